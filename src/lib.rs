@@ -1,1 +1,3 @@
+//! seckill: a flash-sale order system. Start at `docs/architecture.md`; the rules of the house are in `CONTRIBUTING.md`.
+
 pub mod domain;
