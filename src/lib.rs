@@ -3,4 +3,5 @@
 pub mod config;
 pub mod domain;
 pub mod runtime;
+pub mod store;
 pub mod telemetry;

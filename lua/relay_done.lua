@@ -1,0 +1,17 @@
+#!lua flags=allow-oom
+-- P3: the broker confirmed these entries: acknowledge and delete them and forget their attempts, in one step.
+--
+-- KEYS[1] outbox, KEYS[2] attempts
+-- ARGV[1] group, ARGV[2...] entry ids
+-- Returns how many entries were deleted
+--
+-- One step, because XACK alone would leave an entry that nobody reads again and that looks unsent (window 44). Safe for an
+-- entry another relay finished: every command is a no-op then. Allowed when memory is full: it frees memory.
+
+local group = ARGV[1]
+local ids = {}
+for i = 2, #ARGV do ids[#ids + 1] = ARGV[i] end
+redis.call('XACK', KEYS[1], group, unpack(ids))
+local deleted = redis.call('XDEL', KEYS[1], unpack(ids))
+redis.call('HDEL', KEYS[2], unpack(ids))
+return deleted

@@ -1,0 +1,150 @@
+#!lua
+-- P2 reserve: decides a group of purchase requests of one sale on one shard, atomically.
+--
+-- Each accepted request gets, in this one step: its units off the bucket, its buyer's record, its ledger record with the
+-- next acceptance number, and its outbox entry. A request id that is in the ledger already is a replay and changes nothing.
+--
+-- KEYS[1] meta    hash: state, epoch, limit (0: none), cap, number
+-- KEYS[2] stock   string: units left in this bucket
+-- KEYS[3] buyers  hash: user -> "<units> <first request id>"
+-- KEYS[4] ledger  hash: request id -> "<state> <number> <quantity> <epoch> <at_ms> <reason> <user>"
+-- KEYS[5] outbox  stream
+-- ARGV[1] epoch the caller knows, ARGV[2] sale id, ARGV[3] shard, then for each request:
+--         request id, user id, quantity, head of its message (JSON up to and without the comma before "shard")
+-- Returns a flat array, for each request: code, detail. Codes (domain/reserve.rs):
+--         0 accepted, 1 replayed, 2 duplicate buyer (first request id), 3 limit (units owned), 4 short (units left),
+--         5 conflict, 6 paused, 7 closed, 8 frozen, 9 keys missing, 10 stale epoch, 11 backlog, 12 damaged
+--
+-- Why nothing can be half done: every key's type and every number is checked before the first write; memory is checked by
+-- Redis before the script starts (the #!lua line without allow-oom); between the writes nothing can fail, and no pcall
+-- hides an error. Replay comes first: a winner's retry must hear "accepted" after sell-out, pause and end alike.
+-- All work is O(group); the hashes and the stream are only touched by key.
+
+local meta_key, stock_key, buyers_key, ledger_key, outbox_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local epoch, sale, shard = ARGV[1], ARGV[2], ARGV[3]
+local FIRST, WIDTH = 4, 4
+local count = (#ARGV - FIRST + 1) / WIDTH
+
+local function answer_all(code)
+  local reply = {}
+  for i = 1, count do
+    reply[2 * i - 1] = code
+    reply[2 * i] = 0
+  end
+  return reply
+end
+
+local function whole(text)
+  local number = tonumber(text)
+  if number and number >= 0 and number % 1 == 0 and number < 9007199254740992 then return number end
+  return nil
+end
+
+local WANTED = { 'hash', 'string', 'hash', 'hash', 'stream' }
+local missing, damaged = false, false
+for i = 1, 5 do
+  local kind = redis.call('TYPE', KEYS[i]).ok
+  if kind == 'none' then missing = true elseif kind ~= WANTED[i] then damaged = true end
+end
+if damaged then return answer_all(12) end
+if missing then return answer_all(9) end
+
+local meta = redis.call('HMGET', meta_key, 'state', 'epoch', 'limit', 'cap', 'number')
+local limit, cap, number = whole(meta[3]), whole(meta[4]), whole(meta[5])
+local stock = whole(redis.call('GET', stock_key))
+if not (limit and cap and number and stock) then return answer_all(12) end
+
+-- What every request hears that is not a replay, if the sale is not open to it.
+local refusal = nil
+if meta[1] == 'open' then
+  if meta[2] ~= epoch then refusal = 10 end
+elseif meta[1] == 'paused' or meta[1] == 'loaded' then
+  refusal = 6
+elseif meta[1] == 'closed' then
+  refusal = 7
+elseif meta[1] == 'frozen' then
+  refusal = 8
+else
+  refusal = 12
+end
+local room = cap - redis.call('XLEN', outbox_key)
+
+local ids, users = {}, {}
+for i = 1, count do
+  local at = FIRST + (i - 1) * WIDTH
+  ids[i], users[i] = ARGV[at], ARGV[at + 1]
+end
+local known = redis.call('HMGET', ledger_key, unpack(ids))
+local bought = redis.call('HMGET', buyers_key, unpack(users))
+
+local time = redis.call('TIME')
+local at_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+
+local reply, accepted = {}, {}
+local ledger_writes, buyer_writes = {}, {}
+-- What this very group has decided so far: a request id or a buyer may come twice in one group.
+local new_records, new_owned, new_first = {}, {}, {}
+local taken = 0
+
+for i = 1, count do
+  local at = FIRST + (i - 1) * WIDTH
+  local id, user, quantity = ids[i], users[i], whole(ARGV[at + 2])
+  local code, detail = 0, 0
+  local record = known[i] or new_records[id]
+  if not quantity or quantity < 1 then
+    code = 12
+  elseif record then
+    local was_quantity, was_user = string.match(record, '^%a %d+ (%d+) %d+ %d+ %S+ (.*)$')
+    if was_user == user and tonumber(was_quantity) == quantity then code = 1 else code = 5 end
+  elseif refusal then
+    code = refusal
+  else
+    local owned, first = new_owned[user], new_first[user]
+    if not owned and bought[i] then
+      local text_owned, text_first = string.match(bought[i], '^(%d+) (%d+)$')
+      owned, first = whole(text_owned), text_first
+    end
+    if bought[i] and not owned then
+      code = 12
+    elseif limit == 1 and owned then
+      code, detail = 2, first
+    elseif limit > 0 and (owned or 0) + quantity > limit then
+      code, detail = 3, owned or 0
+    elseif stock - taken < quantity then
+      code, detail = 4, stock - taken
+    elseif #accepted >= room then
+      code = 11
+    else
+      number = number + 1
+      taken = taken + quantity
+      local number_text = string.format('%.0f', number)
+      local quantity_text = string.format('%.0f', quantity)
+      local text = 'Q ' .. number_text .. ' ' .. quantity_text .. ' ' .. epoch .. ' ' .. at_ms .. ' - ' .. user
+      new_records[id] = text
+      new_owned[user], new_first[user] = (owned or 0) + quantity, first or id
+      accepted[#accepted + 1] = {
+        id, ARGV[at + 3] .. ',"shard":' .. shard .. ',"epoch":' .. epoch .. ',"no":' .. number_text .. ',"at":' .. at_ms .. '}'
+      }
+      ledger_writes[#ledger_writes + 1] = id
+      ledger_writes[#ledger_writes + 1] = text
+    end
+  end
+  reply[2 * i - 1], reply[2 * i] = code, detail
+end
+
+if #accepted == 0 then return reply end
+for user, owned in pairs(new_owned) do
+  buyer_writes[#buyer_writes + 1] = user
+  buyer_writes[#buyer_writes + 1] = string.format('%.0f', owned) .. ' ' .. new_first[user]
+end
+local number_now, taken_now = string.format('%.0f', number), string.format('%.0f', taken)
+
+-- Writes. Outbox first: it is the one that would refuse (memory, missing stream), and then nothing has happened.
+for i = 1, #accepted do
+  redis.call('XADD', outbox_key, 'NOMKSTREAM', '*', 'r', accepted[i][1], 's', sale, 'p', accepted[i][2])
+end
+redis.call('HSET', ledger_key, unpack(ledger_writes))
+redis.call('HSET', buyers_key, unpack(buyer_writes))
+redis.call('HSET', meta_key, 'number', number_now)
+redis.call('DECRBY', stock_key, taken_now)
+return reply

@@ -1,0 +1,114 @@
+//! Every key of the system, one function a key.
+//!
+//! `<prefix>:{k}:…` — the hash tag `{k}` puts all keys of shard `k` into one cluster slot, so that one script reaches them.
+
+use crate::domain::ids::SaleId;
+
+/// Builds keys under one prefix.
+#[derive(Debug, Clone)]
+pub struct Keys {
+    prefix: String,
+}
+
+impl Keys {
+    /// Keys that start with `prefix`.
+    #[must_use]
+    pub const fn new(prefix: String) -> Self {
+        Self { prefix }
+    }
+
+    fn of_shard(&self, shard: u16, name: &str) -> String {
+        format!("{}:{{{shard}}}:{name}", self.prefix)
+    }
+
+    fn of_sale(&self, shard: u16, name: &str, sale: &SaleId) -> String {
+        format!("{}:{{{shard}}}:{name}:{sale}", self.prefix)
+    }
+
+    /// Hash: state, epoch, limit, cap, acceptance number.
+    #[must_use]
+    pub fn meta(&self, shard: u16, sale: &SaleId) -> String {
+        self.of_sale(shard, "meta", sale)
+    }
+
+    /// String: units left in the bucket.
+    #[must_use]
+    pub fn stock(&self, shard: u16, sale: &SaleId) -> String {
+        self.of_sale(shard, "stock", sale)
+    }
+
+    /// Hash: user → units and first request id.
+    #[must_use]
+    pub fn buyers(&self, shard: u16, sale: &SaleId) -> String {
+        self.of_sale(shard, "buyers", sale)
+    }
+
+    /// Hash: request id → ledger record.
+    #[must_use]
+    pub fn ledger(&self, shard: u16, sale: &SaleId) -> String {
+        self.of_sale(shard, "ledger", sale)
+    }
+
+    /// Hash: grant id → units given.
+    #[must_use]
+    pub fn grants(&self, shard: u16, sale: &SaleId) -> String {
+        self.of_sale(shard, "grants", sale)
+    }
+
+    /// Hash: transfer id → units between two buckets.
+    #[must_use]
+    pub fn transfers(&self, shard: u16, sale: &SaleId) -> String {
+        self.of_sale(shard, "transfers", sale)
+    }
+
+    /// Stream: accepted requests nobody has sent yet.
+    #[must_use]
+    pub fn outbox(&self, shard: u16) -> String {
+        self.of_shard(shard, "outbox")
+    }
+
+    /// Hash: outbox entry → failed attempts.
+    #[must_use]
+    pub fn attempts(&self, shard: u16) -> String {
+        self.of_shard(shard, "attempts")
+    }
+
+    /// Stream: entries the relay gave up.
+    #[must_use]
+    pub fn relay_dlq(&self, shard: u16) -> String {
+        self.of_shard(shard, "relay-dlq")
+    }
+
+    /// Hash: the cached sale and its sold-out mark.
+    #[must_use]
+    pub fn sale(&self, sale: &SaleId) -> String {
+        format!("{}:sale:{sale}", self.prefix)
+    }
+
+    /// String: owner of the lock that guards loading a sale from the database.
+    #[must_use]
+    pub fn sale_lock(&self, sale: &SaleId) -> String {
+        format!("{}:lock:sale:{sale}", self.prefix)
+    }
+
+    /// Hash: leased node ids.
+    #[must_use]
+    pub fn nodes(&self) -> String {
+        format!("{}:nodes", self.prefix)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_the_contracts() {
+        let keys = Keys::new("seckill".into());
+        let sale = SaleId::parse("s-1").unwrap();
+        assert_eq!(keys.meta(0, &sale), "seckill:{0}:meta:s-1");
+        assert_eq!(keys.outbox(3), "seckill:{3}:outbox");
+        assert_eq!(keys.relay_dlq(0), "seckill:{0}:relay-dlq");
+        assert_eq!(keys.sale(&sale), "seckill:sale:s-1");
+    }
+}

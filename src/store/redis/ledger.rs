@@ -1,0 +1,100 @@
+//! The ledger hash: look-ups by request id, pages for the audit, settling.
+
+use super::client::{RedisFault, RedisStore, list, optional_text, text};
+use super::scripts::SETTLE;
+use crate::domain::fate::Fate;
+use crate::domain::ids::{RequestId, SaleId};
+use crate::domain::ledger::{LedgerError, LedgerRecord, LedgerState};
+
+/// Request ids settled in one script call; bounds how long Redis is busy.
+const SETTLE_MAX: usize = 500;
+
+/// One page of a ledger scan. A record can come twice (HSCAN); ids are the caller's to deduplicate.
+#[derive(Debug, Default)]
+pub struct LedgerPage {
+    /// Readable records.
+    pub records: Vec<(RequestId, LedgerRecord)>,
+    /// Fields that are not records: field and text, for a finding.
+    pub unreadable: Vec<(String, String)>,
+    /// Where to go on; `None` at the end.
+    pub next: Option<String>,
+}
+
+impl RedisStore {
+    /// The records of some requests, in their order; `None` where the ledger has none.
+    ///
+    /// # Errors
+    /// [`RedisFault`]; `Contract` for an unreadable record.
+    pub async fn ledger_lookup(
+        &self,
+        sale: &SaleId,
+        shard: u16,
+        ids: &[RequestId],
+    ) -> Result<Vec<Option<LedgerRecord>>, RedisFault> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut args = vec![text(self.keys.ledger(shard, sale))];
+        args.extend(ids.iter().map(|id| text(id.to_string())));
+        list(self.command("HMGET", 0, args).await?)?
+            .iter()
+            .map(|value| match optional_text(value) {
+                None => Ok(None),
+                Some(record) => {
+                    LedgerRecord::parse(&record).map(Some).map_err(|e: LedgerError| RedisFault::Contract(e.to_string()))
+                }
+            })
+            .collect()
+    }
+
+    /// One page of the ledger, about `count` records from `cursor` (`"0"` begins).
+    ///
+    /// # Errors
+    /// [`RedisFault`] when Redis is away or refuses.
+    pub async fn ledger_page(
+        &self,
+        sale: &SaleId,
+        shard: u16,
+        cursor: &str,
+        count: u32,
+    ) -> Result<LedgerPage, RedisFault> {
+        let args = vec![text(self.keys.ledger(shard, sale)), text(cursor), text("COUNT"), text(count.to_string())];
+        let mut reply = list(self.command("HSCAN", 0, args).await?)?.into_iter();
+        let next = reply.next().and_then(|cursor| optional_text(&cursor)).unwrap_or_default();
+        let fields = list(reply.next().unwrap_or(fred::types::Value::Null))?;
+        let mut page = LedgerPage { next: (next != "0").then_some(next), ..LedgerPage::default() };
+        for pair in fields.chunks_exact(2) {
+            let (field, record) = (pair[0].as_string().unwrap_or_default(), pair[1].as_string().unwrap_or_default());
+            match (RequestId::parse(&field), LedgerRecord::parse(&record)) {
+                (Ok(id), Ok(record)) => page.records.push((id, record)),
+                // The empty field marks the hash as created (lua/activate.lua).
+                (Err(_), _) if field.is_empty() => {}
+                (Err(_), _) | (_, Err(_)) => page.unreadable.push((field, record)),
+            }
+        }
+        Ok(page)
+    }
+
+    /// Marks requests as settled; a record that is not queued any more stays as it is. Returns how many changed.
+    ///
+    /// # Errors
+    /// [`RedisFault`]; repeating is safe.
+    pub async fn settle(&self, sale: &SaleId, shard: u16, fates: &[(RequestId, Fate)]) -> Result<i64, RedisFault> {
+        let mut changed = 0;
+        for part in fates.chunks(SETTLE_MAX) {
+            let args = part
+                .iter()
+                .flat_map(|(id, fate)| {
+                    let state = match fate {
+                        Fate::Ordered => LedgerState::Confirmed,
+                        Fate::Failed(reason) => LedgerState::Failed(*reason),
+                    };
+                    [text(id.to_string()), text(state.letter()), text(state.reason())]
+                })
+                .collect();
+            let reply = self.script(&SETTLE, vec![self.keys.ledger(shard, sale)], args).await?;
+            changed += super::client::integer(&reply)?;
+        }
+        Ok(changed)
+    }
+}

@@ -1,0 +1,179 @@
+//! The outbox stream of a shard and its consumer group.
+//!
+//! Replies are parsed raw, entry by entry: fred's own maps fail a whole batch on one deleted entry and hide the deleted ids
+//! of XAUTOCLAIM (windows 31, 32).
+
+use super::client::{RedisFault, RedisStore, integer, list, optional_text, text};
+use super::scripts::{RELAY_DONE, RELAY_PARK, RELAY_TOUCH};
+use fred::types::Value;
+
+/// The one consumer group of every outbox. A second group would let one group's XDEL lose the other's entries.
+pub const GROUP: &str = "relay";
+
+/// One outbox entry as it was read. The payload is opaque here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Stream id.
+    pub id: String,
+    /// Field and value pairs; empty when the entry was deleted while it was pending.
+    pub fields: Vec<(String, Vec<u8>)>,
+}
+
+impl Entry {
+    /// The value of a field.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&[u8]> {
+        self.fields.iter().find(|(field, _)| field == name).map(|(_, value)| value.as_slice())
+    }
+}
+
+fn entry(value: Value) -> Result<Entry, RedisFault> {
+    let mut parts = list(value)?.into_iter();
+    let id = parts
+        .next()
+        .and_then(|id| optional_text(&id))
+        .ok_or_else(|| RedisFault::Contract("entry without id".into()))?;
+    let fields = list(parts.next().unwrap_or(Value::Null))?;
+    let fields = fields
+        .chunks_exact(2)
+        .map(|pair| (pair[0].as_string().unwrap_or_default(), pair[1].as_bytes().unwrap_or_default().to_vec()))
+        .collect();
+    Ok(Entry { id, fields })
+}
+
+pub(super) fn entries(value: Value) -> Result<Vec<Entry>, RedisFault> {
+    list(value)?.into_iter().filter(|value| !value.is_null()).map(entry).collect()
+}
+
+impl RedisStore {
+    /// Makes sure the shard's outbox and its group exist, the group reading from the very beginning.
+    ///
+    /// # Errors
+    /// [`RedisFault`] when Redis is away or refuses.
+    pub async fn ensure_outbox(&self, shard: u16) -> Result<(), RedisFault> {
+        let args = vec![text("CREATE"), text(self.keys.outbox(shard)), text(GROUP), text("0"), text("MKSTREAM")];
+        match self.command("XGROUP", 1, args).await {
+            Ok(_) => Ok(()),
+            Err(RedisFault::Refused(error)) if error.starts_with("BUSYGROUP") => Ok(()),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// Reads up to `count` entries for `consumer`: new ones with `after` = `>`, its own pending ones from an id on.
+    ///
+    /// # Errors
+    /// [`RedisFault`]; after `Unknown` the entries may be pending for the consumer: read them with `after` = `0`.
+    pub async fn read_outbox(
+        &self,
+        shard: u16,
+        consumer: &str,
+        after: &str,
+        count: usize,
+    ) -> Result<Vec<Entry>, RedisFault> {
+        let args = ["GROUP", GROUP, consumer, "COUNT"].map(text).into_iter();
+        let args = args.chain([text(count.to_string()), text("STREAMS"), text(self.keys.outbox(shard)), text(after)]);
+        let streams = list(self.command("XREADGROUP", 6, args.collect()).await?)?;
+        match streams.into_iter().next() {
+            None => Ok(Vec::new()),
+            Some(stream) => entries(list(stream)?.into_iter().nth(1).unwrap_or(Value::Null)),
+        }
+    }
+
+    /// Takes over up to `count` entries that were untouched for `idle_ms`. Returns the entries, where to go on (`0-0`: from
+    /// the start) and the ids of entries that were deleted while pending.
+    ///
+    /// # Errors
+    /// [`RedisFault`]; after `Unknown` some may be this consumer's now.
+    pub async fn claim_outbox(
+        &self,
+        shard: u16,
+        consumer: &str,
+        idle_ms: u64,
+        (start, count): (&str, usize),
+    ) -> Result<(Vec<Entry>, String, Vec<String>), RedisFault> {
+        let args = [self.keys.outbox(shard).as_str(), GROUP, consumer, &idle_ms.to_string(), start, "COUNT"].map(text);
+        let args = args.into_iter().chain([text(count.to_string())]).collect();
+        let mut reply = list(self.command("XAUTOCLAIM", 0, args).await?)?.into_iter();
+        let next = reply.next().and_then(|next| optional_text(&next)).unwrap_or_else(|| "0-0".to_owned());
+        let claimed = entries(reply.next().unwrap_or(Value::Null))?;
+        let deleted = list(reply.next().unwrap_or(Value::Null))?.iter().filter_map(optional_text).collect();
+        Ok((claimed, next, deleted))
+    }
+
+    /// Acknowledges and deletes confirmed entries. Returns how many were deleted.
+    ///
+    /// # Errors
+    /// [`RedisFault`]; repeating is safe.
+    pub async fn outbox_done(&self, shard: u16, ids: &[String]) -> Result<i64, RedisFault> {
+        let keys = vec![self.keys.outbox(shard), self.keys.attempts(shard)];
+        let args = std::iter::once(text(GROUP)).chain(ids.iter().map(|id| text(id.as_str()))).collect();
+        integer(&self.script(&RELAY_DONE, keys, args).await?)
+    }
+
+    /// Adds one failed attempt to each entry; returns the new counts in order.
+    ///
+    /// # Errors
+    /// [`RedisFault`]; after `Unknown` an attempt may be counted without being seen, which only shortens the retries.
+    pub async fn outbox_failed(&self, shard: u16, ids: &[String]) -> Result<Vec<u32>, RedisFault> {
+        let mut counts = Vec::with_capacity(ids.len());
+        for id in ids {
+            let args = vec![text(self.keys.attempts(shard)), text(id.as_str()), Value::Integer(1)];
+            let count = integer(&self.command("HINCRBY", 0, args).await?)?;
+            counts.push(u32::try_from(count).unwrap_or(u32::MAX));
+        }
+        Ok(counts)
+    }
+
+    /// Moves one entry to the relay DLQ; `false` when it is not this consumer's any more.
+    ///
+    /// # Errors
+    /// [`RedisFault`]; repeating is safe.
+    pub async fn outbox_park(
+        &self,
+        shard: u16,
+        consumer: &str,
+        id: &str,
+        (reason, attempts): (&str, u32),
+    ) -> Result<bool, RedisFault> {
+        let keys = vec![self.keys.outbox(shard), self.keys.attempts(shard), self.keys.relay_dlq(shard)];
+        let args = [GROUP, consumer, id, reason, &attempts.to_string()].map(text).to_vec();
+        Ok(integer(&self.script(&RELAY_PARK, keys, args).await?)? != 0)
+    }
+
+    /// Resets the idle time of entries this consumer still works on; returns those that are still its own.
+    ///
+    /// # Errors
+    /// [`RedisFault`]; repeating is safe.
+    pub async fn outbox_touch(&self, shard: u16, consumer: &str, ids: &[String]) -> Result<Vec<String>, RedisFault> {
+        let args = [GROUP, consumer].map(text).into_iter().chain(ids.iter().map(|id| text(id.as_str()))).collect();
+        let mine = self.script(&RELAY_TOUCH, vec![self.keys.outbox(shard)], args).await?;
+        Ok(list(mine)?.iter().filter_map(optional_text).collect())
+    }
+
+    /// Entries in the outbox, and how many of them are read but not acknowledged.
+    ///
+    /// # Errors
+    /// [`RedisFault`] when Redis is away or refuses.
+    pub async fn outbox_depth(&self, shard: u16) -> Result<(u64, u64), RedisFault> {
+        let length = integer(&self.command("XLEN", 0, vec![text(self.keys.outbox(shard))]).await?)?;
+        let pending = match self.command("XPENDING", 0, vec![text(self.keys.outbox(shard)), text(GROUP)]).await {
+            Ok(summary) => list(summary)?.first().map_or(Ok(0), integer)?,
+            Err(RedisFault::Refused(error)) if error.starts_with("NOGROUP") => 0,
+            Err(fault) => return Err(fault),
+        };
+        Ok((u64::try_from(length).unwrap_or(0), u64::try_from(pending).unwrap_or(0)))
+    }
+
+    /// A page of the outbox in order, from `start` (inclusive; `-` begins).
+    ///
+    /// # Errors
+    /// [`RedisFault`] when Redis is away or refuses.
+    pub async fn outbox_page(&self, shard: u16, start: &str, count: usize) -> Result<Vec<Entry>, RedisFault> {
+        self.stream_page(self.keys.outbox(shard), start, count).await
+    }
+
+    pub(super) async fn stream_page(&self, key: String, start: &str, count: usize) -> Result<Vec<Entry>, RedisFault> {
+        let args = vec![text(key), text(start), text("+"), text("COUNT"), text(count.to_string())];
+        entries(self.command("XRANGE", 0, args).await?)
+    }
+}

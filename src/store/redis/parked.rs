@@ -1,0 +1,64 @@
+//! The relay DLQ: entries the relay gave up, waiting for P5 or a person.
+
+use super::client::{RedisFault, RedisStore, integer, text};
+use super::outbox::Entry;
+use crate::domain::ids::RequestId;
+
+/// One entry of the relay DLQ.
+#[derive(Debug, Clone)]
+pub struct ParkedEntry {
+    /// Id in the DLQ stream.
+    pub id: String,
+    /// The request, when the entry was readable.
+    pub request_id: Option<RequestId>,
+    /// Why it was parked.
+    pub reason: String,
+    /// Failed attempts.
+    pub attempts: u32,
+    /// When, Unix milliseconds by Redis' clock.
+    pub parked_at_ms: i64,
+    /// The message, as it would have been published.
+    pub payload: Vec<u8>,
+}
+
+impl From<Entry> for ParkedEntry {
+    fn from(entry: Entry) -> Self {
+        let field = |name: &str| entry.field(name).map(|value| String::from_utf8_lossy(value).into_owned());
+        Self {
+            request_id: field("r").and_then(|id| RequestId::parse(&id).ok()),
+            reason: field("reason").unwrap_or_default(),
+            attempts: field("attempts").and_then(|n| n.parse().ok()).unwrap_or(0),
+            parked_at_ms: field("parked_at_ms").and_then(|n| n.parse().ok()).unwrap_or(0),
+            payload: entry.field("p").unwrap_or_default().to_vec(),
+            id: entry.id,
+        }
+    }
+}
+
+impl RedisStore {
+    /// A page of the relay DLQ in order, from `start` (inclusive; `-` begins).
+    ///
+    /// # Errors
+    /// [`RedisFault`] when Redis is away or refuses.
+    pub async fn parked_page(&self, shard: u16, start: &str, count: usize) -> Result<Vec<ParkedEntry>, RedisFault> {
+        let page = self.stream_page(self.keys.relay_dlq(shard), start, count).await?;
+        Ok(page.into_iter().map(ParkedEntry::from).collect())
+    }
+
+    /// Entries in the relay DLQ.
+    ///
+    /// # Errors
+    /// [`RedisFault`] when Redis is away or refuses.
+    pub async fn parked_count(&self, shard: u16) -> Result<u64, RedisFault> {
+        let count = integer(&self.command("XLEN", 0, vec![text(self.keys.relay_dlq(shard))]).await?)?;
+        Ok(u64::try_from(count).unwrap_or(0))
+    }
+
+    /// Deletes one entry of the relay DLQ, after its request's fate is in the database.
+    ///
+    /// # Errors
+    /// [`RedisFault`]; repeating is safe.
+    pub async fn parked_remove(&self, shard: u16, id: &str) -> Result<(), RedisFault> {
+        self.command("XDEL", 0, vec![text(self.keys.relay_dlq(shard)), text(id)]).await.map(|_count| ())
+    }
+}

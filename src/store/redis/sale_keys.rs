@@ -1,0 +1,207 @@
+//! A sale's keys on one shard: warm-up, grants, state, counts.
+
+use super::client::{RedisFault, RedisStore, integer, list, optional_text, text};
+use super::outbox::GROUP;
+use super::scripts::{ACTIVATE, GRANT, SET_STATE};
+use crate::domain::ids::SaleId;
+use crate::domain::sale::{MetaState, Sale};
+use fred::types::Value;
+
+/// What a warm-up of one shard found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Activation {
+    /// The keys were created now, in state `loaded`.
+    Created,
+    /// They were there, in the same epoch.
+    Present,
+    /// They were there, in another epoch.
+    OtherEpoch,
+    /// Some keys are there and some are missing: Redis lost data.
+    Damaged,
+}
+
+/// What giving a grant to one shard did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Granted {
+    /// The units were added now.
+    Now,
+    /// They were added before.
+    Before,
+    /// The sale's keys are missing.
+    KeysMissing,
+    /// The sale is in another epoch.
+    OtherEpoch,
+}
+
+/// The `meta` hash of a sale on one shard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Meta {
+    /// State the reserve script obeys.
+    pub state: MetaState,
+    /// Epoch of the keys.
+    pub epoch: u32,
+    /// Newest acceptance number.
+    pub number: u64,
+}
+
+/// What one shard holds of a sale, units.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShardCount {
+    /// State, epoch, number.
+    pub meta: Meta,
+    /// Units in the bucket.
+    pub stock: i64,
+    /// Units of all grants given to this shard.
+    pub granted: i64,
+    /// Units in transfer records.
+    pub in_transit: i64,
+    /// Number of grants given, for the sold-out mark.
+    pub grants: u64,
+}
+
+impl RedisStore {
+    /// Creates the keys of `sale` on `shard` with the units of its first grant, or finds them there.
+    ///
+    /// # Errors
+    /// [`RedisFault`]; after `Unknown`, calling again is safe.
+    pub async fn activate(
+        &self,
+        sale: &Sale,
+        shard: u16,
+        cap: u64,
+        grant: (&str, i64),
+    ) -> Result<Activation, RedisFault> {
+        let id = &sale.sale_id;
+        let keys = vec![
+            self.keys.meta(shard, id),
+            self.keys.stock(shard, id),
+            self.keys.buyers(shard, id),
+            self.keys.ledger(shard, id),
+            self.keys.grants(shard, id),
+            self.keys.outbox(shard),
+        ];
+        let args = vec![
+            Value::Integer(sale.epoch.into()),
+            Value::Integer(sale.policy.limit().unwrap_or(0).into()),
+            text(cap.to_string()),
+            text(GROUP),
+            text(grant.0),
+            Value::Integer(grant.1),
+        ];
+        match integer(&self.script(&ACTIVATE, keys, args).await?)? {
+            1 => Ok(Activation::Created),
+            0 => Ok(Activation::Present),
+            -1 => Ok(Activation::OtherEpoch),
+            -2 => Ok(Activation::Damaged),
+            other => Err(RedisFault::Contract(format!("activate answered {other}"))),
+        }
+    }
+
+    /// Gives the units of a grant to one shard, once.
+    ///
+    /// # Errors
+    /// [`RedisFault`]; after `Unknown`, calling again is safe.
+    pub async fn grant(
+        &self,
+        sale: &SaleId,
+        shard: u16,
+        epoch: u32,
+        grant: (&str, i64),
+    ) -> Result<Granted, RedisFault> {
+        let keys = vec![self.keys.meta(shard, sale), self.keys.stock(shard, sale), self.keys.grants(shard, sale)];
+        let args = vec![Value::Integer(epoch.into()), text(grant.0), Value::Integer(grant.1)];
+        match integer(&self.script(&GRANT, keys, args).await?)? {
+            1 => Ok(Granted::Now),
+            0 => Ok(Granted::Before),
+            -1 => Ok(Granted::KeysMissing),
+            -2 => Ok(Granted::OtherEpoch),
+            other => Err(RedisFault::Contract(format!("grant answered {other}"))),
+        }
+    }
+
+    /// Moves the sale to `to` if it is in one of `from`; returns the state before, `None` when the keys are missing.
+    ///
+    /// # Errors
+    /// [`RedisFault`]; after `Unknown`, calling again is safe.
+    pub async fn set_state(
+        &self,
+        sale: &SaleId,
+        shard: u16,
+        to: MetaState,
+        from: &[MetaState],
+    ) -> Result<Option<MetaState>, RedisFault> {
+        let mut args = vec![text(to.code())];
+        args.extend(from.iter().map(|state| text(state.code())));
+        let before = self.script(&SET_STATE, vec![self.keys.meta(shard, sale)], args).await?;
+        match before.as_string().unwrap_or_default().as_str() {
+            "" => Ok(None),
+            code => MetaState::from_code(code)
+                .map(Some)
+                .ok_or_else(|| RedisFault::Contract(format!("meta has state {code:?}"))),
+        }
+    }
+
+    /// The sale's meta on one shard; `None` when the key is missing.
+    ///
+    /// # Errors
+    /// [`RedisFault`], `Contract` when a field is missing or unreadable.
+    pub async fn meta(&self, sale: &SaleId, shard: u16) -> Result<Option<Meta>, RedisFault> {
+        let args = vec![text(self.keys.meta(shard, sale)), text("state"), text("epoch"), text("number")];
+        let fields = list(self.command("HMGET", 0, args).await?)?;
+        if fields.iter().all(Value::is_null) {
+            return Ok(None);
+        }
+        let read = || {
+            Some(Meta {
+                state: MetaState::from_code(&fields.first()?.as_string()?)?,
+                epoch: fields.get(1)?.as_string()?.parse().ok()?,
+                number: fields.get(2)?.as_string()?.parse().ok()?,
+            })
+        };
+        read().map(Some).ok_or_else(|| RedisFault::Contract(format!("meta of {sale} is {fields:?}")))
+    }
+
+    /// Units left in the bucket; `None` when the key is missing.
+    ///
+    /// # Errors
+    /// [`RedisFault`], `Contract` when it is not a number.
+    pub async fn stock(&self, sale: &SaleId, shard: u16) -> Result<Option<i64>, RedisFault> {
+        let value = self.command("GET", 0, vec![text(self.keys.stock(shard, sale))]).await?;
+        if value.is_null() { Ok(None) } else { integer(&value).map(Some) }
+    }
+
+    /// Everything one shard holds of a sale; `None` when the meta is missing.
+    ///
+    /// # Errors
+    /// [`RedisFault`], `Contract` when a number is unreadable.
+    pub async fn shard_count(&self, sale: &SaleId, shard: u16) -> Result<Option<ShardCount>, RedisFault> {
+        let Some(meta) = self.meta(sale, shard).await? else { return Ok(None) };
+        let stock = self.stock(sale, shard).await?.unwrap_or(0);
+        let grants = self.units(self.keys.grants(shard, sale)).await?;
+        let transfers = self.units(self.keys.transfers(shard, sale)).await?;
+        Ok(Some(ShardCount {
+            meta,
+            stock,
+            granted: grants.iter().sum(),
+            in_transit: transfers.iter().sum(),
+            grants: grants.len() as u64,
+        }))
+    }
+
+    async fn units(&self, key: String) -> Result<Vec<i64>, RedisFault> {
+        list(self.command("HVALS", 0, vec![text(key)]).await?)?.iter().map(integer).collect()
+    }
+
+    /// Redis' own clock, Unix milliseconds: ages are only compared within one clock (window 95).
+    ///
+    /// # Errors
+    /// [`RedisFault`] when Redis is away.
+    pub async fn clock_ms(&self) -> Result<i64, RedisFault> {
+        let parts = list(self.command("TIME", 0, vec![]).await?)?;
+        let part = |at: usize| parts.get(at).and_then(optional_text).and_then(|part| part.parse::<i64>().ok());
+        match (part(0), part(1)) {
+            (Some(seconds), Some(micros)) => Ok(seconds * 1000 + micros / 1000),
+            (None, _) | (_, None) => Err(RedisFault::Contract(format!("TIME answered {parts:?}"))),
+        }
+    }
+}
