@@ -30,8 +30,9 @@ impl Quantity {
     }
 }
 
-/// How much one buyer may have of one sale.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// How much one buyer may have of one sale. Serialised as its limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(from = "Option<u32>", into = "Option<u32>")]
 pub enum PurchasePolicy {
     /// One purchase of one unit per buyer, ever.
     OnePerUser,
@@ -69,6 +70,18 @@ impl PurchasePolicy {
     #[must_use]
     pub fn allows(self, owned: u64, quantity: Quantity) -> bool {
         self.limit().is_none_or(|limit| owned.saturating_add(u64::from(quantity.get())) <= u64::from(limit))
+    }
+}
+
+impl From<Option<u32>> for PurchasePolicy {
+    fn from(limit: Option<u32>) -> Self {
+        Self::from_limit(limit)
+    }
+}
+
+impl From<PurchasePolicy> for Option<u32> {
+    fn from(policy: PurchasePolicy) -> Self {
+        policy.limit()
     }
 }
 

@@ -82,7 +82,7 @@ impl MetaState {
 }
 
 /// A sale as the database knows it. Times are Unix milliseconds.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Sale {
     /// Its id.
     pub sale_id: SaleId,

@@ -42,6 +42,18 @@ impl RedisStore {
         Ok(found)
     }
 
+    /// Identity of the running server process; another one means it restarted.
+    ///
+    /// # Errors
+    /// [`RedisFault`] when Redis is away.
+    pub async fn run_id(&self) -> Result<String, RedisFault> {
+        let info = self.command("INFO", 0, vec![text("server")]).await?.as_string().unwrap_or_default();
+        info.lines()
+            .find_map(|line| line.strip_prefix("run_id:"))
+            .map(|id| id.trim().to_owned())
+            .ok_or_else(|| RedisFault::Contract("INFO server has no run_id".to_owned()))
+    }
+
     /// Whether Redis answers at all.
     ///
     /// # Errors

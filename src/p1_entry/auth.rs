@@ -1,0 +1,129 @@
+//! Access tokens (A1): JWTs of the gateway's issuer. The algorithm is pinned by configuration, never read from the token.
+
+use crate::config::{Algorithm, Auth};
+use crate::domain::ids::UserId;
+use jsonwebtoken::errors::ErrorKind;
+use jsonwebtoken::jwk::JwkSet;
+use jsonwebtoken::{DecodingKey, Validation, decode, decode_header};
+use serde::Deserialize;
+use std::collections::HashMap;
+
+/// Longest access token, bytes. A larger one is refused before it costs a signature check.
+pub const TOKEN_BYTES_MAX: usize = 8192;
+
+/// Why a key file cannot be used; stops the start.
+#[derive(Debug, thiserror::Error)]
+#[error("{key}: {problem}")]
+pub struct KeyError {
+    key: &'static str,
+    problem: String,
+}
+
+/// Why an access token is refused; the text is for the caller of the API.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Denied(pub String);
+
+enum Keys {
+    One(DecodingKey),
+    ById(HashMap<String, DecodingKey>),
+}
+
+/// Checks access tokens.
+pub struct Authenticator {
+    keys: Keys,
+    validation: Validation,
+}
+
+#[derive(Deserialize)]
+struct Claims {
+    sub: String,
+}
+
+impl Authenticator {
+    /// Reads the keys of `[auth]`.
+    ///
+    /// # Errors
+    /// [`KeyError`] naming the configuration key.
+    pub fn new(settings: &Auth) -> Result<Self, KeyError> {
+        let mut validation = Validation::new(match settings.algorithm {
+            Algorithm::Hs256 => jsonwebtoken::Algorithm::HS256,
+            Algorithm::Rs256 => jsonwebtoken::Algorithm::RS256,
+            Algorithm::EdDsa => jsonwebtoken::Algorithm::EdDSA,
+        });
+        validation.leeway = settings.leeway_s;
+        validation.validate_nbf = true;
+        validation.set_audience(&[&settings.audience]);
+        validation.set_issuer(&[&settings.issuer]);
+        // `aud` and `iss` are only checked when present unless they are required.
+        validation.set_required_spec_claims(&["exp", "aud", "iss", "sub"]);
+        Ok(Self { keys: keys(settings)?, validation })
+    }
+
+    /// The buyer a token speaks for.
+    ///
+    /// # Errors
+    /// [`Denied`] saying what is wrong with the token.
+    pub fn check(&self, token: &str) -> Result<UserId, Denied> {
+        if token.len() > TOKEN_BYTES_MAX {
+            return Err(Denied(format!("access token has more than {TOKEN_BYTES_MAX} bytes")));
+        }
+        let key = match &self.keys {
+            Keys::One(key) => key,
+            Keys::ById(keys) => {
+                let header = decode_header(token).map_err(|error| denied(&error))?;
+                let id = header.kid.ok_or_else(|| Denied("access token names no key (kid)".to_owned()))?;
+                keys.get(&id).ok_or_else(|| Denied("access token names an unknown key (kid)".to_owned()))?
+            }
+        };
+        let claims = decode::<Claims>(token, key, &self.validation).map_err(|error| denied(&error))?.claims;
+        UserId::parse(&claims.sub).map_err(|error| Denied(format!("access token: {error}")))
+    }
+}
+
+fn keys(settings: &Auth) -> Result<Keys, KeyError> {
+    if settings.algorithm == Algorithm::Hs256 {
+        return Ok(Keys::One(DecodingKey::from_secret(settings.secret.expose().as_bytes())));
+    }
+    let read = |key: &'static str, file: &str| {
+        std::fs::read(file).map_err(|error| KeyError { key, problem: format!("cannot read {file}: {error}") })
+    };
+    if !settings.key_file.is_empty() {
+        let key = "auth.key_file";
+        let pem = read(key, &settings.key_file)?;
+        let parsed = match settings.algorithm {
+            Algorithm::EdDsa => DecodingKey::from_ed_pem(&pem),
+            Algorithm::Rs256 | Algorithm::Hs256 => DecodingKey::from_rsa_pem(&pem),
+        };
+        let problem = |error| KeyError { key, problem: format!("not a public key in PEM form: {error}") };
+        return parsed.map(Keys::One).map_err(problem);
+    }
+    let key = "auth.jwks_file";
+    let set: JwkSet = serde_json::from_slice(&read(key, &settings.jwks_file)?)
+        .map_err(|error| KeyError { key, problem: format!("not a JWK set: {error}") })?;
+    let mut by_id = HashMap::new();
+    for jwk in &set.keys {
+        let id = jwk.common.key_id.clone().ok_or(KeyError { key, problem: "a key has no kid".to_owned() })?;
+        let parsed = DecodingKey::from_jwk(jwk).map_err(|error| KeyError { key, problem: format!("key {id}: {error}") })?;
+        by_id.insert(id, parsed);
+    }
+    if by_id.is_empty() {
+        return Err(KeyError { key, problem: "holds no key".to_owned() });
+    }
+    Ok(Keys::ById(by_id))
+}
+
+fn denied(error: &jsonwebtoken::errors::Error) -> Denied {
+    Denied(match error.kind() {
+        ErrorKind::ExpiredSignature => "access token has expired, get a new one".to_owned(),
+        ErrorKind::ImmatureSignature => "access token is not valid yet (nbf)".to_owned(),
+        ErrorKind::InvalidSignature => "access token has a wrong signature".to_owned(),
+        ErrorKind::InvalidAudience => "access token is for another audience (aud)".to_owned(),
+        ErrorKind::InvalidIssuer => "access token is from another issuer (iss)".to_owned(),
+        ErrorKind::InvalidAlgorithm | ErrorKind::InvalidAlgorithmName => {
+            "access token uses another algorithm than this service accepts".to_owned()
+        }
+        ErrorKind::MissingRequiredClaim(claim) => format!("access token lacks the claim {claim}"),
+        _ => "access token is malformed".to_owned(),
+    })
+}

@@ -1,0 +1,202 @@
+//! The sales as the entry sees them (A4): process-local with logical expiry → Redis → database behind a lock.
+//!
+//! A stale view is served while one task refreshes it. A sale nobody has cached is loaded by one process at a time; the
+//! others answer `P1-S4`. What is cached is never authority over stock: the script is.
+
+use crate::config;
+use crate::domain::ids::SaleId;
+use crate::domain::sale::Sale;
+use crate::runtime::now_ms;
+use crate::store::mysql::Db;
+use crate::store::redis::{RedisStore, SoldOutMark};
+use moka::future::Cache;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, RwLock};
+use std::time::{Duration, Instant};
+
+/// The load lock ends by itself after this time if its owner died.
+const LOCK_TTL_MS: u64 = 5_000;
+/// Redis keeps a cached sale this many times longer than a process does.
+const REDIS_TTL_FACTOR: u64 = 10;
+
+/// A sale, and what is known about its stock right now.
+#[derive(Debug, Clone)]
+pub struct View {
+    /// The sale.
+    pub sale: Sale,
+    /// Set when it was found sold out in its present epoch and with its present grants.
+    pub sold_out: Option<SoldOutMark>,
+    /// Units left as last read; approximate. `None` when Redis does not hold the sale.
+    pub remaining: Option<i64>,
+}
+
+/// What a look-up found.
+#[derive(Debug, Clone)]
+pub enum Look {
+    /// The sale.
+    Found(Arc<View>),
+    /// There is no such sale (`P1-S3`).
+    Missing,
+    /// Someone else is loading it (`P1-S4`).
+    Loading,
+    /// Neither Redis nor the database can be asked.
+    Unavailable,
+}
+
+struct Slot {
+    view: RwLock<(Option<Arc<View>>, Instant)>,
+    refreshing: AtomicBool,
+}
+
+impl Slot {
+    fn read(&self) -> (Option<Arc<View>>, Instant) {
+        self.view.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
+    fn write(&self, view: Option<Arc<View>>) {
+        *self.view.write().unwrap_or_else(std::sync::PoisonError::into_inner) = (view, Instant::now());
+    }
+}
+
+/// The three-level look-up. Clones share the cache.
+#[derive(Clone)]
+pub struct Catalog {
+    local: Cache<SaleId, Arc<Slot>>,
+    redis: RedisStore,
+    db: Db,
+    shards: u16,
+    ttl: Duration,
+    missing_ttl: Duration,
+    owner: Arc<str>,
+}
+
+impl Catalog {
+    /// An empty catalog; `owner` names this process in the load lock.
+    #[must_use]
+    pub fn new(redis: RedisStore, db: Db, shards: u16, settings: &config::P1Entry, owner: &str) -> Self {
+        Self {
+            local: Cache::builder().max_capacity(settings.cache_sales_max).build(),
+            redis,
+            db,
+            shards,
+            ttl: Duration::from_millis(settings.cache_ttl_ms),
+            missing_ttl: Duration::from_millis(settings.missing_ttl_ms),
+            owner: Arc::from(owner),
+        }
+    }
+
+    /// Looks a sale up.
+    pub async fn look(&self, id: &SaleId) -> Look {
+        if let Some(slot) = self.local.get(id).await {
+            match slot.read() {
+                (Some(view), read_at) => {
+                    if read_at.elapsed() > self.ttl {
+                        self.refresh_behind(id, &slot);
+                    }
+                    return Look::Found(view);
+                }
+                (None, read_at) if read_at.elapsed() <= self.missing_ttl => return Look::Missing,
+                (None, _) => self.local.invalidate(id).await,
+            }
+        }
+        let loaded = self.local.try_get_with(id.clone(), async {
+            let view = match self.load(id).await {
+                Look::Found(view) => Some(view),
+                Look::Missing => None,
+                other @ (Look::Loading | Look::Unavailable) => return Err(other),
+            };
+            Ok(Arc::new(Slot { view: RwLock::new((view, Instant::now())), refreshing: AtomicBool::new(false) }))
+        });
+        match loaded.await {
+            Ok(slot) => slot.read().0.map_or(Look::Missing, Look::Found),
+            Err(look) => (*look).clone(),
+        }
+    }
+
+    /// Records here and in Redis that the sale is sold out as `view` knows it.
+    pub async fn mark_sold_out(&self, view: &View) {
+        let mark = SoldOutMark { epoch: view.sale.epoch, granted: view.sale.granted, at_ms: now_ms() };
+        if let Some(slot) = self.local.get(&view.sale.sale_id).await {
+            slot.write(Some(Arc::new(View { sale: view.sale.clone(), sold_out: Some(mark), remaining: Some(0) })));
+        }
+        // A mark that is not written costs other processes one script call.
+        if let Err(error) = self.redis.mark_sold_out(&view.sale.sale_id, mark).await {
+            tracing::debug!(phase = "p1_entry", %error, "sold-out mark");
+        }
+    }
+
+    /// Forgets what this process knows of a sale; the next look loads it.
+    pub async fn forget(&self, id: &SaleId) {
+        self.local.invalidate(id).await;
+    }
+
+    fn refresh_behind(&self, id: &SaleId, slot: &Arc<Slot>) {
+        if slot.refreshing.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let (catalog, id, slot) = (self.clone(), id.clone(), slot.clone());
+        tokio::spawn(async move {
+            match catalog.load(&id).await {
+                Look::Found(view) => slot.write(Some(view)),
+                Look::Missing => slot.write(None),
+                // The stale view goes on; the next look tries again.
+                Look::Loading | Look::Unavailable => {}
+            }
+            slot.refreshing.store(false, Ordering::Release);
+        });
+    }
+
+    async fn load(&self, id: &SaleId) -> Look {
+        let cached = match self.redis.cached_sale(id).await {
+            Ok(cached) => cached,
+            Err(error) => {
+                tracing::debug!(phase = "p1_entry", sale = %id, %error, "cached sale");
+                return Look::Unavailable;
+            }
+        };
+        // JSON of another build that cannot be read counts as not cached.
+        if let Some(sale) = cached.sale.and_then(|json| serde_json::from_str::<Sale>(&json).ok()) {
+            return Look::Found(Arc::new(self.view(sale, cached.sold_out).await));
+        }
+        match self.redis.lock_sale(id, &self.owner, LOCK_TTL_MS).await {
+            Ok(true) => {}
+            Ok(false) => return Look::Loading,
+            Err(_) => return Look::Unavailable,
+        }
+        let look = self.load_from_database(id, cached.sold_out).await;
+        if let Err(error) = self.redis.unlock_sale(id, &self.owner).await {
+            tracing::debug!(phase = "p1_entry", sale = %id, %error, "load lock ends with its time");
+        }
+        look
+    }
+
+    async fn load_from_database(&self, id: &SaleId, mark: Option<SoldOutMark>) -> Look {
+        match self.db.sale(id).await {
+            Ok(None) => Look::Missing,
+            Ok(Some(sale)) => {
+                let ttl_ms = u64::try_from(self.ttl.as_millis()).unwrap_or(500) * REDIS_TTL_FACTOR;
+                let json = serde_json::to_string(&sale).unwrap_or_default();
+                if let Err(error) = self.redis.cache_sale(id, &json, ttl_ms).await {
+                    tracing::debug!(phase = "p1_entry", sale = %id, %error, "sale not cached");
+                }
+                Look::Found(Arc::new(self.view(sale, mark).await))
+            }
+            Err(error) => {
+                tracing::warn!(phase = "p1_entry", sale = %id, %error, "sale cannot be loaded");
+                Look::Unavailable
+            }
+        }
+    }
+
+    async fn view(&self, sale: Sale, mark: Option<SoldOutMark>) -> View {
+        let mut remaining = None;
+        for shard in 0..self.shards {
+            if let Ok(Some(stock)) = self.redis.stock(&sale.sale_id, shard).await {
+                remaining = Some(remaining.unwrap_or(0) + stock);
+            }
+        }
+        // A mark of an earlier epoch, or from before a top-up, is void.
+        let sold_out = mark.filter(|mark| mark.epoch == sale.epoch && mark.granted == sale.granted);
+        View { sale, sold_out, remaining }
+    }
+}

@@ -1,0 +1,114 @@
+//! Request ids for this process (A2): one Snowflake generator on a leased node id.
+//!
+//! The lease is renewed well before its fence. While Redis is away ids go on up to the fence, then requests hear 503 —
+//! Redis would have to accept them anyway. A crash leaves a lease that ends by its fence.
+
+use crate::domain::ids::RequestId;
+use crate::domain::snowflake::{NODES, Snowflake, SnowflakeError};
+use crate::runtime::{Stopper, now_ms};
+use crate::store::redis::{NodeLease, RedisFault, RedisStore};
+use rand::Rng;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// How far ahead of the clock a lease reaches.
+const LEASE_MS: i64 = 60_000;
+/// Pause between renewals.
+const RENEW: Duration = Duration::from_secs(10);
+/// Node ids tried before giving up for now; with under 1,024 processes a random one is nearly always free.
+const TRIES: u32 = 64;
+
+/// Why there is no id right now.
+#[derive(Debug, thiserror::Error)]
+pub enum NoRequestId {
+    /// No node id is leased (yet).
+    #[error("no node id is leased yet")]
+    NotLeased,
+    /// The generator's own reason.
+    #[error("{0}")]
+    Generator(#[from] SnowflakeError),
+}
+
+/// Hands out request ids. Clones share one generator.
+#[derive(Clone)]
+pub struct RequestIds {
+    generator: Arc<Mutex<Option<Snowflake>>>,
+}
+
+impl RequestIds {
+    /// Starts leasing in the background; ids come once the first lease stands.
+    #[must_use]
+    pub fn start(redis: RedisStore, owner: String, stopper: Stopper) -> Self {
+        let ids = Self { generator: Arc::default() };
+        tokio::spawn(keep_leased(ids.clone(), redis, owner, stopper));
+        ids
+    }
+
+    /// The next id.
+    ///
+    /// # Errors
+    /// [`NoRequestId`] when no lease covers the present.
+    pub fn next(&self) -> Result<RequestId, NoRequestId> {
+        let mut generator = self.generator.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        Ok(generator.as_mut().ok_or(NoRequestId::NotLeased)?.next(now_ms())?)
+    }
+
+    /// Whether ids can be had.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.generator.lock().unwrap_or_else(std::sync::PoisonError::into_inner).is_some()
+    }
+
+    fn set(&self, generator: Option<Snowflake>) {
+        *self.generator.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = generator;
+    }
+
+    fn extend(&self, fence_ms: i64) {
+        if let Some(generator) = self.generator.lock().unwrap_or_else(std::sync::PoisonError::into_inner).as_mut() {
+            generator.extend(fence_ms);
+        }
+    }
+}
+
+async fn keep_leased(ids: RequestIds, redis: RedisStore, owner: String, stopper: Stopper) {
+    let mut held: Option<u16> = None;
+    while !stopper.is_stopped() {
+        let leased = match held {
+            Some(node) => redis.lease_node(node, &owner, (now_ms(), LEASE_MS), false).await,
+            None => take(&redis, &owner).await,
+        };
+        let pause = match (leased, held) {
+            (Ok(Some(lease)), Some(_)) => {
+                ids.extend(lease.fence_ms);
+                RENEW
+            }
+            (Ok(Some(lease)), None) => {
+                tracing::info!(phase = "p1_entry", node = lease.node, "node id leased");
+                ids.set(Some(Snowflake::new(lease.node, lease.after_ms, lease.fence_ms)));
+                held = Some(lease.node);
+                RENEW
+            }
+            // Another process took it (this one slept past its fence), or Redis forgot it: never use it again.
+            (Ok(None), _) => {
+                ids.set(None);
+                held = None;
+                Duration::from_millis(100)
+            }
+            (Err(error), _) => {
+                tracing::debug!(phase = "p1_entry", %error, "node lease");
+                Duration::from_millis(200)
+            }
+        };
+        stopper.sleep(pause).await;
+    }
+}
+
+async fn take(redis: &RedisStore, owner: &str) -> Result<Option<NodeLease>, RedisFault> {
+    for _ in 0..TRIES {
+        let node = rand::rng().random_range(0..NODES);
+        if let Some(lease) = redis.lease_node(node, owner, (now_ms(), LEASE_MS), true).await? {
+            return Ok(Some(lease));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,250 @@
+//! Warm-up (A7) and everything else that carries an operator's word from the database to Redis: grants and states.
+//!
+//! The database always comes first, and every step can be repeated. A crash in between leaves a sale that is closed to
+//! buyers, never one that is open by half:
+//!
+//! 1. activate: keys in state `loaded`, which sells nothing
+//! 2. database: the first grant is applied, the sale is `warmed`
+//! 3. open
+//!
+//! Lost after 1: the sale is a draft, nothing was sold, activating again is right. Lost after 2: Redis has to have the keys;
+//! if it does not, it lost data, and the sale stays closed (A6).
+
+use crate::domain::ids::SaleId;
+use crate::domain::sale::{MetaState, Sale, SaleStatus};
+use crate::domain::fault::{Fault, Progress};
+use crate::runtime::{Worker, now_ms};
+use crate::store::mysql::{Db, DbError};
+use crate::store::redis::{Activation, Granted, RedisFault, RedisStore};
+use std::collections::HashSet;
+
+/// Why a sale could not be warmed or changed; the text says what to do next.
+#[derive(Debug, thiserror::Error)]
+pub enum WarmError {
+    /// No such sale.
+    #[error("there is no sale {0}; see seckill sale list")]
+    NoSuchSale(SaleId),
+    /// It is closed for good.
+    #[error("sale {0} is closed; a closed sale is not opened again, create another one")]
+    Closed(SaleId),
+    /// It has to be warmed first.
+    #[error("sale {0} has not been warmed; run seckill sale warm {0} first")]
+    NotWarmed(SaleId),
+    /// Redis lost keys of a sale that was warmed.
+    #[error("redis has lost keys of sale {0}; it stays closed until it is rebuilt from the database")]
+    KeysLost(SaleId),
+    /// Redis has the sale frozen.
+    #[error("sale {0} is frozen because redis went back in time; it opens again after the rebuild")]
+    Frozen(SaleId),
+    /// Redis.
+    #[error(transparent)]
+    Redis(#[from] RedisFault),
+    /// The database.
+    #[error(transparent)]
+    Database(#[from] DbError),
+}
+
+/// Carries sales from the database to Redis. Repeating any call is safe.
+#[derive(Clone)]
+pub struct Warmer {
+    /// Where sales are sold.
+    pub redis: RedisStore,
+    /// Where sales are known.
+    pub db: Db,
+    /// Shards of every sale.
+    pub shards: u16,
+    /// Outbox entries at which the script refuses.
+    pub backlog_max: u64,
+}
+
+impl Warmer {
+    async fn sale(&self, id: &SaleId) -> Result<Sale, WarmError> {
+        self.db.sale(id).await?.ok_or_else(|| WarmError::NoSuchSale(id.clone()))
+    }
+
+    /// Warms a sale up and opens it (its window still decides when it sells). Also repairs a warm-up that was cut off.
+    ///
+    /// # Errors
+    /// [`WarmError`].
+    pub async fn warm(&self, id: &SaleId) -> Result<(), WarmError> {
+        let sale = self.sale(id).await?;
+        match sale.status {
+            SaleStatus::Closed => return Err(WarmError::Closed(id.clone())),
+            SaleStatus::Draft => self.first_time(&sale).await?,
+            SaleStatus::Warmed | SaleStatus::Paused => self.apply_grants(&sale).await?,
+        }
+        let sale = self.sale(id).await?;
+        self.align(&sale).await
+    }
+
+    async fn first_time(&self, sale: &Sale) -> Result<(), WarmError> {
+        let id = &sale.sale_id;
+        let Some(first) = self.db.unapplied_grants(id).await?.into_iter().next() else {
+            return Err(WarmError::NotWarmed(id.clone()));
+        };
+        for shard in 0..self.shards {
+            let units = share(first.quantity, shard, self.shards);
+            match self.redis.activate(sale, shard, self.backlog_max, (&first.grant_id, units)).await? {
+                Activation::Created | Activation::Present => {}
+                Activation::OtherEpoch | Activation::Damaged => return Err(WarmError::KeysLost(id.clone())),
+            }
+        }
+        self.db.mark_warmed(id, &first.grant_id).await?;
+        self.redis.uncache_sale(id).await?;
+        self.apply_grants(sale).await
+    }
+
+    /// Gives Redis every grant the database has and Redis was not given yet.
+    async fn apply_grants(&self, sale: &Sale) -> Result<(), WarmError> {
+        let id = &sale.sale_id;
+        for grant in self.db.unapplied_grants(id).await? {
+            for shard in 0..self.shards {
+                let units = share(grant.quantity, shard, self.shards);
+                match self.redis.grant(id, shard, sale.epoch, (&grant.grant_id, units)).await? {
+                    Granted::Now | Granted::Before => {}
+                    Granted::KeysMissing | Granted::OtherEpoch => return Err(WarmError::KeysLost(id.clone())),
+                }
+            }
+            self.db.mark_grant_applied(&grant.grant_id).await?;
+            self.redis.uncache_sale(id).await?;
+            tracing::info!(phase = "p1_entry", sale = %id, grant = %grant.grant_id, units = grant.quantity, "grant applied");
+        }
+        Ok(())
+    }
+
+    /// Makes Redis' state follow the database's status. A frozen sale stays frozen.
+    async fn align(&self, sale: &Sale) -> Result<(), WarmError> {
+        let (to, from): (MetaState, &[MetaState]) = match sale.status {
+            SaleStatus::Draft => return Ok(()),
+            SaleStatus::Warmed => (MetaState::Open, &[MetaState::Loaded, MetaState::Paused]),
+            SaleStatus::Paused => (MetaState::Paused, &[MetaState::Loaded, MetaState::Open]),
+            SaleStatus::Closed => (MetaState::Closed, &[MetaState::Loaded, MetaState::Open, MetaState::Paused, MetaState::Frozen]),
+        };
+        let id = &sale.sale_id;
+        for shard in 0..self.shards {
+            match self.redis.set_state(id, shard, to, from).await? {
+                None if sale.status != SaleStatus::Closed => return Err(WarmError::KeysLost(id.clone())),
+                Some(MetaState::Frozen) if to != MetaState::Closed => return Err(WarmError::Frozen(id.clone())),
+                None | Some(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Stops a sale; it can be resumed.
+    ///
+    /// # Errors
+    /// [`WarmError`].
+    pub async fn pause(&self, id: &SaleId) -> Result<(), WarmError> {
+        self.move_to(id, SaleStatus::Paused).await
+    }
+
+    /// Resumes a paused sale.
+    ///
+    /// # Errors
+    /// [`WarmError`].
+    pub async fn resume(&self, id: &SaleId) -> Result<(), WarmError> {
+        self.move_to(id, SaleStatus::Warmed).await
+    }
+
+    /// Ends a sale for good. What was accepted still lands.
+    ///
+    /// # Errors
+    /// [`WarmError`].
+    pub async fn close(&self, id: &SaleId) -> Result<(), WarmError> {
+        self.move_to(id, SaleStatus::Closed).await
+    }
+
+    async fn move_to(&self, id: &SaleId, to: SaleStatus) -> Result<(), WarmError> {
+        let sale = self.sale(id).await?;
+        match (sale.status, to) {
+            (SaleStatus::Closed, SaleStatus::Paused | SaleStatus::Warmed | SaleStatus::Draft) => {
+                return Err(WarmError::Closed(id.clone()));
+            }
+            (SaleStatus::Draft, SaleStatus::Paused | SaleStatus::Warmed) => return Err(WarmError::NotWarmed(id.clone())),
+            (SaleStatus::Draft | SaleStatus::Warmed | SaleStatus::Paused | SaleStatus::Closed, _) => {}
+        }
+        self.db.set_status(id, to).await?;
+        self.redis.uncache_sale(id).await?;
+        self.align(&Sale { status: to, ..sale }).await
+    }
+
+    /// Adds units to a sale (E8): database first, then Redis, once for each grant id.
+    ///
+    /// # Errors
+    /// [`WarmError`]; after any of them, repeating with the same grant id is safe.
+    pub async fn top_up(&self, id: &SaleId, grant_id: &str, units: i64) -> Result<(), WarmError> {
+        let sale = self.sale(id).await?;
+        if sale.status == SaleStatus::Closed {
+            return Err(WarmError::Closed(id.clone()));
+        }
+        self.db.top_up(id, grant_id, units).await?;
+        self.redis.uncache_sale(id).await?;
+        // A draft's grants are given at its warm-up.
+        if sale.status == SaleStatus::Draft { Ok(()) } else { self.apply_grants(&sale).await }
+    }
+}
+
+/// The part of `units` that `shard` gets: as even as whole units allow, the first shards take the rest.
+#[must_use]
+pub fn share(units: i64, shard: u16, shards: u16) -> i64 {
+    let (shard, shards) = (i64::from(shard), i64::from(shards.max(1)));
+    units / shards + i64::from(shard < units % shards)
+}
+
+/// Warms drafts ahead of their start and finishes what a crash left between database and Redis. Part of the api role; it
+/// may run in every api process, because all it does can be repeated.
+pub struct AutoWarm {
+    /// Does the work.
+    pub warmer: Warmer,
+    /// How long before its start a draft is warmed, milliseconds; 0: never by itself.
+    pub ahead_ms: i64,
+    /// Sales whose trouble was reported; told once, not every second.
+    pub told: HashSet<SaleId>,
+}
+
+impl Worker for AutoWarm {
+    fn name(&self) -> &'static str {
+        "p1_entry"
+    }
+
+    async fn step(&mut self) -> Result<Progress, Fault> {
+        let now = now_ms();
+        for sale in self.warmer.db.open_sales().await.map_err(Fault::back_off)? {
+            let due = match sale.status {
+                SaleStatus::Draft => self.ahead_ms > 0 && sale.starts_at_ms - self.ahead_ms <= now && now < sale.ends_at_ms,
+                SaleStatus::Warmed | SaleStatus::Paused => now < sale.ends_at_ms,
+                SaleStatus::Closed => false,
+            };
+            if !due {
+                continue;
+            }
+            match self.warmer.warm(&sale.sale_id).await {
+                Ok(()) => {
+                    self.told.remove(&sale.sale_id);
+                }
+                Err(error @ (WarmError::Redis(_) | WarmError::Database(_))) => return Err(Fault::back_off(error)),
+                Err(error) if self.told.insert(sale.sale_id.clone()) => {
+                    tracing::error!(phase = "p1_entry", sale = %sale.sale_id, %error, "sale stays closed");
+                }
+                Err(_) => {}
+            }
+        }
+        Ok(Progress::Idle)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn shares_add_up_and_differ_by_one_at_most(units in 0i64..100_000, shards in 1u16..64) {
+            let shares: Vec<i64> = (0..shards).map(|shard| share(units, shard, shards)).collect();
+            prop_assert_eq!(shares.iter().sum::<i64>(), units);
+            prop_assert!(shares.iter().max().unwrap() - shares.iter().min().unwrap() <= 1);
+        }
+    }
+}

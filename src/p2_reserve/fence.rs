@@ -1,0 +1,98 @@
+//! The boot fence: after a restart or fail-over of Redis, selling goes on only if Redis did not go back in time.
+//!
+//! A restarted or promoted server has an empty script cache, so the reserve script answers NOSCRIPT. Before anyone loads it
+//! again, the acceptance number of every live sale is compared with the highest one the database has seen. Redis behind the
+//! database means Redis was rewound (an old file was restored, a lagging replica was promoted): the sale is frozen until P5
+//! has rebuilt it (window 17).
+
+use crate::domain::sale::MetaState;
+use crate::store::mysql::{Db, DbError};
+use crate::store::redis::{RedisFault, RedisStore};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
+
+/// The comparison may take this long; live sales × shards look-ups on each side.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// Why the fence could not be passed. The reserve script stays unloaded and buyers hear 503.
+#[derive(Debug, thiserror::Error)]
+pub enum FenceFault {
+    /// The database cannot be asked; loading without the comparison could oversell.
+    #[error("boot fence: {0}")]
+    Database(#[from] DbError),
+    /// Redis went away again.
+    #[error("boot fence: {0}")]
+    Redis(#[from] RedisFault),
+    /// It took too long.
+    #[error("boot fence: no result within {} s", DEADLINE.as_secs())]
+    Slow,
+    /// Redis restarted while it was compared; the next request compares again.
+    #[error("boot fence: redis restarted during the comparison")]
+    RestartedMeanwhile,
+}
+
+/// The comparison, one at a time in a process.
+#[derive(Clone)]
+pub struct Fence {
+    redis: RedisStore,
+    db: Db,
+    shards: u16,
+    one: Arc<Mutex<()>>,
+}
+
+impl Fence {
+    /// A fence between this Redis and this database.
+    #[must_use]
+    pub fn new(redis: RedisStore, db: Db, shards: u16) -> Self {
+        Self { redis, db, shards, one: Arc::default() }
+    }
+
+    /// Compares every live sale, freezes those that were rewound, then loads the reserve script.
+    ///
+    /// # Errors
+    /// [`FenceFault`]; the script is not loaded then (or compared again by whoever meets it next).
+    pub async fn pass(&self) -> Result<(), FenceFault> {
+        let _one = self.one.lock().await;
+        tokio::time::timeout(DEADLINE, self.compare_and_load()).await.map_err(|_| FenceFault::Slow)?
+    }
+
+    async fn compare_and_load(&self) -> Result<(), FenceFault> {
+        let run = self.redis.run_id().await?;
+        self.compare().await?;
+        // A restart between comparison and loading would hand the script to data that was not compared.
+        if self.redis.run_id().await? != run {
+            return Err(FenceFault::RestartedMeanwhile);
+        }
+        self.redis.load_reserve_after_fence().await?;
+        if self.redis.run_id().await? != run {
+            self.compare().await?;
+        }
+        Ok(())
+    }
+
+    async fn compare(&self) -> Result<(), FenceFault> {
+        for sale in self.db.live_sales().await? {
+            for shard in 0..self.shards {
+                let highest = self.db.highest_number(&sale.sale_id, shard, sale.epoch).await?.unwrap_or(0);
+                let Some(meta) = self.redis.meta(&sale.sale_id, shard).await? else {
+                    // Without its keys the script sells nothing (A6); P5 reports it.
+                    tracing::error!(phase = "p2_reserve", sale = %sale.sale_id, shard, "redis lost the sale's keys, it stays closed");
+                    continue;
+                };
+                if meta.epoch == sale.epoch && meta.number >= highest {
+                    tracing::info!(phase = "p2_reserve", sale = %sale.sale_id, shard, number = meta.number, highest, "boot fence passed");
+                    continue;
+                }
+                let from = [MetaState::Loaded, MetaState::Open, MetaState::Paused];
+                self.redis.set_state(&sale.sale_id, shard, MetaState::Frozen, &from).await?;
+                metrics::counter!("seckill_p2_reserve_frozen_total").increment(1);
+                tracing::error!(
+                    phase = "p2_reserve", sale = %sale.sale_id, shard, number = meta.number, highest,
+                    "redis went back in time, the sale is frozen until it is rebuilt"
+                );
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,123 @@
+//! P2 reserve: decides purchases by `lua/reserve.lua`, in groups.
+//!
+//! Input: a [`Purchase`] that P1 let through. Output: a [`Decision`]. An accepted purchase is an outbox entry for P3.
+//!
+//! A crash here: before the script ran, nothing happened; after it, the request is in ledger and outbox and goes its way,
+//! and the buyer learns of it by its request id. Nothing is kept in memory that matters.
+
+mod fence;
+mod lane;
+
+pub use fence::{Fence, FenceFault};
+
+use crate::config;
+use crate::domain::ids::SaleId;
+use crate::domain::request::Purchase;
+use crate::domain::reserve::Reserved;
+use crate::domain::shard::home_shard;
+use crate::store::redis::RedisStore;
+use lane::{Job, Lane};
+use std::collections::HashMap;
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+/// What became of a purchase at the reserve step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// The script decided.
+    Decided(Reserved),
+    /// It may or may not have been accepted; the ledger will tell by request id.
+    Unknown,
+    /// It did not run and will not run.
+    Unavailable,
+    /// Too many requests are waiting; it did not run and will not run.
+    Overloaded,
+}
+
+/// Entrance to P2. Clones share the lanes.
+#[derive(Clone)]
+pub struct Reserve {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    redis: RedisStore,
+    fence: Fence,
+    shards: u16,
+    group_max: usize,
+    queue_max: usize,
+    deadline: Duration,
+    lanes: RwLock<HashMap<(SaleId, u16), mpsc::Sender<Job>>>,
+}
+
+impl Reserve {
+    /// An entrance over one Redis.
+    #[must_use]
+    pub fn new(redis: RedisStore, fence: Fence, shards: u16, settings: &config::P2Reserve) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                redis,
+                fence,
+                shards,
+                group_max: settings.group_max,
+                queue_max: settings.queue_max,
+                deadline: Duration::from_millis(settings.deadline_ms),
+                lanes: RwLock::default(),
+            }),
+        }
+    }
+
+    /// Decides one purchase, together with whatever else has arrived for its sale and shard.
+    ///
+    /// `epoch` is the sale's epoch as the caller knows it; an old one is answered [`Reserved::StaleEpoch`].
+    pub async fn decide(&self, purchase: Purchase, epoch: u32) -> Decision {
+        let shard = home_shard(&purchase.user_id, self.inner.shards);
+        let deadline = Instant::now() + self.inner.deadline;
+        let (reply, decision) = oneshot::channel();
+        let mut job = Job { purchase, epoch, deadline, reply };
+        // A lane that just ended for lack of work gives the job back once; the second lane is fresh.
+        for _ in 0..2 {
+            match self.lane(&job.purchase.sale_id, shard).try_send(job) {
+                Ok(()) => {
+                    return match tokio::time::timeout_at(deadline, decision).await {
+                        Ok(Ok(decision)) => decision,
+                        // No answer in time, or the lane's task died with the job: it may have been sent.
+                        Ok(Err(_)) | Err(_) => Decision::Unknown,
+                    };
+                }
+                Err(mpsc::error::TrySendError::Full(_)) => return Decision::Overloaded,
+                Err(mpsc::error::TrySendError::Closed(returned)) => {
+                    self.forget(&returned.purchase.sale_id, shard);
+                    job = returned;
+                }
+            }
+        }
+        Decision::Unavailable
+    }
+
+    fn lane(&self, sale: &SaleId, shard: u16) -> mpsc::Sender<Job> {
+        let key = (sale.clone(), shard);
+        if let Some(lane) = self.inner.lanes.read().ok().and_then(|lanes| lanes.get(&key).cloned()) {
+            return lane;
+        }
+        let mut lanes = self.inner.lanes.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        lanes
+            .entry(key)
+            .or_insert_with(|| {
+                let (sender, receiver) = mpsc::channel(self.inner.queue_max);
+                tokio::spawn(Lane::new(self.inner.clone(), sale.clone(), shard, receiver).run());
+                sender
+            })
+            .clone()
+    }
+
+    fn forget(&self, sale: &SaleId, shard: u16) {
+        let mut lanes = self.inner.lanes.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let key = (sale.clone(), shard);
+        if lanes.get(&key).is_some_and(mpsc::Sender::is_closed) {
+            lanes.remove(&key);
+        }
+    }
+}
