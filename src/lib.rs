@@ -1,1 +1,2 @@
+pub mod dev;
 pub mod domain;
