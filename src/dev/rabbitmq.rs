@@ -95,7 +95,7 @@ impl Plan {
         }
         let program = format!(
             "rabbit_vhost:add(<<\"{name}\">>, <<\"guest\">>), \
-             rabbit_auth_backend_internal:set_permissions(<<\"guest\">>, <<\"{name}\">>, <<\".*\">>, <<\".*\">>, <<\".*\">>, <<\"guest\">>)."
+             rabbit_auth_backend_internal:set_permissions(<<\"guest\">>, <<\"{name}\">>, <<\".*\">>, <<\".*\">>, <<\".*\">>, <<\"guest\">>).\n"
         );
         let answer = self.evaluate(&program).await?;
         if answer.contains("{ok, ok}") {
