@@ -1,1 +1,18 @@
+//! The rules of a flash sale, pure: no I/O crate, no clock, no randomness.
+//!
+//! Everything here is a value or a function of values, so every rule can be property-tested without a server. The stores
+//! translate between these types and the servers' bytes; the phases decide what to do next by asking the functions here.
 
+pub mod balance;
+pub mod fate;
+pub mod fault;
+pub mod ids;
+pub mod ledger;
+pub mod message;
+pub mod policy;
+pub mod request;
+pub mod reserve;
+pub mod sale;
+pub mod shard;
+pub mod snowflake;
+pub mod states;

@@ -1,0 +1,108 @@
+//! Values that never reach a log, an error text or `config show`.
+
+use serde::{Deserialize, Serialize, Serializer};
+use std::fmt;
+
+const SHOWN: &str = "***";
+
+/// A secret text. Printing or serialising it shows `***` (nothing when it is empty, so that a missing secret is seen).
+#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Wraps a secret.
+    #[must_use]
+    pub const fn new(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The secret itself; the caller must not log it.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    fn shown(&self) -> &'static str {
+        if self.0.is_empty() { "" } else { SHOWN }
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.shown())
+    }
+}
+
+impl Serialize for Secret {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.shown())
+    }
+}
+
+/// A server address whose password is not shown.
+#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct ServerUrl(String);
+
+impl ServerUrl {
+    /// Wraps an address.
+    #[must_use]
+    pub const fn new(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The address with its password; the caller must not log it.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// The scheme, without `://`.
+    #[must_use]
+    pub fn scheme(&self) -> &str {
+        self.0.split_once("://").map_or("", |(scheme, _)| scheme)
+    }
+
+    /// The address with `***` in place of the password.
+    #[must_use]
+    pub fn redacted(&self) -> String {
+        let Some((scheme, rest)) = self.0.split_once("://") else { return SHOWN.to_owned() };
+        match rest.rsplit_once('@') {
+            Some((credentials, host)) => {
+                let user = credentials.split_once(':').map_or(credentials, |(user, _)| user);
+                let password = if credentials.contains(':') { ":***" } else { "" };
+                format!("{scheme}://{user}{password}@{host}")
+            }
+            None => self.0.clone(),
+        }
+    }
+}
+
+impl fmt::Debug for ServerUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.redacted())
+    }
+}
+
+impl Serialize for ServerUrl {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.redacted())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_never_show() {
+        for url in ["redis://:pa@ss@h:1", "amqp://u:pa@ss@h/%2f", "mysql://root:pass@h/db"] {
+            let url = ServerUrl::new(url.into());
+            assert!(!format!("{url:?}{}", serde_json::to_string(&url).unwrap()).contains("pa"), "{url:?}");
+        }
+        assert_eq!(ServerUrl::new("mysql://root@h/db".into()).redacted(), "mysql://root@h/db");
+        assert_eq!(format!("{:?}", Secret::new("x".into())), "***");
+        assert_eq!(format!("{:?}", Secret::default()), "");
+    }
+}

@@ -1,0 +1,132 @@
+//! One struct a section of `config/default.toml`, where every key is documented with its unit and the effect of raising it.
+#![allow(missing_docs, reason = "config/default.toml documents every key; tests/docs.rs holds the two together")]
+
+use super::secret::{Secret, ServerUrl};
+use serde::{Deserialize, Serialize};
+
+macro_rules! sections {
+    ($($name:ident { $($field:ident: $type:ty,)* })*) => {$(
+        #[derive(Debug, Clone, Deserialize, Serialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct $name { $(pub $field: $type,)* }
+    )*};
+}
+
+sections! {
+    Settings {
+        runtime: Runtime,
+        log: Log,
+        http: Http,
+        admin: Admin,
+        auth: Auth,
+        redis: Redis,
+        rabbitmq: Rabbitmq,
+        mysql: Mysql,
+        p1_entry: P1Entry,
+        p2_reserve: P2Reserve,
+        p3_relay: P3Relay,
+        p4_persist: P4Persist,
+        p5_reconcile: P5Reconcile,
+    }
+    Runtime { node: String, drain_ms: u64, }
+    Log { level: String, format: LogFormat, }
+    Http {
+        listen: String,
+        workers_count: usize,
+        body_bytes_max: usize,
+        body_timeout_ms: u64,
+        head_timeout_ms: u64,
+        keep_alive_s: u64,
+        connections_max: usize,
+    }
+    Admin { listen: String, token: Secret, }
+    Auth {
+        algorithm: Algorithm,
+        secret: Secret,
+        key_file: String,
+        jwks_file: String,
+        issuer: String,
+        audience: String,
+        leeway_s: u64,
+    }
+    Redis {
+        url: ServerUrl,
+        prefix: String,
+        mode: RedisMode,
+        shards: u16,
+        outbox: Outbox,
+        wait_replicas: u16,
+        command_timeout_ms: u64,
+        connect_timeout_ms: u64,
+    }
+    Rabbitmq {
+        url: ServerUrl,
+        prefix: String,
+        queue_type: QueueType,
+        queues: u16,
+        heartbeat_s: u16,
+        connect_timeout_ms: u64,
+    }
+    Mysql {
+        url: ServerUrl,
+        pool_max: usize,
+        pool_wait_ms: u64,
+        connect_timeout_ms: u64,
+        statement_timeout_ms: u64,
+    }
+    P1Entry {
+        user_rate_per_s: u32,
+        global_rate_per_s: u32,
+        backlog_max: u64,
+        token_ttl_s: u64,
+        token_secret: Secret,
+        quantity_max: u32,
+        cache_ttl_ms: u64,
+        missing_ttl_ms: u64,
+        cache_sales_max: u64,
+    }
+    P2Reserve { group_max: usize, queue_max: usize, deadline_ms: u64, }
+    P3Relay {
+        attempts_max: u32,
+        backoff_ms: u64,
+        backoff_max_ms: u64,
+        claim_idle_ms: u64,
+        confirm_timeout_ms: u64,
+        window_max: usize,
+        rate_per_s: u32,
+        idle_ms: u64,
+    }
+    P4Persist {
+        attempts_max: u32,
+        retry_delay_ms: u64,
+        retry_delay_max_ms: u64,
+        prefetch: u16,
+        group_max: usize,
+        breaker_failures: u32,
+        breaker_open_ms: u64,
+    }
+    P5Reconcile {
+        interval_ms: u64,
+        window_ms: u64,
+        compensate: Compensate,
+        ledger_retention_s: u64,
+        warm_ahead_ms: u64,
+        findings_max: usize,
+    }
+}
+
+macro_rules! choices {
+    ($($name:ident { $($variant:ident = $text:literal,)* })*) => {$(
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+        pub enum $name { $(#[serde(rename = $text)] $variant,)* }
+    )*};
+}
+
+choices! {
+    LogFormat { Text = "text", Json = "json", }
+    Algorithm { Hs256 = "HS256", Rs256 = "RS256", EdDsa = "EdDSA", }
+    RedisMode { Single = "single", }
+    Outbox { Stream = "stream", }
+    QueueType { Quorum = "quorum", Classic = "classic", }
+    Compensate { Auto = "auto", Manual = "manual", }
+}

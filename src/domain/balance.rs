@@ -1,0 +1,156 @@
+//! The balance sheet of a sale (E6): three equations over counted units, and what is wrong when one does not hold.
+//!
+//! Pure arithmetic over numbers that P5 read in a safe order (ledger → stream → DLQs → database last). All figures are
+//! units, not requests.
+
+use serde::Serialize;
+
+/// What was counted. Redis' side is summed over shards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Counted {
+    /// Units ever released, by `sales.granted`.
+    pub granted: i64,
+    /// Units of grants that Redis has been given.
+    pub granted_in_redis: i64,
+    /// Unsold units in the buckets.
+    pub redis_stock: i64,
+    /// Units between two buckets.
+    pub in_transit: i64,
+    /// Units of every ledger record of this epoch.
+    pub accepted: i64,
+    /// Accepted units that have an order.
+    pub accepted_ordered: i64,
+    /// Accepted units that have a recorded final failure.
+    pub accepted_failed: i64,
+    /// Accepted units on their way: outbox, pending, broker, DLQs, younger than the window.
+    pub in_flight: i64,
+    /// Accepted units parked in a DLQ; recorded, waiting for P5 or a person.
+    pub parked: i64,
+    /// Accepted units older than the window that are nowhere (`P5-RC1`).
+    pub leaked: i64,
+    /// Unsold units by `sales.stock`.
+    pub database_stock: i64,
+    /// Units of all orders in the database.
+    pub ordered: i64,
+    /// Sum of `stock_flow.delta`.
+    pub flow: i64,
+    /// Whether Redis holds this sale; a draft that was never warmed has no Redis side.
+    pub in_redis: bool,
+}
+
+/// One equation of the sheet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Equation {
+    /// What should be equal, in words.
+    pub name: &'static str,
+    /// Left side, units.
+    pub left: i64,
+    /// Right side, units.
+    pub right: i64,
+}
+
+impl Equation {
+    /// Whether both sides agree.
+    #[must_use]
+    pub const fn holds(&self) -> bool {
+        self.left == self.right
+    }
+}
+
+impl Counted {
+    /// The equations, in the order a person reads them.
+    #[must_use]
+    pub fn equations(&self) -> Vec<Equation> {
+        let mut equations = vec![
+            Equation {
+                name: "granted = database stock + orders",
+                left: self.granted,
+                right: self.database_stock + self.ordered,
+            },
+            Equation { name: "database stock = sum of stock_flow", left: self.database_stock, right: self.flow },
+        ];
+        if self.in_redis {
+            equations.push(Equation {
+                name: "granted to redis = redis remaining + in transit + accepted",
+                left: self.granted_in_redis,
+                right: self.redis_stock + self.in_transit + self.accepted,
+            });
+            equations.push(Equation {
+                name: "accepted = orders + failed + in flight + parked",
+                left: self.accepted,
+                right: self.accepted_ordered + self.accepted_failed + self.in_flight + self.parked,
+            });
+        }
+        equations
+    }
+
+    /// Whether the database sold more than was granted (`P5-RC2`).
+    #[must_use]
+    pub const fn oversold(&self) -> bool {
+        self.ordered > self.granted || self.database_stock < 0
+    }
+
+    /// Whether everything adds up and nothing leaked.
+    #[must_use]
+    pub fn consistent(&self) -> bool {
+        !self.oversold() && self.leaked == 0 && self.equations().iter().all(Equation::holds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn sheet(granted: i64, accepted: i64, ordered: i64, failed: i64) -> Counted {
+        Counted {
+            granted,
+            granted_in_redis: granted,
+            redis_stock: granted - accepted,
+            accepted,
+            accepted_ordered: ordered,
+            accepted_failed: failed,
+            in_flight: accepted - ordered - failed,
+            database_stock: granted - ordered,
+            ordered,
+            flow: granted - ordered,
+            in_redis: true,
+            ..Counted::default()
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn an_honest_run_balances_and_any_single_lost_or_doubled_unit_shows(
+            granted in 0i64..1_000, accepted in 0i64..1_000, ordered in 0i64..1_000, failed in 0i64..1_000,
+            field in 0usize..6, off in prop_oneof![Just(-1i64), Just(1)],
+        ) {
+            let accepted = accepted.min(granted);
+            let ordered = ordered.min(accepted);
+            let failed = failed.min(accepted - ordered);
+            let honest = sheet(granted, accepted, ordered, failed);
+            prop_assert!(honest.consistent());
+            let mut wrong = honest;
+            match field {
+                0 => wrong.redis_stock += off,
+                1 => wrong.accepted += off,
+                2 => wrong.database_stock += off,
+                3 => wrong.ordered += off,
+                4 => wrong.accepted_failed += off,
+                _ => wrong.flow += off,
+            }
+            prop_assert!(!wrong.consistent());
+        }
+    }
+
+    #[test]
+    fn a_leak_is_inconsistent_and_overselling_is_named() {
+        let mut leak = sheet(10, 5, 4, 0);
+        leak.in_flight = 0;
+        leak.leaked = 1;
+        assert!(!leak.consistent());
+        let mut over = sheet(10, 10, 10, 0);
+        over.ordered = 11;
+        assert!(over.oversold());
+    }
+}

@@ -1,0 +1,141 @@
+//! The one fate of an accepted request: an order, or a recorded failure; and how the database's answers lead to it.
+//!
+//! Consumer, replay, reconcile and compensation all race on the primary key of `request_outcome`; the first wins and the
+//! others learn what was decided. Only business reasons lead to [`Fate::Failed`]; a system error never does (window 92).
+
+/// Why a request will never be an order. The code is stable: it is stored, shown to buyers and used in metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum FailReason {
+    /// The database has no stock left for it.
+    SoldOut,
+    /// The buyer already has an order in this one-per-user sale.
+    DuplicateBuyer,
+    /// It would pass the buyer's cumulative limit.
+    LimitExceeded,
+    /// The database does not know the sale.
+    UnknownSale,
+    /// An operator gave it up, with a reason in the register.
+    GivenUp,
+}
+
+impl FailReason {
+    /// Every reason.
+    pub const ALL: [Self; 5] =
+        [Self::SoldOut, Self::DuplicateBuyer, Self::LimitExceeded, Self::UnknownSale, Self::GivenUp];
+
+    /// The stable code.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::SoldOut => "SOLD_OUT",
+            Self::DuplicateBuyer => "DUPLICATE_BUYER",
+            Self::LimitExceeded => "LIMIT_EXCEEDED",
+            Self::UnknownSale => "UNKNOWN_SALE",
+            Self::GivenUp => "GIVEN_UP",
+        }
+    }
+
+    /// Reads a stored code; an unknown one is an error for the caller to report, never a default.
+    #[must_use]
+    pub fn from_code(code: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.code() == code)
+    }
+}
+
+/// What finally became of a request. Exactly one per request id, for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Fate {
+    /// `request_outcome.kind = ORDER`.
+    Ordered,
+    /// `request_outcome.kind = FAILED`.
+    Failed(FailReason),
+}
+
+/// What stopped the landing transaction of one request; it was rolled back and nothing of it remains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Obstacle {
+    /// The request id has an outcome with the same fingerprint: someone else was first.
+    SameOutcome(Fate),
+    /// The request id, or its acceptance number, has an outcome with another fingerprint: a forgery or a bug.
+    OtherOutcome,
+    /// `uk_sale_user`: the buyer has an order under another request id.
+    BuyerHasOrder,
+    /// The cumulative limit would be passed.
+    LimitPassed,
+    /// The guarded stock update matched no row although the sale exists.
+    StockShort,
+    /// There is no such sale.
+    NoSuchSale,
+}
+
+/// What P4 (or a compensation) made of one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// The order was written now (`P4-C0`, `P5-COMP0`).
+    Ordered,
+    /// The fate was decided before (`P4-C1`).
+    Already(Fate),
+    /// It was refused for good and that is recorded (`P4-C2`, `P5-COMP1`).
+    Refused(FailReason),
+    /// The id is taken by something else: parked for a person, never decided by guessing.
+    Conflict,
+}
+
+impl Verdict {
+    /// The fate the buyer may be told, if there is one.
+    #[must_use]
+    pub const fn fate(self) -> Option<Fate> {
+        match self {
+            Self::Ordered => Some(Fate::Ordered),
+            Self::Already(fate) => Some(fate),
+            Self::Refused(reason) => Some(Fate::Failed(reason)),
+            Self::Conflict => None,
+        }
+    }
+}
+
+/// What to do about an obstacle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum NextStep {
+    /// Nothing more to write.
+    Conclude(Verdict),
+    /// Write the FAILED outcome and the register row in a new transaction, then conclude [`Verdict::Refused`].
+    RecordFailure(FailReason),
+}
+
+/// Decides what an obstacle means. The unique key that was hit decides (D3): a taken buyer under *another* request id is a
+/// refusal of this one, never an "idempotent success" (window 60).
+#[must_use]
+pub const fn after_obstacle(obstacle: Obstacle) -> NextStep {
+    match obstacle {
+        Obstacle::SameOutcome(fate) => NextStep::Conclude(Verdict::Already(fate)),
+        Obstacle::OtherOutcome => NextStep::Conclude(Verdict::Conflict),
+        Obstacle::BuyerHasOrder => NextStep::RecordFailure(FailReason::DuplicateBuyer),
+        Obstacle::LimitPassed => NextStep::RecordFailure(FailReason::LimitExceeded),
+        Obstacle::StockShort => NextStep::RecordFailure(FailReason::SoldOut),
+        Obstacle::NoSuchSale => NextStep::RecordFailure(FailReason::UnknownSale),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reason_codes_round_trip_and_an_unknown_one_is_refused() {
+        for reason in FailReason::ALL {
+            assert_eq!(FailReason::from_code(reason.code()), Some(reason));
+        }
+        assert_eq!(FailReason::from_code("sold_out"), None);
+    }
+
+    #[test]
+    fn only_business_obstacles_record_a_failure() {
+        assert_eq!(
+            after_obstacle(Obstacle::SameOutcome(Fate::Ordered)),
+            NextStep::Conclude(Verdict::Already(Fate::Ordered))
+        );
+        assert_eq!(after_obstacle(Obstacle::OtherOutcome), NextStep::Conclude(Verdict::Conflict));
+        assert_eq!(after_obstacle(Obstacle::BuyerHasOrder), NextStep::RecordFailure(FailReason::DuplicateBuyer));
+    }
+}

@@ -1,0 +1,162 @@
+//! The ledger record: what Redis remembers of an accepted request until it is proven settled in the database.
+//!
+//! `<state> <number> <quantity> <epoch> <accepted_at_ms> <reason> <user>` — one text, space separated, the user last because
+//! it may hold spaces. `lua/reserve.lua` writes it with state `Q`; `lua/settle.lua` replaces state and reason, nothing else.
+
+use super::fate::FailReason;
+use super::ids::{RequestId, SaleId, UserId};
+use super::policy::Quantity;
+use super::request::{Accepted, Purchase};
+
+/// How far the ledger knows a request has come. The database stays the truth: `Queued` may lag behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LedgerState {
+    /// Accepted; on its way to the database as far as Redis knows.
+    Queued,
+    /// The order is in the database.
+    Confirmed,
+    /// It will never be an order.
+    Failed(FailReason),
+}
+
+impl LedgerState {
+    /// The letter in the record.
+    #[must_use]
+    pub const fn letter(self) -> char {
+        match self {
+            Self::Queued => 'Q',
+            Self::Confirmed => 'C',
+            Self::Failed(_) => 'F',
+        }
+    }
+
+    /// The reason field of the record; `-` when there is none.
+    #[must_use]
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Queued | Self::Confirmed => "-",
+            Self::Failed(reason) => reason.code(),
+        }
+    }
+
+    /// Whether the request has its final fate.
+    #[must_use]
+    pub const fn is_final(self) -> bool {
+        match self {
+            Self::Queued => false,
+            Self::Confirmed | Self::Failed(_) => true,
+        }
+    }
+}
+
+/// A record that cannot be read. Never skipped: whoever meets one reports it with the request id.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("ledger record is unreadable: {0:?}")]
+pub struct LedgerError(pub String);
+
+/// One ledger record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LedgerRecord {
+    /// How far the request has come.
+    pub state: LedgerState,
+    /// Acceptance number.
+    pub number: u64,
+    /// Units taken.
+    pub quantity: Quantity,
+    /// Epoch of the sale at acceptance.
+    pub epoch: u32,
+    /// Unix milliseconds by Redis' clock.
+    pub accepted_at_ms: i64,
+    /// The buyer.
+    pub user_id: UserId,
+}
+
+impl LedgerRecord {
+    /// Reads the text form.
+    ///
+    /// # Errors
+    /// [`LedgerError`] with the text when any field is missing or out of range.
+    pub fn parse(text: &str) -> Result<Self, LedgerError> {
+        Self::read(text).ok_or_else(|| LedgerError(text.to_owned()))
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let mut fields = text.splitn(7, ' ');
+        let state = fields.next()?;
+        let number = fields.next()?.parse().ok()?;
+        let quantity = Quantity::new(fields.next()?.parse().ok()?)?;
+        let epoch = fields.next()?.parse().ok()?;
+        let accepted_at_ms = fields.next()?.parse().ok()?;
+        let reason = fields.next()?;
+        let user_id = UserId::parse(fields.next()?).ok()?;
+        let state = match (state, reason) {
+            ("Q", "-") => LedgerState::Queued,
+            ("C", "-") => LedgerState::Confirmed,
+            ("F", reason) => LedgerState::Failed(FailReason::from_code(reason)?),
+            _ => return None,
+        };
+        Some(Self { state, number, quantity, epoch, accepted_at_ms, user_id })
+    }
+
+    /// The text form.
+    #[must_use]
+    pub fn encode(&self) -> String {
+        format!(
+            "{} {} {} {} {} {} {}",
+            self.state.letter(),
+            self.number,
+            self.quantity.get(),
+            self.epoch,
+            self.accepted_at_ms,
+            self.state.reason(),
+            self.user_id
+        )
+    }
+
+    /// The accepted request this record stands for; with it P5 can land the request even when every queue lost it.
+    #[must_use]
+    pub fn accepted(&self, request_id: RequestId, sale_id: &SaleId, shard: u16) -> Accepted {
+        Accepted {
+            purchase: Purchase {
+                request_id,
+                sale_id: sale_id.clone(),
+                user_id: self.user_id.clone(),
+                quantity: self.quantity,
+            },
+            shard,
+            epoch: self.epoch,
+            number: self.number,
+            accepted_at_ms: self.accepted_at_ms,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::request::tests::any_accepted;
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn records_round_trip_and_rebuild_the_request(a in any_accepted(), state in 0..3) {
+            let state = [LedgerState::Queued, LedgerState::Confirmed, LedgerState::Failed(FailReason::SoldOut)][usize::try_from(state).unwrap()];
+            let record = LedgerRecord {
+                state, number: a.number, quantity: a.purchase.quantity, epoch: a.epoch,
+                accepted_at_ms: a.accepted_at_ms, user_id: a.purchase.user_id.clone(),
+            };
+            let read = LedgerRecord::parse(&record.encode()).unwrap();
+            prop_assert_eq!(&read, &record);
+            prop_assert_eq!(read.accepted(a.purchase.request_id, &a.purchase.sale_id, a.shard), a);
+        }
+    }
+
+    #[test]
+    fn a_broken_record_is_reported_with_its_text() {
+        for bad in
+            ["", "Q", "Q 1 1 1 5 -", "Q 1 0 1 5 - u", "X 1 1 1 5 - u", "F 1 1 1 5 WHAT u", "Q 1 1 1 5 SOLD_OUT u"]
+        {
+            assert_eq!(LedgerRecord::parse(bad), Err(LedgerError(bad.to_owned())));
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! A sale: what is sold, when, to whom; and whether a request may try right now.
+
+use super::ids::SaleId;
+use super::policy::PurchasePolicy;
+use super::states::P1Entry;
+
+/// Most units a sale may ever grant. Lua counts in doubles, which are exact far beyond this.
+pub const STOCK_MAX: i64 = 1_000_000_000;
+
+/// Where a sale is in its life, as stored in `sales.status`. Explicit codes, shared with SQL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SaleStatus {
+    /// Created; Redis has never opened it.
+    Draft,
+    /// Its stock is in Redis. From here on, keys missing in Redis mean that Redis lost data (A6).
+    Warmed,
+    /// Stopped by an operator; can be resumed.
+    Paused,
+    /// Ended for good.
+    Closed,
+}
+
+impl SaleStatus {
+    /// Every status.
+    pub const ALL: [Self; 4] = [Self::Draft, Self::Warmed, Self::Paused, Self::Closed];
+
+    /// The stored code.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Draft => "draft",
+            Self::Warmed => "warmed",
+            Self::Paused => "paused",
+            Self::Closed => "closed",
+        }
+    }
+
+    /// Reads a stored code.
+    #[must_use]
+    pub fn from_code(code: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.code() == code)
+    }
+}
+
+/// The state field of a sale's `meta` hash in Redis, which the reserve script obeys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MetaState {
+    /// Keys are there, the database has not been told yet; nothing is sold.
+    Loaded,
+    /// Selling.
+    Open,
+    /// Stopped by an operator.
+    Paused,
+    /// Ended for good.
+    Closed,
+    /// Redis was found rewound or damaged; closed until P5 has rebuilt it.
+    Frozen,
+}
+
+impl MetaState {
+    /// Every state.
+    pub const ALL: [Self; 5] = [Self::Loaded, Self::Open, Self::Paused, Self::Closed, Self::Frozen];
+
+    /// The stored code.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Loaded => "loaded",
+            Self::Open => "open",
+            Self::Paused => "paused",
+            Self::Closed => "closed",
+            Self::Frozen => "frozen",
+        }
+    }
+
+    /// Reads a stored code.
+    #[must_use]
+    pub fn from_code(code: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.code() == code)
+    }
+}
+
+/// A sale as the database knows it. Times are Unix milliseconds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sale {
+    /// Its id.
+    pub sale_id: SaleId,
+    /// What is sold.
+    pub product_id: String,
+    /// What a buyer reads.
+    pub title: String,
+    /// Price of one unit in the currency's smallest unit.
+    pub price_cents: i64,
+    /// ISO 4217 code.
+    pub currency: String,
+    /// Units ever released for sale.
+    pub granted: i64,
+    /// Unsold units by the database's count.
+    pub stock: i64,
+    /// How much one buyer may have.
+    pub policy: PurchasePolicy,
+    /// Whether a purchase needs a purchase token (hidden entry, A3).
+    pub token_required: bool,
+    /// First millisecond in which it sells.
+    pub starts_at_ms: i64,
+    /// First millisecond in which it does not sell any more.
+    pub ends_at_ms: i64,
+    /// Where it is in its life.
+    pub status: SaleStatus,
+    /// Incremented by each rebuild of Redis.
+    pub epoch: u32,
+}
+
+impl Sale {
+    /// Whether a new request may try, by status, window and clock; stock is for the script to decide.
+    #[must_use]
+    pub fn entry(&self, now_ms: i64) -> P1Entry {
+        match self.status {
+            SaleStatus::Closed => P1Entry::Ended,
+            SaleStatus::Draft | SaleStatus::Warmed | SaleStatus::Paused if now_ms >= self.ends_at_ms => P1Entry::Ended,
+            SaleStatus::Paused => P1Entry::Paused,
+            SaleStatus::Draft | SaleStatus::Warmed if now_ms < self.starts_at_ms => P1Entry::NotStarted,
+            // Started on the clock but never warmed: closed, not opened by guessing (A6).
+            SaleStatus::Draft => P1Entry::Loading,
+            SaleStatus::Warmed => P1Entry::Ready,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sale(status: SaleStatus) -> Sale {
+        Sale {
+            sale_id: SaleId::parse("s").unwrap(),
+            product_id: "p".into(),
+            title: "t".into(),
+            price_cents: 1,
+            currency: "CNY".into(),
+            granted: 1,
+            stock: 1,
+            policy: PurchasePolicy::OnePerUser,
+            token_required: false,
+            starts_at_ms: 100,
+            ends_at_ms: 200,
+            status,
+            epoch: 1,
+        }
+    }
+
+    #[test]
+    fn the_window_is_half_open_and_only_a_warmed_sale_sells() {
+        let warmed = sale(SaleStatus::Warmed);
+        assert_eq!(warmed.entry(99), P1Entry::NotStarted);
+        assert_eq!(warmed.entry(100), P1Entry::Ready);
+        assert_eq!(warmed.entry(199), P1Entry::Ready);
+        assert_eq!(warmed.entry(200), P1Entry::Ended);
+        assert_eq!(sale(SaleStatus::Draft).entry(150), P1Entry::Loading);
+        assert_eq!(sale(SaleStatus::Paused).entry(50), P1Entry::Paused);
+        assert_eq!(sale(SaleStatus::Paused).entry(250), P1Entry::Ended);
+        assert_eq!(sale(SaleStatus::Closed).entry(50), P1Entry::Ended);
+    }
+
+    #[test]
+    fn stored_codes_round_trip() {
+        assert!(SaleStatus::ALL.iter().all(|s| SaleStatus::from_code(s.code()) == Some(*s)));
+        assert!(MetaState::ALL.iter().all(|s| MetaState::from_code(s.code()) == Some(*s)));
+    }
+}

@@ -1,0 +1,93 @@
+//! The states and the transition table as Markdown, for `docs/states.md`.
+
+use super::machine::{Event, State, Step, next};
+
+/// The whole document. `tests/docs.rs` compares the file with it.
+#[must_use]
+pub fn markdown() -> String {
+    let mut text = String::from(
+        "# States\n\nPrinted from `src/domain/states`; a test fails when this file and the code differ \
+         (`UPDATE_DOCS=1 cargo test --test docs` writes it).\n\n\
+         The main success path is `P1-S1 → P2-R0 → P3-N2 → P4-C0 → P5-RC0`.\n\n| phase | code | label | meaning |\n|---|---|---|---|\n",
+    );
+    for state in super::all() {
+        text.push_str(&format!(
+            "| {} | `{}` | {} | {} |\n",
+            state.phase().name(),
+            state.code(),
+            state.label(),
+            state.meaning()
+        ));
+    }
+    text.push_str(
+        "\n## Transitions\n\nState × event: the state that follows, `=` when the event changes nothing (a repeat, or it came \
+         late), `✗` when it must not happen.\nP1 states and refusals of P2 have no row: nothing was taken, so nothing follows.\n\n| state |",
+    );
+    for event in Event::ALL {
+        text.push_str(&format!(" {event:?} |"));
+    }
+    text.push_str("\n|---|");
+    text.push_str(&"---|".repeat(Event::ALL.len()));
+    text.push('\n');
+    for state in super::all().filter(|state| is_alive(*state)) {
+        text.push_str(&format!("| `{}` {} |", state.code(), state.label()));
+        for event in Event::ALL {
+            text.push_str(&match next(state, event) {
+                Step::To(to) => format!(" `{}` |", to.code()),
+                Step::Already => " = |".to_owned(),
+                Step::Illegal => " ✗ |".to_owned(),
+            });
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn is_alive(state: State) -> bool {
+    Event::ALL.iter().any(|event| next(state, *event) != Step::Illegal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{P4Persist, P5Reconcile, all};
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashSet;
+
+    fn has_final_fate(state: State) -> bool {
+        matches!(
+            state,
+            State::P4(P4Persist::DbOk | P4Persist::BizErrorAck | P4Persist::Idempotent)
+                | State::P5(P5Reconcile::Compensated | P5Reconcile::FailedFinal | P5Reconcile::Match)
+        )
+    }
+
+    #[test]
+    fn codes_are_unique_and_carry_their_phase() {
+        let codes: HashSet<_> = all().map(State::code).collect();
+        assert_eq!(codes.len(), all().count());
+        assert!(all().all(|s| s.code()[..2].eq_ignore_ascii_case(&s.phase().name()[..2])));
+    }
+
+    #[test]
+    fn a_final_fate_is_never_overturned() {
+        for state in all().filter(|s| has_final_fate(*s)) {
+            for event in Event::ALL {
+                assert!(!matches!(next(state, event), Step::To(_)), "{} leaves on {event:?}", state.code());
+            }
+        }
+    }
+
+    proptest! {
+        /// Whatever happens to an accepted request, in whatever order: it can still reach its one fate.
+        #[test]
+        fn an_accepted_request_can_always_still_end(events in prop::collection::vec(0..Event::ALL.len(), 0..40)) {
+            let mut state = State::P2(super::super::P2Reserve::LuaOk);
+            for event in events {
+                if let Step::To(to) = next(state, Event::ALL[event]) { state = to; }
+            }
+            let ends = [Event::OrderCommitted, Event::RefusalCommitted, Event::OutcomeFound];
+            prop_assert!(has_final_fate(state) || ends.iter().all(|e| matches!(next(state, *e), Step::To(to) if has_final_fate(to))));
+        }
+    }
+}
