@@ -2,6 +2,8 @@
 # server, container or configuration. `make help` lists the rest.
 
 CARGO ?= cargo
+# Where rustup puts cargo, for shells that were open before it was installed.
+export PATH := $(PATH):$(HOME)/.cargo/bin
 # More arguments for `make run` and `make bench`: make run ARGS="--split"
 ARGS ?=
 
