@@ -1,0 +1,42 @@
+# Two commands matter: `make run` and `make test`. Both install what is missing (scripts/install-deps.sh) and need no
+# server, container or configuration. `make help` lists the rest.
+
+CARGO ?= cargo
+# Where rustup puts cargo, for shells that were open before it was installed.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+# More arguments for `make run` and `make bench`: make run ARGS="--split"
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help run test build fmt lint bench doc clean-dev deps
+
+help: ## This list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
+
+run: deps ## Everything on this machine: private servers, all roles, a demo sale; Ctrl-C stops it
+	$(CARGO) run --release --locked -- dev $(ARGS)
+
+test: lint ## Formatting, lints and all tests, on private servers that the tests start
+	$(CARGO) test --locked
+
+build: deps ## The release binary, target/release/seckill
+	$(CARGO) build --release --locked
+
+fmt: ## Formats the code
+	$(CARGO) fmt
+
+lint: deps ## What `make test` checks before it tests
+	$(CARGO) fmt --check
+	$(CARGO) clippy --all-targets --locked -- -D warnings
+
+bench: deps ## The bars of docs/benchmarks.md, measured here and now
+	$(CARGO) run --release --locked -- bench $(ARGS)
+
+doc: deps ## The code's documentation, target/doc/seckill/index.html
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --locked --document-private-items
+
+clean-dev: ## Forgets the data of `make run`; refuses while it runs
+	@if [ -d .seckill ]; then flock --nonblock .seckill/lock rm -rf .seckill || { echo "stop seckill dev first" >&2; exit 1; }; fi
+
+deps: # Installs what is missing; instant when nothing is
+	@scripts/install-deps.sh

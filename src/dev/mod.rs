@@ -1,0 +1,24 @@
+//! Private servers for `seckill dev` and for the integration tests: redis-server, rabbitmq-server and mariadbd as
+//! children on loopback, with their data in one folder and settings as durable as production must have them.
+//!
+//! Input: a folder. Output: three URLs. What a crash here leaves behind: the data folders and nothing else; the kernel
+//! kills every child when the process that started it dies (see [`child`]).
+
+mod binaries;
+pub mod child;
+mod error;
+mod lock;
+pub mod mariadb;
+pub mod ports;
+mod probe;
+pub mod rabbitmq;
+pub mod redis;
+mod server;
+pub mod servers;
+pub mod state;
+
+pub use child::Child;
+pub use error::DevError;
+pub use server::{Server, ServerKind};
+pub use servers::{External, PrivateServers, Progress, ServerUrls};
+pub use state::DevState;

@@ -1,0 +1,142 @@
+//! A private RabbitMQ node: loopback only, without epmd, without plugins.
+//!
+//! Input: a folder and two ports. What a crash leaves behind: the node's data, recovered at the next start.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use std::{env, fs};
+
+use tokio::io::AsyncWriteExt;
+use tokio::time::timeout;
+
+use super::server::{self, Plan as AnyPlan, Server};
+use super::{DevError, ServerKind, binaries};
+
+/// Data folder and node belong together by this name, so it must never change. Only the folder tells two nodes apart:
+/// without epmd the same name may run many times on one machine.
+const NODE: &str = "seckill@localhost";
+/// One administrative call; a fraction of a second is normal.
+const CALL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A developer's disk is often nearly full, and at the default limit the broker then stops taking messages without a word.
+/// A small write-ahead log keeps memory and the recovery after a kill small.
+const CONFIG: &str = "disk_free_limit.absolute = 50MB\nraft.wal_max_size_bytes = 67108864\n";
+
+/// The two ports a node listens on.
+#[derive(Debug, Clone, Copy)]
+pub struct RabbitPorts {
+    /// For clients.
+    pub amqp: u16,
+    /// For administration (Erlang distribution).
+    pub dist: u16,
+}
+
+/// How the server is started.
+#[derive(Debug)]
+pub(super) struct Plan {
+    program: PathBuf,
+    dir: PathBuf,
+    pub(super) ports: RabbitPorts,
+}
+
+/// Starts a RabbitMQ node on the data in `dir` (made when missing) and waits until it answers the AMQP header.
+///
+/// # Errors
+/// [`DevError`]: not installed, not started, not ready in time.
+pub async fn start(dir: &Path, ports: RabbitPorts) -> Result<Server, DevError> {
+    let program = binaries::find_rabbitmq_server()?;
+    let dir = server::make_dir(dir)?;
+    for folder in ["home", "data", "log", "generated"] {
+        server::make_dir(&dir.join(folder))?;
+    }
+    for (name, text) in [("rabbitmq.conf", CONFIG), ("env.conf", ""), ("plugins", "[].\n")] {
+        let path = dir.join(name);
+        fs::write(&path, text).map_err(DevError::io("write", path))?;
+    }
+    Server::start(AnyPlan::Rabbitmq(Plan { program, dir: dir.clone(), ports }), &dir).await
+}
+
+impl Plan {
+    pub(super) fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        let dist = self.ports.dist;
+        // From an empty environment: RABBITMQ_* and ERL_* of the caller would bend the node in any direction.
+        command.env_clear().env("PATH", search_path()).env("LANG", "C.UTF-8").env("HOME", self.dir.join("home"));
+        command.current_dir(&self.dir);
+        command.env("RABBITMQ_NODENAME", NODE).env("RABBITMQ_NODE_IP_ADDRESS", "127.0.0.1");
+        command.env("RABBITMQ_NODE_PORT", self.ports.amqp.to_string()).env("RABBITMQ_DIST_PORT", dist.to_string());
+        for (variable, place) in [
+            ("RABBITMQ_MNESIA_BASE", "data"),
+            ("RABBITMQ_LOG_BASE", "log"),
+            ("RABBITMQ_GENERATED_CONFIG_DIR", "generated"),
+            ("RABBITMQ_CONFIG_FILE", "rabbitmq.conf"),
+            ("RABBITMQ_CONF_ENV_FILE", "env.conf"),
+            ("RABBITMQ_ENABLED_PLUGINS_FILE", "plugins"),
+            ("RABBITMQ_PID_FILE", "pid"),
+        ] {
+            command.env(variable, self.dir.join(place));
+        }
+        // Log to stdout. And exec all the way, so that the child's pid is the node itself and signals reach it.
+        command.env("RABBITMQ_LOGS", "-").env("RUNNING_UNDER_SYSTEMD", "true");
+        // With its name and distribution set from the start, the node looks for no epmd and starts none.
+        let erl_args = format!(
+            "-sname {NODE} -start_epmd false -erl_epmd_port {dist} -kernel inet_dist_use_interface {{127,0,0,1}}"
+        );
+        command.env("RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", erl_args);
+        command
+    }
+
+    /// Makes the virtual host `name` and lets `guest` in. Fine when it is there already.
+    pub(super) async fn add_vhost(&self, name: &str) -> Result<(), DevError> {
+        if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte)) {
+            let answer = "a name has letters, digits, _ and - only".to_owned();
+            return Err(DevError::Broker { action: format!("add the vhost {name:?}"), answer });
+        }
+        let program = format!(
+            "rabbit_vhost:add(<<\"{name}\">>, <<\"guest\">>), \
+             rabbit_auth_backend_internal:set_permissions(<<\"guest\">>, <<\"{name}\">>, <<\".*\">>, <<\".*\">>, <<\".*\">>, <<\"guest\">>).\n"
+        );
+        let answer = self.evaluate(&program).await?;
+        if answer.contains("{ok, ok}") {
+            Ok(())
+        } else {
+            Err(DevError::Broker { action: format!("add the vhost {name:?}"), answer })
+        }
+    }
+
+    /// Runs an Erlang expression in the node and returns `{ok, Value}` or what went wrong, as text.
+    async fn evaluate(&self, program: &str) -> Result<String, DevError> {
+        let name = "erl_call";
+        let spawn_error = |source| DevError::Spawn { name: name.to_owned(), source };
+        let address = format!("localhost:{}", self.ports.dist);
+        let mut child = tokio::process::Command::new(binaries::find(ServerKind::Rabbitmq, name)?)
+            .args(["-address", &address, "-r", "-e"])
+            .env("HOME", self.dir.join("home"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(spawn_error)?;
+        let call = async {
+            if let Some(mut stdin) = child.stdin.take() {
+                stdin.write_all(program.as_bytes()).await?;
+            }
+            child.wait_with_output().await
+        };
+        let late =
+            |_elapsed| DevError::Broker { action: "evaluate".to_owned(), answer: "no answer in time".to_owned() };
+        let output = timeout(CALL_TIMEOUT, call).await.map_err(late)?.map_err(spawn_error)?;
+        let mut answer = String::from_utf8_lossy(&output.stdout).into_owned();
+        answer.push_str(&String::from_utf8_lossy(&output.stderr));
+        Ok(answer)
+    }
+}
+
+/// The caller's PATH and the system's folders: the start script needs `erl`, `sed` and their like.
+fn search_path() -> std::ffi::OsString {
+    let mut path = env::var_os("PATH").unwrap_or_default();
+    path.push(":/usr/local/bin:/usr/bin:/bin");
+    path
+}

@@ -1,0 +1,41 @@
+//! A private redis-server that has every accept on disk before it answers.
+//!
+//! Input: a folder and a port. What a crash leaves behind: the append-only file; a torn last entry is cut off at the
+//! next start (it was never answered).
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::server::{self, Plan as AnyPlan, Server, ServerKind};
+use super::{DevError, binaries};
+
+/// How the server is started.
+#[derive(Debug)]
+pub(super) struct Plan {
+    program: PathBuf,
+    dir: PathBuf,
+    pub(super) port: u16,
+}
+
+/// Starts a redis-server on the data in `dir` (made when missing) and waits until it answers PING.
+///
+/// # Errors
+/// [`DevError`]: not installed, not started, not ready in time.
+pub async fn start(dir: &Path, port: u16) -> Result<Server, DevError> {
+    let program = binaries::find(ServerKind::Redis, "redis-server")?;
+    let dir = server::make_dir(dir)?;
+    Server::start(AnyPlan::Redis(Plan { program, dir: dir.clone(), port }), &dir).await
+}
+
+impl Plan {
+    pub(super) fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.current_dir(&self.dir);
+        command.args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--daemonize", "no"]);
+        command.arg("--dir").arg(&self.dir);
+        // An accept is told only when it is on disk; no snapshots besides; and never forget a key to save memory.
+        command.args(["--appendonly", "yes", "--appendfsync", "always", "--save", ""]);
+        command.args(["--maxmemory-policy", "noeviction"]);
+        command
+    }
+}

@@ -1,0 +1,180 @@
+//! The set of three servers that `seckill dev` and the integration tests run on.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::lock::DirLock;
+use super::ports::free_port;
+use super::rabbitmq::RabbitPorts;
+use super::server::{self, Server, ServerKind};
+use super::{DevError, mariadb, rabbitmq, redis};
+
+/// Where the three servers are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerUrls {
+    /// `redis://127.0.0.1:port`
+    pub redis_url: String,
+    /// `amqp://guest:guest@127.0.0.1:port/%2f`
+    pub amqp_url: String,
+    /// `mysql://root@127.0.0.1:port/seckill`
+    pub mysql_url: String,
+}
+
+/// Existing servers to use instead of private ones; they are never started, stopped or killed here.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct External {
+    urls: BTreeMap<ServerKind, String>,
+}
+
+impl External {
+    /// From `SECKILL_REDIS_URL`, `SECKILL_AMQP_URL` and `SECKILL_MYSQL_URL`; empty ones do not count.
+    #[must_use]
+    pub fn from_env() -> Self {
+        let url = |kind: ServerKind| std::env::var(kind.url_variable()).ok().filter(|url| !url.is_empty());
+        Self { urls: ServerKind::ALL.into_iter().filter_map(|kind| Some((kind, url(kind)?))).collect() }
+    }
+}
+
+/// What `start` tells while it works.
+#[derive(Debug, Clone, Copy)]
+pub enum Progress {
+    /// The server is being started.
+    Starting(ServerKind),
+    /// The server answers.
+    Ready {
+        /// Which one.
+        kind: ServerKind,
+        /// Time since its start.
+        took: Duration,
+    },
+}
+
+/// The private servers of one data folder. Dropping the value kills them; `stop` is the gentle way.
+#[derive(Debug)]
+pub struct PrivateServers {
+    // Fields drop in this order: the servers are dead before the folder is free for another owner.
+    servers: BTreeMap<ServerKind, Server>,
+    external: External,
+    dir: PathBuf,
+    _lock: DirLock,
+}
+
+impl PrivateServers {
+    /// Starts all three at once on the data in `dir` (made when missing) and waits until all answer. Ports are new at
+    /// each start and stay for the life of the value.
+    ///
+    /// # Errors
+    /// The first [`DevError`] of any; the other servers are killed then.
+    pub async fn start(dir: &Path, on_progress: &(dyn Fn(Progress) + Sync)) -> Result<Self, DevError> {
+        Self::start_beside(External::default(), dir, on_progress).await
+    }
+
+    /// Like [`PrivateServers::start`], but only those that `external` does not name.
+    ///
+    /// # Errors
+    /// The first [`DevError`] of any; the other servers are killed then.
+    pub async fn start_beside(
+        external: External,
+        dir: &Path,
+        on_progress: &(dyn Fn(Progress) + Sync),
+    ) -> Result<Self, DevError> {
+        let dir = server::make_dir(dir)?;
+        let lock = DirLock::take(&dir)?;
+        let wanted = ServerKind::ALL.into_iter().filter(|kind| !external.urls.contains_key(kind));
+        let starts = wanted.map(|kind| {
+            let dir = dir.join(kind.name());
+            async move {
+                on_progress(Progress::Starting(kind));
+                let begin = Instant::now();
+                let server = start_one(kind, &dir).await?;
+                on_progress(Progress::Ready { kind, took: begin.elapsed() });
+                Ok::<_, DevError>((kind, server))
+            }
+        });
+        let servers = futures::future::try_join_all(starts).await?.into_iter().collect();
+        Ok(Self { servers, external, dir, _lock: lock })
+    }
+
+    /// The data folder, absolute.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Where the servers are, private or not.
+    #[must_use]
+    pub fn urls(&self) -> ServerUrls {
+        let url = |kind| match (self.servers.get(&kind), self.external.urls.get(&kind)) {
+            (Some(server), _) => server.url(),
+            (None, Some(url)) => url.clone(),
+            (None, None) => String::new(),
+        };
+        ServerUrls {
+            redis_url: url(ServerKind::Redis),
+            amqp_url: url(ServerKind::Rabbitmq),
+            mysql_url: url(ServerKind::Mysql),
+        }
+    }
+
+    /// Process ids by name (`redis`, `rabbitmq`, `mysql`), of the private ones. They change with a restart.
+    #[must_use]
+    pub fn pids(&self) -> BTreeMap<String, u32> {
+        self.servers.iter().map(|(kind, server)| (kind.name().to_owned(), server.pid())).collect()
+    }
+
+    /// One server, to kill, pause, resume or restart it.
+    ///
+    /// # Errors
+    /// [`DevError::NotPrivate`].
+    pub fn server(&mut self, kind: ServerKind) -> Result<&mut Server, DevError> {
+        self.servers.get_mut(&kind).ok_or(DevError::NotPrivate(kind))
+    }
+
+    /// kill -9, then a start on the same data and port; returns when the server answers again.
+    ///
+    /// # Errors
+    /// [`DevError::NotPrivate`], or those of a start.
+    pub async fn kill_and_restart(&mut self, kind: ServerKind) -> Result<(), DevError> {
+        // `restart` kills what still runs.
+        self.server(kind)?.restart().await
+    }
+
+    /// Makes a virtual host on the private broker, for one test alone. Fine when it is there already.
+    ///
+    /// # Errors
+    /// [`DevError::NotPrivate`], [`DevError::Broker`].
+    pub async fn add_vhost(&self, name: &str) -> Result<(), DevError> {
+        match self.servers.get(&ServerKind::Rabbitmq).and_then(Server::rabbitmq) {
+            Some(plan) => plan.add_vhost(name).await,
+            None => Err(DevError::NotPrivate(ServerKind::Rabbitmq)),
+        }
+    }
+
+    /// Restarts every server that has died, on its data and port, and says which and how that went. A server that could
+    /// not be restarted stays dead and is tried again by the next call. Dropping the future early is safe.
+    pub async fn check_and_restart_dead(&mut self) -> Vec<(ServerKind, Result<(), DevError>)> {
+        let dead = self.servers.iter_mut().filter_map(|(kind, server)| (!server.is_alive()).then_some((*kind, server)));
+        futures::future::join_all(dead.map(|(kind, server)| async move { (kind, server.restart().await) })).await
+    }
+
+    /// Stops the broker, then Redis, then the database. All are dead afterwards, whatever is returned.
+    ///
+    /// # Errors
+    /// The first failure; the others are still stopped.
+    pub async fn stop(mut self) -> Result<(), DevError> {
+        let mut result = Ok(());
+        for server in self.servers.values_mut() {
+            result = result.and(server.stop().await.map(|_status| ()));
+        }
+        result
+    }
+}
+
+async fn start_one(kind: ServerKind, dir: &Path) -> Result<Server, DevError> {
+    match kind {
+        ServerKind::Redis => redis::start(dir, free_port()?).await,
+        ServerKind::Rabbitmq => rabbitmq::start(dir, RabbitPorts { amqp: free_port()?, dist: free_port()? }).await,
+        ServerKind::Mysql => mariadb::start(dir, free_port()?).await,
+    }
+}
