@@ -1,0 +1,68 @@
+//! The contract as a document: `/openapi.json`, and a page to read it at `/docs/`.
+
+use super::{orders, sales, tokens};
+use actix_web::{HttpResponse, Responder};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::{Modify, OpenApi};
+use utoipa_swagger_ui::SwaggerUi;
+
+/// A problem document (RFC 9457).
+#[derive(utoipa::ToSchema)]
+#[allow(dead_code, reason = "describes the document that `Problem::respond` writes")]
+pub(super) struct ProblemBody {
+    /// `urn:seckill:problem:<code>`
+    r#type: String,
+    /// The problem in the client's language (English or Chinese).
+    title: String,
+    status: u16,
+    /// Stable code; a state code where a state is the reason.
+    #[schema(example = "P2-R2")]
+    code: String,
+    /// What exactly, and what would be accepted.
+    detail: Option<String>,
+    /// The request it is about.
+    request_id: Option<String>,
+    /// Where to ask for its status.
+    status_url: Option<String>,
+    /// Units left.
+    remaining: Option<u64>,
+}
+
+/// A problem; `code` says which, `Retry-After` when to come back.
+#[derive(utoipa::ToResponse)]
+#[response(description = "A problem; `code` says which", content_type = "application/problem+json")]
+#[allow(dead_code, reason = "a name for the OpenAPI document")]
+pub(super) struct ProblemResponse(ProblemBody);
+
+struct Bearer;
+
+impl Modify for Bearer {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).bearer_format("JWT").build();
+        document.components.get_or_insert_default().add_security_scheme("bearer", SecurityScheme::Http(scheme));
+    }
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "seckill", description = "A flash-sale order system: 202 means admitted, the status tells the outcome."),
+    paths(sales::list, sales::show, tokens::issue, orders::buy, orders::show),
+    components(schemas(ProblemBody), responses(ProblemResponse)),
+    modifiers(&Bearer),
+    tags((name = "sales"), (name = "orders"))
+)]
+struct Document;
+
+/// The OpenAPI document.
+#[must_use]
+pub fn document() -> utoipa::openapi::OpenApi {
+    Document::openapi()
+}
+
+pub(super) async fn json() -> impl Responder {
+    HttpResponse::Ok().json(document())
+}
+
+pub(super) fn swagger() -> SwaggerUi {
+    SwaggerUi::new("/docs/{_:.*}").config(utoipa_swagger_ui::Config::from("/openapi.json"))
+}

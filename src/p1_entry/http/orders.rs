@@ -1,0 +1,153 @@
+//! `POST …/orders` and `GET …/orders/{request_id}`.
+
+use super::{Public, body, headers};
+use crate::domain::ids::RequestId;
+use crate::domain::states::P2Reserve;
+use crate::p1_entry::orders::status_url;
+use crate::p1_entry::problem::{Kind, Problem};
+use actix_web::http::header::{CACHE_CONTROL, LOCATION};
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::Serialize;
+use std::time::Duration;
+
+/// Longest long poll, seconds; longer wishes are cut to it.
+const WAIT_MAX_S: u64 = 30;
+
+/// The answer to an accepted purchase. A replay gives the same bytes.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Queued {
+    /// Ask for the outcome with it; a decimal string.
+    #[schema(value_type = String, example = "254385310867492864")]
+    request_id: RequestId,
+    /// Always QUEUED: the order is not written yet.
+    #[schema(example = "QUEUED")]
+    status: &'static str,
+    /// Always P2-R0.
+    #[schema(example = "P2-R0")]
+    code: &'static str,
+}
+
+/// What a purchase says.
+#[derive(utoipa::ToSchema)]
+#[allow(dead_code, reason = "describes the body that `body::quantity` parses by hand")]
+pub(super) struct BuyRequest {
+    /// Units wanted, 1 to the configured maximum; 1 when left out.
+    #[schema(minimum = 1, maximum = 1000, default = 1)]
+    quantity: Option<u32>,
+}
+
+/// Buy.
+#[utoipa::path(
+    post, path = "/v1/sales/{sale_id}/orders", tag = "orders", request_body = BuyRequest,
+    params(
+        ("sale_id" = String, Path, description = "The sale"),
+        ("Idempotency-Key" = Option<String>, Header, description = "A purchase token; repeats with it are one purchase"),
+    ),
+    responses(
+        (status = 202, description = "Accepted: the units are yours unless the status says FAILED later", body = Queued,
+         headers(("Location" = String, description = "Where to ask for the outcome"))),
+        (status = 400, response = super::openapi::ProblemResponse),
+        (status = 401, response = super::openapi::ProblemResponse),
+        (status = 403, response = super::openapi::ProblemResponse),
+        (status = 404, response = super::openapi::ProblemResponse),
+        (status = 408, response = super::openapi::ProblemResponse),
+        (status = 409, response = super::openapi::ProblemResponse),
+        (status = 410, response = super::openapi::ProblemResponse),
+        (status = 413, response = super::openapi::ProblemResponse),
+        (status = 415, response = super::openapi::ProblemResponse),
+        (status = 422, response = super::openapi::ProblemResponse),
+        (status = 423, response = super::openapi::ProblemResponse),
+        (status = 425, response = super::openapi::ProblemResponse),
+        (status = 428, response = super::openapi::ProblemResponse),
+        (status = 429, response = super::openapi::ProblemResponse),
+        (status = 503, response = super::openapi::ProblemResponse),
+        (status = 504, response = super::openapi::ProblemResponse),
+    ),
+    security(("bearer" = []))
+)]
+pub(super) async fn buy(
+    public: web::Data<Public>,
+    request: HttpRequest,
+    path: web::Path<String>,
+    payload: web::Payload,
+) -> HttpResponse {
+    match try_buy(&public, &request, &path, payload).await {
+        Ok(answer) => answer,
+        Err(problem) => problem.respond(&request),
+    }
+}
+
+async fn try_buy(
+    public: &Public,
+    request: &HttpRequest,
+    sale: &str,
+    payload: web::Payload,
+) -> Result<HttpResponse, Problem> {
+    let user = headers::buyer(public, request)?;
+    let sale = headers::sale(sale)?;
+    let token = headers::purchase_token(request)?;
+    headers::json_only(request)?;
+    let body = body::read(public, declared_length(request), payload).await?;
+    let quantity = body::quantity(&body, public.quantity_max)?;
+    let request_id = public.orders.buy(user, &sale, quantity, token).await?;
+    let queued = Queued { request_id, status: "QUEUED", code: P2Reserve::LuaOk.code() };
+    Ok(HttpResponse::Accepted().insert_header((LOCATION, status_url(&sale, request_id))).json(queued))
+}
+
+fn declared_length(request: &HttpRequest) -> Option<usize> {
+    request.headers().get("content-length")?.to_str().ok()?.parse().ok()
+}
+
+/// Ask what became of a request.
+#[utoipa::path(
+    get, path = "/v1/sales/{sale_id}/orders/{request_id}", tag = "orders",
+    params(
+        ("sale_id" = String, Path, description = "The sale"),
+        ("request_id" = String, Path, description = "The request"),
+        ("wait" = Option<u64>, Query, description = "Seconds to wait for the final status, at most 30"),
+    ),
+    responses(
+        (status = 200, description = "QUEUED, CONFIRMED or FAILED", body = crate::p1_entry::status::OrderStatus),
+        (status = 400, response = super::openapi::ProblemResponse),
+        (status = 401, response = super::openapi::ProblemResponse),
+        (status = 404, response = super::openapi::ProblemResponse),
+        (status = 503, response = super::openapi::ProblemResponse),
+    ),
+    security(("bearer" = []))
+)]
+pub(super) async fn show(
+    public: web::Data<Public>,
+    request: HttpRequest,
+    path: web::Path<(String, String)>,
+) -> HttpResponse {
+    match try_show(&public, &request, &path).await {
+        Ok(answer) => answer,
+        Err(problem) => problem.respond(&request),
+    }
+}
+
+async fn try_show(public: &Public, request: &HttpRequest, path: &(String, String)) -> Result<HttpResponse, Problem> {
+    let user = headers::buyer(public, request)?;
+    let (sale, id) = (headers::sale(&path.0)?, headers::request_id(&path.1)?);
+    let wait = Duration::from_secs(wait_s(request.query_string())?.min(WAIT_MAX_S));
+    let status = public.statuses.ask(&user, &sale, id, wait).await?;
+    Ok(HttpResponse::Ok().insert_header((CACHE_CONTROL, "no-store")).json(status))
+}
+
+/// `wait` of a query string; 0 when it is not given.
+fn wait_s(query: &str) -> Result<u64, Problem> {
+    let mut wait = None;
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        match pair.split_once('=') {
+            Some(("wait", seconds)) if wait.is_none() => {
+                wait = Some(seconds.parse().map_err(|_| {
+                    Kind::BadRequest.because(format!("wait is {seconds:?}, expected whole seconds from 0 to {WAIT_MAX_S}"))
+                })?);
+            }
+            Some(_) | None => {
+                return Err(Kind::BadRequest.because(format!("query {pair:?} is not known or given twice, expected wait=<seconds>")));
+            }
+        }
+    }
+    Ok(wait.unwrap_or(0))
+}

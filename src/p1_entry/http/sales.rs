@@ -1,0 +1,161 @@
+//! `GET /v1/sales` and `GET /v1/sales/{sale_id}`.
+
+use super::{Public, headers};
+use crate::domain::sale::Sale;
+use crate::domain::states::P1Entry;
+use crate::p1_entry::catalog::View;
+use crate::p1_entry::problem::{Kind, Problem};
+use crate::runtime::now_ms;
+use crate::store::mysql::Db;
+use actix_web::{HttpRequest, HttpResponse, web};
+use chrono::{DateTime, SecondsFormat};
+use serde::Serialize;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::Mutex;
+
+/// The list of sales is read from the database at most this often.
+const LIST_TTL: Duration = Duration::from_secs(1);
+
+/// A sale as a buyer sees it.
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+pub(super) struct SaleInfo {
+    #[schema(value_type = String, example = "demo")]
+    sale_id: String,
+    product_id: String,
+    title: String,
+    price_cents: i64,
+    #[schema(example = "CNY")]
+    currency: String,
+    /// RFC 3339.
+    starts_at: String,
+    /// RFC 3339.
+    ends_at: String,
+    /// Most units a buyer may have; null: no limit.
+    per_user_limit: Option<u32>,
+    token_required: bool,
+    /// READY, SOLD_OUT, NOT_STARTED, ENDED, PAUSED or LOADING.
+    #[schema(example = "READY")]
+    state: &'static str,
+    /// The state's code.
+    #[schema(example = "P1-S1")]
+    code: &'static str,
+    /// Units left, approximate; null when it is not known.
+    remaining: Option<i64>,
+}
+
+impl SaleInfo {
+    fn new(sale: &Sale, state: P1Entry, remaining: Option<i64>) -> Self {
+        let time = |ms: i64| DateTime::from_timestamp_millis(ms).unwrap_or_default().to_rfc3339_opts(SecondsFormat::Millis, true);
+        Self {
+            sale_id: sale.sale_id.to_string(),
+            product_id: sale.product_id.clone(),
+            title: sale.title.clone(),
+            price_cents: sale.price_cents,
+            currency: sale.currency.clone(),
+            starts_at: time(sale.starts_at_ms),
+            ends_at: time(sale.ends_at_ms),
+            per_user_limit: sale.policy.limit(),
+            token_required: sale.token_required,
+            state: state.label(),
+            code: state.code(),
+            remaining,
+        }
+    }
+
+    fn of_view(view: &View, now_ms: i64) -> Self {
+        let state = match view.sale.entry(now_ms) {
+            P1Entry::Ready if view.sold_out.is_some() => P1Entry::SoldOut,
+            state => state,
+        };
+        Self::new(&view.sale, state, view.remaining)
+    }
+}
+
+/// The sales, read from the database at most once a second and by one request at a time.
+pub struct SaleList {
+    db: Db,
+    read: Mutex<Option<(Instant, Arc<Vec<Sale>>)>>,
+}
+
+impl SaleList {
+    pub(super) fn new(db: Db) -> Self {
+        Self { db, read: Mutex::default() }
+    }
+
+    async fn get(&self) -> Result<Arc<Vec<Sale>>, Problem> {
+        let mut read = self.read.lock().await;
+        if let Some((at, sales)) = read.as_ref()
+            && at.elapsed() < LIST_TTL
+        {
+            return Ok(sales.clone());
+        }
+        match self.db.open_sales().await {
+            Ok(sales) => {
+                let sales = Arc::new(sales);
+                *read = Some((Instant::now(), sales.clone()));
+                Ok(sales)
+            }
+            Err(error) => {
+                tracing::warn!(phase = "p1_entry", %error, "list of sales");
+                // An old list beats none.
+                read.as_ref()
+                    .map(|(_, sales)| sales.clone())
+                    .ok_or_else(|| Kind::Unavailable.because("the sales cannot be listed right now"))
+            }
+        }
+    }
+}
+
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct SaleListAnswer {
+    sales: Vec<SaleInfo>,
+}
+
+/// List the sales that are not closed.
+#[utoipa::path(
+    get, path = "/v1/sales", tag = "sales",
+    responses(
+        (status = 200, description = "Sales", body = SaleListAnswer),
+        (status = 503, response = super::openapi::ProblemResponse),
+    )
+)]
+pub(super) async fn list(public: web::Data<Public>, request: HttpRequest) -> HttpResponse {
+    match public.sales.get().await {
+        Ok(sales) => {
+            let now = now_ms();
+            let mut infos = Vec::with_capacity(sales.len());
+            for sale in sales.iter() {
+                // What the entry knows is fresher; a sale it cannot look up right now is listed as the database has it.
+                infos.push(match public.orders.view(&sale.sale_id).await {
+                    Ok(view) => SaleInfo::of_view(&view, now),
+                    Err(_) => SaleInfo::new(sale, sale.entry(now), None),
+                });
+            }
+            HttpResponse::Ok().json(SaleListAnswer { sales: infos })
+        }
+        Err(problem) => problem.respond(&request),
+    }
+}
+
+/// Show one sale.
+#[utoipa::path(
+    get, path = "/v1/sales/{sale_id}", tag = "sales",
+    params(("sale_id" = String, Path, description = "The sale")),
+    responses(
+        (status = 200, description = "The sale", body = SaleInfo),
+        (status = 400, response = super::openapi::ProblemResponse),
+        (status = 404, response = super::openapi::ProblemResponse),
+        (status = 503, response = super::openapi::ProblemResponse),
+    )
+)]
+pub(super) async fn show(public: web::Data<Public>, request: HttpRequest, path: web::Path<String>) -> HttpResponse {
+    let look = async {
+        let sale = headers::sale(&path)?;
+        public.orders.view(&sale).await
+    };
+    match look.await {
+        Ok(view) => HttpResponse::Ok().json(SaleInfo::of_view(&view, now_ms())),
+        Err(problem) => problem.respond(&request),
+    }
+}

@@ -1,0 +1,56 @@
+//! `POST …/tokens`: a purchase token, so that every repeat of a purchase is the same purchase.
+
+use super::{Public, headers};
+use crate::domain::ids::RequestId;
+use crate::p1_entry::problem::Problem;
+use actix_web::http::header::CACHE_CONTROL;
+use actix_web::{HttpRequest, HttpResponse, web};
+use chrono::{DateTime, SecondsFormat};
+use serde::Serialize;
+
+/// A purchase token.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Issued {
+    /// The request it stands for; a decimal string.
+    #[schema(value_type = String, example = "254385310867492864")]
+    request_id: RequestId,
+    /// Send it as Idempotency-Key.
+    token: String,
+    /// RFC 3339.
+    #[schema(example = "2026-11-11T12:15:00Z")]
+    expires_at: String,
+}
+
+/// Get a purchase token.
+#[utoipa::path(
+    post, path = "/v1/sales/{sale_id}/tokens", tag = "orders",
+    params(("sale_id" = String, Path, description = "The sale")),
+    responses(
+        (status = 201, description = "A token for one purchase of this buyer in this sale", body = Issued),
+        (status = 400, response = super::openapi::ProblemResponse),
+        (status = 401, response = super::openapi::ProblemResponse),
+        (status = 404, response = super::openapi::ProblemResponse),
+        (status = 410, response = super::openapi::ProblemResponse),
+        (status = 423, response = super::openapi::ProblemResponse),
+        (status = 425, response = super::openapi::ProblemResponse),
+        (status = 429, response = super::openapi::ProblemResponse),
+        (status = 503, response = super::openapi::ProblemResponse),
+    ),
+    security(("bearer" = []))
+)]
+pub(super) async fn issue(public: web::Data<Public>, request: HttpRequest, path: web::Path<String>) -> HttpResponse {
+    match try_issue(&public, &request, &path).await {
+        Ok(answer) => answer,
+        Err(problem) => problem.respond(&request),
+    }
+}
+
+async fn try_issue(public: &Public, request: &HttpRequest, sale: &str) -> Result<HttpResponse, Problem> {
+    let user = headers::buyer(public, request)?;
+    let sale = headers::sale(sale)?;
+    let (request_id, token, expires_at_s) = public.orders.issue(&user, &sale).await?;
+    let expires_at = DateTime::from_timestamp(expires_at_s, 0).unwrap_or_default().to_rfc3339_opts(SecondsFormat::Secs, true);
+    Ok(HttpResponse::Created()
+        .insert_header((CACHE_CONTROL, "no-store"))
+        .json(Issued { request_id, token, expires_at }))
+}
