@@ -1,0 +1,6 @@
+//! The three servers, one folder each; a folder is the only importer of its client crate.
+//!
+//! A store translates between domain values and a server's bytes. It never decides: what an answer means is asked of
+//! `domain`.
+
+pub mod mysql;
