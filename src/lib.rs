@@ -3,6 +3,8 @@
 pub mod config;
 pub mod dev;
 pub mod domain;
+pub mod p1_entry;
+pub mod p2_reserve;
 pub mod runtime;
 pub mod store;
 pub mod telemetry;

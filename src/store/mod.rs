@@ -1,3 +1,7 @@
-//! The three servers, one folder each, each the only importer of its client crate. Stores translate and never decide.
+//! The three servers, one folder each; a folder is the only importer of its client crate.
+//!
+//! A store translates between domain values and a server's bytes. It never decides: what an answer means is asked of
+//! `domain`.
 
+pub mod mysql;
 pub mod redis;

@@ -1,0 +1,2 @@
+-- Takes sales away with everything in it; for development databases only.
+DROP TABLE sales;

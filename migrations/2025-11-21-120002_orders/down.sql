@@ -1,0 +1,2 @@
+-- Takes orders away with everything in it; for development databases only.
+DROP TABLE orders;

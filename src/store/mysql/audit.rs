@@ -1,0 +1,169 @@
+//! P5 writes down what it looked at and what it found. A run and its findings are one transaction.
+
+use super::codes::{cut, datetime, read_request_id, read_sale_id, unix_ms};
+use super::fault::DbError;
+use super::landing::DETAIL_CHARS_MAX;
+use super::pool::Db;
+use super::schema::{audit_findings, audit_runs};
+use crate::domain::ids::{RequestId, SaleId};
+use chrono::NaiveDateTime;
+use diesel::prelude::*;
+use diesel::sql_types::{BigInt, Unsigned};
+use diesel_async::{AsyncConnection, RunQueryDsl};
+
+/// Findings kept of one run; the sheet has the totals of all.
+pub const FINDINGS_MAX: usize = 1000;
+
+/// One run of the audit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// The sale; `None` for all.
+    pub sale_id: Option<SaleId>,
+    /// Unix milliseconds.
+    pub started_at_ms: i64,
+    /// Unix milliseconds.
+    pub ended_at_ms: i64,
+    /// Whether everything added up.
+    pub consistent: bool,
+    /// Ledger records looked at.
+    pub examined_count: u64,
+    /// The balance sheet as JSON.
+    pub sheet: String,
+    /// What was wrong.
+    pub findings: Vec<Finding>,
+}
+
+/// Something that was wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The sale it is about.
+    pub sale_id: Option<SaleId>,
+    /// The request it is about.
+    pub request_id: Option<RequestId>,
+    /// Stable state code, at most 24 characters are kept.
+    pub code: String,
+    /// For a person; cut to 1,000 characters.
+    pub detail: String,
+}
+
+type RunColumns = (u64, Option<Vec<u8>>, NaiveDateTime, NaiveDateTime, bool, u64, String);
+type FindingColumns = (u64, Option<Vec<u8>>, Option<u64>, String, String);
+
+/// Writes a run and its first [`FINDINGS_MAX`] findings; returns its number.
+///
+/// # Errors
+/// [`DbError`].
+pub async fn record(db: &Db, run: &Run) -> Result<u64, DbError> {
+    let row = (
+        audit_runs::sale_id.eq(run.sale_id.as_ref().map(|sale_id| sale_id.as_str().as_bytes())),
+        audit_runs::started_at.eq(datetime(run.started_at_ms)?),
+        audit_runs::ended_at.eq(datetime(run.ended_at_ms)?),
+        audit_runs::consistent.eq(run.consistent),
+        audit_runs::examined_count.eq(run.examined_count),
+        audit_runs::sheet.eq(run.sheet.as_str()),
+    );
+    db.run("audit_record", async |conn| {
+        conn.transaction(async |conn| {
+            diesel::insert_into(audit_runs::table).values(row).execute(conn).await?;
+            let last = diesel::dsl::sql::<Unsigned<BigInt>>("LAST_INSERT_ID()");
+            let run_id: u64 = diesel::select(last).get_result(conn).await?;
+            let findings: Vec<_> = run.findings.iter().take(FINDINGS_MAX).map(|f| finding_row(run_id, f)).collect();
+            if !findings.is_empty() {
+                diesel::insert_into(audit_findings::table).values(&findings).execute(conn).await?;
+            }
+            Ok(run_id)
+        })
+        .await
+    })
+    .await
+}
+
+#[derive(Insertable)]
+#[diesel(table_name = audit_findings, treat_none_as_default_value = false)]
+struct FindingRow<'a> {
+    run_id: u64,
+    sale_id: Option<&'a [u8]>,
+    request_id: Option<u64>,
+    code: &'a str,
+    detail: &'a str,
+}
+
+fn finding_row(run_id: u64, finding: &Finding) -> FindingRow<'_> {
+    FindingRow {
+        run_id,
+        sale_id: finding.sale_id.as_ref().map(|sale_id| sale_id.as_str().as_bytes()),
+        request_id: finding.request_id.map(RequestId::get),
+        code: cut(&finding.code, 24),
+        detail: cut(&finding.detail, DETAIL_CHARS_MAX),
+    }
+}
+
+/// The last `limit` runs (at most 100) with their findings, newest first.
+///
+/// # Errors
+/// [`DbError`].
+pub async fn last_runs(db: &Db, limit: u32) -> Result<Vec<Run>, DbError> {
+    let (runs, findings): (Vec<RunColumns>, Vec<FindingColumns>) = db
+        .run("audit_last_runs", async |conn| {
+            let newest = audit_runs::table.order(audit_runs::run_id.desc()).limit(i64::from(limit.min(100)));
+            let runs: Vec<RunColumns> = newest.load(conn).await?;
+            let of_runs = audit_findings::run_id.eq_any(runs.iter().map(|run| run.0));
+            let columns = (
+                audit_findings::run_id,
+                audit_findings::sale_id,
+                audit_findings::request_id,
+                audit_findings::code,
+                audit_findings::detail,
+            );
+            let findings = audit_findings::table.filter(of_runs).order(audit_findings::finding_id).select(columns);
+            Ok((runs, findings.load(conn).await?))
+        })
+        .await?;
+    runs.into_iter().map(|run| read_run(run, &findings)).collect()
+}
+
+fn read_run(columns: RunColumns, findings: &[FindingColumns]) -> Result<Run, DbError> {
+    let (run_id, sale_id, started_at, ended_at, consistent, examined_count, sheet) = columns;
+    let mine = findings.iter().filter(|finding| finding.0 == run_id);
+    Ok(Run {
+        sale_id: sale_id.as_deref().map(read_sale_id).transpose()?,
+        started_at_ms: unix_ms(started_at),
+        ended_at_ms: unix_ms(ended_at),
+        consistent,
+        examined_count,
+        sheet,
+        findings: mine
+            .map(|(_, sale_id, request_id, code, detail)| {
+                Ok(Finding {
+                    sale_id: sale_id.as_deref().map(read_sale_id).transpose()?,
+                    request_id: request_id.map(read_request_id).transpose()?,
+                    code: code.clone(),
+                    detail: detail.clone(),
+                })
+            })
+            .collect::<Result<_, DbError>>()?,
+    })
+}
+
+/// Deletes all but the newest `keep` runs and their findings; returns how many runs went. At most 1,000 a call.
+///
+/// # Errors
+/// [`DbError`]; repeating the call is safe.
+pub async fn prune(db: &Db, keep: u32) -> Result<usize, DbError> {
+    db.run("audit_prune", async |conn| {
+        conn.transaction(async |conn| {
+            let old: Vec<u64> = audit_runs::table
+                .order(audit_runs::run_id.desc())
+                .offset(i64::from(keep))
+                .limit(1000)
+                .select(audit_runs::run_id)
+                .load(conn)
+                .await?;
+            let findings = audit_findings::table.filter(audit_findings::run_id.eq_any(&old));
+            diesel::delete(findings).execute(conn).await?;
+            Ok(diesel::delete(audit_runs::table.filter(audit_runs::run_id.eq_any(&old))).execute(conn).await?)
+        })
+        .await
+    })
+    .await
+}

@@ -1,0 +1,98 @@
+//! Server settings that a guarantee depends on (windows 72, 82, 83). Read only; what a failed check means is the caller's.
+
+use super::fault::DbError;
+use super::pool::Db;
+use diesel::sql_types::{BigInt, Text};
+use diesel_async::RunQueryDsl;
+use std::collections::HashMap;
+
+/// One setting, what it is and what it should be.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Check {
+    /// Name of the variable or of the thing looked at.
+    pub name: &'static str,
+    /// What the server says.
+    pub value: String,
+    /// What the guarantees need.
+    pub expected: &'static str,
+    /// Whether they agree.
+    pub ok: bool,
+}
+
+#[derive(diesel::QueryableByName)]
+struct Variable {
+    #[diesel(sql_type = Text, column_name = "Variable_name")]
+    name: String,
+    #[diesel(sql_type = Text, column_name = "Value")]
+    value: String,
+}
+
+#[derive(diesel::QueryableByName)]
+struct Found {
+    #[diesel(sql_type = BigInt)]
+    found: i64,
+}
+
+const VARIABLES: &str = "SHOW VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'sync_binlog', \
+    'log_bin', 'read_only', 'super_read_only', 'sql_mode', 'innodb_doublewrite', 'max_allowed_packet', 'version')";
+
+/// Id columns that are compared byte for byte; `(table, column)`.
+const ID_COLUMNS: &str = "SELECT COUNT(*) AS found FROM information_schema.columns WHERE table_schema = DATABASE() \
+    AND table_name IN ('sales', 'orders', 'purchases', 'request_outcome', 'failed_request') \
+    AND column_name IN ('sale_id', 'user_id', 'one_per_user_id') AND data_type <> 'varbinary'";
+
+const STOCK_CHECK: &str = "SELECT COUNT(*) AS found FROM information_schema.table_constraints \
+    WHERE table_schema = DATABASE() AND table_name = 'sales' AND constraint_name = 'ck_sales_stock'";
+
+/// Reads everything a guarantee depends on, as this program's own sessions see it.
+///
+/// # Errors
+/// [`DbError`].
+pub async fn checks(db: &Db) -> Result<Vec<Check>, DbError> {
+    let (variables, folding_ids, stock_checks) = db
+        .run("checks", async |conn| {
+            let variables: Vec<Variable> = diesel::sql_query(VARIABLES).load(conn).await?;
+            let folding: Found = diesel::sql_query(ID_COLUMNS).get_result(conn).await?;
+            let stock: Found = diesel::sql_query(STOCK_CHECK).get_result(conn).await?;
+            Ok((variables, folding.found, stock.found))
+        })
+        .await?;
+    let variables: HashMap<String, String> = variables.into_iter().map(|v| (v.name, v.value)).collect();
+    let value = |name: &str| variables.get(name).cloned().unwrap_or_default();
+    let is = |name: &'static str, expected: &'static str| {
+        let value = value(name);
+        Check { name, ok: value.eq_ignore_ascii_case(expected), value, expected }
+    };
+    let mut checks = vec![is("innodb_flush_log_at_trx_commit", "1"), is("read_only", "OFF")];
+    if value("log_bin").eq_ignore_ascii_case("ON") {
+        checks.push(is("sync_binlog", "1"));
+    }
+    if variables.contains_key("super_read_only") {
+        checks.push(is("super_read_only", "OFF"));
+    }
+    let doublewrite = value("innodb_doublewrite");
+    checks.push(Check {
+        name: "innodb_doublewrite",
+        ok: !doublewrite.eq_ignore_ascii_case("OFF") && doublewrite != "0",
+        value: doublewrite,
+        expected: "on",
+    });
+    let mode = value("sql_mode");
+    checks.push(Check { name: "sql_mode", ok: mode.contains("STRICT_"), value: mode, expected: "strict" });
+    let packet = value("max_allowed_packet");
+    let enough = packet.parse::<u64>().is_ok_and(|bytes| bytes >= 4 << 20);
+    checks.push(Check { name: "max_allowed_packet", ok: enough, value: packet, expected: "4194304 or more" });
+    checks.push(Check {
+        name: "id columns that are not VARBINARY",
+        ok: folding_ids == 0,
+        value: folding_ids.to_string(),
+        expected: "0",
+    });
+    checks.push(Check {
+        name: "ck_sales_stock",
+        ok: stock_checks == 1,
+        value: if stock_checks == 1 { "present" } else { "missing" }.to_owned(),
+        expected: "present",
+    });
+    Ok(checks)
+}

@@ -1,0 +1,178 @@
+//! Codes and units as the columns hold them. An unknown code in a column is an error, never a default.
+
+use super::fault::DbError;
+use crate::domain::fate::{FailReason, Fate};
+use crate::domain::ids::{RequestId, SaleId, UserId};
+use chrono::{DateTime, NaiveDateTime};
+
+/// Which path brings a request to the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// The ordinary way: relay, broker, consumer.
+    Relay,
+    /// P5, from the ledger.
+    Compensation,
+    /// An operator's replay out of a dead-letter queue.
+    Replay,
+}
+
+impl Source {
+    /// `orders.source`.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Relay => "relay",
+            Self::Compensation => "compensation",
+            Self::Replay => "replay",
+        }
+    }
+
+    /// Who reports a final failure met on this path.
+    #[must_use]
+    pub const fn reporter(self) -> Reporter {
+        match self {
+            Self::Relay => Reporter::Consumer,
+            Self::Compensation => Reporter::Audit,
+            Self::Replay => Reporter::MqDlq,
+        }
+    }
+}
+
+macro_rules! codes {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $code:literal),* $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum $name { $($(#[$doc])* $variant),* }
+
+        impl $name {
+            /// Every value.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            /// The stored code.
+            #[must_use]
+            pub const fn code(self) -> &'static str {
+                match self { $(Self::$variant => $code),* }
+            }
+
+            /// Reads a stored code.
+            #[must_use]
+            pub fn from_code(code: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|value| value.code() == code)
+            }
+        }
+    };
+}
+
+codes!(
+    /// `failed_request.source`: who reported a failure.
+    Reporter {
+        /// P4.
+        Consumer = "consumer",
+        /// The relay's dead-letter stream in Redis.
+        RelayDlq = "relay_dlq",
+        /// The dead-letter queue of the broker.
+        MqDlq = "mq_dlq",
+        /// P5.
+        Audit = "audit",
+    }
+);
+
+codes!(
+    /// `failed_request.status`.
+    FailureStatus {
+        /// Waits for P5 or a person.
+        Open = "open",
+        /// Has a FAILED outcome.
+        Final = "failed_final",
+        /// Became an order after all, or a person closed it.
+        Resolved = "resolved",
+    }
+);
+
+codes!(
+    /// `stock_grants.kind`.
+    GrantKind {
+        /// New units.
+        Grant = "grant",
+        /// Units of a final failure, given to Redis again; the database never took them out of `sales.stock`.
+        Reclaim = "reclaim",
+    }
+);
+
+/// `request_outcome.kind` and `reason` of a fate.
+pub(super) const fn fate_columns(fate: Fate) -> (&'static str, Option<&'static str>) {
+    match fate {
+        Fate::Ordered => ("ORDER", None),
+        Fate::Failed(reason) => ("FAILED", Some(reason.code())),
+    }
+}
+
+/// Reads `request_outcome.kind` and `reason`.
+pub(super) fn read_fate(kind: &str, reason: Option<&str>) -> Result<Fate, DbError> {
+    match (kind, reason) {
+        ("ORDER", None) => Ok(Fate::Ordered),
+        ("FAILED", Some(code)) => {
+            FailReason::from_code(code).map(Fate::Failed).ok_or_else(|| unreadable("request_outcome.reason", code))
+        }
+        _ => Err(unreadable("request_outcome.kind", kind)),
+    }
+}
+
+pub(super) fn unreadable(column: &str, value: &str) -> DbError {
+    DbError::Other(format!("{column} holds a value this build does not know: {value:?}"))
+}
+
+pub(super) fn read_sale_id(bytes: &[u8]) -> Result<SaleId, DbError> {
+    let text = String::from_utf8_lossy(bytes);
+    SaleId::parse(&text).map_err(|_ignored| unreadable("sale_id", &text))
+}
+
+pub(super) fn read_user_id(bytes: &[u8]) -> Result<UserId, DbError> {
+    let text = String::from_utf8_lossy(bytes);
+    UserId::parse(&text).map_err(|_ignored| unreadable("user_id", &text))
+}
+
+pub(super) fn read_request_id(value: u64) -> Result<RequestId, DbError> {
+    RequestId::new(value).ok_or_else(|| unreadable("request_id", &value.to_string()))
+}
+
+/// Unix milliseconds as the database stores times.
+pub(super) fn datetime(unix_ms: i64) -> Result<NaiveDateTime, DbError> {
+    DateTime::from_timestamp_millis(unix_ms)
+        .map(|time| time.naive_utc())
+        .ok_or_else(|| DbError::Other(format!("time is out of range: {unix_ms} ms")))
+}
+
+/// Unix milliseconds of a stored time.
+pub(super) const fn unix_ms(time: NaiveDateTime) -> i64 {
+    time.and_utc().timestamp_millis()
+}
+
+/// Cuts a text to what a column holds, in characters.
+pub(super) fn cut(text: &str, chars_max: usize) -> &str {
+    text.char_indices().nth(chars_max).map_or(text, |(at, _)| text.split_at(at).0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fates_and_codes_round_trip_and_an_unknown_one_is_an_error() {
+        for fate in FailReason::ALL.map(Fate::Failed).into_iter().chain([Fate::Ordered]) {
+            let (kind, reason) = fate_columns(fate);
+            assert_eq!(read_fate(kind, reason).unwrap(), fate);
+        }
+        assert!(read_fate("ORDER", Some("SOLD_OUT")).is_err());
+        assert!(read_fate("FAILED", Some("WHAT")).is_err());
+        assert!(Reporter::ALL.iter().all(|r| Reporter::from_code(r.code()) == Some(*r)));
+        assert!(FailureStatus::ALL.iter().all(|s| FailureStatus::from_code(s.code()) == Some(*s)));
+        assert!(GrantKind::ALL.iter().all(|k| GrantKind::from_code(k.code()) == Some(*k)));
+    }
+
+    #[test]
+    fn texts_are_cut_between_characters() {
+        assert_eq!(cut("用户abc", 2), "用户");
+        assert_eq!(cut("ab", 2), "ab");
+    }
+}

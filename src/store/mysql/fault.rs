@@ -1,0 +1,160 @@
+//! What went wrong, as far as a caller can act on it.
+//!
+//! The driver hands server errors over as text without their number, so they are told apart by their English text (the
+//! session asks for `lc_messages = 'en_US'`). What is not recognised is [`DbError::Other`]: never taken for a business
+//! answer, always rolled back, its connection thrown away.
+
+use diesel::result::{ConnectionError, DatabaseErrorKind, Error};
+
+/// An error of the database or of the way to it. Nothing of the call is committed, except after [`DbError::Unavailable`]
+/// and [`DbError::Timeout`], where it is unknown: look by request id, don't guess (window 64).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DbError {
+    /// A unique key has this value already; the name of the key.
+    #[error("a row with this key exists already: {0}")]
+    Duplicate(String),
+    /// The transaction was rolled back as a deadlock's victim (1213) or by contention; trying again works.
+    #[error("the database rolled back because of contention, try again")]
+    Deadlock,
+    /// A lock was not granted in time (1205); only the statement was undone, so the rest was rolled back by us.
+    #[error("a row is locked for too long, try again later")]
+    LockWait,
+    /// No usable server: connection refused or lost, shutting down, full, not migrated.
+    #[error("database is unavailable: {0}")]
+    Unavailable(String),
+    /// No answer in time.
+    #[error("database did not answer in time: {0}")]
+    Timeout(String),
+    /// A replica, or a primary that was fenced off; point `mysql.url` at the primary.
+    #[error("database is read-only, point mysql.url at the primary")]
+    ReadOnly,
+    /// Anything else, with the server's text.
+    #[error("database error: {0}")]
+    Other(String),
+}
+
+impl DbError {
+    /// Whether the database as a whole is the problem, so that trying other rows is pointless now.
+    #[must_use]
+    pub const fn is_outage(&self) -> bool {
+        match self {
+            Self::Unavailable(_) | Self::Timeout(_) | Self::ReadOnly => true,
+            Self::Duplicate(_) | Self::Deadlock | Self::LockWait | Self::Other(_) => false,
+        }
+    }
+
+    /// Whether the connection is certainly in step with the server after this error.
+    pub(super) const fn keeps_connection(&self) -> bool {
+        match self {
+            Self::Duplicate(_) => true,
+            Self::Deadlock
+            | Self::LockWait
+            | Self::Unavailable(_)
+            | Self::Timeout(_)
+            | Self::ReadOnly
+            | Self::Other(_) => false,
+        }
+    }
+}
+
+impl From<Error> for DbError {
+    fn from(error: Error) -> Self {
+        let Error::DatabaseError(kind, info) = &error else {
+            return Self::Other(error.to_string());
+        };
+        let text = info.message();
+        // Foreign enum, non-exhaustive: the two kinds that are certain, the rest by text.
+        if matches!(kind, DatabaseErrorKind::UniqueViolation) {
+            Self::Duplicate(key_of(text).to_owned())
+        } else if matches!(kind, DatabaseErrorKind::ReadOnlyTransaction) {
+            Self::ReadOnly
+        } else {
+            by_text(text)
+        }
+    }
+}
+
+impl From<ConnectionError> for DbError {
+    fn from(error: ConnectionError) -> Self {
+        Self::Unavailable(error.to_string())
+    }
+}
+
+/// Texts of the server and the driver, with what they mean; the first match counts.
+const TEXTS: [(&str, fn(&str) -> DbError); 20] = [
+    ("Deadlock found", |_| DbError::Deadlock),
+    ("Record has changed since last read", |_| DbError::Deadlock),
+    ("Lock wait timeout exceeded", |_| DbError::LockWait),
+    ("Query execution was interrupted", |text| DbError::Timeout(text.to_owned())),
+    ("read-only", |_| DbError::ReadOnly),
+    ("READ ONLY transaction", |_| DbError::ReadOnly),
+    ("Input/output error", unavailable),
+    ("Driver error", unavailable),
+    ("Connection was killed", unavailable),
+    ("shutdown in progress", unavailable),
+    ("Server is shutting down", unavailable),
+    ("Normal shutdown", unavailable),
+    ("Too many connections", unavailable),
+    ("has not yet prepared node", unavailable),
+    ("Disk full", unavailable),
+    ("No space left", unavailable),
+    ("is full", unavailable),
+    ("Unknown database", not_migrated),
+    ("doesn't exist", not_migrated),
+    ("Unknown column", not_migrated),
+];
+
+fn unavailable(text: &str) -> DbError {
+    DbError::Unavailable(text.to_owned())
+}
+
+fn not_migrated(text: &str) -> DbError {
+    DbError::Unavailable(format!("{text}; run `seckill migrate`"))
+}
+
+fn by_text(text: &str) -> DbError {
+    // A value quoted in a data error may hold any text, so only errors that quote no values are looked for anywhere;
+    // "Incorrect … value: '…'" and "Data too long" are data errors whatever they quote.
+    if text.starts_with("Incorrect ") || text.starts_with("Data t") || text.starts_with("Out of range") {
+        return DbError::Other(text.to_owned());
+    }
+    TEXTS
+        .iter()
+        .find(|(part, _)| text.contains(part))
+        .map_or_else(|| DbError::Other(text.to_owned()), |(_, build)| build(text))
+}
+
+/// The key in `Duplicate entry '…' for key 'orders.uk_x'` (MySQL) or `… for key 'uk_x'` (MariaDB). Read from the end: the
+/// entry may hold anything.
+fn key_of(text: &str) -> &str {
+    let quoted = text.trim_end().trim_end_matches('\'');
+    let key = quoted.rsplit('\'').next().unwrap_or(quoted);
+    key.rsplit('.').next().unwrap_or(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_violated_key_is_found_in_both_servers_texts_whatever_the_entry_holds() {
+        assert_eq!(key_of("Duplicate entry 's-u' for key 'uk_sale_user'"), "uk_sale_user");
+        assert_eq!(key_of("Duplicate entry 's-u' for key 'orders.uk_sale_user'"), "uk_sale_user");
+        assert_eq!(key_of("Duplicate entry '7' for key 'request_outcome.PRIMARY'"), "PRIMARY");
+        assert_eq!(key_of("Duplicate entry 'it's for key 'x.y'' for key 'PRIMARY'"), "PRIMARY");
+    }
+
+    #[test]
+    fn texts_are_classified_and_the_unknown_stays_unknown() {
+        let deadlock = "Deadlock found when trying to get lock; try restarting transaction";
+        assert_eq!(by_text(deadlock), DbError::Deadlock);
+        assert_eq!(by_text("Lock wait timeout exceeded; try restarting transaction"), DbError::LockWait);
+        let read_only = "The MariaDB server is running with the --read-only option so it cannot execute this statement";
+        assert_eq!(by_text(read_only), DbError::ReadOnly);
+        assert!(matches!(by_text("Input/output error: Broken pipe (os error 32)"), DbError::Unavailable(_)));
+        assert!(matches!(by_text("Driver error: `Connection to the server is closed.'"), DbError::Unavailable(_)));
+        assert!(matches!(by_text("Table 'a.orders' doesn't exist"), DbError::Unavailable(_)));
+        assert!(matches!(by_text("CONSTRAINT `ck_sales_stock` failed for `a`.`sales`"), DbError::Other(_)));
+        assert!(matches!(by_text("Incorrect datetime value: 'Deadlock found'"), DbError::Other(_)));
+    }
+}

@@ -1,0 +1,223 @@
+//! P4 (and P5's compensation): accepted requests become orders or recorded failures.
+//!
+//! Input: [`Accepted`] requests, any number of times, in any order, from any number of processes at once. Output: one
+//! [`Verdict`] each. A crash before COMMIT leaves nothing; after it, the repeat finds `request_outcome` and answers
+//! [`Verdict::Already`]. A failure is recorded before its verdict is returned, so a verdict may always be acknowledged.
+//!
+//! [`land`] tries everything as one transaction. A surprise sends it looking for repeats, then it halves what is left
+//! until each request stands alone in [`land_one`], where every obstacle has a name.
+
+mod one;
+mod plan;
+mod write;
+
+use super::codes::Source;
+use super::facts::facts_of;
+use super::fault::DbError;
+use super::outcomes::{Decided, fates_of};
+use super::pool::Db;
+use crate::domain::fate::{NextStep, Obstacle, Verdict, after_obstacle};
+use crate::domain::ids::{RequestId, SaleId};
+use crate::domain::request::Accepted;
+pub(super) use one::DETAIL_CHARS_MAX;
+pub use one::{Failure, land_one, record_failure};
+use plan::Plan;
+use std::collections::{BTreeSet, HashMap};
+use write::Blocked;
+
+/// Most requests in one transaction; a longer input is landed in several. Bounds statement size and lock time.
+pub const GROUP_MAX: usize = 1000;
+/// How often a group that lost a deadlock is tried again as it is; deadlocks among landers are normal.
+const DEADLOCK_TRIES: u32 = 3;
+/// Row-lock waits (3 s each) that one call of [`land`] sits out while it looks for the locked row.
+const LOCK_WAITS_MAX: u32 = 8;
+
+/// What became of a group that was tried as one transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroupResult {
+    /// Every request has its order, committed now.
+    Landed,
+    /// At least one request met an obstacle; everything was rolled back.
+    Surprise,
+}
+
+/// Lands a group in one transaction, all or nothing. An empty group has landed.
+///
+/// # Errors
+/// [`DbError`]; nothing is committed, except that [`DbError::Unavailable`] and [`DbError::Timeout`] leave it unknown.
+pub async fn land_group(db: &Db, group: &[Accepted], source: Source) -> Result<GroupResult, DbError> {
+    let group: Vec<&Accepted> = group.iter().collect();
+    land_refs(db, &group, source).await
+}
+
+async fn land_refs(db: &Db, group: &[&Accepted], source: Source) -> Result<GroupResult, DbError> {
+    if group.is_empty() {
+        return Ok(GroupResult::Landed);
+    }
+    let sale_ids: BTreeSet<&SaleId> = group.iter().map(|accepted| &accepted.purchase.sale_id).collect();
+    let sale_ids: Vec<&SaleId> = sale_ids.into_iter().collect();
+    let facts = facts_of(db, &sale_ids).await?;
+    let Ok(plan) = Plan::of(group, &facts, source)? else {
+        return Ok(GroupResult::Surprise);
+    };
+    let mut tries = 1;
+    loop {
+        match write::transact(db, "land_group", &plan).await {
+            Ok(None) => return Ok(GroupResult::Landed),
+            Ok(Some(Blocked::Outcome | Blocked::Buyer | Blocked::Limit | Blocked::Stock)) => {
+                return Ok(GroupResult::Surprise);
+            }
+            Err(DbError::Deadlock) if tries < DEADLOCK_TRIES => tries += 1,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Lands requests and gives each its own exact verdict, in input order. One request's error does not touch the others,
+/// unless the database as a whole is the problem ([`DbError::is_outage`]): then nothing more is tried.
+pub async fn land(db: &Db, items: &[Accepted], source: Source) -> Vec<Result<Verdict, DbError>> {
+    let mut round = Round { db, items, source, verdicts: vec![None; items.len()], outage: None, lock_waits: 0 };
+    let mut first_of: HashMap<RequestId, usize> = HashMap::with_capacity(items.len());
+    let mut firsts = Vec::with_capacity(items.len());
+    let mut repeats = Vec::new();
+    for (index, accepted) in items.iter().enumerate() {
+        match first_of.entry(accepted.purchase.request_id) {
+            std::collections::hash_map::Entry::Vacant(vacant) => {
+                vacant.insert(index);
+                firsts.push(index);
+            }
+            std::collections::hash_map::Entry::Occupied(_) => repeats.push(index),
+        }
+    }
+    for group in firsts.chunks(GROUP_MAX) {
+        round.land_group_exactly(group.to_vec()).await;
+    }
+    // A repeat inside the input is a redelivery like any other: the database tells it what was decided.
+    for index in repeats {
+        round.settle_alone(index).await;
+    }
+    let missing = || Err(DbError::Other("a request was not looked at".to_owned()));
+    round.verdicts.into_iter().map(|verdict| verdict.unwrap_or_else(missing)).collect()
+}
+
+/// One call of [`land`] under way.
+struct Round<'a> {
+    db: &'a Db,
+    items: &'a [Accepted],
+    source: Source,
+    verdicts: Vec<Option<Result<Verdict, DbError>>>,
+    outage: Option<DbError>,
+    lock_waits: u32,
+}
+
+impl Round<'_> {
+    fn set(&mut self, index: usize, verdict: Result<Verdict, DbError>) {
+        if let Some(place) = self.verdicts.get_mut(index) {
+            *place = Some(verdict);
+        }
+    }
+
+    fn set_all(&mut self, group: &[usize], verdict: &Result<Verdict, DbError>) {
+        for index in group {
+            self.set(*index, verdict.clone());
+        }
+    }
+
+    fn refs(&self, group: &[usize]) -> Vec<&Accepted> {
+        group.iter().filter_map(|index| self.items.get(*index)).collect()
+    }
+
+    /// Remembers an error that makes further tries pointless.
+    fn note(&mut self, error: &DbError) {
+        if matches!(error, DbError::LockWait) {
+            self.lock_waits += 1;
+        }
+        if error.is_outage() || self.lock_waits >= LOCK_WAITS_MAX {
+            self.outage = Some(error.clone());
+        }
+    }
+
+    async fn land_group_exactly(&mut self, whole: Vec<usize>) {
+        // Each entry: a group, and whether repeats were already taken out of it.
+        let mut open = vec![(whole, false)];
+        while let Some((group, sifted)) = open.pop() {
+            if let Some(outage) = self.outage.clone() {
+                self.set_all(&group, &Err(outage));
+                continue;
+            }
+            if let [index] = group.as_slice() {
+                self.settle_alone(*index).await;
+                continue;
+            }
+            match land_refs(self.db, &self.refs(&group), self.source).await {
+                Ok(GroupResult::Landed) => self.set_all(&group, &Ok(Verdict::Ordered)),
+                Ok(GroupResult::Surprise) if !sifted => {
+                    let rest = self.sift(&group).await;
+                    if rest.len() < group.len() && !rest.is_empty() {
+                        open.push((rest, true));
+                    } else {
+                        open.extend(halves(rest));
+                    }
+                }
+                Ok(GroupResult::Surprise) => open.extend(halves(group)),
+                Err(error) => {
+                    self.note(&error);
+                    if error.is_outage() {
+                        self.set_all(&group, &Err(error));
+                    } else {
+                        open.extend(halves(group));
+                    }
+                }
+            }
+        }
+    }
+
+    async fn settle_alone(&mut self, index: usize) {
+        let Some(accepted) = self.items.get(index) else { return };
+        let verdict = match self.outage.clone() {
+            Some(outage) => Err(outage),
+            None => land_one(self.db, accepted, self.source).await,
+        };
+        if let Err(error) = &verdict {
+            self.note(error);
+        }
+        self.set(index, verdict);
+    }
+
+    /// Gives those that have an outcome their verdict and returns the rest.
+    async fn sift(&mut self, group: &[usize]) -> Vec<usize> {
+        let ids: Vec<RequestId> = self.refs(group).iter().map(|accepted| accepted.purchase.request_id).collect();
+        let decided = match fates_of(self.db, &ids).await {
+            Ok(decided) => decided,
+            Err(error) => {
+                self.note(&error);
+                self.set_all(group, &Err(error));
+                return Vec::new();
+            }
+        };
+        let mut rest = Vec::with_capacity(group.len());
+        for index in group {
+            let Some(accepted) = self.items.get(*index) else { continue };
+            match decided.get(&accepted.purchase.request_id).map(|decided| after_obstacle(seen(accepted, decided))) {
+                Some(NextStep::Conclude(verdict)) => self.set(*index, Ok(verdict)),
+                Some(NextStep::RecordFailure(_)) | None => rest.push(*index),
+            }
+        }
+        rest
+    }
+}
+
+/// The obstacle that an existing outcome of the same request id is.
+pub(super) fn seen(accepted: &Accepted, decided: &Decided) -> Obstacle {
+    if decided.payload_hash == accepted.payload_hash() {
+        Obstacle::SameOutcome(decided.fate)
+    } else {
+        Obstacle::OtherOutcome
+    }
+}
+
+/// Two halves, the first half on top of the stack; nothing for nothing.
+fn halves(mut group: Vec<usize>) -> Vec<(Vec<usize>, bool)> {
+    let second = group.split_off(group.len() / 2);
+    [second, group].into_iter().filter(|half| !half.is_empty()).map(|half| (half, true)).collect()
+}

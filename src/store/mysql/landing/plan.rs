@@ -1,0 +1,166 @@
+//! What a landing transaction will write, worked out before it opens, so that it holds its locks only while it writes.
+
+use super::super::codes::{Source, datetime, fate_columns};
+use super::super::facts::Facts;
+use super::super::fault::DbError;
+use super::super::schema::{orders, request_outcome, stock_flow};
+use crate::domain::fate::{Fate, Obstacle};
+use crate::domain::ids::SaleId;
+use crate::domain::policy::PurchasePolicy;
+use crate::domain::request::Accepted;
+use chrono::NaiveDateTime;
+use diesel::prelude::*;
+use std::collections::{BTreeMap, HashMap};
+
+#[derive(Insertable)]
+#[diesel(table_name = request_outcome, treat_none_as_default_value = false)]
+pub struct OutcomeRow<'a> {
+    pub request_id: u64,
+    pub kind: &'static str,
+    pub reason: Option<&'static str>,
+    pub sale_id: &'a [u8],
+    pub shard: u16,
+    pub epoch: u32,
+    pub number: u64,
+    pub payload_hash: Vec<u8>,
+}
+
+impl<'a> OutcomeRow<'a> {
+    pub fn of(accepted: &'a Accepted, fate: Fate) -> Self {
+        let (kind, reason) = fate_columns(fate);
+        Self {
+            request_id: accepted.purchase.request_id.get(),
+            kind,
+            reason,
+            sale_id: accepted.purchase.sale_id.as_str().as_bytes(),
+            shard: accepted.shard,
+            epoch: accepted.epoch,
+            number: accepted.number,
+            payload_hash: accepted.payload_hash().to_vec(),
+        }
+    }
+}
+
+#[derive(Insertable)]
+#[diesel(table_name = orders, treat_none_as_default_value = false)]
+pub struct OrderRow<'a> {
+    pub request_id: u64,
+    pub sale_id: &'a [u8],
+    pub user_id: &'a [u8],
+    pub one_per_user_id: Option<&'a [u8]>,
+    pub quantity: u32,
+    pub amount_cents: i64,
+    pub source: &'static str,
+    pub accepted_at: NaiveDateTime,
+}
+
+#[derive(Insertable)]
+#[diesel(table_name = stock_flow)]
+pub struct FlowRow<'a> {
+    pub sale_id: &'a [u8],
+    pub delta: i64,
+    pub kind: &'static str,
+    pub orders_count: u32,
+    pub reference: Vec<u8>,
+}
+
+/// What one sale gives to the group.
+pub struct Share {
+    pub units: i64,
+    pub orders_count: u32,
+    pub first_request: u64,
+    /// The cumulative limit and the units that each buyer gets now; only for sales that have one. Sorted by buyer, so
+    /// that two transactions lock buyers in the same order.
+    pub buyers: Option<(u64, BTreeMap<Vec<u8>, u64>)>,
+}
+
+/// The rows of one landing transaction. Sorted by request id and by sale: one lock order for all landers.
+pub struct Plan<'a> {
+    pub outcomes: Vec<OutcomeRow<'a>>,
+    pub orders: Vec<OrderRow<'a>>,
+    pub shares: BTreeMap<&'a SaleId, Share>,
+}
+
+impl<'a> Plan<'a> {
+    /// The plan, or the obstacle that shows already now.
+    ///
+    /// # Errors
+    /// [`DbError::Other`] when a value does not fit its column; such a request can never land and is for a person.
+    pub fn of(
+        group: &[&'a Accepted],
+        facts: &HashMap<SaleId, Facts>,
+        source: Source,
+    ) -> Result<Result<Self, Obstacle>, DbError> {
+        let mut group = group.to_vec();
+        group.sort_unstable_by_key(|accepted| accepted.purchase.request_id);
+        let mut plan = Plan {
+            outcomes: Vec::with_capacity(group.len()),
+            orders: Vec::with_capacity(group.len()),
+            shares: BTreeMap::new(),
+        };
+        for accepted in group {
+            let Some(facts) = facts.get(&accepted.purchase.sale_id) else {
+                return Ok(Err(Obstacle::NoSuchSale));
+            };
+            if !facts.policy.allows(0, accepted.purchase.quantity) {
+                return Ok(Err(Obstacle::LimitPassed));
+            }
+            plan.outcomes.push(OutcomeRow::of(accepted, Fate::Ordered));
+            plan.orders.push(order_row(accepted, facts, source)?);
+            plan.share(accepted, facts.policy);
+        }
+        Ok(Ok(plan))
+    }
+
+    fn share(&mut self, accepted: &'a Accepted, policy: PurchasePolicy) {
+        let purchase = &accepted.purchase;
+        let share = self.shares.entry(&purchase.sale_id).or_insert_with(|| Share {
+            units: 0,
+            orders_count: 0,
+            first_request: purchase.request_id.get(),
+            buyers: match policy {
+                PurchasePolicy::Cumulative(limit) => Some((u64::from(limit.get()), BTreeMap::new())),
+                PurchasePolicy::OnePerUser | PurchasePolicy::Unlimited => None,
+            },
+        });
+        share.units += i64::from(purchase.quantity.get());
+        share.orders_count += 1;
+        if let Some((_, buyers)) = share.buyers.as_mut() {
+            let owned = buyers.entry(purchase.user_id.as_str().as_bytes().to_vec()).or_default();
+            *owned += u64::from(purchase.quantity.get());
+        }
+    }
+
+    /// One journal row a sale.
+    pub fn flow_rows(&self) -> Vec<FlowRow<'a>> {
+        let row = |(sale_id, share): (&&'a SaleId, &Share)| FlowRow {
+            sale_id: sale_id.as_str().as_bytes(),
+            delta: -share.units,
+            kind: "order",
+            orders_count: share.orders_count,
+            reference: share.first_request.to_string().into_bytes(),
+        };
+        self.shares.iter().map(row).collect()
+    }
+}
+
+fn order_row<'a>(accepted: &'a Accepted, facts: &Facts, source: Source) -> Result<OrderRow<'a>, DbError> {
+    let purchase = &accepted.purchase;
+    let user_id = purchase.user_id.as_str().as_bytes();
+    let amount_cents = facts.price_cents.checked_mul(i64::from(purchase.quantity.get())).ok_or_else(|| {
+        DbError::Other(format!("the amount of request {} does not fit its column", purchase.request_id))
+    })?;
+    Ok(OrderRow {
+        request_id: purchase.request_id.get(),
+        sale_id: purchase.sale_id.as_str().as_bytes(),
+        user_id,
+        one_per_user_id: match facts.policy {
+            PurchasePolicy::OnePerUser => Some(user_id),
+            PurchasePolicy::Cumulative(_) | PurchasePolicy::Unlimited => None,
+        },
+        quantity: purchase.quantity.get(),
+        amount_cents,
+        source: source.code(),
+        accepted_at: datetime(accepted.accepted_at_ms)?,
+    })
+}

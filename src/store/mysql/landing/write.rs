@@ -1,0 +1,117 @@
+//! The landing transaction itself: outcomes → orders → buyers → journal → stock (the hot row, last), commit.
+//!
+//! Whatever goes wrong, everything is rolled back: a lock wait (1205) undoes only its statement and a deadlock (1213) the
+//! whole transaction, and committing what is left would book stock without orders (windows 67, 68).
+
+use super::super::fault::DbError;
+use super::super::pool::{Conn, Db};
+use super::super::schema::{orders, purchases, request_outcome, sales, stock_flow};
+use super::plan::{Plan, Share};
+use crate::domain::ids::SaleId;
+use diesel::prelude::*;
+use diesel::sql_types::{BigInt, Unsigned};
+use diesel_async::{AsyncConnection, RunQueryDsl};
+
+/// What stopped the transaction; nothing of it remains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blocked {
+    /// A request id or an acceptance number has an outcome.
+    Outcome,
+    /// A buyer has an order in a one-per-user sale.
+    Buyer,
+    /// A buyer would pass the cumulative limit.
+    Limit,
+    /// The guarded update matched no row: too little stock, or no such sale.
+    Stock,
+}
+
+/// Why the closure of a transaction ends early; both roll back.
+enum Halt {
+    Blocked(Blocked),
+    Db(DbError),
+}
+
+impl From<diesel::result::Error> for Halt {
+    fn from(error: diesel::result::Error) -> Self {
+        Self::Db(error.into())
+    }
+}
+
+/// Writes the plan in one transaction. `None`: committed. `Some`: rolled back because of this.
+pub async fn transact(db: &Db, name: &'static str, plan: &Plan<'_>) -> Result<Option<Blocked>, DbError> {
+    db.run(name, async |conn| {
+        match conn.transaction(async |conn| write(conn, plan).await).await {
+            Ok(()) => Ok(None),
+            Err(Halt::Blocked(blocked)) => Ok(Some(blocked)),
+            // A 1062 that no stage expects (from COMMIT, say) is no business answer.
+            Err(Halt::Db(DbError::Duplicate(key))) => Err(DbError::Other(format!("unexpected duplicate of {key}"))),
+            Err(Halt::Db(error)) => Err(error),
+        }
+    })
+    .await
+}
+
+async fn write(conn: &mut Conn, plan: &Plan<'_>) -> Result<(), Halt> {
+    let inserted = diesel::insert_into(request_outcome::table).values(&plan.outcomes).execute(conn).await;
+    if let Err(error) = inserted.map_err(DbError::from) {
+        return Err(match error {
+            DbError::Duplicate(_) => Halt::Blocked(Blocked::Outcome),
+            other => Halt::Db(other),
+        });
+    }
+    let inserted = diesel::insert_into(orders::table).values(&plan.orders).execute(conn).await;
+    if let Err(error) = inserted.map_err(DbError::from) {
+        return Err(match error {
+            DbError::Duplicate(key) if key == "uk_sale_user" => Halt::Blocked(Blocked::Buyer),
+            other => Halt::Db(other),
+        });
+    }
+    for (sale_id, share) in &plan.shares {
+        count_buyers(conn, sale_id, share).await?;
+    }
+    diesel::insert_into(stock_flow::table).values(&plan.flow_rows()).execute(conn).await?;
+    for (sale_id, share) in &plan.shares {
+        take_stock(conn, sale_id, share.units).await?;
+    }
+    Ok(())
+}
+
+/// Adds what each buyer gets and looks whether anyone passed the limit. The rows are locked by the upsert, so the look
+/// sees what will be committed; its row count is not used, because this driver counts matched rows (window 70).
+async fn count_buyers(conn: &mut Conn, sale_id: &SaleId, share: &Share) -> Result<(), Halt> {
+    let Some((limit, buyers)) = &share.buyers else { return Ok(()) };
+    let sale = sale_id.as_str().as_bytes();
+    let rows: Vec<_> = buyers
+        .iter()
+        .map(|(user, units)| {
+            (purchases::sale_id.eq(sale), purchases::user_id.eq(user.as_slice()), purchases::quantity.eq(*units))
+        })
+        .collect();
+    diesel::insert_into(purchases::table)
+        .values(&rows)
+        .on_conflict(diesel::dsl::DuplicatedKeys)
+        .do_update()
+        .set(purchases::quantity.eq(diesel::dsl::sql::<Unsigned<BigInt>>("quantity + VALUES(quantity)")))
+        .execute(conn)
+        .await?;
+    let above: i64 = purchases::table
+        .filter(purchases::sale_id.eq(sale))
+        .filter(purchases::quantity.gt(*limit))
+        .filter(purchases::user_id.eq_any(buyers.keys()))
+        .count()
+        .get_result(conn)
+        .await?;
+    if above == 0 { Ok(()) } else { Err(Halt::Blocked(Blocked::Limit)) }
+}
+
+async fn take_stock(conn: &mut Conn, sale_id: &SaleId, units: i64) -> Result<(), Halt> {
+    let enough = sales::table.filter(sales::sale_id.eq(sale_id.as_str().as_bytes())).filter(sales::stock.ge(units));
+    let updated = diesel::update(enough).set(sales::stock.eq(sales::stock - units)).execute(conn).await;
+    match updated.map_err(DbError::from) {
+        Ok(0) => Err(Halt::Blocked(Blocked::Stock)),
+        Ok(_) => Ok(()),
+        // The hot row itself is stuck: no smaller group would fare better, so this is no matter of single rows.
+        Err(DbError::LockWait) => Err(Halt::Db(DbError::Timeout(format!("the stock row of sale {sale_id} is locked")))),
+        Err(error) => Err(Halt::Db(error)),
+    }
+}

@@ -1,0 +1,55 @@
+//! One leader at a time, to save work: `GET_LOCK` on a connection of its own.
+//!
+//! It saves work only. Two leaders do no harm (window 93): every write is safe by primary key. A leader that dies loses the
+//! lock with its connection.
+
+use super::fault::DbError;
+use super::pool::{Conn, Db};
+use diesel::sql_types::{Integer, Nullable, Text};
+use diesel_async::RunQueryDsl;
+use std::time::Duration;
+
+/// Leadership under a name, within this database. Dropping it closes its connection, which releases it.
+pub struct Leadership {
+    conn: Conn,
+    name: String,
+    deadline: Duration,
+}
+
+#[derive(diesel::QueryableByName)]
+struct Answer {
+    #[diesel(sql_type = Nullable<Integer>)]
+    answer: Option<i32>,
+}
+
+/// Lock names are global to the server and at most 64 characters: the database goes in, hashed.
+const LOCK_NAME: &str = "CONCAT('seckill.', MD5(CONCAT(DATABASE(), '.', ?)))";
+
+/// Becomes leader under `name` if nobody is; does not wait.
+///
+/// # Errors
+/// [`DbError`].
+pub async fn try_lead(db: &Db, name: &str) -> Result<Option<Leadership>, DbError> {
+    let mut leadership = Leadership { conn: db.dedicated().await?, name: name.to_owned(), deadline: db.deadline() };
+    let got = leadership.ask(&format!("SELECT GET_LOCK({LOCK_NAME}, 0) AS answer")).await?;
+    Ok((got == Some(1)).then_some(leadership))
+}
+
+impl Leadership {
+    /// Whether this is still the leader; asked before a long piece of work.
+    ///
+    /// # Errors
+    /// [`DbError`]; then it is not.
+    pub async fn holds(&mut self) -> Result<bool, DbError> {
+        let holds = self.ask(&format!("SELECT IS_USED_LOCK({LOCK_NAME}) = CONNECTION_ID() AS answer")).await?;
+        Ok(holds == Some(1))
+    }
+
+    async fn ask(&mut self, query: &str) -> Result<Option<i32>, DbError> {
+        let asking = diesel::sql_query(query).bind::<Text, _>(self.name.as_str()).get_result::<Answer>(&mut self.conn);
+        match tokio::time::timeout(self.deadline, asking).await {
+            Ok(answer) => Ok(answer?.answer),
+            Err(_elapsed) => Err(DbError::Timeout("the leader's lock".to_owned())),
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Brings the schema up to date. Input: `migrations/`, compiled in. A crash leaves the statements that were done; the next
+//! run goes on from there, because each migration is one statement.
+
+use super::fault::DbError;
+use diesel::sql_types::{Integer, Nullable};
+use diesel_async::{AsyncConnection, AsyncMigrationHarness, AsyncMysqlConnection, RunQueryDsl};
+use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
+use percent_encoding::percent_decode_str;
+use std::time::Duration;
+
+const MIGRATIONS: EmbeddedMigrations = embed_migrations!("migrations");
+/// How long a second process waits for the first one's migrations.
+const LOCK_WAIT_S: i32 = 60;
+/// Longest wait for the whole, locks included; a full table copy by ALTER may take a while.
+const DEADLINE: Duration = Duration::from_secs(600);
+
+#[derive(diesel::QueryableByName)]
+struct Locked {
+    #[diesel(sql_type = Nullable<Integer>)]
+    locked: Option<i32>,
+}
+
+/// Creates the database when it is missing and runs the migrations that are missing. Returns the names of those it ran.
+///
+/// Safe to call any number of times and from several processes at once. Works on any Tokio runtime.
+///
+/// # Errors
+/// [`DbError`] when the server is away, forbids it, or a migration fails (the text names it).
+pub async fn migrate(url: &str) -> Result<Vec<String>, DbError> {
+    match tokio::time::timeout(DEADLINE, migrate_locked(url)).await {
+        Ok(result) => result,
+        Err(_elapsed) => Err(DbError::Timeout("migrations took longer than 10 minutes".to_owned())),
+    }
+}
+
+async fn migrate_locked(url: &str) -> Result<Vec<String>, DbError> {
+    let mut conn = match AsyncMysqlConnection::establish(url).await {
+        Ok(conn) => conn,
+        Err(error) if error.to_string().contains("Unknown database") => {
+            create_database(url).await?;
+            AsyncMysqlConnection::establish(url).await?
+        }
+        Err(error) => return Err(error.into()),
+    };
+    // The lock lives as long as the connection: dropping the harness, or dying, releases it.
+    let lock: Locked = diesel::sql_query("SELECT GET_LOCK(CONCAT('seckill.migrate.', MD5(DATABASE())), ?) AS locked")
+        .bind::<Integer, _>(LOCK_WAIT_S)
+        .get_result(&mut conn)
+        .await?;
+    if lock.locked != Some(1) {
+        return Err(DbError::Timeout("another process has been migrating for a minute, try again".to_owned()));
+    }
+    // The harness blocks its thread; on a blocking thread it may, whatever the runtime's flavour.
+    let ran = tokio::task::spawn_blocking(move || {
+        let mut harness = AsyncMigrationHarness::new(conn);
+        let ran = harness.run_pending_migrations(MIGRATIONS);
+        ran.map(|versions| versions.iter().map(ToString::to_string).collect()).map_err(|error| error.to_string())
+    });
+    match ran.await {
+        Ok(ran) => ran.map_err(|error| DbError::Other(format!("migration failed: {error}"))),
+        Err(error) => Err(DbError::Other(format!("migration failed: {error}"))),
+    }
+}
+
+async fn create_database(url: &str) -> Result<(), DbError> {
+    let Some((server, name)) = split_url(url) else {
+        return Err(DbError::Other("mysql.url names no database, write mysql://…/seckill".to_owned()));
+    };
+    let mut conn = AsyncMysqlConnection::establish(&server).await?;
+    let quoted = name.replace('`', "``");
+    diesel::sql_query(format!("CREATE DATABASE IF NOT EXISTS `{quoted}` CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"))
+        .execute(&mut conn)
+        .await?;
+    Ok(())
+}
+
+/// The URL without its database, and the database's name.
+fn split_url(url: &str) -> Option<(String, String)> {
+    let authority = url.find("://")? + 3;
+    let slash = authority + url.get(authority..)?.find('/')?;
+    let (server, path) = url.split_at(slash);
+    let (name, query) = path
+        .get(1..)?
+        .split_once('?')
+        .map_or((path.get(1..)?, String::new()), |(name, query)| (name, format!("?{query}")));
+    let name = percent_decode_str(name).decode_utf8().ok()?.into_owned();
+    if name.is_empty() { None } else { Some((format!("{server}/{query}"), name)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_database_is_cut_out_of_the_url() {
+        let split = split_url("mysql://u:p@h:1/seck%20ill?prefer_socket=false").unwrap();
+        assert_eq!(split, ("mysql://u:p@h:1/?prefer_socket=false".to_owned(), "seck ill".to_owned()));
+        assert!(split_url("mysql://u:p@h:1").is_none());
+        assert!(split_url("mysql://u:p@h:1/").is_none());
+    }
+}

@@ -1,0 +1,24 @@
+//! MySQL / MariaDB: the truth about sales, orders and the one fate of each request.
+//!
+//! All work goes through [`Db::run`], which never lets a connection with an unfinished statement back into the pool.
+//! Everything here may be repeated: a crash leaves either a committed transaction or nothing, and the primary key of
+//! `request_outcome` makes a repeat find out which.
+
+pub mod audit;
+pub mod checks;
+pub mod codes;
+mod facts;
+pub mod fault;
+pub mod grants;
+pub mod landing;
+pub mod leader;
+pub mod migrate;
+pub mod outcomes;
+pub mod pool;
+pub mod register;
+pub mod sales;
+mod schema;
+pub mod totals;
+
+pub use fault::DbError;
+pub use pool::{Db, DbConfig};

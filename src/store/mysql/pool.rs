@@ -1,0 +1,211 @@
+//! The pool, and [`Db::run`]: the one way to the database.
+//!
+//! A dropped or timed-out call leaves a statement in flight; were its connection used again, every later answer on it would
+//! belong to the statement before (window 66). So a connection goes back to the pool only after its call finished and
+//! left it in step; in every other case (error, deadline, dropped future, panic) it is thrown away, and the server rolls
+//! its transaction back. A crash of the process is the same case.
+
+use super::facts::FactsCache;
+use super::fault::DbError;
+use deadpool::Runtime;
+use deadpool::managed::{PoolError, TimeoutType};
+use diesel_async::pooled_connection::deadpool::{Hook, HookError, Object, Pool};
+use diesel_async::pooled_connection::{AsyncDieselConnectionManager, ManagerConfig, RecyclingMethod};
+use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
+use futures::FutureExt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A connection as the closures of [`Db::run`] get it.
+pub(super) type Conn = AsyncMysqlConnection;
+
+/// A connection that lay idle longer than this is asked for a sign of life before it is used.
+const IDLE_TRUSTED: Duration = Duration::from_millis(500);
+/// Seconds a statement waits for a row lock before 1205.
+const LOCK_WAIT_S: u32 = 3;
+
+/// How to reach the database and how long to wait for it.
+#[derive(Debug, Clone)]
+pub struct DbConfig {
+    /// `mysql://user:password@host:port/database`.
+    pub url: String,
+    /// Most connections open at once, 1 ….
+    pub pool_max: usize,
+    /// Longest wait for a free connection.
+    pub wait_timeout_ms: u64,
+    /// Longest wait for a new connection.
+    pub connect_timeout_ms: u64,
+    /// Longest run of one statement, enforced by the server; a whole [`Db::run`] may take twice as long, enforced here.
+    pub statement_timeout_ms: u64,
+}
+
+/// The database. Cheap to clone; all clones share one pool.
+#[derive(Clone)]
+pub struct Db {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    pool: Pool<Conn>,
+    config: DbConfig,
+    facts: FactsCache,
+}
+
+/// An `AsyncFnOnce` whose future is `Send`; the compiler cannot say that without a helper trait yet.
+pub trait Work<Arg, Out>: AsyncFnOnce(Arg) -> Out + FnOnce(Arg) -> <Self as Work<Arg, Out>>::Fut {
+    /// The closure's future.
+    type Fut: Future<Output = Out>;
+}
+
+impl<F, Arg, Fut, Out> Work<Arg, Out> for F
+where
+    F: AsyncFnOnce(Arg) -> Out + FnOnce(Arg) -> Fut,
+    Fut: Future<Output = Out>,
+{
+    type Fut = Fut;
+}
+
+/// Throws its connection away unless told that the call finished.
+struct Guard(Option<Object<Conn>>);
+
+impl Guard {
+    fn give_back(mut self) {
+        drop(self.0.take());
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if let Some(object) = self.0.take() {
+            drop(Object::take(object));
+        }
+    }
+}
+
+impl Db {
+    /// Prepares a pool; connects lazily, so a database that is away shows in [`Db::run`], not here.
+    ///
+    /// # Errors
+    /// [`DbError::Other`] when the pool cannot be built.
+    pub fn connect(config: DbConfig) -> Result<Self, DbError> {
+        let mut manager_config = ManagerConfig::default();
+        manager_config.recycling_method = RecyclingMethod::Fast;
+        let statement_timeout_ms = config.statement_timeout_ms;
+        manager_config.custom_setup = Box::new(move |url| open_session(url.to_owned(), statement_timeout_ms).boxed());
+        let manager = AsyncDieselConnectionManager::new_with_config(config.url.clone(), manager_config);
+        let sign_of_life = Hook::async_fn(|conn: &mut Conn, metrics| {
+            let idle = metrics.last_used();
+            Box::pin(async move {
+                if idle > IDLE_TRUSTED {
+                    conn.batch_execute("DO 0").await.map_err(|error| HookError::message(error.to_string()))?;
+                }
+                Ok(())
+            })
+        });
+        let pool = Pool::builder(manager)
+            .max_size(config.pool_max.max(1))
+            .wait_timeout(Some(Duration::from_millis(config.wait_timeout_ms)))
+            .create_timeout(Some(Duration::from_millis(config.connect_timeout_ms)))
+            .recycle_timeout(Some(Duration::from_millis(config.connect_timeout_ms)))
+            .runtime(Runtime::Tokio1)
+            .pre_recycle(sign_of_life)
+            .build()
+            .map_err(|error| DbError::Other(error.to_string()))?;
+        Ok(Self { inner: Arc::new(Inner { pool, config, facts: FactsCache::default() }) })
+    }
+
+    /// Runs `work` on a connection of the pool, within the deadline; `name` labels `seckill_mysql_seconds`.
+    ///
+    /// Dropping the returned future is safe at any moment; whether an open COMMIT took effect is then unknown.
+    ///
+    /// # Errors
+    /// [`DbError`]: that of `work`, or of getting a connection, or [`DbError::Timeout`] at the deadline.
+    pub async fn run<T, F>(&self, name: &'static str, work: F) -> Result<T, DbError>
+    where
+        for<'c> F: AsyncFnOnce(&'c mut AsyncMysqlConnection) -> Result<T, DbError>
+            + Work<&'c mut AsyncMysqlConnection, Result<T, DbError>, Fut: Send>,
+    {
+        let started = Instant::now();
+        let result = self.run_guarded(name, work).await;
+        metrics::histogram!("seckill_mysql_seconds", "name" => name).record(started.elapsed().as_secs_f64());
+        if let Err(DbError::Unavailable(_)) = &result {
+            // One lost connection usually means all are: the idle ones need not fail one by one.
+            self.inner.pool.retain(|_, _| false);
+        }
+        result
+    }
+
+    async fn run_guarded<T, F>(&self, name: &'static str, work: F) -> Result<T, DbError>
+    where
+        for<'c> F: AsyncFnOnce(&'c mut AsyncMysqlConnection) -> Result<T, DbError>
+            + Work<&'c mut AsyncMysqlConnection, Result<T, DbError>, Fut: Send>,
+    {
+        let mut guard = Guard(Some(self.inner.pool.get().await.map_err(pool_error)?));
+        let Some(object) = guard.0.as_mut() else {
+            return Err(DbError::Other("no connection in the guard".to_owned()));
+        };
+        let conn: &mut AsyncMysqlConnection = object;
+        let result = match tokio::time::timeout(self.deadline(), work(conn)).await {
+            Ok(result) => result,
+            Err(_elapsed) => Err(DbError::Timeout(format!("{name} took longer than {:?}", self.deadline()))),
+        };
+        if result.as_ref().err().is_none_or(DbError::keeps_connection) {
+            guard.give_back();
+        }
+        result
+    }
+
+    /// Asks the server for a sign of life.
+    ///
+    /// # Errors
+    /// [`DbError`] when it gives none.
+    pub async fn ping(&self) -> Result<(), DbError> {
+        self.run("ping", async |conn| Ok(conn.batch_execute("DO 0").await?)).await
+    }
+
+    /// A connection of its own outside the pool, for things that live as long as a connection does (`GET_LOCK`).
+    pub(super) async fn dedicated(&self) -> Result<Conn, DbError> {
+        let config = &self.inner.config;
+        let opening = open_session(config.url.clone(), config.statement_timeout_ms);
+        match tokio::time::timeout(Duration::from_millis(config.connect_timeout_ms), opening).await {
+            Ok(opened) => Ok(opened?),
+            Err(_elapsed) => Err(DbError::Unavailable("connecting took too long".to_owned())),
+        }
+    }
+
+    pub(super) fn facts(&self) -> &FactsCache {
+        &self.inner.facts
+    }
+
+    pub(super) fn deadline(&self) -> Duration {
+        Duration::from_millis(self.inner.config.statement_timeout_ms.saturating_mul(2))
+    }
+}
+
+fn pool_error(error: PoolError<diesel_async::pooled_connection::PoolError>) -> DbError {
+    match error {
+        PoolError::Timeout(TimeoutType::Wait) => DbError::Timeout("all connections of the pool are busy".to_owned()),
+        PoolError::Timeout(TimeoutType::Create | TimeoutType::Recycle) => {
+            DbError::Unavailable("connecting took too long".to_owned())
+        }
+        PoolError::Backend(_) | PoolError::Closed | PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(_) => {
+            DbError::Unavailable(error.to_string())
+        }
+    }
+}
+
+/// Opens a connection and sets the session up the same way on both servers. The commented parts are read by one of them
+/// only: `/*M! … */` by MariaDB, `/*!80000 … */` by MySQL.
+async fn open_session(url: String, statement_timeout_ms: u64) -> diesel::ConnectionResult<Conn> {
+    let mut conn = Conn::establish(&url).await?;
+    let seconds = format!("{}.{:03}", statement_timeout_ms / 1000, statement_timeout_ms % 1000);
+    let session = format!(
+        "SET SESSION sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,NO_ZERO_DATE,\
+         NO_ZERO_IN_DATE', time_zone = '+00:00', lc_messages = 'en_US', innodb_lock_wait_timeout = {LOCK_WAIT_S} \
+         /*M! , max_statement_time = {seconds} */ /*!80000 , max_execution_time = {statement_timeout_ms} */"
+    );
+    for statement in ["SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", &session] {
+        conn.batch_execute(statement).await.map_err(diesel::ConnectionError::CouldntSetupConfiguration)?;
+    }
+    Ok(conn)
+}

@@ -1,0 +1,218 @@
+//! Sales as the database knows them. Each write is one transaction, so a crash leaves all of it or nothing.
+
+use super::codes::{datetime, read_sale_id, unix_ms, unreadable};
+use super::fault::DbError;
+use super::grants::{self, FIRST_GRANT};
+use super::pool::Db;
+use super::schema::{request_outcome, sales};
+use crate::domain::ids::SaleId;
+use crate::domain::policy::PurchasePolicy;
+use crate::domain::sale::{Sale, SaleStatus};
+use chrono::NaiveDateTime;
+use diesel::prelude::*;
+use diesel_async::{AsyncConnection, RunQueryDsl};
+
+/// Most sales a listing returns, newest first.
+pub const SALES_MAX: i64 = 1000;
+
+#[derive(Queryable, Selectable, Insertable)]
+#[diesel(table_name = sales, treat_none_as_default_value = false)]
+struct SaleRow {
+    sale_id: Vec<u8>,
+    product_id: String,
+    title: String,
+    price_cents: i64,
+    currency: String,
+    granted: i64,
+    stock: i64,
+    per_user_limit: Option<u32>,
+    token_required: bool,
+    starts_at: NaiveDateTime,
+    ends_at: NaiveDateTime,
+    status: String,
+    epoch: u32,
+}
+
+impl SaleRow {
+    fn of(sale: &Sale) -> Result<Self, DbError> {
+        Ok(Self {
+            sale_id: sale.sale_id.as_str().as_bytes().to_vec(),
+            product_id: sale.product_id.clone(),
+            title: sale.title.clone(),
+            price_cents: sale.price_cents,
+            currency: sale.currency.clone(),
+            granted: sale.granted,
+            stock: sale.granted,
+            per_user_limit: sale.policy.limit(),
+            token_required: sale.token_required,
+            starts_at: datetime(sale.starts_at_ms)?,
+            ends_at: datetime(sale.ends_at_ms)?,
+            status: sale.status.code().to_owned(),
+            epoch: sale.epoch,
+        })
+    }
+
+    fn read(self) -> Result<Sale, DbError> {
+        Ok(Sale {
+            sale_id: read_sale_id(&self.sale_id)?,
+            product_id: self.product_id,
+            title: self.title,
+            price_cents: self.price_cents,
+            currency: self.currency,
+            granted: self.granted,
+            stock: self.stock,
+            policy: PurchasePolicy::from_limit(self.per_user_limit),
+            token_required: self.token_required,
+            starts_at_ms: unix_ms(self.starts_at),
+            ends_at_ms: unix_ms(self.ends_at),
+            status: SaleStatus::from_code(&self.status).ok_or_else(|| unreadable("sales.status", &self.status))?,
+            epoch: self.epoch,
+        })
+    }
+}
+
+/// Why a sale was not created or changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SaleError {
+    /// The id is taken.
+    #[error("sale {0} exists already, choose another id")]
+    Exists(SaleId),
+    /// There is no such sale.
+    #[error("there is no sale {0}, see `seckill sale list`")]
+    Unknown(SaleId),
+    /// The grant id was used for another quantity.
+    #[error("grant {0} exists already with another quantity")]
+    GrantConflict(String),
+    /// The grant would pass [`crate::domain::sale::STOCK_MAX`].
+    #[error("sale {0} would have more units than a sale may have")]
+    TooMuch(SaleId),
+    /// The database failed.
+    #[error(transparent)]
+    Db(#[from] DbError),
+}
+
+impl From<diesel::result::Error> for SaleError {
+    fn from(error: diesel::result::Error) -> Self {
+        Self::Db(error.into())
+    }
+}
+
+/// Creates a sale with `sale.granted` units (`sale.stock` is not read) and its first grant, not yet applied to Redis.
+///
+/// # Errors
+/// [`SaleError::Exists`] when the id is taken; nothing is written then.
+pub async fn create(db: &Db, sale: &Sale) -> Result<(), SaleError> {
+    let row = SaleRow::of(sale)?;
+    let created = db
+        .run("sale_create", async |conn| {
+            conn.transaction(async |conn| {
+                diesel::insert_into(sales::table).values(&row).execute(conn).await?;
+                grants::insert(conn, &sale.sale_id, FIRST_GRANT, sale.granted).await?;
+                Ok(())
+            })
+            .await
+        })
+        .await;
+    match created {
+        Ok(()) => Ok(()),
+        Err(DbError::Duplicate(_)) => Err(SaleError::Exists(sale.sale_id.clone())),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A sale, if it exists.
+///
+/// # Errors
+/// [`DbError`].
+pub async fn get(db: &Db, sale_id: &SaleId) -> Result<Option<Sale>, DbError> {
+    let row: Option<SaleRow> = db
+        .run("sale_get", async |conn| {
+            let sale = sales::table.find(sale_id.as_str().as_bytes()).select(SaleRow::as_select());
+            Ok(sale.first(conn).await.optional()?)
+        })
+        .await?;
+    row.map(SaleRow::read).transpose()
+}
+
+/// The newest [`SALES_MAX`] sales, newest first.
+///
+/// # Errors
+/// [`DbError`].
+pub async fn list(db: &Db) -> Result<Vec<Sale>, DbError> {
+    let rows: Vec<SaleRow> = db
+        .run("sale_list", async |conn| {
+            let newest = sales::table.order((sales::created_at.desc(), sales::sale_id)).limit(SALES_MAX);
+            Ok(newest.select(SaleRow::as_select()).load(conn).await?)
+        })
+        .await?;
+    rows.into_iter().map(SaleRow::read).collect()
+}
+
+/// Sales that Redis may be selling: warmed or paused, and not ended before `ended_before_ms` (Unix milliseconds).
+///
+/// # Errors
+/// [`DbError`].
+pub async fn live_sales(db: &Db, ended_before_ms: i64) -> Result<Vec<Sale>, DbError> {
+    let horizon = datetime(ended_before_ms)?;
+    let rows: Vec<SaleRow> = db
+        .run("sale_live", async |conn| {
+            let live = sales::table
+                .filter(sales::status.eq_any([SaleStatus::Warmed.code(), SaleStatus::Paused.code()]))
+                .filter(sales::ends_at.ge(horizon))
+                .order(sales::sale_id)
+                .limit(SALES_MAX);
+            Ok(live.select(SaleRow::as_select()).load(conn).await?)
+        })
+        .await?;
+    rows.into_iter().map(SaleRow::read).collect()
+}
+
+/// Sets the status. Which changes make sense is the caller's to know.
+///
+/// # Errors
+/// [`SaleError::Unknown`] or [`SaleError::Db`].
+pub async fn set_status(db: &Db, sale_id: &SaleId, status: SaleStatus) -> Result<(), SaleError> {
+    let sale = sales::table.find(sale_id.as_str().as_bytes());
+    let matched = db
+        .run("sale_set_status", async |conn| {
+            Ok(diesel::update(sale).set(sales::status.eq(status.code())).execute(conn).await?)
+        })
+        .await?;
+    if matched == 0 { Err(SaleError::Unknown(sale_id.clone())) } else { Ok(()) }
+}
+
+/// Moves the epoch forward to `epoch`; repeats change nothing and it never moves back. Returns the epoch that holds now.
+///
+/// # Errors
+/// [`SaleError::Unknown`] or [`SaleError::Db`].
+pub async fn set_epoch(db: &Db, sale_id: &SaleId, epoch: u32) -> Result<u32, SaleError> {
+    let id = sale_id.as_str().as_bytes();
+    let now: Option<u32> = db
+        .run("sale_set_epoch", async |conn| {
+            let older = sales::table.find(id).filter(sales::epoch.lt(epoch));
+            diesel::update(older).set(sales::epoch.eq(epoch)).execute(conn).await?;
+            Ok(sales::table.find(id).select(sales::epoch).first(conn).await.optional()?)
+        })
+        .await?;
+    now.ok_or_else(|| SaleError::Unknown(sale_id.clone()))
+}
+
+/// The highest acceptance number that has an outcome in this (sale, shard, epoch); 0 when none has. The boot fence compares
+/// Redis' own number with it.
+///
+/// # Errors
+/// [`DbError`].
+pub async fn highest_number(db: &Db, sale_id: &SaleId, shard: u16, epoch: u32) -> Result<u64, DbError> {
+    let highest: Option<u64> = db
+        .run("highest_number", async |conn| {
+            Ok(request_outcome::table
+                .filter(request_outcome::sale_id.eq(sale_id.as_str().as_bytes()))
+                .filter(request_outcome::shard.eq(shard))
+                .filter(request_outcome::epoch.eq(epoch))
+                .select(diesel::dsl::max(request_outcome::number))
+                .first(conn)
+                .await?)
+        })
+        .await?;
+    Ok(highest.unwrap_or(0))
+}

@@ -1,0 +1,124 @@
+//! The tables as Diesel sees them; `migrations/` is what makes them. Columns that the database fills and nobody reads are
+//! left out.
+
+diesel::table! {
+    sales (sale_id) {
+        sale_id -> Binary,
+        product_id -> Varchar,
+        title -> Varchar,
+        price_cents -> BigInt,
+        currency -> Varchar,
+        granted -> BigInt,
+        stock -> BigInt,
+        per_user_limit -> Nullable<Unsigned<Integer>>,
+        token_required -> Bool,
+        starts_at -> Datetime,
+        ends_at -> Datetime,
+        status -> Varchar,
+        epoch -> Unsigned<Integer>,
+        created_at -> Datetime,
+    }
+}
+
+diesel::table! {
+    orders (request_id) {
+        request_id -> Unsigned<BigInt>,
+        sale_id -> Binary,
+        user_id -> Binary,
+        one_per_user_id -> Nullable<Binary>,
+        quantity -> Unsigned<Integer>,
+        amount_cents -> BigInt,
+        source -> Varchar,
+        accepted_at -> Datetime,
+        created_at -> Datetime,
+    }
+}
+
+diesel::table! {
+    purchases (sale_id, user_id) {
+        sale_id -> Binary,
+        user_id -> Binary,
+        quantity -> Unsigned<BigInt>,
+    }
+}
+
+diesel::table! {
+    request_outcome (request_id) {
+        request_id -> Unsigned<BigInt>,
+        kind -> Varchar,
+        reason -> Nullable<Varchar>,
+        sale_id -> Binary,
+        shard -> Unsigned<SmallInt>,
+        epoch -> Unsigned<Integer>,
+        number -> Unsigned<BigInt>,
+        payload_hash -> Binary,
+        created_at -> Datetime,
+    }
+}
+
+diesel::table! {
+    failed_request (request_id) {
+        request_id -> Unsigned<BigInt>,
+        sale_id -> Binary,
+        user_id -> Binary,
+        quantity -> Unsigned<Integer>,
+        source -> Varchar,
+        reason -> Varchar,
+        detail -> Varchar,
+        payload -> Binary,
+        status -> Varchar,
+        created_at -> Datetime,
+        resolved_at -> Nullable<Datetime>,
+        resolved_by -> Nullable<Varchar>,
+    }
+}
+
+diesel::table! {
+    stock_flow (flow_id) {
+        flow_id -> Unsigned<BigInt>,
+        sale_id -> Binary,
+        delta -> BigInt,
+        kind -> Varchar,
+        orders_count -> Unsigned<Integer>,
+        #[sql_name = "ref"]
+        reference -> Binary,
+        created_at -> Datetime,
+    }
+}
+
+diesel::table! {
+    stock_grants (sale_id, grant_id) {
+        sale_id -> Binary,
+        grant_id -> Binary,
+        kind -> Varchar,
+        quantity -> BigInt,
+        created_at -> Datetime,
+        applied_at -> Nullable<Datetime>,
+    }
+}
+
+diesel::table! {
+    audit_runs (run_id) {
+        run_id -> Unsigned<BigInt>,
+        sale_id -> Nullable<Binary>,
+        started_at -> Datetime,
+        ended_at -> Datetime,
+        consistent -> Bool,
+        examined_count -> Unsigned<BigInt>,
+        sheet -> Text,
+    }
+}
+
+diesel::table! {
+    audit_findings (finding_id) {
+        finding_id -> Unsigned<BigInt>,
+        run_id -> Unsigned<BigInt>,
+        sale_id -> Nullable<Binary>,
+        request_id -> Nullable<Unsigned<BigInt>>,
+        code -> Varchar,
+        detail -> Varchar,
+        created_at -> Datetime,
+    }
+}
+
+diesel::allow_tables_to_appear_in_same_query!(orders, request_outcome, failed_request);
