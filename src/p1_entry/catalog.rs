@@ -7,7 +7,7 @@ use crate::config;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::Sale;
 use crate::runtime::now_ms;
-use crate::store::mysql::Db;
+use crate::store::mysql::{Db, sales};
 use crate::store::redis::{RedisStore, SoldOutMark};
 use moka::future::Cache;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -171,7 +171,7 @@ impl Catalog {
     }
 
     async fn load_from_database(&self, id: &SaleId, mark: Option<SoldOutMark>) -> Look {
-        match self.db.sale(id).await {
+        match sales::get(&self.db, id).await {
             Ok(None) => Look::Missing,
             Ok(Some(sale)) => {
                 let ttl_ms = u64::try_from(self.ttl.as_millis()).unwrap_or(500) * REDIS_TTL_FACTOR;

@@ -109,7 +109,8 @@ impl Orders {
             };
         }
         if token.is_none() && view.sale.token_required {
-            return Err(Kind::TokenRequired.because(format!("get one with POST /v1/sales/{sale}/tokens and send it as Idempotency-Key")));
+            return Err(Kind::TokenRequired
+                .because(format!("get one with POST /v1/sales/{sale}/tokens and send it as Idempotency-Key")));
         }
         if view.sold_out.is_some_and(|mark| token.is_none_or(|token| token.issued_at_ms > mark.at_ms + CLOCK_SKEW_MS)) {
             count(State::P1(P1Entry::SoldOut), 1);
@@ -157,7 +158,9 @@ impl Orders {
             },
             Err(error) => {
                 tracing::debug!(phase = "p1_entry", request_id = %id, %error, "replay look-up");
-                Err(Kind::Unknown.because("whether it was accepted before cannot be told right now").about(id, status_url(sale, id)))
+                Err(Kind::Unknown
+                    .because("whether it was accepted before cannot be told right now")
+                    .about(id, status_url(sale, id)))
             }
         }
     }
@@ -175,7 +178,9 @@ impl Orders {
         let reserved = match decision {
             Decision::Decided(reserved) => reserved,
             Decision::Unknown => {
-                return Err(Kind::Unknown.because("the purchase may or may not have been accepted").about(id, status_url(sale, id)));
+                return Err(Kind::Unknown
+                    .because("the purchase may or may not have been accepted")
+                    .about(id, status_url(sale, id)));
             }
             Decision::Unavailable => return Err(Kind::Unavailable.into()),
             Decision::Overloaded => return Err(overloaded("too many requests are waiting")),
@@ -232,7 +237,7 @@ fn refusal(view: &View, now: i64) -> Option<Problem> {
         P1Entry::Ready => return None,
         P1Entry::NotStarted => {
             let wait_ms = (view.sale.starts_at_ms - now).max(0);
-            let seconds = u64::try_from(wait_ms.div_ceil(1000)).unwrap_or(1).max(1);
+            let seconds = wait_ms.unsigned_abs().div_ceil(1000).max(1);
             Kind::NotStarted.because(format!("starts in {seconds} s")).retry_after_s(seconds)
         }
         P1Entry::Ended => Kind::Ended.into(),

@@ -4,8 +4,8 @@
 
 use crate::domain::ids::RequestId;
 use crate::domain::states::{P1Entry, P2Reserve};
-use actix_web::http::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use actix_web::http::StatusCode;
+use actix_web::http::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
 

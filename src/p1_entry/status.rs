@@ -9,7 +9,7 @@ use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::ledger::LedgerState;
 use crate::domain::shard::home_shard;
 use crate::domain::states::{P2Reserve, P4Persist};
-use crate::store::mysql::Db;
+use crate::store::mysql::{Db, outcomes};
 use crate::store::redis::RedisStore;
 use serde::Serialize;
 use std::time::Duration;
@@ -71,7 +71,13 @@ impl Statuses {
     ///
     /// # Errors
     /// The problem to answer with.
-    pub async fn ask(&self, user: &UserId, sale: &SaleId, id: RequestId, wait: Duration) -> Result<OrderStatus, Problem> {
+    pub async fn ask(
+        &self,
+        user: &UserId,
+        sale: &SaleId,
+        id: RequestId,
+        wait: Duration,
+    ) -> Result<OrderStatus, Problem> {
         let deadline = Instant::now() + wait;
         let mut pause = POLL;
         loop {
@@ -90,7 +96,7 @@ impl Statuses {
             Ok(records) => records.into_iter().next().flatten(),
             Err(error) => {
                 tracing::debug!(phase = "p1_entry", request_id = %id, %error, "status: asking the database instead");
-                return self.from_database(user, sale, id).await?.ok_or_else(|| {
+                return self.in_database(user, sale, id).await?.ok_or_else(|| {
                     Kind::Unavailable.because("the status cannot be told right now").about(id, status_url(sale, id))
                 });
             }
@@ -98,22 +104,25 @@ impl Statuses {
         match record {
             Some(record) if record.user_id == *user => Ok(OrderStatus::new(id, record.quantity.get(), record.state)),
             Some(_) => Err(not_yours()),
-            None => self.from_database(user, sale, id).await?.ok_or_else(not_yours),
+            None => self.in_database(user, sale, id).await?.ok_or_else(not_yours),
         }
     }
 
-    async fn from_database(&self, user: &UserId, sale: &SaleId, id: RequestId) -> Result<Option<OrderStatus>, Problem> {
-        let found = self.db.outcome(id).await.map_err(|error| {
+    async fn in_database(&self, user: &UserId, sale: &SaleId, id: RequestId) -> Result<Option<OrderStatus>, Problem> {
+        let story = outcomes::story_of(&self.db, id).await.map_err(|error| {
             tracing::warn!(phase = "p1_entry", request_id = %id, %error, "status");
             Kind::Unavailable.because("the status cannot be told right now")
         })?;
-        Ok(found.filter(|o| o.sale_id == *sale && o.user_id == *user).map(|o| {
-            let state = match o.fate {
-                Fate::Ordered => LedgerState::Confirmed,
-                Fate::Failed(reason) => LedgerState::Failed(reason),
-            };
-            OrderStatus::new(id, o.quantity, state)
-        }))
+        let mine = |of_sale: &SaleId, of_user: &UserId| of_sale == sale && of_user == user;
+        Ok(match (story.decided.map(|decided| decided.fate), story.order, story.failure) {
+            (Some(Fate::Ordered), Some(order), _) if mine(&order.sale_id, &order.user_id) => {
+                Some(OrderStatus::new(id, order.quantity, LedgerState::Confirmed))
+            }
+            (Some(Fate::Failed(reason)), _, Some(failed)) if mine(&failed.sale_id, &failed.user_id) => {
+                Some(OrderStatus::new(id, failed.quantity, LedgerState::Failed(reason)))
+            }
+            _ => None,
+        })
     }
 }
 

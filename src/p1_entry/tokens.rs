@@ -112,7 +112,10 @@ mod tests {
         let id = RequestId::new(7).unwrap();
         let (token, exp) = tokens.issue(id, &alice, &sale, 5_500).unwrap();
         assert_eq!(exp, 65);
-        assert_eq!(tokens.check(&token, &alice, &sale, 6_000), Ok(PurchaseToken { request_id: id, issued_at_ms: 5_500 }));
+        assert_eq!(
+            tokens.check(&token, &alice, &sale, 6_000),
+            Ok(PurchaseToken { request_id: id, issued_at_ms: 5_500 })
+        );
         assert_eq!(tokens.check(&token, &bob, &sale, 6_000), Err(TokenFault::Invalid));
         assert_eq!(tokens.check(&token, &alice, &other, 6_000), Err(TokenFault::Invalid));
         assert_eq!(tokens.check(&token, &alice, &sale, 65_000), Err(TokenFault::Expired(id)));

@@ -4,17 +4,18 @@
 //! buyers, never one that is open by half:
 //!
 //! 1. activate: keys in state `loaded`, which sells nothing
-//! 2. database: the first grant is applied, the sale is `warmed`
+//! 2. database: the sale is `warmed`, then its first grant is applied
 //! 3. open
 //!
 //! Lost after 1: the sale is a draft, nothing was sold, activating again is right. Lost after 2: Redis has to have the keys;
 //! if it does not, it lost data, and the sale stays closed (A6).
 
+use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::SaleId;
 use crate::domain::sale::{MetaState, Sale, SaleStatus};
-use crate::domain::fault::{Fault, Progress};
 use crate::runtime::{Worker, now_ms};
-use crate::store::mysql::{Db, DbError};
+use crate::store::mysql::sales::SaleError;
+use crate::store::mysql::{Db, DbError, grants, sales};
 use crate::store::redis::{Activation, Granted, RedisFault, RedisStore};
 use std::collections::HashSet;
 
@@ -42,6 +43,9 @@ pub enum WarmError {
     /// The database.
     #[error(transparent)]
     Database(#[from] DbError),
+    /// The database's own word on the sale.
+    #[error(transparent)]
+    Sale(#[from] SaleError),
 }
 
 /// Carries sales from the database to Redis. Repeating any call is safe.
@@ -59,7 +63,7 @@ pub struct Warmer {
 
 impl Warmer {
     async fn sale(&self, id: &SaleId) -> Result<Sale, WarmError> {
-        self.db.sale(id).await?.ok_or_else(|| WarmError::NoSuchSale(id.clone()))
+        sales::get(&self.db, id).await?.ok_or_else(|| WarmError::NoSuchSale(id.clone()))
     }
 
     /// Warms a sale up and opens it (its window still decides when it sells). Also repairs a warm-up that was cut off.
@@ -79,7 +83,8 @@ impl Warmer {
 
     async fn first_time(&self, sale: &Sale) -> Result<(), WarmError> {
         let id = &sale.sale_id;
-        let Some(first) = self.db.unapplied_grants(id).await?.into_iter().next() else {
+        // `sale create` wrote it together with the sale.
+        let Some(first) = grants::list(&self.db, id).await?.into_iter().next() else {
             return Err(WarmError::NotWarmed(id.clone()));
         };
         for shard in 0..self.shards {
@@ -89,7 +94,7 @@ impl Warmer {
                 Activation::OtherEpoch | Activation::Damaged => return Err(WarmError::KeysLost(id.clone())),
             }
         }
-        self.db.mark_warmed(id, &first.grant_id).await?;
+        sales::set_status(&self.db, id, SaleStatus::Warmed).await?;
         self.redis.uncache_sale(id).await?;
         self.apply_grants(sale).await
     }
@@ -97,7 +102,7 @@ impl Warmer {
     /// Gives Redis every grant the database has and Redis was not given yet.
     async fn apply_grants(&self, sale: &Sale) -> Result<(), WarmError> {
         let id = &sale.sale_id;
-        for grant in self.db.unapplied_grants(id).await? {
+        for grant in grants::unapplied(&self.db, id).await? {
             for shard in 0..self.shards {
                 let units = share(grant.quantity, shard, self.shards);
                 match self.redis.grant(id, shard, sale.epoch, (&grant.grant_id, units)).await? {
@@ -105,7 +110,7 @@ impl Warmer {
                     Granted::KeysMissing | Granted::OtherEpoch => return Err(WarmError::KeysLost(id.clone())),
                 }
             }
-            self.db.mark_grant_applied(&grant.grant_id).await?;
+            grants::mark_applied(&self.db, id, &grant.grant_id).await?;
             self.redis.uncache_sale(id).await?;
             tracing::info!(phase = "p1_entry", sale = %id, grant = %grant.grant_id, units = grant.quantity, "grant applied");
         }
@@ -118,7 +123,9 @@ impl Warmer {
             SaleStatus::Draft => return Ok(()),
             SaleStatus::Warmed => (MetaState::Open, &[MetaState::Loaded, MetaState::Paused]),
             SaleStatus::Paused => (MetaState::Paused, &[MetaState::Loaded, MetaState::Open]),
-            SaleStatus::Closed => (MetaState::Closed, &[MetaState::Loaded, MetaState::Open, MetaState::Paused, MetaState::Frozen]),
+            SaleStatus::Closed => {
+                (MetaState::Closed, &[MetaState::Loaded, MetaState::Open, MetaState::Paused, MetaState::Frozen])
+            }
         };
         let id = &sale.sale_id;
         for shard in 0..self.shards {
@@ -161,10 +168,12 @@ impl Warmer {
             (SaleStatus::Closed, SaleStatus::Paused | SaleStatus::Warmed | SaleStatus::Draft) => {
                 return Err(WarmError::Closed(id.clone()));
             }
-            (SaleStatus::Draft, SaleStatus::Paused | SaleStatus::Warmed) => return Err(WarmError::NotWarmed(id.clone())),
+            (SaleStatus::Draft, SaleStatus::Paused | SaleStatus::Warmed) => {
+                return Err(WarmError::NotWarmed(id.clone()));
+            }
             (SaleStatus::Draft | SaleStatus::Warmed | SaleStatus::Paused | SaleStatus::Closed, _) => {}
         }
-        self.db.set_status(id, to).await?;
+        sales::set_status(&self.db, id, to).await?;
         self.redis.uncache_sale(id).await?;
         self.align(&Sale { status: to, ..sale }).await
     }
@@ -173,12 +182,12 @@ impl Warmer {
     ///
     /// # Errors
     /// [`WarmError`]; after any of them, repeating with the same grant id is safe.
-    pub async fn top_up(&self, id: &SaleId, grant_id: &str, units: i64) -> Result<(), WarmError> {
+    pub async fn top_up(&self, id: &SaleId, grant_id: &str, units: u32) -> Result<(), WarmError> {
         let sale = self.sale(id).await?;
         if sale.status == SaleStatus::Closed {
             return Err(WarmError::Closed(id.clone()));
         }
-        self.db.top_up(id, grant_id, units).await?;
+        grants::top_up(&self.db, id, grant_id, units).await?;
         self.redis.uncache_sale(id).await?;
         // A draft's grants are given at its warm-up.
         if sale.status == SaleStatus::Draft { Ok(()) } else { self.apply_grants(&sale).await }
@@ -210,9 +219,11 @@ impl Worker for AutoWarm {
 
     async fn step(&mut self) -> Result<Progress, Fault> {
         let now = now_ms();
-        for sale in self.warmer.db.open_sales().await.map_err(Fault::back_off)? {
+        for sale in sales::list(&self.warmer.db).await.map_err(Fault::back_off)? {
             let due = match sale.status {
-                SaleStatus::Draft => self.ahead_ms > 0 && sale.starts_at_ms - self.ahead_ms <= now && now < sale.ends_at_ms,
+                SaleStatus::Draft => {
+                    self.ahead_ms > 0 && sale.starts_at_ms - self.ahead_ms <= now && now < sale.ends_at_ms
+                }
                 SaleStatus::Warmed | SaleStatus::Paused => now < sale.ends_at_ms,
                 SaleStatus::Closed => false,
             };

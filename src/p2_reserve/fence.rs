@@ -6,7 +6,8 @@
 //! has rebuilt it (window 17).
 
 use crate::domain::sale::MetaState;
-use crate::store::mysql::{Db, DbError};
+use crate::runtime::now_ms;
+use crate::store::mysql::{Db, DbError, sales};
 use crate::store::redis::{RedisFault, RedisStore};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +15,8 @@ use tokio::sync::Mutex;
 
 /// The comparison may take this long; live sales × shards look-ups on each side.
 const DEADLINE: Duration = Duration::from_secs(10);
+/// Sales that ended longer ago are not compared: they sell nothing any more.
+const ENDED_MS: i64 = 7 * 86_400_000;
 
 /// Why the fence could not be passed. The reserve script stays unloaded and buyers hear 503.
 #[derive(Debug, thiserror::Error)]
@@ -72,9 +75,9 @@ impl Fence {
     }
 
     async fn compare(&self) -> Result<(), FenceFault> {
-        for sale in self.db.live_sales().await? {
+        for sale in sales::live_sales(&self.db, now_ms() - ENDED_MS).await? {
             for shard in 0..self.shards {
-                let highest = self.db.highest_number(&sale.sale_id, shard, sale.epoch).await?.unwrap_or(0);
+                let highest = sales::highest_number(&self.db, &sale.sale_id, shard, sale.epoch).await?;
                 let Some(meta) = self.redis.meta(&sale.sale_id, shard).await? else {
                     // Without its keys the script sells nothing (A6); P5 reports it.
                     tracing::error!(phase = "p2_reserve", sale = %sale.sale_id, shard, "redis lost the sale's keys, it stays closed");

@@ -19,7 +19,8 @@ pub(super) async fn read(public: &Public, declared: Option<usize>, mut payload: 
     let reading = async {
         let mut body = BytesMut::with_capacity(declared.unwrap_or(64).min(max));
         while let Some(chunk) = payload.next().await {
-            let chunk = chunk.map_err(|error| Kind::BadRequest.because(format!("the body did not arrive whole: {error}")))?;
+            let chunk =
+                chunk.map_err(|error| Kind::BadRequest.because(format!("the body did not arrive whole: {error}")))?;
             if body.len() + chunk.len() > max {
                 return Err(too_large());
             }
@@ -28,7 +29,8 @@ pub(super) async fn read(public: &Public, declared: Option<usize>, mut payload: 
         Ok(body)
     };
     tokio::time::timeout(public.body_timeout, reading).await.unwrap_or_else(|_| {
-        Err(Kind::RequestTimeout.because(format!("the body did not arrive within {} ms", public.body_timeout.as_millis())))
+        Err(Kind::RequestTimeout
+            .because(format!("the body did not arrive within {} ms", public.body_timeout.as_millis())))
     })
 }
 
@@ -50,15 +52,17 @@ pub(super) fn quantity(body: &[u8], max: u32) -> Result<Quantity, Problem> {
     if body.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
         return Err(Kind::BadRequest.because("the body is not a JSON object, expected {} or {\"quantity\": n}"));
     }
-    let body: BuyBody =
-        serde_json::from_slice(body).map_err(|error| Kind::BadRequest.because(format!("the body is not as expected: {error}")))?;
+    let body: BuyBody = serde_json::from_slice(body)
+        .map_err(|error| Kind::BadRequest.because(format!("the body is not as expected: {error}")))?;
     let Some(value) = body.quantity else { return Ok(Quantity::ONE) };
     value
         .as_u64()
         .and_then(|units| u32::try_from(units).ok())
         .filter(|units| *units <= max)
         .and_then(Quantity::new)
-        .ok_or_else(|| Kind::Unprocessable.because(format!("quantity is {value}, expected a whole number from 1 to {max}")))
+        .ok_or_else(|| {
+            Kind::Unprocessable.because(format!("quantity is {value}, expected a whole number from 1 to {max}"))
+        })
 }
 
 #[cfg(test)]

@@ -21,12 +21,15 @@ fn single<'a>(request: &'a HttpRequest, name: &str) -> Result<Option<&'a str>, P
 
 /// The buyer.
 pub(super) fn buyer(public: &Public, request: &HttpRequest) -> Result<UserId, Problem> {
-    let header = single(request, "authorization")?
-        .ok_or_else(|| Kind::Unauthorized.because("header Authorization is missing, expected: Bearer <access token>"))?;
+    let header = single(request, "authorization")?.ok_or_else(|| {
+        Kind::Unauthorized.because("header Authorization is missing, expected: Bearer <access token>")
+    })?;
     let token = match header.split_once(' ') {
         Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => token.trim(),
         Some(_) | None => {
-            return Err(Kind::Unauthorized.because("header Authorization is malformed, expected: Bearer <access token>"));
+            return Err(
+                Kind::Unauthorized.because("header Authorization is malformed, expected: Bearer <access token>")
+            );
         }
     };
     public.auth.check(token).map_err(|denied| Kind::Unauthorized.because(denied.0))

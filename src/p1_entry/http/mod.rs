@@ -44,13 +44,7 @@ pub struct Public {
 impl Public {
     /// Puts the parts together.
     #[must_use]
-    pub fn new(
-        settings: &config::Settings,
-        auth: Authenticator,
-        orders: Orders,
-        statuses: Statuses,
-        db: Db,
-    ) -> Self {
+    pub fn new(settings: &config::Settings, auth: Authenticator, orders: Orders, statuses: Statuses, db: Db) -> Self {
         Self {
             auth,
             orders,
@@ -118,7 +112,10 @@ pub fn serve(
         count => count,
     };
     let server = HttpServer::new(move || {
-        App::new().app_data(public.clone()).wrap(ErrorHandlers::new().default_handler_client(as_problem)).configure(routes)
+        App::new()
+            .app_data(public.clone())
+            .wrap(ErrorHandlers::new().default_handler_client(as_problem))
+            .configure(routes)
     })
     .workers(workers)
     .client_request_timeout(Duration::from_millis(settings.head_timeout_ms))

@@ -141,11 +141,13 @@ fn wait_s(query: &str) -> Result<u64, Problem> {
         match pair.split_once('=') {
             Some(("wait", seconds)) if wait.is_none() => {
                 wait = Some(seconds.parse().map_err(|_| {
-                    Kind::BadRequest.because(format!("wait is {seconds:?}, expected whole seconds from 0 to {WAIT_MAX_S}"))
+                    Kind::BadRequest
+                        .because(format!("wait is {seconds:?}, expected whole seconds from 0 to {WAIT_MAX_S}"))
                 })?);
             }
             Some(_) | None => {
-                return Err(Kind::BadRequest.because(format!("query {pair:?} is not known or given twice, expected wait=<seconds>")));
+                return Err(Kind::BadRequest
+                    .because(format!("query {pair:?} is not known or given twice, expected wait=<seconds>")));
             }
         }
     }

@@ -1,12 +1,12 @@
 //! `GET /v1/sales` and `GET /v1/sales/{sale_id}`.
 
 use super::{Public, headers};
-use crate::domain::sale::Sale;
+use crate::domain::sale::{Sale, SaleStatus};
 use crate::domain::states::P1Entry;
 use crate::p1_entry::catalog::View;
 use crate::p1_entry::problem::{Kind, Problem};
 use crate::runtime::now_ms;
-use crate::store::mysql::Db;
+use crate::store::mysql::{Db, sales};
 use actix_web::{HttpRequest, HttpResponse, web};
 use chrono::{DateTime, SecondsFormat};
 use serde::Serialize;
@@ -46,7 +46,9 @@ pub(super) struct SaleInfo {
 
 impl SaleInfo {
     fn new(sale: &Sale, state: P1Entry, remaining: Option<i64>) -> Self {
-        let time = |ms: i64| DateTime::from_timestamp_millis(ms).unwrap_or_default().to_rfc3339_opts(SecondsFormat::Millis, true);
+        let time = |ms: i64| {
+            DateTime::from_timestamp_millis(ms).unwrap_or_default().to_rfc3339_opts(SecondsFormat::Millis, true)
+        };
         Self {
             sale_id: sale.sale_id.to_string(),
             product_id: sale.product_id.clone(),
@@ -64,10 +66,10 @@ impl SaleInfo {
     }
 
     fn of_view(view: &View, now_ms: i64) -> Self {
-        let state = match view.sale.entry(now_ms) {
-            P1Entry::Ready if view.sold_out.is_some() => P1Entry::SoldOut,
-            state => state,
-        };
+        let mut state = view.sale.entry(now_ms);
+        if state == P1Entry::Ready && view.sold_out.is_some() {
+            state = P1Entry::SoldOut;
+        }
         Self::new(&view.sale, state, view.remaining)
     }
 }
@@ -90,9 +92,10 @@ impl SaleList {
         {
             return Ok(sales.clone());
         }
-        match self.db.open_sales().await {
-            Ok(sales) => {
-                let sales = Arc::new(sales);
+        match sales::list(&self.db).await {
+            Ok(mut found) => {
+                found.retain(|sale| sale.status != SaleStatus::Closed);
+                let sales = Arc::new(found);
                 *read = Some((Instant::now(), sales.clone()));
                 Ok(sales)
             }

@@ -49,8 +49,11 @@ async fn try_issue(public: &Public, request: &HttpRequest, sale: &str) -> Result
     let user = headers::buyer(public, request)?;
     let sale = headers::sale(sale)?;
     let (request_id, token, expires_at_s) = public.orders.issue(&user, &sale).await?;
-    let expires_at = DateTime::from_timestamp(expires_at_s, 0).unwrap_or_default().to_rfc3339_opts(SecondsFormat::Secs, true);
-    Ok(HttpResponse::Created()
-        .insert_header((CACHE_CONTROL, "no-store"))
-        .json(Issued { request_id, token, expires_at }))
+    let expires_at =
+        DateTime::from_timestamp(expires_at_s, 0).unwrap_or_default().to_rfc3339_opts(SecondsFormat::Secs, true);
+    Ok(HttpResponse::Created().insert_header((CACHE_CONTROL, "no-store")).json(Issued {
+        request_id,
+        token,
+        expires_at,
+    }))
 }
