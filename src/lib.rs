@@ -5,6 +5,7 @@ pub mod dev;
 pub mod domain;
 pub mod p1_entry;
 pub mod p2_reserve;
+pub mod p3_relay;
 pub mod runtime;
 pub mod store;
 pub mod telemetry;

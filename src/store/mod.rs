@@ -4,4 +4,5 @@
 //! `domain`.
 
 pub mod mysql;
+pub mod rabbit;
 pub mod redis;

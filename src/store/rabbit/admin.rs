@@ -1,0 +1,77 @@
+//! Looking at the broker over connections of their own: for `doctor`, `audit` and the admin pages. Changes nothing.
+
+use super::config::RabbitConfig;
+use super::error::RabbitError;
+use super::link::{Link, call};
+use super::topology::Topology;
+use amqprs::channel::QueueDeclareArguments;
+
+const NOT_FOUND: u16 = 404;
+
+/// How full a queue is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueDepth {
+    /// Its name.
+    pub queue: String,
+    /// Messages ready to be given out. Those given out and not settled, and dead letters on their way, are not in it.
+    pub ready: u64,
+    /// Connected consumers.
+    pub consumers: u32,
+}
+
+/// Which broker answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BrokerInfo {
+    /// `RabbitMQ`, hopefully.
+    pub product: String,
+    /// Its version.
+    pub version: String,
+}
+
+/// Connects and asks who is there, within `connect_timeout_ms`.
+///
+/// # Errors
+/// Why there is no usable connection.
+pub async fn broker_info(config: &RabbitConfig) -> Result<BrokerInfo, RabbitError> {
+    let config = config.clone();
+    call("open a connection", config.connect_timeout_ms, async move {
+        let link = Link::open(&config, "admin").await?;
+        let server = link.connection.server_properties();
+        Ok(BrokerInfo { product: server.product().to_owned(), version: server.version().to_owned() })
+    })
+    .await
+}
+
+/// The depth of every queue of the topology, within `connect_timeout_ms`. Queues are asked one after the other, so a
+/// message on its way between two may be counted twice or not at all.
+///
+/// # Errors
+/// [`RabbitError::NoQueue`] naming a queue that does not exist; else why there is no answer.
+pub async fn queue_depths(config: &RabbitConfig) -> Result<Vec<QueueDepth>, RabbitError> {
+    let config = config.clone();
+    call("count the messages", config.connect_timeout_ms, async move {
+        let mut link = Link::open(&config, "admin").await?;
+        let mut depths = Vec::new();
+        for queue in Topology::new(&config).all_queues() {
+            depths.push(depth(&mut link, queue).await?);
+        }
+        Ok(depths)
+    })
+    .await
+}
+
+async fn depth(link: &mut Link, queue: String) -> Result<QueueDepth, RabbitError> {
+    let what = || format!("look at queue {queue}");
+    let arguments = QueueDeclareArguments::durable_client_named(&queue).passive(true).finish();
+    match link.channel.queue_declare(arguments).await {
+        Ok(Some((_, ready, consumers))) => Ok(QueueDepth { ready: u64::from(ready), consumers, queue }),
+        Ok(None) => Err(RabbitError::Refused { what: what(), reason: "no answer".to_owned() }),
+        Err(error) => {
+            let gone = link.why(&error).await;
+            if gone.code == Some(NOT_FOUND) {
+                return Err(RabbitError::NoQueue { queue });
+            }
+            Err(RabbitError::Refused { what: what(), reason: gone.to_string() })
+        }
+    }
+}

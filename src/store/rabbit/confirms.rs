@@ -1,0 +1,215 @@
+//! Which publishes the broker has answered for. Pure: no clock, no I/O; owned by one [`super::Publisher`]'s life, so tags
+//! of an earlier connection cannot be mixed with these.
+
+use super::publisher::{Event, Tag};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// The broker's answer for one publish.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Stored by every queue it was routed to.
+    Confirmed,
+    /// Refused by the broker: try again later.
+    Refused,
+    /// No queue to put it into; holds the broker's words. Trying again helps once the topology is whole.
+    Unroutable(String),
+}
+
+struct Sent<T> {
+    item: T,
+    at: Instant,
+    /// The reason of a `basic.return`. It comes before the ack of the same tag, which then means nothing.
+    returned: Option<String>,
+}
+
+/// Publishes without an answer yet, by tag. The caller bounds their number (its window).
+pub struct Confirms<T> {
+    open: BTreeMap<Tag, Sent<T>>,
+}
+
+impl<T> Default for Confirms<T> {
+    fn default() -> Self {
+        Self { open: BTreeMap::new() }
+    }
+}
+
+impl<T> Confirms<T> {
+    /// Nothing sent.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many publishes have no answer.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Whether every publish has its answer.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// Notes a publish that [`super::Publisher::publish`] gave this tag.
+    pub fn sent(&mut self, tag: Tag, item: T, now: Instant) {
+        let previous = self.open.insert(tag, Sent { item, at: now, returned: None });
+        debug_assert!(previous.is_none(), "tag {tag} was given twice");
+    }
+
+    /// An ack: returns the items it answers for, oldest first. Unroutable ones are among them, as such.
+    pub fn ack(&mut self, tag: Tag, multiple: bool) -> Vec<(T, Verdict)> {
+        self.resolve(tag, multiple, &Verdict::Confirmed)
+    }
+
+    /// A nack: returns the items it answers for, oldest first.
+    pub fn nack(&mut self, tag: Tag, multiple: bool) -> Vec<(T, Verdict)> {
+        self.resolve(tag, multiple, &Verdict::Refused)
+    }
+
+    /// A returned message. Its ack is still to come, and will count as a failure.
+    pub fn returned(&mut self, tag: Tag, reason: String) {
+        if let Some(sent) = self.open.get_mut(&tag) {
+            sent.returned = Some(reason);
+        }
+    }
+
+    /// Any event: the three above in one. [`Event::Closed`] answers for nothing; use [`Confirms::drain`] then.
+    pub fn apply(&mut self, event: Event) -> Vec<(T, Verdict)> {
+        match event {
+            Event::Ack { tag, multiple } => self.ack(tag, multiple),
+            Event::Nack { tag, multiple } => self.nack(tag, multiple),
+            Event::Returned { tag, reason } => {
+                self.returned(tag, reason);
+                Vec::new()
+            }
+            Event::Closed(_) => Vec::new(),
+        }
+    }
+
+    /// Whether the oldest publish has waited longer than `limit`. Then the whole connection is to be given up: one that
+    /// lost a confirm cannot be trusted with the others.
+    #[must_use]
+    pub fn expired(&self, now: Instant, limit: Duration) -> bool {
+        self.open.first_key_value().is_some_and(|(_, sent)| now.saturating_duration_since(sent.at) > limit)
+    }
+
+    /// When the oldest unanswered publish was sent: wait for events no longer than its limit after that.
+    #[must_use]
+    pub fn oldest_sent_at(&self) -> Option<Instant> {
+        self.open.first_key_value().map(|(_, sent)| sent.at)
+    }
+
+    /// Gives up: returns every item without an answer, oldest first. The broker may have stored any of them.
+    pub fn drain(&mut self) -> Vec<T> {
+        std::mem::take(&mut self.open).into_values().map(|sent| sent.item).collect()
+    }
+
+    fn resolve(&mut self, tag: Tag, multiple: bool, verdict: &Verdict) -> Vec<(T, Verdict)> {
+        let resolved = if multiple {
+            let later = tag.checked_add(1).map_or_else(BTreeMap::new, |next| self.open.split_off(&next));
+            std::mem::replace(&mut self.open, later)
+        } else {
+            self.open.remove_entry(&tag).into_iter().collect()
+        };
+        let judge = |sent: Sent<T>| match sent.returned {
+            Some(reason) => (sent.item, Verdict::Unroutable(reason)),
+            None => (sent.item, verdict.clone()),
+        };
+        resolved.into_values().map(judge).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Send,
+        Ack(u64, bool),
+        Nack(u64, bool),
+        Return(u64),
+    }
+
+    fn any_step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            3 => Just(Step::Send),
+            2 => (0u64..24, any::<bool>()).prop_map(|(tag, multiple)| Step::Ack(tag, multiple)),
+            1 => (0u64..24, any::<bool>()).prop_map(|(tag, multiple)| Step::Nack(tag, multiple)),
+            1 => (0u64..24).prop_map(Step::Return),
+        ]
+    }
+
+    /// The naive model: a list of everything ever sent, each with its answer.
+    #[derive(Default)]
+    struct Model(Vec<(bool, Option<Verdict>)>);
+
+    impl Model {
+        fn resolve(&mut self, tag: u64, multiple: bool, verdict: &Verdict) -> Vec<(u64, Verdict)> {
+            let mut resolved = Vec::new();
+            for (index, (returned, answer)) in self.0.iter_mut().enumerate() {
+                let own = index as u64 + 1;
+                if answer.is_none() && (own == tag || multiple && own < tag) {
+                    let verdict = if *returned { Verdict::Unroutable("r".to_owned()) } else { verdict.clone() };
+                    *answer = Some(verdict.clone());
+                    resolved.push((own, verdict));
+                }
+            }
+            resolved
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn it_answers_as_a_plain_list_would(steps in prop::collection::vec(any_step(), 0..80)) {
+            let now = Instant::now();
+            let (mut confirms, mut model) = (Confirms::new(), Model::default());
+            for step in steps {
+                match step {
+                    Step::Send => {
+                        model.0.push((false, None));
+                        let tag = model.0.len() as u64;
+                        confirms.sent(tag, tag, now);
+                    }
+                    Step::Ack(tag, multiple) => {
+                        let expected = model.resolve(tag, multiple, &Verdict::Confirmed);
+                        prop_assert_eq!(confirms.apply(Event::Ack { tag, multiple }), expected);
+                    }
+                    Step::Nack(tag, multiple) => {
+                        let expected = model.resolve(tag, multiple, &Verdict::Refused);
+                        prop_assert_eq!(confirms.apply(Event::Nack { tag, multiple }), expected);
+                    }
+                    Step::Return(tag) => {
+                        confirms.returned(tag, "r".to_owned());
+                        if let Some(sent) = model.0.get_mut(usize::try_from(tag).unwrap().wrapping_sub(1)) {
+                            sent.0 = true;
+                        }
+                    }
+                }
+                let open = model.0.iter().filter(|(_, answer)| answer.is_none()).count();
+                prop_assert_eq!(confirms.len(), open);
+            }
+            let rest: Vec<u64> = (1..).zip(&model.0).filter(|(_, (_, a))| a.is_none()).map(|(tag, _)| tag).collect();
+            prop_assert_eq!(confirms.drain(), rest);
+            prop_assert!(confirms.is_empty());
+        }
+    }
+
+    #[test]
+    fn only_the_oldest_decides_whether_something_expired() {
+        let (start, second) = (Instant::now(), Duration::from_secs(1));
+        let mut confirms = Confirms::new();
+        assert!(!confirms.expired(start + second * 9, second));
+        confirms.sent(1, "a", start);
+        confirms.sent(2, "b", start + second);
+        assert_eq!(confirms.oldest_sent_at(), Some(start));
+        assert!(!confirms.expired(start + second, second));
+        assert!(confirms.expired(start + second * 2, second));
+        assert_eq!(confirms.ack(1, false), [("a", Verdict::Confirmed)]);
+        assert!(!confirms.expired(start + second * 2, second));
+    }
+}

@@ -1,0 +1,227 @@
+//! Consuming order queues: one connection, one channel, deliveries in groups.
+//!
+//! A delivery belongs to the [`Consumer`] that gave it: [`DeliveryId`] carries which one, and another refuses it. A crash or
+//! a dropped consumer leaves everything unacknowledged, and the broker gives it out again, marked as redelivered.
+
+use super::config::RabbitConfig;
+use super::error::RabbitError;
+use super::headers::{Headers, attempts, from_properties};
+use super::link::{Link, Reporter, Signal, call};
+use super::topology::{Topology, declare_on};
+use super::unsettled::Unsettled;
+use amqprs::channel::{
+    BasicAckArguments, BasicConsumeArguments, BasicNackArguments, BasicQosArguments, BasicRejectArguments, Channel,
+};
+use amqprs::consumer::AsyncConsumer;
+use amqprs::{BasicProperties, Deliver};
+use async_trait::async_trait;
+use std::future::Future;
+use std::time::Duration;
+use tokio::time::{Instant, timeout};
+
+type Result<T> = std::result::Result<T, RabbitError>;
+
+/// A delivery of one particular [`Consumer`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct DeliveryId {
+    generation: u64,
+    tag: u64,
+}
+
+/// A message as it was delivered.
+#[derive(Debug, Clone)]
+pub struct Delivery {
+    /// To settle it with.
+    pub id: DeliveryId,
+    /// It was given out before, perhaps to a consumer that died in the middle of the work.
+    pub redelivered: bool,
+    /// The routing key it was published with: the number of its order queue.
+    pub routing_key: String,
+    /// The request id, if the sender is one of ours.
+    pub message_id: Option<String>,
+    /// The content, opaque here.
+    pub body: Vec<u8>,
+    /// How often it was tried before, from the header [`super::ATTEMPT_HEADER`].
+    pub attempts: u32,
+    /// All headers that are text or whole numbers, the broker's own among them.
+    pub headers: Headers,
+}
+
+/// A connection that consumes some order queues. Dropping it never waits.
+pub struct Consumer {
+    link: Link,
+    op_timeout: Duration,
+    unsettled: Unsettled,
+    /// A settling call failed or was dropped half-way. A later ack with `multiple` could then cover a delivery that was to
+    /// be requeued, so no more is sent.
+    torn: bool,
+}
+
+impl Consumer {
+    /// Connects, declares the topology and starts to consume the order queues with these indexes, all within
+    /// `connect_timeout_ms`. `prefetch` is the most unsettled deliveries per queue, from 1.
+    ///
+    /// # Errors
+    /// Any [`RabbitError`] except [`RabbitError::Stale`].
+    pub async fn connect(config: &RabbitConfig, queues: &[u16], prefetch: u16) -> Result<Self> {
+        let config = config.clone();
+        let topology = Topology::new(&config);
+        let names: Vec<String> = queues.iter().map(|index| topology.orders_queue(*index)).collect();
+        call("open a connection for consuming", config.connect_timeout_ms, async move {
+            let mut link = Link::open(&config, "consumer").await?;
+            declare_on(&mut link, &topology).await?;
+            // Quorum queues know no limit over a whole channel, so it is one per consumer. 0 would mean none at all.
+            if let Err(error) = link.channel.basic_qos(BasicQosArguments::new(0, prefetch.max(1), false)).await {
+                let reason = link.why(&error).await.to_string();
+                return Err(RabbitError::Refused { what: "set the prefetch".to_owned(), reason });
+            }
+            for name in names {
+                let arguments = BasicConsumeArguments::new(&name, &name).manual_ack(true).finish();
+                let feed = Feed(link.reporter("the consumer ended"));
+                if let Err(error) = link.channel.basic_consume(feed, arguments).await {
+                    let reason = link.why(&error).await.to_string();
+                    return Err(RabbitError::Refused { what: format!("consume {name}"), reason });
+                }
+            }
+            Ok(Self {
+                link,
+                op_timeout: Duration::from_millis(config.op_timeout_ms),
+                unsettled: Unsettled::default(),
+                torn: false,
+            })
+        })
+        .await
+    }
+
+    /// Waits up to `first_wait` for a delivery, then takes what else has arrived, `max` in all. Empty when none came.
+    /// Cancel-safe.
+    ///
+    /// # Errors
+    /// [`RabbitError::Closed`] when the connection, the channel or one of the queues is gone: drop this and connect again.
+    pub async fn recv_group(&mut self, max: usize, first_wait: Duration) -> Result<Vec<Delivery>> {
+        self.check_open()?;
+        let mut group = Vec::new();
+        let mut next = self.link.next_signal(Instant::now() + first_wait).await;
+        while let Some(signal) = next {
+            match signal {
+                Signal::Delivered(message) => group.push(self.take(*message)),
+                // What was gathered so far will be given out again.
+                Signal::Gone(gone) => return Err(RabbitError::Closed(gone.to_string())),
+                // Nothing is published here.
+                Signal::Ack { .. } | Signal::Nack { .. } | Signal::Returned { .. } => {}
+            }
+            next = if group.len() < max { self.link.try_signal() } else { None };
+        }
+        Ok(group)
+    }
+
+    fn take(&mut self, (deliver, properties, body): (Deliver, BasicProperties, Vec<u8>)) -> Delivery {
+        let tag = deliver.delivery_tag();
+        self.unsettled.received(tag);
+        let headers = from_properties(&properties);
+        Delivery {
+            id: DeliveryId { generation: self.link.generation, tag },
+            redelivered: deliver.redelivered(),
+            routing_key: deliver.routing_key().clone(),
+            message_id: properties.message_id().cloned(),
+            body,
+            attempts: attempts(&headers),
+            headers,
+        }
+    }
+
+    /// Acknowledges finished deliveries, with as few acks as their order allows. The broker does not answer acks: if the
+    /// connection dies around this call, they may come again.
+    ///
+    /// # Errors
+    /// [`RabbitError::Stale`] before anything is sent, when one is of another consumer or settled already. After
+    /// [`RabbitError::Closed`] or [`RabbitError::Timeout`], or if the future is dropped half-way, this consumer is of no use.
+    pub async fn ack(&mut self, ids: &[DeliveryId]) -> Result<()> {
+        self.check_open()?;
+        let tags = ids.iter().map(|id| self.own(*id)).collect::<Result<Vec<u64>>>()?;
+        let frames = self.unsettled.ack(&tags).map_err(|tag| RabbitError::Stale { tag })?;
+        let channel = self.link.channel.clone();
+        self.send("acknowledge", async move {
+            for frame in frames {
+                channel.basic_ack(BasicAckArguments::new(frame.tag, frame.multiple)).await?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Gives a delivery back: the broker gives it out again at once, to any consumer, and counts that delivery.
+    ///
+    /// # Errors
+    /// As [`Consumer::ack`].
+    pub async fn requeue(&mut self, id: DeliveryId) -> Result<()> {
+        let (tag, channel) = self.settle(id)?;
+        let arguments = BasicNackArguments::new(tag, false, true);
+        self.send("requeue", async move { channel.basic_nack(arguments).await }).await
+    }
+
+    /// Sends a delivery to the dead-letter queue, by the broker itself: at least once with quorum queues. Where a reason
+    /// should stay with the message, publish it to [`Topology::dlq`] with a header and acknowledge it instead.
+    ///
+    /// # Errors
+    /// As [`Consumer::ack`].
+    pub async fn reject(&mut self, id: DeliveryId) -> Result<()> {
+        let (tag, channel) = self.settle(id)?;
+        let arguments = BasicRejectArguments::new(tag, false);
+        self.send("reject", async move { channel.basic_reject(arguments).await }).await
+    }
+
+    /// How many deliveries were given out and not settled.
+    #[must_use]
+    pub fn unsettled(&self) -> usize {
+        self.unsettled.len()
+    }
+
+    fn settle(&mut self, id: DeliveryId) -> Result<(u64, Channel)> {
+        self.check_open()?;
+        let tag = self.own(id)?;
+        self.unsettled.settle(tag).map_err(|tag| RabbitError::Stale { tag })?;
+        Ok((tag, self.link.channel.clone()))
+    }
+
+    fn own(&self, id: DeliveryId) -> Result<u64> {
+        if id.generation == self.link.generation { Ok(id.tag) } else { Err(RabbitError::Stale { tag: id.tag }) }
+    }
+
+    fn check_open(&self) -> Result<()> {
+        if self.torn {
+            return Err(RabbitError::Closed("an earlier acknowledgement was cut short".to_owned()));
+        }
+        self.link.check_open()
+    }
+
+    /// Not a case for [`call`]: these are single sends into the library's queue and wait only while that is full.
+    async fn send<F>(&mut self, what: &'static str, frames: F) -> Result<()>
+    where
+        F: Future<Output = std::result::Result<(), amqprs::error::Error>>,
+    {
+        self.torn = true;
+        match timeout(self.op_timeout, frames).await {
+            Ok(Ok(())) => {
+                self.torn = false;
+                Ok(())
+            }
+            Ok(Err(error)) => Err(RabbitError::Closed(error.to_string())),
+            Err(_) => {
+                let limit_ms = u64::try_from(self.op_timeout.as_millis()).unwrap_or(u64::MAX);
+                Err(RabbitError::Timeout { what, limit_ms })
+            }
+        }
+    }
+}
+
+/// Passes one queue's deliveries on; all queues of a consumer feed the same link. The library ends it, and so the link is
+/// told, when the broker cancels the consumer or the channel goes.
+struct Feed(Reporter);
+
+#[async_trait]
+impl AsyncConsumer for Feed {
+    async fn consume(&mut self, _: &Channel, deliver: Deliver, properties: BasicProperties, content: Vec<u8>) {
+        self.0.send(Signal::Delivered(Box::new((deliver, properties, content))));
+    }
+}

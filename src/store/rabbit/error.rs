@@ -1,0 +1,78 @@
+//! What can go wrong with the broker, told so that a person knows what to do next. No message ever shows the password.
+
+/// Trouble with RabbitMQ.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RabbitError {
+    /// A setting that cannot work; names the key.
+    #[error("{key} {problem}")]
+    Config {
+        /// The configuration key, e.g. `rabbitmq.url`.
+        key: &'static str,
+        /// What is wrong with its value, and what would be accepted.
+        problem: String,
+    },
+    /// No connection; holds host and port only.
+    #[error(
+        "cannot connect to rabbitmq at {address}: {reason}; check that it runs, and user, password and vhost in rabbitmq.url"
+    )]
+    Connect {
+        /// Host and port.
+        address: String,
+        /// The library's or the broker's words.
+        reason: String,
+    },
+    /// The broker did not answer in time: it may be frozen, under a resource alarm or unreachable.
+    #[error("rabbitmq did not answer within {limit_ms} ms: {what}")]
+    Timeout {
+        /// The call that was made.
+        what: &'static str,
+        /// How long it was waited for, in milliseconds.
+        limit_ms: u64,
+    },
+    /// A queue or an exchange exists already, but made in another way than this build needs.
+    #[error(
+        "{kind} {name} exists in rabbitmq with other settings than this build needs ({reason}); \
+         let it drain, delete it and start again, or choose another rabbitmq.prefix"
+    )]
+    Mismatch {
+        /// `queue` or `exchange`.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+        /// The broker's words.
+        reason: String,
+    },
+    /// A queue of the topology is not there.
+    #[error("queue {queue} does not exist in rabbitmq; start a relay or a consumer once, they create it")]
+    NoQueue {
+        /// Its name.
+        queue: String,
+    },
+    /// The broker refused a call.
+    #[error("rabbitmq refused: {what}: {reason}")]
+    Refused {
+        /// The call that was made, with the name it was about.
+        what: String,
+        /// The broker's words.
+        reason: String,
+    },
+    /// The connection, the channel or the consumer is gone for good: drop it and connect again.
+    #[error("the connection to rabbitmq is gone: {0}")]
+    Closed(String),
+    /// A delivery of an earlier connection, or one settled before. Acknowledging it could acknowledge another message.
+    #[error("delivery {tag} does not belong to this connection or was settled before")]
+    Stale {
+        /// Its number on its own channel.
+        tag: u64,
+    },
+    /// A message that the protocol cannot carry.
+    #[error("message not sent: {field} has {bytes} bytes, at most {bytes_max} are possible")]
+    TooLong {
+        /// The field.
+        field: &'static str,
+        /// Its length in bytes.
+        bytes: usize,
+        /// The limit in bytes.
+        bytes_max: usize,
+    },
+}

@@ -1,0 +1,39 @@
+//! RabbitMQ: the way of an accepted request from the relay (P3) to the consumer (P4). The only importer of `amqprs`.
+//!
+//! ```text
+//! Publisher ──▶ <prefix>.orders ──n──▶ <prefix>.orders.<n> ──▶ Consumer
+//!                     ▲                     │ rejected, or delivered far too often
+//!  <prefix>.retry.<ms> (expires)            ▼
+//!                     ▲              <prefix>.dlq ──▶ DlqReader
+//!                     └── Publisher (attempt + 1)
+//! ```
+//!
+//! The client library neither reconnects nor fails what was pending, and its calls must not be dropped half-way. So:
+//!
+//! - publishing, consuming and administration have a connection each, with one channel ([`link`](self) underneath);
+//! - any trouble at all ends a [`Publisher`] or a [`Consumer`] for good. The caller drops it and connects a new one, which
+//!   declares the topology again; tags and deliveries of the old one mean nothing to the new one, and it refuses them;
+//! - a crash at any line leaves unconfirmed messages (sent again by the relay, so they may arrive twice) and
+//!   unacknowledged deliveries (the broker gives them out again). Nothing is only in this process's memory.
+
+mod admin;
+mod config;
+mod confirms;
+mod consumer;
+mod dlq;
+mod error;
+mod headers;
+mod link;
+mod publisher;
+mod topology;
+mod unsettled;
+
+pub use admin::{BrokerInfo, QueueDepth, broker_info, queue_depths};
+pub use config::{QueueType, RabbitConfig};
+pub use confirms::{Confirms, Verdict};
+pub use consumer::{Consumer, Delivery, DeliveryId};
+pub use dlq::{DlqReader, Parked, browse_dlq};
+pub use error::RabbitError;
+pub use headers::{ATTEMPT_HEADER, HeaderValue, Headers, attempts};
+pub use publisher::{BODY_BYTES_MAX, Event, Outgoing, Publisher, Tag};
+pub use topology::{Topology, declare};

@@ -1,0 +1,213 @@
+//! Publishing with confirms: one connection, one channel, tags counted here.
+//!
+//! `publish` only hands a message to the client library; nothing but an [`Event::Ack`] says that the broker has it. A crash
+//! after the hand-over leaves a message that may or may not be stored: the caller keeps its own record until the ack, and
+//! sends it again over the next [`Publisher`].
+
+use super::config::RabbitConfig;
+use super::error::RabbitError;
+use super::headers::{HeaderValue, Headers, fits, short, to_table};
+use super::link::{Link, Signal, call};
+use super::topology::{Topology, declare_on};
+use amqprs::BasicProperties;
+use amqprs::channel::{BasicPublishArguments, ConfirmSelectArguments};
+use std::time::Duration;
+use tokio::time::{Instant, timeout};
+
+/// Largest body, in bytes. Ours are below 4 KiB; the limit bounds what a window of messages can take.
+pub const BODY_BYTES_MAX: usize = 64 * 1024;
+
+/// The number of a publish on its connection, from 1.
+pub type Tag = u64;
+
+/// A message to send. Always persistent.
+#[derive(Debug, Clone)]
+pub struct Outgoing {
+    exchange: String,
+    routing_key: String,
+    message_id: String,
+    body: Vec<u8>,
+    headers: Headers,
+    mandatory: bool,
+}
+
+impl Outgoing {
+    /// A message that must reach a queue: if none takes it, it comes back as [`Event::Returned`].
+    /// `message_id` is what a person sees in the broker's console: the request id. `to` is (exchange, routing key).
+    #[must_use]
+    pub fn new(to: (&str, &str), message_id: impl Into<String>, body: impl Into<Vec<u8>>) -> Self {
+        Self {
+            exchange: to.0.to_owned(),
+            routing_key: to.1.to_owned(),
+            message_id: message_id.into(),
+            body: body.into(),
+            headers: Headers::new(),
+            mandatory: true,
+        }
+    }
+
+    /// Adds a header. Names that start with `x-` but not with `x-seckill-` are the broker's own and are not sent.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: HeaderValue) -> Self {
+        self.headers.insert(name.to_owned(), value);
+        self
+    }
+
+    /// Takes over all headers of a message that is sent again; same rule for the broker's own.
+    #[must_use]
+    pub fn headers(mut self, headers: Headers) -> Self {
+        self.headers.extend(headers);
+        self
+    }
+
+    /// Lets the message vanish when no queue wants it: for the events exchange only.
+    #[must_use]
+    pub fn optional(mut self) -> Self {
+        self.mandatory = false;
+        self
+    }
+
+    /// The tag travels as correlation id: a returned message carries it back, and `message_id` stays the caller's.
+    fn encode(self, tag: Tag) -> Result<(BasicProperties, Vec<u8>, BasicPublishArguments), RabbitError> {
+        short("exchange", &self.exchange)?;
+        short("routing key", &self.routing_key)?;
+        short("message id", &self.message_id)?;
+        fits("body", self.body.len(), BODY_BYTES_MAX)?;
+        let mut properties = BasicProperties::default();
+        properties
+            .with_persistence(true)
+            .with_content_type("application/json")
+            .with_message_id(&self.message_id)
+            .with_correlation_id(&tag.to_string());
+        if !self.headers.is_empty() {
+            properties.with_headers(to_table(&self.headers)?);
+        }
+        let mut to = BasicPublishArguments::default();
+        to.exchange(self.exchange).routing_key(self.routing_key).mandatory(self.mandatory);
+        Ok((properties, self.body, to))
+    }
+}
+
+/// What the broker says about publishes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// Stored (or, if it was returned before, not).
+    Ack {
+        /// The publish, or the last of several.
+        tag: Tag,
+        /// Also all before it that have no answer yet.
+        multiple: bool,
+    },
+    /// Refused.
+    Nack {
+        /// The publish, or the last of several.
+        tag: Tag,
+        /// Also all before it that have no answer yet.
+        multiple: bool,
+    },
+    /// No queue took it. An ack with the same tag follows and must not count.
+    Returned {
+        /// The publish.
+        tag: Tag,
+        /// The broker's words.
+        reason: String,
+    },
+    /// The connection is gone with this reason: no more answers will come. Drop the publisher.
+    Closed(String),
+}
+
+/// A connection for publishing. Dropping it never waits: the connection says goodbye in the background.
+pub struct Publisher {
+    link: Link,
+    op_timeout_ms: u64,
+    last_tag: Tag,
+    /// A publish failed or was dropped half-way: whether it counted is unknown, so the count is worthless.
+    torn: bool,
+}
+
+impl Publisher {
+    /// Connects, declares the topology and switches confirms on, all within `connect_timeout_ms`.
+    ///
+    /// # Errors
+    /// Any [`RabbitError`] except [`RabbitError::Stale`].
+    pub async fn connect(config: &RabbitConfig) -> Result<Self, RabbitError> {
+        let config = config.clone();
+        call("open a connection for publishing", config.connect_timeout_ms, async move {
+            let mut link = Link::open(&config, "publisher").await?;
+            declare_on(&mut link, &Topology::new(&config)).await?;
+            if let Err(error) = link.channel.confirm_select(ConfirmSelectArguments::default()).await {
+                let reason = link.why(&error).await.to_string();
+                return Err(RabbitError::Refused { what: "switch confirms on".to_owned(), reason });
+            }
+            Ok(Self { link, op_timeout_ms: config.op_timeout_ms, last_tag: 0, torn: false })
+        })
+        .await
+    }
+
+    /// Hands a message over for sending, within `op_timeout_ms`, and returns its tag. Bound the number of unanswered
+    /// tags yourself ([`super::Confirms::len`]).
+    ///
+    /// # Errors
+    /// [`RabbitError::TooLong`] concerns this message only. After any other error, or if the returned future was dropped
+    /// before it was ready, the publisher is of no use: read the events that have arrived, then drop it.
+    pub async fn publish(&mut self, message: Outgoing) -> Result<Tag, RabbitError> {
+        if self.torn {
+            return Err(RabbitError::Closed("an earlier publish was cut short".to_owned()));
+        }
+        // The library says Ok to a publish on a closed channel, and the broker then kills the connection (loss window 35).
+        self.link.check_open()?;
+        let tag = self.last_tag + 1;
+        let (properties, body, to) = message.encode(tag)?;
+        self.torn = true;
+        let limit = Duration::from_millis(self.op_timeout_ms);
+        // Not a case for `call`: it is a single send into the library's queue and waits only while that is full.
+        match timeout(limit, self.link.channel.basic_publish(properties, body, to)).await {
+            Ok(Ok(())) => {
+                self.torn = false;
+                self.last_tag = tag;
+                Ok(tag)
+            }
+            Ok(Err(error)) => Err(RabbitError::Closed(error.to_string())),
+            Err(_) => Err(RabbitError::Timeout { what: "publish", limit_ms: self.op_timeout_ms }),
+        }
+    }
+
+    /// The next event, or `None` at the deadline. Once the connection is gone, every call says so. Cancel-safe.
+    pub async fn next_event(&mut self, deadline: std::time::Instant) -> Option<Event> {
+        loop {
+            let signal = self.link.next_signal(Instant::from_std(deadline)).await?;
+            if let Some(event) = event(signal) {
+                return Some(event);
+            }
+        }
+    }
+
+    /// An event that has already arrived.
+    pub fn try_event(&mut self) -> Option<Event> {
+        loop {
+            let signal = self.link.try_signal()?;
+            if let Some(event) = event(signal) {
+                return Some(event);
+            }
+        }
+    }
+
+    /// Whether publishing still makes sense. `false` is certain, `true` is not: only acks are.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        !self.torn && self.link.check_open().is_ok()
+    }
+}
+
+fn event(signal: Signal) -> Option<Event> {
+    match signal {
+        Signal::Ack { tag, multiple } => Some(Event::Ack { tag, multiple }),
+        Signal::Nack { tag, multiple } => Some(Event::Nack { tag, multiple }),
+        Signal::Returned { tag: Some(tag), reason } => Some(Event::Returned { tag, reason }),
+        // Its ack would count as stored, so nothing that follows on this connection can be believed.
+        Signal::Returned { tag: None, .. } => Some(Event::Closed("a returned message carried no tag".to_owned())),
+        Signal::Gone(gone) => Some(Event::Closed(gone.to_string())),
+        // Nothing is consumed here.
+        Signal::Delivered(_) => None,
+    }
+}

@@ -1,0 +1,249 @@
+//! Exchanges and queues: their names, their arguments, and making sure that they exist.
+//!
+//! | name | what it is |
+//! |---|---|
+//! | `<prefix>.orders` → `<prefix>.orders.<n>` | direct exchange; n from 0 is the routing key |
+//! | `<prefix>.retry.<ms>` | fanout exchange and queue; what expires goes back to `orders` with the routing key it came with |
+//! | `<prefix>.dlq` | fanout exchange and queue; no expiry, no length limit, for people and P5 |
+//! | `<prefix>.events` | topic exchange: `order.confirmed`, `order.failed` |
+//!
+//! There is no alternate exchange: with one, an unroutable publish is acknowledged and never returned. The retry and dead
+//! letter queues stand behind fanout exchanges so that a message keeps its routing key, which says where it belongs.
+//!
+//! Declaring is idempotent and done by every new connection, so a queue deleted by hand is back after a reconnect. A crash
+//! in the middle leaves a part of the topology, which the next one completes.
+
+use super::config::{QueueType, RabbitConfig};
+use super::error::RabbitError;
+use super::link::{Link, call};
+use amqprs::channel::{ExchangeDeclareArguments, QueueBindArguments, QueueDeclareArguments};
+use amqprs::{FieldTable, FieldValue, ShortStr};
+
+/// Deliveries of one message before the broker itself dead-letters it. Only the last net under the application's own count:
+/// a crashing consumer raises it for everything it had prefetched, so it is far above any honest number.
+const DELIVERY_LIMIT: i64 = 1_000;
+/// For the dead-letter queue, where every look counts as a delivery and nothing may ever be dropped. Brokers from 4.0 on
+/// would use 20; those before 4.0 do not know "none".
+const DELIVERY_LIMIT_NEVER: i64 = 1_000_000_000;
+const PRECONDITION_FAILED: u16 = 406;
+
+type Result<T> = std::result::Result<T, RabbitError>;
+
+/// The names of everything in the broker.
+#[derive(Debug, Clone)]
+pub struct Topology {
+    prefix: String,
+    queue_type: QueueType,
+    queues: u16,
+    retry_delays_ms: Vec<u64>,
+}
+
+struct QueueSpec {
+    name: String,
+    exchange: String,
+    routing_key: String,
+    arguments: Vec<(&'static str, FieldValue)>,
+}
+
+/// The waits between attempts: the first one doubled until the longest.
+pub(super) fn retry_delays_ms(config: &RabbitConfig) -> Vec<u64> {
+    let longest = config.retry_delay_max_ms;
+    let mut delays: Vec<u64> = std::iter::successors(Some(config.retry_delay_ms.max(1)), |ms| ms.checked_mul(2))
+        .take_while(|ms| *ms < longest)
+        .collect();
+    delays.push(longest);
+    delays
+}
+
+impl Topology {
+    /// The topology that `config` describes.
+    #[must_use]
+    pub fn new(config: &RabbitConfig) -> Self {
+        Self {
+            prefix: config.prefix.clone(),
+            queue_type: config.queue_type,
+            queues: config.queues,
+            retry_delays_ms: retry_delays_ms(config),
+        }
+    }
+
+    /// The exchange that orders are published to, with [`Topology::orders_key`].
+    #[must_use]
+    pub fn orders_exchange(&self) -> String {
+        format!("{}.orders", self.prefix)
+    }
+
+    /// The routing key of the `index`-th order queue.
+    #[must_use]
+    pub fn orders_key(&self, index: u16) -> String {
+        index.to_string()
+    }
+
+    /// The `index`-th order queue.
+    #[must_use]
+    pub fn orders_queue(&self, index: u16) -> String {
+        format!("{}.orders.{index}", self.prefix)
+    }
+
+    /// How long a message waits after its `attempt`-th failure (from 1), in milliseconds.
+    #[must_use]
+    pub fn retry_delay_ms(&self, attempt: u32) -> u64 {
+        let index = usize::try_from(attempt.saturating_sub(1)).unwrap_or(usize::MAX);
+        self.retry_delays_ms.get(index).or(self.retry_delays_ms.last()).copied().unwrap_or(0)
+    }
+
+    /// The exchange to publish a message to that is to come back after its `attempt`-th failure (from 1). Publish it with
+    /// the routing key that it was delivered with.
+    #[must_use]
+    pub fn retry_exchange(&self, attempt: u32) -> String {
+        self.retry_name(self.retry_delay_ms(attempt))
+    }
+
+    fn retry_name(&self, delay_ms: u64) -> String {
+        format!("{}.retry.{delay_ms}", self.prefix)
+    }
+
+    /// The dead-letter exchange, and the queue behind it.
+    #[must_use]
+    pub fn dlq(&self) -> String {
+        format!("{}.dlq", self.prefix)
+    }
+
+    /// The exchange that tells other systems about finished orders. Without a queue bound to it messages vanish, so
+    /// publish to it with [`super::Outgoing::optional`].
+    #[must_use]
+    pub fn events_exchange(&self) -> String {
+        format!("{}.events", self.prefix)
+    }
+
+    /// All queues: orders, retries by delay, dead letters.
+    #[must_use]
+    pub fn all_queues(&self) -> Vec<String> {
+        self.specs().into_iter().map(|spec| spec.name).collect()
+    }
+
+    fn exchanges(&self) -> Vec<(String, &'static str)> {
+        let retries = self.retry_delays_ms.iter().map(|ms| (self.retry_name(*ms), "fanout"));
+        let fixed = [(self.orders_exchange(), "direct"), (self.dlq(), "fanout"), (self.events_exchange(), "topic")];
+        fixed.into_iter().chain(retries).collect()
+    }
+
+    fn specs(&self) -> Vec<QueueSpec> {
+        let orders = (0..self.queues).map(|n| QueueSpec {
+            name: self.orders_queue(n),
+            exchange: self.orders_exchange(),
+            routing_key: self.orders_key(n),
+            arguments: self.arguments(Some(self.dlq()), DELIVERY_LIMIT),
+        });
+        let retries = self.retry_delays_ms.iter().map(|ms| {
+            let name = self.retry_name(*ms);
+            // Nobody consumes here, so nothing counts deliveries; the limit only keeps 4.x from choosing one.
+            let mut arguments = self.arguments(Some(self.orders_exchange()), DELIVERY_LIMIT_NEVER);
+            arguments.push(("x-message-ttl", FieldValue::l(i64::try_from(*ms).unwrap_or(i64::MAX))));
+            QueueSpec { exchange: name.clone(), name, routing_key: String::new(), arguments }
+        });
+        let dlq = QueueSpec {
+            name: self.dlq(),
+            exchange: self.dlq(),
+            routing_key: String::new(),
+            arguments: self.arguments(None, DELIVERY_LIMIT_NEVER),
+        };
+        orders.chain(retries).chain([dlq]).collect()
+    }
+
+    /// No `x-dead-letter-routing-key`: a dead letter keeps the one it came with.
+    fn arguments(&self, dead_letter_exchange: Option<String>, delivery_limit: i64) -> Vec<(&'static str, FieldValue)> {
+        let mut arguments = Vec::with_capacity(6);
+        match self.queue_type {
+            QueueType::Classic => arguments.push(("x-queue-type", FieldValue::from("classic"))),
+            QueueType::Quorum => {
+                arguments.push(("x-queue-type", FieldValue::from("quorum")));
+                arguments.push(("x-delivery-limit", FieldValue::l(delivery_limit)));
+                if dead_letter_exchange.is_some() {
+                    arguments.push(("x-dead-letter-strategy", FieldValue::from("at-least-once")));
+                }
+            }
+        }
+        // Should somebody ever set a length limit by policy: refuse new messages rather than discard confirmed ones. It
+        // is also what at-least-once dead-lettering asks for.
+        arguments.push(("x-overflow", FieldValue::from("reject-publish")));
+        if let Some(exchange) = dead_letter_exchange {
+            arguments.push(("x-dead-letter-exchange", FieldValue::from(exchange)));
+        }
+        arguments
+    }
+}
+
+/// Creates what is missing, over a connection of its own.
+///
+/// # Errors
+/// [`RabbitError::Mismatch`] naming the queue or exchange that exists with other settings; else why there is no
+/// connection, or what the broker refused.
+pub async fn declare(config: &RabbitConfig) -> Result<()> {
+    let config = config.clone();
+    call("create the queues", config.connect_timeout_ms, async move {
+        let mut link = Link::open(&config, "declare").await?;
+        declare_on(&mut link, &Topology::new(&config)).await
+    })
+    .await
+}
+
+/// Creates what is missing; run inside [`call`]. After an error the link is of no use.
+pub(super) async fn declare_on(link: &mut Link, topology: &Topology) -> Result<()> {
+    for (name, kind) in topology.exchanges() {
+        let arguments = ExchangeDeclareArguments::new(&name, kind).durable(true).finish();
+        if let Err(error) = link.channel.exchange_declare(arguments).await {
+            return Err(refused(link, "exchange", name, &error).await);
+        }
+    }
+    for spec in topology.specs() {
+        let mut table = FieldTable::new();
+        for (name, value) in spec.arguments {
+            // The names are short constants, so none is ever left out.
+            if let Ok(key) = ShortStr::try_from(name) {
+                table.insert(key, value);
+            }
+        }
+        let arguments = QueueDeclareArguments::durable_client_named(&spec.name).arguments(table).finish();
+        if let Err(error) = link.channel.queue_declare(arguments).await {
+            return Err(refused(link, "queue", spec.name, &error).await);
+        }
+        let binding = QueueBindArguments::new(&spec.name, &spec.exchange, &spec.routing_key);
+        if let Err(error) = link.channel.queue_bind(binding).await {
+            return Err(refused(link, "binding of queue", spec.name, &error).await);
+        }
+    }
+    Ok(())
+}
+
+async fn refused(link: &mut Link, kind: &'static str, name: String, error: &amqprs::error::Error) -> RabbitError {
+    let gone = link.why(error).await;
+    if gone.code == Some(PRECONDITION_FAILED) {
+        return RabbitError::Mismatch { kind, name, reason: gone.to_string() };
+    }
+    RabbitError::Refused { what: format!("declare {kind} {name}"), reason: gone.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_double_up_to_the_longest_and_stay_there() {
+        let topology = Topology::new(&RabbitConfig::new("amqp://h"));
+        let delays: Vec<u64> = (0..10).map(|attempt| topology.retry_delay_ms(attempt)).collect();
+        assert_eq!(delays, [5_000, 5_000, 10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000, 300_000]);
+        assert_eq!(topology.retry_exchange(7), "seckill.retry.300000");
+        let one = RabbitConfig { retry_delay_max_ms: 5_000, ..RabbitConfig::new("amqp://h") };
+        assert_eq!(retry_delays_ms(&one), [5_000]);
+    }
+
+    #[test]
+    fn every_queue_has_a_name_of_its_own() {
+        let topology = Topology::new(&RabbitConfig { queues: 2, ..RabbitConfig::new("amqp://h") });
+        let names = topology.all_queues();
+        assert_eq!(names.len(), 2 + 7 + 1);
+        assert_eq!(names.iter().collect::<std::collections::BTreeSet<_>>().len(), names.len());
+        assert_eq!(names[..2], ["seckill.orders.0", "seckill.orders.1"]);
+    }
+}

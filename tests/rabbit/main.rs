@@ -1,0 +1,73 @@
+//! The RabbitMQ store against a real broker.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+mod broken;
+mod flow;
+mod server;
+
+use seckill::store::rabbit::{
+    Confirms, Consumer, Delivery, Event, Outgoing, Publisher, RabbitConfig, Topology, Verdict,
+};
+use std::time::{Duration, Instant};
+
+/// Fast enough for tests, and a frozen broker is noticed after 4 s.
+fn config(url: String, prefix: &str) -> RabbitConfig {
+    RabbitConfig {
+        prefix: prefix.to_owned(),
+        heartbeat_s: 2,
+        connect_timeout_ms: 10_000,
+        retry_delay_ms: 200,
+        retry_delay_max_ms: 400,
+        ..RabbitConfig::new(url)
+    }
+}
+
+fn order(config: &RabbitConfig, key: &str, id: usize) -> Outgoing {
+    let exchange = Topology::new(config).orders_exchange();
+    Outgoing::new((&exchange, key), format!("id-{id}"), format!("body {id}"))
+}
+
+/// Waits until every publish has its answer.
+async fn settle<T>(publisher: &mut Publisher, confirms: &mut Confirms<T>) -> Vec<(T, Verdict)> {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let mut answers = Vec::new();
+    while !confirms.is_empty() {
+        let event = publisher.next_event(deadline).await.expect("an answer in time");
+        assert!(!matches!(event, Event::Closed(_)), "{event:?}");
+        answers.extend(confirms.apply(event));
+    }
+    answers
+}
+
+async fn send(publisher: &mut Publisher, message: Outgoing) -> Verdict {
+    let mut confirms = Confirms::new();
+    let tag = publisher.publish(message).await.unwrap();
+    confirms.sent(tag, (), Instant::now());
+    settle(publisher, &mut confirms).await.pop().unwrap().1
+}
+
+/// Publishes with a window, as the relay does.
+async fn send_many(publisher: &mut Publisher, messages: impl Iterator<Item = Outgoing>, window: usize) -> usize {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let (mut confirms, mut confirmed) = (Confirms::new(), 0);
+    let count = |answers: Vec<((), Verdict)>| answers.iter().filter(|(_, v)| *v == Verdict::Confirmed).count();
+    for message in messages {
+        while confirms.len() >= window {
+            confirmed += count(confirms.apply(publisher.next_event(deadline).await.unwrap()));
+        }
+        let tag = publisher.publish(message).await.unwrap();
+        confirms.sent(tag, (), Instant::now());
+    }
+    confirmed + count(settle(publisher, &mut confirms).await)
+}
+
+/// Waits until `count` deliveries are there.
+async fn receive(consumer: &mut Consumer, count: usize) -> Vec<Delivery> {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let mut all = Vec::new();
+    while all.len() < count && Instant::now() < deadline {
+        all.extend(consumer.recv_group(count - all.len(), Duration::from_secs(1)).await.unwrap());
+    }
+    assert_eq!(all.len(), count);
+    all
+}
