@@ -6,6 +6,8 @@ pub mod domain;
 pub mod p1_entry;
 pub mod p2_reserve;
 pub mod p3_relay;
+pub mod p4_persist;
+pub mod p5_reconcile;
 pub mod runtime;
 pub mod store;
 pub mod telemetry;

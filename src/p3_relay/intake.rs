@@ -134,7 +134,12 @@ impl Relay {
                 let mine = self.redis.outbox_touch(shard, &self.consumer, part).await?;
                 let lost: Vec<&String> = part.iter().filter(|id| !mine.contains(id)).collect();
                 if !lost.is_empty() {
-                    tracing::warn!(phase = "p3_relay", shard, count = lost.len(), "entries were taken over by another relay");
+                    tracing::warn!(
+                        phase = "p3_relay",
+                        shard,
+                        count = lost.len(),
+                        "entries were taken over by another relay"
+                    );
                     self.waiting.retain(|waiting| waiting.item.shard != shard || !lost.contains(&&waiting.item.id));
                     self.ready.retain(|item| item.shard != shard || !lost.contains(&&item.id));
                     // Those that were sent stay until their confirm: deleting after one's own confirm is always right.

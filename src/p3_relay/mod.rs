@@ -69,13 +69,7 @@ pub struct Relay {
 impl Relay {
     /// A relay that calls itself `node` in the consumer group.
     #[must_use]
-    pub fn new(
-        redis: RedisStore,
-        rabbit: RabbitConfig,
-        settings: config::P3Relay,
-        shards: u16,
-        node: &str,
-    ) -> Self {
+    pub fn new(redis: RedisStore, rabbit: RabbitConfig, settings: config::P3Relay, shards: u16, node: &str) -> Self {
         let now = Instant::now();
         Self {
             redis,

@@ -21,7 +21,7 @@ impl Relay {
             return;
         }
         let mut items = std::mem::take(&mut self.ready).into_iter();
-        while let Some(item) = items.next() {
+        for item in items.by_ref() {
             if self.limiter.as_ref().is_some_and(|limiter| limiter.check().is_err()) {
                 // The cap on the rate (C7): the rest goes with a later step.
                 self.ready.push(item);
@@ -97,9 +97,7 @@ impl Relay {
         metrics::counter!("seckill_p3_relay_reconnects_total").increment(1);
         self.publisher = None;
         let unanswered = self.confirms.drain();
-        self.failed.extend(
-            unanswered.into_iter().map(|item| Failed { item, reason: format!("no confirm: {reason}") }),
-        );
+        self.failed.extend(unanswered.into_iter().map(|item| Failed { item, reason: format!("no confirm: {reason}") }));
     }
 
     /// Takes in the broker's answers; waits for the first one when something is unanswered and nothing else is to be done.
@@ -164,7 +162,8 @@ impl Relay {
         while let Some(Failed { item, .. }) = self.failed.last() {
             let (shard, id) = (item.shard, item.id.clone());
             // A reply lost here counts twice, which only shortens the retries.
-            let attempts = self.redis.outbox_failed(shard, std::slice::from_ref(&id)).await?.first().copied().unwrap_or(1);
+            let attempts =
+                self.redis.outbox_failed(shard, std::slice::from_ref(&id)).await?.first().copied().unwrap_or(1);
             let Some(Failed { mut item, reason }) = self.failed.pop() else { break };
             if attempts < self.settings.attempts_max {
                 item.happened(Event::PublishFailed);

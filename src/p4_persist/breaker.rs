@@ -1,0 +1,90 @@
+//! The circuit breaker around the database (D6): closed, open, half-open. It decides how much is asked of the database, never
+//! what becomes of a message.
+//!
+//! While it is open no messages are pulled: they stay in their queue, unburnt. Pure but for the clock that is passed in.
+
+use crate::domain::fate::Verdict;
+use crate::store::mysql::DbError;
+use std::time::{Duration, Instant};
+
+/// Counts outages in a row.
+#[derive(Debug)]
+pub(super) struct Breaker {
+    failures_max: u32,
+    pause: Duration,
+    failures: u32,
+    open_until: Option<Instant>,
+}
+
+impl Breaker {
+    pub(super) fn new(failures_max: u32, pause: Duration) -> Self {
+        metrics::gauge!("seckill_p4_persist_breaker_open").set(0.0);
+        Self { failures_max, pause, failures: 0, open_until: None }
+    }
+
+    /// How many messages may be tried now: a whole group when closed, one when half-open, `None` when open.
+    pub(super) fn admits(&self, now: Instant, group_max: usize) -> Option<usize> {
+        match self.open_until {
+            None => Some(group_max),
+            Some(until) if now >= until => Some(1),
+            Some(_) => None,
+        }
+    }
+
+    /// Learns from a group: an outage of the database as a whole counts, one row's trouble does not.
+    pub(super) fn saw(&mut self, now: Instant, verdicts: &[Result<Verdict, DbError>]) {
+        let outage = verdicts.iter().any(|verdict| verdict.as_ref().is_err_and(DbError::is_outage));
+        if outage {
+            self.failures = self.failures.saturating_add(1);
+            if self.failures >= self.failures_max {
+                if self.open_until.is_none() {
+                    tracing::warn!(
+                        phase = "p4_persist",
+                        failures = self.failures,
+                        "breaker opens: the database is away"
+                    );
+                }
+                self.open_until = Some(now + self.pause);
+                metrics::gauge!("seckill_p4_persist_breaker_open").set(1.0);
+            }
+        } else if !verdicts.is_empty() {
+            if self.open_until.take().is_some() {
+                tracing::info!(phase = "p4_persist", "breaker closes: the database is back");
+            }
+            self.failures = 0;
+            metrics::gauge!("seckill_p4_persist_breaker_open").set(0.0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_opens_after_outages_in_a_row_tries_one_and_closes_again() {
+        let (start, pause) = (Instant::now(), Duration::from_secs(1));
+        let mut breaker = Breaker::new(2, pause);
+        let (outage, fine) = ([Err(DbError::Unavailable("down".into()))], [Ok(Verdict::Ordered)]);
+        breaker.saw(start, &outage);
+        breaker.saw(start, &fine);
+        breaker.saw(start, &outage);
+        assert_eq!(breaker.admits(start, 500), Some(500), "a success in between starts the row again");
+        breaker.saw(start, &outage);
+        assert_eq!(breaker.admits(start, 500), None);
+        assert_eq!(breaker.admits(start + pause, 500), Some(1));
+        breaker.saw(start + pause, &outage);
+        assert_eq!(breaker.admits(start + pause, 500), None, "the one failed: open again");
+        breaker.saw(start + pause * 2, &fine);
+        assert_eq!(breaker.admits(start + pause * 2, 500), Some(500));
+    }
+
+    #[test]
+    fn one_rows_trouble_and_undecodable_messages_do_not_count() {
+        let now = Instant::now();
+        let mut breaker = Breaker::new(1, Duration::from_secs(1));
+        breaker.saw(now, &[Err(DbError::LockWait), Ok(Verdict::Ordered)]);
+        breaker.saw(now, &[]);
+        assert_eq!(breaker.admits(now, 500), Some(500));
+    }
+}

@@ -1,0 +1,213 @@
+//! P4 consume & persist: order queue → one idempotent MySQL transaction → ack.
+//!
+//! Input: messages of the order queues, any of them any number of times. Output: for each an order or a recorded refusal
+//! in the database, or the message in a retry queue or the MQ DLQ.
+//!
+//! A crash leaves: *before the commit* — nothing, the broker gives the message out again; *after the commit, before the ack*
+//! — a redelivery, which finds its outcome (`P4-C1`); *after a retry was published, before the ack* — two copies, the same;
+//! *after the ack, before the ledger was marked* — a status that says QUEUED until P5 corrects it.
+
+mod back;
+mod breaker;
+
+use crate::config;
+use crate::domain::fate::{Fate, Verdict};
+use crate::domain::fault::{Disposition, Fault, Progress};
+use crate::domain::ids::{RequestId, SaleId};
+use crate::domain::message;
+use crate::domain::request::Accepted;
+use crate::domain::states::{P4Persist, State};
+use crate::runtime::Worker;
+use crate::store::mysql::codes::Source;
+use crate::store::mysql::{Db, DbError, landing};
+use crate::store::rabbit::{Consumer, Delivery, DeliveryId, Publisher, RabbitConfig, RabbitError};
+use crate::store::redis::RedisStore;
+use crate::telemetry::count;
+use back::{SendBack, Why};
+use breaker::Breaker;
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// Longest wait for the first message of a group; a stop is noticed within it.
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+
+/// What happens to one delivery, and what the buyer may be told.
+struct Outcome {
+    delivery: Delivery,
+    disposition: Disposition,
+    state: P4Persist,
+    why: Option<Why>,
+}
+
+/// The consumer of one process, for all order queues.
+pub struct Persist {
+    db: Db,
+    redis: RedisStore,
+    rabbit: RabbitConfig,
+    settings: config::P4Persist,
+    consumer: Option<Consumer>,
+    /// Sends messages back; a connection of its own, because a broker that blocks publishers would block acks too.
+    publisher: Option<Publisher>,
+    breaker: Breaker,
+}
+
+impl Persist {
+    /// A consumer of all order queues.
+    #[must_use]
+    pub fn new(db: Db, redis: RedisStore, rabbit: RabbitConfig, settings: config::P4Persist) -> Self {
+        let breaker = Breaker::new(settings.breaker_failures, Duration::from_millis(settings.breaker_open_ms));
+        Self { db, redis, rabbit, settings, consumer: None, publisher: None, breaker }
+    }
+
+    async fn work(&mut self) -> Result<Progress, RabbitError> {
+        let Some(group_max) = self.breaker.admits(Instant::now(), self.settings.group_max) else {
+            return Ok(Progress::Idle);
+        };
+        let consumer = match &mut self.consumer {
+            Some(consumer) => consumer,
+            None => {
+                let queues: Vec<u16> = (0..self.rabbit.queues).collect();
+                let consumer = Consumer::connect(&self.rabbit, &queues, self.settings.prefetch).await?;
+                tracing::info!(phase = "p4_persist", queues = queues.len(), "consuming");
+                self.consumer.insert(consumer)
+            }
+        };
+        let group = consumer.recv_group(group_max, FIRST_WAIT).await?;
+        if group.is_empty() {
+            return Ok(Progress::Idle);
+        }
+        let size = group.len();
+        metrics::histogram!("seckill_p4_persist_group_count").record(size as f64);
+        self.process(group).await?;
+        Ok(Progress::Moved(size))
+    }
+
+    async fn process(&mut self, group: Vec<Delivery>) -> Result<(), RabbitError> {
+        let mut outcomes = Vec::with_capacity(group.len());
+        let (mut deliveries, mut items) = (Vec::with_capacity(group.len()), Vec::with_capacity(group.len()));
+        for delivery in group {
+            match message::decode(&delivery.body) {
+                Ok(accepted) => {
+                    deliveries.push(delivery);
+                    items.push(accepted);
+                }
+                Err(error) => outcomes.push(parked(delivery, Why::new("UNDECODABLE", &error))),
+            }
+        }
+        let begun = Instant::now();
+        let verdicts = landing::land(&self.db, &items, Source::Relay).await;
+        metrics::histogram!("seckill_p4_persist_seconds").record(begun.elapsed());
+        self.breaker.saw(Instant::now(), &verdicts);
+        let settled = settled(&items, &verdicts);
+        for ((delivery, accepted), verdict) in deliveries.into_iter().zip(&items).zip(verdicts) {
+            outcomes.push(self.outcome(delivery, accepted, verdict));
+        }
+        self.finish(outcomes).await?;
+        self.mark(settled).await;
+        Ok(())
+    }
+
+    /// One exhaustive map from what the database said to what happens to the message.
+    fn outcome(&self, delivery: Delivery, accepted: &Accepted, verdict: Result<Verdict, DbError>) -> Outcome {
+        let id = accepted.purchase.request_id;
+        let done = |delivery, state| Outcome { delivery, disposition: Disposition::Done, state, why: None };
+        match verdict {
+            Ok(Verdict::Ordered) => {
+                tracing::debug!(phase = "p4_persist", request_id = %id, number = accepted.number, "ordered");
+                done(delivery, P4Persist::DbOk)
+            }
+            Ok(Verdict::Already(fate)) => {
+                tracing::debug!(phase = "p4_persist", request_id = %id, ?fate, "outcome was there");
+                done(delivery, P4Persist::Idempotent)
+            }
+            Ok(Verdict::Refused(reason)) => {
+                tracing::warn!(phase = "p4_persist", request_id = %id, reason = reason.code(), "refused and recorded");
+                done(delivery, P4Persist::BizErrorAck)
+            }
+            Ok(Verdict::Conflict) => {
+                tracing::error!(phase = "p4_persist", request_id = %id, "the request id has another outcome, parked");
+                parked(delivery, Why::new("CONFLICT", &"the request id or its acceptance number has another outcome"))
+            }
+            Err(error) if delivery.attempts + 1 >= self.settings.attempts_max => {
+                tracing::error!(phase = "p4_persist", request_id = %id, %error, attempts = delivery.attempts + 1, "attempts spent, parked");
+                parked(delivery, Why::new("ATTEMPTS_SPENT", &error))
+            }
+            Err(error) => {
+                tracing::warn!(phase = "p4_persist", request_id = %id, %error, attempts = delivery.attempts + 1, "will be redelivered");
+                let why = Some(Why::new("SYSTEM_ERROR", &error));
+                Outcome { delivery, disposition: Disposition::Retry, state: P4Persist::SysErrorRetry, why }
+            }
+        }
+    }
+
+    /// Acknowledges what is done, sends back what is not and acknowledges it once the broker has the copy.
+    async fn finish(&mut self, outcomes: Vec<Outcome>) -> Result<(), RabbitError> {
+        let (done, back): (Vec<Outcome>, Vec<Outcome>) =
+            outcomes.into_iter().partition(|outcome| outcome.disposition == Disposition::Done);
+        for outcome in done.iter().chain(&back) {
+            count(State::P4(outcome.state), 1);
+        }
+        let done: Vec<DeliveryId> = done.iter().map(|outcome| outcome.delivery.id).collect();
+        self.ack(&done).await?;
+        if back.is_empty() {
+            return Ok(());
+        }
+        let sent = SendBack { rabbit: &self.rabbit, publisher: &mut self.publisher }.all(back).await?;
+        self.ack(&sent).await
+    }
+
+    async fn ack(&mut self, ids: &[DeliveryId]) -> Result<(), RabbitError> {
+        match &mut self.consumer {
+            Some(consumer) if !ids.is_empty() => consumer.ack(ids).await,
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Tells the ledger what was decided, so that buyers who ask do not reach the database. Best effort: P5 marks the rest.
+    async fn mark(&self, settled: HashMap<(SaleId, u16), Vec<(RequestId, Fate)>>) {
+        for ((sale, shard), fates) in settled {
+            if let Err(error) = self.redis.settle(&sale, shard, &fates).await {
+                tracing::debug!(phase = "p4_persist", %sale, shard, %error, count = fates.len(), "ledger not marked");
+            }
+        }
+    }
+}
+
+fn parked(delivery: Delivery, why: Why) -> Outcome {
+    Outcome { delivery, disposition: Disposition::Park, state: P4Persist::MqDlq, why: Some(why) }
+}
+
+/// The fates that are known now, by ledger.
+fn settled(
+    items: &[Accepted],
+    verdicts: &[Result<Verdict, DbError>],
+) -> HashMap<(SaleId, u16), Vec<(RequestId, Fate)>> {
+    let mut settled: HashMap<(SaleId, u16), Vec<(RequestId, Fate)>> = HashMap::new();
+    for (accepted, verdict) in items.iter().zip(verdicts) {
+        if let Ok(Some(fate)) = verdict.as_ref().map(|verdict| verdict.fate()) {
+            let ledger = (accepted.purchase.sale_id.clone(), accepted.shard);
+            settled.entry(ledger).or_default().push((accepted.purchase.request_id, fate));
+        }
+    }
+    settled
+}
+
+impl Worker for Persist {
+    fn name(&self) -> &'static str {
+        "p4_persist"
+    }
+
+    async fn step(&mut self) -> Result<Progress, Fault> {
+        self.work().await.map_err(|error| {
+            // Whatever was held comes again on the next connection.
+            self.consumer = None;
+            Fault::back_off(error)
+        })
+    }
+
+    async fn drain(&mut self) {
+        // Unacknowledged messages go back to their queue with the connection.
+        self.consumer = None;
+        self.publisher = None;
+    }
+}

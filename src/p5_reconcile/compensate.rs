@@ -1,0 +1,70 @@
+//! Forward-only repair: landing what the ledger has and the database has not, through P4's own transactions.
+//!
+//! Safe at any moment, whatever is still on its way: the first to write `request_outcome` decides, the others learn of it.
+
+use super::audit::{Auditor, SaleAudit, SaleAuditError};
+use crate::domain::fate::{Fate, Verdict};
+use crate::domain::ids::RequestId;
+use crate::domain::request::Accepted;
+use crate::domain::states::{P5Reconcile, State};
+use crate::store::mysql::codes::Source;
+use crate::store::mysql::landing;
+use crate::telemetry::count;
+use std::collections::HashMap;
+
+/// Requests landed in one go.
+const GROUP: usize = 200;
+
+impl Auditor {
+    /// Tells the ledger the fates it has not been told (P4 died before marking). Returns how many changed.
+    ///
+    /// # Errors
+    /// [`SaleAuditError`] when Redis is away; repeating is safe.
+    pub async fn settle(&self, audit: &SaleAudit) -> Result<usize, SaleAuditError> {
+        let mut changed = 0;
+        for (shard, fates) in &audit.unmarked {
+            changed += usize::try_from(self.redis.settle(&audit.sale_id, *shard, fates).await?).unwrap_or(0);
+        }
+        Ok(changed)
+    }
+
+    /// Lands every overdue request of an audit. Returns how many got their fate by it.
+    ///
+    /// # Errors
+    /// [`SaleAuditError`] when a server is away; repeating is safe.
+    pub async fn compensate(&self, audit: &SaleAudit) -> Result<usize, SaleAuditError> {
+        let mut repaired = 0;
+        for group in audit.overdue.chunks(GROUP) {
+            let items: Vec<Accepted> =
+                group.iter().map(|open| open.record.accepted(open.request_id, &audit.sale_id, open.shard)).collect();
+            let mut fates: HashMap<u16, Vec<(RequestId, Fate)>> = HashMap::new();
+            for (accepted, verdict) in items.iter().zip(landing::land(&self.db, &items, Source::Compensation).await) {
+                let id = accepted.purchase.request_id;
+                let verdict = verdict?;
+                match verdict {
+                    Verdict::Ordered => {
+                        count(State::P5(P5Reconcile::Compensated), 1);
+                        tracing::warn!(phase = "p5_reconcile", request_id = %id, "compensated: the missing order was written");
+                        repaired += 1;
+                    }
+                    Verdict::Refused(reason) => {
+                        count(State::P5(P5Reconcile::FailedFinal), 1);
+                        tracing::warn!(phase = "p5_reconcile", request_id = %id, reason = reason.code(), "failed for good, recorded");
+                        repaired += 1;
+                    }
+                    Verdict::Already(_) => {}
+                    Verdict::Conflict => {
+                        tracing::error!(phase = "p5_reconcile", request_id = %id, "the request id has another outcome; a person has to look");
+                    }
+                }
+                if let Some(fate) = verdict.fate() {
+                    fates.entry(accepted.shard).or_default().push((id, fate));
+                }
+            }
+            for (shard, fates) in fates {
+                self.redis.settle(&audit.sale_id, shard, &fates).await?;
+            }
+        }
+        Ok(repaired)
+    }
+}
