@@ -43,6 +43,16 @@ impl DbError {
         }
     }
 
+    /// Whether it is a violation of any unique key.
+    pub(super) const fn is_duplicate(&self) -> bool {
+        matches!(self, Self::Duplicate(_))
+    }
+
+    /// Whether it is a violation of this unique key.
+    pub(super) fn is_duplicate_of(&self, name: &str) -> bool {
+        matches!(self, Self::Duplicate(key) if key == name)
+    }
+
     /// Whether the connection is certainly in step with the server after this error.
     pub(super) const fn keeps_connection(&self) -> bool {
         match self {
@@ -80,8 +90,10 @@ impl From<ConnectionError> for DbError {
     }
 }
 
+type Build = fn(&str) -> DbError;
+
 /// Texts of the server and the driver, with what they mean; the first match counts.
-const TEXTS: [(&str, fn(&str) -> DbError); 20] = [
+const TEXTS: [(&str, Build); 20] = [
     ("Deadlock found", |_| DbError::Deadlock),
     ("Record has changed since last read", |_| DbError::Deadlock),
     ("Lock wait timeout exceeded", |_| DbError::LockWait),

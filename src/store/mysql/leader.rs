@@ -22,8 +22,9 @@ struct Answer {
     answer: Option<i32>,
 }
 
-/// Lock names are global to the server and at most 64 characters: the database goes in, hashed.
-const LOCK_NAME: &str = "CONCAT('seckill.', MD5(CONCAT(DATABASE(), '.', ?)))";
+/// Lock names are global to the server and at most 64 characters: the database goes in, hashed (not with
+/// MD5, which newer MySQL servers lack).
+const LOCK_NAME: &str = "CONCAT('seckill.', LEFT(SHA2(CONCAT(DATABASE(), '.', ?), 256), 40))";
 
 /// Becomes leader under `name` if nobody is; does not wait.
 ///

@@ -43,10 +43,11 @@ async fn migrate_locked(url: &str) -> Result<Vec<String>, DbError> {
         Err(error) => return Err(error.into()),
     };
     // The lock lives as long as the connection: dropping the harness, or dying, releases it.
-    let lock: Locked = diesel::sql_query("SELECT GET_LOCK(CONCAT('seckill.migrate.', MD5(DATABASE())), ?) AS locked")
-        .bind::<Integer, _>(LOCK_WAIT_S)
-        .get_result(&mut conn)
-        .await?;
+    let lock: Locked =
+        diesel::sql_query("SELECT GET_LOCK(CONCAT('seckill.migrate.', LEFT(SHA2(DATABASE(), 256), 40)), ?) AS locked")
+            .bind::<Integer, _>(LOCK_WAIT_S)
+            .get_result(&mut conn)
+            .await?;
     if lock.locked != Some(1) {
         return Err(DbError::Timeout("another process has been migrating for a minute, try again".to_owned()));
     }

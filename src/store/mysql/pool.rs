@@ -25,7 +25,7 @@ const IDLE_TRUSTED: Duration = Duration::from_millis(500);
 const LOCK_WAIT_S: u32 = 3;
 
 /// How to reach the database and how long to wait for it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct DbConfig {
     /// `mysql://user:password@host:port/database`.
     pub url: String,
@@ -37,6 +37,13 @@ pub struct DbConfig {
     pub connect_timeout_ms: u64,
     /// Longest run of one statement, enforced by the server; a whole [`Db::run`] may take twice as long, enforced here.
     pub statement_timeout_ms: u64,
+}
+
+/// Without the URL, which holds a password.
+impl std::fmt::Debug for DbConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DbConfig").field("pool_max", &self.pool_max).finish_non_exhaustive()
+    }
 }
 
 /// The database. Cheap to clone; all clones share one pool.
@@ -140,7 +147,7 @@ impl Db {
         for<'c> F: AsyncFnOnce(&'c mut AsyncMysqlConnection) -> Result<T, DbError>
             + Work<&'c mut AsyncMysqlConnection, Result<T, DbError>, Fut: Send>,
     {
-        let mut guard = Guard(Some(self.inner.pool.get().await.map_err(pool_error)?));
+        let mut guard = Guard(Some(self.inner.pool.get().await.map_err(|error| pool_error(&error))?));
         let Some(object) = guard.0.as_mut() else {
             return Err(DbError::Other("no connection in the guard".to_owned()));
         };
@@ -182,7 +189,7 @@ impl Db {
     }
 }
 
-fn pool_error(error: PoolError<diesel_async::pooled_connection::PoolError>) -> DbError {
+fn pool_error(error: &PoolError<diesel_async::pooled_connection::PoolError>) -> DbError {
     match error {
         PoolError::Timeout(TimeoutType::Wait) => DbError::Timeout("all connections of the pool are busy".to_owned()),
         PoolError::Timeout(TimeoutType::Create | TimeoutType::Recycle) => {

@@ -9,6 +9,7 @@
 
 mod one;
 mod plan;
+mod text;
 mod write;
 
 use super::codes::Source;

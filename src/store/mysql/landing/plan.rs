@@ -3,14 +3,19 @@
 use super::super::codes::{Source, datetime, fate_columns};
 use super::super::facts::Facts;
 use super::super::fault::DbError;
-use super::super::schema::{orders, request_outcome, stock_flow};
+use super::super::schema::{request_outcome, stock_flow};
+use super::text::Values;
 use crate::domain::fate::{Fate, Obstacle};
 use crate::domain::ids::SaleId;
 use crate::domain::policy::PurchasePolicy;
 use crate::domain::request::Accepted;
-use chrono::NaiveDateTime;
 use diesel::prelude::*;
 use std::collections::{BTreeMap, HashMap};
+
+const OUTCOME_COLUMNS: &str = "/* landing */ INSERT INTO request_outcome \
+    (request_id, kind, sale_id, shard, epoch, number, payload_hash) VALUES ";
+const ORDER_COLUMNS: &str = "/* landing */ INSERT INTO orders \
+    (request_id, sale_id, user_id, one_per_user_id, quantity, amount_cents, source, accepted_at) VALUES ";
 
 #[derive(Insertable)]
 #[diesel(table_name = request_outcome, treat_none_as_default_value = false)]
@@ -42,19 +47,6 @@ impl<'a> OutcomeRow<'a> {
 }
 
 #[derive(Insertable)]
-#[diesel(table_name = orders, treat_none_as_default_value = false)]
-pub struct OrderRow<'a> {
-    pub request_id: u64,
-    pub sale_id: &'a [u8],
-    pub user_id: &'a [u8],
-    pub one_per_user_id: Option<&'a [u8]>,
-    pub quantity: u32,
-    pub amount_cents: i64,
-    pub source: &'static str,
-    pub accepted_at: NaiveDateTime,
-}
-
-#[derive(Insertable)]
 #[diesel(table_name = stock_flow)]
 pub struct FlowRow<'a> {
     pub sale_id: &'a [u8],
@@ -74,10 +66,13 @@ pub struct Share {
     pub buyers: Option<(u64, BTreeMap<Vec<u8>, u64>)>,
 }
 
-/// The rows of one landing transaction. Sorted by request id and by sale: one lock order for all landers.
+/// What one landing transaction writes. Sorted by request id and by sale: one lock order for all landers.
 pub struct Plan<'a> {
-    pub outcomes: Vec<OutcomeRow<'a>>,
-    pub orders: Vec<OrderRow<'a>>,
+    /// The INSERT into `request_outcome`.
+    pub outcomes: String,
+    /// The INSERT into `orders`.
+    pub orders: String,
+    /// What each sale gives.
     pub shares: BTreeMap<&'a SaleId, Share>,
 }
 
@@ -93,11 +88,9 @@ impl<'a> Plan<'a> {
     ) -> Result<Result<Self, Obstacle>, DbError> {
         let mut group = group.to_vec();
         group.sort_unstable_by_key(|accepted| accepted.purchase.request_id);
-        let mut plan = Plan {
-            outcomes: Vec::with_capacity(group.len()),
-            orders: Vec::with_capacity(group.len()),
-            shares: BTreeMap::new(),
-        };
+        let mut outcomes = Values::insert(OUTCOME_COLUMNS, group.len());
+        let mut orders = Values::insert(ORDER_COLUMNS, group.len());
+        let mut shares = BTreeMap::new();
         for accepted in group {
             let Some(facts) = facts.get(&accepted.purchase.sale_id) else {
                 return Ok(Err(Obstacle::NoSuchSale));
@@ -105,30 +98,11 @@ impl<'a> Plan<'a> {
             if !facts.policy.allows(0, accepted.purchase.quantity) {
                 return Ok(Err(Obstacle::LimitPassed));
             }
-            plan.outcomes.push(OutcomeRow::of(accepted, Fate::Ordered));
-            plan.orders.push(order_row(accepted, facts, source)?);
-            plan.share(accepted, facts.policy);
+            add_outcome(&mut outcomes, accepted);
+            add_order(&mut orders, accepted, facts, source)?;
+            add_share(&mut shares, accepted, facts.policy);
         }
-        Ok(Ok(plan))
-    }
-
-    fn share(&mut self, accepted: &'a Accepted, policy: PurchasePolicy) {
-        let purchase = &accepted.purchase;
-        let share = self.shares.entry(&purchase.sale_id).or_insert_with(|| Share {
-            units: 0,
-            orders_count: 0,
-            first_request: purchase.request_id.get(),
-            buyers: match policy {
-                PurchasePolicy::Cumulative(limit) => Some((u64::from(limit.get()), BTreeMap::new())),
-                PurchasePolicy::OnePerUser | PurchasePolicy::Unlimited => None,
-            },
-        });
-        share.units += i64::from(purchase.quantity.get());
-        share.orders_count += 1;
-        if let Some((_, buyers)) = share.buyers.as_mut() {
-            let owned = buyers.entry(purchase.user_id.as_str().as_bytes().to_vec()).or_default();
-            *owned += u64::from(purchase.quantity.get());
-        }
+        Ok(Ok(Self { outcomes: outcomes.finish(), orders: orders.finish(), shares }))
     }
 
     /// One journal row a sale.
@@ -144,23 +118,54 @@ impl<'a> Plan<'a> {
     }
 }
 
-fn order_row<'a>(accepted: &'a Accepted, facts: &Facts, source: Source) -> Result<OrderRow<'a>, DbError> {
+fn add_outcome(outcomes: &mut Values, accepted: &Accepted) {
+    let row = OutcomeRow::of(accepted, Fate::Ordered);
+    outcomes.row();
+    outcomes.number(row.request_id);
+    outcomes.code(row.kind);
+    outcomes.bytes(row.sale_id);
+    outcomes.number(row.shard);
+    outcomes.number(row.epoch);
+    outcomes.number(row.number);
+    outcomes.bytes(&row.payload_hash);
+}
+
+fn add_order(orders: &mut Values, accepted: &Accepted, facts: &Facts, source: Source) -> Result<(), DbError> {
     let purchase = &accepted.purchase;
     let user_id = purchase.user_id.as_str().as_bytes();
     let amount_cents = facts.price_cents.checked_mul(i64::from(purchase.quantity.get())).ok_or_else(|| {
         DbError::Other(format!("the amount of request {} does not fit its column", purchase.request_id))
     })?;
-    Ok(OrderRow {
-        request_id: purchase.request_id.get(),
-        sale_id: purchase.sale_id.as_str().as_bytes(),
-        user_id,
-        one_per_user_id: match facts.policy {
-            PurchasePolicy::OnePerUser => Some(user_id),
-            PurchasePolicy::Cumulative(_) | PurchasePolicy::Unlimited => None,
+    orders.row();
+    orders.number(purchase.request_id.get());
+    orders.bytes(purchase.sale_id.as_str().as_bytes());
+    orders.bytes(user_id);
+    match facts.policy {
+        PurchasePolicy::OnePerUser => orders.bytes(user_id),
+        PurchasePolicy::Cumulative(_) | PurchasePolicy::Unlimited => orders.null(),
+    }
+    orders.number(purchase.quantity.get());
+    orders.number(amount_cents);
+    orders.code(source.code());
+    orders.time(datetime(accepted.accepted_at_ms)?);
+    Ok(())
+}
+
+fn add_share<'a>(shares: &mut BTreeMap<&'a SaleId, Share>, accepted: &'a Accepted, policy: PurchasePolicy) {
+    let purchase = &accepted.purchase;
+    let share = shares.entry(&purchase.sale_id).or_insert_with(|| Share {
+        units: 0,
+        orders_count: 0,
+        first_request: purchase.request_id.get(),
+        buyers: match policy {
+            PurchasePolicy::Cumulative(limit) => Some((u64::from(limit.get()), BTreeMap::new())),
+            PurchasePolicy::OnePerUser | PurchasePolicy::Unlimited => None,
         },
-        quantity: purchase.quantity.get(),
-        amount_cents,
-        source: source.code(),
-        accepted_at: datetime(accepted.accepted_at_ms)?,
-    })
+    });
+    share.units += i64::from(purchase.quantity.get());
+    share.orders_count += 1;
+    if let Some((_, buyers)) = share.buyers.as_mut() {
+        let owned = buyers.entry(purchase.user_id.as_str().as_bytes().to_vec()).or_default();
+        *owned += u64::from(purchase.quantity.get());
+    }
 }

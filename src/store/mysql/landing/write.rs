@@ -5,12 +5,13 @@
 
 use super::super::fault::DbError;
 use super::super::pool::{Conn, Db};
-use super::super::schema::{orders, purchases, request_outcome, sales, stock_flow};
+use super::super::schema::{sales, stock_flow};
 use super::plan::{Plan, Share};
+use super::text::Values;
 use crate::domain::ids::SaleId;
 use diesel::prelude::*;
-use diesel::sql_types::{BigInt, Unsigned};
-use diesel_async::{AsyncConnection, RunQueryDsl};
+use diesel::sql_types::{BigInt, Binary, Unsigned};
+use diesel_async::{AsyncConnection, RunQueryDsl, SimpleAsyncConnection};
 
 /// What stopped the transaction; nothing of it remains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,20 +53,16 @@ pub async fn transact(db: &Db, name: &'static str, plan: &Plan<'_>) -> Result<Op
 }
 
 async fn write(conn: &mut Conn, plan: &Plan<'_>) -> Result<(), Halt> {
-    let inserted = diesel::insert_into(request_outcome::table).values(&plan.outcomes).execute(conn).await;
-    if let Err(error) = inserted.map_err(DbError::from) {
-        return Err(match error {
-            DbError::Duplicate(_) => Halt::Blocked(Blocked::Outcome),
-            other => Halt::Db(other),
-        });
-    }
-    let inserted = diesel::insert_into(orders::table).values(&plan.orders).execute(conn).await;
-    if let Err(error) = inserted.map_err(DbError::from) {
-        return Err(match error {
-            DbError::Duplicate(key) if key == "uk_sale_user" => Halt::Blocked(Blocked::Buyer),
-            other => Halt::Db(other),
-        });
-    }
+    let inserted = conn.batch_execute(&plan.outcomes).await;
+    inserted.map_err(|error| match DbError::from(error) {
+        error if error.is_duplicate() => Halt::Blocked(Blocked::Outcome),
+        error => Halt::Db(error),
+    })?;
+    let inserted = conn.batch_execute(&plan.orders).await;
+    inserted.map_err(|error| match DbError::from(error) {
+        error if error.is_duplicate_of("uk_sale_user") => Halt::Blocked(Blocked::Buyer),
+        error => Halt::Db(error),
+    })?;
     for (sale_id, share) in &plan.shares {
         count_buyers(conn, sale_id, share).await?;
     }
@@ -81,27 +78,30 @@ async fn write(conn: &mut Conn, plan: &Plan<'_>) -> Result<(), Halt> {
 async fn count_buyers(conn: &mut Conn, sale_id: &SaleId, share: &Share) -> Result<(), Halt> {
     let Some((limit, buyers)) = &share.buyers else { return Ok(()) };
     let sale = sale_id.as_str().as_bytes();
-    let rows: Vec<_> = buyers
-        .iter()
-        .map(|(user, units)| {
-            (purchases::sale_id.eq(sale), purchases::user_id.eq(user.as_slice()), purchases::quantity.eq(*units))
-        })
-        .collect();
-    diesel::insert_into(purchases::table)
-        .values(&rows)
-        .on_conflict(diesel::dsl::DuplicatedKeys)
-        .do_update()
-        .set(purchases::quantity.eq(diesel::dsl::sql::<Unsigned<BigInt>>("quantity + VALUES(quantity)")))
-        .execute(conn)
-        .await?;
-    let above: i64 = purchases::table
-        .filter(purchases::sale_id.eq(sale))
-        .filter(purchases::quantity.gt(*limit))
-        .filter(purchases::user_id.eq_any(buyers.keys()))
-        .count()
-        .get_result(conn)
-        .await?;
-    if above == 0 { Ok(()) } else { Err(Halt::Blocked(Blocked::Limit)) }
+    let mut upsert =
+        Values::insert("/* landing */ INSERT INTO purchases (sale_id, user_id, quantity) VALUES ", buyers.len());
+    let mut users = Values::list(buyers.len());
+    for (user, units) in buyers {
+        upsert.row();
+        upsert.bytes(sale);
+        upsert.bytes(user);
+        upsert.number(*units);
+        users.bytes(user);
+    }
+    conn.batch_execute(&(upsert.finish() + " ON DUPLICATE KEY UPDATE quantity = quantity + VALUES(quantity)")).await?;
+    let above = format!(
+        "/* landing */ SELECT COUNT(*) AS above FROM purchases WHERE sale_id = ? AND quantity > ? AND user_id IN {}",
+        users.finish()
+    );
+    let above: Above =
+        diesel::sql_query(above).bind::<Binary, _>(sale).bind::<Unsigned<BigInt>, _>(*limit).get_result(conn).await?;
+    if above.above == 0 { Ok(()) } else { Err(Halt::Blocked(Blocked::Limit)) }
+}
+
+#[derive(QueryableByName)]
+struct Above {
+    #[diesel(sql_type = BigInt)]
+    above: i64,
 }
 
 async fn take_stock(conn: &mut Conn, sale_id: &SaleId, units: i64) -> Result<(), Halt> {
