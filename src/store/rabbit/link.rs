@@ -17,7 +17,8 @@ use amqprs::{Ack, BasicProperties, Cancel, Close, CloseChannel, Deliver, Nack, R
 use async_trait::async_trait;
 use std::fmt;
 use std::future::Future;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -60,19 +61,29 @@ pub(super) enum Signal {
 
 /// Sends signals from inside the library's tasks, and the news of their end. The queue has no bound of its own: it holds
 /// at most the publishes in the caller's window or the deliveries of the prefetch, and a callback must never wait.
-pub(super) struct Reporter {
+#[derive(Clone)]
+struct Line {
     signals: mpsc::UnboundedSender<Signal>,
+    /// Set with the first report of an end, so that it is known before the signals ahead of it are read.
+    ended: Arc<AtomicBool>,
+}
+
+/// The end of a [`Line`] that lives inside one of the library's tasks.
+pub(super) struct Reporter {
+    line: Line,
     end: &'static str,
 }
 
 impl Reporter {
     pub(super) fn send(&self, signal: Signal) {
         // An error means that the link was dropped: nobody wants to know any more.
-        drop(self.signals.send(signal));
+        drop(self.line.signals.send(signal));
     }
 
     fn gone(&self, code: Option<u16>, text: String) {
         self.send(Signal::Gone(Gone { code, text }));
+        // After the reason, so that whoever sees the flag also finds the reason.
+        self.line.ended.store(true, Ordering::Release);
     }
 }
 
@@ -91,7 +102,7 @@ pub(super) struct Link {
     /// another message.
     pub(super) generation: u64,
     signals: mpsc::UnboundedReceiver<Signal>,
-    sender: mpsc::UnboundedSender<Signal>,
+    line: Line,
     gone: Option<Gone>,
 }
 
@@ -127,17 +138,18 @@ impl Link {
             .finish();
         let connection = Connection::open(&arguments).await.map_err(failed)?;
         let (sender, signals) = mpsc::unbounded_channel();
-        let reporter = |end| Callbacks(Reporter { signals: sender.clone(), end });
+        let line = Line { signals: sender, ended: Arc::default() };
+        let reporter = |end| Callbacks(Reporter { line: line.clone(), end });
         connection.register_callback(reporter("the network connection ended")).await.map_err(failed)?;
         let channel = connection.open_channel(None).await.map_err(failed)?;
         channel.register_callback(reporter("the channel ended")).await.map_err(failed)?;
         let generation = GENERATION.fetch_add(1, Ordering::Relaxed);
-        Ok(Self { channel, connection, generation, signals, sender, gone: None })
+        Ok(Self { channel, connection, generation, signals, line, gone: None })
     }
 
     /// A reporter into this link's signals, for a consumer.
     pub(super) fn reporter(&self, end: &'static str) -> Reporter {
-        Reporter { signals: self.sender.clone(), end }
+        Reporter { line: self.line.clone(), end }
     }
 
     /// Whether the link still looks good. Leaves the signals alone: confirms that came before the end still count.
@@ -147,9 +159,13 @@ impl Link {
     pub(super) fn check_open(&self) -> Result<()> {
         match &self.gone {
             Some(gone) => Err(RabbitError::Closed(gone.to_string())),
-            None if self.connection.is_open() && self.channel.is_open() => Ok(()),
+            None if self.is_open() => Ok(()),
             None => Err(RabbitError::Closed(NOT_OPEN.to_owned())),
         }
+    }
+
+    fn is_open(&self) -> bool {
+        !self.line.ended.load(Ordering::Acquire) && self.connection.is_open() && self.channel.is_open()
     }
 
     /// The next signal, or `None` at the deadline. Once the link is gone, every further call says so. Cancel-safe.
@@ -217,8 +233,11 @@ impl ConnectionCallback for Callbacks {
 #[async_trait]
 impl ChannelCallback for Callbacks {
     async fn close(&mut self, _: &Channel, close: CloseChannel) -> std::result::Result<(), amqprs::error::Error> {
-        self.0.gone(Some(close.reply_code()), format!("{} {}", close.reply_code(), close.reply_text()));
-        Ok(())
+        let reason = format!("{} {}", close.reply_code(), close.reply_text());
+        self.0.gone(Some(close.reply_code()), reason.clone());
+        // An error keeps the library from answering. The answer is of no use, as the whole connection is dropped now, and
+        // if that is faster than the answer, the library's task panics.
+        Err(amqprs::error::Error::ChannelUseError(reason))
     }
 
     async fn cancel(&mut self, _: &Channel, cancel: Cancel) -> std::result::Result<(), amqprs::error::Error> {
