@@ -1,13 +1,17 @@
 //! seckill: a flash-sale order system. Start at `docs/architecture.md`; the rules of the house are in `CONTRIBUTING.md`.
 
+pub mod admin;
+pub mod cli;
 pub mod config;
 pub mod dev;
 pub mod domain;
+pub mod health;
 pub mod p1_entry;
 pub mod p2_reserve;
 pub mod p3_relay;
 pub mod p4_persist;
 pub mod p5_reconcile;
+pub mod roles;
 pub mod runtime;
 pub mod store;
 pub mod telemetry;

@@ -1,1 +1,8 @@
-fn main() {}
+//! The one binary: roles, subcommands and the local stack. All of it is in [`seckill::cli`].
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> std::process::ExitCode {
+    seckill::cli::main()
+}

@@ -15,10 +15,12 @@ pub mod rabbitmq;
 pub mod redis;
 mod server;
 pub mod servers;
+mod split;
+pub mod stack;
 pub mod state;
 
 pub use child::Child;
 pub use error::DevError;
 pub use server::{Server, ServerKind};
-pub use servers::{External, PrivateServers, Progress, ServerUrls};
+pub use servers::{External, clear, PrivateServers, Progress, ServerUrls};
 pub use state::DevState;

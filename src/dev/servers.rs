@@ -8,6 +8,7 @@ use super::lock::DirLock;
 use super::ports::free_port;
 use super::rabbitmq::RabbitPorts;
 use super::server::{self, Server, ServerKind};
+use super::state::DevState;
 use super::{DevError, mariadb, rabbitmq, redis};
 
 /// Where the three servers are.
@@ -169,6 +170,24 @@ impl PrivateServers {
         }
         result
     }
+}
+
+/// Forgets the data in `dir`, unless a running stack holds it.
+///
+/// # Errors
+/// [`DevError::Busy`], or that of the removal.
+pub fn clear(dir: &Path) -> Result<(), DevError> {
+    if !dir.exists() {
+        return Ok(());
+    }
+    let _lock = DirLock::take(dir)?;
+    for kind in ServerKind::ALL {
+        let data = dir.join(kind.name());
+        if data.exists() {
+            std::fs::remove_dir_all(&data).map_err(DevError::io("remove", &data))?;
+        }
+    }
+    DevState::remove(dir)
 }
 
 async fn start_one(kind: ServerKind, dir: &Path) -> Result<Server, DevError> {

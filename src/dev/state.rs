@@ -36,6 +36,12 @@ pub struct DevState {
     pub jwt_secret: String,
     /// Process ids by role and server.
     pub pids: BTreeMap<String, u32>,
+    /// Configuration files it was started with, so that the other subcommands see the same settings.
+    #[serde(default)]
+    pub config: Vec<PathBuf>,
+    /// `--set` values it was started with.
+    #[serde(default)]
+    pub set: Vec<String>,
 }
 
 impl DevState {

@@ -50,10 +50,12 @@ struct Inner {
     queue_max: usize,
     deadline: Duration,
     lanes: RwLock<HashMap<(SaleId, u16), mpsc::Sender<Job>>>,
+    /// Where lanes run: the process' own runtime, not the one of whichever HTTP worker happened to open the lane.
+    runtime: tokio::runtime::Handle,
 }
 
 impl Reserve {
-    /// An entrance over one Redis.
+    /// An entrance over one Redis; lanes run on the runtime this is called in.
     #[must_use]
     pub fn new(redis: RedisStore, fence: Fence, shards: u16, settings: &config::P2Reserve) -> Self {
         Self {
@@ -65,6 +67,7 @@ impl Reserve {
                 queue_max: settings.queue_max,
                 deadline: Duration::from_millis(settings.deadline_ms),
                 lanes: RwLock::default(),
+                runtime: tokio::runtime::Handle::current(),
             }),
         }
     }
@@ -107,7 +110,7 @@ impl Reserve {
             .entry(key)
             .or_insert_with(|| {
                 let (sender, receiver) = mpsc::channel(self.inner.queue_max);
-                tokio::spawn(Lane::new(self.inner.clone(), sale.clone(), shard, receiver).run());
+                self.inner.runtime.spawn(Lane::new(self.inner.clone(), sale.clone(), shard, receiver).run());
                 sender
             })
             .clone()

@@ -178,3 +178,28 @@ pub async fn story_of(db: &Db, request_id: RequestId) -> Result<Story, DbError> 
         failure: failure.map(FailedRow::read).transpose()?,
     })
 }
+
+/// How many requests of a (sale, (shard, epoch)) with acceptance numbers up to `number` have their fate.
+///
+/// # Errors
+/// [`DbError`].
+pub async fn count_up_to(
+    db: &Db,
+    sale_id: &SaleId,
+    (shard, epoch): (u16, u32),
+    number: u64,
+) -> Result<u64, DbError> {
+    let count: i64 = db
+        .run("outcomes_count_up_to", async |conn| {
+            Ok(request_outcome::table
+                .filter(request_outcome::sale_id.eq(sale_id.as_str().as_bytes()))
+                .filter(request_outcome::shard.eq(shard))
+                .filter(request_outcome::epoch.eq(epoch))
+                .filter(request_outcome::number.le(number))
+                .count()
+                .get_result(conn)
+                .await?)
+        })
+        .await?;
+    Ok(u64::try_from(count).unwrap_or(0))
+}

@@ -1,0 +1,49 @@
+//! Which system a subcommand talks to: a running local stack if there is one, else the one of the configuration.
+
+use super::{Failure, output};
+use crate::config::{Layers, Settings};
+use crate::dev::DevState;
+use crate::roles::Servers;
+use std::path::Path;
+use std::time::Duration;
+
+/// A command gives up on Redis after this time.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// Settings of the running local stack in `data_dir`, or of the configuration.
+pub(super) fn settings(layers: &Layers, data_dir: &Path) -> Result<Settings, Failure> {
+    let Some(state) = DevState::read(data_dir)?.filter(runs) else { return Ok(Settings::load(layers)?) };
+    let mut files = state.config.clone();
+    files.extend(layers.files.iter().cloned());
+    let mut set = state.set.clone();
+    set.extend([
+        format!("redis.url={}", state.redis_url),
+        format!("rabbitmq.url={}", state.amqp_url),
+        format!("mysql.url={}", state.mysql_url),
+        format!("auth.secret={}", state.jwt_secret),
+        format!("admin.token={}", state.admin_token),
+    ]);
+    set.extend(layers.set.iter().cloned());
+    Ok(Settings::load(&Layers { files, set })?)
+}
+
+/// A stack that was killed leaves its file behind; its processes are gone then.
+fn runs(state: &DevState) -> bool {
+    let alive = state.pids.values().any(|pid| Path::new(&format!("/proc/{pid}")).exists());
+    if !alive {
+        output::remark("dev.json is of a stack that does not run any more, using the configuration instead");
+    }
+    alive
+}
+
+/// Handles on the three servers, with Redis connected.
+pub(super) async fn servers(settings: &Settings) -> Result<Servers, Failure> {
+    let servers = Servers::new(settings)?;
+    if !servers.redis.wait_connected(CONNECT).await {
+        return Err(Failure::Failed(format!(
+            "redis at {} does not answer; is it running, and is redis.url right?",
+            settings.redis.url.redacted()
+        )));
+    }
+    Ok(servers)
+}

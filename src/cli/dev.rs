@@ -1,0 +1,123 @@
+//! `seckill dev`: the whole system on this machine, for trying out and for developing.
+
+use super::{Failure, output, run};
+use crate::config::{Layers, Settings};
+use crate::dev::stack::{DEMO_SALE, Plan, Stack, StackError};
+use crate::dev::{self, Progress};
+use crate::runtime::Stopper;
+use crate::telemetry;
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// `seckill dev`
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Every role as its own process; one that dies is started again
+    #[arg(long)]
+    split: bool,
+    /// Go on with the data of the last time
+    #[arg(long, conflicts_with = "fresh")]
+    keep: bool,
+    /// Forget the data of the last time (the default)
+    #[arg(long)]
+    fresh: bool,
+    /// Create no demo sale
+    #[arg(long)]
+    no_demo: bool,
+}
+
+impl From<StackError> for Failure {
+    fn from(error: StackError) -> Self {
+        match error {
+            StackError::Config(error) => error.into(),
+            StackError::Role(error) => error.into(),
+            StackError::Dev(_)
+            | StackError::Database(_)
+            | StackError::Sale(_)
+            | StackError::Warm(_)
+            | StackError::NotReady(_) => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &Args) -> Result<u8, Failure> {
+    let settings = Settings::load(layers)?;
+    telemetry::init_logs(&settings.log).map_err(Failure::Usage)?;
+    telemetry::init_metrics();
+    let stopper = Stopper::new();
+    run::on_signal(stopper.clone())?;
+    if !args.keep {
+        dev::clear(data_dir)?;
+    }
+    let plan = Plan { dir: data_dir.to_owned(), layers: layers.clone(), split: args.split, demo: !args.no_demo };
+    let spinners = Spinners::default();
+    let started = tokio::select! {
+        started = Stack::start(&plan, &|progress| spinners.show(progress)) => started,
+        // Dropping what was started so far kills it.
+        () = stopper.stopped() => return Ok(0),
+    };
+    spinners.clear();
+    let stack = started?;
+    greet(&stack, data_dir, plan.demo);
+    stack.until_stopped(&plan, &stopper).await?;
+    output::remark("stopped; the data are kept, seckill dev --keep goes on with them");
+    Ok(0)
+}
+
+fn greet(stack: &Stack, data_dir: &Path, demo: bool) {
+    let state = stack.state();
+    output::line("\nseckill is running; Ctrl-C stops everything.\n");
+    output::line(&format!("  buyers     {}   (contract: {}/docs/)", state.api, state.api));
+    output::line(&format!("  operators  {}   (metrics: {}/metrics)", state.admin, state.admin));
+    output::line(&format!("  redis      {}", state.redis_url));
+    output::line(&format!("  rabbitmq   {}", state.amqp_url));
+    output::line(&format!("  mysql      {}", state.mysql_url));
+    output::line(&format!("  all of it  {}", crate::dev::DevState::path(data_dir).display()));
+    if !demo {
+        return;
+    }
+    let program = std::env::args().next().unwrap_or_else(|| "seckill".to_owned());
+    output::line("\nBuy something, in another terminal in this folder:\n");
+    output::line(&format!("  TOKEN=$({program} token mint --sub alice)"));
+    output::line(&format!(
+        "  curl -si {}/v1/sales/{DEMO_SALE}/orders -H \"Authorization: Bearer $TOKEN\" -H 'Content-Type: application/json' -d '{{\"quantity\":1}}'",
+        state.api
+    ));
+    output::line(&format!("  {program} audit\n"));
+}
+
+/// One spinner a server while it starts.
+#[derive(Default)]
+struct Spinners {
+    all: MultiProgress,
+    one: Mutex<HashMap<&'static str, ProgressBar>>,
+}
+
+impl Spinners {
+    fn show(&self, progress: Progress) {
+        let mut one = self.one.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        match progress {
+            Progress::Starting(kind) => {
+                let spinner = self.all.add(ProgressBar::new_spinner().with_message(format!("starting {}", kind.name())));
+                if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
+                    spinner.set_style(style);
+                }
+                spinner.enable_steady_tick(Duration::from_millis(100));
+                one.insert(kind.name(), spinner);
+            }
+            Progress::Ready { kind, took } => {
+                if let Some(spinner) = one.remove(kind.name()) {
+                    spinner.finish_with_message(format!("{} is ready after {:.1} s", kind.name(), took.as_secs_f64()));
+                }
+            }
+        }
+    }
+
+    fn clear(&self) {
+        // The lines are of no interest any more once everything runs.
+        drop(self.all.clear());
+    }
+}

@@ -1,0 +1,165 @@
+//! The command line: `seckill [--config FILE] [--set KEY=VALUE] [--role ROLE]…` runs roles, subcommands do one thing.
+//!
+//! The only part of the program that prints to standard output. Exit codes: 0 fine, 1 failed, 2 inconsistent, 64 usage or
+//! configuration error.
+
+mod context;
+mod dev;
+mod output;
+mod run;
+mod sale;
+mod token;
+
+use crate::config::{ConfigError, Layers};
+use crate::roles::{Role, RoleError};
+use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Exit code of a usage or configuration error (`EX_USAGE`).
+const USAGE: u8 = 64;
+/// Exit code of an inconsistent system.
+#[expect(dead_code, reason = "audit and doctor follow")]
+const INCONSISTENT: u8 = 2;
+
+/// A flash-sale (秒杀) order system: admits at Redis speed, lands orders in MySQL, loses nothing on the way.
+#[derive(Debug, Parser)]
+#[command(version, max_term_width = 110)]
+struct Cli {
+    /// Configuration file (TOML) on top of the built-in defaults; repeatable, later ones win
+    #[arg(long, value_name = "FILE")]
+    config: Vec<PathBuf>,
+    /// One setting, on top of everything else; repeatable
+    #[arg(long, value_name = "SECTION.KEY=VALUE")]
+    set: Vec<String>,
+    /// What this process does; repeatable, all when none is named
+    #[arg(long, value_enum)]
+    role: Vec<Role>,
+    /// Folder of the local stack: data of the private servers and dev.json
+    #[arg(long, value_name = "DIR", default_value = ".seckill", global = true)]
+    data_dir: PathBuf,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Start private Redis, RabbitMQ and MariaDB, a demo sale and all roles; Ctrl-C stops everything
+    Dev(dev::Args),
+    /// Create or upgrade the database's tables
+    Migrate,
+    /// Create, show and steer sales
+    #[command(subcommand)]
+    Sale(sale::Command),
+    /// Access tokens for trying things out
+    #[command(subcommand)]
+    Token(token::Command),
+    /// Check or show the configuration
+    #[command(subcommand)]
+    Config(run::ConfigCommand),
+}
+
+/// Why a command failed, by exit code.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    /// Exit code 64.
+    #[error("{0}")]
+    Usage(String),
+    /// Exit code 1.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        Self::Usage(error.to_string())
+    }
+}
+
+impl From<RoleError> for Failure {
+    fn from(error: RoleError) -> Self {
+        match error {
+            RoleError::Config(_) | RoleError::Listen { .. } => Self::Usage(error.to_string()),
+            RoleError::Ended(_) => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+macro_rules! failed {
+    ($($error:ty),*) => {$(
+        impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Self::Failed(error.to_string())
+            }
+        }
+    )*};
+}
+failed!(
+    crate::store::mysql::DbError,
+    crate::store::mysql::sales::SaleError,
+    crate::store::redis::RedisFault,
+    crate::dev::DevError,
+    crate::p1_entry::warm::WarmError,
+    std::io::Error
+);
+
+/// Runs the command line of this process.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // clap's own code for a usage error is 2, which means inconsistent here.
+            let code = if error.use_stderr() { USAGE } else { 0 };
+            drop(error.print());
+            return ExitCode::from(code);
+        }
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            output::complain(&format!("cannot start the async runtime: {error}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    let code = match runtime.block_on(dispatch(cli)) {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            output::complain(&failure.to_string());
+            match failure {
+                Failure::Usage(_) => ExitCode::from(USAGE),
+                Failure::Failed(_) => ExitCode::FAILURE,
+            }
+        }
+    };
+    // Whatever still runs in the background has had its time.
+    runtime.shutdown_timeout(std::time::Duration::from_millis(200));
+    code
+}
+
+async fn dispatch(cli: Cli) -> Result<u8, Failure> {
+    let Cli { config, set, role, data_dir, command } = cli;
+    let layers = Layers { files: config, set };
+    if !role.is_empty() && command.is_some() {
+        return Err(Failure::Usage("--role: only without a subcommand; seckill dev runs all roles".to_owned()));
+    }
+    match command {
+        None => run::roles(&layers, &role).await,
+        Some(Command::Dev(args)) => dev::run(&layers, &data_dir, &args).await,
+        Some(Command::Migrate) => run::migrate(&layers, &data_dir).await,
+        Some(Command::Sale(command)) => sale::run(&layers, &data_dir, command).await,
+        Some(Command::Token(command)) => token::run(&layers, &data_dir, command),
+        Some(Command::Config(command)) => run::config(&layers, command),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,91 @@
+//! Running roles, and the small subcommands `migrate` and `config`.
+
+use super::{Failure, context, output};
+use crate::admin::{self, Admin};
+use crate::config::{Layers, Settings};
+use crate::roles::{self, Role, Servers};
+use crate::runtime::Stopper;
+use crate::store::mysql::migrate::migrate as migrate_database;
+use crate::telemetry;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// `seckill config …`
+#[derive(Debug, Clone, Copy, clap::Subcommand)]
+pub(super) enum ConfigCommand {
+    /// Read all layers and say whether they can be used
+    Check,
+    /// Print the settings in effect, secrets hidden
+    Show {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub(super) fn config(layers: &Layers, command: ConfigCommand) -> Result<u8, Failure> {
+    let settings = Settings::load(layers)?;
+    match command {
+        ConfigCommand::Check => output::line("configuration is fine"),
+        ConfigCommand::Show { json: true } => output::json(&settings),
+        ConfigCommand::Show { json: false } => {
+            let text = toml::to_string_pretty(&settings).map_err(|error| Failure::Failed(error.to_string()))?;
+            output::line(text.trim_end());
+        }
+    }
+    Ok(0)
+}
+
+pub(super) async fn migrate(layers: &Layers, data_dir: &Path) -> Result<u8, Failure> {
+    let settings = context::settings(layers, data_dir)?;
+    let applied = migrate_database(settings.mysql.url.expose()).await?;
+    for name in &applied {
+        output::line(&format!("applied {name}"));
+    }
+    output::line(if applied.is_empty() { "the database is up to date" } else { "the database is up to date now" });
+    Ok(0)
+}
+
+/// Runs roles until a signal.
+pub(super) async fn roles(layers: &Layers, roles: &[Role]) -> Result<u8, Failure> {
+    let settings = Arc::new(Settings::load(layers)?);
+    let roles = if roles.is_empty() { Role::ALL.to_vec() } else { roles.to_vec() };
+    telemetry::init_logs(&settings.log).map_err(Failure::Usage)?;
+    telemetry::init_metrics();
+    let stopper = Stopper::new();
+    on_signal(stopper.clone())?;
+    let listener = roles::bind("admin.listen", &settings.admin.listen)?;
+    tracing::info!(address = %settings.admin.listen, "admin: /livez /readyz /metrics");
+    let running = roles::start(&settings, &roles, None, &stopper)?;
+    let admin = Admin::new(&settings, &Servers::new(&settings)?, &roles);
+    // It answers probes until the roles have drained, then it goes with the process.
+    let admin = admin::serve(admin, listener, Stopper::new())?;
+    tokio::spawn(admin);
+    if let Some(api) = running.api {
+        tracing::info!(address = %api, "public api");
+    }
+    running.until_stopped(Duration::from_millis(settings.runtime.drain_ms)).await?;
+    tracing::info!("stopped");
+    Ok(0)
+}
+
+/// Pulls the stopper on SIGINT or SIGTERM; a second signal ends the process at once.
+pub(super) fn on_signal(stopper: Stopper) -> Result<(), Failure> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    tokio::spawn(async move {
+        for signals in 0..2 {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            if signals > 0 {
+                // 128 + SIGINT, as a shell would tell.
+                std::process::exit(130);
+            }
+            stopper.stop();
+        }
+    });
+    Ok(())
+}

@@ -1,0 +1,271 @@
+//! `seckill sale …`: create, look at and steer sales.
+
+use super::{Failure, context, output};
+use crate::config::Layers;
+use crate::domain::ids::SaleId;
+use crate::domain::policy::PurchasePolicy;
+use crate::domain::sale::{STOCK_MAX, Sale, SaleStatus};
+use crate::p1_entry::warm::Warmer;
+use crate::roles::Servers;
+use crate::store::mysql::{grants, sales};
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use std::path::Path;
+
+/// `seckill sale …`
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum Command {
+    /// Create a sale
+    Create(Box<Create>),
+    /// List the newest sales
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show one sale, with what Redis holds of it
+    Show {
+        /// The sale
+        id: SaleId,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Put a sale's stock into Redis and open it (its window still decides when it sells); safe to repeat
+    Warm {
+        /// The sale
+        id: SaleId,
+    },
+    /// Stop selling; can be resumed
+    Pause {
+        /// The sale
+        id: SaleId,
+    },
+    /// Go on selling after a pause
+    Resume {
+        /// The sale
+        id: SaleId,
+    },
+    /// Add units
+    TopUp {
+        /// The sale
+        id: SaleId,
+        /// How many
+        #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+        units: u32,
+        /// Name of this grant; repeating a call with the same name adds nothing
+        #[arg(long, value_name = "NAME")]
+        grant: Option<String>,
+    },
+    /// End a sale for good
+    Close {
+        /// The sale
+        id: SaleId,
+    },
+}
+
+/// `seckill sale create`
+#[derive(Debug, clap::Args)]
+pub(super) struct Create {
+    /// 1 to 64 characters of A-Z a-z 0-9 _ -
+    #[arg(long)]
+    id: SaleId,
+    /// What is sold
+    #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    product: String,
+    /// What a buyer reads
+    #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    title: String,
+    /// Units
+    #[arg(long, value_parser = clap::value_parser!(i64).range(0..=STOCK_MAX))]
+    stock: i64,
+    /// Most units a buyer may have; 1: one per user; left out: no limit
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: Option<u32>,
+    /// Price of one unit in the currency's smallest unit
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..=1_000_000_000_000))]
+    price_cents: i64,
+    /// ISO 4217 code
+    #[arg(long, default_value = "CNY", value_parser = currency)]
+    currency: String,
+    /// Start, RFC 3339
+    #[arg(long)]
+    starts_at: DateTime<Utc>,
+    /// End, RFC 3339
+    #[arg(long)]
+    ends_at: DateTime<Utc>,
+    /// Buyers need a purchase token
+    #[arg(long)]
+    token_required: bool,
+    /// Warm it up at once
+    #[arg(long)]
+    warm: bool,
+}
+
+fn currency(text: &str) -> Result<String, String> {
+    if text.len() == 3 && text.bytes().all(|b| b.is_ascii_uppercase()) {
+        Ok(text.to_owned())
+    } else {
+        Err("expected three capital letters, e.g. CNY".to_owned())
+    }
+}
+
+impl Create {
+    fn sale(self) -> Result<Sale, Failure> {
+        if self.ends_at <= self.starts_at {
+            return Err(Failure::Usage("--ends-at: must be after --starts-at".to_owned()));
+        }
+        Ok(Sale {
+            sale_id: self.id,
+            product_id: self.product,
+            title: self.title,
+            price_cents: self.price_cents,
+            currency: self.currency,
+            granted: self.stock,
+            stock: self.stock,
+            policy: PurchasePolicy::from_limit(self.limit),
+            token_required: self.token_required,
+            starts_at_ms: self.starts_at.timestamp_millis(),
+            ends_at_ms: self.ends_at.timestamp_millis(),
+            status: SaleStatus::Draft,
+            epoch: 1,
+        })
+    }
+}
+
+/// One sale with what Redis holds.
+#[derive(Serialize)]
+struct Shown {
+    sale: Sale,
+    grants: Vec<String>,
+    shards: Vec<ShownShard>,
+}
+
+#[derive(Serialize)]
+struct ShownShard {
+    shard: u16,
+    state: Option<&'static str>,
+    remaining: Option<i64>,
+    accepted_requests: Option<u64>,
+}
+
+pub(super) async fn run(layers: &Layers, data_dir: &Path, command: Command) -> Result<u8, Failure> {
+    let settings = context::settings(layers, data_dir)?;
+    let servers = context::servers(&settings).await?;
+    let (shards, backlog_max) = (settings.redis.shards, settings.p1_entry.backlog_max);
+    let warmer = Warmer { redis: servers.redis.clone(), db: servers.db.clone(), shards, backlog_max };
+    match command {
+        Command::Create(create) => {
+            let warm = create.warm;
+            let sale = create.sale()?;
+            sales::create(&servers.db, &sale).await?;
+            output::line(&format!("created {} with {} units", sale.sale_id, sale.stock));
+            if warm {
+                warmer.warm(&sale.sale_id).await?;
+                output::line(&format!("warmed {}", sale.sale_id));
+            }
+        }
+        Command::List { json } => list(&servers, json).await?,
+        Command::Show { id, json } => show(&servers, shards, &id, json).await?,
+        Command::Warm { id } => {
+            warmer.warm(&id).await?;
+            output::line(&format!("warmed {id}"));
+        }
+        Command::Pause { id } => {
+            warmer.pause(&id).await?;
+            output::line(&format!("paused {id}"));
+        }
+        Command::Resume { id } => {
+            warmer.resume(&id).await?;
+            output::line(&format!("resumed {id}"));
+        }
+        Command::TopUp { id, units, grant } => {
+            let grant = grant.unwrap_or_else(|| format!("top-up-{:016x}", rand::random::<u64>()));
+            warmer.top_up(&id, &grant, units).await?;
+            output::line(&format!("{id} has {units} units more (grant {grant})"));
+        }
+        Command::Close { id } => {
+            warmer.close(&id).await?;
+            output::line(&format!("closed {id}; what was accepted still lands"));
+        }
+    }
+    servers.redis.quit().await;
+    Ok(0)
+}
+
+async fn list(servers: &Servers, json: bool) -> Result<(), Failure> {
+    let sales = sales::list(&servers.db).await?;
+    if json {
+        output::json(&sales);
+        return Ok(());
+    }
+    let limit = |sale: &Sale| sale.policy.limit().map_or_else(|| "none".to_owned(), |limit| limit.to_string());
+    output::table(
+        ["sale", "title", "status", "granted", "unsold", "limit", "starts", "ends"],
+        sales.iter().map(|sale| {
+            [
+                sale.sale_id.to_string(),
+                sale.title.clone(),
+                sale.status.code().to_owned(),
+                sale.granted.to_string(),
+                sale.stock.to_string(),
+                limit(sale),
+                output::time(sale.starts_at_ms),
+                output::time(sale.ends_at_ms),
+            ]
+        }),
+    );
+    Ok(())
+}
+
+async fn show(servers: &Servers, shards: u16, id: &SaleId, json: bool) -> Result<(), Failure> {
+    let none = || Failure::Failed(format!("there is no sale {id}; see seckill sale list"));
+    let sale = sales::get(&servers.db, id).await?.ok_or_else(none)?;
+    let grants = grants::list(&servers.db, id).await?;
+    let mut rows = Vec::new();
+    for shard in 0..shards {
+        let count = servers.redis.shard_count(id, shard).await?;
+        rows.push(ShownShard {
+            shard,
+            state: count.as_ref().map(|count| count.meta.state.code()),
+            remaining: count.as_ref().map(|count| count.stock),
+            accepted_requests: count.as_ref().map(|count| count.meta.number),
+        });
+    }
+    let grants = grants
+        .iter()
+        .map(|grant| format!("{} {}{}", grant.grant_id, grant.quantity, if grant.applied_at_ms.is_some() { "" } else { " (not in redis yet)" }))
+        .collect();
+    let shown = Shown { sale, grants, shards: rows };
+    if json {
+        output::json(&shown);
+        return Ok(());
+    }
+    let sale = &shown.sale;
+    output::table(
+        ["field", "value"],
+        [
+            ["sale".to_owned(), sale.sale_id.to_string()],
+            ["title".to_owned(), format!("{} ({})", sale.title, sale.product_id)],
+            ["status".to_owned(), sale.status.code().to_owned()],
+            ["window".to_owned(), format!("{} to {}", output::time(sale.starts_at_ms), output::time(sale.ends_at_ms))],
+            ["price".to_owned(), format!("{} {}", sale.price_cents, sale.currency)],
+            ["limit".to_owned(), sale.policy.limit().map_or_else(|| "none".to_owned(), |limit| limit.to_string())],
+            ["granted / unsold".to_owned(), format!("{} / {}", sale.granted, sale.stock)],
+            ["grants".to_owned(), shown.grants.join(", ")],
+        ],
+    );
+    let text = |value: Option<String>| value.unwrap_or_else(|| "not in redis".to_owned());
+    output::table(
+        ["shard", "state", "remaining", "accepted requests"],
+        shown.shards.iter().map(|row| {
+            [
+                row.shard.to_string(),
+                text(row.state.map(str::to_owned)),
+                text(row.remaining.map(|n| n.to_string())),
+                text(row.accepted_requests.map(|n| n.to_string())),
+            ]
+        }),
+    );
+    Ok(())
+}

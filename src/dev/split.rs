@@ -1,0 +1,125 @@
+//! Every role as a process of its own, as in production; one that dies is started again.
+
+use super::stack::{Plan, StackError};
+use super::{Child, DevError, DevState, ports::free_port};
+use crate::config::Settings;
+use crate::roles::Role;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+/// The role processes.
+pub(super) struct Split {
+    children: Vec<RoleProcess>,
+}
+
+struct RoleProcess {
+    role: Role,
+    child: Child,
+    plan: RolePlan,
+}
+
+/// How to start a role, again and again.
+struct RolePlan {
+    role: Role,
+    program: PathBuf,
+    args: Vec<String>,
+    environment: Vec<(&'static str, String)>,
+    log: PathBuf,
+}
+
+impl Split {
+    /// Starts one process a role. The listeners only reserve their ports until the processes bind them.
+    pub(super) async fn start(
+        plan: &Plan,
+        settings: &Settings,
+        (public, admin): (TcpListener, TcpListener),
+        state: &mut DevState,
+    ) -> Result<Self, StackError> {
+        let unready = |error: std::io::Error| StackError::NotReady(error.to_string());
+        let (public_address, admin_address) = (public.local_addr().map_err(unready)?, admin.local_addr().map_err(unready)?);
+        drop((public, admin));
+        state.api = format!("http://{public_address}");
+        state.admin = format!("http://{admin_address}");
+        let program = std::env::current_exe().map_err(unready)?;
+        let mut children = Vec::new();
+        for role in Role::ALL {
+            let admin = match role {
+                Role::Api => admin_address.to_string(),
+                Role::Relay | Role::Consumer | Role::Reconcile => format!("127.0.0.1:{}", free_port()?),
+            };
+            state.admins.insert(role.name().to_owned(), format!("http://{admin}"));
+            let plan = RolePlan {
+                role,
+                program: program.clone(),
+                args: args(plan, role, &public_address.to_string(), &admin),
+                environment: environment(settings),
+                log: plan.dir.join(format!("{}.log", role.name())),
+            };
+            children.push(RoleProcess { role, child: plan.spawn().await?, plan });
+        }
+        Ok(Self { children })
+    }
+
+    /// Process ids by role.
+    pub(super) fn pids(&self) -> impl Iterator<Item = (String, u32)> {
+        self.children.iter().map(|process| (process.role.name().to_owned(), process.child.pid()))
+    }
+
+    /// Starts dead roles again; whether any was dead.
+    pub(super) async fn restart_dead(&mut self) -> Result<bool, DevError> {
+        let mut restarted = false;
+        for process in &mut self.children {
+            if !process.child.is_alive() {
+                tracing::warn!(role = process.role.name(), "died and is started again");
+                process.child = process.plan.spawn().await?;
+                restarted = true;
+            }
+        }
+        Ok(restarted)
+    }
+
+    /// Stops all roles at once, with time to drain.
+    pub(super) async fn stop(mut self, drain: Duration) {
+        let stopping = self.children.iter_mut().map(|process| process.child.terminate(drain + Duration::from_secs(2)));
+        for stopped in futures::future::join_all(stopping).await {
+            if let Err(error) = stopped {
+                tracing::warn!(%error, "a role did not stop in order");
+            }
+        }
+    }
+}
+
+impl RolePlan {
+    async fn spawn(&self) -> Result<Child, DevError> {
+        let mut command = Command::new(&self.program);
+        command.args(&self.args).envs(self.environment.iter().map(|(name, value)| (name, value)));
+        Child::spawn(self.role.name(), command, &self.log).await
+    }
+}
+
+fn args(plan: &Plan, role: Role, public: &str, admin: &str) -> Vec<String> {
+    let mut args = Vec::new();
+    for file in &plan.layers.files {
+        args.extend(["--config".to_owned(), file.display().to_string()]);
+    }
+    let listen = [format!("http.listen={public}"), format!("admin.listen={admin}")];
+    for set in plan.layers.set.iter().chain(&listen) {
+        args.extend(["--set".to_owned(), set.clone()]);
+    }
+    args.extend(["--role".to_owned(), role.name().to_owned()]);
+    args
+}
+
+/// Addresses and secrets go by environment: a command line can be read by everyone on the machine.
+fn environment(settings: &Settings) -> Vec<(&'static str, String)> {
+    vec![
+        ("SECKILL_REDIS_URL", settings.redis.url.expose().to_owned()),
+        ("SECKILL_AMQP_URL", settings.rabbitmq.url.expose().to_owned()),
+        ("SECKILL_MYSQL_URL", settings.mysql.url.expose().to_owned()),
+        ("SECKILL__AUTH__SECRET", settings.auth.secret.expose().to_owned()),
+        ("SECKILL__ADMIN__TOKEN", settings.admin.token.expose().to_owned()),
+        ("SECKILL__P1_ENTRY__TOKEN_SECRET", settings.p1_entry.token_secret.expose().to_owned()),
+    ]
+}

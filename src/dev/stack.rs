@@ -1,0 +1,332 @@
+//! The whole system on one machine: private servers, a migrated database, a demo sale, every role.
+//!
+//! Input: a folder and the configuration's layers. Output: `dev.json`, written last, when every role is ready. What dies is
+//! started again on its data and port. A crash of this process takes servers and roles with it (the kernel kills them);
+//! their data stay.
+
+use super::split::Split;
+use super::{DevError, DevState, External, PrivateServers, ServerUrls};
+use crate::admin::{self, Admin};
+use crate::config::{ConfigError, Layers, Settings};
+use crate::domain::ids::SaleId;
+use crate::domain::policy::PurchasePolicy;
+use crate::domain::sale::{Sale, SaleStatus};
+use crate::p1_entry::warm::{WarmError, Warmer};
+use crate::roles::{self, Role, RoleError, Running, Servers};
+use crate::runtime::{Stopper, now_ms};
+use crate::store::mysql::sales::{self, SaleError};
+use crate::store::mysql::{DbError, migrate};
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The demo sale's id.
+pub const DEMO_SALE: &str = "demo";
+/// Units of the demo sale.
+const DEMO_STOCK: i64 = 1_000;
+/// The demo sale runs this long.
+const DEMO_MS: i64 = 7 * 86_400_000;
+/// Redis must be connected within this time after its server answers.
+const CONNECT: Duration = Duration::from_secs(10);
+/// Dead servers and roles are looked for this often.
+const WATCH: Duration = Duration::from_millis(200);
+
+/// Why a local stack cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StackError {
+    /// Servers, children or the folder.
+    #[error(transparent)]
+    Dev(#[from] DevError),
+    /// Configuration.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Roles.
+    #[error(transparent)]
+    Role(#[from] RoleError),
+    /// The database.
+    #[error(transparent)]
+    Database(#[from] DbError),
+    /// The demo sale.
+    #[error("demo sale: {0}")]
+    Sale(#[from] SaleError),
+    /// The demo sale's warm-up.
+    #[error("demo sale: {0}")]
+    Warm(#[from] WarmError),
+    /// Something did not become ready.
+    #[error("{0}")]
+    NotReady(String),
+}
+
+/// What to start.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Folder of data and `dev.json`.
+    pub dir: PathBuf,
+    /// Configuration on top of the defaults.
+    pub layers: Layers,
+    /// Every role its own process.
+    pub split: bool,
+    /// Create the demo sale.
+    pub demo: bool,
+}
+
+/// A running local stack.
+pub struct Stack {
+    servers: PrivateServers,
+    roles: Roles,
+    state: DevState,
+    stopper: Stopper,
+    drain: Duration,
+}
+
+enum Roles {
+    Here(Running),
+    Split(Split),
+}
+
+impl Stack {
+    /// Starts everything; returns when every role is ready.
+    ///
+    /// # Errors
+    /// [`StackError`]; whatever was started is stopped again.
+    pub async fn start(plan: &Plan, on_progress: &(dyn Fn(super::Progress) + Sync)) -> Result<Self, StackError> {
+        // Mistakes in the configuration show before anything is started.
+        Settings::load(&plan.layers)?;
+        let old = DevState::read(&plan.dir).ok().flatten();
+        let servers = PrivateServers::start_beside(External::from_env(), &plan.dir, on_progress).await?;
+        let secrets = Secrets::of(old.as_ref());
+        let settings = Arc::new(settings(plan, &servers.urls(), &secrets)?);
+        migrate::migrate(settings.mysql.url.expose()).await?;
+        if plan.demo {
+            demo_sale(&settings).await?;
+        }
+        let stopper = Stopper::new();
+        let mut state = DevState {
+            redis_url: servers.urls().redis_url,
+            amqp_url: servers.urls().amqp_url,
+            mysql_url: servers.urls().mysql_url,
+            admin_token: settings.admin.token.expose().to_owned(),
+            jwt_secret: settings.auth.secret.expose().to_owned(),
+            config: plan.layers.files.iter().map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone())).collect(),
+            set: plan.layers.set.clone(),
+            ..DevState::default()
+        };
+        let public = listener("http.listen", &settings.http.listen)?;
+        let admin = listener("admin.listen", &settings.admin.listen)?;
+        let roles = if plan.split {
+            Roles::Split(Split::start(plan, &settings, (public, admin), &mut state).await?)
+        } else {
+            Roles::Here(here(&settings, (public, admin), &stopper, &mut state)?)
+        };
+        wait_ready(&state).await?;
+        let drain = Duration::from_millis(settings.runtime.drain_ms);
+        let mut stack = Self { servers, roles, state, stopper, drain };
+        stack.write_state(&plan.dir)?;
+        Ok(stack)
+    }
+
+    /// Where everything is.
+    #[must_use]
+    pub const fn state(&self) -> &DevState {
+        &self.state
+    }
+
+    fn write_state(&mut self, dir: &Path) -> Result<(), DevError> {
+        let mut pids: BTreeMap<String, u32> = self.servers.pids();
+        match &self.roles {
+            Roles::Here(_) => pids.extend(Role::ALL.map(|role| (role.name().to_owned(), std::process::id()))),
+            Roles::Split(split) => pids.extend(split.pids()),
+        }
+        if pids == self.state.pids {
+            return Ok(());
+        }
+        self.state.pids = pids;
+        self.state.write(dir)
+    }
+
+    /// Keeps everything running until `stop` is pulled, then stops roles and servers in order.
+    ///
+    /// # Errors
+    /// The first thing that went wrong on the way down, or a role that ended by itself.
+    pub async fn until_stopped(mut self, plan: &Plan, stop: &Stopper) -> Result<(), StackError> {
+        let mut outcome = Ok(());
+        let roles = match self.roles {
+            Roles::Here(running) => {
+                let drain = self.drain;
+                let mut running = tokio::spawn(running.until_stopped(drain));
+                while !stop.is_stopped() && !running.is_finished() {
+                    watch(&mut self.servers, &mut self.state, &plan.dir).await?;
+                    stop.sleep(WATCH).await;
+                }
+                self.stopper.stop();
+                if let Ok(ended) = (&mut running).await {
+                    outcome = ended.map_err(StackError::from);
+                }
+                None
+            }
+            Roles::Split(mut split) => {
+                while !stop.is_stopped() {
+                    watch(&mut self.servers, &mut self.state, &plan.dir).await?;
+                    if split.restart_dead().await? {
+                        self.state.pids.extend(split.pids());
+                        self.state.write(&plan.dir)?;
+                    }
+                    stop.sleep(WATCH).await;
+                }
+                Some(split)
+            }
+        };
+        if let Some(split) = roles {
+            split.stop(self.drain).await;
+        }
+        // The servers' data stay; nobody is to believe that they still run.
+        let kept = DevState::remove(&plan.dir);
+        self.servers.stop().await?;
+        kept?;
+        outcome
+    }
+}
+
+/// Restarts servers that died.
+async fn watch(servers: &mut PrivateServers, state: &mut DevState, dir: &Path) -> Result<(), StackError> {
+    for (kind, restarted) in servers.check_and_restart_dead().await {
+        match restarted {
+            Ok(()) => {
+                tracing::warn!(server = kind.name(), "died and was started again on its data and port");
+                state.pids.extend(servers.pids());
+                state.write(dir)?;
+            }
+            Err(error) => tracing::error!(server = kind.name(), %error, "died and cannot be started, trying again"),
+        }
+    }
+    Ok(())
+}
+
+/// Secrets of a local stack; those of an earlier one on the same data go on being valid.
+struct Secrets {
+    jwt: String,
+    admin: String,
+}
+
+impl Secrets {
+    fn of(old: Option<&DevState>) -> Self {
+        let fresh = |name: &str| format!("dev-{name}-{:032x}", rand::random::<u128>());
+        let kept = |of: fn(&DevState) -> &String| old.map(of).filter(|secret| secret.len() >= 32).cloned();
+        Self {
+            jwt: kept(|state| &state.jwt_secret).unwrap_or_else(|| fresh("jwt")),
+            admin: kept(|state| &state.admin_token).unwrap_or_else(|| fresh("admin")),
+        }
+    }
+}
+
+/// The user's layers with the servers' addresses on top, and secrets where none are configured.
+fn settings(plan: &Plan, urls: &ServerUrls, secrets: &Secrets) -> Result<Settings, ConfigError> {
+    let given = Settings::load(&plan.layers)?;
+    let mut layers = plan.layers.clone();
+    layers.set.extend([
+        format!("redis.url={}", urls.redis_url),
+        format!("rabbitmq.url={}", urls.amqp_url),
+        format!("mysql.url={}", urls.mysql_url),
+    ]);
+    if given.auth.secret.expose().is_empty() && given.auth.algorithm == crate::config::Algorithm::Hs256 {
+        layers.set.push(format!("auth.secret={}", secrets.jwt));
+    }
+    if given.admin.token.expose().is_empty() {
+        layers.set.push(format!("admin.token={}", secrets.admin));
+    }
+    if given.p1_entry.token_secret.expose().is_empty() {
+        // Derived, so that purchase tokens outlive a restart on kept data as access tokens do.
+        layers.set.push(format!("p1_entry.token_secret=purchase-{}", secrets.jwt));
+    }
+    Settings::load(&layers)
+}
+
+/// The configured address; a free port instead when a default one is taken.
+fn listener(key: &'static str, address: &str) -> Result<TcpListener, RoleError> {
+    match roles::bind(key, address) {
+        Err(RoleError::Listen { .. }) if crate::config::DEFAULT_TOML.contains(&format!("listen = \"{address}\"")) => {
+            roles::bind(key, "127.0.0.1:0")
+        }
+        bound => bound,
+    }
+}
+
+fn url(listener: &TcpListener) -> Result<String, StackError> {
+    let address = listener.local_addr().map_err(|error| StackError::NotReady(error.to_string()))?;
+    Ok(format!("http://{address}"))
+}
+
+fn here(
+    settings: &Arc<Settings>,
+    (public, admin): (TcpListener, TcpListener),
+    stopper: &Stopper,
+    state: &mut DevState,
+) -> Result<Running, StackError> {
+    state.api = url(&public)?;
+    state.admin = url(&admin)?;
+    state.admins = Role::ALL.map(|role| (role.name().to_owned(), state.admin.clone())).into();
+    let running = roles::start(settings, &Role::ALL, Some(public), stopper)?;
+    let server = admin::serve(Admin::new(settings, &Servers::new(settings)?, &Role::ALL), admin, stopper.clone())
+        .map_err(|error| StackError::NotReady(format!("admin server: {error}")))?;
+    tokio::spawn(server);
+    Ok(running)
+}
+
+async fn demo_sale(settings: &Settings) -> Result<(), StackError> {
+    let Servers { redis, db, .. } = Servers::new(settings)?;
+    let bad = |error: crate::domain::ids::IdError| StackError::NotReady(error.to_string());
+    let sale_id = SaleId::parse(DEMO_SALE).map_err(bad)?;
+    let sale = Sale {
+        sale_id: sale_id.clone(),
+        product_id: "demo-phone".to_owned(),
+        title: "Demo phone / 演示手机".to_owned(),
+        price_cents: 199_900,
+        currency: "CNY".to_owned(),
+        granted: DEMO_STOCK,
+        stock: DEMO_STOCK,
+        policy: PurchasePolicy::OnePerUser,
+        token_required: false,
+        starts_at_ms: now_ms() - 1_000,
+        ends_at_ms: now_ms() + DEMO_MS,
+        status: SaleStatus::Draft,
+        epoch: 1,
+    };
+    match sales::create(&db, &sale).await {
+        Ok(()) | Err(SaleError::Exists(_)) => {}
+        Err(error) => return Err(error.into()),
+    }
+    if !redis.wait_connected(CONNECT).await {
+        return Err(StackError::NotReady("redis does not answer".to_owned()));
+    }
+    let backlog_max = settings.p1_entry.backlog_max;
+    Warmer { redis: redis.clone(), db, shards: settings.redis.shards, backlog_max }.warm(&sale_id).await?;
+    redis.quit().await;
+    Ok(())
+}
+
+/// Waits until every role says it is ready and the public API answers.
+async fn wait_ready(state: &DevState) -> Result<(), StackError> {
+    let mut urls: Vec<String> = state.admins.values().map(|admin| format!("{admin}/readyz")).collect();
+    urls.sort();
+    urls.dedup();
+    urls.push(format!("{}/v1/sales", state.api));
+    let client = reqwest::Client::builder().timeout(Duration::from_secs(3)).no_proxy().build();
+    let client = client.map_err(|error| StackError::NotReady(error.to_string()))?;
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
+    for url in urls {
+        loop {
+            let problem = match client.get(&url).send().await {
+                Ok(answer) if answer.status().is_success() => break,
+                Ok(answer) => format!("{} {}", answer.status(), answer.text().await.unwrap_or_default()),
+                Err(error) => error.to_string(),
+            };
+            if tokio::time::Instant::now() > deadline {
+                return Err(StackError::NotReady(format!("{url} is not ready: {problem}")));
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,133 @@
+//! Whether this process may serve: the servers answer, and their settings keep the promises.
+
+use crate::roles::{Role, Servers};
+use crate::runtime::Stopper;
+use crate::store::rabbit::broker_info;
+use crate::store::redis::{RedisFault, RedisStore};
+use serde::Serialize;
+use std::time::{Duration, Instant};
+use tokio::sync::Mutex;
+
+/// A message about a server that is away is repeated this often.
+const REMIND: Duration = Duration::from_secs(5);
+/// An answer about readiness is reused for this long, so that probes cost nothing.
+const FRESH: Duration = Duration::from_secs(1);
+/// One server may take this long to answer a probe.
+const PROBE: Duration = Duration::from_secs(2);
+
+/// Waits until Redis answers and has no setting that would break a promise at once (eviction). Other doubtful settings are
+/// told loudly. Says what it waits for.
+pub async fn wait_until_safe(redis: &RedisStore, stopper: &Stopper) {
+    let mut told: Option<Instant> = None;
+    while !stopper.is_stopped() {
+        let problem = match redis.settings().await {
+            Ok(settings) => {
+                for setting in settings.iter().filter(|setting| !setting.ok && !setting.required) {
+                    tracing::warn!(
+                        setting = setting.name, value = %setting.value, expected = setting.expected, why = setting.why,
+                        "redis setting weakens a guarantee"
+                    );
+                }
+                let broken = settings.into_iter().find(|setting| !setting.ok && setting.required);
+                let Some(setting) = broken else { return };
+                format!("redis has {} = {}, expected {}: {}; not serving until it is changed", setting.name, setting.value, setting.expected, setting.why)
+            }
+            // Without the right to ask (ACL) the operator has to know; doctor tells the same.
+            Err(RedisFault::Refused(error)) if error.starts_with("NOPERM") || error.contains("unknown command") => {
+                tracing::warn!(%error, "redis settings cannot be checked; make sure of noeviction and appendfsync always");
+                return;
+            }
+            Err(error) => format!("waiting for redis: {error}"),
+        };
+        if told.is_none_or(|at| at.elapsed() > REMIND) {
+            tracing::warn!("{problem}");
+            told = Some(Instant::now());
+        }
+        stopper.sleep(Duration::from_millis(200)).await;
+    }
+}
+
+/// One thing a process needs.
+#[derive(Debug, Clone, Serialize)]
+pub struct Probe {
+    /// What it is.
+    pub name: &'static str,
+    /// Whether it is there.
+    pub ok: bool,
+    /// Why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// Probes what the roles of a process need.
+pub struct Readiness {
+    servers: Servers,
+    roles: Vec<Role>,
+    last: Mutex<Option<(Instant, Vec<Probe>)>>,
+}
+
+impl Readiness {
+    /// For these roles.
+    #[must_use]
+    pub fn new(servers: Servers, roles: Vec<Role>) -> Self {
+        Self { servers, roles, last: Mutex::default() }
+    }
+
+    /// What is there and what is missing; at most a second old.
+    pub async fn probe(&self) -> Vec<Probe> {
+        let mut last = self.last.lock().await;
+        if let Some((at, probes)) = last.as_ref()
+            && at.elapsed() < FRESH
+        {
+            return probes.clone();
+        }
+        let (redis, rabbit, mysql) = self.needs();
+        let mut probes = Vec::new();
+        if redis {
+            probes.push(self.redis().await);
+        }
+        if rabbit {
+            let asked = tokio::time::timeout(PROBE, broker_info(&self.servers.rabbit)).await;
+            probes.push(probe("rabbitmq", asked.map(|done| done.map(|_info| ()).map_err(|e| e.to_string()))));
+        }
+        if mysql {
+            let asked = tokio::time::timeout(PROBE, self.servers.db.ping()).await;
+            probes.push(probe("mysql", asked.map(|done| done.map_err(|e| e.to_string()))));
+        }
+        *last = Some((Instant::now(), probes.clone()));
+        probes
+    }
+
+    fn needs(&self) -> (bool, bool, bool) {
+        let any = |needs: fn(Role) -> bool| self.roles.iter().any(|role| needs(*role));
+        (
+            any(|role| matches!(role, Role::Api | Role::Relay | Role::Reconcile)),
+            any(|role| matches!(role, Role::Relay | Role::Consumer)),
+            any(|role| matches!(role, Role::Api | Role::Consumer | Role::Reconcile)),
+        )
+    }
+
+    async fn redis(&self) -> Probe {
+        let asked = tokio::time::timeout(PROBE, self.servers.redis.settings()).await;
+        probe(
+            "redis",
+            asked.map(|done| match done {
+                Ok(settings) => match settings.into_iter().find(|setting| setting.required && !setting.ok) {
+                    Some(setting) => Err(format!("{} is {}, expected {}", setting.name, setting.value, setting.expected)),
+                    None => Ok(()),
+                },
+                Err(RedisFault::Refused(_)) => Ok(()),
+                Err(error) => Err(error.to_string()),
+            }),
+        )
+    }
+}
+
+fn probe(name: &'static str, asked: Result<Result<(), String>, tokio::time::error::Elapsed>) -> Probe {
+    let problem = match asked {
+        Ok(Ok(())) => None,
+        Ok(Err(problem)) => Some(problem),
+        Err(_) => Some(format!("no answer within {} s", PROBE.as_secs())),
+    };
+    Probe { name, ok: problem.is_none(), problem }
+}

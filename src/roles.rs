@@ -1,0 +1,269 @@
+//! Pluggable roles: one enum, one exhaustive match, a few lines a role.
+//!
+//! A process runs any set of roles. Each role has its own handles on the servers, so that one role's trouble with a pool is
+//! its own. A role that ends with an error stops the process: a supervisor starts it again, and nothing is lost by it.
+
+use crate::config::{QueueType, Settings, api_complaints};
+use crate::p1_entry::auth::Authenticator;
+use crate::p1_entry::catalog::Catalog;
+use crate::p1_entry::http::{self, Public};
+use crate::p1_entry::limits::Limits;
+use crate::p1_entry::orders::Orders;
+use crate::p1_entry::request_ids::RequestIds;
+use crate::p1_entry::status::Statuses;
+use crate::p1_entry::tokens::Tokens;
+use crate::p1_entry::warm::{AutoWarm, Warmer};
+use crate::p2_reserve::{Fence, Reserve};
+use crate::p3_relay::Relay;
+use crate::p4_persist::Persist;
+use crate::p5_reconcile::Reconcile;
+use crate::runtime::{Pace, Stopper, drive};
+use crate::store::mysql::{Db, DbConfig};
+use crate::store::rabbit::{self, RabbitConfig};
+use crate::store::redis::RedisStore;
+use std::collections::HashSet;
+use std::net::TcpListener;
+use std::sync::Arc;
+use tokio::task::JoinSet;
+
+/// What a process does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, clap::ValueEnum)]
+pub enum Role {
+    /// P1 and P2: the public HTTP API.
+    Api,
+    /// P3: outbox to broker.
+    Relay,
+    /// P4: broker to database.
+    Consumer,
+    /// P5: audit and compensation.
+    Reconcile,
+}
+
+impl Role {
+    /// Every role, in the order of the pipeline.
+    pub const ALL: [Self; 4] = [Self::Api, Self::Relay, Self::Consumer, Self::Reconcile];
+
+    /// The role's one name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Api => "api",
+            Self::Relay => "relay",
+            Self::Consumer => "consumer",
+            Self::Reconcile => "reconcile",
+        }
+    }
+}
+
+/// Why a process cannot start, or had to end.
+#[derive(Debug, thiserror::Error)]
+pub enum RoleError {
+    /// The configuration is not enough for a role; exit code 64.
+    #[error("configuration is refused:\n  {}", .0.join("\n  "))]
+    Config(Vec<String>),
+    /// An address cannot be listened on.
+    #[error("{key}: cannot listen on {address}: {source}; choose another address or stop what uses it")]
+    Listen {
+        /// The configuration key.
+        key: &'static str,
+        /// Its value.
+        address: String,
+        /// The system's word.
+        source: std::io::Error,
+    },
+    /// A role ended.
+    #[error("{0}")]
+    Ended(String),
+}
+
+/// Handles on the three servers. Nothing is connected by making them.
+#[derive(Clone)]
+pub struct Servers {
+    /// Redis.
+    pub redis: RedisStore,
+    /// The database.
+    pub db: Db,
+    /// How to reach the broker.
+    pub rabbit: RabbitConfig,
+}
+
+impl Servers {
+    /// Handles for the servers of `settings`.
+    ///
+    /// # Errors
+    /// [`RoleError::Config`] when an address cannot be used at all.
+    pub fn new(settings: &Settings) -> Result<Self, RoleError> {
+        let refused = |key: &str, error: &dyn std::fmt::Display| RoleError::Config(vec![format!("{key}: {error}")]);
+        let redis = RedisStore::start(&settings.redis).map_err(|error| refused("redis.url", &error))?;
+        let mysql = &settings.mysql;
+        let db = Db::connect(DbConfig {
+            url: mysql.url.expose().to_owned(),
+            pool_max: mysql.pool_max,
+            wait_timeout_ms: mysql.pool_wait_ms,
+            connect_timeout_ms: mysql.connect_timeout_ms,
+            statement_timeout_ms: mysql.statement_timeout_ms,
+        })
+        .map_err(|error| refused("mysql.url", &error))?;
+        let rabbit = rabbit_config(settings);
+        rabbit.check().map_err(|error| refused("rabbitmq", &error))?;
+        Ok(Self { redis, db, rabbit })
+    }
+}
+
+fn rabbit_config(settings: &Settings) -> RabbitConfig {
+    let rabbit = &settings.rabbitmq;
+    RabbitConfig {
+        prefix: rabbit.prefix.clone(),
+        queue_type: match rabbit.queue_type {
+            QueueType::Quorum => rabbit::QueueType::Quorum,
+            QueueType::Classic => rabbit::QueueType::Classic,
+        },
+        queues: rabbit.queues,
+        heartbeat_s: rabbit.heartbeat_s,
+        connect_timeout_ms: rabbit.connect_timeout_ms,
+        retry_delay_ms: settings.p4_persist.retry_delay_ms,
+        retry_delay_max_ms: settings.p4_persist.retry_delay_max_ms,
+        ..RabbitConfig::new(rabbit.url.expose())
+    }
+}
+
+/// Roles that run as tasks of this process.
+pub struct Running {
+    tasks: JoinSet<Result<(), RoleError>>,
+    stopper: Stopper,
+    /// Public address, when the api role runs.
+    pub api: Option<std::net::SocketAddr>,
+}
+
+/// Binds an address of the configuration.
+///
+/// # Errors
+/// [`RoleError::Listen`] naming the key.
+pub fn bind(key: &'static str, address: &str) -> Result<TcpListener, RoleError> {
+    TcpListener::bind(address).map_err(|source| RoleError::Listen { key, address: address.to_owned(), source })
+}
+
+/// Starts `roles`. `public` is the public listener, bound by the caller so that a port is known before anything runs.
+///
+/// # Errors
+/// [`RoleError`] when the configuration is not enough for a role.
+pub fn start(
+    settings: &Arc<Settings>,
+    roles: &[Role],
+    public: Option<TcpListener>,
+    stopper: &Stopper,
+) -> Result<Running, RoleError> {
+    let mut running = Running { tasks: JoinSet::new(), stopper: stopper.clone(), api: None };
+    let wanted: HashSet<Role> = roles.iter().copied().collect();
+    let mut public = public;
+    for role in Role::ALL.into_iter().filter(|role| wanted.contains(role)) {
+        let servers = Servers::new(settings)?;
+        let (stopper, s) = (stopper.clone(), settings.clone());
+        tracing::info!(role = role.name(), node = %s.node(), "role starts");
+        match role {
+            Role::Api => {
+                let listener = match public.take() {
+                    Some(listener) => listener,
+                    None => bind("http.listen", &s.http.listen)?,
+                };
+                running.api = listener.local_addr().ok();
+                running.serve_api(&s, servers, listener)?;
+            }
+            Role::Relay => {
+                let relay = Relay::new(servers.redis, servers.rabbit, s.p3_relay.clone(), s.redis.shards, &s.node());
+                running.spawn(async move { drive(relay, Pace::idle_ms(s.p3_relay.idle_ms), stopper).await });
+            }
+            Role::Consumer => {
+                let persist = Persist::new(servers.db, servers.redis, servers.rabbit, s.p4_persist.clone());
+                running.spawn(drive(persist, Pace::idle_ms(10), stopper));
+            }
+            Role::Reconcile => {
+                let Servers { db, redis, rabbit } = servers;
+                let reconcile = Reconcile::new(db, redis, rabbit, s.redis.shards, s.p5_reconcile.clone());
+                running.spawn(drive(reconcile, Pace::idle_ms(100), stopper));
+            }
+        }
+    }
+    Ok(running)
+}
+
+impl Running {
+    fn spawn<F>(&mut self, work: F)
+    where
+        F: Future<Output = Result<(), crate::domain::fault::Fault>> + Send + 'static,
+    {
+        self.tasks.spawn(async move { work.await.map_err(|fault| RoleError::Ended(fault.to_string())) });
+    }
+
+    fn serve_api(&mut self, settings: &Arc<Settings>, servers: Servers, listener: TcpListener) -> Result<(), RoleError> {
+        let complaints = api_complaints(settings);
+        if !complaints.is_empty() {
+            return Err(RoleError::Config(complaints));
+        }
+        let (s, stopper) = (settings.clone(), self.stopper.clone());
+        let Servers { redis, db, .. } = servers;
+        let auth = Authenticator::new(&s.auth).map_err(|error| RoleError::Config(vec![error.to_string()]))?;
+        // Random, because two processes of one name would otherwise share a lease or a lock.
+        let owner = format!("{}-{:016x}", s.node(), rand::random::<u64>());
+        let shards = s.redis.shards;
+        let fence = Fence::new(redis.clone(), db.clone(), shards);
+        let orders = Orders {
+            catalog: Catalog::new(redis.clone(), db.clone(), shards, &s.p1_entry, &owner),
+            reserve: Reserve::new(redis.clone(), fence, shards, &s.p2_reserve),
+            tokens: Tokens::new(&s.p1_entry.token_secret, s.p1_entry.token_ttl_s),
+            ids: RequestIds::start(redis.clone(), owner, stopper.clone()),
+            limits: Limits::new(&s.p1_entry),
+            redis: redis.clone(),
+            shards,
+        };
+        let statuses = Statuses::new(redis.clone(), db.clone(), shards);
+        let public = Arc::new(Public::new(&s, auth, orders, statuses, db.clone()));
+        let warmer = Warmer { redis: redis.clone(), db, shards, backlog_max: s.p1_entry.backlog_max };
+        let ahead_ms = i64::try_from(s.p5_reconcile.warm_ahead_ms).unwrap_or(i64::MAX);
+        let auto_warm = AutoWarm { warmer, ahead_ms, told: HashSet::new() };
+        self.spawn(drive(auto_warm, Pace::idle_ms(1_000), stopper.clone()));
+        self.tasks.spawn(async move {
+            crate::health::wait_until_safe(&redis, &stopper).await;
+            if stopper.is_stopped() {
+                return Ok(());
+            }
+            let server = http::serve(public, listener, &s.http, stopper)
+                .map_err(|error| RoleError::Ended(format!("http server: {error}")))?;
+            server.await.map_err(|error| RoleError::Ended(format!("http server: {error}")))
+        });
+        Ok(())
+    }
+
+    /// Waits until the stopper is pulled or a role ends by itself, then lets everything drain within `deadline`.
+    ///
+    /// # Errors
+    /// The first error of a role; the others are stopped too.
+    pub async fn until_stopped(mut self, deadline: std::time::Duration) -> Result<(), RoleError> {
+        let mut first = Ok(());
+        tokio::select! {
+            () = self.stopper.stopped() => {}
+            ended = self.tasks.join_next() => first = outcome(ended),
+        }
+        self.stopper.stop();
+        let draining = async {
+            while let Some(ended) = self.tasks.join_next().await {
+                let ended = outcome(Some(ended));
+                if first.is_ok() {
+                    first = ended;
+                }
+            }
+        };
+        if tokio::time::timeout(deadline, draining).await.is_err() {
+            tracing::warn!(deadline_ms = deadline.as_millis() as u64, "not everything drained in time; the next process picks it up");
+        }
+        first
+    }
+}
+
+fn outcome(ended: Option<Result<Result<(), RoleError>, tokio::task::JoinError>>) -> Result<(), RoleError> {
+    match ended {
+        None => Ok(()),
+        Some(Ok(outcome)) => outcome,
+        Some(Err(error)) => Err(RoleError::Ended(format!("a role's task died: {error}"))),
+    }
+}
