@@ -30,7 +30,10 @@ pub async fn wait_until_safe(redis: &RedisStore, stopper: &Stopper) {
                 }
                 let broken = settings.into_iter().find(|setting| !setting.ok && setting.required);
                 let Some(setting) = broken else { return };
-                format!("redis has {} = {}, expected {}: {}; not serving until it is changed", setting.name, setting.value, setting.expected, setting.why)
+                format!(
+                    "redis has {} = {}, expected {}: {}; not serving until it is changed",
+                    setting.name, setting.value, setting.expected, setting.why
+                )
             }
             // Without the right to ask (ACL) the operator has to know; doctor tells the same.
             Err(RedisFault::Refused(error)) if error.starts_with("NOPERM") || error.contains("unknown command") => {
@@ -113,7 +116,9 @@ impl Readiness {
             "redis",
             asked.map(|done| match done {
                 Ok(settings) => match settings.into_iter().find(|setting| setting.required && !setting.ok) {
-                    Some(setting) => Err(format!("{} is {}, expected {}", setting.name, setting.value, setting.expected)),
+                    Some(setting) => {
+                        Err(format!("{} is {}, expected {}", setting.name, setting.value, setting.expected))
+                    }
                     None => Ok(()),
                 },
                 Err(RedisFault::Refused(_)) => Ok(()),

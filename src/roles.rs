@@ -195,7 +195,12 @@ impl Running {
         self.tasks.spawn(async move { work.await.map_err(|fault| RoleError::Ended(fault.to_string())) });
     }
 
-    fn serve_api(&mut self, settings: &Arc<Settings>, servers: Servers, listener: TcpListener) -> Result<(), RoleError> {
+    fn serve_api(
+        &mut self,
+        settings: &Arc<Settings>,
+        servers: Servers,
+        listener: TcpListener,
+    ) -> Result<(), RoleError> {
         let complaints = api_complaints(settings);
         if !complaints.is_empty() {
             return Err(RoleError::Config(complaints));
@@ -254,7 +259,10 @@ impl Running {
             }
         };
         if tokio::time::timeout(deadline, draining).await.is_err() {
-            tracing::warn!(deadline_ms = deadline.as_millis() as u64, "not everything drained in time; the next process picks it up");
+            tracing::warn!(
+                deadline_s = deadline.as_secs(),
+                "not everything drained in time; the next process picks it up"
+            );
         }
         first
     }

@@ -73,7 +73,8 @@ async fn pipeline(admin: web::Data<Admin>, request: HttpRequest) -> HttpResponse
         }));
     }
     let queues = queue_depths(&admin.servers.rabbit).await.map(|depths| {
-        let rows = depths.iter().map(|d| serde_json::json!({ "queue": d.queue, "ready": d.ready, "consumers": d.consumers }));
+        let rows =
+            depths.iter().map(|d| serde_json::json!({ "queue": d.queue, "ready": d.ready, "consumers": d.consumers }));
         rows.collect::<Vec<_>>()
     });
     HttpResponse::Ok().json(serde_json::json!({ "shards": outbox, "queues": queues.ok() }))

@@ -2,10 +2,10 @@
 
 mod api;
 
+use crate::config::{Secret, Settings};
 use crate::health::Readiness;
 use crate::p5_reconcile::Auditor;
 use crate::roles::{Role, Servers};
-use crate::config::{Secret, Settings};
 use crate::runtime::Stopper;
 use crate::telemetry;
 use actix_web::dev::Server;

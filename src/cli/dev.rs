@@ -54,8 +54,9 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &Args) -> Result
     }
     let plan = Plan { dir: data_dir.to_owned(), layers: layers.clone(), split: args.split, demo: !args.no_demo };
     let spinners = Spinners::default();
+    let show = |progress| spinners.show(progress);
     let started = tokio::select! {
-        started = Stack::start(&plan, &|progress| spinners.show(progress)) => started,
+        started = Stack::start(&plan, &show) => started,
         // Dropping what was started so far kills it.
         () = stopper.stopped() => return Ok(0),
     };
@@ -101,7 +102,8 @@ impl Spinners {
         let mut one = self.one.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         match progress {
             Progress::Starting(kind) => {
-                let spinner = self.all.add(ProgressBar::new_spinner().with_message(format!("starting {}", kind.name())));
+                let spinner =
+                    self.all.add(ProgressBar::new_spinner().with_message(format!("starting {}", kind.name())));
                 if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
                     spinner.set_style(style);
                 }

@@ -3,6 +3,7 @@
 //! The only part of the program that prints to standard output. Exit codes: 0 fine, 1 failed, 2 inconsistent, 64 usage or
 //! configuration error.
 
+mod audit;
 mod context;
 mod dev;
 mod output;
@@ -19,7 +20,6 @@ use std::process::ExitCode;
 /// Exit code of a usage or configuration error (`EX_USAGE`).
 const USAGE: u8 = 64;
 /// Exit code of an inconsistent system.
-#[expect(dead_code, reason = "audit and doctor follow")]
 const INCONSISTENT: u8 = 2;
 
 /// A flash-sale (秒杀) order system: admits at Redis speed, lands orders in MySQL, loses nothing on the way.
@@ -51,6 +51,8 @@ enum Command {
     /// Create, show and steer sales
     #[command(subcommand)]
     Sale(sale::Command),
+    /// Compare Redis, outbox and DLQs with the database; exit code 2 when anything is lost, doubled or oversold
+    Audit(audit::Args),
     /// Access tokens for trying things out
     #[command(subcommand)]
     Token(token::Command),
@@ -148,6 +150,7 @@ async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Some(Command::Dev(args)) => dev::run(&layers, &data_dir, &args).await,
         Some(Command::Migrate) => run::migrate(&layers, &data_dir).await,
         Some(Command::Sale(command)) => sale::run(&layers, &data_dir, command).await,
+        Some(Command::Audit(args)) => audit::run(&layers, &data_dir, &args).await,
         Some(Command::Token(command)) => token::run(&layers, &data_dir, command),
         Some(Command::Config(command)) => run::config(&layers, command),
     }

@@ -234,7 +234,14 @@ async fn show(servers: &Servers, shards: u16, id: &SaleId, json: bool) -> Result
     }
     let grants = grants
         .iter()
-        .map(|grant| format!("{} {}{}", grant.grant_id, grant.quantity, if grant.applied_at_ms.is_some() { "" } else { " (not in redis yet)" }))
+        .map(|grant| {
+            format!(
+                "{} {}{}",
+                grant.grant_id,
+                grant.quantity,
+                if grant.applied_at_ms.is_some() { "" } else { " (not in redis yet)" }
+            )
+        })
         .collect();
     let shown = Shown { sale, grants, shards: rows };
     if json {

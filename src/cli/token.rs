@@ -2,7 +2,7 @@
 
 use super::{Failure, context, output};
 use crate::config::{Algorithm, Layers};
-use crate::crowd;
+use crate::crowd::Minter;
 use crate::domain::ids::UserId;
 use std::path::Path;
 use std::time::Duration;
@@ -29,7 +29,8 @@ pub(super) fn run(layers: &Layers, data_dir: &Path, command: Command) -> Result<
             "auth.secret: tokens are minted with HS256 and its secret only; start seckill dev, or give --set auth.secret=…".to_owned(),
         ));
     }
-    let minted = crowd::mint(auth.secret.expose(), (&auth.issuer, &auth.audience), sub.as_str(), ttl.as_secs());
+    let minter = Minter::new(&auth.secret, &auth.issuer, &auth.audience);
+    let minted = minter.and_then(|minter| minter.sign(sub.as_str(), ttl.as_secs()));
     output::line(&minted.map_err(|error| Failure::Failed(error.to_string()))?);
     Ok(0)
 }

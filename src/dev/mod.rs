@@ -22,5 +22,5 @@ pub mod state;
 pub use child::Child;
 pub use error::DevError;
 pub use server::{Server, ServerKind};
-pub use servers::{External, clear, PrivateServers, Progress, ServerUrls};
+pub use servers::{External, PrivateServers, Progress, ServerUrls, clear};
 pub use state::DevState;

@@ -38,7 +38,8 @@ impl Split {
         state: &mut DevState,
     ) -> Result<Self, StackError> {
         let unready = |error: std::io::Error| StackError::NotReady(error.to_string());
-        let (public_address, admin_address) = (public.local_addr().map_err(unready)?, admin.local_addr().map_err(unready)?);
+        let (public_address, admin_address) =
+            (public.local_addr().map_err(unready)?, admin.local_addr().map_err(unready)?);
         drop((public, admin));
         state.api = format!("http://{public_address}");
         state.admin = format!("http://{admin_address}");

@@ -109,7 +109,12 @@ impl Stack {
             mysql_url: servers.urls().mysql_url,
             admin_token: settings.admin.token.expose().to_owned(),
             jwt_secret: settings.auth.secret.expose().to_owned(),
-            config: plan.layers.files.iter().map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone())).collect(),
+            config: plan
+                .layers
+                .files
+                .iter()
+                .map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone()))
+                .collect(),
             set: plan.layers.set.clone(),
             ..DevState::default()
         };

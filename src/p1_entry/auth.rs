@@ -114,7 +114,10 @@ fn keys(settings: &Auth) -> Result<Keys, KeyError> {
     Ok(Keys::ById(by_id))
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "not our enum and non-exhaustive; every other kind is a token that cannot be read")]
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "not our enum and non-exhaustive; every other kind is a token that cannot be read"
+)]
 fn denied(error: &jsonwebtoken::errors::Error) -> Denied {
     Denied(match error.kind() {
         ErrorKind::ExpiredSignature => "access token has expired, get a new one".to_owned(),

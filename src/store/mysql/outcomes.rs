@@ -183,12 +183,7 @@ pub async fn story_of(db: &Db, request_id: RequestId) -> Result<Story, DbError> 
 ///
 /// # Errors
 /// [`DbError`].
-pub async fn count_up_to(
-    db: &Db,
-    sale_id: &SaleId,
-    (shard, epoch): (u16, u32),
-    number: u64,
-) -> Result<u64, DbError> {
+pub async fn count_up_to(db: &Db, sale_id: &SaleId, (shard, epoch): (u16, u32), number: u64) -> Result<u64, DbError> {
     let count: i64 = db
         .run("outcomes_count_up_to", async |conn| {
             Ok(request_outcome::table
