@@ -1,0 +1,13 @@
+//! The integration tests, by the field's groups, in one binary on one set of private servers.
+//!
+//! No mocks: real Redis, RabbitMQ and MariaDB, started by [`world`] and killed by the kernel when this process ends.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "tests fail by panicking"
+)]
+
+mod group_a_entry;
+mod world;

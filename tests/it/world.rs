@@ -1,0 +1,328 @@
+//! One small world a test: own database, own virtual host, own key prefix on the shared servers, roles as tasks.
+//!
+//! Every test ends with [`World::finish`], which asks the balance sheet whether anything was lost (E6).
+
+use seckill::config::{Layers, Settings};
+use seckill::crowd::Minter;
+use seckill::dev::PrivateServers;
+use seckill::domain::ids::SaleId;
+use seckill::domain::policy::PurchasePolicy;
+use seckill::domain::sale::{Sale, SaleStatus};
+use seckill::p1_entry::warm::Warmer;
+use seckill::p5_reconcile::{Auditor, SaleAudit, Window};
+use seckill::roles::{self, Role, Servers};
+use seckill::runtime::{Stopper, now_ms};
+use seckill::store::mysql::{migrate, sales};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
+use tokio::sync::OnceCell;
+
+/// One runtime for all tests: the shared servers and their clients must outlive the test that started them.
+static RUNTIME: LazyLock<Runtime> =
+    LazyLock::new(|| tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime"));
+static SHARED: OnceCell<PrivateServers> = OnceCell::const_new();
+static WORLDS: AtomicU32 = AtomicU32::new(0);
+
+/// Accepted requests must have their fate within this time at the end of a test.
+const SETTLE: Duration = Duration::from_secs(30);
+
+/// Runs a test on the shared runtime.
+pub fn run<F: Future<Output = ()>>(test: F) {
+    RUNTIME.block_on(test);
+}
+
+/// A folder for a test's files, under cargo's own temporary folder.
+pub fn scratch(name: &str) -> PathBuf {
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).expect("a scratch folder");
+    dir
+}
+
+async fn shared() -> &'static PrivateServers {
+    SHARED
+        .get_or_init(|| async {
+            seckill::telemetry::init_metrics();
+            if let Ok(level) = std::env::var("TEST_LOG") {
+                let log = seckill::config::Log { level, format: seckill::config::LogFormat::Text };
+                seckill::telemetry::init_logs(&log).expect("TEST_LOG is a filter");
+            }
+            let dir = scratch("servers");
+            std::fs::remove_dir_all(&dir).ok();
+            PrivateServers::start(&dir, &|_progress| {}).await.expect("private servers")
+        })
+        .await
+}
+
+/// Settings that let faults show within seconds.
+const QUICK: [&str; 10] = [
+    "http.listen=127.0.0.1:0",
+    "auth.secret=test-access-secret-of-32-bytes-or-more",
+    "p1_entry.token_secret=test-purchase-secret-of-32-bytes-or-more",
+    "rabbitmq.heartbeat_s=2",
+    "p3_relay.confirm_timeout_ms=2000",
+    "p3_relay.claim_idle_ms=4000",
+    "p3_relay.backoff_ms=100",
+    "p4_persist.retry_delay_ms=200",
+    "p5_reconcile.window_ms=5000",
+    "p5_reconcile.interval_ms=1000",
+];
+
+/// A system under test.
+pub struct World {
+    /// In effect.
+    pub settings: Arc<Settings>,
+    /// The test's own handles.
+    pub servers: Servers,
+    /// `http://127.0.0.1:port`; empty without the api role.
+    pub api: String,
+    /// For requests.
+    pub http: reqwest::Client,
+    minter: Minter,
+    stopper: Stopper,
+    running: Option<tokio::task::JoinHandle<Result<(), roles::RoleError>>>,
+}
+
+impl World {
+    /// All roles.
+    pub async fn start() -> Self {
+        Self::with(&Role::ALL, &[]).await
+    }
+
+    /// Some roles, with settings on top of the quick ones.
+    pub async fn with(roles: &[Role], set: &[&str]) -> Self {
+        let shared = shared().await;
+        let name = format!("t{}", WORLDS.fetch_add(1, Ordering::SeqCst));
+        shared.add_vhost(&name).await.expect("a virtual host");
+        let urls = shared.urls();
+        let amqp = urls.amqp_url.replace("%2f", &name);
+        let mysql = urls.mysql_url.replace("/seckill", &format!("/{name}"));
+        Self::on((&urls.redis_url, &amqp, &mysql), &name, roles, set).await
+    }
+
+    /// On given servers (redis, amqp, mysql), with `name` as key prefix and node.
+    pub async fn on(urls: (&str, &str, &str), name: &str, roles: &[Role], set: &[&str]) -> Self {
+        let mut layers: Vec<String> = QUICK.iter().map(|set| (*set).to_owned()).collect();
+        layers.extend([
+            format!("redis.url={}", urls.0),
+            format!("rabbitmq.url={}", urls.1),
+            format!("mysql.url={}", urls.2),
+            format!("redis.prefix={name}"),
+            format!("runtime.node={name}"),
+        ]);
+        layers.extend(set.iter().map(|set| (*set).to_owned()));
+        let settings = Arc::new(Settings::load(&Layers { files: vec![], set: layers }).expect("settings"));
+        migrate::migrate(settings.mysql.url.expose()).await.expect("migrations");
+        let servers = Servers::new(&settings).expect("handles");
+        assert!(servers.redis.wait_connected(Duration::from_secs(5)).await, "redis connects");
+        let minter = Minter::new(&settings.auth.secret, "seckill", "seckill").expect("a minter");
+        let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(40)).build().expect("a client");
+        let mut world =
+            Self { settings, servers, api: String::new(), http, minter, stopper: Stopper::new(), running: None };
+        world.start_roles(roles).await;
+        world
+    }
+
+    /// Starts roles (again), after [`World::stop_roles`].
+    pub async fn start_roles(&mut self, roles: &[Role]) {
+        if roles.is_empty() {
+            return;
+        }
+        self.stopper = Stopper::new();
+        let running = roles::start(&self.settings, roles, None, &self.stopper).expect("roles start");
+        if let Some(address) = running.api {
+            self.api = format!("http://{address}");
+        }
+        self.running = Some(tokio::spawn(running.until_stopped(Duration::from_secs(10))));
+        if roles.contains(&Role::Api) {
+            let deadline = Instant::now() + Duration::from_secs(20);
+            while self.http.get(format!("{}/v1/sales", self.api)).send().await.is_err() {
+                assert!(Instant::now() < deadline, "the api does not answer");
+                pause().await;
+            }
+        }
+    }
+
+    /// Stops the roles in order.
+    pub async fn stop_roles(&mut self) {
+        self.stopper.stop();
+        if let Some(running) = self.running.take() {
+            running.await.expect("roles end").expect("roles end well");
+        }
+    }
+
+    /// Creates a sale that sells now, and warms it.
+    pub async fn sale(&self, id: &str, stock: i64, limit: Option<u32>) -> SaleId {
+        self.sale_with(id, stock, |sale| sale.policy = PurchasePolicy::from_limit(limit)).await
+    }
+
+    /// Creates a sale that sells now but for what `change` says, and warms it.
+    pub async fn sale_with(&self, id: &str, stock: i64, change: impl FnOnce(&mut Sale)) -> SaleId {
+        let sale_id = self.draft(id, stock, change).await;
+        self.warmer().warm(&sale_id).await.expect("warm-up");
+        sale_id
+    }
+
+    /// Creates a sale without warming it.
+    pub async fn draft(&self, id: &str, stock: i64, change: impl FnOnce(&mut Sale)) -> SaleId {
+        let sale_id = SaleId::parse(id).expect("a sale id");
+        let mut sale = Sale {
+            sale_id: sale_id.clone(),
+            product_id: "p".into(),
+            title: "t".into(),
+            price_cents: 100,
+            currency: "CNY".into(),
+            granted: stock,
+            stock,
+            policy: PurchasePolicy::OnePerUser,
+            token_required: false,
+            starts_at_ms: now_ms() - 1_000,
+            ends_at_ms: now_ms() + 3_600_000,
+            status: SaleStatus::Draft,
+            epoch: 1,
+        };
+        change(&mut sale);
+        sales::create(&self.servers.db, &sale).await.expect("create");
+        sale_id
+    }
+
+    /// For warm-ups, pauses, top-ups.
+    pub fn warmer(&self) -> Warmer {
+        Warmer {
+            redis: self.servers.redis.clone(),
+            db: self.servers.db.clone(),
+            shards: self.settings.redis.shards,
+            backlog_max: self.settings.p1_entry.backlog_max,
+        }
+    }
+
+    /// An access token.
+    pub fn access(&self, user: &str) -> String {
+        self.minter.sign(user, 3600).expect("a token")
+    }
+
+    /// A request builder with a buyer's access token; `path` begins with `/`.
+    pub fn request(&self, method: reqwest::Method, path: &str, user: &str) -> reqwest::RequestBuilder {
+        self.http.request(method, format!("{}{path}", self.api)).bearer_auth(self.access(user))
+    }
+
+    /// Buys; with a purchase token when one is given.
+    pub async fn buy(&self, sale: &SaleId, user: &str, quantity: u32, token: Option<&str>) -> Answer {
+        let mut request = self
+            .request(reqwest::Method::POST, &format!("/v1/sales/{sale}/orders"), user)
+            .json(&serde_json::json!({ "quantity": quantity }));
+        if let Some(token) = token {
+            request = request.header("Idempotency-Key", token);
+        }
+        Answer::of(request).await
+    }
+
+    /// A purchase token and its request id.
+    pub async fn token(&self, sale: &SaleId, user: &str) -> (String, String) {
+        let answer = Answer::of(self.request(reqwest::Method::POST, &format!("/v1/sales/{sale}/tokens"), user)).await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+        (answer.text("token"), answer.text("request_id"))
+    }
+
+    /// Asks for a status, waiting up to `wait_s` for the final one.
+    pub async fn status(&self, sale: &SaleId, user: &str, request_id: &str, wait_s: u32) -> Answer {
+        let path = format!("/v1/sales/{sale}/orders/{request_id}?wait={wait_s}");
+        Answer::of(self.request(reqwest::Method::GET, &path, user)).await
+    }
+
+    /// For audits and repairs.
+    pub fn auditor(&self) -> Auditor {
+        Auditor {
+            db: self.servers.db.clone(),
+            redis: self.servers.redis.clone(),
+            rabbit: self.servers.rabbit.clone(),
+            shards: self.settings.redis.shards,
+            findings_max: 100,
+        }
+    }
+
+    /// Audits one sale.
+    pub async fn audit(&self, sale: &SaleId, window: Window) -> SaleAudit {
+        let sale = sales::get(&self.servers.db, sale).await.expect("the sale").expect("it exists");
+        self.auditor().audit(&sale, window).await.expect("an audit")
+    }
+
+    /// Waits until no request of `sale` is undecided, and returns the audit.
+    pub async fn settled(&self, sale: &SaleId) -> SaleAudit {
+        let deadline = Instant::now() + SETTLE;
+        loop {
+            let audit = self.audit(sale, Window::Now).await;
+            if audit.counted.leaked == 0 || Instant::now() > deadline {
+                return audit;
+            }
+            pause().await;
+        }
+    }
+
+    /// The end of every test: everything accepted has its fate and every sale adds up.
+    pub async fn finish(mut self) {
+        for sale in sales::list(&self.servers.db).await.expect("sales") {
+            if sale.status != SaleStatus::Draft {
+                let audit = self.settled(&sale.sale_id).await;
+                assert!(audit.consistent(), "{audit:#?}");
+            }
+        }
+        self.stop_roles().await;
+    }
+}
+
+/// Between two looks at something that comes true by itself; never in place of a look.
+pub async fn pause() {
+    tokio::time::sleep(Duration::from_millis(20)).await;
+}
+
+/// Looks until something is true; a failing test says what was waited for.
+pub async fn eventually<F: AsyncFnMut() -> bool>(what: &str, mut look: F) {
+    let deadline = Instant::now() + SETTLE;
+    while !look().await {
+        assert!(Instant::now() < deadline, "never came true: {what}");
+        pause().await;
+    }
+}
+
+/// An HTTP answer, taken apart.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// Status code.
+    pub status: u16,
+    /// Headers.
+    pub headers: reqwest::header::HeaderMap,
+    /// Body as it came.
+    pub body: String,
+    /// Body as JSON; null when it is none.
+    pub json: Value,
+}
+
+impl Answer {
+    /// Sends a request.
+    pub async fn of(request: reqwest::RequestBuilder) -> Self {
+        let response = request.send().await.expect("an answer");
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let body = response.text().await.expect("a body");
+        let json = serde_json::from_str(&body).unwrap_or(Value::Null);
+        Self { status, headers, body, json }
+    }
+
+    /// A text field; empty when it is missing.
+    pub fn text(&self, field: &str) -> String {
+        self.json[field].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// The problem's code.
+    pub fn code(&self) -> String {
+        self.text("code")
+    }
+
+    /// A header; empty when it is missing.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+}
