@@ -18,6 +18,7 @@ const PROBE: Duration = Duration::from_secs(2);
 /// Waits until Redis answers and has no setting that would break a promise at once (eviction). Other doubtful settings are
 /// told loudly. Says what it waits for.
 pub async fn wait_until_safe(redis: &RedisStore, stopper: &Stopper) {
+    redis.wait_connected(PROBE).await;
     let mut told: Option<Instant> = None;
     while !stopper.is_stopped() {
         let problem = match redis.settings().await {

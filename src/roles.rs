@@ -17,7 +17,7 @@ use crate::p2_reserve::{Fence, Reserve};
 use crate::p3_relay::Relay;
 use crate::p4_persist::Persist;
 use crate::p5_reconcile::Reconcile;
-use crate::runtime::{Pace, Stopper, drive};
+use crate::runtime::{Pace, Stopper, Worker, drive};
 use crate::store::mysql::{Db, DbConfig};
 use crate::store::rabbit::{self, RabbitConfig};
 use crate::store::redis::RedisStore;
@@ -25,6 +25,9 @@ use std::collections::HashSet;
 use std::net::TcpListener;
 use std::sync::Arc;
 use tokio::task::JoinSet;
+
+/// A role starts working once Redis is connected, or after this time without it.
+const CONNECT_GRACE: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// What a process does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, clap::ValueEnum)]
@@ -158,7 +161,7 @@ pub fn start(
     let mut public = public;
     for role in Role::ALL.into_iter().filter(|role| wanted.contains(role)) {
         let servers = Servers::new(settings)?;
-        let (stopper, s) = (stopper.clone(), settings.clone());
+        let s = settings.clone();
         tracing::info!(role = role.name(), node = %s.node(), "role starts");
         match role {
             Role::Api => {
@@ -170,17 +173,19 @@ pub fn start(
                 running.serve_api(&s, servers, listener)?;
             }
             Role::Relay => {
-                let relay = Relay::new(servers.redis, servers.rabbit, s.p3_relay.clone(), s.redis.shards, &s.node());
-                running.spawn(async move { drive(relay, Pace::idle_ms(s.p3_relay.idle_ms), stopper).await });
+                let Servers { redis, rabbit, .. } = servers;
+                let relay = Relay::new(redis.clone(), rabbit, s.p3_relay.clone(), s.redis.shards, &s.node());
+                running.spawn(relay, Pace::idle_ms(s.p3_relay.idle_ms), redis);
             }
             Role::Consumer => {
-                let persist = Persist::new(servers.db, servers.redis, servers.rabbit, s.p4_persist.clone());
-                running.spawn(drive(persist, Pace::idle_ms(10), stopper));
+                let Servers { db, redis, rabbit } = servers;
+                let persist = Persist::new(db, redis.clone(), rabbit, s.p4_persist.clone());
+                running.spawn(persist, Pace::idle_ms(10), redis);
             }
             Role::Reconcile => {
                 let Servers { db, redis, rabbit } = servers;
-                let reconcile = Reconcile::new(db, redis, rabbit, s.redis.shards, s.p5_reconcile.clone());
-                running.spawn(drive(reconcile, Pace::idle_ms(100), stopper));
+                let reconcile = Reconcile::new(db, redis.clone(), rabbit, s.redis.shards, s.p5_reconcile.clone());
+                running.spawn(reconcile, Pace::idle_ms(100), redis);
             }
         }
     }
@@ -188,11 +193,13 @@ pub fn start(
 }
 
 impl Running {
-    fn spawn<F>(&mut self, work: F)
-    where
-        F: Future<Output = Result<(), crate::domain::fault::Fault>> + Send + 'static,
-    {
-        self.tasks.spawn(async move { work.await.map_err(|fault| RoleError::Ended(fault.to_string())) });
+    /// Runs a background phase. Redis gets a moment to connect first, so that a normal start logs no trouble.
+    fn spawn<W: Worker + 'static>(&mut self, worker: W, pace: Pace, redis: RedisStore) {
+        let stopper = self.stopper.clone();
+        self.tasks.spawn(async move {
+            redis.wait_connected(CONNECT_GRACE).await;
+            drive(worker, pace, stopper).await.map_err(|fault| RoleError::Ended(fault.to_string()))
+        });
     }
 
     fn serve_api(
@@ -225,8 +232,8 @@ impl Running {
         let public = Arc::new(Public::new(&s, auth, orders, statuses, db.clone()));
         let warmer = Warmer { redis: redis.clone(), db, shards, backlog_max: s.p1_entry.backlog_max };
         let ahead_ms = i64::try_from(s.p5_reconcile.warm_ahead_ms).unwrap_or(i64::MAX);
-        let auto_warm = AutoWarm { warmer, ahead_ms, told: HashSet::new() };
-        self.spawn(drive(auto_warm, Pace::idle_ms(1_000), stopper.clone()));
+        let auto_warm = AutoWarm { warmer, ahead_ms, told: HashSet::new(), look_after_at: std::time::Instant::now() };
+        self.spawn(auto_warm, Pace::idle_ms(1_000), redis.clone());
         self.tasks.spawn(async move {
             crate::health::wait_until_safe(&redis, &stopper).await;
             if stopper.is_stopped() {

@@ -18,6 +18,12 @@ use crate::store::mysql::sales::SaleError;
 use crate::store::mysql::{Db, DbError, grants, sales};
 use crate::store::redis::{Activation, Granted, RedisFault, RedisStore};
 use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+/// Status changes during one alignment that are followed; the rest is left to the next.
+const ALIGN_MAX: u32 = 5;
+/// Sales that are warmed already are looked after this often; drafts that wait for their start every second.
+const LOOK_AFTER: Duration = Duration::from_secs(10);
 
 /// Why a sale could not be warmed or changed; the text says what to do next.
 #[derive(Debug, thiserror::Error)]
@@ -77,8 +83,21 @@ impl Warmer {
             SaleStatus::Draft => self.first_time(&sale).await?,
             SaleStatus::Warmed | SaleStatus::Paused => self.apply_grants(&sale).await?,
         }
-        let sale = self.sale(id).await?;
-        self.align(&sale).await
+        self.align_with_database(id).await
+    }
+
+    /// Aligns, and looks once more: an operator may have changed the status in between.
+    async fn align_with_database(&self, id: &SaleId) -> Result<(), WarmError> {
+        let mut sale = self.sale(id).await?;
+        for _ in 0..ALIGN_MAX {
+            self.align(&sale).await?;
+            let now = self.sale(id).await?;
+            if now.status == sale.status {
+                break;
+            }
+            sale = now;
+        }
+        Ok(())
     }
 
     async fn first_time(&self, sale: &Sale) -> Result<(), WarmError> {
@@ -210,6 +229,8 @@ pub struct AutoWarm {
     pub ahead_ms: i64,
     /// Sales whose trouble was reported; told once, not every second.
     pub told: HashSet<SaleId>,
+    /// When warmed sales are looked after next.
+    pub look_after_at: Instant,
 }
 
 impl Worker for AutoWarm {
@@ -219,12 +240,16 @@ impl Worker for AutoWarm {
 
     async fn step(&mut self) -> Result<Progress, Fault> {
         let now = now_ms();
+        let look_after = Instant::now() >= self.look_after_at;
+        if look_after {
+            self.look_after_at = Instant::now() + LOOK_AFTER;
+        }
         for sale in sales::list(&self.warmer.db).await.map_err(Fault::back_off)? {
             let due = match sale.status {
                 SaleStatus::Draft => {
                     self.ahead_ms > 0 && sale.starts_at_ms - self.ahead_ms <= now && now < sale.ends_at_ms
                 }
-                SaleStatus::Warmed | SaleStatus::Paused => now < sale.ends_at_ms,
+                SaleStatus::Warmed | SaleStatus::Paused => look_after && now < sale.ends_at_ms,
                 SaleStatus::Closed => false,
             };
             if !due {

@@ -84,6 +84,7 @@ pub fn routes(config: &mut web::ServiceConfig) {
                 .default_service(web::to(method_not_allowed)),
         )
         .service(web::resource("/openapi.json").route(web::get().to(openapi::json)))
+        .service(web::redirect("/docs", "/docs/"))
         .service(openapi::swagger())
         .default_service(web::to(no_such_route));
 }

@@ -2,7 +2,7 @@
 
 use super::client::{RedisFault, RedisStore, integer, list, optional_text, text};
 use super::outbox::GROUP;
-use super::scripts::{ACTIVATE, GRANT, SET_STATE};
+use super::scripts::{ACTIVATE, COUNT, GRANT, SET_STATE};
 use crate::domain::ids::SaleId;
 use crate::domain::sale::{MetaState, Sale};
 use fred::types::Value;
@@ -57,6 +57,15 @@ pub struct ShardCount {
     pub in_transit: i64,
     /// Number of grants given, for the sold-out mark.
     pub grants: u64,
+}
+
+/// State, epoch, number.
+fn read_meta(fields: &[Value]) -> Option<Meta> {
+    Some(Meta {
+        state: MetaState::from_code(&fields.first()?.as_string()?)?,
+        epoch: fields.get(1)?.as_string()?.parse().ok()?,
+        number: fields.get(2)?.as_string()?.parse().ok()?,
+    })
 }
 
 impl RedisStore {
@@ -151,14 +160,7 @@ impl RedisStore {
         if fields.iter().all(Value::is_null) {
             return Ok(None);
         }
-        let read = || {
-            Some(Meta {
-                state: MetaState::from_code(&fields.first()?.as_string()?)?,
-                epoch: fields.get(1)?.as_string()?.parse().ok()?,
-                number: fields.get(2)?.as_string()?.parse().ok()?,
-            })
-        };
-        read().map(Some).ok_or_else(|| RedisFault::Contract(format!("meta of {sale} is {fields:?}")))
+        read_meta(&fields).map(Some).ok_or_else(|| RedisFault::Contract(format!("meta of {sale} is {fields:?}")))
     }
 
     /// Units left in the bucket; `None` when the key is missing.
@@ -170,26 +172,32 @@ impl RedisStore {
         if value.is_null() { Ok(None) } else { integer(&value).map(Some) }
     }
 
-    /// Everything one shard holds of a sale; `None` when the meta is missing.
+    /// Everything one shard holds of a sale, of one moment; `None` when the meta is missing.
     ///
     /// # Errors
-    /// [`RedisFault`], `Contract` when a number is unreadable.
+    /// [`RedisFault`], `Contract` when a field is missing or unreadable.
     pub async fn shard_count(&self, sale: &SaleId, shard: u16) -> Result<Option<ShardCount>, RedisFault> {
-        let Some(meta) = self.meta(sale, shard).await? else { return Ok(None) };
-        let stock = self.stock(sale, shard).await?.unwrap_or(0);
-        let grants = self.units(self.keys.grants(shard, sale)).await?;
-        let transfers = self.units(self.keys.transfers(shard, sale)).await?;
-        Ok(Some(ShardCount {
-            meta,
-            stock,
-            granted: grants.iter().sum(),
-            in_transit: transfers.iter().sum(),
-            grants: grants.len() as u64,
-        }))
-    }
-
-    async fn units(&self, key: String) -> Result<Vec<i64>, RedisFault> {
-        list(self.command("HVALS", 0, vec![text(key)]).await?)?.iter().map(integer).collect()
+        let keys = vec![
+            self.keys.meta(shard, sale),
+            self.keys.stock(shard, sale),
+            self.keys.grants(shard, sale),
+            self.keys.transfers(shard, sale),
+        ];
+        let fields = list(self.script(&COUNT, keys, vec![]).await?)?;
+        if fields.is_empty() {
+            return Ok(None);
+        }
+        let read = || {
+            Some(ShardCount {
+                meta: read_meta(&fields)?,
+                // A stock that is gone or no number counts as none: the equations of the audit then show the difference.
+                stock: fields.get(3)?.as_i64().unwrap_or(0),
+                granted: fields.get(4)?.as_i64()?,
+                grants: u64::try_from(fields.get(5)?.as_i64()?).ok()?,
+                in_transit: fields.get(6)?.as_i64()?,
+            })
+        };
+        read().map(Some).ok_or_else(|| RedisFault::Contract(format!("counts of {sale} are {fields:?}")))
     }
 
     /// Redis' own clock, Unix milliseconds: ages are only compared within one clock (window 95).

@@ -27,6 +27,7 @@ macro_rules! scripts {
 scripts! {
     RESERVE = "reserve.lua";
     ACTIVATE = "activate.lua";
+    COUNT = "count.lua";
     GRANT = "grant.lua";
     SET_STATE = "set_state.lua";
     SETTLE = "settle.lua";

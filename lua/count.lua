@@ -1,0 +1,18 @@
+#!lua flags=no-writes
+-- P5: what one shard holds of a sale, all of one moment, so that the sums add up while buyers go on buying.
+--
+-- KEYS[1] meta, KEYS[2] stock, KEYS[3] grants (hash: grant id -> units), KEYS[4] transfers (hash: transfer id -> units)
+-- Returns {state, epoch, number, stock, units of all grants, number of grants, units of all transfers}; {} without meta
+--
+-- Read only. Grants and transfers of a sale are few; the ledger, which is not, is not touched.
+
+local meta = redis.call('HMGET', KEYS[1], 'state', 'epoch', 'number')
+if not meta[1] then return {} end
+local function units(key)
+  local sum, values = 0, redis.call('HVALS', key)
+  for _, value in ipairs(values) do sum = sum + tonumber(value) end
+  return sum, #values
+end
+local granted, grants = units(KEYS[3])
+local in_transit = units(KEYS[4])
+return { meta[1], meta[2], meta[3], redis.call('GET', KEYS[2]) or '', granted, grants, in_transit }
