@@ -12,12 +12,14 @@ use crate::domain::sale::{Sale, SaleStatus};
 use crate::domain::states::P5Reconcile;
 use crate::store::mysql::{Db, DbError, outcomes, sales, totals};
 use crate::store::rabbit::RabbitConfig;
-use crate::store::redis::{RedisFault, RedisStore};
+use crate::store::redis::{RedisFault, RedisStore, ShardCount};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 
 /// Ledger records read at once.
 const PAGE: u32 = 1_000;
+/// How often an audit that met a trimming is made again.
+const TRIES: u32 = 5;
 
 /// How old an undecided request may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +39,9 @@ pub enum SaleAuditError {
     /// The database.
     #[error(transparent)]
     Database(#[from] DbError),
+    /// Settled records were trimmed while they were counted.
+    #[error("the ledger was trimmed during the audit; run it again")]
+    Moved,
 }
 
 /// What kind of thing is wrong.
@@ -130,6 +135,9 @@ pub struct SaleAudit {
     /// Requests whose fate the ledger has not been told.
     #[serde(skip)]
     pub unmarked: HashMap<u16, Vec<(RequestId, Fate)>>,
+    /// Settled requests with the time of their acceptance (Redis' clock), by shard: what may be trimmed once old enough.
+    #[serde(skip)]
+    pub settled: HashMap<u16, Vec<(RequestId, i64)>>,
 }
 
 impl SaleAudit {
@@ -161,6 +169,16 @@ impl Auditor {
     /// # Errors
     /// [`SaleAuditError`] when a server cannot be asked; nothing is known then.
     pub async fn audit(&self, sale: &Sale, window: Window) -> Result<SaleAudit, SaleAuditError> {
+        for _ in 1..TRIES {
+            match self.audit_once(sale, window).await {
+                Err(SaleAuditError::Moved) => {}
+                done => return done,
+            }
+        }
+        self.audit_once(sale, window).await
+    }
+
+    async fn audit_once(&self, sale: &Sale, window: Window) -> Result<SaleAudit, SaleAuditError> {
         let mut sheet = Sheet::new(self, sale, window);
         for shard in 0..self.shards {
             sheet.read_shard(shard).await?;
@@ -189,6 +207,7 @@ impl<'a> Sheet<'a> {
             oldest_open_ms: 0,
             overdue: Vec::new(),
             unmarked: HashMap::new(),
+            settled: HashMap::new(),
         };
         Self { auditor, sale, window, audit, open: Vec::new() }
     }
@@ -219,6 +238,9 @@ impl<'a> Sheet<'a> {
         counted.redis_stock += counts.stock;
         counted.granted_in_redis += counts.granted;
         counted.in_transit += counts.in_transit;
+        counted.accepted += counts.trimmed.ordered + counts.trimmed.failed;
+        counted.accepted_ordered += counts.trimmed.ordered;
+        counted.accepted_failed += counts.trimmed.failed;
         if counts.meta.number < highest {
             let detail = format!(
                 "shard {shard}: redis accepted {} requests, the database decided number {highest}",
@@ -227,12 +249,15 @@ impl<'a> Sheet<'a> {
             self.find(FindingKind::Orphan, None, detail);
         }
         let decided_count = outcomes::count_up_to(db, id, (shard, self.sale.epoch), counts.meta.number).await?;
-        self.read_ledger(shard, counts.meta.number, decided_count).await
+        self.read_ledger(shard, &counts, decided_count).await?;
+        // Trimmed meanwhile: what this audit missed is not lost. Whoever asks again gets whole numbers.
+        let trimmed_now = redis.shard_count(id, shard).await?.map(|counts| counts.trimmed);
+        if trimmed_now.is_some_and(|now| now != counts.trimmed) { Err(SaleAuditError::Moved) } else { Ok(()) }
     }
 
     /// Walks the ledger up to the snapshot's number.
-    async fn read_ledger(&mut self, shard: u16, number: u64, decided_count: u64) -> Result<(), SaleAuditError> {
-        let id = self.sale.sale_id.clone();
+    async fn read_ledger(&mut self, shard: u16, counts: &ShardCount, decided_count: u64) -> Result<(), SaleAuditError> {
+        let (id, number, epoch) = (self.sale.sale_id.clone(), counts.meta.number, counts.meta.epoch);
         let now = self.auditor.redis.clock_ms().await?;
         let mut seen: HashSet<RequestId> = HashSet::new();
         let mut settled_count = 0;
@@ -247,12 +272,13 @@ impl<'a> Sheet<'a> {
                     format!("shard {shard}: record {text:?} of {field:?} is unreadable"),
                 );
             }
+            let of_snapshot = |record: &LedgerRecord| record.epoch == epoch && record.number <= number;
             let records: Vec<_> =
-                page.records.into_iter().filter(|(rid, record)| record.number <= number && seen.insert(*rid)).collect();
+                page.records.into_iter().filter(|(rid, record)| of_snapshot(record) && seen.insert(*rid)).collect();
             settled_count += self.read_records(shard, now, records).await?;
         }
-        let known = seen.len() as u64;
-        self.audit.examined_count += known;
+        let known = seen.len() as u64 + counts.trimmed.count;
+        self.audit.examined_count += seen.len() as u64;
         if known != number {
             self.find(
                 FindingKind::LedgerDamaged,
@@ -260,8 +286,8 @@ impl<'a> Sheet<'a> {
                 format!("shard {shard}: {number} requests were accepted, the ledger has {known}"),
             );
         }
-        if decided_count > settled_count {
-            let missing = decided_count - settled_count;
+        if decided_count > settled_count + counts.trimmed.count {
+            let missing = decided_count - settled_count - counts.trimmed.count;
             self.find(
                 FindingKind::Orphan,
                 None,
@@ -304,7 +330,9 @@ impl<'a> Sheet<'a> {
             Fate::Ordered => self.audit.counted.accepted_ordered += units,
             Fate::Failed(_) => self.audit.counted.accepted_failed += units,
         }
-        if record.state == LedgerState::Queued {
+        if record.state != LedgerState::Queued {
+            self.audit.settled.entry(shard).or_default().push((request_id, record.accepted_at_ms));
+        } else {
             self.audit.unmarked.entry(shard).or_default().push((request_id, fate));
         }
     }

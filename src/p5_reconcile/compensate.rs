@@ -28,6 +28,29 @@ impl Auditor {
         Ok(changed)
     }
 
+    /// Forgets settled records older than `retention_ms`, and a closed sale's keys once nothing is left in its ledger (E9).
+    /// Their outcomes were read from the database by this very audit. Returns how many records went.
+    ///
+    /// # Errors
+    /// [`SaleAuditError`] when Redis is away; repeating is safe.
+    pub async fn trim(&self, audit: &SaleAudit, retention_ms: i64, closed: bool) -> Result<i64, SaleAuditError> {
+        let cutoff_ms = self.redis.clock_ms().await? - retention_ms;
+        let mut went = 0;
+        for (shard, settled) in &audit.settled {
+            let old: Vec<RequestId> =
+                settled.iter().filter(|(_, at_ms)| *at_ms <= cutoff_ms).map(|(id, _)| *id).collect();
+            went += self.redis.trim(&audit.sale_id, *shard, cutoff_ms, &old).await?;
+        }
+        if closed && audit.consistent() {
+            for shard in 0..self.shards {
+                if self.redis.archive(&audit.sale_id, shard).await? {
+                    tracing::info!(phase = "p5_reconcile", sale = %audit.sale_id, shard, "the closed sale's keys were removed from redis");
+                }
+            }
+        }
+        Ok(went)
+    }
+
     /// Lands every overdue request of an audit. Returns how many got their fate by it.
     ///
     /// # Errors

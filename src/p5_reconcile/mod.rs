@@ -65,6 +65,9 @@ impl Reconcile {
             if self.settings.compensate == Compensate::Auto {
                 repaired += self.auditor.compensate(&audit).await.map_err(Fault::back_off)?;
             }
+            let retention_ms = i64::try_from(self.settings.ledger_retention_s.saturating_mul(1000)).unwrap_or(i64::MAX);
+            let closed = sale.status == SaleStatus::Closed;
+            self.auditor.trim(&audit, retention_ms, closed).await.map_err(Fault::back_off)?;
             oldest_ms = oldest_ms.max(audit.oldest_open_ms);
             self.report(&audit);
             self.write(&audit, started_at_ms).await.map_err(Fault::back_off)?;

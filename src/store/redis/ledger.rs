@@ -1,7 +1,7 @@
 //! The ledger hash: look-ups by request id, pages for the audit, settling.
 
 use super::client::{RedisFault, RedisStore, list, optional_text, text};
-use super::scripts::SETTLE;
+use super::scripts::{SETTLE, TRIM};
 use crate::domain::fate::Fate;
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::{LedgerError, LedgerRecord, LedgerState};
@@ -73,6 +73,22 @@ impl RedisStore {
             }
         }
         Ok(page)
+    }
+
+    /// Forgets settled records accepted at or before `cutoff_ms` (Redis' clock); a record that does not qualify stays.
+    /// Returns how many went.
+    ///
+    /// # Errors
+    /// [`RedisFault`]; repeating is safe.
+    pub async fn trim(&self, sale: &SaleId, shard: u16, cutoff_ms: i64, ids: &[RequestId]) -> Result<i64, RedisFault> {
+        let mut went = 0;
+        for part in ids.chunks(SETTLE_MAX) {
+            let cutoff = std::iter::once(text(cutoff_ms.to_string()));
+            let args = cutoff.chain(part.iter().map(|id| text(id.to_string()))).collect();
+            let keys = vec![self.keys.meta(shard, sale), self.keys.ledger(shard, sale)];
+            went += super::client::integer(&self.script(&TRIM, keys, args).await?)?;
+        }
+        Ok(went)
     }
 
     /// Marks requests as settled; a record that is not queued any more stays as it is. Returns how many changed.

@@ -23,4 +23,4 @@ pub use ledger::LedgerPage;
 pub use nodes::NodeLease;
 pub use outbox::{Entry, GROUP};
 pub use parked::ParkedEntry;
-pub use sale_keys::{Activation, Granted, Meta, ShardCount};
+pub use sale_keys::{Activation, Granted, Meta, ShardCount, Trimmed};

@@ -2,7 +2,7 @@
 
 use super::client::{RedisFault, RedisStore, integer, list, optional_text, text};
 use super::outbox::GROUP;
-use super::scripts::{ACTIVATE, COUNT, GRANT, SET_STATE};
+use super::scripts::{ACTIVATE, ARCHIVE, COUNT, GRANT, SET_STATE};
 use crate::domain::ids::SaleId;
 use crate::domain::sale::{MetaState, Sale};
 use fred::types::Value;
@@ -44,6 +44,17 @@ pub struct Meta {
     pub number: u64,
 }
 
+/// Settled ledger records that were forgotten (E9).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Trimmed {
+    /// How many.
+    pub count: u64,
+    /// Units of those that became orders.
+    pub ordered: i64,
+    /// Units of those that failed for good.
+    pub failed: i64,
+}
+
 /// What one shard holds of a sale, units.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardCount {
@@ -55,8 +66,10 @@ pub struct ShardCount {
     pub granted: i64,
     /// Units in transfer records.
     pub in_transit: i64,
-    /// Number of grants given, for the sold-out mark.
+    /// Number of grants given.
     pub grants: u64,
+    /// Settled ledger records that were forgotten in this epoch.
+    pub trimmed: Trimmed,
 }
 
 /// State, epoch, number.
@@ -195,9 +208,30 @@ impl RedisStore {
                 granted: fields.get(4)?.as_i64()?,
                 grants: u64::try_from(fields.get(5)?.as_i64()?).ok()?,
                 in_transit: fields.get(6)?.as_i64()?,
+                trimmed: Trimmed {
+                    count: u64::try_from(fields.get(7)?.as_i64()?).ok()?,
+                    ordered: fields.get(8)?.as_i64()?,
+                    failed: fields.get(9)?.as_i64()?,
+                },
             })
         };
         read().map(Some).ok_or_else(|| RedisFault::Contract(format!("counts of {sale} are {fields:?}")))
+    }
+
+    /// Removes the keys of a closed sale whose ledger is empty; whether they went.
+    ///
+    /// # Errors
+    /// [`RedisFault`]; repeating is safe.
+    pub async fn archive(&self, sale: &SaleId, shard: u16) -> Result<bool, RedisFault> {
+        let keys = vec![
+            self.keys.meta(shard, sale),
+            self.keys.stock(shard, sale),
+            self.keys.buyers(shard, sale),
+            self.keys.ledger(shard, sale),
+            self.keys.grants(shard, sale),
+            self.keys.transfers(shard, sale),
+        ];
+        Ok(integer(&self.script(&ARCHIVE, keys, vec![]).await?)? == 1)
     }
 
     /// Redis' own clock, Unix milliseconds: ages are only compared within one clock (window 95).

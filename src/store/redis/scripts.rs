@@ -27,6 +27,7 @@ macro_rules! scripts {
 scripts! {
     RESERVE = "reserve.lua";
     ACTIVATE = "activate.lua";
+    ARCHIVE = "archive.lua";
     COUNT = "count.lua";
     GRANT = "grant.lua";
     SET_STATE = "set_state.lua";
@@ -35,6 +36,7 @@ scripts! {
     RELAY_PARK = "relay_park.lua";
     RELAY_TOUCH = "relay_touch.lua";
     LEASE_NODE = "lease_node.lua";
+    TRIM = "trim.lua";
     UNLOCK = "unlock.lua";
 }
 
