@@ -16,7 +16,7 @@ use crate::p1_entry::warm::{AutoWarm, Warmer};
 use crate::p2_reserve::{Fence, Reserve};
 use crate::p3_relay::Relay;
 use crate::p4_persist::Persist;
-use crate::p5_reconcile::Reconcile;
+use crate::p5_reconcile::{Auditor, Reconcile};
 use crate::runtime::{Pace, Stopper, Worker, drive};
 use crate::store::mysql::{Db, DbConfig};
 use crate::store::rabbit::{self, RabbitConfig};
@@ -184,7 +184,9 @@ pub fn start(
             }
             Role::Reconcile => {
                 let Servers { db, redis, rabbit } = servers;
-                let reconcile = Reconcile::new(db, redis.clone(), rabbit, s.redis.shards, s.p5_reconcile.clone());
+                let (shards, findings_max) = (s.redis.shards, s.p5_reconcile.findings_max);
+                let auditor = Auditor { db, redis: redis.clone(), rabbit, shards, findings_max };
+                let reconcile = Reconcile::new(auditor, s.p5_reconcile.clone(), s.p1_entry.backlog_max);
                 running.spawn(reconcile, Pace::idle_ms(100), redis);
             }
         }

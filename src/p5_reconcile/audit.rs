@@ -39,6 +39,9 @@ pub enum SaleAuditError {
     /// The database.
     #[error(transparent)]
     Database(#[from] DbError),
+    /// The database refused a change.
+    #[error("{0}")]
+    Refused(String),
     /// Settled records were trimmed while they were counted.
     #[error("the ledger was trimmed during the audit; run it again")]
     Moved,

@@ -9,6 +9,7 @@
 mod audit;
 mod compensate;
 mod parked;
+mod rebuild;
 
 pub use audit::{Auditor, Finding, FindingKind, OpenRequest, SaleAudit, SaleAuditError, Window};
 
@@ -18,9 +19,7 @@ use crate::domain::ids::SaleId;
 use crate::domain::sale::SaleStatus;
 use crate::domain::states::{P5Reconcile, State};
 use crate::runtime::{Worker, now_ms};
-use crate::store::mysql::{Db, DbError, audit as audit_store, leader, register, sales};
-use crate::store::rabbit::RabbitConfig;
-use crate::store::redis::RedisStore;
+use crate::store::mysql::{DbError, audit as audit_store, leader, register, sales};
 use crate::telemetry::count;
 use std::time::{Duration, Instant};
 
@@ -35,14 +34,22 @@ pub struct Reconcile {
     settings: config::P5Reconcile,
     next_at: Instant,
     written: std::collections::HashMap<SaleId, (Instant, bool)>,
+    quiet: rebuild::Quiet,
+    backlog_max: u64,
 }
 
 impl Reconcile {
-    /// A reconciler over one set of servers.
+    /// A reconciler; `backlog_max` is what a rebuilt sale's script refuses at.
     #[must_use]
-    pub fn new(db: Db, redis: RedisStore, rabbit: RabbitConfig, shards: u16, settings: config::P5Reconcile) -> Self {
-        let auditor = Auditor { db, redis, rabbit, shards, findings_max: settings.findings_max };
-        Self { auditor, settings, next_at: Instant::now(), written: std::collections::HashMap::new() }
+    pub fn new(auditor: Auditor, settings: config::P5Reconcile, backlog_max: u64) -> Self {
+        Self {
+            auditor,
+            settings,
+            next_at: Instant::now(),
+            written: std::collections::HashMap::new(),
+            quiet: rebuild::Quiet::default(),
+            backlog_max,
+        }
     }
 
     async fn run(&mut self) -> Result<Progress, Fault> {
@@ -57,6 +64,10 @@ impl Reconcile {
         for sale in sales::list(&db).await.map_err(Fault::back_off)? {
             if sale.status == SaleStatus::Draft {
                 continue;
+            }
+            if self.auditor.is_broken(&sale).await.map_err(Fault::back_off)? {
+                let quiet = &mut self.quiet;
+                self.auditor.rebuild(&sale, quiet, self.backlog_max).await.map_err(Fault::back_off)?;
             }
             let started_at_ms = now_ms();
             let window = Window::Ms(self.settings.window_ms);

@@ -7,6 +7,7 @@
 pub mod audit;
 pub mod checks;
 pub mod codes;
+pub mod decided;
 mod facts;
 pub mod fault;
 pub mod grants;

@@ -198,3 +198,13 @@ pub async fn count_up_to(db: &Db, sale_id: &SaleId, (shard, epoch): (u16, u32), 
         .await?;
     Ok(u64::try_from(count).unwrap_or(0))
 }
+
+/// How many requests of a sale have their fate, over all epochs.
+///
+/// # Errors
+/// [`DbError`].
+pub async fn count_of_sale(db: &Db, sale_id: &SaleId) -> Result<u64, DbError> {
+    let of_sale = request_outcome::table.filter(request_outcome::sale_id.eq(sale_id.as_str().as_bytes()));
+    let count: i64 = db.run("outcomes_count_of_sale", async |conn| Ok(of_sale.count().get_result(conn).await?)).await?;
+    Ok(u64::try_from(count).unwrap_or(0))
+}

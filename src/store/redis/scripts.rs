@@ -32,6 +32,9 @@ scripts! {
     GRANT = "grant.lua";
     SET_STATE = "set_state.lua";
     SETTLE = "settle.lua";
+    REBUILD_BEGIN = "rebuild_begin.lua";
+    REBUILD_LOAD = "rebuild_load.lua";
+    REBUILD_END = "rebuild_end.lua";
     RELAY_DONE = "relay_done.lua";
     RELAY_PARK = "relay_park.lua";
     RELAY_TOUCH = "relay_touch.lua";

@@ -1,0 +1,34 @@
+#!lua
+-- P5 rebuild (E7), first step: replaces whatever is left of a sale on one shard by empty keys of the next epoch, frozen.
+--
+-- KEYS[1] meta, KEYS[2] stock, KEYS[3] buyers, KEYS[4] ledger, KEYS[5] grants, KEYS[6] transfers, KEYS[7] outbox
+-- ARGV[1] new epoch, ARGV[2] limit (0: none), ARGV[3] outbox cap, ARGV[4] relay group, ARGV[5...] grant ids that are part of
+--         what the rebuild gives, so that they are never given again
+-- Returns 1 begun, 0 was begun before (go on loading), -1 the sale is selling in this epoch or a later one
+--
+-- Old keys go and new ones come in one step; a crash before or after leaves a sale that is closed. Never touches a sale
+-- that sells: only frozen keys, keys of an older epoch that is frozen, or keys that are missing in part are replaced.
+
+local state = redis.call('HGET', KEYS[1], 'state')
+local epoch = tonumber(redis.call('HGET', KEYS[1], 'epoch') or 0)
+local present = redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5])
+if present == 5 then
+  if epoch == tonumber(ARGV[1]) and state == 'frozen' then return 0 end
+  if epoch >= tonumber(ARGV[1]) or state ~= 'frozen' then return -1 end
+end
+
+local group_there = false
+if redis.call('EXISTS', KEYS[7]) == 1 then
+  for _, group in ipairs(redis.call('XINFO', 'GROUPS', KEYS[7])) do
+    if group[2] == ARGV[4] then group_there = true end
+  end
+end
+if not group_there then redis.call('XGROUP', 'CREATE', KEYS[7], ARGV[4], '0', 'MKSTREAM') end
+redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6])
+redis.call('HSET', KEYS[5], 'rebuild-' .. ARGV[1], '0')
+for i = 5, #ARGV do redis.call('HSET', KEYS[5], ARGV[i], '0') end
+redis.call('HSET', KEYS[4], '', ARGV[1])
+redis.call('HSET', KEYS[3], '', ARGV[1])
+redis.call('SET', KEYS[2], '0')
+redis.call('HSET', KEYS[1], 'state', 'frozen', 'epoch', ARGV[1], 'limit', ARGV[2], 'cap', ARGV[3], 'number', '0')
+return 1

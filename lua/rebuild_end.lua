@@ -1,0 +1,15 @@
+#!lua
+-- P5 rebuild (E7), last step: sets the stock and opens the sale.
+--
+-- KEYS[1] meta, KEYS[2] stock, KEYS[3] grants
+-- ARGV[1] epoch being built, ARGV[2] units for this shard, ARGV[3] state to open with (open or paused)
+-- Returns 1 opened, 0 the sale is not being rebuilt in this epoch (done before, or begun anew)
+--
+-- Stock, its grant and the state come in one step: a sale never sells before all of it is there.
+
+local meta = redis.call('HMGET', KEYS[1], 'state', 'epoch')
+if meta[1] ~= 'frozen' or meta[2] ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[2], ARGV[2])
+redis.call('HSET', KEYS[3], 'rebuild-' .. ARGV[1], ARGV[2])
+redis.call('HSET', KEYS[1], 'state', ARGV[3])
+return 1
