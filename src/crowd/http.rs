@@ -1,0 +1,219 @@
+//! A lean HTTP/1.1 keep-alive client: one connection, one request at a time, one reused buffer.
+//!
+//! It shares the machine with the servers it measures, so it does per request what must be done and nothing else. After
+//! any fault, and when a call is dropped half-way, the connection is thrown away: no answer is ever taken for another's.
+
+use super::answer::{Head, ParseError, parse_head};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout};
+
+/// A connection unused for this long is looked at before it is written to: the server may have closed it meanwhile.
+const IDLE_CHECK: Duration = Duration::from_millis(500);
+const READ_BYTES: usize = 4096;
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum HttpError {
+    /// Not an address this client can talk to.
+    #[error("{0} is not a plain address like http://127.0.0.1:8080")]
+    BadUrl(String),
+    /// The host has no address.
+    #[error("{0} cannot be resolved")]
+    Resolve(String),
+    /// No connection; nothing was sent.
+    #[error("cannot connect to {address}: {source}")]
+    Connect {
+        /// Host and port.
+        address: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// No complete answer in time.
+    #[error("no complete answer within {0} ms")]
+    TimedOut(u128),
+    /// The server closed the connection before the answer was complete.
+    #[error("the connection was closed before the answer was complete")]
+    Closed,
+    /// The connection broke.
+    #[error("the connection broke: {0}")]
+    Broken(#[from] std::io::Error),
+    /// The answer cannot be read.
+    #[error(transparent)]
+    Unreadable(#[from] ParseError),
+}
+
+impl HttpError {
+    /// Whether the server may have received the request. If not, nothing can have happened.
+    #[must_use]
+    pub const fn may_have_arrived(&self) -> bool {
+        match self {
+            Self::BadUrl(_) | Self::Resolve(_) | Self::Connect { .. } => false,
+            Self::TimedOut(_) | Self::Closed | Self::Broken(_) | Self::Unreadable(_) => true,
+        }
+    }
+}
+
+/// A server, resolved once. Clones are cheap.
+#[derive(Debug, Clone)]
+pub struct Target {
+    host: Arc<str>,
+    addresses: Arc<[SocketAddr]>,
+}
+
+impl Target {
+    /// Resolves `http://host[:port][/]` within `within`.
+    ///
+    /// # Errors
+    /// [`HttpError::BadUrl`] or [`HttpError::Resolve`].
+    pub async fn resolve(url: &str, within: Duration) -> Result<Self, HttpError> {
+        let bad = || HttpError::BadUrl(url.to_owned());
+        let host = url.strip_prefix("http://").ok_or_else(bad)?.trim_end_matches('/');
+        if host.is_empty() || host.bytes().any(|b| b == b'/' || b == b'@' || b == b'?' || !b.is_ascii_graphic()) {
+            return Err(bad());
+        }
+        let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+        let address = if has_port { host.to_owned() } else { format!("{host}:80") };
+        let found = timeout(within, tokio::net::lookup_host(address)).await;
+        let addresses: Arc<[SocketAddr]> = match found {
+            Ok(Ok(found)) => found.collect(),
+            Ok(Err(_)) | Err(_) => return Err(HttpError::Resolve(host.to_owned())),
+        };
+        Ok(Self { host: Arc::from(host), addresses })
+    }
+
+    /// The value of the `Host` header.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+}
+
+/// One answer; its bytes live in the connection's buffer until the next call.
+#[derive(Debug)]
+pub struct Answer<'a> {
+    head: Head,
+    bytes: &'a [u8],
+}
+
+impl Answer<'_> {
+    /// The status.
+    #[must_use]
+    pub const fn status(&self) -> u16 {
+        self.head.status
+    }
+
+    /// The body.
+    #[must_use]
+    pub fn body(&self) -> &[u8] {
+        self.bytes.get(self.head.head_bytes..).unwrap_or_default()
+    }
+
+    /// `Retry-After`, seconds.
+    #[must_use]
+    pub const fn retry_after_s(&self) -> Option<u64> {
+        self.head.retry_after_s
+    }
+
+    /// `Location`, when it is a path on this server.
+    #[must_use]
+    pub fn location(&self) -> Option<&str> {
+        let value = self.bytes.get(self.head.location.clone()?)?;
+        std::str::from_utf8(value)
+            .ok()
+            .filter(|path| path.starts_with('/') && path.bytes().all(|b| b.is_ascii_graphic()))
+    }
+}
+
+/// A keep-alive connection that is (re)made when it is needed.
+#[derive(Debug)]
+pub struct Connection {
+    target: Target,
+    deadline: Duration,
+    stream: Option<TcpStream>,
+    used: Instant,
+    inbox: Vec<u8>,
+}
+
+impl Connection {
+    /// A connection to `target`, not made yet. `deadline` bounds connecting, and again writing and reading together.
+    #[must_use]
+    pub fn new(target: Target, deadline: Duration) -> Self {
+        Self { target, deadline, stream: None, used: Instant::now(), inbox: Vec::with_capacity(READ_BYTES) }
+    }
+
+    /// Sends one complete request and reads its answer.
+    ///
+    /// # Errors
+    /// [`HttpError`]; the next call makes a new connection.
+    pub async fn call(&mut self, request: &[u8]) -> Result<Answer<'_>, HttpError> {
+        // Taken out, so that a fault below or a dropped call leaves no half-used connection behind.
+        let mut stream = match self.stream.take() {
+            Some(stream) if self.is_fresh(&stream) => stream,
+            Some(_) | None => self.connect().await?,
+        };
+        self.inbox.clear();
+        let head = timeout(self.deadline, converse(&mut stream, request, &mut self.inbox))
+            .await
+            .map_err(|_| HttpError::TimedOut(self.deadline.as_millis()))??;
+        // More bytes than one answer were asked for by nobody.
+        if !head.closes && self.inbox.len() == head.total_bytes() {
+            self.stream = Some(stream);
+            self.used = Instant::now();
+        }
+        let bytes = self.inbox.get(..head.total_bytes()).unwrap_or_default();
+        Ok(Answer { head, bytes })
+    }
+
+    /// Makes the connection now, so that the first call does not pay for it.
+    ///
+    /// # Errors
+    /// [`HttpError::Connect`].
+    pub async fn warm(&mut self) -> Result<(), HttpError> {
+        if self.stream.is_none() {
+            self.stream = Some(self.connect().await?);
+            self.used = Instant::now();
+        }
+        Ok(())
+    }
+
+    fn is_fresh(&self, stream: &TcpStream) -> bool {
+        if self.used.elapsed() < IDLE_CHECK {
+            return true;
+        }
+        // An idle connection has nothing to read; bytes or an end mean it is of no more use.
+        matches!(stream.try_read(&mut [0]), Err(error) if error.kind() == std::io::ErrorKind::WouldBlock)
+    }
+
+    async fn connect(&self) -> Result<TcpStream, HttpError> {
+        let failed = |source| HttpError::Connect { address: self.target.host.to_string(), source };
+        let stream = timeout(self.deadline, TcpStream::connect(&*self.target.addresses))
+            .await
+            .map_err(|_| failed(std::io::ErrorKind::TimedOut.into()))?
+            .map_err(failed)?;
+        stream.set_nodelay(true).map_err(failed)?;
+        Ok(stream)
+    }
+}
+
+async fn converse(stream: &mut TcpStream, request: &[u8], inbox: &mut Vec<u8>) -> Result<Head, HttpError> {
+    stream.write_all(request).await?;
+    let head = loop {
+        receive(stream, inbox).await?;
+        if let Some(head) = parse_head(inbox)? {
+            break head;
+        }
+    };
+    while inbox.len() < head.total_bytes() {
+        receive(stream, inbox).await?;
+    }
+    Ok(head)
+}
+
+async fn receive(stream: &mut TcpStream, inbox: &mut Vec<u8>) -> Result<(), HttpError> {
+    inbox.reserve(READ_BYTES);
+    if stream.read_buf(inbox).await? == 0 { Err(HttpError::Closed) } else { Ok(()) }
+}

@@ -1,0 +1,116 @@
+//! Counts while a run goes on: one tally a connection, so that nothing is shared; merged when all are done.
+
+use super::report::{Accepted, Answers, CrowdReport, Told, Verdict, is_final_no};
+use hdrhistogram::{CreationError, Histogram};
+use std::time::Duration;
+
+/// Broken promises kept for display; all of them are counted.
+const BROKEN_KEPT_MAX: usize = 100;
+
+impl CrowdReport {
+    /// Nothing seen yet.
+    ///
+    /// # Errors
+    /// The histogram's, which its fixed settings do not have.
+    pub(super) fn empty() -> Result<Self, CreationError> {
+        Ok(Self {
+            purchases: 0,
+            requests: 0,
+            accepted: 0,
+            accepted_units: 0,
+            accepted_twice: 0,
+            by_status: Answers::default(),
+            tokens_by_status: Answers::default(),
+            polls_by_status: Answers::default(),
+            unknown: 0,
+            unresolved: 0,
+            not_connected: 0,
+            replays: 0,
+            replays_broken: 0,
+            broken: Vec::new(),
+            elapsed_ms: 0,
+            // Three digits are exact to 0.1 %; it grows with the slowest value seen.
+            latency_us: Histogram::new(3)?,
+            accepted_requests: Vec::new(),
+            history: Vec::new(),
+        })
+    }
+
+    /// Counts the latency of one request.
+    pub(super) fn took(&mut self, latency: Duration) {
+        let us = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX).max(1);
+        // Recording makes room for a slower value than any before; only where memory ends is it cut to the slowest so far.
+        if self.latency_us.record(us).is_err() {
+            self.latency_us.saturating_record(us);
+        }
+    }
+
+    /// Writes down the last word about a purchase.
+    pub(super) fn tell(&mut self, told: Told, keep: bool) {
+        match (told.verdict, told.request_id) {
+            (Verdict::Accepted, Some(request_id)) => {
+                self.accepted_requests.push(Accepted { request_id, user: told.user, quantity: told.quantity });
+            }
+            (Verdict::Unknown, _) => self.unresolved += 1,
+            (Verdict::Accepted | Verdict::Refused { .. } | Verdict::NotSent, _) => {}
+        }
+        if keep {
+            self.history.push(told);
+        }
+    }
+
+    /// Compares what a replay was told with what was promised the first time.
+    pub(super) fn replayed(&mut self, first: &Told, again: Told, keep: bool) {
+        self.replays += 1;
+        if first.verdict != Verdict::Accepted {
+            // A "no" may become a "yes" (stock was added) or a doubt; both are news about the purchase.
+            if !matches!(again.verdict, Verdict::Refused { .. }) {
+                self.tell(again, keep);
+            }
+            return;
+        }
+        let broken = match again.verdict {
+            Verdict::Accepted => again.request_id != first.request_id,
+            Verdict::Refused { status } => is_final_no(status),
+            Verdict::Unknown | Verdict::NotSent => false,
+        };
+        if broken {
+            self.replays_broken += 1;
+            if self.broken.len() < BROKEN_KEPT_MAX {
+                self.broken.push(again);
+            }
+        }
+    }
+
+    /// Adds what another connection has seen.
+    pub(super) fn merge(&mut self, other: Self) {
+        self.purchases += other.purchases;
+        self.requests += other.requests;
+        self.by_status.merge(&other.by_status);
+        self.tokens_by_status.merge(&other.tokens_by_status);
+        self.polls_by_status.merge(&other.polls_by_status);
+        self.unknown += other.unknown;
+        self.unresolved += other.unresolved;
+        self.not_connected += other.not_connected;
+        self.replays += other.replays;
+        self.replays_broken += other.replays_broken;
+        self.broken.extend(other.broken);
+        self.broken.truncate(BROKEN_KEPT_MAX);
+        if self.latency_us.add(&other.latency_us).is_err() {
+            tracing::warn!("the latencies of one connection are missing from the report");
+        }
+        self.accepted_requests.extend(other.accepted_requests);
+        self.history.extend(other.history);
+    }
+
+    /// Closes the books: distinct requests, their units, the time it took.
+    pub(super) fn settle(&mut self, elapsed: Duration) {
+        let told = self.accepted_requests.len();
+        self.accepted_requests.sort_unstable();
+        self.accepted_requests.dedup_by_key(|accepted| accepted.request_id);
+        self.accepted = u64::try_from(self.accepted_requests.len()).unwrap_or(u64::MAX);
+        self.accepted_twice = u64::try_from(told).unwrap_or(u64::MAX) - self.accepted;
+        self.accepted_units = self.accepted_requests.iter().map(|accepted| u64::from(accepted.quantity)).sum();
+        self.elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+    }
+}
