@@ -24,6 +24,7 @@ impl CrowdReport {
             polls_by_status: Answers::default(),
             unknown: 0,
             unresolved: 0,
+            connected: 0,
             not_connected: 0,
             replays: 0,
             replays_broken: 0,
@@ -91,6 +92,7 @@ impl CrowdReport {
         self.polls_by_status.merge(&other.polls_by_status);
         self.unknown += other.unknown;
         self.unresolved += other.unresolved;
+        self.connected += other.connected;
         self.not_connected += other.not_connected;
         self.replays += other.replays;
         self.replays_broken += other.replays_broken;
