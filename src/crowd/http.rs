@@ -135,6 +135,7 @@ pub struct Connection {
     deadline: Duration,
     stream: Option<TcpStream>,
     used: Instant,
+    made: u64,
     inbox: Vec<u8>,
 }
 
@@ -142,7 +143,7 @@ impl Connection {
     /// A connection to `target`, not made yet. `deadline` bounds connecting, and again writing and reading together.
     #[must_use]
     pub fn new(target: Target, deadline: Duration) -> Self {
-        Self { target, deadline, stream: None, used: Instant::now(), inbox: Vec::with_capacity(READ_BYTES) }
+        Self { target, deadline, stream: None, used: Instant::now(), made: 0, inbox: Vec::with_capacity(READ_BYTES) }
     }
 
     /// Sends one complete request and reads its answer.
@@ -180,6 +181,12 @@ impl Connection {
         Ok(())
     }
 
+    /// Connections made so far. More than one means that the server closes them, or that they broke.
+    #[must_use]
+    pub const fn made(&self) -> u64 {
+        self.made
+    }
+
     fn is_fresh(&self, stream: &TcpStream) -> bool {
         if self.used.elapsed() < IDLE_CHECK {
             return true;
@@ -188,13 +195,14 @@ impl Connection {
         matches!(stream.try_read(&mut [0]), Err(error) if error.kind() == std::io::ErrorKind::WouldBlock)
     }
 
-    async fn connect(&self) -> Result<TcpStream, HttpError> {
+    async fn connect(&mut self) -> Result<TcpStream, HttpError> {
         let failed = |source| HttpError::Connect { address: self.target.host.to_string(), source };
         let stream = timeout(self.deadline, TcpStream::connect(&*self.target.addresses))
             .await
             .map_err(|_| failed(std::io::ErrorKind::TimedOut.into()))?
             .map_err(failed)?;
         stream.set_nodelay(true).map_err(failed)?;
+        self.made += 1;
         Ok(stream)
     }
 }

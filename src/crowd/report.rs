@@ -188,6 +188,9 @@ pub struct CrowdReport {
     pub unknown: u64,
     /// Purchases still unknown after asking and repeating.
     pub unresolved: u64,
+    /// Connections made. Many more than the plan's mean that the server closes them after its answers, which costs a run most
+    /// of its speed (Actix does so when it answers before it has read the request's body).
+    pub connected: u64,
     /// Attempts to connect that failed.
     pub not_connected: u64,
     /// Purchases sent again with the same token after a definite answer.

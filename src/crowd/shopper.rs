@@ -56,6 +56,7 @@ impl Shopper {
             }
             self.shared.finished.fetch_add(1, Relaxed);
         }
+        self.seen.connected = self.connection.made();
         self.seen
     }
 

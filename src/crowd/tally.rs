@@ -24,6 +24,7 @@ impl CrowdReport {
             polls_by_status: Answers::default(),
             unknown: 0,
             unresolved: 0,
+            connected: 0,
             not_connected: 0,
             replays: 0,
             replays_broken: 0,
@@ -39,8 +40,10 @@ impl CrowdReport {
     /// Counts the latency of one request.
     pub(super) fn took(&mut self, latency: Duration) {
         let us = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX).max(1);
-        // An auto-resizing histogram saturates only beyond hours, which the deadlines forbid.
-        self.latency_us.saturating_record(us);
+        // Recording makes room for a slower value than any before; only where memory ends is it cut to the slowest so far.
+        if self.latency_us.record(us).is_err() {
+            self.latency_us.saturating_record(us);
+        }
     }
 
     /// Writes down the last word about a purchase.
@@ -89,6 +92,7 @@ impl CrowdReport {
         self.polls_by_status.merge(&other.polls_by_status);
         self.unknown += other.unknown;
         self.unresolved += other.unresolved;
+        self.connected += other.connected;
         self.not_connected += other.not_connected;
         self.replays += other.replays;
         self.replays_broken += other.replays_broken;
