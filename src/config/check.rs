@@ -122,7 +122,7 @@ fn bounds(s: &Settings, found: &mut Vec<String>) {
     within("p3_relay.window_max", s.p3_relay.window_max as u64, 1, 10_000);
     within("p3_relay.idle_ms", s.p3_relay.idle_ms, 1, 10_000);
     within("p4_persist.attempts_max", s.p4_persist.attempts_max.into(), 1, 1_000_000);
-    within("p4_persist.retry_delay_ms", s.p4_persist.retry_delay_ms, 1, HOUR_MS);
+    within("p4_persist.retry_delay_ms", s.p4_persist.retry_delay_ms, 10, HOUR_MS);
     within("p4_persist.retry_delay_max_ms", s.p4_persist.retry_delay_max_ms, 1, 24 * HOUR_MS);
     within("p4_persist.group_max", s.p4_persist.group_max as u64, 1, 5_000);
     within("p4_persist.breaker_failures", s.p4_persist.breaker_failures.into(), 1, 1_000_000);
@@ -154,6 +154,11 @@ fn relations(s: &Settings, found: &mut Vec<String>) {
         ("p4_persist.retry_delay_ms", s.p4_persist.retry_delay_ms),
         ("p4_persist.retry_delay_max_ms", s.p4_persist.retry_delay_max_ms),
         "the first delay cannot exceed the longest",
+    );
+    at_most(
+        ("p4_persist.retry_delay_max_ms", s.p4_persist.retry_delay_max_ms),
+        ("p4_persist.retry_delay_ms × 32768", s.p4_persist.retry_delay_ms.saturating_mul(1 << 15)),
+        "each doubling of the delay is a queue, and there are at most 16",
     );
     at_most(
         ("p4_persist.group_max", s.p4_persist.group_max as u64),

@@ -153,6 +153,9 @@ impl Warmer {
                 Some(MetaState::Frozen) if to != MetaState::Closed => return Err(WarmError::Frozen(id.clone())),
                 None | Some(_) => {}
             }
+            if to != MetaState::Closed && !self.redis.keys_complete(id, shard).await? {
+                return Err(WarmError::KeysLost(id.clone()));
+            }
         }
         Ok(())
     }
