@@ -129,6 +129,7 @@ fn bounds(s: &Settings, found: &mut Vec<String>) {
     within("p4_persist.breaker_open_ms", s.p4_persist.breaker_open_ms, 1, HOUR_MS);
     within("p5_reconcile.interval_ms", s.p5_reconcile.interval_ms, 10, 24 * HOUR_MS);
     within("p5_reconcile.window_ms", s.p5_reconcile.window_ms, 10, 24 * HOUR_MS);
+    within("p5_reconcile.quiet_ms", s.p5_reconcile.quiet_ms, 10, HOUR_MS);
     within("p5_reconcile.ledger_retention_s", s.p5_reconcile.ledger_retention_s, 1, 3650 * 86_400);
     within("p5_reconcile.warm_ahead_ms", s.p5_reconcile.warm_ahead_ms, 0, 24 * HOUR_MS);
     within("p5_reconcile.findings_max", s.p5_reconcile.findings_max as u64, 1, 100_000);

@@ -109,6 +109,7 @@ sections! {
         interval_ms: u64,
         window_ms: u64,
         compensate: Compensate,
+        quiet_ms: u64,
         ledger_retention_s: u64,
         warm_ahead_ms: u64,
         findings_max: usize,

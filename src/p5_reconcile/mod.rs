@@ -66,8 +66,9 @@ impl Reconcile {
                 continue;
             }
             if self.auditor.is_broken(&sale).await.map_err(Fault::back_off)? {
-                let quiet = &mut self.quiet;
-                self.auditor.rebuild(&sale, quiet, self.backlog_max).await.map_err(Fault::back_off)?;
+                let how =
+                    rebuild::Rebuild { quiet: Duration::from_millis(self.settings.quiet_ms), cap: self.backlog_max };
+                self.auditor.rebuild(&sale, &mut self.quiet, how).await.map_err(Fault::back_off)?;
             }
             let started_at_ms = now_ms();
             let window = Window::Ms(self.settings.window_ms);

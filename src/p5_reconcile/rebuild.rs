@@ -20,10 +20,17 @@ use crate::store::redis::{DecidedRecord, RebuildBegin};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// Everything must have been quiet for this long: longer than a landing transaction may take.
-const QUIET: Duration = Duration::from_secs(10);
 /// Outbox entries looked at in one page.
 const PAGE: usize = 500;
+
+/// How a rebuild is made.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rebuild {
+    /// Nothing may have been decided for this long: longer than a landing transaction may take.
+    pub quiet: Duration,
+    /// Outbox entries at which the script refuses.
+    pub cap: u64,
+}
 
 /// Remembers since when each broken sale has been quiet.
 #[derive(Debug, Default)]
@@ -32,13 +39,13 @@ pub(super) struct Quiet {
 }
 
 impl Quiet {
-    /// Whether nothing has been decided for `sale` for [`QUIET`].
-    fn long_enough(&mut self, sale: &SaleId, decided_count: u64) -> bool {
+    /// Whether nothing has been decided for `sale` for `quiet`.
+    fn long_enough(&mut self, sale: &SaleId, decided_count: u64, quiet: Duration) -> bool {
         let entry = self.since.entry(sale.clone()).or_insert_with(|| (Instant::now(), decided_count));
         if entry.1 != decided_count {
             *entry = (Instant::now(), decided_count);
         }
-        entry.0.elapsed() >= QUIET
+        entry.0.elapsed() >= quiet
     }
 
     fn disturb(&mut self, sale: &SaleId) {
@@ -70,7 +77,7 @@ impl Auditor {
     }
 
     /// One step towards the rebuild of a broken sale; `true` when it sells again.
-    pub(super) async fn rebuild(&self, sale: &Sale, quiet: &mut Quiet, cap: u64) -> Result<bool, SaleAuditError> {
+    pub(super) async fn rebuild(&self, sale: &Sale, quiet: &mut Quiet, how: Rebuild) -> Result<bool, SaleAuditError> {
         let id = &sale.sale_id;
         for shard in 0..self.shards {
             let from = [MetaState::Loaded, MetaState::Open, MetaState::Paused];
@@ -84,11 +91,11 @@ impl Auditor {
             return Ok(false);
         }
         let decided_count = outcomes::count_of_sale(&self.db, id).await?;
-        if !quiet.long_enough(id, decided_count) {
+        if !quiet.long_enough(id, decided_count, how.quiet) {
             return Ok(false);
         }
         let began = Instant::now();
-        let rebuilt = self.rebuild_now(sale, cap).await?;
+        let rebuilt = self.rebuild_now(sale, how.cap).await?;
         if rebuilt {
             quiet.disturb(id);
             metrics::counter!("seckill_p5_reconcile_rebuilds_total").increment(1);

@@ -10,4 +10,5 @@
 )]
 
 mod group_a_entry;
+mod redis_loss;
 mod world;

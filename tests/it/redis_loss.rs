@@ -1,0 +1,106 @@
+//! Redis loses data: rewound to an older file, and emptied. The sale closes, is rebuilt from the database under its next
+//! epoch, and goes on with its buyers, limits and replays (A6, E7, boot fence).
+
+use super::world::{World, eventually, run, scratch};
+use seckill::dev::{PrivateServers, ServerKind};
+use seckill::domain::ids::SaleId;
+use seckill::p5_reconcile::Window;
+use seckill::roles::Role;
+use seckill::store::mysql::sales;
+use std::path::Path;
+
+/// Replaces a folder by a copy of another.
+fn copy(from: &Path, to: &Path) {
+    std::fs::remove_dir_all(to).ok();
+    std::fs::create_dir_all(to).unwrap();
+    for file in std::fs::read_dir(from).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), to.join(file.file_name())).unwrap();
+    }
+}
+
+async fn buy_all(world: &World, sale: &SaleId, buyers: std::ops::Range<u32>) -> Vec<(String, String, String)> {
+    let mut bought = Vec::new();
+    for n in buyers {
+        let user = format!("buyer-{n}");
+        let (token, request_id) = world.token(sale, &user).await;
+        let answer = world.buy(sale, &user, 1, Some(&token)).await;
+        assert_eq!(answer.status, 202, "{answer:?}");
+        bought.push((user, token, request_id));
+    }
+    for (user, _, request_id) in &bought {
+        let status = world.status(sale, user, request_id, 20).await;
+        assert_eq!(status.text("status"), "CONFIRMED", "{status:?}");
+    }
+    bought
+}
+
+/// After a rebuild: winners are known, losers can still buy, and the rest is sold exactly.
+async fn sells_again(world: &World, sale: &SaleId, winners: &[(String, String, String)], epoch: u32) {
+    eventually("the sale is rebuilt", async || {
+        world.buy(sale, &winners[0].0, 1, Some(&winners[0].1)).await.status == 202
+            && sales::get(&world.servers.db, sale).await.unwrap().unwrap().epoch == epoch
+            && world.servers.redis.meta(sale, 0).await.unwrap().is_some_and(|meta| meta.state.code() == "open")
+    })
+    .await;
+    for (user, token, request_id) in winners {
+        let replay = world.buy(sale, user, 1, Some(token)).await;
+        assert_eq!((replay.status, replay.text("request_id").as_str()), (202, request_id.as_str()), "{replay:?}");
+    }
+    eventually("the entry has seen the new epoch", async || {
+        world.buy(sale, &winners[1].0, 1, None).await.code() == "P2-R1"
+    })
+    .await;
+}
+
+#[test]
+fn a_rewound_and_an_emptied_redis_sell_nothing_twice() {
+    run(async {
+        let dir = scratch("redis-loss");
+        let mut servers = PrivateServers::start(&dir, &|_progress| {}).await.unwrap();
+        let urls = servers.urls();
+        let world = World::on(
+            (&urls.redis_url, &urls.amqp_url, &urls.mysql_url),
+            "loss",
+            &Role::ALL,
+            &["p5_reconcile.quiet_ms=1000", "p1_entry.cache_ttl_ms=50"],
+        )
+        .await;
+        let sale = world.sale("rewound", 12, Some(1)).await;
+        let mut winners = buy_all(&world, &sale, 0..3).await;
+
+        // An old state of the disk is kept, selling goes on, the old state comes back.
+        let data = servers.dir().join("redis").join("appendonlydir");
+        let old = scratch("redis-loss-old");
+        servers.server(ServerKind::Redis).unwrap().kill().await.unwrap();
+        copy(&data, &old);
+        servers.server(ServerKind::Redis).unwrap().restart().await.unwrap();
+        eventually("redis is back", async || world.servers.redis.ping().await.is_ok()).await;
+        winners.extend(buy_all(&world, &sale, 3..6).await);
+        servers.server(ServerKind::Redis).unwrap().kill().await.unwrap();
+        copy(&old, &data);
+        servers.server(ServerKind::Redis).unwrap().restart().await.unwrap();
+        eventually("redis is back", async || world.servers.redis.ping().await.is_ok()).await;
+        assert_eq!(world.servers.redis.meta(&sale, 0).await.unwrap().unwrap().number, 3, "it was rewound");
+        eventually("the fence closes the sale", async || world.buy(&sale, "late", 1, None).await.code() == "P1-S7")
+            .await;
+        sells_again(&world, &sale, &winners, 2).await;
+
+        // Emptied: nothing is left at all.
+        winners.extend(buy_all(&world, &sale, 6..9).await);
+        let flushed =
+            std::process::Command::new("redis-cli").args(["-u", &urls.redis_url, "FLUSHALL"]).output().unwrap();
+        assert!(flushed.status.success());
+        assert!(!world.audit(&sale, Window::Ms(5_000)).await.consistent(), "the audit says so");
+        sells_again(&world, &sale, &winners, 3).await;
+
+        // Exactly the rest is sold.
+        winners.extend(buy_all(&world, &sale, 9..12).await);
+        let over = world.buy(&sale, "too-late", 1, None).await;
+        assert_eq!(over.status, 410, "{over:?}");
+        let audit = world.settled(&sale).await;
+        assert_eq!((audit.counted.ordered, audit.counted.database_stock), (12, 0), "{audit:#?}");
+        world.finish().await;
+        servers.stop().await.unwrap();
+    });
+}
