@@ -104,6 +104,7 @@ sections! {
         group_max: usize,
         breaker_failures: u32,
         breaker_open_ms: u64,
+        events: bool,
     }
     P5Reconcile {
         interval_ms: u64,

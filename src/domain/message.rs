@@ -5,6 +5,7 @@
 //! The part that the entry knows ([`head`]) is encoded before the script runs; the script appends what only it knows
 //! (number and time), so the accepting step needs no JSON library inside Redis. The relay treats the bytes as opaque.
 
+use super::fate::Fate;
 use super::ids::{RequestId, SaleId, UserId};
 use super::policy::Quantity;
 use super::request::{Accepted, Purchase};
@@ -67,6 +68,32 @@ pub fn encode(accepted: &Accepted) -> String {
     text
 }
 
+/// Routing key of the event that tells a fate to downstream systems.
+#[must_use]
+pub const fn event_key(fate: Fate) -> &'static str {
+    match fate {
+        Fate::Ordered => "order.confirmed",
+        Fate::Failed(_) => "order.failed",
+    }
+}
+
+/// The event that tells a fate to downstream systems: versioned JSON. It may come more than once; the request id says so.
+#[must_use]
+pub fn event(accepted: &Accepted, fate: Fate) -> String {
+    let mut text = String::with_capacity(192);
+    head(&accepted.purchase, &mut text);
+    let (status, reason) = match fate {
+        Fate::Ordered => ("CONFIRMED", None),
+        Fate::Failed(reason) => ("FAILED", Some(reason.code())),
+    };
+    text.push_str(&format!(r#","status":"{status}""#));
+    if let Some(reason) = reason {
+        text.push_str(&format!(r#","reason":"{reason}""#));
+    }
+    text.push('}');
+    text
+}
+
 /// Reads a message.
 ///
 /// # Errors
@@ -123,6 +150,19 @@ mod tests {
         fn garbage_is_an_error_never_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             prop_assert!(decode(&bytes).is_err());
         }
+    }
+
+    #[test]
+    fn events_are_json_and_carry_the_fate() {
+        let accepted =
+            decode(br#"{"v":1,"rid":"5","sale":"s","user":"a\"b","qty":2,"shard":0,"epoch":1,"no":1,"at":9}"#).unwrap();
+        let read = |fate| serde_json::from_str::<serde_json::Value>(&event(&accepted, fate)).unwrap();
+        assert_eq!(
+            read(Fate::Ordered),
+            serde_json::json!({"v":1,"rid":"5","sale":"s","user":"a\"b","qty":2,"status":"CONFIRMED"})
+        );
+        let failed = Fate::Failed(super::super::fate::FailReason::SoldOut);
+        assert_eq!((read(failed)["reason"].as_str(), event_key(failed)), (Some("SOLD_OUT"), "order.failed"));
     }
 
     #[test]

@@ -20,10 +20,12 @@ use crate::domain::states::{P4Persist, State};
 use crate::runtime::Worker;
 use crate::store::mysql::codes::Source;
 use crate::store::mysql::{Db, DbError, landing};
-use crate::store::rabbit::{Consumer, Delivery, DeliveryId, Publisher, RabbitConfig, RabbitError};
+use crate::store::rabbit::{
+    Consumer, Delivery, DeliveryId, Outgoing, Publisher, RabbitConfig, RabbitError, Topology, send_all,
+};
 use crate::store::redis::RedisStore;
 use crate::telemetry::count;
-use back::{SendBack, Why};
+use back::Why;
 use breaker::Breaker;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -46,7 +48,7 @@ pub struct Persist {
     rabbit: RabbitConfig,
     settings: config::P4Persist,
     consumer: Option<Consumer>,
-    /// Sends messages back; a connection of its own, because a broker that blocks publishers would block acks too.
+    /// Sends messages back and events out; a connection of its own, because a broker that blocks publishers would block acks too.
     publisher: Option<Publisher>,
     breaker: Breaker,
 }
@@ -99,9 +101,15 @@ impl Persist {
         metrics::histogram!("seckill_p4_persist_seconds").record(begun.elapsed());
         self.breaker.saw(Instant::now(), &verdicts);
         let settled = settled(&items, &verdicts);
+        let told = items.iter().zip(&verdicts).filter_map(|(accepted, verdict)| {
+            let fate = verdict.as_ref().ok()?.fate()?;
+            Some((accepted.purchase.request_id, message::event_key(fate), message::event(accepted, fate)))
+        });
+        let told = told.collect();
         for ((delivery, accepted), verdict) in deliveries.into_iter().zip(&items).zip(verdicts) {
             outcomes.push(self.outcome(delivery, accepted, verdict));
         }
+        self.tell(told).await?;
         self.finish(outcomes).await?;
         self.mark(settled).await;
         Ok(())
@@ -152,8 +160,25 @@ impl Persist {
         if back.is_empty() {
             return Ok(());
         }
-        let sent = SendBack { rabbit: &self.rabbit, publisher: &mut self.publisher }.all(back).await?;
-        self.ack(&sent).await
+        let topology = Topology::new(&self.rabbit);
+        let ids: Vec<DeliveryId> = back.iter().map(|outcome| outcome.delivery.id).collect();
+        let copies = back.into_iter().map(|outcome| back::copy(&topology, outcome)).collect();
+        send_all(&self.rabbit, &mut self.publisher, copies).await?;
+        self.ack(&ids).await
+    }
+
+    /// Tells downstream systems, before the ack: whoever dies in between is redelivered, finds the outcome and tells it
+    /// again. At least once.
+    async fn tell(&mut self, told: Vec<(RequestId, &'static str, String)>) -> Result<(), RabbitError> {
+        if !self.settings.events {
+            return Ok(());
+        }
+        let exchange = Topology::new(&self.rabbit).events_exchange();
+        let events = told
+            .into_iter()
+            .map(|(id, key, body)| Outgoing::new((&exchange, key), id.to_string(), body).optional())
+            .collect();
+        send_all(&self.rabbit, &mut self.publisher, events).await
     }
 
     async fn ack(&mut self, ids: &[DeliveryId]) -> Result<(), RabbitError> {

@@ -17,6 +17,7 @@
 //!   unacknowledged deliveries (the broker gives them out again). Nothing is only in this process's memory.
 
 mod admin;
+mod batch;
 mod config;
 mod confirms;
 mod consumer;
@@ -29,6 +30,7 @@ mod topology;
 mod unsettled;
 
 pub use admin::{BrokerInfo, QueueDepth, broker_info, queue_depths};
+pub use batch::send_all;
 pub use config::{QueueType, RabbitConfig};
 pub use confirms::{Confirms, Verdict};
 pub use consumer::{Consumer, Delivery, DeliveryId};
