@@ -1,10 +1,10 @@
 //! `seckill audit`: is anything lost, doubled or oversold? Exit code 0: everything adds up, 2: it does not.
 
 use super::{Failure, INCONSISTENT, context, output};
-use crate::config::{Layers, Settings};
+use crate::config::Layers;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::{Sale, SaleStatus};
-use crate::p5_reconcile::{Auditor, SaleAudit, Window};
+use crate::p5_reconcile::{SaleAudit, Window};
 use crate::roles::Servers;
 use crate::store::mysql::sales;
 use indicatif::ProgressBar;
@@ -29,11 +29,11 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &Args) -> Result
     let servers = context::servers(&settings).await?;
     let sales = wanted(&servers, args.sale.as_ref()).await?;
     let window = if args.now { Window::Now } else { Window::Ms(settings.p5_reconcile.window_ms) };
-    let auditor = auditor(&settings, &servers);
+    let auditor = context::auditor(&settings, &servers);
     let progress = ProgressBar::new(sales.len() as u64);
     let mut audits = Vec::with_capacity(sales.len());
     for sale in &sales {
-        audits.push(auditor.audit(sale, window).await.map_err(|error| Failure::Failed(error.to_string()))?);
+        audits.push(auditor.audit(sale, window).await?);
         progress.inc(1);
     }
     progress.finish_and_clear();
@@ -45,16 +45,6 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &Args) -> Result
         print(&audits, consistent);
     }
     Ok(if consistent { 0 } else { INCONSISTENT })
-}
-
-fn auditor(settings: &Settings, servers: &Servers) -> Auditor {
-    Auditor {
-        db: servers.db.clone(),
-        redis: servers.redis.clone(),
-        rabbit: servers.rabbit.clone(),
-        shards: settings.redis.shards,
-        findings_max: settings.p5_reconcile.findings_max,
-    }
 }
 
 async fn wanted(servers: &Servers, only: Option<&SaleId>) -> Result<Vec<Sale>, Failure> {

@@ -3,6 +3,7 @@
 use super::{Failure, output};
 use crate::config::{Layers, Settings};
 use crate::dev::DevState;
+use crate::p5_reconcile::Auditor;
 use crate::roles::Servers;
 use std::path::Path;
 use std::time::Duration;
@@ -46,4 +47,15 @@ pub(super) async fn servers(settings: &Settings) -> Result<Servers, Failure> {
         )));
     }
     Ok(servers)
+}
+
+/// An auditor over these servers.
+pub(super) fn auditor(settings: &Settings, servers: &Servers) -> Auditor {
+    Auditor {
+        db: servers.db.clone(),
+        redis: servers.redis.clone(),
+        rabbit: servers.rabbit.clone(),
+        shards: settings.redis.shards,
+        findings_max: settings.p5_reconcile.findings_max,
+    }
 }

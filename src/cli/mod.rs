@@ -4,8 +4,12 @@
 //! configuration error.
 
 mod audit;
+mod bench;
 mod context;
 mod dev;
+mod dlq;
+mod doctor;
+mod order;
 mod output;
 mod run;
 mod sale;
@@ -53,6 +57,16 @@ enum Command {
     Sale(sale::Command),
     /// Compare Redis, outbox and DLQs with the database; exit code 2 when anything is lost, doubled or oversold
     Audit(audit::Args),
+    /// What is known about a single order request
+    #[command(subcommand)]
+    Order(order::Command),
+    /// What could not be delivered or landed by itself: look at it, land it, or give it up
+    #[command(subcommand)]
+    Dlq(dlq::Command),
+    /// Check the three servers, their settings and their clocks; exit code 2 when something required is wrong
+    Doctor(doctor::Args),
+    /// Measure this machine: rates, latencies, and whether every sale added up
+    Bench(bench::Args),
     /// Access tokens for trying things out
     #[command(subcommand)]
     Token(token::Command),
@@ -102,6 +116,10 @@ failed!(
     crate::store::redis::RedisFault,
     crate::dev::DevError,
     crate::p1_entry::warm::WarmError,
+    crate::p5_reconcile::SaleAuditError,
+    crate::p5_reconcile::dlq::DlqError,
+    crate::crowd::CrowdError,
+    crate::crowd::MintError,
     std::io::Error
 );
 
@@ -151,6 +169,10 @@ async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Some(Command::Migrate) => run::migrate(&layers, &data_dir).await,
         Some(Command::Sale(command)) => sale::run(&layers, &data_dir, command).await,
         Some(Command::Audit(args)) => audit::run(&layers, &data_dir, &args).await,
+        Some(Command::Order(command)) => order::run(&layers, &data_dir, &command).await,
+        Some(Command::Dlq(command)) => dlq::run(&layers, &data_dir, command).await,
+        Some(Command::Doctor(args)) => doctor::run(&layers, &data_dir, &args).await,
+        Some(Command::Bench(args)) => bench::run(&layers, &data_dir, &args).await,
         Some(Command::Token(command)) => token::run(&layers, &data_dir, command),
         Some(Command::Config(command)) => run::config(&layers, command),
     }

@@ -57,7 +57,12 @@ pub(super) enum Command {
         #[arg(long, value_name = "NAME")]
         grant: Option<String>,
     },
-    /// End a sale for good
+    /// Sell the units of final failures again, once for each failed request (it never happens by itself)
+    Reclaim {
+        /// The sale
+        id: SaleId,
+    },
+    /// End a sale for good; what was accepted still lands
     Close {
         /// The sale
         id: SaleId,
@@ -183,6 +188,10 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: Command) -> R
             let grant = grant.unwrap_or_else(|| format!("top-up-{:016x}", rand::random::<u64>()));
             warmer.top_up(&id, &grant, units).await?;
             output::line(&format!("{id} has {units} units more (grant {grant})"));
+        }
+        Command::Reclaim { id } => {
+            let requests = warmer.reclaim(&id).await?;
+            output::line(&format!("{id} sells the units of {requests} failed requests again"));
         }
         Command::Close { id } => {
             warmer.close(&id).await?;

@@ -25,6 +25,11 @@ const ALIGN_MAX: u32 = 5;
 /// Sales that are warmed already are looked after this often; drafts that wait for their start every second.
 const LOOK_AFTER: Duration = Duration::from_secs(10);
 
+/// Failed requests reclaimed at once, as many as one look at the unapplied grants finds.
+const RECLAIM_PAGE: u32 = 1_000;
+/// Rounds of one reclaim; what is left over then waits for the next call.
+const RECLAIM_PAGES_MAX: u32 = 1_000;
+
 /// Why a sale could not be warmed or changed; the text says what to do next.
 #[derive(Debug, thiserror::Error)]
 pub enum WarmError {
@@ -213,6 +218,30 @@ impl Warmer {
         self.redis.uncache_sale(id).await?;
         // A draft's grants are given at its warm-up.
         if sale.status == SaleStatus::Draft { Ok(()) } else { self.apply_grants(&sale).await }
+    }
+
+    /// Sells the units of final failures again, once for each failed request; an operator's decision, never automatic.
+    /// Returns how many failed requests gave their units back now.
+    ///
+    /// # Errors
+    /// [`WarmError`]; repeating is safe.
+    pub async fn reclaim(&self, id: &SaleId) -> Result<usize, WarmError> {
+        let sale = self.sale(id).await?;
+        match sale.status {
+            SaleStatus::Closed => return Err(WarmError::Closed(id.clone())),
+            SaleStatus::Draft => return Err(WarmError::NotWarmed(id.clone())),
+            SaleStatus::Warmed | SaleStatus::Paused => {}
+        }
+        let mut reclaimed = 0;
+        for _ in 0..RECLAIM_PAGES_MAX {
+            let made = grants::reclaim(&self.db, id, RECLAIM_PAGE).await?;
+            self.apply_grants(&sale).await?;
+            reclaimed += made;
+            if made == 0 {
+                break;
+            }
+        }
+        Ok(reclaimed)
     }
 }
 

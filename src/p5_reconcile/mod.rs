@@ -8,10 +8,13 @@
 
 mod audit;
 mod compensate;
+pub mod dlq;
 mod parked;
 mod rebuild;
+mod trace;
 
 pub use audit::{Auditor, Finding, FindingKind, OpenRequest, SaleAudit, SaleAuditError, Window};
+pub use trace::{InLedger, Trace};
 
 use crate::config::{self, Compensate};
 use crate::domain::fault::{Fault, Progress};

@@ -96,3 +96,34 @@ pub async fn checks(db: &Db) -> Result<Vec<Check>, DbError> {
     });
     Ok(checks)
 }
+
+/// Which server answers, and what time it has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// As the server tells it, e.g. `10.11.6-MariaDB-0+deb12u1` or `8.4.2`.
+    pub version: String,
+    /// Unix milliseconds by the server's clock.
+    pub clock_ms: i64,
+}
+
+#[derive(diesel::QueryableByName)]
+struct IdentityRow {
+    #[diesel(sql_type = Text)]
+    version: String,
+    #[diesel(sql_type = BigInt)]
+    clock_ms: i64,
+}
+
+/// Asks the server who it is and what time it has.
+///
+/// # Errors
+/// [`DbError`].
+pub async fn identity(db: &Db) -> Result<Identity, DbError> {
+    let row: IdentityRow = db
+        .run("identity", async |conn| {
+            let query = "SELECT VERSION() AS version, CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED) AS clock_ms";
+            Ok(diesel::sql_query(query).get_result(conn).await?)
+        })
+        .await?;
+    Ok(Identity { version: row.version, clock_ms: row.clock_ms })
+}

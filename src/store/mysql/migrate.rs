@@ -2,7 +2,10 @@
 //! run goes on from there, because each migration is one statement.
 
 use super::fault::DbError;
-use diesel::sql_types::{Integer, Nullable};
+use super::pool::Db;
+use diesel::migration::MigrationSource;
+use diesel::mysql::Mysql;
+use diesel::sql_types::{Integer, Nullable, Text};
 use diesel_async::{AsyncConnection, AsyncMigrationHarness, AsyncMysqlConnection, RunQueryDsl};
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 use percent_encoding::percent_decode_str;
@@ -61,6 +64,35 @@ async fn migrate_locked(url: &str) -> Result<Vec<String>, DbError> {
         Ok(ran) => ran.map_err(|error| DbError::Other(format!("migration failed: {error}"))),
         Err(error) => Err(DbError::Other(format!("migration failed: {error}"))),
     }
+}
+
+#[derive(diesel::QueryableByName)]
+struct Version {
+    #[diesel(sql_type = Text)]
+    version: String,
+}
+
+/// Names of the migrations that this build needs and the database does not have. Changes nothing.
+///
+/// # Errors
+/// [`DbError`].
+pub async fn pending(db: &Db) -> Result<Vec<String>, DbError> {
+    const TABLE: &str = "SELECT table_name AS version FROM information_schema.tables \
+                         WHERE table_schema = DATABASE() AND table_name = '__diesel_schema_migrations'";
+    let applied: Vec<Version> = db
+        .run("migrations_applied", async |conn| {
+            let table: Vec<Version> = diesel::sql_query(TABLE).load(conn).await?;
+            if table.is_empty() {
+                return Ok(table);
+            }
+            Ok(diesel::sql_query("SELECT version FROM __diesel_schema_migrations").load(conn).await?)
+        })
+        .await?;
+    let known = MigrationSource::<Mysql>::migrations(&MIGRATIONS);
+    let known = known.map_err(|error| DbError::Other(format!("migrations of this build: {error}")))?;
+    let names = known.iter().map(|migration| migration.name());
+    let missing = names.filter(|name| !applied.iter().any(|done| name.version() == done.version.as_str().into()));
+    Ok(missing.map(ToString::to_string).collect())
 }
 
 async fn create_database(url: &str) -> Result<(), DbError> {

@@ -156,6 +156,17 @@ pub struct Story {
     pub failure: Option<FailedRequest>,
 }
 
+impl Story {
+    /// The request's sale, as far as any of the rows tells.
+    #[must_use]
+    pub fn sale_id(&self) -> Option<&SaleId> {
+        let decided = self.decided.as_ref().map(|decided| &decided.sale_id);
+        decided
+            .or(self.order.as_ref().map(|order| &order.sale_id))
+            .or(self.failure.as_ref().map(|failure| &failure.sale_id))
+    }
+}
+
 /// Everything the database knows about a request; all `None` when it knows nothing (yet).
 ///
 /// # Errors

@@ -229,3 +229,26 @@ pub async fn close_settled(db: &Db, by: &str) -> Result<usize, DbError> {
     })
     .await
 }
+
+/// Closes the open row of one request that has its fate by now, as [`close_settled`] does. `false`: there is no such row.
+///
+/// # Errors
+/// [`DbError`]; repeating the call is safe.
+pub async fn close_settled_one(db: &Db, request_id: RequestId, by: &str) -> Result<bool, DbError> {
+    use diesel::sql_types::{BigInt, Text, Unsigned};
+    let closed = db
+        .run("register_close_settled_one", async |conn| {
+            Ok(diesel::sql_query(
+                "/* register::close_settled_one */ UPDATE failed_request f JOIN request_outcome o USING (request_id) \
+                 SET f.status = IF(o.kind = 'ORDER', 'resolved', 'failed_final'), \
+                 f.reason = COALESCE(o.reason, f.reason), f.resolved_at = NOW(3), f.resolved_by = ? \
+                 WHERE f.status = 'open' AND f.request_id = ?",
+            )
+            .bind::<Text, _>(cut(by, 64))
+            .bind::<Unsigned<BigInt>, _>(request_id.get())
+            .execute(conn)
+            .await?)
+        })
+        .await?;
+    Ok(closed > 0)
+}

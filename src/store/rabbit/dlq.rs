@@ -8,7 +8,7 @@ use super::error::RabbitError;
 use super::headers::{Headers, from_properties};
 use super::link::{Link, call};
 use super::topology::Topology;
-use amqprs::channel::{BasicAckArguments, BasicGetArguments};
+use amqprs::channel::{BasicAckArguments, BasicGetArguments, BasicNackArguments};
 use std::collections::BTreeSet;
 
 /// A message in the dead-letter queue.
@@ -115,11 +115,17 @@ impl DlqReader {
     /// When the broker does not answer in time.
     pub async fn close(self) -> Result<(), RabbitError> {
         let Link { channel, connection, .. } = self.link;
+        let newest = self.held.last().copied();
         call("close the connection", self.op_timeout_ms, async move {
-            // The channel first: its end is what puts the rest back.
-            let closed = match channel.close().await {
-                Ok(()) => connection.close().await,
-                Err(error) => Err(error),
+            // Put back by word, not by the channel's end: that takes effect some time after the end is confirmed, and
+            // whoever reads meanwhile would find the queue empty.
+            let back = match newest {
+                Some(tag) => channel.basic_nack(BasicNackArguments::new(tag, true, true)).await,
+                None => Ok(()),
+            };
+            let closed = match (back, channel.close().await) {
+                (Ok(()), Ok(())) => connection.close().await,
+                (Err(error), _) | (_, Err(error)) => Err(error),
             };
             closed.map_err(|error| RabbitError::Closed(error.to_string()))
         })

@@ -47,11 +47,23 @@ impl RedisStore {
     /// # Errors
     /// [`RedisFault`] when Redis is away.
     pub async fn run_id(&self) -> Result<String, RedisFault> {
+        self.server_info("run_id").await
+    }
+
+    /// Version of the server. Compatible servers of other names tell which Redis they stand for.
+    ///
+    /// # Errors
+    /// [`RedisFault`] when Redis is away.
+    pub async fn version(&self) -> Result<String, RedisFault> {
+        self.server_info("redis_version").await
+    }
+
+    async fn server_info(&self, field: &str) -> Result<String, RedisFault> {
         let info = self.command("INFO", 0, vec![text("server")]).await?.as_string().unwrap_or_default();
         info.lines()
-            .find_map(|line| line.strip_prefix("run_id:"))
-            .map(|id| id.trim().to_owned())
-            .ok_or_else(|| RedisFault::Contract("INFO server has no run_id".to_owned()))
+            .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))
+            .map(|value| value.trim().to_owned())
+            .ok_or_else(|| RedisFault::Contract(format!("INFO server has no {field}")))
     }
 
     /// Whether Redis answers at all.

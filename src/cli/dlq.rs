@@ -1,0 +1,230 @@
+//! `seckill dlq …`: the dead-letter desk on the command line. What it does is in `p5_reconcile::dlq`.
+
+use super::{Failure, context, output};
+use crate::config::Layers;
+use crate::p5_reconcile::dlq::{Act, Deed, Desk, Done, Entry, Listing, Report, Selection, Source, code_of};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::path::Path;
+
+/// `seckill dlq …`
+///
+/// Parked requests lie in the relay DLQ (Redis), in the MQ DLQ (RabbitMQ), or as open rows in the register of failures
+/// (database). P5 lands overdue requests from the ledger by itself unless `p5_reconcile.compensate` is "manual", so an
+/// entry may be decided already: then acting on it only removes it.
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum Command {
+    /// What is parked, and why
+    List(Look),
+    /// The same with the messages
+    Show(Look),
+    /// Land parked requests through the normal persist path, or just remove those that are decided already
+    ///
+    /// The database is asked first, so repeating it is safe. At most 200 requests a second. Exit code 1 when an entry had
+    /// to stay.
+    #[command(after_help = "Examples:
+  seckill dlq replay --all --dry-run       what would happen
+  seckill dlq replay --all --source mq     everything in the MQ DLQ
+  seckill dlq replay 7390817262993408      one request, wherever it is parked")]
+    Replay {
+        #[command(flatten)]
+        which: Which,
+    },
+    /// Record that parked requests will never be orders (FAILED, reason GIVEN_UP) and remove them
+    ///
+    /// The database is asked first: a request that is an order already stays one. The units are not sold again by this;
+    /// `seckill sale reclaim` does that. A message that is no request at all is given up by its entry name.
+    #[command(after_help = "Examples:
+  seckill dlq give-up 7390817262993408 --reason 'buyer was refunded, ticket 4711'
+  seckill dlq give-up mq/9f86d081884c --reason 'test message of another system'")]
+    GiveUp {
+        #[command(flatten)]
+        which: Which,
+        /// Why, for the register and the audit
+        #[arg(long, value_name = "TEXT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+        reason: String,
+    },
+}
+
+/// Looking.
+#[derive(Debug, clap::Args)]
+pub(super) struct Look {
+    /// Only these: request ids, or entry names as listed
+    #[arg(value_name = "RID")]
+    named: Vec<String>,
+    /// Only this dead-letter queue (and the register's rows from it)
+    #[arg(long, value_enum)]
+    source: Option<SourceArg>,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Acting.
+#[derive(Debug, clap::Args)]
+pub(super) struct Which {
+    /// Request ids, or entry names as `dlq list` shows them
+    #[arg(value_name = "RID", required_unless_present = "all", conflicts_with = "all")]
+    named: Vec<String>,
+    /// Everything that is parked
+    #[arg(long)]
+    all: bool,
+    /// Only this dead-letter queue (and the register's rows from it)
+    #[arg(long, value_enum)]
+    source: Option<SourceArg>,
+    /// Change nothing, only tell what would happen
+    #[arg(long)]
+    dry_run: bool,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum SourceArg {
+    /// What the relay could not publish
+    Relay,
+    /// What the consumer could not land
+    Mq,
+}
+
+impl From<SourceArg> for Source {
+    fn from(source: SourceArg) -> Self {
+        match source {
+            SourceArg::Relay => Self::Relay,
+            SourceArg::Mq => Self::Mq,
+        }
+    }
+}
+
+pub(super) async fn run(layers: &Layers, data_dir: &Path, command: Command) -> Result<u8, Failure> {
+    let settings = context::settings(layers, data_dir)?;
+    let servers = context::servers(&settings).await?;
+    let desk = Desk { auditor: context::auditor(&settings, &servers), by: operator() };
+    let code = match command {
+        Command::List(look) => look_at(&desk, &look, false).await?,
+        Command::Show(look) => look_at(&desk, &look, true).await?,
+        Command::Replay { which } => act(&desk, &Act::Replay, which).await?,
+        Command::GiveUp { which, reason } => act(&desk, &Act::GiveUp(reason), which).await?,
+    };
+    servers.redis.quit().await;
+    Ok(code)
+}
+
+/// Who is at the terminal, for the audit.
+fn operator() -> String {
+    let name = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok().filter(|name| !name.is_empty()));
+    name.unwrap_or_else(|| "operator".to_owned())
+}
+
+async fn look_at(desk: &Desk, look: &Look, whole: bool) -> Result<u8, Failure> {
+    let mut listing = desk.list(look.source.map(Source::from)).await?;
+    if !look.named.is_empty() {
+        listing.entries.retain(|entry| look.named.iter().any(|word| entry.is(word)));
+        if listing.entries.is_empty() {
+            let named = look.named.join(" ");
+            return Err(Failure::Failed(format!("{named}: in no dead-letter queue; see seckill order show")));
+        }
+    }
+    if look.json {
+        output::json(&listing);
+    } else if whole {
+        show(&listing);
+    } else {
+        list(&listing);
+    }
+    Ok(0)
+}
+
+fn text<T: ToString>(value: Option<&T>) -> String {
+    value.map_or_else(|| "-".to_owned(), ToString::to_string)
+}
+
+fn fate(entry: &Entry) -> String {
+    entry.fate.map_or("undecided", code_of).to_owned()
+}
+
+fn list(listing: &Listing) {
+    if listing.entries.is_empty() {
+        output::line("nothing is parked");
+        return;
+    }
+    output::table(
+        ["entry", "request", "sale", "buyer", "units", "attempts", "parked", "reason", "database"],
+        listing.entries.iter().map(|entry| {
+            [
+                entry.entry.clone(),
+                text(entry.request_id.as_ref()),
+                text(entry.sale_id.as_ref()),
+                text(entry.user_id.as_ref()),
+                text(entry.quantity.as_ref()),
+                text(entry.attempts.as_ref()),
+                text(entry.parked_at_ms.map(output::time).as_ref()),
+                entry.reason.chars().take(80).collect(),
+                fate(entry),
+            ]
+        }),
+    );
+    if listing.more {
+        output::line("there is more; these are the first");
+    }
+    output::line("land them with seckill dlq replay, or give them up with seckill dlq give-up --reason");
+}
+
+fn show(listing: &Listing) {
+    for entry in &listing.entries {
+        output::line(&format!("{}  database: {}", entry.entry, fate(entry)));
+        output::line(&format!("  request   {}", text(entry.request_id.as_ref())));
+        output::line(&format!("  reason    {}", entry.reason));
+        output::line(&format!("  attempts  {}", text(entry.attempts.as_ref())));
+        output::line(&format!("  parked    {}", text(entry.parked_at_ms.map(output::time).as_ref())));
+        output::line(&format!("  message   {:?}\n", String::from_utf8_lossy(&entry.payload)));
+    }
+    if listing.entries.is_empty() {
+        output::line("nothing is parked");
+    }
+}
+
+async fn act(desk: &Desk, act: &Act, which: Which) -> Result<u8, Failure> {
+    let Which { named, all, source, dry_run, json } = which;
+    let selection = Selection { named, all, source: source.map(Source::from), dry_run };
+    let bar = ProgressBar::new(0);
+    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} requests") {
+        bar.set_style(style);
+    }
+    let progress = |done: usize, all: usize| {
+        bar.set_length(all as u64);
+        bar.set_position(done as u64);
+    };
+    let report = desk.act(act, &selection, &progress).await;
+    bar.finish_and_clear();
+    let report = report?;
+    if json {
+        output::json(&report);
+    } else {
+        print(&report, dry_run);
+    }
+    Ok(u8::from(report.done.iter().any(|done| done.result.is_trouble())))
+}
+
+fn print(report: &Report, dry_run: bool) {
+    if report.done.is_empty() {
+        output::line("nothing is parked, nothing to do");
+        return;
+    }
+    output::table(
+        ["request", "entries", "result", "detail"],
+        report.done.iter().map(|Done { request_id, entries, result, detail }| {
+            [text(request_id.as_ref()), entries.join("\n"), name(result), detail.clone()]
+        }),
+    );
+    if dry_run {
+        output::line("dry run: nothing was changed");
+    }
+    if report.more {
+        output::line("there is more; run it again");
+    }
+}
+
+fn name(deed: &Deed) -> String {
+    serde_json::to_value(deed).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}

@@ -1,0 +1,87 @@
+//! Why a setting matters and what to change: the words of `seckill doctor`, by the name of the check.
+
+/// Why it matters, what to do, and whether a guarantee breaks without it.
+pub(super) struct Advice {
+    pub why: &'static str,
+    pub change: &'static str,
+    pub required: bool,
+}
+
+/// About a setting of Redis; why it matters is told by the check itself.
+pub(super) fn redis(name: &str) -> &'static str {
+    match name {
+        "maxmemory-policy" => "CONFIG SET maxmemory-policy noeviction, and the same in redis.conf",
+        "appendonly" => "CONFIG SET appendonly yes, and the same in redis.conf",
+        "appendfsync" => {
+            "CONFIG SET appendfsync always, and the same in redis.conf; it groups one fsync per event-loop turn"
+        }
+        "no-appendfsync-on-rewrite" => "CONFIG SET no-appendfsync-on-rewrite no, and the same in redis.conf",
+        _ => "",
+    }
+}
+
+/// About a check of the database.
+pub(super) fn mysql(name: &str) -> Advice {
+    let (why, change, required) = match name {
+        "innodb_flush_log_at_trx_commit" => (
+            "an order that was acknowledged to the broker must survive a crash of the database",
+            "SET GLOBAL innodb_flush_log_at_trx_commit = 1, and the same in my.cnf",
+            true,
+        ),
+        "sync_binlog" => (
+            "after a crash replicas and backups could lack orders that were acknowledged",
+            "SET GLOBAL sync_binlog = 1, and the same in my.cnf",
+            true,
+        ),
+        "read_only" | "super_read_only" => (
+            "nothing can be landed on a read-only server; it may be a replica after a failover",
+            "point mysql.url at the primary",
+            true,
+        ),
+        "innodb_doublewrite" => {
+            ("a torn page after a power failure would lose orders", "innodb_doublewrite = ON in my.cnf, restart", true)
+        }
+        "sql_mode" => (
+            "without strict mode a value that does not fit is cut instead of refused",
+            "seckill sets it for its own sessions; a proxy must not change it",
+            true,
+        ),
+        "max_allowed_packet" => (
+            "a landing group is one statement; smaller groups land slower and one may not fit",
+            "SET GLOBAL max_allowed_packet = 16777216, and the same in my.cnf",
+            false,
+        ),
+        "id columns that are not VARBINARY" => (
+            "ids compared with a collation let two buyers collide",
+            "restore the column types of migrations/; seckill migrate does not repair what was altered by hand",
+            true,
+        ),
+        "ck_sales_stock" => (
+            "the last net against overselling: stock may not go below zero",
+            "ALTER TABLE sales ADD CONSTRAINT ck_sales_stock CHECK (stock >= 0)",
+            true,
+        ),
+        _ => ("a guarantee depends on it", "", true),
+    };
+    Advice { why, change, required }
+}
+
+/// Whether `version` (its leading numbers) is at least `least`.
+pub(super) fn at_least(version: &str, least: [u32; 2]) -> bool {
+    let mut numbers = version.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse::<u32>().unwrap_or(0));
+    [numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)] >= least
+}
+
+#[cfg(test)]
+mod tests {
+    use super::at_least;
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        assert!(at_least("7.0.15", [7, 0]));
+        assert!(at_least("10.11.6-MariaDB-0+deb12u1", [10, 6]));
+        assert!(at_least("3.10.8", [3, 9]));
+        assert!(!at_least("3.8.9", [3, 10]));
+        assert!(!at_least("", [1, 0]));
+    }
+}

@@ -1,0 +1,161 @@
+//! `seckill order show`: where a request is, and everything the servers know about it.
+
+use super::{Failure, context, output};
+use crate::config::Layers;
+use crate::domain::fate::Fate;
+use crate::domain::ids::RequestId;
+use crate::domain::ledger::LedgerState;
+use crate::p5_reconcile::Trace;
+use crate::p5_reconcile::dlq::code_of;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// `seckill order …`
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum Command {
+    /// Everything known about a request: ledger, outbox, dead-letter queues, outcome, order, register of failures.
+    ///
+    /// Looks in all live places, so it also finds requests that have not reached the database. Exit code 1 when nothing
+    /// knows the request.
+    Show {
+        /// The request id, as the buyer was told
+        #[arg(value_name = "RID")]
+        id: RequestId,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub(super) async fn run(layers: &Layers, data_dir: &Path, command: &Command) -> Result<u8, Failure> {
+    let Command::Show { id, json } = command;
+    let settings = context::settings(layers, data_dir)?;
+    let servers = crate::roles::Servers::new(&settings)?;
+    // When Redis is away the others still tell what they know.
+    servers.redis.wait_connected(std::time::Duration::from_secs(3)).await;
+    let trace = context::auditor(&settings, &servers).trace(*id).await;
+    servers.redis.quit().await;
+    if !trace.is_known() {
+        let unasked = if trace.not_asked.is_empty() {
+            "is it a request of this system? its ledger record is kept for p5_reconcile.ledger_retention_s".to_owned()
+        } else {
+            format!("but not everything could be asked: {}", trace.not_asked.join("; "))
+        };
+        return Err(Failure::Failed(format!("nothing knows request {id}; {unasked}")));
+    }
+    if *json {
+        output::json(&document(*id, &trace));
+    } else {
+        print(*id, &trace);
+    }
+    Ok(0)
+}
+
+/// Status and words, as the buyer and the operator would be told.
+fn status(trace: &Trace) -> (&'static str, String) {
+    if let Some(decided) = &trace.story.decided {
+        return match decided.fate {
+            Fate::Ordered => ("CONFIRMED", "the order is in the database".to_owned()),
+            Fate::Failed(reason) => ("FAILED", format!("it will never be an order: {}", reason.code())),
+        };
+    }
+    if let Some(entry) = trace.parked.first() {
+        return ("QUEUED", format!("parked as {}: {}; see seckill dlq", entry.entry, entry.reason));
+    }
+    if let Some(entry) = &trace.outbox_entry {
+        return ("QUEUED", format!("in the outbox as {entry}, the broker has not confirmed it yet"));
+    }
+    match trace.ledger.as_ref().map(|found| found.record.state) {
+        Some(LedgerState::Queued) => (
+            "QUEUED",
+            "handed to the broker: in an order or retry queue, or being landed; P5 lands it from the ledger when it is overdue"
+                .to_owned(),
+        ),
+        Some(LedgerState::Confirmed | LedgerState::Failed(_)) => {
+            ("UNKNOWN", "the ledger calls it settled, the database has no outcome; run seckill audit".to_owned())
+        }
+        None => ("UNKNOWN", "only the register of failures knows it; run seckill audit".to_owned()),
+    }
+}
+
+fn document(id: RequestId, trace: &Trace) -> Value {
+    let (status, summary) = status(trace);
+    let story = &trace.story;
+    json!({
+        "request_id": id,
+        "status": status,
+        "summary": summary,
+        "ledger": trace.ledger.as_ref().map(|found| json!({
+            "sale_id": found.sale_id, "shard": found.shard, "state": found.record.state.letter().to_string(),
+            "reason": found.record.state.reason(), "number": found.record.number, "epoch": found.record.epoch,
+            "user_id": found.record.user_id, "quantity": found.record.quantity.get(),
+            "accepted_at": output::time(found.record.accepted_at_ms),
+        })),
+        "outbox_entry": trace.outbox_entry,
+        "parked": trace.parked,
+        "outcome": story.decided.as_ref().map(|decided| json!({
+            "fate": code_of(decided.fate), "sale_id": decided.sale_id, "shard": decided.shard, "epoch": decided.epoch,
+            "number": decided.number, "decided_at": output::time(decided.decided_at_ms),
+        })),
+        "order": story.order.as_ref().map(|order| json!({
+            "sale_id": order.sale_id, "user_id": order.user_id, "quantity": order.quantity,
+            "amount_cents": order.amount_cents, "source": order.source,
+            "accepted_at": output::time(order.accepted_at_ms), "created_at": output::time(order.created_at_ms),
+        })),
+        "failed_request": story.failure.as_ref().map(|row| json!({
+            "sale_id": row.sale_id, "user_id": row.user_id, "quantity": row.quantity, "source": row.reporter.code(),
+            "reason": row.reason, "detail": row.detail, "status": row.status.code(),
+            "created_at": output::time(row.created_at_ms), "resolved_at": row.resolved_at_ms.map(output::time),
+            "resolved_by": row.resolved_by,
+        })),
+        "not_asked": trace.not_asked,
+    })
+}
+
+fn print(id: RequestId, trace: &Trace) {
+    let (status, summary) = status(trace);
+    output::line(&format!("request {id}: {status}, {summary}"));
+    let none = || "-".to_owned();
+    let story = &trace.story;
+    let ledger = trace.ledger.as_ref().map_or_else(none, |found| {
+        let record = &found.record;
+        format!(
+            "{} number {} of {} (shard {}, epoch {}), {} bought {} at {}",
+            record.state.letter(),
+            record.number,
+            found.sale_id,
+            found.shard,
+            record.epoch,
+            record.user_id,
+            record.quantity.get(),
+            output::time(record.accepted_at_ms)
+        )
+    });
+    let outcome = story.decided.as_ref().map_or_else(none, |decided| {
+        let at = output::time(decided.decided_at_ms);
+        format!("{} at {at} (number {} of {})", code_of(decided.fate), decided.number, decided.sale_id)
+    });
+    let order = story.order.as_ref().map_or_else(none, |order| {
+        let at = output::time(order.created_at_ms);
+        format!("{} bought {} for {} via {} at {at}", order.user_id, order.quantity, order.amount_cents, order.source)
+    });
+    let failure = story.failure.as_ref().map_or_else(none, |row| {
+        let closed = row.resolved_by.as_ref().map_or_else(String::new, |by| format!(", closed by {by}"));
+        format!("{} {} ({}): {}{closed}", row.status.code(), row.reason, row.reporter.code(), row.detail)
+    });
+    let parked = trace.parked.iter().map(|entry| format!("{} {}", entry.entry, entry.reason)).collect::<Vec<_>>();
+    output::table(
+        ["where", "what"],
+        [
+            ["ledger (redis)".to_owned(), ledger],
+            ["outbox (redis)".to_owned(), trace.outbox_entry.clone().unwrap_or_else(none)],
+            ["parked".to_owned(), if parked.is_empty() { none() } else { parked.join("\n") }],
+            ["outcome (database)".to_owned(), outcome],
+            ["order (database)".to_owned(), order],
+            ["register of failures".to_owned(), failure],
+        ],
+    );
+    for problem in &trace.not_asked {
+        output::remark(&format!("not asked: {problem}"));
+    }
+}
