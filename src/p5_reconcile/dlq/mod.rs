@@ -39,6 +39,9 @@ pub enum Source {
 /// Why the desk cannot work.
 #[derive(Debug, thiserror::Error)]
 pub enum DlqError {
+    /// Something else is at work on the same sale.
+    #[error("{0}")]
+    Busy(String),
     /// Redis.
     #[error(transparent)]
     Redis(#[from] RedisFault),
@@ -125,6 +128,7 @@ impl From<SaleAuditError> for DlqError {
         match error {
             SaleAuditError::Redis(fault) => Self::Redis(fault),
             SaleAuditError::Database(error) => Self::Database(error),
+            SaleAuditError::Refused(_) | SaleAuditError::Moved => Self::Busy(error.to_string()),
         }
     }
 }
