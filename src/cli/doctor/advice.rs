@@ -12,7 +12,9 @@ pub(super) fn redis(name: &str) -> &'static str {
     match name {
         "maxmemory-policy" => "CONFIG SET maxmemory-policy noeviction, and the same in redis.conf",
         "appendonly" => "CONFIG SET appendonly yes, and the same in redis.conf",
-        "appendfsync" => "CONFIG SET appendfsync always, and the same in redis.conf; it groups one fsync per event-loop turn",
+        "appendfsync" => {
+            "CONFIG SET appendfsync always, and the same in redis.conf; it groups one fsync per event-loop turn"
+        }
         "no-appendfsync-on-rewrite" => "CONFIG SET no-appendfsync-on-rewrite no, and the same in redis.conf",
         _ => "",
     }

@@ -47,7 +47,12 @@ pub(super) struct Line {
 }
 
 impl Line {
-    fn new(server: &'static str, name: impl Into<String>, value: impl Into<String>, expected: impl Into<String>) -> Self {
+    fn new(
+        server: &'static str,
+        name: impl Into<String>,
+        value: impl Into<String>,
+        expected: impl Into<String>,
+    ) -> Self {
         let (name, value, expected) = (name.into(), value.into(), expected.into());
         Self { server, name, value, expected, verdict: Verdict::Fine, why: String::new(), change: String::new() }
     }
@@ -96,7 +101,9 @@ pub(super) async fn redis(redis: &RedisStore, connected: bool, shards: u16) -> V
         )),
     }
     for shard in 0..shards {
-        let (Ok(outbox), Ok(parked)) = (redis.outbox_depth(shard).await, redis.parked_count(shard).await) else { continue };
+        let (Ok(outbox), Ok(parked)) = (redis.outbox_depth(shard).await, redis.parked_count(shard).await) else {
+            continue;
+        };
         let value = format!("{} entries, {} of them read", outbox.0, outbox.1);
         lines.push(Line::new(SERVER, format!("outbox of shard {shard}"), value, "for information"));
         lines.push(dlq_line(SERVER, format!("relay DLQ of shard {shard}"), parked));
@@ -182,17 +189,17 @@ pub(super) async fn mysql(db: &Db) -> Vec<Line> {
         Err(error) => return vec![Line::away(SERVER, &error)],
     };
     let least = if identity.version.contains("MariaDB") { [10, 6] } else { [8, 0] };
-    let mut lines = vec![
-        Line::new(SERVER, "version", identity.version.clone(), "MySQL 8.0, MariaDB 10.6 or newer").judged(
+    let mut lines =
+        vec![Line::new(SERVER, "version", identity.version.clone(), "MySQL 8.0, MariaDB 10.6 or newer").judged(
             at_least(&identity.version, least),
             Verdict::Wrong,
             "older servers ignore CHECK constraints or lack window functions",
             "upgrade the database",
-        ),
-    ];
+        )];
     match migrate::pending(db).await {
         Ok(pending) => {
-            let value = if pending.is_empty() { "all applied".to_owned() } else { format!("missing {}", pending.join(", ")) };
+            let value =
+                if pending.is_empty() { "all applied".to_owned() } else { format!("missing {}", pending.join(", ")) };
             lines.push(Line::new(SERVER, "migrations", value, "all applied").judged(
                 pending.is_empty(),
                 Verdict::Wrong,

@@ -200,8 +200,9 @@ pub(super) mod tests {
 
     /// An entry of the relay DLQ with a readable message.
     pub fn entry(stream_id: &str, rid: u64, quantity: u32) -> Entry {
-        let payload =
-            format!(r#"{{"v":1,"rid":"{rid}","sale":"s","user":"u","qty":{quantity},"shard":0,"epoch":1,"no":1,"at":9}}"#);
+        let payload = format!(
+            r#"{{"v":1,"rid":"{rid}","sale":"s","user":"u","qty":{quantity},"shard":0,"epoch":1,"no":1,"at":9}}"#
+        );
         of_relay(0, parked(stream_id, rid, &payload))
     }
 

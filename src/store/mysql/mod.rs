@@ -10,6 +10,7 @@ pub mod codes;
 mod facts;
 pub mod fault;
 pub mod grants;
+pub mod lags;
 pub mod landing;
 pub mod leader;
 pub mod migrate;
