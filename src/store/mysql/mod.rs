@@ -11,6 +11,7 @@ pub mod decided;
 mod facts;
 pub mod fault;
 pub mod grants;
+pub mod lags;
 pub mod landing;
 pub mod leader;
 pub mod migrate;
