@@ -7,7 +7,7 @@ COPY . .
 # The caches keep a second build short; the binary must leave the cached folder in the same step.
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/build/target \
-    cargo build --release --locked --bin seckill && cp target/release/seckill /seckill
+    cargo build --profile dist --locked --bin seckill && cp target/dist/seckill /seckill
 
 # glibc, CA certificates and nothing to log in with.
 FROM gcr.io/distroless/cc-debian12:nonroot

@@ -1,11 +1,13 @@
-//! Group admission: one lane for each sale and shard. While one script call is under way the next group gathers; a group
-//! is whatever has arrived — one request when idle, so an idle system waits for nothing.
+//! Group admission: one lane for each sale and shard. While script calls are under way the next group gathers; a group is
+//! whatever has arrived — one request when idle, so an idle system waits for nothing.
 
 use super::{Decision, Inner};
 use crate::domain::ids::SaleId;
 use crate::domain::request::Purchase;
 use crate::domain::reserve::Reserved;
 use crate::store::redis::RedisFault;
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -13,6 +15,9 @@ use tokio::time::Instant;
 
 /// A lane without work for this long ends; the next request opens a new one.
 const IDLE_END: Duration = Duration::from_secs(60);
+/// Script calls under way at once. With two, Redis has the next group at hand when it is done syncing the one before; more
+/// only makes groups smaller.
+const FLIGHTS_MAX: usize = 2;
 
 /// One purchase waiting for its group.
 pub(super) struct Job {
@@ -31,35 +36,54 @@ impl Job {
 
 /// The task behind one (sale, shard).
 pub(super) struct Lane {
-    inner: Arc<Inner>,
-    sale: SaleId,
-    shard: u16,
+    caller: Caller,
     receiver: mpsc::Receiver<Job>,
 }
 
+/// What a group is decided with.
+struct Caller {
+    inner: Arc<Inner>,
+    sale: SaleId,
+    shard: u16,
+    size: metrics::Histogram,
+    seconds: metrics::Histogram,
+}
+
 impl Lane {
-    pub(super) const fn new(inner: Arc<Inner>, sale: SaleId, shard: u16, receiver: mpsc::Receiver<Job>) -> Self {
-        Self { inner, sale, shard, receiver }
+    pub(super) fn new(inner: Arc<Inner>, sale: SaleId, shard: u16, receiver: mpsc::Receiver<Job>) -> Self {
+        let size = metrics::histogram!("seckill_p2_reserve_group_count");
+        let seconds = metrics::histogram!("seckill_p2_reserve_seconds");
+        Self { caller: Caller { inner, sale, shard, size, seconds }, receiver }
     }
 
     pub(super) async fn run(mut self) {
-        let size = metrics::histogram!("seckill_p2_reserve_group_count");
-        let seconds = metrics::histogram!("seckill_p2_reserve_seconds");
-        let mut group = Vec::with_capacity(self.inner.group_max);
+        let group_max = self.caller.inner.group_max;
+        let mut group = Vec::with_capacity(group_max);
+        let mut flights = FuturesUnordered::new();
         loop {
-            let arrived = self.receiver.recv_many(&mut group, self.inner.group_max);
-            if !matches!(tokio::time::timeout(IDLE_END, arrived).await, Ok(1..)) {
-                // Idle: refuse new jobs first, then decide those that slipped in, so that none is dropped.
-                self.receiver.close();
-                if self.receiver.recv_many(&mut group, self.inner.group_max).await == 0 {
-                    return;
+            tokio::select! {
+                biased;
+                Some(()) = flights.next() => {}
+                count = self.receiver.recv_many(&mut group, group_max), if flights.len() < FLIGHTS_MAX => {
+                    if count == 0 {
+                        break;
+                    }
+                    flights.push(self.caller.call(std::mem::take(&mut group)));
                 }
+                // Idle: no new jobs; those that slipped in are still received above, then the channel is empty and ends.
+                () = tokio::time::sleep(IDLE_END), if flights.is_empty() => self.receiver.close(),
             }
-            size.record(group.len() as f64);
-            let begun = Instant::now();
-            self.decide(std::mem::take(&mut group)).await;
-            seconds.record(begun.elapsed());
         }
+        while flights.next().await.is_some() {}
+    }
+}
+
+impl Caller {
+    async fn call(&self, group: Vec<Job>) {
+        self.size.record(group.len() as f64);
+        let begun = Instant::now();
+        self.decide(group).await;
+        self.seconds.record(begun.elapsed());
     }
 
     /// Decides one group: those too late are refused unsent, the rest go out by epoch (nearly always one).

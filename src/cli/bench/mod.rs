@@ -148,9 +148,9 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &Args) -> Result
         return Err(Failure::Failed("stopped before the end, nothing is told".to_owned()));
     }
     if args.json {
-        report.json()
+        report.json();
     } else {
-        report.print()
+        report.print();
     }
     Ok(if report.correct() { 0 } else { INCONSISTENT })
 }
