@@ -14,6 +14,9 @@ use tokio::time::Instant;
 /// A lane without work for this long ends; the next request opens a new one.
 const IDLE_END: Duration = Duration::from_secs(60);
 
+/// Times the boot fence is passed for one group. Only a server that restarts again and again takes more than one.
+const FENCE_TRIES: u32 = 3;
+
 /// One purchase waiting for its group.
 pub(super) struct Job {
     pub purchase: Purchase,
@@ -94,16 +97,16 @@ impl Lane {
 
     async fn reserve(&self, epoch: u32, purchases: &[&Purchase]) -> Result<Vec<Reserved>, RedisFault> {
         let inner = &self.inner;
-        match inner.redis.reserve(&self.sale, self.shard, epoch, purchases).await {
-            // Nothing ran. The server restarted or failed over: compare before selling on (the boot fence).
-            Err(RedisFault::NoScript) => {
-                if let Err(fault) = inner.fence.pass().await {
-                    return Err(RedisFault::NotSent(fault.to_string()));
+        for _ in 0..FENCE_TRIES {
+            match inner.redis.reserve(&self.sale, self.shard, epoch, purchases).await {
+                // Nothing ran. The server restarted or failed over: compare before selling on (the boot fence).
+                Err(RedisFault::NoScript) => {
+                    inner.fence.pass().await.map_err(|fault| RedisFault::NotSent(fault.to_string()))?;
                 }
-                inner.redis.reserve(&self.sale, self.shard, epoch, purchases).await
+                done => return done,
             }
-            done => done,
         }
+        inner.redis.reserve(&self.sale, self.shard, epoch, purchases).await
     }
 
     /// After a lost answer: whoever is in the ledger was accepted; about the others nothing is known, because the command
