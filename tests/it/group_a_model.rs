@@ -121,7 +121,10 @@ impl Bench<'_> {
     async fn compare(&self, redis: &mut RawRedis) -> Result<(), TestCaseError> {
         let (keys, model) = (&self.world.servers.redis.keys, &self.model);
         let ids: Vec<RequestId> = model.ledger.keys().map(|id| request_id(*id)).collect();
-        prop_assert_eq!(redis.call(&["HLEN", &keys.ledger(0, &self.sale)]).await.int(), 1 + ids.len() as i64);
+        prop_assert_eq!(
+            redis.call(&["HLEN", &keys.ledger(0, &self.sale)]).await.int().unsigned_abs(),
+            1 + ids.len() as u64
+        );
         let records = self.world.servers.redis.ledger_lookup(&self.sale, 0, &ids).await.unwrap();
         let (mut numbers, mut units) = (BTreeSet::new(), 0);
         let mut of_buyer: HashMap<String, u64> = HashMap::new();
@@ -142,7 +145,7 @@ impl Bench<'_> {
         );
         let stock: u64 = redis.call(&["GET", &keys.stock(0, &self.sale)]).await.text().parse().unwrap();
         prop_assert_eq!((stock, model.granted - stock), (model.stock, units), "given minus left is the ledger's sum");
-        prop_assert_eq!(redis.call(&["XLEN", &keys.outbox(0)]).await.int(), model.outbox as i64);
+        prop_assert_eq!(redis.call(&["XLEN", &keys.outbox(0)]).await.int().unsigned_abs(), model.outbox as u64);
         prop_assert_eq!(model.outbox + self.relayed, ids.len(), "one entry for each accepted request");
         let mut buyers = redis.hash(&keys.buyers(0, &self.sale)).await;
         prop_assert!(buyers.remove("").is_some());

@@ -15,7 +15,9 @@ const IDS: usize = 20_000;
 /// Takes ids as fast as they come, waiting where the lease is spent or not yet there.
 async fn take(ids: RequestIds) -> Vec<RequestId> {
     let mut taken = Vec::with_capacity(IDS);
+    let deadline = Instant::now() + Duration::from_secs(30);
     while taken.len() < IDS {
+        assert!(Instant::now() < deadline, "{} ids only", taken.len());
         match ids.next() {
             Ok(id) => taken.push(id),
             Err(_) => super::world::pause().await,
