@@ -9,6 +9,7 @@ use seckill::p1_entry::warm::WarmError;
 use seckill::roles::Role;
 use seckill::runtime::now_ms;
 use seckill::store::mysql::sales;
+use seckill::store::redis::Activation;
 
 /// No automatic warm-up: the tests say when.
 const BY_HAND: [&str; 1] = ["p5_reconcile.warm_ahead_ms=0"];
@@ -133,8 +134,13 @@ fn a_hundred_warm_ups_at_once_load_the_stock_once() {
         let mut redis = RawRedis::of(&world).await;
         let grants = redis.hash(&world.servers.redis.keys.grants(0, &sale)).await;
         assert_eq!(grants.values().collect::<Vec<_>>(), ["50"], "one grant, once");
-        assert_eq!(world.buy(&sale, "alice", 1, None).await.status, 202);
+        eventually("selling", async || world.buy(&sale, "alice", 1, None).await.status == 202).await;
         world.warmer().warm(&sale).await.expect("and later");
+        // A warm-up that read the draft before all this and was asleep since.
+        let draft = sales::get(&world.servers.db, &sale).await.unwrap().unwrap();
+        let grant = grants.into_keys().next().unwrap();
+        let late = world.servers.redis.activate(&draft, 0, 1_000, (&grant, 50)).await.unwrap();
+        assert_eq!(late, Activation::Present);
         assert_eq!(world.settled(&sale).await.counted.redis_stock, 49, "a warm-up never refills");
         world.finish().await;
     });
