@@ -10,7 +10,7 @@
 if redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) < 3 then return -1 end
 if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return -2 end
 if redis.call('HEXISTS', KEYS[3], ARGV[2]) == 1 then return 0 end
-if not tonumber(redis.call('GET', KEYS[2])) then return -1 end
-redis.call('HSET', KEYS[3], ARGV[2], ARGV[3])
+-- INCRBY first: it is the one that would refuse (a stock that is no number), and then nothing has happened.
 redis.call('INCRBY', KEYS[2], ARGV[3])
+redis.call('HSET', KEYS[3], ARGV[2], ARGV[3])
 return 1

@@ -34,9 +34,12 @@ local function answer_all(code)
   return reply
 end
 
+-- Only the spelling Redis itself would write: Lua also reads "1e3", "0x10" and "8.0", but DECRBY would refuse them after
+-- the other writes.
 local function whole(text)
+  if not text or not (text == '0' or string.find(text, '^[1-9]%d*$')) then return nil end
   local number = tonumber(text)
-  if number and number >= 0 and number % 1 == 0 and number < 9007199254740992 then return number end
+  if number < 9007199254740992 then return number end
   return nil
 end
 

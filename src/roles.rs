@@ -221,11 +221,12 @@ impl Running {
         let owner = format!("{}-{:016x}", s.node(), rand::random::<u64>());
         let shards = s.redis.shards;
         let fence = Fence::new(redis.clone(), db.clone(), shards);
+        let ids = RequestIds::start(redis.clone(), owner.clone(), stopper.clone());
         let orders = Orders {
             catalog: Catalog::new(redis.clone(), db.clone(), shards, &s.p1_entry, &owner),
             reserve: Reserve::new(redis.clone(), fence, shards, &s.p2_reserve),
             tokens: Tokens::new(&s.p1_entry.token_secret, s.p1_entry.token_ttl_s),
-            ids: RequestIds::start(redis.clone(), owner, stopper.clone()),
+            ids: ids.clone(),
             limits: Limits::new(&s.p1_entry),
             redis: redis.clone(),
             shards,
@@ -238,6 +239,8 @@ impl Running {
         self.spawn(auto_warm, Pace::idle_ms(1_000), redis.clone());
         self.tasks.spawn(async move {
             crate::health::wait_until_safe(&redis, &stopper).await;
+            // A listening process is sent buyers at once; without request ids it could only turn them away.
+            ids.wait_ready(CONNECT_GRACE, &stopper).await;
             if stopper.is_stopped() {
                 return Ok(());
             }

@@ -196,7 +196,13 @@ impl Catalog {
             }
         }
         // A mark of an earlier epoch, or from before a top-up, is void.
-        let sold_out = mark.filter(|mark| mark.epoch == sale.epoch && mark.granted == sale.granted);
+        let mark = mark.filter(|mark| mark.epoch == sale.epoch && mark.granted == sale.granted);
+        // The mark ends with the cached sale's time, and a top-up may overtake it; the buckets are what it stands for.
+        let sold_out = match remaining {
+            Some(0) => mark.or_else(|| Some(SoldOutMark { epoch: sale.epoch, granted: sale.granted, at_ms: now_ms() })),
+            Some(_) => None,
+            None => mark,
+        };
         View { sale, sold_out, remaining }
     }
 }

@@ -15,6 +15,10 @@ use std::time::Duration;
 const LEASE_MS: i64 = 60_000;
 /// Pause between renewals.
 const RENEW: Duration = Duration::from_secs(10);
+/// Pause between two looks for the first lease.
+const READY_POLL: Duration = Duration::from_millis(10);
+/// Redis gets this long to connect before the first lease is tried.
+const CONNECT_GRACE: Duration = Duration::from_secs(2);
 /// Node ids tried before giving up for now; with under 1,024 processes a random one is nearly always free.
 const TRIES: u32 = 64;
 
@@ -59,6 +63,17 @@ impl RequestIds {
         self.generator.lock().unwrap_or_else(std::sync::PoisonError::into_inner).is_some()
     }
 
+    /// Waits until ids can be had, at most `deadline`; replays and status questions need none.
+    pub async fn wait_ready(&self, deadline: Duration, stopper: &Stopper) {
+        let waiting = async {
+            while !self.is_ready() && !stopper.is_stopped() {
+                stopper.sleep(READY_POLL).await;
+            }
+        };
+        // Whether they came shows in the answers.
+        drop(tokio::time::timeout(deadline, waiting).await);
+    }
+
     fn set(&self, generator: Option<Snowflake>) {
         *self.generator.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = generator;
     }
@@ -72,6 +87,7 @@ impl RequestIds {
 
 async fn keep_leased(ids: RequestIds, redis: RedisStore, owner: String, stopper: Stopper) {
     let mut held: Option<u16> = None;
+    redis.wait_connected(CONNECT_GRACE).await;
     while !stopper.is_stopped() {
         let leased = match held {
             Some(node) => redis.lease_node(node, &owner, (now_ms(), LEASE_MS), false).await,

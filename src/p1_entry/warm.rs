@@ -291,7 +291,13 @@ impl Worker for AutoWarm {
                 Ok(()) => {
                     self.told.remove(&sale.sale_id);
                 }
-                Err(error @ (WarmError::Redis(_) | WarmError::Database(_))) => return Err(Fault::back_off(error)),
+                Err(WarmError::Redis(
+                    fault @ (RedisFault::NotSent(_) | RedisFault::Unknown(_) | RedisFault::NoScript),
+                )) => {
+                    return Err(Fault::back_off(fault));
+                }
+                Err(WarmError::Database(error)) => return Err(Fault::back_off(error)),
+                // Whatever else is wrong is wrong with this sale; the ones behind it must not wait.
                 Err(error) if self.told.insert(sale.sale_id.clone()) => {
                     tracing::error!(phase = "p1_entry", sale = %sale.sale_id, %error, "sale stays closed");
                 }

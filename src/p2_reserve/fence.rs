@@ -5,10 +5,11 @@
 //! database means Redis was rewound (an old file was restored, a lagging replica was promoted): the sale is frozen until P5
 //! has rebuilt it (window 17).
 
+use crate::domain::ids::SaleId;
 use crate::domain::sale::MetaState;
 use crate::runtime::now_ms;
 use crate::store::mysql::{Db, DbError, sales};
-use crate::store::redis::{RedisFault, RedisStore};
+use crate::store::redis::{Meta, RedisFault, RedisStore};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -78,11 +79,7 @@ impl Fence {
         for sale in sales::live_sales(&self.db, now_ms() - ENDED_MS).await? {
             for shard in 0..self.shards {
                 let highest = sales::highest_number(&self.db, &sale.sale_id, shard, sale.epoch).await?;
-                let Some(meta) = self.redis.meta(&sale.sale_id, shard).await? else {
-                    // Without its keys the script sells nothing (A6); P5 reports it.
-                    tracing::error!(phase = "p2_reserve", sale = %sale.sale_id, shard, "redis lost the sale's keys, it stays closed");
-                    continue;
-                };
+                let Some(meta) = self.readable_meta(&sale.sale_id, shard).await? else { continue };
                 if meta.epoch == sale.epoch && meta.number >= highest {
                     tracing::info!(phase = "p2_reserve", sale = %sale.sale_id, shard, number = meta.number, highest, "boot fence passed");
                     continue;
@@ -97,5 +94,19 @@ impl Fence {
             }
         }
         Ok(())
+    }
+
+    /// The meta to compare; `None` when there is none that can be read. The script sells nothing of such a sale (A6) and P5
+    /// reports it; the other sales must not wait for it.
+    async fn readable_meta(&self, sale: &SaleId, shard: u16) -> Result<Option<Meta>, RedisFault> {
+        let damage = match self.redis.meta(sale, shard).await {
+            Ok(Some(meta)) => return Ok(Some(meta)),
+            Ok(None) => "lost".to_owned(),
+            Err(RedisFault::Contract(error)) => error,
+            Err(RedisFault::Refused(error)) if error.starts_with("WRONGTYPE") => error,
+            Err(fault) => return Err(fault),
+        };
+        tracing::error!(phase = "p2_reserve", %sale, shard, %damage, "the sale's keys are lost or damaged, it stays closed");
+        Ok(None)
     }
 }

@@ -19,6 +19,9 @@ const IDLE_END: Duration = Duration::from_secs(60);
 /// only makes groups smaller.
 const FLIGHTS_MAX: usize = 2;
 
+/// Times the boot fence is passed for one group. Only a server that restarts again and again takes more than one.
+const FENCE_TRIES: u32 = 3;
+
 /// One purchase waiting for its group.
 pub(super) struct Job {
     pub purchase: Purchase,
@@ -118,16 +121,16 @@ impl Caller {
 
     async fn reserve(&self, epoch: u32, purchases: &[&Purchase]) -> Result<Vec<Reserved>, RedisFault> {
         let inner = &self.inner;
-        match inner.redis.reserve(&self.sale, self.shard, epoch, purchases).await {
-            // Nothing ran. The server restarted or failed over: compare before selling on (the boot fence).
-            Err(RedisFault::NoScript) => {
-                if let Err(fault) = inner.fence.pass().await {
-                    return Err(RedisFault::NotSent(fault.to_string()));
+        for _ in 0..FENCE_TRIES {
+            match inner.redis.reserve(&self.sale, self.shard, epoch, purchases).await {
+                // Nothing ran. The server restarted or failed over: compare before selling on (the boot fence).
+                Err(RedisFault::NoScript) => {
+                    inner.fence.pass().await.map_err(|fault| RedisFault::NotSent(fault.to_string()))?;
                 }
-                inner.redis.reserve(&self.sale, self.shard, epoch, purchases).await
+                done => return done,
             }
-            done => done,
         }
+        inner.redis.reserve(&self.sale, self.shard, epoch, purchases).await
     }
 
     /// After a lost answer: whoever is in the ledger was accepted; about the others nothing is known, because the command

@@ -9,6 +9,22 @@
     reason = "tests fail by panicking"
 )]
 
+mod beside;
+mod group_a_access;
+mod group_a_bad_input;
+mod group_a_crowd;
+mod group_a_damage;
 mod group_a_entry;
+mod group_a_fence;
+mod group_a_ids;
+mod group_a_keys_lost;
+mod group_a_model;
+mod group_a_replay;
+mod group_a_status;
+mod group_a_tokens;
+mod group_a_window;
+mod model;
 mod redis_loss;
+mod resp;
+mod wire;
 mod world;

@@ -1,6 +1,7 @@
 //! The connection, and what an error says about whether the command ran.
 
 use super::keys::Keys;
+use super::scripts::OwnReserve;
 use crate::config::Redis;
 use fred::clients::Client;
 use fred::error::{Error, ErrorKind};
@@ -9,6 +10,7 @@ use fred::types::config::{
     Config, ConnectionConfig, PerformanceConfig, ReconnectError, ReconnectPolicy, TcpConfig, UnresponsiveConfig,
 };
 use fred::types::{Builder, ClusterHash, CustomCommand, Value};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Commands waiting in this process for the connection; further ones fail at once instead of piling up in an outage.
@@ -62,6 +64,7 @@ pub struct RedisStore {
     client: Client,
     /// The keys of this system.
     pub keys: Keys,
+    pub(super) own_reserve: Arc<OwnReserve>,
 }
 
 impl RedisStore {
@@ -86,7 +89,8 @@ impl RedisStore {
             Ok(())
         });
         client.connect();
-        Ok(Self { client, keys: Keys::new(settings.prefix.clone()) })
+        let own_reserve = Arc::new(OwnReserve::new(&settings.prefix));
+        Ok(Self { client, keys: Keys::new(settings.prefix.clone()), own_reserve })
     }
 
     /// Whether a connection stands right now.

@@ -1,7 +1,6 @@
 //! Typed call of `lua/reserve.lua`.
 
 use super::client::{RedisFault, RedisStore, integer, list, text};
-use super::scripts::RESERVE;
 use crate::domain::ids::SaleId;
 use crate::domain::message;
 use crate::domain::request::Purchase;
@@ -38,7 +37,7 @@ impl RedisStore {
             args.push(Value::Integer(purchase.quantity.get().into()));
             args.push(text(head));
         }
-        let reply = list(self.evalsha(&RESERVE, keys, args).await?)?;
+        let reply = list(self.call_reserve(keys, args).await?)?;
         if reply.len() != 2 * group.len() {
             // It ran, but what it decided cannot be read: the same as no answer.
             return Err(RedisFault::Unknown(format!("{} values for {} requests", reply.len(), group.len())));

@@ -15,6 +15,24 @@ pub(super) struct Script {
     sha: LazyLock<String>,
 }
 
+/// Times a script is loaded and called again. Only another restart between the two takes a second round.
+const LOAD_TRIES: u32 = 3;
+
+/// The reserve script as this system's own: its source ends with the key prefix, so that its SHA-1 is shared with no other
+/// system on the same server. Else the fence of one would let the rewound sales of the other through.
+pub(super) struct OwnReserve {
+    source: String,
+    sha: String,
+}
+
+impl OwnReserve {
+    /// For the system with this key prefix.
+    pub(super) fn new(prefix: &str) -> Self {
+        let source = format!("{}\n-- {prefix}\n", RESERVE.source);
+        Self { sha: sha1_hash(&source), source }
+    }
+}
+
 macro_rules! scripts {
     ($($name:ident = $file:literal;)*) => {$(
         pub(super) static $name: Script = Script {
@@ -44,15 +62,14 @@ scripts! {
 }
 
 impl RedisStore {
-    /// Calls a script; NOSCRIPT is the caller's to handle.
-    pub(super) async fn evalsha(
-        &self,
-        script: &'static Script,
-        keys: Vec<String>,
-        args: Vec<Value>,
-    ) -> Result<Value, RedisFault> {
+    /// Calls the reserve script; NOSCRIPT is the caller's to handle.
+    pub(super) async fn call_reserve(&self, keys: Vec<String>, args: Vec<Value>) -> Result<Value, RedisFault> {
+        self.evalsha(&self.own_reserve.sha, keys, args).await
+    }
+
+    async fn evalsha(&self, sha: &str, keys: Vec<String>, args: Vec<Value>) -> Result<Value, RedisFault> {
         let mut all = Vec::with_capacity(2 + keys.len() + args.len());
-        all.push(text(script.sha.as_str()));
+        all.push(text(sha));
         all.push(Value::Integer(i64::try_from(keys.len()).unwrap_or(0)));
         all.extend(keys.into_iter().map(text));
         all.extend(args);
@@ -66,18 +83,18 @@ impl RedisStore {
         keys: Vec<String>,
         args: Vec<Value>,
     ) -> Result<Value, RedisFault> {
-        match self.evalsha(script, keys.clone(), args.clone()).await {
-            // It did not run, so loading and calling again is not a repeat.
-            Err(RedisFault::NoScript) => {
-                self.load(script).await?;
-                self.evalsha(script, keys, args).await
+        for _ in 0..LOAD_TRIES {
+            match self.evalsha(&script.sha, keys.clone(), args.clone()).await {
+                // It did not run, so loading and calling again is not a repeat.
+                Err(RedisFault::NoScript) => self.load(script.source).await?,
+                done => return done,
             }
-            done => done,
         }
+        self.evalsha(&script.sha, keys, args).await
     }
 
-    async fn load(&self, script: &'static Script) -> Result<(), RedisFault> {
-        self.command("SCRIPT", 0, vec![text("LOAD"), text(script.source)]).await.map(|_sha| ())
+    async fn load(&self, source: &str) -> Result<(), RedisFault> {
+        self.command("SCRIPT", 0, vec![text("LOAD"), text(source)]).await.map(|_sha| ())
     }
 
     /// Loads the reserve script. Only to be called after every live sale passed the boot fence.
@@ -85,7 +102,7 @@ impl RedisStore {
     /// # Errors
     /// [`RedisFault`] when Redis is away or refuses.
     pub async fn load_reserve_after_fence(&self) -> Result<(), RedisFault> {
-        self.load(&RESERVE).await
+        self.load(&self.own_reserve.source).await
     }
 
     /// Empties the server's script cache, as a restart does. For tests of the fence.

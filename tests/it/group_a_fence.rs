@@ -1,0 +1,126 @@
+//! Group A: NOSCRIPT and the boot fence. A Redis that forgot its scripts costs buyers nothing; one that went back in time
+//! sells nothing.
+
+use super::beside::NO_REPAIR;
+use super::resp::RawRedis;
+use super::world::{World, run};
+use seckill::crowd::{self, CrowdPlan};
+use seckill::domain::sale::MetaState;
+use seckill::p5_reconcile::Window;
+use seckill::runtime::Stopper;
+use std::time::Duration;
+
+#[test]
+fn a_script_cache_that_is_emptied_all_the_time_costs_nobody_anything() {
+    run(async {
+        let world = World::start().await;
+        let sale = world.sale("flush", 300, Some(1)).await;
+        let stopper = Stopper::new();
+        let flushing = async {
+            let (mut redis, mut times) = (RawRedis::of(&world).await, 0);
+            while !stopper.is_stopped() {
+                redis.call(&["SCRIPT", "FLUSH"]).await;
+                times += 1;
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            times
+        };
+        let buying = async {
+            let mut plan = CrowdPlan::new(&world.api, sale.clone(), world.settings.auth.secret.clone());
+            // At this rate the purchases take two seconds, forty times as long as the cache lives.
+            (plan.buyers, plan.connections, plan.rate_per_s, plan.timeout_ms) = (500, 8, Some(250.0), 30_000);
+            let report = crowd::run(plan).await.expect("a run");
+            stopper.stop();
+            report
+        };
+        let (times, report) = tokio::join!(flushing, buying);
+        assert!(times > 20, "flushed {times} times");
+        for row in report.by_status.rows() {
+            assert!(matches!(row.status, 202 | 409 | 410), "{row:?}");
+        }
+        assert_eq!((report.accepted, report.purchases, report.unresolved), (300, 500, 0), "{:?}", report.by_status);
+        assert_eq!(world.settled(&sale).await.counted.ordered, 300);
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_sale_that_went_back_in_time_freezes_and_the_others_go_on() {
+    run(async {
+        let world = World::with(&NO_REPAIR, &[]).await;
+        let (sale, other) = (world.sale("rewound", 10, None).await, world.sale("fine", 10, None).await);
+        for _ in 0..3 {
+            assert_eq!(world.buy(&sale, "alice", 1, None).await.status, 202);
+            assert_eq!(world.buy(&other, "alice", 1, None).await.status, 202);
+        }
+        let token = world.token(&sale, "alice").await.0;
+        let winner = world.buy(&sale, "alice", 1, Some(&token)).await;
+        assert_eq!(world.settled(&sale).await.counted.ordered, 4);
+        assert_eq!(world.settled(&other).await.counted.ordered, 3);
+        let (mut redis, keys) = (RawRedis::of(&world).await, world.servers.redis.keys.clone());
+        redis.call(&["HSET", &keys.meta(0, &sale), "number", "2"]).await;
+        redis.call(&["SCRIPT", "FLUSH"]).await;
+        for user in ["bob", "carol", "dave"] {
+            let frozen = world.buy(&sale, user, 1, None).await;
+            assert_eq!((frozen.status, frozen.code().as_str()), (423, "P1-S7"), "{frozen:?}");
+        }
+        assert_eq!(world.servers.redis.meta(&sale, 0).await.unwrap().unwrap().state, MetaState::Frozen);
+        assert_eq!(world.servers.redis.stock(&sale, 0).await.unwrap(), Some(6), "nothing is sold");
+        assert!(world.warmer().warm(&sale).await.is_err() && world.warmer().pause(&sale).await.is_err());
+        world.warmer().resume(&sale).await.expect_err("neither opens a frozen sale");
+        assert_eq!(world.buy(&sale, "bob", 1, None).await.status, 423);
+        let again = world.buy(&sale, "alice", 1, Some(&token)).await;
+        assert_eq!((again.status, again.body), (202, winner.body), "what was accepted stays accepted");
+        assert_eq!(world.buy(&other, "bob", 1, None).await.status, 202, "other sales go on");
+        assert_eq!(world.settled(&other).await.counted.ordered, 4);
+        assert!(!world.audit(&sale, Window::Now).await.consistent(), "the audit sees the rewind");
+        world.stop().await;
+    });
+}
+
+#[test]
+fn one_systems_fence_does_not_let_another_systems_rewound_sale_through() {
+    run(async {
+        let (ours, theirs) = (World::with(&NO_REPAIR, &[]).await, World::with(&NO_REPAIR, &[]).await);
+        let sale = ours.sale("ours", 10, None).await;
+        let other = theirs.sale("theirs", 10, None).await;
+        assert_eq!(ours.buy(&sale, "alice", 3, None).await.status, 202);
+        assert_eq!(ours.settled(&sale).await.counted.ordered, 3);
+        let (mut redis, keys) = (RawRedis::of(&ours).await, ours.servers.redis.keys.clone());
+        redis.call(&["HSET", &keys.meta(0, &sale), "number", "0"]).await;
+        redis.call(&["SCRIPT", "FLUSH"]).await;
+        // Both systems are on one Redis; the other one meets the empty cache first and loads its script.
+        assert_eq!(theirs.buy(&other, "bob", 1, None).await.status, 202);
+        let frozen = ours.buy(&sale, "bob", 1, None).await;
+        assert_eq!((frozen.status, frozen.code().as_str()), (423, "P1-S7"), "{frozen:?}");
+        ours.stop().await;
+        theirs.finish().await;
+    });
+}
+
+#[test]
+fn one_damaged_sale_does_not_keep_the_others_closed() {
+    run(async {
+        let world = World::with(&NO_REPAIR, &[]).await;
+        let mut redis = RawRedis::of(&world).await;
+        let keys = world.servers.redis.keys.clone();
+        let (no_number, no_hash) = (world.sale("a-number", 10, None).await, world.sale("a-hash", 10, None).await);
+        let fine = world.sale("fine", 10, None).await;
+        redis.call(&["HSET", &keys.meta(0, &no_number), "number", "many"]).await;
+        redis.call(&["SET", &keys.meta(0, &no_hash), "x"]).await;
+        redis.call(&["SCRIPT", "FLUSH"]).await;
+        let answer = world.buy(&fine, "alice", 1, None).await;
+        assert_eq!(answer.status, 202, "{answer:?}");
+        for sale in [&no_number, &no_hash] {
+            let answer = world.buy(sale, "alice", 1, None).await;
+            assert_eq!((answer.status, answer.code().as_str()), (503, "UNAVAILABLE"), "{answer:?}");
+            assert_eq!(world.servers.redis.stock(sale, 0).await.unwrap(), Some(10));
+        }
+        // Its neighbour's trouble does not keep a later sale from being warmed by itself, either.
+        let draft = world.draft("z-draft", 5, |_| {}).await;
+        super::world::eventually("the draft sells", async || world.buy(&draft, "bob", 1, None).await.status == 202)
+            .await;
+        assert_eq!(world.settled(&fine).await.counted.ordered, 1);
+        world.stop().await;
+    });
+}

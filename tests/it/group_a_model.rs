@@ -1,0 +1,206 @@
+//! Group A: `lua/reserve.lua` against a model, over random sequences of groups, pauses, freezes and top-ups.
+
+use super::model::{Ask, EPOCH, Model, Step};
+use super::resp::RawRedis;
+use super::world::{World, run};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestCaseError, TestRunner};
+use seckill::domain::ids::{RequestId, SaleId, UserId};
+use seckill::domain::message;
+use seckill::domain::policy::{PurchasePolicy, Quantity};
+use seckill::domain::request::Purchase;
+use seckill::domain::reserve::Reserved;
+use seckill::domain::sale::{MetaState, Sale, SaleStatus};
+use seckill::store::redis::{RedisFault, RedisStore};
+use std::collections::{BTreeSet, HashMap};
+
+/// The request id behind a model's small number.
+pub fn request_id(no: u64) -> RequestId {
+    RequestId::new(1_000_000_000_000 + no).unwrap()
+}
+
+/// The buyer behind a model's small number; some hold characters the records are built with.
+pub fn user_id(no: u8) -> UserId {
+    let names = ["plain", "with space", "Q 1 1 1 1 - x", "\"q\"\\", "%41", "ü🎉", "-", "7 8"];
+    UserId::parse(&format!("{}{}", names[usize::from(no) % names.len()], "'".repeat(usize::from(no) / 8))).unwrap()
+}
+
+/// A sale that is only in Redis.
+pub fn redis_sale(id: &str, limit: u32) -> Sale {
+    Sale {
+        sale_id: SaleId::parse(id).unwrap(),
+        product_id: "p".into(),
+        title: "t".into(),
+        price_cents: 1,
+        currency: "CNY".into(),
+        granted: 0,
+        stock: 0,
+        policy: PurchasePolicy::from_limit(Some(limit)),
+        token_required: false,
+        starts_at_ms: 0,
+        ends_at_ms: 1,
+        status: SaleStatus::Warmed,
+        epoch: EPOCH,
+    }
+}
+
+/// Calls the script as P2 does; the fence is P2's matter, here the script is just loaded.
+pub async fn reserve(store: &RedisStore, sale: &SaleId, epoch: u32, group: &[Ask]) -> Vec<Reserved> {
+    let purchases: Vec<Purchase> = group
+        .iter()
+        .map(|ask| Purchase {
+            request_id: request_id(ask.id),
+            sale_id: sale.clone(),
+            user_id: user_id(ask.user),
+            quantity: Quantity::new(ask.quantity).unwrap(),
+        })
+        .collect();
+    let group: Vec<&Purchase> = purchases.iter().collect();
+    loop {
+        match store.reserve(sale, 0, epoch, &group).await {
+            Err(RedisFault::NoScript) => store.load_reserve_after_fence().await.unwrap(),
+            done => return done.expect("the script ran"),
+        }
+    }
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let ask = (0u64..24, 0u8..10, 1u32..5).prop_map(|(id, user, quantity)| Ask { id, user, quantity });
+    let group = proptest::collection::vec(ask, 1..12);
+    let epoch = prop_oneof![9 => Just(EPOCH), 1 => Just(EPOCH + 1)];
+    let states = [MetaState::Open, MetaState::Paused, MetaState::Closed, MetaState::Frozen, MetaState::Loaded];
+    prop_oneof![
+        8 => (group, epoch).prop_map(|(group, epoch)| Step::Group(group, epoch)),
+        1 => proptest::sample::select(states.to_vec()).prop_map(Step::State),
+        1 => Just(Step::State(MetaState::Open)),
+        1 => (1u32..6).prop_map(Step::Grant),
+        1 => (1usize..9).prop_map(Step::Relay),
+    ]
+}
+
+struct Bench<'a> {
+    world: &'a World,
+    sale: SaleId,
+    model: Model,
+    relayed: usize,
+}
+
+impl Bench<'_> {
+    async fn take(&mut self, no: usize, step: &Step) -> Result<(), TestCaseError> {
+        let store = &self.world.servers.redis;
+        let mut redis = RawRedis::of(self.world).await;
+        match step {
+            Step::Group(group, epoch) => {
+                let answers = reserve(store, &self.sale, *epoch, group).await;
+                let expected: Vec<Reserved> = group.iter().map(|ask| self.model.decide(*ask, *epoch)).collect();
+                prop_assert_eq!(answers, expected, "step {}", no);
+            }
+            Step::State(state) => {
+                store.set_state(&self.sale, 0, *state, &MetaState::ALL).await.unwrap();
+                self.model.state = *state;
+            }
+            Step::Grant(units) => {
+                for _ in 0..2 {
+                    store.grant(&self.sale, 0, EPOCH, (&format!("g{no}"), i64::from(*units))).await.unwrap();
+                }
+                self.model.stock += u64::from(*units);
+                self.model.granted += u64::from(*units);
+            }
+            Step::Relay(count) => {
+                let gone = (*count).min(self.model.outbox);
+                let left = (self.model.outbox - gone).to_string();
+                redis.call(&["XTRIM", &store.keys.outbox(0), "MAXLEN", "=", &left]).await;
+                self.model.outbox -= gone;
+                self.relayed += gone;
+            }
+        }
+        self.compare(&mut redis).await
+    }
+
+    /// Everything in Redis is what the model has, and the sums hold.
+    async fn compare(&self, redis: &mut RawRedis) -> Result<(), TestCaseError> {
+        let (keys, model) = (&self.world.servers.redis.keys, &self.model);
+        let ids: Vec<RequestId> = model.ledger.keys().map(|id| request_id(*id)).collect();
+        prop_assert_eq!(
+            redis.call(&["HLEN", &keys.ledger(0, &self.sale)]).await.int().unsigned_abs(),
+            1 + ids.len() as u64
+        );
+        let records = self.world.servers.redis.ledger_lookup(&self.sale, 0, &ids).await.unwrap();
+        let (mut numbers, mut units) = (BTreeSet::new(), 0);
+        let mut of_buyer: HashMap<String, u64> = HashMap::new();
+        for ((user, quantity, number), record) in model.ledger.values().zip(records) {
+            let record = record.expect("a ledger record");
+            prop_assert_eq!(
+                (&record.user_id, record.quantity.get(), record.number),
+                (&user_id(*user), *quantity, *number)
+            );
+            prop_assert!(numbers.insert(record.number));
+            units += u64::from(record.quantity.get());
+            *of_buyer.entry(record.user_id.to_string()).or_default() += u64::from(record.quantity.get());
+        }
+        prop_assert!(numbers.iter().copied().eq(1..=model.number), "numbers without gaps: {:?}", numbers);
+        prop_assert_eq!(
+            redis.call(&["HGET", &keys.meta(0, &self.sale), "number"]).await.text(),
+            model.number.to_string()
+        );
+        let stock: u64 = redis.call(&["GET", &keys.stock(0, &self.sale)]).await.text().parse().unwrap();
+        prop_assert_eq!((stock, model.granted - stock), (model.stock, units), "given minus left is the ledger's sum");
+        prop_assert_eq!(redis.call(&["XLEN", &keys.outbox(0)]).await.int().unsigned_abs(), model.outbox as u64);
+        prop_assert_eq!(model.outbox + self.relayed, ids.len(), "one entry for each accepted request");
+        let mut buyers = redis.hash(&keys.buyers(0, &self.sale)).await;
+        prop_assert!(buyers.remove("").is_some());
+        prop_assert_eq!(buyers.len(), of_buyer.len());
+        for (no, (owned, first)) in &model.buyers {
+            let name = user_id(*no).to_string();
+            prop_assert_eq!(&buyers[&name], &format!("{owned} {}", request_id(*first)));
+            prop_assert_eq!(of_buyer[&name], *owned);
+        }
+        Ok(())
+    }
+
+    /// The messages in the outbox are the ledger's requests, readable by the consumer.
+    async fn messages(&self) -> Result<(), TestCaseError> {
+        let store = &self.world.servers.redis;
+        for entry in store.outbox_page(0, "-", 1_000).await.unwrap() {
+            let accepted = message::decode(entry.field("p").expect("a payload")).expect("a message");
+            let (id, sale) = (accepted.purchase.request_id, accepted.purchase.sale_id.clone());
+            prop_assert_eq!(String::from_utf8_lossy(entry.field("r").unwrap()), id.to_string());
+            let record = store.ledger_lookup(&sale, 0, &[id]).await.unwrap().remove(0).expect("a ledger record");
+            prop_assert_eq!(record.accepted(id, &sale, 0), accepted, "message and ledger say the same");
+        }
+        Ok(())
+    }
+}
+
+async fn sequence(world: &World, (limit, cap, stock): (u32, usize, u64), steps: &[Step]) -> Result<(), TestCaseError> {
+    RawRedis::of(world).await.clear().await;
+    let store = &world.servers.redis;
+    let sale = redis_sale("model", limit);
+    store.activate(&sale, 0, cap as u64, ("g", i64::try_from(stock).unwrap())).await.unwrap();
+    store.set_state(&sale.sale_id, 0, MetaState::Open, &[MetaState::Loaded]).await.unwrap();
+    let model = Model::new(u64::from(limit), cap, stock);
+    let mut bench = Bench { world, sale: sale.sale_id, model, relayed: 0 };
+    for (no, step) in steps.iter().enumerate() {
+        bench.take(no, step).await?;
+    }
+    bench.messages().await
+}
+
+#[test]
+fn the_script_answers_and_writes_what_the_model_does() {
+    let mut world = None;
+    run(async { world = Some(World::with(&[], &[]).await) });
+    let world = world.unwrap();
+    let sales =
+        (prop_oneof![Just(0u32), Just(1), 2u32..8], prop_oneof![3 => Just(1_000usize), 1 => 0usize..12], 0u64..30);
+    let cases = (sales, proptest::collection::vec(step(), 1..14));
+    let config = Config { cases: 200, failure_persistence: None, ..Config::default() };
+    let outcome = TestRunner::new(config).run(&cases, |(sale, steps)| {
+        let mut done = Ok(());
+        run(async { done = sequence(&world, sale, &steps).await });
+        done
+    });
+    if let Err(failure) = outcome {
+        panic!("{failure}");
+    }
+}
