@@ -18,7 +18,10 @@ use ground::Ground;
 use indicatif::{ProgressBar, ProgressStyle};
 use report::{Bar, Report};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// Servers that take longer to start leave a quick run less time for measuring.
+const SLOW_START: Duration = Duration::from_secs(6);
 
 /// `seckill bench`
 ///
@@ -138,9 +141,13 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &Args) -> Result
     let ground = async {
         if args.here { Ground::here(layers, data_dir, &stop).await } else { Ground::private(layers, &stop).await }
     };
+    let (begin, mut scale) = (Instant::now(), Scale::of(args));
     let mut ground = ground.await?;
     drop(spinner);
-    let measured = measure(&mut ground, args).await;
+    if args.quick && begin.elapsed() > SLOW_START {
+        scale.lasting /= 2;
+    }
+    let measured = measure(&mut ground, &scale, args).await;
     let left = ground.leave().await;
     let report = measured?;
     left?;
@@ -152,8 +159,7 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &Args) -> Result
     Ok(if report.correct() { 0 } else { INCONSISTENT })
 }
 
-async fn measure(ground: &mut Ground, args: &Args) -> Result<Report, Failure> {
-    let scale = Scale::of(args);
+async fn measure(ground: &mut Ground, scale: &Scale, args: &Args) -> Result<Report, Failure> {
     let servers = ground.servers.clone();
     let versions = [
         ("redis", servers.redis.version().await?),
@@ -163,7 +169,7 @@ async fn measure(ground: &mut Ground, args: &Args) -> Result<Report, Failure> {
     let durable = servers.redis.settings().await?.iter().all(|setting| setting.ok)
         && checks::checks(&servers.db).await?.iter().all(|check| check.ok);
     let machine = report::machine(&versions);
-    let bars = bars(ground, &scale, args).await?;
+    let bars = bars(ground, scale, args).await?;
     ground.go_on()?;
     let spinner = Spinner::start("audit");
     let mut audits = Vec::new();
