@@ -13,7 +13,7 @@ use std::path::Path;
 /// `seckill audit`
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Only this sale
+    /// Only this sale; all but drafts when left out
     #[arg(long)]
     sale: Option<SaleId>,
     /// Take every undecided request as lost, however young (run it when nothing is on its way)

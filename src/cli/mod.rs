@@ -21,14 +21,36 @@ use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+const AFTER_HELP: &str = "\
+Start here:
+  seckill dev                                  everything on this machine, with a demo sale
+  seckill sale create --id s1 --product p1 --title 'One phone' --stock 1000 --limit 1 \\
+      --starts-at 2026-01-01T10:00:00Z --ends-at 2026-01-01T12:00:00Z --warm
+  seckill audit                                is anything lost, doubled or oversold?
+
+In production, one or more processes of each role on the same servers:
+  seckill migrate                              once, before the first start and after an upgrade
+  seckill --config prod.toml --role api
+  seckill --config prod.toml --role relay --role consumer --role reconcile
+  seckill --config prod.toml doctor            are the servers set the way the guarantees need it?
+
+Settings, later ones win: built-in defaults, --config files, environment (SECKILL__SECTION__KEY,
+SECKILL_REDIS_URL, SECKILL_AMQP_URL, SECKILL_MYSQL_URL), --set. These flags stand before the
+subcommand; `seckill config show` prints the result.
+
+Exit codes: 0 fine, 1 failed, 2 inconsistent or a required setting is wrong, 64 usage or
+configuration error.";
 /// Exit code of a usage or configuration error (`EX_USAGE`).
 const USAGE: u8 = 64;
 /// Exit code of an inconsistent system.
 const INCONSISTENT: u8 = 2;
 
 /// A flash-sale (秒杀) order system: admits at Redis speed, lands orders in MySQL, loses nothing on the way.
+///
+/// Without a subcommand it runs roles until SIGINT or SIGTERM. Subcommands do one thing and end; those that talk to the
+/// servers use the local stack that runs in --data-dir, else the servers of the configuration.
 #[derive(Debug, Parser)]
-#[command(version, max_term_width = 110)]
+#[command(version, max_term_width = 110, after_long_help = AFTER_HELP)]
 struct Cli {
     /// Configuration file (TOML) on top of the built-in defaults; repeatable, later ones win
     #[arg(long, value_name = "FILE")]
@@ -49,13 +71,20 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Start private Redis, RabbitMQ and MariaDB, a demo sale and all roles; Ctrl-C stops everything
+    ///
+    /// Everything lies in --data-dir: the servers' data, and dev.json with addresses, secrets and process ids for scripts.
+    /// The other subcommands find the running stack by it. SECKILL_REDIS_URL, SECKILL_AMQP_URL and SECKILL_MYSQL_URL point
+    /// at existing servers to use instead of private ones. A server or role that dies is started again.
     Dev(dev::Args),
-    /// Create or upgrade the database's tables
+    /// Create or upgrade the database's tables; safe to repeat, and from several machines at once
     Migrate,
     /// Create, show and steer sales
     #[command(subcommand)]
     Sale(sale::Command),
     /// Compare Redis, outbox and DLQs with the database; exit code 2 when anything is lost, doubled or oversold
+    ///
+    /// Reads only; may run while buyers buy. A request is lost when it was accepted, is older than p5_reconcile.window_ms,
+    /// has no outcome in the database and lies in no dead-letter queue. Parked requests are pending, not lost.
     Audit(audit::Args),
     /// What is known about a single order request
     #[command(subcommand)]
@@ -67,7 +96,7 @@ enum Command {
     Doctor(doctor::Args),
     /// Measure this machine: rates, latencies, and whether every sale added up
     Bench(bench::Args),
-    /// Access tokens for trying things out
+    /// Access tokens for trying things out (HS256 with auth.secret only)
     #[command(subcommand)]
     Token(token::Command),
     /// Check or show the configuration

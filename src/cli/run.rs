@@ -14,9 +14,9 @@ use std::time::Duration;
 /// `seckill config …`
 #[derive(Debug, Clone, Copy, clap::Subcommand)]
 pub(super) enum ConfigCommand {
-    /// Read all layers and say whether they can be used
+    /// Read all layers and say whether they can be used; exit code 64 and the key's name when not
     Check,
-    /// Print the settings in effect, secrets hidden
+    /// Print the settings in effect as TOML, secrets hidden
     Show {
         /// As JSON
         #[arg(long)]

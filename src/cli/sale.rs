@@ -15,7 +15,12 @@ use std::path::Path;
 /// `seckill sale …`
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {
-    /// Create a sale
+    /// Create a sale as a draft
+    ///
+    /// It is put into Redis by `--warm`, by `sale warm`, or by itself p5_reconcile.warm_ahead_ms before it starts.
+    #[command(after_help = "Example:
+  seckill sale create --id s1 --product p1 --title 'One phone' --stock 1000 --limit 1 \\
+      --price-cents 199900 --starts-at 2026-01-01T10:00:00+08:00 --ends-at 2026-01-01T12:00:00+08:00 --warm")]
     Create(Box<Create>),
     /// List the newest sales
     List {
@@ -36,7 +41,7 @@ pub(super) enum Command {
         /// The sale
         id: SaleId,
     },
-    /// Stop selling; can be resumed
+    /// Stop selling; buyers hear 423, what was accepted still lands; can be resumed
     Pause {
         /// The sale
         id: SaleId,
@@ -46,7 +51,7 @@ pub(super) enum Command {
         /// The sale
         id: SaleId,
     },
-    /// Add units
+    /// Add units, also to a sale that is sold out: it opens again
     TopUp {
         /// The sale
         id: SaleId,
@@ -93,10 +98,10 @@ pub(super) struct Create {
     /// ISO 4217 code
     #[arg(long, default_value = "CNY", value_parser = currency)]
     currency: String,
-    /// Start, RFC 3339
+    /// Start, RFC 3339, e.g. 2026-01-01T10:00:00Z or …+08:00
     #[arg(long)]
     starts_at: DateTime<Utc>,
-    /// End, RFC 3339
+    /// End, RFC 3339, after the start
     #[arg(long)]
     ends_at: DateTime<Utc>,
     /// Buyers need a purchase token

@@ -54,9 +54,7 @@ pub(super) async fn sales(ground: &mut Ground, scale: &Scale, spinner: &Spinner)
     ground.start_landing()?;
     let mut bars = Vec::new();
     for case in Case::all(scale.sale_buyers) {
-        if ground.stop.is_stopped() {
-            break;
-        }
+        ground.go_on()?;
         spinner.tell(case.name);
         bars.push(one(ground, scale, &case).await?);
     }

@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 
 /// The api must answer within this time.
 const READY: Duration = Duration::from_secs(15);
+/// Roles whose data are thrown away have this long to end.
+const LEAVE: Duration = Duration::from_millis(300);
 const HOUR_MS: i64 = 3_600_000;
 
 /// What is measured, and what it runs on.
@@ -92,6 +94,12 @@ impl Ground {
         let servers = context::servers(&settings).await?;
         let run = format!("{:06x}", rand::random::<u32>() & 0x00ff_ffff);
         Ok(Self { api: state.api, settings, servers, stop: stop.clone(), sales: Vec::new(), private: None, run })
+    }
+
+    /// Half a measurement is none.
+    pub fn go_on(&self) -> Result<(), Failure> {
+        let stopped = || Failure::Failed("stopped before the end, so nothing is told".to_owned());
+        if self.stop.is_stopped() { Err(stopped()) } else { Ok(()) }
     }
 
     /// Whether only the api role runs.
@@ -178,14 +186,13 @@ impl Ground {
         };
         self.servers.redis.quit().await;
         private.stopper.stop();
-        let drain = Duration::from_secs(3);
-        let mut ended = private.api.until_stopped(drain).await;
+        // Everything has been counted and the data are thrown away: nothing needs to drain, and dropping the servers kills them.
+        let mut ended = private.api.until_stopped(LEAVE).await;
         if let Some(rest) = private.rest {
-            ended = ended.and(rest.until_stopped(drain).await);
+            ended = ended.and(rest.until_stopped(LEAVE).await);
         }
-        let stopped = private.servers.stop().await;
+        drop(private.servers);
         std::fs::remove_dir_all(&private.dir)?;
-        stopped?;
         Ok(ended?)
     }
 }

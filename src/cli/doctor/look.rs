@@ -4,7 +4,7 @@ use super::advice::{self, at_least};
 use crate::roles::Servers;
 use crate::runtime::now_ms;
 use crate::store::mysql::{Db, checks, migrate};
-use crate::store::rabbit::{QueueType, RabbitConfig, RabbitError, broker_info, declare, queue_depths};
+use crate::store::rabbit::{QueueType, RabbitConfig, RabbitError, Topology, broker_info, declare, queue_depths};
 use crate::store::redis::RedisStore;
 use serde::Serialize;
 
@@ -141,43 +141,50 @@ pub(super) async fn rabbit(config: &RabbitConfig) -> Vec<Line> {
             "rabbitmq.queue_type = \"quorum\"",
         ),
     ];
-    match queue_depths(config).await {
-        Ok(depths) => {
-            // Everything is there, so declaring creates nothing: it only compares the arguments.
-            let same = declare(config).await;
-            let value = same.as_ref().map_or_else(ToString::to_string, |()| "as this build makes them".to_owned());
-            lines.push(Line::new(SERVER, "queues and exchanges", value, "as this build makes them").judged(
-                same.is_ok(),
-                Verdict::Wrong,
-                "with other arguments messages could be dropped, or the roles cannot connect",
-                "let the queue drain, delete it and let a role make it again, or choose another rabbitmq.prefix",
-            ));
-            let dlq = format!("{}.dlq", config.prefix);
-            let orders = format!("{}.orders.", config.prefix);
-            for depth in depths {
-                if depth.queue == dlq {
-                    lines.push(dlq_line(SERVER, depth.queue, depth.ready));
-                    continue;
-                }
-                let consumed = !depth.queue.starts_with(&orders) || depth.consumers > 0;
-                let value = format!("{} ready, {} consumers", depth.ready, depth.consumers);
-                lines.push(Line::new(SERVER, depth.queue, value, "order queues are consumed").judged(
-                    consumed,
-                    Verdict::Warning,
-                    "nobody takes messages from this queue: orders wait",
-                    "start a consumer: seckill --role consumer",
-                ));
-            }
-        }
+    lines.extend(topology(config).await);
+    lines
+}
+
+/// Queues and exchanges: there, as this build makes them, consumed.
+async fn topology(config: &RabbitConfig) -> Vec<Line> {
+    const SERVER: &str = "rabbitmq";
+    const NAME: &str = "queues and exchanges";
+    let depths = match queue_depths(config).await {
+        Ok(depths) => depths,
         Err(error @ RabbitError::NoQueue { .. }) => {
-            lines.push(Line::new(SERVER, "queues and exchanges", error.to_string(), "all there").judged(
-                false,
-                Verdict::Warning,
-                "they are made when a relay or a consumer starts",
-                "start the roles",
-            ));
+            let made = "they are made when a relay or a consumer starts";
+            let line = Line::new(SERVER, NAME, error.to_string(), "all there");
+            return vec![line.judged(false, Verdict::Warning, made, "start the roles")];
         }
-        Err(error) => lines.push(Line::away(SERVER, &error)),
+        Err(error) => return vec![Line::away(SERVER, &error)],
+    };
+    // Everything is there, so declaring creates nothing: it only compares the arguments.
+    let same = declare(config).await;
+    let value = same.as_ref().map_or_else(ToString::to_string, |()| "as this build makes them".to_owned());
+    let mut lines = vec![Line::new(SERVER, NAME, value, "as this build makes them").judged(
+        same.is_ok(),
+        Verdict::Wrong,
+        "with other arguments messages could be dropped, or the roles cannot connect",
+        "let the queue drain, delete it and let a role make it again, or choose another rabbitmq.prefix",
+    )];
+    let names = Topology::new(config);
+    let orders: Vec<String> = (0..config.queues).map(|index| names.orders_queue(index)).collect();
+    for depth in depths {
+        if depth.queue == names.dlq() {
+            lines.push(dlq_line(SERVER, depth.queue, depth.ready));
+            continue;
+        }
+        let value = format!("{} ready, {} consumers", depth.ready, depth.consumers);
+        if !orders.contains(&depth.queue) {
+            lines.push(Line::new(SERVER, depth.queue, value, "for information"));
+            continue;
+        }
+        lines.push(Line::new(SERVER, depth.queue, value, "a consumer").judged(
+            depth.consumers > 0,
+            Verdict::Warning,
+            "nobody takes messages from this queue: orders wait",
+            "start a consumer: seckill --role consumer",
+        ));
     }
     lines
 }
