@@ -19,7 +19,7 @@ pub use trace::{InLedger, Trace};
 use crate::config::{self, Compensate};
 use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::SaleId;
-use crate::domain::sale::SaleStatus;
+use crate::domain::sale::{Sale, SaleStatus};
 use crate::domain::states::{P5Reconcile, State};
 use crate::runtime::{Worker, now_ms};
 use crate::store::mysql::{DbError, audit as audit_store, leader, register, sales};
@@ -62,35 +62,51 @@ impl Reconcile {
         };
         // Parked entries first: their record is in the database before they leave Redis (window 46).
         self.auditor.register_parked().await.map_err(Fault::back_off)?;
-        let mut repaired = 0;
-        let mut oldest_ms = 0;
+        let (mut repaired, mut oldest_ms, mut trouble) = (0, 0, None);
         for sale in sales::list(&db).await.map_err(Fault::back_off)? {
             if sale.status == SaleStatus::Draft {
                 continue;
             }
-            if self.auditor.is_broken(&sale).await.map_err(Fault::back_off)? {
-                let how =
-                    rebuild::Rebuild { quiet: Duration::from_millis(self.settings.quiet_ms), cap: self.backlog_max };
-                self.auditor.rebuild(&sale, &mut self.quiet, how).await.map_err(Fault::back_off)?;
+            match self.reconcile(&sale).await {
+                Ok((of_sale, oldest_of_sale_ms)) => {
+                    repaired += of_sale;
+                    oldest_ms = oldest_ms.max(oldest_of_sale_ms);
+                }
+                // One sale's damage must not keep the others from being repaired.
+                Err(error) => {
+                    tracing::error!(phase = "p5_reconcile", sale = %sale.sale_id, %error, "the sale cannot be reconciled");
+                    trouble = trouble.or(Some(error));
+                }
             }
-            let started_at_ms = now_ms();
-            let window = Window::Ms(self.settings.window_ms);
-            let audit = self.auditor.audit(&sale, window).await.map_err(Fault::back_off)?;
-            self.auditor.settle(&audit).await.map_err(Fault::back_off)?;
-            if self.settings.compensate == Compensate::Auto {
-                repaired += self.auditor.compensate(&audit).await.map_err(Fault::back_off)?;
-            }
-            let retention_ms = i64::try_from(self.settings.ledger_retention_s.saturating_mul(1000)).unwrap_or(i64::MAX);
-            let closed = sale.status == SaleStatus::Closed;
-            self.auditor.trim(&audit, retention_ms, closed).await.map_err(Fault::back_off)?;
-            oldest_ms = oldest_ms.max(audit.oldest_open_ms);
-            self.report(&audit);
-            self.write(&audit, started_at_ms).await.map_err(Fault::back_off)?;
         }
         metrics::gauge!("seckill_p5_reconcile_oldest_unresolved_seconds").set(oldest_ms as f64 / 1000.0);
         register::close_settled(&db, "reconcile").await.map_err(Fault::back_off)?;
         audit_store::prune(&db, RUNS_KEPT).await.map_err(Fault::back_off)?;
-        Ok(if repaired > 0 { Progress::Moved(repaired) } else { Progress::Idle })
+        match trouble {
+            Some(error) => Err(Fault::back_off(error)),
+            None if repaired > 0 => Ok(Progress::Moved(repaired)),
+            None => Ok(Progress::Idle),
+        }
+    }
+
+    /// Audits and repairs one sale. Returns how many requests were repaired and the age of the oldest undecided one.
+    async fn reconcile(&mut self, sale: &Sale) -> Result<(usize, i64), SaleAuditError> {
+        if self.auditor.is_broken(sale).await? {
+            let how = rebuild::Rebuild { quiet: Duration::from_millis(self.settings.quiet_ms), cap: self.backlog_max };
+            self.auditor.rebuild(sale, &mut self.quiet, how).await?;
+        }
+        let started_at_ms = now_ms();
+        let audit = self.auditor.audit(sale, Window::Ms(self.settings.window_ms)).await?;
+        self.auditor.settle(&audit).await?;
+        let repaired = match self.settings.compensate {
+            Compensate::Auto => self.auditor.compensate(&audit).await?,
+            Compensate::Manual => 0,
+        };
+        let retention_ms = i64::try_from(self.settings.ledger_retention_s.saturating_mul(1000)).unwrap_or(i64::MAX);
+        self.auditor.trim(&audit, retention_ms, sale.status == SaleStatus::Closed).await?;
+        self.report(&audit);
+        self.write(&audit, started_at_ms).await?;
+        Ok((repaired, audit.oldest_open_ms))
     }
 
     fn report(&self, audit: &SaleAudit) {
