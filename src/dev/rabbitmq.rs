@@ -111,7 +111,8 @@ impl Plan {
         let spawn_error = |source| DevError::Spawn { name: name.to_owned(), source };
         let address = format!("localhost:{}", self.ports.dist);
         let mut child = tokio::process::Command::new(binaries::find(ServerKind::Rabbitmq, name)?)
-            .args(["-address", &address, "-r", "-e"])
+            // Its own random names (-r) repeat among calls of the same moment, and the node refuses a name it has.
+            .args(["-address", &address, "-h", &format!("call-{:x}", rand::random::<u64>()), "-e"])
             .env("HOME", self.dir.join("home"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
