@@ -10,4 +10,6 @@
 )]
 
 mod group_a_entry;
+mod group_b_relay;
+mod hands;
 mod world;
