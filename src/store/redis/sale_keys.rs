@@ -2,7 +2,7 @@
 
 use super::client::{RedisFault, RedisStore, integer, list, optional_text, text};
 use super::outbox::GROUP;
-use super::scripts::{ACTIVATE, GRANT, SET_STATE};
+use super::scripts::{ACTIVATE, COUNT, GRANT, SET_STATE};
 use crate::domain::ids::SaleId;
 use crate::domain::sale::{MetaState, Sale};
 use fred::types::Value;
@@ -147,18 +147,7 @@ impl RedisStore {
     /// [`RedisFault`], `Contract` when a field is missing or unreadable.
     pub async fn meta(&self, sale: &SaleId, shard: u16) -> Result<Option<Meta>, RedisFault> {
         let args = vec![text(self.keys.meta(shard, sale)), text("state"), text("epoch"), text("number")];
-        let fields = list(self.command("HMGET", 0, args).await?)?;
-        if fields.iter().all(Value::is_null) {
-            return Ok(None);
-        }
-        let read = || {
-            Some(Meta {
-                state: MetaState::from_code(&fields.first()?.as_string()?)?,
-                epoch: fields.get(1)?.as_string()?.parse().ok()?,
-                number: fields.get(2)?.as_string()?.parse().ok()?,
-            })
-        };
-        read().map(Some).ok_or_else(|| RedisFault::Contract(format!("meta of {sale} is {fields:?}")))
+        read_meta(sale, &list(self.command("HMGET", 0, args).await?)?)
     }
 
     /// Units left in the bucket; `None` when the key is missing.
@@ -170,26 +159,30 @@ impl RedisStore {
         if value.is_null() { Ok(None) } else { integer(&value).map(Some) }
     }
 
-    /// Everything one shard holds of a sale; `None` when the meta is missing.
+    /// Everything one shard holds of a sale, of one moment; `None` when the meta is missing.
     ///
     /// # Errors
     /// [`RedisFault`], `Contract` when a number is unreadable.
     pub async fn shard_count(&self, sale: &SaleId, shard: u16) -> Result<Option<ShardCount>, RedisFault> {
-        let Some(meta) = self.meta(sale, shard).await? else { return Ok(None) };
-        let stock = self.stock(sale, shard).await?.unwrap_or(0);
-        let grants = self.units(self.keys.grants(shard, sale)).await?;
-        let transfers = self.units(self.keys.transfers(shard, sale)).await?;
+        let keys = vec![
+            self.keys.meta(shard, sale),
+            self.keys.stock(shard, sale),
+            self.keys.grants(shard, sale),
+            self.keys.transfers(shard, sale),
+        ];
+        let mut parts = list(self.script(&COUNT, keys, vec![]).await?)?.into_iter();
+        let mut part = || parts.next().unwrap_or(Value::Null);
+        let Some(meta) = read_meta(sale, &list(part())?)? else { return Ok(None) };
+        let stock = part();
+        let units = |values: Value| list(values)?.iter().map(integer).collect::<Result<Vec<i64>, RedisFault>>();
+        let (grants, transfers) = (units(part())?, units(part())?);
         Ok(Some(ShardCount {
             meta,
-            stock,
+            stock: if stock.is_null() { 0 } else { integer(&stock)? },
             granted: grants.iter().sum(),
             in_transit: transfers.iter().sum(),
             grants: grants.len() as u64,
         }))
-    }
-
-    async fn units(&self, key: String) -> Result<Vec<i64>, RedisFault> {
-        list(self.command("HVALS", 0, vec![text(key)]).await?)?.iter().map(integer).collect()
     }
 
     /// Redis' own clock, Unix milliseconds: ages are only compared within one clock (window 95).
@@ -204,4 +197,19 @@ impl RedisStore {
             (None, _) | (_, None) => Err(RedisFault::Contract(format!("TIME answered {parts:?}"))),
         }
     }
+}
+
+/// The fields state, epoch and number of a meta hash; `None` when it is missing.
+fn read_meta(sale: &SaleId, fields: &[Value]) -> Result<Option<Meta>, RedisFault> {
+    if fields.iter().all(Value::is_null) {
+        return Ok(None);
+    }
+    let read = || {
+        Some(Meta {
+            state: MetaState::from_code(&fields.first()?.as_string()?)?,
+            epoch: fields.get(1)?.as_string()?.parse().ok()?,
+            number: fields.get(2)?.as_string()?.parse().ok()?,
+        })
+    };
+    read().map(Some).ok_or_else(|| RedisFault::Contract(format!("meta of {sale} is {fields:?}")))
 }

@@ -28,6 +28,7 @@ scripts! {
     RESERVE = "reserve.lua";
     ACTIVATE = "activate.lua";
     GRANT = "grant.lua";
+    COUNT = "count.lua";
     SET_STATE = "set_state.lua";
     SETTLE = "settle.lua";
     RELAY_DONE = "relay_done.lua";
