@@ -174,7 +174,7 @@ fn an_unroutable_entry_is_retried_until_the_topology_is_back() {
 fn a_broker_that_is_away_briefly_costs_nothing_and_one_away_for_long_only_time() {
     run(async {
         let mut servers = breakable().await;
-        let world = World::on_breakable(&servers, "brief", &[Api, Relay, Consumer, Reconcile], &[]).await;
+        let world = World::on_breakable(&servers, "brief", &[Api, Relay, Consumer], &[]).await;
         let sale = world.sale("brief", 10_000, Some(1)).await;
         let selling = crowd::run(crowd::CrowdPlan { rate_per_s: Some(800.0), ..world.crowd(&sale, 4_000) });
         let harm = async {

@@ -2,7 +2,7 @@
 //!
 //! What misfortune (or a person) does to the servers in a test is done here, never by the code under test.
 
-use super::world::{World, scratch};
+use super::world::{World, init_telemetry, scratch};
 use amqprs::channel::{Channel, QueueDeleteArguments, QueueUnbindArguments};
 use amqprs::connection::{Connection, OpenConnectionArguments};
 use diesel::QueryableByName;
@@ -28,6 +28,7 @@ static BREAKABLE: OnceCell<Mutex<PrivateServers>> = OnceCell::const_new();
 /// A second set of servers for the tests that kill or freeze one; they take turns. Whole again when it is handed out.
 pub async fn breakable() -> MutexGuard<'static, PrivateServers> {
     let start = || async {
+        init_telemetry();
         let dir = scratch("breakable");
         std::fs::remove_dir_all(&dir).ok();
         Mutex::new(PrivateServers::start(&dir, &|_progress| {}).await.expect("private servers"))

@@ -11,5 +11,6 @@
 
 mod group_a_entry;
 mod group_b_relay;
+mod group_d_reconcile;
 mod hands;
 mod world;

@@ -42,14 +42,20 @@ pub fn scratch(name: &str) -> PathBuf {
     dir
 }
 
-async fn shared() -> &'static PrivateServers {
+/// Metrics, and logs when `TEST_LOG` asks for them.
+pub fn init_telemetry() {
+    seckill::telemetry::init_metrics();
+    if let Ok(level) = std::env::var("TEST_LOG") {
+        let log = seckill::config::Log { level, format: seckill::config::LogFormat::Text };
+        seckill::telemetry::init_logs(&log).expect("TEST_LOG is a filter");
+    }
+}
+
+/// The servers that all worlds share; nobody harms them.
+pub async fn shared() -> &'static PrivateServers {
     SHARED
         .get_or_init(|| async {
-            seckill::telemetry::init_metrics();
-            if let Ok(level) = std::env::var("TEST_LOG") {
-                let log = seckill::config::Log { level, format: seckill::config::LogFormat::Text };
-                seckill::telemetry::init_logs(&log).expect("TEST_LOG is a filter");
-            }
+            init_telemetry();
             let dir = scratch("servers");
             std::fs::remove_dir_all(&dir).ok();
             PrivateServers::start(&dir, &|_progress| {}).await.expect("private servers")
