@@ -11,6 +11,7 @@
 
 mod group_a_entry;
 mod group_b_relay;
+mod group_c_persist;
 mod group_d_reconcile;
 mod hands;
 mod world;
