@@ -1,6 +1,6 @@
 //! Group B: the relay brings every entry to the broker, whatever dies on the way (P3).
 
-use super::hands::breakable;
+use super::hands::{breakable, delete_order_queue, unbind_order_queue};
 use super::world::{World, eventually, run};
 use seckill::crowd;
 use seckill::dev::ServerKind;
@@ -148,7 +148,7 @@ fn an_unroutable_entry_is_retried_until_the_topology_is_back() {
         let sale = world.sale("noroute", 2_000, Some(1)).await;
         let first = world.bought(&sale, "first").await;
         eventually("a working system", async || world.told(&sale, "first", first).await.0 == "CONFIRMED").await;
-        world.unbind_order_queue().await;
+        unbind_order_queue(&world.servers.rabbit).await;
         let lost = world.bought(&sale, "unroutable").await;
         eventually("counted attempts", async || attempts_of(&world).await == 1).await;
         assert_eq!(world.outbox().await, (1, 1), "it is still the outbox's");
@@ -160,7 +160,7 @@ fn an_unroutable_entry_is_retried_until_the_topology_is_back() {
         let selling = crowd::run(world.crowd(&sale, 1_000));
         let harm = async {
             eventually("a load", async || world.orders(&sale).await > 100).await;
-            world.delete_order_queue().await;
+            delete_order_queue(&world.servers.rabbit).await;
         };
         let (sold, ()) = tokio::join!(selling, harm);
         assert_eq!(sold.unwrap().accepted, 1_000);

@@ -3,7 +3,7 @@
 //! What misfortune (or a person) does to the servers in a test is done here, never by the code under test.
 
 use super::world::{World, init_telemetry, scratch};
-use amqprs::channel::{Channel, QueueDeleteArguments, QueueUnbindArguments};
+use amqprs::channel::{Channel, QueueDeclareArguments, QueueDeleteArguments, QueueUnbindArguments};
 use amqprs::connection::{Connection, OpenConnectionArguments};
 use diesel::QueryableByName;
 use diesel::sql_types::BigInt;
@@ -14,7 +14,9 @@ use seckill::dev::{PrivateServers, ServerKind};
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::roles::{self, Role, RoleError};
 use seckill::runtime::Stopper;
-use seckill::store::rabbit::{Confirms, Event, Outgoing, Publisher, QueueDepth, Topology, Verdict, queue_depths};
+use seckill::store::rabbit::{
+    Confirms, Event, Outgoing, Publisher, QueueDepth, RabbitConfig, Topology, Verdict, queue_depths,
+};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -84,20 +86,12 @@ impl World {
 
     /// Sends one command to Redis past the store, and returns its answer as JSON.
     pub async fn redis(&self, command: &[&str]) -> Value {
-        let address = self.settings.redis.url.expose().trim_start_matches("redis://").to_owned();
-        let mut stream = BufReader::new(TcpStream::connect(address).await.expect("redis"));
-        let mut request = format!("*{}\r\n", command.len());
-        for part in command {
-            request.push_str(&format!("${}\r\n{part}\r\n", part.len()));
-        }
-        stream.write_all(request.as_bytes()).await.expect("sent");
-        Box::pin(reply(&mut stream)).await
+        redis(self.settings.redis.url.expose(), command).await
     }
 
     /// Runs SQL statements past the store.
     pub async fn sql(&self, statements: &str) {
-        let mut connection = AsyncMysqlConnection::establish(self.settings.mysql.url.expose()).await.expect("mysql");
-        connection.batch_execute(statements).await.expect(statements);
+        sql(self.settings.mysql.url.expose(), statements).await;
     }
 
     /// The whole number that a query selects as `n`.
@@ -134,16 +128,11 @@ impl World {
         depths.iter().filter(|depth| depth.queue.starts_with(queue)).map(|depth| depth.ready).sum()
     }
 
-    /// The names in this world's broker.
-    pub fn topology(&self) -> Topology {
-        Topology::new(&self.servers.rabbit)
-    }
-
     /// Publishes bodies to the order queue past the relay, and waits until the broker has them.
     pub async fn publish(&self, bodies: &[Vec<u8>]) {
         let mut publisher = Publisher::connect(&self.servers.rabbit).await.expect("a publisher");
         let mut confirms = Confirms::new();
-        let exchange = self.topology().orders_exchange();
+        let exchange = Topology::new(&self.servers.rabbit).orders_exchange();
         for body in bodies {
             let tag = publisher.publish(Outgoing::new((&exchange, "0"), "by hand", body.clone())).await.expect("sent");
             confirms.sent(tag, (), Instant::now());
@@ -154,34 +143,6 @@ impl World {
             assert!(!matches!(event, Event::Closed(_)), "{event:?}");
             assert!(confirms.apply(event).iter().all(|(_, verdict)| *verdict == Verdict::Confirmed));
         }
-    }
-
-    /// A channel to this world's virtual host, as an operator would have one.
-    pub async fn channel(&self) -> (Connection, Channel) {
-        let (authority, vhost) = self.servers.rabbit.url.rsplit_once('/').expect("a virtual host");
-        let port = authority.rsplit_once(':').expect("a port").1.parse().expect("a port");
-        let mut arguments = OpenConnectionArguments::new("127.0.0.1", port, "guest", "guest");
-        arguments.virtual_host(vhost);
-        let connection = Connection::open(&arguments).await.expect("a connection");
-        let channel = connection.open_channel(None).await.expect("a channel");
-        (connection, channel)
-    }
-
-    /// Deletes the order queue with everything in it.
-    pub async fn delete_order_queue(&self) {
-        let (connection, channel) = self.channel().await;
-        let queue = self.topology().orders_queue(0);
-        channel.queue_delete(QueueDeleteArguments::new(&queue)).await.expect("deleted");
-        connection.close().await.expect("closed");
-    }
-
-    /// Takes the order queue off its exchange.
-    pub async fn unbind_order_queue(&self) {
-        let (connection, channel) = self.channel().await;
-        let topology = self.topology();
-        let unbind = QueueUnbindArguments::new(&topology.orders_queue(0), &topology.orders_exchange(), "0");
-        channel.queue_unbind(unbind).await.expect("unbound");
-        connection.close().await.expect("closed");
     }
 
     /// A plan for buyers of this world; they buy as fast as they are answered.
@@ -215,6 +176,70 @@ impl World {
         assert_eq!(answer.status, 200, "{answer:?}");
         (answer.text("status"), answer.text("reason"))
     }
+}
+
+/// Sends one command to the Redis at `url`, and returns its answer as JSON.
+pub async fn redis(url: &str, command: &[&str]) -> Value {
+    let address = url.trim_start_matches("redis://");
+    let mut stream = BufReader::new(TcpStream::connect(address).await.expect("redis"));
+    let mut request = format!("*{}\r\n", command.len());
+    for part in command {
+        request.push_str(&format!("${}\r\n{part}\r\n", part.len()));
+    }
+    stream.write_all(request.as_bytes()).await.expect("sent");
+    Box::pin(reply(&mut stream)).await
+}
+
+/// Runs SQL statements on the database at `url`.
+pub async fn sql(url: &str, statements: &str) {
+    try_sql(url, statements).await.expect(statements);
+}
+
+/// Runs SQL statements that may be refused.
+pub async fn try_sql(url: &str, statements: &str) -> diesel::QueryResult<()> {
+    let mut connection = AsyncMysqlConnection::establish(url).await.expect("mysql");
+    connection.batch_execute(statements).await
+}
+
+/// Declares the durable queue `kept`; passively, it has to be there.
+pub async fn queue(amqp_url: &str, passive: bool) {
+    let (connection, channel) = channel(&RabbitConfig::new(amqp_url)).await;
+    let mut queue = QueueDeclareArguments::durable_client_named("kept");
+    queue.passive(passive);
+    channel.queue_declare(queue).await.expect("the queue");
+    connection.close().await.expect("closed");
+}
+
+/// The port in an address like `amqp://guest:guest@127.0.0.1:port/vhost`.
+pub fn port_of(url: &str) -> u16 {
+    let port = url.rsplit_once(':').expect("a port").1;
+    port.split('/').next().expect("a port").parse().expect("a port")
+}
+
+/// A channel as an operator would have one.
+async fn channel(config: &RabbitConfig) -> (Connection, Channel) {
+    let mut arguments = OpenConnectionArguments::new("127.0.0.1", port_of(&config.url), "guest", "guest");
+    arguments.virtual_host(&config.url.rsplit_once('/').expect("a virtual host").1.replace("%2f", "/"));
+    let connection = Connection::open(&arguments).await.expect("a connection");
+    let channel = connection.open_channel(None).await.expect("a channel");
+    (connection, channel)
+}
+
+/// Deletes the first order queue with everything in it.
+pub async fn delete_order_queue(config: &RabbitConfig) {
+    let (connection, channel) = channel(config).await;
+    let queue = Topology::new(config).orders_queue(0);
+    channel.queue_delete(QueueDeleteArguments::new(&queue)).await.expect("deleted");
+    connection.close().await.expect("closed");
+}
+
+/// Takes the first order queue off its exchange.
+pub async fn unbind_order_queue(config: &RabbitConfig) {
+    let (connection, channel) = channel(config).await;
+    let topology = Topology::new(config);
+    let unbind = QueueUnbindArguments::new(&topology.orders_queue(0), &topology.orders_exchange(), "0");
+    channel.queue_unbind(unbind).await.expect("unbound");
+    connection.close().await.expect("closed");
 }
 
 #[derive(QueryableByName)]

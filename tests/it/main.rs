@@ -9,9 +9,13 @@
     reason = "tests fail by panicking"
 )]
 
+mod dev_servers;
 mod group_a_entry;
 mod group_b_relay;
 mod group_c_persist;
 mod group_d_reconcile;
 mod hands;
+mod procs;
+mod store_mysql;
+mod store_rabbit;
 mod world;
