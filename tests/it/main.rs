@@ -15,6 +15,7 @@ mod group_b_relay;
 mod group_c_persist;
 mod group_d_reconcile;
 mod hands;
+mod processes;
 mod procs;
 mod store_mysql;
 mod store_rabbit;

@@ -72,7 +72,7 @@ pub async fn shared() -> &'static PrivateServers {
 }
 
 /// Settings that let faults show within seconds.
-const QUICK: [&str; 10] = [
+pub const QUICK: [&str; 10] = [
     "http.listen=127.0.0.1:0",
     "auth.secret=test-access-secret-of-32-bytes-or-more",
     "p1_entry.token_secret=test-purchase-secret-of-32-bytes-or-more",
