@@ -9,6 +9,7 @@
 mod audit;
 mod compensate;
 mod parked;
+mod sheet;
 
 pub use audit::{Auditor, Finding, FindingKind, OpenRequest, SaleAudit, SaleAuditError, Window};
 
