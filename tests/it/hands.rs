@@ -2,7 +2,8 @@
 //!
 //! What misfortune (or a person) does to the servers in a test is done here, never by the code under test.
 
-use super::world::{World, init_telemetry, scratch};
+use super::procs::scratch;
+use super::world::{World, init_telemetry};
 use amqprs::channel::{Channel, QueueDeclareArguments, QueueDeleteArguments, QueueUnbindArguments};
 use amqprs::connection::{Connection, OpenConnectionArguments};
 use diesel::QueryableByName;

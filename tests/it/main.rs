@@ -9,6 +9,7 @@
     reason = "tests fail by panicking"
 )]
 
+mod answer;
 mod dev_servers;
 mod group_a_entry;
 mod group_b_relay;

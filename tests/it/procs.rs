@@ -1,10 +1,25 @@
-//! Looking at processes from outside, and running the real binary.
+//! Folders for tests, processes seen from outside, and running the real binary.
 
-use super::world::{eventually, scratch};
+use super::world::eventually;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+/// A folder for a test's files, under cargo's own temporary folder.
+pub fn scratch(name: &str) -> PathBuf {
+    let parent = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    // Those of test runs that are over: nobody clears up after servers that end with their process.
+    for old in std::fs::read_dir(&parent).into_iter().flatten().flatten() {
+        let pid = old.file_name().to_str().and_then(|file| file.strip_prefix(name)?.strip_prefix('-')?.parse().ok());
+        if pid.is_some_and(|pid: u32| !PathBuf::from(format!("/proc/{pid}")).exists()) {
+            drop(std::fs::remove_dir_all(old.path()));
+        }
+    }
+    let dir = parent.join(format!("{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).expect("a scratch folder");
+    dir
+}
 
 /// A folder that goes away with the test.
 pub struct Folder(PathBuf);
