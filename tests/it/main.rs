@@ -10,6 +10,7 @@
 )]
 
 mod answer;
+mod contract;
 mod dev_servers;
 mod group_a_entry;
 mod group_b_relay;
