@@ -1,4 +1,5 @@
 //! What is shipped beside the code says the same as the code. Needs no server.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
 
 use seckill::config::{DEFAULT_TOML, Layers, Settings};
 use seckill::domain::states;

@@ -203,7 +203,7 @@ mod tests {
             let id = RequestId::new(n).unwrap();
             prop_assert_eq!(RequestId::parse(&id.to_string()).unwrap(), id);
             let json = serde_json::to_string(&id).unwrap();
-            prop_assert_eq!(json.clone(), format!("\"{n}\""));
+            prop_assert_eq!(&json, &format!("\"{n}\""));
             prop_assert_eq!(serde_json::from_str::<RequestId>(&json).unwrap(), id);
         }
     }

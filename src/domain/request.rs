@@ -96,7 +96,7 @@ pub(crate) mod tests {
             for other in others.iter().filter(|o| **o != a) {
                 prop_assert_ne!(other.payload_hash(), a.payload_hash());
             }
-            prop_assert_eq!(a.payload_hash(), a.clone().payload_hash());
+            prop_assert_eq!(a.payload_hash(), a.payload_hash());
         }
     }
 }

@@ -12,6 +12,9 @@ fn the_document_describes_the_server_that_serves_it() {
         let mut world = World::with(&[Api], &[]).await;
         let sale = world.sale("contract", 10, Some(1)).await;
         let id = world.bought(&sale, "alice").await.to_string();
+        let (token, promised) = world.token(&sale, "bob").await;
+        let bought = world.buy(&sale, "bob", 1, Some(&token)).await;
+        assert_eq!((bought.status, bought.text("request_id")), (202, promised), "the id is known before the purchase");
         let served = Answer::of(world.http.get(format!("{}/openapi.json", world.api))).await;
         assert_eq!((served.status, &served.json), (200, &serde_json::to_value(document()).unwrap()));
         assert_eq!(Answer::of(world.http.get(format!("{}/docs/", world.api))).await.status, 200);
