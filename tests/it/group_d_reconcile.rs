@@ -8,6 +8,7 @@ use seckill::domain::ledger::LedgerState;
 use seckill::p5_reconcile::{FindingKind, SaleAudit, Window};
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
 use seckill::store::mysql::outcomes;
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// Takes every entry out of the outbox behind everybody's back.
@@ -180,19 +181,17 @@ fn there_is_no_false_alarm_while_traffic_runs() {
             rate_per_s: Some(1_500.0),
             ..world.crowd(&sale, 1_500)
         }));
-        let mut audits = 0;
-        let mut seen_in_flight = false;
+        let mut seen = BTreeSet::new();
         while !selling.is_finished() {
             let audit = world.audit(&sale, Window::Ms(5_000)).await;
             assert!(audit.consistent(), "{audit:#?}");
-            seen_in_flight |= audit.counted.in_flight > 0;
-            audits += 1;
+            seen.insert(audit.counted.accepted);
             let next = Instant::now() + Duration::from_millis(50);
             while Instant::now() < next {
                 pause().await;
             }
         }
-        assert!(audits >= 10 && seen_in_flight, "{audits} audits, one of them in the middle of it");
+        assert!(seen.len() >= 5, "too few audits while it sold: {seen:?}");
         assert_eq!(selling.await.unwrap().unwrap().accepted, 4_500);
         world.finish().await;
     });
