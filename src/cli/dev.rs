@@ -2,8 +2,8 @@
 
 use super::{Failure, output, run};
 use crate::config::{Layers, Settings};
-use crate::dev::stack::{DEMO_SALE, Plan, Stack, StackError};
-use crate::dev::{self, Progress};
+use crate::dev::stack::{Plan, Stack, StackError};
+use crate::dev::{self, DEMO_SALE, Progress};
 use crate::runtime::Stopper;
 use crate::telemetry;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};

@@ -6,6 +6,7 @@
 
 mod binaries;
 pub mod child;
+mod demo;
 mod error;
 mod lock;
 pub mod mariadb;
@@ -20,6 +21,7 @@ pub mod stack;
 pub mod state;
 
 pub use child::Child;
+pub use demo::DEMO_SALE;
 pub use error::DevError;
 pub use server::{Server, ServerKind};
 pub use servers::{External, PrivateServers, Progress, ServerUrls, clear};

@@ -4,17 +4,15 @@
 //! started again on its data and port. A crash of this process takes servers and roles with it (the kernel kills them);
 //! their data stay.
 
+use super::demo;
 use super::split::Split;
 use super::{DevError, DevState, External, PrivateServers, ServerUrls};
 use crate::admin::{self, Admin};
 use crate::config::{ConfigError, Layers, Settings};
-use crate::domain::ids::SaleId;
-use crate::domain::policy::PurchasePolicy;
-use crate::domain::sale::{Sale, SaleStatus};
-use crate::p1_entry::warm::{WarmError, Warmer};
+use crate::p1_entry::warm::WarmError;
 use crate::roles::{self, Role, RoleError, Running, Servers};
-use crate::runtime::{Stopper, now_ms};
-use crate::store::mysql::sales::{self, SaleError};
+use crate::runtime::Stopper;
+use crate::store::mysql::sales::SaleError;
 use crate::store::mysql::{DbError, migrate};
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -22,14 +20,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The demo sale's id.
-pub const DEMO_SALE: &str = "demo";
-/// Units of the demo sale.
-const DEMO_STOCK: i64 = 1_000;
-/// The demo sale runs this long.
-const DEMO_MS: i64 = 7 * 86_400_000;
-/// Redis must be connected within this time after its server answers.
-const CONNECT: Duration = Duration::from_secs(10);
 /// Dead servers and roles are looked for this often.
 const WATCH: Duration = Duration::from_millis(200);
 
@@ -100,7 +90,7 @@ impl Stack {
         let settings = Arc::new(settings(plan, &servers.urls(), &secrets)?);
         migrate::migrate(settings.mysql.url.expose()).await?;
         if plan.demo {
-            demo_sale(&settings).await?;
+            demo::create(&settings).await?;
         }
         let stopper = Stopper::new();
         let mut state = DevState {
@@ -277,38 +267,6 @@ fn here(
         .map_err(|error| StackError::NotReady(format!("admin server: {error}")))?;
     tokio::spawn(server);
     Ok(running)
-}
-
-async fn demo_sale(settings: &Settings) -> Result<(), StackError> {
-    let Servers { redis, db, .. } = Servers::new(settings)?;
-    let bad = |error: crate::domain::ids::IdError| StackError::NotReady(error.to_string());
-    let sale_id = SaleId::parse(DEMO_SALE).map_err(bad)?;
-    let sale = Sale {
-        sale_id: sale_id.clone(),
-        product_id: "demo-phone".to_owned(),
-        title: "Demo phone / 演示手机".to_owned(),
-        price_cents: 199_900,
-        currency: "CNY".to_owned(),
-        granted: DEMO_STOCK,
-        stock: DEMO_STOCK,
-        policy: PurchasePolicy::OnePerUser,
-        token_required: false,
-        starts_at_ms: now_ms() - 1_000,
-        ends_at_ms: now_ms() + DEMO_MS,
-        status: SaleStatus::Draft,
-        epoch: 1,
-    };
-    match sales::create(&db, &sale).await {
-        Ok(()) | Err(SaleError::Exists(_)) => {}
-        Err(error) => return Err(error.into()),
-    }
-    if !redis.wait_connected(CONNECT).await {
-        return Err(StackError::NotReady("redis does not answer".to_owned()));
-    }
-    let backlog_max = settings.p1_entry.backlog_max;
-    Warmer { redis: redis.clone(), db, shards: settings.redis.shards, backlog_max }.warm(&sale_id).await?;
-    redis.quit().await;
-    Ok(())
 }
 
 /// Waits until every role says it is ready and the public API answers.

@@ -6,6 +6,7 @@ use crate::domain::message;
 use crate::store::mysql::codes::{FailureStatus, Reporter};
 use crate::store::mysql::register::{self, OpenFailure, Wanted};
 use crate::store::rabbit::browse_dlq;
+use crate::store::redis::ParkedEntry;
 use std::collections::HashSet;
 
 /// Entries looked at in one go, in each place.
@@ -50,28 +51,40 @@ impl Auditor {
     }
 
     /// Copies relay-DLQ entries into the register as open, then deletes them from Redis. An entry that cannot be read as a
-    /// message stays where it is, for a person.
+    /// message stays where it is, for a person; those behind it are reached all the same.
     pub(super) async fn register_parked(&self) -> Result<usize, SaleAuditError> {
         let mut copied = 0;
         for shard in 0..self.shards {
-            for entry in self.redis.parked_page(shard, "-", PAGE).await? {
-                let Ok(accepted) = message::decode(&entry.payload) else { continue };
-                let failure = OpenFailure {
-                    accepted: &accepted,
-                    reporter: Reporter::RelayDlq,
-                    reason: "ATTEMPTS_SPENT",
-                    detail: &entry.reason,
-                    payload: &entry.payload,
-                };
-                register::open(&self.db, &failure).await?;
-                self.redis.parked_remove(shard, &entry.id).await?;
-                copied += 1;
-                tracing::warn!(
-                    phase = "p5_reconcile", request_id = %accepted.purchase.request_id, reason = %entry.reason,
-                    attempts = entry.attempts, "relay DLQ entry copied to the register"
-                );
+            let mut start = "-".to_owned();
+            for _ in 0..PAGES_MAX {
+                let page = self.redis.parked_page(shard, &start, PAGE).await?;
+                for entry in &page {
+                    copied += usize::from(self.register_one(shard, entry).await?);
+                }
+                match page.last() {
+                    Some(last) if page.len() == PAGE => start = format!("({}", last.id),
+                    Some(_) | None => break,
+                }
             }
         }
         Ok(copied)
+    }
+
+    async fn register_one(&self, shard: u16, entry: &ParkedEntry) -> Result<bool, SaleAuditError> {
+        let Ok(accepted) = message::decode(&entry.payload) else { return Ok(false) };
+        let failure = OpenFailure {
+            accepted: &accepted,
+            reporter: Reporter::RelayDlq,
+            reason: "ATTEMPTS_SPENT",
+            detail: &entry.reason,
+            payload: &entry.payload,
+        };
+        register::open(&self.db, &failure).await?;
+        self.redis.parked_remove(shard, &entry.id).await?;
+        tracing::warn!(
+            phase = "p5_reconcile", request_id = %accepted.purchase.request_id, reason = %entry.reason,
+            attempts = entry.attempts, "relay DLQ entry copied to the register"
+        );
+        Ok(true)
     }
 }

@@ -9,7 +9,10 @@
     reason = "tests fail by panicking"
 )]
 
+mod answer;
 mod beside;
+mod contract;
+mod dev_servers;
 mod group_a_access;
 mod group_a_bad_input;
 mod group_a_crowd;
@@ -23,8 +26,16 @@ mod group_a_replay;
 mod group_a_status;
 mod group_a_tokens;
 mod group_a_window;
+mod group_b_relay;
+mod group_c_persist;
+mod group_d_reconcile;
+mod hands;
 mod model;
+mod processes;
+mod procs;
 mod redis_loss;
 mod resp;
+mod store_mysql;
+mod store_rabbit;
 mod wire;
 mod world;

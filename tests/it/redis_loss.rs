@@ -1,7 +1,8 @@
 //! Redis loses data: rewound to an older file, and emptied. The sale closes, is rebuilt from the database under its next
 //! epoch, and goes on with its buyers, limits and replays (A6, E7, boot fence).
 
-use super::world::{World, eventually, run, scratch};
+use super::procs::scratch;
+use super::world::{World, eventually, run};
 use seckill::dev::{PrivateServers, ServerKind};
 use seckill::domain::ids::SaleId;
 use seckill::p5_reconcile::Window;

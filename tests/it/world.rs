@@ -2,6 +2,8 @@
 //!
 //! Every test ends with [`World::finish`], which asks the balance sheet whether anything was lost (E6).
 
+pub use super::answer::Answer;
+use super::procs::scratch;
 use seckill::config::{Layers, Settings};
 use seckill::crowd::Minter;
 use seckill::dev::PrivateServers;
@@ -13,8 +15,6 @@ use seckill::p5_reconcile::{Auditor, SaleAudit, Window};
 use seckill::roles::{self, Role, Servers};
 use seckill::runtime::{Stopper, now_ms};
 use seckill::store::mysql::{migrate, sales};
-use serde_json::Value;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
@@ -35,21 +35,20 @@ pub fn run<F: Future<Output = ()>>(test: F) {
     RUNTIME.block_on(test);
 }
 
-/// A folder for a test's files, under cargo's own temporary folder.
-pub fn scratch(name: &str) -> PathBuf {
-    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).expect("a scratch folder");
-    dir
+/// Metrics, and logs when `TEST_LOG` asks for them.
+pub fn init_telemetry() {
+    seckill::telemetry::init_metrics();
+    if let Ok(level) = std::env::var("TEST_LOG") {
+        let log = seckill::config::Log { level, format: seckill::config::LogFormat::Text };
+        seckill::telemetry::init_logs(&log).expect("TEST_LOG is a filter");
+    }
 }
 
-async fn shared() -> &'static PrivateServers {
+/// The servers that all worlds share; nobody harms them.
+pub async fn shared() -> &'static PrivateServers {
     SHARED
         .get_or_init(|| async {
-            seckill::telemetry::init_metrics();
-            if let Ok(level) = std::env::var("TEST_LOG") {
-                let log = seckill::config::Log { level, format: seckill::config::LogFormat::Text };
-                seckill::telemetry::init_logs(&log).expect("TEST_LOG is a filter");
-            }
+            init_telemetry();
             let dir = scratch("servers");
             std::fs::remove_dir_all(&dir).ok();
             PrivateServers::start(&dir, &|_progress| {}).await.expect("private servers")
@@ -58,7 +57,7 @@ async fn shared() -> &'static PrivateServers {
 }
 
 /// Settings that let faults show within seconds.
-const QUICK: [&str; 10] = [
+pub const QUICK: [&str; 10] = [
     "http.listen=127.0.0.1:0",
     "auth.secret=test-access-secret-of-32-bytes-or-more",
     "p1_entry.token_secret=test-purchase-secret-of-32-bytes-or-more",
@@ -285,44 +284,5 @@ pub async fn eventually<F: AsyncFnMut() -> bool>(what: &str, mut look: F) {
     while !look().await {
         assert!(Instant::now() < deadline, "never came true: {what}");
         pause().await;
-    }
-}
-
-/// An HTTP answer, taken apart.
-#[derive(Debug, Clone)]
-pub struct Answer {
-    /// Status code.
-    pub status: u16,
-    /// Headers.
-    pub headers: reqwest::header::HeaderMap,
-    /// Body as it came.
-    pub body: String,
-    /// Body as JSON; null when it is none.
-    pub json: Value,
-}
-
-impl Answer {
-    /// Sends a request.
-    pub async fn of(request: reqwest::RequestBuilder) -> Self {
-        let response = request.send().await.expect("an answer");
-        let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        let body = response.text().await.expect("a body");
-        let json = serde_json::from_str(&body).unwrap_or(Value::Null);
-        Self { status, headers, body, json }
-    }
-
-    /// A text field; empty when it is missing.
-    pub fn text(&self, field: &str) -> String {
-        self.json[field].as_str().unwrap_or_default().to_owned()
-    }
-
-    /// The problem's code.
-    pub fn code(&self) -> String {
-        self.text("code")
-    }
-
-    /// A header; empty when it is missing.
-    pub fn header(&self, name: &str) -> &str {
-        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 }

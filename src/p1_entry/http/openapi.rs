@@ -1,8 +1,11 @@
 //! The contract as a document: `/openapi.json`, and a page to read it at `/docs/`.
 
 use super::{orders, sales, tokens};
+use crate::p1_entry::problem::Kind;
 use actix_web::{HttpResponse, Responder};
+use std::collections::BTreeSet;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{RefOr, Schema};
 use utoipa::{Modify, OpenApi};
 use utoipa_swagger_ui::SwaggerUi;
 
@@ -43,12 +46,27 @@ impl Modify for Bearer {
     }
 }
 
+/// Names every problem code in the document, so that it cannot lag behind the code.
+struct Codes;
+
+impl Modify for Codes {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let schemas = document.components.as_mut().map(|components| &mut components.schemas);
+        let problem = schemas.and_then(|schemas| schemas.get_mut("ProblemBody"));
+        let Some(RefOr::T(Schema::Object(problem))) = problem else { return };
+        if let Some(RefOr::T(Schema::Object(code))) = problem.properties.get_mut("code") {
+            let codes: BTreeSet<&str> = Kind::ALL.iter().map(|kind| kind.code()).collect();
+            code.enum_values = Some(codes.into_iter().map(serde_json::Value::from).collect());
+        }
+    }
+}
+
 #[derive(OpenApi)]
 #[openapi(
     info(title = "seckill", description = "A flash-sale order system: 202 means admitted, the status tells the outcome."),
     paths(sales::list, sales::show, tokens::issue, orders::buy, orders::show),
     components(schemas(ProblemBody), responses(ProblemResponse)),
-    modifiers(&Bearer),
+    modifiers(&Bearer, &Codes),
     tags((name = "sales"), (name = "orders"))
 )]
 struct Document;

@@ -1,24 +1,31 @@
 //! The RabbitMQ store against a real broker.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 mod broken;
 mod flow;
-mod server;
 
+use super::world::shared;
+use seckill::dev::PrivateServers;
 use seckill::store::rabbit::{
     Confirms, Consumer, Delivery, Event, Outgoing, Publisher, RabbitConfig, Topology, Verdict,
 };
 use std::time::{Duration, Instant};
 
-/// Fast enough for tests, and a frozen broker is noticed after 4 s.
-fn config(url: String, prefix: &str) -> RabbitConfig {
+/// A virtual host of its own on the shared broker.
+async fn config(name: &str) -> RabbitConfig {
+    config_on(shared().await, name).await
+}
+
+/// A virtual host of its own on these servers.
+async fn config_on(servers: &PrivateServers, name: &str) -> RabbitConfig {
+    let vhost = format!("store-{name}");
+    servers.add_vhost(&vhost).await.unwrap();
+    // Fast enough for tests, and a frozen broker is noticed after 4 s.
     RabbitConfig {
-        prefix: prefix.to_owned(),
         heartbeat_s: 2,
         connect_timeout_ms: 10_000,
         retry_delay_ms: 200,
         retry_delay_max_ms: 400,
-        ..RabbitConfig::new(url)
+        ..RabbitConfig::new(servers.urls().amqp_url.replace("%2f", &vhost))
     }
 }
 

@@ -1,0 +1,55 @@
+//! The demo sale of a local stack: one per user, open from the start, for a week.
+//!
+//! A crash here leaves a sale that is created and not warmed; the next start warms it.
+
+use super::stack::StackError;
+use crate::config::Settings;
+use crate::domain::ids::SaleId;
+use crate::domain::policy::PurchasePolicy;
+use crate::domain::sale::{Sale, SaleStatus};
+use crate::p1_entry::warm::Warmer;
+use crate::roles::Servers;
+use crate::runtime::now_ms;
+use crate::store::mysql::sales::{self, SaleError};
+use std::time::Duration;
+
+/// The demo sale's id.
+pub const DEMO_SALE: &str = "demo";
+/// Units of the demo sale.
+const DEMO_STOCK: i64 = 1_000;
+/// The demo sale runs this long.
+const DEMO_MS: i64 = 7 * 86_400_000;
+/// Redis must be connected within this time after its server answers.
+const CONNECT: Duration = Duration::from_secs(10);
+/// Creates and warms the demo sale, or finds it there.
+pub(super) async fn create(settings: &Settings) -> Result<(), StackError> {
+    let Servers { redis, db, .. } = Servers::new(settings)?;
+    let bad = |error: crate::domain::ids::IdError| StackError::NotReady(error.to_string());
+    let sale_id = SaleId::parse(DEMO_SALE).map_err(bad)?;
+    let sale = Sale {
+        sale_id: sale_id.clone(),
+        product_id: "demo-phone".to_owned(),
+        title: "Demo phone / 演示手机".to_owned(),
+        price_cents: 199_900,
+        currency: "CNY".to_owned(),
+        granted: DEMO_STOCK,
+        stock: DEMO_STOCK,
+        policy: PurchasePolicy::OnePerUser,
+        token_required: false,
+        starts_at_ms: now_ms() - 1_000,
+        ends_at_ms: now_ms() + DEMO_MS,
+        status: SaleStatus::Draft,
+        epoch: 1,
+    };
+    match sales::create(&db, &sale).await {
+        Ok(()) | Err(SaleError::Exists(_)) => {}
+        Err(error) => return Err(error.into()),
+    }
+    if !redis.wait_connected(CONNECT).await {
+        return Err(StackError::NotReady("redis does not answer".to_owned()));
+    }
+    let backlog_max = settings.p1_entry.backlog_max;
+    Warmer { redis: redis.clone(), db, shards: settings.redis.shards, backlog_max }.warm(&sale_id).await?;
+    redis.quit().await;
+    Ok(())
+}

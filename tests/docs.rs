@@ -1,0 +1,115 @@
+//! What is shipped beside the code says the same as the code. Needs no server.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
+
+use seckill::config::{DEFAULT_TOML, Layers, Settings};
+use seckill::domain::states;
+use seckill::p1_entry::http::document;
+use seckill::p1_entry::problem::Kind;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Files with this ending, in a folder and the folders in it.
+fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open = vec![root().join(folder)];
+    while let Some(dir) = open.pop() {
+        for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|extension| extension == ending) {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn the_state_table_is_printed_from_the_code() {
+    let path = root().join("docs/states.md");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::create_dir_all(root().join("docs")).unwrap();
+        fs::write(&path, states::markdown()).unwrap();
+    }
+    let written = fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(written, states::markdown(), "UPDATE_DOCS=1 cargo test --test docs writes docs/states.md");
+}
+
+#[test]
+fn every_shipped_configuration_can_be_used() {
+    let shipped = [files("config", "toml"), files("deploy", "toml")].concat();
+    assert!(!shipped.is_empty());
+    for file in shipped {
+        let loaded = Settings::load(&Layers { files: vec![file.clone()], set: vec![] });
+        assert!(loaded.is_ok(), "{}: {}", file.display(), loaded.unwrap_err());
+    }
+}
+
+/// Every `section.key` of the defaults.
+fn keys() -> Vec<String> {
+    let mut section = "";
+    let mut keys = Vec::new();
+    for line in DEFAULT_TOML.lines() {
+        if let Some(name) = line.strip_prefix('[') {
+            section = name.trim_end_matches(']');
+        } else if let Some((key, _)) = line.split_once(" = ").filter(|_| !line.starts_with('#')) {
+            keys.push(format!("{section}.{key}"));
+        }
+    }
+    keys
+}
+
+#[test]
+fn every_setting_is_in_the_defaults_and_in_the_reference() {
+    let keys = keys();
+    let settings = serde_json::to_value(Settings::load(&Layers::default()).unwrap()).unwrap();
+    let sections = settings.as_object().unwrap();
+    let known: BTreeSet<String> = sections
+        .iter()
+        .flat_map(|(section, keys)| keys.as_object().unwrap().keys().map(move |key| format!("{section}.{key}")))
+        .collect();
+    assert_eq!(keys.iter().cloned().collect::<BTreeSet<_>>(), known, "default.toml has every key the code has");
+    let Ok(reference) = fs::read_to_string(root().join("docs/configuration.md")) else { return };
+    for full in &keys {
+        let key = full.split('.').next_back().unwrap();
+        assert!(
+            reference.contains(full) || reference.contains(&format!("`{key}`")),
+            "{full} is not in docs/configuration.md"
+        );
+    }
+}
+
+/// Addresses that the public server routes and its document need not list.
+const BESIDE_THE_CONTRACT: [&str; 1] = ["/openapi.json"];
+
+#[test]
+fn the_contract_lists_exactly_the_routes_of_the_server() {
+    let source = fs::read_to_string(root().join("src/p1_entry/http/mod.rs")).unwrap();
+    let routed: BTreeSet<&str> = source
+        .match_indices("web::resource(\"")
+        .map(|(at, found)| source[at + found.len()..].split('"').next().unwrap())
+        .filter(|route| !BESIDE_THE_CONTRACT.contains(route))
+        .collect();
+    let document = document();
+    let listed: BTreeSet<&str> = document.paths.paths.keys().map(String::as_str).collect();
+    assert_eq!(listed, routed);
+}
+
+#[test]
+fn the_contract_names_every_problem_code() {
+    let document = serde_json::to_value(document()).unwrap();
+    let listed = &document["components"]["schemas"]["ProblemBody"]["properties"]["code"]["enum"];
+    let listed: BTreeSet<&str> =
+        listed.as_array().expect("the codes").iter().map(|code| code.as_str().unwrap()).collect();
+    let known: BTreeSet<&str> = Kind::ALL.iter().map(|kind| kind.code()).collect();
+    assert_eq!(listed, known);
+    for kind in Kind::ALL {
+        assert!((400..600).contains(&kind.status()) && !kind.english().is_empty() && !kind.chinese().is_empty());
+    }
+}

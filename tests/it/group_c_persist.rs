@@ -1,0 +1,207 @@
+//! Group C: every message has its one exact outcome, however often it comes and whatever the database does (P4).
+
+use super::hands::breakable;
+use super::world::{World, eventually, run};
+use seckill::crowd;
+use seckill::dev::ServerKind;
+use seckill::domain::ids::{RequestId, SaleId, UserId};
+use seckill::domain::message;
+use seckill::p5_reconcile::Window;
+use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
+use seckill::store::rabbit::{HeaderValue, Parked, browse_dlq};
+use std::collections::BTreeMap;
+
+/// Bodies of the outbox, in order, as the relay would send them.
+async fn outbox_bodies(world: &World) -> Vec<Vec<u8>> {
+    let entries = world.servers.redis.outbox_page(0, "-", 1_000).await.unwrap();
+    entries.iter().map(|entry| entry.field("p").unwrap().to_vec()).collect()
+}
+
+async fn dlq(world: &World) -> Vec<Parked> {
+    browse_dlq(&world.servers.rabbit, 100).await.unwrap()
+}
+
+fn reason(parked: &Parked) -> &str {
+    match parked.headers.get("x-seckill-reason") {
+        Some(HeaderValue::Text(reason)) => reason,
+        other => panic!("no reason: {other:?}"),
+    }
+}
+
+async fn confirmed(world: &World, sale: &SaleId, user: &str, id: RequestId) {
+    eventually("an order", async || world.told(sale, user, id).await.0 == "CONFIRMED").await;
+}
+
+#[test]
+fn a_message_that_comes_again_and_again_is_one_order() {
+    run(async {
+        let world = World::with(&[Api, Consumer], &[]).await;
+        let sale = world.sale("again", 100, Some(1)).await;
+        eventually("a consumer that declared the queues", async || {
+            seckill::store::rabbit::queue_depths(&world.servers.rabbit).await.is_ok()
+        })
+        .await;
+        let alice = world.bought(&sale, "alice").await;
+        world.bought(&sale, "bob").await;
+        let bodies = outbox_bodies(&world).await;
+        // Three times in a row, then all of it once more after the first was landed, then from the relay as well.
+        world.publish(&[bodies[0].clone(), bodies[0].clone(), bodies[0].clone()]).await;
+        confirmed(&world, &sale, "alice", alice).await;
+        world.publish(&[bodies.clone(), bodies].concat()).await;
+        let relay = world.more(&[Relay], |_| {});
+        eventually("everything through", async || {
+            world.outbox().await == (0, 0) && world.waiting_in("seckill.").await == 0
+        })
+        .await;
+        eventually("two orders", async || world.orders(&sale).await == 2).await;
+        assert_eq!(world.rows("request_outcome", "kind = 'ORDER'").await, 2);
+        assert_eq!(world.number("SELECT stock AS n FROM sales").await, 98);
+        assert!(dlq(&world).await.is_empty(), "a repeat is no error");
+        relay.stop().await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn messages_nobody_can_read_are_parked_with_a_reason_and_their_neighbours_land() {
+    run(async {
+        let world = World::start().await;
+        let sale = world.sale("parked", 1_000, Some(1)).await;
+        world.sell(&sale, 20).await;
+        let garbage =
+            [b"not json".to_vec(), br#"{"v":2,"order":"of tomorrow"}"#.to_vec(), b"\xff\xfe".to_vec(), vec![]];
+        world.publish(&garbage).await;
+        let later = world.bought(&sale, "later").await;
+        confirmed(&world, &sale, "later", later).await;
+        eventually("20 neighbours", async || world.orders(&sale).await == 21).await;
+        eventually("four dead letters", async || world.waiting_in("seckill.dlq").await == 4).await;
+        let dead = dlq(&world).await;
+        assert!(dead.iter().all(|parked| reason(parked) == "UNDECODABLE"), "{dead:?}");
+        let detail = |parked: &Parked| format!("{:?}", parked.headers.get("x-seckill-detail"));
+        assert!(
+            dead.iter().any(|parked| detail(parked).contains("version 2") && parked.body == garbage[1]),
+            "{dead:?}"
+        );
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_business_refusal_is_recorded_before_it_is_acknowledged() {
+    run(async {
+        let world = World::start().await;
+        let sale = world.sale("refused", 100, Some(1)).await;
+        world.foreign_order(&sale, "alice", 7).await;
+        // As long as the failure cannot be written down, the message must not be gone.
+        world
+            .sql("CREATE TRIGGER refuse BEFORE INSERT ON failed_request FOR EACH ROW SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no'")
+            .await;
+        let alice = world.bought(&sale, "alice").await;
+        let bob = world.bought(&sale, "bob").await;
+        confirmed(&world, &sale, "bob", bob).await;
+        eventually("a retry", async || world.waiting_in("seckill.retry").await == 1).await;
+        assert_eq!(world.rows("request_outcome", "kind = 'FAILED'").await, 0, "half of a failure");
+        assert_eq!(world.told(&sale, "alice", alice).await.0, "QUEUED");
+        world.sql("DROP TRIGGER refuse").await;
+        eventually("the failure", async || world.told(&sale, "alice", alice).await.0 == "FAILED").await;
+        assert_eq!(world.told(&sale, "alice", alice).await.1, "DUPLICATE_BUYER");
+        let row = format!("request_id = {alice} AND status = 'failed_final' AND reason = 'DUPLICATE_BUYER'");
+        assert_eq!(world.rows("failed_request", &row).await, 1);
+        assert_eq!(world.rows("request_outcome", &format!("request_id = {alice} AND kind = 'FAILED'")).await, 1);
+        assert!(dlq(&world).await.is_empty());
+        assert_eq!(world.rows("orders", "user_id = 'alice'").await, 1);
+        let audit = world.settled(&sale).await;
+        assert_eq!((audit.counted.accepted_failed, audit.counted.redis_stock), (1, 98), "nothing goes back to redis");
+        world.finish().await;
+    });
+}
+
+#[test]
+fn the_same_request_id_with_another_content_is_parked_as_a_conflict() {
+    run(async {
+        let world = World::with(&[Api, Consumer], &[]).await;
+        let sale = world.sale("forged", 100, Some(1)).await;
+        let alice = world.bought(&sale, "alice").await;
+        let body = outbox_bodies(&world).await.remove(0);
+        let mut forged = message::decode(&body).unwrap();
+        forged.purchase.user_id = UserId::parse("mallory").unwrap();
+        let relay = world.more(&[Relay], |_| {});
+        confirmed(&world, &sale, "alice", alice).await;
+        world.publish(&[message::encode(&forged).into_bytes()]).await;
+        eventually("a dead letter", async || world.waiting_in("seckill.dlq").await == 1).await;
+        assert_eq!(reason(&dlq(&world).await[0]), "CONFLICT");
+        assert_eq!((world.orders(&sale).await, world.rows("orders", "user_id = 'alice'").await), (1, 1));
+        relay.stop().await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn one_row_the_database_refuses_ends_in_the_dlq_its_neighbours_land_and_p5_settles_it() {
+    run(async {
+        let set = ["p4_persist.attempts_max=3"];
+        let world = World::with(&[Api, Relay, Consumer], &set).await;
+        let sale = world.sale("cursed", 1_000, Some(1)).await;
+        world
+            .sql(
+                "CREATE TRIGGER curse BEFORE INSERT ON orders FOR EACH ROW \
+                 IF NEW.user_id = 'cursed' THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'cursed'; END IF",
+            )
+            .await;
+        let selling = crowd::run(world.crowd(&sale, 200));
+        let (sold, cursed) = tokio::join!(selling, world.bought(&sale, "cursed"));
+        assert_eq!(sold.unwrap().accepted, 200);
+        eventually("200 neighbours", async || world.orders(&sale).await == 200).await;
+        eventually("a dead letter", async || world.waiting_in("seckill.dlq").await == 1).await;
+        let dead = dlq(&world).await;
+        assert_eq!(reason(&dead[0]), "ATTEMPTS_SPENT");
+        assert_eq!(message::decode(&dead[0].body).unwrap().purchase.request_id, cursed);
+        assert_eq!(world.told(&sale, "cursed", cursed).await.0, "QUEUED", "a DLQ is no verdict");
+        let audit = world.audit(&sale, Window::Now).await;
+        assert!(audit.consistent() && audit.counted.parked == 1, "{audit:#?}");
+        // The cause is gone: P5 lands it from the ledger, and the dead letter is harmless from then on.
+        world.sql("DROP TRIGGER curse").await;
+        let reconcile = world.more(&[Reconcile], |_| {});
+        confirmed(&world, &sale, "cursed", cursed).await;
+        world.publish(&[dead[0].body.clone()]).await;
+        eventually("the replay through", async || world.waiting_in("seckill.orders").await == 0).await;
+        assert_eq!(world.orders(&sale).await, 201);
+        reconcile.stop().await;
+        world.finish().await;
+    });
+}
+
+/// Messages that wait, by kind of queue: orders, retry, dlq.
+async fn waiting(world: &World) -> BTreeMap<&'static str, u64> {
+    let mut all = BTreeMap::new();
+    for kind in ["orders", "retry", "dlq"] {
+        all.insert(kind, world.waiting_in(&format!("seckill.{kind}")).await);
+    }
+    all
+}
+
+#[test]
+fn a_database_that_dies_in_a_load_opens_the_breaker_and_loses_and_doubles_nothing() {
+    run(async {
+        let mut servers = breakable().await;
+        let set = ["p4_persist.group_max=50", "p4_persist.prefetch=100"];
+        let world = World::on_breakable(&servers, "database", &[Api, Relay, Consumer], &set).await;
+        let sale = world.sale("database", 10_000, Some(1)).await;
+        let selling =
+            tokio::spawn(crowd::run(crowd::CrowdPlan { rate_per_s: Some(600.0), ..world.crowd(&sale, 3_000) }));
+        eventually("a load", async || world.orders(&sale).await > 200).await;
+        servers.server(ServerKind::Mysql).unwrap().kill().await.unwrap();
+        assert_eq!(selling.await.unwrap().unwrap().accepted, 3_000, "buyers do not notice the database");
+        // An open breaker leaves the messages in their queue, attempts unspent: three groups opened it, and one message
+        // a second tries whether it may close.
+        eventually("everything at the broker", async || world.outbox().await == (0, 0)).await;
+        let held = waiting(&world).await;
+        assert!(held["orders"] > 1_000 && held["retry"] <= 3 * 50 + 20 && held["dlq"] == 0, "{held:?}");
+        servers.server(ServerKind::Mysql).unwrap().restart().await.unwrap();
+        eventually("everything", async || world.orders(&sale).await == 3_000).await;
+        eventually("empty queues", async || waiting(&world).await.values().sum::<u64>() == 0).await;
+        assert_eq!(world.rows("failed_request", "1 = 1").await, 0);
+        assert_eq!(world.number("SELECT stock AS n FROM sales").await, 7_000);
+        world.finish().await;
+    });
+}

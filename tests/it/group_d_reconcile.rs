@@ -1,0 +1,273 @@
+//! Group D: what is lost, oversold or orphaned is found; what can be repaired is repaired forward, once (P5).
+
+use super::world::{World, eventually, pause, run};
+use seckill::crowd;
+use seckill::domain::fate::Fate;
+use seckill::domain::ids::{RequestId, SaleId};
+use seckill::domain::ledger::LedgerState;
+use seckill::p5_reconcile::{FindingKind, SaleAudit, Window};
+use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
+use seckill::store::mysql::outcomes;
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+/// Takes every entry out of the outbox behind everybody's back.
+async fn lose_the_outbox(world: &World) {
+    let outbox = world.servers.redis.keys.outbox(0);
+    for entry in world.servers.redis.outbox_page(0, "-", 100).await.unwrap() {
+        assert_eq!(world.redis(&["XDEL", &outbox, &entry.id]).await, 1);
+    }
+}
+
+fn kinds(audit: &SaleAudit) -> Vec<FindingKind> {
+    let mut kinds: Vec<FindingKind> = audit.findings.iter().map(|finding| finding.kind).collect();
+    kinds.dedup();
+    kinds
+}
+
+async fn ledger_state(world: &World, sale: &SaleId, id: RequestId) -> LedgerState {
+    world.servers.redis.ledger_lookup(sale, 0, &[id]).await.unwrap()[0].clone().expect("a record").state
+}
+
+/// Waits for another whole run of the reconciler over this world.
+async fn another_run(world: &World) {
+    let examined = "SELECT COALESCE(MAX(run_id), 0) AS n FROM audit_runs";
+    let before = world.number(examined).await;
+    eventually("another run written down", async || world.number(examined).await > before + 1).await;
+}
+
+#[test]
+fn a_leak_is_found_and_landed_or_recorded_for_good() {
+    run(async {
+        let world = World::with(&[Api, Consumer], &[]).await;
+        let sale = world.sale("leak", 100, Some(1)).await;
+        let (alice, bob) = (world.bought(&sale, "alice").await, world.bought(&sale, "bob").await);
+        // Bob has bought elsewhere meanwhile: his request can never become an order.
+        world.foreign_order(&sale, "bob", 7).await;
+        lose_the_outbox(&world).await;
+        let accepted = Instant::now();
+
+        let audit = world.audit(&sale, Window::Now).await;
+        assert_eq!(kinds(&audit), [FindingKind::Leak], "{audit:#?}");
+        let mut found: Vec<_> = audit.findings.iter().filter_map(|finding| finding.request_id).collect();
+        found.sort_unstable();
+        assert_eq!((found, audit.counted.leaked), (vec![alice, bob], 2));
+        assert!(!audit.consistent());
+        let audit = world.audit(&sale, Window::Ms(5_000)).await;
+        assert!(audit.consistent() && audit.counted.in_flight == 2, "young requests are on their way: {audit:#?}");
+
+        let relay = world.more(&[Relay], |_| {});
+        let reconcile = world.more(&[Reconcile], |_| {});
+        eventually("alice's order", async || world.told(&sale, "alice", alice).await.0 == "CONFIRMED").await;
+        assert!(accepted.elapsed() > Duration::from_secs(4), "not before the window: {:?}", accepted.elapsed());
+        eventually("bob's failure", async || world.told(&sale, "bob", bob).await.0 == "FAILED").await;
+        assert_eq!(world.told(&sale, "bob", bob).await.1, "DUPLICATE_BUYER");
+        let story = outcomes::story_of(&world.servers.db, alice).await.unwrap();
+        assert_eq!(story.order.unwrap().source, "compensation");
+        let story = outcomes::story_of(&world.servers.db, bob).await.unwrap();
+        assert!(story.order.is_none() && story.failure.is_some_and(|row| row.status.code() == "failed_final"));
+        eventually("the finding in the database", async || {
+            world.rows("audit_findings", &format!("code = 'P5-RC1' AND request_id = {alice}")).await > 0
+        })
+        .await;
+        reconcile.stop().await;
+        relay.stop().await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_leak_is_only_reported_when_compensation_is_manual() {
+    run(async {
+        let set = ["p5_reconcile.compensate=manual"];
+        let world = World::with(&[Api, Reconcile], &set).await;
+        let sale = world.sale("manual", 100, Some(1)).await;
+        let alice = world.bought(&sale, "alice").await;
+        lose_the_outbox(&world).await;
+        eventually("the finding", async || world.rows("audit_findings", "code = 'P5-RC1'").await > 0).await;
+        another_run(&world).await;
+        assert_eq!(world.orders(&sale).await, 0);
+        assert_eq!(world.told(&sale, "alice", alice).await.0, "QUEUED");
+        let audit = world.audit(&sale, Window::Now).await;
+        assert_eq!(world.auditor().compensate(&audit).await.unwrap(), 1, "a person's decision");
+        assert_eq!(world.told(&sale, "alice", alice).await.0, "CONFIRMED");
+        world.finish().await;
+    });
+}
+
+/// Everything that could be "repaired" by accident.
+async fn figures(world: &World, sale: &SaleId) -> (i64, i64, i64, String) {
+    (
+        world.orders(sale).await,
+        world.number("SELECT stock AS n FROM sales").await,
+        world.number("SELECT CAST(SUM(delta) AS SIGNED) AS n FROM stock_flow").await,
+        format!("{:?}", world.servers.redis.shard_count(sale, 0).await.unwrap()),
+    )
+}
+
+#[test]
+fn overselling_and_orphans_are_reported_and_nothing_is_touched() {
+    run(async {
+        let mut world = World::start().await;
+        let sale = world.sale("over", 10, Some(1)).await;
+        for user in ["a", "b", "c"] {
+            world.bought(&sale, user).await;
+        }
+        assert!(world.settled(&sale).await.consistent());
+        let meta = world.servers.redis.keys.meta(0, &sale);
+        let ledger = world.servers.redis.keys.ledger(0, &sale);
+        let known = world.number("SELECT CAST(MIN(request_id) AS SIGNED) AS n FROM orders").await.to_string();
+
+        // Redis forgets a request the database has decided.
+        let record = world.redis(&["HGET", &ledger, &known]).await;
+        world.redis(&["HDEL", &ledger, &known]).await;
+        let audit = world.audit(&sale, Window::Now).await;
+        assert!(kinds(&audit).contains(&FindingKind::Orphan), "{audit:#?}");
+        world.redis(&["HSET", &ledger, &known, record.as_str().unwrap()]).await;
+        assert!(world.audit(&sale, Window::Now).await.consistent(), "as it was");
+
+        // Redis goes back in time: its number is below the database's.
+        world.redis(&["HSET", &meta, "number", "1"]).await;
+        let audit = world.audit(&sale, Window::Now).await;
+        assert!(kinds(&audit).contains(&FindingKind::Orphan), "{audit:#?}");
+        world.redis(&["HSET", &meta, "number", "3"]).await;
+
+        // An order too many, by hand and past every guard.
+        world
+            .sql(
+                "INSERT INTO orders (request_id, sale_id, user_id, quantity, amount_cents, source, accepted_at) \
+                 VALUES (7, 'over', 'z', 8, 800, 'replay', UTC_TIMESTAMP(3))",
+            )
+            .await;
+        let audit = world.audit(&sale, Window::Now).await;
+        assert!(kinds(&audit).contains(&FindingKind::OverSell) && audit.counted.oversold(), "{audit:#?}");
+        world.redis(&["HSET", &meta, "number", "1"]).await;
+
+        let before = figures(&world, &sale).await;
+        another_run(&world).await;
+        assert_eq!(figures(&world, &sale).await, before, "findings are for a person");
+        for code in ["P5-RC2", "P5-RC3"] {
+            assert!(world.rows("audit_findings", &format!("code = '{code}'")).await > 0, "{code} is written down");
+        }
+        world.stop_roles().await;
+    });
+}
+
+#[test]
+fn marks_that_the_consumer_missed_are_made_up_for() {
+    run(async {
+        let world = World::start().await;
+        let sale = world.sale("marks", 10, Some(1)).await;
+        let alice = world.bought(&sale, "alice").await;
+        eventually("the order", async || world.told(&sale, "alice", alice).await.0 == "CONFIRMED").await;
+        let ledger = world.servers.redis.keys.ledger(0, &sale);
+        let record = world.redis(&["HGET", &ledger, &alice.to_string()]).await;
+        let queued = record.as_str().unwrap().replacen('C', "Q", 1);
+        world.redis(&["HSET", &ledger, &alice.to_string(), &queued]).await;
+        assert_eq!(world.told(&sale, "alice", alice).await.0, "QUEUED");
+        eventually("the mark", async || ledger_state(&world, &sale, alice).await == LedgerState::Confirmed).await;
+        assert_eq!(world.orders(&sale).await, 1);
+        world.finish().await;
+    });
+}
+
+#[test]
+fn there_is_no_false_alarm_while_traffic_runs() {
+    run(async {
+        let world = World::start().await;
+        let sale = world.sale("busy", 20_000, None).await;
+        let selling = tokio::spawn(crowd::run(crowd::CrowdPlan {
+            requests_per_buyer: 3,
+            rate_per_s: Some(1_500.0),
+            ..world.crowd(&sale, 1_500)
+        }));
+        let mut seen = BTreeSet::new();
+        while !selling.is_finished() {
+            let audit = world.audit(&sale, Window::Ms(5_000)).await;
+            assert!(audit.consistent(), "{audit:#?}");
+            seen.insert(audit.counted.accepted);
+            let next = Instant::now() + Duration::from_millis(50);
+            while Instant::now() < next {
+                pause().await;
+            }
+        }
+        assert!(seen.len() >= 5, "too few audits while it sold: {seen:?}");
+        assert_eq!(selling.await.unwrap().unwrap().accepted, 4_500);
+        world.finish().await;
+    });
+}
+
+#[test]
+fn relay_dlq_entries_are_in_the_register_before_they_leave_redis() {
+    run(async {
+        let world = World::with(&[Api, Consumer], &[]).await;
+        let sale = world.sale("parked", 100, Some(1)).await;
+        let alice = world.bought(&sale, "alice").await;
+        let redis = &world.servers.redis;
+        // Unreadable ones stay where they are, and must not hide the others behind them.
+        let dlq = redis.keys.relay_dlq(0);
+        for _ in 0..600 {
+            world.redis(&["XADD", &dlq, "*", "reason", "unreadable"]).await;
+        }
+        let entry = redis.read_outbox(0, "by hand", ">", 1).await.unwrap().remove(0);
+        assert!(redis.outbox_park(0, "by hand", &entry.id, ("the broker said no", 10)).await.unwrap());
+        assert_eq!(redis.parked_count(0).await.unwrap(), 601);
+        world
+            .sql("CREATE TRIGGER refuse BEFORE INSERT ON failed_request FOR EACH ROW SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no'")
+            .await;
+        let reconcile = world.more(&[Reconcile], |_| {});
+        let patience = Instant::now() + Duration::from_secs(3);
+        while Instant::now() < patience {
+            assert_eq!(redis.parked_count(0).await.unwrap(), 601, "deleted before it was written down");
+            pause().await;
+        }
+        world.sql("DROP TRIGGER refuse").await;
+        eventually("an open row", async || world.rows("failed_request", "source = 'relay_dlq'").await == 1).await;
+        eventually("it left redis", async || redis.parked_count(0).await.unwrap() == 600).await;
+        eventually("the order", async || world.told(&sale, "alice", alice).await.0 == "CONFIRMED").await;
+        eventually("a closed row", async || world.rows("failed_request", "status = 'resolved'").await == 1).await;
+        assert_eq!(
+            world.rows("failed_request", "detail = 'the broker said no' AND resolved_by = 'reconcile'").await,
+            1
+        );
+        reconcile.stop().await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn two_reconcilers_at_once_do_no_harm() {
+    run(async {
+        let world = World::with(&[Api], &[]).await;
+        let sale = world.sale("both", 100, Some(1)).await;
+        world.sell(&sale, 60).await;
+        lose_the_outbox(&world).await;
+        // Past the leadership: both have seen the same leaks and land them at the same time.
+        let audit = world.audit(&sale, Window::Now).await;
+        assert_eq!(audit.counted.leaked, 60);
+        let auditor = world.auditor();
+        let (one, two, three) =
+            tokio::join!(auditor.compensate(&audit), auditor.compensate(&audit), auditor.compensate(&audit));
+        assert_eq!(one.unwrap() + two.unwrap() + three.unwrap(), 60, "each landed by one of them");
+        assert_eq!(world.orders(&sale).await, 60);
+        let roles = [world.more(&[Reconcile], |_| {}), world.more(&[Reconcile], |_| {})];
+        another_run_or_quiet(&world, &sale).await;
+        for roles in roles {
+            roles.stop().await;
+        }
+        assert_eq!(world.number("SELECT stock AS n FROM sales").await, 40);
+        world.finish().await;
+    });
+}
+
+/// A consistent sale is written down once and then only now and then: waits for that first row.
+async fn another_run_or_quiet(world: &World, sale: &SaleId) {
+    eventually("a run written down", async || {
+        world.rows("audit_runs", &format!("sale_id = '{sale}' AND consistent = 1")).await > 0
+    })
+    .await;
+    let ids = world.number("SELECT CAST(MIN(request_id) AS SIGNED) AS n FROM orders").await;
+    let id = RequestId::parse(&ids.to_string()).unwrap();
+    let fate = outcomes::fate_of(&world.servers.db, id).await.unwrap().unwrap().fate;
+    assert_eq!(fate, Fate::Ordered);
+}

@@ -1,0 +1,276 @@
+//! Hands that reach past the product: raw commands to the three servers, roles started and killed one by one, crowds.
+//!
+//! What misfortune (or a person) does to the servers in a test is done here, never by the code under test.
+
+use super::procs::scratch;
+use super::world::{World, init_telemetry};
+use amqprs::channel::{Channel, QueueDeclareArguments, QueueDeleteArguments, QueueUnbindArguments};
+use amqprs::connection::{Connection, OpenConnectionArguments};
+use diesel::QueryableByName;
+use diesel::sql_types::BigInt;
+use diesel_async::{AsyncConnection, AsyncMysqlConnection, RunQueryDsl, SimpleAsyncConnection};
+use seckill::config::Settings;
+use seckill::crowd::{self, CrowdPlan, CrowdReport};
+use seckill::dev::{PrivateServers, ServerKind};
+use seckill::domain::ids::{RequestId, SaleId};
+use seckill::roles::{self, Role, RoleError};
+use seckill::runtime::Stopper;
+use seckill::store::rabbit::{
+    Confirms, Event, Outgoing, Publisher, QueueDepth, RabbitConfig, Topology, Verdict, queue_depths,
+};
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::sync::{Mutex, MutexGuard, OnceCell};
+use tokio::task::JoinHandle;
+
+static BREAKABLE: OnceCell<Mutex<PrivateServers>> = OnceCell::const_new();
+
+/// A second set of servers for the tests that kill or freeze one; they take turns. Whole again when it is handed out.
+pub async fn breakable() -> MutexGuard<'static, PrivateServers> {
+    let start = || async {
+        init_telemetry();
+        let dir = scratch("breakable");
+        std::fs::remove_dir_all(&dir).ok();
+        Mutex::new(PrivateServers::start(&dir, &|_progress| {}).await.expect("private servers"))
+    };
+    let mut servers = BREAKABLE.get_or_init(start).await.lock().await;
+    for kind in ServerKind::ALL {
+        servers.server(kind).expect("ours").resume().ok();
+    }
+    for (kind, restarted) in servers.check_and_restart_dead().await {
+        restarted.unwrap_or_else(|error| panic!("{kind}: {error}"));
+    }
+    servers
+}
+
+/// Roles that run beside those of the world.
+pub struct More {
+    stopper: Stopper,
+    task: JoinHandle<Result<(), RoleError>>,
+}
+
+impl More {
+    /// Stops them in order.
+    pub async fn stop(self) {
+        self.stopper.stop();
+        self.task.await.expect("roles end").expect("roles end well");
+    }
+
+    /// Drops them where they stand: nothing is drained.
+    pub async fn kill(self) {
+        self.task.abort();
+        assert!(self.task.await.is_err_and(|error| error.is_cancelled()), "they were running");
+    }
+}
+
+impl World {
+    /// A world on the breakable servers, with `name` as database, virtual host and prefix.
+    pub async fn on_breakable(servers: &PrivateServers, name: &str, roles: &[Role], set: &[&str]) -> Self {
+        servers.add_vhost(name).await.expect("a virtual host");
+        let urls = servers.urls();
+        let amqp = urls.amqp_url.replace("%2f", name);
+        let mysql = urls.mysql_url.replace("/seckill", &format!("/{name}"));
+        Self::on((&urls.redis_url, &amqp, &mysql), name, roles, set).await
+    }
+
+    /// Starts roles beside the running ones, on settings that `change` may change.
+    pub fn more(&self, roles: &[Role], change: impl FnOnce(&mut Settings)) -> More {
+        let mut settings = (*self.settings).clone();
+        change(&mut settings);
+        let stopper = Stopper::new();
+        let running = roles::start(&Arc::new(settings), roles, None, &stopper).expect("roles start");
+        More { stopper, task: tokio::spawn(running.until_stopped(Duration::from_secs(10))) }
+    }
+
+    /// Sends one command to Redis past the store, and returns its answer as JSON.
+    pub async fn redis(&self, command: &[&str]) -> Value {
+        redis(self.settings.redis.url.expose(), command).await
+    }
+
+    /// Runs SQL statements past the store.
+    pub async fn sql(&self, statements: &str) {
+        sql(self.settings.mysql.url.expose(), statements).await;
+    }
+
+    /// The whole number that a query selects as `n`.
+    pub async fn number(&self, query: &str) -> i64 {
+        let mut connection = AsyncMysqlConnection::establish(self.settings.mysql.url.expose()).await.expect("mysql");
+        diesel::sql_query(query).get_result::<Number>(&mut connection).await.expect(query).n
+    }
+
+    /// How many rows of `table` match.
+    pub async fn rows(&self, table: &str, matching: &str) -> i64 {
+        self.number(&format!("SELECT COUNT(*) AS n FROM {table} WHERE {matching}")).await
+    }
+
+    /// An order that nobody asked for, taken from the stock like any other.
+    pub async fn foreign_order(&self, sale: &SaleId, user: &str, request_id: u64) {
+        self.sql(&format!(
+            "BEGIN; INSERT INTO orders (request_id, sale_id, user_id, one_per_user_id, quantity, amount_cents, source, accepted_at) \
+             VALUES ({request_id}, '{sale}', '{user}', '{user}', 1, 100, 'replay', UTC_TIMESTAMP(3)); \
+             UPDATE sales SET stock = stock - 1 WHERE sale_id = '{sale}'; \
+             INSERT INTO stock_flow (sale_id, delta, kind, orders_count, ref) VALUES ('{sale}', -1, 'order', 1, '{request_id}'); \
+             COMMIT"
+        ))
+        .await;
+    }
+
+    /// Length of the outbox and its pending entries.
+    pub async fn outbox(&self) -> (u64, u64) {
+        self.servers.redis.outbox_depth(0).await.expect("redis")
+    }
+
+    /// Messages that wait in a queue of this world.
+    pub async fn waiting_in(&self, queue: &str) -> u64 {
+        let depths: Vec<QueueDepth> = queue_depths(&self.servers.rabbit).await.expect("queues");
+        depths.iter().filter(|depth| depth.queue.starts_with(queue)).map(|depth| depth.ready).sum()
+    }
+
+    /// Publishes bodies to the order queue past the relay, and waits until the broker has them.
+    pub async fn publish(&self, bodies: &[Vec<u8>]) {
+        let mut publisher = Publisher::connect(&self.servers.rabbit).await.expect("a publisher");
+        let mut confirms = Confirms::new();
+        let exchange = Topology::new(&self.servers.rabbit).orders_exchange();
+        for body in bodies {
+            let tag = publisher.publish(Outgoing::new((&exchange, "0"), "by hand", body.clone())).await.expect("sent");
+            confirms.sent(tag, (), Instant::now());
+        }
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !confirms.is_empty() {
+            let event = publisher.next_event(deadline).await.expect("an answer in time");
+            assert!(!matches!(event, Event::Closed(_)), "{event:?}");
+            assert!(confirms.apply(event).iter().all(|(_, verdict)| *verdict == Verdict::Confirmed));
+        }
+    }
+
+    /// A plan for buyers of this world; they buy as fast as they are answered.
+    pub fn crowd(&self, sale: &SaleId, buyers: u64) -> CrowdPlan {
+        let secret = self.settings.auth.secret.clone();
+        CrowdPlan { buyers, connections: 32, ..CrowdPlan::new(self.api.clone(), sale.clone(), secret) }
+    }
+
+    /// Lets `buyers` buy one unit each, all of them successfully.
+    pub async fn sell(&self, sale: &SaleId, buyers: u64) -> CrowdReport {
+        let report = crowd::run(self.crowd(sale, buyers)).await.expect("a crowd");
+        assert_eq!(report.accepted, buyers, "{:?}", report.by_status);
+        report
+    }
+
+    /// Buys one unit and returns the request id.
+    pub async fn bought(&self, sale: &SaleId, user: &str) -> RequestId {
+        let answer = self.buy(sale, user, 1, None).await;
+        assert_eq!(answer.status, 202, "{answer:?}");
+        RequestId::parse(&answer.text("request_id")).expect("a request id")
+    }
+
+    /// Orders of a sale.
+    pub async fn orders(&self, sale: &SaleId) -> i64 {
+        self.rows("orders", &format!("sale_id = '{sale}'")).await
+    }
+
+    /// What the buyer is told right now.
+    pub async fn told(&self, sale: &SaleId, user: &str, request_id: RequestId) -> (String, String) {
+        let answer = self.status(sale, user, &request_id.to_string(), 0).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        (answer.text("status"), answer.text("reason"))
+    }
+}
+
+/// Sends one command to the Redis at `url`, and returns its answer as JSON.
+pub async fn redis(url: &str, command: &[&str]) -> Value {
+    let address = url.trim_start_matches("redis://");
+    let mut stream = BufReader::new(TcpStream::connect(address).await.expect("redis"));
+    let mut request = format!("*{}\r\n", command.len());
+    for part in command {
+        request.push_str(&format!("${}\r\n{part}\r\n", part.len()));
+    }
+    stream.write_all(request.as_bytes()).await.expect("sent");
+    Box::pin(reply(&mut stream)).await
+}
+
+/// Runs SQL statements on the database at `url`.
+pub async fn sql(url: &str, statements: &str) {
+    try_sql(url, statements).await.expect(statements);
+}
+
+/// Runs SQL statements that may be refused.
+pub async fn try_sql(url: &str, statements: &str) -> diesel::QueryResult<()> {
+    let mut connection = AsyncMysqlConnection::establish(url).await.expect("mysql");
+    connection.batch_execute(statements).await
+}
+
+/// Declares the durable queue `kept`; passively, it has to be there.
+pub async fn queue(amqp_url: &str, passive: bool) {
+    let (connection, channel) = channel(&RabbitConfig::new(amqp_url)).await;
+    let mut queue = QueueDeclareArguments::durable_client_named("kept");
+    queue.passive(passive);
+    channel.queue_declare(queue).await.expect("the queue");
+    connection.close().await.expect("closed");
+}
+
+/// The port in an address like `amqp://guest:guest@127.0.0.1:port/vhost`.
+pub fn port_of(url: &str) -> u16 {
+    let port = url.rsplit_once(':').expect("a port").1;
+    port.split('/').next().expect("a port").parse().expect("a port")
+}
+
+/// A channel as an operator would have one.
+async fn channel(config: &RabbitConfig) -> (Connection, Channel) {
+    let mut arguments = OpenConnectionArguments::new("127.0.0.1", port_of(&config.url), "guest", "guest");
+    arguments.virtual_host(&config.url.rsplit_once('/').expect("a virtual host").1.replace("%2f", "/"));
+    let connection = Connection::open(&arguments).await.expect("a connection");
+    let channel = connection.open_channel(None).await.expect("a channel");
+    (connection, channel)
+}
+
+/// Deletes the first order queue with everything in it.
+pub async fn delete_order_queue(config: &RabbitConfig) {
+    let (connection, channel) = channel(config).await;
+    let queue = Topology::new(config).orders_queue(0);
+    channel.queue_delete(QueueDeleteArguments::new(&queue)).await.expect("deleted");
+    connection.close().await.expect("closed");
+}
+
+/// Takes the first order queue off its exchange.
+pub async fn unbind_order_queue(config: &RabbitConfig) {
+    let (connection, channel) = channel(config).await;
+    let topology = Topology::new(config);
+    let unbind = QueueUnbindArguments::new(&topology.orders_queue(0), &topology.orders_exchange(), "0");
+    channel.queue_unbind(unbind).await.expect("unbound");
+    connection.close().await.expect("closed");
+}
+
+#[derive(QueryableByName)]
+struct Number {
+    #[diesel(sql_type = BigInt)]
+    n: i64,
+}
+
+async fn reply(stream: &mut BufReader<TcpStream>) -> Value {
+    let mut line = String::new();
+    stream.read_line(&mut line).await.expect("an answer");
+    let (kind, rest) = line.trim_end().split_at(1);
+    let length = || rest.parse::<i64>().expect("a length");
+    match kind {
+        "+" => Value::from(rest),
+        ":" => Value::from(length()),
+        "$" if length() < 0 => Value::Null,
+        "$" => {
+            let mut bytes = vec![0; usize::try_from(length()).expect("a length") + 2];
+            stream.read_exact(&mut bytes).await.expect("a value");
+            bytes.truncate(bytes.len() - 2);
+            Value::from(String::from_utf8_lossy(&bytes).into_owned())
+        }
+        "*" => {
+            let mut items = Vec::new();
+            for _ in 0..length().max(0) {
+                items.push(Box::pin(reply(stream)).await);
+            }
+            Value::from(items)
+        }
+        _ => panic!("redis: {line}"),
+    }
+}

@@ -1,0 +1,215 @@
+//! Groups and single requests: each request lands once, gets its own exact verdict, and the sums hold.
+
+use super::super::world::run;
+use super::*;
+use seckill::domain::fate::{FailReason, Fate};
+use seckill::domain::message;
+use seckill::store::mysql::codes::FailureStatus;
+use seckill::store::mysql::landing::{GroupResult, land_group, land_one};
+use seckill::store::mysql::totals::{Gap, Numbers};
+use seckill::store::mysql::{DbError, grants, outcomes, sales};
+
+#[test]
+fn a_group_lands_once_and_repeats_learn_their_fate() {
+    run(async {
+        let db = fresh("group").await;
+        sales::create(&db, &sale("s", 1_000, PurchasePolicy::OnePerUser)).await.unwrap();
+        let group = crowd("s", 1..=200);
+        assert_eq!(land_group(&db, &group, Source::Relay).await, Ok(GroupResult::Landed));
+        assert_eq!(land_group(&db, &group, Source::Relay).await, Ok(GroupResult::Surprise));
+        assert_eq!(verdicts(&db, &group).await, vec![Verdict::Already(Fate::Ordered); 200]);
+
+        let mut mixed = crowd("s", 200..=260);
+        mixed.reverse();
+        mixed.push(mixed[3].clone());
+        let got = verdicts(&db, &mixed).await;
+        assert_eq!(got.iter().filter(|v| **v == Verdict::Ordered).count(), 60);
+        assert_eq!(got[60], Verdict::Already(Fate::Ordered));
+        assert_eq!(got[61], Verdict::Already(Fate::Ordered));
+        assert_sound(&db, "s", 260).await;
+        assert_eq!(sales::highest_number(&db, &sale_id("s"), 0, 1).await, Ok(260));
+        assert_eq!(sales::highest_number(&db, &sale_id("s"), 1, 1).await, Ok(0));
+
+        let story = outcomes::story_of(&db, RequestId::new(7).unwrap()).await.unwrap();
+        let order = story.order.unwrap();
+        assert_eq!((order.amount_cents, order.accepted_at_ms, order.source.as_str()), (9_900, NOW_MS, "relay"));
+        assert_eq!(story.decided.unwrap().payload_hash, group[6].payload_hash());
+        assert!(story.failure.is_none());
+    });
+}
+
+#[test]
+fn a_second_request_of_a_buyer_is_refused_and_that_is_recorded_first() {
+    run(async {
+        let db = fresh("buyer").await;
+        sales::create(&db, &sale("s", 100, PurchasePolicy::OnePerUser)).await.unwrap();
+        let items = [accepted("s", 1, "alice", 1), accepted("s", 2, "alice", 1), accepted("s", 3, "bob", 1)];
+        let got = verdicts(&db, &items).await;
+        let refused = Verdict::Refused(FailReason::DuplicateBuyer);
+        assert_eq!(got, [Verdict::Ordered, refused, Verdict::Ordered]);
+        let story = outcomes::story_of(&db, RequestId::new(2).unwrap()).await.unwrap();
+        assert_eq!(story.decided.unwrap().fate, Fate::Failed(FailReason::DuplicateBuyer));
+        let failure = story.failure.unwrap();
+        assert_eq!((failure.status, failure.reason.as_str()), (FailureStatus::Final, "DUPLICATE_BUYER"));
+        assert_eq!(message::decode(&failure.payload).unwrap(), items[1]);
+        assert!(story.order.is_none());
+        // One unit each, also in one request.
+        let two = accepted("s", 4, "carol", 2);
+        assert_eq!(land_one(&db, &two, Source::Relay).await, Ok(Verdict::Refused(FailReason::LimitExceeded)));
+        assert_eq!(verdicts(&db, &[two]).await, [Verdict::Already(Fate::Failed(FailReason::LimitExceeded))]);
+        assert_sound(&db, "s", 2).await;
+    });
+}
+
+#[test]
+fn ids_that_differ_by_case_or_spaces_are_different_buyers() {
+    run(async {
+        let db = fresh("bytes").await;
+        sales::create(&db, &sale("s", 100, PurchasePolicy::OnePerUser)).await.unwrap();
+        sales::create(&db, &sale("S", 100, PurchasePolicy::from_limit(Some(2)))).await.unwrap();
+        let users = ["alice", "Alice", "alice ", "alicé", "alice\u{301}"];
+        let mut items = Vec::new();
+        for (n, user) in (1u64..).zip(users) {
+            items.push(accepted("s", n, user, 1));
+            items.push(accepted("S", n + 100, user, 2));
+        }
+        assert_eq!(verdicts(&db, &items).await, vec![Verdict::Ordered; 10]);
+        assert_sound(&db, "s", 5).await;
+        assert_sound(&db, "S", 10).await;
+    });
+}
+
+#[test]
+fn a_cumulative_limit_holds_within_and_across_groups() {
+    run(async {
+        let db = fresh("limit").await;
+        sales::create(&db, &sale("s", 1_000, PurchasePolicy::from_limit(Some(5)))).await.unwrap();
+        let refused = Verdict::Refused(FailReason::LimitExceeded);
+        let first = [accepted("s", 1, "a", 2), accepted("s", 2, "a", 3), accepted("s", 3, "b", 5)];
+        assert_eq!(land_group(&db, &first, Source::Relay).await, Ok(GroupResult::Landed));
+        let second =
+            [accepted("s", 4, "a", 1), accepted("s", 5, "b", 1), accepted("s", 6, "c", 6), accepted("s", 7, "c", 5)];
+        assert_eq!(verdicts(&db, &second).await, [refused, refused, refused, Verdict::Ordered]);
+        // Many landers, one buyer: exactly five units whatever the interleaving.
+        let tasks: Vec<_> = (0..8u64)
+            .map(|task| {
+                let db = db.clone();
+                tokio::spawn(async move { land_one(&db, &accepted("s", 100 + task, "d", 1), Source::Relay).await })
+            })
+            .collect();
+        let mut ordered = 0;
+        for task in tasks {
+            ordered += i64::from(task.await.unwrap().unwrap() == Verdict::Ordered);
+        }
+        assert_eq!(ordered, 5);
+        assert_sound(&db, "s", 20).await;
+    });
+}
+
+#[test]
+fn short_stock_inside_a_group_sells_exactly_what_is_there() {
+    run(async {
+        let db = fresh("short").await;
+        sales::create(&db, &sale("s", 37, PurchasePolicy::OnePerUser)).await.unwrap();
+        sales::create(&db, &sale("t", 1_000, PurchasePolicy::Unlimited)).await.unwrap();
+        let mut items = crowd("s", 1..=100);
+        items.extend((101..=150).map(|rid| accepted("t", rid, "same", 3)));
+        let got = verdicts(&db, &items).await;
+        assert_eq!(got[..100].iter().filter(|v| **v == Verdict::Ordered).count(), 37);
+        assert_eq!(got[..100].iter().filter(|v| **v == Verdict::Refused(FailReason::SoldOut)).count(), 63);
+        assert_eq!(got[100..], vec![Verdict::Ordered; 50]);
+        assert_sound(&db, "s", 37).await;
+        assert_sound(&db, "t", 150).await;
+        let again = verdicts(&db, &items).await;
+        assert!(again.iter().all(|v| matches!(v, Verdict::Already(_))));
+        // Units of final failures can be granted to Redis again, once each, and the database's sums do not move.
+        assert_eq!(grants::reclaim(&db, &sale_id("s"), 10).await, Ok(10));
+        assert_eq!(grants::reclaim(&db, &sale_id("s"), 1_000).await, Ok(53));
+        assert_eq!(grants::reclaim(&db, &sale_id("s"), 1_000).await, Ok(0));
+        assert_eq!(grants::unapplied(&db, &sale_id("s")).await.unwrap().len(), 64);
+        assert_sound(&db, "s", 37).await;
+    });
+}
+
+#[test]
+fn unknown_sales_forged_repeats_and_reused_numbers_are_told_apart() {
+    run(async {
+        let db = fresh("strange").await;
+        sales::create(&db, &sale("s", 100, PurchasePolicy::OnePerUser)).await.unwrap();
+        let unknown = accepted("nowhere", 1, "a", 1);
+        let good = accepted("s", 2, "a", 1);
+        let mut forged = accepted("s", 2, "mallory", 1);
+        forged.number = 9;
+        let mut reused = accepted("s", 3, "c", 1);
+        reused.number = 2;
+        let items = [unknown.clone(), good, forged, reused, accepted("s", 4, "d", 1)];
+        let got = verdicts(&db, &items).await;
+        let refused = Verdict::Refused(FailReason::UnknownSale);
+        assert_eq!(got, [refused, Verdict::Ordered, Verdict::Conflict, Verdict::Conflict, Verdict::Ordered]);
+        // A sale that is created later is not haunted by a cached absence, and the decided request stays decided.
+        sales::create(&db, &sale("nowhere", 5, PurchasePolicy::Unlimited)).await.unwrap();
+        assert_eq!(verdicts(&db, &[unknown]).await, [Verdict::Already(Fate::Failed(FailReason::UnknownSale))]);
+        assert_eq!(verdicts(&db, &[accepted("nowhere", 10, "a", 1)]).await, [Verdict::Ordered]);
+        assert_sound(&db, "s", 2).await;
+    });
+}
+
+#[test]
+fn one_impossible_row_does_not_fail_its_neighbours() {
+    run(async {
+        let db = fresh("poison").await;
+        sales::create(&db, &sale("s", 1_000, PurchasePolicy::OnePerUser)).await.unwrap();
+        let mut items = crowd("s", 1..=100);
+        items[57].accepted_at_ms = 253_402_300_800_000; // the year 10000
+        items[12].accepted_at_ms = i64::MAX;
+        let got = land(&db, &items, Source::Relay).await;
+        for (at, verdict) in got.iter().enumerate() {
+            match at {
+                12 | 57 => assert!(matches!(verdict, Err(DbError::Other(_))), "{verdict:?}"),
+                _ => assert_eq!(*verdict, Ok(Verdict::Ordered)),
+            }
+        }
+        assert_sound(&db, "s", 98).await;
+        let gaps = totals::gaps(&db, Numbers { sale_id: &sale_id("s"), shard: 0, epoch: 1, after: 0 }).await.unwrap();
+        let found: Vec<_> = gaps.gaps.iter().map(|Gap { first, last, .. }| (*first, *last)).collect();
+        assert_eq!((found, gaps.looked_to), (vec![(13, 13), (58, 58)], 100));
+        let rest = totals::gaps(&db, Numbers { sale_id: &sale_id("s"), shard: 0, epoch: 1, after: 100 }).await.unwrap();
+        assert_eq!((rest.gaps.len(), rest.looked_to), (0, 100));
+    });
+}
+
+#[test]
+fn concurrent_landers_of_the_same_requests_land_each_once() {
+    run(async {
+        let db = fresh("race").await;
+        sales::create(&db, &sale("s", 10_000, PurchasePolicy::from_limit(Some(5)))).await.unwrap();
+        let items: Vec<_> = (1..=200).map(|rid| accepted("s", rid, &format!("u{}", rid % 70), 1)).collect();
+        let tasks: Vec<_> = (0..8)
+            .map(|task| {
+                let (db, mut items) = (db.clone(), items.clone());
+                items.rotate_left(task * 25);
+                tokio::spawn(async move {
+                    let mut got = Vec::new();
+                    for group in items.chunks(40 + task) {
+                        got.extend(land(&db, group, Source::Relay).await);
+                    }
+                    got
+                })
+            })
+            .collect();
+        let mut ordered = 0;
+        for task in tasks {
+            for verdict in task.await.unwrap() {
+                match verdict.unwrap() {
+                    Verdict::Ordered => ordered += 1,
+                    Verdict::Already(Fate::Ordered) => {}
+                    other @ (Verdict::Already(Fate::Failed(_)) | Verdict::Refused(_) | Verdict::Conflict) => {
+                        panic!("{other:?}")
+                    }
+                }
+            }
+        }
+        assert_eq!(ordered, 200);
+        assert_sound(&db, "s", 200).await;
+    });
+}

@@ -1,0 +1,86 @@
+//! The store for MySQL/MariaDB against a real server: what lands lands once, whatever happens around it.
+
+mod faults;
+mod landing;
+mod records;
+
+use super::world::shared;
+use seckill::domain::fate::Verdict;
+use seckill::domain::ids::{RequestId, SaleId, UserId};
+use seckill::domain::policy::{PurchasePolicy, Quantity};
+use seckill::domain::request::{Accepted, Purchase};
+use seckill::domain::sale::{Sale, SaleStatus};
+use seckill::store::mysql::codes::Source;
+use seckill::store::mysql::landing::land;
+use seckill::store::mysql::{Db, DbConfig, migrate, totals};
+
+const NOW_MS: i64 = 1_763_720_000_123;
+
+pub(super) fn config(url: String) -> DbConfig {
+    DbConfig { url, pool_max: 16, wait_timeout_ms: 5_000, connect_timeout_ms: 3_000, statement_timeout_ms: 5_000 }
+}
+
+/// The address of a database of this name on the shared server.
+pub(super) async fn url(name: &str) -> String {
+    shared().await.urls().mysql_url.replace("/seckill", &format!("/store_{name}"))
+}
+
+/// A migrated database of its own.
+pub(super) async fn fresh(name: &str) -> Db {
+    let url = url(name).await;
+    migrate::migrate(&url).await.unwrap();
+    Db::connect(config(url)).unwrap()
+}
+
+pub(super) fn sale_id(text: &str) -> SaleId {
+    SaleId::parse(text).unwrap()
+}
+
+pub(super) fn sale(id: &str, stock: i64, policy: PurchasePolicy) -> Sale {
+    Sale {
+        sale_id: sale_id(id),
+        product_id: "p-1".into(),
+        title: "限量 title".into(),
+        price_cents: 9_900,
+        currency: "CNY".into(),
+        granted: stock,
+        stock,
+        policy,
+        token_required: true,
+        starts_at_ms: NOW_MS,
+        ends_at_ms: NOW_MS + 3_600_000,
+        status: SaleStatus::Draft,
+        epoch: 1,
+    }
+}
+
+pub(super) fn accepted(sale: &str, rid: u64, user: &str, quantity: u32) -> Accepted {
+    Accepted {
+        purchase: Purchase {
+            request_id: RequestId::new(rid).unwrap(),
+            sale_id: sale_id(sale),
+            user_id: UserId::parse(user).unwrap(),
+            quantity: Quantity::new(quantity).unwrap(),
+        },
+        shard: 0,
+        epoch: 1,
+        number: rid,
+        accepted_at_ms: NOW_MS,
+    }
+}
+
+pub(super) fn crowd(sale: &str, rids: std::ops::RangeInclusive<u64>) -> Vec<Accepted> {
+    rids.map(|rid| accepted(sale, rid, &format!("u{rid}"), 1)).collect()
+}
+
+pub(super) async fn verdicts(db: &Db, items: &[Accepted]) -> Vec<Verdict> {
+    land(db, items, Source::Relay).await.into_iter().map(Result::unwrap).collect()
+}
+
+/// Every equation that the database alone can answer.
+pub(super) async fn assert_sound(db: &Db, sale: &str, ordered: i64) {
+    let totals = totals::totals(db, &sale_id(sale)).await.unwrap().unwrap();
+    assert_eq!(totals.ordered, ordered, "{totals:?}");
+    assert_eq!(totals.granted, totals.stock + totals.ordered, "{totals:?}");
+    assert_eq!(totals.stock, totals.flow, "{totals:?}");
+}

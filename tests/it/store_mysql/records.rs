@@ -1,0 +1,159 @@
+//! Migrations, sales and grants, the register of failures, audit runs, the leader.
+
+use super::super::world::run;
+use super::*;
+use seckill::domain::fate::{FailReason, Fate};
+use seckill::store::mysql::codes::{FailureStatus, Reporter};
+use seckill::store::mysql::register::{OpenFailure, Wanted};
+use seckill::store::mysql::sales::SaleError;
+use seckill::store::mysql::{audit, checks, grants, leader, register, sales};
+use std::time::{Duration, Instant};
+
+#[test]
+fn migrations_run_once_whoever_runs_them_and_the_server_is_checked() {
+    run(async {
+        let url = url("mi`gr%20ate").await;
+        let racers: Vec<_> = (0..4)
+            .map(|_| {
+                let url = url.clone();
+                tokio::spawn(async move { migrate::migrate(&url).await.unwrap().len() })
+            })
+            .collect();
+        let ran = futures::future::join_all(racers).await;
+        assert_eq!(ran.into_iter().map(Result::unwrap).sum::<usize>(), 9);
+        assert!(migrate::migrate(&url).await.unwrap().is_empty());
+        let db = Db::connect(config(url)).unwrap();
+        let checks = checks::checks(&db).await.unwrap();
+        assert!(checks.iter().all(|check| check.ok), "{checks:?}");
+        assert!(checks.len() >= 7, "{checks:?}");
+    });
+}
+
+#[test]
+fn migrations_work_on_a_current_thread_runtime() {
+    let mut url_of_it = String::new();
+    run(async { url_of_it = url("current_thread").await });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        migrate::migrate(&url_of_it).await.unwrap();
+        Db::connect(config(url_of_it)).unwrap().ping().await.unwrap();
+    });
+}
+
+#[test]
+fn a_sale_round_trips_and_its_grants_are_idempotent() {
+    run(async {
+        let db = fresh("sales").await;
+        let wanted = sale("s", 10, PurchasePolicy::from_limit(Some(3)));
+        sales::create(&db, &wanted).await.unwrap();
+        assert_eq!(sales::create(&db, &wanted).await, Err(SaleError::Exists(sale_id("s"))));
+        assert_eq!(sales::get(&db, &sale_id("s")).await.unwrap(), Some(wanted.clone()));
+        assert_eq!(sales::get(&db, &sale_id("S")).await.unwrap(), None);
+
+        assert!(sales::live_sales(&db, NOW_MS).await.unwrap().is_empty());
+        sales::set_status(&db, &sale_id("s"), SaleStatus::Warmed).await.unwrap();
+        assert_eq!(sales::live_sales(&db, NOW_MS).await.unwrap().len(), 1);
+        assert!(sales::live_sales(&db, NOW_MS + 3_600_001).await.unwrap().is_empty());
+        assert_eq!(sales::set_epoch(&db, &sale_id("s"), 3).await, Ok(3));
+        assert_eq!(sales::set_epoch(&db, &sale_id("s"), 2).await, Ok(3));
+        assert_eq!(sales::set_epoch(&db, &sale_id("x"), 2).await, Err(SaleError::Unknown(sale_id("x"))));
+
+        assert_eq!(grants::top_up(&db, &sale_id("s"), "g1", 5).await, Ok(true));
+        assert_eq!(grants::top_up(&db, &sale_id("s"), "g1", 5).await, Ok(false));
+        assert_eq!(grants::top_up(&db, &sale_id("s"), "g1", 6).await, Err(SaleError::GrantConflict("g1".into())));
+        assert_eq!(grants::top_up(&db, &sale_id("x"), "g1", 6).await, Err(SaleError::Unknown(sale_id("x"))));
+        assert_eq!(
+            grants::top_up(&db, &sale_id("s"), "g2", 1_000_000_000).await,
+            Err(SaleError::TooMuch(sale_id("s")))
+        );
+        let open: Vec<_> = grants::unapplied(&db, &sale_id("s")).await.unwrap();
+        assert_eq!(
+            open.iter().map(|g| (g.grant_id.as_str(), g.quantity)).collect::<Vec<_>>(),
+            [("first", 10), ("g1", 5)]
+        );
+        assert!(grants::mark_applied(&db, &sale_id("s"), "first").await.unwrap());
+        assert!(!grants::mark_applied(&db, &sale_id("s"), "first").await.unwrap());
+        assert_eq!(grants::unapplied(&db, &sale_id("s")).await.unwrap().len(), 1);
+        assert_sound(&db, "s", 0).await;
+        let totals = totals::totals(&db, &sale_id("s")).await.unwrap().unwrap();
+        assert_eq!((totals.granted, totals.granted_applied), (15, 10));
+    });
+}
+
+#[test]
+fn the_register_opens_gives_up_and_closes_without_deciding_twice() {
+    run(async {
+        let db = fresh("register").await;
+        sales::create(&db, &sale("s", 100, PurchasePolicy::OnePerUser)).await.unwrap();
+        let items = crowd("s", 1..=4);
+        for item in &items {
+            let payload = b"\xff raw bytes";
+            let failure =
+                OpenFailure { accepted: item, reporter: Reporter::RelayDlq, reason: "ATTEMPTS", detail: "x", payload };
+            assert!(register::open(&db, &failure).await.unwrap());
+            assert!(!register::open(&db, &failure).await.unwrap());
+        }
+        let given_up = Verdict::Refused(FailReason::GivenUp);
+        assert_eq!(register::give_up(&db, &items[0], "customer called", "op").await, Ok(given_up));
+        let already = Verdict::Already(Fate::Failed(FailReason::GivenUp));
+        assert_eq!(register::give_up(&db, &items[0], "again", "op").await, Ok(already));
+        assert_eq!(verdicts(&db, &items[..2]).await, [already, Verdict::Ordered]);
+        assert_eq!(register::give_up(&db, &items[1], "late", "op").await, Ok(Verdict::Already(Fate::Ordered)));
+        assert!(register::resolve(&db, items[2].purchase.request_id, "op").await.unwrap());
+        assert!(!register::resolve(&db, items[2].purchase.request_id, "op").await.unwrap());
+        assert_eq!(register::close_settled(&db, "reconcile").await, Ok(1));
+        let open = Wanted { status: Some(FailureStatus::Open), limit: 10, ..Wanted::default() };
+        let rows = register::list(&db, &open).await.unwrap();
+        assert_eq!(rows.iter().map(|r| r.request_id.get()).collect::<Vec<_>>(), [4]);
+        assert_eq!(rows[0].payload, b"\xff raw bytes");
+        let all = Wanted { sale_id: Some(sale_id("s")), after: RequestId::new(1), limit: 10, ..Wanted::default() };
+        let all = register::list(&db, &all).await.unwrap();
+        assert_eq!(
+            all.iter().map(|r| r.status).collect::<Vec<_>>(),
+            [FailureStatus::Resolved, FailureStatus::Resolved, FailureStatus::Open]
+        );
+    });
+}
+
+#[test]
+fn audits_are_kept_and_one_leads_at_a_time() {
+    run(async {
+        let db = fresh("audit").await;
+        let finding = audit::Finding {
+            sale_id: Some(sale_id("s")),
+            request_id: RequestId::new(5),
+            code: "P5-RC1".into(),
+            detail: "d".into(),
+        };
+        for n in 0..3 {
+            let run = audit::Run {
+                sale_id: None,
+                started_at_ms: NOW_MS + n,
+                ended_at_ms: NOW_MS + n + 10,
+                consistent: n == 0,
+                examined_count: 7,
+                sheet: "{}".into(),
+                findings: vec![finding.clone(); usize::try_from(n).unwrap()],
+            };
+            audit::record(&db, &run).await.unwrap();
+        }
+        let runs = audit::last_runs(&db, 2).await.unwrap();
+        assert_eq!(
+            runs.iter().map(|r| (r.started_at_ms - NOW_MS, r.findings.len())).collect::<Vec<_>>(),
+            [(2, 2), (1, 1)]
+        );
+        assert_eq!(runs[0].findings[0], finding);
+        assert_eq!(audit::prune(&db, 1).await, Ok(2));
+        assert_eq!(audit::last_runs(&db, 10).await.unwrap().len(), 1);
+
+        let mut leader = leader::try_lead(&db, "reconcile").await.unwrap().unwrap();
+        assert!(leader::try_lead(&db, "reconcile").await.unwrap().is_none());
+        assert!(leader::try_lead(&db, "other").await.unwrap().is_some());
+        assert!(leader.holds().await.unwrap());
+        drop(leader);
+        let started = Instant::now();
+        while leader::try_lead(&db, "reconcile").await.unwrap().is_none() {
+            assert!(started.elapsed() < Duration::from_secs(2));
+        }
+    });
+}
