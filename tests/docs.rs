@@ -91,11 +91,10 @@ const BESIDE_THE_CONTRACT: [&str; 1] = ["/openapi.json"];
 #[test]
 fn the_contract_lists_exactly_the_routes_of_the_server() {
     let source = fs::read_to_string(root().join("src/p1_entry/http/mod.rs")).unwrap();
-    let routed: BTreeSet<&str> = source
-        .match_indices("web::resource(\"")
-        .map(|(at, found)| source[at + found.len()..].split('"').next().unwrap())
-        .filter(|route| !BESIDE_THE_CONTRACT.contains(route))
-        .collect();
+    let literals = ["web::resource(\"", ".route(\"", "web::scope(\""].into_iter().flat_map(|opening| {
+        source.match_indices(opening).map(|(at, found)| source[at + found.len()..].split('"').next().unwrap())
+    });
+    let routed: BTreeSet<&str> = literals.filter(|route| !BESIDE_THE_CONTRACT.contains(route)).collect();
     let document = document();
     let listed: BTreeSet<&str> = document.paths.paths.keys().map(String::as_str).collect();
     assert_eq!(listed, routed);
