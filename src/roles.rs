@@ -165,6 +165,10 @@ pub fn start(
         tracing::info!(role = role.name(), node = %s.node(), "role starts");
         match role {
             Role::Api => {
+                let complaints = api_complaints(settings);
+                if !complaints.is_empty() {
+                    return Err(RoleError::Config(complaints));
+                }
                 let listener = match public.take() {
                     Some(listener) => listener,
                     None => bind("http.listen", &s.http.listen)?,
@@ -210,10 +214,6 @@ impl Running {
         servers: Servers,
         listener: TcpListener,
     ) -> Result<(), RoleError> {
-        let complaints = api_complaints(settings);
-        if !complaints.is_empty() {
-            return Err(RoleError::Config(complaints));
-        }
         let (s, stopper) = (settings.clone(), self.stopper.clone());
         let Servers { redis, db, .. } = servers;
         let auth = Authenticator::new(&s.auth).map_err(|error| RoleError::Config(vec![error.to_string()]))?;

@@ -14,6 +14,7 @@ pub mod ports;
 mod probe;
 pub mod rabbitmq;
 pub mod redis;
+mod secrets;
 mod server;
 pub mod servers;
 mod split;

@@ -187,6 +187,10 @@ pub fn clear(dir: &Path) -> Result<(), DevError> {
             std::fs::remove_dir_all(&data).map_err(DevError::io("remove", &data))?;
         }
     }
+    let secrets = super::secrets::path(dir);
+    if secrets.exists() {
+        std::fs::remove_file(&secrets).map_err(DevError::io("remove", &secrets))?;
+    }
     DevState::remove(dir)
 }
 

@@ -5,6 +5,7 @@
 //! their data stay.
 
 use super::demo;
+use super::secrets::Secrets;
 use super::split::Split;
 use super::{DevError, DevState, External, PrivateServers, ServerUrls};
 use crate::admin::{self, Admin};
@@ -84,9 +85,8 @@ impl Stack {
     pub async fn start(plan: &Plan, on_progress: &(dyn Fn(super::Progress) + Sync)) -> Result<Self, StackError> {
         // Mistakes in the configuration show before anything is started.
         Settings::load(&plan.layers)?;
-        let old = DevState::read(&plan.dir).ok().flatten();
         let servers = PrivateServers::start_beside(External::from_env(), &plan.dir, on_progress).await?;
-        let secrets = Secrets::of(old.as_ref());
+        let secrets = Secrets::kept_in(servers.dir())?;
         let settings = Arc::new(settings(plan, &servers.urls(), &secrets)?);
         migrate::migrate(settings.mysql.url.expose()).await?;
         if plan.demo {
@@ -197,23 +197,6 @@ async fn watch(servers: &mut PrivateServers, state: &mut DevState, dir: &Path) -
         }
     }
     Ok(())
-}
-
-/// Secrets of a local stack; those of an earlier one on the same data go on being valid.
-struct Secrets {
-    jwt: String,
-    admin: String,
-}
-
-impl Secrets {
-    fn of(old: Option<&DevState>) -> Self {
-        let fresh = |name: &str| format!("dev-{name}-{:032x}", rand::random::<u128>());
-        let kept = |of: fn(&DevState) -> &String| old.map(of).filter(|secret| secret.len() >= 32).cloned();
-        Self {
-            jwt: kept(|state| &state.jwt_secret).unwrap_or_else(|| fresh("jwt")),
-            admin: kept(|state| &state.admin_token).unwrap_or_else(|| fresh("admin")),
-        }
-    }
 }
 
 /// The user's layers with the servers' addresses on top, and secrets where none are configured.

@@ -12,6 +12,8 @@
 mod answer;
 mod beside;
 mod contract;
+mod crowd_http;
+mod crowd_run;
 mod dev_servers;
 mod group_a_access;
 mod group_a_bad_input;

@@ -1,5 +1,4 @@
 //! The load driver's connection against a server that misbehaves byte by byte.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "in a test, an unwrap is an assertion")]
 
 use seckill::config::Secret;
 use seckill::crowd::http::{Connection, HttpError, Target};

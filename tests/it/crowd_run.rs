@@ -1,5 +1,4 @@
 //! The crowd against a small shop that answers by rule: every number of the report must be exact.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "in a test, an unwrap is an assertion")]
 
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use seckill::config::Secret;
