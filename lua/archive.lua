@@ -2,6 +2,7 @@
 -- P5: removes a closed sale's keys from one shard once its ledger is empty, so that Redis does not grow with every sale.
 --
 -- KEYS[1] meta, KEYS[2] stock, KEYS[3] buyers, KEYS[4] ledger, KEYS[5] grants, KEYS[6] transfers
+-- ARGV: none
 -- Returns 1 removed, 0 not yet (not closed, records left, or units between two buckets)
 --
 -- Checked and removed in one step: a record that is still in the ledger is a request that still has to be answered.

@@ -2,6 +2,7 @@
 -- P5: what one shard holds of a sale, all of one moment, so that the sums add up while buyers go on buying.
 --
 -- KEYS[1] meta, KEYS[2] stock, KEYS[3] grants (hash: grant id -> units), KEYS[4] transfers (hash: transfer id -> units)
+-- ARGV: none
 -- Returns {state, epoch, number, stock, units of all grants, number of grants, units of all transfers, and of the ledger
 -- records that were trimmed: count, units ordered, units failed}; {} without meta
 --

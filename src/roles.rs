@@ -5,6 +5,7 @@
 
 use crate::config::{QueueType, Settings, api_complaints};
 use crate::p1_entry::auth::Authenticator;
+use crate::p1_entry::auto_warm::AutoWarm;
 use crate::p1_entry::catalog::Catalog;
 use crate::p1_entry::http::{self, Public};
 use crate::p1_entry::limits::Limits;
@@ -12,7 +13,7 @@ use crate::p1_entry::orders::Orders;
 use crate::p1_entry::request_ids::RequestIds;
 use crate::p1_entry::status::Statuses;
 use crate::p1_entry::tokens::Tokens;
-use crate::p1_entry::warm::{AutoWarm, Warmer};
+use crate::p1_entry::warm::Warmer;
 use crate::p2_reserve::{Fence, Reserve};
 use crate::p3_relay::Relay;
 use crate::p4_persist::Persist;

@@ -4,6 +4,7 @@
 //! (P2). Everything here is a cache or a check: a crash leaves nothing behind but unanswered connections.
 
 pub mod auth;
+pub mod auto_warm;
 pub mod catalog;
 pub mod http;
 pub mod limits;

@@ -10,21 +10,14 @@
 //! Lost after 1: the sale is a draft, nothing was sold, activating again is right. Lost after 2: Redis has to have the keys;
 //! if it does not, it lost data, and the sale stays closed (A6).
 
-use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::SaleId;
 use crate::domain::sale::{MetaState, Sale, SaleStatus};
-use crate::runtime::{Worker, now_ms};
 use crate::store::mysql::sales::SaleError;
 use crate::store::mysql::{Db, DbError, grants, sales};
 use crate::store::redis::{Activation, Granted, RedisFault, RedisStore};
-use std::collections::HashSet;
-use std::time::{Duration, Instant};
 
 /// Status changes during one alignment that are followed; the rest is left to the next.
 const ALIGN_MAX: u32 = 5;
-/// Sales that are warmed already are looked after this often; drafts that wait for their start every second.
-const LOOK_AFTER: Duration = Duration::from_secs(10);
-
 /// Failed requests reclaimed at once, as many as one look at the unapplied grants finds.
 const RECLAIM_PAGE: u32 = 1_000;
 /// Rounds of one reclaim; what is left over then waits for the next call.
@@ -250,62 +243,6 @@ impl Warmer {
 pub fn share(units: i64, shard: u16, shards: u16) -> i64 {
     let (shard, shards) = (i64::from(shard), i64::from(shards.max(1)));
     units / shards + i64::from(shard < units % shards)
-}
-
-/// Warms drafts ahead of their start and finishes what a crash left between database and Redis. Part of the api role; it
-/// may run in every api process, because all it does can be repeated.
-pub struct AutoWarm {
-    /// Does the work.
-    pub warmer: Warmer,
-    /// How long before its start a draft is warmed, milliseconds; 0: never by itself.
-    pub ahead_ms: i64,
-    /// Sales whose trouble was reported; told once, not every second.
-    pub told: HashSet<SaleId>,
-    /// When warmed sales are looked after next.
-    pub look_after_at: Instant,
-}
-
-impl Worker for AutoWarm {
-    fn name(&self) -> &'static str {
-        "p1_entry"
-    }
-
-    async fn step(&mut self) -> Result<Progress, Fault> {
-        let now = now_ms();
-        let look_after = Instant::now() >= self.look_after_at;
-        if look_after {
-            self.look_after_at = Instant::now() + LOOK_AFTER;
-        }
-        for sale in sales::list(&self.warmer.db).await.map_err(Fault::back_off)? {
-            let due = match sale.status {
-                SaleStatus::Draft => {
-                    self.ahead_ms > 0 && sale.starts_at_ms - self.ahead_ms <= now && now < sale.ends_at_ms
-                }
-                SaleStatus::Warmed | SaleStatus::Paused => look_after && now < sale.ends_at_ms,
-                SaleStatus::Closed => false,
-            };
-            if !due {
-                continue;
-            }
-            match self.warmer.warm(&sale.sale_id).await {
-                Ok(()) => {
-                    self.told.remove(&sale.sale_id);
-                }
-                Err(WarmError::Redis(
-                    fault @ (RedisFault::NotSent(_) | RedisFault::Unknown(_) | RedisFault::NoScript),
-                )) => {
-                    return Err(Fault::back_off(fault));
-                }
-                Err(WarmError::Database(error)) => return Err(Fault::back_off(error)),
-                // Whatever else is wrong is wrong with this sale; the ones behind it must not wait.
-                Err(error) if self.told.insert(sale.sale_id.clone()) => {
-                    tracing::error!(phase = "p1_entry", sale = %sale.sale_id, %error, "sale stays closed");
-                }
-                Err(_) => {}
-            }
-        }
-        Ok(Progress::Idle)
-    }
 }
 
 #[cfg(test)]

@@ -102,7 +102,7 @@ async fn a_connection_closed_while_idle_is_replaced_before_it_is_used() {
     let (url, made) = serve(|_, _| (vec![OK.to_vec()], true)).await;
     let mut connection = connect(&url).await;
     assert!(connection.call(ASK).await.is_ok());
-    tokio::time::sleep(Duration::from_millis(600)).await;
+    super::world::time_passes(600).await;
     assert!(connection.call(ASK).await.is_ok());
     assert_eq!(made.load(SeqCst), 2);
 }

