@@ -8,7 +8,6 @@ use seckill::crowd::{self, CrowdPlan};
 use seckill::domain::sale::MetaState;
 use seckill::p5_reconcile::Window;
 use seckill::runtime::Stopper;
-use std::time::Duration;
 
 #[test]
 fn a_script_cache_that_is_emptied_all_the_time_costs_nobody_anything() {

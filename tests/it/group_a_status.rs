@@ -110,7 +110,6 @@ fn a_long_poll_waits_for_the_final_status_and_no_longer() {
         let world = World::with(&[Role::Api], &[]).await;
         let sale = world.sale("poll", 5, None).await;
         let id = world.buy(&sale, "alice", 1, None).await.text("request_id");
-        let begun = Instant::now();
         let queued = world.status(&sale, "alice", &id, 0).await;
         assert_eq!((queued.text("status").as_str(), queued.text("code").as_str()), ("QUEUED", "P2-R0"), "{queued:?}");
         let begun = Instant::now();

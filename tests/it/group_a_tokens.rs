@@ -7,7 +7,6 @@ use seckill::domain::ids::{RequestId, SaleId, UserId};
 use seckill::domain::sale::SaleStatus;
 use seckill::p1_entry::tokens::Tokens;
 use seckill::runtime::now_ms;
-use std::time::Duration;
 
 async fn ask(world: &World, sale: &SaleId, user: &str) -> Answer {
     Answer::of(world.request(Method::POST, &format!("/v1/sales/{sale}/tokens"), user)).await
