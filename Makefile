@@ -29,7 +29,7 @@ lint: deps ## What `make test` checks before it tests
 	$(CARGO) fmt --check
 	$(CARGO) clippy --all-targets --locked -- -D warnings
 
-bench: deps ## The bars of docs/benchmarks.md, measured here and now
+bench: deps ## Rates and latencies of this machine, and whether every sale added up
 	$(CARGO) run --release --locked -- bench $(ARGS)
 
 doc: deps ## The code's documentation, target/doc/seckill/index.html
