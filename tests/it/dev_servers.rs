@@ -3,10 +3,7 @@
 use super::hands::{queue, redis, sql, try_sql};
 use super::procs::{Folder, nobody_works_in, runs};
 use super::world::{eventually, run};
-use seckill::dev::{DevError, External, PrivateServers, ServerKind};
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::process::Command;
+use seckill::dev::{DevError, PrivateServers, ServerKind};
 
 #[test]
 fn servers_keep_their_data_through_kill_9_and_stop_leaves_no_process() {
@@ -60,41 +57,5 @@ fn servers_keep_their_data_through_kill_9_and_stop_leaves_no_process() {
         let pids = again.pids();
         drop(again);
         assert!(pids.values().all(|pid| !runs(*pid)));
-    });
-}
-
-#[test]
-fn kill_9_of_the_parent_leaves_no_server_behind() {
-    run(async {
-        let folder = Folder::new("killed-parent");
-        let mut parent = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "dev_servers::helper_starts_servers_and_waits", "--ignored"])
-            .env("SECKILL_TEST_SERVERS_DIR", folder.path())
-            .spawn()
-            .unwrap();
-        let written = folder.path().join("pids.json");
-        eventually("servers of the helper", async || {
-            assert!(parent.try_wait().unwrap().is_none(), "the helper ended early");
-            written.exists()
-        })
-        .await;
-        let pids: BTreeMap<String, u32> = serde_json::from_str(&std::fs::read_to_string(&written).unwrap()).unwrap();
-        assert!(pids.len() == 3 && pids.values().all(|pid| runs(*pid)));
-        parent.kill().unwrap();
-        parent.wait().unwrap();
-        eventually("all dead", async || pids.values().all(|pid| !runs(*pid))).await;
-        nobody_works_in(folder.path()).await;
-    });
-}
-
-#[test]
-#[ignore = "run as a child process by kill_9_of_the_parent_leaves_no_server_behind"]
-fn helper_starts_servers_and_waits() {
-    let Some(dir) = std::env::var_os("SECKILL_TEST_SERVERS_DIR").map(PathBuf::from) else { return };
-    run(async {
-        let servers = PrivateServers::start_beside(External::default(), &dir.join("data"), &|_| ()).await.unwrap();
-        std::fs::write(dir.join("pids.new"), serde_json::to_vec(&servers.pids()).unwrap()).unwrap();
-        std::fs::rename(dir.join("pids.new"), dir.join("pids.json")).unwrap();
-        std::future::pending::<()>().await;
     });
 }
