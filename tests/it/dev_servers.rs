@@ -2,7 +2,7 @@
 
 use super::hands::{queue, redis, sql, try_sql};
 use super::procs::{Folder, nobody_works_in, runs};
-use super::world::{eventually, run};
+use super::world::run;
 use seckill::dev::{DevError, PrivateServers, ServerKind};
 
 #[test]
