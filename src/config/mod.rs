@@ -37,7 +37,7 @@ pub struct Layers {
     pub set: Vec<String>,
 }
 
-/// Environment variables that stand for one key each (DESIGN 6): they point at existing servers.
+/// Environment variables that stand for one key each: they point at existing servers.
 const URL_VARIABLES: [(&str, &str); 3] =
     [("SECKILL_REDIS_URL", "redis.url"), ("SECKILL_AMQP_URL", "rabbitmq.url"), ("SECKILL_MYSQL_URL", "mysql.url")];
 

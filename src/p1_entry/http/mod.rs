@@ -1,4 +1,4 @@
-//! The public HTTP server (DESIGN 5). Handlers translate between HTTP and the entry; they decide nothing.
+//! The public HTTP server; the contract is `openapi.rs`. Handlers translate between HTTP and the entry; they decide nothing.
 
 mod body;
 mod headers;

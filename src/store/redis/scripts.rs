@@ -1,7 +1,7 @@
 //! The scripts of `lua/`, called by their SHA-1 only.
 //!
 //! `EVAL` is never used: a server that restarted or was promoted has an empty script cache and answers NOSCRIPT, and that
-//! answer is the boot fence (DESIGN 1, idea 2). Whoever gets it for `reserve` compares acceptance numbers before loading;
+//! answer is the boot fence (`p2_reserve/fence.rs`). Whoever gets it for `reserve` compares acceptance numbers before loading;
 //! the other scripts cannot accept anything and are loaded on the spot.
 
 use super::client::{RedisFault, RedisStore, text};
