@@ -108,6 +108,7 @@ impl Relay {
             taken += 1;
             match InHand::read(shard, &entry) {
                 Ok(item) => {
+                    tracing::debug!(phase = "p3_relay", request_id = %item.request_id, entry = %entry.id, "read");
                     self.held.insert((shard, entry.id));
                     self.ready.push(item);
                 }

@@ -151,6 +151,7 @@ impl Relay {
             let done: Vec<InHand> = done;
             for mut item in done {
                 item.happened(Event::Confirmed);
+                tracing::debug!(phase = "p3_relay", request_id = %item.request_id, "the broker has it");
                 self.held.remove(&(shard, item.id));
             }
         }

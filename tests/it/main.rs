@@ -27,6 +27,7 @@ mod group_a_model;
 mod group_a_replay;
 mod group_a_status;
 mod group_a_tokens;
+mod group_a_unknown;
 mod group_a_window;
 mod group_b_relay;
 mod group_c_persist;
