@@ -23,8 +23,8 @@ struct Case {
 }
 
 impl Case {
-    /// The three policies, about `buyers` purchases each.
-    fn all(buyers: u64) -> [Self; 3] {
+    /// The three policies, about `buyers` purchases each; the limit once as what decides and once beside a sell-out.
+    fn all(buyers: u64) -> [Self; 4] {
         let once = Self { name: "sale_one_per_user", limit: Some(1), buyers, requests_per_buyer: 1, quantity: 1 };
         let greedy = GREEDY.min(buyers);
         [
@@ -35,6 +35,13 @@ impl Case {
                 buyers: greedy,
                 requests_per_buyer: buyers.div_ceil(greedy),
                 quantity: 3,
+            },
+            Self {
+                name: "sale_limit_5_sold_out",
+                limit: Some(5),
+                buyers: buyers.div_ceil(5),
+                requests_per_buyer: 5,
+                quantity: 1,
             },
             once,
         ]
@@ -49,7 +56,7 @@ impl Case {
     }
 }
 
-/// Runs the three sales; one bar each, which counts what is not exact.
+/// Runs the sales; one bar each, which counts what is not exact.
 pub(super) async fn sales(ground: &mut Ground, scale: &Scale, spinner: &Spinner) -> Result<Vec<Bar>, Failure> {
     ground.start_landing()?;
     let mut bars = Vec::new();
