@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn each_policy_has_one_exact_outcome() {
-        assert_eq!(Case::all(10_000).map(|case| case.units()), [1_000, 750, 1_000]);
-        assert_eq!(Case::all(100).map(|case| case.units()), [100, 300, 100]);
+        assert_eq!(Case::all(10_000).map(|case| case.units()), [1_000, 750, 1_000, 1_000]);
+        assert_eq!(Case::all(100).map(|case| case.units()), [100, 300, 100, 100]);
     }
 }
