@@ -32,6 +32,7 @@ mod group_a_window;
 mod group_b_relay;
 mod group_c_persist;
 mod group_d_reconcile;
+mod group_d_trim;
 mod hands;
 mod model;
 mod processes;
