@@ -12,6 +12,7 @@
 
 use crate::domain::ids::SaleId;
 use crate::domain::sale::{MetaState, Sale, SaleStatus};
+use crate::domain::shard::share;
 use crate::store::mysql::sales::SaleError;
 use crate::store::mysql::{Db, DbError, grants, sales};
 use crate::store::redis::{Activation, Granted, RedisFault, RedisStore};
@@ -235,27 +236,5 @@ impl Warmer {
             }
         }
         Ok(reclaimed)
-    }
-}
-
-/// The part of `units` that `shard` gets: as even as whole units allow, the first shards take the rest.
-#[must_use]
-pub fn share(units: i64, shard: u16, shards: u16) -> i64 {
-    let (shard, shards) = (i64::from(shard), i64::from(shards.max(1)));
-    units / shards + i64::from(shard < units % shards)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn shares_add_up_and_differ_by_one_at_most(units in 0i64..100_000, shards in 1u16..64) {
-            let shares: Vec<i64> = (0..shards).map(|shard| share(units, shard, shards)).collect();
-            prop_assert_eq!(shares.iter().sum::<i64>(), units);
-            prop_assert!(shares.iter().max().unwrap() - shares.iter().min().unwrap() <= 1);
-        }
     }
 }

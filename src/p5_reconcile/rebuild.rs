@@ -13,7 +13,7 @@ use crate::domain::fate::Fate;
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::{LedgerRecord, LedgerState};
 use crate::domain::sale::{MetaState, Sale, SaleStatus};
-use crate::domain::shard::home_shard;
+use crate::domain::shard::{home_shard, share};
 use crate::store::mysql::{decided, grants, outcomes, sales};
 use crate::store::rabbit::queue_depths;
 use crate::store::redis::{DecidedRecord, RebuildBegin};
@@ -151,8 +151,7 @@ impl Auditor {
         let state = if sale.status == SaleStatus::Paused { MetaState::Paused } else { MetaState::Open };
         let mut opened = false;
         for shard in 0..self.shards {
-            let (n, of) = (i64::from(shard), i64::from(self.shards));
-            let share = units / of + i64::from(n < units % of);
+            let share = share(units, shard, self.shards);
             opened |= self.redis.rebuild_end(id, shard, epoch, (share, state)).await?;
         }
         self.redis.uncache_sale(id).await?;

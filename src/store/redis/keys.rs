@@ -55,6 +55,18 @@ impl Keys {
         self.of_sale(shard, "grants", sale)
     }
 
+    /// The five keys a warmed sale always has: meta, stock, buyers, ledger, grants, in the order the scripts take them.
+    #[must_use]
+    pub fn of_warmed(&self, shard: u16, sale: &SaleId) -> Vec<String> {
+        vec![
+            self.meta(shard, sale),
+            self.stock(shard, sale),
+            self.buyers(shard, sale),
+            self.ledger(shard, sale),
+            self.grants(shard, sale),
+        ]
+    }
+
     /// Hash: transfer id → units between two buckets.
     #[must_use]
     pub fn transfers(&self, shard: u16, sale: &SaleId) -> String {

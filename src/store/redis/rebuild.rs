@@ -41,15 +41,8 @@ impl RedisStore {
         grant_ids: &[String],
     ) -> Result<RebuildBegin, RedisFault> {
         let id = &sale.sale_id;
-        let keys = vec![
-            self.keys.meta(shard, id),
-            self.keys.stock(shard, id),
-            self.keys.buyers(shard, id),
-            self.keys.ledger(shard, id),
-            self.keys.grants(shard, id),
-            self.keys.transfers(shard, id),
-            self.keys.outbox(shard),
-        ];
+        let mut keys = self.keys.of_warmed(shard, id);
+        keys.extend([self.keys.transfers(shard, id), self.keys.outbox(shard)]);
         let limit = sale.policy.limit().unwrap_or(0);
         let mut args =
             vec![Value::Integer(sale.epoch.into()), Value::Integer(limit.into()), text(cap.to_string()), text(GROUP)];

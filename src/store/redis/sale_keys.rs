@@ -94,14 +94,8 @@ impl RedisStore {
         grant: (&str, i64),
     ) -> Result<Activation, RedisFault> {
         let id = &sale.sale_id;
-        let keys = vec![
-            self.keys.meta(shard, id),
-            self.keys.stock(shard, id),
-            self.keys.buyers(shard, id),
-            self.keys.ledger(shard, id),
-            self.keys.grants(shard, id),
-            self.keys.outbox(shard),
-        ];
+        let mut keys = self.keys.of_warmed(shard, id);
+        keys.push(self.keys.outbox(shard));
         let args = vec![
             Value::Integer(sale.epoch.into()),
             Value::Integer(sale.policy.limit().unwrap_or(0).into()),
@@ -223,14 +217,8 @@ impl RedisStore {
     /// # Errors
     /// [`RedisFault`]; repeating is safe.
     pub async fn archive(&self, sale: &SaleId, shard: u16) -> Result<bool, RedisFault> {
-        let keys = vec![
-            self.keys.meta(shard, sale),
-            self.keys.stock(shard, sale),
-            self.keys.buyers(shard, sale),
-            self.keys.ledger(shard, sale),
-            self.keys.grants(shard, sale),
-            self.keys.transfers(shard, sale),
-        ];
+        let mut keys = self.keys.of_warmed(shard, sale);
+        keys.push(self.keys.transfers(shard, sale));
         Ok(integer(&self.script(&ARCHIVE, keys, vec![]).await?)? == 1)
     }
 
