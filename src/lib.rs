@@ -6,6 +6,7 @@ pub mod config;
 pub mod crowd;
 pub mod dev;
 pub mod domain;
+pub mod faults;
 pub mod health;
 pub mod p1_entry;
 pub mod p2_reserve;

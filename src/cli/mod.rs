@@ -155,6 +155,7 @@ failed!(
 /// Runs the command line of this process.
 #[must_use]
 pub fn main() -> ExitCode {
+    crate::faults::arm();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

@@ -1,0 +1,191 @@
+//! Places where a test build can be killed, and mechanisms it can be told to leave out.
+//!
+//! Both are there to prove the tests: a crash point shows what a death at exactly this line leaves behind; a mechanism that
+//! is switched off must make the chaos harness find a loss, else the harness proves nothing.
+//!
+//! Only with the feature `faults`, which the test builds have and no release has: without it every call here is an empty
+//! inline function. Armed by the environment of a process, never by configuration, in the grammar of the `fail` crate:
+//! `FAILPOINTS="F7=5*off->return;mandatory=return"` kills the process at its sixth pass through F7 and publishes without
+//! `mandatory`. Actions: `return` (die, or switched off), `off`, `sleep(ms)`, `panic`; `n*` limits how often.
+
+/// Names an enum's variants by the codes they have in `FAILPOINTS`, in reports and in `docs/proof.md`.
+macro_rules! coded {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $code:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum $name { $($(#[$variant_doc])* $variant,)* }
+
+        impl $name {
+            /// All of them, in the order of a request's way.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The name it is armed by.
+            #[must_use]
+            pub const fn code(self) -> &'static str {
+                match self { $(Self::$variant => $code,)* }
+            }
+        }
+    };
+}
+
+coded! {
+    /// A line at which a process can die.
+    CrashPoint {
+        /// P2: the group is chosen, the script not yet called.
+        BeforeScript = "F1",
+        /// P2: the script has run, nobody has been answered.
+        AfterScript = "F2",
+        /// P3: entries were read by XREADGROUP.
+        AfterRead = "F3",
+        /// P3: the next delivery tag is taken, the message not sent.
+        BeforePublish = "F4",
+        /// P3: the message is sent, not confirmed.
+        AfterPublish = "F5",
+        /// P3: the broker returned the message as unroutable.
+        AfterReturn = "F6",
+        /// P3: the broker confirmed, the entry is still there.
+        AfterConfirm = "F7",
+        /// P3: the entry is acknowledged and deleted.
+        AfterDone = "F8",
+        /// P3: attempts are spent, the entry not yet moved to the relay DLQ.
+        BeforePark = "F9",
+        /// P3: the entry is in the relay DLQ.
+        AfterPark = "F9a",
+        /// P3: entries of another relay were claimed.
+        AfterClaim = "F10",
+        /// P4: messages were delivered.
+        AfterDelivery = "F11",
+        /// P4: the outcomes are inserted.
+        AfterOutcome = "F12",
+        /// P4: the orders are inserted.
+        AfterOrder = "F13",
+        /// P4: the stock is taken.
+        AfterStock = "F14",
+        /// P4: COMMIT is on its way to the database, unanswered.
+        CommitSent = "F15",
+        /// P4: committed, not acknowledged to the broker.
+        AfterCommit = "F16",
+        /// P4: a refusal is committed, not acknowledged to the broker.
+        AfterFailedCommit = "F17",
+        /// P4: the copy for the retry queue or the MQ DLQ is confirmed, the original not acknowledged.
+        AfterRetryPublished = "F18",
+        /// P5: the ledger was read.
+        AfterLedgerRead = "F19",
+        /// P5: a missing order (or its failure) was written, the ledger not told.
+        AfterCompensation = "F20",
+        /// P5: settled ledger records were forgotten.
+        AfterTrim = "F21",
+        /// DLQ replay: the entry is landed, the audit row and the removal are to come.
+        ReplayTaken = "F22",
+        /// P1 warm-up: some shards or the database know of it, the rest do not.
+        ActivationHalf = "F23",
+        /// P5 rebuild: the next epoch is begun, not ended.
+        RebuildHalf = "F24",
+    }
+}
+
+coded! {
+    /// A mechanism that a guarantee rests on.
+    Mechanism {
+        /// The reserve script looks a request id up before it decides, and an unanswered call is looked up, not repeated.
+        ReplayCheck = "replay_check",
+        /// The ledger record written with the stock.
+        Ledger = "ledger",
+        /// Acceptance numbers are compared before the script is loaded after a restart.
+        BootFence = "boot_fence",
+        /// `mandatory` on what the relay publishes.
+        Mandatory = "mandatory",
+        /// An outbox entry is deleted after its confirm, not after its publish.
+        ConfirmFirst = "confirm_first",
+        /// A relay takes over what a dead one had read.
+        TakeOver = "take_over",
+        /// A relay reads its own unfinished entries again.
+        OwnPending = "own_pending",
+        /// The relay DLQ is written in the step that deletes the entry.
+        ParkAtomic = "park_atomic",
+        /// Dead-lettering at least once.
+        DeadLetterAtLeastOnce = "dead_letter_at_least_once",
+        /// The ack comes after the commit.
+        AckAfterCommit = "ack_after_commit",
+        /// The copy for the retry queue is confirmed before the original is acknowledged.
+        ConfirmedRetry = "confirmed_retry",
+        /// "Duplicate key" is success only if it is this request's own outcome.
+        OwnOutcome = "own_outcome",
+        /// A refusal is recorded before its message is acknowledged.
+        RecordedRefusal = "recorded_refusal",
+        /// Any error rolls the whole transaction back.
+        Rollback = "rollback",
+        /// A connection whose answer was not awaited is thrown away.
+        Discard = "discard",
+        /// Units of parked requests stay taken in Redis.
+        NoGiveBack = "no_give_back",
+    }
+}
+
+impl CrashPoint {
+    /// Dies here, if armed.
+    #[inline]
+    pub fn reach(self) {
+        #[cfg(feature = "faults")]
+        if armed::hit(self.code()) {
+            armed::die(self.code());
+        }
+    }
+}
+
+impl Mechanism {
+    /// Whether this process was told to leave it out.
+    #[inline]
+    #[must_use]
+    pub fn is_off(self) -> bool {
+        #[cfg(feature = "faults")]
+        return armed::hit(self.code());
+        #[cfg(not(feature = "faults"))]
+        false
+    }
+}
+
+/// Reads `FAILPOINTS`; called once, at the start of the process.
+pub fn arm() {
+    #[cfg(feature = "faults")]
+    armed::read();
+}
+
+#[cfg(feature = "faults")]
+mod armed {
+    /// Whether the point's `return` action fired.
+    pub(super) fn hit(name: &str) -> bool {
+        fail::eval(name, |_| ()).is_some()
+    }
+
+    pub(super) fn die(name: &str) -> ! {
+        tracing::error!(point = name, "dying at a crash point, as told");
+        // SAFETY: getpid and kill have no preconditions. SIGKILL: no destructor, no flush, as a power cut would.
+        unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+        loop {
+            std::thread::park();
+        }
+    }
+
+    pub(super) fn read() {
+        // The scenario ends with the process.
+        std::mem::forget(fail::FailScenario::setup());
+        let armed = fail::list();
+        if !armed.is_empty() {
+            tracing::warn!(?armed, "fault points are armed");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_unique() {
+        let codes = CrashPoint::ALL.iter().map(|p| p.code()).chain(Mechanism::ALL.iter().map(|m| m.code()));
+        let codes: Vec<&str> = codes.collect();
+        let unique: std::collections::HashSet<&str> = codes.iter().copied().collect();
+        assert_eq!(unique.len(), codes.len(), "{codes:?}");
+    }
+}
