@@ -1,0 +1,115 @@
+//! What can happen next, and the dispatch to what it does. Every action is one atomic step of one server or one process; a
+//! crash can come between any two.
+
+use crate::relay::Sent;
+use crate::setup::{Kind, Setup};
+use crate::state::World;
+use crate::{persist, properties, reconcile, relay, reserve};
+use stateright::{Model, Property};
+
+/// A step; the numbers are a request, then a relay or consumer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    Call(usize),
+    LateRuns(usize),
+    Fsync,
+    Fence,
+    Read(usize, usize),
+    Publish(usize, usize),
+    Confirm(usize, usize),
+    /// The relay goes on with what it holds.
+    Relay(usize, usize),
+    /// A request's message with so many attempts, to a consumer.
+    Deliver(usize, usize, usize),
+    /// The consumer goes on with what it holds.
+    Consumer(usize, usize),
+    Expire(usize),
+    Audit(usize),
+    Compensate(usize),
+    Rebuild,
+    /// Costs one of the faults that are left.
+    Fault(Kind, usize, usize),
+}
+
+/// Everything the system does by itself, and every fault that may still happen.
+fn all(setup: &Setup, world: &World, out: &mut Vec<Action>) {
+    reserve::actions(setup, world, out);
+    relay::actions(setup, world, out);
+    persist::actions(setup, world, out);
+    reconcile::actions(setup, world, out);
+}
+
+/// Whether nothing happens any more unless a fault does.
+pub fn is_quiet(setup: &Setup, world: &World) -> bool {
+    let mut out = Vec::new();
+    all(setup, &World { faults_left: 0, ..*world }, &mut out);
+    out.is_empty()
+}
+
+fn apply(setup: &Setup, world: &mut World, action: Action) {
+    match action {
+        Action::Call(at) => reserve::call(setup, world, at),
+        Action::LateRuns(at) => reserve::late_runs(setup, world, at),
+        Action::Fsync => reserve::fsync(world),
+        Action::Fence => reserve::fence(world),
+        Action::Read(at, k) => relay::read(world, at, k),
+        Action::Publish(at, k) => relay::publish(setup, world, (at, k), Sent::Stored),
+        Action::Confirm(at, k) => relay::confirm(world, at, k),
+        Action::Relay(at, k) => relay::go_on(setup, world, at, k),
+        Action::Deliver(at, attempts, k) => persist::deliver(world, at, attempts, k),
+        Action::Consumer(at, k) => persist::go_on(setup, world, at, k),
+        Action::Expire(at) => persist::expire(setup, world, at),
+        Action::Audit(at) => reconcile::audit(world, at),
+        Action::Compensate(at) => reconcile::compensate(setup, world, at),
+        Action::Rebuild => reconcile::rebuild(setup, world),
+        Action::Fault(kind, at, k) => {
+            world.faults_left -= 1;
+            strike(setup, world, kind, (at, k));
+        }
+    }
+}
+
+fn strike(setup: &Setup, world: &mut World, kind: Kind, (at, k): (usize, usize)) {
+    match kind {
+        Kind::LoseCall => reserve::lose_call(world, at),
+        Kind::RelayCrash => relay::forget(setup, world, k),
+        Kind::RelayDies => {
+            relay::forget(setup, world, k);
+            world.relay_lives[k] = false;
+        }
+        Kind::PublishLost => relay::publish(setup, world, (at, k), Sent::Lost),
+        Kind::Returned => relay::publish(setup, world, (at, k), Sent::Returned),
+        Kind::ConfirmLost => relay::fail(world, at, k),
+        Kind::DoubleClaim => relay::read(world, at, k),
+        Kind::ConsumerCrash => persist::consumer_crash(setup, world, at, k),
+        Kind::SystemError => persist::system_error(setup, world, (at, k), false),
+        Kind::UnknownCommit => persist::system_error(setup, world, (at, k), true),
+        Kind::BrokerLosesData => persist::broker_loses_data(world),
+        Kind::RedisCrash => reserve::crash(setup, world),
+        Kind::RedisWiped => reserve::wipe(world),
+        Kind::GiveUp => reconcile::give_up(world, at),
+    }
+}
+
+impl Model for Setup {
+    type State = World;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<World> {
+        vec![self.start()]
+    }
+
+    fn actions(&self, world: &World, out: &mut Vec<Action>) {
+        all(self, world, out);
+    }
+
+    fn next_state(&self, world: &World, action: Action) -> Option<World> {
+        let mut next = *world;
+        apply(self, &mut next, action);
+        Some(next.in_order())
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        properties::all()
+    }
+}

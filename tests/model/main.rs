@@ -1,0 +1,109 @@
+//! The protocol of P2 to P5 as a model, searched exhaustively with stateright: every order of steps and every place of a
+//! bounded number of faults. Needs no server. `docs/model.md` says what it covers and what not.
+//!
+//! `SECKILL_MODEL=bigger` adds larger configurations (`make model`).
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "tests fail by panicking and report what they searched"
+)]
+
+mod actions;
+mod persist;
+mod properties;
+mod reconcile;
+mod relay;
+mod report;
+mod reserve;
+mod rows;
+mod search;
+mod setup;
+mod state;
+
+use properties::SIGHTS;
+use rows::{Configuration, Expected, Mutant};
+use search::{Found, look_for, search, side_by_side};
+use setup::Setup;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::LazyLock;
+
+/// Searched once, for all tests of this file.
+static CONFIGURATIONS: LazyLock<Vec<(Configuration, Found)>> = LazyLock::new(|| searched(rows::configurations()));
+
+/// Each mutation without P5 and with it.
+static MUTANTS: LazyLock<Vec<(Mutant, [Option<Found>; 2])>> = LazyLock::new(|| {
+    let rows = rows::mutants();
+    let found = side_by_side(rows.len(), |at| {
+        let Mutant { setup, without_p5, with_p5, .. } = rows[at];
+        [(without_p5, false), (with_p5, true)].map(|(expected, reconcile)| match expected {
+            Expected::Breaks(law) => Some(look_for(Setup { reconcile, ..setup }, law)),
+            Expected::Heals => Some(search(Setup { reconcile, ..setup })),
+            Expected::NotThere => None,
+        })
+    });
+    rows.into_iter().zip(found).collect()
+});
+
+fn searched(rows: Vec<Configuration>) -> Vec<(Configuration, Found)> {
+    let found = side_by_side(rows.len(), |at| search(rows[at].setup));
+    let results: Vec<_> = rows.into_iter().zip(found).collect();
+    for (Configuration { name, setup, .. }, found) in &results {
+        eprintln!("{name}, {setup}: {} states in {:.1} s", found.states, found.took.as_secs_f64());
+    }
+    results
+}
+
+/// Every row broke exactly what it is expected to break, saw what it must see, and did not end early.
+fn judge(results: &[(Configuration, Found)]) {
+    for (Configuration { name, setup, states_min, breaks, sees }, found) in results {
+        let broken: Vec<_> = found.broken.keys().copied().collect();
+        assert_eq!(&broken, breaks, "{name}, {setup}: {:#?}", found.broken);
+        assert!(found.states >= *states_min, "{name}, {setup}: only {} states", found.states);
+        for sight in sees.concat() {
+            assert!(found.seen.contains(&sight), "{name}, {setup}: never seen: {sight}");
+        }
+    }
+}
+
+#[test]
+fn every_law_holds_wherever_the_guarantees_say_so() {
+    judge(&CONFIGURATIONS);
+    if std::env::var_os("SECKILL_MODEL").is_some() {
+        judge(&searched(rows::bigger()));
+    }
+}
+
+#[test]
+fn every_interesting_situation_is_reached() {
+    let seen: BTreeSet<_> = CONFIGURATIONS.iter().flat_map(|(_, found)| &found.seen).collect();
+    assert_eq!(seen.len(), SIGHTS.len(), "only {seen:?}");
+}
+
+#[test]
+fn every_mutation_breaks_its_law() {
+    for (Mutant { name, without_p5, with_p5, .. }, found) in MUTANTS.iter() {
+        for ((expected, found), p5) in [*without_p5, *with_p5].into_iter().zip(found).zip(["without P5", "with P5"]) {
+            let broken: Vec<_> = found.iter().flat_map(|found| found.broken.keys()).collect();
+            match expected {
+                Expected::Breaks(law) => assert!(broken.contains(&&law), "{name}, {p5}: {law} holds"),
+                Expected::Heals | Expected::NotThere => assert!(broken.is_empty(), "{name}, {p5}: {broken:?}"),
+            }
+        }
+        let bites = [*without_p5, *with_p5].iter().any(|expected| matches!(expected, Expected::Breaks(_)));
+        assert!(bites, "{name} is expected to break nothing");
+    }
+}
+
+#[test]
+fn the_document_says_what_was_computed() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/model.md");
+    let computed = report::markdown(&CONFIGURATIONS, &MUTANTS);
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, &computed).unwrap();
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(written == computed, "UPDATE_DOCS=1 cargo test --test model writes docs/model.md");
+}

@@ -1,0 +1,129 @@
+//! What must always hold, and what a search must have seen to be worth anything.
+
+use crate::actions::is_quiet;
+use crate::setup::{Mutation, Setup};
+use crate::state::{Entry, FAILED, Hand, ORDER, PAIR, Request, Sale, Stage, Told, World};
+use seckill::domain::states::{P5Reconcile, State as Journey};
+use stateright::Property;
+
+/// Name and meaning of what must always hold.
+pub const LAWS: [(&str, &str); 8] = [
+    ("P1", "the database's stock is never below zero, and stock + orders = what was for sale"),
+    ("P2", "at most one order for a request, and for a buyer of a one-per-user sale"),
+    (
+        "P3",
+        "told \"accepted\" ⇒ it is at rest somewhere: an outcome, an outbox entry, a message, a DLQ record or (when P5 runs) a \
+         ledger record; told \"sold out\" ⇒ it was not accepted",
+    ),
+    (
+        "P4",
+        "no more requests are accepted than units were for sale, and what Redis sold of an epoch is what its ledger lists",
+    ),
+    (
+        "P5",
+        "when nothing happens any more, every accepted request has exactly one fate (when P5 does not run: or a DLQ record)",
+    ),
+    ("P6", "never both ORDER and FAILED"),
+    ("P7", "nothing happens that the transition table of `src/domain/states` forbids"),
+    ("P8", "like P5, for those of which anything is left: what was lost is P3's matter, what is left is not stuck"),
+];
+
+/// Situations that must be reached.
+pub const SIGHTS: [(&str, &str); 10] = [
+    ("compensated", "P5 wrote a missing order"),
+    ("failed for good", "P5 recorded a final failure"),
+    ("replay", "a buyer without an answer asks again and is in the ledger"),
+    ("parked by a relay and ordered", "a relay DLQ record and an order for one request"),
+    ("parked by a consumer and ordered", "an MQ DLQ record and an order for one request"),
+    ("both relays", "two relays hold one entry"),
+    ("redelivered", "a message of a decided request is delivered"),
+    ("race with P5", "P5 is about to land what was decided meanwhile"),
+    ("frozen", "the fence froze the sale"),
+    ("rebuilt", "the sale sells under the next epoch"),
+];
+
+pub fn all() -> Vec<Property<Setup>> {
+    let [p1, p2, p3, p4, p5, p6, p7, p8] = LAWS.map(|(name, _)| name);
+    let [s1, s2, s3, s4, s5, s6, s7, s8, s9, s10] = SIGHTS.map(|(name, _)| name);
+    vec![
+        Property::always(p1, stock_is_conserved),
+        Property::always(p2, one_order),
+        Property::always(p3, told_is_true),
+        Property::always(p4, redis_is_conserved),
+        Property::always(p5, |setup: &Setup, world: &World| {
+            ends(setup, world, |r| r.told == Told::Accepted || r.kept.ledger > 0)
+        }),
+        Property::always(p6, |_, world: &World| world.requests.iter().all(one_fate)),
+        Property::always(p7, |_, world: &World| !world.illegal),
+        Property::always(p8, |setup: &Setup, world: &World| ends(setup, world, Request::survives)),
+        Property::sometimes(s1, |_, world: &World| any(world, |r| at(r, P5Reconcile::Compensated))),
+        Property::sometimes(s2, |_, world: &World| any(world, |r| at(r, P5Reconcile::FailedFinal))),
+        Property::sometimes(s3, |_, world: &World| any(world, |r| r.told == Told::Unknown && r.kept.ledger > 0)),
+        Property::sometimes(s4, |_, world: &World| any(world, |r| r.kept.parked && r.outcome == ORDER)),
+        Property::sometimes(s5, |_, world: &World| any(world, |r| r.mq_dlq && r.outcome == ORDER)),
+        Property::sometimes(s6, |_, world: &World| any(world, |r| !r.hand.contains(&Hand::None))),
+        Property::sometimes(s7, |_, world: &World| any(world, |r| r.outcome > 0 && has(r, Stage::Received))),
+        Property::sometimes(s8, |_, world: &World| any(world, |r| r.audited && r.outcome > 0)),
+        Property::sometimes(s9, |_, world: &World| world.meta.sale == Sale::Frozen),
+        Property::sometimes(s10, |_, world: &World| world.meta.sale == Sale::Open && world.meta.epoch > 1),
+    ]
+}
+
+fn any(world: &World, condition: impl Fn(&Request) -> bool) -> bool {
+    world.requests.iter().any(condition)
+}
+
+fn at(request: &Request, state: P5Reconcile) -> bool {
+    request.journey == Some(Journey::P5(state))
+}
+
+fn has(request: &Request, stage: Stage) -> bool {
+    (0..PAIR).any(|k| request.consumer[k].stage == stage)
+}
+
+fn stock_is_conserved(setup: &Setup, world: &World) -> bool {
+    world.db_stock >= 0 && world.db_stock + orders(world) == setup.stock
+}
+
+fn orders(world: &World) -> i8 {
+    world.requests.iter().map(|r| i8::try_from(r.orders).unwrap_or(i8::MAX)).sum()
+}
+
+fn one_order(setup: &Setup, world: &World) -> bool {
+    !any(world, |r| r.orders > 1) && !(setup.one_buyer && orders(world) > 1)
+}
+
+fn told_is_true(setup: &Setup, world: &World) -> bool {
+    world.requests.iter().all(|r| match r.told {
+        Told::Accepted => is_at_rest(setup, r),
+        Told::Refused => !r.survives(),
+        Told::Absent | Told::Nothing | Told::Unknown | Told::Waiting => true,
+    })
+}
+
+/// Whether a server has it; what a process has in memory does not count, nor what nobody reads.
+fn is_at_rest(setup: &Setup, request: &Request) -> bool {
+    let acknowledged_early = setup.lacks(Mutation::AckBeforeCommit);
+    let unacked =
+        request.consumer.iter().any(|d| d.stage != Stage::None && !(acknowledged_early && d.stage == Stage::Received));
+    let in_ledger = setup.reconcile && request.kept.ledger > 0;
+    let in_outbox = request.kept.entry != Entry::None;
+    request.outcome > 0 || in_ledger || in_outbox || request.is_parked() || request.is_queued() || unacked
+}
+
+fn redis_is_conserved(setup: &Setup, world: &World) -> bool {
+    let accepted = world.requests.iter().filter(|r| r.survives()).count();
+    let listed = world.requests.iter().filter(|r| r.kept.ledger == world.meta.epoch && r.kept.ledger > 0).count();
+    let sold = usize::try_from(world.meta.granted - world.meta.stock);
+    let sold_is_listed = world.meta.sale == Sale::Missing || sold == Ok(listed);
+    accepted <= usize::try_from(setup.stock).unwrap_or(0) && sold_is_listed
+}
+
+fn ends(setup: &Setup, world: &World, concerns: impl Fn(&Request) -> bool) -> bool {
+    let has_ended = |r: &Request| r.outcome == ORDER || r.outcome == FAILED || (!setup.reconcile && r.is_parked());
+    world.requests.iter().all(|r| !concerns(r) || has_ended(r)) || !is_quiet(setup, world)
+}
+
+fn one_fate(request: &Request) -> bool {
+    request.outcome != ORDER | FAILED && !(request.outcome == FAILED && request.orders > 0)
+}

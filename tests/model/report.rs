@@ -1,0 +1,97 @@
+//! The results as Markdown, for `docs/model.md`.
+
+use crate::properties::{LAWS, SIGHTS};
+use crate::rows::{Configuration, Expected, Mutant};
+use crate::search::Found;
+
+const HEAD: &str = "# Model
+
+Printed by `tests/model`; a test fails when this file and what was computed differ (`UPDATE_DOCS=1 cargo test --test model`
+writes it). `make model` searches more.
+
+The protocol of P2 to P5 as a model in [stateright](https://github.com/stateright/stateright): buyers, Redis, two relays, a
+broker, two consumers, the database and a reconciler. The search visits *every* order of their steps, and every place of a
+bounded number of faults: a lost script call that runs late or never, a relay that crashes or stays dead, a publish that is lost or
+returned, a confirm that is lost or comes too late, an entry claimed by two, a consumer that crashes at any step, a system
+error of the database, a commit that is not answered, a restart of Redis, an operator who gives a parked request up; and
+the broker's data gone. A parked request can be landed by P5 at any moment.
+
+**A model is not the code.** What ties the two: each request's state moves by the transition table itself
+(`seckill::domain::states::next`; P7 says that no step is forbidden there), and what an obstacle of the database means
+is asked of `seckill::domain::fate::after_obstacle`. Everything else was written down a second time, from `lua/` and `src/p2_reserve` to
+`src/p5_reconcile`, and the integration tests are what holds the code to it.
+
+It covers one sale on one shard, one unit a request, two tries before an entry or a message is parked. It does not cover:
+several shards and units moved between them, top-ups, cumulative limits, groups (one transaction for many messages, which the
+integration tests compare with single ones), the trimming of settled ledger records, the copy of relay-DLQ entries in the
+register, time (a rebuild waits until nothing is in any hand; `quiet_ms` stands for that), a request that is repeated after Redis forgot it while
+a message of it is on its way, and faults beyond the number given. Two states with one 64-bit hash would be taken for one.
+";
+
+pub fn markdown(configurations: &[(Configuration, Found)], mutants: &[(Mutant, [Option<Found>; 2])]) -> String {
+    let mut text = format!("{HEAD}\n## What must hold\n\n| law | |\n|---|---|\n");
+    for (law, meaning) in LAWS {
+        text.push_str(&format!("| {law} | {meaning} |\n"));
+    }
+    text.push_str(
+        "\n## Configurations\n\nSearched to the end. N requests, S units. ✗ is expected there, and named in \
+         [guarantees.md](guarantees.md): it is the price of that setting or loss.\n\n| configuration | size | states |",
+    );
+    text.push_str(&LAWS.map(|(law, _)| format!(" {law} |")).concat());
+    text.push_str(&format!("\n|---|---|---:|{}\n", "---|".repeat(LAWS.len())));
+    for (Configuration { name, setup, .. }, found) in configurations {
+        text.push_str(&format!("| {name} | {setup} | {} |", found.states));
+        text.push_str(&LAWS.map(|(law, _)| if found.broken.contains_key(law) { " ✗ |" } else { " ✓ |" }).concat());
+        text.push('\n');
+    }
+    text.push_str(NOTES);
+    text.push_str("\nReached on the way, or the test fails: ");
+    text.push_str(&SIGHTS.map(|(name, meaning)| format!("*{name}* ({meaning})")).join(", "));
+    text.push_str(MUTATIONS);
+    for (mutant, [without, with]) in mutants {
+        let cells = [(mutant.without_p5, without), (mutant.with_p5, with)]
+            .map(|(expected, found)| cell(expected, found.as_ref()));
+        let shown = [(mutant.without_p5, without), (mutant.with_p5, with)];
+        let steps = shown.into_iter().find_map(|(expected, found)| steps(expected, found.as_ref()));
+        text.push_str(&format!("| {} | {} | {} | {} |\n", mutant.name, cells[0], cells[1], steps.unwrap_or_default()));
+    }
+    text
+}
+
+const NOTES: &str = "
+The rows after the first seven are about a Redis that loses data, which `appendfsync always` excludes: relays see an accept before it is
+on disk, and a crash takes what is not. *Behind the database*: the database has decided a number that Redis forgot, or
+nothing of what was forgotten is left; the fence sees the first, and the second does no harm but to the buyer who was told. *No number
+shows it*: a forgotten accept is still on its way when the fence compares, so its number is given to somebody else; the second to
+land is parked as CONFLICT, for a person. That is why an answer that only waits for a replica or for `everysec`'s next
+fsync is not offered (`redis.wait_replicas` must be 0). P1, P2, P6 and P7 hold in every row: the database alone sees to that.
+";
+
+const MUTATIONS: &str = ".
+
+## Mutations
+
+One mechanism left out, or done wrongly (with its [loss window](guarantees.md#loss-windows-and-what-closes-them) in the register's numbering). Each must
+break the law named, in so many steps of a shortest counterexample; a mutation that stops failing fails the test. *Without P5*: no ledger counts and
+nobody reconciles. *With P5*: compensation at any moment; \"heals\" means that the search visited everything and every law held. The steps are those
+of the first column that breaks, faults in bold.
+
+| left out | without P5 | with P5 | a shortest way |
+|---|---|---|---|
+";
+
+fn cell(expected: Expected, found: Option<&Found>) -> String {
+    match (expected, found) {
+        (Expected::Breaks(law), Some(found)) => match found.broken.get(law) {
+            Some(steps) => format!("**{law}** in {}", steps.len()),
+            None => format!("{law} holds!"),
+        },
+        (Expected::Heals, Some(found)) => format!("heals ({} states)", found.states),
+        (Expected::NotThere, _) | (_, None) => "–".to_owned(),
+    }
+}
+
+fn steps(expected: Expected, found: Option<&Found>) -> Option<String> {
+    let Expected::Breaks(law) = expected else { return None };
+    Some(found?.broken.get(law)?.join(" → "))
+}

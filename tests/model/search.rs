@@ -1,0 +1,82 @@
+//! Runs one search with stateright, or all of them on two threads.
+
+use crate::actions::Action;
+use crate::properties::{LAWS, SIGHTS};
+use crate::setup::Setup;
+use stateright::{Checker, CheckerBuilder, HasDiscoveries, Model};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Searches at once.
+const THREADS: usize = 2;
+
+/// What a search found.
+#[derive(Debug)]
+pub struct Found {
+    pub states: usize,
+    /// Laws that were broken, with the steps of a shortest way there.
+    pub broken: BTreeMap<&'static str, Vec<String>>,
+    /// Situations that were reached.
+    pub seen: Vec<&'static str>,
+    pub took: Duration,
+}
+
+/// Visits every state that can be reached.
+pub fn search(setup: Setup) -> Found {
+    found(setup.checker(), Instant::now())
+}
+
+/// Looks for one law being broken; then for shorter ways there, until there is none. Visits everything if it holds.
+pub fn look_for(setup: Setup, law: &'static str) -> Found {
+    let begun = Instant::now();
+    let until = || setup.checker().finish_when(HasDiscoveries::AnyOf([law].into()));
+    let mut best = found(until(), begun);
+    // What is reported is the last one of a block of states, so a depth limit has to find the first one.
+    while let Some(steps) = best.broken.get(law).map(Vec::len) {
+        let shorter = found(until().target_max_depth(steps + 1), begun);
+        if !shorter.broken.contains_key(law) {
+            break;
+        }
+        best = shorter;
+    }
+    best
+}
+
+/// One thread, breadth first: the same numbers and the same steps in every run.
+fn found(builder: CheckerBuilder<Setup>, begun: Instant) -> Found {
+    let checker = builder.threads(1).spawn_bfs().join();
+    let name = |action: &Action| format!("{action:?}").split('(').next().unwrap_or_default().to_owned();
+    let step =
+        |action: Action| if let Action::Fault(kind, ..) = action { format!("**{kind:?}**") } else { name(&action) };
+    let steps = |law| checker.discovery(law).map(|path| path.into_actions().into_iter().map(step).collect());
+    Found {
+        states: checker.unique_state_count(),
+        broken: LAWS.iter().filter_map(|(law, _)| Some((*law, steps(law)?))).collect(),
+        seen: SIGHTS.iter().map(|(name, _)| *name).filter(|name| checker.discovery(name).is_some()).collect(),
+        took: begun.elapsed(),
+    }
+}
+
+/// Runs `work` for every index below `count`; results in order.
+pub fn side_by_side<T: Send>(count: usize, work: impl Fn(usize) -> T + Send + Sync) -> Vec<T> {
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(count)));
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    if at >= count {
+                        return;
+                    }
+                    let result = work(at);
+                    done.lock().unwrap().push((at, result));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap();
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
+}
