@@ -8,7 +8,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test build fmt lint bench doc clean-dev deps
+.PHONY: help run test model build fmt lint bench doc clean-dev deps
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -18,6 +18,9 @@ run: deps ## Everything on this machine: private servers, all roles, a demo sale
 
 test: lint ## Formatting, lints and all tests, on private servers that the tests start
 	$(CARGO) test --locked
+
+model: deps ## The protocol's model in larger configurations (minutes; gigabytes of memory)
+	SECKILL_MODEL=bigger $(CARGO) test --release --locked --test model -- --nocapture
 
 build: deps ## The release binary, target/release/seckill
 	$(CARGO) build --release --locked

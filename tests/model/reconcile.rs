@@ -4,7 +4,7 @@
 use crate::actions::Action;
 use crate::persist::{land, note};
 use crate::setup::{Kind, Mutation, Setup};
-use crate::state::{Entry, FAILED, Kept, Meta, REQUESTS, Sale, World};
+use crate::state::{Entry, FAILED, Kept, Meta, REQUESTS, Request, Sale, World};
 use seckill::domain::states::Event;
 
 pub fn actions(setup: &Setup, world: &World, out: &mut Vec<Action>) {
@@ -31,8 +31,10 @@ pub fn actions(setup: &Setup, world: &World, out: &mut Vec<Action>) {
 /// a hand stays there.
 fn may_rebuild(setup: &Setup, world: &World) -> bool {
     let decided = world.requests.iter().all(|r| r.kept.ledger == 0 || r.outcome > 0);
-    let quiet = world.requests.iter().all(|r| r.kept.entry == Entry::None && !r.is_queued() && !r.in_hand());
-    world.meta.sale != Sale::Open && decided && (quiet || setup.lacks(Mutation::RebuildInFlight))
+    let waits = |r: &Request| r.kept.entry != Entry::None || r.is_queued();
+    let nothing_waits = setup.lacks(Mutation::RebuildInFlight) || !world.requests.iter().any(waits);
+    let quiet = setup.lacks(Mutation::NoQuietTime) || !world.requests.iter().any(Request::in_hand);
+    world.meta.sale != Sale::Open && decided && nothing_waits && quiet
 }
 
 /// The next epoch, from what the database decided (`decided::sellable`, `lua/rebuild_*.lua`).

@@ -32,6 +32,7 @@ pub enum Mutation {
     BuyerTakenIsSuccess,
     RefusalNotRecorded,
     RebuildInFlight,
+    NoQuietTime,
     FailedIsOverruled,
     HalfTransaction,
 }
