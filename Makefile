@@ -19,7 +19,7 @@ run: deps ## Everything on this machine: private servers, all roles, a demo sale
 test: lint ## Formatting, lints and all tests, on private servers that the tests start
 	$(CARGO) test --locked
 
-model: deps ## The protocol's model in larger configurations (minutes; gigabytes of memory)
+model: deps ## The protocol's model in larger configurations (a few minutes)
 	SECKILL_MODEL=bigger $(CARGO) test --release --locked --test model -- --nocapture
 
 build: deps ## The release binary, target/release/seckill

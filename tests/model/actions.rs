@@ -5,7 +5,10 @@ use crate::relay::Sent;
 use crate::setup::{Kind, Setup};
 use crate::state::World;
 use crate::{persist, properties, reconcile, relay, reserve};
+use seckill::domain::states::State as Journey;
 use stateright::{Model, Property};
+use std::collections::BTreeSet;
+use std::sync::Mutex;
 
 /// A step; the numbers are a request, then a relay or consumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -44,6 +47,17 @@ pub fn is_quiet(setup: &Setup, world: &World) -> bool {
     let mut out = Vec::new();
     all(setup, &World { faults_left: 0, ..*world }, &mut out);
     out.is_empty()
+}
+
+/// States of the transition table that requests came to in searches without a mutation.
+pub static REACHED: Mutex<BTreeSet<Journey>> = Mutex::new(BTreeSet::new());
+
+fn remember(before: &World, after: &World) {
+    for (before, after) in before.requests.iter().zip(&after.requests) {
+        if let Some(to) = after.journey.filter(|_| before.journey != after.journey) {
+            REACHED.lock().unwrap().insert(to);
+        }
+    }
 }
 
 fn apply(setup: &Setup, world: &mut World, action: Action) {
@@ -106,6 +120,9 @@ impl Model for Setup {
     fn next_state(&self, world: &World, action: Action) -> Option<World> {
         let mut next = *world;
         apply(self, &mut next, action);
+        if self.mutation.is_none() {
+            remember(world, &next);
+        }
         Some(next.in_order())
     }
 

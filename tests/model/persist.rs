@@ -88,8 +88,8 @@ pub fn go_on(setup: &Setup, world: &mut World, at: usize, k: usize) {
 /// The transaction failed, or its commit was not answered; `committed`: it was done all the same.
 pub fn system_error(setup: &Setup, world: &mut World, (at, k): (usize, usize), committed: bool) {
     if committed {
-        let verdict = land(setup, world, at);
-        note(world, at, verdict, Event::PersistFailed);
+        // Nobody sees the verdict.
+        land(setup, world, at);
     } else if setup.lacks(Mutation::HalfTransaction) && world.requests[at].outcome == 0 {
         world.db_stock -= 1;
     }

@@ -66,14 +66,14 @@ pub fn configurations() -> Vec<Configuration> {
     let before_answer = with(rewind, Sync::BeforeAnswer);
     let every = "every mechanism, every fault";
     vec![
-        of(every, Setup::new(1, 1, 3, BROKER_TOO), 45_000, &[], &[ALL_ROUND, &["failed for good"]]),
+        of(every, Setup::new(1, 1, 3, BROKER_TOO), 60_000, &[], &[ALL_ROUND, &["failed for good"]]),
         of(every, Setup::new(2, 1, 2, BROKER_TOO), 18_000, &[], &[ALL_ROUND]),
         of(every, Setup::new(2, 2, 1, BROKER_TOO), 110_000, &[], &[IN_ONE_FAULT]),
         of(every, Setup::new(3, 1, 2, BROKER_TOO), 28_000, &[], &[ALL_ROUND]),
         of(
             "every fault but the broker's disk, P5 does not run",
             alone(Setup::new(2, 1, 3, USUAL)),
-            38_000,
+            50_000,
             &[],
             &[WITHOUT_P5],
         ),
@@ -108,7 +108,12 @@ pub fn configurations() -> Vec<Configuration> {
 pub fn bigger() -> Vec<Configuration> {
     let row = |name, setup, sees| Configuration { name, setup, states_min: 100_000, breaks: &[], sees };
     let of = |setup| row("every mechanism, every fault", setup, &[IN_ONE_FAULT]);
-    vec![of(Setup::new(2, 1, 3, BROKER_TOO)), of(Setup::new(3, 1, 3, BROKER_TOO)), of(Setup::new(2, 2, 2, BROKER_TOO))]
+    vec![
+        of(Setup::new(2, 1, 3, BROKER_TOO)),
+        of(Setup::new(3, 1, 3, BROKER_TOO)),
+        of(Setup::new(3, 2, 1, BROKER_TOO)),
+        of(Setup::new(2, 2, 2, BROKER_TOO)),
+    ]
 }
 
 fn alone(setup: Setup) -> Setup {
