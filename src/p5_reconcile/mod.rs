@@ -7,6 +7,7 @@
 //! the next run looks again. Two runs at once do no harm.
 
 mod audit;
+mod cancel;
 mod compensate;
 pub mod dlq;
 mod grants;
