@@ -33,6 +33,7 @@ mod group_a_window;
 mod group_b_relay;
 mod group_c_persist;
 mod group_d_cancel;
+mod group_d_crash;
 mod group_d_desk;
 mod group_d_desk_crash;
 mod group_d_grants;
