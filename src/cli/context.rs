@@ -59,3 +59,9 @@ pub(super) fn auditor(settings: &Settings, servers: &Servers) -> Auditor {
         findings_max: settings.p5_reconcile.findings_max,
     }
 }
+
+/// Who is at the terminal, for the audit.
+pub(super) fn operator() -> String {
+    let name = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok().filter(|name| !name.is_empty()));
+    name.unwrap_or_else(|| "operator".to_owned())
+}

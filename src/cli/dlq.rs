@@ -99,7 +99,7 @@ impl From<SourceArg> for Source {
 pub(super) async fn run(layers: &Layers, data_dir: &Path, command: Command) -> Result<u8, Failure> {
     let settings = context::settings(layers, data_dir)?;
     let servers = context::servers(&settings).await?;
-    let desk = Desk { auditor: context::auditor(&settings, &servers), by: operator() };
+    let desk = Desk { auditor: context::auditor(&settings, &servers), by: context::operator() };
     let code = match command {
         Command::List(look) => look_at(&desk, &look, false).await?,
         Command::Show(look) => look_at(&desk, &look, true).await?,
@@ -108,12 +108,6 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: Command) -> R
     };
     servers.redis.quit().await;
     Ok(code)
-}
-
-/// Who is at the terminal, for the audit.
-fn operator() -> String {
-    let name = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok().filter(|name| !name.is_empty()));
-    name.unwrap_or_else(|| "operator".to_owned())
 }
 
 async fn look_at(desk: &Desk, look: &Look, whole: bool) -> Result<u8, Failure> {

@@ -1,4 +1,4 @@
-//! `seckill order show`: where a request is, and everything the servers know about it.
+//! `seckill order …`: where a request is, and everything the servers know about it; cancelling an order.
 
 use super::{Failure, context, output};
 use crate::config::Layers;
@@ -7,6 +7,7 @@ use crate::domain::ids::RequestId;
 use crate::domain::ledger::LedgerState;
 use crate::p5_reconcile::Trace;
 use crate::p5_reconcile::dlq::code_of;
+use crate::store::mysql::cancels::Cancelled;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -25,15 +26,55 @@ pub(super) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Cancel an order: its units are sold again, its row stays, its buyer's quota stays used
+    ///
+    /// The database first, then Redis; what Redis does not get now it gets from P5. Repeating it changes nothing. The
+    /// request stays CONFIRMED for its buyer: telling him, and his money, are not this program's business. Exit code 1 when
+    /// there is no such order.
+    #[command(after_help = "Example:
+  seckill order cancel 7390817262993408 --reason 'never paid'")]
+    Cancel {
+        /// The request id, as the buyer was told
+        #[arg(value_name = "RID")]
+        id: RequestId,
+        /// Why, for the record
+        #[arg(long, value_name = "TEXT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+        reason: String,
+    },
 }
 
 pub(super) async fn run(layers: &Layers, data_dir: &Path, command: &Command) -> Result<u8, Failure> {
-    let Command::Show { id, json } = command;
+    match command {
+        Command::Show { id, json } => show(layers, data_dir, *id, *json).await,
+        Command::Cancel { id, reason } => cancel(layers, data_dir, *id, reason).await,
+    }
+}
+
+async fn cancel(layers: &Layers, data_dir: &Path, id: RequestId, reason: &str) -> Result<u8, Failure> {
+    let settings = context::settings(layers, data_dir)?;
+    let servers = context::servers(&settings).await?;
+    let auditor = context::auditor(&settings, &servers);
+    let (cancelled, in_redis) = auditor.cancel_order(id, reason, &context::operator()).await?;
+    servers.redis.quit().await;
+    let redis = if in_redis { "" } else { "; redis could not be given them yet, p5 does it" };
+    match cancelled {
+        Cancelled::Now(sale, units) => {
+            output::line(&format!("cancelled; {sale} has {units} units more to sell{redis}"));
+        }
+        Cancelled::Before(_) => output::line(&format!("it was cancelled before, nothing changed{redis}")),
+        Cancelled::NoOrder => {
+            return Err(Failure::Failed(format!("request {id} is no order; see seckill order show {id}")));
+        }
+    }
+    Ok(0)
+}
+
+async fn show(layers: &Layers, data_dir: &Path, id: RequestId, json: bool) -> Result<u8, Failure> {
     let settings = context::settings(layers, data_dir)?;
     let servers = crate::roles::Servers::new(&settings)?;
     // When Redis is away the others still tell what they know.
     servers.redis.wait_connected(std::time::Duration::from_secs(3)).await;
-    let trace = context::auditor(&settings, &servers).trace(*id).await;
+    let trace = context::auditor(&settings, &servers).trace(id).await;
     servers.redis.quit().await;
     if !trace.is_known() {
         let unasked = if trace.not_asked.is_empty() {
@@ -43,10 +84,10 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: &Command) -> 
         };
         return Err(Failure::Failed(format!("nothing knows request {id}; {unasked}")));
     }
-    if *json {
-        output::json(&document(*id, &trace));
+    if json {
+        output::json(&document(id, &trace));
     } else {
-        print(*id, &trace);
+        print(id, &trace);
     }
     Ok(0)
 }
@@ -101,6 +142,8 @@ fn document(id: RequestId, trace: &Trace) -> Value {
             "sale_id": order.sale_id, "user_id": order.user_id, "quantity": order.quantity,
             "amount_cents": order.amount_cents, "source": order.source,
             "accepted_at": output::time(order.accepted_at_ms), "created_at": output::time(order.created_at_ms),
+            "cancelled_at": order.cancelled_at_ms.map(output::time), "cancelled_by": order.cancelled_by,
+            "cancel_reason": order.cancel_reason,
         })),
         "failed_request": story.failure.as_ref().map(|row| json!({
             "sale_id": row.sale_id, "user_id": row.user_id, "quantity": row.quantity, "source": row.reporter.code(),
@@ -137,7 +180,14 @@ fn print(id: RequestId, trace: &Trace) {
     });
     let order = story.order.as_ref().map_or_else(none, |order| {
         let at = output::time(order.created_at_ms);
-        format!("{} bought {} for {} via {} at {at}", order.user_id, order.quantity, order.amount_cents, order.source)
+        let cancelled = order.cancelled_at_ms.map_or_else(String::new, |at_ms| {
+            let [by, reason] = [&order.cancelled_by, &order.cancel_reason].map(|text| text.as_deref().unwrap_or("-"));
+            format!(", cancelled at {} by {by}: {reason}", output::time(at_ms))
+        });
+        format!(
+            "{} bought {} for {} via {} at {at}{cancelled}",
+            order.user_id, order.quantity, order.amount_cents, order.source
+        )
     });
     let failure = story.failure.as_ref().map_or_else(none, |row| {
         let closed = row.resolved_by.as_ref().map_or_else(String::new, |by| format!(", closed by {by}"));

@@ -18,7 +18,7 @@ pub struct Counted {
     pub in_transit: i64,
     /// Units of every ledger record of this epoch.
     pub accepted: i64,
-    /// Accepted units that have an order.
+    /// Accepted units that have an order, cancelled or not: what Redis gave away stays given away.
     pub accepted_ordered: i64,
     /// Accepted units that have a recorded final failure.
     pub accepted_failed: i64,
@@ -30,7 +30,7 @@ pub struct Counted {
     pub leaked: i64,
     /// Unsold units by `sales.stock`.
     pub database_stock: i64,
-    /// Units of all orders in the database.
+    /// Units of all orders in the database that stand; a cancelled order's units are in `database_stock` again.
     pub ordered: i64,
     /// Sum of `stock_flow.delta`.
     pub flow: i64,

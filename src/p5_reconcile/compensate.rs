@@ -4,13 +4,14 @@
 
 use super::audit::{Auditor, SaleAudit, SaleAuditError};
 use crate::domain::fate::{Fate, Verdict};
-use crate::domain::ids::RequestId;
+use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::request::Accepted;
 use crate::domain::states::{P5Reconcile, State};
+use crate::faults::CrashPoint;
 use crate::store::mysql::codes::Source;
 use crate::store::mysql::landing;
 use crate::telemetry::count;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Requests landed in one go.
 const GROUP: usize = 200;
@@ -40,6 +41,7 @@ impl Auditor {
             let old: Vec<RequestId> =
                 settled.iter().filter(|(_, at_ms)| *at_ms <= cutoff_ms).map(|(id, _)| *id).collect();
             went += self.redis.trim(&audit.sale_id, *shard, cutoff_ms, &old).await?;
+            CrashPoint::AfterTrim.reach();
         }
         if closed && audit.consistent() {
             for shard in 0..self.shards {
@@ -51,34 +53,33 @@ impl Auditor {
         Ok(went)
     }
 
-    /// Lands every overdue request of an audit. Returns how many got their fate by it.
+    /// Lands every overdue request of an audit. Returns how many got their fate by it. One request that cannot be landed
+    /// does not keep the others from theirs.
     ///
     /// # Errors
-    /// [`SaleAuditError`] when a server is away; repeating is safe.
+    /// The first [`SaleAuditError`]; repeating is safe.
     pub async fn compensate(&self, audit: &SaleAudit) -> Result<usize, SaleAuditError> {
-        let mut repaired = 0;
+        let leaked: HashSet<RequestId> =
+            audit.overdue.iter().filter(|open| !open.parked).map(|open| open.request_id).collect();
+        let (mut repaired, mut false_alarms, mut trouble) = (0, 0, None);
         for group in audit.overdue.chunks(GROUP) {
             let items: Vec<Accepted> =
                 group.iter().map(|open| open.record.accepted(open.request_id, &audit.sale_id, open.shard)).collect();
+            let verdicts = landing::land(&self.db, &items, Source::Compensation).await;
+            CrashPoint::AfterCompensation.reach();
             let mut fates: HashMap<u16, Vec<(RequestId, Fate)>> = HashMap::new();
-            for (accepted, verdict) in items.iter().zip(landing::land(&self.db, &items, Source::Compensation).await) {
+            for (accepted, verdict) in items.iter().zip(verdicts) {
                 let id = accepted.purchase.request_id;
-                let verdict = verdict?;
-                match verdict {
-                    Verdict::Ordered => {
-                        count(State::P5(P5Reconcile::Compensated), 1);
-                        tracing::warn!(phase = "p5_reconcile", request_id = %id, "compensated: the missing order was written");
-                        repaired += 1;
+                let verdict = match verdict {
+                    Ok(verdict) => verdict,
+                    Err(error) => {
+                        trouble = trouble.or(Some(error));
+                        continue;
                     }
-                    Verdict::Refused(reason) => {
-                        count(State::P5(P5Reconcile::FailedFinal), 1);
-                        tracing::warn!(phase = "p5_reconcile", request_id = %id, reason = reason.code(), "failed for good, recorded");
-                        repaired += 1;
-                    }
-                    Verdict::Already(_) => {}
-                    Verdict::Conflict => {
-                        tracing::error!(phase = "p5_reconcile", request_id = %id, "the request id has another outcome; a person has to look");
-                    }
+                };
+                repaired += usize::from(told(id, verdict));
+                if matches!(verdict, Verdict::Already(_)) && leaked.contains(&id) {
+                    false_alarms += 1;
                 }
                 if let Some(fate) = verdict.fate() {
                     fates.entry(accepted.shard).or_default().push((id, fate));
@@ -88,6 +89,33 @@ impl Auditor {
                 self.redis.settle(&audit.sale_id, shard, &fates).await?;
             }
         }
-        Ok(repaired)
+        count_false_alarms(&audit.sale_id, false_alarms);
+        trouble.map_or(Ok(repaired), |error| Err(error.into()))
     }
+}
+
+/// Counts and logs what became of a request; whether this compensation decided it.
+fn told(id: RequestId, verdict: Verdict) -> bool {
+    match verdict {
+        Verdict::Ordered => {
+            count(State::P5(P5Reconcile::Compensated), 1);
+            tracing::warn!(phase = "p5_reconcile", request_id = %id, "compensated: the missing order was written");
+            true
+        }
+        Verdict::Refused(reason) => {
+            count(State::P5(P5Reconcile::FailedFinal), 1);
+            tracing::warn!(phase = "p5_reconcile", request_id = %id, reason = reason.code(), "failed for good, recorded");
+            true
+        }
+        Verdict::Already(_) => false,
+        Verdict::Conflict => {
+            tracing::error!(phase = "p5_reconcile", request_id = %id, "the request id has another outcome; a person has to look");
+            false
+        }
+    }
+}
+
+/// Findings that were nothing: shown by a second look, or by a landing that found the fate decided (window 87).
+pub(super) fn count_false_alarms(sale: &SaleId, false_alarms: u64) {
+    metrics::counter!("seckill_p5_reconcile_false_alarms_total", "sale" => sale.to_string()).increment(false_alarms);
 }

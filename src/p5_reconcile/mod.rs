@@ -7,36 +7,43 @@
 //! the next run looks again. Two runs at once do no harm.
 
 mod audit;
+mod cancel;
 mod compensate;
 pub mod dlq;
+mod grants;
+mod journal;
+mod lead;
+mod mq_dlq;
 mod parked;
 mod rebuild;
 mod trace;
+mod whereabouts;
 
 pub use audit::{Auditor, Finding, FindingKind, OpenRequest, SaleAudit, SaleAuditError, Window};
+pub use mq_dlq::Tidied;
 pub use trace::{InLedger, Trace};
 
 use crate::config::{self, Compensate};
 use crate::domain::fault::{Fault, Progress};
-use crate::domain::ids::SaleId;
+use crate::domain::ids::RequestId;
 use crate::domain::sale::{Sale, SaleStatus};
-use crate::domain::states::{P5Reconcile, State};
 use crate::runtime::{Worker, now_ms};
-use crate::store::mysql::{DbError, audit as audit_store, leader, register, sales};
-use crate::telemetry::count;
+use crate::store::mysql::{audit as audit_store, register, sales};
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 /// Audit runs kept in the database.
 const RUNS_KEPT: u32 = 1_000;
-/// A run that found nothing new is written down at most this often for each sale.
-const QUIET_EVERY: Duration = Duration::from_secs(300);
 
 /// The reconciler of one process; one leads at a time.
 pub struct Reconcile {
     auditor: Auditor,
     settings: config::P5Reconcile,
     next_at: Instant,
-    written: std::collections::HashMap<SaleId, (Instant, bool)>,
+    lead: lead::Lead,
+    journal: journal::Journal,
+    /// Requests of the MQ DLQ that have a row in the register.
+    noted: HashSet<RequestId>,
     quiet: rebuild::Quiet,
     backlog_max: u64,
 }
@@ -45,27 +52,22 @@ impl Reconcile {
     /// A reconciler; `backlog_max` is what a rebuilt sale's script refuses at.
     #[must_use]
     pub fn new(auditor: Auditor, settings: config::P5Reconcile, backlog_max: u64) -> Self {
-        Self {
-            auditor,
-            settings,
-            next_at: Instant::now(),
-            written: std::collections::HashMap::new(),
-            quiet: rebuild::Quiet::default(),
-            backlog_max,
-        }
+        let journal = journal::Journal::new(settings.interval_ms);
+        let (next_at, lead, quiet) = (Instant::now(), lead::Lead::default(), rebuild::Quiet::default());
+        Self { auditor, settings, next_at, lead, journal, noted: HashSet::new(), quiet, backlog_max }
     }
 
     async fn run(&mut self) -> Result<Progress, Fault> {
         let db = self.auditor.db.clone();
-        let Some(_leadership) = leader::try_lead(&db, "reconcile").await.map_err(Fault::back_off)? else {
-            return Ok(Progress::Idle);
-        };
-        // Parked entries first: their record is in the database before they leave Redis (window 46).
-        self.auditor.register_parked().await.map_err(Fault::back_off)?;
-        let (mut repaired, mut oldest_ms, mut trouble) = (0, 0, None);
+        let mut trouble = self.parked().await;
+        let (mut repaired, mut oldest_ms) = (0, 0);
         for sale in sales::list(&db).await.map_err(Fault::back_off)? {
             if sale.status == SaleStatus::Draft {
                 continue;
+            }
+            // A lease that ran out during a long audit is taken again, unless another process leads by now.
+            if !self.lead.is_ours(&db).await.map_err(Fault::back_off)? {
+                return Ok(Progress::Idle);
             }
             match self.reconcile(&sale).await {
                 Ok((of_sale, oldest_of_sale_ms)) => {
@@ -82,11 +84,27 @@ impl Reconcile {
         metrics::gauge!("seckill_p5_reconcile_oldest_unresolved_seconds").set(oldest_ms as f64 / 1000.0);
         register::close_settled(&db, "reconcile").await.map_err(Fault::back_off)?;
         audit_store::prune(&db, RUNS_KEPT).await.map_err(Fault::back_off)?;
+        // Everything was looked at: what is damaged is looked at again in its turn, not at once and for ever.
+        self.next_at = Instant::now() + Duration::from_millis(self.settings.interval_ms);
         match trouble {
             Some(error) => Err(Fault::back_off(error)),
             None if repaired > 0 => Ok(Progress::Moved(repaired)),
             None => Ok(Progress::Idle),
         }
+    }
+
+    /// The dead-letter queues. Relay-DLQ entries are in the database before they leave Redis (window 46). Trouble here must
+    /// not keep sales from being repaired: leaks are landed from the ledger, whatever lies in a DLQ.
+    async fn parked(&mut self) -> Option<SaleAuditError> {
+        if let Err(error) = self.auditor.tidy_mq_dlq(&mut self.noted).await {
+            // What was noted before an outage is asked for again after it.
+            self.noted.clear();
+            tracing::warn!(phase = "p5_reconcile", %error, "the MQ DLQ cannot be looked through");
+        }
+        let registered = self.auditor.register_parked().await;
+        registered
+            .inspect_err(|error| tracing::error!(phase = "p5_reconcile", %error, "the relay DLQ cannot be copied"))
+            .err()
     }
 
     /// Audits and repairs one sale. Returns how many requests were repaired and the age of the oldest undecided one.
@@ -95,8 +113,12 @@ impl Reconcile {
             let how = rebuild::Rebuild { quiet: Duration::from_millis(self.settings.quiet_ms), cap: self.backlog_max };
             self.auditor.rebuild(sale, &mut self.quiet, how).await?;
         }
+        self.auditor.finish_grants(sale).await?;
         let started_at_ms = now_ms();
-        let audit = self.auditor.audit(sale, Window::Ms(self.settings.window_ms)).await?;
+        let (audit, false_alarms) = self.auditor.audit_twice(sale, Window::Ms(self.settings.window_ms)).await?;
+        // Told before it is repaired: a repair that fails must not hide what was found.
+        self.journal.report(&audit, false_alarms);
+        self.journal.write(&self.auditor, &audit, started_at_ms).await?;
         self.auditor.settle(&audit).await?;
         let repaired = match self.settings.compensate {
             Compensate::Auto => self.auditor.compensate(&audit).await?,
@@ -104,66 +126,7 @@ impl Reconcile {
         };
         let retention_ms = i64::try_from(self.settings.ledger_retention_s.saturating_mul(1000)).unwrap_or(i64::MAX);
         self.auditor.trim(&audit, retention_ms, sale.status == SaleStatus::Closed).await?;
-        self.report(&audit);
-        self.write(&audit, started_at_ms).await?;
         Ok((repaired, audit.oldest_open_ms))
-    }
-
-    fn report(&self, audit: &SaleAudit) {
-        let sale = &audit.sale_id;
-        if audit.findings.is_empty() {
-            count(State::P5(P5Reconcile::Match), 1);
-        }
-        for finding in &audit.findings {
-            if let Some(state) = finding.kind.state() {
-                count(State::P5(state), 1);
-            }
-            tracing::error!(
-                phase = "p5_reconcile", %sale, kind = finding.kind.code(),
-                request_id = finding.request_id.map(tracing::field::display), detail = %finding.detail, "finding"
-            );
-        }
-        let counted = audit.counted;
-        for (name, value) in [
-            ("redis_stock", counted.redis_stock),
-            ("accepted", counted.accepted),
-            ("in_flight", counted.in_flight),
-            ("parked", counted.parked),
-            ("leaked", counted.leaked),
-            ("database_stock", counted.database_stock),
-            ("ordered", counted.ordered),
-        ] {
-            metrics::gauge!("seckill_p5_reconcile_units", "sale" => sale.to_string(), "what" => name).set(value as f64);
-        }
-    }
-
-    /// Writes a run down when it found something, when that changed, or now and then.
-    async fn write(&mut self, audit: &SaleAudit, started_at_ms: i64) -> Result<(), DbError> {
-        let quiet = self
-            .written
-            .get(&audit.sale_id)
-            .is_some_and(|(at, consistent)| *consistent && audit.consistent() && at.elapsed() < QUIET_EVERY);
-        if quiet {
-            return Ok(());
-        }
-        let findings = audit.findings.iter().map(|finding| audit_store::Finding {
-            sale_id: Some(audit.sale_id.clone()),
-            request_id: finding.request_id,
-            code: finding.kind.code().to_owned(),
-            detail: finding.detail.clone(),
-        });
-        let run = audit_store::Run {
-            sale_id: Some(audit.sale_id.clone()),
-            started_at_ms,
-            ended_at_ms: now_ms(),
-            consistent: audit.consistent(),
-            examined_count: audit.examined_count,
-            sheet: serde_json::to_string(&audit.counted).unwrap_or_default(),
-            findings: findings.collect(),
-        };
-        audit_store::record(&self.auditor.db, &run).await?;
-        self.written.insert(audit.sale_id.clone(), (Instant::now(), audit.consistent()));
-        Ok(())
     }
 }
 
@@ -173,11 +136,11 @@ impl Worker for Reconcile {
     }
 
     async fn step(&mut self) -> Result<Progress, Fault> {
-        if Instant::now() < self.next_at {
+        // Asked at every step, so that the lease is renewed between two runs too.
+        let leads = self.lead.is_ours(&self.auditor.db).await.map_err(Fault::back_off)?;
+        if !leads || Instant::now() < self.next_at {
             return Ok(Progress::Idle);
         }
-        let done = self.run().await?;
-        self.next_at = Instant::now() + Duration::from_millis(self.settings.interval_ms);
-        Ok(done)
+        self.run().await
     }
 }

@@ -1,4 +1,6 @@
-//! The DLQs as P5 sees them: who lies there, and copying relay-DLQ entries into the register before they leave Redis.
+//! The DLQs as the audit sees them: who lies there; and copying relay-DLQ entries into the register before they leave Redis.
+//!
+//! A crash between the two leaves the entry in both places; the next run finds its row and deletes it (window 46).
 
 use super::audit::{Auditor, SaleAuditError};
 use crate::domain::ids::RequestId;
@@ -6,54 +8,77 @@ use crate::domain::message;
 use crate::store::mysql::codes::{FailureStatus, Reporter};
 use crate::store::mysql::register::{self, OpenFailure, Wanted};
 use crate::store::rabbit::browse_dlq;
-use crate::store::redis::ParkedEntry;
+use crate::store::redis::{ParkedEntry, RedisFault};
 use std::collections::HashSet;
 
 /// Entries looked at in one go, in each place.
 const PAGE: usize = 500;
-/// Messages of the MQ DLQ looked at in one audit.
-const MQ_MAX: usize = 1_000;
+/// Messages of the MQ DLQ looked at in one audit. P5 copies what lies there into the register, so only messages that came
+/// since its last run are to be found here and nowhere else.
+const MQ_MAX: usize = 5_000;
 /// Pages of the relay DLQ or of the register looked at in one audit.
 const PAGES_MAX: usize = 100;
 
+/// Who is parked.
+#[derive(Debug, Default)]
+pub(super) struct Parked {
+    /// Requests in either DLQ, or in the register as open.
+    pub ids: HashSet<RequestId>,
+    /// Messages of the MQ DLQ that were not looked at; `None` when the broker could not be asked.
+    pub unseen_count: Option<u64>,
+}
+
 impl Auditor {
     /// Request ids in either DLQ, or in the register as open.
-    pub(super) async fn parked_ids(&self) -> Result<HashSet<RequestId>, SaleAuditError> {
-        let mut ids = HashSet::new();
+    pub(super) async fn parked_ids(&self) -> Result<Parked, SaleAuditError> {
+        let mut parked = Parked::default();
         for shard in 0..self.shards {
-            let mut start = "-".to_owned();
-            for _ in 0..PAGES_MAX {
-                let page = self.redis.parked_page(shard, &start, PAGE).await?;
-                ids.extend(page.iter().filter_map(|entry| entry.request_id));
-                match page.last() {
-                    Some(last) if page.len() == PAGE => start = format!("({}", last.id),
-                    Some(_) | None => break,
+            match self.parked_in_redis(shard, &mut parked.ids).await {
+                // Not a stream (any more): what lay there is told as a leak, and landed from the ledger all the same.
+                Err(RedisFault::Refused(error)) => {
+                    tracing::error!(phase = "p5_reconcile", shard, error, "the relay DLQ cannot be read");
                 }
+                done => done?,
             }
         }
         match browse_dlq(&self.rabbit, MQ_MAX).await {
-            Ok(messages) => ids.extend(
-                messages.iter().filter_map(|parked| message::decode(&parked.body).ok()).map(|a| a.purchase.request_id),
-            ),
+            Ok(messages) => {
+                parked.unseen_count = Some(messages.last().map_or(0, |last| u64::from(last.behind_count)));
+                let readable = messages.iter().filter_map(|parked| message::decode(&parked.body).ok());
+                parked.ids.extend(readable.map(|accepted| accepted.purchase.request_id));
+            }
             // The broker is away: what lies there is told as a leak, and landed from the ledger all the same.
             Err(error) => tracing::warn!(phase = "p5_reconcile", %error, "the MQ DLQ cannot be read"),
         }
         let mut wanted = Wanted { status: Some(FailureStatus::Open), limit: 1000, ..Wanted::default() };
         for _ in 0..PAGES_MAX {
             let page = register::list(&self.db, &wanted).await?;
-            ids.extend(page.iter().map(|row| row.request_id));
+            parked.ids.extend(page.iter().map(|row| row.request_id));
             match page.last() {
                 Some(last) if page.len() == 1000 => wanted.after = Some(last.request_id),
                 Some(_) | None => break,
             }
         }
-        Ok(ids)
+        Ok(parked)
+    }
+
+    async fn parked_in_redis(&self, shard: u16, ids: &mut HashSet<RequestId>) -> Result<(), RedisFault> {
+        let mut start = "-".to_owned();
+        for _ in 0..PAGES_MAX {
+            let page = self.redis.parked_page(shard, &start, PAGE).await?;
+            ids.extend(page.iter().filter_map(|entry| entry.request_id));
+            match page.last() {
+                Some(last) if page.len() == PAGE => start = format!("({}", last.id),
+                Some(_) | None => break,
+            }
+        }
+        Ok(())
     }
 
     /// Copies relay-DLQ entries into the register as open, then deletes them from Redis. An entry that cannot be read as a
-    /// message stays where it is, for a person; those behind it are reached all the same.
+    /// message stays where it is, for a person; those behind it are reached all the same. Sets the gauge of what is left.
     pub(super) async fn register_parked(&self) -> Result<usize, SaleAuditError> {
-        let mut copied = 0;
+        let (mut copied, mut left) = (0, 0);
         for shard in 0..self.shards {
             let mut start = "-".to_owned();
             for _ in 0..PAGES_MAX {
@@ -66,20 +91,31 @@ impl Auditor {
                     Some(_) | None => break,
                 }
             }
+            left += self.redis.parked_count(shard).await?;
         }
+        metrics::gauge!("seckill_p5_reconcile_dlq_count", "source" => "relay").set(left as f64);
         Ok(copied)
     }
 
     async fn register_one(&self, shard: u16, entry: &ParkedEntry) -> Result<bool, SaleAuditError> {
-        let Ok(accepted) = message::decode(&entry.payload) else { return Ok(false) };
+        let Some(accepted) = self.accepted_of(&entry.payload, entry.request_id).await? else { return Ok(false) };
+        let readable = message::decode(&entry.payload).is_ok();
         let failure = OpenFailure {
             accepted: &accepted,
             reporter: Reporter::RelayDlq,
-            reason: "ATTEMPTS_SPENT",
+            reason: if readable { "ATTEMPTS_SPENT" } else { "UNREADABLE" },
             detail: &entry.reason,
             payload: &entry.payload,
         };
-        register::open(&self.db, &failure).await?;
+        let new = register::open(&self.db, &failure).await?;
+        if !readable {
+            // Its request is in the register; the bytes themselves are for a person.
+            return Ok(new);
+        }
+        #[cfg(feature = "faults")]
+        if crate::faults::Mechanism::NoGiveBack.is_off() && new {
+            self.redis.give_back(shard, &accepted.purchase).await?;
+        }
         self.redis.parked_remove(shard, &entry.id).await?;
         tracing::warn!(
             phase = "p5_reconcile", request_id = %accepted.purchase.request_id, reason = %entry.reason,

@@ -5,6 +5,7 @@ use super::audit::{Auditor, SaleAuditError};
 use super::dlq::{Desk, Entry, Source};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::LedgerRecord;
+use crate::domain::message;
 use crate::domain::request::Accepted;
 use crate::domain::sale::SaleStatus;
 use crate::store::mysql::outcomes::{self, Story};
@@ -83,6 +84,19 @@ impl Auditor {
             }
         }
         trace
+    }
+
+    /// What was accepted, as the message tells it, else as the ledger does.
+    pub(super) async fn accepted_of(
+        &self,
+        payload: &[u8],
+        named: Option<RequestId>,
+    ) -> Result<Option<Accepted>, SaleAuditError> {
+        match (message::decode(payload).ok(), named) {
+            (Some(accepted), _) => Ok(Some(accepted)),
+            (None, Some(id)) => self.accepted_in_ledger(id).await,
+            (None, None) => Ok(None),
+        }
     }
 
     /// What was accepted under this id, out of the ledger.

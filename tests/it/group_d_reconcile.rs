@@ -6,7 +6,7 @@ use seckill::domain::fate::Fate;
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::domain::ledger::LedgerState;
 use seckill::p5_reconcile::{FindingKind, SaleAudit, Window};
-use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
+use seckill::roles::Role::{self, Api, Consumer, Reconcile, Relay};
 use seckill::store::mysql::outcomes;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -79,7 +79,7 @@ fn a_leak_is_found_and_landed_or_recorded_for_good() {
 #[test]
 fn a_leak_is_only_reported_when_compensation_is_manual() {
     run(async {
-        let set = ["p5_reconcile.compensate=manual"];
+        let set = ["p5_reconcile.compensate=manual", "p5_reconcile.interval_ms=100"];
         let world = World::with(&[Api, Reconcile], &set).await;
         let sale = world.sale("manual", 100, Some(1)).await;
         let alice = world.bought(&sale, "alice").await;
@@ -108,7 +108,7 @@ async fn figures(world: &World, sale: &SaleId) -> (i64, i64, i64, String) {
 #[test]
 fn overselling_and_orphans_are_reported_and_nothing_is_touched() {
     run(async {
-        let mut world = World::start().await;
+        let mut world = World::with(&Role::ALL, &["p5_reconcile.interval_ms=100"]).await;
         let sale = world.sale("over", 10, Some(1)).await;
         for user in ["a", "b", "c"] {
             world.bought(&sale, user).await;

@@ -17,7 +17,7 @@ use crate::store::rabbit::RabbitConfig;
 use crate::store::redis::{RedisFault, RedisStore};
 use serde::Serialize;
 use sheet::Sheet;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// How often an audit that met a trimming is made again.
 const TRIES: u32 = 5;
@@ -49,7 +49,7 @@ pub enum SaleAuditError {
 }
 
 /// What kind of thing is wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum FindingKind {
     /// An accepted request older than the window without a fate.
@@ -103,6 +103,14 @@ pub struct Finding {
     pub detail: String,
 }
 
+impl Finding {
+    /// What makes two findings the same one. Words change from look to look (ages, counts).
+    #[must_use]
+    pub const fn key(&self) -> (FindingKind, Option<RequestId>) {
+        (self.kind, self.request_id)
+    }
+}
+
 /// An accepted request without a fate.
 #[derive(Debug, Clone)]
 pub struct OpenRequest {
@@ -133,6 +141,8 @@ pub struct SaleAudit {
     pub findings_left_out_count: u64,
     /// Age of the oldest undecided request, milliseconds.
     pub oldest_open_ms: i64,
+    /// Messages of the MQ DLQ that were too many to look at: a request among them counts as a leak instead of parked.
+    pub mq_dlq_unseen_count: u64,
     /// Requests older than the window (parked ones too) that P5 may land.
     #[serde(skip)]
     pub overdue: Vec<OpenRequest>,
@@ -149,6 +159,17 @@ impl SaleAudit {
     #[must_use]
     pub fn consistent(&self) -> bool {
         self.findings.is_empty() && self.counted.consistent()
+    }
+
+    /// Findings of this audit that a second one, made right after, does not have.
+    fn false_alarms(&self, second: &Self) -> u64 {
+        if self.findings_left_out_count + second.findings_left_out_count > 0 {
+            // The lists are cut at different places; only their lengths can be compared.
+            let found = |audit: &Self| audit.findings.len() as u64 + audit.findings_left_out_count;
+            return found(self).saturating_sub(found(second));
+        }
+        let confirmed: HashSet<_> = second.findings.iter().map(Finding::key).collect();
+        self.findings.iter().filter(|finding| !confirmed.contains(&finding.key())).count() as u64
     }
 }
 
@@ -180,6 +201,21 @@ impl Auditor {
             }
         }
         self.audit_once(sale, window).await
+    }
+
+    /// Audits a sale, and looks a second time when something is wrong. Returns the second audit, and how many findings of the
+    /// first were nothing: false alarms (window 87).
+    ///
+    /// # Errors
+    /// [`SaleAuditError`], as [`Auditor::audit`].
+    pub async fn audit_twice(&self, sale: &Sale, window: Window) -> Result<(SaleAudit, u64), SaleAuditError> {
+        let first = self.audit(sale, window).await?;
+        if first.findings.is_empty() {
+            return Ok((first, 0));
+        }
+        let second = self.audit(sale, window).await?;
+        let false_alarms = first.false_alarms(&second);
+        Ok((second, false_alarms))
     }
 
     async fn audit_once(&self, sale: &Sale, window: Window) -> Result<SaleAudit, SaleAuditError> {

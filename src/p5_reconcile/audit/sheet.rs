@@ -6,6 +6,7 @@ use crate::domain::fate::Fate;
 use crate::domain::ids::RequestId;
 use crate::domain::ledger::{LedgerRecord, LedgerState};
 use crate::domain::sale::{Sale, SaleStatus};
+use crate::faults::CrashPoint;
 use crate::store::mysql::{outcomes, sales, totals};
 use crate::store::redis::ShardCount;
 use std::collections::{HashMap, HashSet};
@@ -30,6 +31,7 @@ impl<'a> Sheet<'a> {
             findings: Vec::new(),
             findings_left_out_count: 0,
             oldest_open_ms: 0,
+            mq_dlq_unseen_count: 0,
             overdue: Vec::new(),
             unmarked: HashMap::new(),
             settled: HashMap::new(),
@@ -109,6 +111,7 @@ impl<'a> Sheet<'a> {
                 page.records.into_iter().filter(|(rid, record)| of_snapshot(record) && seen.insert(*rid)).collect();
             settled_count += self.read_records(shard, now, records).await?;
         }
+        CrashPoint::AfterLedgerRead.reach();
         let known = seen.len() as u64 + counts.trimmed.count;
         self.audit.examined_count += seen.len() as u64;
         if known != number {
@@ -176,6 +179,7 @@ impl<'a> Sheet<'a> {
             return Ok(());
         }
         let parked = self.auditor.parked_ids().await?;
+        self.audit.mq_dlq_unseen_count = parked.unseen_count.unwrap_or(0);
         let ids: Vec<RequestId> = self.open.iter().map(|open| open.request_id).collect();
         let fates = outcomes::fates_of(&self.auditor.db, &ids).await?;
         let window_ms = match self.window {
@@ -189,19 +193,12 @@ impl<'a> Sheet<'a> {
                 continue;
             }
             self.audit.oldest_open_ms = self.audit.oldest_open_ms.max(open.age_ms);
-            open.parked = parked.contains(&open.request_id);
+            open.parked = parked.ids.contains(&open.request_id);
             let overdue = open.age_ms > window_ms;
             if open.parked {
                 self.audit.counted.parked += units;
             } else if overdue {
                 self.audit.counted.leaked += units;
-                let detail = format!(
-                    "accepted {} s ago as number {} (shard {}), nowhere since",
-                    open.age_ms / 1000,
-                    open.record.number,
-                    open.shard
-                );
-                self.find(FindingKind::Leak, Some(open.request_id), detail);
             } else {
                 self.audit.counted.in_flight += units;
             }
@@ -209,7 +206,29 @@ impl<'a> Sheet<'a> {
                 self.audit.overdue.push(open);
             }
         }
+        self.tell_leaks().await;
         Ok(())
+    }
+
+    /// The findings of the leaks, with where each of them lies.
+    async fn tell_leaks(&mut self) {
+        let overdue = std::mem::take(&mut self.audit.overdue);
+        let leaks = || overdue.iter().filter(|open| !open.parked);
+        if let Some(since_ms) = leaks().map(|open| open.record.accepted_at_ms).min() {
+            let places = self.auditor.whereabouts(since_ms).await;
+            let unseen = match self.audit.mq_dlq_unseen_count {
+                0 => String::new(),
+                unseen => format!("; {unseen} messages of the MQ DLQ were not looked at"),
+            };
+            for open in leaks() {
+                let (age_s, number) = (open.age_ms / 1000, open.record.number);
+                let place = places.of(open.request_id);
+                let detail =
+                    format!("accepted {age_s} s ago as number {number} (shard {}), {place}{unseen}", open.shard);
+                self.find(FindingKind::Leak, Some(open.request_id), detail);
+            }
+        }
+        self.audit.overdue = overdue;
     }
 
     /// The database's own sums, and the equations.

@@ -10,6 +10,7 @@ use super::{Desk, DlqError, Place, code_of};
 use crate::domain::fate::{FailReason, Fate, Verdict};
 use crate::domain::ids::RequestId;
 use crate::domain::request::Accepted;
+use crate::faults::CrashPoint;
 use crate::runtime::now_ms;
 use crate::store::mysql::codes::Source as LandingSource;
 use crate::store::mysql::{audit as audit_store, landing, outcomes, register};
@@ -98,7 +99,11 @@ impl Desk {
             (Some(_), _) => Verdict::Conflict,
             (None, Act::Replay) if dry_run => return Ok((Deed::WouldLand, "not decided yet".to_owned())),
             (None, Act::GiveUp(_)) if dry_run => return Ok((Deed::WouldGiveUp, "not decided yet".to_owned())),
-            (None, Act::Replay) => landing::land_one(db, accepted, LandingSource::Replay).await?,
+            (None, Act::Replay) => {
+                let verdict = landing::land_one(db, accepted, LandingSource::Replay).await?;
+                CrashPoint::ReplayTaken.reach();
+                verdict
+            }
             (None, Act::GiveUp(reason)) => register::give_up(db, accepted, reason, &self.by).await?,
         };
         match verdict {

@@ -15,6 +15,8 @@ use std::time::Duration;
 
 /// Pause before an empty queue is believed to be empty.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
+/// Looks after the first one.
+const LOOKS_AGAIN: u32 = 3;
 /// Entries read with one call.
 const PAGE: usize = 500;
 
@@ -76,7 +78,7 @@ impl Sweep {
 
     async fn mq(&mut self, auditor: &Auditor) -> Result<(), DlqError> {
         let mut reader = DlqReader::connect(&auditor.rabbit).await?;
-        let mut looked_again = false;
+        let mut looked_again_count = 0;
         let mut count = 0;
         while count < ENTRIES_MAX {
             match reader.next().await? {
@@ -84,9 +86,9 @@ impl Sweep {
                     self.entries.push(of_mq(parked));
                     count += 1;
                 }
-                // An audit may be holding them for a moment.
-                None if !looked_again => {
-                    looked_again = true;
+                // An audit or P5 may be holding them for a moment.
+                None if looked_again_count < LOOKS_AGAIN => {
+                    looked_again_count += 1;
                     tokio::time::sleep(LOOK_AGAIN).await;
                 }
                 None => break,
@@ -159,14 +161,19 @@ fn of_relay(shard: u16, parked: ParkedEntry) -> Entry {
     entry
 }
 
-fn of_mq(parked: Parked) -> Entry {
+/// Why a message of the MQ DLQ is there: a code, and words after a colon.
+pub(in super::super) fn reason_of(parked: &Parked) -> String {
     let header = |name: &str| parked.headers.get(name).map(HeaderValue::to_string);
-    let reason = match (header("x-seckill-reason"), header("x-seckill-detail"), header("x-first-death-reason")) {
+    match (header("x-seckill-reason"), header("x-seckill-detail"), header("x-first-death-reason")) {
         (Some(code), Some(detail), _) => format!("{code}: {detail}"),
         (Some(code), None, _) => code,
         (None, _, Some(broker)) => format!("BROKER: {broker}"),
         (None, _, None) => "UNTOLD".to_owned(),
-    };
+    }
+}
+
+fn of_mq(parked: Parked) -> Entry {
+    let reason = reason_of(&parked);
     let tried = attempts(&parked.headers);
     let named = parked.message_id.as_deref().and_then(|id| RequestId::parse(id).ok());
     let name = format!("mq/{}", fingerprint(&parked.body));

@@ -12,6 +12,7 @@ mod act;
 mod find;
 mod plan;
 
+pub(super) use find::reason_of;
 pub use plan::{Act, Deed, Done, OnProgress, Report, Selection};
 
 use super::audit::{Auditor, SaleAuditError};

@@ -94,7 +94,7 @@ codes!(
     GrantKind {
         /// New units.
         Grant = "grant",
-        /// Units of a final failure, given to Redis again; the database never took them out of `sales.stock`.
+        /// Units of a final failure or of a cancelled order, given to Redis again; `sales.granted` always had them.
         Reclaim = "reclaim",
     }
 );

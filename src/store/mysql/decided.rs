@@ -97,7 +97,8 @@ struct Units {
     units: i64,
 }
 
-/// What Redis may sell after a rebuild, in units: the grants it was known to have, less orders, less final failures (only
+/// What Redis may sell after a rebuild, in units: the grants it was known to have, less orders (cancelled ones too: their
+/// units came back as a grant), less final failures (only
 /// `sale reclaim` sells those again, and its grants are among the first). Never more than the database's own stock.
 ///
 /// # Errors

@@ -1,13 +1,18 @@
 //! One leader at a time, to save work: `GET_LOCK` on a connection of its own.
 //!
 //! It saves work only. Two leaders do no harm (window 93): every write is safe by primary key. A leader that dies loses the
-//! lock with its connection.
+//! lock with its connection; one that stands still, or that the network has cut off, keeps neither for longer than
+//! [`LEASE_S`] (window 94).
 
 use super::fault::DbError;
 use super::pool::{Conn, Db};
 use diesel::sql_types::{Integer, Nullable, Text};
-use diesel_async::RunQueryDsl;
+use diesel_async::{RunQueryDsl, SimpleAsyncConnection};
 use std::time::Duration;
+
+/// A leader that asks nothing on its lock's connection for this long loses it, in seconds: the server closes the connection.
+/// Long against the pauses of a busy process, short against `p5_reconcile.window_ms`.
+pub const LEASE_S: u32 = 15;
 
 /// Leadership under a name, within this database. Dropping it closes its connection, which releases it.
 pub struct Leadership {
@@ -32,12 +37,17 @@ const LOCK_NAME: &str = "CONCAT('seckill.', LEFT(SHA2(CONCAT(DATABASE(), '.', ?)
 /// [`DbError`].
 pub async fn try_lead(db: &Db, name: &str) -> Result<Option<Leadership>, DbError> {
     let mut leadership = Leadership { conn: db.dedicated().await?, name: name.to_owned(), deadline: db.deadline() };
+    let lease = format!("SET SESSION wait_timeout = {LEASE_S}");
+    match tokio::time::timeout(leadership.deadline, leadership.conn.batch_execute(&lease)).await {
+        Ok(set) => set?,
+        Err(_elapsed) => return Err(DbError::Timeout("the leader's lease".to_owned())),
+    }
     let got = leadership.ask(&format!("SELECT GET_LOCK({LOCK_NAME}, 0) AS answer")).await?;
     Ok((got == Some(1)).then_some(leadership))
 }
 
 impl Leadership {
-    /// Whether this is still the leader; asked before a long piece of work.
+    /// Whether this is still the leader; asked before a long piece of work. Asking renews the lease.
     ///
     /// # Errors
     /// [`DbError`]; then it is not.

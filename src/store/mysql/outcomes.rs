@@ -115,6 +115,12 @@ pub struct Order {
     pub accepted_at_ms: i64,
     /// When it was written, Unix milliseconds by the database's clock.
     pub created_at_ms: i64,
+    /// When it was cancelled, Unix milliseconds by the database's clock.
+    pub cancelled_at_ms: Option<i64>,
+    /// Who cancelled it.
+    pub cancelled_by: Option<String>,
+    /// Why.
+    pub cancel_reason: Option<String>,
 }
 
 #[derive(Queryable, Selectable)]
@@ -128,6 +134,9 @@ struct OrderRow {
     source: String,
     accepted_at: NaiveDateTime,
     created_at: NaiveDateTime,
+    cancelled_at: Option<NaiveDateTime>,
+    cancelled_by: Option<String>,
+    cancel_reason: Option<String>,
 }
 
 impl OrderRow {
@@ -141,6 +150,9 @@ impl OrderRow {
             source: self.source,
             accepted_at_ms: unix_ms(self.accepted_at),
             created_at_ms: unix_ms(self.created_at),
+            cancelled_at_ms: self.cancelled_at.map(unix_ms),
+            cancelled_by: self.cancelled_by,
+            cancel_reason: self.cancel_reason,
         })
     }
 }

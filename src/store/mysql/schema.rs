@@ -31,6 +31,9 @@ diesel::table! {
         source -> Varchar,
         accepted_at -> Datetime,
         created_at -> Datetime,
+        cancelled_at -> Nullable<Datetime>,
+        cancelled_by -> Nullable<Varchar>,
+        cancel_reason -> Nullable<Varchar>,
     }
 }
 

@@ -20,9 +20,9 @@ pub struct Totals {
     pub granted: i64,
     /// `sales.stock`.
     pub stock: i64,
-    /// Units of all orders.
+    /// Units of all orders that stand.
     pub ordered: i64,
-    /// How many orders.
+    /// How many orders, cancelled ones too.
     pub orders_count: i64,
     /// Sum of `stock_flow.delta`.
     pub flow: i64,
@@ -69,7 +69,8 @@ pub async fn totals(db: &Db, sale_id: &SaleId) -> Result<Option<Totals>, DbError
 }
 
 const SUMS: [&str; 3] = [
-    "SELECT CAST(COALESCE(SUM(quantity), 0) AS SIGNED) AS total FROM orders WHERE sale_id = ?",
+    "SELECT CAST(COALESCE(SUM(quantity), 0) AS SIGNED) AS total FROM orders \
+     WHERE sale_id = ? AND cancelled_at IS NULL",
     "SELECT CAST(COALESCE(SUM(delta), 0) AS SIGNED) AS total FROM stock_flow WHERE sale_id = ?",
     "SELECT CAST(COALESCE(SUM(quantity), 0) AS SIGNED) AS total FROM stock_grants \
      WHERE sale_id = ? AND applied_at IS NOT NULL",

@@ -25,6 +25,8 @@ pub struct Parked {
     /// Headers that are text or whole numbers; `x-first-death-reason` and `x-first-death-queue` tell why the broker put
     /// it here, if the broker did.
     pub headers: Headers,
+    /// Messages of the queue that were ready behind it when it was read.
+    pub behind_count: u32,
 }
 
 /// A connection that holds what it has read of the dead-letter queue, unseen by other readers, until it is dropped.
@@ -81,6 +83,7 @@ impl DlqReader {
                     message_id: properties.message_id().cloned(),
                     body,
                     headers: from_properties(&properties),
+                    behind_count: got.message_count(),
                 }))
             }
             Err(error) => {

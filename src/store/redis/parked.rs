@@ -61,4 +61,16 @@ impl RedisStore {
     pub async fn parked_remove(&self, shard: u16, id: &str) -> Result<(), RedisFault> {
         self.command("XDEL", 0, vec![text(self.keys.relay_dlq(shard)), text(id)]).await.map(|_count| ())
     }
+
+    /// The forbidden thing: gives a parked request's units back although the database may still sell them to it (window 90).
+    /// Only for the test that shows what it would do.
+    ///
+    /// # Errors
+    /// [`RedisFault`] when Redis is away or refuses.
+    #[cfg(feature = "faults")]
+    pub async fn give_back(&self, shard: u16, purchase: &crate::domain::request::Purchase) -> Result<(), RedisFault> {
+        let units = purchase.quantity.get().to_string();
+        let args = vec![text(self.keys.stock(shard, &purchase.sale_id)), text(units)];
+        self.command("INCRBY", 0, args).await.map(|_stock| ())
+    }
 }

@@ -1,0 +1,138 @@
+//! Keeping the MQ DLQ small: messages whose request has its outcome are removed, the others are noted in the register.
+//!
+//! Input: messages of the MQ DLQ, held unseen by others while this works. Output: an ack for each message whose outcome was
+//! read from the database, with the same fingerprint; an open row for each request that has none. A person keeps what is
+//! not a message of ours, and what contradicts the recorded outcome.
+//!
+//! A crash at any line gives every message that was not acknowledged back to the queue, in its place; the outcome was there
+//! before the ack, so nothing depends on the message any more.
+
+use super::audit::Auditor;
+use super::dlq::{DlqError, reason_of};
+use crate::domain::ids::RequestId;
+use crate::domain::message;
+use crate::domain::request::Accepted;
+use crate::store::mysql::codes::Reporter;
+use crate::store::mysql::outcomes;
+use crate::store::mysql::register::{self, OpenFailure};
+use crate::store::rabbit::{DlqReader, Parked};
+use std::collections::HashSet;
+
+/// Messages decided about with one question to the database.
+const PAGE: usize = 500;
+/// Messages read in one round; the rest waits for the next. They are held in memory meanwhile.
+const SEEN_MAX: usize = 10_000;
+/// Bytes held in one round: a stranger's messages can be large.
+const BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Messages removed in one round, so that a flood of them leaves the broker room for the live traffic.
+const REMOVED_MAX: usize = 2_000;
+/// Bytes of a foreign message that the register keeps; its column holds 65,535.
+const PAYLOAD_MAX: usize = 60_000;
+
+/// What one round came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tidied {
+    /// Messages read.
+    pub seen_count: usize,
+    /// Messages removed because their request has its outcome.
+    pub removed_count: usize,
+    /// Requests newly noted in the register as open.
+    pub noted_count: usize,
+    /// Messages for a person: unreadable, or in conflict with the recorded outcome.
+    pub foreign_count: usize,
+    /// Messages that were not reached.
+    pub unseen_count: u64,
+}
+
+impl Auditor {
+    /// One round over the MQ DLQ. `noted` remembers which requests have a row, to save asking again.
+    ///
+    /// # Errors
+    /// [`DlqError`] when a server is away; repeating is safe.
+    pub async fn tidy_mq_dlq(&self, noted: &mut HashSet<RequestId>) -> Result<Tidied, DlqError> {
+        let mut reader = DlqReader::connect(&self.rabbit).await?;
+        let (mut tidied, mut bytes) = (Tidied::default(), 0);
+        if noted.len() > SEEN_MAX {
+            noted.clear();
+        }
+        while tidied.seen_count < SEEN_MAX && tidied.removed_count < REMOVED_MAX && bytes < BYTES_MAX {
+            let mut page = Vec::with_capacity(PAGE);
+            while page.len() < PAGE
+                && bytes < BYTES_MAX
+                && let Some(parked) = reader.next().await?
+            {
+                bytes += parked.body.len();
+                tidied.unseen_count = u64::from(parked.behind_count);
+                page.push(parked);
+            }
+            if page.is_empty() {
+                break;
+            }
+            tidied.seen_count += page.len();
+            self.tidy_page(&mut reader, &page, noted, &mut tidied).await?;
+        }
+        reader.close().await?;
+        let left = (tidied.seen_count - tidied.removed_count) as u64 + tidied.unseen_count;
+        metrics::gauge!("seckill_p5_reconcile_dlq_count", "source" => "mq").set(left as f64);
+        metrics::gauge!("seckill_p5_reconcile_dlq_foreign_count").set(tidied.foreign_count as f64);
+        metrics::counter!("seckill_p5_reconcile_dlq_removed_total").increment(tidied.removed_count as u64);
+        if tidied.removed_count > 0 || tidied.noted_count > 0 {
+            tracing::info!(phase = "p5_reconcile", ?tidied, "MQ DLQ");
+        }
+        Ok(tidied)
+    }
+
+    async fn tidy_page(
+        &self,
+        reader: &mut DlqReader,
+        page: &[Parked],
+        noted: &mut HashSet<RequestId>,
+        tidied: &mut Tidied,
+    ) -> Result<(), DlqError> {
+        let read: Vec<Option<Accepted>> = page.iter().map(|parked| message::decode(&parked.body).ok()).collect();
+        let ids: Vec<RequestId> = read.iter().flatten().map(|accepted| accepted.purchase.request_id).collect();
+        let fates = outcomes::fates_of(&self.db, &ids).await?;
+        for (parked, accepted) in page.iter().zip(read) {
+            let decided = accepted.as_ref().and_then(|accepted| fates.get(&accepted.purchase.request_id));
+            match (accepted, decided) {
+                (Some(accepted), Some(decided)) if decided.payload_hash == accepted.payload_hash() => {
+                    reader.remove(parked).await?;
+                    tidied.removed_count += 1;
+                }
+                // It contradicts what was decided; a row of the register would speak about the other one.
+                (Some(_), Some(_)) => tidied.foreign_count += 1,
+                (Some(accepted), None) => tidied.noted_count += self.note(parked, &accepted, noted).await?,
+                (None, _) => {
+                    tidied.foreign_count += 1;
+                    let named = parked.message_id.as_deref().and_then(|id| RequestId::parse(id).ok());
+                    if let Some(id) = named.filter(|id| !noted.contains(id))
+                        && outcomes::fate_of(&self.db, id).await?.is_none()
+                        && let Some(accepted) = self.accepted_in_ledger(id).await?
+                    {
+                        tidied.noted_count += self.note(parked, &accepted, noted).await?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes an undecided request in the register, once; the message stays.
+    async fn note(
+        &self,
+        parked: &Parked,
+        accepted: &Accepted,
+        noted: &mut HashSet<RequestId>,
+    ) -> Result<usize, DlqError> {
+        if noted.contains(&accepted.purchase.request_id) {
+            return Ok(0);
+        }
+        let why = reason_of(parked);
+        let (reason, detail) = why.split_once(": ").unwrap_or((&why, ""));
+        let payload = parked.body.get(..PAYLOAD_MAX).unwrap_or(&parked.body);
+        let failure = OpenFailure { accepted, reporter: Reporter::MqDlq, reason, detail, payload };
+        let new = register::open(&self.db, &failure).await?;
+        noted.insert(accepted.purchase.request_id);
+        Ok(usize::from(new))
+    }
+}

@@ -1,0 +1,160 @@
+//! Group D, E8: units added or sold again reach Redis once, database first, through the command line; and what the operator
+//! is told about orders and sales.
+
+use super::world::{World, eventually, run};
+use seckill::domain::ids::SaleId;
+use seckill::p5_reconcile::Window;
+use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
+use seckill::store::mysql::{grants, sales};
+
+async fn stock(world: &World, sale: &SaleId) -> i64 {
+    world.servers.redis.stock(sale, 0).await.unwrap().unwrap()
+}
+
+async fn unapplied(world: &World) -> i64 {
+    world.rows("stock_grants", "applied_at IS NULL").await
+}
+
+#[test]
+fn a_grant_cut_off_before_redis_is_finished_once_by_a_repeat_or_by_p5() {
+    run(async {
+        let world = World::with(&[Reconcile], &["p5_reconcile.interval_ms=100"]).await;
+        let sale = world.sale("cut-off", 10, None).await;
+        // The state that a death between the two servers leaves.
+        assert!(grants::top_up(&world.servers.db, &sale, "more", 5).await.unwrap());
+        eventually("p5 finished it", async || unapplied(&world).await == 0).await;
+        assert_eq!(stock(&world, &sale).await, 15);
+        for _ in 0..2 {
+            world.cli(&["sale", "top-up", "cut-off", "5", "--grant", "more"]).exits(0);
+        }
+        let other = world.cli(&["sale", "top-up", "cut-off", "6", "--grant", "more"]).exits(1);
+        assert!(other.err.contains("more"), "the same name for other units is refused: {other:?}");
+        assert_eq!((stock(&world, &sale).await, world.rows("stock_grants", "TRUE").await), (15, 2));
+        // Marked as given although a crash forgot: given again, to no effect.
+        world.sql("UPDATE stock_grants SET applied_at = NULL").await;
+        eventually("p5 finished them again", async || unapplied(&world).await == 0).await;
+        assert_eq!(stock(&world, &sale).await, 15);
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_grant_that_redis_refused_stays_on_record_and_is_given_by_the_repeat() {
+    run(async {
+        let world = World::with(&[Api, Relay, Consumer], &[]).await;
+        let sale = world.sale("refused", 10, None).await;
+        let keys = &world.servers.redis.keys;
+        let (meta, away) = (keys.meta(0, &sale), format!("{}-away", keys.meta(0, &sale)));
+        world.redis(&["RENAME", &meta, &away]).await;
+        let said = world.cli(&["sale", "top-up", "refused", "7", "--grant", "late"]).exits(1);
+        assert!(said.err.contains("lost keys"), "{said:?}");
+        assert_eq!((world.number("SELECT granted AS n FROM sales").await, stock(&world, &sale).await), (17, 10));
+        world.redis(&["RENAME", &away, &meta]).await;
+        world.cli(&["sale", "top-up", "refused", "7", "--grant", "late"]).exits(0);
+        assert_eq!((world.number("SELECT granted AS n FROM sales").await, stock(&world, &sale).await), (17, 17));
+        assert_eq!(world.rows("stock_flow", "kind = 'grant'").await, 2, "one journal row a grant (D9)");
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_sold_out_sale_opens_again_and_failed_units_are_sold_again_once() {
+    run(async {
+        let world = World::start().await;
+        let sale = world.sale("opens", 3, Some(1)).await;
+        let (alice, bob) = (world.bought(&sale, "alice").await, world.bought(&sale, "bob").await);
+        world.bought(&sale, "carol").await;
+        for _ in 0..3 {
+            assert_eq!(world.buy(&sale, "late", 1, None).await.status, 410, "sold out, also by the local mark");
+        }
+        world.cli(&["sale", "top-up", "opens", "1"]).exits(0);
+        eventually("it sells again", async || world.buy(&sale, "late", 1, None).await.status == 202).await;
+        eventually("and is sold out again", async || world.buy(&sale, "later", 1, None).await.status == 410).await;
+
+        // Two requests that can never be orders: their units come back by an operator's word only, and once.
+        for (user, id) in [("alice", alice), ("bob", bob)] {
+            eventually("an order", async || world.told(&sale, user, id).await.0 == "CONFIRMED").await;
+        }
+        world.cli(&["sale", "top-up", "opens", "2", "--grant", "second"]).exits(0);
+        world.sql("CREATE TRIGGER hold BEFORE INSERT ON request_outcome FOR EACH ROW SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'held'").await;
+        let mut failed = Vec::new();
+        for user in ["dan", "erin"] {
+            eventually("it sells again", async || {
+                let answer = world.buy(&sale, user, 1, None).await;
+                failed.extend((answer.status == 202).then(|| (user, answer.text("request_id"))));
+                answer.status == 202
+            })
+            .await;
+        }
+        for (n, (user, _)) in failed.iter().enumerate() {
+            world.foreign_order(&sale, user, 7 + n as u64).await;
+        }
+        world.sql("DROP TRIGGER hold").await;
+        for (user, id) in &failed {
+            let id = seckill::domain::ids::RequestId::parse(id).unwrap();
+            eventually("a failure", async || world.told(&sale, user, id).await.0 == "FAILED").await;
+        }
+        assert_eq!(stock(&world, &sale).await, 0, "nothing comes back by itself");
+        let said = world.cli(&["sale", "reclaim", "opens"]).exits(0);
+        assert!(said.out.contains("2 failed requests"), "{said:?}");
+        let (one, two) = tokio::join!(world.warmer_reclaim(&sale), world.warmer_reclaim(&sale));
+        assert_eq!((one, two), (0, 0));
+        assert_eq!(stock(&world, &sale).await, 2);
+        world.finish().await;
+    });
+}
+
+impl World {
+    async fn warmer_reclaim(&self, sale: &SaleId) -> usize {
+        self.warmer().reclaim(sale).await.expect("a reclaim")
+    }
+}
+
+#[test]
+fn audit_and_order_show_tell_the_truth_by_exit_code_and_json() {
+    run(async {
+        let world = World::with(&[Api], &[]).await;
+        let sale = world.sale("shown", 10, Some(1)).await;
+        let id = world.bought(&sale, "alice").await.to_string();
+        let shown = world.cli(&["order", "show", &id, "--json"]).exits(0).json();
+        assert_eq!(shown["status"], "QUEUED", "{shown:#}");
+        assert!(shown["outbox_entry"].is_string(), "{shown:#}");
+        world.cli(&["order", "show", "4711"]).exits(1);
+        world.cli(&["order", "show", "not-a-number"]).exits(64);
+
+        // Young: on its way. With the window waived: lost, and every way of asking says so.
+        world.cli(&["audit"]).exits(0);
+        world.cli(&["audit", "--sale", "shown"]).exits(0);
+        let now = world.cli(&["audit", "--now", "--json"]).exits(2).json();
+        assert_eq!((&now["consistent"], &now["sales"][0]["counted"]["leaked"]), (&false.into(), &1.into()), "{now:#}");
+        assert_eq!(now["sales"][0]["findings"][0]["request_id"], id.as_str(), "{now:#}");
+        let table = world.cli(&["audit", "--now"]).exits(2).out;
+        assert!(table.contains(&format!("shown P5-RC1: request {id}: accepted")), "{table}");
+        let none = world.cli(&["audit", "--sale", "nobody"]).exits(1);
+        assert!(none.err.contains("seckill sale list"), "{none:?}");
+
+        let more = world.more(&[Relay, Consumer], |_| {});
+        eventually("the order", async || world.orders(&sale).await == 1).await;
+        eventually("the mark", async || {
+            world.cli(&["order", "show", &id, "--json"]).exits(0).json()["ledger"]["state"] != "Q"
+        })
+        .await;
+        let shown = world.cli(&["order", "show", &id, "--json"]).exits(0).json();
+        assert_eq!((&shown["status"], &shown["order"]["source"]), (&"CONFIRMED".into(), &"relay".into()), "{shown:#}");
+        assert!(world.cli(&["order", "show", &id]).exits(0).out.contains("CONFIRMED"));
+        world.cli(&["audit", "--now"]).exits(0);
+
+        // Closed for good; what was accepted has landed.
+        world.cli(&["sale", "close", "shown"]).exits(0);
+        assert_eq!(world.rows("sales", "status = 'closed'").await, 1);
+        eventually("buyers hear it", async || world.buy(&sale, "bob", 1, None).await.status == 410).await;
+        for refused in [["sale", "top-up", "shown", "1"], ["sale", "reclaim", "shown", "--"]] {
+            let said = world.cli(&refused[..3 + usize::from(refused[1] == "top-up")]);
+            assert!(said.code == Some(1) && said.err.contains("closed"), "{said:?}");
+        }
+        more.stop().await;
+        let sale = sales::get(&world.servers.db, &sale).await.unwrap().unwrap();
+        assert!(world.auditor().audit(&sale, Window::Now).await.unwrap().consistent());
+        world.finish().await;
+    });
+}

@@ -1,0 +1,201 @@
+//! Group D, E1 and E2: leaks are told once, with where they lie; one damaged sale or request stops no other; and traffic
+//! raises no false alarm (window 87).
+
+use super::procs::{Folder, Program};
+use super::world::{World, eventually, run};
+use seckill::crowd;
+use seckill::domain::ids::SaleId;
+use seckill::domain::request::Accepted;
+use seckill::p5_reconcile::{Auditor, FindingKind, SaleAudit, Window};
+use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
+use seckill::store::mysql::codes::Source;
+use seckill::store::mysql::{landing, sales};
+use seckill::store::rabbit::{Outgoing, Topology, declare, send_all};
+
+/// A reconciler as a process of its own, with its own metrics.
+struct Watched {
+    program: Program,
+    metrics: String,
+}
+
+impl Watched {
+    fn start(world: &World, folder: &Folder, set: &[&str]) -> Self {
+        let port = seckill::dev::ports::free_port().unwrap();
+        let mut args = world.sets();
+        args.truncate(args.len() - 2);
+        let own = format!("admin.listen=127.0.0.1:{port}");
+        for set in ["p5_reconcile.interval_ms=100", own.as_str()].into_iter().chain(set.iter().copied()) {
+            args.extend(["--set".to_owned(), set.to_owned()]);
+        }
+        args.extend(["--role", "reconcile"].map(str::to_owned));
+        let program = Program::start(folder.path(), &args.iter().map(String::as_str).collect::<Vec<_>>());
+        Self { program, metrics: format!("http://127.0.0.1:{port}/metrics") }
+    }
+
+    /// The value of a line that begins with this; none when there is no such line.
+    async fn metric(&self, world: &World, begins: &str) -> Option<f64> {
+        let text = world.http.get(&self.metrics).send().await.ok()?.text().await.ok()?;
+        let line = text.lines().find(|line| line.starts_with(begins))?.to_owned();
+        line.rsplit(' ').next()?.parse().ok()
+    }
+
+    async fn state(&self, world: &World, code: &str) -> f64 {
+        let name = format!("seckill_state_total{{phase=\"p5_reconcile\",code=\"{code}\"}}");
+        self.metric(world, &name).await.unwrap_or(-1.0)
+    }
+}
+
+#[test]
+fn a_standing_leak_is_told_once_and_each_repair_is_counted() {
+    run(async {
+        let world = World::with(&[Api], &[]).await;
+        declare(&world.servers.rabbit).await.unwrap();
+        let sale = world.sale("told", 100, Some(1)).await;
+        for user in ["alice", "bob", "carol"] {
+            world.bought(&sale, user).await;
+        }
+        world.foreign_order(&sale, "carol", 7).await;
+        world.lose_the_outbox().await;
+        let folder = Folder::new("told");
+        let manual = Watched::start(&world, &folder, &["p5_reconcile.compensate=manual"]);
+        eventually("three leaks", async || manual.state(&world, "P5-RC1").await == 3.0).await;
+        let written = world.rows("audit_runs", "consistent = 0").await;
+        eventually("a run now and then", async || world.rows("audit_runs", "consistent = 0").await > written).await;
+        assert_eq!(manual.state(&world, "P5-RC1").await, 3.0, "a finding that stands is no new finding");
+        assert_eq!(manual.program.said().matches("nowhere but in the ledger").count(), 3, "logged once each");
+        assert_eq!((world.orders(&sale).await, world.rows("request_outcome", "TRUE").await), (1, 0), "only reported");
+        drop(manual);
+
+        let auto = Watched::start(&world, &folder, &[]);
+        eventually("two orders written", async || auto.state(&world, "P5-COMP0").await == 2.0).await;
+        eventually("one failure recorded", async || auto.state(&world, "P5-COMP1").await == 1.0).await;
+        eventually("all is well", async || auto.state(&world, "P5-RC0").await > 0.0).await;
+        let alarms = auto.metric(&world, "seckill_p5_reconcile_false_alarms_total{sale=\"told\"}").await;
+        assert_eq!((auto.state(&world, "P5-RC1").await, alarms), (3.0, Some(0.0)));
+        let last = "consistent = 1 AND run_id = (SELECT MAX(run_id) FROM audit_runs)";
+        eventually("a consistent run on record", async || world.rows("audit_runs", last).await == 1).await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_finding_says_where_the_request_lies() {
+    run(async {
+        let world = World::with(&[Api], &[]).await;
+        declare(&world.servers.rabbit).await.unwrap();
+        let sale = world.sale("where", 100, Some(1)).await;
+        let detail = async |world: &World, id| {
+            let audit = world.audit(&sale, Window::Now).await;
+            audit.findings.into_iter().find(|finding| finding.request_id == Some(id)).expect("a leak").detail
+        };
+        let alice = world.bought(&sale, "alice").await;
+        let said = detail(&world, alice).await;
+        assert!(
+            said.contains("as number 1 (shard 0), in the outbox as ") && said.contains("in no relay's hand"),
+            "{said}"
+        );
+        world.servers.redis.read_outbox(0, "relay-7", ">", 10).await.unwrap();
+        let said = detail(&world, alice).await;
+        assert!(said.contains("read by relay relay-7 and not confirmed"), "{said}");
+        world.lose_the_outbox().await;
+        let said = detail(&world, alice).await;
+        assert!(said.contains("not in the outbox, nothing waits in the broker: nowhere but in the ledger"), "{said}");
+        let topology = Topology::new(&world.servers.rabbit);
+        let retried = Outgoing::new((&topology.retry_exchange(1), "0"), "x", b"x".to_vec());
+        let to_orders = Outgoing::new((&topology.orders_exchange(), "0"), "y", b"y".to_vec());
+        send_all(&world.servers.rabbit, &mut None, vec![to_orders, retried]).await.unwrap();
+        let said = detail(&world, alice).await;
+        assert!(said.contains("perhaps among ") && said.contains("waiting"), "{said}");
+        let audit = world.audit(&sale, Window::Now).await;
+        world.auditor().compensate(&audit).await.unwrap();
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_damaged_sale_queue_or_request_stops_no_other() {
+    run(async {
+        let mut world = World::with(&[Api], &["p5_reconcile.window_ms=4500"]).await;
+        let keys = world.servers.redis.keys.clone();
+        let (wrong, garbage) = (world.sale("a-wrong", 10, Some(1)).await, world.sale("b-garbage", 10, Some(1)).await);
+        let sale = world.sale("c-leak", 10, Some(1)).await;
+        world.bought(&wrong, "a").await;
+        let harmed = world.bought(&garbage, "a").await;
+        let (alice, bob) = (world.bought(&sale, "alice").await, world.bought(&sale, "bob").await);
+        world.lose_the_outbox().await;
+        world.redis(&["DEL", &keys.ledger(0, &wrong)]).await;
+        world.redis(&["SET", &keys.ledger(0, &wrong), "not a hash"]).await;
+        world.redis(&["HSET", &keys.ledger(0, &garbage), &harmed.to_string(), "what is this"]).await;
+        world.redis(&["SET", &keys.relay_dlq(0), "not a stream"]).await;
+        world
+            .sql("CREATE TRIGGER refuse BEFORE INSERT ON orders FOR EACH ROW IF NEW.user_id = 'alice' THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no'; END IF")
+            .await;
+        world.start_roles(&[Api, Reconcile]).await;
+        eventually("bob's order", async || world.told(&sale, "bob", bob).await.0 == "CONFIRMED").await;
+        assert_eq!(world.told(&sale, "alice", alice).await.0, "QUEUED");
+        let found = format!("code = 'LEDGER_DAMAGED' AND sale_id = '{garbage}' AND request_id = {harmed}");
+        eventually("the damaged record", async || world.rows("audit_findings", &found).await == 1).await;
+        world.sql("DROP TRIGGER refuse").await;
+        eventually("alice's order", async || world.told(&sale, "alice", alice).await.0 == "CONFIRMED").await;
+        assert!(world.audit(&sale, Window::Now).await.consistent());
+        world.stop_roles().await;
+    });
+}
+
+/// Audits one sale again and again; how often it looked, and how many findings there were.
+async fn look(auditor: Auditor, sale: SaleId, until: tokio::task::AbortHandle) -> (u32, Vec<SaleAudit>) {
+    let (mut looks, mut wrong) = (0, Vec::new());
+    while !until.is_finished() {
+        let row = sales::get(&auditor.db, &sale).await.unwrap().unwrap();
+        let (audit, false_alarms) = auditor.audit_twice(&row, Window::Ms(5_000)).await.unwrap();
+        looks += 1;
+        if !audit.findings.is_empty() || false_alarms > 0 {
+            wrong.push(audit);
+        }
+    }
+    (looks, wrong)
+}
+
+#[test]
+fn audits_as_fast_as_they_can_raise_no_false_alarm_while_a_crowd_buys() {
+    run(async {
+        let world = World::with(&[Api, Relay, Consumer], &[]).await;
+        let sale = world.sale("alarms", 20_000, None).await;
+        let folder = Folder::new("alarms");
+        let watched = Watched::start(&world, &folder, &["p5_reconcile.interval_ms=10"]);
+        let plan = crowd::CrowdPlan { requests_per_buyer: 3, rate_per_s: Some(1_200.0), ..world.crowd(&sale, 1_200) };
+        let selling = tokio::spawn(crowd::run(plan));
+        let handle = selling.abort_handle();
+        let looks = [0; 3].map(|_| tokio::spawn(look(world.auditor(), sale.clone(), handle.clone())));
+        for looking in looks {
+            let (looks, wrong) = looking.await.unwrap();
+            assert!(wrong.is_empty(), "{wrong:#?}");
+            assert!(looks >= 3, "{looks}");
+        }
+        assert_eq!(selling.await.unwrap().unwrap().accepted, 3_600);
+        let alarms = "seckill_p5_reconcile_false_alarms_total{sale=\"alarms\"}";
+        eventually("the reconciler audits", async || watched.metric(&world, alarms).await.is_some()).await;
+        assert_eq!(watched.metric(&world, alarms).await, Some(0.0));
+        assert_eq!(watched.state(&world, "P5-RC1").await, 0.0);
+        world.finish().await;
+    });
+}
+
+#[test]
+fn what_lands_behind_the_audits_back_counts_as_a_false_alarm() {
+    run(async {
+        let world = World::with(&[Api], &[]).await;
+        declare(&world.servers.rabbit).await.unwrap();
+        let sale = world.sale("behind", 10, Some(1)).await;
+        let id = world.bought(&sale, "alice").await;
+        let accepted: Accepted = world.accepted(&sale, id).await;
+        let audit = world.audit(&sale, Window::Now).await;
+        assert_eq!(audit.findings.first().map(|finding| finding.kind), Some(FindingKind::Leak));
+        landing::land_one(&world.servers.db, &accepted, Source::Relay).await.unwrap();
+        let begins = "seckill_p5_reconcile_false_alarms_total{sale=\"behind\"} 1";
+        assert_eq!(world.auditor().compensate(&audit).await.unwrap(), 0, "decided by somebody else");
+        assert!(seckill::telemetry::render().lines().any(|line| line == begins));
+        world.lose_the_outbox().await;
+        world.finish().await;
+    });
+}
