@@ -53,7 +53,8 @@ impl Guard {
             Ok(settings) => judge(&settings),
             // Without the right to ask (ACL) the operator has to know; doctor tells the same.
             Err(RedisFault::Refused(error)) if error.starts_with("NOPERM") || error.contains("unknown command") => {
-                let text = format!("redis settings cannot be checked ({error}); permit CONFIG GET and INFO to this user");
+                let text =
+                    format!("redis settings cannot be checked ({error}); permit CONFIG GET and INFO to this user");
                 if self.redis.is_strict() { (Some(text.clone()), vec![text]) } else { (None, vec![text]) }
             }
             Err(fault) => return Err(fault),

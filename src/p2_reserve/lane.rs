@@ -124,9 +124,9 @@ impl Caller {
     /// may hear of it as accepted, not as a replay either (window 15).
     fn told(&self, group: ReservedGroup) -> Vec<Decision> {
         let ReservedGroup { reserved, replicated } = group;
-        let told = |decided: Reserved| match decided {
-            Reserved::Accepted | Reserved::Replayed if !replicated => Decision::Unknown,
-            decided => Decision::Decided(decided),
+        let told = |decided: Reserved| {
+            let promises = matches!(decided, Reserved::Accepted | Reserved::Replayed);
+            if promises && !replicated { Decision::Unknown } else { Decision::Decided(decided) }
         };
         let told: Vec<Decision> = reserved.into_iter().map(told).collect();
         self.count_unreplicated(&told);

@@ -15,7 +15,9 @@ pub(super) fn redis(name: &str) -> &'static str {
         "appendfsync" => {
             "CONFIG SET appendfsync always, and the same in redis.conf; it groups one fsync per event-loop turn"
         }
-        "min-replicas-to-write" => "CONFIG SET min-replicas-to-write to redis.wait_replicas, and the same in redis.conf",
+        "min-replicas-to-write" => {
+            "CONFIG SET min-replicas-to-write to redis.wait_replicas, and the same in redis.conf"
+        }
         "connected replicas" => "start the replicas, or lower redis.wait_replicas",
         "no-appendfsync-on-rewrite" => "CONFIG SET no-appendfsync-on-rewrite no, and the same in redis.conf",
         _ => "",

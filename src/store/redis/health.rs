@@ -66,7 +66,15 @@ impl RedisStore {
                 Weight::Promise => self.is_strict(),
                 Weight::Advice => false,
             };
-            found.push(Setting { name, ok: value == expected, value, expected: expected.into(), why, weight, required });
+            found.push(Setting {
+                name,
+                ok: value == expected,
+                value,
+                expected: expected.into(),
+                why,
+                weight,
+                required,
+            });
         }
         if let Some(barrier) = &self.barrier {
             let wanted = barrier.replicas;
