@@ -108,9 +108,14 @@ impl Caller {
             Ok(group) => self.told(group),
             Err(fault @ (RedisFault::Unknown(_) | RedisFault::Contract(_))) => {
                 tracing::warn!(phase = "p2_reserve", sale = %self.sale, error = %fault, count = jobs.len(), "no answer, looking up");
-                self.look(&purchases).await
+                self.look(&purchases, &Decision::Unknown).await
             }
-            Err(fault @ (RedisFault::NotSent(_) | RedisFault::NoScript | RedisFault::Refused(_))) => {
+            // Nothing ran: no memory, too few replicas, a file that cannot be written. Who was accepted before is told so.
+            Err(fault @ RedisFault::Refused(_)) => {
+                tracing::warn!(phase = "p2_reserve", sale = %self.sale, error = %fault, count = jobs.len(), "redis refuses");
+                self.look(&purchases, &Decision::Unavailable).await
+            }
+            Err(fault @ (RedisFault::NotSent(_) | RedisFault::NoScript)) => {
                 tracing::warn!(phase = "p2_reserve", sale = %self.sale, error = %fault, count = jobs.len(), "not reserved");
                 vec![Decision::Unavailable; jobs.len()]
             }
@@ -167,9 +172,10 @@ impl Caller {
         inner.redis.reserve(&self.sale, self.shard, epoch, purchases).await
     }
 
-    /// After a lost answer: whoever is in the ledger was accepted; about the others nothing is known, because the command
-    /// may still be on its way. It is not sent again: that is for the buyer, with the same token (window 9).
-    async fn look(&self, purchases: &[&Purchase]) -> Vec<Decision> {
+    /// Without a decision of the script: whoever is in the ledger was accepted; the others are `otherwise`. After a lost
+    /// answer that is unknown, because the command may still be on its way. It is not sent again: that is for the buyer,
+    /// with the same token (window 9).
+    async fn look(&self, purchases: &[&Purchase], otherwise: &Decision) -> Vec<Decision> {
         let ids: Vec<_> = purchases.iter().map(|purchase| purchase.request_id).collect();
         match self.inner.redis.ledger_promised(&self.sale, self.shard, &ids).await {
             Ok((records, replicated)) => records
@@ -181,10 +187,10 @@ impl Caller {
                     }
                     Some(record) if record.user_id == purchase.user_id => Decision::Unknown,
                     Some(_) => Decision::Decided(Reserved::Conflict),
-                    None => Decision::Unknown,
+                    None => otherwise.clone(),
                 })
                 .collect(),
-            Err(_) => vec![Decision::Unknown; purchases.len()],
+            Err(_) => vec![otherwise.clone(); purchases.len()],
         }
     }
 }

@@ -35,6 +35,8 @@ fn a_full_redis_accepts_nothing_and_lands_what_it_has() {
             let refused = world.buy(&sale, "late", 1, Some(&token)).await;
             assert_eq!((refused.status, refused.code().as_str()), (503, "UNAVAILABLE"), "{refused:?}");
         }
+        let again = world.buy(&sale, "winner", 1, Some(&winner)).await;
+        assert_eq!(again.status, 202, "who was accepted before hears so: {again:?}");
         for (key, before) in of_sale.iter().zip(&before) {
             assert_eq!(redis.call(&["DUMP", key]).await, *before, "{key}: nothing is half done");
         }
