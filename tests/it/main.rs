@@ -12,10 +12,12 @@
 mod answer;
 mod beside;
 mod contract;
+mod crash_reserve;
 mod crowd_http;
 mod crowd_run;
 mod dev_servers;
 mod doctor;
+mod faulty;
 mod group_a_access;
 mod group_a_bad_input;
 mod group_a_crowd;
