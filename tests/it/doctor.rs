@@ -3,11 +3,11 @@
 
 use super::hands::{breakable, channel};
 use super::procs::call;
-use super::world::{World, run};
+use super::world::{World, eventually, run};
 use amqprs::channel::{QueueDeclareArguments, QueueDeleteArguments};
 use amqprs::{FieldTable, FieldValue, ShortStr};
 use seckill::roles::Role;
-use seckill::store::rabbit::{RabbitConfig, Topology, declare};
+use seckill::store::rabbit::{RabbitConfig, Topology, declare, queue_depths};
 use serde_json::Value;
 
 /// Runs the doctor on the servers of `world`: exit code, and its checks.
@@ -52,6 +52,10 @@ fn a_good_set_up_is_well_and_each_bad_setting_is_named() {
     run(async {
         let servers = breakable().await;
         let world = World::on_breakable(&servers, "doctor", &Role::ALL, &[]).await;
+        eventually("the queues have their consumers", async || {
+            queue_depths(&world.servers.rabbit).await.is_ok_and(|depths| depths.iter().any(|depth| depth.consumers > 0))
+        })
+        .await;
         is_well(&world);
         for (name, bad, good) in [
             ("maxmemory-policy", "allkeys-lru", "noeviction"),

@@ -3,7 +3,7 @@
 
 use super::own_redis;
 use super::resp::RawRedis;
-use super::world::{World, eventually, run};
+use super::world::{Answer, World, eventually, run};
 use seckill::dev::Server;
 use seckill::health::Readiness;
 use seckill::roles::Role;
@@ -38,7 +38,7 @@ async fn ready(world: &World) -> (bool, String) {
 fn what_no_replica_has_is_unknown_until_one_has_it() {
     run(async {
         let (primary, mut replica) = pair("wait").await;
-        let set = ["redis.wait_replicas=1", "redis.wait_timeout_ms=300", "p1_entry.cache_ttl_ms=60000"];
+        let set = ["redis.wait_replicas=1", "redis.wait_timeout_ms=300", "p1_entry.cache_ttl_ms=50"];
         let world = World::on_redis(&primary.url(), "wait", &[Role::Api], &set).await;
         let sale = world.sale("wait", 10, Some(1)).await;
         let first = world.buy(&sale, "first", 1, None).await;
@@ -59,6 +59,10 @@ fn what_no_replica_has_is_unknown_until_one_has_it() {
         assert_eq!(asked.status, 503, "QUEUED would say accepted: {asked:?}");
         // A pause of the sale does not make the replay a promise, either.
         world.warmer().pause(&sale).await.unwrap();
+        eventually("the entry knows of the pause", async || {
+            Answer::of(world.request(reqwest::Method::GET, "/v1/sales/wait", "alice")).await.code() == "P1-S7"
+        })
+        .await;
         let set = ["redis.wait_replicas=1", "redis.wait_timeout_ms=300"];
         let unknown = world.buy(&sale, "alice", 1, Some(&token)).await;
         assert_eq!(unknown.status, 504, "{unknown:?}");

@@ -10,10 +10,10 @@ use seckill::roles::Role;
 use seckill::runtime::Stopper;
 use std::time::Duration;
 
-const STOCK: i64 = 300;
-const BUYERS: u64 = 600;
+const STOCK: i64 = 2_000;
+const BUYERS: u64 = 4_000;
 /// Purchases a second: the crowd takes four seconds even when all goes well.
-const RATE: f64 = 150.0;
+const RATE: f64 = 1_000.0;
 
 /// A crowd of buyers who do not give up, while `nemesis` does harm until it is told to stop.
 async fn storm<F>(servers: &mut PrivateServers, name: &str, nemesis: F)
@@ -62,7 +62,7 @@ fn killed_and_restarted_in_the_middle_of_a_crowd() {
         storm(&mut servers, "killed", async |servers, _, over| {
             let mut times = 0;
             while times < 2 || !over.is_stopped() {
-                time_passes(900).await;
+                time_passes(500).await;
                 servers.server(ServerKind::Redis).unwrap().kill().await.unwrap();
                 time_passes(200).await;
                 servers.server(ServerKind::Redis).unwrap().restart().await.unwrap();
