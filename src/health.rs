@@ -1,8 +1,9 @@
 //! Whether this process may serve: the servers answer, and their settings keep the promises.
 
 use crate::p2_reserve::Guard;
-use crate::roles::{Role, Servers};
+use crate::roles::{Role, RoleError, Servers};
 use crate::runtime::Stopper;
+use crate::store::mysql::{Db, checks};
 use crate::store::rabbit::broker_info;
 use crate::store::redis::{RedisFault, Setting};
 use serde::Serialize;
@@ -31,6 +32,28 @@ pub async fn wait_until_safe(guard: &Guard, stopper: &Stopper) {
         }
         stopper.sleep(Duration::from_millis(200)).await;
     }
+}
+
+/// Tells once what in the database's settings weakens a guarantee (window 82), as soon as it can be asked. Landing goes on:
+/// what such a database loses is landed again from the ledger. Returns when it is stopped, because a task of a role that ends
+/// earlier ends the process.
+///
+/// # Errors
+/// None.
+pub async fn tell_database_doubts(db: Db, stopper: Stopper) -> Result<(), RoleError> {
+    while !stopper.is_stopped() {
+        if let Ok(checks) = checks::checks(&db).await {
+            for check in checks.iter().filter(|check| !check.ok) {
+                tracing::warn!(
+                    phase = "p4_persist", setting = check.name, value = %check.value, expected = check.expected,
+                    "a setting of the database weakens a guarantee; seckill doctor says what to change"
+                );
+            }
+            stopper.stopped().await;
+        }
+        stopper.sleep(FRESH).await;
+    }
+    Ok(())
 }
 
 /// One thing a process needs.
@@ -80,8 +103,7 @@ impl Readiness {
             probes.push(probe("rabbitmq", asked.map(|done| done.map(|_info| ()).map_err(|e| e.to_string()))));
         }
         if mysql {
-            let asked = tokio::time::timeout(PROBE, self.servers.db.ping()).await;
-            probes.push(probe("mysql", asked.map(|done| done.map_err(|e| e.to_string()))));
+            probes.push(self.mysql().await);
         }
         *last = Some((Instant::now(), probes.clone()));
         probes
@@ -94,6 +116,17 @@ impl Readiness {
             any(|role| matches!(role, Role::Relay | Role::Consumer)),
             any(|role| matches!(role, Role::Api | Role::Consumer | Role::Reconcile)),
         )
+    }
+
+    async fn mysql(&self) -> Probe {
+        let mut warnings = Vec::new();
+        let asked = tokio::time::timeout(PROBE, checks::checks(&self.servers.db)).await.map(|done| {
+            let wrong = done.map_err(|error| error.to_string())?.into_iter().filter(|check| !check.ok);
+            warnings
+                .extend(wrong.map(|check| format!("{} is {}, expected {}", check.name, check.value, check.expected)));
+            Ok(())
+        });
+        Probe { warnings, ..probe("mysql", asked) }
     }
 
     async fn redis(&self) -> Probe {

@@ -184,6 +184,8 @@ pub fn start(
             }
             Role::Consumer => {
                 let Servers { db, redis, rabbit } = servers;
+                let (doubted, until) = (db.clone(), running.stopper.clone());
+                running.tasks.spawn(async move { crate::health::tell_database_doubts(doubted, until).await });
                 let persist = Persist::new(db, redis.clone(), rabbit, s.p4_persist.clone());
                 running.spawn(persist, Pace::idle_ms(10), redis);
             }

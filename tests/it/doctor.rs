@@ -6,6 +6,7 @@ use super::procs::call;
 use super::world::{World, eventually, run};
 use amqprs::channel::{QueueDeclareArguments, QueueDeleteArguments};
 use amqprs::{FieldTable, FieldValue, ShortStr};
+use seckill::health::Readiness;
 use seckill::roles::Role;
 use seckill::store::rabbit::{RabbitConfig, Topology, declare, queue_depths};
 use serde_json::Value;
@@ -72,6 +73,9 @@ fn a_good_set_up_is_well_and_each_bad_setting_is_named() {
         for (name, bad, good) in [("innodb_flush_log_at_trx_commit", "2", "1"), ("read_only", "1", "0")] {
             world.sql(&format!("SET GLOBAL {name} = {bad}")).await;
             finds(&world, &[], name);
+            let probes = Readiness::new(world.servers.clone(), vec![Role::Consumer]).probe().await;
+            let mysql = probes.iter().find(|probe| probe.name == "mysql").expect("a probe");
+            assert!(mysql.ok && mysql.warnings.iter().any(|warning| warning.contains(name)), "{name}: {mysql:?}");
             world.sql(&format!("SET GLOBAL {name} = {good}")).await;
         }
         world.sql("SET GLOBAL max_allowed_packet = 1048576").await;

@@ -2,7 +2,7 @@
 //! epoch, and goes on with its buyers, limits and replays (A6, E7, boot fence).
 
 use super::procs::scratch;
-use super::world::{World, eventually, run};
+use super::world::{Answer, World, eventually, run};
 use seckill::dev::{PrivateServers, ServerKind};
 use seckill::domain::ids::SaleId;
 use seckill::p5_reconcile::Window;
@@ -38,6 +38,11 @@ async fn buy_all(world: &World, sale: &SaleId, buyers: std::ops::Range<u32>) -> 
 
 /// Buys with the entry that is still finding its way back to Redis: user, token, request id.
 async fn buy_at_last(world: &World, sale: &SaleId, user: &str) -> (String, String, String) {
+    let path = format!("/v1/sales/{sale}");
+    eventually("the entry is back", async || {
+        Answer::of(world.request(reqwest::Method::GET, &path, user)).await.status == 200
+    })
+    .await;
     let (token, request_id) = world.token(sale, user).await;
     eventually("it sells", async || world.buy(sale, user, 1, Some(&token)).await.status == 202).await;
     (user.to_owned(), token, request_id)
