@@ -77,9 +77,9 @@ coded! {
         AfterTrim = "F21",
         /// DLQ replay: the entry is landed, the audit row and the removal are to come.
         ReplayTaken = "F22",
-        /// P1 warm-up: some shards or the database know of it, the rest do not.
+        /// P1 warm-up, three times: Redis knows and the database does not; it does, its grant is not given; it is, unmarked.
         ActivationHalf = "F23",
-        /// P5 rebuild: the next epoch is begun, not ended.
+        /// P5 rebuild, twice: the next epoch is begun; its records are loaded, its stock is not set.
         RebuildHalf = "F24",
     }
 }

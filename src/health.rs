@@ -1,9 +1,11 @@
 //! Whether this process may serve: the servers answer, and their settings keep the promises.
 
-use crate::roles::{Role, Servers};
+use crate::p2_reserve::Guard;
+use crate::roles::{Role, RoleError, Servers};
 use crate::runtime::Stopper;
+use crate::store::mysql::{Db, checks};
 use crate::store::rabbit::broker_info;
-use crate::store::redis::{RedisFault, RedisStore};
+use crate::store::redis::{RedisFault, Setting};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
@@ -15,32 +17,13 @@ const FRESH: Duration = Duration::from_secs(1);
 /// One server may take this long to answer a probe.
 const PROBE: Duration = Duration::from_secs(2);
 
-/// Waits until Redis answers and has no setting that would break a promise at once (eviction). Other doubtful settings are
-/// told loudly. Says what it waits for.
-pub async fn wait_until_safe(redis: &RedisStore, stopper: &Stopper) {
-    redis.wait_connected(PROBE).await;
+/// Waits until Redis answers and its settings let the api role sell. Says what it waits for.
+pub async fn wait_until_safe(guard: &Guard, stopper: &Stopper) {
     let mut told: Option<Instant> = None;
     while !stopper.is_stopped() {
-        let problem = match redis.settings().await {
-            Ok(settings) => {
-                for setting in settings.iter().filter(|setting| !setting.ok && !setting.required) {
-                    tracing::warn!(
-                        setting = setting.name, value = %setting.value, expected = setting.expected, why = setting.why,
-                        "redis setting weakens a guarantee"
-                    );
-                }
-                let broken = settings.into_iter().find(|setting| !setting.ok && setting.required);
-                let Some(setting) = broken else { return };
-                format!(
-                    "redis has {} = {}, expected {}: {}; not serving until it is changed",
-                    setting.name, setting.value, setting.expected, setting.why
-                )
-            }
-            // Without the right to ask (ACL) the operator has to know; doctor tells the same.
-            Err(RedisFault::Refused(error)) if error.starts_with("NOPERM") || error.contains("unknown command") => {
-                tracing::warn!(%error, "redis settings cannot be checked; make sure of noeviction and appendfsync always");
-                return;
-            }
+        let problem = match guard.look().await {
+            Ok(None) => return,
+            Ok(Some(refusal)) => format!("{refusal}; not serving until it is changed"),
             Err(error) => format!("waiting for redis: {error}"),
         };
         if told.is_none_or(|at| at.elapsed() > REMIND) {
@@ -49,6 +32,28 @@ pub async fn wait_until_safe(redis: &RedisStore, stopper: &Stopper) {
         }
         stopper.sleep(Duration::from_millis(200)).await;
     }
+}
+
+/// Tells once what in the database's settings weakens a guarantee (window 82), as soon as it can be asked. Landing goes on:
+/// what such a database loses is landed again from the ledger. Returns when it is stopped, because a task of a role that ends
+/// earlier ends the process.
+///
+/// # Errors
+/// None.
+pub async fn tell_database_doubts(db: Db, stopper: Stopper) -> Result<(), RoleError> {
+    while !stopper.is_stopped() {
+        if let Ok(checks) = checks::checks(&db).await {
+            for check in checks.iter().filter(|check| !check.ok) {
+                tracing::warn!(
+                    phase = "p4_persist", setting = check.name, value = %check.value, expected = check.expected,
+                    "a setting of the database weakens a guarantee; seckill doctor says what to change"
+                );
+            }
+            stopper.stopped().await;
+        }
+        stopper.sleep(FRESH).await;
+    }
+    Ok(())
 }
 
 /// One thing a process needs.
@@ -61,6 +66,9 @@ pub struct Probe {
     /// Why not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+    /// What weakens a guarantee although the process serves.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// Probes what the roles of a process need.
@@ -95,8 +103,7 @@ impl Readiness {
             probes.push(probe("rabbitmq", asked.map(|done| done.map(|_info| ()).map_err(|e| e.to_string()))));
         }
         if mysql {
-            let asked = tokio::time::timeout(PROBE, self.servers.db.ping()).await;
-            probes.push(probe("mysql", asked.map(|done| done.map_err(|e| e.to_string()))));
+            probes.push(self.mysql().await);
         }
         *last = Some((Instant::now(), probes.clone()));
         probes
@@ -111,21 +118,37 @@ impl Readiness {
         )
     }
 
+    async fn mysql(&self) -> Probe {
+        let mut warnings = Vec::new();
+        let asked = tokio::time::timeout(PROBE, checks::checks(&self.servers.db)).await.map(|done| {
+            let wrong = done.map_err(|error| error.to_string())?.into_iter().filter(|check| !check.ok);
+            warnings
+                .extend(wrong.map(|check| format!("{} is {}, expected {}", check.name, check.value, check.expected)));
+            Ok(())
+        });
+        Probe { warnings, ..probe("mysql", asked) }
+    }
+
     async fn redis(&self) -> Probe {
-        let asked = tokio::time::timeout(PROBE, self.servers.redis.settings()).await;
-        probe(
-            "redis",
-            asked.map(|done| match done {
-                Ok(settings) => match settings.into_iter().find(|setting| setting.required && !setting.ok) {
-                    Some(setting) => {
-                        Err(format!("{} is {}, expected {}", setting.name, setting.value, setting.expected))
-                    }
-                    None => Ok(()),
-                },
-                Err(RedisFault::Refused(_)) => Ok(()),
-                Err(error) => Err(error.to_string()),
-            }),
-        )
+        let redis = &self.servers.redis;
+        // Only who sells must not: the others bring to its end what was sold.
+        let sells = self.roles.contains(&Role::Api);
+        let mut warnings = Vec::new();
+        let asked = tokio::time::timeout(PROBE, redis.settings()).await.map(|done| match done {
+            Ok(settings) => {
+                let (broken, weak): (Vec<_>, Vec<_>) =
+                    settings.into_iter().filter(|setting| !setting.ok).partition(|setting| setting.required && sells);
+                warnings.extend(weak.iter().map(Setting::headline));
+                let broken: Vec<String> = broken.iter().map(Setting::headline).collect();
+                if broken.is_empty() { Ok(()) } else { Err(broken.join("; ")) }
+            }
+            Err(RedisFault::Refused(error)) if !redis.is_strict() || !sells => {
+                warnings.push(format!("the settings cannot be checked: {error}"));
+                Ok(())
+            }
+            Err(error) => Err(error.to_string()),
+        });
+        Probe { warnings, ..probe("redis", asked) }
     }
 }
 
@@ -135,5 +158,5 @@ fn probe(name: &'static str, asked: Result<Result<(), String>, tokio::time::erro
         Ok(Err(problem)) => Some(problem),
         Err(_) => Some(format!("no answer within {} s", PROBE.as_secs())),
     };
-    Probe { name, ok: problem.is_none(), problem }
+    Probe { name, ok: problem.is_none(), problem, warnings: Vec::new() }
 }

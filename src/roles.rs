@@ -14,7 +14,7 @@ use crate::p1_entry::request_ids::RequestIds;
 use crate::p1_entry::status::Statuses;
 use crate::p1_entry::tokens::Tokens;
 use crate::p1_entry::warm::Warmer;
-use crate::p2_reserve::{Fence, Reserve};
+use crate::p2_reserve::{Fence, Guard, Reserve};
 use crate::p3_relay::Relay;
 use crate::p4_persist::Persist;
 use crate::p5_reconcile::{Auditor, Reconcile};
@@ -184,6 +184,8 @@ pub fn start(
             }
             Role::Consumer => {
                 let Servers { db, redis, rabbit } = servers;
+                let (doubted, until) = (db.clone(), running.stopper.clone());
+                running.tasks.spawn(async move { crate::health::tell_database_doubts(doubted, until).await });
                 let persist = Persist::new(db, redis.clone(), rabbit, s.p4_persist.clone());
                 running.spawn(persist, Pace::idle_ms(10), redis);
             }
@@ -221,11 +223,13 @@ impl Running {
         // Random, because two processes of one name would otherwise share a lease or a lock.
         let owner = format!("{}-{:016x}", s.node(), rand::random::<u64>());
         let shards = s.redis.shards;
-        let fence = Fence::new(redis.clone(), db.clone(), shards);
+        let guard = Guard::new(redis.clone());
+        let fence = Fence::new(redis.clone(), db.clone(), guard.clone(), shards);
         let ids = RequestIds::start(redis.clone(), owner.clone(), stopper.clone());
         let orders = Orders {
             catalog: Catalog::new(redis.clone(), db.clone(), shards, &s.p1_entry, &owner),
             reserve: Reserve::new(redis.clone(), fence, shards, &s.p2_reserve),
+            guard: guard.clone(),
             tokens: Tokens::new(&s.p1_entry.token_secret, s.p1_entry.token_ttl_s),
             ids: ids.clone(),
             limits: Limits::new(&s.p1_entry),
@@ -238,8 +242,10 @@ impl Running {
         let ahead_ms = i64::try_from(s.p5_reconcile.warm_ahead_ms).unwrap_or(i64::MAX);
         let auto_warm = AutoWarm { warmer, ahead_ms, told: HashSet::new(), look_after_at: std::time::Instant::now() };
         self.spawn(auto_warm, Pace::idle_ms(1_000), redis.clone());
+        self.spawn(guard.clone(), Pace::idle_ms(1_000), redis.clone());
         self.tasks.spawn(async move {
-            crate::health::wait_until_safe(&redis, &stopper).await;
+            redis.wait_connected(CONNECT_GRACE).await;
+            crate::health::wait_until_safe(&guard, &stopper).await;
             // A listening process is sent buyers at once; without request ids it could only turn them away.
             ids.wait_ready(CONNECT_GRACE, &stopper).await;
             if stopper.is_stopped() {

@@ -94,7 +94,8 @@ fn bounds(s: &Settings, found: &mut Vec<String>) {
     within("http.connections_max", s.http.connections_max as u64, 1, 1_000_000);
     within("auth.leeway_s", s.auth.leeway_s, 0, 300);
     within("redis.shards", s.redis.shards.into(), 1, 1);
-    within("redis.wait_replicas", s.redis.wait_replicas.into(), 0, 0);
+    within("redis.wait_replicas", s.redis.wait_replicas.into(), 0, 16);
+    within("redis.wait_timeout_ms", s.redis.wait_timeout_ms, 1, 60_000);
     within("redis.command_timeout_ms", s.redis.command_timeout_ms, 10, 60_000);
     within("redis.connect_timeout_ms", s.redis.connect_timeout_ms, 10, 60_000);
     within("rabbitmq.queues", s.rabbitmq.queues.into(), 1, 256);
@@ -176,6 +177,13 @@ fn relations(s: &Settings, found: &mut Vec<String>) {
         ("p5_reconcile.ledger_retention_s", s.p5_reconcile.ledger_retention_s.saturating_sub(1)),
         "a replay must always find its ledger record",
     );
+    if s.redis.wait_replicas > 0 {
+        at_most(
+            ("redis.wait_timeout_ms", s.redis.wait_timeout_ms + 1),
+            ("redis.command_timeout_ms", s.redis.command_timeout_ms),
+            "the wait for replicas is part of the call",
+        );
+    }
     at_most(
         ("redis.command_timeout_ms", s.redis.command_timeout_ms),
         ("p2_reserve.deadline_ms", s.p2_reserve.deadline_ms),

@@ -155,6 +155,16 @@ mod tests {
     }
 
     #[test]
+    fn the_wait_for_replicas_is_part_of_the_call() {
+        let quick = "redis.command_timeout_ms=400";
+        assert!(load(&[quick]).is_ok(), "it does not count without replicas");
+        let error = load(&[quick, "redis.wait_replicas=1"]).unwrap_err();
+        assert!(error.contains("redis.wait_timeout_ms"), "{error}");
+        assert!(load(&[quick, "redis.wait_replicas=1", "redis.wait_timeout_ms=399"]).is_ok());
+        assert!(load(&["redis.durability=lax"]).unwrap_err().contains("lax"));
+    }
+
+    #[test]
     fn all_mistakes_are_told_at_once() {
         let error = load(&["p2_reserve.group_max=0", "http.listen=x"]).unwrap_err();
         assert!(error.contains("group_max") && error.contains("http.listen"), "{error}");

@@ -55,7 +55,9 @@ sections! {
         mode: RedisMode,
         shards: u16,
         outbox: Outbox,
+        durability: Durability,
         wait_replicas: u16,
+        wait_timeout_ms: u64,
         command_timeout_ms: u64,
         connect_timeout_ms: u64,
     }
@@ -129,6 +131,7 @@ choices! {
     Algorithm { Hs256 = "HS256", Rs256 = "RS256", EdDsa = "EdDSA", }
     RedisMode { Single = "single", }
     Outbox { Stream = "stream", }
+    Durability { Warn = "warn", Strict = "strict", }
     QueueType { Quorum = "quorum", Classic = "classic", }
     Compensate { Auto = "auto", Manual = "manual", }
 }

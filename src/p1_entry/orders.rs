@@ -14,7 +14,7 @@ use crate::domain::request::Purchase;
 use crate::domain::reserve::Reserved;
 use crate::domain::shard::home_shard;
 use crate::domain::states::{P1Entry, State};
-use crate::p2_reserve::{Decision, Reserve};
+use crate::p2_reserve::{Decision, Guard, Reserve};
 use crate::runtime::now_ms;
 use crate::store::redis::RedisStore;
 use crate::telemetry::count;
@@ -30,6 +30,8 @@ pub struct Orders {
     pub catalog: Catalog,
     /// P2.
     pub reserve: Reserve,
+    /// Whether this Redis may be sold on.
+    pub guard: Guard,
     /// Purchase tokens.
     pub tokens: Tokens,
     /// Request ids.
@@ -102,7 +104,7 @@ impl Orders {
         let view = self.view(sale).await?;
         let now = now_ms();
         let token = token.map(|text| self.check_token(text, &user, sale, now)).transpose()?;
-        if let Some(problem) = refusal(&view, now) {
+        if let Some(problem) = refusal(&view, now).or_else(|| self.unsafe_redis()) {
             return match token {
                 Some(token) => self.replay_or(problem, user, sale, (token.request_id, quantity)).await,
                 None => Err(problem),
@@ -127,6 +129,14 @@ impl Orders {
         self.answer(decision, request_id, &view).await
     }
 
+    /// Nothing is sold while the guard refuses. What exactly is wrong is for operators: readiness, log and doctor say it.
+    fn unsafe_redis(&self) -> Option<Problem> {
+        self.guard.refusal().map(|why| {
+            tracing::debug!(phase = "p1_entry", %why, "not selling");
+            Kind::Unavailable.because("nothing is sold until the operators have corrected a server's settings")
+        })
+    }
+
     fn check_token(&self, text: &str, user: &UserId, sale: &SaleId, now: i64) -> Result<PurchaseToken, Problem> {
         self.tokens.check(text, user, sale, now).map_err(|fault| match fault {
             TokenFault::Invalid => Kind::TokenInvalid.because(
@@ -147,9 +157,13 @@ impl Orders {
         (id, quantity): (RequestId, Quantity),
     ) -> Result<RequestId, Problem> {
         let shard = home_shard(&user, self.shards);
-        match self.redis.ledger_lookup(sale, shard, &[id]).await {
-            Ok(records) => match records.into_iter().next().flatten() {
+        let not_told = |detail: &str| Err(Kind::Unknown.because(detail).about(id, status_url(sale, id)));
+        match self.redis.ledger_promised(sale, shard, &[id]).await {
+            Ok((records, replicated)) => match records.into_iter().next().flatten() {
                 Some(record) if record.user_id == user && record.quantity == quantity => {
+                    if !replicated {
+                        return not_told("it was accepted, but too few replicas have it yet");
+                    }
                     count(State::P2(crate::domain::states::P2Reserve::Replayed), 1);
                     Ok(id)
                 }
@@ -158,9 +172,7 @@ impl Orders {
             },
             Err(error) => {
                 tracing::debug!(phase = "p1_entry", request_id = %id, %error, "replay look-up");
-                Err(Kind::Unknown
-                    .because("whether it was accepted before cannot be told right now")
-                    .about(id, status_url(sale, id)))
+                not_told("whether it was accepted before cannot be told right now")
             }
         }
     }

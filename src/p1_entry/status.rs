@@ -102,9 +102,26 @@ impl Statuses {
             }
         };
         match record {
+            Some(record) if record.user_id == *user && record.state == LedgerState::Queued => {
+                self.queued(sale, shard, id).await?;
+                Ok(OrderStatus::new(id, record.quantity.get(), record.state))
+            }
             Some(record) if record.user_id == *user => Ok(OrderStatus::new(id, record.quantity.get(), record.state)),
             Some(_) => Err(not_yours()),
             None => self.in_database(user, sale, id).await?.ok_or_else(not_yours),
+        }
+    }
+
+    /// QUEUED says "accepted" as 202 does, so it may be told only when the replicas have it (`redis.wait_replicas`).
+    async fn queued(&self, sale: &SaleId, shard: u16, id: RequestId) -> Result<(), Problem> {
+        if !self.redis.waits_for_replicas() {
+            return Ok(());
+        }
+        match self.redis.ledger_promised(sale, shard, &[id]).await {
+            Ok((records, true)) if records.iter().all(Option::is_some) => Ok(()),
+            Ok((_, false | true)) | Err(_) => {
+                Err(Kind::Unavailable.because("the status cannot be told right now").about(id, status_url(sale, id)))
+            }
         }
     }
 

@@ -13,6 +13,7 @@
 use crate::domain::ids::SaleId;
 use crate::domain::sale::{MetaState, Sale, SaleStatus};
 use crate::domain::shard::share;
+use crate::faults::CrashPoint;
 use crate::store::mysql::sales::SaleError;
 use crate::store::mysql::{Db, DbError, grants, sales};
 use crate::store::redis::{Activation, Granted, RedisFault, RedisStore};
@@ -111,8 +112,10 @@ impl Warmer {
                 Activation::Created | Activation::Present => {}
                 Activation::OtherEpoch | Activation::Damaged => return Err(WarmError::KeysLost(id.clone())),
             }
+            CrashPoint::ActivationHalf.reach();
         }
         sales::set_status(&self.db, id, SaleStatus::Warmed).await?;
+        CrashPoint::ActivationHalf.reach();
         self.redis.uncache_sale(id).await?;
         self.apply_grants(sale).await
     }
@@ -128,6 +131,7 @@ impl Warmer {
                     Granted::KeysMissing | Granted::OtherEpoch => return Err(WarmError::KeysLost(id.clone())),
                 }
             }
+            CrashPoint::ActivationHalf.reach();
             grants::mark_applied(&self.db, id, &grant.grant_id).await?;
             self.redis.uncache_sale(id).await?;
             tracing::info!(phase = "p1_entry", sale = %id, grant = %grant.grant_id, units = grant.quantity, "grant applied");

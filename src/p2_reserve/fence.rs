@@ -5,8 +5,10 @@
 //! database means Redis was rewound (an old file was restored, a lagging replica was promoted): the sale is frozen until P5
 //! has rebuilt it (window 17).
 
+use super::Guard;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::MetaState;
+use crate::faults::Mechanism;
 use crate::runtime::now_ms;
 use crate::store::mysql::{Db, DbError, sales};
 use crate::store::redis::{Meta, RedisFault, RedisStore};
@@ -28,6 +30,9 @@ pub enum FenceFault {
     /// Redis went away again.
     #[error("boot fence: {0}")]
     Redis(#[from] RedisFault),
+    /// The server came back with settings that break a promise.
+    #[error("boot fence: {0}")]
+    Unsafe(String),
     /// It took too long.
     #[error("boot fence: no result within {} s", DEADLINE.as_secs())]
     Slow,
@@ -41,15 +46,16 @@ pub enum FenceFault {
 pub struct Fence {
     redis: RedisStore,
     db: Db,
+    guard: Guard,
     shards: u16,
     one: Arc<Mutex<()>>,
 }
 
 impl Fence {
-    /// A fence between this Redis and this database.
+    /// A fence between this Redis and this database; `guard` watches this Redis.
     #[must_use]
-    pub fn new(redis: RedisStore, db: Db, shards: u16) -> Self {
-        Self { redis, db, shards, one: Arc::default() }
+    pub fn new(redis: RedisStore, db: Db, guard: Guard, shards: u16) -> Self {
+        Self { redis, db, guard, shards, one: Arc::default() }
     }
 
     /// Compares every live sale, freezes those that were rewound, then loads the reserve script.
@@ -62,6 +68,13 @@ impl Fence {
     }
 
     async fn compare_and_load(&self) -> Result<(), FenceFault> {
+        if Mechanism::BootFence.is_off() {
+            return Ok(self.redis.load_reserve_after_fence().await?);
+        }
+        // A server that restarted may have come back with other settings than it had.
+        if let Some(refusal) = self.guard.look().await? {
+            return Err(FenceFault::Unsafe(refusal));
+        }
         let run = self.redis.run_id().await?;
         self.compare().await?;
         // A restart between comparison and loading would hand the script to data that was not compared.

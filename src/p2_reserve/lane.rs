@@ -5,7 +5,8 @@ use super::{Decision, Inner};
 use crate::domain::ids::SaleId;
 use crate::domain::request::Purchase;
 use crate::domain::reserve::Reserved;
-use crate::store::redis::RedisFault;
+use crate::faults::{CrashPoint, Mechanism};
+use crate::store::redis::{RedisFault, ReservedGroup};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use std::sync::Arc;
@@ -104,12 +105,17 @@ impl Caller {
     async fn decide_epoch(&self, epoch: u32, jobs: Vec<Job>) {
         let purchases: Vec<&Purchase> = jobs.iter().map(|job| &job.purchase).collect();
         let decisions = match self.reserve(epoch, &purchases).await {
-            Ok(reserved) => reserved.into_iter().map(Decision::Decided).collect(),
+            Ok(group) => self.told(group),
             Err(fault @ (RedisFault::Unknown(_) | RedisFault::Contract(_))) => {
                 tracing::warn!(phase = "p2_reserve", sale = %self.sale, error = %fault, count = jobs.len(), "no answer, looking up");
-                self.look(&purchases).await
+                self.look(&purchases, &Decision::Unknown).await
             }
-            Err(fault @ (RedisFault::NotSent(_) | RedisFault::NoScript | RedisFault::Refused(_))) => {
+            // Nothing ran: no memory, too few replicas, a file that cannot be written. Who was accepted before is told so.
+            Err(fault @ RedisFault::Refused(_)) => {
+                tracing::warn!(phase = "p2_reserve", sale = %self.sale, error = %fault, count = jobs.len(), "redis refuses");
+                self.look(&purchases, &Decision::Unavailable).await
+            }
+            Err(fault @ (RedisFault::NotSent(_) | RedisFault::NoScript)) => {
                 tracing::warn!(phase = "p2_reserve", sale = %self.sale, error = %fault, count = jobs.len(), "not reserved");
                 vec![Decision::Unavailable; jobs.len()]
             }
@@ -119,7 +125,40 @@ impl Caller {
         }
     }
 
-    async fn reserve(&self, epoch: u32, purchases: &[&Purchase]) -> Result<Vec<Reserved>, RedisFault> {
+    /// What each buyer may be told. An accept that too few replicas have is real on this server and lost with it: nobody
+    /// may hear of it as accepted, not as a replay either (window 15).
+    fn told(&self, group: ReservedGroup) -> Vec<Decision> {
+        let ReservedGroup { reserved, replicated } = group;
+        let told = |decided: Reserved| {
+            let promises = matches!(decided, Reserved::Accepted | Reserved::Replayed);
+            if promises && !replicated { Decision::Unknown } else { Decision::Decided(decided) }
+        };
+        let told: Vec<Decision> = reserved.into_iter().map(told).collect();
+        self.count_unreplicated(&told);
+        told
+    }
+
+    fn count_unreplicated(&self, told: &[Decision]) {
+        let count = told.iter().filter(|decision| **decision == Decision::Unknown).count();
+        if count > 0 {
+            metrics::counter!("seckill_p2_reserve_unreplicated_total").increment(count as u64);
+            tracing::warn!(phase = "p2_reserve", sale = %self.sale, count, "accepted, but on too few replicas to be told");
+        }
+    }
+
+    async fn reserve(&self, epoch: u32, purchases: &[&Purchase]) -> Result<ReservedGroup, RedisFault> {
+        CrashPoint::BeforeScript.reach();
+        let answer = self.reserve_past_fence(epoch, purchases).await;
+        CrashPoint::AfterScript.reach();
+        match answer {
+            Err(RedisFault::Unknown(_)) if Mechanism::ReplayCheck.is_off() => {
+                self.inner.redis.reserve(&self.sale, self.shard, epoch, purchases).await
+            }
+            answer => answer,
+        }
+    }
+
+    async fn reserve_past_fence(&self, epoch: u32, purchases: &[&Purchase]) -> Result<ReservedGroup, RedisFault> {
         let inner = &self.inner;
         for _ in 0..FENCE_TRIES {
             match inner.redis.reserve(&self.sale, self.shard, epoch, purchases).await {
@@ -133,21 +172,25 @@ impl Caller {
         inner.redis.reserve(&self.sale, self.shard, epoch, purchases).await
     }
 
-    /// After a lost answer: whoever is in the ledger was accepted; about the others nothing is known, because the command
-    /// may still be on its way. It is not sent again: that is for the buyer, with the same token (window 9).
-    async fn look(&self, purchases: &[&Purchase]) -> Vec<Decision> {
+    /// Without a decision of the script: whoever is in the ledger was accepted; the others are `otherwise`. After a lost
+    /// answer that is unknown, because the command may still be on its way. It is not sent again: that is for the buyer,
+    /// with the same token (window 9).
+    async fn look(&self, purchases: &[&Purchase], otherwise: &Decision) -> Vec<Decision> {
         let ids: Vec<_> = purchases.iter().map(|purchase| purchase.request_id).collect();
-        match self.inner.redis.ledger_lookup(&self.sale, self.shard, &ids).await {
-            Ok(records) => records
+        match self.inner.redis.ledger_promised(&self.sale, self.shard, &ids).await {
+            Ok((records, replicated)) => records
                 .into_iter()
                 .zip(purchases)
                 .map(|(record, purchase)| match record {
-                    Some(record) if record.user_id == purchase.user_id => Decision::Decided(Reserved::Replayed),
+                    Some(record) if record.user_id == purchase.user_id && replicated => {
+                        Decision::Decided(Reserved::Replayed)
+                    }
+                    Some(record) if record.user_id == purchase.user_id => Decision::Unknown,
                     Some(_) => Decision::Decided(Reserved::Conflict),
-                    None => Decision::Unknown,
+                    None => otherwise.clone(),
                 })
                 .collect(),
-            Err(_) => vec![Decision::Unknown; purchases.len()],
+            Err(_) => vec![otherwise.clone(); purchases.len()],
         }
     }
 }

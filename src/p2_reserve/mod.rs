@@ -6,9 +6,11 @@
 //! and the buyer learns of it by its request id. Nothing is kept in memory that matters.
 
 mod fence;
+mod guard;
 mod lane;
 
 pub use fence::{Fence, FenceFault};
+pub use guard::Guard;
 
 use crate::config;
 use crate::domain::ids::SaleId;
@@ -28,7 +30,7 @@ use tokio::time::Instant;
 pub enum Decision {
     /// The script decided.
     Decided(Reserved),
-    /// It may or may not have been accepted; the ledger will tell by request id.
+    /// It may or may not have been accepted, or was and is not on enough replicas yet; the ledger will tell by request id.
     Unknown,
     /// It did not run and will not run.
     Unavailable,

@@ -14,6 +14,7 @@ use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::{LedgerRecord, LedgerState};
 use crate::domain::sale::{MetaState, Sale, SaleStatus};
 use crate::domain::shard::{home_shard, share};
+use crate::faults::CrashPoint;
 use crate::store::mysql::{decided, grants, outcomes, sales};
 use crate::store::rabbit::queue_depths;
 use crate::store::redis::{DecidedRecord, RebuildBegin};
@@ -143,10 +144,12 @@ impl Auditor {
             if self.redis.rebuild_begin(&next, shard, cap, &applied).await? == RebuildBegin::Selling {
                 return Ok(false);
             }
+            CrashPoint::RebuildHalf.reach();
         }
         if !self.load(id, epoch).await? {
             return Ok(false);
         }
+        CrashPoint::RebuildHalf.reach();
         let units = decided::sellable(&self.db, id).await?;
         let state = if sale.status == SaleStatus::Paused { MetaState::Paused } else { MetaState::Open };
         let mut opened = false;

@@ -59,7 +59,7 @@ pub async fn reserve(store: &RedisStore, sale: &SaleId, epoch: u32, group: &[Ask
     loop {
         match store.reserve(sale, 0, epoch, &group).await {
             Err(RedisFault::NoScript) => store.load_reserve_after_fence().await.unwrap(),
-            done => return done.expect("the script ran"),
+            done => return done.expect("the script ran").reserved,
         }
     }
 }

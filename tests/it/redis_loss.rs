@@ -2,7 +2,7 @@
 //! epoch, and goes on with its buyers, limits and replays (A6, E7, boot fence).
 
 use super::procs::scratch;
-use super::world::{World, eventually, run};
+use super::world::{Answer, World, eventually, run};
 use seckill::dev::{PrivateServers, ServerKind};
 use seckill::domain::ids::SaleId;
 use seckill::p5_reconcile::Window;
@@ -34,6 +34,18 @@ async fn buy_all(world: &World, sale: &SaleId, buyers: std::ops::Range<u32>) -> 
         assert_eq!(status.text("status"), "CONFIRMED", "{status:?}");
     }
     bought
+}
+
+/// Buys with the entry that is still finding its way back to Redis: user, token, request id.
+async fn buy_at_last(world: &World, sale: &SaleId, user: &str) -> (String, String, String) {
+    let path = format!("/v1/sales/{sale}");
+    eventually("the entry is back", async || {
+        Answer::of(world.request(reqwest::Method::GET, &path, user)).await.status == 200
+    })
+    .await;
+    let (token, request_id) = world.token(sale, user).await;
+    eventually("it sells", async || world.buy(sale, user, 1, Some(&token)).await.status == 202).await;
+    (user.to_owned(), token, request_id)
 }
 
 /// After a rebuild: winners are known, losers can still buy, and the rest is sold exactly.
@@ -101,6 +113,65 @@ fn a_rewound_and_an_emptied_redis_sell_nothing_twice() {
         assert_eq!(over.status, 410, "{over:?}");
         let audit = world.settled(&sale).await;
         assert_eq!((audit.counted.ordered, audit.counted.database_stock), (12, 0), "{audit:#?}");
+        world.finish().await;
+        servers.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn what_was_accepted_before_the_rewind_lands_in_its_old_epoch_before_the_sale_is_rebuilt() {
+    run(async {
+        let dir = scratch("redis-loss-epoch");
+        let mut servers = PrivateServers::start(&dir, &|_progress| {}).await.unwrap();
+        let urls = servers.urls();
+        let set = ["p5_reconcile.quiet_ms=1000", "p1_entry.cache_ttl_ms=50"];
+        let urls = (urls.redis_url.as_str(), urls.amqp_url.as_str(), urls.mysql_url.as_str());
+        let world = World::on(urls, "epoch", &[Role::Api, Role::Relay], &set).await;
+        let sale = world.sale("epoch", 12, Some(1)).await;
+        let data = servers.dir().join("redis").join("appendonlydir");
+        let old = scratch("redis-loss-epoch-old");
+        servers.server(ServerKind::Redis).unwrap().kill().await.unwrap();
+        copy(&data, &old);
+        servers.server(ServerKind::Redis).unwrap().restart().await.unwrap();
+        world.redis_is_back().await;
+        // Accepted and on the broker; nobody lands it, and the database has seen one of them only.
+        let mut winners = Vec::new();
+        for n in 0..5 {
+            winners.push(buy_at_last(&world, &sale, &format!("early-{n}")).await);
+        }
+        eventually("all on the broker", async || {
+            world.outbox().await == (0, 0) && world.waiting_in("seckill.orders").await == 5
+        })
+        .await;
+        let landing = world.more(&[Role::Consumer], |_| {});
+        eventually("the database has seen them", async || world.orders(&sale).await == 5).await;
+        landing.stop().await;
+        winners.push(buy_at_last(&world, &sale, "late").await);
+        eventually("the last one too", async || world.waiting_in("seckill.orders").await == 1).await;
+
+        servers.server(ServerKind::Redis).unwrap().kill().await.unwrap();
+        copy(&old, &data);
+        servers.server(ServerKind::Redis).unwrap().restart().await.unwrap();
+        world.redis_is_back().await;
+        eventually("the fence closes the sale", async || world.buy(&sale, "new", 1, None).await.code() == "P1-S7")
+            .await;
+        // The reconcile role alone must not rebuild: a message of the sale still waits.
+        let reconcile = world.more(&[Role::Reconcile], |_| {});
+        super::world::time_passes(4_000).await;
+        let meta = world.servers.redis.meta(&sale, 0).await.unwrap().unwrap();
+        assert_eq!((meta.state.code(), meta.epoch), ("frozen", 1), "not while something is on its way");
+        let landing = world.more(&[Role::Consumer], |_| {});
+        sells_again(&world, &sale, &winners, 2).await;
+        let old_epoch = world.rows("request_outcome", "kind = 'ORDER' AND epoch = 1").await;
+        assert_eq!(old_epoch, 6, "accepted before, landed after, in the epoch they were accepted in");
+        for n in 0..6 {
+            assert_eq!(world.buy(&sale, &format!("new-{n}"), 1, None).await.status, 202);
+        }
+        assert_eq!(world.buy(&sale, "too-late", 1, None).await.status, 410, "exactly the rest is sold");
+        let counted = world.settled(&sale).await.counted;
+        assert_eq!((counted.ordered, counted.database_stock, counted.redis_stock), (12, 0, 0));
+        reconcile.stop().await;
+        landing.stop().await;
         world.finish().await;
         servers.stop().await.unwrap();
     });

@@ -55,10 +55,15 @@ pub struct RawRedis {
 impl RawRedis {
     /// To the Redis of a world.
     pub async fn of(world: &World) -> Self {
-        let url = world.settings.redis.url.expose().to_owned();
-        let address = url.strip_prefix("redis://").expect("a redis url").trim_end_matches('/').to_owned();
+        let prefix = world.settings.redis.prefix.clone();
+        Self { prefix, ..Self::at(world.settings.redis.url.expose()).await }
+    }
+
+    /// To the Redis at `redis://host:port`, with no keys in mind.
+    pub async fn at(url: &str) -> Self {
+        let address = url.strip_prefix("redis://").expect("a redis url").trim_end_matches('/');
         let stream = BufReader::new(TcpStream::connect(address).await.expect("redis"));
-        Self { stream, prefix: world.settings.redis.prefix.clone() }
+        Self { stream, prefix: String::new() }
     }
 
     /// Sends one command; errors come back as [`Reply::Error`].

@@ -15,6 +15,10 @@ pub(super) fn redis(name: &str) -> &'static str {
         "appendfsync" => {
             "CONFIG SET appendfsync always, and the same in redis.conf; it groups one fsync per event-loop turn"
         }
+        "min-replicas-to-write" => {
+            "CONFIG SET min-replicas-to-write to redis.wait_replicas, and the same in redis.conf"
+        }
+        "connected replicas" => "start the replicas, or lower redis.wait_replicas",
         "no-appendfsync-on-rewrite" => "CONFIG SET no-appendfsync-on-rewrite no, and the same in redis.conf",
         _ => "",
     }
@@ -43,6 +47,11 @@ pub(super) fn mysql(name: &str) -> Advice {
         }
         "sql_mode" => (
             "without strict mode a value that does not fit is cut instead of refused",
+            "seckill sets it for its own sessions; a proxy must not change it",
+            true,
+        ),
+        "transaction isolation" => (
+            "a repeated read that sees an old snapshot takes a landed request for a new one",
             "seckill sets it for its own sessions; a proxy must not change it",
             true,
         ),

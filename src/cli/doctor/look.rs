@@ -5,7 +5,7 @@ use crate::roles::Servers;
 use crate::runtime::now_ms;
 use crate::store::mysql::{Db, checks, migrate};
 use crate::store::rabbit::{QueueType, RabbitConfig, RabbitError, Topology, broker_info, declare, queue_depths};
-use crate::store::redis::RedisStore;
+use crate::store::redis::{RedisStore, Weight};
 use serde::Serialize;
 
 /// Clocks may differ by this much, milliseconds. No guarantee depends on it; windows and starts of sales are judged by them.
@@ -90,12 +90,15 @@ pub(super) async fn redis(redis: &RedisStore, connected: bool, shards: u16) -> V
     )];
     match redis.settings().await {
         Ok(settings) => lines.extend(settings.into_iter().map(|s| {
-            let otherwise = if s.required { Verdict::Wrong } else { Verdict::Warning };
+            let otherwise = match s.weight {
+                Weight::Must | Weight::Promise => Verdict::Wrong,
+                Weight::Advice => Verdict::Warning,
+            };
             Line::new(SERVER, s.name, s.value, s.expected).judged(s.ok, otherwise, s.why, advice::redis(s.name))
         })),
         Err(error) => lines.push(Line::new(SERVER, "settings", "unreadable", "CONFIG GET permitted").judged(
             false,
-            Verdict::Warning,
+            if redis.is_strict() { Verdict::Wrong } else { Verdict::Warning },
             &format!("eviction or a lazy fsync would lose accepted requests, and it cannot be checked: {error}"),
             "permit CONFIG GET to this user, or make sure of noeviction, appendonly yes and appendfsync always",
         )),

@@ -18,7 +18,7 @@ const CONNECT: Duration = Duration::from_secs(3);
 /// Looks at Redis, RabbitMQ and the database: are they there, which versions, the settings that guarantees depend on, the
 /// migrations, the topology, the clocks, and how much is waiting. Changes nothing.
 ///
-/// Exit code 0: fine (there may be warnings), 2: something required is wrong, 1: a server cannot be reached.
+/// Exit code 0: fine (there may be warnings), 2: a guarantee breaks, 1: a server cannot be reached.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// As JSON

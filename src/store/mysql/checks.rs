@@ -1,4 +1,4 @@
-//! Server settings that a guarantee depends on (windows 72, 82, 83). Read only; what a failed check means is the caller's.
+//! Server settings that a guarantee depends on (windows 72, 73, 82, 83). Read only; what a failed check means is the caller's.
 
 use super::fault::DbError;
 use super::pool::Db;
@@ -34,7 +34,8 @@ struct Found {
 }
 
 const VARIABLES: &str = "SHOW VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'sync_binlog', \
-    'log_bin', 'read_only', 'super_read_only', 'sql_mode', 'innodb_doublewrite', 'max_allowed_packet', 'version')";
+    'log_bin', 'read_only', 'super_read_only', 'sql_mode', 'innodb_doublewrite', 'max_allowed_packet', \
+    'transaction_isolation', 'tx_isolation', 'version')";
 
 /// Id columns that are compared byte for byte; `(table, column)`.
 const ID_COLUMNS: &str = "SELECT COUNT(*) AS found FROM information_schema.columns WHERE table_schema = DATABASE() \
@@ -79,6 +80,11 @@ pub async fn checks(db: &Db) -> Result<Vec<Check>, DbError> {
     });
     let mode = value("sql_mode");
     checks.push(Check { name: "sql_mode", ok: mode.contains("STRICT_"), value: mode, expected: "strict" });
+    // MySQL and newer MariaDB call it by the first name, older MariaDB by the second.
+    let isolation = Some(value("transaction_isolation")).filter(|value| !value.is_empty());
+    let isolation = isolation.unwrap_or_else(|| value("tx_isolation"));
+    let committed = isolation == "READ-COMMITTED";
+    checks.push(Check { name: "transaction isolation", ok: committed, value: isolation, expected: "READ-COMMITTED" });
     let packet = value("max_allowed_packet");
     let enough = packet.parse::<u64>().is_ok_and(|bytes| bytes >= 4 << 20);
     checks.push(Check { name: "max_allowed_packet", ok: enough, value: packet, expected: "4194304 or more" });

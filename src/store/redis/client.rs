@@ -1,8 +1,9 @@
 //! The connection, and what an error says about whether the command ran.
 
 use super::keys::Keys;
+use super::replicas::Barrier;
 use super::scripts::OwnReserve;
-use crate::config::Redis;
+use crate::config::{Durability, Redis};
 use fred::clients::Client;
 use fred::error::{Error, ErrorKind};
 use fred::interfaces::{ClientLike, EventInterface};
@@ -65,6 +66,8 @@ pub struct RedisStore {
     /// The keys of this system.
     pub keys: Keys,
     pub(super) own_reserve: Arc<OwnReserve>,
+    pub(super) barrier: Option<Barrier>,
+    pub(super) durability: Durability,
 }
 
 impl RedisStore {
@@ -73,41 +76,46 @@ impl RedisStore {
     /// # Errors
     /// [`RedisFault::Refused`] when `redis.url` cannot be used at all.
     pub fn start(settings: &Redis) -> Result<Self, RedisFault> {
-        let mut config = Config::from_url(settings.url.expose())?;
-        config.fail_fast = false;
-        let client = Builder::from_config(config)
-            .set_performance_config(PerformanceConfig {
-                default_command_timeout: Duration::from_millis(settings.command_timeout_ms),
-                ..PerformanceConfig::default()
-            })
-            .set_connection_config(connection(settings))
-            .set_policy(ReconnectPolicy::new_constant(0, 100))
-            .build()?;
-        // Connection errors are told here once each; without a listener fred would keep them to itself.
-        client.on_error(|(error, _server)| async move {
-            tracing::warn!(%error, "redis connection");
-            Ok(())
-        });
-        client.connect();
-        let own_reserve = Arc::new(OwnReserve::new(&settings.prefix));
-        Ok(Self { client, keys: Keys::new(settings.prefix.clone()), own_reserve })
+        let barrier = match settings.wait_replicas {
+            0 => None,
+            _ => Some(Barrier::new(connect(settings)?, settings)),
+        };
+        Ok(Self {
+            client: connect(settings)?,
+            keys: Keys::new(settings.prefix.clone()),
+            own_reserve: Arc::new(OwnReserve::new(&settings.prefix)),
+            barrier,
+            durability: settings.durability,
+        })
     }
 
     /// Whether a connection stands right now.
     #[must_use]
     pub fn is_connected(&self) -> bool {
-        self.client.is_connected()
+        self.client.is_connected() && self.barrier.as_ref().is_none_or(|barrier| barrier.client.is_connected())
     }
 
     /// Waits for the first connection, at most `deadline`.
     pub async fn wait_connected(&self, deadline: Duration) -> bool {
-        tokio::time::timeout(deadline, self.client.wait_for_connect()).await.is_ok_and(|connected| connected.is_ok())
+        let connected = async {
+            if let Some(barrier) = &self.barrier {
+                barrier.client.wait_for_connect().await?;
+            }
+            self.client.wait_for_connect().await
+        };
+        tokio::time::timeout(deadline, connected).await.is_ok_and(|connected| connected.is_ok())
     }
 
     /// Closes the connection after what was sent is answered.
     pub async fn quit(&self) {
         // At the end of the process; a server that is gone already has nothing to be told.
-        drop(tokio::time::timeout(Duration::from_secs(1), self.client.quit()).await);
+        let quit = async {
+            if let Some(barrier) = &self.barrier {
+                drop(barrier.client.quit().await);
+            }
+            self.client.quit().await
+        };
+        drop(tokio::time::timeout(Duration::from_secs(1), quit).await);
     }
 
     /// Sends one command. `key` is the position of the key among the arguments (for the cluster slot).
@@ -119,6 +127,27 @@ impl RedisStore {
         let command = CustomCommand::new_static(name, ClusterHash::Offset(key), false);
         Ok(fred::interfaces::ClientLike::custom::<Value, Value>(&self.client, command, args).await?)
     }
+}
+
+/// Starts one connection.
+fn connect(settings: &Redis) -> Result<Client, RedisFault> {
+    let mut config = Config::from_url(settings.url.expose())?;
+    config.fail_fast = false;
+    let client = Builder::from_config(config)
+        .set_performance_config(PerformanceConfig {
+            default_command_timeout: Duration::from_millis(settings.command_timeout_ms),
+            ..PerformanceConfig::default()
+        })
+        .set_connection_config(connection(settings))
+        .set_policy(ReconnectPolicy::new_constant(0, 100))
+        .build()?;
+    // Connection errors are told here once each; without a listener fred would keep them to itself.
+    client.on_error(|(error, _server)| async move {
+        tracing::warn!(%error, "redis connection");
+        Ok(())
+    });
+    client.connect();
+    Ok(client)
 }
 
 fn connection(settings: &Redis) -> ConnectionConfig {

@@ -5,6 +5,7 @@ use super::scripts::{SETTLE, TRIM};
 use crate::domain::fate::Fate;
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::{LedgerError, LedgerRecord, LedgerState};
+use fred::types::Value;
 
 /// Request ids settled in one script call; bounds how long Redis is busy.
 const SETTLE_MAX: usize = 500;
@@ -34,17 +35,29 @@ impl RedisStore {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        let mut args = vec![text(self.keys.ledger(shard, sale))];
-        args.extend(ids.iter().map(|id| text(id.to_string())));
-        list(self.command("HMGET", 0, args).await?)?
-            .iter()
-            .map(|value| match optional_text(value) {
-                None => Ok(None),
-                Some(record) => {
-                    LedgerRecord::parse(&record).map(Some).map_err(|e: LedgerError| RedisFault::Contract(e.to_string()))
-                }
-            })
-            .collect()
+        records(self.command("HMGET", 0, self.of_ids(sale, shard, ids)).await?)
+    }
+
+    /// Like [`RedisStore::ledger_lookup`], for an answer that promises something: with it comes whether enough replicas have
+    /// these records (`redis.wait_replicas`; true without).
+    ///
+    /// # Errors
+    /// [`RedisFault`]; `Contract` for an unreadable record.
+    pub async fn ledger_promised(
+        &self,
+        sale: &SaleId,
+        shard: u16,
+        ids: &[RequestId],
+    ) -> Result<(Vec<Option<LedgerRecord>>, bool), RedisFault> {
+        if ids.is_empty() {
+            return Ok((Vec::new(), true));
+        }
+        let promised = self.promised("HMGET", 0, self.of_ids(sale, shard, ids)).await?;
+        Ok((records(promised.answer)?, promised.replicated))
+    }
+
+    fn of_ids(&self, sale: &SaleId, shard: u16, ids: &[RequestId]) -> Vec<Value> {
+        std::iter::once(text(self.keys.ledger(shard, sale))).chain(ids.iter().map(|id| text(id.to_string()))).collect()
     }
 
     /// One page of the ledger, about `count` records from `cursor` (`"0"` begins).
@@ -61,7 +74,7 @@ impl RedisStore {
         let args = vec![text(self.keys.ledger(shard, sale)), text(cursor), text("COUNT"), text(count.to_string())];
         let mut reply = list(self.command("HSCAN", 0, args).await?)?.into_iter();
         let next = reply.next().and_then(|cursor| optional_text(&cursor)).unwrap_or_default();
-        let fields = list(reply.next().unwrap_or(fred::types::Value::Null))?;
+        let fields = list(reply.next().unwrap_or(Value::Null))?;
         let mut page = LedgerPage { next: (next != "0").then_some(next), ..LedgerPage::default() };
         for pair in fields.chunks_exact(2) {
             let (field, record) = (pair[0].as_string().unwrap_or_default(), pair[1].as_string().unwrap_or_default());
@@ -113,4 +126,12 @@ impl RedisStore {
         }
         Ok(changed)
     }
+}
+
+/// Records as HMGET answers them.
+fn records(reply: Value) -> Result<Vec<Option<LedgerRecord>>, RedisFault> {
+    let parse = |record: String| {
+        LedgerRecord::parse(&record).map_err(|error: LedgerError| RedisFault::Contract(error.to_string()))
+    };
+    list(reply)?.iter().map(|value| optional_text(value).map(parse).transpose()).collect()
 }

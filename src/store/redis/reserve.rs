@@ -1,11 +1,22 @@
 //! Typed call of `lua/reserve.lua`.
 
 use super::client::{RedisFault, RedisStore, integer, list, text};
+use super::replicas::Promised;
 use crate::domain::ids::SaleId;
 use crate::domain::message;
 use crate::domain::request::Purchase;
 use crate::domain::reserve::Reserved;
 use fred::types::Value;
+
+/// What the script decided about a group.
+#[derive(Debug)]
+pub struct ReservedGroup {
+    /// In the order of the group.
+    pub reserved: Vec<Reserved>,
+    /// Whether enough replicas have it (`redis.wait_replicas`). If not, an accept is real here and may be lost with this
+    /// server: it must not be told as accepted.
+    pub replicated: bool,
+}
 
 impl RedisStore {
     /// Decides a group of purchases of one sale on one shard; the answers come in the order of the group.
@@ -19,7 +30,7 @@ impl RedisStore {
         shard: u16,
         epoch: u32,
         group: &[&Purchase],
-    ) -> Result<Vec<Reserved>, RedisFault> {
+    ) -> Result<ReservedGroup, RedisFault> {
         let keys = vec![
             self.keys.meta(shard, sale),
             self.keys.stock(shard, sale),
@@ -37,12 +48,13 @@ impl RedisStore {
             args.push(Value::Integer(purchase.quantity.get().into()));
             args.push(text(head));
         }
-        let reply = list(self.call_reserve(keys, args).await?)?;
+        let Promised { answer, replicated } = self.call_reserve(keys, args).await?;
+        let reply = list(answer)?;
         if reply.len() != 2 * group.len() {
             // It ran, but what it decided cannot be read: the same as no answer.
             return Err(RedisFault::Unknown(format!("{} values for {} requests", reply.len(), group.len())));
         }
-        reply
+        let reserved: Result<Vec<Reserved>, RedisFault> = reply
             .chunks_exact(2)
             .map(|pair| {
                 let decided = integer(&pair[0]).and_then(|code| {
@@ -50,6 +62,7 @@ impl RedisStore {
                 });
                 decided.map_err(|fault| RedisFault::Unknown(fault.to_string()))
             })
-            .collect()
+            .collect();
+        Ok(ReservedGroup { reserved: reserved?, replicated })
     }
 }

@@ -1,0 +1,125 @@
+//! Answers that may be told only when replicas have what they are about (`redis.wait_replicas`, windows 15 and 16).
+//!
+//! `WAIT` counts for the connection it is sent on: it asks whether the replicas have what that connection has written. So the
+//! command and its WAIT go out together, and the connection is named before and asked for its name after; another name means
+//! that it was rebuilt in between, perhaps to another server, and then the count says nothing. The PUBLISH gives a command
+//! that only read something to wait for. The connection is one of its own, because WAIT blocks it.
+
+use super::client::{RedisFault, RedisStore, integer, text};
+use crate::config::Redis;
+use fred::clients::Client;
+use fred::interfaces::ClientLike;
+use fred::types::{ClusterHash, CustomCommand, Value};
+
+/// A replica that has said nothing for longer does not count as connected, seconds; Redis' own `min-replicas-max-lag`.
+const LAG_MAX_S: u64 = 10;
+
+/// The connection for what has to be on replicas, and how many.
+#[derive(Clone)]
+pub(super) struct Barrier {
+    pub(super) client: Client,
+    pub(super) replicas: u16,
+    timeout_ms: u64,
+    channel: String,
+}
+
+/// An answer, and whether enough replicas have everything that it says.
+pub(super) struct Promised {
+    pub(super) answer: Value,
+    pub(super) replicated: bool,
+}
+
+impl Barrier {
+    pub(super) fn new(client: Client, settings: &Redis) -> Self {
+        Self {
+            client,
+            replicas: settings.wait_replicas,
+            timeout_ms: settings.wait_timeout_ms,
+            channel: format!("{}:barrier", settings.prefix),
+        }
+    }
+
+    async fn run(&self, name: &'static str, key: usize, args: Vec<Value>) -> Result<Promised, RedisFault> {
+        if !self.client.is_connected() {
+            return Err(RedisFault::NotSent("no connection".to_owned()));
+        }
+        let connection = format!("seckill-{:016x}", rand::random::<u64>());
+        let wait = [self.replicas.to_string(), self.timeout_ms.to_string()].map(text).to_vec();
+        let steps = [
+            ("CLIENT", 0, vec![text("SETNAME"), text(connection.as_str())]),
+            (name, key, args),
+            ("PUBLISH", 0, vec![text(self.channel.as_str()), text("")]),
+            ("WAIT", 0, wait),
+            ("CLIENT", 0, vec![text("GETNAME")]),
+        ];
+        let pipeline = self.client.pipeline();
+        for (name, key, args) in steps {
+            let command = CustomCommand::new_static(name, ClusterHash::Offset(key), false);
+            ClientLike::custom::<Value, Value>(&pipeline, command, args).await?;
+        }
+        let answers: [_; 5] = match pipeline.try_all::<Value>().await.try_into() {
+            Ok(answers) => answers,
+            // One error for all of them.
+            Err(few) => {
+                let error = few.into_iter().find_map(Result::err).map(RedisFault::from);
+                return Err(error.unwrap_or_else(|| RedisFault::Unknown("fewer answers than commands".to_owned())));
+            }
+        };
+        let [_named, answer, _published, waited, name_now] = answers;
+        let count = waited.ok().and_then(|count| integer(&count).ok()).unwrap_or(0);
+        let same = name_now.is_ok_and(|name| name.as_string().as_deref() == Some(connection.as_str()));
+        Ok(Promised { answer: answer?, replicated: same && count >= i64::from(self.replicas) })
+    }
+}
+
+impl RedisStore {
+    /// Sends one command whose answer may be told only when enough replicas have what it wrote and what it saw.
+    pub(super) async fn promised(
+        &self,
+        name: &'static str,
+        key: usize,
+        args: Vec<Value>,
+    ) -> Result<Promised, RedisFault> {
+        match &self.barrier {
+            None => Ok(Promised { answer: self.command(name, key, args).await?, replicated: true }),
+            Some(barrier) => barrier.run(name, key, args).await,
+        }
+    }
+
+    /// Whether an accept must be on replicas before it is told.
+    #[must_use]
+    pub fn waits_for_replicas(&self) -> bool {
+        self.barrier.is_some()
+    }
+
+    /// Replicas that are connected and have answered lately.
+    pub(super) async fn replicas(&self) -> Result<u16, RedisFault> {
+        let info = self.command("INFO", 0, vec![text("replication")]).await?.as_string().unwrap_or_default();
+        let count = info.lines().filter(|line| is_good_replica(line)).count();
+        Ok(u16::try_from(count).unwrap_or(u16::MAX))
+    }
+}
+
+/// `slave0:ip=127.0.0.1,port=6380,state=online,offset=14,lag=1`
+fn is_good_replica(line: &str) -> bool {
+    let Some((name, fields)) = line.trim().split_once(':') else { return false };
+    let field = |wanted: &str| fields.split(',').find_map(|field| field.strip_prefix(wanted)?.strip_prefix('='));
+    let number = name.strip_prefix("slave").unwrap_or("");
+    !number.is_empty()
+        && number.bytes().all(|b| b.is_ascii_digit())
+        && field("state") == Some("online")
+        && field("lag").and_then(|lag| lag.parse::<u64>().ok()).is_some_and(|lag| lag <= LAG_MAX_S)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_good_replica;
+
+    #[test]
+    fn only_replicas_that_keep_up_count() {
+        assert!(is_good_replica("slave0:ip=127.0.0.1,port=6380,state=online,offset=14,lag=1\r"));
+        assert!(!is_good_replica("slave0:ip=127.0.0.1,port=6380,state=online,offset=14,lag=11"));
+        assert!(!is_good_replica("slave1:ip=127.0.0.1,port=6380,state=wait_bgsave,offset=0,lag=0"));
+        assert!(!is_good_replica("slave_read_only:1") && !is_good_replica("connected_slaves:1"));
+    }
+}

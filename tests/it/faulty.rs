@@ -1,0 +1,85 @@
+//! Real processes of a world that are told to die at a crash point, or to leave a mechanism out (`src/faults.rs`).
+
+use super::procs::{runs, scratch, seckill};
+use super::world::{World, eventually};
+use seckill::dev::Child;
+use seckill::dev::ports::free_port;
+use std::process::Command;
+
+/// One process, armed.
+pub struct Faulty {
+    child: Child,
+    /// The public address of an api process.
+    pub api: String,
+}
+
+impl World {
+    /// A run of the binary on this world's servers, `armed` in the grammar of `FAILPOINTS`.
+    fn armed(&self, armed: &str, args: &[&str]) -> Command {
+        let s = &self.settings;
+        let mut sets: Vec<String> = super::world::QUICK.iter().skip(1).map(|set| (*set).to_owned()).collect();
+        sets.extend([
+            format!("redis.url={}", s.redis.url.expose()),
+            format!("rabbitmq.url={}", s.rabbitmq.url.expose()),
+            format!("mysql.url={}", s.mysql.url.expose()),
+            format!("redis.prefix={}", s.redis.prefix),
+            format!("admin.listen=127.0.0.1:{}", free_port().expect("a port")),
+            format!("p5_reconcile.quiet_ms={}", s.p5_reconcile.quiet_ms),
+            "p5_reconcile.warm_ahead_ms=0".to_owned(),
+        ]);
+        let mut all = vec!["--data-dir", "/nonexistent"];
+        for set in &sets {
+            all.extend(["--set", set.as_str()]);
+        }
+        all.extend(args);
+        let mut command = seckill(&all);
+        command.env("FAILPOINTS", armed);
+        command
+    }
+
+    /// Runs a subcommand to its end; whether it was killed.
+    pub fn run_armed(&self, armed: &str, args: &[&str]) -> bool {
+        let output = self.armed(armed, args).output().expect("the binary runs");
+        output.status.code().is_none()
+    }
+
+    /// Starts a role as a process of its own.
+    pub async fn start_armed(&self, armed: &str, role: &str) -> Faulty {
+        let port = free_port().expect("a port");
+        let listen = format!("http.listen=127.0.0.1:{port}");
+        let command = self.armed(armed, &["--set", &listen, "--role", role]);
+        let log = scratch("faulty").join(format!("{role}-{port}.log"));
+        let child = Child::spawn(role, command, &log).await.expect("a process");
+        let faulty = Faulty { child, api: format!("http://127.0.0.1:{port}") };
+        if role == "api" {
+            let sales = format!("{}/v1/sales", faulty.api);
+            eventually("the api answers", async || self.http.get(&sales).send().await.is_ok()).await;
+        }
+        faulty
+    }
+
+    /// Buys at another process; `None` when the answer never came.
+    pub async fn buy_at(&self, at: &Faulty, sale: &str, user: &str, token: Option<&str>) -> Option<u16> {
+        let mut request = self
+            .http
+            .post(format!("{}/v1/sales/{sale}/orders", at.api))
+            .bearer_auth(self.access(user))
+            .json(&serde_json::json!({ "quantity": 1 }));
+        if let Some(token) = token {
+            request = request.header("Idempotency-Key", token);
+        }
+        request.send().await.ok().map(|answer| answer.status().as_u16())
+    }
+}
+
+impl Faulty {
+    /// Waits until it has died at its crash point.
+    pub async fn died(&self) {
+        eventually("it dies at its crash point", async || !runs(self.child.pid())).await;
+    }
+
+    /// Ends it.
+    pub async fn kill(mut self) {
+        self.child.kill().await.expect("killed");
+    }
+}

@@ -1,0 +1,171 @@
+//! Group A, B6: accepts that wait for a replica (windows 15 and 16). What too few replicas have is never told as accepted,
+//! and with `min-replicas-to-write` it is not even made.
+
+use super::own_redis;
+use super::resp::RawRedis;
+use super::world::{Answer, World, eventually, run};
+use seckill::dev::Server;
+use seckill::health::Readiness;
+use seckill::roles::Role;
+
+/// A primary and a replica that is in step with it.
+async fn pair(name: &str) -> (Server, Server) {
+    let primary = own_redis::start(&format!("{name}-primary")).await;
+    let replica = own_redis::start(&format!("{name}-replica")).await;
+    RawRedis::at(&primary.url()).await.call(&["CONFIG", "SET", "repl-diskless-sync-delay", "0"]).await;
+    let port = primary.port().to_string();
+    RawRedis::at(&replica.url()).await.call(&["REPLICAOF", "127.0.0.1", &port]).await;
+    in_step(&replica).await;
+    (primary, replica)
+}
+
+async fn in_step(replica: &Server) {
+    eventually("the replica is in step", async || {
+        let info = RawRedis::at(&replica.url()).await.call(&["INFO", "replication"]).await.text();
+        info.contains("master_link_status:up")
+    })
+    .await;
+}
+
+/// What the api role of this world says about Redis: whether it is ready, and why not.
+async fn ready(world: &World) -> (bool, String) {
+    let probes = Readiness::new(world.servers.clone(), vec![Role::Api]).probe().await;
+    let redis = probes.into_iter().find(|probe| probe.name == "redis").expect("a probe");
+    (redis.ok, redis.problem.unwrap_or_default() + &redis.warnings.join("; "))
+}
+
+#[test]
+fn what_no_replica_has_is_unknown_until_one_has_it() {
+    run(async {
+        let (primary, mut replica) = pair("wait").await;
+        let set = ["redis.wait_replicas=1", "redis.wait_timeout_ms=300", "p1_entry.cache_ttl_ms=50"];
+        let world = World::on_redis(&primary.url(), "wait", &[Role::Api], &set).await;
+        let sale = world.sale("wait", 10, Some(1)).await;
+        let first = world.buy(&sale, "first", 1, None).await;
+        assert_eq!(first.status, 202, "{first:?}");
+        let there =
+            RawRedis::at(&replica.url()).await.call(&["HLEN", &world.servers.redis.keys.ledger(0, &sale)]).await;
+        assert_eq!(there.int(), 2, "told as accepted means on the replica");
+        let (token, request_id) = world.token(&sale, "alice").await;
+
+        replica.pause().unwrap();
+        for time in ["the accept", "its replay"] {
+            let unknown = world.buy(&sale, "alice", 1, Some(&token)).await;
+            assert_eq!((unknown.status, unknown.code().as_str()), (504, "OUTCOME_UNKNOWN"), "{time}: {unknown:?}");
+            assert_eq!(unknown.text("request_id"), request_id, "{time}: {unknown:?}");
+        }
+        assert_eq!(world.servers.redis.stock(&sale, 0).await.unwrap(), Some(8), "it is real here, once");
+        let asked = world.status(&sale, "alice", &request_id, 0).await;
+        assert_eq!(asked.status, 503, "QUEUED would say accepted: {asked:?}");
+        // A pause of the sale does not make the replay a promise, either.
+        world.warmer().pause(&sale).await.unwrap();
+        eventually("the entry knows of the pause", async || {
+            Answer::of(world.request(reqwest::Method::GET, "/v1/sales/wait", "alice")).await.code() == "P1-S7"
+        })
+        .await;
+        let set = ["redis.wait_replicas=1", "redis.wait_timeout_ms=300"];
+        let unknown = world.buy(&sale, "alice", 1, Some(&token)).await;
+        assert_eq!(unknown.status, 504, "{unknown:?}");
+        world.warmer().resume(&sale).await.unwrap();
+
+        replica.resume().unwrap();
+        eventually("the replay is told", async || {
+            let again = world.buy(&sale, "alice", 1, Some(&token)).await;
+            assert!(matches!(again.status, 202 | 503 | 504), "{again:?}");
+            again.status == 202 && again.text("request_id") == request_id
+        })
+        .await;
+        assert_eq!(world.status(&sale, "alice", &request_id, 0).await.text("status"), "QUEUED");
+        let other = world.beside(&[Role::Api], &set).await;
+        assert_eq!(
+            other.buy(&sale, "alice", 1, Some(&token)).await.status,
+            202,
+            "a replay on a connection that wrote nothing"
+        );
+        other.stop().await;
+        let rest = world.more(&[Role::Relay, Role::Consumer, Role::Reconcile], |_| {});
+        let counted = world.settled(&sale).await.counted;
+        assert_eq!((counted.ordered, counted.redis_stock), (2, 8), "one unit each: {counted:?}");
+        rest.stop().await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn readiness_says_when_replicas_are_missing_and_nothing_is_sold_then() {
+    run(async {
+        let (primary, mut replica) = pair("missing").await;
+        let set = ["redis.wait_replicas=1", "redis.wait_timeout_ms=300"];
+        let world = World::on_redis(&primary.url(), "missing", &Role::ALL, &set).await;
+        let sale = world.sale("missing", 10, None).await;
+        assert_eq!(world.buy(&sale, "alice", 1, None).await.status, 202);
+        let (is_ready, why) = ready(&world).await;
+        assert!(is_ready && why.contains("min-replicas-to-write"), "recommended: {why}");
+
+        replica.kill().await.unwrap();
+        eventually("the entry refuses at once", async || world.buy(&sale, "bob", 1, None).await.status == 503).await;
+        let (is_ready, why) = ready(&world).await;
+        assert!(!is_ready && why.contains("connected replicas is 0, expected 1 or more"), "{why}");
+        let stock = world.servers.redis.stock(&sale, 0).await.unwrap();
+        for _ in 0..3 {
+            let refused = world.buy(&sale, "carol", 1, None).await;
+            assert_eq!((refused.status, refused.code().as_str()), (503, "UNAVAILABLE"), "{refused:?}");
+        }
+        assert_eq!(world.servers.redis.stock(&sale, 0).await.unwrap(), stock, "nothing was accepted");
+
+        replica.restart().await.unwrap();
+        let port = primary.port().to_string();
+        RawRedis::at(&replica.url()).await.call(&["REPLICAOF", "127.0.0.1", &port]).await;
+        in_step(&replica).await;
+        eventually("selling goes on", async || world.buy(&sale, "dave", 1, None).await.status == 202).await;
+        assert!(ready(&world).await.0);
+        world.finish().await;
+    });
+}
+
+#[test]
+fn with_min_replicas_to_write_nothing_is_half_done() {
+    run(async {
+        let (primary, mut replica) = pair("min").await;
+        let world = World::on_redis(&primary.url(), "min", &[Role::Api], &["p1_entry.cache_ttl_ms=60000"]).await;
+        let sale = world.sale("min", 10, None).await;
+        world.config_set("min-replicas-to-write", "1").await;
+        assert_eq!(world.buy(&sale, "alice", 1, None).await.status, 202);
+        let (token, request_id) = world.token(&sale, "bob").await;
+        let keys = world.servers.redis.keys.clone();
+        let of_sale =
+            [keys.meta(0, &sale), keys.stock(0, &sale), keys.buyers(0, &sale), keys.ledger(0, &sale), keys.outbox(0)];
+        let mut redis = RawRedis::of(&world).await;
+
+        replica.kill().await.unwrap();
+        eventually("the primary knows", async || {
+            RawRedis::of(&world).await.call(&["INFO", "replication"]).await.text().contains("connected_slaves:0")
+        })
+        .await;
+        let mut before = Vec::new();
+        for key in &of_sale {
+            before.push(redis.call(&["DUMP", key]).await);
+        }
+        for _ in 0..3 {
+            let refused = world.buy(&sale, "bob", 1, Some(&token)).await;
+            assert_eq!((refused.status, refused.code().as_str()), (503, "UNAVAILABLE"), "{refused:?}");
+        }
+        for (key, before) in of_sale.iter().zip(&before) {
+            assert_eq!(redis.call(&["DUMP", key]).await, *before, "{key}");
+        }
+
+        replica.restart().await.unwrap();
+        let port = primary.port().to_string();
+        RawRedis::at(&replica.url()).await.call(&["REPLICAOF", "127.0.0.1", &port]).await;
+        in_step(&replica).await;
+        eventually("the same token is accepted", async || {
+            let again = world.buy(&sale, "bob", 1, Some(&token)).await;
+            again.status == 202 && again.text("request_id") == request_id
+        })
+        .await;
+        let rest = world.more(&[Role::Relay, Role::Consumer, Role::Reconcile], |_| {});
+        assert_eq!(world.settled(&sale).await.counted.ordered, 2);
+        rest.stop().await;
+        world.finish().await;
+    });
+}
