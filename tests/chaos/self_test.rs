@@ -6,7 +6,7 @@ use crate::dump::{DumpUrls, dump};
 use crate::sampler::Sampler;
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
 use seckill::config::{Layers, Settings};
-use seckill::dev::PrivateServers;
+use seckill::dev::{PrivateServers, ServerKind};
 use seckill::domain::ids::SaleId;
 use seckill::domain::policy::PurchasePolicy;
 use seckill::domain::sale::{Sale, SaleStatus};
@@ -18,6 +18,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The runs take turns: each needs the machine.
+static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 const SECRET: &str = "test-access-secret-of-32-bytes-or-more";
 const PREFIX: &str = "seckill";
 const LOAD_MS: u64 = 10_000;
@@ -96,16 +98,16 @@ async fn settled(urls: &DumpUrls, dir: &Path) {
     }
 }
 
-/// A run without faults; everything lies in `dir` afterwards.
-async fn run(urls: &DumpUrls, dir: &Path) -> Totals {
+/// A run with Redis frozen for a while, or not; everything lies in `dir` afterwards.
+async fn run(servers: &mut PrivateServers, urls: &DumpUrls, dir: &Path, frozen_ms: u64) -> Totals {
     let settings = settings(urls);
     migrate::migrate(&urls.mysql).await.expect("migrations");
-    let servers = Servers::new(&settings).expect("handles");
-    assert!(servers.redis.wait_connected(Duration::from_secs(10)).await, "redis connects");
+    let handles = Servers::new(&settings).expect("handles");
+    assert!(handles.redis.wait_connected(Duration::from_secs(10)).await, "redis connects");
     let spec = |id: &str, stock, limit| SaleSpec { id: id.to_owned(), stock, limit };
     let specs = vec![spec("one", 100, Some(1)), spec("five", 10_000, Some(5)), spec("many", 10_000, None)];
     for spec in &specs {
-        warm(&settings, &servers, spec).await;
+        warm(&settings, &handles, spec).await;
     }
     let stopper = Stopper::new();
     let running = roles::start(&settings, &Role::ALL, None, &stopper).expect("roles start");
@@ -116,6 +118,13 @@ async fn run(urls: &DumpUrls, dir: &Path) -> Totals {
         Load { apis: vec![api], sales: specs, users: 400, rate_per_s: 100.0, seed: 1, secret: SECRET.to_owned() };
     let clients = Clients::start(load, &dir.join("history.jsonl"));
     let until_ms = clock::now_ms() + LOAD_MS;
+    if frozen_ms > 0 {
+        clock::patience(LOAD_MS / 4).await;
+        let redis = servers.server(ServerKind::Redis).expect("redis");
+        redis.pause().expect("frozen");
+        clock::patience(frozen_ms).await;
+        redis.resume().expect("thawed");
+    }
     // Long enough for the load's mix, and until something was sold even on a slow machine.
     while clock::now_ms() < until_ms || clients.totals().accepted < ENOUGH {
         clock::patience(100).await;
@@ -129,18 +138,27 @@ async fn run(urls: &DumpUrls, dir: &Path) -> Totals {
     totals
 }
 
+async fn begin(name: &str) -> (PrivateServers, DumpUrls, PathBuf) {
+    let servers = PrivateServers::start(&folder(&format!("{name}-servers")), &|_progress| {}).await;
+    let servers = servers.expect("private servers");
+    let at = servers.urls();
+    let prefix = PREFIX.to_owned();
+    let urls = DumpUrls { redis: at.redis_url, amqp: at.amqp_url, mysql: at.mysql_url, prefix };
+    (servers, urls, folder(name))
+}
+
+fn end(servers: PrivateServers, dir: &Path) {
+    let data = servers.dir().to_owned();
+    drop(servers);
+    std::fs::remove_dir_all(data).ok();
+    std::fs::remove_dir_all(dir).ok();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_without_faults_is_green_and_a_loss_by_hand_is_seen() {
-    let (data, dir) = (folder("self-test-servers"), folder("self-test"));
-    let servers = PrivateServers::start(&data, &|_progress| {}).await.expect("private servers");
-    let at = servers.urls();
-    let urls = DumpUrls {
-        redis: at.redis_url.clone(),
-        amqp: at.amqp_url.clone(),
-        mysql: at.mysql_url.clone(),
-        prefix: PREFIX.to_owned(),
-    };
-    let totals = run(&urls, &dir).await;
+    let _turn = TURN.lock().await;
+    let (mut servers, urls, dir) = begin("self-test").await;
+    let totals = run(&mut servers, &urls, &dir, 0).await;
     let verdict = check(&dir);
     eprintln!("{totals:?}\n{:#?}", verdict.figures);
     assert!(verdict.is_green(), "{:#?}", verdict.violations);
@@ -174,7 +192,18 @@ async fn a_run_without_faults_is_green_and_a_loss_by_hand_is_seen() {
     std::fs::write(dir.join("redis_ledger.jsonl"), without.join("\n")).expect("the ledger");
     let verdict = check(&dir);
     assert!(verdict.rules().contains(&"C3-lost"), "{:#?}", verdict.violations);
-    drop(servers);
-    std::fs::remove_dir_all(data).ok();
-    std::fs::remove_dir_all(dir).ok();
+    end(servers, &dir);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_met_silence_know_their_fates_in_the_end() {
+    let _turn = TURN.lock().await;
+    let (mut servers, urls, dir) = begin("self-test-frozen").await;
+    let totals = run(&mut servers, &urls, &dir, 5_000).await;
+    let verdict = check(&dir);
+    eprintln!("{totals:?}\n{:#?}", verdict.figures);
+    assert!(verdict.is_green(), "{:#?}", verdict.violations);
+    assert!(totals.unknown > 0 && totals.unsettled == 0, "{totals:?}");
+    assert!(verdict.figures.attempts_per_purchase > 1.0, "{:?}", verdict.figures);
+    end(servers, &dir);
 }

@@ -36,7 +36,7 @@ pub struct Figures {
     pub samples: u64,
     /// Looks at which the database was away.
     pub samples_away: u64,
-    /// Sales whose keys are frozen at the end; Redis' sums cannot be checked for them.
+    /// Sales that should sell and whose keys are frozen or gone at the end; Redis' sums cannot be checked for them.
     pub frozen_sales: u64,
     /// Sales that were rebuilt.
     pub rebuilt_sales: u64,
@@ -74,8 +74,6 @@ impl Figures {
         let others = buys().map(|attempt| attempt.result.as_str());
         let failed = input.outcomes.iter().filter_map(|outcome| outcome.reason.as_deref());
         let known: BTreeSet<&str> = index.outcomes.keys().chain(index.undecided.keys()).copied().collect();
-        let frozen = input.meta.iter().filter(|meta| meta.fields.get("state").is_some_and(|state| state == "frozen"));
-        let frozen: BTreeSet<&str> = frozen.map(|meta| meta.sale.as_str()).collect();
         Self {
             sent: total(buys().count()),
             accepted: total(accepted),
@@ -92,7 +90,7 @@ impl Figures {
             untold: total(known.iter().filter(|rid| !index.was_told_accepted(rid)).count()),
             samples: total(input.samples.iter().filter(|sample| sample.sale.is_some()).count()),
             samples_away: total(input.samples.iter().filter(|sample| sample.sale.is_none()).count()),
-            frozen_sales: total(frozen.len()),
+            frozen_sales: total(frozen(index)),
             rebuilt_sales: total(input.sales.iter().filter(|sale| sale.epoch > 1).count()),
             unreadable_messages: total(input.rabbit.iter().filter(|message| message.body.is_none()).count()),
             drain_ms: input.drain_ms,
@@ -109,4 +107,14 @@ fn undersold(index: &Index<'_>) -> i64 {
         .filter_map(|id| index.sales.get(id))
         .map(|sale| sale.granted - index.ordered_units(&sale.sale_id))
         .sum()
+}
+
+/// Sales that should sell and cannot.
+fn frozen(index: &Index<'_>) -> usize {
+    let sells = |sale: &&str| {
+        let mut metas = index.input.meta.iter().filter(|meta| meta.sale == **sale).peekable();
+        metas.peek().is_some() && metas.all(|meta| meta.fields.get("state").is_some_and(|state| state != "frozen"))
+    };
+    let should = index.input.sales.iter().filter(|sale| ["warmed", "paused"].contains(&sale.status.as_str()));
+    should.map(|sale| sale.sale_id.as_str()).filter(|sale| !sells(sale)).count()
 }

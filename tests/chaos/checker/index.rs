@@ -95,11 +95,11 @@ impl<'a> Index<'a> {
 
     /// Whether some client was told that the request is accepted.
     pub fn was_told_accepted(&self, rid: &str) -> bool {
-        let told = |attempt: &&Attempt| {
+        let told = |attempt: &Attempt| {
             (attempt.kind == "buy" && attempt.result == "accepted")
                 || (attempt.kind == "status" && ["queued", "confirmed", "failed"].contains(&attempt.result.as_str()))
         };
-        self.attempts.get(rid).is_some_and(|attempts| attempts.iter().any(|attempt| told(&attempt)))
+        self.attempts.get(rid).is_some_and(|attempts| attempts.iter().any(|attempt| told(attempt)))
     }
 
     /// Units of a decided request: of its order, or of its row in the register.

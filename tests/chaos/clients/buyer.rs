@@ -68,7 +68,7 @@ impl Buyer {
     async fn purchase(&mut self) {
         self.crowd.counters.purchases.fetch_add(1, Relaxed);
         let manner = self.random.random_range(0..100);
-        let (with_token, patient) = (manner < 80 || manner >= 97, manner < 93);
+        let (with_token, patient) = (!(80..97).contains(&manner), manner < 93);
         let (again, diverge) = (self.random.random_bool(0.2), self.random.random_bool(0.05));
         let ask = self.random.random_bool(0.3);
         let mut ticket = None;
@@ -124,9 +124,10 @@ impl Buyer {
     /// A purchase token. Asking twice does no harm.
     async fn ticket(&mut self) -> Option<Ticket> {
         for attempt in 1..=TOKEN_ATTEMPTS_MAX {
-            let (seq, invoke_ms) = (self.crowd.history.begin(), now_ms());
+            let begun = self.crowd.begin();
             let heard = self.crowd.door.token(&self.sale, &self.who.user).await;
-            self.crowd.write((seq, invoke_ms), "token", &self.who, (heard.rid.as_deref(), false), &heard);
+            let said = Said { kind: "token", rid: heard.rid.as_deref(), token: false };
+            self.crowd.write(begun, &self.who, said, &heard);
             if let (Outcome::Issued, Some(rid), Some(token)) = (heard.outcome, heard.rid, heard.token) {
                 return Some(Ticket { token, rid });
             }
@@ -141,7 +142,7 @@ impl Buyer {
 
     async fn buy(&mut self, ticket: Option<&Ticket>) -> Heard {
         let crowd = &self.crowd;
-        let (seq, invoke_ms) = (crowd.history.begin(), now_ms());
+        let begun = crowd.begin();
         let token = ticket.map(|ticket| ticket.token.as_str());
         let mut heard = crowd.door.buy(&self.sale, &self.who.user, self.who.quantity, token).await;
         // A refusal names another request: the one that the buyer has.
@@ -150,7 +151,8 @@ impl Buyer {
             (None, Outcome::Accepted | Outcome::Unknown) => heard.rid.clone(),
             (None, _) => None,
         };
-        crowd.write((seq, invoke_ms), "buy", &self.who, (own.as_deref(), ticket.is_some()), &heard);
+        let said = Said { kind: "buy", rid: own.as_deref(), token: ticket.is_some() };
+        crowd.write(begun, &self.who, said, &heard);
         crowd.count(&heard, own.as_deref(), &self.who);
         heard.rid = own;
         heard
@@ -175,10 +177,10 @@ impl Outcome {
 
 /// Asks for a status and writes the answer down.
 pub(super) async fn ask_once(crowd: &Crowd, rid: &str, who: &Open) -> Outcome {
-    let (seq, invoke_ms) = (crowd.history.begin(), now_ms());
+    let begun = crowd.begin();
     let sale = &crowd.load.sales.get(who.sale).expect("a sale").id;
     let heard = crowd.door.status(sale, &who.user, rid).await;
-    crowd.write((seq, invoke_ms), "status", who, (Some(rid), false), &heard);
+    crowd.write(begun, who, Said { kind: "status", rid: Some(rid), token: false }, &heard);
     crowd.counters.asked.fetch_add(1, Relaxed);
     if heard.outcome.is_final() {
         crowd.note_final(rid);
@@ -186,15 +188,26 @@ pub(super) async fn ask_once(crowd: &Crowd, rid: &str, who: &Open) -> Outcome {
     heard.outcome
 }
 
+/// When an attempt began.
+struct Begun {
+    seq: u64,
+    invoke_ms: u64,
+}
+
+/// What was said.
+struct Said<'a> {
+    kind: &'static str,
+    rid: Option<&'a str>,
+    token: bool,
+}
+
 impl Crowd {
-    fn write(
-        &self,
-        (seq, invoke_ms): (u64, u64),
-        kind: &'static str,
-        who: &Open,
-        (rid, token): (Option<&str>, bool),
-        heard: &Heard,
-    ) {
+    fn begin(&self) -> Begun {
+        Begun { seq: self.history.begin(), invoke_ms: now_ms() }
+    }
+
+    fn write(&self, begun: Begun, who: &Open, said: Said<'_>, heard: &Heard) {
+        let (Begun { seq, invoke_ms }, Said { kind, rid, token }) = (begun, said);
         self.history.write(&Attempt {
             seq,
             client: who.client,

@@ -1,11 +1,13 @@
 //! The api as a client sees it: three calls, and what each answer comes to.
 
 use super::Load;
-use rand::Rng;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 use reqwest::{Method, RequestBuilder};
 use seckill::config::Secret;
 use seckill::crowd::Minter;
 use serde_json::{Value, json};
+use std::sync::Mutex;
 use std::time::Duration;
 
 /// A client waits this long for an answer.
@@ -126,6 +128,8 @@ pub struct Door {
     http: reqwest::Client,
     minter: Minter,
     apis: Vec<String>,
+    /// Which api an attempt goes to.
+    chance: Mutex<StdRng>,
 }
 
 impl Door {
@@ -136,11 +140,13 @@ impl Door {
             http: http.build().expect("a client"),
             minter: Minter::new(&Secret::new(load.secret.clone()), "seckill", "seckill").expect("a minter"),
             apis: load.apis.clone(),
+            chance: Mutex::new(StdRng::seed_from_u64(load.seed)),
         }
     }
 
     fn request(&self, method: Method, path: &str, user: &str) -> RequestBuilder {
-        let api = self.apis.get(rand::rng().random_range(0..self.apis.len())).expect("an api");
+        let api = self.chance.lock().unwrap().random_range(0..self.apis.len());
+        let api = self.apis.get(api).expect("an api");
         let access = self.minter.sign(user, ACCESS_TTL_S).expect("an access token");
         self.http.request(method, format!("{api}{path}")).bearer_auth(access)
     }

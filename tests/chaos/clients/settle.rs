@@ -42,15 +42,11 @@ pub(super) async fn settle(crowd: &Crowd) {
 
 /// Asks once; gives the question back when it stays open.
 async fn ask(crowd: &Crowd, mut question: Question) -> Option<Question> {
-    match ask_once(crowd, &question.rid, &question.who).await {
-        outcome if outcome.is_final() => None,
-        Outcome::NotFound => {
-            let first_ms = *question.not_found_ms.get_or_insert_with(now_ms);
-            (now_ms() < first_ms + APART_MS).then_some(question)
-        }
-        _ => {
-            question.not_found_ms = None;
-            Some(question)
-        }
+    let outcome = ask_once(crowd, &question.rid, &question.who).await;
+    if outcome != Outcome::NotFound {
+        question.not_found_ms = None;
+        return (!outcome.is_final()).then_some(question);
     }
+    let first_ms = *question.not_found_ms.get_or_insert_with(now_ms);
+    (now_ms() < first_ms + APART_MS).then_some(question)
 }

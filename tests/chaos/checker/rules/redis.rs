@@ -67,7 +67,7 @@ fn buckets<'a>(index: &Index<'a>, found: &mut Found) -> BTreeMap<&'a str, Bucket
             match (buckets.get_mut(sale.as_str()), units.parse::<i64>()) {
                 (Some(bucket), Ok(units)) => bucket.taken += sign * units,
                 (_, _) => {
-                    found.add("C8", format!("sale {sale}: unreadable units or no meta for {id} in redis: {units}"))
+                    found.add("C8", format!("sale {sale}: unreadable units or no meta for {id} in redis: {units}"));
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 mod story;
 
-use super::read::{Entry, Flow, Order, Outcome};
+use super::read::{Entry, Failed, Flow, Order, Outcome};
 use super::{Verdict, check};
 use story::Story;
 
@@ -39,7 +39,6 @@ fn c0_an_input_is_missing_or_unreadable() {
     let dir = story.write();
     std::fs::remove_file(dir.join("redis_transfers.jsonl")).unwrap();
     assert_eq!(check(&dir).rules(), ["C0"]);
-    story.write();
     std::fs::write(dir.join("redis_transfers.jsonl"), "{\"sale\":").unwrap();
     assert_eq!(check(&dir).rules(), ["C0"]);
     std::fs::remove_dir_all(dir).unwrap();
@@ -57,6 +56,22 @@ fn c1_sold_more_than_granted_or_the_books_disagree() {
         story.sale_of("many").granted = sold - 1;
         story.sale_of("many").stock = 0;
         story.input.flow.push(Flow { sale_id: "many".into(), delta: sold - 20, kind: "correction".into() });
+    });
+    broken("C1", "which does not exist", |story| {
+        let rid = story.bought("many", "b9", 1);
+        let many = story.sale_of("many");
+        many.stock += 1;
+        story.input.flow.push(Flow { sale_id: "many".into(), delta: 1, kind: "correction".into() });
+        story.input.orders.last_mut().unwrap().sale_id = "gone".into();
+        story.input.attempts.iter_mut().filter(|a| a.rid.as_ref() == Some(&rid)).for_each(|attempt| {
+            attempt.sale = "gone".into();
+        });
+    });
+    broken("C1", "stock is -1", |story| {
+        let sale = story.sale_of("many");
+        (sale.granted, sale.stock) = (sale.granted - sale.stock - 1, -1);
+        story.input.flow.retain(|flow| flow.sale_id != "many");
+        story.input.flow.push(Flow { sale_id: "many".into(), delta: -1, kind: "correction".into() });
     });
     broken("C1", " ms: ", |story| {
         // Healed before the end.
@@ -121,6 +136,21 @@ fn c3_a_request_is_lost_in_limbo_or_half_decided() {
             number: 1,
             ..Outcome::default()
         });
+    });
+    broken("C3-torn", "there is no order", |story| {
+        // Its order is there under another id that a client asked for as well.
+        let rid = story.bought("many", "b9", 1);
+        story.input.orders.last_mut().unwrap().request_id = "8888".into();
+        story.heard(("buy", "accepted"), ("b9", "many", 1), Some("8888"));
+        story.record_of(&rid);
+    });
+    broken("C3-torn", "says failed_final, but", |story| {
+        let row = Failed { request_id: "9001".into(), user_id: "b3".into(), ..story.input.failed[0].clone() };
+        story.input.failed.push(row);
+    });
+    broken("C3-torn", "two outcomes", |story| {
+        let twin = Outcome { sale_id: "gone".into(), number: 1, ..story.input.outcomes[0].clone() };
+        story.input.outcomes.insert(0, twin);
     });
     broken("C3-torn", "without an outcome", |story| {
         let rid = story.bought("many", "b9", 1);
@@ -200,6 +230,13 @@ fn c7_it_never_became_certain_or_the_database_says_otherwise() {
     });
     broken("C7", "heard not_found last", |story| {
         let rid = story.bought("many", "b9", 1);
+        story.input.attempts.last_mut().unwrap().result = "unknown".into();
+        story.heard(("status", "not_found"), ("b9", "many", 1), Some(&rid));
+        story.heard(("status", "not_found"), ("b9", "many", 1), Some(&rid));
+    });
+    broken("C7", "but it is in the ledger", |story| {
+        let rid = story.accepted("many", "b9", 1);
+        story.lies_in("dlq", &rid);
         story.input.attempts.last_mut().unwrap().result = "unknown".into();
         story.heard(("status", "not_found"), ("b9", "many", 1), Some(&rid));
         story.heard(("status", "not_found"), ("b9", "many", 1), Some(&rid));
