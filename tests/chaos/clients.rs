@@ -3,7 +3,7 @@
 //! Input: urls of the api, sales, a seed. Output: the history (one JSON line per attempt), which is all the checker knows
 //! of what was promised. Open loop: purchases begin at their rate however slow the answers are; above the bound of
 //! purchases in flight they are skipped and counted. An attempt's line is written when it is over, and every attempt ends
-//! within [`http::ANSWER_MAX`], so that a stopped crowd has no line missing.
+//! within its client's patience, so that a stopped crowd has no line missing.
 
 mod buyer;
 pub mod clock;

@@ -204,6 +204,12 @@ async fn clients_that_met_silence_know_their_fates_in_the_end() {
     eprintln!("{totals:?}\n{:#?}", verdict.figures);
     assert!(verdict.is_green(), "{:#?}", verdict.violations);
     assert!(totals.unknown > 0 && totals.unsettled == 0, "{totals:?}");
+    // Both kinds of silence: the api's own word for it, and nothing at all.
+    let history = std::fs::read_to_string(dir.join("history.jsonl")).expect("the history");
+    for code in ["\"code\":\"OUTCOME_UNKNOWN\"", "\"code\":null"] {
+        let heard = history.lines().filter(|line| line.contains("\"result\":\"unknown\"") && line.contains(code));
+        assert!(heard.count() > 0, "{code}");
+    }
     assert!(verdict.figures.attempts_per_purchase > 1.0, "{:?}", verdict.figures);
     end(servers, &dir);
 }

@@ -102,10 +102,11 @@ impl<'a> Index<'a> {
         self.attempts.get(rid).is_some_and(|attempts| attempts.iter().any(|attempt| told(attempt)))
     }
 
-    /// Units of a decided request: of its order, or of its row in the register.
+    /// Units of a decided request: of its order, or of its row in the register; of its record if its fate is torn.
     pub fn units(&self, rid: &str) -> Option<i64> {
         let ordered = self.orders.get(rid).map(|order| order.quantity);
-        ordered.or_else(|| self.failed.get(rid).map(|failed| failed.quantity))
+        let failed = self.failed.get(rid).map(|failed| failed.quantity);
+        ordered.or(failed).or_else(|| self.ledger.get(rid).map(|record| record.quantity))
     }
 
     /// Units ordered in a sale.

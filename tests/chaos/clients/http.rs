@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// A client waits this long for an answer.
-pub const ANSWER_MAX: Duration = Duration::from_secs(3);
+/// How long clients wait for an answer, drawn per attempt: some hear the api's own "unknown" after a few seconds, with the
+/// request id, others are gone by then.
+const PATIENCE_MS: std::ops::RangeInclusive<u64> = 2_000..=5_000;
 const CONNECT_MAX: Duration = Duration::from_secs(1);
 const ACCESS_TTL_S: u64 = 24 * 3600;
 
@@ -128,14 +129,14 @@ pub struct Door {
     http: reqwest::Client,
     minter: Minter,
     apis: Vec<String>,
-    /// Which api an attempt goes to.
+    /// Which api an attempt goes to, and how long it waits.
     chance: Mutex<StdRng>,
 }
 
 impl Door {
     /// To the processes of a load.
     pub fn new(load: &Load) -> Self {
-        let http = reqwest::Client::builder().no_proxy().timeout(ANSWER_MAX).connect_timeout(CONNECT_MAX);
+        let http = reqwest::Client::builder().no_proxy().connect_timeout(CONNECT_MAX);
         Self {
             http: http.build().expect("a client"),
             minter: Minter::new(&Secret::new(load.secret.clone()), "seckill", "seckill").expect("a minter"),
@@ -145,10 +146,14 @@ impl Door {
     }
 
     fn request(&self, method: Method, path: &str, user: &str) -> RequestBuilder {
-        let api = self.chance.lock().unwrap().random_range(0..self.apis.len());
+        let (api, patience_ms) = {
+            let mut chance = self.chance.lock().unwrap();
+            (chance.random_range(0..self.apis.len()), chance.random_range(PATIENCE_MS))
+        };
         let api = self.apis.get(api).expect("an api");
         let access = self.minter.sign(user, ACCESS_TTL_S).expect("an access token");
-        self.http.request(method, format!("{api}{path}")).bearer_auth(access)
+        let request = self.http.request(method, format!("{api}{path}")).bearer_auth(access);
+        request.timeout(Duration::from_millis(patience_ms))
     }
 
     /// Asks for a purchase token.
