@@ -114,6 +114,22 @@ fn imports_go_one_way() {
     no_complaints(&complaints);
 }
 
+/// What judges the product may share nothing with it, nor with the harness that drives it.
+#[test]
+fn the_checker_shares_no_code_with_what_it_checks() {
+    let mut complaints = Vec::new();
+    for (file, text) in files("tests/chaos/checker", "rs") {
+        for (at, line) in code(&text) {
+            let product = uses(line, "seckill") || line.contains("#[path");
+            let harness = own_imports(line).any(|module| module != "checker");
+            if product || harness {
+                complaints.push(format!("{file}:{at}: the checker reads files and uses nothing else"));
+            }
+        }
+    }
+    no_complaints(&complaints);
+}
+
 #[test]
 fn every_file_says_what_it_is_and_stays_short() {
     let mut complaints = Vec::new();

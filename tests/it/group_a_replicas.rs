@@ -12,16 +12,16 @@ use seckill::roles::Role;
 async fn pair(name: &str) -> (Server, Server) {
     let primary = own_redis::start(&format!("{name}-primary")).await;
     let replica = own_redis::start(&format!("{name}-replica")).await;
-    RawRedis::at(&primary.url()).await.call(&["CONFIG", "SET", "repl-diskless-sync-delay", "0"]).await;
+    RawRedis::at(&primary.url(), "").await.call(&["CONFIG", "SET", "repl-diskless-sync-delay", "0"]).await;
     let port = primary.port().to_string();
-    RawRedis::at(&replica.url()).await.call(&["REPLICAOF", "127.0.0.1", &port]).await;
+    RawRedis::at(&replica.url(), "").await.call(&["REPLICAOF", "127.0.0.1", &port]).await;
     in_step(&replica).await;
     (primary, replica)
 }
 
 async fn in_step(replica: &Server) {
     eventually("the replica is in step", async || {
-        let info = RawRedis::at(&replica.url()).await.call(&["INFO", "replication"]).await.text();
+        let info = RawRedis::at(&replica.url(), "").await.call(&["INFO", "replication"]).await.text();
         info.contains("master_link_status:up")
     })
     .await;
@@ -44,7 +44,7 @@ fn what_no_replica_has_is_unknown_until_one_has_it() {
         let first = world.buy(&sale, "first", 1, None).await;
         assert_eq!(first.status, 202, "{first:?}");
         let there =
-            RawRedis::at(&replica.url()).await.call(&["HLEN", &world.servers.redis.keys.ledger(0, &sale)]).await;
+            RawRedis::at(&replica.url(), "").await.call(&["HLEN", &world.servers.redis.keys.ledger(0, &sale)]).await;
         assert_eq!(there.int(), 2, "told as accepted means on the replica");
         let (token, request_id) = world.token(&sale, "alice").await;
 
@@ -115,7 +115,7 @@ fn readiness_says_when_replicas_are_missing_and_nothing_is_sold_then() {
 
         replica.restart().await.unwrap();
         let port = primary.port().to_string();
-        RawRedis::at(&replica.url()).await.call(&["REPLICAOF", "127.0.0.1", &port]).await;
+        RawRedis::at(&replica.url(), "").await.call(&["REPLICAOF", "127.0.0.1", &port]).await;
         in_step(&replica).await;
         eventually("selling goes on", async || world.buy(&sale, "dave", 1, None).await.status == 202).await;
         assert!(ready(&world).await.0);
@@ -156,7 +156,7 @@ fn with_min_replicas_to_write_nothing_is_half_done() {
 
         replica.restart().await.unwrap();
         let port = primary.port().to_string();
-        RawRedis::at(&replica.url()).await.call(&["REPLICAOF", "127.0.0.1", &port]).await;
+        RawRedis::at(&replica.url(), "").await.call(&["REPLICAOF", "127.0.0.1", &port]).await;
         in_step(&replica).await;
         eventually("the same token is accepted", async || {
             let again = world.buy(&sale, "bob", 1, Some(&token)).await;
