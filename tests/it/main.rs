@@ -15,6 +15,8 @@ mod contract;
 mod crowd_http;
 mod crowd_run;
 mod dev_servers;
+#[path = "../common/files.rs"]
+mod files;
 mod group_a_access;
 mod group_a_bad_input;
 mod group_a_crowd;
@@ -37,9 +39,13 @@ mod hands;
 mod model;
 mod processes;
 mod procs;
+#[path = "../common/raw.rs"]
+mod raw;
 mod redis_loss;
 mod resp;
 mod store_mysql;
 mod store_rabbit;
+#[path = "../common/time.rs"]
+mod time;
 mod wire;
 mod world;
