@@ -42,6 +42,11 @@ impl Weather {
         }
     }
 
+    /// Takes over all of `other` but its generation.
+    pub fn become_like(&mut self, other: Self) {
+        *self = Self { generation: self.generation, ..other };
+    }
+
     /// Everything passes; what was reset stays reset.
     pub fn clear(&mut self) {
         *self = Self { generation: self.generation, ..Self::default() };

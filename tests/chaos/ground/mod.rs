@@ -11,6 +11,7 @@ pub use options::Options;
 use crate::files::scratch;
 use crate::process::{Links, Process, Recipe};
 use crate::proxy::Proxy;
+use crate::raw::try_sql;
 use crate::time::{QUICK, pause};
 use options::LASTING;
 use seckill::dev::rabbitmq::RabbitPorts;
@@ -26,6 +27,8 @@ static TURN: Mutex<()> = Mutex::const_new(());
 
 /// Key prefix of everything.
 pub const PREFIX: &str = "chaos";
+/// The database account of the role processes: without the rights that would let it write to a read-only server.
+pub const DB_USER: &str = "seckill";
 /// Longest wait for everything to be well again.
 const READY: Duration = Duration::from_secs(90);
 
@@ -90,6 +93,10 @@ impl Ground {
         ground.set.extend([format!("redis.prefix={PREFIX}"), format!("rabbitmq.prefix={PREFIX}")]);
         ground.set.extend(options.set.iter().cloned());
         ground.must_call(&["migrate"]).await;
+        let account = format!(
+            "CREATE USER '{DB_USER}'@'127.0.0.1'; GRANT ALL PRIVILEGES ON seckill.* TO '{DB_USER}'@'127.0.0.1'"
+        );
+        try_sql(&ground.urls.mysql, &account).await.expect("an account");
         ground.start_roles(&options).await;
         ground.wait_ready().await;
         ground
@@ -122,7 +129,7 @@ impl Ground {
             format!("redis.url=redis://127.0.0.1:{}", links.redis.port()),
             format!("rabbitmq.url=amqp://guest:guest@127.0.0.1:{}/%2f", links.amqp.port()),
             // On loopback the client would otherwise ask the server for its socket and go around the proxy.
-            format!("mysql.url=mysql://root@127.0.0.1:{}/seckill?prefer_socket=false", links.mysql.port()),
+            format!("mysql.url=mysql://{DB_USER}@127.0.0.1:{}/seckill?prefer_socket=false", links.mysql.port()),
             format!("runtime.node={name}"),
             format!("admin.listen=127.0.0.1:{admin_port}"),
             format!("http.listen=127.0.0.1:{public_port}"),
