@@ -1,5 +1,5 @@
-//! Chaos: the real binary as many processes, faults on every process, server and link between them, and a checker that knows
-//! only what buyers were told and what lies in the servers at the end.
+//! Chaos: the real binary as many processes, faults on every process, server and link between them, clients that behave as
+//! real ones do, and a checker that trusts nobody: it knows only what clients were told and what lies in the servers.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -7,16 +7,53 @@
     clippy::print_stderr,
     reason = "tests fail by panicking"
 )]
-#![allow(dead_code, reason = "the runs on this ground use the rest")]
 
+mod checker;
+mod clients;
+mod dump;
 #[path = "../common/files.rs"]
 mod files;
 mod ground;
+mod meter;
+mod nemesis;
+mod probe;
 mod process;
 mod proxy;
 mod proxy_facts;
 #[path = "../common/raw.rs"]
 mod raw;
+mod report;
+mod run;
+mod sampler;
+mod self_test;
 #[path = "../common/time.rs"]
 mod time;
 mod weather;
+
+/// How long the faults last when nothing else is asked for.
+const SHORT_MS: u64 = 100_000;
+
+/// What a variable of the environment says; empty is not set.
+fn asked<T: std::str::FromStr>(variable: &str) -> Option<T> {
+    let value = std::env::var(variable).ok().filter(|value| !value.is_empty())?;
+    Some(value.parse().unwrap_or_else(|_| panic!("{variable}={value} is not a number")))
+}
+
+/// `CHAOS_SEED` repeats a schedule; `CHAOS_MINUTES` or `CHAOS_SECONDS` says how long (`make chaos SEED=… MINUTES=…`).
+#[test]
+fn a_short_chaos_run_loses_nothing() {
+    time::run(async {
+        let seed = asked("CHAOS_SEED").unwrap_or_else(rand::random);
+        let length_ms = match (asked::<u64>("CHAOS_MINUTES"), asked::<u64>("CHAOS_SECONDS")) {
+            (Some(minutes), _) => minutes * 60_000,
+            (None, Some(seconds)) => seconds * 1_000,
+            (None, None) => SHORT_MS,
+        };
+        let finished = run::run(seed, length_ms).await;
+        let report = report::write(&finished);
+        eprintln!("{}", finished.summary());
+        eprintln!("report: {}", report.display());
+        assert!(finished.is_green(), "{}", finished.complaints());
+        finished.ground.finish().await;
+    });
+}

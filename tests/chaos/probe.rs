@@ -90,7 +90,8 @@ impl Probe {
             other => format!("error:{other}"),
         };
         let accepted = result == "accepted";
-        let told = rid.as_ref().filter(|_| accepted || result == "unknown");
+        // Nobody will ask for an unknown one: the checker is told of an attempt, not of a request.
+        let told = rid.as_ref().filter(|_| accepted);
         self.attempts.lock().expect("not poisoned").push(json!({
             "seq": SEQ_FROM + buyer, "client": SEQ_FROM + buyer, "user": user, "sale": SALE, "rid": told, "token": false,
             "kind": "buy", "quantity": 1, "invoke_ms": invoke_ms, "complete_ms": now_ms(), "result": result,

@@ -2,12 +2,15 @@
 
 use super::Ground;
 use crate::files::seckill;
-use crate::time::pause;
+use crate::raw::try_redis;
+use crate::time::time_passes;
 use seckill::dev::rabbitmq::evaluate;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
+/// Between two audits: each is a process of its own.
+const AUDIT_EVERY_MS: u64 = 300;
 /// One call of the binary.
 const CALL: Duration = Duration::from_secs(60);
 
@@ -61,8 +64,18 @@ impl Ground {
             if Instant::now() > deadline {
                 return Err(format!("exit code {code:?}: {stdout}{stderr}"));
             }
-            pause().await;
+            time_passes(AUDIT_EVERY_MS).await;
         }
+    }
+
+    /// Versions of the three servers, for reports.
+    pub async fn versions(&self) -> String {
+        let redis = try_redis(&self.urls.redis, &["INFO", "server"]).await.unwrap_or_default();
+        let redis = redis.as_str().unwrap_or_default().lines().find_map(|line| line.strip_prefix("redis_version:"));
+        let rabbit = self.broker("rabbit_misc:version()").await.unwrap_or_default();
+        let mysql = tokio::process::Command::new("mariadbd").arg("--version").output().await;
+        let mysql = mysql.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
+        format!("Redis {}; RabbitMQ {}; {mysql}", redis.unwrap_or("?"), rabbit.trim())
     }
 }
 

@@ -167,6 +167,11 @@ impl Ground {
         links.map(|link| format!("http://127.0.0.1:{}", link.port())).collect()
     }
 
+    /// `http://…` of the apis, past the proxies.
+    pub fn direct_api_urls(&self) -> Vec<String> {
+        self.of(Role::Api).map(|process| format!("http://127.0.0.1:{}", process.recipe.public_port)).collect()
+    }
+
     /// `auth.secret`.
     pub fn secret(&self) -> String {
         let secret = self.set.iter().rev().find_map(|set| set.strip_prefix("auth.secret="));
@@ -205,17 +210,29 @@ impl Ground {
 
     /// Waits until every process that is wanted is ready.
     pub async fn wait_ready(&self) {
+        self.ready().await.unwrap_or_else(|unready| panic!("{unready}, see {}", self.dir.display()));
+    }
+
+    async fn ready(&self) -> Result<(), String> {
         let deadline = Instant::now() + READY;
         for process in self.processes.iter().filter(|process| process.is_wanted()) {
             while !process.is_ready().await {
-                assert!(Instant::now() < deadline, "{} does not get ready, see {}", process.name(), self.dir.display());
+                if Instant::now() > deadline {
+                    return Err(format!("{} does not get ready", process.name()));
+                }
                 pause().await;
             }
         }
+        Ok(())
     }
 
     /// Everything passes, everything runs and is ready. What was set in a server stays set; servers keep their data.
     pub async fn heal(&self) {
+        self.try_heal().await.unwrap_or_else(|unready| panic!("{unready}, see {}", self.dir.display()));
+    }
+
+    /// Like [`Ground::heal`]; says which process does not get ready.
+    pub async fn try_heal(&self) -> Result<(), String> {
         for process in &self.processes {
             process.links.all().for_each(|(_, link)| link.heal());
             process.want(true);
@@ -228,7 +245,7 @@ impl Ground {
                 server.restart().await.unwrap_or_else(|error| panic!("{kind}: {error}"));
             }
         }
-        self.wait_ready().await;
+        self.ready().await
     }
 
     /// The run was green: its folder is not needed any more.

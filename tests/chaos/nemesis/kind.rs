@@ -24,7 +24,7 @@ pub enum Aim {
 macro_rules! kinds {
     ($($kind:ident = $name:literal, $aim:ident, $weight:literal, $shortest:literal..=$longest:literal;)*) => {
         /// A kind of fault.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Kind {
             $(#[doc = $name] $kind,)*
         }

@@ -12,7 +12,7 @@ mod redis;
 mod roles;
 
 pub use kind::Kind;
-pub use plan::{Counts, Fault, plan};
+pub use plan::{Fault, plan};
 
 use crate::ground::Ground;
 use crate::probe::Probe;

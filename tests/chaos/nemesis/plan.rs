@@ -6,7 +6,7 @@ use rand::{Rng, SeedableRng};
 use seckill::dev::ServerKind;
 use seckill::roles::Role;
 use serde::{Serialize, Serializer};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// Between two faults, milliseconds.
@@ -27,7 +27,7 @@ const DRAWS_MAX: u32 = 50;
 pub const LINKS: [&str; 4] = ["redis", "amqp", "mysql", "clients"];
 
 /// Where a fault hits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     /// The n-th process of a role.
     Process(Role, usize),
@@ -79,7 +79,7 @@ pub type Counts = [(Role, usize); 4];
 
 /// The schedule that `seed` decides, for a run of `length_ms`.
 pub fn plan(seed: u64, length_ms: u64, counts: Counts) -> Vec<Fault> {
-    let mut draw = Draw { random: StdRng::seed_from_u64(seed), counts, length_ms, busy_until_ms: HashMap::new() };
+    let mut draw = Draw { random: StdRng::seed_from_u64(seed), counts, length_ms, busy_until_ms: BTreeMap::new() };
     let mut faults = Vec::new();
     let mut at_ms = 0;
     loop {
@@ -97,7 +97,7 @@ struct Draw {
     random: StdRng,
     counts: Counts,
     length_ms: u64,
-    busy_until_ms: HashMap<Place, u64>,
+    busy_until_ms: BTreeMap<Place, u64>,
 }
 
 impl Draw {
@@ -182,7 +182,7 @@ impl Draw {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::HashSet;
+    use std::collections::BTreeSet;
 
     const COUNTS: Counts = [(Role::Api, 2), (Role::Relay, 2), (Role::Consumer, 2), (Role::Reconcile, 1)];
 
@@ -196,9 +196,9 @@ mod tests {
     fn ten_minutes_have_a_thousand_faults_of_every_kind_on_every_place_and_none_outlasts_the_run() {
         let faults = plan(1, 600_000, COUNTS);
         assert!(faults.len() >= 1_000, "{}", faults.len());
-        let kinds: HashSet<Kind> = faults.iter().map(|fault| fault.kind).collect();
+        let kinds: BTreeSet<Kind> = faults.iter().map(|fault| fault.kind).collect();
         assert_eq!(kinds.len(), Kind::ALL.len(), "{kinds:?}");
-        let links: HashSet<Place> =
+        let links: BTreeSet<Place> =
             faults.iter().map(|fault| fault.target).filter(|place| matches!(place, Place::Link(..))).collect();
         assert_eq!(links.len(), 2 * 3 + 2 * 2 + 2 * 3 + 3, "{links:?}");
         assert!(faults.iter().all(|fault| fault.at_ms + fault.length_ms <= 600_000));
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_process_is_under_one_fault_at_a_time() {
-        let mut until: HashMap<Place, u64> = HashMap::new();
+        let mut until: BTreeMap<Place, u64> = BTreeMap::new();
         for fault in plan(3, 600_000, COUNTS) {
             if matches!(fault.target, Place::Inside(..)) {
                 continue;

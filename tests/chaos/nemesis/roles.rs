@@ -3,7 +3,7 @@
 use super::plan::Place;
 use super::{Field, Outcome};
 use crate::process::Process;
-use crate::time::{eventually, time_passes};
+use crate::time::{pause, time_passes};
 use seckill::dev::ServerKind;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,9 @@ impl Field {
     fn role(&self, target: Place) -> Vec<&Arc<Process>> {
         match target {
             Place::Role(role) => self.ground.of(role).collect(),
-            Place::Process(..) | Place::Link(..) | Place::Server(_) | Place::Inside(..) => panic!("{target} is no role"),
+            Place::Process(..) | Place::Link(..) | Place::Server(_) | Place::Inside(..) => {
+                panic!("{target} is no role")
+            }
         }
     }
 
@@ -51,7 +53,10 @@ impl Field {
             if process.terminate(TERMINATE).await.is_none() {
                 late.push(process.name());
             }
-            eventually("the next life", async || process.lives() > life).await;
+            // Ends, because a supervisor starts it again.
+            while process.lives() == life {
+                pause().await;
+            }
         }
         Outcome { note: (!late.is_empty()).then(|| format!("did not drain in time: {late:?}")), ..Outcome::of(true) }
     }

@@ -1,0 +1,112 @@
+//! What is published beside the verdict.
+
+use super::index::Index;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Counts of one run.
+#[derive(Debug, Clone, Default, PartialEq, serde::Serialize)]
+pub struct Figures {
+    /// Attempts to buy.
+    pub sent: u64,
+    /// Requests that some client was told to be accepted: the n of the rule of three.
+    pub accepted: u64,
+    /// Attempts to buy whose answer was unknown.
+    pub unknown: u64,
+    /// Attempts to buy by what they heard, "accepted" and "unknown" aside.
+    pub refused: BTreeMap<String, u64>,
+    /// Repeats of an accepted request that heard "accepted" again.
+    pub replays_same: u64,
+    /// Attempts to buy per request id that was used.
+    pub attempts_per_purchase: f64,
+    /// Questions for a status.
+    pub asked: u64,
+    /// Orders.
+    pub orders: u64,
+    /// Orders by the path that landed them.
+    pub orders_by_source: BTreeMap<String, u64>,
+    /// Final failures by reason.
+    pub failed: BTreeMap<String, u64>,
+    /// Requests in a DLQ, or open in the register, without a fate.
+    pub parked: u64,
+    /// Units that were granted and neither ordered nor in stock of a sale that was told to be sold out.
+    pub undersold_units: i64,
+    /// Accepted requests that no client learned of.
+    pub untold: u64,
+    /// Samples of the database, and looks at which it was away.
+    pub samples: u64,
+    /// Looks at which the database was away.
+    pub samples_away: u64,
+    /// Sales whose keys are frozen at the end; Redis' sums cannot be checked for them.
+    pub frozen_sales: u64,
+    /// Sales that were rebuilt.
+    pub rebuilt_sales: u64,
+    /// Messages whose body cannot be read.
+    pub unreadable_messages: u64,
+    /// C9, if the caller measured it.
+    pub drain_ms: Option<u64>,
+    /// Upper bound of the share of accepted requests that may be harmed, when none was (3/n, 95 %).
+    pub rule_of_three: Option<f64>,
+}
+
+fn count<'a>(values: impl Iterator<Item = &'a str>) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for value in values {
+        *counts.entry(value.to_owned()).or_default() += 1;
+    }
+    counts
+}
+
+fn total(count: usize) -> u64 {
+    u64::try_from(count).expect("a count")
+}
+
+impl Figures {
+    /// Counts.
+    pub(super) fn of(index: &Index<'_>) -> Self {
+        let input = index.input;
+        let buys = || input.attempts.iter().filter(|attempt| attempt.kind == "buy");
+        let heard = |result: &str| buys().filter(|attempt| attempt.result == result).count();
+        let accepted = index.attempts.keys().filter(|rid| index.was_told_accepted(rid)).count();
+        let used: BTreeSet<&str> = buys().filter_map(|attempt| attempt.rid.as_deref()).collect();
+        let told: BTreeSet<&str> =
+            buys().filter(|attempt| attempt.result == "accepted").filter_map(|a| a.rid.as_deref()).collect();
+        let with_rid = buys().filter(|attempt| attempt.rid.is_some()).count();
+        let others = buys().map(|attempt| attempt.result.as_str());
+        let failed = input.outcomes.iter().filter_map(|outcome| outcome.reason.as_deref());
+        let known: BTreeSet<&str> = index.outcomes.keys().chain(index.undecided.keys()).copied().collect();
+        let frozen = input.meta.iter().filter(|meta| meta.fields.get("state").is_some_and(|state| state == "frozen"));
+        let frozen: BTreeSet<&str> = frozen.map(|meta| meta.sale.as_str()).collect();
+        Self {
+            sent: total(buys().count()),
+            accepted: total(accepted),
+            unknown: total(heard("unknown")),
+            refused: count(others.filter(|result| !["accepted", "unknown"].contains(result))),
+            replays_same: total(heard("accepted").saturating_sub(told.len())),
+            attempts_per_purchase: if used.is_empty() { 0.0 } else { with_rid as f64 / used.len() as f64 },
+            asked: total(input.attempts.iter().filter(|attempt| attempt.kind == "status").count()),
+            orders: total(input.orders.len()),
+            orders_by_source: count(input.orders.iter().map(|order| order.source.as_str())),
+            failed: count(failed),
+            parked: total(index.parked.iter().filter(|rid| !index.outcomes.contains_key(*rid)).count()),
+            undersold_units: undersold(index),
+            untold: total(known.iter().filter(|rid| !index.was_told_accepted(rid)).count()),
+            samples: total(input.samples.iter().filter(|sample| sample.sale.is_some()).count()),
+            samples_away: total(input.samples.iter().filter(|sample| sample.sale.is_none()).count()),
+            frozen_sales: total(frozen.len()),
+            rebuilt_sales: total(input.sales.iter().filter(|sale| sale.epoch > 1).count()),
+            unreadable_messages: total(input.rabbit.iter().filter(|message| message.body.is_none()).count()),
+            drain_ms: input.drain_ms,
+            rule_of_three: (accepted > 0).then(|| 3.0 / accepted as f64),
+        }
+    }
+}
+
+/// Units that stayed unsold in sales that were told to be sold out.
+fn undersold(index: &Index<'_>) -> i64 {
+    let told = index.input.attempts.iter().filter(|attempt| attempt.result == "sold_out");
+    let told: BTreeSet<&str> = told.map(|attempt| attempt.sale.as_str()).collect();
+    told.into_iter()
+        .filter_map(|id| index.sales.get(id))
+        .map(|sale| sale.granted - index.ordered_units(&sale.sale_id))
+        .sum()
+}

@@ -1,0 +1,92 @@
+//! The independent checker: decides from what clients were told and what lies in the servers whether a promise was broken.
+//!
+//! Input: a folder with the history, the samples and the raw dumps. Output: a [`Verdict`]. It shares no code with the
+//! product or the harness (a tidy test sees to it), reads no log of any service, and believes nothing it cannot read: a
+//! missing or unreadable file is a violation, too.
+//!
+//! | rule | broken when |
+//! |---|---|
+//! | C0 | an input is missing or unreadable |
+//! | C1 | more was sold than granted, at the end or in any sample; or stock, orders and journal disagree |
+//! | C2 | a request has two orders, a buyer has more than the limit, or `purchases` disagrees with the orders |
+//! | C3-lost | a client was told "accepted", and the request is nowhere |
+//! | C3-limbo | an accepted request lies in ledger, outbox or queues and has neither fate nor a place among the parked |
+//! | C3-torn | a fate is half there: an outcome without its order or register row, or the reverse |
+//! | C4 | an order or failure nobody asked for, or with another buyer, sale or quantity |
+//! | C5 | someone was told "sold out" although units were never accepted |
+//! | C6 | a request that was told "accepted" was later refused or not found |
+//! | C7 | an unknown answer never became certain, or what the client heard last is not what the database says |
+//! | C8 | Redis' sums, marks or acceptance numbers disagree with the outcomes |
+//! | C10 | a request is both order and failure, in the database or in what clients heard |
+//!
+//! C9, the drain time, is measured by the caller (`drain.json`) and only reported.
+
+mod figures;
+mod index;
+mod read;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+pub use figures::Figures;
+use index::Index;
+use read::Input;
+use std::path::Path;
+
+/// One broken promise.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Violation {
+    /// The rule, as in the table above.
+    pub rule: &'static str,
+    /// What exactly is wrong.
+    pub detail: String,
+}
+
+/// What the checker has to say.
+#[derive(Debug, serde::Serialize)]
+pub struct Verdict {
+    /// Everything that is wrong; empty is the only good verdict.
+    pub violations: Vec<Violation>,
+    /// What was counted.
+    pub figures: Figures,
+}
+
+impl Verdict {
+    /// Whether no promise was broken.
+    pub fn is_green(&self) -> bool {
+        self.violations.is_empty()
+    }
+
+    /// The rules that were broken, each once, in order.
+    pub fn rules(&self) -> Vec<&'static str> {
+        let rules: std::collections::BTreeSet<&str> = self.violations.iter().map(|found| found.rule).collect();
+        rules.into_iter().collect()
+    }
+}
+
+/// What the rules write to.
+#[derive(Default)]
+struct Found(Vec<Violation>);
+
+impl Found {
+    fn add(&mut self, rule: &'static str, detail: String) {
+        self.0.push(Violation { rule, detail });
+    }
+}
+
+/// Checks what lies in `dir`.
+pub fn check(dir: &Path) -> Verdict {
+    let mut found = Found::default();
+    let input = Input::read(dir, &mut found);
+    let index = Index::of(&input);
+    rules::stock::check(&index, &mut found);
+    rules::limits::check(&index, &mut found);
+    rules::fates::check(&index, &mut found);
+    rules::phantoms::check(&index, &mut found);
+    rules::answers::check(&index, &mut found);
+    rules::converged::check(&index, &mut found);
+    rules::redis::check(&index, &mut found);
+    rules::numbers::check(&index, &mut found);
+    let figures = Figures::of(&index);
+    Verdict { violations: found.0, figures }
+}

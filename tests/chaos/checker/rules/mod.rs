@@ -1,0 +1,10 @@
+//! The rules, each group in its own file.
+
+pub mod answers;
+pub mod converged;
+pub mod fates;
+pub mod limits;
+pub mod numbers;
+pub mod phantoms;
+pub mod redis;
+pub mod stock;

@@ -1,0 +1,246 @@
+//! One client: what it wants is drawn from the seed, how it goes on depends on what it hears.
+//!
+//! | share | what it does |
+//! |---|---|
+//! | 80 % | gets a purchase token and repeats with it after "later" and after silence |
+//! | 5 % of those who meet silence | go on with a new token while the first request is unknown |
+//! | 13 % | buys without a token: repeats after "later" (nothing happened), never after silence; asks if it got an id |
+//! | 7 % | gives up after its first attempt, whatever it hears |
+//! | 20 % of the answered | send the same again |
+//! | 30 % of the accepted | ask for the status at once |
+//! | 20 % | buy again, as a new purchase |
+
+use super::clock::{now_ms, patience};
+use super::history::Attempt;
+use super::http::{Heard, Outcome};
+use super::{Crowd, Open};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+const ATTEMPTS_MAX: u32 = 8;
+const TOKEN_ATTEMPTS_MAX: u32 = 4;
+const QUESTIONS: u32 = 3;
+/// Longest wait between two attempts; clients on a phone do not wait for ever.
+const WAIT_MS_MAX: u64 = 2_000;
+
+/// A purchase token and the request it stands for.
+struct Ticket {
+    token: String,
+    rid: String,
+}
+
+/// A client under way.
+pub struct Buyer {
+    crowd: Arc<Crowd>,
+    random: StdRng,
+    who: Open,
+    sale: String,
+}
+
+impl Buyer {
+    /// The `client`-th client of a crowd.
+    pub fn new(crowd: Arc<Crowd>, client: u64) -> Self {
+        let load = &crowd.load;
+        let mut random = StdRng::seed_from_u64(load.seed ^ client.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let user = name(random.random_range(0..load.users));
+        let sale = random.random_range(0..load.sales.len());
+        let spec = load.sales.get(sale).expect("a sale");
+        let quantity = match spec.limit {
+            Some(1) => 1,
+            Some(limit) => random.random_range(1..=limit.min(2)),
+            None if random.random_bool(0.7) => 1,
+            None => random.random_range(2..=3),
+        };
+        let id = spec.id.clone();
+        Self { random, who: Open { client, user, sale, quantity }, sale: id, crowd }
+    }
+
+    /// Buys, and perhaps once more.
+    pub async fn shop(mut self) {
+        self.purchase().await;
+        if self.random.random_bool(0.2) && !self.crowd.stopping() {
+            self.purchase().await;
+        }
+    }
+
+    async fn purchase(&mut self) {
+        self.crowd.counters.purchases.fetch_add(1, Relaxed);
+        let manner = self.random.random_range(0..100);
+        let (with_token, patient) = (manner < 80 || manner >= 97, manner < 93);
+        let (again, diverge) = (self.random.random_bool(0.2), self.random.random_bool(0.05));
+        let ask = self.random.random_bool(0.3);
+        let mut ticket = None;
+        if with_token {
+            ticket = self.ticket().await;
+            if ticket.is_none() {
+                return;
+            }
+        }
+        let (last, ticket) =
+            if patient { self.insist(ticket, diverge).await } else { (self.buy(ticket.as_ref()).await, ticket) };
+        if let (Some(ticket), true) = (&ticket, again && last.outcome != Outcome::Unknown) {
+            self.buy(Some(ticket)).await;
+        }
+        if let (Some(rid), true) = (&last.rid, ask && last.outcome == Outcome::Accepted) {
+            ask_once(&self.crowd, rid, &self.who).await;
+        }
+    }
+
+    /// Buys until something definite is heard or patience ends; the last answer, and the token used last.
+    async fn insist(&mut self, mut ticket: Option<Ticket>, mut diverge: bool) -> (Heard, Option<Ticket>) {
+        let mut attempt = 0;
+        loop {
+            let heard = self.buy(ticket.as_ref()).await;
+            attempt += 1;
+            let silence = heard.outcome == Outcome::Unknown;
+            if !(silence || heard.outcome.is_later()) || attempt == ATTEMPTS_MAX || self.crowd.stopping() {
+                return (heard, ticket);
+            }
+            if silence && ticket.is_none() {
+                // To repeat could be to buy twice.
+                if let Some(rid) = &heard.rid {
+                    self.ask(rid).await;
+                }
+                return (heard, ticket);
+            }
+            self.wait(attempt, heard.retry_after_s).await;
+            if silence && diverge {
+                diverge = false;
+                match self.ticket().await {
+                    Some(new) => ticket = Some(new),
+                    None => return (heard, ticket),
+                }
+            }
+        }
+    }
+
+    async fn wait(&mut self, attempt: u32, retry_after_s: Option<u64>) {
+        let backoff_ms = retry_after_s.map_or(100 << attempt, |seconds| seconds * 1000).min(WAIT_MS_MAX);
+        patience(self.random.random_range(backoff_ms / 2..=backoff_ms)).await;
+    }
+
+    /// A purchase token. Asking twice does no harm.
+    async fn ticket(&mut self) -> Option<Ticket> {
+        for attempt in 1..=TOKEN_ATTEMPTS_MAX {
+            let (seq, invoke_ms) = (self.crowd.history.begin(), now_ms());
+            let heard = self.crowd.door.token(&self.sale, &self.who.user).await;
+            self.crowd.write((seq, invoke_ms), "token", &self.who, (heard.rid.as_deref(), false), &heard);
+            if let (Outcome::Issued, Some(rid), Some(token)) = (heard.outcome, heard.rid, heard.token) {
+                return Some(Ticket { token, rid });
+            }
+            let again = heard.outcome == Outcome::Unknown || heard.outcome.is_later();
+            if !again || self.crowd.stopping() {
+                return None;
+            }
+            self.wait(attempt, heard.retry_after_s).await;
+        }
+        None
+    }
+
+    async fn buy(&mut self, ticket: Option<&Ticket>) -> Heard {
+        let crowd = &self.crowd;
+        let (seq, invoke_ms) = (crowd.history.begin(), now_ms());
+        let token = ticket.map(|ticket| ticket.token.as_str());
+        let mut heard = crowd.door.buy(&self.sale, &self.who.user, self.who.quantity, token).await;
+        // A refusal names another request: the one that the buyer has.
+        let own = match (ticket, heard.outcome) {
+            (Some(ticket), _) => Some(ticket.rid.clone()),
+            (None, Outcome::Accepted | Outcome::Unknown) => heard.rid.clone(),
+            (None, _) => None,
+        };
+        crowd.write((seq, invoke_ms), "buy", &self.who, (own.as_deref(), ticket.is_some()), &heard);
+        crowd.count(&heard, own.as_deref(), &self.who);
+        heard.rid = own;
+        heard
+    }
+
+    async fn ask(&mut self, rid: &str) {
+        for attempt in 1..=QUESTIONS {
+            if ask_once(&self.crowd, rid, &self.who).await.is_final() || self.crowd.stopping() {
+                return;
+            }
+            self.wait(attempt, None).await;
+        }
+    }
+}
+
+impl Outcome {
+    /// Whether a status will never change any more.
+    pub fn is_final(self) -> bool {
+        self == Self::Confirmed || self == Self::Failed
+    }
+}
+
+/// Asks for a status and writes the answer down.
+pub(super) async fn ask_once(crowd: &Crowd, rid: &str, who: &Open) -> Outcome {
+    let (seq, invoke_ms) = (crowd.history.begin(), now_ms());
+    let sale = &crowd.load.sales.get(who.sale).expect("a sale").id;
+    let heard = crowd.door.status(sale, &who.user, rid).await;
+    crowd.write((seq, invoke_ms), "status", who, (Some(rid), false), &heard);
+    crowd.counters.asked.fetch_add(1, Relaxed);
+    if heard.outcome.is_final() {
+        crowd.note_final(rid);
+    }
+    heard.outcome
+}
+
+impl Crowd {
+    fn write(
+        &self,
+        (seq, invoke_ms): (u64, u64),
+        kind: &'static str,
+        who: &Open,
+        (rid, token): (Option<&str>, bool),
+        heard: &Heard,
+    ) {
+        self.history.write(&Attempt {
+            seq,
+            client: who.client,
+            user: &who.user,
+            sale: &self.load.sales.get(who.sale).expect("a sale").id,
+            rid,
+            token,
+            kind,
+            quantity: who.quantity,
+            invoke_ms,
+            complete_ms: now_ms(),
+            result: &heard.outcome.text(),
+            code: heard.code.as_deref(),
+            reason: heard.reason.as_deref(),
+            other_rid: heard.rid.as_deref().filter(|other| Some(*other) != rid),
+        });
+    }
+
+    fn count(&self, heard: &Heard, rid: Option<&str>, who: &Open) {
+        let counters = &self.counters;
+        counters.sent.fetch_add(1, Relaxed);
+        match (heard.outcome, rid) {
+            (Outcome::Accepted, Some(rid)) => {
+                let counter = if self.told.lock().unwrap().insert(rid.to_owned()) {
+                    self.note_open(true, rid, who);
+                    &counters.accepted
+                } else {
+                    &counters.replays
+                };
+                counter.fetch_add(1, Relaxed);
+            }
+            (Outcome::Unknown, rid) => {
+                if let Some(rid) = rid {
+                    self.note_open(false, rid, who);
+                }
+                counters.unknown.fetch_add(1, Relaxed);
+            }
+            (_, _) => {
+                counters.refused.fetch_add(1, Relaxed);
+            }
+        }
+    }
+}
+
+/// Neighbours differ by the case of one letter only: whoever folds case takes two buyers for one (window 72).
+fn name(index: u64) -> String {
+    let first = if index.is_multiple_of(2) { 'b' } else { 'B' };
+    format!("{first}uyer-{}", index / 2)
+}

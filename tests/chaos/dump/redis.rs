@@ -1,0 +1,107 @@
+//! The keys of every sale and shard, the outboxes with what is pending, and the relay DLQs.
+
+use super::Lines;
+use super::resp::{RawRedis, Reply};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Pending entries read per outbox; more would be no quiet system.
+const PENDING_MAX: &str = "100000";
+const FILES: [&str; 8] = ["meta", "stock", "buyers", "ledger", "grants", "transfers", "outbox", "relay_dlq"];
+
+/// Dumps everything under the prefix.
+pub(super) async fn dump(url: &str, prefix: &str, dir: &Path) {
+    let mut redis = RawRedis::at(url, prefix).await;
+    let mut files: BTreeMap<&str, Lines> =
+        FILES.into_iter().map(|name| (name, Lines::create(dir, &format!("redis_{name}")))).collect();
+    for key in redis.keys().await {
+        // `<prefix>:{k}:<name>[:<sale>]`
+        let Some((shard, rest)) = key.strip_prefix(&format!("{prefix}:{{")).and_then(|rest| rest.split_once("}:"))
+        else {
+            continue;
+        };
+        let shard: u16 = shard.parse().expect("a shard");
+        let (name, sale) = rest.split_once(':').unwrap_or((rest, ""));
+        let lines = match (name, sale) {
+            ("outbox", "") => outbox(&mut redis, &key, shard).await,
+            ("relay-dlq", "") => stream(&mut redis, &key, shard).await,
+            (_, "") => continue,
+            ("stock", sale) => {
+                let value = redis.call(&["GET", &key]).await.text();
+                vec![json!({"sale": sale, "shard": shard, "value": value})]
+            }
+            ("meta", sale) => vec![json!({"sale": sale, "shard": shard, "fields": redis.hash(&key).await})],
+            ("buyers" | "ledger" | "grants" | "transfers", sale) => {
+                let hash = redis.hash(&key).await;
+                // The empty field marks the hash as created.
+                let entries = hash.into_iter().filter(|(field, _)| !field.is_empty());
+                entries.map(|(field, text)| entry(name, (sale, shard), &field, &text)).collect()
+            }
+            (other, _) => panic!("a key of an unknown kind: {other}"),
+        };
+        let file = files.get_mut(name.replace('-', "_").as_str()).expect("a file for each kind");
+        lines.iter().for_each(|line| file.put(line));
+    }
+    files.into_values().for_each(Lines::close);
+}
+
+fn entry(name: &str, (sale, shard): (&str, u16), field: &str, text: &str) -> Value {
+    match name {
+        "ledger" => record(sale, shard, field, text),
+        "buyers" => {
+            let (units, first) = text.split_once(' ').unwrap_or((text, ""));
+            json!({"sale": sale, "shard": shard, "user": field, "units": units, "first_rid": first})
+        }
+        _ => json!({"sale": sale, "shard": shard, "id": field, "units": text}),
+    }
+}
+
+/// `<state> <number> <quantity> <epoch> <at_ms> <reason> <user>`; what cannot be read is dumped with its text.
+fn record(sale: &str, shard: u16, rid: &str, text: &str) -> Value {
+    let fields: Vec<&str> = text.splitn(7, ' ').collect();
+    let number = |at: usize| fields.get(at).and_then(|field| field.parse::<u64>().ok());
+    match (fields.as_slice(), number(1), number(2), number(3), number(4)) {
+        ([state, _, _, _, _, reason, user], Some(no), Some(quantity), Some(epoch), Some(at_ms)) => json!({
+            "sale": sale, "shard": shard, "rid": rid, "state": state, "number": no, "quantity": quantity,
+            "epoch": epoch, "at_ms": at_ms, "reason": reason, "user": user,
+        }),
+        _ => json!({"sale": sale, "shard": shard, "rid": rid, "unreadable": text}),
+    }
+}
+
+/// The entries of a stream, with their bodies decoded.
+async fn stream(redis: &mut RawRedis, key: &str, shard: u16) -> Vec<Value> {
+    let entries = redis.call(&["XRANGE", key, "-", "+"]).await.items();
+    entries.into_iter().map(|entry| of_stream(entry, shard)).collect()
+}
+
+fn of_stream(entry: Reply, shard: u16) -> Value {
+    let [id, fields] = <[Reply; 2]>::try_from(entry.items()).expect("an entry");
+    let fields: BTreeMap<String, String> =
+        fields.items().chunks_exact(2).map(|pair| (pair[0].text(), pair[1].text())).collect();
+    let body = fields.get("p").and_then(|text| serde_json::from_str::<Value>(text).ok());
+    json!({"shard": shard, "entry": id.text(), "rid": fields.get("r"), "sale": fields.get("s"), "body": body,
+        "reason": fields.get("reason"), "attempts": fields.get("attempts")})
+}
+
+async fn outbox(redis: &mut RawRedis, key: &str, shard: u16) -> Vec<Value> {
+    let mut pending = BTreeMap::new();
+    for found in redis.call(&["XPENDING", key, "relay", "-", "+", PENDING_MAX]).await.items() {
+        let [id, consumer, idle, delivered] = <[Reply; 4]>::try_from(found.items()).expect("a pending entry");
+        pending.insert(
+            id.text(),
+            json!({"consumer": consumer.text(), "idle_ms": idle.int(), "delivered": delivered.int()}),
+        );
+    }
+    let mut lines = stream(redis, key, shard).await;
+    for line in &mut lines {
+        let id = line["entry"].as_str().expect("an id").to_owned();
+        line["pending"] = pending.remove(&id).unwrap_or(Value::Null);
+    }
+    // Pending, but no longer in the stream.
+    lines.extend(
+        pending.into_iter().map(|(id, info)| json!({"shard": shard, "entry": id, "deleted": true, "pending": info})),
+    );
+    lines
+}

@@ -1,0 +1,180 @@
+//! The harness against real servers without faults: all is green, and a loss made by hand is seen.
+
+use crate::checker::check;
+use crate::clients::{Clients, Load, SaleSpec, Totals, clock};
+use crate::dump::{DumpUrls, dump};
+use crate::sampler::Sampler;
+use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
+use seckill::config::{Layers, Settings};
+use seckill::dev::PrivateServers;
+use seckill::domain::ids::SaleId;
+use seckill::domain::policy::PurchasePolicy;
+use seckill::domain::sale::{Sale, SaleStatus};
+use seckill::p1_entry::warm::Warmer;
+use seckill::roles::{self, Role, Servers};
+use seckill::runtime::{Stopper, now_ms};
+use seckill::store::mysql::{migrate, sales};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+const SECRET: &str = "test-access-secret-of-32-bytes-or-more";
+const PREFIX: &str = "seckill";
+const LOAD_MS: u64 = 10_000;
+const ENOUGH: u64 = 200;
+const SETTLE_MS: u64 = 30_000;
+
+fn folder(name: &str) -> PathBuf {
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+    std::fs::remove_dir_all(&dir).ok();
+    std::fs::create_dir_all(&dir).expect("a folder");
+    dir
+}
+
+fn settings(urls: &DumpUrls) -> Arc<Settings> {
+    let set = [
+        "http.listen=127.0.0.1:0".to_owned(),
+        format!("auth.secret={SECRET}"),
+        "p1_entry.token_secret=test-purchase-secret-of-32-bytes-or-more".to_owned(),
+        "p3_relay.confirm_timeout_ms=2000".to_owned(),
+        "p3_relay.claim_idle_ms=4000".to_owned(),
+        "p4_persist.retry_delay_ms=200".to_owned(),
+        "p5_reconcile.window_ms=5000".to_owned(),
+        "p5_reconcile.interval_ms=1000".to_owned(),
+        "runtime.node=self-test".to_owned(),
+        format!("redis.url={}", urls.redis),
+        format!("redis.prefix={PREFIX}"),
+        format!("rabbitmq.url={}", urls.amqp),
+        format!("rabbitmq.prefix={PREFIX}"),
+        format!("mysql.url={}", urls.mysql),
+    ];
+    Arc::new(Settings::load(&Layers { files: vec![], set: set.into() }).expect("settings"))
+}
+
+async fn warm(settings: &Settings, servers: &Servers, spec: &SaleSpec) {
+    let sale_id = SaleId::parse(&spec.id).expect("a sale id");
+    let sale = Sale {
+        sale_id: sale_id.clone(),
+        product_id: "p".into(),
+        title: "t".into(),
+        price_cents: 100,
+        currency: "CNY".into(),
+        granted: spec.stock,
+        stock: spec.stock,
+        policy: PurchasePolicy::from_limit(spec.limit),
+        token_required: false,
+        starts_at_ms: now_ms() - 1_000,
+        ends_at_ms: now_ms() + 3_600_000,
+        status: SaleStatus::Draft,
+        epoch: 1,
+    };
+    sales::create(&servers.db, &sale).await.expect("create");
+    let warmer = Warmer {
+        redis: servers.redis.clone(),
+        db: servers.db.clone(),
+        shards: settings.redis.shards,
+        backlog_max: settings.p1_entry.backlog_max,
+    };
+    warmer.warm(&sale_id).await.expect("warm-up");
+}
+
+async fn sql(url: &str, statements: &str) {
+    let mut connection = AsyncMysqlConnection::establish(url).await.expect("mysql");
+    connection.batch_execute(statements).await.expect(statements);
+}
+
+/// Waits until P5 has set every mark in the ledger.
+async fn settled(urls: &DumpUrls, dir: &Path) {
+    let until_ms = clock::now_ms() + SETTLE_MS;
+    loop {
+        dump(urls, dir).await;
+        let ledger = std::fs::read_to_string(dir.join("redis_ledger.jsonl")).expect("the ledger");
+        if !ledger.contains("\"state\":\"Q\"") || clock::now_ms() > until_ms {
+            return;
+        }
+        clock::patience(500).await;
+    }
+}
+
+/// A run without faults; everything lies in `dir` afterwards.
+async fn run(urls: &DumpUrls, dir: &Path) -> Totals {
+    let settings = settings(urls);
+    migrate::migrate(&urls.mysql).await.expect("migrations");
+    let servers = Servers::new(&settings).expect("handles");
+    assert!(servers.redis.wait_connected(Duration::from_secs(10)).await, "redis connects");
+    let spec = |id: &str, stock, limit| SaleSpec { id: id.to_owned(), stock, limit };
+    let specs = vec![spec("one", 100, Some(1)), spec("five", 10_000, Some(5)), spec("many", 10_000, None)];
+    for spec in &specs {
+        warm(&settings, &servers, spec).await;
+    }
+    let stopper = Stopper::new();
+    let running = roles::start(&settings, &Role::ALL, None, &stopper).expect("roles start");
+    let api = format!("http://{}", running.api.expect("an address"));
+    let running = tokio::spawn(running.until_stopped(Duration::from_secs(10)));
+    let sampler = Sampler::start(&urls.mysql, &dir.join("samples.jsonl"));
+    let load =
+        Load { apis: vec![api], sales: specs, users: 400, rate_per_s: 100.0, seed: 1, secret: SECRET.to_owned() };
+    let clients = Clients::start(load, &dir.join("history.jsonl"));
+    let until_ms = clock::now_ms() + LOAD_MS;
+    // Long enough for the load's mix, and until something was sold even on a slow machine.
+    while clock::now_ms() < until_ms || clients.totals().accepted < ENOUGH {
+        clock::patience(100).await;
+    }
+    let totals = clients.stop().await;
+    sampler.stop().await;
+    settled(urls, dir).await;
+    stopper.stop();
+    running.await.expect("roles end").expect("roles end well");
+    dump(urls, dir).await;
+    totals
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_without_faults_is_green_and_a_loss_by_hand_is_seen() {
+    let (data, dir) = (folder("self-test-servers"), folder("self-test"));
+    let servers = PrivateServers::start(&data, &|_progress| {}).await.expect("private servers");
+    let at = servers.urls();
+    let urls = DumpUrls {
+        redis: at.redis_url.clone(),
+        amqp: at.amqp_url.clone(),
+        mysql: at.mysql_url.clone(),
+        prefix: PREFIX.to_owned(),
+    };
+    let totals = run(&urls, &dir).await;
+    let verdict = check(&dir);
+    eprintln!("{totals:?}\n{:#?}", verdict.figures);
+    assert!(verdict.is_green(), "{:#?}", verdict.violations);
+    let figures = verdict.figures;
+    assert_eq!(totals.unsettled, 0);
+    assert!(figures.accepted >= totals.accepted && totals.accepted > 0, "{totals:?}");
+    assert!(figures.orders >= totals.accepted && figures.samples > 0 && figures.replays_same > 0, "{figures:?}");
+    assert!(figures.refused["sold_out"] > 0 && figures.refused["limit"] > 0, "{figures:?}");
+
+    let victim = "SELECT MIN(request_id) FROM orders WHERE sale_id = 'many'";
+    sql(
+        &urls.mysql,
+        &format!(
+            "SET @victim = ({victim}); DELETE FROM orders WHERE request_id = @victim; \
+             DELETE FROM request_outcome WHERE request_id = @victim"
+        ),
+    )
+    .await;
+    dump(&urls, &dir).await;
+    let rules = check(&dir).rules();
+    // Redis still has its record, so it is in limbo; gone from there too, it is lost.
+    assert!(rules.contains(&"C3-limbo") && rules.contains(&"C1") && rules.contains(&"C8"), "{rules:?}");
+    let ledger = std::fs::read_to_string(dir.join("redis_ledger.jsonl")).expect("the ledger");
+    let orders = std::fs::read_to_string(dir.join("orders.jsonl")).expect("the orders");
+    let is_order = |line: &&str| {
+        let record: serde_json::Value = serde_json::from_str(line).expect("a record");
+        orders.contains(&format!("\"{}\"", record["rid"].as_str().expect("a request id"))) || record["sale"] != "many"
+    };
+    let without: Vec<&str> = ledger.lines().filter(is_order).collect();
+    assert_eq!(without.len() + 1, ledger.lines().count(), "one record goes");
+    std::fs::write(dir.join("redis_ledger.jsonl"), without.join("\n")).expect("the ledger");
+    let verdict = check(&dir);
+    assert!(verdict.rules().contains(&"C3-lost"), "{:#?}", verdict.violations);
+    drop(servers);
+    std::fs::remove_dir_all(data).ok();
+    std::fs::remove_dir_all(dir).ok();
+}
