@@ -1,5 +1,6 @@
 //! The figures of a run, as Markdown, in `target/chaos/report-<seed>.md`.
 
+use crate::nemesis::Kind;
 use crate::run::Finished;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -16,24 +17,29 @@ const PROMISES: [(&str, &[&str]); 7] = [
     ("Redis' side does not add up", &["C8"]),
 ];
 
-/// Writes the report and says where.
+/// Writes the report, with the schedule and what became of it beside it, and says where.
 pub fn write(run: &Finished) -> PathBuf {
     // Cargo's temporary folder is target/tmp.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder");
     let folder = target.join("chaos");
     std::fs::create_dir_all(&folder).expect("a folder");
-    let path = folder.join(format!("report-{}.md", run.seed));
+    let path = folder.join(format!("report-{}.md", run.orders.seed));
     std::fs::write(&path, text(run)).expect("written");
+    for file in ["nemesis", "faults"] {
+        let (from, to) = (format!("{file}.jsonl"), format!("{file}-{}.jsonl", run.orders.seed));
+        std::fs::copy(run.ground.dir().join(from), folder.join(to)).expect("copied");
+    }
     path
 }
 
 fn text(run: &Finished) -> String {
-    let mut out = format!("# Chaos run, seed {}\n\n{}\n\n", run.seed, run.summary());
+    let mut out = format!("# Chaos run, seed {}\n\n{}\n\n", run.orders.seed, run.summary());
     let word = if run.is_green() { "green" } else { "**RED**" };
     writeln!(out, "Verdict: {word}. The same schedule again: `{}`\n", run.command()).expect("text");
     promises(run, &mut out);
     traffic(run, &mut out);
     faults(run, &mut out);
+    notes(run, &mut out);
     surroundings(run, &mut out);
     if !run.is_green() {
         writeln!(out, "## What is wrong\n\n```\n{}\n```\n", run.complaints()).expect("text");
@@ -110,6 +116,23 @@ fn faults(run: &Finished, out: &mut String) {
     let survived = if run.is_green() { "all" } else { "not all" };
     writeln!(out, "\nSurvived: {survived} ({}).\n", run.faults.iter().filter(|record| record.injected).count())
         .expect("text");
+}
+
+/// Why faults did not hit, and what else was special.
+fn notes(run: &Finished, out: &mut String) {
+    let mut notes: BTreeMap<(&str, String), u64> = BTreeMap::new();
+    for record in &run.faults {
+        let note = record.note.as_ref().filter(|_| !record.injected || record.fault.kind == Kind::TerminateRole);
+        if let Some(note) = note {
+            // Answers of servers are long and hold ids.
+            let note = note.chars().take(100).collect::<String>().replace('\n', " ");
+            *notes.entry((record.fault.kind.name(), note)).or_default() += 1;
+        }
+    }
+    for ((kind, note), times) in notes {
+        writeln!(out, "- {times} × {kind}: {note}").expect("text");
+    }
+    out.push('\n');
 }
 
 fn surroundings(run: &Finished, out: &mut String) {

@@ -22,12 +22,24 @@ const RATE_PER_S: u64 = 60;
 /// Everything accepted has its fate this long after the last fault; the ledger's window and the attempts fit in.
 const DRAIN: Duration = Duration::from_secs(120);
 
-/// A run that is over.
-pub struct Finished {
-    /// It decided the faults.
+/// What a run is to be.
+#[derive(Debug, Clone)]
+pub struct Orders {
+    /// It decides the faults.
     pub seed: u64,
     /// Length of the faults.
     pub length_ms: u64,
+    /// Whether P5 lands what was lost on the way. Without it nothing may be lost on the way, so nothing is destroyed that
+    /// only the ledger knows: no queue is deleted or emptied, no entry deleted.
+    pub repairs: bool,
+    /// Settings on top of all others.
+    pub set: Vec<String>,
+}
+
+/// A run that is over.
+pub struct Finished {
+    /// What it was to be.
+    pub orders: Orders,
     /// Still running.
     pub ground: Ground,
     /// What became of each fault.
@@ -64,7 +76,10 @@ impl Finished {
 
     /// Repeats the schedule.
     pub fn command(&self) -> String {
-        format!("CHAOS_SEED={} CHAOS_SECONDS={} make chaos", self.seed, self.length_ms / 1000)
+        let Orders { seed, length_ms, repairs, set } = &self.orders;
+        let repairs = if *repairs { "" } else { " CHAOS_REPAIRS=0" };
+        let set = if set.is_empty() { String::new() } else { format!(" CHAOS_SET={}", set.join(",")) };
+        format!("make chaos SEED={seed} SECONDS={}{repairs}{set}", length_ms / 1000)
     }
 
     /// One line for people who wait.
@@ -73,8 +88,8 @@ impl Finished {
         let Totals { sent, accepted, unknown, .. } = self.totals;
         format!(
             "seed {}: {injected} faults in {} s; {sent} sent, {accepted} accepted, {unknown} unknown; {} violations",
-            self.seed,
-            self.length_ms / 1000,
+            self.orders.seed,
+            self.orders.length_ms / 1000,
             self.verdict.violations.len()
         )
     }
@@ -90,10 +105,15 @@ fn sales(seconds: i64) -> [SaleSpec; 3] {
     ]
 }
 
-/// Runs the schedule of `seed` for `length_ms` and everything around it.
-pub async fn run(seed: u64, length_ms: u64) -> Finished {
+/// Runs the schedule and everything around it.
+pub async fn run(orders: Orders) -> Finished {
+    let Orders { seed, length_ms, repairs, .. } = orders;
     eprintln!("chaos: seed {seed}, {} s", length_ms / 1000);
-    let ground = Arc::new(Ground::start("chaos", Options::default()).await);
+    let mut options = Options { set: orders.set.clone(), ..Options::default() };
+    if !repairs {
+        options.set.push("p5_reconcile.compensate=manual".to_owned());
+    }
+    let ground = Arc::new(Ground::start("chaos", options).await);
     let dir = ground.dir().to_owned();
     let sales = sales(i64::try_from(length_ms / 1000).expect("a short run"));
     for sale in &sales {
@@ -113,7 +133,9 @@ pub async fn run(seed: u64, length_ms: u64) -> Finished {
     let sampler = Sampler::start(&ground.urls().mysql, &dir.join("samples.jsonl"));
 
     let counts = Role::ALL.map(|role| (role, ground.of(role).count()));
-    let faults = nemesis::unleash(&ground, &probe, &nemesis::plan(seed, length_ms, counts), &dir).await;
+    let mut schedule = nemesis::plan(seed, length_ms, counts);
+    schedule.retain(|fault| repairs || !fault.kind.destroys());
+    let faults = nemesis::unleash(&ground, &probe, &schedule, &dir).await;
 
     let mut unrest = ground.try_heal().await.err();
     let healed = Instant::now();
@@ -129,7 +151,7 @@ pub async fn run(seed: u64, length_ms: u64) -> Finished {
     let ends = ground.processes.iter().flat_map(|process| process.unordered_ends()).collect();
     let versions = ground.versions().await;
     let Ok(ground) = Arc::try_unwrap(ground) else { panic!("a fault is under way") };
-    Finished { seed, length_ms, ground, faults, totals, states, verdict, ends, unrest, drain_ms, versions }
+    Finished { orders, ground, faults, totals, states, verdict, ends, unrest, drain_ms, versions }
 }
 
 async fn judge(ground: &Ground, probe: &Probe, drain_ms: u64, dir: &Path) -> Verdict {

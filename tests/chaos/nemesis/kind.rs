@@ -90,6 +90,22 @@ kinds! {
     Deadlock = "mysql deadlock writer", Mysql, 10, 0..=0;
 }
 
+impl Kind {
+    /// Whether requests may be gone from the pipeline afterwards, so that only the ledger names them.
+    pub const fn destroys(self) -> bool {
+        match self {
+            Self::ForgetConsumer | Self::DeleteEntry | Self::DeleteOrders | Self::DeleteRetry | Self::Purge => true,
+            Self::KillRole | Self::FreezeRole | Self::TerminateRole | Self::NoRole => false,
+            Self::KillServer | Self::FreezeServer => false,
+            Self::Delay | Self::Throttle | Self::NothingToServer | Self::NothingToClient | Self::Partition => false,
+            Self::Cut | Self::Reset | Self::DropReply => false,
+            Self::ScriptFlush | Self::ClientKill | Self::RewriteAof | Self::RedisFull => false,
+            Self::CloseConnections | Self::MemoryAlarm | Self::Unbind => false,
+            Self::KillConnections | Self::LockStock | Self::ReadOnly | Self::FewConnections | Self::Deadlock => false,
+        }
+    }
+}
+
 impl Serialize for Kind {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())
