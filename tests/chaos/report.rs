@@ -122,7 +122,8 @@ fn faults(run: &Finished, out: &mut String) {
 fn notes(run: &Finished, out: &mut String) {
     let mut notes: BTreeMap<(&str, String), u64> = BTreeMap::new();
     for record in &run.faults {
-        let note = record.note.as_ref().filter(|_| !record.injected || record.fault.kind == Kind::TerminateRole);
+        let telling = [Kind::TerminateRole, Kind::KillServer].contains(&record.fault.kind);
+        let note = record.note.as_ref().filter(|_| !record.injected || telling);
         if let Some(note) = note {
             // Answers of servers are long and hold ids.
             let note = note.chars().take(100).collect::<String>().replace('\n', " ");

@@ -156,6 +156,7 @@ impl Field {
     async fn undo_settings(&self) {
         self.enough_memory().await;
         self.no_alarm().await;
+        self.remove_ghosts().await;
         self.writable().await;
         self.many_connections().await;
     }

@@ -3,12 +3,15 @@
 use super::{Field, Outcome};
 use crate::ground::PREFIX;
 use crate::time::time_passes;
+use seckill::dev::ServerKind;
 
 /// Every connection, by an operator.
 pub(super) const CLOSE_ALL: &str =
     "[rabbit_networking:close_connection(P, \"chaos\") || P <- rabbit_networking:connections()]";
 const LITTLE_MEMORY: &str = "vm_memory_monitor:set_vm_memory_high_watermark({absolute, 1000000})";
 const ENOUGH_MEMORY: &str = "vm_memory_monitor:set_vm_memory_high_watermark(0.4)";
+const GHOSTS: &str = "length([rabbit_amqqueue:delete(Q, false, false, <<\"chaos\">>) || Q <- rabbit_amqqueue:list(), \
+    amqqueue:is_quorum(Q), whereis(element(1, amqqueue:get_pid(Q))) == undefined])";
 const RETRY_DELAYS_MS: [u32; 4] = [200, 400, 800, 1_000];
 
 fn name(kind: &str, name: &str) -> String {
@@ -43,6 +46,10 @@ pub(super) fn purge_orders() -> String {
 impl Field {
     /// One expression; what it throws is an error.
     pub(super) async fn broker(&self, program: &str) -> Result<String, String> {
+        // A node that is asked too early does not get up.
+        if self.ground.server(ServerKind::Rabbitmq).try_lock().is_err() {
+            return Err("being started".to_owned());
+        }
         let answer = self.ground.broker(program).await?;
         if answer.starts_with("{ok") { Ok(answer) } else { Err(answer) }
     }
@@ -53,6 +60,15 @@ impl Field {
         time_passes(length_ms).await;
         self.no_alarm().await;
         done.into()
+    }
+
+    /// What an operator has to do on RabbitMQ 3.10 when a node was killed within minutes of a quorum queue's deletion and
+    /// new declaration: it comes back with a queue that has no process (its log: "could not be restarted"), refuses every
+    /// message and every consumer, and can be declared again only after it was deleted. How many such queues there were.
+    pub(super) async fn remove_ghosts(&self) -> u64 {
+        let answer = self.broker(GHOSTS).await.unwrap_or_default();
+        let digits: String = answer.chars().filter(char::is_ascii_digit).collect();
+        digits.parse().unwrap_or(0)
     }
 
     pub(super) async fn no_alarm(&self) {

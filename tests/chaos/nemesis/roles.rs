@@ -73,7 +73,11 @@ impl Field {
 
     pub(super) async fn kill_server(&self, target: Place) -> Outcome {
         self.ground.kill_and_restart(server(target)).await;
-        Outcome::of(true)
+        let ghosts = if server(target) == ServerKind::Rabbitmq { self.remove_ghosts().await } else { 0 };
+        Outcome {
+            note: (ghosts > 0).then(|| format!("queues without a process removed by hand: {ghosts}")),
+            ..Outcome::of(true)
+        }
     }
 
     pub(super) async fn freeze_server(&self, target: Place, length_ms: u64) -> Outcome {
