@@ -8,7 +8,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test model build fmt lint bench doc clean-dev deps
+.PHONY: help run test model build fmt lint bench chaos doc clean-dev deps
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -34,6 +34,11 @@ lint: deps ## What `make test` checks before it tests
 
 bench: deps ## Rates and latencies of this machine, and whether every sale added up
 	$(CARGO) run --release --locked -- bench $(ARGS)
+
+# Debug, as all tests: only test builds have the fault points.
+chaos: deps ## Faults on everything for MINUTES=…, from SEED=…; the report is target/chaos/report-SEED.md
+	CHAOS_SEED=$(SEED) CHAOS_MINUTES=$(MINUTES) CHAOS_SECONDS=$(SECONDS) $(CARGO) test --locked --test chaos \
+		a_short_chaos_run_loses_nothing -- --exact --nocapture
 
 doc: deps ## The code's documentation, target/doc/seckill/index.html
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --locked --document-private-items

@@ -1,4 +1,5 @@
-//! The chaos harness: clients that behave as real ones do under faults, and a checker that trusts nobody.
+//! Chaos: the real binary as many processes, faults on every process, server and link between them, clients that behave as
+//! real ones do, and a checker that trusts nobody: it knows only what clients were told and what lies in the servers.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -10,5 +11,59 @@
 mod checker;
 mod clients;
 mod dump;
+#[path = "../common/files.rs"]
+mod files;
+mod ground;
+mod meter;
+mod nemesis;
+mod probe;
+mod process;
+mod proxy;
+mod proxy_facts;
+#[path = "../common/raw.rs"]
+mod raw;
+mod report;
+mod run;
 mod sampler;
 mod self_test;
+#[path = "../common/time.rs"]
+mod time;
+mod weather;
+
+/// How long the faults last when nothing else is asked for.
+const SHORT_MS: u64 = 100_000;
+
+/// What a variable of the environment says; empty is not set.
+fn asked<T: std::str::FromStr>(variable: &str) -> Option<T> {
+    let value = std::env::var(variable).ok().filter(|value| !value.is_empty())?;
+    Some(value.parse().unwrap_or_else(|_| panic!("{variable}={value} cannot be read")))
+}
+
+/// What the environment asks for: `CHAOS_SEED` repeats a schedule, `CHAOS_MINUTES` or `CHAOS_SECONDS` says how long,
+/// `CHAOS_REPAIRS=0` leaves P5's repairs out (and what only they can heal), `CHAOS_SET=section.key=value,…` changes settings.
+fn orders() -> run::Orders {
+    let length_ms = match (asked::<u64>("CHAOS_MINUTES"), asked::<u64>("CHAOS_SECONDS")) {
+        (Some(minutes), _) => minutes * 60_000,
+        (None, Some(seconds)) => seconds * 1_000,
+        (None, None) => SHORT_MS,
+    };
+    let set: String = asked("CHAOS_SET").unwrap_or_default();
+    run::Orders {
+        seed: asked("CHAOS_SEED").unwrap_or_else(rand::random),
+        length_ms,
+        repairs: asked::<u8>("CHAOS_REPAIRS") != Some(0),
+        set: set.split(',').filter(|set| !set.is_empty()).map(str::to_owned).collect(),
+    }
+}
+
+#[test]
+fn a_short_chaos_run_loses_nothing() {
+    time::run(async {
+        let finished = run::run(orders()).await;
+        let report = report::write(&finished);
+        eprintln!("{}", finished.summary());
+        eprintln!("report: {}", report.display());
+        assert!(finished.is_green(), "{}", finished.complaints());
+        finished.ground.finish().await;
+    });
+}

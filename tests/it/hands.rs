@@ -3,12 +3,14 @@
 //! What misfortune (or a person) does to the servers in a test is done here, never by the code under test.
 
 use super::procs::scratch;
+use super::raw::try_redis;
+pub use super::raw::try_sql;
 use super::world::{World, init_telemetry};
 use amqprs::channel::{Channel, QueueDeclareArguments, QueueDeleteArguments, QueueUnbindArguments};
 use amqprs::connection::{Connection, OpenConnectionArguments};
 use diesel::QueryableByName;
 use diesel::sql_types::BigInt;
-use diesel_async::{AsyncConnection, AsyncMysqlConnection, RunQueryDsl, SimpleAsyncConnection};
+use diesel_async::{AsyncConnection, AsyncMysqlConnection, RunQueryDsl};
 use seckill::config::Settings;
 use seckill::crowd::{self, CrowdPlan, CrowdReport};
 use seckill::dev::{PrivateServers, ServerKind};
@@ -21,8 +23,6 @@ use seckill::store::rabbit::{
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::TcpStream;
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 use tokio::task::JoinHandle;
 
@@ -179,27 +179,14 @@ impl World {
     }
 }
 
-/// Sends one command to the Redis at `url`, and returns its answer as JSON.
+/// Sends one command that must succeed to the Redis at `url`, and returns its answer as JSON.
 pub async fn redis(url: &str, command: &[&str]) -> Value {
-    let address = url.trim_start_matches("redis://");
-    let mut stream = BufReader::new(TcpStream::connect(address).await.expect("redis"));
-    let mut request = format!("*{}\r\n", command.len());
-    for part in command {
-        request.push_str(&format!("${}\r\n{part}\r\n", part.len()));
-    }
-    stream.write_all(request.as_bytes()).await.expect("sent");
-    Box::pin(reply(&mut stream)).await
+    try_redis(url, command).await.unwrap_or_else(|error| panic!("redis: {error}"))
 }
 
 /// Runs SQL statements on the database at `url`.
 pub async fn sql(url: &str, statements: &str) {
     try_sql(url, statements).await.expect(statements);
-}
-
-/// Runs SQL statements that may be refused.
-pub async fn try_sql(url: &str, statements: &str) -> diesel::QueryResult<()> {
-    let mut connection = AsyncMysqlConnection::establish(url).await.expect("mysql");
-    connection.batch_execute(statements).await
 }
 
 /// Declares the durable queue `kept`; passively, it has to be there.
@@ -247,30 +234,4 @@ pub async fn unbind_order_queue(config: &RabbitConfig) {
 struct Number {
     #[diesel(sql_type = BigInt)]
     n: i64,
-}
-
-async fn reply(stream: &mut BufReader<TcpStream>) -> Value {
-    let mut line = String::new();
-    stream.read_line(&mut line).await.expect("an answer");
-    let (kind, rest) = line.trim_end().split_at(1);
-    let length = || rest.parse::<i64>().expect("a length");
-    match kind {
-        "+" => Value::from(rest),
-        ":" => Value::from(length()),
-        "$" if length() < 0 => Value::Null,
-        "$" => {
-            let mut bytes = vec![0; usize::try_from(length()).expect("a length") + 2];
-            stream.read_exact(&mut bytes).await.expect("a value");
-            bytes.truncate(bytes.len() - 2);
-            Value::from(String::from_utf8_lossy(&bytes).into_owned())
-        }
-        "*" => {
-            let mut items = Vec::new();
-            for _ in 0..length().max(0) {
-                items.push(Box::pin(reply(stream)).await);
-            }
-            Value::from(items)
-        }
-        _ => panic!("redis: {line}"),
-    }
 }

@@ -19,6 +19,8 @@ mod desk;
 mod dev_servers;
 mod doctor;
 mod faulty;
+#[path = "../common/files.rs"]
+mod files;
 mod group_a_access;
 mod group_a_bad_input;
 mod group_a_crowd;
@@ -54,11 +56,15 @@ mod own_redis;
 mod power_cut;
 mod processes;
 mod procs;
+#[path = "../common/raw.rs"]
+mod raw;
 mod redis_faults;
 mod redis_full;
 mod redis_loss;
 mod resp;
 mod store_mysql;
 mod store_rabbit;
+#[path = "../common/time.rs"]
+mod time;
 mod wire;
 mod world;

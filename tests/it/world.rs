@@ -4,6 +4,7 @@
 
 pub use super::answer::Answer;
 use super::procs::scratch;
+pub use super::time::{QUICK, SETTLE, eventually, pause, run, time_passes};
 use seckill::config::{Layers, Settings};
 use seckill::crowd::Minter;
 use seckill::dev::PrivateServers;
@@ -15,25 +16,13 @@ use seckill::p5_reconcile::{Auditor, SaleAudit, Window};
 use seckill::roles::{self, Role, Servers};
 use seckill::runtime::{Stopper, now_ms};
 use seckill::store::mysql::{migrate, sales};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
-use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
 
-/// One runtime for all tests: the shared servers and their clients must outlive the test that started them.
-static RUNTIME: LazyLock<Runtime> =
-    LazyLock::new(|| tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime"));
 static SHARED: OnceCell<PrivateServers> = OnceCell::const_new();
 static WORLDS: AtomicU32 = AtomicU32::new(0);
-
-/// Accepted requests must have their fate within this time at the end of a test.
-const SETTLE: Duration = Duration::from_secs(30);
-
-/// Runs a test on the shared runtime.
-pub fn run<F: Future<Output = ()>>(test: F) {
-    RUNTIME.block_on(test);
-}
 
 /// Metrics, and logs when `TEST_LOG` asks for them.
 pub fn init_telemetry() {
@@ -55,20 +44,6 @@ pub async fn shared() -> &'static PrivateServers {
         })
         .await
 }
-
-/// Settings that let faults show within seconds.
-pub const QUICK: [&str; 10] = [
-    "http.listen=127.0.0.1:0",
-    "auth.secret=test-access-secret-of-32-bytes-or-more",
-    "p1_entry.token_secret=test-purchase-secret-of-32-bytes-or-more",
-    "rabbitmq.heartbeat_s=2",
-    "p3_relay.confirm_timeout_ms=2000",
-    "p3_relay.claim_idle_ms=4000",
-    "p3_relay.backoff_ms=100",
-    "p4_persist.retry_delay_ms=200",
-    "p5_reconcile.window_ms=5000",
-    "p5_reconcile.interval_ms=1000",
-];
 
 /// A system under test.
 pub struct World {
@@ -270,24 +245,5 @@ impl World {
             }
         }
         self.stop_roles().await;
-    }
-}
-
-/// Between two looks at something that comes true by itself; never in place of a look.
-pub async fn pause() {
-    tokio::time::sleep(Duration::from_millis(20)).await;
-}
-
-/// Only where time itself is the subject: an expiry, the pace of a fault, a server that stands still.
-pub async fn time_passes(ms: u64) {
-    tokio::time::sleep(Duration::from_millis(ms)).await;
-}
-
-/// Looks until something is true; a failing test says what was waited for.
-pub async fn eventually<F: AsyncFnMut() -> bool>(what: &str, mut look: F) {
-    let deadline = Instant::now() + SETTLE;
-    while !look().await {
-        assert!(Instant::now() < deadline, "never came true: {what}");
-        pause().await;
     }
 }

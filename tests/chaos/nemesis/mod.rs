@@ -1,0 +1,163 @@
+//! The nemesis: carries out a schedule of faults, undoes each one, and samples how soon buyers are served again.
+//!
+//! Faults overlap on purpose, but no process, server or link is under two of them at once. What a fault did not hit (a
+//! reply that never came by, an entry that was not pending, a server that was down anyway) does not count as injected.
+
+mod kind;
+mod links;
+mod mysql;
+mod plan;
+mod rabbit;
+mod redis;
+mod roles;
+
+pub use kind::Kind;
+pub use plan::{Fault, plan};
+
+use crate::ground::Ground;
+use crate::probe::Probe;
+use crate::time::time_passes;
+use crate::weather::Weather;
+use plan::Place;
+use serde::Serialize;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::task::JoinSet;
+
+/// What became of a fault.
+#[derive(Debug, Clone, Serialize)]
+pub struct Record {
+    /// As planned.
+    #[serde(flatten)]
+    pub fault: Fault,
+    /// Whether it hit.
+    pub injected: bool,
+    /// What was special.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Since the beginning: when it really began and when it was over.
+    pub began_ms: u64,
+    /// See above.
+    pub healed_ms: u64,
+    /// From its end until a probe's purchase was accepted and confirmed, where that was sampled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recovery_ms: Option<u64>,
+}
+
+/// Whether a fault hit, and what was special.
+struct Outcome {
+    injected: bool,
+    note: Option<String>,
+}
+
+impl Outcome {
+    const fn of(injected: bool) -> Self {
+        Self { injected, note: None }
+    }
+}
+
+impl<T> From<Result<T, String>> for Outcome {
+    fn from(done: Result<T, String>) -> Self {
+        Self { injected: done.is_ok(), note: done.err() }
+    }
+}
+
+/// Where the nemesis works.
+struct Field {
+    ground: Arc<Ground>,
+    probe: Arc<Probe>,
+    begun: Instant,
+}
+
+/// Carries out the whole schedule; everything is healed when it returns. The schedule is written to `nemesis.jsonl` in
+/// `dir` before it begins, what became of it to `faults.jsonl`.
+pub async fn unleash(ground: &Arc<Ground>, probe: &Arc<Probe>, faults: &[Fault], dir: &Path) -> Vec<Record> {
+    write_lines(&dir.join("nemesis.jsonl"), faults);
+    let field = Arc::new(Field { ground: ground.clone(), probe: probe.clone(), begun: Instant::now() });
+    let mut under_way = JoinSet::new();
+    for fault in faults.iter().copied() {
+        time_passes(fault.at_ms.saturating_sub(field.elapsed_ms())).await;
+        let field = field.clone();
+        under_way.spawn(async move { field.carry_out(fault).await });
+    }
+    let mut records = under_way.join_all().await;
+    field.undo_settings().await;
+    records.sort_by_key(|record| record.began_ms);
+    write_lines(&dir.join("faults.jsonl"), &records);
+    records
+}
+
+fn write_lines(path: &Path, lines: &[impl Serialize]) {
+    let mut file = BufWriter::new(File::create(path).expect("a file"));
+    for line in lines {
+        writeln!(file, "{}", serde_json::to_string(line).expect("json")).expect("written");
+    }
+    file.flush().expect("written");
+}
+
+impl Field {
+    fn elapsed_ms(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_millis()).expect("a short run")
+    }
+
+    async fn carry_out(&self, fault: Fault) -> Record {
+        let began_ms = self.elapsed_ms();
+        let Outcome { injected, note } = self.inject(fault).await;
+        let healed_ms = self.elapsed_ms();
+        let sampled = match fault.target {
+            Place::Process(..) | Place::Role(_) | Place::Server(_) => true,
+            Place::Link(..) | Place::Inside(..) => false,
+        };
+        let recovery_ms = if injected && sampled { self.probe.until_served().await } else { None };
+        Record { fault, injected, note, began_ms, healed_ms, recovery_ms }
+    }
+
+    async fn inject(&self, fault: Fault) -> Outcome {
+        let Fault { kind, target, length_ms, dice, .. } = fault;
+        match kind {
+            Kind::KillRole => self.kill_role(target),
+            Kind::FreezeRole => self.freeze_role(target, length_ms).await,
+            Kind::TerminateRole => self.terminate_role(target).await,
+            Kind::NoRole => self.no_role(target, length_ms).await,
+            Kind::KillServer => self.kill_server(target).await,
+            Kind::FreezeServer => self.freeze_server(target, length_ms).await,
+            Kind::Delay => self.weather(fault, links::delay(dice)).await,
+            Kind::Throttle => self.weather(fault, links::throttle(dice)).await,
+            Kind::NothingToServer => self.weather(fault, links::partition(true, false)).await,
+            Kind::NothingToClient => self.weather(fault, links::partition(false, true)).await,
+            Kind::Partition => self.weather(fault, links::partition(true, true)).await,
+            Kind::Cut => self.weather(fault, Weather { cut: true, ..Weather::default() }).await,
+            Kind::Reset => self.reset(target),
+            Kind::DropReply => self.drop_reply(fault).await,
+            Kind::ScriptFlush => self.redis(&["SCRIPT", "FLUSH"]).await.into(),
+            Kind::ClientKill => self.redis(&["CLIENT", "KILL", "TYPE", "normal"]).await.into(),
+            Kind::RewriteAof => self.redis(&["BGREWRITEAOF"]).await.into(),
+            Kind::RedisFull => self.redis_full(length_ms).await,
+            Kind::ForgetConsumer => self.forget_consumer(length_ms).await,
+            Kind::DeleteEntry => self.delete_entry(length_ms).await,
+            Kind::CloseConnections => self.broker(rabbit::CLOSE_ALL).await.into(),
+            Kind::MemoryAlarm => self.memory_alarm(length_ms).await,
+            Kind::Unbind => self.broker(&rabbit::unbind_orders()).await.into(),
+            Kind::DeleteOrders => self.broker(&rabbit::delete_orders()).await.into(),
+            Kind::DeleteRetry => self.broker(&rabbit::delete_retry(dice)).await.into(),
+            Kind::Purge => self.broker(&rabbit::purge_orders()).await.into(),
+            Kind::KillConnections => self.sql(mysql::KILL_ALL).await.into(),
+            Kind::LockStock => self.sql(&mysql::lock_stock(length_ms)).await.into(),
+            Kind::ReadOnly => self.read_only(length_ms).await,
+            Kind::FewConnections => self.few_connections(length_ms).await,
+            Kind::Deadlock => self.deadlock().await,
+        }
+    }
+
+    /// What a fault could not undo because its server was down at that moment.
+    async fn undo_settings(&self) {
+        self.enough_memory().await;
+        self.no_alarm().await;
+        self.remove_ghosts().await;
+        self.writable().await;
+        self.many_connections().await;
+    }
+}

@@ -1,0 +1,67 @@
+//! Faults inside the database, by a session that may do anything.
+
+use super::{Field, Outcome};
+use crate::raw::try_sql;
+use crate::time::time_passes;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// One batch of statements, waits for locks included; a frozen server does not answer at all.
+const ANSWER: Duration = Duration::from_secs(12);
+
+/// Heavier than any landing, so that the server chooses the product's transaction as the deadlock's victim.
+const WEIGHT: &str = "CREATE DATABASE IF NOT EXISTS nemesis; \
+    CREATE TABLE IF NOT EXISTS nemesis.weight (n INT NOT NULL) ENGINE = InnoDB";
+/// Locks in the order opposite to the product's, with a pause in between.
+const DEADLOCK: &str = "BEGIN; INSERT INTO nemesis.weight SELECT seq FROM seq_1_to_20000; \
+    SELECT sale_id FROM sales FOR UPDATE; DO SLEEP(0.3); SELECT request_id FROM request_outcome FOR UPDATE; ROLLBACK";
+
+/// Every connection of the product (the account of [`crate::ground::DB_USER`]).
+pub(super) const KILL_ALL: &str = "KILL CONNECTION USER 'seckill'@'127.0.0.1'";
+
+/// The hot rows, held from another session (windows 68, 81).
+pub(super) fn lock_stock(length_ms: u64) -> String {
+    let seconds = length_ms as f64 / 1000.0;
+    format!("BEGIN; SELECT sale_id FROM sales FOR UPDATE; DO SLEEP({seconds}); ROLLBACK")
+}
+
+impl Field {
+    /// Statements, past the proxies.
+    pub(super) async fn sql(&self, statements: &str) -> Result<(), String> {
+        let asked = timeout(ANSWER, try_sql(&self.ground.urls().mysql, statements)).await;
+        asked.map_err(|_late| "no answer".to_owned())?.map_err(|error| error.to_string())
+    }
+
+    /// Nothing can be written for a while.
+    pub(super) async fn read_only(&self, length_ms: u64) -> Outcome {
+        let done = self.sql("SET GLOBAL read_only = 1").await;
+        time_passes(length_ms).await;
+        self.writable().await;
+        done.into()
+    }
+
+    /// Too few connections for all; those who have one lose it, or they would not notice.
+    pub(super) async fn few_connections(&self, length_ms: u64) -> Outcome {
+        let done = self.sql(&format!("SET GLOBAL max_connections = 10; {KILL_ALL}")).await;
+        time_passes(length_ms).await;
+        self.many_connections().await;
+        done.into()
+    }
+
+    /// A session that takes the product's locks in the opposite order (window 67).
+    pub(super) async fn deadlock(&self) -> Outcome {
+        match self.sql(WEIGHT).await {
+            Ok(()) => self.sql(DEADLOCK).await.into(),
+            error => error.into(),
+        }
+    }
+
+    pub(super) async fn writable(&self) {
+        // A killed server comes back with its own settings, here and below.
+        drop(self.sql("SET GLOBAL read_only = 0").await);
+    }
+
+    pub(super) async fn many_connections(&self) {
+        drop(self.sql("SET GLOBAL max_connections = 500").await);
+    }
+}

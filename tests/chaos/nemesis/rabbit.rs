@@ -1,0 +1,78 @@
+//! Faults inside RabbitMQ, in its own tongue.
+
+use super::{Field, Outcome};
+use crate::ground::PREFIX;
+use crate::time::time_passes;
+use seckill::dev::ServerKind;
+
+/// Every connection, by an operator.
+pub(super) const CLOSE_ALL: &str =
+    "[rabbit_networking:close_connection(P, \"chaos\") || P <- rabbit_networking:connections()]";
+const LITTLE_MEMORY: &str = "vm_memory_monitor:set_vm_memory_high_watermark({absolute, 1000000})";
+const ENOUGH_MEMORY: &str = "vm_memory_monitor:set_vm_memory_high_watermark(0.4)";
+const GHOSTS: &str = "length([rabbit_amqqueue:delete(Q, false, false, <<\"chaos\">>) || Q <- rabbit_amqqueue:list(), \
+    amqqueue:is_quorum(Q), whereis(element(1, amqqueue:get_pid(Q))) == undefined])";
+const RETRY_DELAYS_MS: [u32; 4] = [200, 400, 800, 1_000];
+
+fn name(kind: &str, name: &str) -> String {
+    format!("rabbit_misc:r(<<\"/\">>, {kind}, <<\"{PREFIX}.{name}\">>)")
+}
+
+/// The order queue off its exchange: unroutable from here on (window 36).
+pub(super) fn unbind_orders() -> String {
+    let (exchange, queue) = (name("exchange", "orders"), name("queue", "orders.0"));
+    format!("rabbit_binding:remove({{binding, {exchange}, <<\"0\">>, {queue}, []}}, <<\"chaos\">>)")
+}
+
+fn delete(queue: &str) -> String {
+    format!("{{ok, Q}} = rabbit_amqqueue:lookup({queue}), rabbit_amqqueue:delete(Q, false, false, <<\"chaos\">>)")
+}
+
+/// The order queue with everything in it (windows 58, 59).
+pub(super) fn delete_orders() -> String {
+    delete(&name("queue", "orders.0"))
+}
+
+/// One of the retry queues with everything in it.
+pub(super) fn delete_retry(dice: u32) -> String {
+    delete(&name("queue", &format!("retry.{}", RETRY_DELAYS_MS[dice as usize % RETRY_DELAYS_MS.len()])))
+}
+
+/// Everything in the order queue (window 58).
+pub(super) fn purge_orders() -> String {
+    format!("{{ok, Q}} = rabbit_amqqueue:lookup({}), rabbit_amqqueue:purge(Q)", name("queue", "orders.0"))
+}
+
+impl Field {
+    /// One expression; what it throws is an error.
+    pub(super) async fn broker(&self, program: &str) -> Result<String, String> {
+        // A node that is asked too early does not get up.
+        if self.ground.server(ServerKind::Rabbitmq).try_lock().is_err() {
+            return Err("being started".to_owned());
+        }
+        let answer = self.ground.broker(program).await?;
+        if answer.starts_with("{ok") { Ok(answer) } else { Err(answer) }
+    }
+
+    /// Publishers are not read from for a while (window 41).
+    pub(super) async fn memory_alarm(&self, length_ms: u64) -> Outcome {
+        let done = self.broker(LITTLE_MEMORY).await;
+        time_passes(length_ms).await;
+        self.no_alarm().await;
+        done.into()
+    }
+
+    /// What an operator has to do on RabbitMQ 3.10 when a node was killed within minutes of a quorum queue's deletion and
+    /// new declaration: it comes back with a queue that has no process (its log: "could not be restarted"), refuses every
+    /// message and every consumer, and can be declared again only after it was deleted. How many such queues there were.
+    pub(super) async fn remove_ghosts(&self) -> u64 {
+        let answer = self.broker(GHOSTS).await.unwrap_or_default();
+        let digits: String = answer.chars().filter(char::is_ascii_digit).collect();
+        digits.parse().unwrap_or(0)
+    }
+
+    pub(super) async fn no_alarm(&self) {
+        // A killed node comes back with its own setting.
+        drop(self.broker(ENOUGH_MEMORY).await);
+    }
+}

@@ -1,0 +1,241 @@
+//! A role of the real binary as a process, with a link of its own to each server, and a supervisor that starts it again.
+
+use super::files::seckill;
+use super::proxy::Proxy;
+use super::time::{pause, time_passes};
+use seckill::dev::Child;
+use seckill::roles::Role;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Between an end and the next start, as a service manager would wait.
+const RESTART_MS: u64 = 200;
+
+/// An environment variable for the processes of a role, e.g. `FAILPOINTS`.
+#[derive(Debug, Clone)]
+pub struct RoleEnv {
+    /// Whose.
+    pub role: Role,
+    /// Variable.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+    /// Only in each process' first life; those that are started after an end do not have it.
+    pub first_life_only: bool,
+}
+
+/// The links of one process, each with weather of its own.
+pub struct Links {
+    /// To Redis.
+    pub redis: Proxy,
+    /// To RabbitMQ.
+    pub amqp: Proxy,
+    /// To the database.
+    pub mysql: Proxy,
+    /// From buyers; only in front of an api process.
+    pub clients: Option<Proxy>,
+}
+
+impl Links {
+    /// All of them with their names.
+    pub fn all(&self) -> impl Iterator<Item = (&'static str, &Proxy)> {
+        let servers = [("redis", &self.redis), ("amqp", &self.amqp), ("mysql", &self.mysql)];
+        servers.into_iter().chain(self.clients.as_ref().map(|clients| ("clients", clients)))
+    }
+}
+
+/// The end of a life.
+#[derive(Debug, Clone)]
+pub struct End {
+    /// Process.
+    pub name: String,
+    /// Which of its lives, from 1.
+    pub life: u32,
+    /// How.
+    pub status: ExitStatus,
+    /// Whether it was ended from here, by a signal.
+    pub ordered: bool,
+}
+
+/// How to start a process, again and again.
+pub struct Recipe {
+    /// Its role.
+    pub role: Role,
+    /// Its name and `runtime.node`, e.g. `relay-0`.
+    pub name: String,
+    /// Arguments of the binary.
+    pub args: Vec<String>,
+    /// Its environment.
+    pub env: Vec<RoleEnv>,
+    /// Output of all its lives.
+    pub log: PathBuf,
+    /// Its admin listener.
+    pub admin_port: u16,
+    /// Its public listener; 0 for none.
+    pub public_port: u16,
+}
+
+/// A role process over all its lives.
+pub struct Process {
+    /// How it is started.
+    pub recipe: Recipe,
+    /// To the servers, and from buyers.
+    pub links: Links,
+    child: Mutex<Option<Child>>,
+    /// Whether it should run.
+    wanted: AtomicBool,
+    /// Whether its end was ordered.
+    ordered: AtomicBool,
+    lives: AtomicU32,
+    ends: Mutex<Vec<End>>,
+    http: reqwest::Client,
+}
+
+impl Process {
+    /// Not started yet.
+    pub fn new(recipe: Recipe, links: Links, http: reqwest::Client) -> Arc<Self> {
+        Arc::new(Self {
+            recipe,
+            links,
+            child: Mutex::default(),
+            wanted: AtomicBool::new(false),
+            ordered: AtomicBool::new(false),
+            lives: AtomicU32::new(0),
+            ends: Mutex::default(),
+            http,
+        })
+    }
+
+    /// Its name, e.g. `relay-0`.
+    pub fn name(&self) -> &str {
+        &self.recipe.name
+    }
+
+    /// How often it was started.
+    pub fn lives(&self) -> u32 {
+        self.lives.load(SeqCst)
+    }
+
+    /// Ends that nobody here ordered: by a crash point, by an error, by itself.
+    pub fn unordered_ends(&self) -> Vec<End> {
+        self.ends.lock().expect("not poisoned").iter().filter(|end| !end.ordered).cloned().collect()
+    }
+
+    /// Whether it should run; a supervisor starts it within moments.
+    pub fn want(&self, wanted: bool) {
+        self.wanted.store(wanted, SeqCst);
+    }
+
+    /// Whether it should run.
+    pub fn is_wanted(&self) -> bool {
+        self.wanted.load(SeqCst)
+    }
+
+    /// Its process id while it runs.
+    pub fn pid(&self) -> Option<u32> {
+        let mut child = self.child.lock().expect("not poisoned");
+        child.as_mut().and_then(|child| child.is_alive().then(|| child.pid()))
+    }
+
+    /// Sends a signal, if it runs.
+    pub fn signal(&self, signal: i32) {
+        let mut child = self.child.lock().expect("not poisoned");
+        if let Some(child) = child.as_mut() {
+            child.signal(signal).expect("a signal to our own child");
+        }
+    }
+
+    /// kill -9.
+    pub fn kill(&self) {
+        self.ordered.store(true, SeqCst);
+        self.signal(libc::SIGKILL);
+    }
+
+    /// SIGTERM; returns how it ended and how long that took, `None` when it had to be killed after `limit`.
+    pub async fn terminate(&self, limit: Duration) -> Option<(ExitStatus, Duration)> {
+        let begun = Instant::now();
+        self.ordered.store(true, SeqCst);
+        let life = self.lives();
+        self.signal(libc::SIGTERM);
+        // A stopped process would not see the SIGTERM.
+        self.signal(libc::SIGCONT);
+        while begun.elapsed() < limit {
+            if let Some(status) = self.ended(life) {
+                return Some((status, begun.elapsed()));
+            }
+            pause().await;
+        }
+        self.kill();
+        None
+    }
+
+    /// Whether it answers that it is ready, and serves when it is an api.
+    pub async fn is_ready(&self) -> bool {
+        let ok = async |url: String| self.http.get(url).send().await.is_ok_and(|answer| answer.status().is_success());
+        let (admin, public) = (self.recipe.admin_port, self.recipe.public_port);
+        ok(format!("http://127.0.0.1:{admin}/readyz")).await
+            && (public == 0 || ok(format!("http://127.0.0.1:{public}/v1/sales")).await)
+    }
+
+    /// Its metrics as text; `None` while it does not answer.
+    pub async fn metrics(&self) -> Option<String> {
+        let url = format!("http://127.0.0.1:{}/metrics", self.recipe.admin_port);
+        self.http.get(url).send().await.ok()?.text().await.ok()
+    }
+
+    /// Keeps it running while it is wanted. `restarts`: also after it has ended.
+    pub async fn supervise(self: Arc<Self>, restarts: bool) {
+        loop {
+            pause().await;
+            let life = self.lives();
+            let ended = if life == 0 { None } else { self.ended(life) };
+            if life > 0 && ended.is_none() {
+                continue;
+            }
+            if let Some(status) = ended {
+                self.note(life, status);
+                if !restarts {
+                    return;
+                }
+                time_passes(RESTART_MS).await;
+            }
+            while !self.is_wanted() {
+                pause().await;
+            }
+            self.start().await;
+        }
+    }
+
+    fn ended(&self, life: u32) -> Option<ExitStatus> {
+        let mut child = self.child.lock().expect("not poisoned");
+        if self.lives() != life {
+            let ends = self.ends.lock().expect("not poisoned");
+            return ends.iter().find(|end| end.life == life).map(|end| end.status);
+        }
+        child.as_mut()?.try_exit_status().expect("our own child")
+    }
+
+    fn note(&self, life: u32, status: ExitStatus) {
+        let ordered = self.ordered.swap(false, SeqCst);
+        let end = End { name: self.name().to_owned(), life, status, ordered };
+        self.ends.lock().expect("not poisoned").push(end);
+    }
+
+    async fn start(&self) {
+        let args: Vec<&str> = self.recipe.args.iter().map(String::as_str).collect();
+        let mut command = seckill(&args);
+        command.env_remove("FAILPOINTS");
+        for env in &self.recipe.env {
+            if !env.first_life_only || self.lives() == 0 {
+                command.env(&env.name, &env.value);
+            }
+        }
+        let child = Child::spawn(self.name(), command, &self.recipe.log).await.expect("the binary starts");
+        let mut current = self.child.lock().expect("not poisoned");
+        *current = Some(child);
+        self.lives.fetch_add(1, SeqCst);
+    }
+}

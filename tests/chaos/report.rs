@@ -1,0 +1,148 @@
+//! The figures of a run, as Markdown, in `target/chaos/report-<seed>.md`.
+
+use crate::nemesis::Kind;
+use crate::run::Finished;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// The promises, and the checker's rules that would show one broken.
+const PROMISES: [(&str, &[&str]); 7] = [
+    ("acknowledged and lost", &["C3-lost", "C3-limbo", "C3-torn", "C6"]),
+    ("duplicate orders, or above the limit", &["C2"]),
+    ("oversold", &["C1"]),
+    ("double fates", &["C10"]),
+    ("orders nobody asked for", &["C4"]),
+    ("wrong answers (sold out, unknown)", &["C5", "C7"]),
+    ("Redis' side does not add up", &["C8"]),
+];
+
+/// Writes the report, with the schedule and what became of it beside it, and says where.
+pub fn write(run: &Finished) -> PathBuf {
+    // Cargo's temporary folder is target/tmp.
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder");
+    let folder = target.join("chaos");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let path = folder.join(format!("report-{}.md", run.orders.seed));
+    std::fs::write(&path, text(run)).expect("written");
+    for file in ["nemesis", "faults"] {
+        let (from, to) = (format!("{file}.jsonl"), format!("{file}-{}.jsonl", run.orders.seed));
+        std::fs::copy(run.ground.dir().join(from), folder.join(to)).expect("copied");
+    }
+    path
+}
+
+fn text(run: &Finished) -> String {
+    let mut out = format!("# Chaos run, seed {}\n\n{}\n\n", run.orders.seed, run.summary());
+    let word = if run.is_green() { "green" } else { "**RED**" };
+    writeln!(out, "Verdict: {word}. The same schedule again: `{}`\n", run.command()).expect("text");
+    promises(run, &mut out);
+    traffic(run, &mut out);
+    faults(run, &mut out);
+    notes(run, &mut out);
+    surroundings(run, &mut out);
+    if !run.is_green() {
+        writeln!(out, "## What is wrong\n\n```\n{}\n```\n", run.complaints()).expect("text");
+    }
+    out
+}
+
+fn promises(run: &Finished, out: &mut String) {
+    let n = run.verdict.figures.accepted;
+    let bound = run.verdict.figures.rule_of_three.map_or("–".to_owned(), |bound| format!("{bound:.2e}"));
+    out.push_str(
+        "## Promises\n\n| broken | times | of n accepted | upper bound of the share (3/n, 95 %) |\n|---|---|---|---|\n",
+    );
+    for (promise, rules) in PROMISES {
+        let times = run.verdict.violations.iter().filter(|found| rules.contains(&found.rule)).count();
+        let bound = if times == 0 { bound.as_str() } else { "–" };
+        writeln!(out, "| {promise} | {times} | {n} | {bound} |").expect("text");
+    }
+    out.push('\n');
+}
+
+fn traffic(run: &Finished, out: &mut String) {
+    let figures = &run.verdict.figures;
+    let state = |code: &str| run.states.get(code).copied().unwrap_or(0);
+    out.push_str("## Traffic\n\n| figure | value |\n|---|---|\n");
+    for (figure, value) in [
+        ("attempts to buy", figures.sent.to_string()),
+        ("requests accepted", figures.accepted.to_string()),
+        ("answers refused", format!("{:?}", figures.refused)),
+        ("answers unknown", figures.unknown.to_string()),
+        ("replays that heard the same", figures.replays_same.to_string()),
+        ("purchases skipped by the crowd's own bound", run.totals.skipped.to_string()),
+        ("requests without a final answer at the end", run.totals.unsettled.to_string()),
+        ("orders", format!("{} {:?}", figures.orders, figures.orders_by_source)),
+        ("failures by reason", format!("{:?}", figures.failed)),
+        ("redeliveries absorbed (P4-C1, at least)", state("P4-C1").to_string()),
+        ("parked by the relay (P3-R2 DLQ, at least)", state("P3-R2").to_string()),
+        ("still parked", figures.parked.to_string()),
+        ("undersold units", figures.undersold_units.to_string()),
+        ("from the last heal until nothing was open, ms", run.drain_ms.to_string()),
+        ("processes that ended by themselves", ends(run)),
+    ] {
+        writeln!(out, "| {figure} | {value} |").expect("text");
+    }
+    writeln!(out, "\nStates counted over all lives (lower bounds): {:?}\n", run.states).expect("text");
+}
+
+fn faults(run: &Finished, out: &mut String) {
+    #[derive(Default)]
+    struct Row {
+        planned: u64,
+        injected: u64,
+        recoveries_ms: Vec<u64>,
+    }
+    let mut rows: BTreeMap<&str, Row> = BTreeMap::new();
+    for record in &run.faults {
+        let row = rows.entry(record.fault.kind.name()).or_default();
+        row.planned += 1;
+        row.injected += u64::from(record.injected);
+        row.recoveries_ms.extend(record.recovery_ms);
+    }
+    out.push_str(
+        "## Faults\n\nRecovery: from the fault's end until a purchase of a probe was accepted and confirmed, while other \
+         faults went on.\n\n| fault | planned | hit | recovery median ms | worst ms | samples |\n|---|---|---|---|---|---|\n",
+    );
+    for (kind, mut row) in rows {
+        row.recoveries_ms.sort_unstable();
+        let times = &row.recoveries_ms;
+        let show = |time: Option<&u64>| time.map_or("–".to_owned(), u64::to_string);
+        let (median, worst) = (show(times.get(times.len() / 2)), show(times.last()));
+        writeln!(out, "| {kind} | {} | {} | {median} | {worst} | {} |", row.planned, row.injected, times.len())
+            .expect("text");
+    }
+    let survived = if run.is_green() { "all" } else { "not all" };
+    writeln!(out, "\nSurvived: {survived} ({}).\n", run.faults.iter().filter(|record| record.injected).count())
+        .expect("text");
+}
+
+/// Why faults did not hit, and what else was special.
+fn notes(run: &Finished, out: &mut String) {
+    let mut notes: BTreeMap<(&str, String), u64> = BTreeMap::new();
+    for record in &run.faults {
+        let telling = [Kind::TerminateRole, Kind::KillServer].contains(&record.fault.kind);
+        let note = record.note.as_ref().filter(|_| !record.injected || telling);
+        if let Some(note) = note {
+            // Answers of servers are long and hold ids.
+            let note = note.chars().take(100).collect::<String>().replace('\n', " ");
+            *notes.entry((record.fault.kind.name(), note)).or_default() += 1;
+        }
+    }
+    for ((kind, note), times) in notes {
+        writeln!(out, "- {times} × {kind}: {note}").expect("text");
+    }
+    out.push('\n');
+}
+
+fn surroundings(run: &Finished, out: &mut String) {
+    writeln!(out, "## Surroundings\n\nServers: {}.\n", run.versions).expect("text");
+    writeln!(out, "Settings of every process:\n\n```\n{}\n```\n", run.ground.settings().join("\n")).expect("text");
+}
+
+fn ends(run: &Finished) -> String {
+    let ends = run.ends.iter().map(|end| format!("{} in life {}: {}", end.name, end.life, end.status));
+    let ends: Vec<String> = ends.collect();
+    if ends.is_empty() { "none".to_owned() } else { ends.join("; ") }
+}

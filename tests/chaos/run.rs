@@ -1,0 +1,166 @@
+//! One run: a ground, a crowd, a nemesis; then peace, and the checker's word on what is left.
+
+use crate::checker::{self, Verdict};
+use crate::clients::{Clients, Load, SaleSpec, Totals};
+use crate::dump::{DumpUrls, dump};
+use crate::ground::{Ground, Options, PREFIX};
+use crate::meter::{Counts, Meter};
+use crate::nemesis::{self, Record};
+use crate::probe::{self, Probe};
+use crate::process::End;
+use crate::sampler::Sampler;
+use seckill::roles::Role;
+use serde_json::json;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Purchases begun per second.
+const RATE_PER_S: u64 = 60;
+/// Everything accepted has its fate this long after the last fault; the ledger's window and the attempts fit in.
+const DRAIN: Duration = Duration::from_secs(120);
+
+/// What a run is to be.
+#[derive(Debug, Clone)]
+pub struct Orders {
+    /// It decides the faults.
+    pub seed: u64,
+    /// Length of the faults.
+    pub length_ms: u64,
+    /// Whether P5 lands what was lost on the way. Without it nothing may be lost on the way, so nothing is destroyed that
+    /// only the ledger knows: no queue is deleted or emptied, no entry deleted.
+    pub repairs: bool,
+    /// Settings on top of all others.
+    pub set: Vec<String>,
+}
+
+/// A run that is over.
+pub struct Finished {
+    /// What it was to be.
+    pub orders: Orders,
+    /// Still running.
+    pub ground: Ground,
+    /// What became of each fault.
+    pub faults: Vec<Record>,
+    /// What the crowd saw.
+    pub totals: Totals,
+    /// State counters of all processes and lives.
+    pub states: Counts,
+    /// The checker's word.
+    pub verdict: Verdict,
+    /// Processes that ended without being told to.
+    pub ends: Vec<End>,
+    /// Why peace did not come, if it did not.
+    pub unrest: Option<String>,
+    /// From the last heal until nothing was open.
+    pub drain_ms: u64,
+    /// Of the servers.
+    pub versions: String,
+}
+
+impl Finished {
+    /// Whether nothing was lost and everything came to rest.
+    pub fn is_green(&self) -> bool {
+        self.verdict.is_green() && self.unrest.is_none()
+    }
+
+    /// What is wrong.
+    pub fn complaints(&self) -> String {
+        let violations = self.verdict.violations.iter().map(|found| format!("{}: {}", found.rule, found.detail));
+        let mut lines: Vec<String> = violations.chain(self.unrest.clone()).collect();
+        lines.push(format!("replay with: {}", self.command()));
+        lines.join("\n")
+    }
+
+    /// Repeats the schedule.
+    pub fn command(&self) -> String {
+        let Orders { seed, length_ms, repairs, set } = &self.orders;
+        let repairs = if *repairs { "" } else { " CHAOS_REPAIRS=0" };
+        let set = if set.is_empty() { String::new() } else { format!(" CHAOS_SET={}", set.join(",")) };
+        format!("make chaos SEED={seed} SECONDS={}{repairs}{set}", length_ms / 1000)
+    }
+
+    /// One line for people who wait.
+    pub fn summary(&self) -> String {
+        let injected = self.faults.iter().filter(|fault| fault.injected).count();
+        let Totals { sent, accepted, unknown, .. } = self.totals;
+        format!(
+            "seed {}: {injected} faults in {} s; {sent} sent, {accepted} accepted, {unknown} unknown; {} violations",
+            self.orders.seed,
+            self.orders.length_ms / 1000,
+            self.verdict.violations.len()
+        )
+    }
+}
+
+/// A sale with fewer units than buyers, one with few units, one with plenty, for a run of `seconds`.
+fn sales(seconds: i64) -> [SaleSpec; 3] {
+    let sale = |id: &str, stock, limit| SaleSpec { id: id.to_owned(), stock, limit };
+    [
+        sale("one-each", 12 * seconds, Some(1)),
+        sale("few-units", 15 * seconds, None),
+        sale("three-each", 1_000_000, Some(3)),
+    ]
+}
+
+/// Runs the schedule and everything around it.
+pub async fn run(orders: Orders) -> Finished {
+    let Orders { seed, length_ms, repairs, .. } = orders;
+    eprintln!("chaos: seed {seed}, {} s", length_ms / 1000);
+    let mut options = Options { set: orders.set.clone(), ..Options::default() };
+    if !repairs {
+        options.set.push("p5_reconcile.compensate=manual".to_owned());
+    }
+    let ground = Arc::new(Ground::start("chaos", options).await);
+    let dir = ground.dir().to_owned();
+    let sales = sales(i64::try_from(length_ms / 1000).expect("a short run"));
+    for sale in &sales {
+        ground.create_sale(&sale.id, sale.stock, sale.limit).await;
+    }
+    ground.create_sale(probe::SALE, 1_000_000, None).await;
+    let load = Load {
+        apis: ground.api_urls(),
+        sales: sales.into(),
+        users: length_ms / 50,
+        rate_per_s: RATE_PER_S as f64,
+        seed,
+        secret: ground.secret(),
+    };
+    let probe = Arc::new(Probe::new(ground.direct_api_urls(), ground.secret()));
+    let (clients, meter) = (Clients::start(load, &dir.join("history.jsonl")), Meter::start(&ground));
+    let sampler = Sampler::start(&ground.urls().mysql, &dir.join("samples.jsonl"));
+
+    let counts = Role::ALL.map(|role| (role, ground.of(role).count()));
+    let mut schedule = nemesis::plan(seed, length_ms, counts);
+    schedule.retain(|fault| repairs || !fault.kind.destroys());
+    let faults = nemesis::unleash(&ground, &probe, &schedule, &dir).await;
+
+    let mut unrest = ground.try_heal().await.err();
+    let healed = Instant::now();
+    let totals = clients.stop().await;
+    if let Err(open) = ground.drained(DRAIN).await {
+        unrest = unrest.or(Some(format!("not drained: {open}")));
+    }
+    let drain_ms = u64::try_from(healed.elapsed().as_millis()).expect("a short run");
+    sampler.stop().await;
+    let states = meter.stop().await;
+    let Ok(probe) = Arc::try_unwrap(probe) else { panic!("a probe is under way") };
+    let verdict = judge(&ground, &probe, drain_ms, &dir).await;
+    let ends = ground.processes.iter().flat_map(|process| process.unordered_ends()).collect();
+    let versions = ground.versions().await;
+    let Ok(ground) = Arc::try_unwrap(ground) else { panic!("a fault is under way") };
+    Finished { orders, ground, faults, totals, states, verdict, ends, unrest, drain_ms, versions }
+}
+
+async fn judge(ground: &Ground, probe: &Probe, drain_ms: u64, dir: &Path) -> Verdict {
+    let mut history = OpenOptions::new().append(true).open(dir.join("history.jsonl")).expect("the history");
+    for attempt in probe.attempts() {
+        writeln!(history, "{attempt}").expect("written");
+    }
+    std::fs::write(dir.join("drain.json"), json!({ "drain_ms": drain_ms }).to_string()).expect("written");
+    let urls = ground.urls().clone();
+    dump(&DumpUrls { redis: urls.redis, amqp: urls.amqp, mysql: urls.mysql, prefix: PREFIX.to_owned() }, dir).await;
+    checker::check(dir)
+}
