@@ -8,7 +8,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test model build fmt lint bench chaos doc clean-dev deps
+.PHONY: help run test model build fmt lint bench chaos controls doc clean-dev deps
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -39,6 +39,9 @@ bench: deps ## Rates and latencies of this machine, and whether every sale added
 chaos: deps ## Faults on everything for MINUTES=…, from SEED=…; the report is target/chaos/report-SEED.md
 	CHAOS_SEED=$(SEED) CHAOS_MINUTES=$(MINUTES) CHAOS_SECONDS=$(SECONDS) $(CARGO) test --locked --test chaos \
 		a_short_chaos_run_loses_nothing -- --exact --nocapture
+
+controls: deps ## Chaos runs with one mechanism left out each; every one has to go red
+	CHAOS_CONTROLS=$(or $(CONTROLS),all) $(CARGO) test --locked --test chaos a_run_without_a_mechanism_goes_red -- --nocapture
 
 doc: deps ## The code's documentation, target/doc/seckill/index.html
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --locked --document-private-items

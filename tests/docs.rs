@@ -3,6 +3,7 @@
 
 use seckill::config::{DEFAULT_TOML, Layers, Settings};
 use seckill::domain::states;
+use seckill::faults::{CrashPoint, Mechanism};
 use seckill::p1_entry::http::document;
 use seckill::p1_entry::problem::Kind;
 use std::collections::BTreeSet;
@@ -110,5 +111,54 @@ fn the_contract_names_every_problem_code() {
     assert_eq!(listed, known);
     for kind in Kind::ALL {
         assert!((400..600).contains(&kind.status()) && !kind.english().is_empty() && !kind.chinese().is_empty());
+    }
+}
+
+/// Cells of the Markdown table rows below the heading `title` of `docs/proof.md`, without the header.
+fn proof_rows(title: &str) -> Vec<Vec<String>> {
+    let text = fs::read_to_string(root().join("docs/proof.md")).unwrap();
+    let section = text.split(&format!("\n## {title}\n")).nth(1).unwrap_or_else(|| panic!("no section {title}"));
+    let section = section.split("\n## ").next().unwrap();
+    let rows =
+        section.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| #") && !line.starts_with("|--"));
+    rows.map(|row| row.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect()).collect()
+}
+
+/// Names of the tests that exist, in the sources and in `tests/`.
+fn tests() -> BTreeSet<String> {
+    let sources = [files("src", "rs"), files("tests", "rs")].concat();
+    let texts: String = sources.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
+    let names = texts.match_indices("fn ").map(|(at, _)| texts[at + 3..].split(['(', '<']).next().unwrap().to_owned());
+    names.collect()
+}
+
+#[test]
+fn every_loss_window_names_what_closes_it_and_a_test_that_exists() {
+    let (rows, known) = (proof_rows("Loss windows"), tests());
+    let numbers: Vec<u32> = rows.iter().map(|row| row[0].parse().unwrap()).collect();
+    assert_eq!(numbers, (1..=97).collect::<Vec<u32>>());
+    for row in &rows {
+        let [number, closed_by, shown_by] = row.as_slice() else { panic!("{row:?}") };
+        assert!(!closed_by.is_empty() && !shown_by.is_empty(), "window {number}");
+        let named: Vec<&str> = shown_by.split('`').skip(1).step_by(2).collect();
+        let check =
+            closed_by.starts_with("check") || closed_by.starts_with("open") || closed_by.starts_with("not used");
+        assert!(!named.is_empty() || check, "window {number} names no test");
+        for name in named {
+            assert!(known.contains(name), "window {number}: there is no test {name}");
+        }
+    }
+}
+
+#[test]
+fn every_crash_point_and_every_mechanism_is_in_the_proof() {
+    let codes = |title: &str| -> Vec<String> {
+        proof_rows(title).into_iter().map(|row| row[0].trim_matches('`').to_owned()).collect()
+    };
+    let points: Vec<&str> = CrashPoint::ALL.iter().map(|point| point.code()).collect();
+    assert_eq!(codes("Crash points"), points);
+    let controls = codes("Negative controls");
+    for mechanism in Mechanism::ALL {
+        assert!(controls.iter().any(|code| code == mechanism.code()), "{}", mechanism.code());
     }
 }

@@ -10,6 +10,7 @@
 
 mod checker;
 mod clients;
+mod controls;
 mod dump;
 #[path = "../common/files.rs"]
 mod files;
@@ -30,6 +31,8 @@ mod self_test;
 mod time;
 mod weather;
 
+use seckill::faults::Mechanism;
+
 /// How long the faults last when nothing else is asked for.
 const SHORT_MS: u64 = 100_000;
 
@@ -40,7 +43,8 @@ fn asked<T: std::str::FromStr>(variable: &str) -> Option<T> {
 }
 
 /// What the environment asks for: `CHAOS_SEED` repeats a schedule, `CHAOS_MINUTES` or `CHAOS_SECONDS` says how long,
-/// `CHAOS_REPAIRS=0` leaves P5's repairs out (and what only they can heal), `CHAOS_SET=section.key=value,…` changes settings.
+/// `CHAOS_REPAIRS=0` leaves P5's repairs out (and what only they can heal), `CHAOS_SET=section.key=value,…` changes settings,
+/// `CHAOS_OFF=mechanism` leaves one out.
 fn orders() -> run::Orders {
     let length_ms = match (asked::<u64>("CHAOS_MINUTES"), asked::<u64>("CHAOS_SECONDS")) {
         (Some(minutes), _) => minutes * 60_000,
@@ -52,6 +56,8 @@ fn orders() -> run::Orders {
         seed: asked("CHAOS_SEED").unwrap_or_else(rand::random),
         length_ms,
         repairs: asked::<u8>("CHAOS_REPAIRS") != Some(0),
+        off: asked("CHAOS_OFF")
+            .map(|code: String| *Mechanism::ALL.iter().find(|known| known.code() == code).expect("a mechanism's code")),
         set: set.split(',').filter(|set| !set.is_empty()).map(str::to_owned).collect(),
     }
 }

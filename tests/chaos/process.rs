@@ -91,6 +91,8 @@ pub struct Process {
     ordered: AtomicBool,
     lives: AtomicU32,
     ends: Mutex<Vec<End>>,
+    /// Where the next life is to end, for `FAILPOINTS`.
+    armed: Mutex<Option<String>>,
     http: reqwest::Client,
 }
 
@@ -105,6 +107,7 @@ impl Process {
             ordered: AtomicBool::new(false),
             lives: AtomicU32::new(0),
             ends: Mutex::default(),
+            armed: Mutex::default(),
             http,
         })
     }
@@ -146,6 +149,12 @@ impl Process {
         if let Some(child) = child.as_mut() {
             child.signal(signal).expect("a signal to our own child");
         }
+    }
+
+    /// Ends its life, so that the next one begins with these fault points armed beside those of its environment.
+    pub fn rearm(&self, failpoints: &str) {
+        *self.armed.lock().expect("not poisoned") = Some(failpoints.to_owned());
+        self.kill();
     }
 
     /// kill -9.
@@ -228,10 +237,17 @@ impl Process {
         let args: Vec<&str> = self.recipe.args.iter().map(String::as_str).collect();
         let mut command = seckill(&args);
         command.env_remove("FAILPOINTS");
-        for env in &self.recipe.env {
-            if !env.first_life_only || self.lives() == 0 {
+        let of_life = self.recipe.env.iter().filter(|env| !env.first_life_only || self.lives() == 0);
+        let mut failpoints: Vec<String> = self.armed.lock().expect("not poisoned").take().into_iter().collect();
+        for env in of_life {
+            if env.name == "FAILPOINTS" {
+                failpoints.push(env.value.clone());
+            } else {
                 command.env(&env.name, &env.value);
             }
+        }
+        if !failpoints.is_empty() {
+            command.env("FAILPOINTS", failpoints.join(";"));
         }
         let child = Child::spawn(self.name(), command, &self.recipe.log).await.expect("the binary starts");
         let mut current = self.child.lock().expect("not poisoned");

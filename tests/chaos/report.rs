@@ -39,6 +39,7 @@ fn text(run: &Finished) -> String {
     promises(run, &mut out);
     traffic(run, &mut out);
     faults(run, &mut out);
+    crash_points(run, &mut out);
     notes(run, &mut out);
     surroundings(run, &mut out);
     if !run.is_green() {
@@ -76,7 +77,7 @@ fn traffic(run: &Finished, out: &mut String) {
         ("orders", format!("{} {:?}", figures.orders, figures.orders_by_source)),
         ("failures by reason", format!("{:?}", figures.failed)),
         ("redeliveries absorbed (P4-C1, at least)", state("P4-C1").to_string()),
-        ("parked by the relay (P3-R2 DLQ, at least)", state("P3-R2").to_string()),
+        ("parked by the relay (P3-N4, at least)", state("P3-N4").to_string()),
         ("still parked", figures.parked.to_string()),
         ("undersold units", figures.undersold_units.to_string()),
         ("from the last heal until nothing was open, ms", run.drain_ms.to_string()),
@@ -116,6 +117,17 @@ fn faults(run: &Finished, out: &mut String) {
     let survived = if run.is_green() { "all" } else { "not all" };
     writeln!(out, "\nSurvived: {survived} ({}).\n", run.faults.iter().filter(|record| record.injected).count())
         .expect("text");
+}
+
+/// How often a process died at each named line.
+fn crash_points(run: &Finished, out: &mut String) {
+    let mut deaths: BTreeMap<&str, u64> = BTreeMap::new();
+    let at_points = run.faults.iter().filter(|record| record.injected && record.fault.kind == Kind::CrashPoint);
+    for point in at_points.filter_map(|record| record.note.as_deref()) {
+        *deaths.entry(point).or_default() += 1;
+    }
+    let deaths: Vec<String> = deaths.iter().map(|(point, times)| format!("{point} × {times}")).collect();
+    writeln!(out, "Deaths at crash points: {}.\n", deaths.join(", ")).expect("text");
 }
 
 /// Why faults did not hit, and what else was special.

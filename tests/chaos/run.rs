@@ -7,8 +7,9 @@ use crate::ground::{Ground, Options, PREFIX};
 use crate::meter::{Counts, Meter};
 use crate::nemesis::{self, Record};
 use crate::probe::{self, Probe};
-use crate::process::End;
+use crate::process::{End, RoleEnv};
 use crate::sampler::Sampler;
+use seckill::faults::Mechanism;
 use seckill::roles::Role;
 use serde_json::json;
 use std::fs::OpenOptions;
@@ -34,6 +35,8 @@ pub struct Orders {
     pub repairs: bool,
     /// Settings on top of all others.
     pub set: Vec<String>,
+    /// A mechanism that every process leaves out: the run has to go red.
+    pub off: Option<Mechanism>,
 }
 
 /// A run that is over.
@@ -76,10 +79,11 @@ impl Finished {
 
     /// Repeats the schedule.
     pub fn command(&self) -> String {
-        let Orders { seed, length_ms, repairs, set } = &self.orders;
+        let Orders { seed, length_ms, repairs, set, off } = &self.orders;
+        let off = off.map_or(String::new(), |off| format!(" CHAOS_OFF={}", off.code()));
         let repairs = if *repairs { "" } else { " CHAOS_REPAIRS=0" };
         let set = if set.is_empty() { String::new() } else { format!(" CHAOS_SET={}", set.join(",")) };
-        format!("make chaos SEED={seed} SECONDS={}{repairs}{set}", length_ms / 1000)
+        format!("make chaos SEED={seed} SECONDS={}{repairs}{set}{off}", length_ms / 1000)
     }
 
     /// One line for people who wait.
@@ -110,6 +114,15 @@ pub async fn run(orders: Orders) -> Finished {
     let Orders { seed, length_ms, repairs, .. } = orders;
     eprintln!("chaos: seed {seed}, {} s", length_ms / 1000);
     let mut options = Options { set: orders.set.clone(), ..Options::default() };
+    if let Some(off) = orders.off {
+        let failpoints = |role| RoleEnv {
+            role,
+            name: "FAILPOINTS".to_owned(),
+            value: format!("{}=return", off.code()),
+            first_life_only: false,
+        };
+        options.env.extend(Role::ALL.map(failpoints));
+    }
     if !repairs {
         options.set.push("p5_reconcile.compensate=manual".to_owned());
     }

@@ -58,6 +58,7 @@ macro_rules! kinds {
 
 kinds! {
     KillRole = "kill -9 role", Process, 30, 0..=0;
+    CrashPoint = "death at a crash point", Process, 45, 4_000..=4_000;
     FreezeRole = "SIGSTOP role", Process, 30, 200..=3_000;
     TerminateRole = "SIGTERM rolling", Role, 5, 0..=0;
     NoRole = "role count to 0 and back", Role, 5, 500..=3_000;
@@ -95,7 +96,7 @@ impl Kind {
     pub const fn destroys(self) -> bool {
         match self {
             Self::ForgetConsumer | Self::DeleteEntry | Self::DeleteOrders | Self::DeleteRetry | Self::Purge => true,
-            Self::KillRole | Self::FreezeRole | Self::TerminateRole | Self::NoRole => false,
+            Self::KillRole | Self::CrashPoint | Self::FreezeRole | Self::TerminateRole | Self::NoRole => false,
             Self::KillServer | Self::FreezeServer => false,
             Self::Delay | Self::Throttle | Self::NothingToServer | Self::NothingToClient | Self::Partition => false,
             Self::Cut | Self::Reset | Self::DropReply => false,

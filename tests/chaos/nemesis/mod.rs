@@ -119,6 +119,7 @@ impl Field {
         let Fault { kind, target, length_ms, dice, .. } = fault;
         match kind {
             Kind::KillRole => self.kill_role(target),
+            Kind::CrashPoint => self.crash_at_a_point(fault).await,
             Kind::FreezeRole => self.freeze_role(target, length_ms).await,
             Kind::TerminateRole => self.terminate_role(target).await,
             Kind::NoRole => self.no_role(target, length_ms).await,

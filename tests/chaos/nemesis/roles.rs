@@ -1,12 +1,14 @@
 //! Faults on the product's own processes and on the servers' processes.
 
-use super::plan::Place;
+use super::plan::{Fault, Place};
 use super::{Field, Outcome};
 use crate::process::Process;
 use crate::time::{pause, time_passes};
 use seckill::dev::ServerKind;
+use seckill::faults::CrashPoint;
+use seckill::roles::Role;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A role has drained by then (`runtime.drain_ms` and a bit), or is killed as a service manager would.
 const TERMINATE: Duration = Duration::from_secs(6);
@@ -34,6 +36,25 @@ impl Field {
         let ran = process.pid().is_some();
         process.kill();
         Outcome::of(ran)
+    }
+
+    /// Another life that ends at a named line, with whatever else is going on; the note says which line.
+    pub(super) async fn crash_at_a_point(&self, fault: Fault) -> Outcome {
+        let process = self.process(fault.target);
+        let points = points_of(process.recipe.role);
+        let point = points[fault.dice as usize % points.len()];
+        // Not always the first pass: the group before it has left its traces.
+        let passes = fault.dice / 97 % 4;
+        let (ends, deadline) =
+            (process.unordered_ends().len(), Instant::now() + Duration::from_millis(fault.length_ms));
+        process.rearm(&format!("{}={passes}*off->1*return", point.code()));
+        while process.unordered_ends().len() == ends {
+            if Instant::now() > deadline {
+                return Outcome { injected: false, note: Some(format!("{} was not reached", point.code())) };
+            }
+            pause().await;
+        }
+        Outcome { injected: true, note: Some(point.code().to_owned()) }
     }
 
     pub(super) async fn freeze_role(&self, target: Place, length_ms: u64) -> Outcome {
@@ -85,6 +106,32 @@ impl Field {
         time_passes(length_ms).await;
         self.ground.thaw(server(target)).await;
         Outcome::of(true)
+    }
+}
+
+/// The lines a role passes while it works; the others need a provocation of their own and have tests of their own.
+fn points_of(role: Role) -> &'static [CrashPoint] {
+    match role {
+        Role::Api => &[CrashPoint::BeforeScript, CrashPoint::AfterScript],
+        Role::Relay => &[
+            CrashPoint::AfterRead,
+            CrashPoint::BeforePublish,
+            CrashPoint::AfterPublish,
+            CrashPoint::AfterConfirm,
+            CrashPoint::AfterDone,
+            CrashPoint::AfterClaim,
+            CrashPoint::AfterReturn,
+        ],
+        Role::Consumer => &[
+            CrashPoint::AfterDelivery,
+            CrashPoint::AfterOutcome,
+            CrashPoint::AfterOrder,
+            CrashPoint::AfterStock,
+            CrashPoint::CommitSent,
+            CrashPoint::AfterCommit,
+            CrashPoint::AfterRetryPublished,
+        ],
+        Role::Reconcile => &[CrashPoint::AfterLedgerRead, CrashPoint::AfterCompensation, CrashPoint::AfterTrim],
     }
 }
 
