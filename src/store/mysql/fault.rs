@@ -4,6 +4,7 @@
 //! session asks for `lc_messages = 'en_US'`). What is not recognised is [`DbError::Other`]: never taken for a business
 //! answer, always rolled back, its connection thrown away.
 
+use crate::domain::ids::SaleId;
 use diesel::result::{ConnectionError, DatabaseErrorKind, Error};
 
 /// An error of the database or of the way to it. Nothing of the call is committed, except after [`DbError::Unavailable`]
@@ -19,6 +20,9 @@ pub enum DbError {
     /// A lock was not granted in time (1205); only the statement was undone, so the rest was rolled back by us.
     #[error("a row is locked for too long, try again later")]
     LockWait,
+    /// Somebody else holds the stock row of this sale for longer than a lock wait; other sales are not touched by it.
+    #[error("the stock row of sale {0} is locked, find who holds it: SHOW ENGINE INNODB STATUS")]
+    SaleLocked(SaleId),
     /// No usable server: connection refused or lost, shutting down, full, not migrated.
     #[error("database is unavailable: {0}")]
     Unavailable(String),
@@ -39,7 +43,7 @@ impl DbError {
     pub const fn is_outage(&self) -> bool {
         match self {
             Self::Unavailable(_) | Self::Timeout(_) | Self::ReadOnly => true,
-            Self::Duplicate(_) | Self::Deadlock | Self::LockWait | Self::Other(_) => false,
+            Self::Duplicate(_) | Self::Deadlock | Self::LockWait | Self::SaleLocked(_) | Self::Other(_) => false,
         }
     }
 
@@ -59,6 +63,7 @@ impl DbError {
             Self::Duplicate(_) => true,
             Self::Deadlock
             | Self::LockWait
+            | Self::SaleLocked(_)
             | Self::Unavailable(_)
             | Self::Timeout(_)
             | Self::ReadOnly
@@ -93,9 +98,10 @@ impl From<ConnectionError> for DbError {
 type Build = fn(&str) -> DbError;
 
 /// Texts of the server and the driver, with what they mean; the first match counts.
-const TEXTS: [(&str, Build); 20] = [
+const TEXTS: [(&str, Build); 25] = [
     ("Deadlock found", |_| DbError::Deadlock),
     ("Record has changed since last read", |_| DbError::Deadlock),
+    ("Plugin instructed the server to rollback", |_| DbError::Deadlock),
     ("Lock wait timeout exceeded", |_| DbError::LockWait),
     ("Query execution was interrupted", |text| DbError::Timeout(text.to_owned())),
     ("read-only", |_| DbError::ReadOnly),
@@ -103,10 +109,15 @@ const TEXTS: [(&str, Build); 20] = [
     ("Input/output error", unavailable),
     ("Driver error", unavailable),
     ("Connection was killed", unavailable),
+    ("Session was killed", unavailable),
+    // A commit that failed half-way through its plugins: unknown, as if the answer had been lost.
+    ("during COMMIT", unavailable),
     ("shutdown in progress", unavailable),
     ("Server is shutting down", unavailable),
     ("Normal shutdown", unavailable),
     ("Too many connections", unavailable),
+    ("Too many active concurrent transactions", unavailable),
+    ("command denied", unavailable),
     ("has not yet prepared node", unavailable),
     ("Disk full", unavailable),
     ("No space left", unavailable),
@@ -115,6 +126,10 @@ const TEXTS: [(&str, Build); 20] = [
     ("doesn't exist", not_migrated),
     ("Unknown column", not_migrated),
 ];
+
+/// How errors begin that are about a value, whatever they quote.
+const DATA_ERRORS: [&str; 6] =
+    ["Incorrect ", "Data t", "Out of range", "Truncated incorrect ", "You have an error in your SQL", "Column '"];
 
 fn unavailable(text: &str) -> DbError {
     DbError::Unavailable(text.to_owned())
@@ -125,9 +140,8 @@ fn not_migrated(text: &str) -> DbError {
 }
 
 fn by_text(text: &str) -> DbError {
-    // A value quoted in a data error may hold any text, so only errors that quote no values are looked for anywhere;
-    // "Incorrect … value: '…'" and "Data too long" are data errors whatever they quote.
-    if text.starts_with("Incorrect ") || text.starts_with("Data t") || text.starts_with("Out of range") {
+    // A value quoted in a data error may hold any text, so only errors that quote no values are looked for anywhere.
+    if DATA_ERRORS.iter().any(|start| text.starts_with(start)) {
         return DbError::Other(text.to_owned());
     }
     TEXTS

@@ -8,6 +8,7 @@ pub mod audit;
 pub mod checks;
 pub mod codes;
 pub mod decided;
+pub mod events;
 mod facts;
 pub mod fault;
 pub mod grants;
