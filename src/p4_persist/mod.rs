@@ -142,6 +142,7 @@ impl Persist {
                 outcomes.push(self.outcome(delivery, accepted, verdict));
             }
         }
+        metrics::gauge!("seckill_p4_persist_held_count").set(self.held.len() as f64);
         self.tell(told).await?;
         self.finish(outcomes, acked_early).await?;
         self.mark(settled).await;

@@ -218,7 +218,7 @@ pub fn port_of(url: &str) -> u16 {
 }
 
 /// A channel as an operator would have one.
-async fn channel(config: &RabbitConfig) -> (Connection, Channel) {
+pub async fn channel(config: &RabbitConfig) -> (Connection, Channel) {
     let mut arguments = OpenConnectionArguments::new("127.0.0.1", port_of(&config.url), "guest", "guest");
     arguments.virtual_host(&config.url.rsplit_once('/').expect("a virtual host").1.replace("%2f", "/"));
     let connection = Connection::open(&arguments).await.expect("a connection");
