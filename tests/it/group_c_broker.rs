@@ -7,7 +7,7 @@ use seckill::dev::ServerKind;
 use seckill::domain::message;
 use seckill::p5_reconcile::Window;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
-use seckill::store::rabbit::{HeaderValue, Topology, browse_dlq};
+use seckill::store::rabbit::{HeaderValue, Topology, browse_dlq, declare};
 
 /// A trigger that refuses every order: a system error of every row.
 const CURSE: &str =
@@ -36,6 +36,7 @@ fn retries_survive_the_queue_they_are_to_go_back_to() {
     run(async {
         let set = ["p4_persist.retry_delay_ms=3000", "p4_persist.retry_delay_max_ms=3000"];
         let mut world = World::with(&[Api, Relay, Consumer], &set).await;
+        declare(&world.servers.rabbit).await.unwrap();
         let sale = world.sale("homeless", 100, Some(1)).await;
         world.sql(CURSE).await;
         let alice = world.bought(&sale, "alice").await;
@@ -48,10 +49,7 @@ fn retries_survive_the_queue_they_are_to_go_back_to() {
         time_passes(4_000).await;
         let audit = world.audit(&sale, Window::Ms(60_000)).await;
         assert_eq!((audit.counted.leaked, world.orders(&sale).await), (0, 0));
-        seckill::store::rabbit::declare(&world.servers.rabbit).await.unwrap();
-        let depths = seckill::store::rabbit::queue_depths(&world.servers.rabbit).await.unwrap();
-        let ready: u64 = depths.iter().map(|depth| depth.ready).sum();
-        eprintln!("READY AFTER {ready} {depths:?}");
+        declare(&world.servers.rabbit).await.unwrap();
         world.start_roles(&[Api, Relay, Consumer]).await;
         eventually("an order", async || world.told(&sale, "alice", alice).await.0 == "CONFIRMED").await;
         world.finish().await;
@@ -62,6 +60,7 @@ fn retries_survive_the_queue_they_are_to_go_back_to() {
 fn attempts_are_counted_and_the_last_one_leads_to_the_dlq_with_the_reason() {
     run(async {
         let world = World::with(&[Api, Relay, Consumer], &["p4_persist.attempts_max=4"]).await;
+        declare(&world.servers.rabbit).await.unwrap();
         let sale = world.sale("counted", 100, Some(1)).await;
         world.sql(CURSE).await;
         let alice = world.bought(&sale, "alice").await;

@@ -154,7 +154,7 @@ fn a_locked_stock_row_rolls_everything_back_and_lands_later() {
         let started = Instant::now();
         let items = crowd("s", 1..=100);
         let got = land(&db, &items, Source::Relay).await;
-        assert!(got.iter().all(|v| matches!(v, Err(DbError::Timeout(_)))), "{got:?}");
+        assert!(got.iter().all(|v| matches!(v, Err(DbError::SaleLocked(_)))), "{got:?}");
         assert!(started.elapsed() < Duration::from_secs(9), "one wait, not one a row: {:?}", started.elapsed());
         assert!(outcomes::fate_of(&db, items[0].purchase.request_id).await.unwrap().is_none());
         assert_sound(&db, "s", 0).await;
