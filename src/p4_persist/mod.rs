@@ -109,7 +109,7 @@ impl Persist {
         let acked_early = Mechanism::AckAfterCommit.is_off();
         if acked_early {
             let ids: Vec<DeliveryId> = group.iter().map(|delivery| delivery.id).collect();
-            self.ack(&ids).await?;
+            self.ack_early(&ids).await?;
         }
         let mut outcomes = Vec::with_capacity(group.len());
         let (mut deliveries, mut items) = (Vec::with_capacity(group.len()), Vec::with_capacity(group.len()));
@@ -215,9 +215,7 @@ impl Persist {
         let ids = ids(&back);
         let copies = back.into_iter().map(|outcome| back::copy(&topology, outcome)).collect();
         if Mechanism::ConfirmedRetry.is_off() {
-            self.ack(&ids).await?;
-            // The library sends from a task of its own; the ack is to be out before the process may die.
-            tokio::time::sleep(Duration::from_millis(200)).await;
+            self.ack_early(&ids).await?;
             CrashPoint::AfterRetryPublished.reach();
             return send_all(&self.rabbit, &mut self.publisher, copies).await;
         }
@@ -231,6 +229,14 @@ impl Persist {
             Some(consumer) if !ids.is_empty() => consumer.ack(ids).await,
             Some(_) | None => Ok(()),
         }
+    }
+
+    /// Only where a mechanism is left out: the library sends from a task of its own, and the ack is to be out before the
+    /// process may die.
+    async fn ack_early(&mut self, ids: &[DeliveryId]) -> Result<(), RabbitError> {
+        self.ack(ids).await?;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        Ok(())
     }
 
     /// Tells the ledger what was decided, so that buyers who ask do not reach the database. Best effort: P5 marks the rest.

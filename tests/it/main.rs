@@ -32,6 +32,7 @@ mod group_a_window;
 mod group_b_relay;
 mod group_c_breaker;
 mod group_c_broker;
+mod group_c_controls;
 mod group_c_crash;
 mod group_c_database;
 mod group_c_events;

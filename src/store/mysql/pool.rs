@@ -144,7 +144,7 @@ impl Db {
         let started = Instant::now();
         let result = self.run_guarded(name, work).await;
         metrics::histogram!("seckill_mysql_seconds", "name" => name).record(started.elapsed().as_secs_f64());
-        if let Err(DbError::Unavailable(_)) = &result {
+        if matches!(&result, Err(DbError::Unavailable(_))) && !Mechanism::Discard.is_off() {
             // One lost connection usually means all are: the idle ones need not fail one by one.
             self.inner.pool.retain(|_, _| false);
         }
