@@ -160,6 +160,8 @@ impl Persist {
             None => false,
             // A read says nothing about it.
             Some((_, DbError::ReadOnly)) => true,
+            // This read would notice a connection that is out of step.
+            Some(_) if Mechanism::Discard.is_off() => true,
             Some((request_id, _)) => outcomes::fate_of(&self.db, request_id).await.is_err(),
         }
     }

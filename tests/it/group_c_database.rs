@@ -27,7 +27,8 @@ impl Session {
 /// Connections to this world's database, other than the asking one, whose statement or state is like this.
 async fn connections(world: &World, like: &str) -> i64 {
     let of_world = format!("db = '{}' AND id <> CONNECTION_ID()", world.settings.redis.prefix);
-    let query = format!("SELECT COALESCE(MAX(id), 0) AS n FROM information_schema.processlist WHERE {of_world} AND {like}");
+    let query =
+        format!("SELECT COALESCE(MAX(id), 0) AS n FROM information_schema.processlist WHERE {of_world} AND {like}");
     world.number(&query).await
 }
 
@@ -153,7 +154,8 @@ fn a_connection_killed_in_the_transaction_or_in_its_commit_is_looked_up_not_gues
 /// A user without the rights of an administrator, as a consumer has in earnest; returns its address.
 async fn plain_user(world: &World, name: &str) -> String {
     let url = world.settings.mysql.url.expose();
-    let rights = format!("GRANT SELECT, INSERT, UPDATE, DELETE ON {}.* TO '{name}'@'127.0.0.1'", world.settings.redis.prefix);
+    let rights =
+        format!("GRANT SELECT, INSERT, UPDATE, DELETE ON {}.* TO '{name}'@'127.0.0.1'", world.settings.redis.prefix);
     sql(url, &format!("CREATE OR REPLACE USER '{name}'@'127.0.0.1'; {rights}")).await;
     url.replace("root@", &format!("{name}@"))
 }
@@ -172,7 +174,11 @@ fn a_read_only_database_burns_no_attempt() {
         let alice = world.bought(&sale, "alice").await;
         // Beyond several rounds of the open breaker.
         time_passes(4_000).await;
-        assert_eq!(world.waiting_in("seckill.retry").await + world.waiting_in("seckill.dlq").await, 0, "attempts burnt");
+        assert_eq!(
+            world.waiting_in("seckill.retry").await + world.waiting_in("seckill.dlq").await,
+            0,
+            "attempts burnt"
+        );
         assert_eq!(world.told(&sale, "alice", alice).await.0, "QUEUED");
         world.sql("SET GLOBAL read_only = 0").await;
         lands(&world, &sale, "alice", alice).await;

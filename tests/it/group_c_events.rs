@@ -34,7 +34,9 @@ impl Downstream {
         while let Some((got, _, body)) = self.channel.basic_get(get.clone()).await.unwrap() {
             let event: Value = serde_json::from_slice(&body).unwrap();
             let id = event["rid"].as_str().unwrap().to_owned();
-            let fate = format!("{} {}", event["status"].as_str().unwrap(), event["reason"].as_str().unwrap_or("")).trim().to_owned();
+            let fate = format!("{} {}", event["status"].as_str().unwrap(), event["reason"].as_str().unwrap_or(""))
+                .trim()
+                .to_owned();
             let key = if fate == "CONFIRMED" { "order.confirmed" } else { "order.failed" };
             assert_eq!(got.routing_key(), key, "{event}");
             *self.told.entry((id, fate)).or_default() += 1;

@@ -67,7 +67,9 @@ fn errors_between_two_sessions_have_their_class() {
         let url = url("classes_two").await;
         migrate::migrate(&url).await.unwrap();
         let (mut one, mut two) = (connect(&url).await, connect(&url).await);
-        one.batch_execute("CREATE TABLE t (n INT PRIMARY KEY, s INT); INSERT INTO t VALUES (1, 0), (2, 0)").await.unwrap();
+        one.batch_execute("CREATE TABLE t (n INT PRIMARY KEY, s INT); INSERT INTO t VALUES (1, 0), (2, 0)")
+            .await
+            .unwrap();
         one.batch_execute("BEGIN; UPDATE t SET s = 1 WHERE n = 1").await.unwrap();
         let waited = two.batch_execute("UPDATE t SET s = 2 WHERE n = 1").await.unwrap_err();
         assert_eq!(DbError::from(waited), DbError::LockWait, "1205");

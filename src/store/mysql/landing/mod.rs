@@ -77,7 +77,15 @@ async fn land_refs(db: &Db, group: &[&Accepted], source: Source) -> Result<Group
 /// Lands requests and gives each its own exact verdict, in input order. One request's error does not touch the others,
 /// unless the database as a whole is the problem ([`DbError::is_outage`]): then nothing more is tried.
 pub async fn land(db: &Db, items: &[Accepted], source: Source) -> Vec<Result<Verdict, DbError>> {
-    let mut round = Round { db, items, source, verdicts: vec![None; items.len()], outage: None, lock_waits: 0, locked: BTreeSet::new() };
+    let mut round = Round {
+        db,
+        items,
+        source,
+        verdicts: vec![None; items.len()],
+        outage: None,
+        lock_waits: 0,
+        locked: BTreeSet::new(),
+    };
     let mut first_of: HashMap<RequestId, usize> = HashMap::with_capacity(items.len());
     let mut firsts = Vec::with_capacity(items.len());
     let mut repeats = Vec::new();

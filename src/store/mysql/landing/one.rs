@@ -42,7 +42,9 @@ pub async fn land_one(db: &Db, accepted: &Accepted, source: Source) -> Result<Ve
         };
         match after_obstacle(obstacle) {
             NextStep::Conclude(verdict) => return Ok(verdict),
-            NextStep::RecordFailure(reason) if Mechanism::RecordedRefusal.is_off() => return Ok(Verdict::Refused(reason)),
+            NextStep::RecordFailure(reason) if Mechanism::RecordedRefusal.is_off() => {
+                return Ok(Verdict::Refused(reason));
+            }
             NextStep::RecordFailure(reason) => {
                 let failure =
                     Failure { reason, reporter: source.reporter(), detail: describe(obstacle), by: "landing" };
