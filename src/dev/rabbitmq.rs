@@ -18,6 +18,8 @@ use super::{DevError, ServerKind, binaries};
 const NODE: &str = "seckill@localhost";
 /// One administrative call; a fraction of a second is normal.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
+/// After how long a dead letter that no queue took is offered again; the server's own is three minutes.
+const UNPLACED_RETRY_MS: u32 = 3_000;
 
 /// A developer's disk is often nearly full, and at the default limit the broker then stops taking messages without a word.
 /// A small write-ahead log keeps memory and the recovery after a kill small.
@@ -81,7 +83,8 @@ impl Plan {
         command.env("RABBITMQ_LOGS", "-").env("RUNNING_UNDER_SYSTEMD", "true");
         // With its name and distribution set from the start, the node looks for no epmd and starts none.
         let erl_args = format!(
-            "-sname {NODE} -start_epmd false -erl_epmd_port {dist} -kernel inet_dist_use_interface {{127,0,0,1}}"
+            "-sname {NODE} -start_epmd false -erl_epmd_port {dist} -kernel inet_dist_use_interface {{127,0,0,1}} \
+             -rabbit dead_letter_worker_publisher_confirm_timeout {UNPLACED_RETRY_MS}"
         );
         command.env("RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", erl_args);
         command

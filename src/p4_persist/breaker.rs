@@ -31,9 +31,12 @@ impl Breaker {
         }
     }
 
-    /// Learns from a group: an outage of the database as a whole counts, one row's trouble does not.
+    /// Learns from a group: an outage of the database as a whole counts, one row's trouble does not. A locked sale counts
+    /// when nothing else was in the group: then there is nobody to go on for.
     pub(super) fn saw(&mut self, now: Instant, verdicts: &[Result<Verdict, DbError>]) {
         let outage = verdicts.iter().any(|verdict| verdict.as_ref().is_err_and(DbError::is_outage));
+        let locked = |verdict: &Result<Verdict, DbError>| matches!(verdict, Err(DbError::SaleLocked(_)));
+        let outage = outage || (!verdicts.is_empty() && verdicts.iter().all(locked));
         if outage {
             self.failures = self.failures.saturating_add(1);
             if self.failures >= self.failures_max {
@@ -43,6 +46,7 @@ impl Breaker {
                         failures = self.failures,
                         "breaker opens: the database is away"
                     );
+                    metrics::counter!("seckill_p4_persist_breaker_opened_total").increment(1);
                 }
                 self.open_until = Some(now + self.pause);
                 metrics::gauge!("seckill_p4_persist_breaker_open").set(1.0);
@@ -84,7 +88,11 @@ mod tests {
         let now = Instant::now();
         let mut breaker = Breaker::new(1, Duration::from_secs(1));
         breaker.saw(now, &[Err(DbError::LockWait), Ok(Verdict::Ordered)]);
+        let locked = || Err(DbError::SaleLocked(crate::domain::ids::SaleId::parse("s").unwrap()));
+        breaker.saw(now, &[locked(), Ok(Verdict::Ordered)]);
         breaker.saw(now, &[]);
         assert_eq!(breaker.admits(now, 500), Some(500));
+        breaker.saw(now, &[locked(), locked()]);
+        assert_eq!(breaker.admits(now, 500), None, "nothing but a locked sale");
     }
 }

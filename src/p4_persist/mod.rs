@@ -6,9 +6,13 @@
 //! A crash leaves: *before the commit* — nothing, the broker gives the message out again; *after the commit, before the ack*
 //! — a redelivery, which finds its outcome (`P4-C1`); *after a retry was published, before the ack* — two copies, the same;
 //! *after the ack, before the ledger was marked* — a status that says QUEUED until P5 corrects it.
+//!
+//! A message whose landing failed because the database is away stays in hand, unacknowledged and uncounted, and is tried
+//! again when the breaker lets it; with the connection (or the process) it goes back to its queue.
 
 mod back;
 mod breaker;
+mod events;
 
 use crate::config;
 use crate::domain::fate::{Fate, Verdict};
@@ -17,17 +21,16 @@ use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::message;
 use crate::domain::request::Accepted;
 use crate::domain::states::{P4Persist, State};
+use crate::faults::{CrashPoint, Mechanism};
 use crate::runtime::Worker;
 use crate::store::mysql::codes::Source;
-use crate::store::mysql::{Db, DbError, landing};
-use crate::store::rabbit::{
-    Consumer, Delivery, DeliveryId, Outgoing, Publisher, RabbitConfig, RabbitError, Topology, send_all,
-};
+use crate::store::mysql::{Db, DbError, landing, outcomes};
+use crate::store::rabbit::{Consumer, Delivery, DeliveryId, Publisher, RabbitConfig, RabbitError, Topology, send_all};
 use crate::store::redis::RedisStore;
 use crate::telemetry::count;
 use back::Why;
 use breaker::Breaker;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 /// Longest wait for the first message of a group; a stop is noticed within it.
@@ -48,6 +51,10 @@ pub struct Persist {
     rabbit: RabbitConfig,
     settings: config::P4Persist,
     consumer: Option<Consumer>,
+    /// Deliveries of this consumer that wait for the database, oldest first. At most its prefetch, and gone with it.
+    held: VecDeque<Delivery>,
+    /// When the database is next asked for events that no message tells.
+    events_at: Instant,
     /// Sends messages back and events out; a connection of its own, because a broker that blocks publishers would block acks too.
     publisher: Option<Publisher>,
     breaker: Breaker,
@@ -58,13 +65,30 @@ impl Persist {
     #[must_use]
     pub fn new(db: Db, redis: RedisStore, rabbit: RabbitConfig, settings: config::P4Persist) -> Self {
         let breaker = Breaker::new(settings.breaker_failures, Duration::from_millis(settings.breaker_open_ms));
-        Self { db, redis, rabbit, settings, consumer: None, publisher: None, breaker }
+        let (held, events_at) = (VecDeque::new(), Instant::now());
+        Self { db, redis, rabbit, settings, consumer: None, held, events_at, publisher: None, breaker }
     }
 
     async fn work(&mut self) -> Result<Progress, RabbitError> {
         let Some(group_max) = self.breaker.admits(Instant::now(), self.settings.group_max) else {
             return Ok(Progress::Idle);
         };
+        if group_max == self.settings.group_max {
+            self.tell_untold().await?;
+        }
+        let group = self.group(group_max).await?;
+        if group.is_empty() {
+            return Ok(Progress::Idle);
+        }
+        CrashPoint::AfterDelivery.reach();
+        let size = group.len();
+        metrics::histogram!("seckill_p4_persist_group_count").record(size as f64);
+        self.process(group).await?;
+        Ok(Progress::Moved(size))
+    }
+
+    /// What is to be landed next: what waited for the database, else what the broker gives out.
+    async fn group(&mut self, group_max: usize) -> Result<Vec<Delivery>, RabbitError> {
         let consumer = match &mut self.consumer {
             Some(consumer) => consumer,
             None => {
@@ -74,17 +98,19 @@ impl Persist {
                 self.consumer.insert(consumer)
             }
         };
-        let group = consumer.recv_group(group_max, FIRST_WAIT).await?;
-        if group.is_empty() {
-            return Ok(Progress::Idle);
+        if self.held.is_empty() {
+            return consumer.recv_group(group_max, FIRST_WAIT).await;
         }
-        let size = group.len();
-        metrics::histogram!("seckill_p4_persist_group_count").record(size as f64);
-        self.process(group).await?;
-        Ok(Progress::Moved(size))
+        let size = group_max.min(self.held.len());
+        Ok(self.held.drain(..size).collect())
     }
 
     async fn process(&mut self, group: Vec<Delivery>) -> Result<(), RabbitError> {
+        let acked_early = Mechanism::AckAfterCommit.is_off();
+        if acked_early {
+            let ids: Vec<DeliveryId> = group.iter().map(|delivery| delivery.id).collect();
+            self.ack_early(&ids).await?;
+        }
         let mut outcomes = Vec::with_capacity(group.len());
         let (mut deliveries, mut items) = (Vec::with_capacity(group.len()), Vec::with_capacity(group.len()));
         for delivery in group {
@@ -100,19 +126,44 @@ impl Persist {
         let verdicts = landing::land(&self.db, &items, Source::Relay).await;
         metrics::histogram!("seckill_p4_persist_seconds").record(begun.elapsed());
         self.breaker.saw(Instant::now(), &verdicts);
-        let settled = settled(&items, &verdicts);
-        let told = items.iter().zip(&verdicts).filter_map(|(accepted, verdict)| {
-            let fate = verdict.as_ref().ok()?.fate()?;
-            Some((accepted.purchase.request_id, message::event_key(fate), message::event(accepted, fate)))
-        });
-        let told = told.collect();
-        for ((delivery, accepted), verdict) in deliveries.into_iter().zip(&items).zip(verdicts) {
-            outcomes.push(self.outcome(delivery, accepted, verdict));
+        if verdicts.contains(&Ok(Verdict::Ordered)) {
+            CrashPoint::AfterCommit.reach();
         }
+        if verdicts.iter().any(|verdict| matches!(verdict, Ok(Verdict::Refused(_)))) {
+            CrashPoint::AfterFailedCommit.reach();
+        }
+        let settled = settled(&items, &verdicts);
+        let told = events::of(&items, &verdicts);
+        let away = self.is_away(&items, &verdicts).await;
+        for ((delivery, accepted), verdict) in deliveries.into_iter().zip(&items).zip(verdicts) {
+            if away && verdict.as_ref().is_err_and(DbError::is_outage) {
+                self.held.push_back(delivery);
+            } else {
+                outcomes.push(self.outcome(delivery, accepted, verdict));
+            }
+        }
+        metrics::gauge!("seckill_p4_persist_held_count").set(self.held.len() as f64);
         self.tell(told).await?;
-        self.finish(outcomes).await?;
+        self.finish(outcomes, acked_early).await?;
         self.mark(settled).await;
         Ok(())
+    }
+
+    /// Whether it was the database and not the requests: then no attempt is counted (D6). An outage that a read of the
+    /// outcomes does not share may be the work of one of these requests, and the attempts end it.
+    async fn is_away(&self, items: &[Accepted], verdicts: &[Result<Verdict, DbError>]) -> bool {
+        let failed = items.iter().zip(verdicts).find_map(|(accepted, verdict)| match verdict {
+            Err(error) if error.is_outage() => Some((accepted.purchase.request_id, error)),
+            Ok(_) | Err(_) => None,
+        });
+        match failed {
+            None => false,
+            // A read says nothing about it.
+            Some((_, DbError::ReadOnly)) => true,
+            // This read would notice a connection that is out of step.
+            Some(_) if Mechanism::Discard.is_off() => true,
+            Some((request_id, _)) => outcomes::fate_of(&self.db, request_id).await.is_err(),
+        }
     }
 
     /// One exhaustive map from what the database said to what happens to the message.
@@ -149,36 +200,30 @@ impl Persist {
     }
 
     /// Acknowledges what is done, sends back what is not and acknowledges it once the broker has the copy.
-    async fn finish(&mut self, outcomes: Vec<Outcome>) -> Result<(), RabbitError> {
+    async fn finish(&mut self, outcomes: Vec<Outcome>, acked_early: bool) -> Result<(), RabbitError> {
         let (done, back): (Vec<Outcome>, Vec<Outcome>) =
             outcomes.into_iter().partition(|outcome| outcome.disposition == Disposition::Done);
         for outcome in done.iter().chain(&back) {
             count(State::P4(outcome.state), 1);
         }
-        let done: Vec<DeliveryId> = done.iter().map(|outcome| outcome.delivery.id).collect();
-        self.ack(&done).await?;
+        let ids = |outcomes: &[Outcome]| -> Vec<DeliveryId> {
+            outcomes.iter().filter(|_| !acked_early).map(|outcome| outcome.delivery.id).collect()
+        };
+        self.ack(&ids(&done)).await?;
         if back.is_empty() {
             return Ok(());
         }
         let topology = Topology::new(&self.rabbit);
-        let ids: Vec<DeliveryId> = back.iter().map(|outcome| outcome.delivery.id).collect();
+        let ids = ids(&back);
         let copies = back.into_iter().map(|outcome| back::copy(&topology, outcome)).collect();
-        send_all(&self.rabbit, &mut self.publisher, copies).await?;
-        self.ack(&ids).await
-    }
-
-    /// Tells downstream systems, before the ack: whoever dies in between is redelivered, finds the outcome and tells it
-    /// again. At least once.
-    async fn tell(&mut self, told: Vec<(RequestId, &'static str, String)>) -> Result<(), RabbitError> {
-        if !self.settings.events {
-            return Ok(());
+        if Mechanism::ConfirmedRetry.is_off() {
+            self.ack_early(&ids).await?;
+            CrashPoint::AfterRetryPublished.reach();
+            return send_all(&self.rabbit, &mut self.publisher, copies).await;
         }
-        let exchange = Topology::new(&self.rabbit).events_exchange();
-        let events = told
-            .into_iter()
-            .map(|(id, key, body)| Outgoing::new((&exchange, key), id.to_string(), body).optional())
-            .collect();
-        send_all(&self.rabbit, &mut self.publisher, events).await
+        send_all(&self.rabbit, &mut self.publisher, copies).await?;
+        CrashPoint::AfterRetryPublished.reach();
+        self.ack(&ids).await
     }
 
     async fn ack(&mut self, ids: &[DeliveryId]) -> Result<(), RabbitError> {
@@ -186,6 +231,14 @@ impl Persist {
             Some(consumer) if !ids.is_empty() => consumer.ack(ids).await,
             Some(_) | None => Ok(()),
         }
+    }
+
+    /// Only where a mechanism is left out: the library sends from a task of its own, and the ack is to be out before the
+    /// process may die.
+    async fn ack_early(&mut self, ids: &[DeliveryId]) -> Result<(), RabbitError> {
+        self.ack(ids).await?;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        Ok(())
     }
 
     /// Tells the ledger what was decided, so that buyers who ask do not reach the database. Best effort: P5 marks the rest.
@@ -226,6 +279,7 @@ impl Worker for Persist {
         self.work().await.map_err(|error| {
             // Whatever was held comes again on the next connection.
             self.consumer = None;
+            self.held.clear();
             Fault::back_off(error)
         })
     }
@@ -233,6 +287,7 @@ impl Worker for Persist {
     async fn drain(&mut self) {
         // Unacknowledged messages go back to their queue with the connection.
         self.consumer = None;
+        self.held.clear();
         self.publisher = None;
     }
 }

@@ -33,8 +33,14 @@ pub struct Program {
 impl Program {
     /// Starts it; its stderr goes to a file in `folder`. It dies with the test.
     pub fn start(folder: &Path, args: &[&str]) -> Self {
+        Self::armed(folder, args, "")
+    }
+
+    /// The same with fault points (`src/faults.rs`).
+    pub fn armed(folder: &Path, args: &[&str], failpoints: &str) -> Self {
         let stderr = folder.join(format!("stderr-{:x}.log", rand::random::<u64>()));
         let mut command = seckill(args);
+        command.env("FAILPOINTS", failpoints);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(std::fs::File::create(&stderr).expect("a file"));
         // SAFETY: prctl is async-signal-safe.
         unsafe {

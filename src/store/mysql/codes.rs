@@ -27,6 +27,16 @@ impl Source {
         }
     }
 
+    /// Whether an unacknowledged message stands behind the request: its consumer tells the fate to downstream systems
+    /// before the ack. On the other paths the event is written down with the fate.
+    #[must_use]
+    pub const fn has_message(self) -> bool {
+        match self {
+            Self::Relay => true,
+            Self::Compensation | Self::Replay => false,
+        }
+    }
+
     /// Who reports a final failure met on this path.
     #[must_use]
     pub const fn reporter(self) -> Reporter {
@@ -76,6 +86,17 @@ codes!(
         Audit = "audit",
     }
 );
+
+impl Reporter {
+    /// As [`Source::has_message`].
+    #[must_use]
+    pub const fn has_message(self) -> bool {
+        match self {
+            Self::Consumer => true,
+            Self::RelayDlq | Self::MqDlq | Self::Audit => false,
+        }
+    }
+}
 
 codes!(
     /// `failed_request.status`.

@@ -9,6 +9,7 @@ pub mod cancels;
 pub mod checks;
 pub mod codes;
 pub mod decided;
+pub mod events;
 mod facts;
 pub mod fault;
 pub mod grants;

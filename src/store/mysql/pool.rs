@@ -7,17 +7,21 @@
 
 use super::facts::FactsCache;
 use super::fault::DbError;
+use crate::faults::Mechanism;
 use deadpool::Runtime;
 use deadpool::managed::{PoolError, TimeoutType};
+use diesel::connection::TransactionManagerStatus;
 use diesel_async::pooled_connection::deadpool::{Hook, HookError, Object, Pool};
 use diesel_async::pooled_connection::{AsyncDieselConnectionManager, ManagerConfig, RecyclingMethod};
-use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
+use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection, TransactionManager};
 use futures::FutureExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A connection as the closures of [`Db::run`] get it.
 pub(super) type Conn = AsyncMysqlConnection;
+/// What remembers whether a transaction is open on it.
+pub(super) type Manager = <Conn as AsyncConnection>::TransactionManager;
 
 /// A connection that lay idle longer than this is asked for a sign of life before it is used.
 const IDLE_TRUSTED: Duration = Duration::from_millis(500);
@@ -83,9 +87,14 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        if let Some(object) = self.0.take() {
-            drop(Object::take(object));
+        let Some(mut object) = self.0.take() else { return };
+        if Mechanism::Discard.is_off() {
+            // Diesel would not use a connection again that was left inside a transaction; make it forget.
+            let conn: &mut Conn = &mut object;
+            *Manager::transaction_manager_status_mut(conn) = TransactionManagerStatus::default();
+            return;
         }
+        drop(Object::take(object));
     }
 }
 
@@ -135,7 +144,7 @@ impl Db {
         let started = Instant::now();
         let result = self.run_guarded(name, work).await;
         metrics::histogram!("seckill_mysql_seconds", "name" => name).record(started.elapsed().as_secs_f64());
-        if let Err(DbError::Unavailable(_)) = &result {
+        if matches!(&result, Err(DbError::Unavailable(_))) && !Mechanism::Discard.is_off() {
             // One lost connection usually means all are: the idle ones need not fail one by one.
             self.inner.pool.retain(|_, _| false);
         }

@@ -60,6 +60,14 @@ diesel::table! {
 }
 
 diesel::table! {
+    outcome_event (request_id) {
+        request_id -> Unsigned<BigInt>,
+        event_key -> Varchar,
+        body -> Binary,
+    }
+}
+
+diesel::table! {
     failed_request (request_id) {
         request_id -> Unsigned<BigInt>,
         sale_id -> Binary,

@@ -154,12 +154,37 @@ fn a_locked_stock_row_rolls_everything_back_and_lands_later() {
         let started = Instant::now();
         let items = crowd("s", 1..=100);
         let got = land(&db, &items, Source::Relay).await;
-        assert!(got.iter().all(|v| matches!(v, Err(DbError::Timeout(_)))), "{got:?}");
+        assert!(got.iter().all(|v| matches!(v, Err(DbError::SaleLocked(_)))), "{got:?}");
         assert!(started.elapsed() < Duration::from_secs(9), "one wait, not one a row: {:?}", started.elapsed());
         assert!(outcomes::fate_of(&db, items[0].purchase.request_id).await.unwrap().is_none());
         assert_sound(&db, "s", 0).await;
         holder.batch_execute("ROLLBACK").await.unwrap();
         assert_eq!(verdicts(&db, &items).await, vec![Verdict::Ordered; 100]);
         assert_sound(&db, "s", 100).await;
+    });
+}
+
+#[test]
+fn a_locked_sale_in_a_group_leaves_the_other_sales_alone() {
+    run(async {
+        let db = fresh("neighbours").await;
+        for id in ["stuck", "free"] {
+            sales::create(&db, &sale(id, 1_000, PurchasePolicy::OnePerUser)).await.unwrap();
+        }
+        let mut holder = AsyncMysqlConnection::establish(&url("neighbours").await).await.unwrap();
+        holder.batch_execute("BEGIN; UPDATE sales SET title = 'x' WHERE sale_id = 'stuck'").await.unwrap();
+        let items: Vec<_> = (1..=60)
+            .map(|rid| accepted(if rid % 3 == 0 { "stuck" } else { "free" }, rid, &format!("u{rid}"), 1))
+            .collect();
+        let locked = Err(DbError::SaleLocked(sale_id("stuck")));
+        for (accepted, verdict) in items.iter().zip(land(&db, &items, Source::Relay).await) {
+            let free = accepted.purchase.sale_id == sale_id("free");
+            assert_eq!(verdict, if free { Ok(Verdict::Ordered) } else { locked.clone() });
+        }
+        holder.batch_execute("ROLLBACK").await.unwrap();
+        let again = verdicts(&db, &items).await;
+        assert!(again.iter().all(|v| matches!(v, Verdict::Ordered | Verdict::Already(Fate::Ordered))));
+        assert_sound(&db, "stuck", 20).await;
+        assert_sound(&db, "free", 40).await;
     });
 }

@@ -1,5 +1,6 @@
 //! The store for MySQL/MariaDB against a real server: what lands lands once, whatever happens around it.
 
+mod classes;
 mod faults;
 mod landing;
 mod records;

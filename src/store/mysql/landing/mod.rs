@@ -77,7 +77,15 @@ async fn land_refs(db: &Db, group: &[&Accepted], source: Source) -> Result<Group
 /// Lands requests and gives each its own exact verdict, in input order. One request's error does not touch the others,
 /// unless the database as a whole is the problem ([`DbError::is_outage`]): then nothing more is tried.
 pub async fn land(db: &Db, items: &[Accepted], source: Source) -> Vec<Result<Verdict, DbError>> {
-    let mut round = Round { db, items, source, verdicts: vec![None; items.len()], outage: None, lock_waits: 0 };
+    let mut round = Round {
+        db,
+        items,
+        source,
+        verdicts: vec![None; items.len()],
+        outage: None,
+        lock_waits: 0,
+        locked: BTreeSet::new(),
+    };
     let mut first_of: HashMap<RequestId, usize> = HashMap::with_capacity(items.len());
     let mut firsts = Vec::with_capacity(items.len());
     let mut repeats = Vec::new();
@@ -109,6 +117,8 @@ struct Round<'a> {
     verdicts: Vec<Option<Result<Verdict, DbError>>>,
     outage: Option<DbError>,
     lock_waits: u32,
+    /// Sales whose stock row somebody else holds; not tried again in this call.
+    locked: BTreeSet<SaleId>,
 }
 
 impl Round<'_> {
@@ -130,8 +140,11 @@ impl Round<'_> {
 
     /// Remembers an error that makes further tries pointless.
     fn note(&mut self, error: &DbError) {
-        if matches!(error, DbError::LockWait) {
+        if matches!(error, DbError::LockWait | DbError::SaleLocked(_)) {
             self.lock_waits += 1;
+        }
+        if let DbError::SaleLocked(sale) = error {
+            self.locked.insert(sale.clone());
         }
         if error.is_outage() || self.lock_waits >= LOCK_WAITS_MAX {
             self.outage = Some(error.clone());
@@ -142,6 +155,10 @@ impl Round<'_> {
         // Each entry: a group, and whether repeats were already taken out of it.
         let mut open = vec![(whole, false)];
         while let Some((group, sifted)) = open.pop() {
+            let group = self.without_locked(group);
+            if group.is_empty() {
+                continue;
+            }
             if let Some(outage) = self.outage.clone() {
                 self.set_all(&group, &Err(outage));
                 continue;
@@ -165,6 +182,8 @@ impl Round<'_> {
                     self.note(&error);
                     if error.is_outage() {
                         self.set_all(&group, &Err(error));
+                    } else if matches!(error, DbError::SaleLocked(_)) {
+                        open.push((group, sifted));
                     } else {
                         open.extend(halves(group));
                     }
@@ -173,10 +192,29 @@ impl Round<'_> {
         }
     }
 
+    /// Answers the requests of locked sales and returns the others.
+    fn without_locked(&mut self, group: Vec<usize>) -> Vec<usize> {
+        if self.locked.is_empty() {
+            return group;
+        }
+        let items = self.items;
+        let sale_of = |index: &usize| items.get(*index).map(|accepted| &accepted.purchase.sale_id);
+        let (locked, free): (Vec<usize>, Vec<usize>) =
+            group.into_iter().partition(|index| sale_of(index).is_some_and(|sale| self.locked.contains(sale)));
+        for index in locked {
+            if let Some(sale) = sale_of(&index) {
+                self.set(index, Err(DbError::SaleLocked(sale.clone())));
+            }
+        }
+        free
+    }
+
     async fn settle_alone(&mut self, index: usize) {
         let Some(accepted) = self.items.get(index) else { return };
+        let sale = &accepted.purchase.sale_id;
         let verdict = match self.outage.clone() {
             Some(outage) => Err(outage),
+            None if self.locked.contains(sale) => Err(DbError::SaleLocked(sale.clone())),
             None => land_one(self.db, accepted, self.source).await,
         };
         if let Err(error) = &verdict {

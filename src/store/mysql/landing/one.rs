@@ -5,13 +5,14 @@ use super::super::facts::facts_of;
 use super::super::fault::DbError;
 use super::super::outcomes::fates_of;
 use super::super::pool::Db;
-use super::super::schema::{failed_request, request_outcome, sales};
-use super::plan::{OutcomeRow, Plan};
+use super::super::schema::{failed_request, outcome_event, request_outcome, sales};
+use super::plan::{EventRow, OutcomeRow, Plan};
 use super::seen;
 use super::write::{self, Blocked};
 use crate::domain::fate::{FailReason, Fate, NextStep, Obstacle, Verdict, after_obstacle};
 use crate::domain::message;
 use crate::domain::request::Accepted;
+use crate::faults::Mechanism;
 use diesel::prelude::*;
 use diesel_async::{AsyncConnection, RunQueryDsl};
 
@@ -32,12 +33,18 @@ pub async fn land_one(db: &Db, accepted: &Accepted, source: Source) -> Result<Ve
             Err(DbError::Deadlock) => continue,
             Err(error) => return Err(error),
         };
+        if stopped.is_duplicate_key() && Mechanism::OwnOutcome.is_off() {
+            return Ok(Verdict::Already(Fate::Ordered));
+        }
         // In a new transaction, after the rollback: a re-read inside the old one could see nothing (window 73).
         let Some(obstacle) = identify(db, accepted, stopped).await? else {
             continue;
         };
         match after_obstacle(obstacle) {
             NextStep::Conclude(verdict) => return Ok(verdict),
+            NextStep::RecordFailure(reason) if Mechanism::RecordedRefusal.is_off() => {
+                return Ok(Verdict::Refused(reason));
+            }
             NextStep::RecordFailure(reason) => {
                 let failure =
                     Failure { reason, reporter: source.reporter(), detail: describe(obstacle), by: "landing" };
@@ -59,6 +66,16 @@ enum Stopped {
     Obstacle(Obstacle),
     /// The request id or its acceptance number has an outcome; only a look can tell which.
     Taken,
+}
+
+impl Stopped {
+    /// Whether the server's word was 1062.
+    const fn is_duplicate_key(&self) -> bool {
+        match self {
+            Self::Taken => true,
+            Self::Obstacle(obstacle) => matches!(obstacle, Obstacle::BuyerHasOrder),
+        }
+    }
 }
 
 async fn attempt(db: &Db, accepted: &Accepted, source: Source) -> Result<Option<Stopped>, DbError> {
@@ -145,11 +162,16 @@ pub struct Failure<'a> {
 /// # Errors
 /// [`DbError`]; repeating the call is safe.
 pub async fn record_failure(db: &Db, accepted: &Accepted, failure: Failure<'_>) -> Result<bool, DbError> {
-    let outcome = OutcomeRow::of(accepted, Fate::Failed(failure.reason));
+    let fate = Fate::Failed(failure.reason);
+    let outcome = OutcomeRow::of(accepted, fate);
+    let event = (!failure.reporter.has_message()).then(|| EventRow::of(accepted, fate));
     let written = db
         .run("record_failure", async |conn| {
             conn.transaction(async |conn| {
                 diesel::insert_into(request_outcome::table).values(&outcome).execute(conn).await?;
+                if let Some(event) = &event {
+                    diesel::insert_into(outcome_event::table).values(event).execute(conn).await?;
+                }
                 write_register(conn, accepted, failure).await
             })
             .await

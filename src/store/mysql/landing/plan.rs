@@ -3,10 +3,11 @@
 use super::super::codes::{Source, datetime, fate_columns};
 use super::super::facts::Facts;
 use super::super::fault::DbError;
-use super::super::schema::{request_outcome, stock_flow};
+use super::super::schema::{outcome_event, request_outcome, stock_flow};
 use super::text::Values;
 use crate::domain::fate::{Fate, Obstacle};
 use crate::domain::ids::SaleId;
+use crate::domain::message;
 use crate::domain::policy::PurchasePolicy;
 use crate::domain::request::Accepted;
 use diesel::prelude::*;
@@ -56,6 +57,25 @@ pub struct FlowRow<'a> {
     pub reference: Vec<u8>,
 }
 
+/// An event to be told by whoever consumes orders; written with the fate it tells.
+#[derive(Insertable)]
+#[diesel(table_name = outcome_event)]
+pub struct EventRow {
+    pub request_id: u64,
+    pub event_key: &'static str,
+    pub body: Vec<u8>,
+}
+
+impl EventRow {
+    pub fn of(accepted: &Accepted, fate: Fate) -> Self {
+        Self {
+            request_id: accepted.purchase.request_id.get(),
+            event_key: message::event_key(fate),
+            body: message::event(accepted, fate).into_bytes(),
+        }
+    }
+}
+
 /// What one sale gives to the group.
 pub struct Share {
     pub units: i64,
@@ -72,6 +92,8 @@ pub struct Plan<'a> {
     pub outcomes: String,
     /// The INSERT into `orders`.
     pub orders: String,
+    /// The events to be told later; empty when a message is behind the requests, whose consumer tells them itself.
+    pub events: Vec<EventRow>,
     /// What each sale gives.
     pub shares: BTreeMap<&'a SaleId, Share>,
 }
@@ -91,6 +113,7 @@ impl<'a> Plan<'a> {
         let mut outcomes = Values::insert(OUTCOME_COLUMNS, group.len());
         let mut orders = Values::insert(ORDER_COLUMNS, group.len());
         let mut shares = BTreeMap::new();
+        let mut events = Vec::new();
         for accepted in group {
             let Some(facts) = facts.get(&accepted.purchase.sale_id) else {
                 return Ok(Err(Obstacle::NoSuchSale));
@@ -101,8 +124,11 @@ impl<'a> Plan<'a> {
             add_outcome(&mut outcomes, accepted);
             add_order(&mut orders, accepted, facts, source)?;
             add_share(&mut shares, accepted, facts.policy);
+            if !source.has_message() {
+                events.push(EventRow::of(accepted, Fate::Ordered));
+            }
         }
-        Ok(Ok(Self { outcomes: outcomes.finish(), orders: orders.finish(), shares }))
+        Ok(Ok(Self { outcomes: outcomes.finish(), orders: orders.finish(), events, shares }))
     }
 
     /// One journal row a sale.

@@ -4,14 +4,16 @@
 //! whole transaction, and committing what is left would book stock without orders (windows 67, 68).
 
 use super::super::fault::DbError;
-use super::super::pool::{Conn, Db};
-use super::super::schema::{sales, stock_flow};
+use super::super::pool::{Conn, Db, Manager};
+use super::super::schema::{outcome_event, sales, stock_flow};
 use super::plan::{Plan, Share};
 use super::text::Values;
 use crate::domain::ids::SaleId;
+use crate::faults::{CrashPoint, Mechanism};
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Binary, Unsigned};
-use diesel_async::{AsyncConnection, RunQueryDsl, SimpleAsyncConnection};
+use diesel_async::{RunQueryDsl, SimpleAsyncConnection, TransactionManager};
+use std::pin::pin;
 
 /// What stopped the transaction; nothing of it remains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +43,7 @@ impl From<diesel::result::Error> for Halt {
 /// Writes the plan in one transaction. `None`: committed. `Some`: rolled back because of this.
 pub async fn transact(db: &Db, name: &'static str, plan: &Plan<'_>) -> Result<Option<Blocked>, DbError> {
     db.run(name, async |conn| {
-        match conn.transaction(async |conn| write(conn, plan).await).await {
+        match in_transaction(conn, plan).await {
             Ok(()) => Ok(None),
             Err(Halt::Blocked(blocked)) => Ok(Some(blocked)),
             // A 1062 that no stage expects (from COMMIT, say) is no business answer.
@@ -52,17 +54,49 @@ pub async fn transact(db: &Db, name: &'static str, plan: &Plan<'_>) -> Result<Op
     .await
 }
 
+/// All or nothing. After an error of the database the connection is thrown away by the caller, so that a rollback that
+/// could not be said in words happens by the connection's end.
+async fn in_transaction(conn: &mut Conn, plan: &Plan<'_>) -> Result<(), Halt> {
+    Manager::begin_transaction(conn).await?;
+    let halt = match write(conn, plan).await {
+        Ok(()) => return commit(conn).await,
+        Err(Halt::Db(_)) if Mechanism::Rollback.is_off() => return commit(conn).await,
+        Err(halt) => halt,
+    };
+    match (Manager::rollback_transaction(conn).await, halt) {
+        (Ok(()), halt) | (Err(_), halt @ Halt::Db(_)) => Err(halt),
+        // The obstacle is certain, the connection is not.
+        (Err(error), Halt::Blocked(_)) => Err(Halt::Db(error.into())),
+    }
+}
+
+/// The first poll sends COMMIT, the others wait for its answer: in between lies the crash after which nobody knows.
+async fn commit(conn: &mut Conn) -> Result<(), Halt> {
+    let mut committing = pin!(Manager::commit_transaction(conn));
+    tokio::select! {
+        biased;
+        committed = &mut committing => return Ok(committed?),
+        () = std::future::ready(()) => CrashPoint::CommitSent.reach(),
+    }
+    Ok(committing.await?)
+}
+
 async fn write(conn: &mut Conn, plan: &Plan<'_>) -> Result<(), Halt> {
     let inserted = conn.batch_execute(&plan.outcomes).await;
     inserted.map_err(|error| match DbError::from(error) {
         error if error.is_duplicate() => Halt::Blocked(Blocked::Outcome),
         error => Halt::Db(error),
     })?;
+    CrashPoint::AfterOutcome.reach();
     let inserted = conn.batch_execute(&plan.orders).await;
     inserted.map_err(|error| match DbError::from(error) {
         error if error.is_duplicate_of("uk_sale_user") => Halt::Blocked(Blocked::Buyer),
         error => Halt::Db(error),
     })?;
+    CrashPoint::AfterOrder.reach();
+    if !plan.events.is_empty() {
+        diesel::insert_into(outcome_event::table).values(&plan.events).execute(conn).await?;
+    }
     for (sale_id, share) in &plan.shares {
         count_buyers(conn, sale_id, share).await?;
     }
@@ -70,6 +104,7 @@ async fn write(conn: &mut Conn, plan: &Plan<'_>) -> Result<(), Halt> {
     for (sale_id, share) in &plan.shares {
         take_stock(conn, sale_id, share.units).await?;
     }
+    CrashPoint::AfterStock.reach();
     Ok(())
 }
 
@@ -110,8 +145,8 @@ async fn take_stock(conn: &mut Conn, sale_id: &SaleId, units: i64) -> Result<(),
     match updated.map_err(DbError::from) {
         Ok(0) => Err(Halt::Blocked(Blocked::Stock)),
         Ok(_) => Ok(()),
-        // The hot row itself is stuck: no smaller group would fare better, so this is no matter of single rows.
-        Err(DbError::LockWait) => Err(Halt::Db(DbError::Timeout(format!("the stock row of sale {sale_id} is locked")))),
+        // The hot row itself is stuck: no smaller group of this sale would fare better, the other sales would.
+        Err(DbError::LockWait) => Err(Halt::Db(DbError::SaleLocked(sale_id.clone()))),
         Err(error) => Err(Halt::Db(error)),
     }
 }

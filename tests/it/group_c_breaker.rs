@@ -1,0 +1,43 @@
+//! Group C, D6: the breaker around the database protects it and decides nothing: closed, open, half-open, as a supervisor
+//! sees them on a real consumer process.
+
+use super::hands::breakable;
+use super::world::{World, eventually, run};
+use seckill::dev::ServerKind;
+use seckill::roles::Role::{Api, Relay};
+
+const OPEN: &str = "seckill_p4_persist_breaker_open";
+const OPENED: &str = "seckill_p4_persist_breaker_opened_total";
+
+#[test]
+fn an_outage_opens_the_breaker_burns_no_attempt_and_its_end_closes_it() {
+    run(async {
+        let mut servers = breakable().await;
+        let world = World::on_breakable(&servers, "breaker", &[Api, Relay], &[]).await;
+        let sale = world.sale("breaker", 1_000, Some(1)).await;
+        let set = ["p4_persist.group_max=10", "p4_persist.prefetch=30", "p4_persist.attempts_max=2"];
+        let mut consumer = world.mortal("consumer", "", &set);
+        world.sell(&sale, 50).await;
+        eventually("50 orders", async || world.orders(&sale).await == 50).await;
+        consumer.until_metric(OPEN, |open| open == 0.0).await;
+        servers.server(ServerKind::Mysql).unwrap().kill().await.unwrap();
+        let sold = seckill::crowd::run(seckill::crowd::CrowdPlan { first_buyer: 100, ..world.crowd(&sale, 100) });
+        assert_eq!(sold.await.unwrap().accepted, 100);
+        eventually("everything at the broker", async || world.outbox().await == (0, 0)).await;
+        consumer.until_metric(OPEN, |open| open == 1.0).await;
+        // Half-open again and again: tried, failed, and still not one message sent back, parked or given up.
+        let tried = consumer.metric("seckill_p4_persist_seconds_count").await.unwrap();
+        consumer.until_metric("seckill_p4_persist_seconds_count", |count| count >= tried + 3.0).await;
+        assert_eq!(consumer.metric(OPEN).await, Some(1.0));
+        assert_eq!(consumer.metric(OPENED).await, Some(1.0), "one outage");
+        consumer.until_metric("seckill_p4_persist_held_count", |held| (1.0..=30.0).contains(&held)).await;
+        eventually("a queue less the prefetch", async || world.waiting_in("seckill.orders").await == 70).await;
+        assert_eq!(world.waiting_in("seckill.retry").await + world.waiting_in("seckill.dlq").await, 0);
+        servers.server(ServerKind::Mysql).unwrap().restart().await.unwrap();
+        consumer.until_metric(OPEN, |open| open == 0.0).await;
+        eventually("everything", async || world.orders(&sale).await == 150).await;
+        consumer.until_metric("seckill_p4_persist_held_count", |held| held == 0.0).await;
+        consumer.program.must_run();
+        world.finish().await;
+    });
+}

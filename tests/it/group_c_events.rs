@@ -1,0 +1,130 @@
+//! Group C, D10: every fate is told to downstream systems at least once, whoever decided it and whoever died over it.
+
+use super::world::{World, eventually, pause, run};
+use amqprs::channel::{BasicGetArguments, Channel, QueueBindArguments, QueueDeclareArguments};
+use amqprs::connection::Connection;
+use seckill::domain::ids::RequestId;
+use seckill::p5_reconcile::dlq::{Act, Desk, Selection};
+use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
+use seckill::store::rabbit::{Topology, declare};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// A downstream system: a queue on the events exchange.
+struct Downstream {
+    _connection: Connection,
+    channel: Channel,
+    /// How often which fate of which request was told.
+    told: BTreeMap<(String, String), u32>,
+}
+
+impl Downstream {
+    async fn listen(world: &World) -> Self {
+        declare(&world.servers.rabbit).await.unwrap();
+        let (connection, channel) = super::hands::channel(&world.servers.rabbit).await;
+        let exchange = Topology::new(&world.servers.rabbit).events_exchange();
+        channel.queue_declare(QueueDeclareArguments::durable_client_named("downstream")).await.unwrap();
+        channel.queue_bind(QueueBindArguments::new("downstream", &exchange, "order.*")).await.unwrap();
+        Self { _connection: connection, channel, told: BTreeMap::new() }
+    }
+
+    async fn read(&mut self) {
+        let mut get = BasicGetArguments::new("downstream");
+        get.no_ack(true);
+        while let Some((got, _, body)) = self.channel.basic_get(get.clone()).await.unwrap() {
+            let event: Value = serde_json::from_slice(&body).unwrap();
+            let id = event["rid"].as_str().unwrap().to_owned();
+            let fate = format!("{} {}", event["status"].as_str().unwrap(), event["reason"].as_str().unwrap_or(""))
+                .trim()
+                .to_owned();
+            let key = if fate == "CONFIRMED" { "order.confirmed" } else { "order.failed" };
+            assert_eq!(got.routing_key(), key, "{event}");
+            *self.told.entry((id, fate)).or_default() += 1;
+        }
+    }
+
+    /// Waits until a fate was told so many times.
+    async fn hears(&mut self, id: RequestId, fate: &str, times: u32) {
+        let key = (id.to_string(), fate.to_owned());
+        for _ in 0..1_500 {
+            self.read().await;
+            if self.told.get(&key).is_some_and(|told| *told >= times) {
+                return;
+            }
+            pause().await;
+        }
+        panic!("{key:?} was not told {times} times: {:?}", self.told);
+    }
+}
+
+#[test]
+fn every_fate_a_message_brings_is_told_and_again_after_a_death_before_the_ack() {
+    run(async {
+        let world = World::with(&[Api, Relay], &[]).await;
+        let mut downstream = Downstream::listen(&world).await;
+        let sale = world.sale("events", 100, Some(1)).await;
+        world.foreign_order(&sale, "alice", 7).await;
+        let (alice, bob) = (world.bought(&sale, "alice").await, world.bought(&sale, "bob").await);
+        // Committed, and dead before anything was told.
+        world.mortal("consumer", "F16=return", &[]).dies_at("F16").await;
+        eventually("the order", async || world.orders(&sale).await == 2).await;
+        downstream.read().await;
+        assert!(downstream.told.is_empty(), "{:?}", downstream.told);
+        let consumer = world.more(&[Consumer], |_| {});
+        downstream.hears(bob, "CONFIRMED", 1).await;
+        downstream.hears(alice, "FAILED DUPLICATE_BUYER", 1).await;
+        consumer.stop().await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn fates_that_p5_and_operators_decide_are_told_too() {
+    run(async {
+        let world = World::with(&[Api], &[]).await;
+        let mut downstream = Downstream::listen(&world).await;
+        let sale = world.sale("others", 100, Some(1)).await;
+        world.foreign_order(&sale, "bob", 7).await;
+        let (alice, bob) = (world.bought(&sale, "alice").await, world.bought(&sale, "bob").await);
+        // No relay: P5 lands both from the ledger. No consumer either: the events wait in the database.
+        let reconcile = world.more(&[Reconcile], |settings| settings.p5_reconcile.window_ms = 1_000);
+        eventually("both decided", async || world.rows("request_outcome", "1 = 1").await == 2).await;
+        reconcile.stop().await;
+        assert_eq!(world.rows("outcome_event", "1 = 1").await, 2);
+        downstream.read().await;
+        assert!(downstream.told.is_empty());
+        let consumer = world.more(&[Consumer], |_| {});
+        downstream.hears(alice, "CONFIRMED", 1).await;
+        downstream.hears(bob, "FAILED DUPLICATE_BUYER", 1).await;
+        eventually("events forgotten", async || world.rows("outcome_event", "1 = 1").await == 0).await;
+        // An operator's replay and give-up, out of the register.
+        world.sql("CREATE TRIGGER curse BEFORE INSERT ON orders FOR EACH ROW SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no'").await;
+        let relay = world.more(&[Relay], |_| {});
+        let (carol, dave) = (world.bought(&sale, "carol").await, world.bought(&sale, "dave").await);
+        consumer.stop().await;
+        let brief = world.more(&[Consumer], |settings| settings.p4_persist.attempts_max = 1);
+        eventually("two dead letters", async || world.waiting_in("seckill.dlq").await == 2).await;
+        world.sql("DROP TRIGGER curse").await;
+        let desk = Desk { auditor: world.auditor(), by: "an operator".to_owned() };
+        let named = |id: RequestId| Selection { named: vec![id.to_string()], ..Selection::default() };
+        desk.act(&Act::Replay, &named(carol), &|_, _| {}).await.unwrap();
+        desk.act(&Act::GiveUp("called off".to_owned()), &named(dave), &|_, _| {}).await.unwrap();
+        downstream.hears(carol, "CONFIRMED", 1).await;
+        downstream.hears(dave, "FAILED GIVEN_UP", 1).await;
+        brief.stop().await;
+        relay.stop().await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn events_nobody_listens_to_hold_nothing_up() {
+    run(async {
+        let world = World::start().await;
+        let sale = world.sale("unheard", 1_000, Some(1)).await;
+        world.sell(&sale, 200).await;
+        eventually("200 orders", async || world.orders(&sale).await == 200).await;
+        eventually("empty queues", async || world.waiting_in("seckill.").await == 0).await;
+        world.finish().await;
+    });
+}

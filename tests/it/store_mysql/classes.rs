@@ -1,0 +1,124 @@
+//! The classifier against the errors themselves: each is provoked on a real server, and its class compared.
+//!
+//! The codes that only MySQL has are compared by text, in `src/store/mysql/fault.rs`.
+
+use super::super::hands::breakable;
+use super::super::world::{eventually, run};
+use super::*;
+use diesel::result::Error;
+use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
+use seckill::store::mysql::DbError;
+
+async fn connect(url: &str) -> AsyncMysqlConnection {
+    let mut session = AsyncMysqlConnection::establish(url).await.unwrap();
+    session.batch_execute("SET SESSION innodb_lock_wait_timeout = 1").await.unwrap();
+    session
+}
+
+fn class(error: &DbError) -> &'static str {
+    match error {
+        DbError::Duplicate(_) => "duplicate",
+        DbError::Deadlock => "deadlock",
+        DbError::LockWait => "lock wait",
+        DbError::SaleLocked(_) => "sale locked",
+        DbError::Unavailable(_) => "unavailable",
+        DbError::Timeout(_) => "timeout",
+        DbError::ReadOnly => "read only",
+        DbError::Other(_) => "other",
+    }
+}
+
+#[test]
+fn errors_of_one_session_have_their_class() {
+    run(async {
+        let url = url("classes").await;
+        migrate::migrate(&url).await.unwrap();
+        let mut session = connect(&url).await;
+        let prepare = "CREATE TABLE t (n INT UNSIGNED PRIMARY KEY, s VARCHAR(3), CONSTRAINT ck_t CHECK (n < 100)); INSERT INTO t VALUES (1, 'a'); \
+            SET SESSION max_heap_table_size = 16384; CREATE TABLE disk (b CHAR(250)) ENGINE = MEMORY";
+        session.batch_execute(prepare).await.unwrap();
+        let cases = [
+            (1062, "INSERT INTO t VALUES (1, 'b')", "duplicate"),
+            (1792, "START TRANSACTION READ ONLY; UPDATE t SET s = 'c'", "read only"),
+            (1969, "SET STATEMENT max_statement_time = 0.1 FOR SELECT SLEEP(5) FROM t", "timeout"),
+            (1114, "INSERT INTO disk SELECT 'x' FROM seq_1_to_1000", "unavailable"),
+            (1146, "SELECT * FROM nowhere", "unavailable"),
+            (1054, "SELECT nothing FROM t", "unavailable"),
+            (4025, "INSERT INTO t VALUES (100, 'x')", "other"),
+            (1264, "INSERT INTO t VALUES (-1, 'x')", "other"),
+            (1406, "INSERT INTO t VALUES (2, 'Deadlock found')", "other"),
+            (1366, "INSERT INTO t VALUES ('Lock wait timeout exceeded', 'x')", "other"),
+            (1048, "INSERT INTO t VALUES (NULL, 'x')", "other"),
+            (1644, "SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'a trigger says no'", "other"),
+            (1064, "SELEC 'Too many connections'", "other"),
+        ];
+        for (code, statement, expected) in cases {
+            let mut session = connect(&url).await;
+            let error: Error = session.batch_execute(statement).await.expect_err(statement);
+            let seen = DbError::from(error);
+            assert_eq!(class(&seen), expected, "{code}: {seen}");
+        }
+    });
+}
+
+#[test]
+fn errors_between_two_sessions_have_their_class() {
+    run(async {
+        let url = url("classes_two").await;
+        migrate::migrate(&url).await.unwrap();
+        let (mut one, mut two) = (connect(&url).await, connect(&url).await);
+        one.batch_execute("CREATE TABLE t (n INT PRIMARY KEY, s INT); INSERT INTO t VALUES (1, 0), (2, 0)")
+            .await
+            .unwrap();
+        one.batch_execute("BEGIN; UPDATE t SET s = 1 WHERE n = 1").await.unwrap();
+        let waited = two.batch_execute("UPDATE t SET s = 2 WHERE n = 1").await.unwrap_err();
+        assert_eq!(DbError::from(waited), DbError::LockWait, "1205");
+        two.batch_execute("SET innodb_lock_wait_timeout = 20; BEGIN; UPDATE t SET s = 2 WHERE n = 2").await.unwrap();
+        one.batch_execute("SET innodb_lock_wait_timeout = 20").await.unwrap();
+        let (first, second) = tokio::join!(
+            one.batch_execute("UPDATE t SET s = 1 WHERE n = 2"),
+            two.batch_execute("UPDATE t SET s = 2 WHERE n = 1")
+        );
+        let victim = first.err().or(second.err()).expect("a victim");
+        assert_eq!(DbError::from(victim), DbError::Deadlock, "1213");
+
+        // Killed from outside: the statement (1317), then the connection.
+        for (kill, expected) in [("KILL QUERY", "timeout"), ("KILL", "unavailable")] {
+            let (mut victim, mut killer) = (connect(&url).await, connect(&url).await);
+            let dying = tokio::spawn(async move { victim.batch_execute("SELECT SLEEP(60) FROM t").await.unwrap_err() });
+            let kill = format!(
+                "SET @id = (SELECT MAX(id) FROM information_schema.processlist WHERE info LIKE 'SELECT SLEEP(60)%'); \
+                 EXECUTE IMMEDIATE CONCAT('{kill} ', @id)"
+            );
+            eventually("a kill", async || killer.batch_execute(&kill).await.is_ok()).await;
+            let seen = DbError::from(dying.await.unwrap());
+            assert_eq!(class(&seen), expected, "{kill}: {seen}");
+        }
+    });
+}
+
+#[test]
+fn errors_of_the_whole_server_have_their_class() {
+    run(async {
+        let servers = breakable().await;
+        let url = servers.urls().mysql_url.replace("/seckill", "/store_classes");
+        migrate::migrate(&url).await.unwrap();
+        let mut root = connect(&url).await;
+        let user = "CREATE OR REPLACE USER 'plain'@'127.0.0.1' WITH MAX_USER_CONNECTIONS 1; \
+            GRANT SELECT, INSERT ON store_classes.* TO 'plain'@'127.0.0.1'; SET GLOBAL read_only = 1";
+        root.batch_execute(user).await.unwrap();
+        let plain = url.replace("root@", "plain@");
+        let mut session = connect(&plain).await;
+        let refused = session.batch_execute("INSERT INTO purchases VALUES ('s', 'u', 1)").await.unwrap_err();
+        assert_eq!(DbError::from(refused), DbError::ReadOnly, "1290");
+        root.batch_execute("SET GLOBAL read_only = 0").await.unwrap();
+        let denied = DbError::from(session.batch_execute("DELETE FROM purchases").await.unwrap_err());
+        assert_eq!(class(&denied), "unavailable", "1142: {denied}");
+        let second = AsyncMysqlConnection::establish(&plain).await.err().expect("1203");
+        assert!(matches!(DbError::from(second), DbError::Unavailable(_)));
+        let wrong = AsyncMysqlConnection::establish(&url.replace("root@", "root:wrong@")).await.err().expect("1045");
+        assert!(matches!(DbError::from(wrong), DbError::Unavailable(_)));
+        let missing = AsyncMysqlConnection::establish(&url.replace("store_classes", "none")).await.err().expect("1049");
+        assert!(matches!(DbError::from(missing), DbError::Unavailable(_)));
+    });
+}
