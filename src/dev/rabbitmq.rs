@@ -105,34 +105,42 @@ impl Plan {
         }
     }
 
-    /// Runs an Erlang expression in the node and returns `{ok, Value}` or what went wrong, as text.
-    async fn evaluate(&self, program: &str) -> Result<String, DevError> {
-        let name = "erl_call";
-        let spawn_error = |source| DevError::Spawn { name: name.to_owned(), source };
-        let address = format!("localhost:{}", self.ports.dist);
-        let mut child = tokio::process::Command::new(binaries::find(ServerKind::Rabbitmq, name)?)
-            // Its own random names (-r) repeat among calls of the same moment, and the node refuses a name it has.
-            .args(["-address", &address, "-h", &format!("call-{:x}", rand::random::<u64>()), "-e"])
-            .env("HOME", self.dir.join("home"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .map_err(spawn_error)?;
-        let call = async {
-            if let Some(mut stdin) = child.stdin.take() {
-                stdin.write_all(program.as_bytes()).await?;
-            }
-            child.wait_with_output().await
-        };
-        let late =
-            |_elapsed| DevError::Broker { action: "evaluate".to_owned(), answer: "no answer in time".to_owned() };
-        let output = timeout(CALL_TIMEOUT, call).await.map_err(late)?.map_err(spawn_error)?;
-        let mut answer = String::from_utf8_lossy(&output.stdout).into_owned();
-        answer.push_str(&String::from_utf8_lossy(&output.stderr));
-        Ok(answer)
+    /// Runs an Erlang expression in the node.
+    pub(super) async fn evaluate(&self, program: &str) -> Result<String, DevError> {
+        evaluate(&self.dir, self.ports, program).await
     }
+}
+
+/// Runs an Erlang expression in the node of `dir`, and returns `{ok, Value}` or what went wrong, as text. Needs no handle on
+/// the server, so that it can be asked while another task waits for its restart.
+///
+/// # Errors
+/// [`DevError::Spawn`] when `erl_call` is not installed, [`DevError::Broker`] when no answer came in time.
+pub async fn evaluate(dir: &Path, ports: RabbitPorts, program: &str) -> Result<String, DevError> {
+    let name = "erl_call";
+    let spawn_error = |source| DevError::Spawn { name: name.to_owned(), source };
+    let address = format!("localhost:{}", ports.dist);
+    let mut child = tokio::process::Command::new(binaries::find(ServerKind::Rabbitmq, name)?)
+        // Its own random names (-r) repeat among calls of the same moment, and the node refuses a name it has.
+        .args(["-address", &address, "-h", &format!("call-{:x}", rand::random::<u64>()), "-e"])
+        .env("HOME", dir.join("home"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(spawn_error)?;
+    let call = async {
+        if let Some(mut stdin) = child.stdin.take() {
+            stdin.write_all(program.as_bytes()).await?;
+        }
+        child.wait_with_output().await
+    };
+    let late = |_elapsed| DevError::Broker { action: "evaluate".to_owned(), answer: "no answer in time".to_owned() };
+    let output = timeout(CALL_TIMEOUT, call).await.map_err(late)?.map_err(spawn_error)?;
+    let mut answer = String::from_utf8_lossy(&output.stdout).into_owned();
+    answer.push_str(&String::from_utf8_lossy(&output.stderr));
+    Ok(answer)
 }
 
 /// The caller's PATH and the system's folders: the start script needs `erl`, `sed` and their like.
