@@ -200,7 +200,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;
 
-    #[derive(Debug, Clone)]
+    #[derive(Debug, Clone, Copy)]
     enum Op {
         Take(u16, u8),
         Put(Ticket, u8, u64),

@@ -4,6 +4,7 @@
 
 use super::breaker::Breaker;
 use super::hand::Ticket;
+use crate::runtime::grown;
 use crate::store::rabbit::{Confirms, Outgoing, Publisher, RabbitConfig, RabbitError, Topology, declare};
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,10 @@ use std::time::{Duration, Instant};
 const CONNECT_PAUSE: Duration = Duration::from_millis(250);
 /// Pause between two times the topology is declared because messages came back.
 const DECLARE_PAUSE: Duration = Duration::from_secs(1);
+
+/// Longest wait for the canary. Under an alarm the broker reads nothing, not even a goodbye, so every connection given up
+/// stays open until the alarm ends (window 41): their number must not grow with every confirm time-out.
+const PATIENCE_MAX: Duration = Duration::from_secs(60);
 
 /// What was published: an entry of the hand, or the canary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +33,8 @@ pub(super) struct Line {
     pub(super) confirms: Confirms<Sent>,
     pub(super) breaker: Breaker,
     connect_at: Instant,
+    /// Canaries in a row that had no answer; each is waited for twice as long as the one before it.
+    silences: u32,
     /// A message came back: a queue or a binding is missing.
     unroutable: bool,
     declare_at: Instant,
@@ -43,6 +50,7 @@ impl Line {
             confirms: Confirms::new(),
             breaker: Breaker::new(),
             connect_at: now,
+            silences: 0,
             unroutable: false,
             declare_at: now,
         }
@@ -100,8 +108,18 @@ impl Line {
 
     /// Whether an answer stays out for so long that the connection is not to be trusted any more.
     pub(super) fn is_silent(&self) -> Option<String> {
-        let late = self.confirms.expired(Instant::now(), self.confirm_timeout);
-        late.then(|| format!("no confirm within {} ms", self.confirm_timeout.as_millis()))
+        let limit = match self.breaker {
+            Breaker::Closed | Breaker::HalfOpen => self.confirm_timeout,
+            Breaker::Open => grown(self.confirm_timeout, self.silences, PATIENCE_MAX.max(self.confirm_timeout)),
+        };
+        let late = self.confirms.expired(Instant::now(), limit);
+        late.then(|| format!("no confirm within {} ms", limit.as_millis()))
+    }
+
+    /// The canary was confirmed: the broker reads from this connection.
+    pub(super) fn canary_confirmed(&mut self) {
+        self.silences = 0;
+        self.breaker.canary_confirmed();
     }
 
     /// Drops the connection and returns what has no answer on it. The broker may have stored any of it.
@@ -110,7 +128,11 @@ impl Line {
         metrics::counter!("seckill_p3_relay_reconnects_total").increment(1);
         self.breaker.outage(reason);
         self.publisher = None;
-        self.confirms.drain()
+        let unanswered = self.confirms.drain();
+        if unanswered.contains(&Sent::Canary) {
+            self.silences = self.silences.saturating_add(1);
+        }
+        unanswered
     }
 
     /// Notes that a message came back.

@@ -151,7 +151,7 @@ impl Relay {
         }
         for (sent, verdict) in self.line.confirms.apply(event) {
             let Sent::Entry(ticket) = sent else {
-                self.line.breaker.canary_confirmed();
+                self.line.canary_confirmed();
                 // One probe goes at once, however long it would have to wait after the attempts of a long outage.
                 self.hand.wake_first();
                 continue;

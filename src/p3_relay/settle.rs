@@ -73,7 +73,10 @@ impl Relay {
                     tracing::error!(phase = "p3_relay", %request_id, attempts, %reason, "parked in the relay DLQ");
                 }
                 (Parking::Gone, _) => self.deleted_while_pending(shard, &[id]).await?,
-                (Parking::Moved | Parking::NotOurs, _) => {}
+                (Parking::NotOurs, _) => {
+                    tracing::info!(phase = "p3_relay", %request_id, "not parked: another relay has it by now");
+                }
+                (Parking::Moved, None) => {}
             }
         }
         Ok(())

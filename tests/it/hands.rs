@@ -4,7 +4,9 @@
 
 use super::procs::scratch;
 use super::world::{World, init_telemetry};
-use amqprs::channel::{Channel, QueueDeclareArguments, QueueDeleteArguments, QueueUnbindArguments};
+use amqprs::channel::{
+    Channel, ExchangeDeleteArguments, QueueDeclareArguments, QueueDeleteArguments, QueueUnbindArguments,
+};
 use amqprs::connection::{Connection, OpenConnectionArguments};
 use diesel::QueryableByName;
 use diesel::sql_types::BigInt;
@@ -231,6 +233,14 @@ pub async fn delete_order_queue(config: &RabbitConfig) {
     let (connection, channel) = channel(config).await;
     let queue = Topology::new(config).orders_queue(0);
     channel.queue_delete(QueueDeleteArguments::new(&queue)).await.expect("deleted");
+    connection.close().await.expect("closed");
+}
+
+/// Deletes the exchange of the order queues.
+pub async fn delete_order_exchange(config: &RabbitConfig) {
+    let (connection, channel) = channel(config).await;
+    let exchange = Topology::new(config).orders_exchange();
+    channel.exchange_delete(ExchangeDeleteArguments::new(&exchange)).await.expect("deleted");
     connection.close().await.expect("closed");
 }
 

@@ -71,8 +71,12 @@ pub struct Program {
 impl Program {
     /// Starts it; its stderr goes to a file in `folder`. It dies with the test.
     pub fn start(folder: &Path, args: &[&str]) -> Self {
+        Self::run(folder, seckill(args))
+    }
+
+    /// The same for a prepared command.
+    pub fn run(folder: &Path, mut command: Command) -> Self {
         let stderr = folder.join(format!("stderr-{:x}.log", rand::random::<u64>()));
-        let mut command = seckill(args);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(std::fs::File::create(&stderr).expect("a file"));
         // SAFETY: prctl is async-signal-safe.
         unsafe {
