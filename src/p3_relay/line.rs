@@ -13,6 +13,9 @@ const CONNECT_PAUSE: Duration = Duration::from_millis(250);
 /// Pause between two times the topology is declared because messages came back.
 const DECLARE_PAUSE: Duration = Duration::from_secs(1);
 
+/// A connection on which messages were refused is replaced after this time. A broker may go on refusing on a channel for as
+/// long as it lives: 3.10 does, once a full queue's length limit is taken away.
+const REFUSED_MAX: Duration = Duration::from_secs(5);
 /// Longest wait for the canary. Under an alarm the broker reads nothing, not even a goodbye, so every connection given up
 /// stays open until the alarm ends (window 41): their number must not grow with every confirm time-out.
 const PATIENCE_MAX: Duration = Duration::from_secs(60);
@@ -35,6 +38,8 @@ pub(super) struct Line {
     connect_at: Instant,
     /// Canaries in a row that had no answer; each is waited for twice as long as the one before it.
     silences: u32,
+    /// When the present connection is to be replaced, because a message was refused on it.
+    replace_at: Option<Instant>,
     /// A message came back: a queue or a binding is missing.
     unroutable: bool,
     declare_at: Instant,
@@ -51,6 +56,7 @@ impl Line {
             breaker: Breaker::new(),
             connect_at: now,
             silences: 0,
+            replace_at: None,
             unroutable: false,
             declare_at: now,
         }
@@ -76,6 +82,7 @@ impl Line {
             Ok(publisher) => {
                 tracing::info!(phase = "p3_relay", "connected to the broker");
                 self.publisher = Some(publisher);
+                self.replace_at = None;
                 Some(Ok(()))
             }
             Err(error) => {
@@ -133,6 +140,26 @@ impl Line {
             self.silences = self.silences.saturating_add(1);
         }
         unanswered
+    }
+
+    /// Notes that a message was refused.
+    pub(super) fn refused(&mut self) {
+        metrics::counter!("seckill_p3_relay_nacks_total").increment(1);
+        self.replace_at.get_or_insert_with(|| Instant::now() + REFUSED_MAX);
+    }
+
+    /// Whether nothing more is to be sent on this connection. It is dropped once everything on it is answered, so that it
+    /// costs nobody an attempt.
+    pub(super) fn is_worn_out(&mut self) -> bool {
+        if self.replace_at.is_none_or(|at| Instant::now() < at) {
+            return false;
+        }
+        if self.confirms.is_empty() {
+            tracing::info!(phase = "p3_relay", "messages were refused: going on over a new connection");
+            self.publisher = None;
+            self.replace_at = None;
+        }
+        true
     }
 
     /// Notes that a message came back.

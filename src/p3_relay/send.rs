@@ -17,7 +17,7 @@ impl Relay {
             self.line.breaker.close();
         }
         let nothing_to_do = self.hand.first_ready().is_none() && self.line.breaker == Breaker::Closed;
-        if nothing_to_do || !self.connected().await {
+        if nothing_to_do || self.line.is_worn_out() || !self.connected().await {
             return;
         }
         let sent = match self.line.breaker {
@@ -162,7 +162,10 @@ impl Relay {
             }
             match verdict {
                 Verdict::Confirmed => drop(self.hand.put(ticket, Place::Confirmed)),
-                Verdict::Refused => self.failed(ticket, "nack: the broker refused it"),
+                Verdict::Refused => {
+                    self.line.refused();
+                    self.failed(ticket, "nack: the broker refused it");
+                }
                 Verdict::Unroutable(words) => self.failed(ticket, &format!("returned: no queue for it ({words})")),
             }
         }
