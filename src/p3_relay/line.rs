@@ -4,6 +4,7 @@
 
 use super::breaker::Breaker;
 use super::hand::Ticket;
+use crate::config::P3Relay;
 use crate::runtime::grown;
 use crate::store::rabbit::{Confirms, Outgoing, Publisher, RabbitConfig, RabbitError, Topology, declare};
 use std::time::{Duration, Instant};
@@ -13,9 +14,8 @@ const CONNECT_PAUSE: Duration = Duration::from_millis(250);
 /// Pause between two times the topology is declared because messages came back.
 const DECLARE_PAUSE: Duration = Duration::from_secs(1);
 
-/// A connection on which messages were refused is replaced after this time. A broker may go on refusing on a channel for as
-/// long as it lives: 3.10 does, once a full queue's length limit is taken away.
-const REFUSED_MAX: Duration = Duration::from_secs(5);
+/// A connection on which messages were refused is not replaced before this time.
+const REFUSED_MIN: Duration = Duration::from_secs(1);
 /// Longest wait for the canary. Under an alarm the broker reads nothing, not even a goodbye, so every connection given up
 /// stays open until the alarm ends (window 41): their number must not grow with every confirm time-out.
 const PATIENCE_MAX: Duration = Duration::from_secs(60);
@@ -31,6 +31,10 @@ pub(super) enum Sent {
 pub(super) struct Line {
     config: RabbitConfig,
     confirm_timeout: Duration,
+    /// A connection on which messages were refused is replaced after this time, the longest back-off. A broker may go on
+    /// refusing on a channel for as long as it lives: 3.10 does, once a full queue's length limit is taken away. Not sooner,
+    /// because a full queue takes a few more messages from every new channel.
+    refused_max: Duration,
     pub(super) publisher: Option<Publisher>,
     /// Published on the present connection and not answered.
     pub(super) confirms: Confirms<Sent>,
@@ -46,11 +50,12 @@ pub(super) struct Line {
 }
 
 impl Line {
-    pub(super) fn new(config: RabbitConfig, confirm_timeout: Duration) -> Self {
+    pub(super) fn new(config: RabbitConfig, settings: &P3Relay) -> Self {
         let now = Instant::now();
         Self {
             config,
-            confirm_timeout,
+            confirm_timeout: Duration::from_millis(settings.confirm_timeout_ms),
+            refused_max: Duration::from_millis(settings.backoff_max_ms).max(REFUSED_MIN),
             publisher: None,
             confirms: Confirms::new(),
             breaker: Breaker::new(),
@@ -145,7 +150,8 @@ impl Line {
     /// Notes that a message was refused.
     pub(super) fn refused(&mut self) {
         metrics::counter!("seckill_p3_relay_nacks_total").increment(1);
-        self.replace_at.get_or_insert_with(|| Instant::now() + REFUSED_MAX);
+        let refused_max = self.refused_max;
+        self.replace_at.get_or_insert_with(|| Instant::now() + refused_max);
     }
 
     /// Whether nothing more is to be sent on this connection. It is dropped once everything on it is answered, so that it

@@ -68,7 +68,7 @@ impl Relay {
             redis,
             topology: Topology::new(&rabbit),
             queues: rabbit.queues,
-            line: Line::new(rabbit, Duration::from_millis(settings.confirm_timeout_ms)),
+            line: Line::new(rabbit, &settings),
             limiter: std::num::NonZeroU32::new(settings.rate_per_s)
                 .map(|rate| governor::RateLimiter::direct(governor::Quota::per_second(rate))),
             settings,

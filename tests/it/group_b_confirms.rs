@@ -131,6 +131,7 @@ fn a_full_queue_refuses_and_what_it_refused_is_sent_again_or_parked() {
         world.sell(&sale, 30).await;
         nothing_is_left(&world).await;
         let parked_entries = world.servers.redis.parked_page(0, "-", 100).await.unwrap();
+        assert!(!parked_entries.is_empty(), "everything fitted into a queue for one");
         assert!(parked_entries.iter().all(|entry| entry.attempts == 2 && entry.reason.starts_with("nack")));
         assert_eq!(parked_entries.len() as u64 + world.waiting_in("seckill.orders").await, 31);
         let rest = world.more(&[Consumer, Reconcile], |_| {});

