@@ -121,6 +121,7 @@ fn bounds(s: &Settings, found: &mut Vec<String>) {
     within("p3_relay.claim_idle_ms", s.p3_relay.claim_idle_ms, 10, 24 * HOUR_MS);
     within("p3_relay.confirm_timeout_ms", s.p3_relay.confirm_timeout_ms, 10, HOUR_MS);
     within("p3_relay.window_max", s.p3_relay.window_max as u64, 1, 10_000);
+    within("p3_relay.probe_max", s.p3_relay.probe_max as u64, 1, 10_000);
     within("p3_relay.idle_ms", s.p3_relay.idle_ms, 1, 10_000);
     within("p4_persist.attempts_max", s.p4_persist.attempts_max.into(), 1, 1_000_000);
     within("p4_persist.retry_delay_ms", s.p4_persist.retry_delay_ms, 10, HOUR_MS);

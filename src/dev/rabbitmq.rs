@@ -107,6 +107,11 @@ impl Plan {
             Err(DevError::Broker { action: format!("add the vhost {name:?}"), answer })
         }
     }
+
+    /// Runs an Erlang expression in the node.
+    pub(super) async fn evaluate(&self, program: &str) -> Result<String, DevError> {
+        evaluate(&self.dir, self.ports, program).await
+    }
 }
 
 /// Runs an Erlang expression in the node of `dir`, and returns `{ok, Value}` or what went wrong, as text. Needs no handle on

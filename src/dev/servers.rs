@@ -152,6 +152,18 @@ impl PrivateServers {
         }
     }
 
+    /// Runs an Erlang expression in the private broker and returns `{ok, Value}` or what went wrong, as text: alarms,
+    /// policies and closed connections for tests.
+    ///
+    /// # Errors
+    /// [`DevError::NotPrivate`], [`DevError::Broker`].
+    pub async fn ask_broker(&self, program: &str) -> Result<String, DevError> {
+        match self.servers.get(&ServerKind::Rabbitmq).and_then(Server::rabbitmq) {
+            Some(plan) => plan.evaluate(program).await,
+            None => Err(DevError::NotPrivate(ServerKind::Rabbitmq)),
+        }
+    }
+
     /// Restarts every server that has died, on its data and port, and says which and how that went. A server that could
     /// not be restarted stays dead and is tried again by the next call. Dropping the future early is safe.
     pub async fn check_and_restart_dead(&mut self) -> Vec<(ServerKind, Result<(), DevError>)> {

@@ -1,98 +1,196 @@
-//! An entry in a relay's hand, and how its state moves.
+//! Everything a relay holds. Pure: no clock, no I/O.
+//!
+//! An entry is held once, and its place is a field of its own, so it cannot be lost between two lists or be in both. The
+//! lists are only indexes over the places; every move goes through [`Hand::put`]. Tickets are never given twice: what
+//! speaks late about an entry that was let go and taken again cannot mean the new one.
 
-use crate::domain::ids::SaleId;
-use crate::domain::states::{Event, P3Relay, State, Step, next};
-use crate::store::redis::Entry;
-use crate::telemetry::count;
+use super::entry::InHand;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Instant;
 
-/// One entry this relay has read.
-#[derive(Debug)]
-pub(super) struct InHand {
-    pub shard: u16,
-    /// Stream id.
-    pub id: String,
-    /// The request id, as text: it becomes the message id.
-    pub request_id: String,
-    pub sale_id: SaleId,
-    pub payload: Vec<u8>,
-    state: P3Relay,
+/// The number of one entry's stay in this hand, in the order of arrival.
+pub(super) type Ticket = u64;
+
+/// Where an entry stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Read, and not sent.
+    Ready,
+    /// Sent, and not answered.
+    Sent,
+    /// Confirmed, and not deleted.
+    Confirmed,
+    /// Failed for this reason, and not counted.
+    Failed(String),
+    /// Counted; sent again from this time on.
+    Waiting(Instant),
 }
 
-/// An entry whose attempt failed, before that is counted.
 #[derive(Debug)]
-pub(super) struct Failed {
-    pub item: InHand,
-    pub reason: String,
+struct Held {
+    item: InHand,
+    place: Place,
 }
 
-/// An entry whose next attempt comes later.
-#[derive(Debug)]
-pub(super) struct Waiting {
-    pub item: InHand,
-    pub until: Instant,
+/// The entries of one relay. The caller bounds their number (its window).
+#[derive(Debug, Default)]
+pub(super) struct Hand {
+    last: Ticket,
+    held: HashMap<Ticket, Held>,
+    /// Shard → stream id → ticket.
+    ids: HashMap<u16, HashMap<String, Ticket>>,
+    ready: BTreeSet<Ticket>,
+    sent: BTreeSet<Ticket>,
+    confirmed: BTreeSet<Ticket>,
+    failed: BTreeSet<Ticket>,
+    waiting: BTreeSet<(Instant, Ticket)>,
 }
 
-impl InHand {
-    /// Reads an entry; an error says what is unreadable about it, for the DLQ.
-    pub(super) fn read(shard: u16, entry: &Entry) -> Result<Self, String> {
-        let field = |name: &str| entry.field(name).ok_or_else(|| format!("unreadable: field {name} is missing"));
-        let text = |name: &str| {
-            field(name).and_then(|value| {
-                std::str::from_utf8(value).map_err(|_not_text| format!("unreadable: field {name} is not text"))
-            })
-        };
-        let sale_id = SaleId::parse(text("s")?).map_err(|error| format!("unreadable: {error}"))?;
-        let mut item = Self {
-            shard,
-            id: entry.id.clone(),
-            request_id: text("r")?.to_owned(),
-            sale_id,
-            payload: field("p")?.to_vec(),
-            state: P3Relay::New,
-        };
-        item.happened(Event::Read);
-        Ok(item)
+impl Hand {
+    /// How many entries are held, in whatever place.
+    pub(super) fn len(&self) -> usize {
+        self.held.len()
     }
 
-    /// Moves the state by the table and counts the new one.
-    pub(super) fn happened(&mut self, event: Event) {
-        match next(State::P3(self.state), event) {
-            Step::To(State::P3(to)) => {
-                self.state = to;
-                count(State::P3(to), 1);
-            }
-            Step::Already => count(State::P3(self.state), 1),
-            Step::To(State::P1(_) | State::P2(_) | State::P4(_) | State::P5(_)) | Step::Illegal => {
-                tracing::error!(
-                    phase = "p3_relay", request_id = %self.request_id, state = self.state.code(), ?event,
-                    "illegal transition, ignored"
-                );
-            }
+    pub(super) fn holds(&self, shard: u16, id: &str) -> bool {
+        self.ids.get(&shard).is_some_and(|ids| ids.contains_key(id))
+    }
+
+    /// Takes an entry in, ready to be sent; `None` when it is held already.
+    pub(super) fn take(&mut self, item: InHand) -> Option<Ticket> {
+        if self.holds(item.shard, &item.id) {
+            return None;
         }
+        self.last += 1;
+        self.ids.entry(item.shard).or_default().insert(item.id.clone(), self.last);
+        self.held.insert(self.last, Held { item, place: Place::Ready });
+        self.ready.insert(self.last);
+        Some(self.last)
+    }
+
+    /// An entry, wherever it stands.
+    pub(super) fn get(&self, ticket: Ticket) -> Option<&InHand> {
+        self.held.get(&ticket).map(|held| &held.item)
+    }
+
+    /// The same, to move its state on.
+    pub(super) fn get_mut(&mut self, ticket: Ticket) -> Option<&mut InHand> {
+        self.held.get_mut(&ticket).map(|held| &mut held.item)
+    }
+
+    /// Why an entry failed, as long as that is not counted.
+    pub(super) fn reason(&self, ticket: Ticket) -> Option<&str> {
+        match self.held.get(&ticket).map(|held| &held.place) {
+            Some(Place::Failed(reason)) => Some(reason),
+            Some(Place::Ready | Place::Sent | Place::Confirmed | Place::Waiting(_)) | None => None,
+        }
+    }
+
+    /// Moves an entry; `false` when it is not held any more.
+    pub(super) fn put(&mut self, ticket: Ticket, place: Place) -> bool {
+        let Some(held) = self.held.get_mut(&ticket) else { return false };
+        let to = place.clone();
+        let from = std::mem::replace(&mut held.place, place);
+        self.unlist(ticket, &from);
+        match to {
+            Place::Ready => self.ready.insert(ticket),
+            Place::Sent => self.sent.insert(ticket),
+            Place::Confirmed => self.confirmed.insert(ticket),
+            Place::Failed(_) => self.failed.insert(ticket),
+            Place::Waiting(until) => self.waiting.insert((until, ticket)),
+        }
+    }
+
+    /// Lets go of an entry: it is finished, or another relay's.
+    pub(super) fn let_go(&mut self, ticket: Ticket) -> Option<InHand> {
+        let Held { item, place } = self.held.remove(&ticket)?;
+        self.unlist(ticket, &place);
+        if let Some(ids) = self.ids.get_mut(&item.shard) {
+            ids.remove(&item.id);
+        }
+        Some(item)
+    }
+
+    /// Another relay has this entry now. Let go of, unless its message is on the way: deleting after one's own confirm is
+    /// always right, and a failure finds out again whose it is.
+    pub(super) fn lost(&mut self, shard: u16, id: &str) {
+        let Some(ticket) = self.ids.get(&shard).and_then(|ids| ids.get(id)).copied() else { return };
+        match self.held.get(&ticket).map(|held| &held.place) {
+            Some(Place::Ready | Place::Failed(_) | Place::Waiting(_)) => drop(self.let_go(ticket)),
+            Some(Place::Sent | Place::Confirmed) | None => {}
+        }
+    }
+
+    /// Makes everything ready that has waited until `now`.
+    pub(super) fn wake(&mut self, now: Instant) {
+        while let Some((until, ticket)) = self.waiting.first().copied()
+            && until <= now
+        {
+            self.put(ticket, Place::Ready);
+        }
+    }
+
+    /// Makes the entry ready that has the least left to wait.
+    pub(super) fn wake_first(&mut self) {
+        if let Some((_, ticket)) = self.waiting.first().copied() {
+            self.put(ticket, Place::Ready);
+        }
+    }
+
+    /// Makes everything ready that waits, however long it would have to.
+    pub(super) fn wake_all(&mut self) {
+        while !self.waiting.is_empty() {
+            self.wake_first();
+        }
+    }
+
+    /// The first ready entry.
+    pub(super) fn first_ready(&self) -> Option<Ticket> {
+        self.ready.first().copied()
+    }
+
+    pub(super) fn confirmed_count(&self) -> usize {
+        self.confirmed.len()
+    }
+
+    pub(super) fn failed_count(&self) -> usize {
+        self.failed.len()
+    }
+
+    /// Entries in an attempt: between being sent and being ready again.
+    pub(super) fn on_trial_count(&self) -> usize {
+        self.sent.len() + self.failed.len() + self.waiting.len()
+    }
+
+    /// Up to `max` of the confirmed, or failed, entries of a shard, oldest first, with their ids.
+    pub(super) fn confirmed_of(&self, shard: u16, max: usize) -> (Vec<Ticket>, Vec<String>) {
+        self.listed(&self.confirmed, shard, max)
+    }
+
+    pub(super) fn failed_of(&self, shard: u16, max: usize) -> (Vec<Ticket>, Vec<String>) {
+        self.listed(&self.failed, shard, max)
+    }
+
+    fn listed(&self, list: &BTreeSet<Ticket>, shard: u16, max: usize) -> (Vec<Ticket>, Vec<String>) {
+        let items = list.iter().filter_map(|ticket| Some((*ticket, self.get(*ticket)?)));
+        items.filter(|(_, item)| item.shard == shard).take(max).map(|(ticket, item)| (ticket, item.id.clone())).unzip()
+    }
+
+    /// The ids of everything held of a shard.
+    pub(super) fn ids_of(&self, shard: u16) -> Vec<String> {
+        self.ids.get(&shard).map(|ids| ids.keys().cloned().collect()).unwrap_or_default()
+    }
+
+    fn unlist(&mut self, ticket: Ticket, place: &Place) {
+        match place {
+            Place::Ready => self.ready.remove(&ticket),
+            Place::Sent => self.sent.remove(&ticket),
+            Place::Confirmed => self.confirmed.remove(&ticket),
+            Place::Failed(_) => self.failed.remove(&ticket),
+            Place::Waiting(until) => self.waiting.remove(&(*until, ticket)),
+        };
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn entry(fields: &[(&str, &[u8])]) -> Entry {
-        Entry { id: "1-1".into(), fields: fields.iter().map(|(n, v)| ((*n).to_owned(), v.to_vec())).collect() }
-    }
-
-    #[test]
-    fn a_poison_entry_says_what_is_wrong_with_it() {
-        for (fields, wrong) in [
-            (vec![], "field s"),
-            (vec![("s", b"sale".as_slice()), ("r", b"1")], "field p"),
-            (vec![("s", b"sale".as_slice()), ("p", b"x")], "field r"),
-            (vec![("s", b"a b".as_slice()), ("r", b"1"), ("p", b"x")], "sale_id"),
-            (vec![("s", b"s".as_slice()), ("r", b"\xff"), ("p", b"x")], "field r is not text"),
-        ] {
-            let error = InHand::read(0, &entry(&fields)).unwrap_err();
-            assert!(error.contains(wrong), "{error}");
-        }
-        assert!(InHand::read(0, &entry(&[("s", b"s"), ("r", b"1"), ("p", b"\xff")])).is_ok(), "the payload is opaque");
-    }
-}
+mod model;

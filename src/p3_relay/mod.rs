@@ -8,36 +8,37 @@
 //! may come twice, which P4 bears; *confirmed, not deleted* — the same; *deleted* — the broker has it. Attempts are counted
 //! in Redis, so a new owner goes on counting.
 
+mod breaker;
+mod entry;
 mod hand;
 mod intake;
+mod line;
 mod send;
+mod settle;
+mod sweep;
 
 use crate::config;
 use crate::domain::fault::{Fault, Progress};
 use crate::runtime::Worker;
-use crate::store::rabbit::{Confirms, Publisher, RabbitConfig, Topology};
+use crate::store::rabbit::{RabbitConfig, Topology};
 use crate::store::redis::{RedisFault, RedisStore};
 use governor::DefaultDirectRateLimiter;
-use hand::{Failed, InHand, Waiting};
-use std::collections::HashSet;
+use hand::Hand;
+use line::Line;
 use std::time::{Duration, Instant};
 
 /// Waiting for confirms inside one step; a stop is noticed within it.
 const CONFIRM_WAIT: Duration = Duration::from_millis(20);
-/// Pause between two attempts to reach the broker.
-const CONNECT_PAUSE: Duration = Duration::from_millis(250);
 /// Gauges are read this often.
 const GAUGES_EVERY: Duration = Duration::from_secs(1);
 /// A stopping relay waits this long for outstanding confirms.
 const DRAIN_WAIT: Duration = Duration::from_secs(3);
+/// Ids in one script call: far below what Lua's `unpack` can take (about 8,000), and a millisecond of Redis' time.
+const IDS_MAX: usize = 500;
 
 /// The relay of one process, for all shards.
-///
-/// Every entry it holds is in exactly one of the lists below; a list is emptied only after what it stands for is done, so a
-/// fault in between keeps everything.
 pub struct Relay {
     redis: RedisStore,
-    rabbit: RabbitConfig,
     topology: Topology,
     settings: config::P3Relay,
     shards: u16,
@@ -45,22 +46,14 @@ pub struct Relay {
     /// Stable over restarts; see `runtime.node`.
     consumer: String,
     limiter: Option<DefaultDirectRateLimiter>,
-    publisher: Option<Publisher>,
-    connect_at: Instant,
-    /// Read and not sent.
-    ready: Vec<InHand>,
-    /// Sent and not answered.
-    confirms: Confirms<InHand>,
-    /// Confirmed and not deleted.
-    confirmed: Vec<InHand>,
-    /// Failed and not counted.
-    failed: Vec<Failed>,
-    /// Counted, sent again later.
-    waiting: Vec<Waiting>,
-    /// Ids of everything in the lists above, by shard.
-    held: HashSet<(u16, String)>,
+    line: Line,
+    hand: Hand,
+    /// The shard that is read first in this step, so that the backlog of one cannot starve the others.
+    first_shard: u16,
     /// Where reading this relay's own pending entries goes on, for each shard; `None`: done.
     own_from: Vec<Option<String>>,
+    /// Where looking for orphans goes on, for each shard.
+    orphans_from: Vec<String>,
     claim_at: Instant,
     touch_at: Instant,
     gauges_at: Instant,
@@ -75,42 +68,51 @@ impl Relay {
             redis,
             topology: Topology::new(&rabbit),
             queues: rabbit.queues,
-            rabbit,
+            line: Line::new(rabbit, &settings),
             limiter: std::num::NonZeroU32::new(settings.rate_per_s)
                 .map(|rate| governor::RateLimiter::direct(governor::Quota::per_second(rate))),
             settings,
             shards,
             consumer: format!("relay-{node}"),
-            publisher: None,
-            connect_at: now,
-            ready: Vec::new(),
-            confirms: Confirms::new(),
-            confirmed: Vec::new(),
-            failed: Vec::new(),
-            waiting: Vec::new(),
-            held: HashSet::new(),
+            hand: Hand::default(),
+            first_shard: 0,
             own_from: vec![Some("0".to_owned()); usize::from(shards)],
+            orphans_from: vec!["-".to_owned(); usize::from(shards)],
             claim_at: now,
             touch_at: now,
             gauges_at: now,
         }
     }
 
+    /// How many entries may be taken in: up to a window, or up to the few that probe a broker that is away.
     fn room(&self) -> usize {
-        self.settings.window_max.saturating_sub(self.held.len())
+        let may_hold = self.line.breaker.holds(self.settings.window_max, self.settings.probe_max);
+        may_hold.saturating_sub(self.hand.len())
+    }
+
+    /// All shards, each step beginning with another one.
+    fn shards_in_turn(&self) -> impl Iterator<Item = u16> + use<> {
+        (self.first_shard..self.shards).chain(0..self.first_shard)
     }
 
     async fn work(&mut self) -> Result<Progress, RedisFault> {
+        self.first_shard = self.shards_in_turn().nth(1).unwrap_or(0);
         let mut moved = self.take_in().await?;
         self.send().await;
         self.collect(CONFIRM_WAIT).await;
-        moved += self.confirmed.len() + self.failed.len();
+        moved += self.hand.confirmed_count() + self.hand.failed_count();
         self.finish_confirmed().await?;
         self.count_failed().await?;
+        self.line.reassert().await;
         self.touch().await?;
         self.gauges().await?;
         Ok(if moved > 0 { Progress::Moved(moved) } else { Progress::Idle })
     }
+}
+
+/// Whether the stream or its group is not there (yet, or any more).
+fn no_group(fault: &RedisFault) -> bool {
+    matches!(fault, RedisFault::Refused(error) if error.starts_with("NOGROUP"))
 }
 
 impl Worker for Relay {
@@ -119,12 +121,24 @@ impl Worker for Relay {
     }
 
     async fn step(&mut self) -> Result<Progress, Fault> {
-        self.work().await.map_err(Fault::back_off)
+        match self.work().await {
+            Ok(progress) => Ok(progress),
+            // From the very beginning, never from `$` (window 33). What is in the hand is in no pending list then: touching
+            // it lets go of it, and it is read again.
+            Err(fault) if no_group(&fault) => {
+                tracing::warn!(phase = "p3_relay", "an outbox has no consumer group: making one that reads all of it");
+                for shard in 0..self.shards {
+                    self.redis.ensure_outbox(shard).await.map_err(Fault::back_off)?;
+                }
+                Ok(Progress::Moved(1))
+            }
+            Err(fault) => Err(Fault::back_off(fault)),
+        }
     }
 
     async fn drain(&mut self) {
         let deadline = Instant::now() + DRAIN_WAIT;
-        while !self.confirms.is_empty() && Instant::now() < deadline {
+        while !self.line.confirms.is_empty() && Instant::now() < deadline {
             self.collect(CONFIRM_WAIT).await;
         }
         if let Err(error) = self.finish_confirmed().await {

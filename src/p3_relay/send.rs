@@ -1,196 +1,173 @@
-//! Publishing, confirms, and what follows from each verdict.
+//! Publishing, and what follows from the broker's answers.
 
-use super::hand::{Failed, InHand, Waiting};
-use super::{CONNECT_PAUSE, Relay};
+use super::Relay;
+use super::breaker::Breaker;
+use super::hand::{Place, Ticket};
+use super::line::Sent;
 use crate::domain::shard::lane;
-use crate::domain::states::Event;
-use crate::runtime::grown;
-use crate::store::rabbit::{Event as BrokerEvent, Outgoing, Publisher, RabbitError, Verdict};
-use crate::store::redis::RedisFault;
+use crate::faults::{CrashPoint, Mechanism};
+use crate::store::rabbit::{Event, Outgoing, RabbitError, Verdict};
 use std::time::{Duration, Instant};
 
 impl Relay {
-    /// Publishes what is ready and what has waited long enough.
+    /// Publishes what is ready and what has waited long enough, as far as the breaker lets it.
     pub(super) async fn send(&mut self) {
-        let now = Instant::now();
-        let (due, later): (Vec<Waiting>, Vec<Waiting>) =
-            std::mem::take(&mut self.waiting).into_iter().partition(|waiting| waiting.until <= now);
-        self.waiting = later;
-        self.ready.extend(due.into_iter().map(|waiting| waiting.item));
-        if self.ready.is_empty() || !self.connected().await {
+        self.hand.wake(Instant::now());
+        if self.line.breaker == Breaker::HalfOpen && self.hand.len() == 0 {
+            self.line.breaker.close();
+        }
+        let nothing_to_do = self.hand.first_ready().is_none() && self.line.breaker == Breaker::Closed;
+        if nothing_to_do || self.line.is_worn_out() || !self.connected().await {
             return;
         }
-        let mut items = std::mem::take(&mut self.ready).into_iter();
-        for item in items.by_ref() {
-            if self.limiter.as_ref().is_some_and(|limiter| limiter.check().is_err()) {
-                // The cap on the rate (C7): the rest goes with a later step.
-                self.ready.push(item);
-                break;
-            }
-            if let Err(lost) = self.publish(item).await {
-                self.give_up_connection(&lost);
-                break;
-            }
+        let sent = match self.line.breaker {
+            Breaker::Open => self.line.send_canary().await,
+            Breaker::HalfOpen => self.send_up_to(self.free_trials()).await,
+            Breaker::Closed => self.send_up_to(usize::MAX).await,
+        };
+        if let Err(lost) = sent {
+            self.give_up_connection(&lost);
         }
-        self.ready.extend(items);
     }
 
-    /// An error says the connection is of no use any more; the item is in `failed` then.
-    async fn publish(&mut self, item: InHand) -> Result<(), String> {
+    /// How many more entries may probe a broker that is not trusted. Those already in an attempt count, so that a long outage
+    /// spends the attempts of the same few instead of everybody's (C3, window 41).
+    fn free_trials(&self) -> usize {
+        self.settings.probe_max.saturating_sub(self.hand.on_trial_count())
+    }
+
+    async fn send_up_to(&mut self, max: usize) -> Result<(), String> {
+        for _ in 0..max {
+            let Some(ticket) = self.hand.first_ready() else { break };
+            if self.limiter.as_ref().is_some_and(|limiter| limiter.check().is_err()) {
+                // The cap on the rate (C7): the rest goes with a later step.
+                break;
+            }
+            self.publish(ticket).await?;
+        }
+        Ok(())
+    }
+
+    /// An error says the connection is of no use any more; the entry has failed then.
+    async fn publish(&mut self, ticket: Ticket) -> Result<(), String> {
+        let (Some(item), Some(publisher)) = (self.hand.get(ticket), &mut self.line.publisher) else { return Ok(()) };
         let key = self.topology.orders_key(lane(item.sale_id.as_str(), self.queues));
         let exchange = self.topology.orders_exchange();
-        let message = Outgoing::new((&exchange, &key), item.request_id.as_str(), item.payload.as_slice());
-        let Some(publisher) = &mut self.publisher else {
-            self.ready.push(item);
-            return Ok(());
-        };
+        let mut message = Outgoing::new((&exchange, &key), item.request_id.as_str(), item.payload.as_slice());
+        if Mechanism::Mandatory.is_off() {
+            message = message.optional();
+        }
+        CrashPoint::BeforePublish.reach();
         match publisher.publish(message).await {
             Ok(tag) => {
-                self.confirms.sent(tag, item, Instant::now());
-                Ok(())
-            }
-            Err(error @ RabbitError::TooLong { .. }) => {
-                self.failed.push(Failed { item, reason: error.to_string() });
+                CrashPoint::AfterPublish.reach();
+                self.line.confirms.sent(tag, Sent::Entry(ticket), Instant::now());
+                let sent = if Mechanism::ConfirmFirst.is_off() { Place::Confirmed } else { Place::Sent };
+                self.hand.put(ticket, sent);
                 Ok(())
             }
             Err(error) => {
                 let reason = error.to_string();
-                self.failed.push(Failed { item, reason: reason.clone() });
-                Err(reason)
+                self.hand.put(ticket, Place::Failed(reason.clone()));
+                // Only a message that is too long leaves the connection as it was.
+                if matches!(error, RabbitError::TooLong { .. }) { Ok(()) } else { Err(reason) }
             }
         }
     }
 
-    /// Whether there is a connection to publish on; tries to make one, not too often. A broker that is away costs every
-    /// entry in the hand one attempt for each try.
+    /// Whether there is a connection to publish on; tries to make one, not too often. A try that fails costs the few entries
+    /// that probe an attempt each, at the pace of their own back-off.
     async fn connected(&mut self) -> bool {
-        if let Some(publisher) = &self.publisher {
-            if publisher.is_open() {
-                return true;
-            }
+        if self.line.is_open() {
+            return true;
+        }
+        if self.line.publisher.is_some() {
             self.give_up_connection("the connection was closed");
         }
-        if Instant::now() < self.connect_at {
-            return false;
-        }
-        match Publisher::connect(&self.rabbit).await {
-            Ok(publisher) => {
-                tracing::info!(phase = "p3_relay", "connected to the broker");
-                self.publisher = Some(publisher);
-                true
-            }
-            Err(error) => {
-                self.connect_at = Instant::now() + CONNECT_PAUSE;
-                tracing::warn!(phase = "p3_relay", %error, count = self.ready.len(), "broker is away");
-                let reason = format!("broker is away: {error}");
-                let ready = std::mem::take(&mut self.ready);
-                self.failed.extend(ready.into_iter().map(|item| Failed { item, reason: reason.clone() }));
+        match self.line.connect().await {
+            Some(Ok(())) => true,
+            Some(Err(error)) => {
+                self.fail_trials(&format!("broker is away: {error}"));
                 false
             }
+            None => false,
         }
     }
 
-    /// Drops the connection. Nothing sent on it can be confirmed any more, so all of it counts as failed; the broker may
-    /// have stored any of it, and P4 bears the repeats.
+    /// Drops the connection. Nothing sent on it can be confirmed any more, so all of it counts as failed, and P4 bears the
+    /// repeats. If the breaker was open, the entries that wait behind the canary have failed with it.
     fn give_up_connection(&mut self, reason: &str) {
-        tracing::warn!(phase = "p3_relay", reason, unanswered = self.confirms.len(), "giving up the broker connection");
-        metrics::counter!("seckill_p3_relay_reconnects_total").increment(1);
-        self.publisher = None;
-        let unanswered = self.confirms.drain();
-        self.failed.extend(unanswered.into_iter().map(|item| Failed { item, reason: format!("no confirm: {reason}") }));
+        let reason = format!("no confirm: {reason}");
+        let was_open = self.line.breaker == Breaker::Open;
+        for sent in self.line.give_up(&reason) {
+            if let Sent::Entry(ticket) = sent {
+                self.failed(ticket, &reason);
+            }
+        }
+        if was_open {
+            self.fail_trials(&reason);
+        }
+    }
+
+    fn fail_trials(&mut self, reason: &str) {
+        for _ in 0..self.free_trials() {
+            let Some(ticket) = self.hand.first_ready() else { break };
+            self.failed(ticket, reason);
+        }
+    }
+
+    fn failed(&mut self, ticket: Ticket, reason: &str) {
+        self.hand.put(ticket, Place::Failed(reason.to_owned()));
     }
 
     /// Takes in the broker's answers; waits for the first one when something is unanswered and nothing else is to be done.
     pub(super) async fn collect(&mut self, wait: Duration) {
-        let timeout = Duration::from_millis(self.settings.confirm_timeout_ms);
-        let mut deadline = Instant::now();
-        if !self.confirms.is_empty() && self.confirmed.is_empty() && self.failed.is_empty() {
-            deadline += wait;
-        }
-        while let Some(publisher) = &mut self.publisher {
+        let idle = |relay: &Self| relay.hand.confirmed_count() + relay.hand.failed_count() == 0;
+        let wait = if self.line.confirms.is_empty() || !idle(self) { Duration::ZERO } else { wait };
+        let deadline = Instant::now() + wait;
+        loop {
+            let only_news = !idle(self);
+            let Some(publisher) = &mut self.line.publisher else { return };
             let event = match publisher.try_event() {
-                Some(event) => Some(event),
                 // Only the first event is waited for: the step goes on with whatever has arrived.
-                None if self.confirmed.is_empty() && self.failed.is_empty() => publisher.next_event(deadline).await,
-                None => None,
+                None if !only_news => publisher.next_event(deadline).await,
+                event => event,
             };
             match event {
-                Some(BrokerEvent::Closed(reason)) => return self.give_up_connection(&reason),
+                Some(Event::Closed(reason)) => return self.give_up_connection(&reason),
                 Some(event) => self.judge(event),
-                None if self.confirms.expired(Instant::now(), timeout) => {
-                    return self.give_up_connection(&format!("no confirm within {} ms", timeout.as_millis()));
-                }
-                None => return,
+                None => break,
             }
+        }
+        if let Some(silent) = self.line.is_silent() {
+            self.give_up_connection(&silent);
         }
     }
 
-    fn judge(&mut self, event: BrokerEvent) {
-        for (item, verdict) in self.confirms.apply(event) {
+    fn judge(&mut self, event: Event) {
+        if matches!(event, Event::Returned { .. }) {
+            self.line.came_back();
+            CrashPoint::AfterReturn.reach();
+        }
+        for (sent, verdict) in self.line.confirms.apply(event) {
+            let Sent::Entry(ticket) = sent else {
+                self.line.canary_confirmed();
+                // One probe goes at once, however long it would have to wait after the attempts of a long outage.
+                self.hand.wake_first();
+                continue;
+            };
+            if self.line.breaker.close() {
+                // What waits does so because of the outage, mostly.
+                self.hand.wake_all();
+            }
             match verdict {
-                Verdict::Confirmed => self.confirmed.push(item),
-                Verdict::Refused => self.failed.push(Failed { item, reason: "nack: the broker refused it".to_owned() }),
-                Verdict::Unroutable(words) => {
-                    self.failed.push(Failed { item, reason: format!("returned: no queue for it ({words})") });
+                Verdict::Confirmed => drop(self.hand.put(ticket, Place::Confirmed)),
+                Verdict::Refused => {
+                    self.line.refused();
+                    self.failed(ticket, "nack: the broker refused it");
                 }
+                Verdict::Unroutable(words) => self.failed(ticket, &format!("returned: no queue for it ({words})")),
             }
         }
-    }
-
-    /// Deletes what the broker confirmed.
-    pub(super) async fn finish_confirmed(&mut self) -> Result<(), RedisFault> {
-        for shard in 0..self.shards {
-            let ids: Vec<String> =
-                self.confirmed.iter().filter(|item| item.shard == shard).map(|item| item.id.clone()).collect();
-            if ids.is_empty() {
-                continue;
-            }
-            self.redis.outbox_done(shard, &ids).await?;
-            let (done, rest) = std::mem::take(&mut self.confirmed).into_iter().partition(|item| item.shard == shard);
-            self.confirmed = rest;
-            let done: Vec<InHand> = done;
-            for mut item in done {
-                item.happened(Event::Confirmed);
-                tracing::debug!(phase = "p3_relay", request_id = %item.request_id, "the broker has it");
-                self.held.remove(&(shard, item.id));
-            }
-        }
-        Ok(())
-    }
-
-    /// Counts failed attempts; entries with attempts left wait for their next one, the others are parked.
-    pub(super) async fn count_failed(&mut self) -> Result<(), RedisFault> {
-        while let Some(Failed { item, .. }) = self.failed.last() {
-            let (shard, id) = (item.shard, item.id.clone());
-            // A reply lost here counts twice, which only shortens the retries.
-            let attempts =
-                self.redis.outbox_failed(shard, std::slice::from_ref(&id)).await?.first().copied().unwrap_or(1);
-            let Some(Failed { mut item, reason }) = self.failed.pop() else { break };
-            if attempts < self.settings.attempts_max {
-                item.happened(Event::PublishFailed);
-                let pause = grown(
-                    Duration::from_millis(self.settings.backoff_ms),
-                    attempts.saturating_sub(1),
-                    Duration::from_millis(self.settings.backoff_max_ms),
-                );
-                tracing::debug!(phase = "p3_relay", request_id = %item.request_id, attempts, %reason, "will be sent again");
-                self.waiting.push(Waiting { item, until: Instant::now() + pause });
-                continue;
-            }
-            match self.redis.outbox_park(shard, &self.consumer, &id, (&reason, attempts)).await {
-                Ok(parked) => {
-                    if parked {
-                        item.happened(Event::PublishSpent);
-                        tracing::error!(phase = "p3_relay", request_id = %item.request_id, attempts, %reason, "parked in the relay DLQ");
-                    }
-                    self.held.remove(&(shard, id));
-                }
-                Err(fault) => {
-                    self.failed.push(Failed { item, reason });
-                    return Err(fault);
-                }
-            }
-        }
-        Ok(())
     }
 }

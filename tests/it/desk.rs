@@ -6,6 +6,7 @@ use seckill::domain::ids::{RequestId, SaleId};
 use seckill::domain::message;
 use seckill::domain::request::Accepted;
 use seckill::store::rabbit::{HeaderValue, Outgoing, Topology, browse_dlq, send_all};
+use seckill::store::redis::Parking;
 use serde_json::Value;
 
 /// What a subcommand said.
@@ -82,7 +83,8 @@ impl World {
     pub async fn park_the_outbox(&self) {
         let redis = &self.servers.redis;
         for entry in redis.read_outbox(0, "by hand", ">", 1_000).await.expect("redis") {
-            assert!(redis.outbox_park(0, "by hand", &entry.id, ("nack", 10)).await.expect("redis"));
+            let parking = redis.outbox_park(0, "by hand", &entry.id, ("nack", 10)).await.expect("redis");
+            assert_eq!(parking, Parking::Moved);
         }
     }
 

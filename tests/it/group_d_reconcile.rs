@@ -8,6 +8,7 @@ use seckill::domain::ledger::LedgerState;
 use seckill::p5_reconcile::{FindingKind, SaleAudit, Window};
 use seckill::roles::Role::{self, Api, Consumer, Reconcile, Relay};
 use seckill::store::mysql::outcomes;
+use seckill::store::redis::Parking;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -210,7 +211,8 @@ fn relay_dlq_entries_are_in_the_register_before_they_leave_redis() {
             world.redis(&["XADD", &dlq, "*", "reason", "unreadable"]).await;
         }
         let entry = redis.read_outbox(0, "by hand", ">", 1).await.unwrap().remove(0);
-        assert!(redis.outbox_park(0, "by hand", &entry.id, ("the broker said no", 10)).await.unwrap());
+        let parking = redis.outbox_park(0, "by hand", &entry.id, ("the broker said no", 10)).await.unwrap();
+        assert_eq!(parking, Parking::Moved);
         assert_eq!(redis.parked_count(0).await.unwrap(), 601);
         world
             .sql("CREATE TRIGGER refuse BEFORE INSERT ON failed_request FOR EACH ROW SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no'")

@@ -6,7 +6,9 @@ use super::procs::scratch;
 use super::raw::try_redis;
 pub use super::raw::try_sql;
 use super::world::{World, init_telemetry};
-use amqprs::channel::{Channel, QueueDeclareArguments, QueueDeleteArguments, QueueUnbindArguments};
+use amqprs::channel::{
+    Channel, ExchangeDeleteArguments, QueueDeclareArguments, QueueDeleteArguments, QueueUnbindArguments,
+};
 use amqprs::connection::{Connection, OpenConnectionArguments};
 use diesel::QueryableByName;
 use diesel::sql_types::BigInt;
@@ -43,6 +45,9 @@ pub async fn breakable() -> MutexGuard<'static, PrivateServers> {
     for (kind, restarted) in servers.check_and_restart_dead().await {
         restarted.unwrap_or_else(|error| panic!("{kind}: {error}"));
     }
+    // A test that failed under a memory alarm has left it on.
+    let no_alarm = "vm_memory_monitor:set_vm_memory_high_watermark(0.4).\n";
+    servers.ask_broker(no_alarm).await.expect("the broker answers");
     servers
 }
 
@@ -218,6 +223,14 @@ pub async fn delete_order_queue(config: &RabbitConfig) {
     let (connection, channel) = channel(config).await;
     let queue = Topology::new(config).orders_queue(0);
     channel.queue_delete(QueueDeleteArguments::new(&queue)).await.expect("deleted");
+    connection.close().await.expect("closed");
+}
+
+/// Deletes the exchange of the order queues.
+pub async fn delete_order_exchange(config: &RabbitConfig) {
+    let (connection, channel) = channel(config).await;
+    let exchange = Topology::new(config).orders_exchange();
+    channel.exchange_delete(ExchangeDeleteArguments::new(&exchange)).await.expect("deleted");
     connection.close().await.expect("closed");
 }
 

@@ -11,6 +11,7 @@
 
 mod answer;
 mod beside;
+mod black_hole;
 mod contract;
 mod crash_reserve;
 mod crowd_http;
@@ -37,7 +38,11 @@ mod group_a_status;
 mod group_a_tokens;
 mod group_a_unknown;
 mod group_a_window;
+mod group_b_broker;
+mod group_b_confirms;
+mod group_b_entries;
 mod group_b_relay;
+mod group_b_stale;
 mod group_c_breaker;
 mod group_c_broker;
 mod group_c_controls;

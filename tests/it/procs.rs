@@ -4,7 +4,7 @@ pub use super::files::{Folder, scratch, seckill};
 use super::time::eventually;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Whether a process runs; false also for a zombie, whose new parent may be slow to reap it.
@@ -33,14 +33,19 @@ pub struct Program {
 impl Program {
     /// Starts it; its stderr goes to a file in `folder`. It dies with the test.
     pub fn start(folder: &Path, args: &[&str]) -> Self {
-        Self::armed(folder, args, "")
+        Self::run(folder, seckill(args))
     }
 
     /// The same with fault points (`src/faults.rs`).
     pub fn armed(folder: &Path, args: &[&str], failpoints: &str) -> Self {
-        let stderr = folder.join(format!("stderr-{:x}.log", rand::random::<u64>()));
         let mut command = seckill(args);
         command.env("FAILPOINTS", failpoints);
+        Self::run(folder, command)
+    }
+
+    /// The same for a prepared command.
+    pub fn run(folder: &Path, mut command: Command) -> Self {
+        let stderr = folder.join(format!("stderr-{:x}.log", rand::random::<u64>()));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(std::fs::File::create(&stderr).expect("a file"));
         // SAFETY: prctl is async-signal-safe.
         unsafe {

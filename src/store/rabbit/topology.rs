@@ -16,6 +16,7 @@
 use super::config::{QueueType, RabbitConfig};
 use super::error::RabbitError;
 use super::link::{Link, call};
+use crate::faults::Mechanism;
 use amqprs::channel::{ExchangeDeclareArguments, QueueBindArguments, QueueDeclareArguments};
 use amqprs::{FieldTable, FieldValue, ShortStr};
 
@@ -159,7 +160,7 @@ impl Topology {
             QueueType::Quorum => {
                 arguments.push(("x-queue-type", FieldValue::from("quorum")));
                 arguments.push(("x-delivery-limit", FieldValue::l(delivery_limit)));
-                if dead_letter_exchange.is_some() {
+                if dead_letter_exchange.is_some() && !Mechanism::DeadLetterAtLeastOnce.is_off() {
                     arguments.push(("x-dead-letter-strategy", FieldValue::from("at-least-once")));
                 }
             }

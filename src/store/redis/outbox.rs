@@ -4,7 +4,7 @@
 //! of XAUTOCLAIM (windows 31, 32).
 
 use super::client::{RedisFault, RedisStore, integer, list, optional_text, text};
-use super::scripts::{RELAY_DONE, RELAY_PARK, RELAY_TOUCH};
+use super::scripts::{RELAY_DONE, RELAY_FAILED, RELAY_TOUCH};
 use fred::types::Value;
 
 /// The one consumer group of every outbox. A second group would let one group's XDEL lose the other's entries.
@@ -110,34 +110,19 @@ impl RedisStore {
         integer(&self.script(&RELAY_DONE, keys, args).await?)
     }
 
-    /// Adds one failed attempt to each entry; returns the new counts in order.
+    /// Adds one failed attempt to each entry that is still `consumer`'s; returns the new counts in order, 0 for entries that
+    /// are not its own any more.
     ///
     /// # Errors
     /// [`RedisFault`]; after `Unknown` an attempt may be counted without being seen, which only shortens the retries.
-    pub async fn outbox_failed(&self, shard: u16, ids: &[String]) -> Result<Vec<u32>, RedisFault> {
-        let mut counts = Vec::with_capacity(ids.len());
-        for id in ids {
-            let args = vec![text(self.keys.attempts(shard)), text(id.as_str()), Value::Integer(1)];
-            let count = integer(&self.command("HINCRBY", 0, args).await?)?;
-            counts.push(u32::try_from(count).unwrap_or(u32::MAX));
+    pub async fn outbox_failed(&self, shard: u16, consumer: &str, ids: &[String]) -> Result<Vec<u32>, RedisFault> {
+        let keys = vec![self.keys.outbox(shard), self.keys.attempts(shard)];
+        let args = [GROUP, consumer].map(text).into_iter().chain(ids.iter().map(|id| text(id.as_str()))).collect();
+        let counts = list(self.script(&RELAY_FAILED, keys, args).await?)?;
+        if counts.len() != ids.len() {
+            return Err(RedisFault::Contract(format!("{} counts for {} entries", counts.len(), ids.len())));
         }
-        Ok(counts)
-    }
-
-    /// Moves one entry to the relay DLQ; `false` when it is not this consumer's any more.
-    ///
-    /// # Errors
-    /// [`RedisFault`]; repeating is safe.
-    pub async fn outbox_park(
-        &self,
-        shard: u16,
-        consumer: &str,
-        id: &str,
-        (reason, attempts): (&str, u32),
-    ) -> Result<bool, RedisFault> {
-        let keys = vec![self.keys.outbox(shard), self.keys.attempts(shard), self.keys.relay_dlq(shard)];
-        let args = [GROUP, consumer, id, reason, &attempts.to_string()].map(text).to_vec();
-        Ok(integer(&self.script(&RELAY_PARK, keys, args).await?)? != 0)
+        counts.iter().map(|count| Ok(u32::try_from(integer(count)?).unwrap_or(u32::MAX))).collect()
     }
 
     /// Resets the idle time of entries this consumer still works on; returns those that are still its own.

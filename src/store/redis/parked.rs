@@ -1,8 +1,11 @@
 //! The relay DLQ: entries the relay gave up, waiting for P5 or a person.
 
 use super::client::{RedisFault, RedisStore, integer, text};
-use super::outbox::Entry;
+use super::outbox::{Entry, GROUP};
+use super::scripts::RELAY_PARK;
 use crate::domain::ids::RequestId;
+use crate::faults::{CrashPoint, Mechanism};
+use fred::types::Value;
 
 /// One entry of the relay DLQ.
 #[derive(Debug, Clone)]
@@ -35,7 +38,62 @@ impl From<Entry> for ParkedEntry {
     }
 }
 
+/// What became of an entry that was to be parked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parking {
+    /// It is in the relay DLQ and out of the outbox.
+    Moved,
+    /// Another relay has it now: nothing was done.
+    NotOurs,
+    /// Somebody deleted it from the outbox: there is nothing left to move, and nobody waits for it any more.
+    Gone,
+}
+
 impl RedisStore {
+    /// Moves one entry to the relay DLQ.
+    ///
+    /// # Errors
+    /// [`RedisFault`]; repeating is safe.
+    pub async fn outbox_park(
+        &self,
+        shard: u16,
+        consumer: &str,
+        id: &str,
+        (reason, attempts): (&str, u32),
+    ) -> Result<Parking, RedisFault> {
+        if Mechanism::ParkAtomic.is_off() {
+            return self.park_in_two_steps(shard, id, (reason, attempts)).await;
+        }
+        let keys = vec![self.keys.outbox(shard), self.keys.attempts(shard), self.keys.relay_dlq(shard)];
+        let args = [GROUP, consumer, id, reason, &attempts.to_string()].map(text).to_vec();
+        match integer(&self.script(&RELAY_PARK, keys, args).await?)? {
+            1 => Ok(Parking::Moved),
+            0 => Ok(Parking::NotOurs),
+            -1 => Ok(Parking::Gone),
+            other => Err(RedisFault::Contract(format!("parking answered {other}"))),
+        }
+    }
+
+    /// What [`Mechanism::ParkAtomic`] forbids: a death between the two steps leaves the entry nowhere (window 43).
+    async fn park_in_two_steps(
+        &self,
+        shard: u16,
+        id: &str,
+        (reason, attempts): (&str, u32),
+    ) -> Result<Parking, RedisFault> {
+        let Some(entry) = self.outbox_page(shard, id, 1).await?.into_iter().find(|entry| entry.id == id) else {
+            return Ok(Parking::Gone);
+        };
+        self.outbox_done(shard, &[id.to_owned()]).await?;
+        CrashPoint::AfterDone.reach();
+        let mut args = vec![text(self.keys.relay_dlq(shard)), text("*")];
+        args.extend(["entry", id, "reason", reason, "attempts", &attempts.to_string(), "parked_at_ms", "0"].map(text));
+        for (name, value) in entry.fields {
+            args.extend([text(name), Value::Bytes(value.into())]);
+        }
+        self.command("XADD", 0, args).await.map(|_id| Parking::Moved)
+    }
+
     /// A page of the relay DLQ in order, from `start` (inclusive; `-` begins).
     ///
     /// # Errors

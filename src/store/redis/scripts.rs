@@ -67,6 +67,9 @@ scripts! {
     REBUILD_LOAD = "rebuild_load.lua";
     REBUILD_END = "rebuild_end.lua";
     RELAY_DONE = "relay_done.lua";
+    RELAY_FAILED = "relay_failed.lua";
+    RELAY_FORGET = "relay_forget.lua";
+    RELAY_ORPHANS = "relay_orphans.lua";
     RELAY_PARK = "relay_park.lua";
     RELAY_TOUCH = "relay_touch.lua";
     LEASE_NODE = "lease_node.lua";

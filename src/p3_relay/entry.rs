@@ -1,0 +1,89 @@
+//! An entry in a relay's hand, and how its state moves.
+
+use crate::domain::ids::SaleId;
+use crate::domain::states::{Event, P3Relay, State, Step, next};
+use crate::store::redis::Entry;
+use crate::telemetry::count;
+
+/// One entry this relay has read.
+#[derive(Debug)]
+pub(super) struct InHand {
+    pub shard: u16,
+    /// Stream id.
+    pub id: String,
+    /// The request id, as text: it becomes the message id.
+    pub request_id: String,
+    pub sale_id: SaleId,
+    pub payload: Vec<u8>,
+    state: P3Relay,
+}
+
+impl InHand {
+    /// Reads an entry; an error says what is unreadable about it, for the DLQ.
+    pub(super) fn read(shard: u16, entry: &Entry) -> Result<Self, String> {
+        let field = |name: &str| entry.field(name).ok_or_else(|| format!("unreadable: field {name} is missing"));
+        let text = |name: &str| {
+            field(name).and_then(|value| {
+                std::str::from_utf8(value).map_err(|_not_text| format!("unreadable: field {name} is not text"))
+            })
+        };
+        let sale_id = SaleId::parse(text("s")?).map_err(|error| format!("unreadable: {error}"))?;
+        let mut item = Self {
+            shard,
+            id: entry.id.clone(),
+            request_id: text("r")?.to_owned(),
+            sale_id,
+            payload: field("p")?.to_vec(),
+            state: P3Relay::New,
+        };
+        item.happened(Event::Read);
+        Ok(item)
+    }
+
+    /// Moves the state by the table and counts the new one.
+    pub(super) fn happened(&mut self, event: Event) {
+        match next(State::P3(self.state), event) {
+            Step::To(State::P3(to)) => {
+                self.state = to;
+                count(State::P3(to), 1);
+            }
+            Step::Already => count(State::P3(self.state), 1),
+            Step::To(State::P1(_) | State::P2(_) | State::P4(_) | State::P5(_)) | Step::Illegal => {
+                tracing::error!(
+                    phase = "p3_relay", request_id = %self.request_id, state = self.state.code(), ?event,
+                    "illegal transition, ignored"
+                );
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// An entry that can be read.
+    pub(crate) fn readable(shard: u16, id: &str) -> InHand {
+        let entry = entry(&[("s", b"s"), ("r", b"1"), ("p", b"x")]);
+        InHand::read(shard, &Entry { id: id.to_owned(), ..entry }).unwrap()
+    }
+
+    fn entry(fields: &[(&str, &[u8])]) -> Entry {
+        Entry { id: "1-1".into(), fields: fields.iter().map(|(n, v)| ((*n).to_owned(), v.to_vec())).collect() }
+    }
+
+    #[test]
+    fn a_poison_entry_says_what_is_wrong_with_it() {
+        for (fields, wrong) in [
+            (vec![], "field s"),
+            (vec![("s", b"sale".as_slice()), ("r", b"1")], "field p"),
+            (vec![("s", b"sale".as_slice()), ("p", b"x")], "field r"),
+            (vec![("s", b"a b".as_slice()), ("r", b"1"), ("p", b"x")], "sale_id"),
+            (vec![("s", b"s".as_slice()), ("r", b"\xff"), ("p", b"x")], "field r is not text"),
+        ] {
+            let error = InHand::read(0, &entry(&fields)).unwrap_err();
+            assert!(error.contains(wrong), "{error}");
+        }
+        assert!(InHand::read(0, &entry(&[("s", b"s"), ("r", b"1"), ("p", b"\xff")])).is_ok(), "the payload is opaque");
+    }
+}

@@ -1,0 +1,192 @@
+//! The line to the broker: one publisher at a time, what is unanswered on it, and what is known of the broker's health.
+//!
+//! Any doubt about a connection ends it: a new one declares the topology again and starts counting its tags anew.
+
+use super::breaker::Breaker;
+use super::hand::Ticket;
+use crate::config::P3Relay;
+use crate::runtime::grown;
+use crate::store::rabbit::{Confirms, Outgoing, Publisher, RabbitConfig, RabbitError, Topology, declare};
+use std::time::{Duration, Instant};
+
+/// Pause between two attempts to reach the broker.
+const CONNECT_PAUSE: Duration = Duration::from_millis(250);
+/// Pause between two times the topology is declared because messages came back.
+const DECLARE_PAUSE: Duration = Duration::from_secs(1);
+
+/// A connection on which messages were refused is not replaced before this time.
+const REFUSED_MIN: Duration = Duration::from_secs(1);
+/// Longest wait for the canary. Under an alarm the broker reads nothing, not even a goodbye, so every connection given up
+/// stays open until the alarm ends (window 41): their number must not grow with every confirm time-out.
+const PATIENCE_MAX: Duration = Duration::from_secs(60);
+
+/// What was published: an entry of the hand, or the canary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sent {
+    Entry(Ticket),
+    Canary,
+}
+
+/// The connection of one relay.
+pub(super) struct Line {
+    config: RabbitConfig,
+    confirm_timeout: Duration,
+    /// A connection on which messages were refused is replaced after this time, the longest back-off. A broker may go on
+    /// refusing on a channel for as long as it lives: 3.10 does, once a full queue's length limit is taken away. Not sooner,
+    /// because a full queue takes a few more messages from every new channel.
+    refused_max: Duration,
+    pub(super) publisher: Option<Publisher>,
+    /// Published on the present connection and not answered.
+    pub(super) confirms: Confirms<Sent>,
+    pub(super) breaker: Breaker,
+    connect_at: Instant,
+    /// Canaries in a row that had no answer; each is waited for twice as long as the one before it.
+    silences: u32,
+    /// When the present connection is to be replaced, because a message was refused on it.
+    replace_at: Option<Instant>,
+    /// A message came back: a queue or a binding is missing.
+    unroutable: bool,
+    declare_at: Instant,
+}
+
+impl Line {
+    pub(super) fn new(config: RabbitConfig, settings: &P3Relay) -> Self {
+        let now = Instant::now();
+        Self {
+            config,
+            confirm_timeout: Duration::from_millis(settings.confirm_timeout_ms),
+            refused_max: Duration::from_millis(settings.backoff_max_ms).max(REFUSED_MIN),
+            publisher: None,
+            confirms: Confirms::new(),
+            breaker: Breaker::new(),
+            connect_at: now,
+            silences: 0,
+            replace_at: None,
+            unroutable: false,
+            declare_at: now,
+        }
+    }
+
+    /// Whether there is a connection that looks open.
+    pub(super) fn is_open(&self) -> bool {
+        self.publisher.as_ref().is_some_and(Publisher::is_open)
+    }
+
+    /// Connects; `None` when it is not yet time for another attempt.
+    ///
+    /// # Errors
+    /// Why the broker cannot be reached; the breaker knows already.
+    pub(super) async fn connect(&mut self) -> Option<Result<(), RabbitError>> {
+        if Instant::now() < self.connect_at {
+            return None;
+        }
+        let connected = Publisher::connect(&self.config).await;
+        // After a success too: one that is lost at once must not lead to a storm of connections.
+        self.connect_at = Instant::now() + CONNECT_PAUSE;
+        match connected {
+            Ok(publisher) => {
+                tracing::info!(phase = "p3_relay", "connected to the broker");
+                self.publisher = Some(publisher);
+                self.replace_at = None;
+                Some(Ok(()))
+            }
+            Err(error) => {
+                if self.breaker.outage("no connection") {
+                    tracing::warn!(phase = "p3_relay", %error, "broker is away");
+                } else {
+                    tracing::debug!(phase = "p3_relay", %error, "broker is still away");
+                }
+                Some(Err(error))
+            }
+        }
+    }
+
+    /// Publishes the canary unless it is on its way. It goes to the orders exchange under a key that no queue is bound to, so
+    /// the broker confirms it as soon as it reads from this connection and delivers it to nobody.
+    ///
+    /// # Errors
+    /// Why the connection is of no use.
+    pub(super) async fn send_canary(&mut self) -> Result<(), String> {
+        if !self.confirms.is_empty() {
+            return Ok(());
+        }
+        let Some(publisher) = &mut self.publisher else { return Ok(()) };
+        let exchange = Topology::new(&self.config).orders_exchange();
+        let canary = Outgoing::new((&exchange, "canary"), "canary", Vec::new()).optional();
+        let tag = publisher.publish(canary).await.map_err(|error| error.to_string())?;
+        self.confirms.sent(tag, Sent::Canary, Instant::now());
+        Ok(())
+    }
+
+    /// Whether an answer stays out for so long that the connection is not to be trusted any more.
+    pub(super) fn is_silent(&self) -> Option<String> {
+        let limit = match self.breaker {
+            Breaker::Closed | Breaker::HalfOpen => self.confirm_timeout,
+            Breaker::Open => grown(self.confirm_timeout, self.silences, PATIENCE_MAX.max(self.confirm_timeout)),
+        };
+        let late = self.confirms.expired(Instant::now(), limit);
+        late.then(|| format!("no confirm within {} ms", limit.as_millis()))
+    }
+
+    /// The canary was confirmed: the broker reads from this connection.
+    pub(super) fn canary_confirmed(&mut self) {
+        self.silences = 0;
+        self.breaker.canary_confirmed();
+    }
+
+    /// Drops the connection and returns what has no answer on it. The broker may have stored any of it.
+    pub(super) fn give_up(&mut self, reason: &str) -> Vec<Sent> {
+        tracing::warn!(phase = "p3_relay", reason, unanswered = self.confirms.len(), "giving up the broker connection");
+        metrics::counter!("seckill_p3_relay_reconnects_total").increment(1);
+        self.breaker.outage(reason);
+        self.publisher = None;
+        let unanswered = self.confirms.drain();
+        if unanswered.contains(&Sent::Canary) {
+            self.silences = self.silences.saturating_add(1);
+        }
+        unanswered
+    }
+
+    /// Notes that a message was refused.
+    pub(super) fn refused(&mut self) {
+        metrics::counter!("seckill_p3_relay_nacks_total").increment(1);
+        let refused_max = self.refused_max;
+        self.replace_at.get_or_insert_with(|| Instant::now() + refused_max);
+    }
+
+    /// Whether nothing more is to be sent on this connection. It is dropped once everything on it is answered, so that it
+    /// costs nobody an attempt.
+    pub(super) fn is_worn_out(&mut self) -> bool {
+        if self.replace_at.is_none_or(|at| Instant::now() < at) {
+            return false;
+        }
+        if self.confirms.is_empty() {
+            tracing::info!(phase = "p3_relay", "messages were refused: going on over a new connection");
+            self.publisher = None;
+            self.replace_at = None;
+        }
+        true
+    }
+
+    /// Notes that a message came back.
+    pub(super) fn came_back(&mut self) {
+        metrics::counter!("seckill_p3_relay_returned_total").increment(1);
+        self.unroutable = true;
+    }
+
+    /// Declares the topology after messages came back, over a connection of its own so that nothing under way suffers: else
+    /// a deleted queue or binding would last until the next reconnect, and send every entry to the relay DLQ (windows 36, 59).
+    pub(super) async fn reassert(&mut self) {
+        if !self.unroutable || Instant::now() < self.declare_at {
+            return;
+        }
+        self.declare_at = Instant::now() + DECLARE_PAUSE;
+        match declare(&self.config).await {
+            Ok(()) => {
+                tracing::warn!(phase = "p3_relay", "messages came back unroutable: declared the topology again");
+                self.unroutable = false;
+            }
+            Err(error) => tracing::error!(phase = "p3_relay", %error, "messages come back, and declaring failed"),
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! What nobody would find in a shard's outbox by reading: entries in no pending list, and names of relays that are gone.
+
+use super::client::{RedisFault, RedisStore, list, optional_text, text};
+use super::outbox::{Entry, GROUP, entries};
+use super::scripts::{RELAY_FORGET, RELAY_ORPHANS};
+use fred::types::Value;
+
+/// A part of the outbox to look at for orphans.
+#[derive(Debug, Clone)]
+pub struct OrphanPage<'a> {
+    /// Where to begin, as the page before said; `-` for the start.
+    pub start: &'a str,
+    /// Entries to look at, at most.
+    pub looked_at_max: usize,
+    /// Entries to take, at most.
+    pub taken_max: usize,
+}
+
+impl RedisStore {
+    /// Takes entries of one page that were delivered once and are in nobody's pending list (window 30). Returns them and
+    /// where to go on (`-`: from the start).
+    ///
+    /// # Errors
+    /// [`RedisFault`]; after `Unknown` some may be this consumer's now.
+    pub async fn outbox_orphans(
+        &self,
+        shard: u16,
+        consumer: &str,
+        page: OrphanPage<'_>,
+    ) -> Result<(Vec<Entry>, String), RedisFault> {
+        let (looked_at, taken) = (page.looked_at_max.to_string(), page.taken_max.to_string());
+        let args = [GROUP, consumer, page.start, &looked_at, &taken].map(text).to_vec();
+        let reply = self.script(&RELAY_ORPHANS, vec![self.keys.outbox(shard)], args).await?;
+        let mut reply = list(reply)?.into_iter();
+        let next = reply.next().and_then(|next| optional_text(&next)).unwrap_or_else(|| "-".to_owned());
+        Ok((entries(reply.next().unwrap_or(Value::Null))?, next))
+    }
+
+    /// Removes the names of up to `count_max` consumers that hold nothing and were silent for `idle_ms`; never that of
+    /// `consumer`. Returns the names.
+    ///
+    /// # Errors
+    /// [`RedisFault`]; repeating is safe.
+    pub async fn outbox_forget(
+        &self,
+        shard: u16,
+        consumer: &str,
+        (idle_ms, count_max): (u64, usize),
+    ) -> Result<Vec<String>, RedisFault> {
+        let args = [GROUP, consumer, &idle_ms.to_string(), &count_max.to_string()].map(text).to_vec();
+        let gone = self.script(&RELAY_FORGET, vec![self.keys.outbox(shard)], args).await?;
+        Ok(list(gone)?.iter().filter_map(optional_text).collect())
+    }
+}

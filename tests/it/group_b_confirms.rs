@@ -1,0 +1,167 @@
+//! Group B: what the broker says, does not say, or says no to: confirms that get lost, returns, nacks; and the cap on the rate.
+
+use super::black_hole::BlackHole;
+use super::group_b_relay::{attempts, nothing_is_left, parked};
+use super::hands::{delete_order_queue, port_of, unbind_order_queue};
+use super::world::{World, eventually, pause, run, shared};
+use seckill::config::{ServerUrl, Settings};
+use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
+use std::time::Instant;
+
+/// Leads a relay's way to the broker through the black hole.
+fn through(hole: &BlackHole) -> impl Fn(&mut Settings) {
+    |settings| settings.rabbitmq.url = ServerUrl::new(hole.url(settings.rabbitmq.url.expose()))
+}
+
+/// Limits the order queues to `max` messages, or no more.
+async fn limit_queues(world: &World, max: Option<u32>) {
+    let vhost = &world.settings.redis.prefix;
+    let program = match max {
+        Some(max) => format!(
+            "rabbit_policy:set(<<\"{vhost}\">>, <<\"full\">>, <<\"orders\">>, [{{<<\"max-length\">>, {max}}}], 0, <<\"queues\">>, <<\"guest\">>).\n"
+        ),
+        None => format!("rabbit_policy:delete(<<\"{vhost}\">>, <<\"full\">>, <<\"guest\">>).\n"),
+    };
+    let answer = shared().await.ask_broker(&program).await.expect("an answer");
+    assert!(answer.contains("{ok, ok}"), "{answer}");
+}
+
+#[test]
+fn a_message_whose_confirm_got_lost_is_sent_again_and_lands_once() {
+    run(async {
+        let world = World::with(&[Api, Consumer], &["rabbitmq.connect_timeout_ms=1000"]).await;
+        let sale = world.sale("mute", 100, Some(1)).await;
+        let hole = BlackHole::before(port_of(world.settings.rabbitmq.url.expose())).await;
+        let relay = world.more(&[Relay], through(&hole));
+        let first = world.bought(&sale, "first").await;
+        eventually("a working relay", async || world.told(&sale, "first", first).await.0 == "CONFIRMED").await;
+        nothing_is_left(&world).await;
+        hole.swallow(true);
+        world.sell(&sale, 20).await;
+        eventually("orders, although no confirm came", async || world.orders(&sale).await == 21).await;
+        assert_eq!(world.outbox().await.0, 20, "only a confirm deletes");
+        eventually("counted attempts", async || attempts(&world).await.len() == 20).await;
+        hole.swallow(false);
+        nothing_is_left(&world).await;
+        assert_eq!((world.orders(&sale).await, parked(&world).await), (21, 0));
+        relay.stop().await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn confirms_that_stay_out_for_long_end_in_the_relay_dlq_and_that_is_no_verdict() {
+    run(async {
+        let set = ["rabbitmq.connect_timeout_ms=500", "p3_relay.attempts_max=3"];
+        let world = World::with(&[Api, Consumer], &set).await;
+        let sale = world.sale("dumb", 100, Some(1)).await;
+        let hole = BlackHole::before(port_of(world.settings.rabbitmq.url.expose())).await;
+        let relay = world.more(&[Relay], through(&hole));
+        let first = world.bought(&sale, "first").await;
+        eventually("a working relay", async || world.told(&sale, "first", first).await.0 == "CONFIRMED").await;
+        nothing_is_left(&world).await;
+        hole.swallow(true);
+        let lost = world.bought(&sale, "lost").await;
+        eventually("the relay DLQ", async || parked(&world).await == 1).await;
+        nothing_is_left(&world).await;
+        let entry = world.servers.redis.parked_page(0, "-", 1).await.unwrap().pop().unwrap();
+        assert!(entry.attempts == 3 && entry.parked_at_ms > 0 && !entry.reason.is_empty(), "{entry:?}");
+        // Window 45: the order is there all the same, and P5 closes the entry without another one.
+        eventually("the order", async || world.told(&sale, "lost", lost).await.0 == "CONFIRMED").await;
+        let reconcile = world.more(&[Reconcile], |_| {});
+        eventually("an empty relay DLQ", async || parked(&world).await == 0).await;
+        assert_eq!(world.orders(&sale).await, 2);
+        reconcile.stop().await;
+        relay.stop().await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_message_that_came_back_makes_the_relay_declare_the_topology_again() {
+    run(async {
+        let world = World::with(&[Api, Relay], &[]).await;
+        let sale = world.sale("noroute", 100, Some(1)).await;
+        world.bought(&sale, "first").await;
+        nothing_is_left(&world).await;
+        assert_eq!(world.waiting_in("seckill.orders").await, 1);
+        // Nobody else declares anything here: there is no consumer, and the relay's connection stands.
+        unbind_order_queue(&world.servers.rabbit).await;
+        world.bought(&sale, "unbound").await;
+        nothing_is_left(&world).await;
+        eventually("both", async || world.waiting_in("seckill.orders").await == 2).await;
+        delete_order_queue(&world.servers.rabbit).await;
+        world.bought(&sale, "deleted").await;
+        nothing_is_left(&world).await;
+        eventually("the last one", async || world.waiting_in("seckill.orders").await == 1).await;
+        assert_eq!(parked(&world).await, 0);
+        // The two that went with the queue had been confirmed: they are repaired from the ledger.
+        let rest = world.more(&[Consumer, Reconcile], |_| {});
+        eventually("all three", async || world.orders(&sale).await == 3).await;
+        rest.stop().await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_full_queue_refuses_and_what_it_refused_is_sent_again_or_parked() {
+    run(async {
+        let world = World::with(&[Api, Relay], &["p3_relay.attempts_max=1000", "p3_relay.backoff_max_ms=200"]).await;
+        let sale = world.sale("full", 100, Some(1)).await;
+        world.bought(&sale, "first").await;
+        nothing_is_left(&world).await;
+        limit_queues(&world, Some(5)).await;
+        world.sell(&sale, 40).await;
+        eventually("nacks", async || attempts(&world).await.iter().any(|count| *count >= 3)).await;
+        let (queued, left) = (world.waiting_in("seckill.orders").await, world.outbox().await.0);
+        assert!(queued >= 5 && left > 0 && queued + left >= 41, "{queued} queued, {left} left");
+        limit_queues(&world, None).await;
+        let consumer = world.more(&[Consumer], |_| {});
+        eventually("everything", async || world.orders(&sale).await == 41).await;
+        nothing_is_left(&world).await;
+        assert_eq!(parked(&world).await, 0);
+        consumer.stop().await;
+        world.finish().await;
+
+        let world = World::with(&[Api, Relay], &["p3_relay.attempts_max=2"]).await;
+        let sale = world.sale("fuller", 100, Some(1)).await;
+        world.bought(&sale, "first").await;
+        nothing_is_left(&world).await;
+        limit_queues(&world, Some(1)).await;
+        world.sell(&sale, 30).await;
+        nothing_is_left(&world).await;
+        let parked_entries = world.servers.redis.parked_page(0, "-", 100).await.unwrap();
+        assert!(!parked_entries.is_empty(), "everything fitted into a queue for one");
+        assert!(parked_entries.iter().all(|entry| entry.attempts == 2 && entry.reason.starts_with("nack")));
+        assert_eq!(parked_entries.len() as u64 + world.waiting_in("seckill.orders").await, 31);
+        let rest = world.more(&[Consumer, Reconcile], |_| {});
+        eventually("everything", async || world.orders(&sale).await == 31 && parked(&world).await == 0).await;
+        rest.stop().await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn the_publishing_rate_can_be_capped_and_nothing_is_lost_by_it() {
+    run(async {
+        const RATE: u32 = 60;
+        let world = World::with(&[Api, Consumer], &[]).await;
+        let sale = world.sale("cap", 1_000, Some(1)).await;
+        world.sell(&sale, 300).await;
+        let begun = Instant::now();
+        let relay = world.more(&[Relay], |settings| settings.p3_relay.rate_per_s = RATE);
+        loop {
+            let left = world.outbox().await.0;
+            // A second's worth may go at once; after that the rate. A slow machine only sends less.
+            let allowed = f64::from(RATE) * (1.0 + begun.elapsed().as_secs_f64()) + 1.0;
+            assert!((300 - left) as f64 <= allowed, "{} sent after {:?}", 300 - left, begun.elapsed());
+            if left == 0 {
+                break;
+            }
+            pause().await;
+        }
+        eventually("everything", async || world.orders(&sale).await == 300).await;
+        relay.stop().await;
+        world.finish().await;
+    });
+}

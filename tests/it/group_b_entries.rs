@@ -1,0 +1,161 @@
+//! Group B: entries and names in the stream that reading alone never finds, or that somebody took away.
+
+use super::group_b_relay::{attempts, nothing_is_left, parked, read_and_die};
+use super::world::{World, eventually, run};
+use seckill::config::ServerUrl;
+use seckill::crowd;
+use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
+use serde_json::Value;
+
+/// Far above any test's length: nobody takes over by idle time.
+const NO_CLAIM: [&str; 2] = ["p3_relay.claim_idle_ms=60000", "p5_reconcile.window_ms=120000"];
+
+fn outbox_key(world: &World) -> String {
+    world.servers.redis.keys.outbox(0)
+}
+
+#[test]
+fn entries_in_nobodys_pending_list_are_found_and_relayed() {
+    run(async {
+        let world = World::with(&[Api, Consumer], &NO_CLAIM).await;
+        let sale = world.sale("orphans", 2_000, Some(1)).await;
+        let outbox = outbox_key(&world);
+        // More than one page: window 30 by a consumer deleted with what it had, and by a group set forward.
+        world.sell(&sale, 1_200).await;
+        read_and_die(&world, "ghost", 700).await;
+        assert_eq!(world.redis(&["XGROUP", "DELCONSUMER", &outbox, "relay", "ghost"]).await, Value::from(700));
+        world.redis(&["XGROUP", "SETID", &outbox, "relay", "$"]).await;
+        assert_eq!(world.outbox().await, (1_200, 0), "nobody has them, and nobody is given them");
+        let relay = world.more(&[Relay], |settings| settings.p3_relay.claim_idle_ms = 6_000);
+        eventually("all of them", async || world.orders(&sale).await == 1_200).await;
+        nothing_is_left(&world).await;
+        relay.stop().await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn an_entry_acknowledged_but_not_deleted_is_relayed_again_and_harms_nobody() {
+    run(async {
+        let world = World::with(&[Api, Consumer], &[]).await;
+        let sale = world.sale("zombie", 100, Some(1)).await;
+        let outbox = outbox_key(&world);
+        world.sell(&sale, 2).await;
+        let entries = world.servers.redis.outbox_page(0, "-", 10).await.unwrap();
+        let relay = world.more(&[Relay], |_| {});
+        eventually("both orders", async || world.orders(&sale).await == 2).await;
+        nothing_is_left(&world).await;
+        relay.stop().await;
+        // Window 44, before and after the order: one that has landed already, one that never went out.
+        let field = |name: &str| String::from_utf8(entries[0].field(name).unwrap().to_vec()).unwrap();
+        world.redis(&["XADD", &outbox, "*", "s", &field("s"), "r", &field("r"), "p", &field("p")]).await;
+        let last = world.bought(&sale, "last").await;
+        let read = world.servers.redis.read_outbox(0, "ghost", ">", 10).await.unwrap();
+        for entry in &read {
+            world.redis(&["XACK", &outbox, "relay", &entry.id]).await;
+        }
+        assert_eq!((read.len(), world.outbox().await), (2, (2, 0)));
+        let relay = world.more(&[Relay], |_| {});
+        eventually("the one that never went out", async || world.told(&sale, "last", last).await.0 == "CONFIRMED")
+            .await;
+        nothing_is_left(&world).await;
+        assert_eq!((world.orders(&sale).await, parked(&world).await), (3, 0));
+        relay.stop().await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn deleted_entries_do_not_break_their_batch_and_their_requests_land_from_the_ledger() {
+    run(async {
+        let world =
+            World::with(&[Api, Consumer], &["p3_relay.claim_idle_ms=1000", "p3_relay.confirm_timeout_ms=900"]).await;
+        let sale = world.sale("deleted", 100, Some(1)).await;
+        let (outbox, counts) = (outbox_key(&world), world.servers.redis.keys.attempts(0));
+        world.sell(&sale, 20).await;
+        // Window 32: in this relay's own history. Window 31: in another one's.
+        read_and_die(&world, &format!("relay-{}", world.settings.node()), 10).await;
+        read_and_die(&world, "ghost", 10).await;
+        let all = world.servers.redis.outbox_page(0, "-", 20).await.unwrap();
+        for gone in [2, 3, 12, 17] {
+            world.redis(&["HINCRBY", &counts, &all[gone].id, "3"]).await;
+            world.redis(&["XDEL", &outbox, &all[gone].id]).await;
+        }
+        assert_eq!(world.outbox().await, (16, 20));
+        let relay = world.more(&[Relay], |_| {});
+        eventually("the sixteen", async || world.orders(&sale).await == 16).await;
+        eventually("nothing pending", async || world.outbox().await == (0, 0)).await;
+        eventually("no attempts", async || attempts(&world).await.is_empty()).await;
+        assert_eq!(parked(&world).await, 0, "there was nothing to park");
+        let told = seckill::telemetry::render();
+        let counted =
+            told.lines().find_map(|line| line.strip_prefix("seckill_p3_relay_deleted_total ")).expect("a metric");
+        assert!(counted.parse::<u64>().expect("a count") >= 4, "{counted}");
+        let reconcile = world.more(&[Reconcile], |_| {});
+        eventually("all twenty", async || world.orders(&sale).await == 20).await;
+        reconcile.stop().await;
+        relay.stop().await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_group_that_was_destroyed_is_made_again_from_the_beginning() {
+    run(async {
+        let world = World::with(&[Api, Consumer], &[]).await;
+        let sale = world.sale("group", 5_000, Some(1)).await;
+        let outbox = outbox_key(&world);
+        // With a full hand, of which nothing can go away: nothing is read, so nothing else would notice.
+        let stuck = world.more(&[Relay], |settings| {
+            settings.rabbitmq.url = ServerUrl::new("amqp://guest:guest@127.0.0.1:1/%2f".to_owned());
+            settings.p3_relay.window_max = 4;
+            settings.p3_relay.attempts_max = 1_000;
+        });
+        world.sell(&sale, 20).await;
+        eventually("a full hand", async || world.outbox().await == (20, 4)).await;
+        world.redis(&["XGROUP", "DESTROY", &outbox, "relay"]).await;
+        eventually("a full hand again", async || world.outbox().await == (20, 4)).await;
+        stuck.stop().await;
+        let relay = world.more(&[Relay], |_| {});
+        let selling = crowd::run(crowd::CrowdPlan { first_buyer: 1_000, ..world.crowd(&sale, 2_000) });
+        let harm = async {
+            for so_far in [100, 400, 900] {
+                eventually("a load", async || world.orders(&sale).await > so_far).await;
+                world.redis(&["XGROUP", "DESTROY", &outbox, "relay"]).await;
+            }
+        };
+        let (sold, ()) = tokio::join!(selling, harm);
+        assert_eq!(sold.unwrap().accepted, 2_000);
+        eventually("everything", async || world.orders(&sale).await == 2_020).await;
+        nothing_is_left(&world).await;
+        relay.stop().await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn names_of_relays_that_are_gone_go_too_but_never_with_entries() {
+    run(async {
+        let set = ["p3_relay.claim_idle_ms=300", "p3_relay.confirm_timeout_ms=250"];
+        let world = World::with(&[Api, Consumer], &set).await;
+        let sale = world.sale("names", 100, Some(1)).await;
+        let outbox = outbox_key(&world);
+        world.sell(&sale, 10).await;
+        read_and_die(&world, "dead-with-entries", 4).await;
+        for name in ["dead-1", "dead-2", "dead-3"] {
+            world.redis(&["XGROUP", "CREATECONSUMER", &outbox, "relay", name]).await;
+        }
+        let redis = &world.servers.redis;
+        assert!(redis.outbox_forget(0, "me", (60_000, 16)).await.unwrap().is_empty(), "they may only be slow");
+        eventually("silence", async || redis.outbox_forget(0, "dead-3", (200, 1)).await.unwrap().len() == 1).await;
+        let rest = redis.outbox_forget(0, "dead-3", (0, 16)).await.unwrap();
+        assert!(rest.len() == 1 && !rest.contains(&"dead-with-entries".to_owned()), "{rest:?}");
+        let relay = world.more(&[Relay], |_| {});
+        eventually("all ten", async || world.orders(&sale).await == 10).await;
+        let names = async || world.redis(&["XINFO", "CONSUMERS", &outbox, "relay"]).await.as_array().unwrap().len();
+        eventually("one name", async || names().await == 1).await;
+        nothing_is_left(&world).await;
+        relay.stop().await;
+        world.finish().await;
+    });
+}
