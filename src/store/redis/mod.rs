@@ -11,6 +11,7 @@ mod ledger;
 mod nodes;
 mod outbox;
 mod parked;
+mod rates;
 mod rebuild;
 mod reserve;
 mod sale_keys;
