@@ -7,6 +7,7 @@ pub mod crowd;
 pub mod dev;
 pub mod domain;
 pub mod faults;
+pub mod groups;
 pub mod health;
 pub mod p1_entry;
 pub mod p2_reserve;

@@ -8,6 +8,7 @@ use crate::p1_entry::auth::Authenticator;
 use crate::p1_entry::auto_warm::AutoWarm;
 use crate::p1_entry::catalog::Catalog;
 use crate::p1_entry::http::{self, Public};
+use crate::p1_entry::known::{KeepKnown, Known};
 use crate::p1_entry::limits::Limits;
 use crate::p1_entry::orders::Orders;
 use crate::p1_entry::request_ids::RequestIds;
@@ -226,18 +227,20 @@ impl Running {
         let guard = Guard::new(redis.clone());
         let fence = Fence::new(redis.clone(), db.clone(), guard.clone(), shards);
         let ids = RequestIds::start(redis.clone(), owner.clone(), stopper.clone());
+        let known = Known::default();
         let orders = Orders {
-            catalog: Catalog::new(redis.clone(), db.clone(), shards, &s.p1_entry, &owner),
+            catalog: Catalog::new(redis.clone(), db.clone(), known.clone(), &s, &owner),
             reserve: Reserve::new(redis.clone(), fence, shards, &s.p2_reserve),
             guard: guard.clone(),
             tokens: Tokens::new(&s.p1_entry.token_secret, s.p1_entry.token_ttl_s),
             ids: ids.clone(),
-            limits: Limits::new(&s.p1_entry),
+            limits: Limits::start(&s.p1_entry, redis.clone(), shards, &stopper),
             redis: redis.clone(),
             shards,
         };
-        let statuses = Statuses::new(redis.clone(), db.clone(), shards);
+        let statuses = Statuses::start(redis.clone(), db.clone(), known.clone(), &s, &stopper);
         let public = Arc::new(Public::new(&s, auth, orders, statuses, db.clone()));
+        self.spawn(KeepKnown::new(db.clone(), known), Pace::idle_ms(250), redis.clone());
         let warmer = Warmer { redis: redis.clone(), db, shards, backlog_max: s.p1_entry.backlog_max };
         let ahead_ms = i64::try_from(s.p5_reconcile.warm_ahead_ms).unwrap_or(i64::MAX);
         let auto_warm = AutoWarm { warmer, ahead_ms, told: HashSet::new(), look_after_at: std::time::Instant::now() };

@@ -3,6 +3,7 @@
 //! A stale view is served while one task refreshes it. A sale nobody has cached is loaded by one process at a time; the
 //! others answer `P1-S4`. What is cached is never authority over stock: the script is.
 
+use super::known::Known;
 use crate::config;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::Sale;
@@ -68,12 +69,14 @@ pub struct Catalog {
     ttl: Duration,
     missing_ttl: Duration,
     owner: Arc<str>,
+    known: Known,
 }
 
 impl Catalog {
     /// An empty catalog; `owner` names this process in the load lock.
     #[must_use]
-    pub fn new(redis: RedisStore, db: Db, shards: u16, settings: &config::P1Entry, owner: &str) -> Self {
+    pub fn new(redis: RedisStore, db: Db, known: Known, settings: &config::Settings, owner: &str) -> Self {
+        let (shards, settings) = (settings.redis.shards, &settings.p1_entry);
         Self {
             local: Cache::builder().max_capacity(settings.cache_sales_max).build(),
             redis,
@@ -82,6 +85,7 @@ impl Catalog {
             ttl: Duration::from_millis(settings.cache_ttl_ms),
             missing_ttl: Duration::from_millis(settings.missing_ttl_ms),
             owner: Arc::from(owner),
+            known,
         }
     }
 
@@ -99,9 +103,15 @@ impl Catalog {
                 (None, _) => self.local.invalidate(id).await,
             }
         }
+        if !self.known.may_exist(id) {
+            return Look::Missing;
+        }
         let loaded = self.local.try_get_with(id.clone(), async {
             let view = match self.load(id).await {
-                Look::Found(view) => Some(view),
+                Look::Found(view) => {
+                    self.known.exists(id);
+                    Some(view)
+                }
                 Look::Missing => None,
                 other @ (Look::Loading | Look::Unavailable) => return Err(other),
             };

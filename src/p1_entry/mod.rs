@@ -7,6 +7,7 @@ pub mod auth;
 pub mod auto_warm;
 pub mod catalog;
 pub mod http;
+pub mod known;
 pub mod limits;
 pub mod orders;
 pub mod problem;

@@ -84,7 +84,7 @@ impl Orders {
             count(State::P1(P1Entry::SoldOut), 1);
             return Err(Kind::EntrySoldOut.into());
         }
-        self.take_rate(user)?;
+        self.take_rate(user).await?;
         let id = self.next_id()?;
         let (token, expires_at) = self.tokens.issue(id, user, sale, now).ok_or(Problem::from(Kind::Internal))?;
         Ok((id, token, expires_at))
@@ -118,7 +118,7 @@ impl Orders {
             count(State::P1(P1Entry::SoldOut), 1);
             return Err(Kind::EntrySoldOut.into());
         }
-        self.take_rate(&user)?;
+        self.take_rate(&user).await?;
         let request_id = match token {
             Some(token) => token.request_id,
             None => self.next_id()?,
@@ -177,8 +177,8 @@ impl Orders {
         }
     }
 
-    fn take_rate(&self, user: &UserId) -> Result<(), Problem> {
-        self.limits.take(user).map_err(|seconds| Problem::from(Kind::RateLimited).retry_after_s(seconds))
+    async fn take_rate(&self, user: &UserId) -> Result<(), Problem> {
+        self.limits.take(user).await.map_err(|seconds| Problem::from(Kind::RateLimited).retry_after_s(seconds))
     }
 
     fn next_id(&self) -> Result<RequestId, Problem> {

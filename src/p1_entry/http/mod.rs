@@ -1,6 +1,7 @@
 //! The public HTTP server; the contract is `openapi.rs`. Handlers translate between HTTP and the entry; they decide nothing.
 
 mod body;
+mod events;
 mod headers;
 mod openapi;
 mod orders;
@@ -81,6 +82,11 @@ pub fn routes(config: &mut web::ServiceConfig) {
         .service(
             web::resource("/v1/sales/{sale_id}/orders/{request_id}")
                 .route(web::get().to(orders::show))
+                .default_service(web::to(method_not_allowed)),
+        )
+        .service(
+            web::resource("/v1/sales/{sale_id}/orders/{request_id}/events")
+                .route(web::get().to(events::follow))
                 .default_service(web::to(method_not_allowed)),
         )
         .service(web::resource("/openapi.json").route(web::get().to(openapi::json)))

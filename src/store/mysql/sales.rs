@@ -148,6 +148,29 @@ pub async fn list(db: &Db) -> Result<Vec<Sale>, DbError> {
     rows.into_iter().map(SaleRow::read).collect()
 }
 
+/// How many sales there are. Sales are never deleted, so a changed count means new ones.
+///
+/// # Errors
+/// [`DbError`].
+pub async fn count(db: &Db) -> Result<i64, DbError> {
+    db.run("sale_count", async |conn| Ok(sales::table.count().get_result(conn).await?)).await
+}
+
+/// One page of sale ids in their byte order, behind `after`; at most [`SALES_MAX`].
+///
+/// # Errors
+/// [`DbError`].
+pub async fn ids_after(db: &Db, after: Option<&SaleId>) -> Result<Vec<SaleId>, DbError> {
+    let after = after.map_or(&[][..], |id| id.as_str().as_bytes());
+    let rows: Vec<Vec<u8>> = db
+        .run("sale_ids", async |conn| {
+            let page = sales::table.filter(sales::sale_id.gt(after)).order(sales::sale_id).limit(SALES_MAX);
+            Ok(page.select(sales::sale_id).load(conn).await?)
+        })
+        .await?;
+    rows.iter().map(|id| read_sale_id(id)).collect()
+}
+
 /// Sales that Redis may be selling: warmed or paused, and not ended before `ended_before_ms` (Unix milliseconds).
 ///
 /// # Errors

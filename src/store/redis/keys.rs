@@ -2,7 +2,7 @@
 //!
 //! `<prefix>:{k}:…` — the hash tag `{k}` puts all keys of shard `k` into one cluster slot, so that one script reaches them.
 
-use crate::domain::ids::SaleId;
+use crate::domain::ids::{SaleId, UserId};
 
 /// Builds keys under one prefix.
 #[derive(Debug, Clone)]
@@ -89,6 +89,12 @@ impl Keys {
     #[must_use]
     pub fn relay_dlq(&self, shard: u16) -> String {
         self.of_shard(shard, "relay-dlq")
+    }
+
+    /// String with a TTL: when a buyer's token bucket is full again.
+    #[must_use]
+    pub fn rate(&self, shard: u16, user: &UserId) -> String {
+        format!("{}:{{{shard}}}:rate:{user}", self.prefix)
     }
 
     /// Hash: the cached sale and its sold-out mark.

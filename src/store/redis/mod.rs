@@ -13,6 +13,7 @@ mod orphans;
 mod outbox;
 mod parked;
 mod pending;
+mod rates;
 mod rebuild;
 mod replicas;
 mod reserve;

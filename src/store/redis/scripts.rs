@@ -4,7 +4,7 @@
 //! answer is the boot fence (`p2_reserve/fence.rs`). Whoever gets it for `reserve` compares acceptance numbers before loading;
 //! the other scripts cannot accept anything and are loaded on the spot.
 
-use super::client::{RedisFault, RedisStore, text};
+use super::client::{RedisFault, RedisStore, list, text};
 use super::replicas::Promised;
 use crate::faults::Mechanism;
 use fred::types::Value;
@@ -63,6 +63,7 @@ scripts! {
     GRANT = "grant.lua";
     SET_STATE = "set_state.lua";
     SETTLE = "settle.lua";
+    RATE = "rate.lua";
     REBUILD_BEGIN = "rebuild_begin.lua";
     REBUILD_LOAD = "rebuild_load.lua";
     REBUILD_END = "rebuild_end.lua";
@@ -106,6 +107,15 @@ impl RedisStore {
 
     async fn load(&self, source: &str) -> Result<(), RedisFault> {
         self.command("SCRIPT", 0, vec![text("LOAD"), text(source)]).await.map(|_sha| ())
+    }
+
+    /// Whether the server knows the reserve script: no restart or failover since the boot fence was passed.
+    ///
+    /// # Errors
+    /// [`RedisFault`] when Redis is away or refuses.
+    pub async fn fence_was_passed(&self) -> Result<bool, RedisFault> {
+        let known = self.command("SCRIPT", 0, vec![text("EXISTS"), text(&*self.own_reserve.sha)]).await?;
+        Ok(list(known)?.first().is_some_and(|known| *known == Value::Integer(1)))
     }
 
     /// Loads the reserve script. Only to be called after every live sale passed the boot fence.

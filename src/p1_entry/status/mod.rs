@@ -1,16 +1,26 @@
 //! What became of a request (A11): the ledger answers for a live sale, the database for what the ledger has forgotten.
 //!
-//! Only the buyer may ask; everyone else hears 404. Requests in either DLQ are still QUEUED: they are being worked on.
+//! Only the buyer may ask; everyone else hears 404. Requests in either DLQ are still QUEUED: they are being worked on. The
+//! database is asked only about requests older than a ledger record is kept, or when Redis cannot tell.
 
+mod looks;
+
+use super::known::Known;
 use super::orders::status_url;
 use super::problem::{Kind, Problem};
+use crate::config;
 use crate::domain::fate::Fate;
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::ledger::LedgerState;
+use crate::domain::sale::MetaState;
 use crate::domain::shard::home_shard;
+use crate::domain::snowflake::made_at_ms;
 use crate::domain::states::{P2Reserve, P4Persist};
+use crate::groups::Groups;
+use crate::runtime::{Stopper, now_ms};
 use crate::store::mysql::{Db, outcomes};
 use crate::store::redis::RedisStore;
+use moka::future::Cache;
 use serde::Serialize;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -18,6 +28,11 @@ use tokio::time::Instant;
 /// First pause between two looks of a long poll; grows by half up to the next.
 const POLL: Duration = Duration::from_millis(50);
 const POLL_MAX: Duration = Duration::from_millis(500);
+
+/// A ledger that was whole is taken for whole for this time: shorter than a server needs to restart.
+const WHOLE_TTL: Duration = Duration::from_millis(500);
+/// Ledgers remembered as whole or not.
+const WHOLE_MAX: u64 = 10_000;
 
 /// The answer to a status question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
@@ -48,7 +63,9 @@ impl OrderStatus {
         Self { request_id, status, code, reason, quantity }
     }
 
-    fn is_final(&self) -> bool {
+    /// Whether it is CONFIRMED or FAILED.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
         self.status != "QUEUED"
     }
 }
@@ -56,15 +73,25 @@ impl OrderStatus {
 /// Answers status questions.
 pub struct Statuses {
     redis: RedisStore,
+    looks: Groups<looks::Question, looks::Found>,
     db: Db,
     shards: u16,
+    retention_ms: i64,
+    known: Known,
+    /// Which ledgers are whole, as of at most [`WHOLE_TTL`] ago.
+    whole: Cache<(SaleId, u16), bool>,
 }
 
 impl Statuses {
-    /// Over one Redis and one database.
+    /// Over one Redis and one database; ledger records are kept as configured. Its reads run on the runtime
+    /// this is called in, until the stopper is pulled.
     #[must_use]
-    pub const fn new(redis: RedisStore, db: Db, shards: u16) -> Self {
-        Self { redis, db, shards }
+    pub fn start(redis: RedisStore, db: Db, known: Known, settings: &config::Settings, stopper: &Stopper) -> Self {
+        let (shards, retention_s) = (settings.redis.shards, settings.p5_reconcile.ledger_retention_s);
+        let looks = looks::start(redis.clone(), stopper);
+        let retention_ms = i64::try_from(retention_s.saturating_mul(1000)).unwrap_or(i64::MAX);
+        let whole = Cache::builder().max_capacity(WHOLE_MAX).time_to_live(WHOLE_TTL).build();
+        Self { redis, looks, db, shards, retention_ms, known, whole }
     }
 
     /// The status now, or as soon as it is final within `wait`.
@@ -91,24 +118,31 @@ impl Statuses {
     }
 
     async fn look(&self, user: &UserId, sale: &SaleId, id: RequestId) -> Result<OrderStatus, Problem> {
+        if !self.known.may_exist(sale) {
+            return Err(not_yours());
+        }
         let shard = home_shard(user, self.shards);
-        let record = match self.redis.ledger_lookup(sale, shard, &[id]).await {
-            Ok(records) => records.into_iter().next().flatten(),
-            Err(error) => {
-                tracing::debug!(phase = "p1_entry", request_id = %id, %error, "status: asking the database instead");
-                return self.in_database(user, sale, id).await?.ok_or_else(|| {
-                    Kind::Unavailable.because("the status cannot be told right now").about(id, status_url(sale, id))
-                });
-            }
-        };
-        match record {
-            Some(record) if record.user_id == *user && record.state == LedgerState::Queued => {
-                self.queued(sale, shard, id).await?;
+        let found = self
+            .looks
+            .ask((sale.clone(), shard, id))
+            .await
+            .map_err(|busy| Kind::Unavailable.because(busy.to_string()).about(id, status_url(sale, id)))?;
+        match found {
+            Ok(Some(record)) if record.user_id == *user => {
+                if record.state == LedgerState::Queued {
+                    self.queued(sale, shard, id).await?;
+                }
                 Ok(OrderStatus::new(id, record.quantity.get(), record.state))
             }
-            Some(record) if record.user_id == *user => Ok(OrderStatus::new(id, record.quantity.get(), record.state)),
-            Some(_) => Err(not_yours()),
-            None => self.in_database(user, sale, id).await?.ok_or_else(not_yours),
+            Ok(Some(_)) => Err(not_yours()),
+            Ok(None) if self.ledger_would_know(sale, shard, id).await => Err(not_yours()),
+            Ok(None) => self.in_database(user, sale, id).await?.ok_or_else(not_yours),
+            Err(error) => {
+                tracing::debug!(phase = "p1_entry", request_id = %id, %error, "status: asking the database instead");
+                self.in_database(user, sale, id).await?.ok_or_else(|| {
+                    Kind::Unavailable.because("the status cannot be told right now").about(id, status_url(sale, id))
+                })
+            }
         }
     }
 
@@ -123,6 +157,20 @@ impl Statuses {
                 Err(Kind::Unavailable.because("the status cannot be told right now").about(id, status_url(sale, id)))
             }
         }
+    }
+
+    /// Whether a request that is not in the ledger was never accepted: its id is younger than the oldest record that may
+    /// have been trimmed, and the ledger is whole.
+    async fn ledger_would_know(&self, sale: &SaleId, shard: u16, id: RequestId) -> bool {
+        now_ms() - made_at_ms(id) < self.retention_ms
+            && self.whole.get_with((sale.clone(), shard), self.is_whole(sale, shard)).await
+    }
+
+    /// Redis did not go back in time since the boot fence, and the sale's keys are there and not frozen.
+    async fn is_whole(&self, sale: &SaleId, shard: u16) -> bool {
+        let there = self.redis.meta(sale, shard).await;
+        there.is_ok_and(|meta| meta.is_some_and(|meta| meta.state != MetaState::Frozen))
+            && self.redis.fence_was_passed().await.unwrap_or(false)
     }
 
     async fn in_database(&self, user: &UserId, sale: &SaleId, id: RequestId) -> Result<Option<OrderStatus>, Problem> {

@@ -1,0 +1,112 @@
+//! `GET …/orders/{request_id}/events`: the status as server-sent events, until it is final.
+
+use super::{Public, headers};
+use crate::domain::ids::{RequestId, SaleId, UserId};
+use crate::p1_entry::problem::Problem;
+use crate::p1_entry::status::OrderStatus;
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use actix_web::web::Bytes;
+use actix_web::{HttpRequest, HttpResponse, web};
+use futures::stream;
+use std::convert::Infallible;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Silence is broken this often, so that proxies and phones keep the connection.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+/// A stream ends after this time, final or not; browsers reconnect by themselves.
+const STREAM_MAX: Duration = Duration::from_secs(300);
+
+/// Follow a request until it is CONFIRMED or FAILED.
+#[utoipa::path(
+    get, path = "/v1/sales/{sale_id}/orders/{request_id}/events", tag = "orders",
+    params(
+        ("sale_id" = String, Path, description = "The sale"),
+        ("request_id" = String, Path, description = "The request"),
+    ),
+    responses(
+        (status = 200, description = "Events `status` whose data is the status document; the last one is final, then the \
+            stream ends. It also ends after five minutes; reconnect to go on.",
+         content_type = "text/event-stream", body = OrderStatus),
+        (status = 400, response = super::openapi::ProblemResponse),
+        (status = 401, response = super::openapi::ProblemResponse),
+        (status = 404, response = super::openapi::ProblemResponse),
+        (status = 503, response = super::openapi::ProblemResponse),
+    ),
+    security(("bearer" = []))
+)]
+pub(super) async fn follow(
+    public: web::Data<Public>,
+    request: HttpRequest,
+    path: web::Path<(String, String)>,
+) -> HttpResponse {
+    match try_follow(public, &request, &path).await {
+        Ok(answer) => answer,
+        Err(problem) => problem.respond(&request),
+    }
+}
+
+async fn try_follow(
+    public: web::Data<Public>,
+    request: &HttpRequest,
+    path: &(String, String),
+) -> Result<HttpResponse, Problem> {
+    let user = headers::buyer(&public, request)?;
+    let (sale, id) = (headers::sale(&path.0)?, headers::request_id(&path.1)?);
+    // The first look decides between a stream and a problem.
+    let first = public.statuses.ask(&user, &sale, id, Duration::ZERO).await?;
+    let follower = Follower { public, user, sale, id, until: Instant::now() + STREAM_MAX, next: Next::Tell(first) };
+    Ok(HttpResponse::Ok()
+        .insert_header((CONTENT_TYPE, "text/event-stream"))
+        .insert_header((CACHE_CONTROL, "no-store"))
+        // A proxy that buffers would hold the news back.
+        .insert_header(("X-Accel-Buffering", "no"))
+        .streaming(stream::unfold(follower, Follower::step)))
+}
+
+enum Next {
+    Tell(OrderStatus),
+    Wait,
+    End,
+}
+
+struct Follower {
+    public: web::Data<Public>,
+    user: UserId,
+    sale: SaleId,
+    id: RequestId,
+    until: Instant,
+    next: Next,
+}
+
+impl Follower {
+    async fn step(mut self) -> Option<(Result<Bytes, Infallible>, Self)> {
+        let text = match std::mem::replace(&mut self.next, Next::End) {
+            Next::End => return None,
+            Next::Tell(status) => self.tell(&status),
+            Next::Wait if Instant::now() >= self.until => return None,
+            Next::Wait => match self.public.statuses.ask(&self.user, &self.sale, self.id, HEARTBEAT).await {
+                Ok(status) if status.is_final() => self.tell(&status),
+                Ok(_) => self.heartbeat(),
+                // Servers come back; the buyer's place in the queue does not depend on this stream.
+                Err(_) => {
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    self.heartbeat()
+                }
+            },
+        };
+        Some((Ok(Bytes::from(text)), self))
+    }
+
+    fn tell(&mut self, status: &OrderStatus) -> String {
+        if !status.is_final() {
+            self.next = Next::Wait;
+        }
+        format!("event: status\ndata: {}\n\n", serde_json::to_string(status).unwrap_or_default())
+    }
+
+    fn heartbeat(&mut self) -> String {
+        self.next = Next::Wait;
+        ": waiting\n\n".to_owned()
+    }
+}

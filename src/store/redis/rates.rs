@@ -1,0 +1,33 @@
+//! Typed call of `lua/rate.lua`: buyers' token buckets, shared by all api processes.
+
+use super::client::{RedisFault, RedisStore, integer, list, text};
+use super::scripts::RATE;
+use crate::domain::ids::UserId;
+use std::time::Duration;
+
+impl RedisStore {
+    /// Takes one unit for each of these buyers of one shard: `None` when it was there, else how long until one is.
+    /// `rate_per_s` units grow back each second, up to a second's worth.
+    ///
+    /// # Errors
+    /// [`RedisFault`]; some buckets may have lost a unit then.
+    pub async fn take_rates(
+        &self,
+        shard: u16,
+        users: &[UserId],
+        rate_per_s: u32,
+    ) -> Result<Vec<Option<Duration>>, RedisFault> {
+        let keys = users.iter().map(|user| self.keys.rate(shard, user)).collect();
+        let grow_us = 1_000_000 / u64::from(rate_per_s.max(1));
+        let args = vec![text(grow_us.to_string()), text(rate_per_s.to_string())];
+        let waits = list(self.script(&RATE, keys, args).await?)?;
+        if waits.len() != users.len() {
+            return Err(RedisFault::Contract(format!("{} waits for {} buyers", waits.len(), users.len())));
+        }
+        let wait = |value| {
+            let us = u64::try_from(integer(value)?).unwrap_or(0);
+            Ok((us > 0).then(|| Duration::from_micros(us)))
+        };
+        waits.iter().map(wait).collect()
+    }
+}

@@ -1,0 +1,148 @@
+//! Group A: floods that can buy nothing reach no server but for a trickle (A5, A9, A11), by the servers' own counters.
+
+use super::answer::Answer;
+use super::hands::breakable;
+use super::world::{World, eventually, run};
+use futures::StreamExt;
+use reqwest::{Method, RequestBuilder};
+use seckill::dev::PrivateServers;
+use seckill::domain::ids::SaleId;
+use seckill::roles::Role;
+use std::collections::BTreeMap;
+
+/// Requests of one flood.
+const FLOOD: usize = 3_000;
+/// Commands and statements a server may see beside: leases, refreshes of caches, looks of background tasks.
+const TRICKLE: i64 = 400;
+
+/// Sends a flood and counts the answers by status and code.
+async fn flood(make: impl Fn(usize) -> RequestBuilder) -> BTreeMap<(u16, String), usize> {
+    let answers = futures::stream::iter((0..FLOOD).map(|n| Answer::of(make(n)))).buffer_unordered(64);
+    let count = |mut counts: BTreeMap<_, _>, answer: Answer| async move {
+        *counts.entry((answer.status, answer.code())).or_default() += 1;
+        counts
+    };
+    answers.fold(BTreeMap::new(), count).await
+}
+
+/// Commands Redis and statements the database have processed since they started.
+async fn work_done(world: &World) -> (i64, i64) {
+    let stats = world.redis(&["INFO", "stats"]).await;
+    let line = stats.as_str().unwrap().lines().find_map(|line| line.strip_prefix("total_commands_processed:"));
+    let questions = "SELECT CAST(VARIABLE_VALUE AS SIGNED) AS n FROM information_schema.GLOBAL_STATUS \
+                     WHERE VARIABLE_NAME = 'QUESTIONS'";
+    (line.unwrap().trim().parse().unwrap(), world.number(questions).await)
+}
+
+/// Sends a flood to a world and checks that every answer is `expected` and that the servers hardly noticed.
+async fn reaches_nothing(world: &World, what: &str, expected: (u16, &str), make: impl Fn(usize) -> RequestBuilder) {
+    let before = work_done(world).await;
+    let answers = flood(make).await;
+    let after = work_done(world).await;
+    let worked = (after.0 - before.0, after.1 - before.1);
+    assert_eq!(answers, BTreeMap::from([((expected.0, expected.1.to_owned()), FLOOD)]), "{what}");
+    assert!(
+        worked.0 < TRICKLE && worked.1 < TRICKLE,
+        "{what}: {worked:?} commands and statements for {FLOOD} requests"
+    );
+}
+
+async fn world(servers: &PrivateServers, name: &str) -> World {
+    World::on_breakable(servers, name, &[Role::Api], &[]).await
+}
+
+fn buy(world: &World, sale: &SaleId, n: usize) -> RequestBuilder {
+    let path = format!("/v1/sales/{sale}/orders");
+    world.request(Method::POST, &path, &format!("crowd-{n}")).json(&serde_json::json!({}))
+}
+
+#[test]
+fn floods_of_random_ids_and_of_sales_that_sell_nothing_end_at_the_entry() {
+    run(async {
+        let servers = breakable().await;
+        let world = world(&servers, "floods").await;
+        let sold_out = world.sale("flood-out", 1, None).await;
+        let hour = 3_600_000;
+        let early = world.sale_with("flood-early", 5, |sale| sale.starts_at_ms += hour).await;
+        assert_eq!(world.buy(&sold_out, "first", 1, None).await.status, 202);
+        assert_eq!(world.buy(&sold_out, "second", 1, None).await.status, 410);
+        // Known to this process now, and the filter has been filled.
+        assert_eq!(world.buy(&early, "first", 1, None).await.status, 425);
+        eventually("a filter", async || {
+            let (before, id) = (work_done(&world).await.1, rand::random::<u64>());
+            for n in 0..200 {
+                world.buy(&SaleId::parse(&format!("no-{id}-{n}")).unwrap(), "first", 1, None).await;
+            }
+            work_done(&world).await.1 - before < 150
+        })
+        .await;
+
+        let random = |n: usize| SaleId::parse(&format!("random-{n}")).unwrap();
+        reaches_nothing(&world, "random ids", (404, "P1-S3"), |n| buy(&world, &random(n), n)).await;
+        reaches_nothing(&world, "sold out", (410, "P1-S2"), |n| buy(&world, &sold_out, n)).await;
+        reaches_nothing(&world, "not started", (425, "P1-S5"), |n| buy(&world, &early, n)).await;
+        reaches_nothing(&world, "statuses of random sales", (404, "ORDER_NOT_FOUND"), |n| {
+            world.request(Method::GET, &format!("/v1/sales/{}/orders/4242", random(n)), "someone")
+        })
+        .await;
+
+        // And a new sale is found at once all the same.
+        let new = world.sale("flood-new", 5, None).await;
+        assert_eq!(world.buy(&new, "first", 1, None).await.status, 202);
+        let rest = world.beside(&[Role::Relay, Role::Consumer], &[]).await;
+        rest.finish().await;
+        world.stop().await;
+    });
+}
+
+#[test]
+fn a_crowd_that_polls_costs_the_database_nothing_and_redis_a_fraction() {
+    run(async {
+        let servers = breakable().await;
+        let world = world(&servers, "polls").await;
+        let sale = world.sale("polled", 5, None).await;
+        let mine = world.bought(&sale, "alice").await;
+        let before = work_done(&world).await;
+        let status = |n: usize| {
+            // Every second one asks for a request that nobody ever accepted, made just now.
+            let id = mine.get() + u64::try_from(n % 2).unwrap() * (1 + u64::try_from(n).unwrap());
+            world.request(Method::GET, &format!("/v1/sales/{sale}/orders/{id}"), "alice")
+        };
+        let answers = flood(status).await;
+        let after = work_done(&world).await;
+        let (commands, statements) = (after.0 - before.0, after.1 - before.1);
+        let expected = [((200, "P2-R0".to_owned()), FLOOD / 2), ((404, "ORDER_NOT_FOUND".to_owned()), FLOOD / 2)];
+        assert_eq!(answers, BTreeMap::from(expected));
+        assert!(statements < TRICKLE, "{statements} statements");
+        assert!(commands < i64::try_from(FLOOD).unwrap() * 3 / 4, "{commands} commands for {FLOOD} questions");
+        let rest = world.beside(&[Role::Relay, Role::Consumer], &[]).await;
+        rest.finish().await;
+        world.stop().await;
+    });
+}
+
+#[test]
+fn a_buyers_rate_is_one_for_all_processes() {
+    run(async {
+        let set = ["p1_entry.user_rate_per_s=2"];
+        let one = World::with(&[Role::Api], &set).await;
+        let two = one.beside(&[Role::Api, Role::Relay, Role::Consumer], &set).await;
+        let sale = one.sale("rated", 1_000, None).await;
+        let mut counts = BTreeMap::new();
+        for n in 0..20 {
+            let answer = [&one, &two][n % 2].buy(&sale, "eager", 1, None).await;
+            *counts.entry((answer.status, answer.code())).or_insert(0) += 1;
+            if answer.status == 429 {
+                assert_eq!(answer.header("retry-after"), "1", "{answer:?}");
+            }
+        }
+        let refused = counts.get(&(429, "RATE_LIMITED".to_owned())).copied().unwrap_or(0);
+        // Two at once and two for each second that twenty requests took; two processes with a bucket each would give twice that.
+        assert!(refused >= 10, "{counts:?}");
+        assert_eq!(counts.len(), 2, "{counts:?}");
+        let other = one.buy(&sale, "patient", 1, None).await;
+        assert_eq!(other.status, 202, "another buyer's bucket is full: {other:?}");
+        two.finish().await;
+        one.stop().await;
+    });
+}
