@@ -3,7 +3,7 @@
 use super::{Failure, INCONSISTENT, context, output};
 use crate::config::Layers;
 use crate::domain::ids::SaleId;
-use crate::domain::sale::{Sale, SaleStatus};
+use crate::domain::sale::Sale;
 use crate::p5_reconcile::{SaleAudit, Window};
 use crate::roles::Servers;
 use crate::store::mysql::sales;
@@ -53,11 +53,7 @@ async fn wanted(servers: &Servers, only: Option<&SaleId>) -> Result<Vec<Sale>, F
             let none = || Failure::Failed(format!("there is no sale {id}; see seckill sale list"));
             Ok(vec![sales::get(&servers.db, id).await?.ok_or_else(none)?])
         }
-        None => {
-            let mut all = sales::list(&servers.db).await?;
-            all.retain(|sale| sale.status != SaleStatus::Draft);
-            Ok(all)
-        }
+        None => Ok(sales::released(&servers.db).await?),
     }
 }
 

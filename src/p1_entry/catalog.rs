@@ -3,7 +3,7 @@
 //! A stale view is served while one task refreshes it. A sale nobody has cached is loaded by one process at a time; the
 //! others answer `P1-S4`. What is cached is never authority over stock: the script is.
 
-use super::known::Known;
+use super::known::{Judgement, Known};
 use crate::config;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::Sale;
@@ -103,10 +103,11 @@ impl Catalog {
                 (None, _) => self.local.invalidate(id).await,
             }
         }
-        if !self.known.may_exist(id) {
-            return Look::Missing;
-        }
         let loaded = self.local.try_get_with(id.clone(), async {
+            // In here, because those who ask for the same id at once are one look-up.
+            if self.known.judge(id) != Judgement::LookUp {
+                return Err(Look::Missing);
+            }
             let view = match self.load(id).await {
                 Look::Found(view) => {
                     self.known.exists(id);

@@ -1,12 +1,12 @@
 //! Which sale ids exist, as far as a Bloom filter knows (A5): a flood of random ids ends here, in memory.
 //!
-//! Input: the ids in the database, looked over every second. Output: [`Known::may_exist`]. A filter never forgets and errs
-//! only towards "may exist". What it has not heard of is still looked up at a trickle, so that a sale created a moment ago
-//! is found at once on a quiet system and within a second in a flood. Until the first look it lets everything through.
+//! Input: the ids in the database, looked over every second. Output: [`Known::judge`]. A filter errs only towards "exists".
+//! What it has not heard of is still looked up at a trickle, so that a sale created a moment ago is found at once on a quiet
+//! system and within a second in a flood. Until the first look it lets everything through.
 
 use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::SaleId;
-use crate::runtime::Worker;
+use crate::runtime::{Worker, now_ms};
 use crate::store::mysql::{Db, sales};
 use fastbloom::AtomicBloomFilter;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
@@ -24,10 +24,25 @@ const ROOM_MIN: usize = 10_000;
 /// Unheard-of ids a second that are looked up all the same.
 const TRICKLE_PER_S: NonZeroU32 = NonZeroU32::MIN.saturating_add(49);
 
+/// What is to be done about a sale id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Judgement {
+    /// Look it up: it may exist, or there is room for a look.
+    LookUp,
+    /// No sale of that id existed at this time, Unix milliseconds.
+    UnheardAt(i64),
+}
+
+struct Filter {
+    bits: AtomicBloomFilter,
+    /// It has every sale that existed then, Unix milliseconds.
+    complete_at_ms: i64,
+}
+
 /// What one process knows of the sale ids. Clones share it.
 #[derive(Clone)]
 pub struct Known {
-    filter: Arc<RwLock<Option<AtomicBloomFilter>>>,
+    filter: Arc<RwLock<Option<Filter>>>,
     trickle: Arc<DefaultDirectRateLimiter>,
 }
 
@@ -41,29 +56,40 @@ impl Default for Known {
 impl Known {
     /// Whether it is worth looking the sale up.
     #[must_use]
-    pub fn may_exist(&self, id: &SaleId) -> bool {
-        let heard_of = {
+    pub fn judge(&self, id: &SaleId) -> Judgement {
+        let unheard_at_ms = {
             let filter = self.filter.read().unwrap_or_else(PoisonError::into_inner);
-            filter.as_ref().is_none_or(|filter| filter.contains(id.as_str()))
+            let unheard = filter.as_ref().filter(|filter| !filter.bits.contains(id.as_str()));
+            unheard.map(|filter| filter.complete_at_ms)
         };
-        heard_of || self.trickle.check().is_ok()
+        match unheard_at_ms {
+            Some(at_ms) if self.trickle.check().is_err() => Judgement::UnheardAt(at_ms),
+            Some(_) | None => Judgement::LookUp,
+        }
     }
 
     /// Remembers a sale that was found.
     pub fn exists(&self, id: &SaleId) {
         if let Some(filter) = self.filter.read().unwrap_or_else(PoisonError::into_inner).as_ref() {
-            filter.insert(id.as_str());
+            filter.bits.insert(id.as_str());
         }
     }
 
-    fn replace(&self, ids: &[SaleId]) {
+    /// Nothing has changed since the filter was filled.
+    fn still_complete(&self, at_ms: i64) {
+        if let Some(filter) = self.filter.write().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            filter.complete_at_ms = at_ms;
+        }
+    }
+
+    fn replace(&self, ids: &[SaleId], complete_at_ms: i64) {
         let room = (ids.len() * GROWTH).max(ROOM_MIN);
         let seed = &rand::random::<u128>();
-        let filter = AtomicBloomFilter::with_false_pos(FALSE_POSITIVES).seed(seed).expected_items(room);
+        let bits = AtomicBloomFilter::with_false_pos(FALSE_POSITIVES).seed(seed).expected_items(room);
         for id in ids {
-            filter.insert(id.as_str());
+            bits.insert(id.as_str());
         }
-        *self.filter.write().unwrap_or_else(PoisonError::into_inner) = Some(filter);
+        *self.filter.write().unwrap_or_else(PoisonError::into_inner) = Some(Filter { bits, complete_at_ms });
     }
 }
 
@@ -92,8 +118,11 @@ impl Worker for KeepKnown {
         if Instant::now() < self.look_at {
             return Ok(Progress::Idle);
         }
+        let looked_at_ms = now_ms();
         let count = sales::count(&self.db).await.map_err(Fault::back_off)?;
-        if count != self.counted {
+        if count == self.counted {
+            self.known.still_complete(looked_at_ms);
+        } else {
             let mut ids: Vec<SaleId> = Vec::new();
             loop {
                 let page = sales::ids_after(&self.db, ids.last()).await.map_err(Fault::back_off)?;
@@ -102,7 +131,7 @@ impl Worker for KeepKnown {
                 }
                 ids.extend(page);
             }
-            self.known.replace(&ids);
+            self.known.replace(&ids, looked_at_ms);
             // A sale created while the pages were read may be in none of them; then the count differs at the next look.
             self.counted = count.min(i64::try_from(ids.len()).unwrap_or(i64::MAX));
         }
@@ -122,12 +151,15 @@ mod tests {
     #[test]
     fn what_exists_always_passes_and_a_flood_of_others_is_a_trickle() {
         let known = Known::default();
-        assert!(known.may_exist(&id("anything")), "nothing is refused before the first look");
-        known.replace(&[id("a"), id("b")]);
-        let passed = (0..10_000).filter(|n| known.may_exist(&id(&format!("random-{n}")))).count();
+        assert_eq!(known.judge(&id("anything")), Judgement::LookUp, "nothing is refused before the first look");
+        known.replace(&[id("a"), id("b")], 7);
+        let random = |n: i32| known.judge(&id(&format!("random-{n}")));
+        let passed = (0..10_000).filter(|n| random(*n) == Judgement::LookUp).count();
         assert!(passed < 200, "{passed} of 10,000 got through");
-        assert!(known.may_exist(&id("a")) && known.may_exist(&id("b")));
+        assert_eq!(known.judge(&id("never")), Judgement::UnheardAt(7));
+        known.still_complete(9);
+        assert_eq!(known.judge(&id("never")), Judgement::UnheardAt(9));
         known.exists(&id("new"));
-        assert!(known.may_exist(&id("new")));
+        assert!(["a", "b", "new"].iter().all(|known_id| known.judge(&id(known_id)) == Judgement::LookUp));
     }
 }

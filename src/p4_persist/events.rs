@@ -1,8 +1,10 @@
 //! Outcome events for downstream systems (D10): one of each fate, at least once.
 //!
 //! Input: what was decided here, told before the ack; and what P5 and operators decided, which waits in the database.
-//! Whoever dies after the commit and before the ack is redelivered, finds the outcome and tells it again; whoever dies
-//! before a waiting event is forgotten leaves it to be told again.
+//! A broker that takes no messages (a memory or disk alarm) must not hold the acks back, because they are what frees it:
+//! events it does not take are written to the database, to wait there too. Whoever dies after the commit and before the ack
+//! is redelivered, finds the outcome and tells it again; whoever dies before a waiting event is forgotten leaves it to be
+//! told again.
 
 use super::Persist;
 use crate::domain::fate::Verdict;
@@ -15,6 +17,8 @@ use std::time::{Duration, Instant};
 
 /// How often the database is asked for events that no message tells.
 const ASK_EVERY: Duration = Duration::from_secs(1);
+/// A broker that took no events is left alone for this time; meanwhile they go to the database at once.
+const MUTE_FOR: Duration = Duration::from_secs(5);
 
 /// An event: the request, its routing key, its body.
 pub(super) type Event = (RequestId, String, Vec<u8>);
@@ -30,11 +34,29 @@ pub(super) fn of(items: &[Accepted], verdicts: &[Result<Verdict, DbError>]) -> V
 }
 
 impl Persist {
-    /// Publishes events and waits until the broker has them. Nobody need listen.
-    pub(super) async fn tell(&mut self, told: Vec<Event>) -> Result<(), RabbitError> {
-        if !self.settings.events {
+    /// Tells what was decided, or writes it down to be told later. An error: neither could be done, so nothing may be
+    /// acknowledged.
+    pub(super) async fn tell(&mut self, told: Vec<Event>) -> Result<(), DbError> {
+        if !self.settings.events || told.is_empty() {
             return Ok(());
         }
+        if Instant::now() >= self.mute_until {
+            match self.publish(told.clone()).await {
+                Ok(()) => return Ok(()),
+                Err(error) => self.muted(&error),
+            }
+        }
+        metrics::counter!("seckill_p4_persist_events_deferred_total").increment(told.len() as u64);
+        events::owe(&self.db, &told).await
+    }
+
+    fn muted(&mut self, error: &RabbitError) {
+        tracing::warn!(phase = "p4_persist", %error, "the broker takes no events, they wait in the database");
+        self.mute_until = Instant::now() + MUTE_FOR;
+    }
+
+    /// Publishes events and waits until the broker has them. Nobody need listen.
+    async fn publish(&mut self, told: Vec<Event>) -> Result<(), RabbitError> {
         let exchange = Topology::new(&self.rabbit).events_exchange();
         let outgoing = told
             .into_iter()
@@ -44,28 +66,37 @@ impl Persist {
     }
 
     /// Tells what P5 and operators decided. With events switched off these are only forgotten.
-    pub(super) async fn tell_untold(&mut self) -> Result<(), RabbitError> {
-        if Instant::now() < self.events_at {
-            return Ok(());
+    pub(super) async fn tell_untold(&mut self) {
+        let now = Instant::now();
+        if now < self.events_at || now < self.mute_until {
+            return;
         }
-        self.events_at = Instant::now() + ASK_EVERY;
+        self.events_at = now + ASK_EVERY;
         let waiting = match events::untold(&self.db).await {
             Ok(waiting) => waiting,
             Err(error) => {
                 // Landing notices a database that is away by itself, and these can wait.
                 tracing::debug!(phase = "p4_persist", %error, "events not read");
-                return Ok(());
+                return;
             }
         };
         if waiting.is_empty() {
-            return Ok(());
+            return;
+        }
+        // A full page: the rest comes with the next step, not in a second.
+        if waiting.len() >= events::PAGE {
+            self.events_at = now;
         }
         let ids: Vec<RequestId> = waiting.iter().map(|event| event.request_id).collect();
-        self.tell(waiting.into_iter().map(|event| (event.request_id, event.key, event.body)).collect()).await?;
+        if self.settings.events {
+            let told = waiting.into_iter().map(|event| (event.request_id, event.key, event.body)).collect();
+            if let Err(error) = self.publish(told).await {
+                return self.muted(&error);
+            }
+        }
         match events::told(&self.db, &ids).await {
             Ok(()) => tracing::debug!(phase = "p4_persist", count = ids.len(), "events of other paths told"),
             Err(error) => tracing::debug!(phase = "p4_persist", %error, "events stay and are told again"),
         }
-        Ok(())
     }
 }

@@ -55,6 +55,8 @@ pub struct Persist {
     held: VecDeque<Delivery>,
     /// When the database is next asked for events that no message tells.
     events_at: Instant,
+    /// Until then the broker is not offered events: it took none a moment ago.
+    mute_until: Instant,
     /// Sends messages back and events out; a connection of its own, because a broker that blocks publishers would block acks too.
     publisher: Option<Publisher>,
     breaker: Breaker,
@@ -65,8 +67,9 @@ impl Persist {
     #[must_use]
     pub fn new(db: Db, redis: RedisStore, rabbit: RabbitConfig, settings: config::P4Persist) -> Self {
         let breaker = Breaker::new(settings.breaker_failures, Duration::from_millis(settings.breaker_open_ms));
-        let (held, events_at) = (VecDeque::new(), Instant::now());
-        Self { db, redis, rabbit, settings, consumer: None, held, events_at, publisher: None, breaker }
+        let (held, now) = (VecDeque::new(), Instant::now());
+        let (consumer, publisher) = (None, None);
+        Self { db, redis, rabbit, settings, consumer, held, events_at: now, mute_until: now, publisher, breaker }
     }
 
     async fn work(&mut self) -> Result<Progress, RabbitError> {
@@ -74,7 +77,7 @@ impl Persist {
             return Ok(Progress::Idle);
         };
         if group_max == self.settings.group_max {
-            self.tell_untold().await?;
+            self.tell_untold().await;
         }
         let group = self.group(group_max).await?;
         if group.is_empty() {
@@ -143,7 +146,10 @@ impl Persist {
             }
         }
         metrics::gauge!("seckill_p4_persist_held_count").set(self.held.len() as f64);
-        self.tell(told).await?;
+        if let Err(error) = self.tell(told).await {
+            // Untold and unwritten: all of it comes again, finds its outcome, and is told then.
+            return Err(RabbitError::Closed(format!("given up, because events could not be written: {error}")));
+        }
         self.finish(outcomes, acked_early).await?;
         self.mark(settled).await;
         Ok(())

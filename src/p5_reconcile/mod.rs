@@ -25,7 +25,7 @@ pub use trace::{InLedger, Trace};
 
 use crate::config::{self, Compensate};
 use crate::domain::fault::{Fault, Progress};
-use crate::domain::ids::RequestId;
+use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::sale::{Sale, SaleStatus};
 use crate::runtime::{Worker, now_ms};
 use crate::store::mysql::{audit as audit_store, register, sales};
@@ -45,6 +45,8 @@ pub struct Reconcile {
     /// Requests of the MQ DLQ that have a row in the register.
     noted: HashSet<RequestId>,
     quiet: rebuild::Quiet,
+    /// Closed sales that were found consistent with nothing left in Redis.
+    at_rest: HashSet<SaleId>,
     backlog_max: u64,
 }
 
@@ -54,15 +56,16 @@ impl Reconcile {
     pub fn new(auditor: Auditor, settings: config::P5Reconcile, backlog_max: u64) -> Self {
         let journal = journal::Journal::new(settings.interval_ms);
         let (next_at, lead, quiet) = (Instant::now(), lead::Lead::default(), rebuild::Quiet::default());
-        Self { auditor, settings, next_at, lead, journal, noted: HashSet::new(), quiet, backlog_max }
+        let (noted, at_rest) = (HashSet::new(), HashSet::new());
+        Self { auditor, settings, next_at, lead, journal, noted, quiet, at_rest, backlog_max }
     }
 
     async fn run(&mut self) -> Result<Progress, Fault> {
         let db = self.auditor.db.clone();
         let mut trouble = self.parked().await;
         let (mut repaired, mut oldest_ms) = (0, 0);
-        for sale in sales::list(&db).await.map_err(Fault::back_off)? {
-            if sale.status == SaleStatus::Draft {
+        for sale in sales::released(&db).await.map_err(Fault::back_off)? {
+            if self.at_rest.contains(&sale.sale_id) {
                 continue;
             }
             // A lease that ran out during a long audit is taken again, unless another process leads by now.
@@ -125,7 +128,12 @@ impl Reconcile {
             Compensate::Manual => 0,
         };
         let retention_ms = i64::try_from(self.settings.ledger_retention_s.saturating_mul(1000)).unwrap_or(i64::MAX);
-        self.auditor.trim(&audit, retention_ms, sale.status == SaleStatus::Closed).await?;
+        let closed = sale.status == SaleStatus::Closed;
+        self.auditor.trim(&audit, retention_ms, closed).await?;
+        if closed && audit.consistent() && audit.examined_count == 0 {
+            // Closed, consistent, and gone from Redis: nothing can change any more. Once more after a restart.
+            self.at_rest.insert(sale.sale_id.clone());
+        }
         Ok((repaired, audit.oldest_open_ms))
     }
 }

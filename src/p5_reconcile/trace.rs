@@ -7,7 +7,6 @@ use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::LedgerRecord;
 use crate::domain::message;
 use crate::domain::request::Accepted;
-use crate::domain::sale::SaleStatus;
 use crate::store::mysql::outcomes::{self, Story};
 use crate::store::mysql::sales;
 use crate::store::redis::RedisFault;
@@ -112,10 +111,7 @@ impl Auditor {
     ) -> Result<Option<InLedger>, SaleAuditError> {
         let sale_ids = match hint {
             Some(sale_id) => vec![sale_id.clone()],
-            None => {
-                let warmed = sales::list(&self.db).await?.into_iter().filter(|sale| sale.status != SaleStatus::Draft);
-                warmed.map(|sale| sale.sale_id).collect()
-            }
+            None => sales::released(&self.db).await?.into_iter().map(|sale| sale.sale_id).collect(),
         };
         for sale_id in sale_ids {
             for shard in 0..self.shards {

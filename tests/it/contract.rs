@@ -3,13 +3,13 @@
 use super::world::{Answer, World, run};
 use reqwest::Method;
 use seckill::p1_entry::http::document;
-use seckill::roles::Role::Api;
+use seckill::roles::Role::{Api, Consumer, Relay};
 use serde_json::Value;
 
 #[test]
 fn the_document_describes_the_server_that_serves_it() {
     run(async {
-        let mut world = World::with(&[Api], &[]).await;
+        let mut world = World::with(&[Api, Relay, Consumer], &[]).await;
         let sale = world.sale("contract", 10, Some(1)).await;
         let id = world.bought(&sale, "alice").await.to_string();
         let (token, promised) = world.token(&sale, "bob").await;

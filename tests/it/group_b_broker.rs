@@ -1,10 +1,10 @@
 //! Group B: a broker that is away, silent, frozen or blocked, and connections and exchanges that go away under the relay.
 
 use super::group_b_relay::{attempts, nothing_is_left, parked};
-use super::hands::{breakable, delete_order_exchange};
+use super::hands::{breakable, delete_order_exchange, memory_alarm, tell_broker};
 use super::world::{World, eventually, run};
 use seckill::crowd;
-use seckill::dev::{PrivateServers, ServerKind};
+use seckill::dev::ServerKind;
 use seckill::domain::ids::SaleId;
 use seckill::p5_reconcile::Window;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
@@ -16,12 +16,6 @@ async fn working_sale(world: &World, id: &str) -> SaleId {
     let first = world.bought(&sale, "first").await;
     eventually("a working system", async || world.told(&sale, "first", first).await.0 == "CONFIRMED").await;
     sale
-}
-
-/// Runs an Erlang expression in the broker that has to say `ok`.
-async fn tell_broker(servers: &PrivateServers, program: &str) {
-    let answer = servers.ask_broker(program).await.expect("an answer");
-    assert!(answer.contains("{ok, ok}"), "{program}: {answer}");
 }
 
 #[test]
@@ -110,7 +104,7 @@ fn a_blocked_broker_burns_no_attempts_and_is_used_again_when_it_is_free() {
         let servers = breakable().await;
         let world = World::on_breakable(&servers, "alarm", &[Api, Relay, Consumer], &[]).await;
         let sale = working_sale(&world, "alarm").await;
-        tell_broker(&servers, "vm_memory_monitor:set_vm_memory_high_watermark({absolute, 1}).\n").await;
+        memory_alarm(&servers, true).await;
         let alarms = servers.ask_broker("rabbit_alarm:get_alarms().\n").await.unwrap();
         assert!(alarms.contains("memory"), "{alarms}");
         let begun = Instant::now();
@@ -124,7 +118,7 @@ fn a_blocked_broker_burns_no_attempts_and_is_used_again_when_it_is_free() {
         let confirm_timeout = Duration::from_millis(world.settings.p3_relay.confirm_timeout_ms);
         assert!(begun.elapsed() >= confirm_timeout * 2, "{tried:?} after {:?}", begun.elapsed());
         assert_eq!((world.orders(&sale).await, parked(&world).await), (1, 0));
-        tell_broker(&servers, "vm_memory_monitor:set_vm_memory_high_watermark(0.4).\n").await;
+        memory_alarm(&servers, false).await;
         eventually("everything", async || world.orders(&sale).await == 101).await;
         nothing_is_left(&world).await;
         assert_eq!(parked(&world).await, 0);

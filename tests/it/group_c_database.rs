@@ -224,8 +224,8 @@ fn a_database_that_stands_still_beyond_the_deadline_answers_nobody_wrongly_after
     run(async {
         let mut servers = breakable().await;
         let set = ["mysql.statement_timeout_ms=500", "p4_persist.group_max=50", "p4_persist.prefetch=100"];
-        let world = World::on_breakable(&servers, "frozen", &ROLES, &set).await;
-        let sale = world.sale("frozen", 10_000, Some(1)).await;
+        let world = World::on_breakable(&servers, "standing", &ROLES, &set).await;
+        let sale = world.sale("standing", 10_000, Some(1)).await;
         let selling = tokio::spawn(crowd::run(CrowdPlan { rate_per_s: Some(400.0), ..world.crowd(&sale, 3_000) }));
         for stop in 1..=3 {
             eventually("a load", async || world.orders(&sale).await > stop * 300).await;

@@ -1,5 +1,6 @@
 //! Group C, D10: every fate is told to downstream systems at least once, whoever decided it and whoever died over it.
 
+use super::hands::{breakable, memory_alarm};
 use super::world::{World, eventually, pause, run};
 use amqprs::channel::{BasicGetArguments, Channel, QueueBindArguments, QueueDeclareArguments};
 use amqprs::connection::Connection;
@@ -125,6 +126,32 @@ fn events_nobody_listens_to_hold_nothing_up() {
         world.sell(&sale, 200).await;
         eventually("200 orders", async || world.orders(&sale).await == 200).await;
         eventually("empty queues", async || world.waiting_in("seckill.").await == 0).await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_broker_that_takes_no_messages_is_drained_all_the_same_and_hears_the_events_later() {
+    run(async {
+        let servers = breakable().await;
+        let world = World::on_breakable(&servers, "mute", &[Api, Relay], &[]).await;
+        let mut downstream = Downstream::listen(&world).await;
+        let sale = world.sale("mute", 1_000, Some(1)).await;
+        let first = world.bought(&sale, "first").await;
+        world.sell(&sale, 200).await;
+        eventually("everything in the queue", async || world.waiting_in("seckill.orders").await == 201).await;
+        memory_alarm(&servers, true).await;
+        // What frees the broker is the acks, so they must not wait for events it does not take.
+        let consumer = world.more(&[Consumer], |_| {});
+        eventually("201 orders", async || world.orders(&sale).await == 201).await;
+        eventually("an empty queue", async || world.waiting_in("seckill.orders").await == 0).await;
+        eventually("events written down", async || world.rows("outcome_event", "1 = 1").await == 201).await;
+        memory_alarm(&servers, false).await;
+        downstream.hears(first, "CONFIRMED", 1).await;
+        eventually("events told", async || world.rows("outcome_event", "1 = 1").await == 0).await;
+        downstream.read().await;
+        assert_eq!(downstream.told.len(), 201);
+        consumer.stop().await;
         world.finish().await;
     });
 }

@@ -51,6 +51,18 @@ pub async fn breakable() -> MutexGuard<'static, PrivateServers> {
     servers
 }
 
+/// Runs an Erlang expression in the broker that has to say `ok`.
+pub async fn tell_broker(servers: &PrivateServers, program: &str) {
+    let answer = servers.ask_broker(program).await.expect("an answer");
+    assert!(answer.contains("{ok, ok}"), "{program}: {answer}");
+}
+
+/// Raises or lifts the broker's memory alarm: with it no publisher is read from.
+pub async fn memory_alarm(servers: &PrivateServers, on: bool) {
+    let mark = if on { "{absolute, 1}" } else { "0.4" };
+    tell_broker(servers, &format!("vm_memory_monitor:set_vm_memory_high_watermark({mark}).\n")).await;
+}
+
 /// Roles that run beside those of the world.
 pub struct More {
     stopper: Stopper,

@@ -5,7 +5,7 @@
 
 mod looks;
 
-use super::known::Known;
+use super::known::{Judgement, Known};
 use super::orders::status_url;
 use super::problem::{Kind, Problem};
 use crate::config;
@@ -29,6 +29,8 @@ use tokio::time::Instant;
 const POLL: Duration = Duration::from_millis(50);
 const POLL_MAX: Duration = Duration::from_millis(500);
 
+/// Clocks of two processes may differ by this much.
+const CLOCK_SKEW_MS: i64 = 5_000;
 /// A ledger that was whole is taken for whole for this time: shorter than a server needs to restart.
 const WHOLE_TTL: Duration = Duration::from_millis(500);
 /// Ledgers remembered as whole or not.
@@ -118,8 +120,13 @@ impl Statuses {
     }
 
     async fn look(&self, user: &UserId, sale: &SaleId, id: RequestId) -> Result<OrderStatus, Problem> {
-        if !self.known.may_exist(sale) {
-            return Err(not_yours());
+        match self.known.judge(sale) {
+            // Nothing is accepted of a sale before it exists.
+            Judgement::UnheardAt(at_ms) if made_at_ms(id) + CLOCK_SKEW_MS < at_ms => return Err(not_yours()),
+            Judgement::UnheardAt(_) => {
+                return Err(Kind::Unavailable.because("too many questions about sales unheard of"));
+            }
+            Judgement::LookUp => {}
         }
         let shard = home_shard(user, self.shards);
         let found = self

@@ -1,7 +1,7 @@
 //! Events that a fate owes to downstream systems and no message will tell (D10).
 //!
-//! Landing writes them in the transaction that decides, for compensation, replay and give-up; a consumer publishes them and
-//! forgets them after the confirm. A crash in between leaves the row: the event is told again, by whoever looks next.
+//! Landing writes them in the transaction that decides, for compensation, replay and give-up; a consumer writes those that
+//! the broker does not take. A consumer publishes them and forgets them after the confirm. A crash in between leaves the row: the event is told again, by whoever looks next.
 
 use super::codes::read_request_id;
 use super::fault::DbError;
@@ -12,7 +12,8 @@ use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 
 /// Most events of one look.
-pub const PAGE_MAX: i64 = 500;
+pub const PAGE: usize = 500;
+const PAGE_ROWS: i64 = 500;
 
 /// An event nobody has told yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +26,7 @@ pub struct Untold {
     pub body: Vec<u8>,
 }
 
-/// The first events to tell, at most [`PAGE_MAX`]. Several processes may get the same ones.
+/// The first events to tell, at most [`PAGE`]. Several processes may get the same ones.
 ///
 /// # Errors
 /// [`DbError`].
@@ -33,11 +34,33 @@ pub async fn untold(db: &Db) -> Result<Vec<Untold>, DbError> {
     let rows: Vec<(u64, String, Vec<u8>)> = db
         .run("untold_events", async |conn| {
             let columns = (outcome_event::request_id, outcome_event::event_key, outcome_event::body);
-            let page = outcome_event::table.order(outcome_event::request_id).limit(PAGE_MAX);
+            let page = outcome_event::table.order(outcome_event::request_id).limit(PAGE_ROWS);
             Ok(page.select(columns).load(conn).await?)
         })
         .await?;
     rows.into_iter().map(|(id, key, body)| Ok(Untold { request_id: read_request_id(id)?, key, body })).collect()
+}
+
+/// Writes down events that could not be told: (request, routing key, body). Those that wait already stay as they are.
+///
+/// # Errors
+/// [`DbError`]; none may be written then.
+pub async fn owe(db: &Db, events: &[(RequestId, String, Vec<u8>)]) -> Result<(), DbError> {
+    let rows: Vec<_> = events
+        .iter()
+        .map(|(id, key, body)| {
+            (
+                outcome_event::request_id.eq(id.get()),
+                outcome_event::event_key.eq(key.as_str()),
+                outcome_event::body.eq(body.as_slice()),
+            )
+        })
+        .collect();
+    db.run("owe_events", async |conn| {
+        diesel::insert_or_ignore_into(outcome_event::table).values(&rows).execute(conn).await?;
+        Ok(())
+    })
+    .await
 }
 
 /// Forgets events that were told.

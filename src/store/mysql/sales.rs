@@ -148,6 +148,31 @@ pub async fn list(db: &Db) -> Result<Vec<Sale>, DbError> {
     rows.into_iter().map(SaleRow::read).collect()
 }
 
+/// Every sale that has left the draft state, in the order of their ids, read page by page.
+///
+/// # Errors
+/// [`DbError`].
+pub async fn released(db: &Db) -> Result<Vec<Sale>, DbError> {
+    let mut all: Vec<Sale> = Vec::new();
+    loop {
+        let after = all.last().map(|sale| sale.sale_id.clone());
+        let after = after.as_ref().map_or(&[][..], |id| id.as_str().as_bytes());
+        let rows: Vec<SaleRow> = db
+            .run("sale_released", async |conn| {
+                let released = sales::table.filter(sales::status.ne(SaleStatus::Draft.code()));
+                let page = released.filter(sales::sale_id.gt(after)).order(sales::sale_id).limit(SALES_MAX);
+                Ok(page.select(SaleRow::as_select()).load(conn).await?)
+            })
+            .await?;
+        if rows.is_empty() {
+            return Ok(all);
+        }
+        for row in rows {
+            all.push(row.read()?);
+        }
+    }
+}
+
 /// How many sales there are. Sales are never deleted, so a changed count means new ones.
 ///
 /// # Errors
@@ -171,23 +196,33 @@ pub async fn ids_after(db: &Db, after: Option<&SaleId>) -> Result<Vec<SaleId>, D
     rows.iter().map(|id| read_sale_id(id)).collect()
 }
 
-/// Sales that Redis may be selling: warmed or paused, and not ended before `ended_before_ms` (Unix milliseconds).
+/// Sales that Redis may be selling: warmed or paused, and not ended before `ended_before_ms` (Unix milliseconds). All of
+/// them, read page by page: the boot fence must not miss one.
 ///
 /// # Errors
 /// [`DbError`].
 pub async fn live_sales(db: &Db, ended_before_ms: i64) -> Result<Vec<Sale>, DbError> {
     let horizon = datetime(ended_before_ms)?;
-    let rows: Vec<SaleRow> = db
-        .run("sale_live", async |conn| {
-            let live = sales::table
-                .filter(sales::status.eq_any([SaleStatus::Warmed.code(), SaleStatus::Paused.code()]))
-                .filter(sales::ends_at.ge(horizon))
-                .order(sales::sale_id)
-                .limit(SALES_MAX);
-            Ok(live.select(SaleRow::as_select()).load(conn).await?)
-        })
-        .await?;
-    rows.into_iter().map(SaleRow::read).collect()
+    let mut all: Vec<Sale> = Vec::new();
+    loop {
+        let after = all.last().map(|sale| sale.sale_id.clone());
+        let after = after.as_ref().map_or(&[][..], |id| id.as_str().as_bytes());
+        let rows: Vec<SaleRow> = db
+            .run("sale_live", async |conn| {
+                let live = sales::table
+                    .filter(sales::status.eq_any([SaleStatus::Warmed.code(), SaleStatus::Paused.code()]))
+                    .filter(sales::ends_at.ge(horizon));
+                let page = live.filter(sales::sale_id.gt(after)).order(sales::sale_id).limit(SALES_MAX);
+                Ok(page.select(SaleRow::as_select()).load(conn).await?)
+            })
+            .await?;
+        if rows.is_empty() {
+            return Ok(all);
+        }
+        for row in rows {
+            all.push(row.read()?);
+        }
+    }
 }
 
 /// Sets the status. Which changes make sense is the caller's to know.
