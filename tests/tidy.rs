@@ -259,3 +259,31 @@ fn every_setting_is_explained_and_every_duration_has_its_unit() {
     }
     no_complaints(&complaints);
 }
+
+/// Flags and commands that lose entries or messages without a word (windows 22, 33, 34, 48; 36 for the alternate exchange).
+#[test]
+fn nothing_loses_by_a_flag() {
+    let forbidden = ["NOACK", "XTRIM", "MAXLEN", "\"DELCONSUMER\"", "SETID", "alternate-exchange", "drop-head"];
+    let mut complaints = Vec::new();
+    for (file, text) in [files("src", "rs"), files("lua", "lua")].concat() {
+        let comment = if file.ends_with(".lua") { "--" } else { "//" };
+        for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with(comment)) {
+            for word in forbidden.iter().filter(|word| line.contains(**word)) {
+                complaints.push(format!("{file}:{}: {word} loses what nobody has read", at + 1));
+            }
+            if line.contains("CREATE") && line.contains("'$'") {
+                complaints.push(format!("{file}:{}: a group begins at 0", at + 1));
+            }
+        }
+    }
+    // One group a stream: an entry is deleted when that one is done with it.
+    let groups: Vec<String> = files("src", "rs")
+        .into_iter()
+        .flat_map(|(file, text)| {
+            let lines = text.lines().filter(|line| line.contains("const GROUP: &str")).count();
+            std::iter::repeat_n(file, lines)
+        })
+        .collect();
+    assert_eq!(groups.len(), 1, "{groups:?}");
+    no_complaints(&complaints);
+}

@@ -10,6 +10,7 @@
 
 mod checker;
 mod clients;
+mod clocks;
 mod controls;
 mod dump;
 #[path = "../common/files.rs"]

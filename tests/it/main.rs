@@ -42,6 +42,8 @@ mod group_a_unknown;
 mod group_a_window;
 mod group_b_broker;
 mod group_b_confirms;
+mod group_b_controls;
+mod group_b_crash;
 mod group_b_entries;
 mod group_b_relay;
 mod group_b_stale;
