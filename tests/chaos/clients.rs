@@ -9,7 +9,7 @@ mod buyer;
 pub mod clock;
 mod history;
 mod http;
-mod settle;
+pub mod settle;
 
 use buyer::Buyer;
 use history::History;
@@ -51,6 +51,8 @@ pub struct Load {
     pub seed: u64,
     /// `auth.secret`: the key of the access tokens.
     pub secret: String,
+    /// How long requests without a final answer are asked for at the end, milliseconds.
+    pub settle_max_ms: u64,
 }
 
 /// What the crowd has seen.
@@ -178,7 +180,7 @@ impl Clients {
     }
 
     /// Begins nothing new, waits for what is under way, and asks for every request without a final answer until it has one,
-    /// or is not found twice, for at most [`settle::SETTLE_MAX_MS`]. Call it after all faults are over.
+    /// or is not found twice, for at most `settle_max_ms`. Call it after all faults are over.
     pub async fn stop(self) -> Totals {
         self.crowd.stopping.store(true, Relaxed);
         self.schedule.await.expect("the schedule ends");

@@ -1,6 +1,7 @@
 //! Processes whose clocks are wrong (windows 23, 95): ages are measured in one server's clock, so nothing may change.
 
 use crate::checker;
+use crate::clients::settle::SETTLE_MAX_MS;
 use crate::clients::{Clients, Load, SaleSpec};
 use crate::dump::{DumpUrls, dump};
 use crate::ground::{Ground, Options, PREFIX};
@@ -50,6 +51,7 @@ fn processes_whose_clocks_are_hours_off_change_nothing() {
             rate_per_s: 60.0,
             seed: 1,
             secret: ground.secret(),
+            settle_max_ms: SETTLE_MAX_MS,
         };
         let clients = Clients::start(load, &dir.join("history.jsonl"));
         let sampler = Sampler::start(&ground.urls().mysql, &dir.join("samples.jsonl"));

@@ -4,6 +4,7 @@ use crate::nemesis::Kind;
 use crate::run::Finished;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 
 /// The promises, and the checker's rules that would show one broken.
@@ -154,7 +155,8 @@ fn surroundings(run: &Finished, out: &mut String) {
 }
 
 fn ends(run: &Finished) -> String {
-    let ends = run.ends.iter().map(|end| format!("{} in life {}: {}", end.name, end.life, end.status));
-    let ends: Vec<String> = ends.collect();
+    // A death at a crash point is a SIGKILL that nobody here sent; it has its own line.
+    let ends = run.ends.iter().filter(|end| end.status.signal() != Some(libc::SIGKILL));
+    let ends: Vec<String> = ends.map(|end| format!("{} in life {}: {}", end.name, end.life, end.status)).collect();
     if ends.is_empty() { "none".to_owned() } else { ends.join("; ") }
 }

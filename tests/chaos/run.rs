@@ -1,6 +1,7 @@
 //! One run: a ground, a crowd, a nemesis; then peace, and the checker's word on what is left.
 
 use crate::checker::{self, Verdict};
+use crate::clients::settle::SETTLE_MAX_MS;
 use crate::clients::{Clients, Load, SaleSpec, Totals};
 use crate::dump::{DumpUrls, dump};
 use crate::ground::{Ground, Options, PREFIX};
@@ -22,6 +23,9 @@ use std::time::{Duration, Instant};
 const RATE_PER_S: u64 = 60;
 /// Everything accepted has its fate this long after the last fault; the ledger's window and the attempts fit in.
 const DRAIN: Duration = Duration::from_secs(120);
+
+/// Where a mechanism is left out nobody waits long for what is lost; longer than the window and a take-over, though.
+const HOPELESS_MS: u64 = 12_000;
 
 /// What a run is to be.
 #[derive(Debug, Clone)]
@@ -140,6 +144,7 @@ pub async fn run(orders: Orders) -> Finished {
         rate_per_s: RATE_PER_S as f64,
         seed,
         secret: ground.secret(),
+        settle_max_ms: if orders.off.is_some() { HOPELESS_MS } else { SETTLE_MAX_MS },
     };
     let probe = Arc::new(Probe::new(ground.direct_api_urls(), ground.secret()));
     let (clients, meter) = (Clients::start(load, &dir.join("history.jsonl")), Meter::start(&ground));
@@ -153,7 +158,8 @@ pub async fn run(orders: Orders) -> Finished {
     let mut unrest = ground.try_heal().await.err();
     let healed = Instant::now();
     let totals = clients.stop().await;
-    if let Err(open) = ground.drained(DRAIN).await {
+    let patience = if orders.off.is_some() { Duration::from_millis(HOPELESS_MS) } else { DRAIN };
+    if let Err(open) = ground.drained(patience).await {
         unrest = unrest.or(Some(format!("not drained: {open}")));
     }
     let drain_ms = u64::try_from(healed.elapsed().as_millis()).expect("a short run");

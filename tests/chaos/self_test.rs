@@ -1,6 +1,7 @@
 //! The harness against real servers without faults: all is green, and a loss made by hand is seen.
 
 use crate::checker::check;
+use crate::clients::settle::SETTLE_MAX_MS;
 use crate::clients::{Clients, Load, SaleSpec, Totals, clock};
 use crate::dump::{DumpUrls, dump};
 use crate::sampler::Sampler;
@@ -114,8 +115,15 @@ async fn run(servers: &mut PrivateServers, urls: &DumpUrls, dir: &Path, frozen_m
     let api = format!("http://{}", running.api.expect("an address"));
     let running = tokio::spawn(running.until_stopped(Duration::from_secs(10)));
     let sampler = Sampler::start(&urls.mysql, &dir.join("samples.jsonl"));
-    let load =
-        Load { apis: vec![api], sales: specs, users: 400, rate_per_s: 100.0, seed: 1, secret: SECRET.to_owned() };
+    let load = Load {
+        apis: vec![api],
+        sales: specs,
+        users: 400,
+        rate_per_s: 100.0,
+        seed: 1,
+        secret: SECRET.to_owned(),
+        settle_max_ms: SETTLE_MAX_MS,
+    };
     let clients = Clients::start(load, &dir.join("history.jsonl"));
     let until_ms = clock::now_ms() + LOAD_MS;
     if frozen_ms > 0 {

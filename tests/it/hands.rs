@@ -2,10 +2,10 @@
 //!
 //! What misfortune (or a person) does to the servers in a test is done here, never by the code under test.
 
-use super::procs::scratch;
+pub use super::breakable::breakable;
 use super::raw::try_redis;
 pub use super::raw::try_sql;
-use super::world::{World, init_telemetry};
+use super::world::World;
 use amqprs::channel::{
     Channel, ExchangeDeleteArguments, QueueDeclareArguments, QueueDeleteArguments, QueueUnbindArguments,
 };
@@ -15,7 +15,7 @@ use diesel::sql_types::BigInt;
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, RunQueryDsl};
 use seckill::config::Settings;
 use seckill::crowd::{self, CrowdPlan, CrowdReport};
-use seckill::dev::{PrivateServers, ServerKind};
+use seckill::dev::PrivateServers;
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::roles::{self, Role, RoleError};
 use seckill::runtime::Stopper;
@@ -25,31 +25,7 @@ use seckill::store::rabbit::{
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{Mutex, MutexGuard, OnceCell};
 use tokio::task::JoinHandle;
-
-static BREAKABLE: OnceCell<Mutex<PrivateServers>> = OnceCell::const_new();
-
-/// A second set of servers for the tests that kill or freeze one; they take turns. Whole again when it is handed out.
-pub async fn breakable() -> MutexGuard<'static, PrivateServers> {
-    let start = || async {
-        init_telemetry();
-        let dir = scratch("breakable");
-        std::fs::remove_dir_all(&dir).ok();
-        Mutex::new(PrivateServers::start(&dir, &|_progress| {}).await.expect("private servers"))
-    };
-    let mut servers = BREAKABLE.get_or_init(start).await.lock().await;
-    for kind in ServerKind::ALL {
-        servers.server(kind).expect("ours").resume().ok();
-    }
-    for (kind, restarted) in servers.check_and_restart_dead().await {
-        restarted.unwrap_or_else(|error| panic!("{kind}: {error}"));
-    }
-    // A test that failed under a memory alarm has left it on.
-    let no_alarm = "vm_memory_monitor:set_vm_memory_high_watermark(0.4).\n";
-    servers.ask_broker(no_alarm).await.expect("the broker answers");
-    servers
-}
 
 /// Runs an Erlang expression in the broker that has to say `ok`.
 pub async fn tell_broker(servers: &PrivateServers, program: &str) {

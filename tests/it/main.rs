@@ -12,6 +12,7 @@
 mod answer;
 mod beside;
 mod black_hole;
+mod breakable;
 mod contract;
 mod crash_reserve;
 mod crowd_http;

@@ -9,7 +9,7 @@ use super::{Crowd, Open};
 use futures::StreamExt;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// How long it is asked at most.
+/// How long it is asked at most, when nothing else is said.
 pub const SETTLE_MAX_MS: u64 = 60_000;
 const APART_MS: u64 = 3_000;
 const AT_ONCE: usize = 48;
@@ -24,7 +24,7 @@ struct Question {
 
 /// Asks until all is final, or time is up.
 pub(super) async fn settle(crowd: &Crowd) {
-    let deadline_ms = now_ms() + SETTLE_MAX_MS;
+    let deadline_ms = now_ms() + crowd.load.settle_max_ms;
     let open = std::mem::take(&mut *crowd.open.lock().unwrap());
     let mut questions: Vec<Question> =
         open.into_iter().map(|((_, rid), who)| Question { rid, who, not_found_ms: None }).collect();
