@@ -9,7 +9,7 @@ static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime"));
 
 /// Accepted requests must have their fate within this time at the end of a test.
-pub const SETTLE: Duration = Duration::from_secs(30);
+pub const SETTLE: Duration = Duration::from_secs(60);
 
 /// Settings that let faults show within seconds.
 pub const QUICK: [&str; 10] = [

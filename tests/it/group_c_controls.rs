@@ -121,3 +121,24 @@ fn a_connection_that_is_used_again_after_an_abandoned_call_breaks_the_sheet() {
         world.stop().await;
     });
 }
+
+#[test]
+fn a_column_that_folds_case_refuses_a_buyer_who_was_accepted() {
+    run(async {
+        // Window 72. As a server's default collation would have it; the schema's VARBINARY does not.
+        let (world, sale) = world("folding").await;
+        let folding = "ALTER TABLE orders MODIFY one_per_user_id VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci NULL";
+        world.sql(folding).await;
+        let (lower, upper) = (world.bought(&sale, "bob").await, world.bought(&sale, "BOB").await);
+        let consumer = world.more(&[Consumer], |_| {});
+        let mut told = Vec::new();
+        for (user, id) in [("bob", lower), ("BOB", upper)] {
+            eventually("a fate", async || world.told(&sale, user, id).await.0 != "QUEUED").await;
+            told.push(world.told(&sale, user, id).await.0);
+        }
+        told.sort();
+        assert_eq!(told, ["CONFIRMED", "FAILED"], "two buyers were not taken for one");
+        consumer.stop().await;
+        world.stop().await;
+    });
+}

@@ -7,6 +7,8 @@ use seckill::crowd::{self, CrowdPlan, CrowdReport, Told, Verdict};
 use seckill::domain::ids::SaleId;
 use seckill::p5_reconcile::Window;
 use seckill::roles::Role;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Power cuts with `always`; each of them must lose nothing.
 const CUTS: u64 = 3;
@@ -18,10 +20,15 @@ const CUTS_MAX: u64 = 10;
 async fn cut_under_a_crowd(world: &World, redis: &mut Cuttable, sale: &SaleId, round: u64) -> (CrowdReport, u64) {
     let mut plan = CrowdPlan::new(&world.api, sale.clone(), world.settings.auth.secret.clone());
     (plan.buyers, plan.first_buyer, plan.connections) = (100_000, round * 100_000, 16);
+    let accepted = Arc::new(AtomicU64::new(0));
+    let seen = accepted.clone();
+    plan.progress = Some(Arc::new(move |progress| seen.store(progress.accepted, Relaxed)));
     (plan.tokens, plan.keep_history, plan.max_retries, plan.timeout_ms) = (false, true, 0, 10_000);
     let stop = plan.stop.clone();
     let cutting = async {
-        time_passes(700 + 137 * (round % 7)).await;
+        // Making a hundred thousand access tokens takes its time.
+        eventually("somebody has bought", async || accepted.load(Relaxed) > 0).await;
+        time_passes(300 + 137 * (round % 7)).await;
         let gone = redis.cut().await;
         stop.stop();
         gone
