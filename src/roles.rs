@@ -3,19 +3,9 @@
 //! A process runs any set of roles. Each role has its own handles on the servers, so that one role's trouble with a pool is
 //! its own. A role that ends with an error stops the process: a supervisor starts it again, and nothing is lost by it.
 
+mod api;
+
 use crate::config::{QueueType, Settings, api_complaints};
-use crate::p1_entry::auth::Authenticator;
-use crate::p1_entry::auto_warm::AutoWarm;
-use crate::p1_entry::catalog::Catalog;
-use crate::p1_entry::http::{self, Public};
-use crate::p1_entry::known::{KeepKnown, Known};
-use crate::p1_entry::limits::Limits;
-use crate::p1_entry::orders::Orders;
-use crate::p1_entry::request_ids::RequestIds;
-use crate::p1_entry::status::Statuses;
-use crate::p1_entry::tokens::Tokens;
-use crate::p1_entry::warm::Warmer;
-use crate::p2_reserve::{Fence, Guard, Reserve};
 use crate::p3_relay::Relay;
 use crate::p4_persist::Persist;
 use crate::p5_reconcile::{Auditor, Reconcile};
@@ -210,55 +200,6 @@ impl Running {
             redis.wait_connected(CONNECT_GRACE).await;
             drive(worker, pace, stopper).await.map_err(|fault| RoleError::Ended(fault.to_string()))
         });
-    }
-
-    fn serve_api(
-        &mut self,
-        settings: &Arc<Settings>,
-        servers: Servers,
-        listener: TcpListener,
-    ) -> Result<(), RoleError> {
-        let (s, stopper) = (settings.clone(), self.stopper.clone());
-        let Servers { redis, db, .. } = servers;
-        let auth = Authenticator::new(&s.auth).map_err(|error| RoleError::Config(vec![error.to_string()]))?;
-        // Random, because two processes of one name would otherwise share a lease or a lock.
-        let owner = format!("{}-{:016x}", s.node(), rand::random::<u64>());
-        let shards = s.redis.shards;
-        let guard = Guard::new(redis.clone());
-        let fence = Fence::new(redis.clone(), db.clone(), guard.clone(), shards);
-        let ids = RequestIds::start(redis.clone(), owner.clone(), stopper.clone());
-        let known = Known::default();
-        let orders = Orders {
-            catalog: Catalog::new(redis.clone(), db.clone(), known.clone(), &s, &owner),
-            reserve: Reserve::new(redis.clone(), fence, shards, &s.p2_reserve),
-            guard: guard.clone(),
-            tokens: Tokens::new(&s.p1_entry.token_secret, s.p1_entry.token_ttl_s),
-            ids: ids.clone(),
-            limits: Limits::start(&s.p1_entry, redis.clone(), shards, &stopper),
-            redis: redis.clone(),
-            shards,
-        };
-        let statuses = Statuses::start(redis.clone(), db.clone(), known.clone(), &s, &stopper);
-        let public = Arc::new(Public::new(&s, auth, orders, statuses, db.clone()));
-        self.spawn(KeepKnown::new(db.clone(), known), Pace::idle_ms(250), redis.clone());
-        let warmer = Warmer { redis: redis.clone(), db, shards, backlog_max: s.p1_entry.backlog_max };
-        let ahead_ms = i64::try_from(s.p5_reconcile.warm_ahead_ms).unwrap_or(i64::MAX);
-        let auto_warm = AutoWarm { warmer, ahead_ms, told: HashSet::new(), look_after_at: std::time::Instant::now() };
-        self.spawn(auto_warm, Pace::idle_ms(1_000), redis.clone());
-        self.spawn(guard.clone(), Pace::idle_ms(1_000), redis.clone());
-        self.tasks.spawn(async move {
-            redis.wait_connected(CONNECT_GRACE).await;
-            crate::health::wait_until_safe(&guard, &stopper).await;
-            // A listening process is sent buyers at once; without request ids it could only turn them away.
-            ids.wait_ready(CONNECT_GRACE, &stopper).await;
-            if stopper.is_stopped() {
-                return Ok(());
-            }
-            let server = http::serve(public, listener, &s.http, stopper)
-                .map_err(|error| RoleError::Ended(format!("http server: {error}")))?;
-            server.await.map_err(|error| RoleError::Ended(format!("http server: {error}")))
-        });
-        Ok(())
     }
 
     /// Waits until the stopper is pulled or a role ends by itself, then lets everything drain within `deadline`.

@@ -105,7 +105,9 @@ fn bounds(s: &Settings, found: &mut Vec<String>) {
     within("mysql.pool_wait_ms", s.mysql.pool_wait_ms, 10, 60_000);
     within("mysql.connect_timeout_ms", s.mysql.connect_timeout_ms, 10, 60_000);
     within("mysql.statement_timeout_ms", s.mysql.statement_timeout_ms, 10, 600_000);
+    within("p1_entry.in_flight_max", s.p1_entry.in_flight_max as u64, 1, 1_000_000);
     within("p1_entry.backlog_max", s.p1_entry.backlog_max, 1, 1 << 40);
+    within("p1_entry.lag_max_ms", s.p1_entry.lag_max_ms, 0, 24 * HOUR_MS);
     within("p1_entry.token_ttl_s", s.p1_entry.token_ttl_s, 1, 30 * 86_400);
     within("p1_entry.quantity_max", s.p1_entry.quantity_max.into(), 1, 1_000_000);
     within("p1_entry.cache_ttl_ms", s.p1_entry.cache_ttl_ms, 10, 60_000);

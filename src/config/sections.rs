@@ -79,7 +79,10 @@ sections! {
     P1Entry {
         user_rate_per_s: u32,
         global_rate_per_s: u32,
+        in_flight_max: usize,
         backlog_max: u64,
+        lag_max_ms: u64,
+        adaptive: bool,
         token_ttl_s: u64,
         token_secret: Secret,
         quantity_max: u32,

@@ -10,6 +10,7 @@ pub mod http;
 pub mod known;
 pub mod limits;
 pub mod orders;
+pub mod overload;
 pub mod problem;
 pub mod request_ids;
 pub mod status;

@@ -5,6 +5,7 @@
 
 use super::catalog::{Catalog, Look, View};
 use super::limits::Limits;
+use super::overload::{Overload, overloaded};
 use super::problem::{Kind, Problem};
 use super::request_ids::RequestIds;
 use super::tokens::{PurchaseToken, TokenFault, Tokens};
@@ -38,6 +39,8 @@ pub struct Orders {
     pub ids: RequestIds,
     /// Rate limits.
     pub limits: Limits,
+    /// Load.
+    pub overload: Overload,
     /// For replays of a sale that is not open.
     pub redis: RedisStore,
     /// Shards of every sale.
@@ -118,15 +121,24 @@ impl Orders {
             count(State::P1(P1Entry::SoldOut), 1);
             return Err(Kind::EntrySoldOut.into());
         }
+        let closed = self.overload.refusal();
+        // Without a token it cannot be a replay: refused before any server is asked.
+        if let (Some(problem), None) = (&closed, &token) {
+            return Err(problem.clone());
+        }
         self.take_rate(&user).await?;
+        if let (Some(problem), Some(token)) = (closed, &token) {
+            return self.replay_or(problem, user, sale, (token.request_id, quantity)).await;
+        }
         let request_id = match token {
             Some(token) => token.request_id,
             None => self.next_id()?,
         };
         count(State::P1(P1Entry::Ready), 1);
+        let shard = home_shard(&user, self.shards);
         let purchase = Purchase { request_id, sale_id: sale.clone(), user_id: user, quantity };
         let decision = self.reserve.decide(purchase, view.sale.epoch).await;
-        self.answer(decision, request_id, &view).await
+        self.answer(decision, (request_id, shard), &view).await
     }
 
     /// Nothing is sold while the guard refuses. What exactly is wrong is for operators: readiness, log and doctor say it.
@@ -185,7 +197,12 @@ impl Orders {
         self.ids.next().map_err(|error| Kind::Unavailable.because(error.to_string()))
     }
 
-    async fn answer(&self, decision: Decision, id: RequestId, view: &View) -> Result<RequestId, Problem> {
+    async fn answer(
+        &self,
+        decision: Decision,
+        (id, shard): (RequestId, u16),
+        view: &View,
+    ) -> Result<RequestId, Problem> {
         let sale = &view.sale.sale_id;
         let reserved = match decision {
             Decision::Decided(reserved) => reserved,
@@ -202,7 +219,11 @@ impl Orders {
         }
         tracing::debug!(phase = "p2_reserve", request_id = %id, %sale, ?reserved, "decided");
         match reserved {
-            Reserved::Accepted | Reserved::Replayed => Ok(id),
+            Reserved::Accepted => {
+                self.overload.accepted(sale, shard, id);
+                Ok(id)
+            }
+            Reserved::Replayed => Ok(id),
             Reserved::DuplicateBuyer(first) => {
                 Err(Kind::Duplicate.because("one purchase a buyer in this sale").about(first, status_url(sale, first)))
             }
@@ -230,11 +251,6 @@ impl Orders {
             }
         }
     }
-}
-
-fn overloaded(detail: &str) -> Problem {
-    count(State::P1(P1Entry::Overloaded), 1);
-    Kind::Overloaded.because(detail)
 }
 
 fn paused(detail: &str) -> Problem {

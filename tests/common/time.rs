@@ -12,10 +12,12 @@ static RUNTIME: LazyLock<Runtime> =
 pub const SETTLE: Duration = Duration::from_secs(60);
 
 /// Settings that let faults show within seconds.
-pub const QUICK: [&str; 10] = [
+pub const QUICK: [&str; 11] = [
     "http.listen=127.0.0.1:0",
     "auth.secret=test-access-secret-of-32-bytes-or-more",
     "p1_entry.token_secret=test-purchase-secret-of-32-bytes-or-more",
+    // A test may leave its consumers off for as long as a slow machine takes.
+    "p1_entry.lag_max_ms=3600000",
     "rabbitmq.heartbeat_s=2",
     "p3_relay.confirm_timeout_ms=2000",
     "p3_relay.claim_idle_ms=4000",

@@ -1,6 +1,6 @@
 //! Group A: single purchases under the three policies (P1 + P2, no faults).
 
-use super::world::{World, run};
+use super::world::{World, eventually, run};
 
 #[test]
 fn one_purchase_becomes_one_order() {
@@ -112,8 +112,13 @@ fn a_full_outbox_refuses_and_takes_nothing() {
         assert_eq!((full.status, full.code().as_str()), (503, "P1-S8"), "{full:?}");
         assert!(!full.header("retry-after").is_empty(), "{full:?}");
         assert_eq!(world.servers.redis.stock(&sale, 0).await.unwrap(), Some(7));
-        let again = world.buy(&sale, "a", 1, None).await;
-        assert_eq!((again.status, again.code().as_str()), (409, "P2-R1"), "{again:?}");
+        // The entry may be closed by now, but for a trickle.
+        eventually("who has bought hears so", async || {
+            let again = world.buy(&sale, "a", 1, None).await;
+            assert!(matches!(again.code().as_str(), "P2-R1" | "P1-S8"), "{again:?}");
+            again.code() == "P2-R1"
+        })
+        .await;
         world.stop().await;
     });
 }

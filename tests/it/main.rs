@@ -34,6 +34,8 @@ mod group_a_floods;
 mod group_a_ids;
 mod group_a_keys_lost;
 mod group_a_model;
+mod group_a_overload;
+mod group_a_pressure;
 mod group_a_replay;
 mod group_a_replicas;
 mod group_a_settings;

@@ -83,12 +83,14 @@ async fn try_buy(
     sale: &str,
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
+    public.orders.overload.check_room()?;
     let user = headers::buyer(public, request)?;
     let sale = headers::sale(sale)?;
     let token = headers::purchase_token(request)?;
     headers::json_only(request)?;
     let body = body::read(public, declared_length(request), payload).await?;
     let quantity = body::quantity(&body, public.quantity_max)?;
+    let _under_way = public.orders.overload.enter()?;
     let request_id = public.orders.buy(user, &sale, quantity, token).await?;
     let queued = Queued { request_id, status: "QUEUED", code: P2Reserve::LuaOk.code() };
     Ok(HttpResponse::Accepted().insert_header((LOCATION, status_url(&sale, request_id))).json(queued))

@@ -1,0 +1,192 @@
+//! Overload (A10, C7): what one process takes in at once is bounded, and new purchases are refused with 503 while what was
+//! accepted before does not land.
+//!
+//! Input: the looks of [`Watch`], and every purchase. Output: go on, or the problem to answer with. A crash forgets the
+//! probes and the limit: the next life measures anew by its own first purchases.
+
+mod control;
+mod probes;
+mod watch;
+
+pub use watch::Watch;
+
+use super::problem::{Kind, Problem};
+use crate::domain::ids::{RequestId, SaleId};
+use crate::domain::states::{P1Entry, State};
+use crate::telemetry::count;
+use control::Order;
+use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+use probes::Probes;
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Instant;
+
+/// A closed entry lets this many new purchases a second through. Their landing is how it sees that landing is well, even
+/// when the last ones before it closed were parked for good.
+const TRICKLE_PER_S: NonZeroU32 = NonZeroU32::MIN;
+/// Who meets a closed entry is told to come back after this time, seconds; it opens by half a bound, not at once.
+const CLOSED_RETRY_S: u64 = 5;
+
+/// Answer to one too many: 503 `P1-S8`.
+pub(super) fn overloaded(detail: &str) -> Problem {
+    count(State::P1(P1Entry::Overloaded), 1);
+    Kind::Overloaded.because(detail)
+}
+
+/// The load of one process. Clones share it.
+#[derive(Clone)]
+pub struct Overload {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    in_flight_max: usize,
+    in_flight: AtomicUsize,
+    closed: AtomicBool,
+    trickle: DefaultDirectRateLimiter,
+    limit: RwLock<Option<(u32, DefaultDirectRateLimiter)>>,
+    probes: Mutex<Probes>,
+}
+
+/// A purchase under way. Dropping it makes room, also when its connection was lost.
+pub struct UnderWay(Arc<Inner>);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Overload {
+    /// At most `in_flight_max` purchases at once; open, without a limit, until a [`Watch`] says otherwise.
+    #[must_use]
+    pub fn new(in_flight_max: usize) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                in_flight_max,
+                in_flight: AtomicUsize::new(0),
+                closed: AtomicBool::new(false),
+                trickle: RateLimiter::direct(Quota::per_second(TRICKLE_PER_S)),
+                limit: RwLock::default(),
+                probes: Mutex::default(),
+            }),
+        }
+    }
+
+    /// Refuses early, before anything of a purchase is read. Takes no place: a body that never comes must not hold one.
+    ///
+    /// # Errors
+    /// 503 when there is no room.
+    pub fn check_room(&self) -> Result<(), Problem> {
+        if self.inner.in_flight.load(Ordering::Acquire) < self.inner.in_flight_max { Ok(()) } else { Err(full()) }
+    }
+
+    /// Takes a place for a purchase that has been read.
+    ///
+    /// # Errors
+    /// 503 when there is no room.
+    pub fn enter(&self) -> Result<UnderWay, Problem> {
+        let place = UnderWay(self.inner.clone());
+        if self.inner.in_flight.fetch_add(1, Ordering::AcqRel) < self.inner.in_flight_max {
+            Ok(place)
+        } else {
+            Err(full())
+        }
+    }
+
+    /// Why a new purchase is not let in right now, if so.
+    #[must_use]
+    pub fn refusal(&self) -> Option<Problem> {
+        if self.inner.closed.load(Ordering::Acquire) {
+            if self.inner.trickle.check().is_ok() {
+                return None;
+            }
+            refused("closed");
+            return Some(
+                overloaded("more orders are waiting than can be landed in time").retry_after_s(CLOSED_RETRY_S),
+            );
+        }
+        let limit = self.inner.limit.read().unwrap_or_else(PoisonError::into_inner);
+        if limit.as_ref().is_none_or(|(_, bucket)| bucket.check().is_ok()) {
+            return None;
+        }
+        refused("slowed");
+        Some(overloaded("orders land more slowly than they come in"))
+    }
+
+    /// Remembers a purchase that was accepted just now.
+    pub fn accepted(&self, sale: &SaleId, shard: u16, id: RequestId) {
+        let mut probes = self.inner.probes.lock().unwrap_or_else(PoisonError::into_inner);
+        probes.accepted(|| (sale.clone(), shard, id), Instant::now());
+    }
+
+    fn probes<T>(&self, work: impl FnOnce(&mut Probes) -> T) -> T {
+        work(&mut self.inner.probes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Puts an order into effect; returns the one before.
+    fn obey(&self, order: Order) -> Order {
+        let closed = self.inner.closed.swap(order.closed, Ordering::AcqRel);
+        let mut limit = self.inner.limit.write().unwrap_or_else(PoisonError::into_inner);
+        let before = limit.as_ref().map(|(rate, _)| *rate);
+        // A new bucket is a full one, so it is only made when it differs.
+        if before != order.limit_per_s {
+            *limit = order.limit_per_s.and_then(NonZeroU32::new).map(|rate| (rate.get(), bucket(rate)));
+        }
+        Order { closed, limit_per_s: before }
+    }
+
+    fn in_flight(&self) -> usize {
+        self.inner.in_flight.load(Ordering::Acquire)
+    }
+}
+
+/// A tenth of a second's worth at once, so that a limit that changes each second is kept all the same.
+fn bucket(rate: NonZeroU32) -> DefaultDirectRateLimiter {
+    let burst = NonZeroU32::MIN.saturating_add(rate.get() / 10);
+    RateLimiter::direct(Quota::per_second(rate).allow_burst(burst))
+}
+
+fn full() -> Problem {
+    refused("in_flight");
+    overloaded("too many purchases are under way")
+}
+
+fn refused(why: &'static str) {
+    metrics::counter!("seckill_p1_entry_refused_total", "why" => why).increment(1);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_bounded_and_come_back() {
+        let overload = Overload::new(2);
+        let (one, two) = (overload.enter().ok(), overload.enter().ok());
+        assert!(one.is_some() && two.is_some());
+        assert!(overload.check_room().is_err() && overload.enter().is_err() && overload.enter().is_err());
+        drop(one);
+        assert!(overload.check_room().is_ok());
+        assert!(overload.enter().is_ok() && overload.enter().is_ok(), "each is given back at once");
+        assert_eq!(overload.in_flight(), 1, "refusals hold no place");
+    }
+
+    #[test]
+    fn a_closed_entry_lets_a_trickle_through_and_a_slowed_one_its_limit() {
+        let passed = |overload: &Overload, of: usize| (0..of).filter(|_| overload.refusal().is_none()).count();
+        let overload = Overload::new(1);
+        assert_eq!(passed(&overload, 1_000), 1_000);
+        overload.obey(Order { closed: true, limit_per_s: None });
+        let trickle = passed(&overload, 1_000);
+        assert!((1..=5).contains(&trickle), "{trickle}");
+        assert_eq!(overload.refusal().map(|problem| problem.kind()), Some(Kind::Overloaded));
+        let before = overload.obey(Order { closed: false, limit_per_s: Some(100) });
+        assert_eq!(before, Order { closed: true, limit_per_s: None });
+        let slowed = passed(&overload, 1_000);
+        assert!((11..=200).contains(&slowed), "{slowed}");
+        overload.obey(Order::default());
+        assert_eq!(passed(&overload, 1_000), 1_000);
+    }
+}
