@@ -24,7 +24,7 @@ fn a_broker_that_is_away_briefly_costs_nothing_and_one_away_for_long_only_time()
         for outbox in OUTBOX_KINDS {
             let mut servers = breakable().await;
             let world =
-                World::on_breakable(&servers, &format!("brief-{}", &outbox[13..]), &[Api, Relay, Consumer], &[outbox])
+                World::on_breakable(&servers, &format!("brief{}", &outbox[13..]), &[Api, Relay, Consumer], &[outbox])
                     .await;
             let sale = world.sale("brief", 10_000, Some(1)).await;
             let selling = crowd::run(crowd::CrowdPlan { rate_per_s: Some(800.0), ..world.crowd(&sale, 4_000) });
@@ -41,7 +41,7 @@ fn a_broker_that_is_away_briefly_costs_nothing_and_one_away_for_long_only_time()
 
             let world = World::on_breakable(
                 &servers,
-                &format!("long-{}", &outbox[13..]),
+                &format!("long{}", &outbox[13..]),
                 &[Api, Relay, Consumer],
                 &["p3_relay.attempts_max=3", outbox],
             )

@@ -45,6 +45,7 @@ mod group_b_confirms;
 mod group_b_controls;
 mod group_b_crash;
 mod group_b_entries;
+mod group_b_list;
 mod group_b_relay;
 mod group_b_stale;
 mod group_c_breaker;
