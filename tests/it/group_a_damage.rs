@@ -1,8 +1,8 @@
 //! Group A: the reserve script is all or nothing. With any key missing or damaged, nothing at all changes.
 
 use super::group_a_model::{redis_sale, request_id, reserve, user_id};
-use super::hands::OUTBOX_KINDS;
 use super::model::{Ask, EPOCH};
+use super::outbox_kinds::OUTBOX_KINDS;
 use super::resp::{RawRedis, Reply};
 use super::world::{World, run};
 use seckill::domain::ids::SaleId;

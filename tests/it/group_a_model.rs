@@ -1,7 +1,7 @@
 //! Group A: `lua/reserve.lua` against a model, over random sequences of groups, pauses, freezes and top-ups.
 
-use super::hands::OUTBOX_KINDS;
 use super::model::{Ask, EPOCH, Model, Step};
+use super::outbox_kinds::OUTBOX_KINDS;
 use super::resp::RawRedis;
 use super::world::{World, run};
 use proptest::prelude::*;

@@ -1,7 +1,8 @@
 //! Group B: a broker that is away, silent, frozen or blocked, and connections and exchanges that go away under the relay.
 
 use super::group_b_relay::{attempts, nothing_is_left, parked};
-use super::hands::{OUTBOX_KINDS, breakable, delete_order_exchange, memory_alarm, tell_broker};
+use super::hands::{breakable, delete_order_exchange, memory_alarm, tell_broker};
+use super::outbox_kinds::OUTBOX_KINDS;
 use super::world::{World, eventually, run};
 use seckill::crowd;
 use seckill::dev::ServerKind;

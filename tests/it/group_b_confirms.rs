@@ -2,7 +2,8 @@
 
 use super::black_hole::BlackHole;
 use super::group_b_relay::{attempts, nothing_is_left, parked};
-use super::hands::{OUTBOX_KINDS, delete_order_queue, port_of, unbind_order_queue};
+use super::hands::{delete_order_queue, port_of, unbind_order_queue};
+use super::outbox_kinds::OUTBOX_KINDS;
 use super::world::{World, eventually, pause, run, shared};
 use seckill::config::{ServerUrl, Settings};
 use seckill::domain::ids::SaleId;

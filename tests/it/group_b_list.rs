@@ -4,7 +4,7 @@
 use super::group_b_relay::{nothing_is_left, parked, read_and_die};
 use super::hands::redis;
 use super::resp::{RawRedis, Reply};
-use super::world::{World, eventually, run, shared};
+use super::world::{World, eventually, run, shared, time_passes};
 use seckill::p5_reconcile::Window;
 use seckill::roles::Role::{self, Api, Consumer, Relay};
 use serde_json::Value;
@@ -168,5 +168,26 @@ fn who_lost_an_entry_counts_and_parks_nothing_and_deletes_only_its_own() {
         assert_eq!(redis.outbox_done(0, "quick", &ids).await.unwrap(), 0);
         nobody_is_remembered(&world).await;
         world.stop().await;
+    });
+}
+
+#[test]
+fn a_rebuild_waits_for_an_entry_in_a_dead_relays_hand() {
+    run(async {
+        let world = World::with(&[Api], &[LIST, "p5_reconcile.quiet_ms=500"]).await;
+        let sale = world.sale("lists", 100, Some(1)).await;
+        let alice = world.bought(&sale, "alice").await;
+        read_and_die(&world, "dead", 1).await;
+        assert_eq!(world.redis(&["DEL", &world.servers.redis.keys.ledger(0, &sale)]).await, Value::from(1));
+        let epoch = async || world.servers.redis.meta(&sale, 0).await.unwrap().map(|meta| meta.epoch);
+        let reconcile = world.more(&[Role::Reconcile], |_| {});
+        time_passes(3_000).await;
+        assert_eq!(epoch().await, Some(1), "nothing but the entry knows alice");
+        let rest = world.more(&[Consumer, Relay], |_| {});
+        eventually("rebuilt", async || epoch().await == Some(2)).await;
+        eventually("alice's order", async || world.told(&sale, "alice", alice).await.0 == "CONFIRMED").await;
+        rest.stop().await;
+        reconcile.stop().await;
+        world.finish().await;
     });
 }

@@ -1,6 +1,6 @@
 //! Group B: the relay brings every entry to the broker, whatever dies on the way (P3).
 
-use super::hands::OUTBOX_KINDS;
+use super::outbox_kinds::OUTBOX_KINDS;
 use super::world::{World, eventually, run};
 use seckill::crowd;
 use seckill::domain::message;

@@ -3,7 +3,7 @@
 //! It is a process of its own, put to sleep by a fault point at exactly the line in question.
 
 use super::group_b_relay::{attempts, nothing_is_left, parked};
-use super::hands::OUTBOX_KINDS;
+use super::outbox_kinds::OUTBOX_KINDS;
 use super::procs::{Folder, Program, seckill};
 use super::world::{QUICK, World, eventually, run};
 use seckill::roles::Role::{Api, Consumer, Relay};

@@ -13,7 +13,7 @@ use amqprs::connection::{Connection, OpenConnectionArguments};
 use diesel::QueryableByName;
 use diesel::sql_types::BigInt;
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, RunQueryDsl};
-use seckill::config::{Outbox, Settings};
+use seckill::config::Settings;
 use seckill::crowd::{self, CrowdPlan, CrowdReport};
 use seckill::dev::{PrivateServers, ServerKind};
 use seckill::domain::ids::{RequestId, SaleId};
@@ -27,9 +27,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 use tokio::task::JoinHandle;
-
-/// Both kinds of outbox (C8): what the relay promises it promises with either.
-pub const OUTBOX_KINDS: [&str; 2] = ["redis.outbox=stream", "redis.outbox=list"];
 
 static BREAKABLE: OnceCell<Mutex<PrivateServers>> = OnceCell::const_new();
 
@@ -136,36 +133,6 @@ impl World {
              COMMIT"
         ))
         .await;
-    }
-
-    /// The kind of the outbox, as a setting.
-    pub fn outbox_set(&self) -> &'static str {
-        match self.settings.redis.outbox {
-            Outbox::Stream => OUTBOX_KINDS[0],
-            Outbox::List => OUTBOX_KINDS[1],
-        }
-    }
-
-    /// Puts something into the outbox that a relay may not be able to read: sale, request id, payload.
-    pub async fn put_in_outbox(&self, sale: Option<&str>, rid: &str, payload: Option<&str>) {
-        let keys = &self.servers.redis.keys;
-        match self.settings.redis.outbox {
-            Outbox::Stream => {
-                let (outbox, all) =
-                    (keys.outbox(0), [("who", Some("knows")), ("s", sale), ("r", Some(rid)), ("p", payload)]);
-                let fields = all.into_iter().filter_map(|(name, value)| Some([name, value?])).flatten();
-                self.redis(&["XADD", &outbox, "*"].into_iter().chain(fields).collect::<Vec<_>>()).await;
-            }
-            Outbox::List => {
-                let id = format!("{}-{rid}", rand::random::<u32>());
-                let entry = match (sale, payload) {
-                    (Some(sale), Some(payload)) => format!("{id} {} {payload}", sale.replace(' ', "!")),
-                    (Some(sale), None) => format!("{id} {sale}"),
-                    (None, _) => "who knows".to_owned(),
-                };
-                self.redis(&["LPUSH", &keys.outbox_list(0), &entry]).await;
-            }
-        }
     }
 
     /// Length of the outbox and its pending entries.

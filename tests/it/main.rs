@@ -69,6 +69,7 @@ mod group_d_wipe;
 mod hands;
 mod model;
 mod mortal;
+mod outbox_kinds;
 mod own_redis;
 mod power_cut;
 mod processes;

@@ -100,7 +100,9 @@ impl RedisStore {
         (start, looked_at, count): (&str, usize, usize),
     ) -> Result<(Vec<Entry>, String), RedisFault> {
         let (prefix, cursor) = (self.keys.processing(shard, ""), if start == "-" { "0" } else { start });
-        let args = [cursor, "MATCH", &format!("{prefix}*"), "COUNT", &looked_at.to_string()].map(text).to_vec();
+        let args = [cursor, "MATCH", &format!("{prefix}*"), "COUNT", &looked_at.to_string(), "TYPE", "list"]
+            .map(text)
+            .to_vec();
         let mut reply = list(self.command("SCAN", 0, args).await?)?.into_iter();
         let next = reply.next().and_then(|next| optional_text(&next)).unwrap_or_else(|| "0".to_owned());
         let keys = list(reply.next().unwrap_or(Value::Null))?;
