@@ -4,7 +4,8 @@
 --
 -- KEYS[1] outbox list, KEYS[2] the caller's processing list, KEYS[3] hands, KEYS[4] attempts,
 -- KEYS[5] relay DLQ (sorted set, score 0), KEYS[6] another relay's processing list (take_over only)
--- ARGV[1] what to do, ARGV[2] the caller's name, then its arguments, see below
+-- ARGV[1] what to do, ARGV[2] the caller's name, then its arguments, as told at each act below
+-- Returns what is told there; entries as id, entry, id, entry, ...
 --
 -- An entry is one string, "<id> <sale> <payload>", its id "<at_ms>-<request id>" (reserve.lua writes it, store/redis/packed.rs
 -- reads it). New ones come in at the left of the outbox and leave at its right, into the right end of a processing list.

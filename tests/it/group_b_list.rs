@@ -7,6 +7,7 @@ use super::resp::{RawRedis, Reply};
 use super::world::{World, eventually, run, shared, time_passes};
 use seckill::p5_reconcile::Window;
 use seckill::roles::Role::{self, Api, Consumer, Relay};
+use seckill::store::rabbit::declare;
 use serde_json::Value;
 
 const LIST: &str = "redis.outbox=list";
@@ -35,6 +36,8 @@ fn with_lists_no_phase_needs_a_stream() {
         let sale = world.sale("lists", 1_000, Some(1)).await;
         world.sell(&sale, 200).await;
         eventually("all of them", async || world.orders(&sale).await == 200).await;
+        eventually("an empty outbox", async || world.outbox().await == (0, 0)).await;
+        assert!(world.servers.redis.outbox_walk(0, "-", 10).await.unwrap().lying.is_empty());
         // Parked, looked at, copied to the register: the poison stays for a person.
         let mut raw = RawRedis::at(&urls.redis_url, name).await;
         raw.call(&["LPUSH", &world.servers.redis.keys.outbox_list(0), "who knows"]).await;
@@ -178,10 +181,12 @@ fn a_rebuild_waits_for_an_entry_in_a_dead_relays_hand() {
         let sale = world.sale("lists", 100, Some(1)).await;
         let alice = world.bought(&sale, "alice").await;
         read_and_die(&world, "dead", 1).await;
+        // Empty queues: without any the rebuild would wait for those.
+        declare(&world.servers.rabbit).await.unwrap();
         assert_eq!(world.redis(&["DEL", &world.servers.redis.keys.ledger(0, &sale)]).await, Value::from(1));
         let epoch = async || world.servers.redis.meta(&sale, 0).await.unwrap().map(|meta| meta.epoch);
         let reconcile = world.more(&[Role::Reconcile], |_| {});
-        time_passes(3_000).await;
+        time_passes(4_000).await;
         assert_eq!(epoch().await, Some(1), "nothing but the entry knows alice");
         let rest = world.more(&[Consumer, Relay], |_| {});
         eventually("rebuilt", async || epoch().await == Some(2)).await;
