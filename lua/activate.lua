@@ -5,7 +5,8 @@
 -- half-lost sale is never filled up by guessing (A6).
 --
 -- KEYS[1] meta, KEYS[2] stock, KEYS[3] buyers, KEYS[4] ledger, KEYS[5] grants, KEYS[6] outbox
--- ARGV[1] epoch, ARGV[2] limit (0: none), ARGV[3] outbox cap, ARGV[4] relay group, ARGV[5] grant id, ARGV[6] units
+-- ARGV[1] epoch, ARGV[2] limit (0: none), ARGV[3] outbox cap, ARGV[4] relay group (empty: the outbox is a list, which is
+--         nowhere while it has no entry), ARGV[5] grant id, ARGV[6] units
 -- Returns 1 created, 0 was there in this epoch, -1 was there in another epoch, -2 some keys are there and some are not
 --
 -- The empty field of buyers and ledger marks them as created: a hash without entries would not exist, and then a lost key
@@ -20,8 +21,8 @@ end
 if present > 0 then return -2 end
 
 -- The shard's outbox and its group come before the first entry, read from the very beginning (window 25).
-local group_there = false
-if redis.call('EXISTS', KEYS[6]) == 1 then
+local group_there = ARGV[4] == ''
+if not group_there and redis.call('EXISTS', KEYS[6]) == 1 then
   for _, group in ipairs(redis.call('XINFO', 'GROUPS', KEYS[6])) do
     if group[2] == ARGV[4] then group_there = true end
   end

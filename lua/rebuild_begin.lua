@@ -2,8 +2,8 @@
 -- P5 rebuild (E7), first step: replaces whatever is left of a sale on one shard by empty keys of the next epoch, frozen.
 --
 -- KEYS[1] meta, KEYS[2] stock, KEYS[3] buyers, KEYS[4] ledger, KEYS[5] grants, KEYS[6] transfers, KEYS[7] outbox
--- ARGV[1] new epoch, ARGV[2] limit (0: none), ARGV[3] outbox cap, ARGV[4] relay group, ARGV[5...] grant ids that are part of
---         what the rebuild gives, so that they are never given again
+-- ARGV[1] new epoch, ARGV[2] limit (0: none), ARGV[3] outbox cap, ARGV[4] relay group (empty: the outbox is a list),
+--         ARGV[5...] grant ids that are part of what the rebuild gives, so that they are never given again
 -- Returns 1 begun, 0 was begun before (go on loading), -1 the sale is selling in this epoch or a later one
 --
 -- Old keys go and new ones come in one step; a crash before or after leaves a sale that is closed. Never touches a sale
@@ -17,8 +17,8 @@ if present == 5 then
   if epoch >= tonumber(ARGV[1]) or state ~= 'frozen' then return -1 end
 end
 
-local group_there = false
-if redis.call('EXISTS', KEYS[7]) == 1 then
+local group_there = ARGV[4] == ''
+if not group_there and redis.call('EXISTS', KEYS[7]) == 1 then
   for _, group in ipairs(redis.call('XINFO', 'GROUPS', KEYS[7])) do
     if group[2] == ARGV[4] then group_there = true end
   end

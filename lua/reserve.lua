@@ -8,7 +8,8 @@
 -- KEYS[2] stock   string: units left in this bucket
 -- KEYS[3] buyers  hash: user -> "<units> <first request id>"
 -- KEYS[4] ledger  hash: request id -> "<state> <number> <quantity> <epoch> <at_ms> <reason> <user>"
--- KEYS[5] outbox  stream
+-- KEYS[5] outbox  stream, or list (see OUTBOX below)
+-- KEYS[6] hands   list outbox only; hash: relay -> "<last seen> <entries it holds>"
 -- ARGV[1] epoch the caller knows, ARGV[2] sale id, ARGV[3] shard, then for each request:
 --         request id, user id, quantity, head of its message (JSON up to and without the comma before "shard")
 -- Returns a flat array, for each request: code, detail. Codes (domain/reserve.rs):
@@ -18,7 +19,10 @@
 -- Why nothing can be half done: every key's type and every number is checked before the first write; memory is checked by
 -- Redis before the script starts (the #!lua line without allow-oom); between the writes nothing can fail, and no pcall
 -- hides an error. Replay comes first: a winner's retry must hear "accepted" after sell-out, pause and end alike.
--- All work is O(group); the hashes and the stream are only touched by key.
+-- All work is O(group); the hashes and the outbox are only touched by key (the hands are as many as relays at work).
+
+-- Another word stands here in a system with redis.outbox = "list" (store/redis/scripts.rs).
+local OUTBOX = 'stream'
 
 local meta_key, stock_key, buyers_key, ledger_key, outbox_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local epoch, sale, shard = ARGV[1], ARGV[2], ARGV[3]
@@ -43,11 +47,12 @@ local function whole(text)
   return nil
 end
 
-local WANTED = { 'hash', 'string', 'hash', 'hash', 'stream' }
+-- Without entries a list and the hands do not exist. There is no group that could begin too late (window 25).
+local WANTED, ALWAYS = { 'hash', 'string', 'hash', 'hash', OUTBOX, 'hash' }, OUTBOX == 'list' and 4 or 5
 local missing, damaged = false, false
-for i = 1, 5 do
+for i = 1, #KEYS do
   local kind = redis.call('TYPE', KEYS[i]).ok
-  if kind == 'none' then missing = true elseif kind ~= WANTED[i] then damaged = true end
+  if kind == 'none' then missing = missing or i <= ALWAYS elseif kind ~= WANTED[i] then damaged = true end
 end
 if damaged then return answer_all(12) end
 if missing then return answer_all(9) end
@@ -70,7 +75,16 @@ elseif meta[1] == 'frozen' then
 else
   refusal = 12
 end
-local room = cap - redis.call('XLEN', outbox_key)
+-- Of a list, the entries in the relays' processing lists are as unsent as those in it.
+local room = cap
+if OUTBOX == 'list' then
+  room = room - redis.call('LLEN', outbox_key)
+  for _, hand in ipairs(redis.call('HVALS', KEYS[6])) do
+    room = room - (whole(string.match(hand, '^%d+ (%d+)$')) or 0)
+  end
+else
+  room = room - redis.call('XLEN', outbox_key)
+end
 
 local ids, users = {}, {}
 for i = 1, count do
@@ -144,7 +158,12 @@ local number_now, taken_now = string.format('%.0f', number), string.format('%.0f
 
 -- Writes. Outbox first: it is the one that would refuse (memory, missing stream), and then nothing has happened.
 for i = 1, #accepted do
-  redis.call('XADD', outbox_key, 'NOMKSTREAM', '*', 'r', accepted[i][1], 's', sale, 'p', accepted[i][2])
+  local id, payload = accepted[i][1], accepted[i][2]
+  if OUTBOX == 'list' then
+    redis.call('LPUSH', outbox_key, at_ms .. '-' .. id .. ' ' .. sale .. ' ' .. payload)
+  else
+    redis.call('XADD', outbox_key, 'NOMKSTREAM', '*', 'r', id, 's', sale, 'p', payload)
+  end
 end
 redis.call('HSET', ledger_key, unpack(ledger_writes))
 redis.call('HSET', buyers_key, unpack(buyer_writes))

@@ -134,7 +134,7 @@ choices! {
     LogFormat { Text = "text", Json = "json", }
     Algorithm { Hs256 = "HS256", Rs256 = "RS256", EdDsa = "EdDSA", }
     RedisMode { Single = "single", }
-    Outbox { Stream = "stream", }
+    Outbox { Stream = "stream", List = "list", }
     Durability { Warn = "warn", Strict = "strict", }
     QueueType { Quorum = "quorum", Classic = "classic", }
     Compensate { Auto = "auto", Manual = "manual", }

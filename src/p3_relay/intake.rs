@@ -33,10 +33,13 @@ impl Relay {
         if room == 0 {
             return Ok(0);
         }
-        let entries = self.read(shard, &from, room).await?;
-        let last = entries.last().map(|last| last.id.clone());
+        let read = self.redis.outbox_own(shard, &self.consumer, &from, room).await;
+        let (entries, next) = read.inspect_err(|fault| self.doubt(shard, fault))?;
+        if !entries.is_empty() {
+            CrashPoint::AfterRead.reach();
+        }
         let taken = self.accept(shard, entries).await?;
-        self.own_next(shard, last);
+        self.own_next(shard, next);
         Ok(taken)
     }
 
@@ -51,17 +54,12 @@ impl Relay {
         if room == 0 {
             return Ok(0);
         }
-        let entries = self.read(shard, ">", room).await?;
-        self.accept(shard, entries).await
-    }
-
-    async fn read(&mut self, shard: u16, after: &str, count: usize) -> Result<Vec<Entry>, RedisFault> {
-        let read = self.redis.read_outbox(shard, &self.consumer, after, count).await;
+        let read = self.redis.outbox_new(shard, &self.consumer, room).await;
         let entries = read.inspect_err(|fault| self.doubt(shard, fault))?;
         if !entries.is_empty() {
             CrashPoint::AfterRead.reach();
         }
-        Ok(entries)
+        self.accept(shard, entries).await
     }
 
     /// After an answer that was not heard, entries may be this relay's without it having seen them: it reads its own again.

@@ -1,9 +1,9 @@
-//! P3 relay: outbox stream → RabbitMQ, confirm first, then delete.
+//! P3 relay: outbox → RabbitMQ, confirm first, then delete.
 //!
 //! Input: outbox entries of every shard. Output: messages in the order queues, or entries in the relay DLQ. The payload is
 //! opaque here.
 //!
-//! A crash leaves, at each line of an entry's way: *read, not sent* — it is pending for this relay's name and read again at
+//! A crash leaves, at each line of an entry's way: *read, not sent* — it is this relay's by name (pending, or in its processing list) and read again at
 //! its next start, or taken over by another relay after `claim_idle_ms`; *sent, not confirmed* — the same, and the message
 //! may come twice, which P4 bears; *confirmed, not deleted* — the same; *deleted* — the broker has it. Attempts are counted
 //! in Redis, so a new owner goes on counting.

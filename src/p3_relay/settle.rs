@@ -19,7 +19,7 @@ impl Relay {
                     break;
                 }
                 CrashPoint::AfterConfirm.reach();
-                self.redis.outbox_done(shard, &ids).await?;
+                self.redis.outbox_done(shard, &self.consumer, &ids).await?;
                 CrashPoint::AfterDone.reach();
                 for mut item in tickets.into_iter().filter_map(|ticket| self.hand.let_go(ticket)) {
                     item.happened(Event::Confirmed);

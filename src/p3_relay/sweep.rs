@@ -5,7 +5,7 @@
 
 use super::{GAUGES_EVERY, Relay};
 use crate::faults::{CrashPoint, Mechanism};
-use crate::store::redis::{OrphanPage, RedisFault};
+use crate::store::redis::{OrphanPage, RedisFault, TakenOver};
 use std::time::{Duration, Instant};
 
 /// Entries looked at for orphans, for each shard and claim interval. Behind the last delivered id there are only entries in
@@ -41,8 +41,8 @@ impl Relay {
                 return Ok(taken);
             }
             let idle_ms = self.settings.claim_idle_ms;
-            let claimed = self.redis.claim_outbox(shard, &self.consumer, idle_ms, (&start, room)).await;
-            let (entries, next, deleted) = claimed.inspect_err(|fault| self.doubt(shard, fault))?;
+            let taken_over = self.redis.outbox_take_over(shard, &self.consumer, idle_ms, (&start, room)).await;
+            let TakenOver { entries, next, deleted } = taken_over.inspect_err(|fault| self.doubt(shard, fault))?;
             if !deleted.is_empty() {
                 self.deleted_while_pending(shard, &deleted).await?;
             }
@@ -101,7 +101,7 @@ impl Relay {
             ?ids,
             "outbox entries were deleted before they were relayed: the audit finds their requests and lands them"
         );
-        self.redis.outbox_done(shard, ids).await.map(|_deleted| ())
+        self.redis.outbox_done(shard, &self.consumer, ids).await.map(|_deleted| ())
     }
 
     pub(super) async fn gauges(&mut self) -> Result<(), RedisFault> {

@@ -110,14 +110,12 @@ impl Auditor {
         for shard in 0..self.shards {
             let mut start = "-".to_owned();
             loop {
-                let page = self.redis.outbox_page(shard, &start, PAGE).await?;
-                if page.iter().any(|entry| entry.field("s") == Some(sale.as_str().as_bytes())) {
+                let page = self.redis.outbox_walk(shard, &start, PAGE).await?;
+                if page.lying.iter().any(|lying| lying.entry.field("s") == Some(sale.as_str().as_bytes())) {
                     return Ok(true);
                 }
-                match page.last() {
-                    Some(last) if page.len() == PAGE => start = format!("({}", last.id),
-                    Some(_) | None => break,
-                }
+                let Some(next) = page.next else { break };
+                start = next;
             }
         }
         match queue_depths(&self.rabbit).await {

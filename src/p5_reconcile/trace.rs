@@ -124,19 +124,18 @@ impl Auditor {
         Ok(None)
     }
 
-    /// Stream ids are milliseconds of Redis' clock, as the record's time is, so the search begins there.
+    /// Stream ids are milliseconds of Redis' clock, as the record's time is, so the search in a stream begins there.
     async fn in_outbox(&self, found: &InLedger, request_id: RequestId) -> Result<Option<String>, RedisFault> {
         let wanted = request_id.to_string();
         let mut start = found.record.accepted_at_ms.to_string();
         for _ in 0..OUTBOX_MAX / PAGE {
-            let page = self.redis.outbox_page(found.shard, &start, PAGE).await?;
-            if let Some(entry) = page.iter().find(|entry| entry.field("r") == Some(wanted.as_bytes())) {
-                return Ok(Some(entry.id.clone()));
+            let page = self.redis.outbox_walk(found.shard, &start, PAGE).await?;
+            let mut entries = page.lying.into_iter().map(|lying| lying.entry);
+            if let Some(entry) = entries.find(|entry| entry.field("r") == Some(wanted.as_bytes())) {
+                return Ok(Some(entry.id));
             }
-            match page.last() {
-                Some(last) if page.len() == PAGE => start = format!("({}", last.id),
-                Some(_) | None => break,
-            }
+            let Some(next) = page.next else { break };
+            start = next;
         }
         Ok(None)
     }

@@ -7,7 +7,7 @@
 use super::audit::Auditor;
 use crate::domain::ids::RequestId;
 use crate::store::rabbit::queue_depths;
-use crate::store::redis::RedisFault;
+use crate::store::redis::{Lying, RedisFault};
 use std::collections::HashMap;
 
 /// Entries read at once.
@@ -51,32 +51,19 @@ impl Auditor {
 
     /// Takes in one shard's outbox; whether it was read to its end.
     async fn outbox_of(&self, shard: u16, since_ms: i64, found: &mut Whereabouts) -> Result<bool, RedisFault> {
-        let mut hands: HashMap<String, String> = HashMap::new();
         let mut start = since_ms.to_string();
         for _ in 0..OUTBOX_MAX / PAGE {
-            let page = self.redis.outbox_held(shard, &start, PAGE).await?;
-            let next = page.last().filter(|_| page.len() == PAGE).map(|last| format!("({}", last.id));
-            hands.extend(page.into_iter().map(|held| (held.id, held.consumer)));
-            match next {
-                Some(next) => start = next,
-                None => break,
-            }
-        }
-        start = since_ms.to_string();
-        for _ in 0..OUTBOX_MAX / PAGE {
-            let page = self.redis.outbox_page(shard, &start, PAGE).await?;
-            for entry in &page {
+            let page = self.redis.outbox_walk(shard, &start, PAGE).await?;
+            for Lying { entry, relay } in &page.lying {
                 let named = entry.field("r").and_then(|id| RequestId::parse(&String::from_utf8_lossy(id)).ok());
-                let place = match hands.get(&entry.id) {
+                let place = match relay {
                     Some(relay) => format!("in the outbox as {}, read by relay {relay} and not confirmed", entry.id),
                     None => format!("in the outbox as {}, in no relay's hand", entry.id),
                 };
                 found.in_outbox.extend(named.map(|id| (id, place)));
             }
-            match page.last() {
-                Some(last) if page.len() == PAGE => start = format!("({}", last.id),
-                Some(_) | None => return Ok(true),
-            }
+            let Some(next) = page.next else { return Ok(true) };
+            start = next;
         }
         Ok(false)
     }

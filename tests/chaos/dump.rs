@@ -3,6 +3,7 @@
 //! Output: one JSON lines file per table and per kind of key, and one for the queues. Nothing is changed: what is read from
 //! a queue goes back. A server that is away fails the dump, because half a dump would prove nothing.
 
+mod list;
 mod mysql;
 mod rabbit;
 mod redis;

@@ -42,6 +42,7 @@ impl World {
             format!("rabbitmq.url={}", s.rabbitmq.url.expose()),
             format!("mysql.url={}", s.mysql.url.expose()),
             format!("redis.prefix={}", s.redis.prefix),
+            self.outbox_set().to_owned(),
         ];
         let quick = QUICK.iter().map(|set| (*set).to_owned());
         let sets = quick.chain(own).flat_map(|set| ["--set".to_owned(), set]);
@@ -82,7 +83,7 @@ impl World {
     /// Moves everything in the outbox to the relay DLQ, as a relay whose attempts are spent does.
     pub async fn park_the_outbox(&self) {
         let redis = &self.servers.redis;
-        for entry in redis.read_outbox(0, "by hand", ">", 1_000).await.expect("redis") {
+        for entry in redis.outbox_new(0, "by hand", 1_000).await.expect("redis") {
             let parking = redis.outbox_park(0, "by hand", &entry.id, ("nack", 10)).await.expect("redis");
             assert_eq!(parking, Parking::Moved);
         }

@@ -2,6 +2,7 @@
 
 use super::group_a_model::{redis_sale, request_id, reserve, user_id};
 use super::model::{Ask, EPOCH};
+use super::outbox_kinds::OUTBOX_KINDS;
 use super::resp::{RawRedis, Reply};
 use super::world::{World, run};
 use seckill::domain::ids::SaleId;
@@ -36,37 +37,45 @@ async fn nothing_changes(world: &World, redis: &mut RawRedis, sale: &SaleId, exp
 #[test]
 fn with_any_key_missing_or_of_another_type_nothing_changes() {
     run(async {
-        let world = World::with(&[], &[]).await;
-        let mut redis = RawRedis::of(&world).await;
-        let keys = world.servers.redis.keys.clone();
-        for name in ["meta", "stock", "buyers", "ledger", "outbox"] {
-            for kind in ["gone", "hash", "string", "list", "set", "zset", "stream"] {
-                let sale = fresh(&world, &mut redis).await;
-                let (key, own) = match name {
-                    "meta" => (keys.meta(0, &sale), "hash"),
-                    "stock" => (keys.stock(0, &sale), "string"),
-                    "buyers" => (keys.buyers(0, &sale), "hash"),
-                    "ledger" => (keys.ledger(0, &sale), "hash"),
-                    _ => (keys.outbox(0), "stream"),
-                };
-                if kind == own {
-                    continue;
+        for outbox in OUTBOX_KINDS {
+            let world = World::with(&[], &[outbox]).await;
+            let list = outbox == OUTBOX_KINDS[1];
+            let mut redis = RawRedis::of(&world).await;
+            let keys = world.servers.redis.keys.clone();
+            let names = ["meta", "stock", "buyers", "ledger", "outbox", "hands"];
+            for name in &names[..if list { 6 } else { 5 }] {
+                for kind in ["gone", "hash", "string", "list", "set", "zset", "stream"] {
+                    let sale = fresh(&world, &mut redis).await;
+                    let (key, own) = match *name {
+                        "meta" => (keys.meta(0, &sale), "hash"),
+                        "stock" => (keys.stock(0, &sale), "string"),
+                        "buyers" => (keys.buyers(0, &sale), "hash"),
+                        "ledger" => (keys.ledger(0, &sale), "hash"),
+                        "hands" => (keys.hands(0), "hash"),
+                        _ if list => (keys.outbox_list(0), "list"),
+                        _ => (keys.outbox(0), "stream"),
+                    };
+                    // An empty list and the hands of idle relays are not there.
+                    let may_be_gone = list && ["outbox", "hands"].contains(name);
+                    if kind == own || kind == "gone" && may_be_gone {
+                        continue;
+                    }
+                    redis.call(&["DEL", &key]).await;
+                    match kind {
+                        "hash" => redis.call(&["HSET", &key, "f", "1"]).await,
+                        "string" => redis.call(&["SET", &key, "10"]).await,
+                        "list" => redis.call(&["RPUSH", &key, "1"]).await,
+                        "set" => redis.call(&["SADD", &key, "1"]).await,
+                        "zset" => redis.call(&["ZADD", &key, "1", "1"]).await,
+                        "stream" => redis.call(&["XADD", &key, "*", "f", "1"]).await,
+                        _ => Reply::Nil,
+                    };
+                    let expected = if kind == "gone" { Reserved::NotLoaded } else { Reserved::Damaged };
+                    nothing_changes(&world, &mut redis, &sale, &expected, &format!("{name} {kind}")).await;
                 }
-                redis.call(&["DEL", &key]).await;
-                match kind {
-                    "hash" => redis.call(&["HSET", &key, "f", "1"]).await,
-                    "string" => redis.call(&["SET", &key, "10"]).await,
-                    "list" => redis.call(&["RPUSH", &key, "1"]).await,
-                    "set" => redis.call(&["SADD", &key, "1"]).await,
-                    "zset" => redis.call(&["ZADD", &key, "1", "1"]).await,
-                    "stream" => redis.call(&["XADD", &key, "*", "f", "1"]).await,
-                    _ => Reply::Nil,
-                };
-                let expected = if kind == "gone" { Reserved::NotLoaded } else { Reserved::Damaged };
-                nothing_changes(&world, &mut redis, &sale, &expected, &format!("{name} {kind}")).await;
             }
+            world.stop().await;
         }
-        world.stop().await;
     });
 }
 
@@ -171,25 +180,33 @@ fn a_grant_to_a_damaged_stock_is_not_written_down() {
 #[test]
 fn the_backlog_cap_is_exact() {
     run(async {
-        let world = World::with(&[], &[]).await;
-        let mut redis = RawRedis::of(&world).await;
-        redis.clear().await;
-        let (store, sale) = (&world.servers.redis, redis_sale("cap", 0));
-        store.activate(&sale, 0, 5, ("g", 100)).await.unwrap();
-        store.set_state(&sale.sale_id, 0, MetaState::Open, &[MetaState::Loaded]).await.unwrap();
-        let ask = |id| Ask { id, user: 0, quantity: 1 };
-        let group: Vec<Ask> = (1..=8).map(ask).collect();
-        let answers = reserve(store, &sale.sale_id, EPOCH, &group).await;
-        let accepted = answers.iter().filter(|answer| **answer == Reserved::Accepted).count();
-        assert_eq!(accepted, 5, "{answers:?}");
-        assert!(answers[5..].iter().all(|answer| *answer == Reserved::Backlog), "{answers:?}");
-        let outbox = store.keys.outbox(0);
-        assert_eq!(redis.call(&["XLEN", &outbox]).await.int(), 5);
-        assert_eq!(reserve(store, &sale.sale_id, EPOCH, &[ask(1)]).await, [Reserved::Replayed], "a replay is no load");
-        redis.call(&["XTRIM", &outbox, "MAXLEN", "=", "4"]).await;
-        let answers = reserve(store, &sale.sale_id, EPOCH, &[ask(6), ask(7)]).await;
-        assert_eq!(answers, [Reserved::Accepted, Reserved::Backlog]);
-        assert_eq!(store.stock(&sale.sale_id, 0).await.unwrap(), Some(94));
-        world.stop().await;
+        for outbox in OUTBOX_KINDS {
+            let world = World::with(&[], &[outbox]).await;
+            let mut redis = RawRedis::of(&world).await;
+            redis.clear().await;
+            let (store, sale) = (&world.servers.redis, redis_sale("cap", 0));
+            store.activate(&sale, 0, 5, ("g", 100)).await.unwrap();
+            store.set_state(&sale.sale_id, 0, MetaState::Open, &[MetaState::Loaded]).await.unwrap();
+            let ask = |id| Ask { id, user: 0, quantity: 1 };
+            let group: Vec<Ask> = (1..=8).map(ask).collect();
+            let answers = reserve(store, &sale.sale_id, EPOCH, &group).await;
+            let accepted = answers.iter().filter(|answer| **answer == Reserved::Accepted).count();
+            assert_eq!(accepted, 5, "{answers:?}");
+            assert!(answers[5..].iter().all(|answer| *answer == Reserved::Backlog), "{answers:?}");
+            assert_eq!(store.outbox_depth(0).await.unwrap(), (5, 0));
+            assert_eq!(
+                reserve(store, &sale.sale_id, EPOCH, &[ask(1)]).await,
+                [Reserved::Replayed],
+                "a replay is no load"
+            );
+            // In a relay's hand it is as unsent as before.
+            let read = store.outbox_new(0, "relay-1", 3).await.unwrap();
+            assert_eq!(reserve(store, &sale.sale_id, EPOCH, &[ask(6)]).await, [Reserved::Backlog]);
+            assert_eq!(store.outbox_done(0, "relay-1", &[read[0].id.clone()]).await.unwrap(), 1);
+            let answers = reserve(store, &sale.sale_id, EPOCH, &[ask(6), ask(7)]).await;
+            assert_eq!(answers, [Reserved::Accepted, Reserved::Backlog]);
+            assert_eq!(store.stock(&sale.sale_id, 0).await.unwrap(), Some(94));
+            world.stop().await;
+        }
     });
 }

@@ -1,17 +1,19 @@
 //! Group A: `lua/reserve.lua` against a model, over random sequences of groups, pauses, freezes and top-ups.
 
 use super::model::{Ask, EPOCH, Model, Step};
+use super::outbox_kinds::OUTBOX_KINDS;
 use super::resp::RawRedis;
 use super::world::{World, run};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
+use seckill::config::Outbox;
 use seckill::domain::ids::{RequestId, SaleId, UserId};
 use seckill::domain::message;
 use seckill::domain::policy::{PurchasePolicy, Quantity};
 use seckill::domain::request::Purchase;
 use seckill::domain::reserve::Reserved;
 use seckill::domain::sale::{MetaState, Sale, SaleStatus};
-use seckill::store::redis::{RedisFault, RedisStore};
+use seckill::store::redis::{Lying, RedisFault, RedisStore};
 use std::collections::{BTreeSet, HashMap};
 
 /// The request id behind a model's small number.
@@ -108,8 +110,12 @@ impl Bench<'_> {
             }
             Step::Relay(count) => {
                 let gone = (*count).min(self.model.outbox);
-                let left = (self.model.outbox - gone).to_string();
-                redis.call(&["XTRIM", &store.keys.outbox(0), "MAXLEN", "=", &left]).await;
+                if gone > 0 {
+                    let read = store.outbox_new(0, "relay-1", gone).await.unwrap();
+                    let ids: Vec<String> = read.into_iter().map(|entry| entry.id).collect();
+                    let done = store.outbox_done(0, "relay-1", &ids).await.unwrap();
+                    prop_assert_eq!(done.unsigned_abs(), gone as u64);
+                }
                 self.model.outbox -= gone;
                 self.relayed += gone;
             }
@@ -145,7 +151,11 @@ impl Bench<'_> {
         );
         let stock: u64 = redis.call(&["GET", &keys.stock(0, &self.sale)]).await.text().parse().unwrap();
         prop_assert_eq!((stock, model.granted - stock), (model.stock, units), "given minus left is the ledger's sum");
-        prop_assert_eq!(redis.call(&["XLEN", &keys.outbox(0)]).await.int().unsigned_abs(), model.outbox as u64);
+        let length = match self.world.settings.redis.outbox {
+            Outbox::Stream => redis.call(&["XLEN", &keys.outbox(0)]).await,
+            Outbox::List => redis.call(&["LLEN", &keys.outbox_list(0)]).await,
+        };
+        prop_assert_eq!(length.int().unsigned_abs(), model.outbox as u64);
         prop_assert_eq!(model.outbox + self.relayed, ids.len(), "one entry for each accepted request");
         let mut buyers = redis.hash(&keys.buyers(0, &self.sale)).await;
         prop_assert!(buyers.remove("").is_some());
@@ -161,7 +171,7 @@ impl Bench<'_> {
     /// The messages in the outbox are the ledger's requests, readable by the consumer.
     async fn messages(&self) -> Result<(), TestCaseError> {
         let store = &self.world.servers.redis;
-        for entry in store.outbox_page(0, "-", 1_000).await.unwrap() {
+        for Lying { entry, .. } in store.outbox_walk(0, "-", 1_000).await.unwrap().lying {
             let accepted = message::decode(entry.field("p").expect("a payload")).expect("a message");
             let (id, sale) = (accepted.purchase.request_id, accepted.purchase.sale_id.clone());
             prop_assert_eq!(String::from_utf8_lossy(entry.field("r").unwrap()), id.to_string());
@@ -188,13 +198,22 @@ async fn sequence(world: &World, (limit, cap, stock): (u32, usize, u64), steps: 
 
 #[test]
 fn the_script_answers_and_writes_what_the_model_does() {
+    the_model_holds(OUTBOX_KINDS[0], 200);
+}
+
+#[test]
+fn with_a_list_the_script_answers_and_writes_the_same() {
+    the_model_holds(OUTBOX_KINDS[1], 100);
+}
+
+fn the_model_holds(outbox: &str, cases_count: u32) {
     let mut world = None;
-    run(async { world = Some(World::with(&[], &[]).await) });
+    run(async { world = Some(World::with(&[], &[outbox]).await) });
     let world = world.unwrap();
     let sales =
         (prop_oneof![Just(0u32), Just(1), 2u32..8], prop_oneof![3 => Just(1_000usize), 1 => 0usize..12], 0u64..30);
     let cases = (sales, proptest::collection::vec(step(), 1..14));
-    let config = Config { cases: 200, failure_persistence: None, ..Config::default() };
+    let config = Config { cases: cases_count, failure_persistence: None, ..Config::default() };
     let outcome = TestRunner::new(config).run(&cases, |(sale, steps)| {
         let mut done = Ok(());
         run(async { done = sequence(&world, sale, &steps).await });

@@ -2,6 +2,7 @@
 
 use super::group_b_relay::{attempts, nothing_is_left, parked};
 use super::hands::{breakable, delete_order_exchange, memory_alarm, tell_broker};
+use super::outbox_kinds::OUTBOX_KINDS;
 use super::world::{World, eventually, run};
 use seckill::crowd;
 use seckill::dev::ServerKind;
@@ -21,56 +22,66 @@ async fn working_sale(world: &World, id: &str) -> SaleId {
 #[test]
 fn a_broker_that_is_away_briefly_costs_nothing_and_one_away_for_long_only_time() {
     run(async {
-        let mut servers = breakable().await;
-        let world = World::on_breakable(&servers, "brief", &[Api, Relay, Consumer], &[]).await;
-        let sale = world.sale("brief", 10_000, Some(1)).await;
-        let selling = crowd::run(crowd::CrowdPlan { rate_per_s: Some(800.0), ..world.crowd(&sale, 4_000) });
-        let harm = async {
-            eventually("a load", async || world.orders(&sale).await > 300).await;
-            servers.kill_and_restart(ServerKind::Rabbitmq).await.unwrap();
-        };
-        let (sold, ()) = tokio::join!(selling, harm);
-        assert_eq!(sold.unwrap().accepted, 4_000, "buyers do not notice the broker");
-        eventually("everything", async || world.orders(&sale).await == 4_000).await;
-        nothing_is_left(&world).await;
-        assert_eq!(world.rows("failed_request", "1 = 1").await, 0, "nothing was given up");
-        world.finish().await;
+        for outbox in OUTBOX_KINDS {
+            let mut servers = breakable().await;
+            let world =
+                World::on_breakable(&servers, &format!("brief{}", &outbox[13..]), &[Api, Relay, Consumer], &[outbox])
+                    .await;
+            let sale = world.sale("brief", 10_000, Some(1)).await;
+            let selling = crowd::run(crowd::CrowdPlan { rate_per_s: Some(800.0), ..world.crowd(&sale, 4_000) });
+            let harm = async {
+                eventually("a load", async || world.orders(&sale).await > 300).await;
+                servers.kill_and_restart(ServerKind::Rabbitmq).await.unwrap();
+            };
+            let (sold, ()) = tokio::join!(selling, harm);
+            assert_eq!(sold.unwrap().accepted, 4_000, "buyers do not notice the broker");
+            eventually("everything", async || world.orders(&sale).await == 4_000).await;
+            nothing_is_left(&world).await;
+            assert_eq!(world.rows("failed_request", "1 = 1").await, 0, "nothing was given up");
+            world.finish().await;
 
-        let world = World::on_breakable(&servers, "long", &[Api, Relay, Consumer], &["p3_relay.attempts_max=3"]).await;
-        let sale = working_sale(&world, "long").await;
-        servers.server(ServerKind::Rabbitmq).unwrap().kill().await.unwrap();
-        let mut away = Vec::new();
-        for user in ["a", "b", "c"] {
-            away.push((user, world.bought(&sale, user).await));
+            let world = World::on_breakable(
+                &servers,
+                &format!("long{}", &outbox[13..]),
+                &[Api, Relay, Consumer],
+                &["p3_relay.attempts_max=3", outbox],
+            )
+            .await;
+            let sale = working_sale(&world, "long").await;
+            servers.server(ServerKind::Rabbitmq).unwrap().kill().await.unwrap();
+            let mut away = Vec::new();
+            for user in ["a", "b", "c"] {
+                away.push((user, world.bought(&sale, user).await));
+            }
+            eventually("the relay DLQ", async || world.servers.redis.parked_count(0).await.unwrap() == 3).await;
+            nothing_is_left(&world).await;
+            let parked = world.servers.redis.parked_page(0, "-", 10).await.unwrap();
+            assert!(
+                parked.iter().all(|entry| entry.attempts == 3 && entry.reason.contains("broker is away")),
+                "{parked:?}"
+            );
+            for (user, id) in &away {
+                assert_eq!(world.told(&sale, user, *id).await.0, "QUEUED", "a DLQ is no verdict");
+            }
+            let audit = world.audit(&sale, Window::Now).await;
+            assert!(audit.consistent() && audit.counted.parked == 3, "{audit:#?}");
+            // P5 lands them while the broker is still away: the ledger is enough.
+            let reconcile = world.more(&[Reconcile], |_| {});
+            eventually("three compensations", async || world.orders(&sale).await == 4).await;
+            eventually("the register closed", async || {
+                world.rows("failed_request", "source = 'relay_dlq' AND status = 'resolved'").await == 3
+            })
+            .await;
+            for (user, id) in &away {
+                assert_eq!(world.told(&sale, user, *id).await.0, "CONFIRMED");
+            }
+            assert_eq!(world.servers.redis.parked_count(0).await.unwrap(), 0);
+            servers.server(ServerKind::Rabbitmq).unwrap().restart().await.unwrap();
+            let last = world.bought(&sale, "last").await;
+            eventually("selling goes on", async || world.told(&sale, "last", last).await.0 == "CONFIRMED").await;
+            reconcile.stop().await;
+            world.finish().await;
         }
-        eventually("the relay DLQ", async || world.servers.redis.parked_count(0).await.unwrap() == 3).await;
-        nothing_is_left(&world).await;
-        let parked = world.servers.redis.parked_page(0, "-", 10).await.unwrap();
-        assert!(
-            parked.iter().all(|entry| entry.attempts == 3 && entry.reason.contains("broker is away")),
-            "{parked:?}"
-        );
-        for (user, id) in &away {
-            assert_eq!(world.told(&sale, user, *id).await.0, "QUEUED", "a DLQ is no verdict");
-        }
-        let audit = world.audit(&sale, Window::Now).await;
-        assert!(audit.consistent() && audit.counted.parked == 3, "{audit:#?}");
-        // P5 lands them while the broker is still away: the ledger is enough.
-        let reconcile = world.more(&[Reconcile], |_| {});
-        eventually("three compensations", async || world.orders(&sale).await == 4).await;
-        eventually("the register closed", async || {
-            world.rows("failed_request", "source = 'relay_dlq' AND status = 'resolved'").await == 3
-        })
-        .await;
-        for (user, id) in &away {
-            assert_eq!(world.told(&sale, user, *id).await.0, "CONFIRMED");
-        }
-        assert_eq!(world.servers.redis.parked_count(0).await.unwrap(), 0);
-        servers.server(ServerKind::Rabbitmq).unwrap().restart().await.unwrap();
-        let last = world.bought(&sale, "last").await;
-        eventually("selling goes on", async || world.told(&sale, "last", last).await.0 == "CONFIRMED").await;
-        reconcile.stop().await;
-        world.finish().await;
     });
 }
 

@@ -3,6 +3,7 @@
 use super::black_hole::BlackHole;
 use super::group_b_relay::{attempts, nothing_is_left, parked};
 use super::hands::{delete_order_queue, port_of, unbind_order_queue};
+use super::outbox_kinds::OUTBOX_KINDS;
 use super::world::{World, eventually, pause, run, shared};
 use seckill::config::{ServerUrl, Settings};
 use seckill::domain::ids::SaleId;
@@ -30,23 +31,25 @@ async fn limit_queues(world: &World, max: Option<u32>) {
 #[test]
 fn a_message_whose_confirm_got_lost_is_sent_again_and_lands_once() {
     run(async {
-        let world = World::with(&[Api, Consumer], &["rabbitmq.connect_timeout_ms=1000"]).await;
-        let sale = world.sale("mute", 100, Some(1)).await;
-        let hole = BlackHole::before(port_of(world.settings.rabbitmq.url.expose())).await;
-        let relay = world.more(&[Relay], through(&hole));
-        let first = world.bought(&sale, "first").await;
-        eventually("a working relay", async || world.told(&sale, "first", first).await.0 == "CONFIRMED").await;
-        nothing_is_left(&world).await;
-        hole.swallow(true);
-        world.sell(&sale, 20).await;
-        eventually("orders, although no confirm came", async || world.orders(&sale).await == 21).await;
-        assert_eq!(world.outbox().await.0, 20, "only a confirm deletes");
-        eventually("counted attempts", async || attempts(&world).await.len() == 20).await;
-        hole.swallow(false);
-        nothing_is_left(&world).await;
-        assert_eq!((world.orders(&sale).await, parked(&world).await), (21, 0));
-        relay.stop().await;
-        world.finish().await;
+        for outbox in OUTBOX_KINDS {
+            let world = World::with(&[Api, Consumer], &["rabbitmq.connect_timeout_ms=1000", outbox]).await;
+            let sale = world.sale("mute", 100, Some(1)).await;
+            let hole = BlackHole::before(port_of(world.settings.rabbitmq.url.expose())).await;
+            let relay = world.more(&[Relay], through(&hole));
+            let first = world.bought(&sale, "first").await;
+            eventually("a working relay", async || world.told(&sale, "first", first).await.0 == "CONFIRMED").await;
+            nothing_is_left(&world).await;
+            hole.swallow(true);
+            world.sell(&sale, 20).await;
+            eventually("orders, although no confirm came", async || world.orders(&sale).await == 21).await;
+            assert_eq!(world.outbox().await.0, 20, "only a confirm deletes");
+            eventually("counted attempts", async || attempts(&world).await.len() == 20).await;
+            hole.swallow(false);
+            nothing_is_left(&world).await;
+            assert_eq!((world.orders(&sale).await, parked(&world).await), (21, 0));
+            relay.stop().await;
+            world.finish().await;
+        }
     });
 }
 

@@ -3,6 +3,7 @@
 
 use super::hands::{delete_order_queue, unbind_order_queue};
 use super::mortal::Mortal;
+use super::outbox_kinds::OUTBOX_KINDS;
 use super::world::{World, eventually, run, time_passes};
 use seckill::domain::ids::SaleId;
 use seckill::p5_reconcile::Window;
@@ -67,27 +68,30 @@ fn an_entry_parked_in_two_steps_is_lost_between_them() {
 #[test]
 fn entries_of_a_dead_relay_stay_for_ever_when_nobody_takes_over_or_reads_its_own() {
     run(async {
-        for (name, failpoints, node) in
-            [("taken", "take_over=return", "another"), ("own", "take_over=return;own_pending=return", "")]
-        {
-            let world = World::with(&[Api, Consumer], &[]).await;
-            let sale = world.sale(name, 100, Some(1)).await;
-            let alice = world.bought(&sale, "alice").await;
-            world.mortal("relay", "F3=return", &[]).dies_at("F3").await;
-            let node = format!("runtime.node={node}");
-            let set: &[&str] = if node.ends_with('=') { &[] } else { &[&node] };
-            let broken = world.mortal("relay", failpoints, set);
-            let bob = world.bought(&sale, "bob").await;
-            eventually("the one behind", async || world.told(&sale, "bob", bob).await.0 == "CONFIRMED").await;
-            time_passes(world.settings.p3_relay.claim_idle_ms * 2).await;
-            assert_eq!(world.outbox().await, (1, 1), "{failpoints} left out and nothing stays");
-            assert_eq!(world.told(&sale, "alice", alice).await.0, "QUEUED");
-            drop(broken);
-            // With both mechanisms nothing stays.
-            let relay = world.more(&[Relay], |_| {});
-            eventually("the one left behind", async || world.told(&sale, "alice", alice).await.0 == "CONFIRMED").await;
-            relay.stop().await;
-            world.finish().await;
+        for outbox in OUTBOX_KINDS {
+            for (name, failpoints, node) in
+                [("taken", "take_over=return", "another"), ("own", "take_over=return;own_pending=return", "")]
+            {
+                let world = World::with(&[Api, Consumer], &[outbox]).await;
+                let sale = world.sale(name, 100, Some(1)).await;
+                let alice = world.bought(&sale, "alice").await;
+                world.mortal("relay", "F3=return", &[]).dies_at("F3").await;
+                let node = format!("runtime.node={node}");
+                let set: &[&str] = if node.ends_with('=') { &[] } else { &[&node] };
+                let broken = world.mortal("relay", failpoints, set);
+                let bob = world.bought(&sale, "bob").await;
+                eventually("the one behind", async || world.told(&sale, "bob", bob).await.0 == "CONFIRMED").await;
+                time_passes(world.settings.p3_relay.claim_idle_ms * 2).await;
+                assert_eq!(world.outbox().await, (1, 1), "{failpoints} left out and nothing stays");
+                assert_eq!(world.told(&sale, "alice", alice).await.0, "QUEUED");
+                drop(broken);
+                // With both mechanisms nothing stays.
+                let relay = world.more(&[Relay], |_| {});
+                eventually("the one left behind", async || world.told(&sale, "alice", alice).await.0 == "CONFIRMED")
+                    .await;
+                relay.stop().await;
+                world.finish().await;
+            }
         }
     });
 }

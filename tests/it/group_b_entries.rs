@@ -50,7 +50,7 @@ fn an_entry_acknowledged_but_not_deleted_is_relayed_again_and_harms_nobody() {
         let field = |name: &str| String::from_utf8(entries[0].field(name).unwrap().to_vec()).unwrap();
         world.redis(&["XADD", &outbox, "*", "s", &field("s"), "r", &field("r"), "p", &field("p")]).await;
         let last = world.bought(&sale, "last").await;
-        let read = world.servers.redis.read_outbox(0, "ghost", ">", 10).await.unwrap();
+        let read = world.servers.redis.outbox_new(0, "ghost", 10).await.unwrap();
         for entry in &read {
             world.redis(&["XACK", &outbox, "relay", &entry.id]).await;
         }

@@ -3,6 +3,7 @@
 //! It is a process of its own, put to sleep by a fault point at exactly the line in question.
 
 use super::group_b_relay::{attempts, nothing_is_left, parked};
+use super::outbox_kinds::OUTBOX_KINDS;
 use super::procs::{Folder, Program, seckill};
 use super::world::{QUICK, World, eventually, run};
 use seckill::roles::Role::{Api, Consumer, Relay};
@@ -23,6 +24,7 @@ fn sleeper(folder: &Folder, world: &World, faults: &str, set: &[&str]) -> Progra
         format!("rabbitmq.url={}", s.rabbitmq.url.expose()),
         format!("mysql.url={}", s.mysql.url.expose()),
         format!("redis.prefix={}", s.redis.prefix),
+        world.outbox_set().to_owned(),
         "runtime.node=sleeper".to_owned(),
     ]);
     settings.extend(set.iter().map(|set| (*set).to_owned()));
@@ -35,43 +37,47 @@ fn sleeper(folder: &Folder, world: &World, faults: &str, set: &[&str]) -> Progra
 #[test]
 fn a_relay_that_slept_between_confirm_and_delete_does_no_harm_and_works_on() {
     run(async {
-        let folder = Folder::new("stale-confirm");
-        let world = World::with(&[Api, Consumer], &SHORT_CLAIM).await;
-        let sale = world.sale("stale", 100, Some(1)).await;
-        world.sell(&sale, 10).await;
-        let mut stale = sleeper(&folder, &world, &format!("F7={ASLEEP}"), &[]);
-        eventually("its confirms", async || world.orders(&sale).await == 10).await;
-        assert_eq!(world.outbox().await, (10, 10), "it sleeps before it deletes");
-        let awake = world.more(&[Relay], |settings| settings.runtime.node = "awake".into());
-        nothing_is_left(&world).await;
-        awake.stop().await;
-        let last = world.bought(&sale, "last").await;
-        eventually("the sleeper's own work", async || world.told(&sale, "last", last).await.0 == "CONFIRMED").await;
-        stale.must_run();
-        nothing_is_left(&world).await;
-        assert_eq!((world.orders(&sale).await, parked(&world).await), (11, 0));
-        world.finish().await;
+        for outbox in OUTBOX_KINDS {
+            let folder = Folder::new("stale-confirm");
+            let world = World::with(&[Api, Consumer], &[&SHORT_CLAIM[..], &[outbox]].concat()).await;
+            let sale = world.sale("stale", 100, Some(1)).await;
+            world.sell(&sale, 10).await;
+            let mut stale = sleeper(&folder, &world, &format!("F7={ASLEEP}"), &[]);
+            eventually("its confirms", async || world.orders(&sale).await == 10).await;
+            assert_eq!(world.outbox().await, (10, 10), "it sleeps before it deletes");
+            let awake = world.more(&[Relay], |settings| settings.runtime.node = "awake".into());
+            nothing_is_left(&world).await;
+            awake.stop().await;
+            let last = world.bought(&sale, "last").await;
+            eventually("the sleeper's own work", async || world.told(&sale, "last", last).await.0 == "CONFIRMED").await;
+            stale.must_run();
+            nothing_is_left(&world).await;
+            assert_eq!((world.orders(&sale).await, parked(&world).await), (11, 0));
+            world.finish().await;
+        }
     });
 }
 
 #[test]
 fn a_relay_that_slept_before_parking_parks_nothing_that_another_one_has_finished() {
     run(async {
-        let folder = Folder::new("stale-park");
-        let world = World::with(&[Api, Consumer], &SHORT_CLAIM).await;
-        let sale = world.sale("stale", 100, Some(1)).await;
-        world.sell(&sale, 5).await;
-        let away = ["rabbitmq.url=amqp://guest:guest@127.0.0.1:1/%2f", "p3_relay.attempts_max=1"];
-        let mut stale = sleeper(&folder, &world, &format!("F9={ASLEEP}"), &away);
-        eventually("spent attempts", async || attempts(&world).await == [1; 5]).await;
-        let awake = world.more(&[Relay], |settings| settings.runtime.node = "awake".into());
-        eventually("all five, by the other one", async || world.orders(&sale).await == 5).await;
-        nothing_is_left(&world).await;
-        stale.until_said("not parked: another relay has it by now").await;
-        stale.kill();
-        nothing_is_left(&world).await;
-        assert_eq!((world.orders(&sale).await, parked(&world).await), (5, 0));
-        awake.stop().await;
-        world.finish().await;
+        for outbox in OUTBOX_KINDS {
+            let folder = Folder::new("stale-park");
+            let world = World::with(&[Api, Consumer], &[&SHORT_CLAIM[..], &[outbox]].concat()).await;
+            let sale = world.sale("stale", 100, Some(1)).await;
+            world.sell(&sale, 5).await;
+            let away = ["rabbitmq.url=amqp://guest:guest@127.0.0.1:1/%2f", "p3_relay.attempts_max=1"];
+            let mut stale = sleeper(&folder, &world, &format!("F9={ASLEEP}"), &away);
+            eventually("spent attempts", async || attempts(&world).await == [1; 5]).await;
+            let awake = world.more(&[Relay], |settings| settings.runtime.node = "awake".into());
+            eventually("all five, by the other one", async || world.orders(&sale).await == 5).await;
+            nothing_is_left(&world).await;
+            stale.until_said("not parked: another relay has it by now").await;
+            stale.kill();
+            nothing_is_left(&world).await;
+            assert_eq!((world.orders(&sale).await, parked(&world).await), (5, 0));
+            awake.stop().await;
+            world.finish().await;
+        }
     });
 }

@@ -210,7 +210,7 @@ fn relay_dlq_entries_are_in_the_register_before_they_leave_redis() {
         for _ in 0..600 {
             world.redis(&["XADD", &dlq, "*", "reason", "unreadable"]).await;
         }
-        let entry = redis.read_outbox(0, "by hand", ">", 1).await.unwrap().remove(0);
+        let entry = redis.outbox_new(0, "by hand", 1).await.unwrap().remove(0);
         let parking = redis.outbox_park(0, "by hand", &entry.id, ("the broker said no", 10)).await.unwrap();
         assert_eq!(parking, Parking::Moved);
         assert_eq!(redis.parked_count(0).await.unwrap(), 601);

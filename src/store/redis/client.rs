@@ -3,7 +3,7 @@
 use super::keys::Keys;
 use super::replicas::Barrier;
 use super::scripts::OwnReserve;
-use crate::config::{Durability, Redis};
+use crate::config::{Durability, Outbox, Redis};
 use fred::clients::Client;
 use fred::error::{Error, ErrorKind};
 use fred::interfaces::{ClientLike, EventInterface};
@@ -68,6 +68,7 @@ pub struct RedisStore {
     pub(super) own_reserve: Arc<OwnReserve>,
     pub(super) barrier: Option<Barrier>,
     pub(super) durability: Durability,
+    pub(super) outbox: Outbox,
 }
 
 impl RedisStore {
@@ -83,9 +84,10 @@ impl RedisStore {
         Ok(Self {
             client: connect(settings)?,
             keys: Keys::new(settings.prefix.clone()),
-            own_reserve: Arc::new(OwnReserve::new(&settings.prefix)),
+            own_reserve: Arc::new(OwnReserve::new(&settings.prefix, settings.outbox)),
             barrier,
             durability: settings.durability,
+            outbox: settings.outbox,
         })
     }
 

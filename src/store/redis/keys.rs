@@ -91,6 +91,30 @@ impl Keys {
         self.of_shard(shard, "relay-dlq")
     }
 
+    /// List: accepted requests nobody has sent yet, where the outbox is one.
+    #[must_use]
+    pub fn outbox_list(&self, shard: u16) -> String {
+        self.of_shard(shard, "outbox-list")
+    }
+
+    /// List: what this relay took out of the outbox list and has not done.
+    #[must_use]
+    pub fn processing(&self, shard: u16, relay: &str) -> String {
+        format!("{}:{relay}", self.of_shard(shard, "processing"))
+    }
+
+    /// Hash: relay → when it was last seen, and how many entries it holds.
+    #[must_use]
+    pub fn hands(&self, shard: u16) -> String {
+        self.of_shard(shard, "hands")
+    }
+
+    /// Sorted set: entries the relay gave up, where the outbox is a list.
+    #[must_use]
+    pub fn relay_dlq_set(&self, shard: u16) -> String {
+        self.of_shard(shard, "relay-dlq-set")
+    }
+
     /// String with a TTL: when a buyer's token bucket is full again.
     #[must_use]
     pub fn rate(&self, shard: u16, user: &UserId) -> String {
@@ -127,6 +151,7 @@ mod tests {
         assert_eq!(keys.meta(0, &sale), "seckill:{0}:meta:s-1");
         assert_eq!(keys.outbox(3), "seckill:{3}:outbox");
         assert_eq!(keys.relay_dlq(0), "seckill:{0}:relay-dlq");
+        assert_eq!(keys.processing(0, "relay-a"), "seckill:{0}:processing:relay-a");
         assert_eq!(keys.sale(&sale), "seckill:sale:s-1");
     }
 }

@@ -1,8 +1,11 @@
-//! What nobody would find in a shard's outbox by reading: entries in no pending list, and names of relays that are gone.
+//! What nobody would find in a shard's outbox by reading: entries in no pending list (in a processing list without an owner),
+//! and names of relays that are gone.
 
 use super::client::{RedisFault, RedisStore, list, optional_text, text};
-use super::outbox::{Entry, GROUP, entries};
+use super::outbox::{Entry, GROUP};
+use super::outbox_stream::entries;
 use super::scripts::{RELAY_FORGET, RELAY_ORPHANS};
+use crate::config::Outbox;
 use fred::types::Value;
 
 /// A part of the outbox to look at for orphans.
@@ -28,6 +31,10 @@ impl RedisStore {
         consumer: &str,
         page: OrphanPage<'_>,
     ) -> Result<(Vec<Entry>, String), RedisFault> {
+        if self.outbox == Outbox::List {
+            let page = (page.start, page.looked_at_max, page.taken_max);
+            return self.list_orphans(shard, consumer, page).await;
+        }
         let (looked_at, taken) = (page.looked_at_max.to_string(), page.taken_max.to_string());
         let args = [GROUP, consumer, page.start, &looked_at, &taken].map(text).to_vec();
         let reply = self.script(&RELAY_ORPHANS, vec![self.keys.outbox(shard)], args).await?;
@@ -37,7 +44,7 @@ impl RedisStore {
     }
 
     /// Removes the names of up to `count_max` consumers that hold nothing and were silent for `idle_ms`; never that of
-    /// `consumer`. Returns the names.
+    /// `consumer`. Returns the names. Of a list, names go with their last entry.
     ///
     /// # Errors
     /// [`RedisFault`]; repeating is safe.
@@ -47,6 +54,9 @@ impl RedisStore {
         consumer: &str,
         (idle_ms, count_max): (u64, usize),
     ) -> Result<Vec<String>, RedisFault> {
+        if self.outbox == Outbox::List {
+            return Ok(Vec::new());
+        }
         let args = [GROUP, consumer, &idle_ms.to_string(), &count_max.to_string()].map(text).to_vec();
         let gone = self.script(&RELAY_FORGET, vec![self.keys.outbox(shard)], args).await?;
         Ok(list(gone)?.iter().filter_map(optional_text).collect())

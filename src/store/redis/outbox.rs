@@ -1,11 +1,11 @@
-//! The outbox stream of a shard and its consumer group.
+//! The outbox of a shard, as the relay sees it: one interface over its two kinds (C8), a stream with a consumer group
+//! (`outbox_stream.rs`) or a list with one processing list for each relay (`outbox_list.rs`).
 //!
-//! Replies are parsed raw, entry by entry: fred's own maps fail a whole batch on one deleted entry and hide the deleted ids
-//! of XAUTOCLAIM (windows 31, 32).
+//! What both promise: an entry that was read is its reader's until it is done, parked or taken over; a reader that died or
+//! did not hear the answer finds it again; nobody counts or parks what another one has by now.
 
-use super::client::{RedisFault, RedisStore, integer, list, optional_text, text};
-use super::scripts::{RELAY_DONE, RELAY_FAILED, RELAY_TOUCH};
-use fred::types::Value;
+use super::client::{RedisFault, RedisStore};
+use crate::config::Outbox;
 
 /// The one consumer group of every outbox. A second group would let one group's XDEL lose the other's entries.
 pub const GROUP: &str = "relay";
@@ -13,7 +13,7 @@ pub const GROUP: &str = "relay";
 /// One outbox entry as it was read. The payload is opaque here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Stream id.
+    /// Names it within the outbox.
     pub id: String,
     /// Field and value pairs; empty when the entry was deleted while it was pending.
     pub fields: Vec<(String, Vec<u8>)>,
@@ -27,87 +27,105 @@ impl Entry {
     }
 }
 
-fn entry(value: Value) -> Result<Entry, RedisFault> {
-    let mut parts = list(value)?.into_iter();
-    let id = parts
-        .next()
-        .and_then(|id| optional_text(&id))
-        .ok_or_else(|| RedisFault::Contract("entry without id".into()))?;
-    let fields = list(parts.next().unwrap_or(Value::Null))?;
-    let fields = fields
-        .chunks_exact(2)
-        .map(|pair| (pair[0].as_string().unwrap_or_default(), pair[1].as_bytes().unwrap_or_default().to_vec()))
-        .collect();
-    Ok(Entry { id, fields })
-}
-
-pub(super) fn entries(value: Value) -> Result<Vec<Entry>, RedisFault> {
-    list(value)?.into_iter().filter(|value| !value.is_null()).map(entry).collect()
+/// What a look at the entries of silent relays brought.
+#[derive(Debug)]
+pub struct TakenOver {
+    /// The caller's now.
+    pub entries: Vec<Entry>,
+    /// Where to go on; `0-0`: everything was looked at.
+    pub next: String,
+    /// Entries that were deleted while they were pending (stream only).
+    pub deleted: Vec<String>,
 }
 
 impl RedisStore {
-    /// Makes sure the shard's outbox and its group exist, the group reading from the very beginning.
+    /// The key new entries go to.
+    pub(super) fn outbox_key(&self, shard: u16) -> String {
+        match self.outbox {
+            Outbox::Stream => self.keys.outbox(shard),
+            Outbox::List => self.keys.outbox_list(shard),
+        }
+    }
+
+    /// The group as the scripts take it that make it; a list has none.
+    pub(super) const fn group(&self) -> &'static str {
+        match self.outbox {
+            Outbox::Stream => GROUP,
+            Outbox::List => "",
+        }
+    }
+
+    /// Makes sure the shard's outbox and its group exist, the group reading from the very beginning. A list exists only
+    /// while it has entries.
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is away or refuses.
     pub async fn ensure_outbox(&self, shard: u16) -> Result<(), RedisFault> {
-        let args = vec![text("CREATE"), text(self.keys.outbox(shard)), text(GROUP), text("0"), text("MKSTREAM")];
-        match self.command("XGROUP", 1, args).await {
-            Ok(_) => Ok(()),
-            Err(RedisFault::Refused(error)) if error.starts_with("BUSYGROUP") => Ok(()),
-            Err(fault) => Err(fault),
+        match self.outbox {
+            Outbox::Stream => self.stream_ensure(shard).await,
+            Outbox::List => Ok(()),
         }
     }
 
-    /// Reads up to `count` entries for `consumer`: new ones with `after` = `>`, its own pending ones from an id on.
+    /// Reads up to `count` new entries for `consumer`, the oldest first. A list gives at most 1,000 at once.
     ///
     /// # Errors
-    /// [`RedisFault`]; after `Unknown` the entries may be pending for the consumer: read them with `after` = `0`.
-    pub async fn read_outbox(
+    /// [`RedisFault`]; after `Unknown` the entries may be the consumer's: read its own.
+    pub async fn outbox_new(&self, shard: u16, consumer: &str, count: usize) -> Result<Vec<Entry>, RedisFault> {
+        match self.outbox {
+            Outbox::Stream => self.stream_read(shard, consumer, ">", count).await,
+            Outbox::List => self.list_take(shard, consumer, count).await,
+        }
+    }
+
+    /// Reads entries that are `consumer`'s already, the oldest first, from a place on (`0` begins). Returns them and where to
+    /// go on. A stream gives up to `count`; a list all of them, at most a window.
+    ///
+    /// # Errors
+    /// [`RedisFault`]; repeating is safe.
+    pub async fn outbox_own(
         &self,
         shard: u16,
         consumer: &str,
-        after: &str,
+        from: &str,
         count: usize,
-    ) -> Result<Vec<Entry>, RedisFault> {
-        let args = ["GROUP", GROUP, consumer, "COUNT"].map(text).into_iter();
-        let args = args.chain([text(count.to_string()), text("STREAMS"), text(self.keys.outbox(shard)), text(after)]);
-        let streams = list(self.command("XREADGROUP", 6, args.collect()).await?)?;
-        match streams.into_iter().next() {
-            None => Ok(Vec::new()),
-            Some(stream) => entries(list(stream)?.into_iter().nth(1).unwrap_or(Value::Null)),
+    ) -> Result<(Vec<Entry>, Option<String>), RedisFault> {
+        match self.outbox {
+            Outbox::Stream => {
+                let entries = self.stream_read(shard, consumer, from, count).await?;
+                let next = entries.last().map(|last| last.id.clone());
+                Ok((entries, next))
+            }
+            Outbox::List => Ok((self.list_own(shard, consumer).await?, None)),
         }
     }
 
-    /// Takes over up to `count` entries that were untouched for `idle_ms`. Returns the entries, where to go on (`0-0`: from
-    /// the start) and the ids of entries that were deleted while pending.
+    /// Takes over up to `count` entries that nobody touched for `idle_ms`, from a place on (`0-0` begins).
     ///
     /// # Errors
     /// [`RedisFault`]; after `Unknown` some may be this consumer's now.
-    pub async fn claim_outbox(
+    pub async fn outbox_take_over(
         &self,
         shard: u16,
         consumer: &str,
         idle_ms: u64,
-        (start, count): (&str, usize),
-    ) -> Result<(Vec<Entry>, String, Vec<String>), RedisFault> {
-        let args = [self.keys.outbox(shard).as_str(), GROUP, consumer, &idle_ms.to_string(), start, "COUNT"].map(text);
-        let args = args.into_iter().chain([text(count.to_string())]).collect();
-        let mut reply = list(self.command("XAUTOCLAIM", 0, args).await?)?.into_iter();
-        let next = reply.next().and_then(|next| optional_text(&next)).unwrap_or_else(|| "0-0".to_owned());
-        let claimed = entries(reply.next().unwrap_or(Value::Null))?;
-        let deleted = list(reply.next().unwrap_or(Value::Null))?.iter().filter_map(optional_text).collect();
-        Ok((claimed, next, deleted))
+        from: (&str, usize),
+    ) -> Result<TakenOver, RedisFault> {
+        match self.outbox {
+            Outbox::Stream => self.stream_claim(shard, consumer, idle_ms, from).await,
+            Outbox::List => self.list_take_over(shard, consumer, idle_ms, from).await,
+        }
     }
 
-    /// Acknowledges and deletes confirmed entries. Returns how many were deleted.
+    /// Deletes confirmed entries. Returns how many were deleted; a list deletes only what is still `consumer`'s.
     ///
     /// # Errors
     /// [`RedisFault`]; repeating is safe.
-    pub async fn outbox_done(&self, shard: u16, ids: &[String]) -> Result<i64, RedisFault> {
-        let keys = vec![self.keys.outbox(shard), self.keys.attempts(shard)];
-        let args = std::iter::once(text(GROUP)).chain(ids.iter().map(|id| text(id.as_str()))).collect();
-        integer(&self.script(&RELAY_DONE, keys, args).await?)
+    pub async fn outbox_done(&self, shard: u16, consumer: &str, ids: &[String]) -> Result<i64, RedisFault> {
+        match self.outbox {
+            Outbox::Stream => self.stream_done(shard, ids).await,
+            Outbox::List => self.list_done(shard, consumer, ids).await,
+        }
     }
 
     /// Adds one failed attempt to each entry that is still `consumer`'s; returns the new counts in order, 0 for entries that
@@ -116,49 +134,35 @@ impl RedisStore {
     /// # Errors
     /// [`RedisFault`]; after `Unknown` an attempt may be counted without being seen, which only shortens the retries.
     pub async fn outbox_failed(&self, shard: u16, consumer: &str, ids: &[String]) -> Result<Vec<u32>, RedisFault> {
-        let keys = vec![self.keys.outbox(shard), self.keys.attempts(shard)];
-        let args = [GROUP, consumer].map(text).into_iter().chain(ids.iter().map(|id| text(id.as_str()))).collect();
-        let counts = list(self.script(&RELAY_FAILED, keys, args).await?)?;
+        let counts = match self.outbox {
+            Outbox::Stream => self.stream_failed(shard, consumer, ids).await?,
+            Outbox::List => self.list_failed(shard, consumer, ids).await?,
+        };
         if counts.len() != ids.len() {
             return Err(RedisFault::Contract(format!("{} counts for {} entries", counts.len(), ids.len())));
         }
-        counts.iter().map(|count| Ok(u32::try_from(integer(count)?).unwrap_or(u32::MAX))).collect()
+        Ok(counts.into_iter().map(|count| u32::try_from(count).unwrap_or(u32::MAX)).collect())
     }
 
-    /// Resets the idle time of entries this consumer still works on; returns those that are still its own.
+    /// Keeps entries this consumer still works on from being taken over; returns those that are still its own.
     ///
     /// # Errors
     /// [`RedisFault`]; repeating is safe.
     pub async fn outbox_touch(&self, shard: u16, consumer: &str, ids: &[String]) -> Result<Vec<String>, RedisFault> {
-        let args = [GROUP, consumer].map(text).into_iter().chain(ids.iter().map(|id| text(id.as_str()))).collect();
-        let mine = self.script(&RELAY_TOUCH, vec![self.keys.outbox(shard)], args).await?;
-        Ok(list(mine)?.iter().filter_map(optional_text).collect())
+        match self.outbox {
+            Outbox::Stream => self.stream_touch(shard, consumer, ids).await,
+            Outbox::List => self.list_touch(shard, consumer, ids).await,
+        }
     }
 
-    /// Entries in the outbox, and how many of them are read but not acknowledged.
+    /// Entries in the outbox, and how many of them are read and not done.
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is away or refuses.
     pub async fn outbox_depth(&self, shard: u16) -> Result<(u64, u64), RedisFault> {
-        let length = integer(&self.command("XLEN", 0, vec![text(self.keys.outbox(shard))]).await?)?;
-        let pending = match self.command("XPENDING", 0, vec![text(self.keys.outbox(shard)), text(GROUP)]).await {
-            Ok(summary) => list(summary)?.first().map_or(Ok(0), integer)?,
-            Err(RedisFault::Refused(error)) if error.starts_with("NOGROUP") => 0,
-            Err(fault) => return Err(fault),
-        };
-        Ok((u64::try_from(length).unwrap_or(0), u64::try_from(pending).unwrap_or(0)))
-    }
-
-    /// A page of the outbox in order, from `start` (inclusive; `-` begins).
-    ///
-    /// # Errors
-    /// [`RedisFault`] when Redis is away or refuses.
-    pub async fn outbox_page(&self, shard: u16, start: &str, count: usize) -> Result<Vec<Entry>, RedisFault> {
-        self.stream_page(self.keys.outbox(shard), start, count).await
-    }
-
-    pub(super) async fn stream_page(&self, key: String, start: &str, count: usize) -> Result<Vec<Entry>, RedisFault> {
-        let args = vec![text(key), text(start), text("+"), text("COUNT"), text(count.to_string())];
-        entries(self.command("XRANGE", 0, args).await?)
+        match self.outbox {
+            Outbox::Stream => self.stream_depth(shard).await,
+            Outbox::List => self.list_depth(shard).await,
+        }
     }
 }

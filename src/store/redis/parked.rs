@@ -1,8 +1,13 @@
 //! The relay DLQ: entries the relay gave up, waiting for P5 or a person.
+//!
+//! A stream beside an outbox that is one; beside a list a sorted set with score 0, which is in the order of the ids (they
+//! begin with the time) and gives a page or an entry by its id without a look at the others.
 
-use super::client::{RedisFault, RedisStore, integer, text};
+use super::client::{RedisFault, RedisStore, integer, list, text};
 use super::outbox::{Entry, GROUP};
+use super::packed;
 use super::scripts::RELAY_PARK;
+use crate::config::Outbox;
 use crate::domain::ids::RequestId;
 use crate::faults::{CrashPoint, Mechanism};
 use fred::types::Value;
@@ -10,7 +15,7 @@ use fred::types::Value;
 /// One entry of the relay DLQ.
 #[derive(Debug, Clone)]
 pub struct ParkedEntry {
-    /// Id in the DLQ stream.
+    /// Id in the DLQ.
     pub id: String,
     /// The request, when the entry was readable.
     pub request_id: Option<RequestId>,
@@ -61,12 +66,19 @@ impl RedisStore {
         id: &str,
         (reason, attempts): (&str, u32),
     ) -> Result<Parking, RedisFault> {
-        if Mechanism::ParkAtomic.is_off() {
+        // Of the stream only: the list's script has no halves to part.
+        if self.outbox == Outbox::Stream && Mechanism::ParkAtomic.is_off() {
             return self.park_in_two_steps(shard, id, (reason, attempts)).await;
         }
-        let keys = vec![self.keys.outbox(shard), self.keys.attempts(shard), self.keys.relay_dlq(shard)];
-        let args = [GROUP, consumer, id, reason, &attempts.to_string()].map(text).to_vec();
-        match integer(&self.script(&RELAY_PARK, keys, args).await?)? {
+        let parked = match self.outbox {
+            Outbox::Stream => {
+                let keys = vec![self.keys.outbox(shard), self.keys.attempts(shard), self.keys.relay_dlq(shard)];
+                let args = [GROUP, consumer, id, reason, &attempts.to_string()].map(text).to_vec();
+                integer(&self.script(&RELAY_PARK, keys, args).await?)?
+            }
+            Outbox::List => self.list_park(shard, consumer, id, (reason, attempts)).await?,
+        };
+        match parked {
             1 => Ok(Parking::Moved),
             0 => Ok(Parking::NotOurs),
             -1 => Ok(Parking::Gone),
@@ -84,7 +96,7 @@ impl RedisStore {
         let Some(entry) = self.outbox_page(shard, id, 1).await?.into_iter().find(|entry| entry.id == id) else {
             return Ok(Parking::Gone);
         };
-        self.outbox_done(shard, &[id.to_owned()]).await?;
+        self.stream_done(shard, &[id.to_owned()]).await?;
         CrashPoint::AfterDone.reach();
         let mut args = vec![text(self.keys.relay_dlq(shard)), text("*")];
         args.extend(["entry", id, "reason", reason, "attempts", &attempts.to_string(), "parked_at_ms", "0"].map(text));
@@ -94,12 +106,25 @@ impl RedisStore {
         self.command("XADD", 0, args).await.map(|_id| Parking::Moved)
     }
 
-    /// A page of the relay DLQ in order, from `start` (inclusive; `-` begins).
+    /// A page of the relay DLQ in order, from `start` (inclusive; `-` begins, `(` before an id leaves it out).
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is away or refuses.
     pub async fn parked_page(&self, shard: u16, start: &str, count: usize) -> Result<Vec<ParkedEntry>, RedisFault> {
-        let page = self.stream_page(self.keys.relay_dlq(shard), start, count).await?;
+        let page = match self.outbox {
+            Outbox::Stream => self.stream_page(self.keys.relay_dlq(shard), start, count).await?,
+            Outbox::List => {
+                // Behind an id stands a space, and `!` is the next character.
+                let from = match start.strip_prefix('(') {
+                    Some(id) => format!("[{id}!"),
+                    None if start == "-" => start.to_owned(),
+                    None => format!("[{start}"),
+                };
+                let args = [&self.keys.relay_dlq_set(shard), &from, "+", "LIMIT", "0", &count.to_string()].map(text);
+                let members = list(self.command("ZRANGEBYLEX", 0, args.to_vec()).await?)?;
+                members.iter().map(|member| packed::parked(member.as_bytes().unwrap_or_default())).collect()
+            }
+        };
         Ok(page.into_iter().map(ParkedEntry::from).collect())
     }
 
@@ -108,8 +133,11 @@ impl RedisStore {
     /// # Errors
     /// [`RedisFault`] when Redis is away or refuses.
     pub async fn parked_count(&self, shard: u16) -> Result<u64, RedisFault> {
-        let count = integer(&self.command("XLEN", 0, vec![text(self.keys.relay_dlq(shard))]).await?)?;
-        Ok(u64::try_from(count).unwrap_or(0))
+        let count = match self.outbox {
+            Outbox::Stream => self.command("XLEN", 0, vec![text(self.keys.relay_dlq(shard))]).await?,
+            Outbox::List => self.command("ZCARD", 0, vec![text(self.keys.relay_dlq_set(shard))]).await?,
+        };
+        Ok(u64::try_from(integer(&count)?).unwrap_or(0))
     }
 
     /// Deletes one entry of the relay DLQ, after its request's fate is in the database.
@@ -117,7 +145,14 @@ impl RedisStore {
     /// # Errors
     /// [`RedisFault`]; repeating is safe.
     pub async fn parked_remove(&self, shard: u16, id: &str) -> Result<(), RedisFault> {
-        self.command("XDEL", 0, vec![text(self.keys.relay_dlq(shard)), text(id)]).await.map(|_count| ())
+        let removed = match self.outbox {
+            Outbox::Stream => self.command("XDEL", 0, vec![text(self.keys.relay_dlq(shard)), text(id)]).await,
+            Outbox::List => {
+                let of_id = [self.keys.relay_dlq_set(shard), format!("[{id}"), format!("({id}!")];
+                self.command("ZREMRANGEBYLEX", 0, of_id.map(text).to_vec()).await
+            }
+        };
+        removed.map(|_count| ())
     }
 
     /// The forbidden thing: gives a parked request's units back although the database may still sell them to it (window 90).

@@ -1,7 +1,6 @@
 //! Typed calls of the three rebuild scripts (E7).
 
 use super::client::{RedisFault, RedisStore, integer, text};
-use super::outbox::GROUP;
 use super::scripts::{REBUILD_BEGIN, REBUILD_END, REBUILD_LOAD};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::LedgerRecord;
@@ -42,10 +41,14 @@ impl RedisStore {
     ) -> Result<RebuildBegin, RedisFault> {
         let id = &sale.sale_id;
         let mut keys = self.keys.of_warmed(shard, id);
-        keys.extend([self.keys.transfers(shard, id), self.keys.outbox(shard)]);
+        keys.extend([self.keys.transfers(shard, id), self.outbox_key(shard)]);
         let limit = sale.policy.limit().unwrap_or(0);
-        let mut args =
-            vec![Value::Integer(sale.epoch.into()), Value::Integer(limit.into()), text(cap.to_string()), text(GROUP)];
+        let mut args = vec![
+            Value::Integer(sale.epoch.into()),
+            Value::Integer(limit.into()),
+            text(cap.to_string()),
+            text(self.group()),
+        ];
         args.extend(grant_ids.iter().map(|id| text(id.as_str())));
         match integer(&self.script(&REBUILD_BEGIN, keys, args).await?)? {
             0 | 1 => Ok(RebuildBegin::Begun),

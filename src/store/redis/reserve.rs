@@ -2,6 +2,7 @@
 
 use super::client::{RedisFault, RedisStore, integer, list, text};
 use super::replicas::Promised;
+use crate::config::Outbox;
 use crate::domain::ids::SaleId;
 use crate::domain::message;
 use crate::domain::request::Purchase;
@@ -31,13 +32,17 @@ impl RedisStore {
         epoch: u32,
         group: &[&Purchase],
     ) -> Result<ReservedGroup, RedisFault> {
-        let keys = vec![
+        let mut keys = vec![
             self.keys.meta(shard, sale),
             self.keys.stock(shard, sale),
             self.keys.buyers(shard, sale),
             self.keys.ledger(shard, sale),
-            self.keys.outbox(shard),
+            self.outbox_key(shard),
         ];
+        match self.outbox {
+            Outbox::Stream => {}
+            Outbox::List => keys.push(self.keys.hands(shard)),
+        }
         let mut args = Vec::with_capacity(3 + 4 * group.len());
         args.extend([Value::Integer(epoch.into()), text(sale.as_str()), Value::Integer(shard.into())]);
         for purchase in group {

@@ -1,7 +1,6 @@
 //! A sale's keys on one shard: warm-up, grants, state, counts.
 
 use super::client::{RedisFault, RedisStore, integer, list, optional_text, text};
-use super::outbox::GROUP;
 use super::scripts::{ACTIVATE, ARCHIVE, COUNT, GRANT, SET_STATE};
 use crate::domain::ids::SaleId;
 use crate::domain::sale::{MetaState, Sale};
@@ -95,12 +94,12 @@ impl RedisStore {
     ) -> Result<Activation, RedisFault> {
         let id = &sale.sale_id;
         let mut keys = self.keys.of_warmed(shard, id);
-        keys.push(self.keys.outbox(shard));
+        keys.push(self.outbox_key(shard));
         let args = vec![
             Value::Integer(sale.epoch.into()),
             Value::Integer(sale.policy.limit().unwrap_or(0).into()),
             text(cap.to_string()),
-            text(GROUP),
+            text(self.group()),
             text(grant.0),
             Value::Integer(grant.1),
         ];

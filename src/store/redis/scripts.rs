@@ -6,6 +6,7 @@
 
 use super::client::{RedisFault, RedisStore, list, text};
 use super::replicas::Promised;
+use crate::config::Outbox;
 use crate::faults::Mechanism;
 use fred::types::Value;
 use fred::util::sha1_hash;
@@ -28,9 +29,13 @@ pub(super) struct OwnReserve {
 }
 
 impl OwnReserve {
-    /// For the system with this key prefix.
-    pub(super) fn new(prefix: &str) -> Self {
+    /// For the system with this key prefix and this kind of outbox.
+    pub(super) fn new(prefix: &str, outbox: Outbox) -> Self {
         let mut source = format!("{}\n-- {prefix}\n", RESERVE.source);
+        match outbox {
+            Outbox::Stream => {}
+            Outbox::List => source = source.replace(KIND, &KIND.replace("stream", "list")),
+        }
         for (mechanism, line, without) in LEFT_OUT {
             if mechanism.is_off() {
                 source = source.replace(line, without);
@@ -39,6 +44,9 @@ impl OwnReserve {
         Self { sha: sha1_hash(&source), source }
     }
 }
+
+/// The line of the reserve script that says which kind of outbox it writes to.
+const KIND: &str = "local OUTBOX = 'stream'";
 
 /// Lines of the reserve script that a test build can be told to leave out: (mechanism, line, what stands there instead).
 const LEFT_OUT: [(Mechanism, &str, &str); 2] = [
@@ -73,6 +81,8 @@ scripts! {
     RELAY_ORPHANS = "relay_orphans.lua";
     RELAY_PARK = "relay_park.lua";
     RELAY_TOUCH = "relay_touch.lua";
+    OUTBOX_LIST = "outbox_list.lua";
+    OUTBOX_LIST_HELD = "outbox_list_held.lua";
     LEASE_NODE = "lease_node.lua";
     TRIM = "trim.lua";
     UNLOCK = "unlock.lua";
@@ -147,12 +157,20 @@ fn call_of(sha: &str, keys: Vec<String>, args: Vec<Value>) -> Vec<Value> {
 
 #[cfg(test)]
 mod tests {
-    use super::{LEFT_OUT, RESERVE};
+    use super::{KIND, LEFT_OUT, OwnReserve, RESERVE};
+    use crate::config::Outbox;
 
     #[test]
     fn what_can_be_left_out_is_in_the_script_once() {
         for (mechanism, line, _) in LEFT_OUT {
             assert_eq!(RESERVE.source.matches(line).count(), 1, "{mechanism:?}");
         }
+    }
+
+    #[test]
+    fn the_kind_of_outbox_is_one_line_and_another_script() {
+        assert_eq!(RESERVE.source.matches(KIND).count(), 1);
+        let [stream, list] = [Outbox::Stream, Outbox::List].map(|kind| OwnReserve::new("p", kind));
+        assert!(list.source.contains("local OUTBOX = 'list'") && stream.sha != list.sha);
     }
 }

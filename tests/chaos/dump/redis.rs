@@ -1,7 +1,7 @@
 //! The keys of every sale and shard, the outboxes with what is pending, and the relay DLQs.
 
-use super::Lines;
 use super::resp::{RawRedis, Reply};
+use super::{Lines, list};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,6 +26,9 @@ pub(super) async fn dump(url: &str, prefix: &str, dir: &Path) {
         let lines = match (name, sale) {
             ("outbox", "") => outbox(&mut redis, &key, shard).await,
             ("relay-dlq", "") => stream(&mut redis, &key, shard).await,
+            ("outbox-list", "") => list::waiting(&mut redis, &key, shard).await,
+            ("processing", relay) => list::held(&mut redis, &key, shard, relay).await,
+            ("relay-dlq-set", "") => list::parked(&mut redis, &key, shard).await,
             (_, "") => continue,
             ("stock", sale) => {
                 let value = redis.call(&["GET", &key]).await.text();
@@ -40,7 +43,12 @@ pub(super) async fn dump(url: &str, prefix: &str, dir: &Path) {
             }
             (other, _) => panic!("a key of an unknown kind: {other}"),
         };
-        let file = files.get_mut(name.replace('-', "_").as_str()).expect("a file for each kind");
+        let file = match name {
+            "outbox-list" | "processing" => "outbox",
+            "relay-dlq" | "relay-dlq-set" => "relay_dlq",
+            other => other,
+        };
+        let file = files.get_mut(file).expect("a file for each kind");
         lines.iter().for_each(|line| file.put(line));
     }
     files.into_values().for_each(Lines::close);

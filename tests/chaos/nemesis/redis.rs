@@ -29,12 +29,14 @@ impl Field {
 
     /// A consumer is forgotten with what it holds: in the stream, in nobody's pending list (window 30).
     pub(super) async fn forget_consumer(&self, length_ms: u64) -> Outcome {
-        self.when_pending(length_ms, |key, _, consumer| ["XGROUP DELCONSUMER", key, GROUP, consumer].join(" ")).await
+        let of_stream = |key: &str, _: &str, consumer: &str| ["XGROUP DELCONSUMER", key, GROUP, consumer].join(" ");
+        self.when_pending(length_ms, of_stream, |shard, relay| format!("HDEL {shard}:hands {relay}")).await
     }
 
     /// An entry goes while a relay holds it (window 31).
     pub(super) async fn delete_entry(&self, length_ms: u64) -> Outcome {
-        self.when_pending(length_ms, |key, id, _| ["XDEL", key, id].join(" ")).await
+        let of_stream = |key: &str, id: &str, _: &str| ["XDEL", key, id].join(" ");
+        self.when_pending(length_ms, of_stream, |shard, relay| format!("LPOP {shard}:processing:{relay}")).await
     }
 
     pub(super) async fn enough_memory(&self) {
@@ -42,15 +44,28 @@ impl Field {
         drop(self.redis(&["CONFIG", "SET", "maxmemory", "0"]).await);
     }
 
-    /// Sends a command made from an entry's key, id and holder; a number above 0 says that it hit something.
-    async fn when_pending(&self, length_ms: u64, command: fn(&str, &str, &str) -> String) -> Outcome {
-        let (key, begun) = (format!("{PREFIX}:{{0}}:outbox"), Instant::now());
+    /// Sends a command made from an entry's key, id and holder, or, with a list outbox, from a holder; an entry, or a number
+    /// above 0, says that it hit something.
+    async fn when_pending(
+        &self,
+        length_ms: u64,
+        of_stream: fn(&str, &str, &str) -> String,
+        of_list: fn(&str, &str) -> String,
+    ) -> Outcome {
+        let (shard, begun) = (format!("{PREFIX}:{{0}}"), Instant::now());
+        let (key, hands) = (format!("{shard}:outbox"), format!("{shard}:hands"));
         while begun.elapsed() < Duration::from_millis(length_ms) {
             let pending = self.redis(&["XPENDING", &key, GROUP, "-", "+", "1"]).await.unwrap_or_default();
-            if let (Some(id), Some(consumer)) = (pending[0][0].as_str(), pending[0][1].as_str()) {
-                let command = command(&key, id, consumer);
+            let relays = self.redis(&["HKEYS", &hands]).await.unwrap_or_default();
+            let command = match (pending[0][0].as_str(), pending[0][1].as_str(), relays[0].as_str()) {
+                (Some(id), Some(consumer), _) => Some(of_stream(&key, id, consumer)),
+                (_, _, relay) => relay.map(|relay| of_list(&shard, relay)),
+            };
+            if let Some(command) = command {
                 match self.redis(&command.split(' ').collect::<Vec<_>>()).await {
-                    Ok(hit) if hit.as_i64().is_some_and(|count| count > 0) => return Outcome::of(true),
+                    Ok(hit) if hit.is_string() || hit.as_i64().is_some_and(|count| count > 0) => {
+                        return Outcome::of(true);
+                    }
                     Ok(_) => {}
                     Err(error) => return Outcome { injected: false, note: Some(error) },
                 }

@@ -1,0 +1,198 @@
+//! Group B with the list outbox (C8): what only lists have, processing lists, hands and no streams at all. What both kinds
+//! promise is tested with both in the other files of the group.
+
+use super::group_b_relay::{nothing_is_left, parked, read_and_die};
+use super::hands::redis;
+use super::resp::{RawRedis, Reply};
+use super::world::{World, eventually, run, shared, time_passes};
+use seckill::p5_reconcile::Window;
+use seckill::roles::Role::{self, Api, Consumer, Relay};
+use seckill::store::rabbit::declare;
+use serde_json::Value;
+
+const LIST: &str = "redis.outbox=list";
+
+/// Nothing names a relay or an entry any more: no processing list, no hands, no attempts.
+async fn nobody_is_remembered(world: &World) {
+    nothing_is_left(world).await;
+    let keys = RawRedis::of(world).await.keys().await;
+    let left = |key: &&String| ["outbox", "processing", "hands", "attempts"].iter().any(|name| key.contains(name));
+    assert_eq!(keys.iter().find(left), None);
+}
+
+#[test]
+fn with_lists_no_phase_needs_a_stream() {
+    run(async {
+        let (urls, name) = (shared().await.urls(), "nostreams");
+        shared().await.add_vhost(name).await.expect("a virtual host");
+        // A user who may do everything but what concerns streams: whatever tries to is refused.
+        let user = ["ACL", "SETUSER", name, "reset", "on", ">pw", "~*", "&*", "+@all", "-@stream"];
+        redis(&urls.redis_url, &user).await;
+        let url = urls.redis_url.replace("redis://", &format!("redis://{name}:pw@"));
+        let (amqp, mysql) =
+            (urls.amqp_url.replace("%2f", name), urls.mysql_url.replace("/seckill", &format!("/{name}")));
+        let set = [LIST, "p3_relay.attempts_max=2", "p5_reconcile.quiet_ms=1000"];
+        let world = World::on((&url, &amqp, &mysql), name, &Role::ALL, &set).await;
+        let sale = world.sale("lists", 1_000, Some(1)).await;
+        world.sell(&sale, 200).await;
+        eventually("all of them", async || world.orders(&sale).await == 200).await;
+        eventually("an empty outbox", async || world.outbox().await == (0, 0)).await;
+        assert!(world.servers.redis.outbox_walk(0, "-", 10).await.unwrap().lying.is_empty());
+        // Parked, looked at, copied to the register: the poison stays for a person.
+        let mut raw = RawRedis::at(&urls.redis_url, name).await;
+        raw.call(&["LPUSH", &world.servers.redis.keys.outbox_list(0), "who knows"]).await;
+        eventually("a parked one", async || parked(&world).await == 1).await;
+        let entry = world.servers.redis.parked_page(0, "-", 10).await.unwrap().remove(0);
+        assert!(entry.reason.contains("field s is missing") && entry.parked_at_ms > 0, "{entry:?}");
+        assert!(world.servers.redis.parked_page(0, &format!("({}", entry.id), 10).await.unwrap().is_empty());
+        // Lost keys: the rebuild makes the sale anew.
+        raw.call(&["DEL", &world.servers.redis.keys.ledger(0, &sale)]).await;
+        eventually("the rebuilt sale", async || {
+            world.servers.redis.meta(&sale, 0).await.unwrap().is_some_and(|meta| meta.epoch == 2)
+        })
+        .await;
+        eventually("it sells again", async || world.buy(&sale, "last", 1, None).await.status == 202).await;
+        eventually("the last one", async || world.orders(&sale).await == 201).await;
+        world.servers.redis.parked_remove(0, &entry.id).await.unwrap();
+        assert_eq!(parked(&world).await, 0);
+        for key in raw.keys().await {
+            assert_ne!(raw.call(&["TYPE", &key]).await, Reply::Bytes(b"stream".to_vec()), "{key}");
+        }
+        world.finish().await;
+    });
+}
+
+#[test]
+fn nobodys_list_stays_whoever_died_with_it() {
+    run(async {
+        let set = [LIST, "p3_relay.claim_idle_ms=3000", "p5_reconcile.window_ms=120000"];
+        let world = World::with(&[Api, Consumer], &set).await;
+        let sale = world.sale("lists", 2_000, Some(1)).await;
+        world.sell(&sale, 1_000).await;
+        // More than a window of one relay; another; one whose hand somebody deleted; one last seen in the future, before the
+        // clock was set back (window 95).
+        for (name, count) in [("dead-a", 700), ("dead-b", 50), ("nobody", 50), ("tomorrow", 50)] {
+            read_and_die(&world, name, count).await;
+        }
+        let hands = world.servers.redis.keys.hands(0);
+        assert_eq!(world.redis(&["HDEL", &hands, "nobody"]).await, Value::from(1));
+        world.redis(&["HSET", &hands, "tomorrow", "99999999999999 50"]).await;
+        assert_eq!(world.outbox().await, (950, 800), "nobody's entries are counted by nobody");
+        let relay = world.more(&[Relay], |_| {});
+        eventually("all of them", async || world.orders(&sale).await == 1_000).await;
+        nobody_is_remembered(&world).await;
+        relay.stop().await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_relay_killed_with_entries_in_its_list_has_them_back_at_its_start() {
+    run(async {
+        let set = ["p3_relay.claim_idle_ms=60000", "p5_reconcile.window_ms=120000", LIST];
+        let world = World::with(&[Api, Consumer], &set).await;
+        let sale = world.sale("lists", 100, Some(1)).await;
+        world.sell(&sale, 40).await;
+        // Sent and confirmed, and dead before it could say so: a SIGKILL of a real process.
+        let claim = ["p3_relay.claim_idle_ms=60000", "p5_reconcile.window_ms=120000"];
+        world.mortal("relay", "F7=return", &claim).dies_at("F7").await;
+        let (all, held) = world.outbox().await;
+        assert!(all == 40 && held > 0, "{all} entries, {held} in its hand");
+        let relay = world.mortal("relay", "", &claim);
+        eventually("all of them, long before the claim time", async || world.orders(&sale).await == 40).await;
+        nobody_is_remembered(&world).await;
+        drop(relay);
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_question_finds_an_entry_in_the_list_and_in_a_hand() {
+    run(async {
+        let world = World::with(&[Api], &[LIST]).await;
+        let sale = world.sale("lists", 100, Some(1)).await;
+        let alice = world.bought(&sale, "alice").await;
+        let detail = async || {
+            let audit = world.audit(&sale, Window::Now).await;
+            audit.findings.into_iter().find(|finding| finding.request_id == Some(alice)).expect("a leak").detail
+        };
+        let (waiting, entry) = (detail().await, world.auditor().trace(alice).await.outbox_entry);
+        assert!(waiting.contains("in no relay's hand"), "{waiting}");
+        assert!(entry.is_some_and(|id| id.ends_with(&alice.to_string())));
+        read_and_die(&world, "relay-7", 1).await;
+        let (held, entry) = (detail().await, world.auditor().trace(alice).await.outbox_entry);
+        assert!(held.contains("read by relay relay-7 and not confirmed") && entry.is_some(), "{held}");
+        let page = world.servers.redis.outbox_walk(0, "-", 10).await.unwrap();
+        let lying = &page.lying[0];
+        assert_eq!(
+            (page.lying.len(), lying.entry.field("s")),
+            (1, Some(sale.as_str().as_bytes())),
+            "what a rebuild asks"
+        );
+        // Its time is over and nobody holds it: parked, then landed out of the ledger like any other.
+        world.servers.redis.outbox_park(0, "relay-7", &lying.entry.id, ("nack", 10)).await.unwrap();
+        let audit = world.audit(&sale, Window::Now).await;
+        assert!(audit.consistent() && audit.counted.parked == 1, "{audit:#?}");
+        let rest = world.more(&[Consumer, Role::Reconcile], |_| {});
+        eventually("landed", async || world.orders(&sale).await == 1 && parked(&world).await == 0).await;
+        rest.stop().await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn who_lost_an_entry_counts_and_parks_nothing_and_deletes_only_its_own() {
+    run(async {
+        let world = World::with(&[Api], &[LIST]).await;
+        let sale = world.sale("lists", 100, Some(1)).await;
+        world.sell(&sale, 3).await;
+        let redis = &world.servers.redis;
+        let ids: Vec<String> =
+            redis.outbox_new(0, "slow", 3).await.unwrap().into_iter().map(|entry| entry.id).collect();
+        assert!(
+            redis.outbox_take_over(0, "quick", 60_000, ("0-0", 10)).await.unwrap().entries.is_empty(),
+            "it is alive"
+        );
+        assert_eq!(redis.outbox_failed(0, "slow", &ids).await.unwrap(), [1, 1, 1]);
+        // Windows 28, 29: it slept, and woke up too late.
+        let taken = redis.outbox_take_over(0, "quick", 0, ("0-0", 2)).await.unwrap().entries;
+        assert_eq!(taken.iter().map(|entry| &entry.id).collect::<Vec<_>>(), [&ids[0], &ids[1]], "the oldest first");
+        assert_eq!(redis.outbox_touch(0, "slow", &ids).await.unwrap(), ids[2..]);
+        assert_eq!(redis.outbox_failed(0, "slow", &ids).await.unwrap(), [0, 0, 2]);
+        let parking = redis.outbox_park(0, "slow", &ids[0], ("nack", 10)).await.unwrap();
+        assert_eq!((parking, parked(&world).await), (seckill::store::redis::Parking::NotOurs, 0));
+        assert_eq!(redis.outbox_done(0, "slow", &ids).await.unwrap(), 1);
+        assert_eq!(world.outbox().await, (2, 2));
+        assert_eq!(redis.outbox_failed(0, "quick", &ids).await.unwrap(), [2, 2, 0], "counted on by the new owner");
+        // In any order, and twice.
+        assert_eq!(redis.outbox_done(0, "quick", &[ids[1].clone()]).await.unwrap(), 1);
+        assert_eq!(redis.outbox_own(0, "quick", "0", 10).await.unwrap().0, taken[..1]);
+        assert_eq!(redis.outbox_done(0, "quick", &ids).await.unwrap(), 1);
+        assert_eq!(redis.outbox_done(0, "quick", &ids).await.unwrap(), 0);
+        nobody_is_remembered(&world).await;
+        world.stop().await;
+    });
+}
+
+#[test]
+fn a_rebuild_waits_for_an_entry_in_a_dead_relays_hand() {
+    run(async {
+        let world = World::with(&[Api], &[LIST, "p5_reconcile.quiet_ms=500"]).await;
+        let sale = world.sale("lists", 100, Some(1)).await;
+        let alice = world.bought(&sale, "alice").await;
+        read_and_die(&world, "dead", 1).await;
+        // Empty queues: without any the rebuild would wait for those.
+        declare(&world.servers.rabbit).await.unwrap();
+        assert_eq!(world.redis(&["DEL", &world.servers.redis.keys.ledger(0, &sale)]).await, Value::from(1));
+        let epoch = async || world.servers.redis.meta(&sale, 0).await.unwrap().map(|meta| meta.epoch);
+        let reconcile = world.more(&[Role::Reconcile], |_| {});
+        time_passes(4_000).await;
+        assert_eq!(epoch().await, Some(1), "nothing but the entry knows alice");
+        let rest = world.more(&[Consumer, Relay], |_| {});
+        eventually("rebuilt", async || epoch().await == Some(2)).await;
+        eventually("alice's order", async || world.told(&sale, "alice", alice).await.0 == "CONFIRMED").await;
+        rest.stop().await;
+        reconcile.stop().await;
+        world.finish().await;
+    });
+}
