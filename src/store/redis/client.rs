@@ -68,6 +68,8 @@ pub struct RedisStore {
     pub(super) own_reserve: Arc<OwnReserve>,
     pub(super) barrier: Option<Barrier>,
     pub(super) durability: Durability,
+    /// Shards of every sale; the scripts refuse sales that were warmed for another number.
+    pub(super) shards: u16,
 }
 
 impl RedisStore {
@@ -86,6 +88,7 @@ impl RedisStore {
             own_reserve: Arc::new(OwnReserve::new(&settings.prefix)),
             barrier,
             durability: settings.durability,
+            shards: settings.shards,
         })
     }
 

@@ -19,6 +19,7 @@ mod replicas;
 mod reserve;
 mod sale_keys;
 mod scripts;
+mod transfers;
 
 pub use cached::{CachedSale, SoldOutMark};
 pub use client::{RedisFault, RedisStore};
@@ -33,3 +34,4 @@ pub use pending::Held;
 pub use rebuild::{DecidedRecord, RebuildBegin};
 pub use reserve::ReservedGroup;
 pub use sale_keys::{Activation, Granted, Meta, ShardCount, Trimmed};
+pub use transfers::{Bucket, Given, Taken, Transfer};

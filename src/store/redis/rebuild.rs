@@ -46,6 +46,7 @@ impl RedisStore {
         let limit = sale.policy.limit().unwrap_or(0);
         let mut args =
             vec![Value::Integer(sale.epoch.into()), Value::Integer(limit.into()), text(cap.to_string()), text(GROUP)];
+        args.push(Value::Integer(self.shards.into()));
         args.extend(grant_ids.iter().map(|id| text(id.as_str())));
         match integer(&self.script(&REBUILD_BEGIN, keys, args).await?)? {
             0 | 1 => Ok(RebuildBegin::Begun),

@@ -38,8 +38,9 @@ impl RedisStore {
             self.keys.ledger(shard, sale),
             self.keys.outbox(shard),
         ];
-        let mut args = Vec::with_capacity(3 + 4 * group.len());
-        args.extend([Value::Integer(epoch.into()), text(sale.as_str()), Value::Integer(shard.into())]);
+        let mut args = Vec::with_capacity(4 + 4 * group.len());
+        args.extend([Value::Integer(epoch.into()), text(sale.as_str())]);
+        args.extend([Value::Integer(shard.into()), Value::Integer(self.shards.into())]);
         for purchase in group {
             let mut head = String::with_capacity(160);
             message::head(purchase, &mut head);

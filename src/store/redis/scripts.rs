@@ -59,6 +59,7 @@ scripts! {
     RESERVE = "reserve.lua";
     ACTIVATE = "activate.lua";
     ARCHIVE = "archive.lua";
+    BUCKET = "bucket.lua";
     COUNT = "count.lua";
     GRANT = "grant.lua";
     SET_STATE = "set_state.lua";
@@ -74,6 +75,9 @@ scripts! {
     RELAY_PARK = "relay_park.lua";
     RELAY_TOUCH = "relay_touch.lua";
     LEASE_NODE = "lease_node.lua";
+    TRANSFER_FORGET = "transfer_forget.lua";
+    TRANSFER_GIVE = "transfer_give.lua";
+    TRANSFER_TAKE = "transfer_take.lua";
     TRIM = "trim.lua";
     UNLOCK = "unlock.lua";
 }
