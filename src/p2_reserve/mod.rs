@@ -108,10 +108,11 @@ impl Reserve {
         let (sale, wanted) = (purchase.sale_id.clone(), u64::from(purchase.quantity.get()));
         let (mut busy, mut pause) = (0, PAUSE);
         for _ in 0..TRIES_MAX {
-            match self.ask(purchase.clone(), epoch, deadline).await {
-                Decision::Decided(Reserved::Short(_)) => count(State::P2(P2Reserve::BucketEmpty), 1),
-                decision => return decision,
+            let decision = self.ask(purchase.clone(), epoch, deadline).await;
+            if !matches!(decision, Decision::Decided(Reserved::Short(_))) {
+                return decision;
             }
+            count(State::P2(P2Reserve::BucketEmpty), 1);
             let gathered = gather(&self.inner, &sale, (shard, epoch), wanted);
             match tokio::time::timeout_at(deadline, gathered).await {
                 Ok(Found::Brought) => {}

@@ -42,6 +42,7 @@ impl World {
             format!("rabbitmq.url={}", s.rabbitmq.url.expose()),
             format!("mysql.url={}", s.mysql.url.expose()),
             format!("redis.prefix={}", s.redis.prefix),
+            format!("redis.shards={}", s.redis.shards),
         ];
         let quick = QUICK.iter().map(|set| (*set).to_owned());
         let sets = quick.chain(own).flat_map(|set| ["--set".to_owned(), set]);

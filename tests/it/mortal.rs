@@ -22,6 +22,7 @@ impl World {
             format!("rabbitmq.url={}", s.rabbitmq.url.expose()),
             format!("mysql.url={}", s.mysql.url.expose()),
             format!("redis.prefix={}", s.redis.prefix),
+            format!("redis.shards={}", s.redis.shards),
             format!("runtime.node={}-{role}", s.runtime.node),
             format!("admin.listen={admin}"),
         ];

@@ -144,10 +144,7 @@ impl RedisStore {
     /// # Errors
     /// [`RedisFault`], `Contract` for a record that cannot be read.
     pub async fn transfers(&self, sale: &SaleId, source: u16) -> Result<Vec<Transfer>, RedisFault> {
-        let fields = match self.command("HGETALL", 0, vec![text(self.keys.transfers(source, sale))]).await? {
-            Value::Map(map) => map.inner().into_iter().flat_map(|(key, value)| [key.into(), value]).collect(),
-            other => list(other)?,
-        };
+        let fields = list(self.command("HGETALL", 0, vec![text(self.keys.transfers(source, sale))]).await?)?;
         let read = |pair: &[Value]| Transfer::parse(source, &pair.first()?.as_string()?, &pair.get(1)?.as_string()?);
         fields
             .chunks(2)
