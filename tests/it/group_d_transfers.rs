@@ -107,10 +107,26 @@ fn a_rebuild_counts_units_between_two_buckets_once() {
             metas.iter().flatten().all(|meta| meta.state == MetaState::Open && meta.epoch == 2)
         })
         .await;
-        p5.stop().await;
         assert_eq!(stocks(redis, &sale).await, (5, 4));
         assert_eq!(redis.transfer_give(&sale, &stranded).await.unwrap(), Given::Refused, "its epoch is over");
         assert_eq!(redis.transfers(&sale, 0).await.unwrap(), []);
+
+        // Again with one unit left for two shards: the one that gets none is rebuilt all the same, not "still being rebuilt".
+        eventually("it sells", async || world.buy(&sale, &buyer_of(1, 2, 0), 1, None).await.status == 202).await;
+        for n in 1..8 {
+            assert_eq!(world.buy(&sale, &buyer_of(1, 2, n), 1, None).await.status, 202);
+        }
+        assert_eq!(world.settled(&sale).await.counted.ordered, 9);
+        for epoch in [3, 4] {
+            redis.set_state(&sale, 1, MetaState::Frozen, &[MetaState::Open]).await.unwrap();
+            eventually("it is rebuilt", async || {
+                let metas = [redis.meta(&sale, 0).await.unwrap(), redis.meta(&sale, 1).await.unwrap()];
+                metas.iter().flatten().all(|meta| meta.state == MetaState::Open && meta.epoch == epoch)
+            })
+            .await;
+            assert_eq!(stocks(redis, &sale).await, (1, 0), "epoch {epoch}");
+        }
+        p5.stop().await;
         world.finish().await;
     });
 }
