@@ -6,8 +6,9 @@
 --
 -- KEYS[1] meta, KEYS[2] stock, KEYS[3] buyers, KEYS[4] ledger, KEYS[5] grants, KEYS[6] outbox
 -- ARGV[1] epoch, ARGV[2] limit (0: none), ARGV[3] outbox cap, ARGV[4] relay group (empty: the outbox is a list, which is
---         nowhere while it has no entry), ARGV[5] grant id, ARGV[6] units
--- Returns 1 created, 0 was there in this epoch, -1 was there in another epoch, -2 some keys are there and some are not
+--         nowhere while it has no entry), ARGV[5] grant id, ARGV[6] units, ARGV[7] number of shards
+-- Returns 1 created, 0 was there in this epoch, -1 was there in another epoch, -2 some keys are there and some are not,
+--         -3 was there for another number of shards
 --
 -- The empty field of buyers and ledger marks them as created: a hash without entries would not exist, and then a lost key
 -- could not be told from an empty one. Readers of the two skip the empty field.
@@ -15,6 +16,7 @@
 local present = 0
 for i = 1, 5 do present = present + redis.call('EXISTS', KEYS[i]) end
 if present == 5 then
+  if (redis.call('HGET', KEYS[1], 'shards') or '1') ~= ARGV[7] then return -3 end
   if redis.call('HGET', KEYS[1], 'epoch') == ARGV[1] then return 0 end
   return -1
 end
@@ -32,5 +34,6 @@ redis.call('HSET', KEYS[5], ARGV[5], ARGV[6])
 redis.call('HSET', KEYS[4], '', ARGV[1])
 redis.call('HSET', KEYS[3], '', ARGV[1])
 redis.call('SET', KEYS[2], ARGV[6])
-redis.call('HSET', KEYS[1], 'state', 'loaded', 'epoch', ARGV[1], 'limit', ARGV[2], 'cap', ARGV[3], 'number', '0')
+redis.call('HSET', KEYS[1], 'state', 'loaded', 'epoch', ARGV[1], 'limit', ARGV[2], 'cap', ARGV[3], 'number', '0',
+  'shards', ARGV[7])
 return 1

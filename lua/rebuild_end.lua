@@ -12,4 +12,5 @@ if meta[1] ~= 'frozen' or meta[2] ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[2], ARGV[2])
 redis.call('HSET', KEYS[3], 'rebuild-' .. ARGV[1], ARGV[2])
 redis.call('HSET', KEYS[1], 'state', ARGV[3])
+redis.call('HDEL', KEYS[1], 'building')
 return 1

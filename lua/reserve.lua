@@ -10,11 +10,12 @@
 -- KEYS[4] ledger  hash: request id -> "<state> <number> <quantity> <epoch> <at_ms> <reason> <user>"
 -- KEYS[5] outbox  stream, or list (see OUTBOX below)
 -- KEYS[6] hands   list outbox only; hash: relay -> "<last seen> <entries it holds>"
--- ARGV[1] epoch the caller knows, ARGV[2] sale id, ARGV[3] shard, then for each request:
+-- ARGV[1] epoch the caller knows, ARGV[2] sale id, ARGV[3] shard, ARGV[4] number of shards, then for each request:
 --         request id, user id, quantity, head of its message (JSON up to and without the comma before "shard")
 -- Returns a flat array, for each request: code, detail. Codes (domain/reserve.rs):
 --         0 accepted, 1 replayed, 2 duplicate buyer (first request id), 3 limit (units owned), 4 short (units left),
---         5 conflict, 6 paused, 7 closed, 8 frozen, 9 keys missing, 10 stale epoch, 11 backlog, 12 damaged
+--         5 conflict, 6 paused, 7 closed, 8 frozen, 9 keys missing, 10 stale epoch, 11 backlog, 12 damaged,
+--         13 warmed for another number of shards
 --
 -- Why nothing can be half done: every key's type and every number is checked before the first write; memory is checked by
 -- Redis before the script starts (the #!lua line without allow-oom); between the writes nothing can fail, and no pcall
@@ -25,8 +26,8 @@
 local OUTBOX = 'stream'
 
 local meta_key, stock_key, buyers_key, ledger_key, outbox_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local epoch, sale, shard = ARGV[1], ARGV[2], ARGV[3]
-local FIRST, WIDTH = 4, 4
+local epoch, sale, shard, shards = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local FIRST, WIDTH = 5, 4
 local count = (#ARGV - FIRST + 1) / WIDTH
 
 local function answer_all(code)
@@ -57,14 +58,17 @@ end
 if damaged then return answer_all(12) end
 if missing then return answer_all(9) end
 
-local meta = redis.call('HMGET', meta_key, 'state', 'epoch', 'limit', 'cap', 'number')
+local meta = redis.call('HMGET', meta_key, 'state', 'epoch', 'limit', 'cap', 'number', 'shards')
 local limit, cap, number = whole(meta[3]), whole(meta[4]), whole(meta[5])
 local stock = whole(redis.call('GET', stock_key))
 if not (limit and cap and number and stock) then return answer_all(12) end
 
 -- What every request hears that is not a replay, if the sale is not open to it.
 local refusal = nil
-if meta[1] == 'open' then
+-- With another number of shards a buyer would have another home, and could buy there once more. Keys without it are older.
+if (meta[6] or '1') ~= shards then
+  refusal = 13
+elseif meta[1] == 'open' then
   if meta[2] ~= epoch then refusal = 10 end
 elseif meta[1] == 'paused' or meta[1] == 'loaded' then
   refusal = 6

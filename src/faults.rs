@@ -81,6 +81,10 @@ coded! {
         ActivationHalf = "F23",
         /// P5 rebuild, twice: the next epoch is begun; its records are loaded, its stock is not set.
         RebuildHalf = "F24",
+        /// P2: units are out of one bucket, in a transfer record, not in the other.
+        AfterTake = "F25",
+        /// P2: the units are in the other bucket, the record is not forgotten.
+        AfterGive = "F26",
     }
 }
 

@@ -146,7 +146,7 @@ mod tests {
             ("p3_relay.confirm_timeout_ms=99999", "p3_relay.confirm_timeout_ms"),
             ("p4_persist.prefetch=10", "p4_persist.group_max"),
             ("p1_entry.token_ttl_s=86400", "p1_entry.token_ttl_s"),
-            ("redis.shards=4", "redis.shards"),
+            ("redis.shards=65", "redis.shards"),
             ("justakey", "section.key=value"),
         ] {
             let error = load(&[set]).unwrap_err();

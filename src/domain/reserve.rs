@@ -32,6 +32,8 @@ pub enum Reserved {
     Backlog,
     /// 12: a key has another type or a number is not one; nothing was written.
     Damaged,
+    /// 13: the sale was warmed for another number of shards than this process works with; nothing was written.
+    OtherShards,
 }
 
 /// A reply outside the contract: script and binary are of different builds.
@@ -66,11 +68,12 @@ impl Reserved {
             10 => Self::StaleEpoch,
             11 => Self::Backlog,
             12 => Self::Damaged,
+            13 => Self::OtherShards,
             _ => return Err(unknown),
         })
     }
 
-    /// The P2 state of a decided request; `None` when the sale was closed to it before P2 decided anything.
+    /// The P2 state of a decided request, where `Short` means all that is left of the sale; `None` when the sale was closed to it before P2 decided anything.
     #[must_use]
     pub const fn state(&self) -> Option<P2Reserve> {
         match self {
@@ -87,7 +90,8 @@ impl Reserved {
             | Self::NotLoaded
             | Self::StaleEpoch
             | Self::Backlog
-            | Self::Damaged => None,
+            | Self::Damaged
+            | Self::OtherShards => None,
         }
     }
 }
@@ -97,9 +101,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_reply_contract_has_thirteen_codes_and_nothing_else() {
-        assert!((0..=12).all(|code| Reserved::from_reply(code, 1).is_ok()));
-        assert!(Reserved::from_reply(13, 0).is_err());
+    fn the_reply_contract_has_fourteen_codes_and_nothing_else() {
+        assert!((0..=13).all(|code| Reserved::from_reply(code, 1).is_ok()));
+        assert!(Reserved::from_reply(14, 0).is_err());
         assert!(Reserved::from_reply(-1, 0).is_err());
         assert!(Reserved::from_reply(4, -1).is_err());
         assert!(Reserved::from_reply(2, 0).is_err());

@@ -14,7 +14,7 @@ use crate::domain::policy::Quantity;
 use crate::domain::request::Purchase;
 use crate::domain::reserve::Reserved;
 use crate::domain::shard::home_shard;
-use crate::domain::states::{P1Entry, State};
+use crate::domain::states::{P1Entry, P2Reserve, State};
 use crate::p2_reserve::{Decision, Guard, Reserve};
 use crate::runtime::now_ms;
 use crate::store::redis::RedisStore;
@@ -176,7 +176,7 @@ impl Orders {
                     if !replicated {
                         return not_told("it was accepted, but too few replicas have it yet");
                     }
-                    count(State::P2(crate::domain::states::P2Reserve::Replayed), 1);
+                    count(State::P2(P2Reserve::Replayed), 1);
                     Ok(id)
                 }
                 Some(_) => Err(Kind::TokenReused.into()),
@@ -212,6 +212,12 @@ impl Orders {
                     .about(id, status_url(sale, id)));
             }
             Decision::Unavailable => return Err(Kind::Unavailable.into()),
+            Decision::AllEmpty => {
+                count(State::P2(P2Reserve::BucketAllEmpty), 1);
+                self.catalog.mark_sold_out(view).await;
+                return Err(Kind::AllEmpty.into());
+            }
+            Decision::BucketEmpty => return Err(Kind::BucketEmpty.because("units are between two buckets")),
             Decision::Overloaded => return Err(overloaded("too many requests are waiting")),
         };
         if let Some(state) = reserved.state() {
@@ -247,6 +253,10 @@ impl Orders {
             Reserved::Backlog => Err(overloaded("more orders are waiting than can be landed in time")),
             Reserved::Damaged => {
                 tracing::error!(phase = "p2_reserve", %sale, "the sale's keys in redis are damaged, nothing is sold; run seckill audit");
+                Err(Kind::Unavailable.into())
+            }
+            Reserved::OtherShards => {
+                tracing::error!(phase = "p2_reserve", %sale, shards = self.shards, "the sale was warmed for another number of shards, nothing is sold; set redis.shards back");
                 Err(Kind::Unavailable.into())
             }
         }

@@ -50,6 +50,7 @@ problems! {
     NotEnough = P2Reserve::NotEnough.code(), 409, "Fewer units are left than you want", "库存不足所需数量";
     EntrySoldOut = P1Entry::SoldOut.code(), 410, "Sold out", "已售罄";
     SoldOut = P2Reserve::SoldOut.code(), 410, "Sold out", "已售罄";
+    AllEmpty = P2Reserve::BucketAllEmpty.code(), 410, "Sold out", "已售罄";
     Ended = P1Entry::Ended.code(), 410, "The sale is over", "活动已结束";
     BodyTooLarge = "BODY_TOO_LARGE", 413, "The body is too large", "请求体过大";
     WrongMediaType = "WRONG_MEDIA_TYPE", 415, "The body must be application/json", "请求体必须为 application/json";
@@ -61,6 +62,7 @@ problems! {
     RateLimited = "RATE_LIMITED", 429, "Too many requests, slow down", "请求过于频繁，请稍后再试";
     Internal = "INTERNAL", 500, "Something went wrong on our side", "服务内部错误";
     Loading = P1Entry::Loading.code(), 503, "Busy, try again", "系统繁忙，请重试";
+    BucketEmpty = P2Reserve::BucketEmpty.code(), 503, "Stock is on its way; nothing was bought, try again", "库存调拨中，未产生购买，请重试";
     Overloaded = P1Entry::Overloaded.code(), 503, "Too busy, try again shortly", "系统繁忙，请稍后再试";
     Unavailable = "UNAVAILABLE", 503, "Temporarily unavailable; nothing was bought", "暂时不可用，未产生购买";
     Unknown = "OUTCOME_UNKNOWN", 504, "No answer in time; ask by request id, or repeat with the same token", "结果未知，请用请求号查询，或用同一令牌重试";

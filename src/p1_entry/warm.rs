@@ -40,6 +40,11 @@ pub enum WarmError {
     /// Redis lost keys of a sale that was warmed.
     #[error("redis has lost keys of sale {0}; it stays closed until it is rebuilt from the database")]
     KeysLost(SaleId),
+    /// It was warmed for another number of shards.
+    #[error(
+        "sale {0} was warmed with redis.shards = {1}, this process has {2}; the number cannot change while a sale lives, set it back"
+    )]
+    OtherShards(SaleId, u16, u16),
     /// Redis has the sale frozen.
     #[error("sale {0} is frozen because redis went back in time; it opens again after the rebuild")]
     Frozen(SaleId),
@@ -72,12 +77,21 @@ impl Warmer {
         sales::get(&self.db, id).await?.ok_or_else(|| WarmError::NoSuchSale(id.clone()))
     }
 
+    /// The sale, if its keys in Redis are split as this process would split them.
+    async fn sale_of_ours(&self, id: &SaleId) -> Result<Sale, WarmError> {
+        let sale = self.sale(id).await?;
+        match self.redis.shards_of(id).await? {
+            Some(other) if other != self.shards => Err(WarmError::OtherShards(id.clone(), other, self.shards)),
+            Some(_) | None => Ok(sale),
+        }
+    }
+
     /// Warms a sale up and opens it (its window still decides when it sells). Also repairs a warm-up that was cut off.
     ///
     /// # Errors
     /// [`WarmError`].
     pub async fn warm(&self, id: &SaleId) -> Result<(), WarmError> {
-        let sale = self.sale(id).await?;
+        let sale = self.sale_of_ours(id).await?;
         match sale.status {
             SaleStatus::Closed => return Err(WarmError::Closed(id.clone())),
             SaleStatus::Draft => self.first_time(&sale).await?,
@@ -110,7 +124,9 @@ impl Warmer {
             let units = share(first.quantity, shard, self.shards);
             match self.redis.activate(sale, shard, self.backlog_max, (&first.grant_id, units)).await? {
                 Activation::Created | Activation::Present => {}
-                Activation::OtherEpoch | Activation::Damaged => return Err(WarmError::KeysLost(id.clone())),
+                Activation::OtherEpoch | Activation::Damaged | Activation::OtherShards => {
+                    return Err(WarmError::KeysLost(id.clone()));
+                }
             }
             CrashPoint::ActivationHalf.reach();
         }
@@ -188,7 +204,7 @@ impl Warmer {
     }
 
     async fn move_to(&self, id: &SaleId, to: SaleStatus) -> Result<(), WarmError> {
-        let sale = self.sale(id).await?;
+        let sale = self.sale_of_ours(id).await?;
         match (sale.status, to) {
             (SaleStatus::Closed, SaleStatus::Paused | SaleStatus::Warmed | SaleStatus::Draft) => {
                 return Err(WarmError::Closed(id.clone()));
@@ -208,7 +224,7 @@ impl Warmer {
     /// # Errors
     /// [`WarmError`]; after any of them, repeating with the same grant id is safe.
     pub async fn top_up(&self, id: &SaleId, grant_id: &str, units: u32) -> Result<(), WarmError> {
-        let sale = self.sale(id).await?;
+        let sale = self.sale_of_ours(id).await?;
         if sale.status == SaleStatus::Closed {
             return Err(WarmError::Closed(id.clone()));
         }
@@ -224,7 +240,7 @@ impl Warmer {
     /// # Errors
     /// [`WarmError`]; repeating is safe.
     pub async fn reclaim(&self, id: &SaleId) -> Result<usize, WarmError> {
-        let sale = self.sale(id).await?;
+        let sale = self.sale_of_ours(id).await?;
         match sale.status {
             SaleStatus::Closed => return Err(WarmError::Closed(id.clone())),
             SaleStatus::Draft => return Err(WarmError::NotWarmed(id.clone())),

@@ -97,14 +97,22 @@ impl Fence {
                     tracing::info!(phase = "p2_reserve", sale = %sale.sale_id, shard, number = meta.number, highest, "boot fence passed");
                     continue;
                 }
-                let from = [MetaState::Loaded, MetaState::Open, MetaState::Paused];
-                self.redis.set_state(&sale.sale_id, shard, MetaState::Frozen, &from).await?;
+                // All of it: units that moved between the buckets went back in time on the other shards too.
+                self.freeze(&sale.sale_id).await?;
                 metrics::counter!("seckill_p2_reserve_frozen_total").increment(1);
                 tracing::error!(
                     phase = "p2_reserve", sale = %sale.sale_id, shard, number = meta.number, highest,
                     "redis went back in time, the sale is frozen until it is rebuilt"
                 );
             }
+        }
+        Ok(())
+    }
+
+    async fn freeze(&self, sale: &SaleId) -> Result<(), RedisFault> {
+        let from = [MetaState::Loaded, MetaState::Open, MetaState::Paused];
+        for shard in 0..self.shards {
+            self.redis.set_state(sale, shard, MetaState::Frozen, &from).await?;
         }
         Ok(())
     }

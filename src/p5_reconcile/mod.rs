@@ -17,6 +17,7 @@ mod mq_dlq;
 mod parked;
 mod rebuild;
 mod trace;
+mod transfers;
 mod whereabouts;
 
 pub use audit::{Auditor, Finding, FindingKind, OpenRequest, SaleAudit, SaleAuditError, Window};
@@ -112,11 +113,13 @@ impl Reconcile {
 
     /// Audits and repairs one sale. Returns how many requests were repaired and the age of the oldest undecided one.
     async fn reconcile(&mut self, sale: &Sale) -> Result<(usize, i64), SaleAuditError> {
+        self.auditor.check_shards(sale).await?;
         if self.auditor.is_broken(sale).await? {
             let how = rebuild::Rebuild { quiet: Duration::from_millis(self.settings.quiet_ms), cap: self.backlog_max };
             self.auditor.rebuild(sale, &mut self.quiet, how).await?;
         }
         self.auditor.finish_grants(sale).await?;
+        self.auditor.finish_transfers(sale).await?;
         let started_at_ms = now_ms();
         let (audit, false_alarms) = self.auditor.audit_twice(sale, Window::Ms(self.settings.window_ms)).await?;
         // Told before it is repaired: a repair that fails must not hide what was found.

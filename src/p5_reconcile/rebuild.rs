@@ -173,13 +173,20 @@ impl Auditor {
         holds.map_err(|error| SaleAuditError::Refused(error.to_string()))
     }
 
+    /// Whether the rebuild of this epoch was begun and has opened no shard yet. One that is open may have sold, and units may
+    /// have left it for another: only a further epoch counts them anew.
     async fn redis_is_being_rebuilt(&self, sale: &Sale) -> Result<bool, SaleAuditError> {
+        let mut begun = false;
         for shard in 0..self.shards {
-            if self.redis.rebuild_begun(&sale.sale_id, shard, sale.epoch).await? {
-                return Ok(true);
+            if self.redis.meta(&sale.sale_id, shard).await?.is_none_or(|meta| meta.epoch != sale.epoch) {
+                continue;
             }
+            if !self.redis.rebuild_begun(&sale.sale_id, shard, sale.epoch).await? {
+                return Ok(false);
+            }
+            begun = true;
         }
-        Ok(false)
+        Ok(begun)
     }
 
     /// Loads everything that was decided; `false` when another rebuild overtook this one.

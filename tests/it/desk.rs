@@ -43,6 +43,7 @@ impl World {
             format!("mysql.url={}", s.mysql.url.expose()),
             format!("redis.prefix={}", s.redis.prefix),
             self.outbox_set().to_owned(),
+            format!("redis.shards={}", s.redis.shards),
         ];
         let quick = QUICK.iter().map(|set| (*set).to_owned());
         let sets = quick.chain(own).flat_map(|set| ["--set".to_owned(), set]);

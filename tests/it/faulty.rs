@@ -24,6 +24,7 @@ impl World {
             format!("mysql.url={}", s.mysql.url.expose()),
             format!("redis.prefix={}", s.redis.prefix),
             self.outbox_set().to_owned(),
+            format!("redis.shards={}", s.redis.shards),
             format!("admin.listen=127.0.0.1:{}", free_port().expect("a port")),
             format!("p5_reconcile.quiet_ms={}", s.p5_reconcile.quiet_ms),
             "p5_reconcile.warm_ahead_ms=0".to_owned(),

@@ -23,6 +23,7 @@ impl World {
             format!("mysql.url={}", s.mysql.url.expose()),
             format!("redis.prefix={}", s.redis.prefix),
             self.outbox_set().to_owned(),
+            format!("redis.shards={}", s.redis.shards),
             format!("runtime.node={}-{role}", s.runtime.node),
             format!("admin.listen={admin}"),
         ];

@@ -43,6 +43,11 @@ pub enum SaleAuditError {
     /// The database refused a change.
     #[error("{0}")]
     Refused(String),
+    /// The sale was warmed for another number of shards than this process works with.
+    #[error(
+        "the sale was warmed with redis.shards = {0}, this process has {1}; the number cannot change while a sale lives, set it back"
+    )]
+    OtherShards(u16, u16),
     /// Settled records were trimmed while they were counted.
     #[error("the ledger was trimmed during the audit; run it again")]
     Moved,
@@ -194,6 +199,7 @@ impl Auditor {
     /// # Errors
     /// [`SaleAuditError`] when a server cannot be asked; nothing is known then.
     pub async fn audit(&self, sale: &Sale, window: Window) -> Result<SaleAudit, SaleAuditError> {
+        self.check_shards(sale).await?;
         for _ in 1..TRIES {
             match self.audit_once(sale, window).await {
                 Err(SaleAuditError::Moved) => {}

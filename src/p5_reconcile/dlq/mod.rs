@@ -129,7 +129,9 @@ impl From<SaleAuditError> for DlqError {
         match error {
             SaleAuditError::Redis(fault) => Self::Redis(fault),
             SaleAuditError::Database(error) => Self::Database(error),
-            SaleAuditError::Refused(_) | SaleAuditError::Moved => Self::Busy(error.to_string()),
+            SaleAuditError::Refused(_) | SaleAuditError::OtherShards(..) | SaleAuditError::Moved => {
+                Self::Busy(error.to_string())
+            }
         }
     }
 }

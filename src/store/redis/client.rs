@@ -69,6 +69,8 @@ pub struct RedisStore {
     pub(super) barrier: Option<Barrier>,
     pub(super) durability: Durability,
     pub(super) outbox: Outbox,
+    /// Shards of every sale; the scripts refuse sales that were warmed for another number.
+    pub(super) shards: u16,
 }
 
 impl RedisStore {
@@ -88,6 +90,7 @@ impl RedisStore {
             barrier,
             durability: settings.durability,
             outbox: settings.outbox,
+            shards: settings.shards,
         })
     }
 

@@ -25,7 +25,7 @@ impl Keys {
         format!("{}:{{{shard}}}:{name}:{sale}", self.prefix)
     }
 
-    /// Hash: state, epoch, limit, cap, acceptance number.
+    /// Hash: state, epoch, limit, cap, acceptance number, number of shards, numbers and sums of transfers.
     #[must_use]
     pub fn meta(&self, shard: u16, sale: &SaleId) -> String {
         self.of_sale(shard, "meta", sale)
@@ -67,7 +67,7 @@ impl Keys {
         ]
     }
 
-    /// Hash: transfer id → units between two buckets.
+    /// Hash: target shard → number, units and epoch of the transfer that is under way to it.
     #[must_use]
     pub fn transfers(&self, shard: u16, sale: &SaleId) -> String {
         self.of_sale(shard, "transfers", sale)

@@ -22,6 +22,7 @@ mod replicas;
 mod reserve;
 mod sale_keys;
 mod scripts;
+mod transfers;
 mod walk;
 
 pub use cached::{CachedSale, SoldOutMark};
@@ -37,4 +38,5 @@ pub use parked::{ParkedEntry, Parking};
 pub use rebuild::{DecidedRecord, RebuildBegin};
 pub use reserve::ReservedGroup;
 pub use sale_keys::{Activation, Granted, Meta, ShardCount, Trimmed};
+pub use transfers::{Bucket, Given, Taken, Transfer};
 pub use walk::{Lying, WalkPage};

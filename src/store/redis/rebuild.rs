@@ -1,6 +1,6 @@
 //! Typed calls of the three rebuild scripts (E7).
 
-use super::client::{RedisFault, RedisStore, integer, text};
+use super::client::{RedisFault, RedisStore, integer, list, text};
 use super::scripts::{REBUILD_BEGIN, REBUILD_END, REBUILD_LOAD};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::LedgerRecord;
@@ -48,6 +48,7 @@ impl RedisStore {
             Value::Integer(limit.into()),
             text(cap.to_string()),
             text(self.group()),
+            Value::Integer(self.shards.into()),
         ];
         args.extend(grant_ids.iter().map(|id| text(id.as_str())));
         match integer(&self.script(&REBUILD_BEGIN, keys, args).await?)? {
@@ -62,14 +63,12 @@ impl RedisStore {
     /// # Errors
     /// [`RedisFault`] when Redis is away.
     pub async fn rebuild_begun(&self, sale: &SaleId, shard: u16, epoch: u32) -> Result<bool, RedisFault> {
-        let frozen = self.meta(sale, shard).await?.is_some_and(|m| m.state == MetaState::Frozen && m.epoch == epoch);
-        if !frozen {
-            return Ok(false);
-        }
-        let args = vec![text(self.keys.grants(shard, sale)), text(format!("rebuild-{epoch}"))];
-        let units = self.command("HGET", 0, args).await?;
-        // The last step writes the units; until then they are 0.
-        Ok(units.as_string().as_deref() == Some("0"))
+        let args = vec![text(self.keys.meta(shard, sale)), text("state"), text("epoch"), text("building")];
+        let fields = list(self.command("HMGET", 0, args).await?)?;
+        let [state, of_epoch, building] = fields.as_slice() else { return Ok(false) };
+        let frozen = state.as_string().as_deref() == Some(MetaState::Frozen.code());
+        let same = of_epoch.as_string().as_deref() == Some(epoch.to_string().as_str());
+        Ok(frozen && same && building.as_string().as_deref() == Some("1"))
     }
 
     /// Whether all five keys of a sale are there, and of their kind.

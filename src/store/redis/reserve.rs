@@ -43,8 +43,9 @@ impl RedisStore {
             Outbox::Stream => {}
             Outbox::List => keys.push(self.keys.hands(shard)),
         }
-        let mut args = Vec::with_capacity(3 + 4 * group.len());
-        args.extend([Value::Integer(epoch.into()), text(sale.as_str()), Value::Integer(shard.into())]);
+        let mut args = Vec::with_capacity(4 + 4 * group.len());
+        args.extend([Value::Integer(epoch.into()), text(sale.as_str())]);
+        args.extend([Value::Integer(shard.into()), Value::Integer(self.shards.into())]);
         for purchase in group {
             let mut head = String::with_capacity(160);
             message::head(purchase, &mut head);

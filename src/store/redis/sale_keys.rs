@@ -17,6 +17,8 @@ pub enum Activation {
     OtherEpoch,
     /// Some keys are there and some are missing: Redis lost data.
     Damaged,
+    /// They were there, for another number of shards.
+    OtherShards,
 }
 
 /// What giving a grant to one shard did.
@@ -63,7 +65,7 @@ pub struct ShardCount {
     pub stock: i64,
     /// Units of all grants given to this shard.
     pub granted: i64,
-    /// Units in transfer records.
+    /// Units sent to other shards less units received from them. Over all shards: what lies between two buckets.
     pub in_transit: i64,
     /// Number of grants given.
     pub grants: u64,
@@ -102,12 +104,14 @@ impl RedisStore {
             text(self.group()),
             text(grant.0),
             Value::Integer(grant.1),
+            Value::Integer(self.shards.into()),
         ];
         match integer(&self.script(&ACTIVATE, keys, args).await?)? {
             1 => Ok(Activation::Created),
             0 => Ok(Activation::Present),
             -1 => Ok(Activation::OtherEpoch),
             -2 => Ok(Activation::Damaged),
+            -3 => Ok(Activation::OtherShards),
             other => Err(RedisFault::Contract(format!("activate answered {other}"))),
         }
     }
@@ -183,12 +187,7 @@ impl RedisStore {
     /// # Errors
     /// [`RedisFault`], `Contract` when a field is missing or unreadable.
     pub async fn shard_count(&self, sale: &SaleId, shard: u16) -> Result<Option<ShardCount>, RedisFault> {
-        let keys = vec![
-            self.keys.meta(shard, sale),
-            self.keys.stock(shard, sale),
-            self.keys.grants(shard, sale),
-            self.keys.transfers(shard, sale),
-        ];
+        let keys = vec![self.keys.meta(shard, sale), self.keys.stock(shard, sale), self.keys.grants(shard, sale)];
         let fields = list(self.script(&COUNT, keys, vec![]).await?)?;
         if fields.is_empty() {
             return Ok(None);

@@ -67,6 +67,7 @@ scripts! {
     RESERVE = "reserve.lua";
     ACTIVATE = "activate.lua";
     ARCHIVE = "archive.lua";
+    BUCKET = "bucket.lua";
     COUNT = "count.lua";
     GRANT = "grant.lua";
     SET_STATE = "set_state.lua";
@@ -84,6 +85,9 @@ scripts! {
     OUTBOX_LIST = "outbox_list.lua";
     OUTBOX_LIST_HELD = "outbox_list_held.lua";
     LEASE_NODE = "lease_node.lua";
+    TRANSFER_FORGET = "transfer_forget.lua";
+    TRANSFER_GIVE = "transfer_give.lua";
+    TRANSFER_TAKE = "transfer_take.lua";
     TRIM = "trim.lua";
     UNLOCK = "unlock.lua";
 }

@@ -1,0 +1,33 @@
+#!lua
+-- P2 and P5, second step of a transfer: puts the units of one transfer record into the target's bucket, once (B4).
+--
+-- KEYS[1] meta, KEYS[2] stock
+-- ARGV[1] epoch, ARGV[2] source shard, ARGV[3] the transfer's number, ARGV[4] units
+-- Returns 1 given, 0 was given before, -1 keys are missing, -2 another epoch, -3 frozen, -4 damaged (or a number left out)
+--
+-- The mark is the highest number given from that source, and stays: however late a repeat comes, it changes nothing. Also
+-- for a sale that is paused or closed by now: units belong into a bucket. A frozen sale is rebuilt with all its units.
+
+local function whole(text)
+  if not text or not (text == '0' or string.find(text, '^[1-9]%d*$')) then return nil end
+  local number = tonumber(text)
+  if number < 9007199254740992 then return number end
+  return nil
+end
+
+local kinds = { redis.call('TYPE', KEYS[1]).ok, redis.call('TYPE', KEYS[2]).ok }
+if kinds[1] == 'none' or kinds[2] == 'none' then return -1 end
+if kinds[1] ~= 'hash' or kinds[2] ~= 'string' then return -4 end
+local mark = 'from:' .. ARGV[2]
+local meta = redis.call('HMGET', KEYS[1], 'state', 'epoch', mark, 'in')
+local last, total, stock = whole(meta[3] or '0'), whole(meta[4] or '0'), whole(redis.call('GET', KEYS[2]))
+local number, units = whole(ARGV[3]), whole(ARGV[4])
+if not (last and total and stock and number and units) then return -4 end
+if meta[2] ~= ARGV[1] then return -2 end
+if meta[1] == 'frozen' then return -3 end
+if number <= last then return 0 end
+if number ~= last + 1 then return -4 end
+
+redis.call('INCRBY', KEYS[2], ARGV[4])
+redis.call('HSET', KEYS[1], mark, ARGV[3], 'in', string.format('%.0f', total + units))
+return 1

@@ -1,0 +1,198 @@
+//! Buckets and the transfers between them: take, give, forget, and a look at one bucket (B4).
+
+use super::client::{RedisFault, RedisStore, integer, list, text};
+use super::scripts::{BUCKET, TRANSFER_FORGET, TRANSFER_GIVE, TRANSFER_TAKE};
+use crate::domain::ids::SaleId;
+use crate::domain::sale::MetaState;
+use fred::types::Value;
+
+/// One transfer: units that left the source's bucket. (sale, epoch, source, target, number) names it for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transfer {
+    /// The shard they were taken from.
+    pub source: u16,
+    /// The shard they are for.
+    pub target: u16,
+    /// 1, 2, 3 … without gaps for each (source, target).
+    pub number: u64,
+    /// How many.
+    pub units: i64,
+    /// The sale's epoch.
+    pub epoch: u32,
+}
+
+impl Transfer {
+    fn record(&self) -> String {
+        format!("{} {} {}", self.number, self.units, self.epoch)
+    }
+
+    fn parse(source: u16, target: &str, record: &str) -> Option<Self> {
+        let mut parts = record.split(' ');
+        let mut next = || parts.next();
+        Some(Self {
+            source,
+            target: target.parse().ok()?,
+            number: next()?.parse().ok()?,
+            units: next()?.parse().ok()?,
+            epoch: next()?.parse().ok()?,
+        })
+    }
+}
+
+/// What a take did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// Units wait in this record: taken now, or by a transfer that was begun before. They have to be given.
+    Record(Transfer),
+    /// The bucket is empty.
+    Empty,
+    /// The source takes part in no transfer: keys missing or damaged, another epoch, not open.
+    Refused,
+}
+
+/// What a give did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Given {
+    /// The units are in the bucket now.
+    Now,
+    /// They were given before.
+    Before,
+    /// The target's keys are missing.
+    KeysMissing,
+    /// The target cannot be given anything: another epoch, frozen or damaged.
+    Refused,
+}
+
+/// One bucket, of one moment. Two looks that are equal had nothing happen between them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bucket {
+    /// State of the sale on this shard.
+    pub state: MetaState,
+    /// Epoch of the keys.
+    pub epoch: u32,
+    /// Newest acceptance number.
+    pub number: u64,
+    /// Units in the bucket.
+    pub stock: i64,
+    /// Units that ever left it for other shards, in this epoch.
+    pub sent: i64,
+    /// Units that ever came from other shards, in this epoch.
+    pub received: i64,
+}
+
+impl RedisStore {
+    /// Takes about half of the source's bucket for `target`, at least `wanted` if it has that; or finds the transfer that
+    /// was begun before.
+    ///
+    /// # Errors
+    /// [`RedisFault`]; after `Unknown`, calling again finds the record.
+    pub async fn transfer_take(
+        &self,
+        sale: &SaleId,
+        (source, target): (u16, u16),
+        epoch: u32,
+        wanted: i64,
+    ) -> Result<Taken, RedisFault> {
+        let keys = vec![self.keys.meta(source, sale), self.keys.stock(source, sale), self.keys.transfers(source, sale)];
+        let args = vec![Value::Integer(epoch.into()), Value::Integer(target.into()), Value::Integer(wanted)];
+        let reply = list(self.script(&TRANSFER_TAKE, keys, args).await?)?;
+        let odd = || RedisFault::Contract(format!("transfer_take answered {reply:?}"));
+        let [code, number, units] = reply.as_slice() else { return Err(odd()) };
+        match integer(code)? {
+            1 | 2 => {
+                let number = u64::try_from(integer(number)?).map_err(|_| odd())?;
+                Ok(Taken::Record(Transfer { source, target, number, units: integer(units)?, epoch }))
+            }
+            0 => Ok(Taken::Empty),
+            -4..=-1 => Ok(Taken::Refused),
+            _ => Err(odd()),
+        }
+    }
+
+    /// Puts a transfer's units into the target's bucket, once.
+    ///
+    /// # Errors
+    /// [`RedisFault`]; repeating is safe, however late.
+    pub async fn transfer_give(&self, sale: &SaleId, transfer: &Transfer) -> Result<Given, RedisFault> {
+        let keys = vec![self.keys.meta(transfer.target, sale), self.keys.stock(transfer.target, sale)];
+        let args = vec![
+            Value::Integer(transfer.epoch.into()),
+            Value::Integer(transfer.source.into()),
+            text(transfer.number.to_string()),
+            Value::Integer(transfer.units),
+        ];
+        match integer(&self.script(&TRANSFER_GIVE, keys, args).await?)? {
+            1 => Ok(Given::Now),
+            0 => Ok(Given::Before),
+            -1 => Ok(Given::KeysMissing),
+            -4..=-2 => Ok(Given::Refused),
+            other => Err(RedisFault::Contract(format!("transfer_give answered {other}"))),
+        }
+    }
+
+    /// Forgets a transfer's record on the source, after its units were given.
+    ///
+    /// # Errors
+    /// [`RedisFault`]; repeating is safe.
+    pub async fn transfer_forget(&self, sale: &SaleId, transfer: &Transfer) -> Result<(), RedisFault> {
+        let args = vec![Value::Integer(transfer.target.into()), text(transfer.record())];
+        self.script(&TRANSFER_FORGET, vec![self.keys.transfers(transfer.source, sale)], args).await.map(|_count| ())
+    }
+
+    /// The transfers out of one shard that were begun and not forgotten.
+    ///
+    /// # Errors
+    /// [`RedisFault`], `Contract` for a record that cannot be read.
+    pub async fn transfers(&self, sale: &SaleId, source: u16) -> Result<Vec<Transfer>, RedisFault> {
+        let fields = list(self.command("HGETALL", 0, vec![text(self.keys.transfers(source, sale))]).await?)?;
+        let read = |pair: &[Value]| Transfer::parse(source, &pair.first()?.as_string()?, &pair.get(1)?.as_string()?);
+        fields
+            .chunks(2)
+            .map(|pair| read(pair).ok_or_else(|| RedisFault::Contract(format!("transfer of {sale} is {pair:?}"))))
+            .collect()
+    }
+
+    /// One bucket of the sale; `None` when its keys are missing.
+    ///
+    /// # Errors
+    /// [`RedisFault`], `Contract` when a field is missing or unreadable.
+    pub async fn bucket(&self, sale: &SaleId, shard: u16) -> Result<Option<Bucket>, RedisFault> {
+        let keys = vec![self.keys.meta(shard, sale), self.keys.stock(shard, sale)];
+        let fields = list(self.script(&BUCKET, keys, vec![]).await?)?;
+        if fields.is_empty() {
+            return Ok(None);
+        }
+        let read = || {
+            let field = |at: usize| fields.get(at)?.as_string();
+            Some(Bucket {
+                state: MetaState::from_code(&field(0)?)?,
+                epoch: field(1)?.parse().ok()?,
+                number: field(2)?.parse().ok()?,
+                stock: field(3)?.parse().ok()?,
+                sent: field(4)?.parse().ok()?,
+                received: field(5)?.parse().ok()?,
+            })
+        };
+        read().map(Some).ok_or_else(|| RedisFault::Contract(format!("bucket of {sale} is {fields:?}")))
+    }
+
+    /// For how many shards the sale was warmed; `None` when it is not in Redis. Keys without the figure are of one shard.
+    ///
+    /// # Errors
+    /// [`RedisFault`], `Contract` when it is not a number.
+    pub async fn shards_of(&self, sale: &SaleId) -> Result<Option<u16>, RedisFault> {
+        // Shard 0 is there for any number of shards; the others help when its keys are lost.
+        for shard in 0..self.shards {
+            let args = vec![text(self.keys.meta(shard, sale)), text("epoch"), text("shards")];
+            let fields = list(self.command("HMGET", 0, args).await?)?;
+            let [epoch, shards] = fields.as_slice() else { continue };
+            if shards.is_null() && epoch.is_null() {
+                continue;
+            }
+            let number = if shards.is_null() { Some(1) } else { shards.as_string().and_then(|n| n.parse().ok()) };
+            let odd = || RedisFault::Contract(format!("meta of {sale} has {shards:?} shards"));
+            return number.map(Some).ok_or_else(odd);
+        }
+        Ok(None)
+    }
+}

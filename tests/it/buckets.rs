@@ -1,0 +1,85 @@
+//! Several buckets of one sale: P2 without the entry, for any number of shards, and what lies in the buckets.
+
+use super::group_a_model::redis_sale;
+use super::model::EPOCH;
+use super::world::World;
+use seckill::config::Redis;
+use seckill::domain::ids::{RequestId, SaleId, UserId};
+use seckill::domain::policy::Quantity;
+use seckill::domain::request::Purchase;
+use seckill::domain::sale::MetaState;
+use seckill::domain::shard::{home_shard, share};
+use seckill::p2_reserve::{Decision, Fence, Guard, Reserve};
+use seckill::store::redis::{Granted, RedisStore};
+use std::time::Duration;
+
+/// P2 of one process that splits sales into so many buckets.
+pub struct Buckets {
+    /// Its Redis.
+    pub store: RedisStore,
+    /// Its entrance.
+    pub reserve: Reserve,
+    /// How many.
+    pub shards: u16,
+}
+
+impl Buckets {
+    /// On a world's Redis.
+    pub async fn of(world: &World, shards: u16) -> Self {
+        let settings = Redis { shards, ..world.settings.redis.clone() };
+        let store = RedisStore::start(&settings).expect("a handle");
+        assert!(store.wait_connected(Duration::from_secs(10)).await, "redis connects");
+        let fence = Fence::new(store.clone(), world.servers.db.clone(), Guard::new(store.clone()), shards);
+        // Nothing here is about being slow.
+        let p2 = seckill::config::P2Reserve { deadline_ms: 30_000, ..world.settings.p2_reserve.clone() };
+        let reserve = Reserve::new(store.clone(), fence, shards, &p2);
+        Self { store, reserve, shards }
+    }
+
+    /// An open sale that is only in Redis.
+    pub async fn sale(&self, id: &str, limit: u32, stock: i64) -> SaleId {
+        let sale = redis_sale(id, limit);
+        for shard in 0..self.shards {
+            let units = share(stock, shard, self.shards);
+            self.store.activate(&sale, shard, 100_000, ("first", units)).await.expect("activated");
+            self.store.set_state(&sale.sale_id, shard, MetaState::Open, &[MetaState::Loaded]).await.expect("opened");
+        }
+        sale.sale_id
+    }
+
+    /// Adds units.
+    pub async fn grant(&self, sale: &SaleId, id: &str, units: i64) {
+        for shard in 0..self.shards {
+            let units = share(units, shard, self.shards);
+            let granted = self.store.grant(sale, shard, EPOCH, (id, units)).await.expect("granted");
+            assert_eq!(granted, Granted::Now);
+        }
+    }
+
+    /// One purchase.
+    pub async fn buy(&self, sale: &SaleId, user: UserId, id: RequestId, quantity: u32) -> Decision {
+        let quantity = Quantity::new(quantity).expect("a quantity");
+        self.reserve.decide(Purchase { request_id: id, sale_id: sale.clone(), user_id: user, quantity }, EPOCH).await
+    }
+
+    /// Units in all buckets. Fails when anything lies between two of them, or a shard does not add up.
+    pub async fn left(&self, sale: &SaleId) -> i64 {
+        let (mut left, mut between) = (0, 0);
+        for shard in 0..self.shards {
+            let bucket = self.store.bucket(sale, shard).await.expect("redis").expect("a bucket");
+            assert_eq!(self.store.transfers(sale, shard).await.expect("redis"), [], "no transfer is under way");
+            assert!(bucket.stock >= 0, "{bucket:?}");
+            left += bucket.stock;
+            between += bucket.sent - bucket.received;
+        }
+        assert_eq!(between, 0, "what was sent was received");
+        left
+    }
+}
+
+/// The `n`th buyer whose home is this shard.
+pub fn buyer_of(shard: u16, shards: u16, n: usize) -> String {
+    let names = (0..).map(|no| format!("b{no}"));
+    let mut at_home = names.filter(|name| home_shard(&UserId::parse(name).expect("a user"), shards) == shard);
+    at_home.nth(n).expect("there is always another")
+}
