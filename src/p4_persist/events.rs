@@ -84,7 +84,7 @@ impl Persist {
             return;
         }
         // A full page: the rest comes with the next step, not in a second.
-        if waiting.len() >= events::PAGE {
+        if waiting.len() >= usize::from(events::PAGE) {
             self.events_at = now;
         }
         let ids: Vec<RequestId> = waiting.iter().map(|event| event.request_id).collect();

@@ -14,6 +14,19 @@ impl World {
         self.stop_roles().await;
     }
 
+    /// Settings that lead another process to this world's servers and keys, as `section.key=value`.
+    pub fn own_sets(&self) -> Vec<String> {
+        let s = &self.settings;
+        vec![
+            format!("redis.url={}", s.redis.url.expose()),
+            format!("rabbitmq.url={}", s.rabbitmq.url.expose()),
+            format!("mysql.url={}", s.mysql.url.expose()),
+            format!("redis.prefix={}", s.redis.prefix),
+            self.outbox_set().to_owned(),
+            format!("redis.shards={}", s.redis.shards),
+        ]
+    }
+
     /// Another process of the same system: the same servers and keys, its own roles.
     pub async fn beside(&self, roles: &[Role], set: &[&str]) -> Self {
         let s = &self.settings;

@@ -36,17 +36,8 @@ impl Said {
 impl World {
     /// Settings of this world as arguments.
     pub fn sets(&self) -> Vec<String> {
-        let s = &self.settings;
-        let own = [
-            format!("redis.url={}", s.redis.url.expose()),
-            format!("rabbitmq.url={}", s.rabbitmq.url.expose()),
-            format!("mysql.url={}", s.mysql.url.expose()),
-            format!("redis.prefix={}", s.redis.prefix),
-            self.outbox_set().to_owned(),
-            format!("redis.shards={}", s.redis.shards),
-        ];
         let quick = QUICK.iter().map(|set| (*set).to_owned());
-        let sets = quick.chain(own).flat_map(|set| ["--set".to_owned(), set]);
+        let sets = quick.chain(self.own_sets()).flat_map(|set| ["--set".to_owned(), set]);
         sets.chain(["--data-dir".to_owned(), scratch("desk").to_str().expect("a path").to_owned()]).collect()
     }
 

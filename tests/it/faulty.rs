@@ -18,13 +18,8 @@ impl World {
     fn armed(&self, armed: &str, args: &[&str]) -> Command {
         let s = &self.settings;
         let mut sets: Vec<String> = super::world::QUICK.iter().skip(1).map(|set| (*set).to_owned()).collect();
+        sets.extend(self.own_sets());
         sets.extend([
-            format!("redis.url={}", s.redis.url.expose()),
-            format!("rabbitmq.url={}", s.rabbitmq.url.expose()),
-            format!("mysql.url={}", s.mysql.url.expose()),
-            format!("redis.prefix={}", s.redis.prefix),
-            self.outbox_set().to_owned(),
-            format!("redis.shards={}", s.redis.shards),
             format!("admin.listen=127.0.0.1:{}", free_port().expect("a port")),
             format!("p5_reconcile.quiet_ms={}", s.p5_reconcile.quiet_ms),
             "p5_reconcile.warm_ahead_ms=0".to_owned(),

@@ -2,7 +2,7 @@
 
 use super::black_hole::BlackHole;
 use super::group_b_relay::{attempts, nothing_is_left, parked};
-use super::hands::{delete_order_queue, port_of, unbind_order_queue};
+use super::hands::{More, delete_order_queue, port_of, unbind_order_queue};
 use super::outbox_kinds::OUTBOX_KINDS;
 use super::world::{World, eventually, pause, run, shared};
 use seckill::config::{ServerUrl, Settings};
@@ -13,6 +13,16 @@ use std::time::Instant;
 /// Leads a relay's way to the broker through the black hole.
 fn through(hole: &BlackHole) -> impl Fn(&mut Settings) {
     |settings| settings.rabbitmq.url = ServerUrl::new(hole.url(settings.rabbitmq.url.expose()))
+}
+
+/// A relay that works, with a hole between it and the broker that does not swallow anything yet.
+async fn working_through_a_hole(world: &World, sale: &SaleId) -> (BlackHole, More) {
+    let hole = BlackHole::before(port_of(world.settings.rabbitmq.url.expose())).await;
+    let relay = world.more(&[Relay], through(&hole));
+    let first = world.bought(sale, "first").await;
+    eventually("a working relay", async || world.told(sale, "first", first).await.0 == "CONFIRMED").await;
+    nothing_is_left(world).await;
+    (hole, relay)
 }
 
 /// Limits the order queues to `max` messages, or no more.
@@ -34,11 +44,7 @@ fn a_message_whose_confirm_got_lost_is_sent_again_and_lands_once() {
         for outbox in OUTBOX_KINDS {
             let world = World::with(&[Api, Consumer], &["rabbitmq.connect_timeout_ms=1000", outbox]).await;
             let sale = world.sale("mute", 100, Some(1)).await;
-            let hole = BlackHole::before(port_of(world.settings.rabbitmq.url.expose())).await;
-            let relay = world.more(&[Relay], through(&hole));
-            let first = world.bought(&sale, "first").await;
-            eventually("a working relay", async || world.told(&sale, "first", first).await.0 == "CONFIRMED").await;
-            nothing_is_left(&world).await;
+            let (hole, relay) = working_through_a_hole(&world, &sale).await;
             hole.swallow(true);
             world.sell(&sale, 20).await;
             eventually("orders, although no confirm came", async || world.orders(&sale).await == 21).await;
@@ -59,11 +65,7 @@ fn confirms_that_stay_out_for_long_end_in_the_relay_dlq_and_that_is_no_verdict()
         let set = ["rabbitmq.connect_timeout_ms=500", "p3_relay.attempts_max=3"];
         let world = World::with(&[Api, Consumer], &set).await;
         let sale = world.sale("dumb", 100, Some(1)).await;
-        let hole = BlackHole::before(port_of(world.settings.rabbitmq.url.expose())).await;
-        let relay = world.more(&[Relay], through(&hole));
-        let first = world.bought(&sale, "first").await;
-        eventually("a working relay", async || world.told(&sale, "first", first).await.0 == "CONFIRMED").await;
-        nothing_is_left(&world).await;
+        let (hole, relay) = working_through_a_hole(&world, &sale).await;
         hole.swallow(true);
         let lost = world.bought(&sale, "lost").await;
         eventually("the relay DLQ", async || parked(&world).await == 1).await;

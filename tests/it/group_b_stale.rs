@@ -16,17 +16,9 @@ const ASLEEP: &str = concat!("1*sleep", "(6000)");
 
 /// A relay process of this world, with these fault points and settings on top.
 fn sleeper(folder: &Folder, world: &World, faults: &str, set: &[&str]) -> Program {
-    let s = &world.settings;
     let mut settings: Vec<String> = [&QUICK[..], &SHORT_CLAIM].concat().iter().map(|set| (*set).to_owned()).collect();
-    settings.extend([
-        "admin.listen=127.0.0.1:0".to_owned(),
-        format!("redis.url={}", s.redis.url.expose()),
-        format!("rabbitmq.url={}", s.rabbitmq.url.expose()),
-        format!("mysql.url={}", s.mysql.url.expose()),
-        format!("redis.prefix={}", s.redis.prefix),
-        world.outbox_set().to_owned(),
-        "runtime.node=sleeper".to_owned(),
-    ]);
+    settings.extend(world.own_sets());
+    settings.extend(["admin.listen=127.0.0.1:0", "runtime.node=sleeper"].map(str::to_owned));
     settings.extend(set.iter().map(|set| (*set).to_owned()));
     let mut command = seckill(&["--role", "relay"]);
     command.args(settings.iter().flat_map(|set| ["--set", set]));

@@ -17,16 +17,8 @@ impl World {
     pub fn mortal(&self, role: &str, failpoints: &str, set: &[&str]) -> Mortal {
         let s = &self.settings;
         let admin = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").to_string();
-        let own = [
-            format!("redis.url={}", s.redis.url.expose()),
-            format!("rabbitmq.url={}", s.rabbitmq.url.expose()),
-            format!("mysql.url={}", s.mysql.url.expose()),
-            format!("redis.prefix={}", s.redis.prefix),
-            self.outbox_set().to_owned(),
-            format!("redis.shards={}", s.redis.shards),
-            format!("runtime.node={}-{role}", s.runtime.node),
-            format!("admin.listen={admin}"),
-        ];
+        let mut own = self.own_sets();
+        own.extend([format!("runtime.node={}-{role}", s.runtime.node), format!("admin.listen={admin}")]);
         let all = QUICK.iter().copied().chain(own.iter().map(String::as_str)).chain(set.iter().copied());
         let mut args: Vec<&str> = all.flat_map(|set| ["--set", set]).collect();
         args.extend(["--role", role]);

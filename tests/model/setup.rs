@@ -56,23 +56,7 @@ pub enum Kind {
     GiveUp,
 }
 
-/// Everything that may go wrong while every server keeps its disk.
-pub const USUAL: &[Kind] = &[
-    Kind::LoseCall,
-    Kind::RelayCrash,
-    Kind::RelayDies,
-    Kind::PublishLost,
-    Kind::Returned,
-    Kind::ConfirmLost,
-    Kind::DoubleClaim,
-    Kind::ConsumerCrash,
-    Kind::SystemError,
-    Kind::UnknownCommit,
-    Kind::RedisCrash,
-    Kind::GiveUp,
-];
-
-/// The same, and the broker may lose its disk.
+/// Everything that may go wrong, the broker's disk included, last.
 pub const BROKER_TOO: &[Kind] = &[
     Kind::LoseCall,
     Kind::RelayCrash,
@@ -88,6 +72,12 @@ pub const BROKER_TOO: &[Kind] = &[
     Kind::GiveUp,
     Kind::BrokerLosesData,
 ];
+
+/// The same while every server keeps its disk.
+pub const USUAL: &[Kind] = match BROKER_TOO {
+    [usual @ .., Kind::BrokerLosesData] => usual,
+    _ => panic!("the broker's disk is last"),
+};
 
 /// One search.
 #[derive(Clone, Copy, Debug)]

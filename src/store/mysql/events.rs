@@ -12,8 +12,7 @@ use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 
 /// Most events of one look.
-pub const PAGE: usize = 500;
-const PAGE_ROWS: i64 = 500;
+pub const PAGE: u16 = 500;
 
 /// An event nobody has told yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +33,7 @@ pub async fn untold(db: &Db) -> Result<Vec<Untold>, DbError> {
     let rows: Vec<(u64, String, Vec<u8>)> = db
         .run("untold_events", async |conn| {
             let columns = (outcome_event::request_id, outcome_event::event_key, outcome_event::body);
-            let page = outcome_event::table.order(outcome_event::request_id).limit(PAGE_ROWS);
+            let page = outcome_event::table.order(outcome_event::request_id).limit(PAGE.into());
             Ok(page.select(columns).load(conn).await?)
         })
         .await?;

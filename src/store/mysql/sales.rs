@@ -9,6 +9,7 @@ use crate::domain::ids::SaleId;
 use crate::domain::policy::PurchasePolicy;
 use crate::domain::sale::{Sale, SaleStatus};
 use chrono::NaiveDateTime;
+use diesel::mysql::Mysql;
 use diesel::prelude::*;
 use diesel_async::{AsyncConnection, RunQueryDsl};
 
@@ -148,22 +149,18 @@ pub async fn list(db: &Db) -> Result<Vec<Sale>, DbError> {
     rows.into_iter().map(SaleRow::read).collect()
 }
 
-/// Every sale that has left the draft state, in the order of their ids, read page by page.
-///
-/// # Errors
-/// [`DbError`].
-pub async fn released(db: &Db) -> Result<Vec<Sale>, DbError> {
+/// All sales of a query in the order of their ids, read page by page.
+async fn all(
+    db: &Db,
+    name: &'static str,
+    wanted: impl Fn() -> sales::BoxedQuery<'static, Mysql>,
+) -> Result<Vec<Sale>, DbError> {
     let mut all: Vec<Sale> = Vec::new();
     loop {
-        let after = all.last().map(|sale| sale.sale_id.clone());
-        let after = after.as_ref().map_or(&[][..], |id| id.as_str().as_bytes());
-        let rows: Vec<SaleRow> = db
-            .run("sale_released", async |conn| {
-                let released = sales::table.filter(sales::status.ne(SaleStatus::Draft.code()));
-                let page = released.filter(sales::sale_id.gt(after)).order(sales::sale_id).limit(SALES_MAX);
-                Ok(page.select(SaleRow::as_select()).load(conn).await?)
-            })
-            .await?;
+        let after = all.last().map_or(Vec::new(), |sale| sale.sale_id.as_str().as_bytes().to_vec());
+        let page = wanted().filter(sales::sale_id.gt(after)).order(sales::sale_id).limit(SALES_MAX);
+        let page = page.select(SaleRow::as_select());
+        let rows: Vec<SaleRow> = db.run(name, async |conn| Ok(page.load(conn).await?)).await?;
         if rows.is_empty() {
             return Ok(all);
         }
@@ -171,6 +168,15 @@ pub async fn released(db: &Db) -> Result<Vec<Sale>, DbError> {
             all.push(row.read()?);
         }
     }
+}
+
+/// Every sale that has left the draft state, in the order of their ids.
+///
+/// # Errors
+/// [`DbError`].
+pub async fn released(db: &Db) -> Result<Vec<Sale>, DbError> {
+    let released = || sales::table.filter(sales::status.ne(SaleStatus::Draft.code())).into_boxed();
+    all(db, "sale_released", released).await
 }
 
 /// How many sales there are. Sales are never deleted, so a changed count means new ones.
@@ -197,32 +203,17 @@ pub async fn ids_after(db: &Db, after: Option<&SaleId>) -> Result<Vec<SaleId>, D
 }
 
 /// Sales that Redis may be selling: warmed or paused, and not ended before `ended_before_ms` (Unix milliseconds). All of
-/// them, read page by page: the boot fence must not miss one.
+/// them: the boot fence must not miss one.
 ///
 /// # Errors
 /// [`DbError`].
 pub async fn live_sales(db: &Db, ended_before_ms: i64) -> Result<Vec<Sale>, DbError> {
     let horizon = datetime(ended_before_ms)?;
-    let mut all: Vec<Sale> = Vec::new();
-    loop {
-        let after = all.last().map(|sale| sale.sale_id.clone());
-        let after = after.as_ref().map_or(&[][..], |id| id.as_str().as_bytes());
-        let rows: Vec<SaleRow> = db
-            .run("sale_live", async |conn| {
-                let live = sales::table
-                    .filter(sales::status.eq_any([SaleStatus::Warmed.code(), SaleStatus::Paused.code()]))
-                    .filter(sales::ends_at.ge(horizon));
-                let page = live.filter(sales::sale_id.gt(after)).order(sales::sale_id).limit(SALES_MAX);
-                Ok(page.select(SaleRow::as_select()).load(conn).await?)
-            })
-            .await?;
-        if rows.is_empty() {
-            return Ok(all);
-        }
-        for row in rows {
-            all.push(row.read()?);
-        }
-    }
+    let live = || {
+        let selling = sales::status.eq_any([SaleStatus::Warmed.code(), SaleStatus::Paused.code()]);
+        sales::table.filter(selling).filter(sales::ends_at.ge(horizon)).into_boxed()
+    };
+    all(db, "sale_live", live).await
 }
 
 /// Sets the status. Which changes make sense is the caller's to know.
