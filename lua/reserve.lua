@@ -16,6 +16,7 @@
 --         0 accepted, 1 replayed, 2 duplicate buyer (first request id), 3 limit (units owned), 4 short (units left),
 --         5 conflict, 6 paused, 7 closed, 8 frozen, 9 keys missing, 10 stale epoch, 11 backlog, 12 damaged,
 --         13 warmed for another number of shards
+--         Error NOSCRIPT: nothing ran, pass the boot fence first
 --
 -- Why nothing can be half done: every key's type and every number is checked before the first write; memory is checked by
 -- Redis before the script starts (the #!lua line without allow-oom); between the writes nothing can fail, and no pcall
@@ -24,6 +25,13 @@
 
 -- Another word stands here in a system with redis.outbox = "list" (store/redis/scripts.rs).
 local OUTBOX = 'stream'
+
+-- On a server that can be promoted its replication id stands here. Redis makes it anew at every promotion; a server that
+-- was promoted since the boot fence, and kept its scripts from an earlier time as primary, must not run on (window 17).
+local TERM = nil
+if TERM and not string.find(redis.call('INFO', 'replication'), 'master_replid:' .. TERM, 1, true) then
+  return redis.error_reply('NOSCRIPT this server was promoted since the boot fence')
+end
 
 local meta_key, stock_key, buyers_key, ledger_key, outbox_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local epoch, sale, shard, shards = ARGV[1], ARGV[2], ARGV[3], ARGV[4]

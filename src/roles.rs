@@ -4,9 +4,9 @@
 //! its own. A role that ends with an error stops the process: a supervisor starts it again, and nothing is lost by it.
 
 mod api;
+mod relay;
 
 use crate::config::{QueueType, Settings, api_complaints};
-use crate::p3_relay::Relay;
 use crate::p4_persist::Persist;
 use crate::p5_reconcile::{Auditor, Reconcile};
 use crate::runtime::{Pace, Stopper, Worker, drive};
@@ -169,9 +169,8 @@ pub fn start(
                 running.serve_api(&s, servers, listener)?;
             }
             Role::Relay => {
-                let Servers { redis, rabbit, .. } = servers;
-                let relay = Relay::new(redis.clone(), rabbit, s.p3_relay.clone(), s.redis.shards, &s.node());
-                running.spawn(relay, Pace::idle_ms(s.p3_relay.idle_ms), redis);
+                let stopper = running.stopper.clone();
+                running.tasks.spawn(async move { relay::run(s, servers, stopper).await });
             }
             Role::Consumer => {
                 let Servers { db, redis, rabbit } = servers;

@@ -3,7 +3,7 @@
 //! Every complaint names the key, its value and what would be accepted; all of them are reported at once, so that a
 //! person mends the file in one go.
 
-use super::sections::{Algorithm, Settings};
+use super::sections::{Algorithm, RedisMode, Settings};
 
 /// Everything that is wrong with the values; empty when nothing is.
 #[must_use]
@@ -57,7 +57,7 @@ fn addresses(s: &Settings, found: &mut Vec<String>) {
         }
     }
     let urls = [
-        ("redis.url", &s.redis.url, "redis"),
+        ("redis.url", &s.redis.url, redis_scheme(s.redis.mode)),
         ("rabbitmq.url", &s.rabbitmq.url, "amqp"),
         ("mysql.url", &s.mysql.url, "mysql"),
     ];
@@ -65,6 +65,9 @@ fn addresses(s: &Settings, found: &mut Vec<String>) {
         if url.scheme() != scheme {
             found.push(format!("{key}: {url:?} has scheme {:?}, expected {scheme}://", url.scheme()));
         }
+    }
+    if s.redis.mode == RedisMode::Sentinel && !s.redis.url.expose().contains("sentinelServiceName=") {
+        found.push("redis.url: names no master, add ?sentinelServiceName=NAME as the sentinels have it".into());
     }
     for (key, prefix) in [("redis.prefix", &s.redis.prefix), ("rabbitmq.prefix", &s.rabbitmq.prefix)] {
         let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-' || b == b'.';
@@ -75,6 +78,15 @@ fn addresses(s: &Settings, found: &mut Vec<String>) {
     let token = s.admin.token.expose();
     if !token.is_empty() && token.len() < 16 {
         found.push(format!("admin.token: has {} bytes, expected none or 16 or more", token.len()));
+    }
+}
+
+/// The scheme says the same as the mode, so that neither can be forgotten.
+fn redis_scheme(mode: RedisMode) -> &'static str {
+    match mode {
+        RedisMode::Single => "redis",
+        RedisMode::Sentinel => "redis-sentinel",
+        RedisMode::Cluster => "redis-cluster",
     }
 }
 

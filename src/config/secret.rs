@@ -45,6 +45,9 @@ impl Serialize for Secret {
 #[serde(transparent)]
 pub struct ServerUrl(String);
 
+/// A password that stands among the parameters.
+const SENTINEL_PASSWORD: &str = "sentinelPassword=";
+
 impl ServerUrl {
     /// Wraps an address.
     #[must_use]
@@ -68,13 +71,20 @@ impl ServerUrl {
     #[must_use]
     pub fn redacted(&self) -> String {
         let Some((scheme, rest)) = self.0.split_once("://") else { return SHOWN.to_owned() };
-        match rest.rsplit_once('@') {
+        let shown = match rest.rsplit_once('@') {
             Some((credentials, host)) => {
                 let user = credentials.split_once(':').map_or(credentials, |(user, _)| user);
                 let password = if credentials.contains(':') { ":***" } else { "" };
                 format!("{scheme}://{user}{password}@{host}")
             }
             None => self.0.clone(),
+        };
+        match shown.split_once(SENTINEL_PASSWORD) {
+            Some((before, after)) => {
+                let further = after.split_once('&').map_or(String::new(), |(_, further)| format!("&{further}"));
+                format!("{before}{SENTINEL_PASSWORD}***{further}")
+            }
+            None => shown,
         }
     }
 }
@@ -97,11 +107,13 @@ mod tests {
 
     #[test]
     fn passwords_never_show() {
-        for url in ["redis://:pa@ss@h:1", "amqp://u:pa@ss@h/%2f", "mysql://root:pass@h/db"] {
+        let sentinels = "redis-sentinel://h:1?sentinelServiceName=m&sentinelPassword=pass&node=h:2";
+        for url in ["redis://:pa@ss@h:1", "amqp://u:pa@ss@h/%2f", "mysql://root:pass@h/db", sentinels] {
             let url = ServerUrl::new(url.into());
             assert!(!format!("{url:?}{}", serde_json::to_string(&url).unwrap()).contains("pa"), "{url:?}");
         }
         assert_eq!(ServerUrl::new("mysql://root@h/db".into()).redacted(), "mysql://root@h/db");
+        assert!(ServerUrl::new(sentinels.into()).redacted().ends_with("sentinelPassword=***&node=h:2"));
         assert_eq!(format!("{:?}", Secret::new("x".into())), "***");
         assert_eq!(format!("{:?}", Secret::default()), "");
     }

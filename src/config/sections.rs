@@ -133,7 +133,7 @@ macro_rules! choices {
 choices! {
     LogFormat { Text = "text", Json = "json", }
     Algorithm { Hs256 = "HS256", Rs256 = "RS256", EdDsa = "EdDSA", }
-    RedisMode { Single = "single", }
+    RedisMode { Single = "single", Sentinel = "sentinel", Cluster = "cluster", }
     Outbox { Stream = "stream", List = "list", }
     Durability { Warn = "warn", Strict = "strict", }
     QueueType { Quorum = "quorum", Classic = "classic", }

@@ -1,7 +1,8 @@
 //! Request ids for this process (A2): one Snowflake generator on a leased node id.
 //!
 //! The lease is renewed well before its fence. While Redis is away ids go on up to the fence, then requests hear 503 —
-//! Redis would have to accept them anyway. A crash leaves a lease that ends by its fence.
+//! Redis would have to accept them anyway. Leases lie on all shards: a process whose lease cannot be renewed half way to the
+//! fence, because one of several servers is away, takes another. A crash leaves a lease that ends by its fence.
 
 use crate::domain::ids::RequestId;
 use crate::domain::snowflake::{NODES, Snowflake, SnowflakeError};
@@ -87,6 +88,7 @@ impl RequestIds {
 
 async fn keep_leased(ids: RequestIds, redis: RedisStore, owner: String, stopper: Stopper) {
     let mut held: Option<u16> = None;
+    let mut fence_ms = 0;
     redis.wait_connected(CONNECT_GRACE).await;
     while !stopper.is_stopped() {
         let leased = match held {
@@ -96,12 +98,13 @@ async fn keep_leased(ids: RequestIds, redis: RedisStore, owner: String, stopper:
         let pause = match (leased, held) {
             (Ok(Some(lease)), Some(_)) => {
                 ids.extend(lease.fence_ms);
+                fence_ms = lease.fence_ms;
                 RENEW
             }
             (Ok(Some(lease)), None) => {
                 tracing::info!(phase = "p1_entry", node = lease.node, "node id leased");
                 ids.set(Some(Snowflake::new(lease.node, lease.after_ms, lease.fence_ms)));
-                held = Some(lease.node);
+                (held, fence_ms) = (Some(lease.node), lease.fence_ms);
                 RENEW
             }
             // Another process took it (this one slept past its fence), or Redis forgot it: never use it again.
@@ -112,6 +115,10 @@ async fn keep_leased(ids: RequestIds, redis: RedisStore, owner: String, stopper:
             }
             (Err(error), _) => {
                 tracing::debug!(phase = "p1_entry", %error, "node lease");
+                if fence_ms - now_ms() < LEASE_MS / 2 {
+                    // Ids of the old one go on until there is another, or up to its fence.
+                    held = None;
+                }
                 Duration::from_millis(200)
             }
         };
@@ -120,11 +127,15 @@ async fn keep_leased(ids: RequestIds, redis: RedisStore, owner: String, stopper:
 }
 
 async fn take(redis: &RedisStore, owner: &str) -> Result<Option<NodeLease>, RedisFault> {
+    let mut answered = Ok(None);
     for _ in 0..TRIES {
         let node = rand::rng().random_range(0..NODES);
-        if let Some(lease) = redis.lease_node(node, owner, (now_ms(), LEASE_MS), true).await? {
-            return Ok(Some(lease));
+        match redis.lease_node(node, owner, (now_ms(), LEASE_MS), true).await {
+            Ok(None) => {}
+            // Its shard's server is away; the next one may be on another.
+            Err(fault @ RedisFault::NotSent(_)) => answered = Err(fault),
+            done => return done,
         }
     }
-    Ok(None)
+    answered
 }

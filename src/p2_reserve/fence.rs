@@ -4,6 +4,8 @@
 //! again, the acceptance number of every live sale is compared with the highest one the database has seen. Redis behind the
 //! database means Redis was rewound (an old file was restored, a lagging replica was promoted): the sale is frozen until P5
 //! has rebuilt it (window 17).
+//!
+//! Of several Redis servers each has its own fence: what is on the others does not wait for it, and is not waited for.
 
 use super::Guard;
 use crate::domain::ids::SaleId;
@@ -41,56 +43,67 @@ pub enum FenceFault {
     RestartedMeanwhile,
 }
 
-/// The comparison, one at a time in a process.
+/// The comparison, one at a time for each shard in a process.
 #[derive(Clone)]
 pub struct Fence {
     redis: RedisStore,
     db: Db,
     guard: Guard,
     shards: u16,
-    one: Arc<Mutex<()>>,
+    one: Arc<[Mutex<()>]>,
 }
 
 impl Fence {
     /// A fence between this Redis and this database; `guard` watches this Redis.
     #[must_use]
     pub fn new(redis: RedisStore, db: Db, guard: Guard, shards: u16) -> Self {
-        Self { redis, db, guard, shards, one: Arc::default() }
+        Self { redis, db, guard, shards, one: (0..shards).map(|_shard| Mutex::default()).collect() }
     }
 
-    /// Compares every live sale, freezes those that were rewound, then loads the reserve script.
+    /// Compares every live sale with what the server of `shard` has of it, freezes those that were rewound, then loads the
+    /// reserve script there.
     ///
     /// # Errors
     /// [`FenceFault`]; the script is not loaded then (or compared again by whoever meets it next).
-    pub async fn pass(&self) -> Result<(), FenceFault> {
-        let _one = self.one.lock().await;
-        tokio::time::timeout(DEADLINE, self.compare_and_load()).await.map_err(|_| FenceFault::Slow)?
+    pub async fn pass(&self, shard: u16) -> Result<(), FenceFault> {
+        let _one = match self.one.get(usize::from(shard)) {
+            Some(one) => Some(one.lock().await),
+            None => None,
+        };
+        tokio::time::timeout(DEADLINE, self.compare_and_load(shard)).await.map_err(|_| FenceFault::Slow)?
     }
 
-    async fn compare_and_load(&self) -> Result<(), FenceFault> {
+    async fn compare_and_load(&self, shard: u16) -> Result<(), FenceFault> {
+        let life = self.redis.life(shard).await?;
         if Mechanism::BootFence.is_off() {
-            return Ok(self.redis.load_reserve_after_fence().await?);
+            return Ok(self.redis.load_reserve_after_fence(shard, &life).await?);
         }
         // A server that restarted may have come back with other settings than it had.
         if let Some(refusal) = self.guard.look().await? {
             return Err(FenceFault::Unsafe(refusal));
         }
-        let run = self.redis.run_id().await?;
-        self.compare().await?;
+        let beside = self.beside(shard);
+        self.compare(&beside).await?;
         // A restart between comparison and loading would hand the script to data that was not compared.
-        if self.redis.run_id().await? != run {
+        if self.redis.life(shard).await? != life || self.beside(shard) != beside {
             return Err(FenceFault::RestartedMeanwhile);
         }
-        self.redis.load_reserve_after_fence().await?;
-        if self.redis.run_id().await? != run {
-            self.compare().await?;
+        self.redis.load_reserve_after_fence(shard, &life).await?;
+        if self.redis.life(shard).await? != life {
+            self.compare(&beside).await?;
         }
         Ok(())
     }
 
-    async fn compare(&self) -> Result<(), FenceFault> {
+    /// The shards on the same server, this one among them.
+    fn beside(&self, shard: u16) -> Vec<u16> {
+        let all = self.redis.shards_by_server();
+        all.into_iter().find(|shards| shards.contains(&shard)).unwrap_or_else(|| vec![shard])
+    }
+
+    async fn compare(&self, shards: &[u16]) -> Result<(), FenceFault> {
         for sale in sales::live_sales(&self.db, now_ms() - ENDED_MS).await? {
-            for shard in 0..self.shards {
+            for shard in shards.iter().copied() {
                 let highest = sales::highest_number(&self.db, &sale.sale_id, shard, sale.epoch).await?;
                 let Some(meta) = self.readable_meta(&sale.sale_id, shard).await? else { continue };
                 if meta.epoch == sale.epoch && meta.number >= highest {
@@ -98,7 +111,7 @@ impl Fence {
                     continue;
                 }
                 // All of it: units that moved between the buckets went back in time on the other shards too.
-                self.freeze(&sale.sale_id).await?;
+                self.freeze(&sale.sale_id, shard).await?;
                 metrics::counter!("seckill_p2_reserve_frozen_total").increment(1);
                 tracing::error!(
                     phase = "p2_reserve", sale = %sale.sale_id, shard, number = meta.number, highest,
@@ -109,9 +122,11 @@ impl Fence {
         Ok(())
     }
 
-    async fn freeze(&self, sale: &SaleId) -> Result<(), RedisFault> {
+    /// The rewound one first: another server may be away, and then this one stays behind its fence.
+    async fn freeze(&self, sale: &SaleId, rewound: u16) -> Result<(), RedisFault> {
         let from = [MetaState::Loaded, MetaState::Open, MetaState::Paused];
-        for shard in 0..self.shards {
+        let others = (0..self.shards).filter(|shard| *shard != rewound);
+        for shard in std::iter::once(rewound).chain(others) {
             self.redis.set_state(sale, shard, MetaState::Frozen, &from).await?;
         }
         Ok(())

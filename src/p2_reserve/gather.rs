@@ -12,7 +12,7 @@ use crate::domain::ids::SaleId;
 use crate::domain::sale::MetaState;
 use crate::faults::CrashPoint;
 use crate::store::redis::{Bucket, Given, RedisFault, Taken};
-use futures::future::try_join_all;
+use futures::future::join_all;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::time::Instant;
@@ -88,7 +88,7 @@ struct Gather {
 impl Gather {
     async fn run(&self, wanted: i64) -> Result<Found, RedisFault> {
         for _ in 0..ROUNDS_MAX {
-            let Some(buckets) = self.look().await? else { return Ok(Found::Busy) };
+            let (buckets, all) = self.look().await;
             let here = buckets.get(usize::from(self.target)).map_or(0, |bucket| bucket.stock);
             if here >= wanted {
                 return Ok(Found::Brought);
@@ -101,25 +101,30 @@ impl Gather {
                 }
                 continue;
             }
-            if between != 0 {
+            if between != 0 || !all {
                 // What someone began for this very bucket is found by taking again; the rest is in other hands.
                 let brought = self.bring(&buckets, wanted - here).await? > 0;
                 return Ok(if brought { Found::Brought } else { Found::Busy });
             }
             // Looked at one after the other, a moving unit could have been missed. If nothing has happened since, it was not.
-            if self.look().await?.is_some_and(|again| again == buckets) {
+            if self.look().await == (buckets, true) {
                 return Ok(Found::Left(total.unsigned_abs()));
             }
         }
         Ok(Found::Busy)
     }
 
-    /// Every bucket of the sale; `None` when one is missing, of another epoch or not open.
-    async fn look(&self) -> Result<Option<Vec<Bucket>>, RedisFault> {
+    /// The buckets of the sale by shard, and whether they are all there. One that is missing, of another epoch, not open, or
+    /// whose server is away counts as empty: what is in it can neither be brought nor told.
+    async fn look(&self) -> (Vec<Bucket>, bool) {
         let looks = (0..self.inner.shards).map(|shard| self.inner.redis.bucket(&self.sale, shard));
-        let buckets: Option<Vec<Bucket>> = try_join_all(looks).await?.into_iter().collect();
-        let open = |bucket: &Bucket| bucket.state == MetaState::Open && bucket.epoch == self.epoch;
-        Ok(buckets.filter(|buckets| buckets.iter().all(open)))
+        let looked = join_all(looks).await;
+        let usable = |bucket: &Bucket| bucket.state == MetaState::Open && bucket.epoch == self.epoch;
+        let buckets: Vec<Option<Bucket>> =
+            looked.into_iter().map(|bucket| bucket.ok().flatten().filter(usable)).collect();
+        let all = buckets.iter().all(Option::is_some);
+        let nothing = Bucket { state: MetaState::Open, epoch: self.epoch, number: 0, stock: 0, sent: 0, received: 0 };
+        (buckets.into_iter().map(|bucket| bucket.unwrap_or(nothing)).collect(), all)
     }
 
     /// Moves units here, largest bucket first, until `missing` are here. Returns how many came.

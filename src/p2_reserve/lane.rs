@@ -164,7 +164,7 @@ impl Caller {
             match inner.redis.reserve(&self.sale, self.shard, epoch, purchases).await {
                 // Nothing ran. The server restarted or failed over: compare before selling on (the boot fence).
                 Err(RedisFault::NoScript) => {
-                    inner.fence.pass().await.map_err(|fault| RedisFault::NotSent(fault.to_string()))?;
+                    inner.fence.pass(self.shard).await.map_err(|fault| RedisFault::NotSent(fault.to_string()))?;
                 }
                 done => return done,
             }

@@ -25,6 +25,7 @@ use crate::store::redis::{RedisFault, RedisStore};
 use governor::DefaultDirectRateLimiter;
 use hand::Hand;
 use line::Line;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Waiting for confirms inside one step; a stop is noticed within it.
@@ -36,20 +37,30 @@ const DRAIN_WAIT: Duration = Duration::from_secs(3);
 /// Ids in one script call: far below what Lua's `unpack` can take (about 8,000), and a millisecond of Redis' time.
 const IDS_MAX: usize = 500;
 
-/// The relay of one process, for all shards.
+/// How many messages a second the relays of one process may send.
+pub type RateCap = DefaultDirectRateLimiter;
+
+/// The cap of `p3_relay.rate_per_s`; none at 0.
+#[must_use]
+pub fn rate_cap(settings: &config::P3Relay) -> Option<Arc<RateCap>> {
+    let rate = std::num::NonZeroU32::new(settings.rate_per_s)?;
+    Some(Arc::new(governor::RateLimiter::direct(governor::Quota::per_second(rate))))
+}
+
+/// A relay for some shards: all of them, or those of one Redis server, so that a server that is away stops its own shards only.
 pub struct Relay {
     redis: RedisStore,
     topology: Topology,
     settings: config::P3Relay,
-    shards: u16,
+    shards: Vec<u16>,
     queues: u16,
     /// Stable over restarts; see `runtime.node`.
     consumer: String,
-    limiter: Option<DefaultDirectRateLimiter>,
+    limiter: Option<Arc<RateCap>>,
     line: Line,
     hand: Hand,
-    /// The shard that is read first in this step, so that the backlog of one cannot starve the others.
-    first_shard: u16,
+    /// Which of the shards is read first in this step, so that the backlog of one cannot starve the others.
+    first: usize,
     /// Where reading this relay's own pending entries goes on, for each shard; `None`: done.
     own_from: Vec<Option<String>>,
     /// Where looking for orphans goes on, for each shard.
@@ -60,24 +71,30 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// A relay that calls itself `node` in the consumer group.
+    /// A relay that calls itself `node` in the consumer group; `cap` is shared by the relays of a process.
     #[must_use]
-    pub fn new(redis: RedisStore, rabbit: RabbitConfig, settings: config::P3Relay, shards: u16, node: &str) -> Self {
+    pub fn new(
+        redis: RedisStore,
+        rabbit: RabbitConfig,
+        (settings, cap): (config::P3Relay, Option<Arc<RateCap>>),
+        shards: Vec<u16>,
+        node: &str,
+    ) -> Self {
         let now = Instant::now();
+        let places = shards.iter().max().map_or(0, |last| usize::from(*last) + 1);
         Self {
             redis,
             topology: Topology::new(&rabbit),
             queues: rabbit.queues,
             line: Line::new(rabbit, &settings),
-            limiter: std::num::NonZeroU32::new(settings.rate_per_s)
-                .map(|rate| governor::RateLimiter::direct(governor::Quota::per_second(rate))),
+            limiter: cap,
             settings,
             shards,
             consumer: format!("relay-{node}"),
             hand: Hand::default(),
-            first_shard: 0,
-            own_from: vec![Some("0".to_owned()); usize::from(shards)],
-            orphans_from: vec!["-".to_owned(); usize::from(shards)],
+            first: 0,
+            own_from: vec![Some("0".to_owned()); places],
+            orphans_from: vec!["-".to_owned(); places],
             claim_at: now,
             touch_at: now,
             gauges_at: now,
@@ -91,12 +108,13 @@ impl Relay {
     }
 
     /// All shards, each step beginning with another one.
-    fn shards_in_turn(&self) -> impl Iterator<Item = u16> + use<> {
-        (self.first_shard..self.shards).chain(0..self.first_shard)
+    fn shards_in_turn(&self) -> Vec<u16> {
+        let (before, from) = self.shards.split_at(self.first.min(self.shards.len()));
+        [from, before].concat()
     }
 
     async fn work(&mut self) -> Result<Progress, RedisFault> {
-        self.first_shard = self.shards_in_turn().nth(1).unwrap_or(0);
+        self.first = (self.first + 1) % self.shards.len().max(1);
         let mut moved = self.take_in().await?;
         self.send().await;
         self.collect(CONFIRM_WAIT).await;
@@ -127,7 +145,7 @@ impl Worker for Relay {
             // it lets go of it, and it is read again.
             Err(fault) if no_group(&fault) => {
                 tracing::warn!(phase = "p3_relay", "an outbox has no consumer group: making one that reads all of it");
-                for shard in 0..self.shards {
+                for shard in self.shards.iter().copied() {
                     self.redis.ensure_outbox(shard).await.map_err(Fault::back_off)?;
                 }
                 Ok(Progress::Moved(1))

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 impl Relay {
     /// Deletes what the broker confirmed.
     pub(super) async fn finish_confirmed(&mut self) -> Result<(), RedisFault> {
-        for shard in 0..self.shards {
+        for shard in self.shards.clone() {
             loop {
                 let (tickets, ids) = self.hand.confirmed_of(shard, IDS_MAX);
                 if ids.is_empty() {
@@ -32,7 +32,7 @@ impl Relay {
 
     /// Counts failed attempts; entries with attempts left wait for their next one, the others are parked.
     pub(super) async fn count_failed(&mut self) -> Result<(), RedisFault> {
-        for shard in 0..self.shards {
+        for shard in self.shards.clone() {
             loop {
                 let (tickets, ids) = self.hand.failed_of(shard, IDS_MAX);
                 if ids.is_empty() {
@@ -87,7 +87,7 @@ impl Relay {
         if Instant::now() < self.touch_at {
             return Ok(());
         }
-        for shard in 0..self.shards {
+        for shard in self.shards.clone() {
             for part in self.hand.ids_of(shard).chunks(IDS_MAX) {
                 let mine: HashSet<String> =
                     self.redis.outbox_touch(shard, &self.consumer, part).await?.into_iter().collect();

@@ -109,7 +109,7 @@ impl Relay {
             return Ok(());
         }
         self.gauges_at = Instant::now() + GAUGES_EVERY;
-        for shard in 0..self.shards {
+        for shard in self.shards.clone() {
             let (length, pending) = self.redis.outbox_depth(shard).await?;
             let parked = self.redis.parked_count(shard).await?;
             let label = shard.to_string();
@@ -117,7 +117,8 @@ impl Relay {
             metrics::gauge!("seckill_p3_relay_pending_count", "shard" => label.clone()).set(pending as f64);
             metrics::gauge!("seckill_p3_relay_dlq_count", "shard" => label).set(parked as f64);
         }
-        metrics::gauge!("seckill_p3_relay_window_count").set(self.hand.len() as f64);
+        let first = self.shards.first().map(ToString::to_string).unwrap_or_default();
+        metrics::gauge!("seckill_p3_relay_window_count", "first_shard" => first).set(self.hand.len() as f64);
         Ok(())
     }
 }

@@ -35,9 +35,9 @@ impl Auditor {
     /// # Errors
     /// [`SaleAuditError`] when Redis is away; repeating is safe.
     pub async fn trim(&self, audit: &SaleAudit, retention_ms: i64, closed: bool) -> Result<i64, SaleAuditError> {
-        let cutoff_ms = self.redis.clock_ms().await? - retention_ms;
         let mut went = 0;
         for (shard, settled) in &audit.settled {
+            let cutoff_ms = self.redis.clock_ms(*shard).await? - retention_ms;
             let old: Vec<RequestId> =
                 settled.iter().filter(|(_, at_ms)| *at_ms <= cutoff_ms).map(|(id, _)| *id).collect();
             went += self.redis.trim(&audit.sale_id, *shard, cutoff_ms, &old).await?;

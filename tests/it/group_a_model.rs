@@ -60,7 +60,10 @@ pub async fn reserve(store: &RedisStore, sale: &SaleId, epoch: u32, group: &[Ask
     let group: Vec<&Purchase> = purchases.iter().collect();
     loop {
         match store.reserve(sale, 0, epoch, &group).await {
-            Err(RedisFault::NoScript) => store.load_reserve_after_fence().await.unwrap(),
+            Err(RedisFault::NoScript) => {
+                let life = store.life(0).await.unwrap();
+                store.load_reserve_after_fence(0, &life).await.unwrap();
+            }
             done => return done.expect("the script ran").reserved,
         }
     }

@@ -32,7 +32,7 @@ fn processes_never_make_the_same_request_id() {
         let world = World::with(&[], &[]).await;
         let mut redis = RawRedis::of(&world).await;
         // Only three node ids are free: without leases the processes would meet on them.
-        let (nodes, fence) = (world.servers.redis.keys.nodes(), now_ms() + 3_600_000);
+        let (nodes, fence) = (world.servers.redis.keys.nodes(0), now_ms() + 3_600_000);
         for node in 3..NODES {
             redis.call(&["HSET", &nodes, &node.to_string(), &format!("{fence} someone")]).await;
         }

@@ -238,7 +238,7 @@ pub(super) async fn mysql(db: &Db) -> Vec<Line> {
 pub(super) async fn clocks(servers: &Servers) -> Vec<Line> {
     let mut lines = Vec::new();
     let begin = now_ms();
-    let redis = servers.redis.clock_ms().await.ok();
+    let redis = servers.redis.clock_ms(0).await.ok();
     let middle = now_ms();
     let mysql = checks::identity(&servers.db).await.ok().map(|identity| identity.clock_ms);
     let end = now_ms();

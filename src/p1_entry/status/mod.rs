@@ -177,7 +177,7 @@ impl Statuses {
     async fn is_whole(&self, sale: &SaleId, shard: u16) -> bool {
         let there = self.redis.meta(sale, shard).await;
         there.is_ok_and(|meta| meta.is_some_and(|meta| meta.state != MetaState::Frozen))
-            && self.redis.fence_was_passed().await.unwrap_or(false)
+            && self.redis.fence_was_passed(shard).await.unwrap_or(false)
     }
 
     async fn in_database(&self, user: &UserId, sale: &SaleId, id: RequestId) -> Result<Option<OrderStatus>, Problem> {

@@ -92,7 +92,7 @@ impl<'a> Sheet<'a> {
     /// Walks the ledger up to the snapshot's number.
     async fn read_ledger(&mut self, shard: u16, counts: &ShardCount, decided_count: u64) -> Result<(), SaleAuditError> {
         let (id, number, epoch) = (self.sale.sale_id.clone(), counts.meta.number, counts.meta.epoch);
-        let now = self.auditor.redis.clock_ms().await?;
+        let now = self.auditor.redis.clock_ms(shard).await?;
         let mut seen: HashSet<RequestId> = HashSet::new();
         let mut settled_count = 0;
         let mut cursor = Some("0".to_owned());

@@ -3,7 +3,8 @@
 //! A cache and nothing more: it has a TTL, losing it costs a database read, and the sold-out mark is derived. The reserve
 //! script never looks at it.
 
-use super::client::{RedisFault, RedisStore, list, optional_text, text};
+use super::client::{RedisStore, list, optional_text, text};
+use super::fault::RedisFault;
 use super::scripts::UNLOCK;
 use crate::domain::ids::SaleId;
 use fred::types::Value;

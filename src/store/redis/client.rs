@@ -1,72 +1,38 @@
-//! The connection, and what an error says about whether the command ran.
+//! The handle, and how a command gets to its server.
 
+use super::fault::RedisFault;
 use super::keys::Keys;
-use super::replicas::Barrier;
-use super::scripts::OwnReserve;
+use super::node::Node;
+use super::replicas::Promised;
+use super::router::Router;
+use super::scripts::{Script, script_on};
 use crate::config::{Durability, Outbox, Redis};
-use fred::clients::Client;
-use fred::error::{Error, ErrorKind};
-use fred::interfaces::{ClientLike, EventInterface};
-use fred::types::config::{
-    Config, ConnectionConfig, PerformanceConfig, ReconnectError, ReconnectPolicy, TcpConfig, UnresponsiveConfig,
-};
-use fred::types::{Builder, ClusterHash, CustomCommand, Value};
+use fred::types::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Commands waiting in this process for the connection; further ones fail at once instead of piling up in an outage.
-const BUFFERED_COMMANDS_MAX: usize = 65_536;
+/// Servers that are tried for one command: one that says the data is elsewhere did nothing.
+const SERVERS_TRIED: usize = 3;
 
-/// Why a command has no answer, told apart by what it means for the data.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum RedisFault {
-    /// The command never left this process.
-    #[error("redis is not connected ({0}); check redis.url and that the server runs")]
-    NotSent(String),
-    /// It may or may not have run. Look, don't guess.
-    #[error("redis did not answer, the outcome is unknown ({0})")]
-    Unknown(String),
-    /// The script is not in the server's cache; it did not run.
-    #[error("redis does not know the script (it restarted or failed over)")]
-    NoScript,
-    /// The server answered with an error; nothing was written.
-    #[error("redis refused: {0}")]
-    Refused(String),
-    /// The answer has another shape than this build expects.
-    #[error("redis answered in an unexpected shape: {0}")]
-    Contract(String),
+/// What is done on the server of a key.
+pub(super) enum Call {
+    /// One command.
+    Command(&'static str),
+    /// One command whose answer may be told only when enough replicas have it.
+    Promised(&'static str),
+    /// A script that accepts nothing.
+    Script(&'static Script),
+    /// The reserve script; its SHA-1, the first argument, is filled in.
+    Reserve,
 }
 
-impl From<Error> for RedisFault {
-    fn from(error: Error) -> Self {
-        let text = error.details().to_owned();
-        match error.kind() {
-            ErrorKind::Timeout | ErrorKind::Canceled | ErrorKind::IO => Self::Unknown(text),
-            ErrorKind::Backpressure => Self::NotSent(text),
-            ErrorKind::Parse | ErrorKind::Protocol => Self::Contract(text),
-            ErrorKind::Unknown | ErrorKind::NotFound if text.starts_with("NOSCRIPT") => Self::NoScript,
-            ErrorKind::Config
-            | ErrorKind::Auth
-            | ErrorKind::Routing
-            | ErrorKind::InvalidCommand
-            | ErrorKind::InvalidArgument
-            | ErrorKind::Url
-            | ErrorKind::Unknown
-            | ErrorKind::Cluster
-            | ErrorKind::Sentinel
-            | ErrorKind::NotFound => Self::Refused(text),
-        }
-    }
-}
-
-/// A handle on Redis; clones share the connection.
+/// A handle on Redis; clones share the connections.
 #[derive(Clone)]
 pub struct RedisStore {
-    client: Client,
+    pub(super) router: Arc<Router>,
     /// The keys of this system.
     pub keys: Keys,
-    pub(super) own_reserve: Arc<OwnReserve>,
-    pub(super) barrier: Option<Barrier>,
+    pub(super) wait_replicas: u16,
     pub(super) durability: Durability,
     pub(super) outbox: Outbox,
     /// Shards of every sale; the scripts refuse sales that were warmed for another number.
@@ -74,107 +40,100 @@ pub struct RedisStore {
 }
 
 impl RedisStore {
-    /// Starts connecting and returns at once; the connection is rebuilt for as long as the handle lives.
+    /// Starts connecting and returns at once; connections are rebuilt for as long as the handle lives.
     ///
     /// # Errors
     /// [`RedisFault::Refused`] when `redis.url` cannot be used at all.
     pub fn start(settings: &Redis) -> Result<Self, RedisFault> {
-        let barrier = match settings.wait_replicas {
-            0 => None,
-            _ => Some(Barrier::new(connect(settings)?, settings)),
-        };
         Ok(Self {
-            client: connect(settings)?,
+            router: Router::start(settings)?,
             keys: Keys::new(settings.prefix.clone()),
-            own_reserve: Arc::new(OwnReserve::new(&settings.prefix, settings.outbox)),
-            barrier,
+            wait_replicas: settings.wait_replicas,
             durability: settings.durability,
             outbox: settings.outbox,
             shards: settings.shards,
         })
     }
 
-    /// Whether a connection stands right now.
+    /// Whether any server that has data is connected right now.
     #[must_use]
     pub fn is_connected(&self) -> bool {
-        self.client.is_connected() && self.barrier.as_ref().is_none_or(|barrier| barrier.client.is_connected())
+        self.router.primaries().iter().any(|node| node.is_connected())
     }
 
-    /// Waits for the first connection, at most `deadline`.
+    /// Waits for the first connection to every server that has data, at most `deadline`; whether there is any.
     pub async fn wait_connected(&self, deadline: Duration) -> bool {
-        let connected = async {
-            if let Some(barrier) = &self.barrier {
-                barrier.client.wait_for_connect().await?;
-            }
-            self.client.wait_for_connect().await
-        };
-        tokio::time::timeout(deadline, connected).await.is_ok_and(|connected| connected.is_ok())
+        // Whether they all came shows in the answers.
+        drop(tokio::time::timeout(deadline, self.router.wait_connected()).await);
+        self.is_connected()
     }
 
-    /// Closes the connection after what was sent is answered.
+    /// Closes the connections after what was sent is answered.
     pub async fn quit(&self) {
-        // At the end of the process; a server that is gone already has nothing to be told.
-        let quit = async {
-            if let Some(barrier) = &self.barrier {
-                drop(barrier.client.quit().await);
+        self.router.quit().await;
+    }
+
+    /// Shards by the server they are on at the moment; those whose server is not known stand together.
+    #[must_use]
+    pub fn shards_by_server(&self) -> Vec<Vec<u16>> {
+        let mut servers: Vec<(Option<Arc<Node>>, Vec<u16>)> = Vec::new();
+        for shard in 0..self.shards {
+            let node = self.node_of_shard(shard).ok();
+            let same = |known: &Option<Arc<Node>>| match (known, &node) {
+                (Some(known), Some(node)) => Arc::ptr_eq(known, node),
+                (None, None) => true,
+                (Some(_), None) | (None, Some(_)) => false,
+            };
+            match servers.iter_mut().find(|(known, _)| same(known)) {
+                Some((_, shards)) => shards.push(shard),
+                None => servers.push((node, vec![shard])),
             }
-            self.client.quit().await
-        };
-        drop(tokio::time::timeout(Duration::from_secs(1), quit).await);
-    }
-
-    /// Sends one command. `key` is the position of the key among the arguments (for the cluster slot).
-    pub(super) async fn command(&self, name: &'static str, key: usize, args: Vec<Value>) -> Result<Value, RedisFault> {
-        // A command queued while disconnected could run much later, after its caller was told it failed.
-        if !self.client.is_connected() {
-            return Err(RedisFault::NotSent("no connection".to_owned()));
         }
-        let command = CustomCommand::new_static(name, ClusterHash::Offset(key), false);
-        Ok(fred::interfaces::ClientLike::custom::<Value, Value>(&self.client, command, args).await?)
+        servers.into_iter().map(|(_, shards)| shards).collect()
+    }
+
+    /// The server that has everything of a shard.
+    pub(super) fn node_of_shard(&self, shard: u16) -> Result<Arc<Node>, RedisFault> {
+        self.router.node_of(self.keys.outbox(shard).as_bytes())
+    }
+
+    /// Sends one command to the server of its key. `key` is the position of the key among the arguments.
+    pub(super) async fn command(&self, name: &'static str, key: usize, args: Vec<Value>) -> Result<Value, RedisFault> {
+        Ok(self.routed(&Call::Command(name), key, args).await?.answer)
+    }
+
+    /// Makes a call on the server of its key, and on the server that has the key by now if that one says it has not.
+    pub(super) async fn routed(&self, call: &Call, key: usize, args: Vec<Value>) -> Result<Promised, RedisFault> {
+        let mut node = self.router.node_of(bytes_of(&args, key))?;
+        if self.router.is_single() {
+            return self.call_on(call, &node, args).await;
+        }
+        for _ in 1..SERVERS_TRIED {
+            match self.call_on(call, &node, args.clone()).await {
+                Err(fault) if fault.is_elsewhere() => match self.router.elsewhere(bytes_of(&args, key), &node).await {
+                    Some(other) => node = other,
+                    None => return Err(fault),
+                },
+                done => return done,
+            }
+        }
+        self.call_on(call, &node, args).await
+    }
+
+    async fn call_on(&self, call: &Call, node: &Arc<Node>, args: Vec<Value>) -> Result<Promised, RedisFault> {
+        let plain = |answer| Promised { answer, replicated: true };
+        match call {
+            Call::Command(name) => node.command(name, args).await.map(plain),
+            Call::Promised(name) => self.promised_on(node, name, args).await,
+            Call::Script(script) => script_on(node, script, args).await.map(plain),
+            Call::Reserve => self.reserve_on(node, args).await,
+        }
     }
 }
 
-/// Starts one connection.
-fn connect(settings: &Redis) -> Result<Client, RedisFault> {
-    let mut config = Config::from_url(settings.url.expose())?;
-    config.fail_fast = false;
-    let client = Builder::from_config(config)
-        .set_performance_config(PerformanceConfig {
-            default_command_timeout: Duration::from_millis(settings.command_timeout_ms),
-            ..PerformanceConfig::default()
-        })
-        .set_connection_config(connection(settings))
-        .set_policy(ReconnectPolicy::new_constant(0, 100))
-        .build()?;
-    // Connection errors are told here once each; without a listener fred would keep them to itself.
-    client.on_error(|(error, _server)| async move {
-        tracing::warn!(%error, "redis connection");
-        Ok(())
-    });
-    client.connect();
-    Ok(client)
-}
-
-fn connection(settings: &Redis) -> ConnectionConfig {
-    ConnectionConfig {
-        connection_timeout: Duration::from_millis(settings.connect_timeout_ms),
-        internal_command_timeout: Duration::from_millis(settings.connect_timeout_ms),
-        max_command_attempts: 1,
-        max_command_buffer_len: BUFFERED_COMMANDS_MAX,
-        reconnect_on_auth_error: true,
-        tcp: TcpConfig { nodelay: Some(true), ..TcpConfig::default() },
-        unresponsive: UnresponsiveConfig {
-            max_timeout: Some(Duration::from_millis(settings.command_timeout_ms * 2)),
-            interval: Duration::from_millis((settings.command_timeout_ms / 2).max(10)),
-        },
-        reconnect_errors: vec![
-            ReconnectError::ClusterDown,
-            ReconnectError::MasterDown,
-            ReconnectError::ReadOnly,
-            ReconnectError::Loading,
-        ],
-        ..ConnectionConfig::default()
-    }
+/// The argument at `at`, for the slot.
+fn bytes_of(args: &[Value], at: usize) -> &[u8] {
+    args.get(at).and_then(Value::as_bytes).unwrap_or_default()
 }
 
 /// Shorthand for argument lists.

@@ -1,7 +1,10 @@
 //! Settings of the server that a guarantee depends on.
 
-use super::client::{RedisFault, RedisStore, list, optional_text, text};
+use super::client::{RedisStore, list, optional_text, text};
+use super::fault::RedisFault;
+use super::node::Node;
 use crate::config::Durability;
+use futures::future::join_all;
 use serde::Serialize;
 
 /// One setting and whether the guarantees hold with it.
@@ -9,6 +12,9 @@ use serde::Serialize;
 pub struct Setting {
     /// Its name on the server.
     pub name: &'static str,
+    /// The server, where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
     /// Its value.
     pub value: String,
     /// What it should be.
@@ -43,31 +49,59 @@ const WANTED: [(&str, &str, &str, Weight); 4] = [
 ];
 /// Asked only with `redis.wait_replicas`.
 const MIN_REPLICAS: &str = "min-replicas-to-write";
+/// Asked only of a cluster.
+const COVERAGE: &str = "cluster-require-full-coverage";
 
 impl Setting {
     /// Name, value and what was expected, for people.
     #[must_use]
     pub fn headline(&self) -> String {
-        format!("{} is {}, expected {}", self.name, self.value, self.expected)
+        let of = self.server.as_ref().map(|server| format!(" of {server}")).unwrap_or_default();
+        format!("{}{of} is {}, expected {}", self.name, self.value, self.expected)
     }
 }
 
+/// A server between a start or promotion and the next one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Life {
+    /// Another one means that the process restarted.
+    pub run_id: String,
+    /// Another one means that it was promoted.
+    pub replication_id: String,
+}
+
 impl RedisStore {
-    /// Reads the settings the guarantees depend on; with `redis.wait_replicas` also the replicas.
+    /// Reads the settings the guarantees depend on, of every server that can be asked; with `redis.wait_replicas` also the
+    /// replicas.
     ///
     /// # Errors
-    /// [`RedisFault`] when Redis is away, or CONFIG is not permitted.
+    /// [`RedisFault`] when no server can be asked, or CONFIG is not permitted.
     pub async fn settings(&self) -> Result<Vec<Setting>, RedisFault> {
+        let nodes = self.router.primaries();
+        let asked = join_all(nodes.iter().map(|node| self.settings_of(node))).await;
+        let mut found = Vec::new();
+        let mut away = RedisFault::NotSent("it is not known which servers have the data".to_owned());
+        for settings in asked {
+            match settings {
+                Ok(settings) => found.extend(settings),
+                // A server that is away sells nothing; before it does again it is asked (the boot fence).
+                Err(fault @ (RedisFault::NotSent(_) | RedisFault::Unknown(_))) => away = fault,
+                Err(fault @ (RedisFault::Refused(_) | RedisFault::NoScript | RedisFault::Contract(_))) => {
+                    return Err(fault);
+                }
+            }
+        }
+        if found.is_empty() { Err(away) } else { Ok(found) }
+    }
+
+    async fn settings_of(&self, node: &Node) -> Result<Vec<Setting>, RedisFault> {
         let mut found = Vec::new();
         for (name, expected, why, weight) in WANTED {
-            let value = self.config_value(name).await?;
-            let required = match weight {
-                Weight::Must => true,
-                Weight::Promise => self.is_strict(),
-                Weight::Advice => false,
-            };
+            let value = config_value(node, name).await?;
+            let required = self.requires(weight);
             found.push(Setting {
                 name,
+                server: None,
                 ok: value == expected,
                 value,
                 expected: expected.into(),
@@ -76,35 +110,80 @@ impl RedisStore {
                 required,
             });
         }
-        if let Some(barrier) = &self.barrier {
-            let wanted = barrier.replicas;
-            let least = self.config_value(MIN_REPLICAS).await?;
-            found.push(Setting {
-                name: MIN_REPLICAS,
-                ok: least.parse::<u16>().is_ok_and(|least| least >= wanted),
-                value: least,
-                expected: format!("{wanted} or more"),
-                why: "without it an accept is made first and found to be on too few replicas then, and its buyer hears 504",
-                weight: Weight::Advice,
-                required: false,
-            });
-            let connected = self.replicas().await?;
-            found.push(Setting {
-                name: "connected replicas",
-                ok: connected >= wanted,
-                value: connected.to_string(),
-                expected: format!("{wanted} or more"),
-                why: "no accept can be told as safe before redis.wait_replicas of them have it",
-                weight: Weight::Must,
-                required: true,
-            });
+        self.replica_settings(node, &mut found).await?;
+        if !self.router.is_single() {
+            found.extend(self.coverage(node).await?);
+            found.iter_mut().for_each(|setting| setting.server = Some(node.address.clone()));
         }
         Ok(found)
     }
 
-    async fn config_value(&self, name: &'static str) -> Result<String, RedisFault> {
-        let reply = list(self.command("CONFIG", 0, vec![text("GET"), text(name)]).await?)?;
-        Ok(reply.get(1).and_then(optional_text).unwrap_or_default())
+    fn requires(&self, weight: Weight) -> bool {
+        match weight {
+            Weight::Must => true,
+            Weight::Promise => self.is_strict(),
+            Weight::Advice => false,
+        }
+    }
+
+    async fn replica_settings(&self, node: &Node, found: &mut Vec<Setting>) -> Result<(), RedisFault> {
+        let (wanted, connected) = (self.wait_replicas, self.replicas_of(node).await?);
+        if wanted == 0 {
+            // A single server is promoted over by nobody: its replicas are copies.
+            if connected > 0 && !self.router.is_single() {
+                found.push(Setting {
+                    name: "redis.wait_replicas",
+                    server: None,
+                    ok: false,
+                    value: "0".into(),
+                    expected: "1 or more".into(),
+                    why: "a replica that is promoted may lack what was accepted last",
+                    weight: Weight::Promise,
+                    required: self.requires(Weight::Promise),
+                });
+            }
+            return Ok(());
+        }
+        let least = config_value(node, MIN_REPLICAS).await?;
+        found.push(Setting {
+            name: MIN_REPLICAS,
+            server: None,
+            ok: least.parse::<u16>().is_ok_and(|least| least >= wanted),
+            value: least,
+            expected: format!("{wanted} or more"),
+            why: "without it an accept is made first and found to be on too few replicas then, and its buyer hears 504",
+            weight: Weight::Advice,
+            required: false,
+        });
+        found.push(Setting {
+            name: "connected replicas",
+            server: None,
+            ok: connected >= wanted,
+            value: connected.to_string(),
+            expected: format!("{wanted} or more"),
+            why: "no accept can be told as safe before redis.wait_replicas of them have it",
+            weight: Weight::Must,
+            // One server without its replicas must not close the others: its own accepts are refused one by one.
+            required: self.router.is_single(),
+        });
+        Ok(())
+    }
+
+    /// Of a cluster: whether the other servers go on when one is lost.
+    async fn coverage(&self, node: &Node) -> Result<Option<Setting>, RedisFault> {
+        let value = config_value(node, COVERAGE).await?;
+        let known = node.command("INFO", vec![text("cluster")]).await?.as_string().unwrap_or_default();
+        let is_cluster = known.lines().any(|line| line.trim() == "cluster_enabled:1");
+        Ok(is_cluster.then(|| Setting {
+            name: COVERAGE,
+            server: None,
+            ok: value == "no",
+            value,
+            expected: "no".into(),
+            why: "with yes the loss of one server stops the sales of all",
+            weight: Weight::Advice,
+            required: false,
+        }))
     }
 
     /// Whether nothing may be sold while an accepted request could be lost (`redis.durability = "strict"`).
@@ -116,35 +195,57 @@ impl RedisStore {
         }
     }
 
-    /// Identity of the running server process; another one means it restarted.
+    /// Which life the server of a shard is in.
     ///
     /// # Errors
-    /// [`RedisFault`] when Redis is away.
-    pub async fn run_id(&self) -> Result<String, RedisFault> {
-        self.server_info("run_id").await
+    /// [`RedisFault`] when it is away.
+    pub async fn life(&self, shard: u16) -> Result<Life, RedisFault> {
+        let node = self.node_of_shard(shard)?;
+        self.life_of(&node).await
     }
 
-    /// Version of the server. Compatible servers of other names tell which Redis they stand for.
+    pub(super) async fn life_of(&self, node: &Node) -> Result<Life, RedisFault> {
+        Ok(Life {
+            run_id: info(node, "server", "run_id").await?,
+            replication_id: info(node, "replication", "master_replid").await?,
+        })
+    }
+
+    /// Version of the servers, the oldest. Compatible servers of other names tell which Redis they stand for.
     ///
     /// # Errors
-    /// [`RedisFault`] when Redis is away.
+    /// [`RedisFault`] when one is away.
     pub async fn version(&self) -> Result<String, RedisFault> {
-        self.server_info("redis_version").await
+        let mut versions = Vec::new();
+        for node in self.router.primaries() {
+            versions.push(info(&node, "server", "redis_version").await?);
+        }
+        let parts = |version: &String| version.split('.').map(|part| part.parse().unwrap_or(0)).collect::<Vec<u32>>();
+        let none = || RedisFault::NotSent("it is not known which servers have the data".to_owned());
+        versions.into_iter().min_by_key(parts).ok_or_else(none)
     }
 
-    async fn server_info(&self, field: &str) -> Result<String, RedisFault> {
-        let info = self.command("INFO", 0, vec![text("server")]).await?.as_string().unwrap_or_default();
-        info.lines()
-            .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))
-            .map(|value| value.trim().to_owned())
-            .ok_or_else(|| RedisFault::Contract(format!("INFO server has no {field}")))
-    }
-
-    /// Whether Redis answers at all.
+    /// Whether every server that has data answers.
     ///
     /// # Errors
-    /// [`RedisFault`] when it does not.
+    /// [`RedisFault`] when one does not.
     pub async fn ping(&self) -> Result<(), RedisFault> {
-        self.command("PING", 0, vec![]).await.map(|_pong| ())
+        for node in self.router.primaries() {
+            node.command("PING", vec![]).await?;
+        }
+        self.node_of_shard(0).map(|_known| ())
     }
+}
+
+async fn config_value(node: &Node, name: &'static str) -> Result<String, RedisFault> {
+    let reply = list(node.command("CONFIG", vec![text("GET"), text(name)]).await?)?;
+    Ok(reply.get(1).and_then(optional_text).unwrap_or_default())
+}
+
+async fn info(node: &Node, section: &'static str, field: &str) -> Result<String, RedisFault> {
+    let info = node.command("INFO", vec![text(section)]).await?.as_string().unwrap_or_default();
+    info.lines()
+        .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))
+        .map(|value| value.trim().to_owned())
+        .ok_or_else(|| RedisFault::Contract(format!("INFO {section} has no {field}")))
 }

@@ -17,6 +17,12 @@ impl Keys {
         Self { prefix }
     }
 
+    /// What every key begins with.
+    #[must_use]
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
     fn of_shard(&self, shard: u16, name: &str) -> String {
         format!("{}:{{{shard}}}:{name}", self.prefix)
     }
@@ -133,10 +139,10 @@ impl Keys {
         format!("{}:lock:sale:{sale}", self.prefix)
     }
 
-    /// Hash: leased node ids.
+    /// Hash: leased node ids of this shard; a process that finds one shard away takes a node id of another.
     #[must_use]
-    pub fn nodes(&self) -> String {
-        format!("{}:nodes", self.prefix)
+    pub fn nodes(&self, shard: u16) -> String {
+        self.of_shard(shard, "nodes")
     }
 }
 

@@ -1,6 +1,7 @@
 //! How far landing is behind, as far as Redis knows: outbox lengths, and which of some requests have landed. Reads only.
 
-use super::client::{RedisFault, RedisStore, integer, text};
+use super::client::RedisStore;
+use super::fault::RedisFault;
 use crate::domain::ids::{RequestId, SaleId};
 
 /// How far a request has come, by its ledger record.
@@ -15,17 +16,28 @@ pub enum Progressed {
 }
 
 impl RedisStore {
-    /// Entries in the fullest of the outboxes of shards 0 to `shards` - 1; one XLEN each, O(1).
+    /// Entries in the fullest of the outboxes of shards 0 to `shards` - 1; O(1) each. A shard whose server is away
+    /// does not count: it takes nothing in.
     ///
     /// # Errors
-    /// [`RedisFault`] when Redis is away or refuses.
+    /// [`RedisFault`] when every server is away or one refuses.
     pub async fn longest_outbox(&self, shards: u16) -> Result<u64, RedisFault> {
-        let lengths = (0..shards).map(|shard| self.command("XLEN", 0, vec![text(self.keys.outbox(shard))]));
-        let mut longest = 0;
+        let lengths = (0..shards).map(|shard| self.outbox_depth(shard));
+        let (mut longest, mut away) = (None, None);
         for length in futures::future::join_all(lengths).await {
-            longest = longest.max(u64::try_from(integer(&length?)?).unwrap_or(0));
+            match length {
+                Ok((length, _read)) => longest = longest.max(Some(length)),
+                Err(fault @ (RedisFault::NotSent(_) | RedisFault::Unknown(_))) => away = Some(fault),
+                Err(fault @ (RedisFault::NoScript | RedisFault::Refused(_) | RedisFault::Contract(_))) => {
+                    return Err(fault);
+                }
+            }
         }
-        Ok(longest)
+        match (longest, away) {
+            (Some(longest), _) => Ok(longest),
+            (None, Some(fault)) => Err(fault),
+            (None, None) => Ok(0),
+        }
     }
 
     /// How far requests of one ledger have come, in their order; one HMGET.

@@ -1,6 +1,7 @@
 //! The ledger hash: look-ups by request id, pages for the audit, settling.
 
-use super::client::{RedisFault, RedisStore, list, optional_text, text};
+use super::client::{RedisStore, list, optional_text, text};
+use super::fault::RedisFault;
 use super::scripts::{SETTLE, TRIM};
 use crate::domain::fate::Fate;
 use crate::domain::ids::{RequestId, SaleId};

@@ -5,10 +5,13 @@
 
 mod cached;
 mod client;
+mod fault;
 mod health;
 mod keys;
 mod lag;
 mod ledger;
+mod locate;
+mod node;
 mod nodes;
 mod orphans;
 mod outbox;
@@ -20,14 +23,16 @@ mod rates;
 mod rebuild;
 mod replicas;
 mod reserve;
+mod router;
 mod sale_keys;
 mod scripts;
 mod transfers;
 mod walk;
 
 pub use cached::{CachedSale, SoldOutMark};
-pub use client::{RedisFault, RedisStore};
-pub use health::{Setting, Weight};
+pub use client::RedisStore;
+pub use fault::RedisFault;
+pub use health::{Life, Setting, Weight};
 pub use keys::Keys;
 pub use lag::Progressed;
 pub use ledger::LedgerPage;

@@ -1,6 +1,7 @@
 //! Leases of node ids for request ids; see `domain/snowflake.rs` for what the fences mean.
 
-use super::client::{RedisFault, RedisStore, integer, list, text};
+use super::client::{RedisStore, integer, list, text};
+use super::fault::RedisFault;
 use super::scripts::LEASE_NODE;
 
 /// A lease that was granted or renewed. Unix milliseconds by the holder's clock.
@@ -29,7 +30,7 @@ impl RedisStore {
         let take = if take { "1" } else { "0" };
         let args =
             [node.to_string().as_str(), owner, &now_ms.to_string(), &lease_ms.to_string(), take].map(text).to_vec();
-        let fences = list(self.script(&LEASE_NODE, vec![self.keys.nodes()], args).await?)?;
+        let fences = list(self.script(&LEASE_NODE, vec![self.keys.nodes(node % self.shards.max(1))], args).await?)?;
         match fences.as_slice() {
             [before, now] => {
                 let (after_ms, fence_ms) = (integer(before)?, integer(now)?);

@@ -1,7 +1,8 @@
 //! What nobody would find in a shard's outbox by reading: entries in no pending list (in a processing list without an owner),
 //! and names of relays that are gone.
 
-use super::client::{RedisFault, RedisStore, list, optional_text, text};
+use super::client::{RedisStore, list, optional_text, text};
+use super::fault::RedisFault;
 use super::outbox::{Entry, GROUP};
 use super::outbox_stream::entries;
 use super::scripts::{RELAY_FORGET, RELAY_ORPHANS};

@@ -4,7 +4,8 @@
 //! What both promise: an entry that was read is its reader's until it is done, parked or taken over; a reader that died or
 //! did not hear the answer finds it again; nobody counts or parks what another one has by now.
 
-use super::client::{RedisFault, RedisStore};
+use super::client::RedisStore;
+use super::fault::RedisFault;
 use crate::config::Outbox;
 
 /// The one consumer group of every outbox. A second group would let one group's XDEL lose the other's entries.

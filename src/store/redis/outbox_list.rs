@@ -2,7 +2,8 @@
 //!
 //! Every call is `lua/outbox_list.lua`, one step each; the forms of the strings are in `packed.rs`.
 
-use super::client::{RedisFault, RedisStore, integer, list, optional_text, text};
+use super::client::{RedisStore, integer, list, optional_text, text};
+use super::fault::RedisFault;
 use super::outbox::{Entry, TakenOver};
 use super::packed;
 use super::scripts::OUTBOX_LIST;
@@ -44,13 +45,29 @@ impl RedisStore {
         self.script(&OUTBOX_LIST, all, args).await
     }
 
+    /// The same for what hands out entries. The server is chosen before, so that it is the one whose replicas are counted.
+    async fn list_handed_out(
+        &self,
+        shard: u16,
+        act: (&str, &str),
+        other: Option<&str>,
+        args: Vec<Value>,
+    ) -> Result<Vec<Entry>, RedisFault> {
+        let node = self.node_of_shard(shard)?;
+        let taken = entries(self.list_act(shard, act, other, args).await?)?;
+        if !taken.is_empty() {
+            self.sendable(&node).await?;
+        }
+        Ok(taken)
+    }
+
     pub(super) async fn list_take(&self, shard: u16, consumer: &str, count: usize) -> Result<Vec<Entry>, RedisFault> {
         let count = vec![text(count.min(MOVE_MAX).to_string())];
-        entries(self.list_act(shard, ("take", consumer), None, count).await?)
+        self.list_handed_out(shard, ("take", consumer), None, count).await
     }
 
     pub(super) async fn list_own(&self, shard: u16, consumer: &str) -> Result<Vec<Entry>, RedisFault> {
-        entries(self.list_act(shard, ("own", consumer), None, vec![]).await?)
+        self.list_handed_out(shard, ("own", consumer), None, vec![]).await
     }
 
     /// Names of relays that hold entries, in order.
@@ -88,7 +105,7 @@ impl RedisStore {
         (idle_ms, count): (u64, usize),
     ) -> Result<Vec<Entry>, RedisFault> {
         let args = vec![text(count.min(MOVE_MAX).to_string()), text(other), text(idle_ms.to_string())];
-        entries(self.list_act(shard, ("take_over", consumer), Some(other), args).await?)
+        self.list_handed_out(shard, ("take_over", consumer), Some(other), args).await
     }
 
     /// Takes entries of a processing list that no hand belongs to, which is there only if somebody deleted the hands: one
@@ -103,7 +120,7 @@ impl RedisStore {
         let args = [cursor, "MATCH", &format!("{prefix}*"), "COUNT", &looked_at.to_string(), "TYPE", "list"]
             .map(text)
             .to_vec();
-        let mut reply = list(self.command("SCAN", 0, args).await?)?.into_iter();
+        let mut reply = list(self.node_of_shard(shard)?.command("SCAN", args).await?)?.into_iter();
         let next = reply.next().and_then(|next| optional_text(&next)).unwrap_or_else(|| "0".to_owned());
         let keys = list(reply.next().unwrap_or(Value::Null))?;
         let names = keys.iter().filter_map(|key| Some(optional_text(key)?.strip_prefix(&prefix)?.to_owned()));

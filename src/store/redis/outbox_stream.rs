@@ -3,7 +3,8 @@
 //! Replies are parsed raw, entry by entry: fred's own maps fail a whole batch on one deleted entry and hide the deleted ids
 //! of XAUTOCLAIM (windows 31, 32).
 
-use super::client::{RedisFault, RedisStore, integer, list, optional_text, text};
+use super::client::{RedisStore, integer, list, optional_text, text};
+use super::fault::RedisFault;
 use super::outbox::{Entry, GROUP, TakenOver};
 use super::scripts::{RELAY_DONE, RELAY_FAILED, RELAY_TOUCH};
 use fred::types::Value;
@@ -46,7 +47,7 @@ impl RedisStore {
     ) -> Result<Vec<Entry>, RedisFault> {
         let args = ["GROUP", GROUP, consumer, "COUNT"].map(text).into_iter();
         let args = args.chain([text(count.to_string()), text("STREAMS"), text(self.keys.outbox(shard)), text(after)]);
-        let streams = list(self.command("XREADGROUP", 6, args.collect()).await?)?;
+        let streams = list(self.handed_out("XREADGROUP", 6, args.collect()).await?)?;
         match streams.into_iter().next() {
             None => Ok(Vec::new()),
             Some(stream) => entries(list(stream)?.into_iter().nth(1).unwrap_or(Value::Null)),
@@ -62,7 +63,7 @@ impl RedisStore {
     ) -> Result<TakenOver, RedisFault> {
         let args = [self.keys.outbox(shard).as_str(), GROUP, consumer, &idle_ms.to_string(), start, "COUNT"].map(text);
         let args = args.into_iter().chain([text(count.to_string())]).collect();
-        let mut reply = list(self.command("XAUTOCLAIM", 0, args).await?)?.into_iter();
+        let mut reply = list(self.handed_out("XAUTOCLAIM", 0, args).await?)?.into_iter();
         let next = reply.next().and_then(|next| optional_text(&next)).unwrap_or_else(|| "0-0".to_owned());
         let entries = entries(reply.next().unwrap_or(Value::Null))?;
         let deleted = list(reply.next().unwrap_or(Value::Null))?.iter().filter_map(optional_text).collect();

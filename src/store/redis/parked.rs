@@ -3,7 +3,8 @@
 //! A stream beside an outbox that is one; beside a list a sorted set with score 0, which is in the order of the ids (they
 //! begin with the time) and gives a page or an entry by its id without a look at the others.
 
-use super::client::{RedisFault, RedisStore, integer, list, text};
+use super::client::{RedisStore, integer, list, text};
+use super::fault::RedisFault;
 use super::outbox::{Entry, GROUP};
 use super::packed;
 use super::scripts::RELAY_PARK;

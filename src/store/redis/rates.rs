@@ -1,6 +1,7 @@
 //! Typed call of `lua/rate.lua`: buyers' token buckets, shared by all api processes.
 
-use super::client::{RedisFault, RedisStore, integer, list, text};
+use super::client::{RedisStore, integer, list, text};
+use super::fault::RedisFault;
 use super::scripts::RATE;
 use crate::domain::ids::UserId;
 use std::time::Duration;

@@ -1,6 +1,7 @@
 //! Typed calls of the three rebuild scripts (E7).
 
-use super::client::{RedisFault, RedisStore, integer, list, text};
+use super::client::{RedisStore, integer, list, text};
+use super::fault::RedisFault;
 use super::scripts::{REBUILD_BEGIN, REBUILD_END, REBUILD_LOAD};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::LedgerRecord;

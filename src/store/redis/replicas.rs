@@ -5,7 +5,9 @@
 //! that it was rebuilt in between, perhaps to another server, and then the count says nothing. The PUBLISH gives a command
 //! that only read something to wait for. The connection is one of its own, because WAIT blocks it.
 
-use super::client::{RedisFault, RedisStore, integer, text};
+use super::client::{Call, RedisStore, integer, text};
+use super::fault::RedisFault;
+use super::node::Node;
 use crate::config::Redis;
 use fred::clients::Client;
 use fred::interfaces::ClientLike;
@@ -18,7 +20,7 @@ const LAG_MAX_S: u64 = 10;
 #[derive(Clone)]
 pub(super) struct Barrier {
     pub(super) client: Client,
-    pub(super) replicas: u16,
+    replicas: u16,
     timeout_ms: u64,
     channel: String,
 }
@@ -39,22 +41,22 @@ impl Barrier {
         }
     }
 
-    async fn run(&self, name: &'static str, key: usize, args: Vec<Value>) -> Result<Promised, RedisFault> {
+    async fn run(&self, name: &'static str, args: Vec<Value>) -> Result<Promised, RedisFault> {
         if !self.client.is_connected() {
             return Err(RedisFault::NotSent("no connection".to_owned()));
         }
         let connection = format!("seckill-{:016x}", rand::random::<u64>());
         let wait = [self.replicas.to_string(), self.timeout_ms.to_string()].map(text).to_vec();
         let steps = [
-            ("CLIENT", 0, vec![text("SETNAME"), text(connection.as_str())]),
-            (name, key, args),
-            ("PUBLISH", 0, vec![text(self.channel.as_str()), text("")]),
-            ("WAIT", 0, wait),
-            ("CLIENT", 0, vec![text("GETNAME")]),
+            ("CLIENT", vec![text("SETNAME"), text(connection.as_str())]),
+            (name, args),
+            ("PUBLISH", vec![text(self.channel.as_str()), text("")]),
+            ("WAIT", wait),
+            ("CLIENT", vec![text("GETNAME")]),
         ];
         let pipeline = self.client.pipeline();
-        for (name, key, args) in steps {
-            let command = CustomCommand::new_static(name, ClusterHash::Offset(key), false);
+        for (name, args) in steps {
+            let command = CustomCommand::new_static(name, ClusterHash::Custom(0), false);
             ClientLike::custom::<Value, Value>(&pipeline, command, args).await?;
         }
         let answers: [_; 5] = match pipeline.try_all::<Value>().await.try_into() {
@@ -73,31 +75,66 @@ impl Barrier {
 }
 
 impl RedisStore {
-    /// Sends one command whose answer may be told only when enough replicas have what it wrote and what it saw.
+    /// Sends one command whose answer may be told only when enough replicas have what it wrote and what it saw. `key` is the
+    /// position of the key among the arguments.
     pub(super) async fn promised(
         &self,
         name: &'static str,
         key: usize,
         args: Vec<Value>,
     ) -> Result<Promised, RedisFault> {
-        match &self.barrier {
-            None => Ok(Promised { answer: self.command(name, key, args).await?, replicated: true }),
-            Some(barrier) => barrier.run(name, key, args).await,
+        self.routed(&Call::Promised(name), key, args).await
+    }
+
+    pub(super) async fn promised_on(
+        &self,
+        node: &Node,
+        name: &'static str,
+        args: Vec<Value>,
+    ) -> Result<Promised, RedisFault> {
+        if self.waits_for_replicas() {
+            return node.barrier()?.run(name, args).await;
         }
+        Ok(Promised { answer: node.command(name, args).await?, replicated: true })
+    }
+
+    /// Sends one command that hands out what was accepted. What too few replicas have stays where it is (window 15): were it
+    /// an order already, a promoted replica would sell its units once more.
+    pub(super) async fn handed_out(
+        &self,
+        name: &'static str,
+        key: usize,
+        args: Vec<Value>,
+    ) -> Result<Value, RedisFault> {
+        let Promised { answer, replicated } = self.promised(name, key, args).await?;
+        if replicated { Ok(answer) } else { Err(too_few()) }
+    }
+
+    /// Whether what `node` has handed out before may be sent on.
+    pub(super) async fn sendable(&self, node: &Node) -> Result<(), RedisFault> {
+        if !self.waits_for_replicas() {
+            return Ok(());
+        }
+        let Promised { answer: _, replicated } = node.barrier()?.run("PING", Vec::new()).await?;
+        if replicated { Ok(()) } else { Err(too_few()) }
     }
 
     /// Whether an accept must be on replicas before it is told.
     #[must_use]
     pub fn waits_for_replicas(&self) -> bool {
-        self.barrier.is_some()
+        self.wait_replicas > 0
     }
 
     /// Replicas that are connected and have answered lately.
-    pub(super) async fn replicas(&self) -> Result<u16, RedisFault> {
-        let info = self.command("INFO", 0, vec![text("replication")]).await?.as_string().unwrap_or_default();
+    pub(super) async fn replicas_of(&self, node: &Node) -> Result<u16, RedisFault> {
+        let info = node.command("INFO", vec![text("replication")]).await?.as_string().unwrap_or_default();
         let count = info.lines().filter(|line| is_good_replica(line)).count();
         Ok(u16::try_from(count).unwrap_or(u16::MAX))
     }
+}
+
+fn too_few() -> RedisFault {
+    RedisFault::Unknown("what was accepted is on too few replicas to be sent on".to_owned())
 }
 
 /// `slave0:ip=127.0.0.1,port=6380,state=online,offset=14,lag=1`

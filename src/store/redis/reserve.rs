@@ -1,6 +1,7 @@
 //! Typed call of `lua/reserve.lua`.
 
-use super::client::{RedisFault, RedisStore, integer, list, text};
+use super::client::{RedisStore, integer, list, text};
+use super::fault::RedisFault;
 use super::replicas::Promised;
 use crate::config::Outbox;
 use crate::domain::ids::SaleId;

@@ -1,6 +1,7 @@
 //! A sale's keys on one shard: warm-up, grants, state, counts.
 
-use super::client::{RedisFault, RedisStore, integer, list, optional_text, text};
+use super::client::{RedisStore, integer, list, optional_text, text};
+use super::fault::RedisFault;
 use super::scripts::{ACTIVATE, ARCHIVE, COUNT, GRANT, SET_STATE};
 use crate::domain::ids::SaleId;
 use crate::domain::sale::{MetaState, Sale};
@@ -220,12 +221,12 @@ impl RedisStore {
         Ok(integer(&self.script(&ARCHIVE, keys, vec![]).await?)? == 1)
     }
 
-    /// Redis' own clock, Unix milliseconds: ages are only compared within one clock (window 95).
+    /// The clock of the server that has a shard, Unix milliseconds: ages are only compared within one clock (window 95).
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is away.
-    pub async fn clock_ms(&self) -> Result<i64, RedisFault> {
-        let parts = list(self.command("TIME", 0, vec![]).await?)?;
+    pub async fn clock_ms(&self, shard: u16) -> Result<i64, RedisFault> {
+        let parts = list(self.node_of_shard(shard)?.command("TIME", vec![]).await?)?;
         let part = |at: usize| parts.get(at).and_then(optional_text).and_then(|part| part.parse::<i64>().ok());
         match (part(0), part(1)) {
             (Some(seconds), Some(micros)) => Ok(seconds * 1000 + micros / 1000),

@@ -3,14 +3,21 @@
 //! `EVAL` is never used: a server that restarted or was promoted has an empty script cache and answers NOSCRIPT, and that
 //! answer is the boot fence (`p2_reserve/fence.rs`). Whoever gets it for `reserve` compares acceptance numbers before loading;
 //! the other scripts cannot accept anything and are loaded on the spot.
+//!
+//! A server that was a primary before, was demoted and is promoted again still has its cache. So where servers can be promoted
+//! (Sentinel, Cluster) the reserve script of a server carries the server's replication id, which Redis makes anew at every
+//! promotion, and answers NOSCRIPT itself when that is not the present one.
 
-use super::client::{RedisFault, RedisStore, list, text};
+use super::client::{Call, RedisStore, list, text};
+use super::fault::RedisFault;
+use super::health::Life;
+use super::node::Node;
 use super::replicas::Promised;
 use crate::config::Outbox;
 use crate::faults::Mechanism;
 use fred::types::Value;
 use fred::util::sha1_hash;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 /// One script of `lua/`.
 pub(super) struct Script {
@@ -29,9 +36,13 @@ pub(super) struct OwnReserve {
 }
 
 impl OwnReserve {
-    /// For the system with this key prefix and this kind of outbox.
-    pub(super) fn new(prefix: &str, outbox: Outbox) -> Self {
+    /// For the system with this key prefix and this kind of outbox; on a server that can be promoted, for as long as it has
+    /// this replication id.
+    pub(super) fn new(prefix: &str, outbox: Outbox, replication_id: Option<&str>) -> Self {
         let mut source = format!("{}\n-- {prefix}\n", RESERVE.source);
+        if let Some(id) = replication_id {
+            source = source.replace(TERM, &format!("local TERM = '{id}'"));
+        }
         match outbox {
             Outbox::Stream => {}
             Outbox::List => source = source.replace(KIND, &KIND.replace("stream", "list")),
@@ -47,6 +58,9 @@ impl OwnReserve {
 
 /// The line of the reserve script that says which kind of outbox it writes to.
 const KIND: &str = "local OUTBOX = 'stream'";
+
+/// The line of the reserve script that says under which replication id it may run.
+const TERM: &str = "local TERM = nil";
 
 /// Lines of the reserve script that a test build can be told to leave out: (mechanism, line, what stands there instead).
 const LEFT_OUT: [(Mechanism, &str, &str); 2] = [
@@ -95,11 +109,31 @@ scripts! {
 impl RedisStore {
     /// Calls the reserve script; NOSCRIPT is the caller's to handle.
     pub(super) async fn call_reserve(&self, keys: Vec<String>, args: Vec<Value>) -> Result<Promised, RedisFault> {
-        self.promised("EVALSHA", 2, call_of(&self.own_reserve.sha, keys, args)).await
+        self.routed(&Call::Reserve, KEY, call_of("", keys, args)).await
     }
 
-    async fn evalsha(&self, sha: &str, keys: Vec<String>, args: Vec<Value>) -> Result<Value, RedisFault> {
-        self.command("EVALSHA", 2, call_of(sha, keys, args)).await
+    pub(super) async fn reserve_on(&self, node: &Node, mut args: Vec<Value>) -> Result<Promised, RedisFault> {
+        let script = match node.reserve() {
+            Some(script) => script,
+            None => self.own_reserve(node, self.life_of(node).await?.replication_id),
+        };
+        if let Some(sha) = args.first_mut() {
+            *sha = text(&*script.sha);
+        }
+        let answer = self.promised_on(node, "EVALSHA", args).await;
+        if matches!(answer, Err(RedisFault::NoScript)) {
+            // Restarted or promoted: what it may run now shows after the boot fence.
+            node.set_reserve(None);
+        }
+        answer
+    }
+
+    /// The reserve script for a server in this life.
+    fn own_reserve(&self, node: &Node, replication_id: String) -> Arc<OwnReserve> {
+        let id = (!self.router.is_single()).then_some(replication_id);
+        let script = Arc::new(OwnReserve::new(self.keys.prefix(), self.outbox, id.as_deref()));
+        node.set_reserve(Some(script.clone()));
+        script
     }
 
     /// Calls a script that accepts nothing; loads it first when the server does not know it.
@@ -109,45 +143,68 @@ impl RedisStore {
         keys: Vec<String>,
         args: Vec<Value>,
     ) -> Result<Value, RedisFault> {
-        for _ in 0..LOAD_TRIES {
-            match self.evalsha(&script.sha, keys.clone(), args.clone()).await {
-                // It did not run, so loading and calling again is not a repeat.
-                Err(RedisFault::NoScript) => self.load(script.source).await?,
-                done => return done,
-            }
+        Ok(self.routed(&Call::Script(script), KEY, call_of(&script.sha, keys, args)).await?.answer)
+    }
+
+    /// Whether the server of a shard knows the reserve script: no restart or failover since the boot fence was passed.
+    ///
+    /// # Errors
+    /// [`RedisFault`] when Redis is away or refuses.
+    pub async fn fence_was_passed(&self, shard: u16) -> Result<bool, RedisFault> {
+        let node = self.node_of_shard(shard)?;
+        let script = OwnReserve::new(self.keys.prefix(), self.outbox, self.promotable(&node).await?.as_deref());
+        let known = list(node.command("SCRIPT", vec![text("EXISTS"), text(script.sha)]).await?)?;
+        Ok(known.first().is_some_and(|known| *known == Value::Integer(1)))
+    }
+
+    async fn promotable(&self, node: &Node) -> Result<Option<String>, RedisFault> {
+        if self.router.is_single() {
+            return Ok(None);
         }
-        self.evalsha(&script.sha, keys, args).await
+        Ok(Some(self.life_of(node).await?.replication_id))
     }
 
-    async fn load(&self, source: &str) -> Result<(), RedisFault> {
-        self.command("SCRIPT", 0, vec![text("LOAD"), text(source)]).await.map(|_sha| ())
-    }
-
-    /// Whether the server knows the reserve script: no restart or failover since the boot fence was passed.
+    /// Loads the reserve script on the server of a shard, for the life it was compared in. Only to be called after every
+    /// live sale passed the boot fence there.
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is away or refuses.
-    pub async fn fence_was_passed(&self) -> Result<bool, RedisFault> {
-        let known = self.command("SCRIPT", 0, vec![text("EXISTS"), text(&*self.own_reserve.sha)]).await?;
-        Ok(list(known)?.first().is_some_and(|known| *known == Value::Integer(1)))
+    pub async fn load_reserve_after_fence(&self, shard: u16, life: &Life) -> Result<(), RedisFault> {
+        let node = self.node_of_shard(shard)?;
+        let script = self.own_reserve(&node, life.replication_id.clone());
+        load(&node, &script.source).await
     }
 
-    /// Loads the reserve script. Only to be called after every live sale passed the boot fence.
-    ///
-    /// # Errors
-    /// [`RedisFault`] when Redis is away or refuses.
-    pub async fn load_reserve_after_fence(&self) -> Result<(), RedisFault> {
-        self.load(&self.own_reserve.source).await
-    }
-
-    /// Empties the server's script cache, as a restart does. For tests of the fence.
+    /// Empties the servers' script caches, as a restart does. For tests of the fence.
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is away or refuses.
     pub async fn flush_scripts(&self) -> Result<(), RedisFault> {
-        self.command("SCRIPT", 0, vec![text("FLUSH")]).await.map(|_ok| ())
+        for node in self.router.primaries() {
+            node.command("SCRIPT", vec![text("FLUSH")]).await?;
+        }
+        Ok(())
     }
 }
+
+/// Calls a script that accepts nothing on one server; loads it first when it does not know it.
+pub(super) async fn script_on(node: &Node, script: &Script, args: Vec<Value>) -> Result<Value, RedisFault> {
+    for _ in 0..LOAD_TRIES {
+        match node.command("EVALSHA", args.clone()).await {
+            // It did not run, so loading and calling again is not a repeat.
+            Err(RedisFault::NoScript) => load(node, script.source).await?,
+            done => return done,
+        }
+    }
+    node.command("EVALSHA", args).await
+}
+
+async fn load(node: &Node, source: &str) -> Result<(), RedisFault> {
+    node.command("SCRIPT", vec![text("LOAD"), text(source)]).await.map(|_sha| ())
+}
+
+/// Where the first key stands in the arguments of EVALSHA.
+const KEY: usize = 2;
 
 /// The arguments of EVALSHA.
 fn call_of(sha: &str, keys: Vec<String>, args: Vec<Value>) -> Vec<Value> {
@@ -174,7 +231,7 @@ mod tests {
     #[test]
     fn the_kind_of_outbox_is_one_line_and_another_script() {
         assert_eq!(RESERVE.source.matches(KIND).count(), 1);
-        let [stream, list] = [Outbox::Stream, Outbox::List].map(|kind| OwnReserve::new("p", kind));
+        let [stream, list] = [Outbox::Stream, Outbox::List].map(|kind| OwnReserve::new("p", kind, None));
         assert!(list.source.contains("local OUTBOX = 'list'") && stream.sha != list.sha);
     }
 }

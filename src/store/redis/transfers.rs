@@ -1,6 +1,7 @@
 //! Buckets and the transfers between them: take, give, forget, and a look at one bucket (B4).
 
-use super::client::{RedisFault, RedisStore, integer, list, text};
+use super::client::{RedisStore, integer, list, text};
+use super::fault::RedisFault;
 use super::scripts::{BUCKET, TRANSFER_FORGET, TRANSFER_GIVE, TRANSFER_TAKE};
 use crate::domain::ids::SaleId;
 use crate::domain::sale::MetaState;

@@ -1,6 +1,7 @@
 //! What lies in a shard's outbox and in whose hand, for the audit, the rebuild and a person's question. Reads only.
 
-use super::client::{RedisFault, RedisStore, list, optional_text, text};
+use super::client::{RedisStore, list, optional_text, text};
+use super::fault::RedisFault;
 use super::outbox::{Entry, GROUP};
 use super::packed;
 use super::scripts::OUTBOX_LIST_HELD;
