@@ -9,7 +9,7 @@ use crate::domain::ids::SaleId;
 use crate::domain::sale::Sale;
 use crate::runtime::now_ms;
 use crate::store::mysql::{Db, sales};
-use crate::store::redis::{RedisStore, SoldOutMark};
+use crate::store::redis::{RedisFault, RedisStore, SoldOutMark};
 use futures::future::join_all;
 use moka::future::Cache;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -161,6 +161,11 @@ impl Catalog {
     async fn load(&self, id: &SaleId) -> Look {
         let cached = match self.redis.cached_sale(id).await {
             Ok(cached) => cached,
+            // Of several servers the one with the cached sale is away, and buyers of the others' shards go on. Here too a
+            // process asks the database once at a time, and only for sales that exist.
+            Err(RedisFault::NotSent(_) | RedisFault::Unknown(_)) if self.shards > 1 && self.redis.is_connected() => {
+                return self.load_from_database(id, None).await;
+            }
             Err(error) => {
                 tracing::debug!(phase = "p1_entry", sale = %id, %error, "cached sale");
                 return Look::Unavailable;

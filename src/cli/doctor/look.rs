@@ -103,6 +103,7 @@ pub(super) async fn redis(redis: &RedisStore, connected: bool, shards: u16) -> V
             "permit CONFIG GET to this user, or make sure of noeviction, appendonly yes and appendfsync always",
         )),
     }
+    lines.extend(places(redis));
     for shard in 0..shards {
         let (Ok(outbox), Ok(parked)) = (redis.outbox_depth(shard).await, redis.parked_count(shard).await) else {
             continue;
@@ -232,6 +233,22 @@ pub(super) async fn mysql(db: &Db) -> Vec<Line> {
         Err(error) => lines.push(Line::away(SERVER, &error)),
     }
     lines
+}
+
+/// Of several servers, which shards each has.
+fn places(redis: &RedisStore) -> Vec<Line> {
+    let servers = redis.servers();
+    let several = servers.len() > 1;
+    let line = |(server, shards): (String, Vec<u16>)| {
+        let value = format!("{server}: {}", shards.iter().map(u16::to_string).collect::<Vec<_>>().join(", "));
+        Line::new("redis", "shards", value, "one or more on each server").judged(
+            !shards.is_empty(),
+            Verdict::Warning,
+            "a server without shards carries no part of the sales",
+            "raise redis.shards before the next sale, or move slots",
+        )
+    };
+    servers.into_iter().filter(|_| several).map(line).collect()
 }
 
 /// Each server's clock against this machine's, half of the round trip taken off.

@@ -92,6 +92,17 @@ impl RedisStore {
         servers.into_iter().map(|(_, shards)| shards).collect()
     }
 
+    /// Every server that has data, and its shards.
+    #[must_use]
+    pub fn servers(&self) -> Vec<(String, Vec<u16>)> {
+        let has = |node: &Arc<Node>, shard: &u16| self.node_of_shard(*shard).is_ok_and(|of| Arc::ptr_eq(&of, node));
+        let nodes = self.router.primaries();
+        nodes
+            .iter()
+            .map(|node| (node.address.clone(), (0..self.shards).filter(|shard| has(node, shard)).collect()))
+            .collect()
+    }
+
     /// The server that has everything of a shard.
     pub(super) fn node_of_shard(&self, shard: u16) -> Result<Arc<Node>, RedisFault> {
         self.router.node_of(self.keys.outbox(shard).as_bytes())

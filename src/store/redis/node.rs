@@ -6,7 +6,7 @@
 use super::fault::RedisFault;
 use super::replicas::Barrier;
 use super::scripts::OwnReserve;
-use crate::config::Redis;
+use crate::config::{Redis, RedisMode};
 use fred::clients::Client;
 use fred::interfaces::{ClientLike, EventInterface};
 use fred::types::config::{
@@ -51,11 +51,19 @@ impl Node {
             barrier: OnceLock::new(),
             reserve: Mutex::default(),
         };
-        if settings.wait_replicas > 0 && settings.mode == crate::config::RedisMode::Single {
-            // Waited for with the other, so that the first purchase finds it there.
-            node.barrier()?;
+        if settings.mode == RedisMode::Single {
+            node.expect_calls();
         }
         Ok(node)
+    }
+
+    /// Connects what calls will need, so that the first purchase finds it there.
+    pub(super) fn expect_calls(&self) {
+        if self.settings.wait_replicas > 0
+            && let Err(error) = self.barrier()
+        {
+            tracing::warn!(server = self.address, %error, "redis: no connection for what has to be on replicas");
+        }
     }
 
     /// Whether a connection stands right now.
@@ -148,14 +156,14 @@ fn connection(settings: &Redis) -> ConnectionConfig {
         },
         reconnect_errors: match settings.mode {
             // Behind one name there may be another server by now.
-            crate::config::RedisMode::Single => vec![
+            RedisMode::Single => vec![
                 ReconnectError::ClusterDown,
                 ReconnectError::MasterDown,
                 ReconnectError::ReadOnly,
                 ReconnectError::Loading,
             ],
             // The router looks where the data is now; this server's address does not change.
-            crate::config::RedisMode::Sentinel | crate::config::RedisMode::Cluster => Vec::new(),
+            RedisMode::Sentinel | RedisMode::Cluster => Vec::new(),
         },
         ..ConnectionConfig::default()
     }

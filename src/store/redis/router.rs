@@ -166,7 +166,12 @@ impl Router {
             located.ranges.iter().map(|(first, last, server)| Ok((*first, *last, node(server)?))).collect();
         let replicas: Result<Vec<_>, RedisFault> = located.replicas.iter().map(node).collect();
         match (ranges, replicas) {
-            (Ok(ranges), Ok(replicas)) => self.put(&old, Table { ranges, replicas }),
+            (Ok(ranges), Ok(replicas)) => {
+                for (_, _, primary) in &ranges {
+                    primary.expect_calls();
+                }
+                self.put(&old, Table { ranges, replicas });
+            }
             (Err(fault), _) | (_, Err(fault)) => {
                 tracing::warn!(error = %fault, "redis: a server's address is unusable")
             }
