@@ -123,11 +123,12 @@ impl Cluster {
         self.primary_of_tag(key).await.call(command).await
     }
 
-    /// A running replica of the slots that `node` serves or has served.
+    /// A running replica of the slots that `node` serves or has served; `node` itself when another one serves them now.
     pub async fn replica_of(&self, node: &Node) -> &Node {
-        for other in self.twins(node).filter(|other| other.runs()) {
-            if other.info("replication").await.get("role").is_some_and(|role| role == "slave") {
-                return other;
+        let group = self.number(node) % self.primaries;
+        for node in self.nodes.iter().skip(group).step_by(self.primaries).filter(|node| node.runs()) {
+            if node.info("replication").await.get("role").is_some_and(|role| role == "slave") {
+                return node;
             }
         }
         panic!("{} has no replica", node.port());
@@ -212,14 +213,7 @@ impl Cluster {
         self.nodes.iter().filter(|node| node.runs())
     }
 
-    /// The other nodes of the same slots.
-    fn twins(&self, node: &Node) -> impl Iterator<Item = &Node> {
-        let own = self.number(node);
-        let same = move |other: &usize| *other != own && other % self.primaries == own % self.primaries;
-        (0..self.nodes.len()).filter(same).map(|number| &self.nodes[number])
-    }
-
-    /// The first slot that this node and its twins serve.
+    /// The first slot that this node and those beside it serve.
     fn first_slot(&self, node: &Node) -> u16 {
         let first = SLOTS * (self.number(node) % self.primaries) / self.primaries;
         u16::try_from(first).expect("a slot")
