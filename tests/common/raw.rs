@@ -8,14 +8,31 @@ use tokio::net::TcpStream;
 
 /// Sends one command to the Redis at `url`, and returns its answer as JSON; a refusal is an error with the server's text.
 pub async fn try_redis(url: &str, command: &[&str]) -> io::Result<Value> {
-    let address = url.trim_start_matches("redis://");
+    try_redis_all(url, &[command]).await
+}
+
+/// Sends commands on one connection, and returns the last one's answer; none may be refused.
+pub async fn try_redis_all(url: &str, commands: &[&[&str]]) -> io::Result<Value> {
+    let rest = url.trim_start_matches("redis://");
+    let (login, address) = rest.rsplit_once('@').unwrap_or(("", rest));
     let mut stream = BufReader::new(TcpStream::connect(address).await?);
+    if let Some((_, password)) = login.split_once(':') {
+        send(&mut stream, &["AUTH", password]).await?;
+    }
+    let mut answer = Value::Null;
+    for command in commands {
+        answer = send(&mut stream, command).await?;
+    }
+    Ok(answer)
+}
+
+async fn send(stream: &mut BufReader<TcpStream>, command: &[&str]) -> io::Result<Value> {
     let mut request = format!("*{}\r\n", command.len());
     for part in command {
         request.push_str(&format!("${}\r\n{part}\r\n", part.len()));
     }
     stream.write_all(request.as_bytes()).await?;
-    Box::pin(reply(&mut stream)).await
+    Box::pin(reply(stream)).await
 }
 
 /// Runs SQL statements that may be refused, on the database at `url`.

@@ -83,9 +83,13 @@ mod processes;
 mod procs;
 #[path = "../common/raw.rs"]
 mod raw;
+mod redis_cluster;
 mod redis_faults;
 mod redis_full;
 mod redis_loss;
+mod redis_sentinel;
+#[path = "../common/redis_sets/mod.rs"]
+mod redis_sets;
 mod resp;
 mod store_mysql;
 mod store_rabbit;
