@@ -1,0 +1,78 @@
+//! Sales on a Redis Cluster (B4, B5): the shards lie on three servers, a sale sells exactly its stock over all of them, and a
+//! server that is gone stops its own share.
+
+use super::redis_sets::Cluster;
+use super::world::{World, eventually, run};
+use seckill::domain::ids::{SaleId, UserId};
+use seckill::domain::shard::home_shard;
+use seckill::roles::Role;
+
+const SHARDS: u16 = 8;
+
+async fn world_on(cluster: &Cluster, name: &str, set: &[&str]) -> World {
+    let shards = format!("redis.shards={SHARDS}");
+    let set: Vec<&str> = ["redis.mode=cluster", &shards].into_iter().chain(set.iter().copied()).collect();
+    World::on_redis(&cluster.url(), name, &Role::ALL, &set).await
+}
+
+/// A buyer whose home shard is this one.
+fn buyer_of(shard: u16, n: usize) -> String {
+    let name = |k: usize| format!("buyer-{n}-{k}");
+    let at_home = |name: &String| home_shard(&UserId::parse(name).unwrap(), SHARDS) == shard;
+    (0..).map(name).find(at_home).unwrap()
+}
+
+async fn statuses(world: &World, sale: &SaleId, buyers: impl Iterator<Item = String>) -> Vec<u16> {
+    let mut statuses = Vec::new();
+    for buyer in buyers {
+        statuses.push(world.buy(sale, &buyer, 1, None).await.status);
+    }
+    statuses
+}
+
+#[test]
+fn a_sale_on_three_servers_sells_exactly_its_stock() {
+    run(async {
+        let cluster = Cluster::start(3, 0, &[]).await;
+        let world = world_on(&cluster, "cluster-exact", &[]).await;
+        let places = world.servers.redis.servers();
+        assert!(places.len() == 3 && places.iter().all(|(_, shards)| !shards.is_empty()), "{places:?}");
+        let sale = world.sale("spread", 30, Some(1)).await;
+        let buyers = (0..60).map(|n| format!("crowd-{n}"));
+        let answers = statuses(&world, &sale, buyers).await;
+        assert_eq!(answers.iter().filter(|status| **status == 202).count(), 30, "{answers:?}");
+        assert_eq!(answers.iter().filter(|status| **status == 410).count(), 30, "{answers:?}");
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_dead_server_stops_its_share_and_no_other() {
+    run(async {
+        let cluster = Cluster::start(3, 0, &[]).await;
+        let world = world_on(&cluster, "cluster-share", &["redis.command_timeout_ms=500"]).await;
+        let sale = world.sale("share", 800, None).await;
+        let dead = cluster.primary_of_tag("{0}").await;
+        let of_dead: Vec<u16> = shards_of(&world, dead.port());
+        let living: Vec<u16> = (0..SHARDS).filter(|shard| !of_dead.contains(shard)).collect();
+        let first = |shards: &[u16], n: usize| shards.iter().map(|s| buyer_of(*s, n)).collect::<Vec<_>>().into_iter();
+        assert!(statuses(&world, &sale, first(&(0..SHARDS).collect::<Vec<_>>(), 0)).await.iter().all(|s| *s == 202));
+
+        dead.kill().await;
+        for n in 1..4 {
+            let there = statuses(&world, &sale, first(&living, n)).await;
+            assert!(there.iter().all(|status| *status == 202), "{there:?}");
+            let gone = statuses(&world, &sale, first(&of_dead, n)).await;
+            assert!(gone.iter().all(|status| matches!(status, 503 | 504)), "{gone:?}");
+        }
+        dead.restart().await;
+        let again = buyer_of(of_dead[0], 9);
+        eventually("its share sells again", async || world.buy(&sale, &again, 1, None).await.status == 202).await;
+        world.finish().await;
+    });
+}
+
+fn shards_of(world: &World, port: u16) -> Vec<u16> {
+    let places = world.servers.redis.servers();
+    places.into_iter().find(|(at, _)| at.ends_with(&format!(":{port}"))).expect("a server").1
+}
