@@ -24,6 +24,7 @@ impl World {
             format!("redis.prefix={}", s.redis.prefix),
             self.outbox_set().to_owned(),
             format!("redis.shards={}", s.redis.shards),
+            format!("redis.mode={}", serde_json::to_value(s.redis.mode).expect("a name").as_str().expect("a name")),
         ]
     }
 

@@ -7,16 +7,18 @@ use seckill::domain::ids::{SaleId, UserId};
 use seckill::domain::shard::home_shard;
 use seckill::roles::Role;
 
-const SHARDS: u16 = 8;
+/// Of every sale here.
+pub const SHARDS: u16 = 8;
 
-async fn world_on(cluster: &Cluster, name: &str, set: &[&str]) -> World {
+/// All roles, on a cluster.
+pub async fn world_on(cluster: &Cluster, name: &str, set: &[&str]) -> World {
     let shards = format!("redis.shards={SHARDS}");
     let set: Vec<&str> = ["redis.mode=cluster", &shards].into_iter().chain(set.iter().copied()).collect();
     World::on_redis(&cluster.url(), name, &Role::ALL, &set).await
 }
 
 /// A buyer whose home shard is this one.
-fn buyer_of(shard: u16, n: usize) -> String {
+pub fn buyer_of(shard: u16, n: usize) -> String {
     let name = |k: usize| format!("buyer-{n}-{k}");
     let at_home = |name: &String| home_shard(&UserId::parse(name).unwrap(), SHARDS) == shard;
     (0..).map(name).find(at_home).unwrap()
@@ -72,7 +74,8 @@ fn a_dead_server_stops_its_share_and_no_other() {
     });
 }
 
-fn shards_of(world: &World, port: u16) -> Vec<u16> {
+/// The shards on the server of this port.
+pub fn shards_of(world: &World, port: u16) -> Vec<u16> {
     let places = world.servers.redis.servers();
     places.into_iter().find(|(at, _)| at.ends_with(&format!(":{port}"))).expect("a server").1
 }

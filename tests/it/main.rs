@@ -14,6 +14,7 @@ mod beside;
 mod black_hole;
 mod breakable;
 mod buckets;
+mod cluster_failover;
 mod cluster_sales;
 mod contract;
 mod crash_reserve;

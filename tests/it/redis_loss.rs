@@ -37,7 +37,7 @@ async fn buy_all(world: &World, sale: &SaleId, buyers: std::ops::Range<u32>) -> 
 }
 
 /// Buys with the entry that is still finding its way back to Redis: user, token, request id.
-async fn buy_at_last(world: &World, sale: &SaleId, user: &str) -> (String, String, String) {
+pub async fn buy_at_last(world: &World, sale: &SaleId, user: &str) -> (String, String, String) {
     let path = format!("/v1/sales/{sale}");
     eventually("the entry is back", async || {
         Answer::of(world.request(reqwest::Method::GET, &path, user)).await.status == 200
@@ -49,7 +49,7 @@ async fn buy_at_last(world: &World, sale: &SaleId, user: &str) -> (String, Strin
 }
 
 /// After a rebuild: winners are known, losers can still buy, and the rest is sold exactly.
-async fn sells_again(world: &World, sale: &SaleId, winners: &[(String, String, String)], epoch: u32) {
+pub async fn sells_again(world: &World, sale: &SaleId, winners: &[(String, String, String)], epoch: u32) {
     eventually("the sale is rebuilt", async || {
         world.buy(sale, &winners[0].0, 1, Some(&winners[0].1)).await.status == 202
             && sales::get(&world.servers.db, sale).await.unwrap().unwrap().epoch == epoch
