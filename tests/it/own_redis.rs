@@ -1,6 +1,7 @@
 //! Redis servers that one test has for itself: primaries, replicas, and ones that are started in an unusual way.
 
 use super::procs::scratch;
+use super::redis_sets::{Cluster, SentinelSet};
 use super::resp::RawRedis;
 use super::world::{World, eventually, shared};
 use seckill::dev::ports::free_port;
@@ -25,6 +26,21 @@ impl World {
         let amqp = urls.amqp_url.replace("%2f", name);
         let mysql = urls.mysql_url.replace("/seckill", &format!("/{name}"));
         Self::on((redis_url, &amqp, &mysql), name, roles, set).await
+    }
+
+    /// A world on a cluster, its sales split into `shards`.
+    #[allow(dead_code, reason = "for the tests of sales on a cluster")]
+    pub async fn on_cluster((cluster, shards): (&Cluster, u16), name: &str, roles: &[Role], set: &[&str]) -> Self {
+        let shards = format!("redis.shards={shards}");
+        let set = [&["redis.mode=cluster", &shards], set].concat();
+        Self::on_redis(&cluster.url(), name, roles, &set).await
+    }
+
+    /// A world on a primary that sentinels look after.
+    #[allow(dead_code, reason = "for the tests of sales under sentinels")]
+    pub async fn on_sentinel(sentinels: &SentinelSet, name: &str, roles: &[Role], set: &[&str]) -> Self {
+        let set = [&["redis.mode=sentinel"], set].concat();
+        Self::on_redis(&sentinels.url(), name, roles, &set).await
     }
 
     /// Sets a setting of this world's Redis.

@@ -26,7 +26,6 @@ fn a_killed_primary_is_replaced_with_all_it_had() {
         new.call(&["SET", "key", "changed"]).await;
         old.restart().await;
         set.whole().await;
-        assert_eq!(set.master().await.port(), new.port(), "who comes back does not take it back");
         has(old, "changed").await;
     });
 }

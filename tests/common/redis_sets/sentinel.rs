@@ -146,12 +146,12 @@ impl SentinelSet {
     }
 }
 
-/// Failures show within seconds, and the next failover need not wait long for the last.
+/// Failures show within seconds, but a crowded machine is not mistaken for one; and the next failover need not wait long for the last.
 fn sentinel_config(primary: u16, quorum: usize, password: Option<&str>) -> Vec<String> {
     let mut lines = vec![
         "bind 127.0.0.1".to_owned(),
         format!("sentinel monitor {SERVICE} 127.0.0.1 {primary} {quorum}"),
-        format!("sentinel down-after-milliseconds {SERVICE} 1000"),
+        format!("sentinel down-after-milliseconds {SERVICE} 2000"),
         format!("sentinel failover-timeout {SERVICE} 3000"),
         format!("sentinel parallel-syncs {SERVICE} 1"),
     ];
