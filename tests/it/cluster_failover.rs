@@ -61,7 +61,8 @@ fn a_replica_that_lacks_what_was_sold_is_frozen_and_rebuilt() {
         let shard = shards_of(&world, old.port())[0];
         let mut won = winners(&world, &sale, shard, 0..2).await;
         eventually("the replica has it", async || {
-            replica.info("replication").await["slave_repl_offset"] == old.info("replication").await["master_repl_offset"]
+            replica.info("replication").await["slave_repl_offset"]
+                == old.info("replication").await["master_repl_offset"]
         })
         .await;
         cut_off(replica, old).await;

@@ -12,9 +12,7 @@ pub const SHARDS: u16 = 8;
 
 /// All roles, on a cluster.
 pub async fn world_on(cluster: &Cluster, name: &str, set: &[&str]) -> World {
-    let shards = format!("redis.shards={SHARDS}");
-    let set: Vec<&str> = ["redis.mode=cluster", &shards].into_iter().chain(set.iter().copied()).collect();
-    World::on_redis(&cluster.url(), name, &Role::ALL, &set).await
+    World::on_cluster((cluster, SHARDS), name, &Role::ALL, set).await
 }
 
 /// A buyer whose home shard is this one.

@@ -29,7 +29,6 @@ impl World {
     }
 
     /// A world on a cluster, its sales split into `shards`.
-    #[allow(dead_code, reason = "for the tests of sales on a cluster")]
     pub async fn on_cluster((cluster, shards): (&Cluster, u16), name: &str, roles: &[Role], set: &[&str]) -> Self {
         let shards = format!("redis.shards={shards}");
         let set = [&["redis.mode=cluster", &shards], set].concat();
