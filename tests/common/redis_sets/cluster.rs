@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 const SLOTS: usize = 16_384;
 /// After this time a replica that was told to take over, and has not, is told again.
 const AGAIN: Duration = Duration::from_secs(1);
-/// Redis 7.0 remembers the votes it was elected with for four node timeouts. A node that is told to take over again within
-/// that time counts them once more, serves for a moment as a primary that nobody has elected, and loses what it accepted.
+/// Redis 7.0 keeps the votes it was elected with. A node that is told to take over again within two node timeouts counts them
+/// once more, serves for a moment as a primary that nobody has elected, and loses what it accepted; then, until four are over,
+/// it does nothing.
 const REST: Duration = Duration::from_secs(9);
 
 /// Failures show within seconds, but a crowded machine is not mistaken for one; a node that is left alone never moves to another primary; what has no primary refuses, and
