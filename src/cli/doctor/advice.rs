@@ -18,6 +18,10 @@ pub(super) fn redis(name: &str) -> &'static str {
         "min-replicas-to-write" => {
             "CONFIG SET min-replicas-to-write to redis.wait_replicas, and the same in redis.conf"
         }
+        "redis.wait_replicas" => "set redis.wait_replicas to the number of replicas of each primary, in all processes",
+        "cluster-require-full-coverage" => {
+            "CONFIG SET cluster-require-full-coverage no on each server, and the same in redis.conf"
+        }
         "connected replicas" => "start the replicas, or lower redis.wait_replicas",
         "no-appendfsync-on-rewrite" => "CONFIG SET no-appendfsync-on-rewrite no, and the same in redis.conf",
         _ => "",

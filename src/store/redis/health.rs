@@ -128,20 +128,20 @@ impl RedisStore {
 
     async fn replica_settings(&self, node: &Node, found: &mut Vec<Setting>) -> Result<(), RedisFault> {
         let (wanted, connected) = (self.wait_replicas, self.replicas_of(node).await?);
+        // Over a single server nobody is promoted: its replicas are copies.
+        if !self.router.is_single() {
+            found.push(Setting {
+                name: "redis.wait_replicas",
+                server: None,
+                ok: wanted >= connected,
+                value: wanted.to_string(),
+                expected: format!("{connected} or more"),
+                why: "one of the replicas that need not have what was accepted last may be promoted",
+                weight: Weight::Promise,
+                required: self.requires(Weight::Promise),
+            });
+        }
         if wanted == 0 {
-            // A single server is promoted over by nobody: its replicas are copies.
-            if connected > 0 && !self.router.is_single() {
-                found.push(Setting {
-                    name: "redis.wait_replicas",
-                    server: None,
-                    ok: false,
-                    value: "0".into(),
-                    expected: "1 or more".into(),
-                    why: "a replica that is promoted may lack what was accepted last",
-                    weight: Weight::Promise,
-                    required: self.requires(Weight::Promise),
-                });
-            }
             return Ok(());
         }
         let least = config_value(node, MIN_REPLICAS).await?;
