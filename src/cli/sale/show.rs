@@ -13,6 +13,8 @@ struct Shown {
     sale: Sale,
     grants: Vec<String>,
     shards: Vec<ShownShard>,
+    /// Units between two buckets; absent when a shard is not in Redis.
+    in_transit: Option<i64>,
 }
 
 #[derive(Serialize)]
@@ -76,11 +78,17 @@ pub(super) async fn show(servers: &Servers, shards: u16, id: &SaleId, json: bool
             )
         })
         .collect();
-    let shown = Shown { sale, grants, shards: rows };
+    let in_transit = rows.iter().map(|row| row.in_transit).sum();
+    let shown = Shown { sale, grants, shards: rows, in_transit };
     if json {
         output::json(&shown);
-        return Ok(());
+    } else {
+        tables(&shown);
     }
+    Ok(())
+}
+
+fn tables(shown: &Shown) {
     let sale = &shown.sale;
     output::table(
         ["field", "value"],
@@ -92,13 +100,14 @@ pub(super) async fn show(servers: &Servers, shards: u16, id: &SaleId, json: bool
             ["price".to_owned(), format!("{} {}", sale.price_cents, sale.currency)],
             ["limit".to_owned(), sale.policy.limit().map_or_else(|| "none".to_owned(), |limit| limit.to_string())],
             ["granted / unsold".to_owned(), format!("{} / {}", sale.granted, sale.stock)],
+            ["in transit".to_owned(), shown.in_transit.map_or_else(|| "not in redis".to_owned(), |n| n.to_string())],
             ["waiting room".to_owned(), if sale.waiting_room { "yes" } else { "no" }.to_owned()],
             ["grants".to_owned(), shown.grants.join(", ")],
         ],
     );
     let text = |value: Option<String>| value.unwrap_or_else(|| "not in redis".to_owned());
     output::table(
-        ["shard", "state", "remaining", "in transit", "accepted requests"],
+        ["shard", "state", "remaining", "sent - received", "accepted requests"],
         shown.shards.iter().map(|row| {
             [
                 row.shard.to_string(),
@@ -109,5 +118,4 @@ pub(super) async fn show(servers: &Servers, shards: u16, id: &SaleId, json: bool
             ]
         }),
     );
-    Ok(())
 }
