@@ -1,7 +1,7 @@
 //! What tests of the waiting room do and look at.
 
 use super::answer::Answer;
-use super::resp::RawRedis;
+use super::resp::{RawRedis, Reply};
 use super::world::{World, eventually};
 use futures::StreamExt;
 use reqwest::Method;
@@ -119,7 +119,7 @@ impl World {
     pub async fn door(&self, sale: &SaleId) -> Door {
         let fields = ["HMGET", &self.servers.redis.keys.door(0, sale), "released", "part", "at"];
         let fields = RawRedis::of(self).await.call(&fields).await.items();
-        let number = |at: usize| fields[at].text().parse().unwrap_or(0);
+        let number = |at: usize| if fields[at] == Reply::Nil { 0 } else { fields[at].text().parse().expect("a count") };
         Door { released: number(0), part: number(1), at_us: number(2) }
     }
 
