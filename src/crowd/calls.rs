@@ -76,6 +76,8 @@ impl Shopper {
                 }
                 (Some(_), None) | (None, _) => Heard::Unknown { id: None, path: None },
             },
+            // Released a moment ago, and this process does not know it yet.
+            (status @ 425, Some(seconds)) if self.shared.plan.room => Heard::Later { status, seconds },
             (status @ (429 | 503), Some(seconds)) => Heard::Later { status, seconds },
             (504, _) => Heard::Unknown { id: None, path: None },
             (status, _) => Heard::Refused(status),

@@ -4,6 +4,7 @@ use super::rooms::buyers;
 use super::world::{Answer, World, eventually, run};
 use reqwest::Method;
 use seckill::crowd::{self, CrowdPlan};
+use seckill::domain::ids::SaleId;
 use seckill::roles::Role;
 use seckill::runtime::now_ms;
 use std::time::Duration;
@@ -106,6 +107,22 @@ fn a_sale_without_a_room_knows_nothing_of_it() {
             assert!(!read.waiting_room);
         }
         world.finish().await;
+    });
+}
+
+#[test]
+fn a_room_is_ordered_and_shown_on_the_command_line() {
+    run(async {
+        let world = World::with(&[], &[]).await;
+        let window = ["--starts-at", "2030-01-01T10:00:00Z", "--ends-at", "2030-01-01T12:00:00Z"];
+        for (id, flag, has) in [("cli-room", &["--waiting-room"][..], true), ("cli-plain", &[], false)] {
+            let create = ["sale", "create", "--id", id, "--product", "p", "--title", "t", "--stock", "5"];
+            world.cli(&[&create[..], &window, flag].concat()).exits(0);
+            let shown = world.cli(&["sale", "show", id, "--json"]).exits(0).json();
+            assert_eq!(shown["sale"]["waiting_room"], has, "{shown}");
+            assert_eq!(world.stored(&SaleId::parse(id).unwrap()).await.waiting_room, has);
+        }
+        world.stop().await;
     });
 }
 

@@ -4,18 +4,19 @@
 //! come before the start is made here, by this process' own generator: nothing a buyer sends has a part in it.
 
 use crate::domain::ids::UserId;
-use crate::domain::sale::Sale;
 use crate::groups::{Bounds, Groups};
+use crate::p1_entry::catalog::View;
 use crate::runtime::Stopper;
 use crate::store::redis::{RedisFault, RedisStore, RoomPlace};
 use rand::Rng;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Two arguments a buyer; Lua's unpack is not used, so the bound is the time Redis is busy in one piece.
 const BOUNDS: Bounds = Bounds { group_max: 512, waiting_max: 16_384, flights_max: 1 };
 
 /// A buyer who comes to a sale.
-pub(super) type Arrival = (Sale, UserId);
+pub(super) type Arrival = (Arc<View>, UserId);
 /// How many have come so far, and what this buyer has.
 pub(super) type Entered = Result<(u64, RoomPlace), RedisFault>;
 
@@ -31,13 +32,13 @@ pub(super) fn start(redis: RedisStore, places_max: u64, stopper: &Stopper) -> Gr
 async fn enter(redis: &RedisStore, places_max: u64, arrivals: Vec<Arrival>) -> Vec<Entered> {
     metrics::histogram!("seckill_p1_entry_room_group_count").record(arrivals.len() as f64);
     let mut of_sale: HashMap<&str, Vec<usize>> = HashMap::new();
-    for (at, (sale, _)) in arrivals.iter().enumerate() {
-        of_sale.entry(sale.sale_id.as_str()).or_default().push(at);
+    for (at, (view, _)) in arrivals.iter().enumerate() {
+        of_sale.entry(view.sale.sale_id.as_str()).or_default().push(at);
     }
     let calls = of_sale.into_values().map(|places| {
         let mut generator = rand::rng();
         let buyers: Vec<_> = places.iter().map(|at| (arrivals[*at].1.clone(), generator.random())).collect();
-        let sale = &arrivals[places[0]].0;
+        let sale = &arrivals[places[0]].0.sale;
         async move { (places, redis.room_enter(sale, &buyers, places_max).await) }
     });
     let mut answers: Vec<Entered> = Vec::new();

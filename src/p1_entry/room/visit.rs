@@ -37,7 +37,7 @@ impl Orders {
         let view = self.with_room(sale).await?;
         self.take_rate(user).await?;
         let known = self.rooms.known(&view).await?;
-        let asked = self.rooms.arrivals.ask((view.sale.clone(), user.clone())).await;
+        let asked = self.rooms.arrivals.ask((view.clone(), user.clone())).await;
         let entered = asked.map_err(|busy| Kind::Unavailable.because(busy.to_string()))?;
         let (arrivals, place) = entered.map_err(|error| away(&error))?;
         match place {
