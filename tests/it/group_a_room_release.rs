@@ -1,6 +1,7 @@
 //! Group A: how the waiting room lets buyers go: at its rate by the clock of Redis, to the place, however many processes do
 //! it; not before the start, not while nothing is sold, not faster than orders land.
 
+use super::resp::RawRedis;
 use super::rooms::{Door, buyers};
 use super::world::{World, eventually, pause, run, time_passes};
 use seckill::domain::sale::Sale;
@@ -89,7 +90,8 @@ fn drawn_places_are_heard_before_the_first_one_is_let_go() {
         let early = world.stored(&sale).await;
         world.places(&early, &buyers(0..500)).await;
         // As if it started this moment: a second, and a tenth of a millisecond for each of the 500.
-        let started = Sale { starts_at_ms: world.servers.redis.clock_ms().await.unwrap(), ..early };
+        let clock = RawRedis::of(&world).await.call(&["TIME"]).await.items();
+        let started = Sale { starts_at_ms: clock[0].text().parse::<i64>().unwrap() * 1000, ..early };
         let opens_us = u64::try_from(started.starts_at_ms).unwrap() * 1_000 + 1_050_000;
         let release = async || world.servers.redis.room_release(&started, 1_000_000, 0).await.unwrap();
         // The first look only begins the count.

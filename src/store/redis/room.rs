@@ -3,7 +3,8 @@
 //! Both keys of a room go by themselves a day after the sale's end: nobody needs a place then, and a sale that is never
 //! closed, or never warmed, leaves nothing behind either.
 
-use super::client::{RedisFault, RedisStore, integer, list, text};
+use super::RedisFault;
+use super::client::{RedisStore, integer, list, text};
 use super::keys::room_shard;
 use super::scripts::{ROOM_ENTER, ROOM_RELEASE};
 use crate::domain::ids::UserId;
