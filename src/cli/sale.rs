@@ -1,15 +1,15 @@
 //! `seckill sale …`: create, look at and steer sales.
 
+mod show;
+
 use super::{Failure, context, output};
 use crate::config::Layers;
 use crate::domain::ids::SaleId;
 use crate::domain::policy::PurchasePolicy;
 use crate::domain::sale::{STOCK_MAX, Sale, SaleStatus};
 use crate::p1_entry::warm::Warmer;
-use crate::roles::Servers;
-use crate::store::mysql::{grants, sales};
+use crate::store::mysql::sales;
 use chrono::{DateTime, Utc};
-use serde::Serialize;
 use std::path::Path;
 
 /// `seckill sale …`
@@ -107,6 +107,9 @@ pub(super) struct Create {
     /// Buyers need a purchase token
     #[arg(long)]
     token_required: bool,
+    /// Buyers pass a waiting room: drawn places for who comes before the start, released at p1_entry.room_release_per_s
+    #[arg(long)]
+    waiting_room: bool,
     /// Warm it up at once
     #[arg(long)]
     warm: bool,
@@ -135,28 +138,13 @@ impl Create {
             stock: self.stock,
             policy: PurchasePolicy::from_limit(self.limit),
             token_required: self.token_required,
+            waiting_room: self.waiting_room,
             starts_at_ms: self.starts_at.timestamp_millis(),
             ends_at_ms: self.ends_at.timestamp_millis(),
             status: SaleStatus::Draft,
             epoch: 1,
         })
     }
-}
-
-/// One sale with what Redis holds.
-#[derive(Serialize)]
-struct Shown {
-    sale: Sale,
-    grants: Vec<String>,
-    shards: Vec<ShownShard>,
-}
-
-#[derive(Serialize)]
-struct ShownShard {
-    shard: u16,
-    state: Option<&'static str>,
-    remaining: Option<i64>,
-    accepted_requests: Option<u64>,
 }
 
 pub(super) async fn run(layers: &Layers, data_dir: &Path, command: Command) -> Result<u8, Failure> {
@@ -175,8 +163,8 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: Command) -> R
                 output::line(&format!("warmed {}", sale.sale_id));
             }
         }
-        Command::List { json } => list(&servers, json).await?,
-        Command::Show { id, json } => show(&servers, shards, &id, json).await?,
+        Command::List { json } => show::list(&servers, json).await?,
+        Command::Show { id, json } => show::show(&servers, shards, &id, json).await?,
         Command::Warm { id } => {
             warmer.warm(&id).await?;
             output::line(&format!("warmed {id}"));
@@ -205,88 +193,4 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: Command) -> R
     }
     servers.redis.quit().await;
     Ok(0)
-}
-
-async fn list(servers: &Servers, json: bool) -> Result<(), Failure> {
-    let sales = sales::list(&servers.db).await?;
-    if json {
-        output::json(&sales);
-        return Ok(());
-    }
-    let limit = |sale: &Sale| sale.policy.limit().map_or_else(|| "none".to_owned(), |limit| limit.to_string());
-    output::table(
-        ["sale", "title", "status", "granted", "unsold", "limit", "starts", "ends"],
-        sales.iter().map(|sale| {
-            [
-                sale.sale_id.to_string(),
-                sale.title.clone(),
-                sale.status.code().to_owned(),
-                sale.granted.to_string(),
-                sale.stock.to_string(),
-                limit(sale),
-                output::time(sale.starts_at_ms),
-                output::time(sale.ends_at_ms),
-            ]
-        }),
-    );
-    Ok(())
-}
-
-async fn show(servers: &Servers, shards: u16, id: &SaleId, json: bool) -> Result<(), Failure> {
-    let none = || Failure::Failed(format!("there is no sale {id}; see seckill sale list"));
-    let sale = sales::get(&servers.db, id).await?.ok_or_else(none)?;
-    let grants = grants::list(&servers.db, id).await?;
-    let mut rows = Vec::new();
-    for shard in 0..shards {
-        let count = servers.redis.shard_count(id, shard).await?;
-        rows.push(ShownShard {
-            shard,
-            state: count.as_ref().map(|count| count.meta.state.code()),
-            remaining: count.as_ref().map(|count| count.stock),
-            accepted_requests: count.as_ref().map(|count| count.meta.number),
-        });
-    }
-    let grants = grants
-        .iter()
-        .map(|grant| {
-            format!(
-                "{} {}{}",
-                grant.grant_id,
-                grant.quantity,
-                if grant.applied_at_ms.is_some() { "" } else { " (not in redis yet)" }
-            )
-        })
-        .collect();
-    let shown = Shown { sale, grants, shards: rows };
-    if json {
-        output::json(&shown);
-        return Ok(());
-    }
-    let sale = &shown.sale;
-    output::table(
-        ["field", "value"],
-        [
-            ["sale".to_owned(), sale.sale_id.to_string()],
-            ["title".to_owned(), format!("{} ({})", sale.title, sale.product_id)],
-            ["status".to_owned(), sale.status.code().to_owned()],
-            ["window".to_owned(), format!("{} to {}", output::time(sale.starts_at_ms), output::time(sale.ends_at_ms))],
-            ["price".to_owned(), format!("{} {}", sale.price_cents, sale.currency)],
-            ["limit".to_owned(), sale.policy.limit().map_or_else(|| "none".to_owned(), |limit| limit.to_string())],
-            ["granted / unsold".to_owned(), format!("{} / {}", sale.granted, sale.stock)],
-            ["grants".to_owned(), shown.grants.join(", ")],
-        ],
-    );
-    let text = |value: Option<String>| value.unwrap_or_else(|| "not in redis".to_owned());
-    output::table(
-        ["shard", "state", "remaining", "accepted requests"],
-        shown.shards.iter().map(|row| {
-            [
-                row.shard.to_string(),
-                text(row.state.map(str::to_owned)),
-                text(row.remaining.map(|n| n.to_string())),
-                text(row.accepted_requests.map(|n| n.to_string())),
-            ]
-        }),
-    );
-    Ok(())
 }

@@ -122,6 +122,8 @@ fn bounds(s: &Settings, found: &mut Vec<String>) {
     within("p1_entry.lag_max_ms", s.p1_entry.lag_max_ms, 0, 24 * HOUR_MS);
     within("p1_entry.token_ttl_s", s.p1_entry.token_ttl_s, 1, 30 * 86_400);
     within("p1_entry.quantity_max", s.p1_entry.quantity_max.into(), 1, 1_000_000);
+    within("p1_entry.room_release_per_s", s.p1_entry.room_release_per_s.into(), 1, 1_000_000);
+    within("p1_entry.room_places_max", s.p1_entry.room_places_max, 1, 100_000_000);
     within("p1_entry.cache_ttl_ms", s.p1_entry.cache_ttl_ms, 10, 60_000);
     within("p1_entry.missing_ttl_ms", s.p1_entry.missing_ttl_ms, 10, 60_000);
     within("p1_entry.cache_sales_max", s.p1_entry.cache_sales_max, 1, 1 << 32);

@@ -86,6 +86,8 @@ sections! {
         token_ttl_s: u64,
         token_secret: Secret,
         quantity_max: u32,
+        room_release_per_s: u32,
+        room_places_max: u64,
         cache_ttl_ms: u64,
         missing_ttl_ms: u64,
         cache_sales_max: u64,

@@ -59,7 +59,7 @@ impl Shopper {
 
     /// One question for a purchase token; it is put into `self.key`.
     pub(super) async fn call_token(&mut self, buyer: u64) -> Heard {
-        self.shared.forms.token(&mut self.outbox, self.shared.access(buyer));
+        self.shared.forms.token(&mut self.outbox, self.shared.access(buyer), &self.place);
         let result = self.connection.call(self.outbox.as_bytes()).await;
         if !was_sent(&result) {
             self.seen.not_connected += 1;
@@ -76,6 +76,8 @@ impl Shopper {
                 }
                 (Some(_), None) | (None, _) => Heard::Unknown { id: None, path: None },
             },
+            // Released a moment ago, and this process does not know it yet.
+            (status @ 425, Some(seconds)) if self.shared.plan.room => Heard::Later { status, seconds },
             (status @ (429 | 503), Some(seconds)) => Heard::Later { status, seconds },
             (504, _) => Heard::Unknown { id: None, path: None },
             (status, _) => Heard::Refused(status),
@@ -95,7 +97,7 @@ impl Shopper {
     }
 }
 
-fn was_sent(result: &Result<Answer<'_>, HttpError>) -> bool {
+pub(super) fn was_sent(result: &Result<Answer<'_>, HttpError>) -> bool {
     result.as_ref().err().is_none_or(HttpError::may_have_arrived)
 }
 

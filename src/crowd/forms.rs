@@ -11,6 +11,7 @@ pub(super) struct Forms {
     host: String,
     order: String,
     token: String,
+    place: String,
     body: String,
 }
 
@@ -27,6 +28,7 @@ impl Forms {
             token: format!(
                 "POST {sale}/tokens HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\nAuthorization: Bearer "
             ),
+            place: format!("{sale}/places HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\nAuthorization: Bearer "),
             host: host.to_owned(),
             sale,
             body,
@@ -46,12 +48,21 @@ impl Forms {
         out.push_str(&self.body);
     }
 
-    /// A question for a purchase token.
-    pub fn token(&self, out: &mut String, access: &str) {
+    /// A question for a purchase token; `ticket` is of the waiting room, empty for none.
+    pub fn token(&self, out: &mut String, access: &str, ticket: &str) {
         out.clear();
         out.push_str(&self.token);
         out.push_str(access);
-        out.push_str(END);
+        with_ticket(out, ticket);
+    }
+
+    /// A place in the waiting room, or with its ticket the question how far it is.
+    pub fn place(&self, out: &mut String, access: &str, ticket: &str) {
+        out.clear();
+        out.push_str(if ticket.is_empty() { "POST " } else { "GET " });
+        out.push_str(&self.place);
+        out.push_str(access);
+        with_ticket(out, ticket);
     }
 
     /// A question for the status at `path`.
@@ -66,4 +77,12 @@ impl Forms {
     pub fn status_path(&self, id: RequestId) -> String {
         format!("{}/orders/{id}", self.sale)
     }
+}
+
+fn with_ticket(out: &mut String, ticket: &str) {
+    if !ticket.is_empty() {
+        out.push_str("\r\nSeckill-Place: ");
+        out.push_str(ticket);
+    }
+    out.push_str(END);
 }

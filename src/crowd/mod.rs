@@ -16,6 +16,7 @@ pub mod mint;
 pub mod outcomes;
 pub mod plan;
 pub mod report;
+mod room;
 mod shared;
 mod shopper;
 mod tally;

@@ -57,6 +57,8 @@ pub struct CrowdPlan {
     pub quantity: u32,
     /// Get a purchase token first and send it as `Idempotency-Key`.
     pub tokens: bool,
+    /// Wait in the sale's waiting room first, and ask for the token with the ticket. Needs `tokens`.
+    pub room: bool,
     /// Of a hundred answered purchases, how many are sent again with the same token. Needs `tokens`.
     pub duplicate_percent: u8,
     /// Of a hundred purchases, how many are followed by another purchase of the same buyer.
@@ -96,6 +98,7 @@ impl CrowdPlan {
             requests_per_buyer: 1,
             quantity: 1,
             tokens: false,
+            room: false,
             duplicate_percent: 0,
             other_retry_percent: 0,
             max_retries: 10,
@@ -129,6 +132,7 @@ impl CrowdPlan {
             (self.quantity >= 1, "quantity must be at least 1"),
             (self.duplicate_percent <= 100 && self.other_retry_percent <= 100, "percentages must be 0 to 100"),
             (self.tokens || self.duplicate_percent == 0, "duplicate_percent needs tokens"),
+            (self.tokens || !self.room, "room needs tokens"),
             (self.max_retries <= RETRIES_MAX, "max_retries must be at most 1,000"),
             (self.timeout_ms >= 1 && self.timeout_ms <= 600_000, "timeout_ms must be 1 to 600,000"),
             (self.retry_wait_max_ms <= 600_000, "retry_wait_max_ms must be at most 600,000"),

@@ -182,6 +182,8 @@ pub struct CrowdReport {
     pub by_status: Answers,
     /// Answers to requests for purchase tokens.
     pub tokens_by_status: Answers,
+    /// Answers of the waiting room.
+    pub places_by_status: Answers,
     /// Answers to questions about a status.
     pub polls_by_status: Answers,
     /// Purchase requests whose answer was cut off, missing, or said that the outcome is unknown (504, another 5xx).

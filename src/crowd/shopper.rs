@@ -34,12 +34,15 @@ pub(super) struct Shopper {
     pub(super) connection: Connection,
     pub(super) outbox: String,
     pub(super) key: String,
+    /// The buyer's ticket of the waiting room; empty without one.
+    pub(super) place: String,
     pub(super) seen: CrowdReport,
 }
 
 impl Shopper {
     pub fn new(shared: Arc<Shared>, connection: Connection, seen: CrowdReport) -> Self {
-        Self { shared, connection, outbox: String::with_capacity(1024), key: String::new(), seen }
+        let (key, place) = (String::new(), String::new());
+        Self { shared, connection, outbox: String::with_capacity(1024), key, place, seen }
     }
 
     /// Buys until nothing is left to buy.
@@ -63,6 +66,11 @@ impl Shopper {
     async fn purchase(&mut self, mut wish: Wish, duplicate: bool) {
         let keep = self.shared.plan.keep_history;
         self.seen.purchases += 1;
+        if self.shared.plan.room
+            && let Err(verdict) = self.wait_in_room(wish.buyer).await
+        {
+            return self.seen.tell(self.told(wish, verdict), keep);
+        }
         if self.shared.plan.tokens {
             match self.get_ticket(wish.buyer).await {
                 Ok(id) => wish.ticket = Some(id),
@@ -168,7 +176,7 @@ impl Shopper {
     }
 
     /// Waits before repeat number `attempt`; `false` when the run is stopped.
-    async fn pause(&self, attempt: u32, wait_s: Option<u64>) -> bool {
+    pub(super) async fn pause(&self, attempt: u32, wait_s: Option<u64>) -> bool {
         let plan = &self.shared.plan;
         let backoff_ms = BACKOFF_MS.saturating_mul(1 << attempt.saturating_sub(1).min(16));
         let wait_ms = wait_s.map_or(backoff_ms, |seconds| seconds.saturating_mul(1000)).min(plan.retry_wait_max_ms);

@@ -21,6 +21,7 @@ impl CrowdReport {
             accepted_twice: 0,
             by_status: Answers::default(),
             tokens_by_status: Answers::default(),
+            places_by_status: Answers::default(),
             polls_by_status: Answers::default(),
             unknown: 0,
             unresolved: 0,
@@ -89,6 +90,7 @@ impl CrowdReport {
         self.requests += other.requests;
         self.by_status.merge(&other.by_status);
         self.tokens_by_status.merge(&other.tokens_by_status);
+        self.places_by_status.merge(&other.places_by_status);
         self.polls_by_status.merge(&other.polls_by_status);
         self.unknown += other.unknown;
         self.unresolved += other.unresolved;

@@ -12,6 +12,7 @@ pub mod message;
 pub mod policy;
 pub mod request;
 pub mod reserve;
+pub mod room;
 pub mod sale;
 pub mod shard;
 pub mod snowflake;

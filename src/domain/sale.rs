@@ -102,6 +102,9 @@ pub struct Sale {
     pub policy: PurchasePolicy,
     /// Whether a purchase needs a purchase token (hidden entry, A3).
     pub token_required: bool,
+    /// Whether buyers pass a waiting room before they get a purchase token. Cached by builds that had none: false.
+    #[serde(default)]
+    pub waiting_room: bool,
     /// First millisecond in which it sells.
     pub starts_at_ms: i64,
     /// First millisecond in which it does not sell any more.
@@ -143,6 +146,7 @@ mod tests {
             stock: 1,
             policy: PurchasePolicy::OnePerUser,
             token_required: false,
+            waiting_room: false,
             starts_at_ms: 100,
             ends_at_ms: 200,
             status,

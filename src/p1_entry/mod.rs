@@ -13,6 +13,7 @@ pub mod orders;
 pub mod overload;
 pub mod problem;
 pub mod request_ids;
+pub mod room;
 pub mod status;
 pub mod tokens;
 pub mod warm;

@@ -8,6 +8,7 @@ use super::limits::Limits;
 use super::overload::{Overload, overloaded};
 use super::problem::{Kind, Problem};
 use super::request_ids::RequestIds;
+use super::room::Rooms;
 use super::tokens::{PurchaseToken, TokenFault, Tokens};
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::policy::Quantity;
@@ -41,11 +42,16 @@ pub struct Orders {
     pub limits: Limits,
     /// Load.
     pub overload: Overload,
+    /// Waiting rooms.
+    pub rooms: Rooms,
     /// For replays of a sale that is not open.
     pub redis: RedisStore,
     /// Shards of every sale.
     pub shards: u16,
 }
+
+/// A request id, its purchase token, and when that expires (Unix seconds).
+pub type Issued = (RequestId, String, i64);
 
 /// Where the status of a request can be asked.
 #[must_use]
@@ -73,11 +79,11 @@ impl Orders {
         }
     }
 
-    /// Issues a purchase token: a request id now, for a purchase later.
+    /// Issues a purchase token: a request id now, for a purchase later. `place` is the ticket of a sale with a waiting room.
     ///
     /// # Errors
-    /// The problem to answer with; no token before the start or after the end of stock.
-    pub async fn issue(&self, user: &UserId, sale: &SaleId) -> Result<(RequestId, String, i64), Problem> {
+    /// The problem to answer with; no token before the start or after the end of stock, and none before the place's turn.
+    pub async fn issue(&self, user: &UserId, sale: &SaleId, place: Option<&str>) -> Result<Issued, Problem> {
         let view = self.view(sale).await?;
         let now = now_ms();
         if let Some(problem) = refusal(&view, now) {
@@ -86,6 +92,9 @@ impl Orders {
         if view.sold_out.is_some() {
             count(State::P1(P1Entry::SoldOut), 1);
             return Err(Kind::EntrySoldOut.into());
+        }
+        if view.sale.waiting_room {
+            self.rooms.admit(&view, user, place).await?;
         }
         self.take_rate(user).await?;
         let id = self.next_id()?;
@@ -113,7 +122,8 @@ impl Orders {
                 None => Err(problem),
             };
         }
-        if token.is_none() && view.sale.token_required {
+        // A token is issued to whom the room let go, so nobody passes it by.
+        if token.is_none() && (view.sale.token_required || view.sale.waiting_room) {
             return Err(Kind::TokenRequired
                 .because(format!("get one with POST /v1/sales/{sale}/tokens and send it as Idempotency-Key")));
         }
@@ -189,7 +199,7 @@ impl Orders {
         }
     }
 
-    async fn take_rate(&self, user: &UserId) -> Result<(), Problem> {
+    pub(super) async fn take_rate(&self, user: &UserId) -> Result<(), Problem> {
         self.limits.take(user).await.map_err(|seconds| Problem::from(Kind::RateLimited).retry_after_s(seconds))
     }
 

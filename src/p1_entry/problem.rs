@@ -40,8 +40,10 @@ problems! {
     Unauthorized = "UNAUTHORIZED", 401, "A valid access token is needed", "需要有效的访问令牌";
     TokenInvalid = "TOKEN_INVALID", 403, "The purchase token is not valid for this purchase", "购买令牌无效";
     TokenExpired = "TOKEN_EXPIRED", 403, "The purchase token has expired", "购买令牌已过期";
+    PlaceInvalid = "PLACE_INVALID", 403, "This place in the waiting room is not yours", "排队凭证无效";
     NoSuchRoute = "NO_SUCH_ROUTE", 404, "There is nothing at this address", "该地址不存在";
     SaleNotFound = P1Entry::NotFound.code(), 404, "There is no such sale", "活动不存在";
+    NoWaitingRoom = "NO_WAITING_ROOM", 404, "This sale has no waiting room; buy at once", "该活动无需排队，可直接购买";
     OrderNotFound = "ORDER_NOT_FOUND", 404, "There is no such order of yours", "没有该订单";
     MethodNotAllowed = "METHOD_NOT_ALLOWED", 405, "This method is not offered here", "不支持该请求方法";
     RequestTimeout = "REQUEST_TIMEOUT", 408, "The request took too long to arrive", "请求接收超时";
@@ -58,12 +60,15 @@ problems! {
     TokenReused = "TOKEN_REUSED", 422, "This purchase token was used for another quantity", "购买令牌已用于其他数量";
     Paused = P1Entry::Paused.code(), 423, "The sale is paused", "活动已暂停";
     NotStarted = P1Entry::NotStarted.code(), 425, "The sale has not started", "活动尚未开始";
+    PlaceWaiting = "PLACE_WAITING", 425, "It is not your turn yet", "尚未轮到您，请继续排队";
+    PlaceRequired = "PLACE_REQUIRED", 428, "This sale has a waiting room; take a place first", "该活动需要先排队";
     TokenRequired = "TOKEN_REQUIRED", 428, "This sale needs a purchase token", "该活动需要购买令牌";
     RateLimited = "RATE_LIMITED", 429, "Too many requests, slow down", "请求过于频繁，请稍后再试";
     Internal = "INTERNAL", 500, "Something went wrong on our side", "服务内部错误";
     Loading = P1Entry::Loading.code(), 503, "Busy, try again", "系统繁忙，请重试";
     BucketEmpty = P2Reserve::BucketEmpty.code(), 503, "Stock is on its way; nothing was bought, try again", "库存调拨中，未产生购买，请重试";
     Overloaded = P1Entry::Overloaded.code(), 503, "Too busy, try again shortly", "系统繁忙，请稍后再试";
+    RoomFull = "ROOM_FULL", 503, "The waiting room is full", "排队人数已满，请稍后再试";
     Unavailable = "UNAVAILABLE", 503, "Temporarily unavailable; nothing was bought", "暂时不可用，未产生购买";
     Unknown = "OUTCOME_UNKNOWN", 504, "No answer in time; ask by request id, or repeat with the same token", "结果未知，请用请求号查询，或用同一令牌重试";
 }

@@ -14,6 +14,7 @@ use crate::p1_entry::limits::Limits;
 use crate::p1_entry::orders::Orders;
 use crate::p1_entry::overload::{Overload, Watch};
 use crate::p1_entry::request_ids::RequestIds;
+use crate::p1_entry::room::{KeepRooms, Rooms};
 use crate::p1_entry::status::Statuses;
 use crate::p1_entry::tokens::Tokens;
 use crate::p1_entry::warm::Warmer;
@@ -45,13 +46,17 @@ impl Running {
         let ids = RequestIds::start(redis.clone(), owner.clone(), stopper.clone());
         let known = Known::default();
         let overload = Overload::new(s.p1_entry.in_flight_max);
+        let catalog = Catalog::new(redis.clone(), db.clone(), known.clone(), &s, &owner);
+        let rooms = Rooms::start(redis.clone(), overload.clone(), &s.p1_entry, &stopper);
+        self.spawn(KeepRooms { rooms: rooms.clone(), catalog: catalog.clone() }, KeepRooms::PACE, redis.clone());
         let orders = Orders {
-            catalog: Catalog::new(redis.clone(), db.clone(), known.clone(), &s, &owner),
+            catalog,
             reserve: Reserve::new(redis.clone(), fence, shards, &s.p2_reserve),
             guard: guard.clone(),
             tokens: Tokens::new(&s.p1_entry.token_secret, s.p1_entry.token_ttl_s),
             ids: ids.clone(),
             overload: overload.clone(),
+            rooms,
             limits: Limits::start(&s.p1_entry, redis.clone(), shards, &stopper),
             redis: redis.clone(),
             shards,

@@ -39,6 +39,7 @@ pub fn redis_sale(id: &str, limit: u32) -> Sale {
         stock: 0,
         policy: PurchasePolicy::from_limit(Some(limit)),
         token_required: false,
+        waiting_room: false,
         starts_at_ms: 0,
         ends_at_ms: 1,
         status: SaleStatus::Warmed,

@@ -67,6 +67,14 @@ fn a_sale_with_units_between_two_buckets_is_not_sold_out() {
         let taken = redis.transfer_take(&sale, (0, 1), 1, 1).await.unwrap();
         let transfer = Transfer { source: 0, target: 1, number: 1, units: 1, epoch: 1 };
         assert_eq!((taken, stocks(&world, &sale).await), (Taken::Record(transfer), vec![0; 4]));
+        let shown = world.cli(&["sale", "show", "between", "--json"]).exits(0).json();
+        assert_eq!(shown["in_transit"], 1, "{shown}");
+        assert_eq!(
+            shown["shards"].as_array().unwrap().iter().map(|s| s["in_transit"].as_i64().unwrap()).sum::<i64>(),
+            1,
+            "{shown}"
+        );
+        assert!(world.cli(&["sale", "show", "between"]).exits(0).out.contains("in transit"));
         for buyer in [buyer_of(2, 4, 1), buyer_of(3, 4, 1), buyer_of(2, 4, 1)] {
             let wait = world.buy(&sale, &buyer, 1, None).await;
             assert_eq!((wait.status, wait.code().as_str()), (503, "P2-R3"), "{wait:?}");

@@ -41,6 +41,9 @@ mod group_a_overload;
 mod group_a_pressure;
 mod group_a_replay;
 mod group_a_replicas;
+mod group_a_room;
+mod group_a_room_order;
+mod group_a_room_release;
 mod group_a_settings;
 mod group_a_shard_sales;
 mod group_a_shards;
@@ -93,6 +96,7 @@ mod redis_sentinel;
 #[path = "../common/redis_sets/mod.rs"]
 mod redis_sets;
 mod resp;
+mod rooms;
 mod store_mysql;
 mod store_rabbit;
 #[path = "../common/time.rs"]

@@ -153,6 +153,7 @@ impl World {
             stock,
             policy: PurchasePolicy::OnePerUser,
             token_required: false,
+            waiting_room: false,
             starts_at_ms: now_ms() - 1_000,
             ends_at_ms: now_ms() + 3_600_000,
             status: SaleStatus::Draft,

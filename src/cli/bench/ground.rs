@@ -132,6 +132,7 @@ impl Ground {
             stock,
             policy: PurchasePolicy::from_limit(limit),
             token_required: false,
+            waiting_room: false,
             starts_at_ms: now_ms() - 1_000,
             ends_at_ms: now_ms() + HOUR_MS,
             status: SaleStatus::Draft,

@@ -40,6 +40,11 @@ pub(super) fn purchase_token(request: &HttpRequest) -> Result<Option<&str>, Prob
     single(request, "idempotency-key")
 }
 
+/// The ticket of a place in a waiting room, if one is sent.
+pub(super) fn place(request: &HttpRequest) -> Result<Option<&str>, Problem> {
+    single(request, "seckill-place")
+}
+
 /// The sale in the path.
 pub(super) fn sale(text: &str) -> Result<SaleId, Problem> {
     SaleId::parse(text).map_err(|error| Kind::BadRequest.because(error.to_string()))

@@ -5,6 +5,7 @@ mod events;
 mod headers;
 mod openapi;
 mod orders;
+mod places;
 mod sales;
 mod tokens;
 
@@ -67,6 +68,12 @@ pub fn routes(config: &mut web::ServiceConfig) {
         .service(
             web::resource("/v1/sales/{sale_id}")
                 .route(web::get().to(sales::show))
+                .default_service(web::to(method_not_allowed)),
+        )
+        .service(
+            web::resource("/v1/sales/{sale_id}/places")
+                .route(web::post().to(places::enter))
+                .route(web::get().to(places::show))
                 .default_service(web::to(method_not_allowed)),
         )
         .service(

@@ -1,6 +1,6 @@
 //! The contract as a document: `/openapi.json`, and a page to read it at `/docs/`.
 
-use super::{events, orders, sales, tokens};
+use super::{events, orders, places, sales, tokens};
 use crate::p1_entry::problem::Kind;
 use actix_web::{HttpResponse, Responder};
 use std::collections::BTreeSet;
@@ -64,10 +64,10 @@ impl Modify for Codes {
 #[derive(OpenApi)]
 #[openapi(
     info(title = "seckill", description = "A flash-sale order system: 202 means admitted, the status tells the outcome."),
-    paths(sales::list, sales::show, tokens::issue, orders::buy, orders::show, events::follow),
+    paths(sales::list, sales::show, places::enter, places::show, tokens::issue, orders::buy, orders::show, events::follow),
     components(schemas(ProblemBody), responses(ProblemResponse)),
     modifiers(&Bearer, &Codes),
-    tags((name = "sales"), (name = "orders"))
+    tags((name = "sales"), (name = "waiting room"), (name = "orders"))
 )]
 struct Document;
 

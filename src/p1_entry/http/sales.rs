@@ -34,6 +34,8 @@ pub(super) struct SaleInfo {
     /// Most units a buyer may have; null: no limit.
     per_user_limit: Option<u32>,
     token_required: bool,
+    /// Whether a purchase token needs a place in the waiting room that was released: `POST …/places`.
+    waiting_room: bool,
     /// READY, SOLD_OUT, NOT_STARTED, ENDED, PAUSED or LOADING.
     #[schema(example = "READY")]
     state: &'static str,
@@ -59,6 +61,7 @@ impl SaleInfo {
             ends_at: time(sale.ends_at_ms),
             per_user_limit: sale.policy.limit(),
             token_required: sale.token_required,
+            waiting_room: sale.waiting_room,
             state: state.label(),
             code: state.code(),
             remaining,

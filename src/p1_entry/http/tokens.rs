@@ -24,15 +24,20 @@ pub(super) struct Issued {
 /// Get a purchase token.
 #[utoipa::path(
     post, path = "/v1/sales/{sale_id}/tokens", tag = "orders",
-    params(("sale_id" = String, Path, description = "The sale")),
+    params(
+        ("sale_id" = String, Path, description = "The sale"),
+        ("Seckill-Place" = Option<String>, Header, description = "The ticket of a released place, in a sale with a waiting room"),
+    ),
     responses(
         (status = 201, description = "A token for one purchase of this buyer in this sale", body = Issued),
         (status = 400, response = super::openapi::ProblemResponse),
         (status = 401, response = super::openapi::ProblemResponse),
+        (status = 403, response = super::openapi::ProblemResponse),
         (status = 404, response = super::openapi::ProblemResponse),
         (status = 410, response = super::openapi::ProblemResponse),
         (status = 423, response = super::openapi::ProblemResponse),
         (status = 425, response = super::openapi::ProblemResponse),
+        (status = 428, response = super::openapi::ProblemResponse),
         (status = 429, response = super::openapi::ProblemResponse),
         (status = 503, response = super::openapi::ProblemResponse),
     ),
@@ -48,7 +53,8 @@ pub(super) async fn issue(public: web::Data<Public>, request: HttpRequest, path:
 async fn try_issue(public: &Public, request: &HttpRequest, sale: &str) -> Result<HttpResponse, Problem> {
     let user = headers::buyer(public, request)?;
     let sale = headers::sale(sale)?;
-    let (request_id, token, expires_at_s) = public.orders.issue(&user, &sale).await?;
+    let place = headers::place(request)?;
+    let (request_id, token, expires_at_s) = public.orders.issue(&user, &sale, place).await?;
     let expires_at =
         DateTime::from_timestamp(expires_at_s, 0).unwrap_or_default().to_rfc3339_opts(SecondsFormat::Secs, true);
     Ok(HttpResponse::Created().insert_header((CACHE_CONTROL, "no-store")).json(Issued {

@@ -115,6 +115,15 @@ impl Overload {
         Some(overloaded("orders land more slowly than they come in"))
     }
 
+    /// New purchases a second that are let in right now; none: all of them. A closed entry lets its trickle in.
+    #[must_use]
+    pub fn lets_in_per_s(&self) -> Option<u32> {
+        if self.inner.closed.load(Ordering::Acquire) {
+            return Some(TRICKLE_PER_S.get());
+        }
+        self.inner.limit.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(|(rate, _)| *rate)
+    }
+
     /// Remembers a purchase that was accepted just now.
     pub fn accepted(&self, sale: &SaleId, shard: u16, id: RequestId) {
         let mut probes = self.inner.probes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -177,15 +186,17 @@ mod tests {
     fn a_closed_entry_lets_a_trickle_through_and_a_slowed_one_its_limit() {
         let passed = |overload: &Overload, of: usize| (0..of).filter(|_| overload.refusal().is_none()).count();
         let overload = Overload::new(1);
-        assert_eq!(passed(&overload, 1_000), 1_000);
+        assert_eq!((passed(&overload, 1_000), overload.lets_in_per_s()), (1_000, None));
         overload.obey(Order { closed: true, limit_per_s: None });
         let trickle = passed(&overload, 1_000);
         assert!((1..=5).contains(&trickle), "{trickle}");
+        assert_eq!(overload.lets_in_per_s(), Some(1));
         assert_eq!(overload.refusal().map(|problem| problem.kind()), Some(Kind::Overloaded));
         let before = overload.obey(Order { closed: false, limit_per_s: Some(100) });
         assert_eq!(before, Order { closed: true, limit_per_s: None });
         let slowed = passed(&overload, 1_000);
         assert!((11..=200).contains(&slowed), "{slowed}");
+        assert_eq!(overload.lets_in_per_s(), Some(100));
         overload.obey(Order::default());
         assert_eq!(passed(&overload, 1_000), 1_000);
     }

@@ -12,6 +12,7 @@ diesel::table! {
         stock -> BigInt,
         per_user_limit -> Nullable<Unsigned<Integer>>,
         token_required -> Bool,
+        waiting_room -> Bool,
         starts_at -> Datetime,
         ends_at -> Datetime,
         status -> Varchar,

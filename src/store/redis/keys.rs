@@ -3,6 +3,7 @@
 //! `<prefix>:{k}:…` — the hash tag `{k}` puts all keys of shard `k` into one cluster slot, so that one script reaches them.
 
 use crate::domain::ids::{SaleId, UserId};
+use crate::domain::shard::lane;
 
 /// Builds keys under one prefix.
 #[derive(Debug, Clone)]
@@ -127,6 +128,18 @@ impl Keys {
         format!("{}:{{{shard}}}:rate:{user}", self.prefix)
     }
 
+    /// Sorted set: everyone in a sale's waiting room, in the order of their places.
+    #[must_use]
+    pub fn room(&self, shard: u16, sale: &SaleId) -> String {
+        self.of_sale(shard, "room", sale)
+    }
+
+    /// Hash: how far a waiting room has been let go.
+    #[must_use]
+    pub fn door(&self, shard: u16, sale: &SaleId) -> String {
+        self.of_sale(shard, "door", sale)
+    }
+
     /// Hash: the cached sale and its sold-out mark.
     #[must_use]
     pub fn sale(&self, sale: &SaleId) -> String {
@@ -144,6 +157,13 @@ impl Keys {
     pub fn nodes(&self, shard: u16) -> String {
         self.of_shard(shard, "nodes")
     }
+}
+
+/// The shard that has a sale's waiting room, `0..shards`: the whole room on one, so that one script orders it; another for
+/// each sale, so that rooms spread over the nodes.
+#[must_use]
+pub fn room_shard(sale: &SaleId, shards: u16) -> u16 {
+    lane(sale.as_str(), shards)
 }
 
 #[cfg(test)]

@@ -99,6 +99,8 @@ scripts! {
     OUTBOX_LIST = "outbox_list.lua";
     OUTBOX_LIST_HELD = "outbox_list_held.lua";
     LEASE_NODE = "lease_node.lua";
+    ROOM_ENTER = "room_enter.lua";
+    ROOM_RELEASE = "room_release.lua";
     TRANSFER_FORGET = "transfer_forget.lua";
     TRANSFER_GIVE = "transfer_give.lua";
     TRANSFER_TAKE = "transfer_take.lua";

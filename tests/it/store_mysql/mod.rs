@@ -48,6 +48,7 @@ pub(super) fn sale(id: &str, stock: i64, policy: PurchasePolicy) -> Sale {
         stock,
         policy,
         token_required: true,
+        waiting_room: true,
         starts_at_ms: NOW_MS,
         ends_at_ms: NOW_MS + 3_600_000,
         status: SaleStatus::Draft,

@@ -1,0 +1,43 @@
+#!lua
+-- Lets the next places of a sale's waiting room go: what the rate makes of the time since the last call, by anybody.
+--
+-- KEYS[1] room (sorted set: user -> order), KEYS[2] door (hash: drawn, begun, released, part, at, signed), KEYS[3] meta of
+-- the sale on the same shard
+-- ARGV[1] start of the sale, ARGV[2] when the keys go (both ms since 1970), ARGV[3] places a second (0: none), ARGV[4] highest
+--         place the caller has seen signed, ARGV[5] drawn places that are told a millisecond, ARGV[6] longest time for that (ms)
+-- Returns {places released so far, arrivals, places released by this call, ms until the first is released}
+--
+-- Elapsed time is this server's, kept in microseconds in `at`; what is less than a place is kept in `part`, in millionths. So
+-- any number of callers release exactly what one would. At most a second counts at once: an outage ends in no flood. Never
+-- more than there are arrivals: what nobody waited for is not saved up. `signed` is above the arrivals only after Redis lost
+-- the room; places that were signed before are let go all the same. Nothing is released unless the sale is open, and those
+-- whose place was drawn at the start are given time to hear it first. Who was released stays so.
+
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local count = redis.call('ZCARD', KEYS[1])
+local door = redis.call('HMGET', KEYS[2], 'begun', 'drawn', 'released', 'part', 'at', 'signed')
+local open = redis.call('HGET', KEYS[3], 'state') == 'open'
+local starts = tonumber(ARGV[1]) * 1000
+local drawn, released = tonumber(door[2] or count), tonumber(door[3] or '0')
+local opens = starts
+if drawn > 0 then
+  opens = starts + 1000 * math.min(tonumber(ARGV[6]), 1000 + math.ceil(drawn / tonumber(ARGV[5])))
+end
+if not door[1] and now < starts then return { 0, count, 0, math.ceil((opens - now) / 1000) } end
+
+local arrivals = math.max(count, tonumber(door[6] or '0'), tonumber(ARGV[4]))
+local elapsed = math.min(math.max(now - math.max(tonumber(door[5] or now), opens), 0), 1000000)
+local part = tonumber(door[4] or '0') + (open and tonumber(ARGV[3]) or 0) * elapsed
+local gained = math.floor(part / 1000000)
+part = part - gained * 1000000
+if released + gained >= arrivals then gained, part = math.max(arrivals - released, 0), 0 end
+
+local function whole(number) return string.format('%.0f', number) end
+redis.call('HSET', KEYS[2], 'released', whole(released + gained), 'part', whole(part), 'at', whole(now), 'signed',
+  whole(arrivals))
+if not door[1] then
+  redis.call('HSET', KEYS[2], 'begun', whole(now / 1000), 'drawn', count)
+  redis.call('PEXPIREAT', KEYS[2], ARGV[2])
+end
+return { released + gained, arrivals, gained, math.max(math.ceil((opens - now) / 1000), 0) }

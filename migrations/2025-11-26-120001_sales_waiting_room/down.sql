@@ -1,0 +1,2 @@
+-- Forgets which sales have a waiting room; for development databases only.
+ALTER TABLE sales DROP COLUMN waiting_room;

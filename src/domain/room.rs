@@ -1,0 +1,114 @@
+//! The waiting room's arithmetic: whose turn it is, and when to ask again.
+//!
+//! Asking costs an api process little and Redis nothing, but a crowd that asks each second is a load of its own. Whoever is
+//! far behind is sent away for as long as keeps the whole crowd below a rate; whoever is near comes back when it is his turn.
+
+/// Buyers who came before the start hear their drawn places at this rate, a millisecond, all processes together.
+pub const TOLD_PER_MS: u64 = 10;
+/// Hearing them takes at most this long, milliseconds, however many they are; nobody is released before.
+pub const TOLD_MAX_MS: u64 = 30_000;
+/// The far part of a waiting crowd asks at most this often, times a second, over all processes.
+pub const POLLS_PER_S: u64 = 5_000;
+/// Nobody who waits is sent away for longer, seconds, however large the crowd: the rate may grow meanwhile.
+pub const POLL_MAX_S: u64 = 120;
+/// Everybody may be sent away for this long, seconds.
+const POLL_FAR_S: u64 = 10;
+
+/// How far a room has been let go, as one process knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// Places that may buy: 1 to this one.
+    pub released: u64,
+    /// Places taken.
+    pub arrivals: u64,
+    /// Time until the first place is released, milliseconds.
+    pub opens_in_ms: u64,
+}
+
+impl Progress {
+    /// Whether this place may buy.
+    #[must_use]
+    pub const fn has_released(self, place: u64) -> bool {
+        place <= self.released
+    }
+
+    /// Places before this one that are not released.
+    #[must_use]
+    pub const fn ahead_of(self, place: u64) -> u64 {
+        place.saturating_sub(self.released).saturating_sub(1)
+    }
+
+    /// Seconds after which the buyer with this place asks again, 1 to [`POLL_MAX_S`] and a quarter: at `rate_per_s` never
+    /// much after the turn. `dice` in `[0, 1)` spreads those who are far.
+    #[must_use]
+    pub fn ask_again_s(self, place: u64, rate_per_s: u32, dice: f64) -> u64 {
+        let wait_s = self.opens_in_ms / 1000 + self.ahead_of(place) / u64::from(rate_per_s.max(1));
+        let far_s = (self.arrivals.saturating_sub(self.released) / POLLS_PER_S).clamp(POLL_FAR_S, POLL_MAX_S);
+        if wait_s <= far_s { wait_s.max(1) } else { (far_s + part(far_s / 4, dice)).min(wait_s) }
+    }
+}
+
+/// Seconds after which a buyer without a drawn place comes back: spread over the time after the start in which the places are
+/// told. `arrivals` are those who came so far.
+#[must_use]
+pub fn come_back_s(starts_in_ms: u64, arrivals: u64, dice: f64) -> u64 {
+    let told_ms = (arrivals / TOLD_PER_MS).min(TOLD_MAX_MS - 1000);
+    (starts_in_ms + part(told_ms, dice)).div_ceil(1000).max(1)
+}
+
+/// `dice` (0 to 1) of `whole`.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "wholes are small, the dice is clamped"
+)]
+fn part(whole: u64, dice: f64) -> u64 {
+    (whole as f64 * dice.clamp(0.0, 1.0)) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn whoever_waits_comes_back_by_his_turn_and_the_crowd_below_its_rate(
+            released in 0u64..2_000_000, waiting in 1u64..2_000_000, at in 0u64..2_000_000, rate in 1u32..1_000_000,
+            dice in 0f64..1.0, opens_in_ms in 0u64..TOLD_MAX_MS,
+        ) {
+            let progress = Progress { released, arrivals: released + waiting, opens_in_ms };
+            let place = released + 1 + at % waiting;
+            prop_assert!(!progress.has_released(place) && progress.has_released(released));
+            prop_assert_eq!(progress.ahead_of(place), at % waiting);
+            let again_s = progress.ask_again_s(place, rate, dice);
+            let turn_s = opens_in_ms / 1000 + progress.ahead_of(place) / u64::from(rate);
+            prop_assert!((1..=POLL_MAX_S + POLL_MAX_S / 4).contains(&again_s));
+            prop_assert!(again_s <= turn_s.max(1), "not after the turn: {} {}", again_s, turn_s);
+            // Whoever comes back before his turn waits as long as keeps all of the crowd below the rate.
+            let kept_s = (waiting / POLLS_PER_S).min(POLL_MAX_S);
+            prop_assert!(again_s == turn_s.max(1) || again_s >= kept_s);
+        }
+
+        #[test]
+        fn drawn_places_are_heard_after_the_start_and_before_the_first_release(
+            starts_in_ms in 0u64..86_400_000, arrivals in 0u64..100_000_000, dice in 0f64..1.0,
+        ) {
+            let back_ms = come_back_s(starts_in_ms, arrivals, dice) * 1000;
+            // As lua/room_release.lua reckons it, with all arrivals of the end.
+            let first_ms = starts_in_ms + TOLD_MAX_MS.min(1000 + arrivals.div_ceil(TOLD_PER_MS));
+            prop_assert!(back_ms >= starts_in_ms && back_ms >= 1000);
+            prop_assert!(back_ms <= first_ms.max(1000), "{} {}", back_ms, first_ms);
+        }
+    }
+
+    #[test]
+    fn places_and_turns() {
+        let progress = Progress { released: 10, arrivals: 50_010, opens_in_ms: 0 };
+        assert!(progress.has_released(10) && !progress.has_released(11));
+        assert_eq!((progress.ahead_of(11), progress.ahead_of(15), progress.ahead_of(3)), (0, 4, 0));
+        let again = |place, rate| progress.ask_again_s(place, rate, 0.999);
+        assert_eq!((again(11, 100), again(711, 100), again(50_010, 100)), (1, 7, 11));
+    }
+}

@@ -1,0 +1,92 @@
+//! `POST …/places` and `GET …/places`: the waiting room of a sale that has one.
+
+use super::{Public, headers};
+use crate::p1_entry::problem::Problem;
+use crate::p1_entry::room::Visit;
+use actix_web::http::header::{CACHE_CONTROL, RETRY_AFTER};
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::Serialize;
+
+/// A place in the waiting room.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Place {
+    /// `waiting` or `released`: then get a purchase token with the ticket.
+    #[schema(example = "waiting")]
+    state: &'static str,
+    /// The place, from 1; absent before the start, when places are drawn among all who have come.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    place: Option<u64>,
+    /// How many before it are not released.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ahead: Option<u64>,
+    /// Send it as Seckill-Place; absent before the start: come again then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ticket: Option<String>,
+}
+
+/// Take a place in the waiting room.
+#[utoipa::path(
+    post, path = "/v1/sales/{sale_id}/places", tag = "waiting room",
+    params(("sale_id" = String, Path, description = "The sale")),
+    responses(
+        (status = 200, description = "In the room; coming again changes nothing. Who comes before the start comes again after \
+            it, when `Retry-After` says, to hear the place that was drawn", body = Place,
+         headers(("Retry-After" = u64, description = "When to ask again, seconds; absent once released"))),
+        (status = 400, response = super::openapi::ProblemResponse),
+        (status = 401, response = super::openapi::ProblemResponse),
+        (status = 404, response = super::openapi::ProblemResponse),
+        (status = 410, response = super::openapi::ProblemResponse),
+        (status = 429, response = super::openapi::ProblemResponse),
+        (status = 503, response = super::openapi::ProblemResponse),
+    ),
+    security(("bearer" = []))
+)]
+pub(super) async fn enter(public: web::Data<Public>, request: HttpRequest, path: web::Path<String>) -> HttpResponse {
+    let work = async {
+        let user = headers::buyer(&public, &request)?;
+        public.orders.enter_room(&user, &headers::sale(&path)?).await
+    };
+    answer(work.await, &request)
+}
+
+/// Ask how far it is.
+#[utoipa::path(
+    get, path = "/v1/sales/{sale_id}/places", tag = "waiting room",
+    params(
+        ("sale_id" = String, Path, description = "The sale"),
+        ("Seckill-Place" = String, Header, description = "The ticket"),
+    ),
+    responses(
+        (status = 200, description = "The place", body = Place,
+         headers(("Retry-After" = u64, description = "When to ask again, seconds; absent once released"))),
+        (status = 400, response = super::openapi::ProblemResponse),
+        (status = 401, response = super::openapi::ProblemResponse),
+        (status = 403, response = super::openapi::ProblemResponse),
+        (status = 404, response = super::openapi::ProblemResponse),
+        (status = 410, response = super::openapi::ProblemResponse),
+        (status = 428, response = super::openapi::ProblemResponse),
+        (status = 503, response = super::openapi::ProblemResponse),
+    ),
+    security(("bearer" = []))
+)]
+pub(super) async fn show(public: web::Data<Public>, request: HttpRequest, path: web::Path<String>) -> HttpResponse {
+    let work = async {
+        let user = headers::buyer(&public, &request)?;
+        public.orders.place(&user, &headers::sale(&path)?, headers::place(&request)?).await
+    };
+    answer(work.await, &request)
+}
+
+fn answer(visit: Result<Visit, Problem>, request: &HttpRequest) -> HttpResponse {
+    let visit = match visit {
+        Ok(visit) => visit,
+        Err(problem) => return problem.respond(request),
+    };
+    let (place, ticket) = visit.place.unzip();
+    let mut answer = HttpResponse::Ok();
+    answer.insert_header((CACHE_CONTROL, "no-store"));
+    if let Some(seconds) = visit.ask_again_s {
+        answer.insert_header((RETRY_AFTER, seconds));
+    }
+    answer.json(Place { state: if visit.released { "released" } else { "waiting" }, place, ahead: visit.ahead, ticket })
+}

@@ -1,0 +1,100 @@
+//! Signed places: what a buyer shows instead of being looked up. Checked without storage, so a poll costs no server a call.
+//!
+//! A ticket has no time of its own: it is of use until its sale ends. It survives everything but another signing key.
+
+use crate::config::Secret;
+use crate::domain::ids::{SaleId, UserId};
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation, decode, encode};
+use serde::{Deserialize, Serialize};
+
+/// Longest ticket, bytes.
+const TICKET_BYTES_MAX: usize = 1024;
+/// Keeps tickets and purchase tokens apart, which are signed with one key.
+const AUDIENCE: &str = "seckill-place";
+
+#[derive(Serialize, Deserialize)]
+struct Claims {
+    aud: String,
+    sub: UserId,
+    sale: SaleId,
+    place: u64,
+}
+
+/// Signs and checks tickets.
+pub(super) struct Tickets {
+    encoding: EncodingKey,
+    decoding: DecodingKey,
+    validation: Validation,
+}
+
+impl Tickets {
+    pub(super) fn new(secret: &Secret) -> Self {
+        let mut validation = Validation::new(Algorithm::HS256);
+        validation.set_audience(&[AUDIENCE]);
+        validation.set_required_spec_claims(&["aud"]);
+        validation.validate_exp = false;
+        Self {
+            encoding: EncodingKey::from_secret(secret.expose().as_bytes()),
+            decoding: DecodingKey::from_secret(secret.expose().as_bytes()),
+            validation,
+        }
+    }
+
+    /// A ticket; `None` when it cannot be signed.
+    pub(super) fn sign(&self, user: &UserId, sale: &SaleId, place: u64) -> Option<String> {
+        let claims = Claims { aud: AUDIENCE.to_owned(), sub: user.clone(), sale: sale.clone(), place };
+        encode(&Header::new(Algorithm::HS256), &claims, &self.encoding).ok()
+    }
+
+    /// The place on a ticket of this buyer in this sale; `None` when it is malformed, forged, or another's.
+    pub(super) fn check(&self, ticket: &str, user: &UserId, sale: &SaleId) -> Option<u64> {
+        if ticket.len() > TICKET_BYTES_MAX {
+            return None;
+        }
+        let claims = decode::<Claims>(ticket, &self.decoding, &self.validation).ok()?.claims;
+        (claims.sub == *user && claims.sale == *sale && claims.place > 0).then_some(claims.place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::ids::RequestId;
+    use crate::p1_entry::tokens::Tokens;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_ticket_is_good_for_its_buyer_and_its_sale_and_unchanged_only(
+            name in "[a-zA-Z]{1,63}", place in 1u64..1 << 40, at in any::<prop::sample::Index>(), bit in 0u8..7,
+        ) {
+            let tickets = Tickets::new(&Secret::new("k".repeat(32)));
+            let (user, sale) = (UserId::parse(&name).unwrap(), SaleId::parse("s").unwrap());
+            let ticket = tickets.sign(&user, &sale, place).unwrap();
+            prop_assert!(ticket.len() <= TICKET_BYTES_MAX);
+            prop_assert_eq!(tickets.check(&ticket, &user, &sale), Some(place));
+            prop_assert_eq!(tickets.check(&ticket, &UserId::parse(&format!("{name}x")).unwrap(), &sale), None);
+            prop_assert_eq!(tickets.check(&ticket, &user, &SaleId::parse("S").unwrap()), None);
+            let mut changed = ticket.clone().into_bytes();
+            // The last character of a signature has bits that mean nothing.
+            let at = at.index(ticket.len() - 1);
+            changed[at] ^= 1 << bit;
+            prop_assert_eq!(tickets.check(&String::from_utf8_lossy(&changed), &user, &sale), None);
+        }
+    }
+
+    #[test]
+    fn no_other_token_of_the_service_is_a_ticket_and_no_ticket_is_one_of_them() {
+        let secret = Secret::new("k".repeat(32));
+        let (tickets, tokens) = (Tickets::new(&secret), Tokens::new(&secret, 60));
+        let (user, sale) = (UserId::parse("u").unwrap(), SaleId::parse("s").unwrap());
+        let token = tokens.issue(RequestId::new(1).unwrap(), &user, &sale, 1_000).unwrap().0;
+        assert_eq!(tickets.check(&token, &user, &sale), None);
+        assert!(tokens.check(&tickets.sign(&user, &sale, 1).unwrap(), &user, &sale, 1_000).is_err());
+        let forged = Tickets::new(&Secret::new("x".repeat(32))).sign(&user, &sale, 1).unwrap();
+        for junk in ["", "a.b.c", "eyJhbGciOiJub25lIn0.e30.", &"x".repeat(2_000), &forged] {
+            assert_eq!(tickets.check(junk, &user, &sale), None);
+        }
+        assert_eq!(tickets.check(&tickets.sign(&user, &sale, 0).unwrap(), &user, &sale), None, "places begin at 1");
+    }
+}

@@ -1,0 +1,183 @@
+//! Group A: a sale with a waiting room is bought of by those it let go, and by nobody else.
+
+use super::rooms::buyers;
+use super::world::{Answer, World, eventually, run};
+use reqwest::Method;
+use seckill::crowd::{self, CrowdPlan};
+use seckill::domain::ids::SaleId;
+use seckill::roles::Role;
+use seckill::runtime::now_ms;
+use std::time::Duration;
+
+#[test]
+fn nobody_passes_the_room_by() {
+    run(async {
+        let world = World::with(&[Role::Api], &["p1_entry.room_release_per_s=1"]).await;
+        let (sale, other) = (world.room("gate", 10).await, world.room("other-gate", 10).await);
+        let ahead = buyers(0..600);
+        world.numbers(&world.stored(&sale).await, &ahead).await;
+        world.numbers(&world.stored(&other).await, &buyers(0..1)).await;
+        let came = world.come(&sale, "alice").await;
+        assert_eq!((came.text("state"), came.json["place"].as_u64()), ("waiting".to_owned(), Some(601)), "{came:?}");
+        assert!(!came.header("retry-after").is_empty() && came.json["ahead"].as_u64() > Some(500), "{came:?}");
+        let ticket = came.text("ticket");
+
+        let direct = world.buy(&sale, "alice", 1, None).await;
+        assert_eq!((direct.status, direct.code().as_str()), (428, "TOKEN_REQUIRED"), "{direct:?}");
+        for (without, answer) in [
+            ("a token", world.token_for(&sale, "alice", None).await),
+            ("a place", Answer::of(world.request(Method::GET, "/v1/sales/gate/places", "alice")).await),
+        ] {
+            assert_eq!((answer.status, answer.code().as_str()), (428, "PLACE_REQUIRED"), "{without}: {answer:?}");
+            assert!(answer.text("detail").contains("POST /v1/sales/gate/places"), "{answer:?}");
+        }
+        let early = world.token_for(&sale, "alice", Some(&ticket)).await;
+        assert_eq!((early.status, early.code().as_str()), (425, "PLACE_WAITING"), "{early:?}");
+        assert!(early.header("retry-after").parse::<u64>().unwrap() >= 1, "{early:?}");
+
+        let first = world.wait_turn(&sale, &ahead[0]).await;
+        let bob = world.come(&other, "bob").await.text("ticket");
+        let token = world.token_for(&sale, &ahead[0], Some(&first)).await.text("token");
+        let mut tampered = first.clone();
+        let middle = first.len() / 2;
+        tampered.replace_range(middle..=middle, if &first[middle..=middle] == "A" { "B" } else { "A" });
+        let access = world.access("alice");
+        for (what, user, ticket) in [
+            ("another buyer's", "alice", &first),
+            ("another sale's", "bob", &bob),
+            ("a changed one", &ahead[0], &tampered),
+            ("a purchase token", &ahead[0], &token),
+            ("an access token", "alice", &access),
+        ] {
+            for answer in [world.token_for(&sale, user, Some(ticket)).await, world.ask_place(&sale, user, ticket).await]
+            {
+                assert_eq!((answer.status, answer.code().as_str()), (403, "PLACE_INVALID"), "{what}: {answer:?}");
+            }
+        }
+        let as_key = world.buy(&sale, &ahead[0], 1, Some(&first)).await;
+        assert_eq!(
+            (as_key.status, as_key.code().as_str()),
+            (403, "TOKEN_INVALID"),
+            "a ticket buys nothing: {as_key:?}"
+        );
+        world.assert_untouched(&sale, 10).await;
+        world.stop().await;
+    });
+}
+
+#[test]
+fn whoever_was_let_go_buys_and_repeats_whatever_becomes_of_the_room() {
+    run(async {
+        let world = World::start().await;
+        let sale = world.room("right", 10).await;
+        let (one, two) = (world.wait_turn(&sale, "one").await, world.wait_turn(&sale, "two").await);
+        let [one, two] = [("one", one), ("two", two)].map(async |(user, ticket)| {
+            let issued = world.token_for(&sale, user, Some(&ticket)).await;
+            assert_eq!(issued.status, 201, "{issued:?}");
+            issued.text("token")
+        });
+        let (one, two) = (one.await, two.await);
+        let bought = world.buy(&sale, "one", 1, Some(&one)).await;
+        assert_eq!(bought.status, 202, "{bought:?}");
+        world.lose_room(&sale).await;
+        assert_eq!(world.buy(&sale, "one", 1, Some(&one)).await.body, bought.body, "a repeat never meets the room");
+        assert_eq!(world.buy(&sale, "two", 1, Some(&two)).await.status, 202, "the time of the token counts");
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_sale_without_a_room_knows_nothing_of_it() {
+    run(async {
+        let world = World::start().await;
+        let (plain, sale) = (world.sale("plain", 5, None).await, world.room("roomy", 5).await);
+        let none = world.come(&plain, "alice").await;
+        assert_eq!((none.status, none.code().as_str()), (404, "NO_WAITING_ROOM"), "{none:?}");
+        assert_eq!(world.ask_place(&plain, "alice", "x").await.code(), "NO_WAITING_ROOM");
+        let (token, _) = world.token(&plain, "alice").await;
+        assert_eq!(world.buy(&plain, "alice", 1, Some(&token)).await.status, 202);
+        assert_eq!(world.buy(&plain, "bob", 1, None).await.status, 202);
+        for (sale, has) in [(&plain, false), (&sale, true)] {
+            let shown = Answer::of(world.request(Method::GET, &format!("/v1/sales/{sale}"), "alice")).await;
+            assert_eq!(shown.json["waiting_room"], has, "{shown:?}");
+            // As a build without rooms cached it.
+            let mut old = serde_json::to_value(world.stored(sale).await).unwrap();
+            assert_eq!(old.as_object_mut().unwrap().remove("waiting_room"), Some(has.into()));
+            let read: seckill::domain::sale::Sale = serde_json::from_value(old).unwrap();
+            assert!(!read.waiting_room);
+        }
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_room_is_ordered_and_shown_on_the_command_line() {
+    run(async {
+        let world = World::with(&[], &[]).await;
+        let window = ["--starts-at", "2030-01-01T10:00:00Z", "--ends-at", "2030-01-01T12:00:00Z"];
+        for (id, flag, has) in [("cli-room", &["--waiting-room"][..], true), ("cli-plain", &[], false)] {
+            let create = ["sale", "create", "--id", id, "--product", "p", "--title", "t", "--stock", "5"];
+            world.cli(&[&create[..], &window, flag].concat()).exits(0);
+            let shown = world.cli(&["sale", "show", id, "--json"]).exits(0).json();
+            assert_eq!(shown["sale"]["waiting_room"], has, "{shown}");
+            assert_eq!(world.stored(&SaleId::parse(id).unwrap()).await.waiting_room, has);
+        }
+        world.stop().await;
+    });
+}
+
+#[test]
+fn a_sold_out_sale_ends_the_waiting() {
+    run(async {
+        let world = World::start().await;
+        let sale = world.room("ends", 1).await;
+        let ticket = world.wait_turn(&sale, "winner").await;
+        let waiting = world.come(&sale, "loser").await.text("ticket");
+        let token = world.token_for(&sale, "winner", Some(&ticket)).await.text("token");
+        assert_eq!(world.buy(&sale, "winner", 1, Some(&token)).await.status, 202);
+        eventually("those who wait hear it", async || {
+            let asked = world.ask_place(&sale, "loser", &waiting).await;
+            (asked.status, asked.code().as_str()) == (410, "P1-S2")
+        })
+        .await;
+        for answer in [world.come(&sale, "latecomer").await, world.token_for(&sale, "loser", Some(&waiting)).await] {
+            assert_eq!((answer.status, answer.code().as_str()), (410, "P1-S2"), "{answer:?}");
+        }
+        let released = world.door(&sale).await.released;
+        world.numbers(&world.stored(&sale).await, &buyers(0..100)).await;
+        super::world::time_passes(1_000).await;
+        assert_eq!(world.door(&sale).await.released, released, "nobody is let go to find nothing");
+        world.warmer().top_up(&sale, "more", 1).await.unwrap();
+        eventually("the entry has seen it", async || world.come(&sale, "loser").await.status == 200).await;
+        world.wait_turn(&sale, "loser").await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn two_thousand_buyers_through_a_room_order_exactly_the_stock() {
+    run(async {
+        const STOCK: i64 = 200;
+        let world = World::with(&Role::ALL, &["redis.shards=2", "p1_entry.room_release_per_s=2000"]).await;
+        let starts_at_ms = now_ms() + 4_000;
+        let early = |sale: &mut seckill::domain::sale::Sale| {
+            (sale.waiting_room, sale.starts_at_ms) = (true, starts_at_ms);
+        };
+        let sale = world.sale_with("room-crowd", STOCK, early).await;
+        let names: Vec<String> = (0..2_000).step_by(4).map(crowd::buyer_name).collect();
+        world.all_come(&sale, &names).await;
+        eventually("the start", async || now_ms() > starts_at_ms).await;
+        let mut plan = CrowdPlan::new(&world.api, sale.clone(), world.settings.auth.secret.clone());
+        (plan.buyers, plan.tokens, plan.room, plan.duplicate_percent) = (2_000, true, true, 20);
+        (plan.retry_wait_max_ms, plan.timeout_ms, plan.max_retries) = (100, 30_000, 100);
+        let report = crowd::run(plan.clone()).await.expect("a run");
+        assert_eq!((report.unresolved, report.accepted_twice, report.replays_broken), (0, 0, 0), "{report:?}");
+        assert_eq!(report.accepted_units, STOCK.unsigned_abs(), "{:?} {:?}", report.by_status, report.places_by_status);
+        assert!(report.places_by_status.status(200) >= 200, "{:?}", report.places_by_status);
+        let outcomes = crowd::await_outcomes(&plan, &report.accepted_requests, Duration::from_secs(60)).await.unwrap();
+        assert!(outcomes.all_final() && outcomes.failed_count() == 0, "{outcomes:?}");
+        let counted = world.settled(&sale).await.counted;
+        assert_eq!((counted.ordered, counted.database_stock), (STOCK, 0));
+        world.finish().await;
+    });
+}
