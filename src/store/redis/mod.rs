@@ -9,6 +9,7 @@ mod health;
 mod keys;
 mod lag;
 mod ledger;
+mod memory;
 mod nodes;
 mod orphans;
 mod outbox;
