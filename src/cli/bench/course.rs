@@ -9,7 +9,7 @@ use super::bar::{Bar, merged};
 use super::ground::Ground;
 use super::scale::{Scale, Scenario, Spinner};
 use super::sold_out::SoldOut;
-use super::{exact, fill, latency, memory, recovery, rush, scenarios};
+use super::{exact, fill, latency, memory, recovery, rush, scenarios, strategies};
 
 /// Entries that may lie in the outboxes when the api role is measured alone: a quarter of the backlog at which it would
 /// begin to refuse, by default.
@@ -27,10 +27,11 @@ enum Stage {
     Sale,
     Crowd,
     Recovery,
+    Strategies,
 }
 
 impl Stage {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Accept,
         Self::SoldOut,
         Self::Latency,
@@ -40,6 +41,7 @@ impl Stage {
         Self::Sale,
         Self::Crowd,
         Self::Recovery,
+        Self::Strategies,
     ];
 
     /// The scenarios that need it.
@@ -55,6 +57,7 @@ impl Stage {
             Self::Sale => &[Scenario::Sale],
             Self::Crowd => &[Scenario::Crowd],
             Self::Recovery => &[Scenario::Recovery],
+            Self::Strategies => &[Scenario::Strategies],
         }
     }
 
@@ -68,7 +71,8 @@ impl Stage {
             | Self::Filled
             | Self::EndToEnd
             | Self::Crowd
-            | Self::Recovery => true,
+            | Self::Recovery
+            | Self::Strategies => true,
         }
     }
 }
@@ -157,6 +161,7 @@ impl<'a> Course<'a> {
                 let spinner = self.everything("recovery").await?;
                 recovery::measure(self.ground, self.scale, &spinner).await
             }
+            Stage::Strategies => strategies::measure(self.ground, self.scale, &Spinner::start("strategies")).await,
         }
     }
 

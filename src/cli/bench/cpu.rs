@@ -25,8 +25,13 @@ pub(super) struct Usage {
 
 impl Watch {
     pub fn start(ground: &Ground) -> Self {
+        Self::start_as(LOAD, ground)
+    }
+
+    /// With another name for this process: that of the role whose code it runs itself.
+    pub fn start_as(this: &str, ground: &Ground) -> Self {
         let mut pids = ground.pids();
-        pids.insert(LOAD.to_owned(), std::process::id());
+        pids.insert(this.to_owned(), std::process::id());
         Self { before: all(&pids), pids, begun: Instant::now() }
     }
 

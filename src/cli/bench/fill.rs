@@ -44,6 +44,10 @@ pub(super) async fn measure(
     let mut lander = landing::lander(ground);
     landing::empty(ground, &mut lander, WARM_UP, scale).await?;
     drop(lander);
+    if wants.memory {
+        // What is settled is to be the measured entries alone.
+        memory::trim(ground, &sale).await?;
+    }
 
     spinner.tell("filling the outbox");
     let before = ground.servers.redis.used_memory_bytes().await?;

@@ -69,7 +69,7 @@ pub(super) async fn measure(
     scale: &Scale,
     told: bool,
 ) -> Result<Vec<Bar>, Failure> {
-    let watch = Watch::start(ground);
+    let watch = Watch::start_as("consumer", ground);
     let (first, took) = empty(ground, &mut lander(ground), scale.entries, scale).await?;
     let usage = watch.end();
     if !told {

@@ -35,14 +35,8 @@ pub(super) fn in_flight(before: u64, full: u64, entries: u64) -> Bar {
 
 /// The same requests after they landed and P5 has trimmed the ledger, without waiting for the retention.
 pub(super) async fn settled(ground: &Ground, sale: &SaleId, before: u64, entries: u64) -> Result<Bar, Failure> {
-    let auditor = context::auditor(&ground.settings, &ground.servers);
-    let none = || Failure::Failed(format!("sale {sale} is gone from the database"));
-    let row = sales::get(&ground.servers.db, sale).await?.ok_or_else(none)?;
-    let audit = auditor.audit(&row, Window::Now).await?;
-    // What P4 could not mark, as P5 would.
-    auditor.settle(&audit).await?;
     let settled = ground.servers.redis.used_memory_bytes().await?;
-    let trimmed = auditor.trim(&auditor.audit(&row, Window::Now).await?, 0, false).await?;
+    let trimmed = trim(ground, sale).await?;
     let after = ground.servers.redis.used_memory_bytes().await?;
     let note = format!(
         "Redis, the same requests landed and {trimmed} ledger records trimmed: buyers; {:.0} B before trimming",
@@ -50,6 +44,16 @@ pub(super) async fn settled(ground: &Ground, sale: &SaleId, before: u64, entries
     );
     let more = json!({ "before_bytes": before, "settled_bytes": settled, "trimmed_bytes": after, "trimmed": trimmed });
     Ok(Bar::of("memory_settled", bytes_each(before, after, entries), "B/request").note(note).more(more))
+}
+
+/// Trims every settled record of a sale as P5 does after the retention; returns how many went.
+pub(super) async fn trim(ground: &Ground, sale: &SaleId) -> Result<i64, Failure> {
+    let auditor = context::auditor(&ground.settings, &ground.servers);
+    let none = || Failure::Failed(format!("sale {sale} is gone from the database"));
+    let row = sales::get(&ground.servers.db, sale).await?.ok_or_else(none)?;
+    // What P4 could not mark is marked first, as P5 does it.
+    auditor.settle(&auditor.audit(&row, Window::Now).await?).await?;
+    Ok(auditor.trim(&auditor.audit(&row, Window::Now).await?, 0, false).await?)
 }
 
 /// The most memory each role had resident since it started; makes a full load first unless there was one.

@@ -26,6 +26,7 @@ mod rush;
 mod scale;
 mod scenarios;
 mod sold_out;
+mod strategies;
 
 use super::{Failure, INCONSISTENT, context, output, run};
 use crate::config::Layers;

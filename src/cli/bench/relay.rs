@@ -49,7 +49,7 @@ pub(super) async fn measure(
     scale: &Scale,
     told: bool,
 ) -> Result<Option<Bar>, Failure> {
-    let watch = Watch::start(ground);
+    let watch = Watch::start_as("relay", ground);
     let took = empty(ground, relay, scale).await?;
     let usage = watch.end();
     if !told {

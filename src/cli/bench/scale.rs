@@ -32,10 +32,12 @@ pub(super) enum Scenario {
     Crowd,
     /// Time until a purchase works again after kill -9 of each role and each server
     Recovery,
+    /// The field's ways to take stock, side by side (only when asked for)
+    Strategies,
 }
 
 impl Scenario {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Accept,
         Self::SoldOut,
         Self::Replay,
@@ -48,6 +50,7 @@ impl Scenario {
         Self::Sale,
         Self::Crowd,
         Self::Recovery,
+        Self::Strategies,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -64,16 +67,18 @@ impl Scenario {
             Self::Sale => "sale",
             Self::Crowd => "crowd",
             Self::Recovery => "recovery",
+            Self::Strategies => "strategies",
         }
     }
 
     /// Why it is not measured although nobody said `--only`, or although somebody did.
     const fn obstacle(self, quick: bool, asked: bool, here: bool) -> Option<&'static str> {
         match self {
-            Self::Relay | Self::Landing | Self::Memory | Self::Recovery if here => {
+            Self::Relay | Self::Landing | Self::Memory | Self::Recovery | Self::Strategies if here => {
                 Some("needs servers and roles of its own")
             }
             Self::Crowd | Self::Recovery if quick && !asked => Some("takes too long for --quick"),
+            Self::Strategies if !asked => Some("only when asked for"),
             Self::Accept
             | Self::SoldOut
             | Self::Replay
@@ -85,7 +90,8 @@ impl Scenario {
             | Self::EndToEnd
             | Self::Sale
             | Self::Crowd
-            | Self::Recovery => None,
+            | Self::Recovery
+            | Self::Strategies => None,
         }
     }
 }
@@ -190,9 +196,10 @@ mod tests {
     #[test]
     fn what_is_left_out_is_named() {
         let (all, left_out) = chosen("");
-        assert_eq!((all.len(), left_out), (12, vec![]));
-        assert_eq!(chosen("--quick").1, ["crowd", "recovery"]);
+        assert_eq!((all.len(), left_out), (12, vec!["strategies"]));
+        assert_eq!(chosen("--quick").1, ["crowd", "recovery", "strategies"]);
         assert_eq!(chosen("--quick --only recovery"), (vec!["recovery"], vec![]));
+        assert_eq!(chosen("--only strategies").0, ["strategies"]);
         assert_eq!(chosen("--here --only relay --only poll"), (vec!["poll"], vec!["relay"]));
     }
 

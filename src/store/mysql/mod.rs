@@ -6,6 +6,7 @@
 
 pub mod audit;
 pub mod bare;
+pub mod bare_units;
 pub mod cancels;
 pub mod checks;
 pub mod codes;

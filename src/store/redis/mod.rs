@@ -3,6 +3,7 @@
 //! One pipelined connection serves all tasks of a process (a pool brings nothing). No command is ever sent twice by itself:
 //! `max_command_attempts` is 1, because a connection lost after a script ran would otherwise run it again.
 
+mod bare;
 mod cached;
 mod client;
 mod health;
@@ -26,6 +27,7 @@ mod scripts;
 mod transfers;
 mod walk;
 
+pub use bare::Way;
 pub use cached::{CachedSale, SoldOutMark};
 pub use client::{RedisFault, RedisStore};
 pub use health::{Setting, Weight};
