@@ -149,6 +149,9 @@ failed!(
     crate::p5_reconcile::dlq::DlqError,
     crate::crowd::CrowdError,
     crate::crowd::MintError,
+    crate::crowd::http::HttpError,
+    crate::domain::fault::Fault,
+    crate::store::rabbit::RabbitError,
     std::io::Error
 );
 

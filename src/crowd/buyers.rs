@@ -13,35 +13,59 @@ use tokio::task::JoinSet;
 
 const PROGRESS_EVERY: Duration = Duration::from_millis(250);
 
-/// Lets the crowd loose and waits for it.
+/// A crowd at the door: access tokens signed, connections made, nothing bought.
+pub struct Ready {
+    shared: Arc<Shared>,
+    shoppers: Vec<Shopper>,
+}
+
+/// Makes everything ready, which takes as long as signing everybody's access token does.
 ///
 /// # Errors
-/// [`CrowdError`] when the run cannot start: a plan that makes no sense, no key, nobody listening. Once it runs, trouble is
-/// what it reports.
-pub async fn run(plan: CrowdPlan) -> Result<CrowdReport, CrowdError> {
+/// [`CrowdError`] when the run cannot start: a plan that makes no sense, no key, nobody listening.
+pub async fn prepare(plan: CrowdPlan) -> Result<Ready, CrowdError> {
     plan.check()?;
     let shared = Arc::new(Shared::prepare(plan).await?);
     let shoppers = gather(&shared).await?;
-    let mut crew = JoinSet::new();
-    let start = shared.start();
-    for shopper in shoppers {
-        crew.spawn(shopper.shop());
-    }
-    let mut report = CrowdReport::empty()?;
-    let mut ticks = tokio::time::interval(PROGRESS_EVERY);
-    loop {
-        tokio::select! {
-            done = crew.join_next() => match done {
-                Some(Ok(seen)) => report.merge(seen),
-                Some(Err(_)) => return Err(CrowdError::Crashed),
-                None => break,
-            },
-            _ = ticks.tick() => tell(&shared),
+    Ok(Ready { shared, shoppers })
+}
+
+/// Prepares the crowd, lets it loose and waits for it.
+///
+/// # Errors
+/// [`CrowdError`] when the run cannot start. Once it runs, trouble is what it reports.
+pub async fn run(plan: CrowdPlan) -> Result<CrowdReport, CrowdError> {
+    prepare(plan).await?.run().await
+}
+
+impl Ready {
+    /// Lets the crowd loose and waits for it; the clock starts now.
+    ///
+    /// # Errors
+    /// [`CrowdError::Crashed`].
+    pub async fn run(self) -> Result<CrowdReport, CrowdError> {
+        let Self { shared, shoppers } = self;
+        let mut crew = JoinSet::new();
+        let start = shared.start();
+        for shopper in shoppers {
+            crew.spawn(shopper.shop());
         }
+        let mut report = CrowdReport::empty()?;
+        let mut ticks = tokio::time::interval(PROGRESS_EVERY);
+        loop {
+            tokio::select! {
+                done = crew.join_next() => match done {
+                    Some(Ok(seen)) => report.merge(seen),
+                    Some(Err(_)) => return Err(CrowdError::Crashed),
+                    None => break,
+                },
+                _ = ticks.tick() => tell(&shared),
+            }
+        }
+        report.settle(start.elapsed());
+        tell(&shared);
+        Ok(report)
     }
-    report.settle(start.elapsed());
-    tell(&shared);
-    Ok(report)
 }
 
 /// The connections, made before the clock starts. The first must succeed; a later failure leaves the rest to be made by

@@ -21,7 +21,7 @@ mod shared;
 mod shopper;
 mod tally;
 
-pub use buyers::run;
+pub use buyers::{Ready, prepare, run};
 pub use mint::{MintError, Minter, mint};
 pub use outcomes::{Outcomes, await_outcomes};
 pub use plan::{CrowdError, CrowdPlan, OnProgress, Progress, buyer_name};

@@ -2,10 +2,10 @@
 
 use super::stack::{Plan, StackError};
 use super::{Child, DevError, DevState, ports::free_port};
-use crate::config::Settings;
+use crate::config::{Layers, Settings};
 use crate::roles::Role;
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -14,19 +14,87 @@ pub(super) struct Split {
     children: Vec<RoleProcess>,
 }
 
-struct RoleProcess {
+/// A role as a process of its own. Dropping it kills it.
+#[derive(Debug)]
+pub struct RoleProcess {
     role: Role,
     child: Child,
     plan: RolePlan,
 }
 
+/// Where a role process listens.
+#[derive(Debug, Clone)]
+pub struct Listen {
+    /// `http.listen`; used by the api role only.
+    pub public: String,
+    /// `admin.listen`.
+    pub admin: String,
+}
+
 /// How to start a role, again and again.
+#[derive(Debug)]
 struct RolePlan {
     role: Role,
     program: PathBuf,
     args: Vec<String>,
     environment: Vec<(&'static str, String)>,
     log: PathBuf,
+}
+
+impl RoleProcess {
+    /// Starts `role` of this program. `layers` go to its command line, addresses and secrets of `settings` to its
+    /// environment; its log is `<dir>/<role>.log`. Returns at once: ask its `/readyz`.
+    ///
+    /// # Errors
+    /// [`DevError`] when the process cannot be started.
+    pub async fn start(
+        role: Role,
+        layers: &Layers,
+        settings: &Settings,
+        listen: &Listen,
+        dir: &Path,
+    ) -> Result<Self, DevError> {
+        let program =
+            std::env::current_exe().map_err(|source| DevError::Spawn { name: role.name().to_owned(), source })?;
+        let plan = RolePlan {
+            role,
+            program,
+            args: args(layers, role, listen),
+            environment: environment(settings),
+            log: dir.join(format!("{}.log", role.name())),
+        };
+        Ok(Self { role, child: plan.spawn().await?, plan })
+    }
+
+    /// Which role it is.
+    #[must_use]
+    pub const fn role(&self) -> Role {
+        self.role
+    }
+
+    /// Its process id; another one after a restart.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.pid()
+    }
+
+    /// kill -9, and a new process in its place at once; it is not ready yet.
+    ///
+    /// # Errors
+    /// [`DevError`] when one of the two fails.
+    pub async fn kill_and_restart(&mut self) -> Result<(), DevError> {
+        self.child.kill().await?;
+        self.child = self.plan.spawn().await?;
+        Ok(())
+    }
+
+    /// SIGTERM, and SIGKILL when it still runs after `drain`.
+    ///
+    /// # Errors
+    /// [`DevError::Stop`].
+    pub async fn stop(mut self, drain: Duration) -> Result<(), DevError> {
+        self.child.terminate(drain).await.map(|_status| ())
+    }
 }
 
 impl Split {
@@ -43,7 +111,6 @@ impl Split {
         drop((public, admin));
         state.api = format!("http://{public_address}");
         state.admin = format!("http://{admin_address}");
-        let program = std::env::current_exe().map_err(unready)?;
         let mut children = Vec::new();
         for role in Role::ALL {
             let admin = match role {
@@ -51,14 +118,8 @@ impl Split {
                 Role::Relay | Role::Consumer | Role::Reconcile => format!("127.0.0.1:{}", free_port()?),
             };
             state.admins.insert(role.name().to_owned(), format!("http://{admin}"));
-            let plan = RolePlan {
-                role,
-                program: program.clone(),
-                args: args(plan, role, &public_address.to_string(), &admin),
-                environment: environment(settings),
-                log: plan.dir.join(format!("{}.log", role.name())),
-            };
-            children.push(RoleProcess { role, child: plan.spawn().await?, plan });
+            let listen = Listen { public: public_address.to_string(), admin };
+            children.push(RoleProcess::start(role, &plan.layers, settings, &listen, &plan.dir).await?);
         }
         Ok(Self { children })
     }
@@ -100,13 +161,13 @@ impl RolePlan {
     }
 }
 
-fn args(plan: &Plan, role: Role, public: &str, admin: &str) -> Vec<String> {
+fn args(layers: &Layers, role: Role, listen: &Listen) -> Vec<String> {
     let mut args = Vec::new();
-    for file in &plan.layers.files {
+    for file in &layers.files {
         args.extend(["--config".to_owned(), file.display().to_string()]);
     }
-    let listen = [format!("http.listen={public}"), format!("admin.listen={admin}")];
-    for set in plan.layers.set.iter().chain(&listen) {
+    let listen = [format!("http.listen={}", listen.public), format!("admin.listen={}", listen.admin)];
+    for set in layers.set.iter().chain(&listen) {
         args.extend(["--set".to_owned(), set.clone()]);
     }
     args.extend(["--role".to_owned(), role.name().to_owned()]);

@@ -78,6 +78,7 @@ mod group_d_reconcile;
 mod group_d_transfers;
 mod group_d_trim;
 mod group_d_wipe;
+mod group_e_bench;
 mod hands;
 mod model;
 mod mortal;

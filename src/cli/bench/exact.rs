@@ -1,9 +1,9 @@
 //! `--only sale`: a whole sale under each purchase policy, and whether it came out exactly.
 
 use super::super::Failure;
+use super::bar::Bar;
 use super::ground::Ground;
-use super::report::Bar;
-use super::{Scale, Spinner};
+use super::scale::{Scale, Spinner};
 use crate::crowd::{self, CrowdPlan, CrowdReport, Outcomes};
 use serde_json::json;
 use std::collections::HashMap;
@@ -58,7 +58,6 @@ impl Case {
 
 /// Runs the sales; one bar each, which counts what is not exact.
 pub(super) async fn sales(ground: &mut Ground, scale: &Scale, spinner: &Spinner) -> Result<Vec<Bar>, Failure> {
-    ground.start_landing()?;
     let mut bars = Vec::new();
     for case in Case::all(scale.sale_buyers) {
         ground.go_on()?;

@@ -1,26 +1,27 @@
-//! The ground a benchmark stands on: private servers and roles in this process, or a running local stack.
+//! The ground a benchmark stands on: private servers with a process for each role, or a running local stack.
 //!
 //! The api role starts first and alone, so that accepting is measured alone; the others start when something is to land.
-//! A crash leaves a folder under the system's temporary directory; the servers die with this process.
+//! A crash leaves a folder under the system's temporary directory; servers and roles die with this process.
 
 use super::super::{Failure, context};
+use super::crew::{Crew, answers};
+use super::scale::Spinner;
 use crate::config::{Layers, Settings};
-use crate::dev::{DevState, External, PrivateServers};
+use crate::dev::{DevState, External, PrivateServers, ServerKind};
 use crate::domain::ids::SaleId;
 use crate::domain::policy::PurchasePolicy;
 use crate::domain::sale::{Sale, SaleStatus};
 use crate::p1_entry::warm::Warmer;
-use crate::roles::{self, Role, Running, Servers};
+use crate::roles::{Role, Servers};
 use crate::runtime::{Stopper, now_ms};
 use crate::store::mysql::{migrate, sales};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The api must answer within this time.
 const READY: Duration = Duration::from_secs(15);
-/// Roles whose data are thrown away have this long to end.
-const LEAVE: Duration = Duration::from_millis(300);
 const HOUR_MS: i64 = 3_600_000;
 
 /// What is measured, and what it runs on.
@@ -32,15 +33,18 @@ pub(super) struct Ground {
     /// Sales made here, for the audit at the end.
     pub sales: Vec<Sale>,
     private: Option<Private>,
+    /// Processes of a stack that was there before.
+    strangers: BTreeMap<String, u32>,
     run: String,
+    /// How many sales and requests were made here so far.
+    made: u64,
 }
 
 struct Private {
+    // Fields drop in this order: the roles are gone before their servers.
+    crew: Crew,
     servers: PrivateServers,
     dir: PathBuf,
-    api: Running,
-    rest: Option<Running>,
-    stopper: Stopper,
 }
 
 impl Ground {
@@ -70,18 +74,17 @@ impl Ground {
             format!("auth.secret={}", secret("jwt")),
             format!("p1_entry.token_secret={}", secret("purchase")),
         ]);
-        let settings = Arc::new(Settings::load(&Layers { files: layers.files.clone(), set })?);
+        let layers = Layers { files: layers.files.clone(), set };
+        let settings = Arc::new(Settings::load(&layers)?);
         crate::telemetry::init_logs(&settings.log).map_err(Failure::Usage)?;
         crate::telemetry::init_metrics();
         migrate::migrate(settings.mysql.url.expose()).await?;
-        let stopper = Stopper::new();
-        let listener = roles::bind("http.listen", "127.0.0.1:0")?;
-        let api = format!("http://{}", listener.local_addr()?);
-        let running = roles::start(&settings, &[Role::Api], Some(listener), &stopper)?;
-        answers(&api).await?;
-        let handles = context::servers(&settings).await?;
-        let private = Private { servers, dir: dir.to_owned(), api: running, rest: None, stopper };
-        Ok(Self { api, settings, servers: handles, stop: stop.clone(), sales: Vec::new(), private: Some(private), run })
+        let mut crew = Crew::new(settings.clone(), &layers, dir.to_owned())?;
+        crew.only(&[Role::Api]).await?;
+        let (api, handles) = (crew.api(), context::servers(&settings).await?);
+        let private = Some(Private { crew, servers, dir: dir.to_owned() });
+        let (stop, sales, strangers) = (stop.clone(), Vec::new(), BTreeMap::new());
+        Ok(Self { api, settings, servers: handles, stop, sales, private, strangers, run, made: 0 })
     }
 
     /// The local stack that runs in `data_dir`, with all its roles.
@@ -90,10 +93,11 @@ impl Ground {
             || Failure::Failed(format!("no local stack runs in {}; start seckill dev first", data_dir.display()));
         let state = DevState::read(data_dir)?.ok_or_else(none)?;
         let settings = Arc::new(context::settings(layers, data_dir)?);
-        answers(&state.api).await?;
+        answers(&format!("{}/v1/sales", state.api), READY).await?;
         let servers = context::servers(&settings).await?;
         let run = format!("{:06x}", rand::random::<u32>() & 0x00ff_ffff);
-        Ok(Self { api: state.api, settings, servers, stop: stop.clone(), sales: Vec::new(), private: None, run })
+        let (stop, sales, strangers) = (stop.clone(), Vec::new(), state.pids);
+        Ok(Self { api: state.api, settings, servers, stop, sales, private: None, strangers, run, made: 0 })
     }
 
     /// Half a measurement is none.
@@ -104,26 +108,84 @@ impl Ground {
 
     /// Whether only the api role runs.
     pub fn is_api_alone(&self) -> bool {
-        self.private.as_ref().is_some_and(|private| private.rest.is_none())
+        self.private.as_ref().is_some_and(|private| !private.crew.runs(Role::Relay))
     }
 
-    /// Starts the roles behind the api, once.
-    pub fn start_landing(&mut self) -> Result<(), Failure> {
-        if let Some(private) = &mut self.private
-            && private.rest.is_none()
-        {
-            let behind = [Role::Relay, Role::Consumer, Role::Reconcile];
-            private.rest = Some(roles::start(&self.settings, &behind, None, &private.stopper)?);
+    /// Makes only the api role run. A stack that was there before is left as it is.
+    pub async fn api_only(&mut self) -> Result<(), Failure> {
+        match &mut self.private {
+            Some(private) => private.crew.only(&[Role::Api]).await,
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    /// Makes every role run.
+    pub async fn all_roles(&mut self) -> Result<(), Failure> {
+        match &mut self.private {
+            Some(private) => private.crew.only(&Role::ALL).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Process ids by role and server; servers that were given have none.
+    pub fn pids(&self) -> BTreeMap<String, u32> {
+        match &self.private {
+            Some(private) => private.crew.pids().into_iter().chain(private.servers.pids()).collect(),
+            None => self.strangers.clone(),
+        }
+    }
+
+    /// kill -9 of a role, and a new process at once.
+    pub async fn kill_role(&mut self, role: Role) -> Result<(), Failure> {
+        match &mut self.private {
+            Some(private) => private.crew.kill_and_restart(role).await,
+            None => Err(Failure::Failed("only roles of its own are killed".to_owned())),
+        }
+    }
+
+    /// kill -9 of a server and its restart; returns when it answers. `false`: it was given, so it is left alone.
+    pub async fn kill_server(&mut self, kind: ServerKind) -> Result<bool, Failure> {
+        match &mut self.private {
+            Some(private) if private.servers.pids().contains_key(kind.name()) => {
+                private.servers.kill_and_restart(kind).await?;
+                Ok(true)
+            }
+            Some(_) | None => Ok(false),
+        }
+    }
+
+    /// The first of `count` numbers nobody else uses. As request ids they are far below those of the entry, whose upper
+    /// bits are the time.
+    pub fn numbers(&mut self, count: u64) -> u64 {
+        let first = self.made + 1;
+        self.made += count;
+        first
+    }
+
+    /// Entries in all outboxes.
+    pub async fn backlog(&self) -> Result<u64, Failure> {
+        let mut backlog = 0;
+        for shard in 0..self.settings.redis.shards {
+            backlog += self.servers.redis.outbox_depth(shard).await?.0;
+        }
+        Ok(backlog)
     }
 
     /// A warmed sale that is open now.
     pub async fn sale(&mut self, name: &str, stock: i64, limit: Option<u32>) -> Result<SaleId, Failure> {
-        let id =
-            SaleId::parse(&format!("bench-{}-{name}", self.run)).map_err(|error| Failure::Failed(error.to_string()))?;
+        let sale = self.draft(name, stock, limit).await?;
+        let id = sale.sale_id.clone();
+        self.warmer().warm(&id).await?;
+        self.sales.push(sale);
+        Ok(id)
+    }
+
+    /// A sale that is in the database only: no role looks at it, and no audit.
+    pub async fn draft(&mut self, name: &str, stock: i64, limit: Option<u32>) -> Result<Sale, Failure> {
+        let number = self.numbers(1);
+        let name = format!("bench-{}-{name}-{number}", self.run);
         let sale = Sale {
-            sale_id: id.clone(),
+            sale_id: SaleId::parse(&name).map_err(|error| Failure::Failed(error.to_string()))?,
             product_id: "bench".to_owned(),
             title: format!("bench {name}"),
             price_cents: 100,
@@ -139,9 +201,7 @@ impl Ground {
             epoch: 1,
         };
         sales::create(&self.servers.db, &sale).await?;
-        self.warmer().warm(&id).await?;
-        self.sales.push(sale);
-        Ok(id)
+        Ok(sale)
     }
 
     fn warmer(&self) -> Warmer {
@@ -176,6 +236,17 @@ impl Ground {
         }
     }
 
+    /// Makes every role run and waits until everything accepted so far has landed.
+    pub async fn settle(&mut self, within: Duration, spinner: &Spinner) -> Result<(), Failure> {
+        self.go_on()?;
+        self.all_roles().await?;
+        for sale in &self.sales {
+            let told = |landed, sold| spinner.tell(&format!("first {landed} of {sold} earlier ones land"));
+            self.drained(&sale.sale_id, within, &told).await?;
+        }
+        self.go_on()
+    }
+
     /// Stops what was started; closes the sales of a stack that goes on running.
     pub async fn leave(self) -> Result<(), Failure> {
         let Some(private) = self.private else {
@@ -186,28 +257,8 @@ impl Ground {
             return Ok(());
         };
         self.servers.redis.quit().await;
-        private.stopper.stop();
-        // Everything has been counted and the data are thrown away: nothing needs to drain, and dropping the servers kills them.
-        let mut ended = private.api.until_stopped(LEAVE).await;
-        if let Some(rest) = private.rest {
-            ended = ended.and(rest.until_stopped(LEAVE).await);
-        }
-        drop(private.servers);
-        std::fs::remove_dir_all(&private.dir)?;
-        Ok(ended?)
-    }
-}
-
-async fn answers(api: &str) -> Result<(), Failure> {
-    let client = reqwest::Client::builder().timeout(Duration::from_secs(3)).no_proxy().build();
-    let client = client.map_err(|error| Failure::Failed(error.to_string()))?;
-    let end = Instant::now() + READY;
-    loop {
-        match client.get(format!("{api}/v1/sales")).send().await {
-            Ok(answer) if answer.status().is_success() => return Ok(()),
-            Ok(_) | Err(_) if Instant::now() < end => tokio::time::sleep(Duration::from_millis(20)).await,
-            Ok(answer) => return Err(Failure::Failed(format!("{api} answers {}", answer.status()))),
-            Err(error) => return Err(Failure::Failed(format!("{api} does not answer: {error}"))),
-        }
+        // Everything has been counted and the data are thrown away: dropping roles and servers kills them.
+        drop((private.crew, private.servers));
+        Ok(std::fs::remove_dir_all(&private.dir)?)
     }
 }

@@ -1,73 +1,15 @@
 //! What a benchmark comes to, for people and for programs.
 
 use super::super::output;
+use super::bar::{Bar, Rule};
 use crate::p5_reconcile::SaleAudit;
-use serde::Serialize;
 use serde_json::{Value, json};
 
-/// Scenarios of the plan that are not measured yet. Nothing is printed for them but this.
-pub(super) const NOT_YET: [&str; 5] = ["relay", "landing", "latency", "recovery", "memory"];
-
-/// One measured thing.
-#[derive(Debug, Clone, Serialize)]
-pub(super) struct Bar {
+/// A scenario that was not measured, and why.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub(super) struct LeftOut {
     pub name: &'static str,
-    pub value: f64,
-    pub unit: &'static str,
-    /// What it is compared with, in the same unit.
-    pub baseline: Option<f64>,
-    /// Value by baseline.
-    pub ratio: Option<f64>,
-    /// The least ratio; for violations the most that are allowed.
-    pub bar: Option<f64>,
-    /// Whether the bar is met; `None` where there is no bar or no baseline.
-    pub holds: Option<bool>,
-    pub note: String,
-    /// More figures, by name.
-    pub more: Value,
-}
-
-impl Bar {
-    pub fn rate(name: &'static str, value: f64) -> Self {
-        let none = Value::Object(serde_json::Map::new());
-        Self {
-            name,
-            value,
-            unit: "1/s",
-            baseline: None,
-            ratio: None,
-            bar: None,
-            holds: None,
-            note: String::new(),
-            more: none,
-        }
-    }
-
-    /// Violations of what must never happen; none are allowed.
-    pub fn violations(name: &'static str, count: u64) -> Self {
-        #[expect(clippy::cast_precision_loss, reason = "a small count")]
-        let value = count as f64;
-        Self { unit: "violations", bar: Some(0.0), holds: Some(count == 0), ..Self::rate(name, value) }
-    }
-
-    /// Compares with a baseline, which may be missing; `bar` is the least ratio.
-    pub fn against(mut self, baseline: Option<f64>, bar: f64) -> Self {
-        self.baseline = baseline;
-        self.bar = Some(bar);
-        self.ratio = baseline.filter(|baseline| *baseline > 0.0).map(|baseline| self.value / baseline);
-        self.holds = self.ratio.map(|ratio| ratio >= bar);
-        self
-    }
-
-    pub fn note(mut self, note: String) -> Self {
-        self.note = note;
-        self
-    }
-
-    pub fn more(mut self, more: Value) -> Self {
-        self.more = more;
-        self
-    }
+    pub why: &'static str,
 }
 
 /// The whole result.
@@ -75,71 +17,99 @@ pub(super) struct Report {
     pub machine: Value,
     pub durable: bool,
     pub bars: Vec<Bar>,
+    pub left_out: Vec<LeftOut>,
     pub audits: Vec<SaleAudit>,
 }
 
 impl Report {
     /// Whether nothing was lost, doubled or oversold.
     pub fn correct(&self) -> bool {
-        let exact = self.bars.iter().filter(|bar| bar.unit == "violations").all(|bar| bar.holds == Some(true));
+        let exact = self.bars.iter().filter(|bar| bar.counts_violations()).all(|bar| bar.holds == Some(true));
         exact && self.audits.iter().all(SaleAudit::consistent)
     }
 
-    pub fn json(&self) {
-        let audits = self.audits.iter().map(|audit| {
-            json!({ "sale_id": audit.sale_id, "consistent": audit.consistent(), "counted": audit.counted, "findings": audit.findings })
-        });
-        output::json(&json!({
-            "machine": self.machine, "durable": self.durable, "bars": self.bars, "not_yet": NOT_YET,
-            "consistent": self.correct(), "audits": audits.collect::<Vec<_>>(),
-        }));
+    pub fn value(&self) -> Value {
+        let audits: Vec<Value> = self.audits.iter().map(audit).collect();
+        json!({
+            "machine": self.machine, "durable": self.durable, "bars": self.bars, "left_out": self.left_out,
+            "consistent": self.correct(), "audits": audits,
+        })
     }
 
     pub fn print(&self) {
-        if let Value::Object(machine) = &self.machine {
-            let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            let words = machine.iter().map(|(name, value)| format!("{name} {}", text(value)));
-            output::line(&words.collect::<Vec<_>>().join(" · "));
-        }
+        output::line(&machine_line(&self.machine));
         if !self.durable {
             output::line(
                 "NOT DURABLE: a server's settings would let accepted requests vanish (seckill doctor tells which)",
             );
         }
-        let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), short);
-        let measured = self.bars.iter().map(|bar| {
-            [
-                bar.name.to_owned(),
-                format!("{} {}", short(bar.value), bar.unit),
-                number(bar.baseline),
-                number(bar.ratio),
-                number(bar.bar),
-                bar.holds.map_or("-", |holds| if holds { "yes" } else { "NO" }).to_owned(),
-                bar.note.clone(),
-            ]
-        });
-        let dash = || "-".to_owned();
-        let missing = NOT_YET.map(|name| {
-            [name.to_owned(), "not measured yet".to_owned(), dash(), dash(), dash(), dash(), String::new()]
-        });
-        output::table(["name", "value", "baseline", "ratio", "bar", "holds", "note"], measured.chain(missing));
+        output::table(["name", "value", "baseline", "ratio", "bar", "holds", "note"], self.bars.iter().map(row));
+        let left_out: Vec<String> = self.left_out.iter().map(|left| format!("{} ({})", left.name, left.why)).collect();
+        if !left_out.is_empty() {
+            output::line(&format!("left out: {}", left_out.join(", ")));
+        }
         for audit in &self.audits {
             for finding in &audit.findings {
                 output::line(&format!("{} {}: {}", audit.sale_id, finding.kind.code(), finding.detail));
             }
         }
+        output::line(&self.verdict());
+    }
+
+    pub fn verdict(&self) -> String {
         let sales = self.audits.len();
-        output::line(&if self.correct() {
+        if self.correct() {
             format!("consistent: nothing lost, doubled or oversold in {sales} sales")
         } else {
             format!("INCONSISTENT: see the {sales} sales above")
-        });
+        }
+    }
+}
+
+fn audit(audit: &SaleAudit) -> Value {
+    json!({ "sale_id": audit.sale_id, "consistent": audit.consistent(), "counted": audit.counted, "findings": audit.findings })
+}
+
+fn row(bar: &Bar) -> [String; 7] {
+    let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), short);
+    [
+        bar.name.to_owned(),
+        value(bar),
+        number(bar.baseline),
+        number(bar.ratio),
+        limit(bar),
+        bar.holds.map_or("-", |holds| if holds { "yes" } else { "NO" }).to_owned(),
+        bar.note.clone(),
+    ]
+}
+
+/// The value with its unit, and the range of several runs.
+pub(super) fn value(bar: &Bar) -> String {
+    let (low, high) = bar.range();
+    let range = if bar.runs.len() > 1 { format!(" ({}..{})", short(low), short(high)) } else { String::new() };
+    format!("{} {}{range}", short(bar.value), bar.unit)
+}
+
+/// The bar, and on which side of it the result must be.
+pub(super) fn limit(bar: &Bar) -> String {
+    match (bar.bar, bar.rule) {
+        (Some(limit), Rule::AtLeast) => format!("≥ {}×", short(limit)),
+        (Some(limit), Rule::AtMost) => format!("≤ {}", short(limit)),
+        (Some(_), Rule::None) | (None, _) => "-".to_owned(),
     }
 }
 
 /// A figure with as many digits as mean something.
-fn short(value: f64) -> String {
+pub(super) fn short(value: f64) -> String {
     if value.abs() >= 100.0 || value == 0.0 { format!("{value:.0}") } else { format!("{value:.2}") }
+}
+
+/// The machine in one line.
+pub(super) fn machine_line(machine: &Value) -> String {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let Value::Object(machine) = machine else { return String::new() };
+    let words = machine.iter().map(|(name, value)| format!("{name} {}", text(value)));
+    words.collect::<Vec<_>>().join(" · ")
 }
 
 /// What the figures were measured on.
@@ -169,18 +139,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_holds_only_against_a_baseline_that_was_measured() {
-        let holds = |baseline| Bar::rate("accept", 130.0).against(baseline, 1.3).holds;
-        assert_eq!(
-            [holds(Some(100.0)), holds(Some(101.0)), holds(None), holds(Some(0.0))],
-            [Some(true), Some(false), None, None]
-        );
-        assert_eq!(Bar::violations("sale", 0).holds, Some(true));
-        assert_eq!(Bar::violations("sale", 1).holds, Some(false));
+    fn figures_have_the_digits_that_mean_something() {
+        assert_eq!([short(91_234.6), short(1.304), short(0.0)], ["91235", "1.30", "0"]);
+        let bar = Bar { runs: vec![90.0, 110.0], ..Bar::rate("relay", 100.0).against(Some(200.0), 0.8) };
+        assert_eq!(row(&bar)[1..6], ["100 1/s (90.00..110)", "200", "0.50", "≥ 0.80×", "NO"]);
+        assert_eq!(limit(&Bar::of("latency", 1.0, "ms").at_most(5.0)), "≤ 5.00");
     }
 
     #[test]
-    fn figures_have_the_digits_that_mean_something() {
-        assert_eq!([short(91_234.6), short(1.304), short(0.0)], ["91235", "1.30", "0"]);
+    fn one_violation_makes_the_whole_result_incorrect() {
+        let report = |count| Report {
+            machine: json!({ "cores": 2 }),
+            durable: true,
+            bars: vec![Bar::rate("accept", 1.0), Bar::violations("crowd", count)],
+            left_out: vec![LeftOut { name: "recovery", why: "not with --quick" }],
+            audits: vec![],
+        };
+        assert!(report(0).correct() && !report(1).correct());
+        assert!(report(1).verdict().starts_with("INCONSISTENT"));
+        let value = report(0).value();
+        assert_eq!((&value["bars"][0]["name"], &value["left_out"][0]["name"]), (&json!("accept"), &json!("recovery")));
     }
 }

@@ -1,5 +1,6 @@
 //! The public HTTP server; the contract is `openapi.rs`. Handlers translate between HTTP and the entry; they decide nothing.
 
+pub mod bare;
 mod body;
 mod events;
 mod headers;
@@ -110,6 +111,13 @@ async fn method_not_allowed(request: HttpRequest) -> HttpResponse {
     Kind::MethodNotAllowed.because(format!("{} {}", request.method(), request.path())).respond(&request)
 }
 
+fn workers(settings: &config::Http) -> usize {
+    match settings.workers_count {
+        0 => std::thread::available_parallelism().map_or(2, std::num::NonZero::get),
+        count => count,
+    }
+}
+
 /// Starts serving on `listener`. The returned server runs when awaited and stops gracefully on `stopper`.
 ///
 /// # Errors
@@ -121,17 +129,13 @@ pub fn serve(
     stopper: Stopper,
 ) -> std::io::Result<Server> {
     let public = web::Data::from(public);
-    let workers = match settings.workers_count {
-        0 => std::thread::available_parallelism().map_or(2, std::num::NonZero::get),
-        count => count,
-    };
     let server = HttpServer::new(move || {
         App::new()
             .app_data(public.clone())
             .wrap(ErrorHandlers::new().default_handler_client(as_problem))
             .configure(routes)
     })
-    .workers(workers)
+    .workers(workers(settings))
     .client_request_timeout(Duration::from_millis(settings.head_timeout_ms))
     .keep_alive(Duration::from_secs(settings.keep_alive_s))
     .max_connections(settings.connections_max)

@@ -5,6 +5,8 @@
 //! `request_outcome` makes a repeat find out which.
 
 pub mod audit;
+pub mod bare;
+pub mod bare_units;
 pub mod cancels;
 pub mod checks;
 pub mod codes;

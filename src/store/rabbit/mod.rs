@@ -17,6 +17,7 @@
 //!   unacknowledged deliveries (the broker gives them out again). Nothing is only in this process's memory.
 
 mod admin;
+pub mod bare;
 mod batch;
 mod config;
 mod confirms;

@@ -152,6 +152,11 @@ impl Topology {
         orders.chain(retries).chain([dlq]).collect()
     }
 
+    /// The arguments of an order queue, for the benchmark's own queue of the same kind.
+    pub(super) fn order_queue_arguments(&self) -> FieldTable {
+        table(self.arguments(Some(self.dlq()), DELIVERY_LIMIT))
+    }
+
     /// No `x-dead-letter-routing-key`: a dead letter keeps the one it came with.
     fn arguments(&self, dead_letter_exchange: Option<String>, delivery_limit: i64) -> Vec<(&'static str, FieldValue)> {
         let mut arguments = Vec::with_capacity(6);
@@ -198,14 +203,8 @@ pub(super) async fn declare_on(link: &mut Link, topology: &Topology) -> Result<(
         }
     }
     for spec in topology.specs() {
-        let mut table = FieldTable::new();
-        for (name, value) in spec.arguments {
-            // The names are short constants, so none is ever left out.
-            if let Ok(key) = ShortStr::try_from(name) {
-                table.insert(key, value);
-            }
-        }
-        let arguments = QueueDeclareArguments::durable_client_named(&spec.name).arguments(table).finish();
+        let arguments =
+            QueueDeclareArguments::durable_client_named(&spec.name).arguments(table(spec.arguments)).finish();
         if let Err(error) = link.channel.queue_declare(arguments).await {
             return Err(refused(link, "queue", spec.name, &error).await);
         }
@@ -215,6 +214,17 @@ pub(super) async fn declare_on(link: &mut Link, topology: &Topology) -> Result<(
         }
     }
     Ok(())
+}
+
+fn table(arguments: Vec<(&'static str, FieldValue)>) -> FieldTable {
+    let mut table = FieldTable::new();
+    for (name, value) in arguments {
+        // The names are short constants, so none is ever left out.
+        if let Ok(key) = ShortStr::try_from(name) {
+            table.insert(key, value);
+        }
+    }
+    table
 }
 
 async fn refused(link: &mut Link, kind: &'static str, name: String, error: &amqprs::error::Error) -> RabbitError {

@@ -3,6 +3,7 @@
 //! One pipelined connection serves all tasks of a process (a pool brings nothing). No command is ever sent twice by itself:
 //! `max_command_attempts` is 1, because a connection lost after a script ran would otherwise run it again.
 
+mod bare;
 mod cached;
 mod client;
 mod fault;
@@ -11,6 +12,7 @@ mod keys;
 mod lag;
 mod ledger;
 mod locate;
+mod memory;
 mod node;
 mod nodes;
 mod orphans;
@@ -30,6 +32,7 @@ mod scripts;
 mod transfers;
 mod walk;
 
+pub use bare::Way;
 pub use cached::{CachedSale, SoldOutMark};
 pub use client::RedisStore;
 pub use fault::RedisFault;

@@ -24,6 +24,7 @@ pub(super) use one::DETAIL_CHARS_MAX;
 pub use one::{Failure, land_one, record_failure};
 use plan::Plan;
 use std::collections::{BTreeSet, HashMap};
+pub(super) use text::Values;
 use write::Blocked;
 
 /// Most requests in one transaction; a longer input is landed in several. Bounds statement size and lock time.

@@ -1,0 +1,121 @@
+//! Who used the processors while something was measured: processor seconds of the load generator (this process), of each
+//! role and of each server, from `/proc/<pid>/stat`. Where there is no `/proc`, nothing is told.
+
+use super::ground::Ground;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// What this process is called: with roles in processes of their own it only makes the load.
+pub(super) const LOAD: &str = "load generator";
+
+/// Processor time from now on.
+pub(super) struct Watch {
+    pids: BTreeMap<String, u32>,
+    before: BTreeMap<String, f64>,
+    begun: Instant,
+}
+
+/// Processor seconds of a measurement, by process.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Usage {
+    pub seconds: BTreeMap<String, f64>,
+    pub elapsed_s: f64,
+}
+
+impl Watch {
+    pub fn start(ground: &Ground) -> Self {
+        Self::start_as(LOAD, ground)
+    }
+
+    /// With another name for this process: that of the role whose code it runs itself.
+    pub fn start_as(this: &str, ground: &Ground) -> Self {
+        let mut pids = ground.pids();
+        pids.insert(this.to_owned(), std::process::id());
+        Self { before: all(&pids), pids, begun: Instant::now() }
+    }
+
+    /// Processes that were there at both ends.
+    pub fn end(&self) -> Usage {
+        let after = all(&self.pids);
+        let used = after.iter().filter_map(|(name, after)| Some((name.clone(), after - self.before.get(name)?)));
+        Usage { seconds: used.collect(), elapsed_s: self.begun.elapsed().as_secs_f64() }
+    }
+}
+
+impl Usage {
+    /// The load generator's part of all processor time told apart here; `None` when nothing was.
+    pub fn load_share(&self) -> Option<f64> {
+        let all: f64 = self.seconds.values().sum();
+        self.seconds.get(LOAD).filter(|_| all > 0.0).map(|load| load / all)
+    }
+
+    /// For people: per cent of one core each, the busiest first.
+    pub fn note(&self) -> String {
+        let mut parts: Vec<(&String, f64)> =
+            self.seconds.iter().map(|(name, seconds)| (name, seconds * 100.0 / self.elapsed_s.max(0.001))).collect();
+        parts.sort_by(|one, other| other.1.total_cmp(&one.1));
+        let words =
+            parts.iter().filter(|(_, percent)| *percent >= 0.5).map(|(name, percent)| format!("{name} {percent:.0} %"));
+        let words: Vec<String> = words.collect();
+        if words.is_empty() { String::new() } else { format!("; cores: {}", words.join(", ")) }
+    }
+
+    pub fn json(&self) -> Value {
+        json!({ "seconds": self.seconds, "elapsed_s": self.elapsed_s, "load_generator_share": self.load_share() })
+    }
+}
+
+fn all(pids: &BTreeMap<String, u32>) -> BTreeMap<String, f64> {
+    pids.iter().filter_map(|(name, pid)| Some((name.clone(), seconds(*pid)?))).collect()
+}
+
+fn seconds(pid: u32) -> Option<f64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // SAFETY: a plain question to the system.
+    let per_s = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    #[expect(clippy::cast_precision_loss, reason = "clock ticks of a process; 53 bits are enough")]
+    let used = ticks(&stat)? as f64 / per_s.max(1) as f64;
+    Some(used)
+}
+
+/// User and system time, in clock ticks. The name of the program may hold spaces and parentheses, so it is cut off first.
+fn ticks(stat: &str) -> Option<u64> {
+    let mut fields = stat.rsplit_once(") ")?.1.split(' ').skip(11);
+    let mut next = || fields.next()?.parse::<u64>().ok();
+    Some(next()? + next()?)
+}
+
+/// Most memory the process ever had resident, MiB.
+pub(super) fn resident_peak_mib(pid: u32) -> Option<f64> {
+    peak_kib(&std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?).map(|kib| kib / 1024.0)
+}
+
+fn peak_kib(status: &str) -> Option<f64> {
+    status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.trim().strip_suffix(" kB")?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_found_behind_any_name() {
+        let rest = "S 1 2 3 4 5 6 7 8 9 10 700 42 0 0 20";
+        assert_eq!(ticks(&format!("17 (a) b) {rest}")), Some(742));
+        assert_eq!(ticks("17 (redis-server) S 1"), None);
+        assert_eq!(peak_kib("Name:\tx\nVmPeak:\t9 kB\nVmHWM:\t  2048 kB\nVmRSS:\t1 kB\n"), Some(2048.0));
+    }
+
+    #[test]
+    fn shares_are_parts_of_what_was_used() {
+        let used = |pairs: &[(&str, f64)]| Usage {
+            seconds: pairs.iter().map(|(name, seconds)| ((*name).to_owned(), *seconds)).collect(),
+            elapsed_s: 2.0,
+        };
+        let usage = used(&[(LOAD, 1.0), ("api", 2.0), ("redis", 1.0), ("mysql", 0.0)]);
+        assert_eq!(usage.load_share(), Some(0.25));
+        assert_eq!(usage.note(), "; cores: api 100 %, load generator 50 %, redis 50 %");
+        assert_eq!((used(&[]).load_share(), used(&[]).note()), (None, String::new()));
+    }
+}

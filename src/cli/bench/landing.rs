@@ -1,0 +1,127 @@
+//! `landing`: P4's own code empties a full order queue. The baselines write into the same tables of the same database with
+//! the same durability: one plain transaction an order on 16 connections, and bare multi-row INSERTs with one UPDATE.
+
+use super::super::Failure;
+use super::bar::Bar;
+use super::cpu::Watch;
+use super::ground::Ground;
+use super::relay::per_s;
+use super::scale::Scale;
+use crate::domain::fault::Progress;
+use crate::domain::ids::SaleId;
+use crate::p4_persist::Persist;
+use crate::runtime::{Worker, now_ms};
+use crate::store::mysql::bare::{self, Bare};
+use crate::store::mysql::{Db, DbConfig};
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+/// The least ratio to one transaction an order.
+const BAR_PLAIN: f64 = 10.0;
+/// The least ratio to bare multi-row INSERTs.
+const BAR_ROWS: f64 = 0.6;
+/// Connections of the baseline with one transaction an order.
+pub(super) const CONNECTIONS: usize = 16;
+/// Orders in a transaction of the other one: as many as the consumer takes, within these bounds.
+const ROWS: (usize, usize) = (200, 500);
+/// More than a baseline can sell.
+const STOCK: i64 = 1_000_000_000;
+/// Request ids set aside for one baseline; more than it can write.
+const IDS: u64 = 20_000_000;
+
+/// P4 as the role runs it.
+pub(super) fn lander(ground: &Ground) -> Persist {
+    let servers = &ground.servers;
+    let (db, redis, rabbit) = (servers.db.clone(), servers.redis.clone(), servers.rabbit.clone());
+    Persist::new(db, redis, rabbit, ground.settings.p4_persist.clone())
+}
+
+/// Steps the consumer until `count` messages are done. Returns how many the first step (which connects) did and the time
+/// from its end to the last one.
+pub(super) async fn empty(
+    ground: &Ground,
+    lander: &mut Persist,
+    count: u64,
+    scale: &Scale,
+) -> Result<(u64, Duration), Failure> {
+    let deadline = Instant::now() + scale.patience;
+    let (mut done, mut first) = (0, None);
+    while done < count {
+        ground.go_on()?;
+        if Instant::now() > deadline {
+            return Err(Failure::Failed(format!(
+                "{done} of {count} messages landed within {} s",
+                scale.patience.as_secs()
+            )));
+        }
+        let Progress::Moved(moved) = lander.step().await? else { continue };
+        done += u64::try_from(moved).unwrap_or(0);
+        first.get_or_insert_with(|| (done, Instant::now()));
+    }
+    let (first, since) = first.unwrap_or((0, Instant::now()));
+    Ok((first, since.elapsed()))
+}
+
+/// Empties the queue, which holds `scale.entries` messages of `sale`, and with `told` compares.
+pub(super) async fn measure(
+    ground: &mut Ground,
+    sale: &SaleId,
+    scale: &Scale,
+    told: bool,
+) -> Result<Vec<Bar>, Failure> {
+    let watch = Watch::start_as("consumer", ground);
+    let (first, took) = empty(ground, &mut lander(ground), scale.entries, scale).await?;
+    let usage = watch.end();
+    if !told {
+        return Ok(Vec::new());
+    }
+    let (landed, sold) = ground.landed_and_sold(sale).await?;
+    let rate = per_s(scale.entries - first, took);
+    let group = ground.settings.p4_persist.group_max;
+    let rows_group = u32::try_from(group.clamp(ROWS.0, ROWS.1)).unwrap_or(500);
+    let plain = one_transaction_an_order(ground, scale).await?;
+    let begun = Instant::now();
+    let bare = baseline_sale(ground, "bare-rows", scale).await?;
+    let rows = bare::rows(&ground.servers.db, &bare, rows_group).await?;
+    let rows = per_s(rows, begun.elapsed());
+    let more = json!({
+        "messages": scale.entries, "landed_units": landed, "sold_units": sold, "took_ms": took.as_millis(),
+        "group_max": group, "cpu": usage.json(),
+    });
+    let missing = if landed == sold { String::new() } else { format!("; ONLY {landed} of {sold} landed") };
+    let note = format!(
+        "{} messages, groups of up to {group}{missing}; one transaction an order beside it{}",
+        scale.entries,
+        usage.note()
+    );
+    let against_rows = format!("against INSERTs of {rows_group} rows, outcomes and orders, with one UPDATE");
+    Ok(vec![
+        Bar::rate("landing", rate).against(Some(plain), BAR_PLAIN).note(note).more(more),
+        Bar::rate("landing_rows", rate).against(Some(rows), BAR_ROWS).note(against_rows),
+    ])
+}
+
+/// Orders a second of one plain transaction each, on 16 connections: what a system without Redis and broker does.
+pub(super) async fn one_transaction_an_order(ground: &mut Ground, scale: &Scale) -> Result<f64, Failure> {
+    let mysql = &ground.settings.mysql;
+    let db = Db::connect(DbConfig {
+        url: mysql.url.expose().to_owned(),
+        pool_max: CONNECTIONS,
+        wait_timeout_ms: mysql.pool_wait_ms,
+        connect_timeout_ms: mysql.connect_timeout_ms,
+        statement_timeout_ms: mysql.statement_timeout_ms,
+    })?;
+    // The connections are made before the clock starts.
+    let warm = Bare { until: Instant::now() + scale.lasting / 10, ..baseline_sale(ground, "bare-warm", scale).await? };
+    bare::one_by_one(&db, &warm, CONNECTIONS).await?;
+    let bare = baseline_sale(ground, "bare-plain", scale).await?;
+    let begun = Instant::now();
+    let committed = bare::one_by_one(&db, &bare, CONNECTIONS).await?;
+    Ok(per_s(committed, begun.elapsed()))
+}
+
+async fn baseline_sale(ground: &mut Ground, name: &str, scale: &Scale) -> Result<Bare, Failure> {
+    let sale = ground.draft(name, STOCK, Some(1)).await?.sale_id;
+    let above = ground.numbers(IDS);
+    Ok(Bare { sale, above, until: Instant::now() + scale.lasting, at_ms: now_ms() })
+}

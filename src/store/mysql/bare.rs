@@ -1,0 +1,146 @@
+//! For the benchmark: what the same database does without this system. Two textbook writers into the same tables, with the
+//! same session settings and the same durability; neither takes care of repeats, limits or failures.
+//!
+//! Input: a sale made for it. Output: committed orders. A crash leaves orders of that sale.
+
+use super::codes::datetime;
+use super::fault::DbError;
+use super::landing::Values;
+use super::pool::{Conn, Db, Manager};
+use super::schema::{orders, sales};
+use crate::domain::ids::SaleId;
+use diesel::prelude::*;
+use diesel_async::{AsyncConnection, RunQueryDsl, SimpleAsyncConnection, TransactionManager};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+use tokio::task::JoinSet;
+
+const OUTCOMES: &str = "/* bare */ INSERT INTO request_outcome \
+    (request_id, kind, sale_id, shard, epoch, number, payload_hash) VALUES ";
+const ORDERS: &str = "/* bare */ INSERT INTO orders \
+    (request_id, sale_id, user_id, one_per_user_id, quantity, amount_cents, source, accepted_at) VALUES ";
+
+/// What is written, and for how long.
+#[derive(Debug, Clone)]
+pub struct Bare {
+    /// A one-per-user sale with more stock than can be sold meanwhile.
+    pub sale: SaleId,
+    /// The request ids begin above it; they must be nobody else's.
+    pub above: u64,
+    /// No transaction begins after it.
+    pub until: Instant,
+    /// When the requests were accepted, Unix milliseconds.
+    pub at_ms: i64,
+}
+
+fn buyer(id: u64) -> Vec<u8> {
+    format!("buyer-{id:08}").into_bytes()
+}
+
+/// One plain transaction an order (INSERT the order, guarded UPDATE of the stock), on `connections` at once. Returns the
+/// committed orders.
+///
+/// # Errors
+/// [`DbError`]; lost deadlocks and lock waits are not errors, they only commit nothing.
+pub async fn one_by_one(db: &Db, bare: &Bare, connections: usize) -> Result<u64, DbError> {
+    let next = Arc::new(AtomicU64::new(bare.above + 1));
+    let mut crew = JoinSet::new();
+    for _ in 0..connections {
+        crew.spawn(one_writer(db.clone(), bare.clone(), Arc::clone(&next)));
+    }
+    let mut committed = 0;
+    while let Some(done) = crew.join_next().await {
+        committed += done.map_err(|error| DbError::Other(error.to_string()))??;
+    }
+    Ok(committed)
+}
+
+async fn one_writer(db: Db, bare: Bare, next: Arc<AtomicU64>) -> Result<u64, DbError> {
+    let at = datetime(bare.at_ms)?;
+    let mut committed = 0;
+    while Instant::now() < bare.until {
+        let id = next.fetch_add(1, Relaxed);
+        let (sale, user) = (bare.sale.as_str().as_bytes(), buyer(id));
+        let done = db
+            .run("bare_order", async |conn| {
+                conn.transaction(async |conn| {
+                    let row = (
+                        orders::request_id.eq(id),
+                        orders::sale_id.eq(sale),
+                        orders::user_id.eq(&user),
+                        orders::one_per_user_id.eq(Some(&user)),
+                        orders::quantity.eq(1),
+                        orders::amount_cents.eq(100),
+                        orders::source.eq("relay"),
+                        orders::accepted_at.eq(at),
+                    );
+                    diesel::insert_into(orders::table).values(row).execute(conn).await?;
+                    take(conn, sale, 1).await
+                })
+                .await
+            })
+            .await;
+        match done {
+            Ok(()) => committed += 1,
+            Err(DbError::Deadlock | DbError::LockWait) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(committed)
+}
+
+async fn take(conn: &mut Conn, sale: &[u8], units: i64) -> Result<(), DbError> {
+    let enough = sales::table.filter(sales::sale_id.eq(sale)).filter(sales::stock.ge(units));
+    match diesel::update(enough).set(sales::stock.eq(sales::stock - units)).execute(conn).await? {
+        0 => Err(DbError::Other("the bare sale has no stock left".to_owned())),
+        _ => Ok(()),
+    }
+}
+
+/// Multi-row INSERTs of `group` outcomes and `group` orders and one UPDATE of the stock in each transaction, on one
+/// connection (more of them only wait for the same stock row). Returns the committed orders.
+///
+/// # Errors
+/// [`DbError`].
+pub async fn rows(db: &Db, bare: &Bare, group: u32) -> Result<u64, DbError> {
+    let at = datetime(bare.at_ms)?;
+    let sale = bare.sale.as_str().as_bytes();
+    let mut committed = 0;
+    while Instant::now() < bare.until {
+        let ids = bare.above + committed + 1..bare.above + committed + 1 + u64::from(group);
+        let (mut outcomes, mut orders) =
+            (Values::insert(OUTCOMES, ids.clone().count()), Values::insert(ORDERS, ids.clone().count()));
+        for id in ids {
+            outcomes.row();
+            outcomes.number(id);
+            outcomes.code("ORDER");
+            outcomes.bytes(sale);
+            outcomes.number(0);
+            outcomes.number(1);
+            outcomes.number(id - bare.above);
+            outcomes.bytes(&u128::from(id).to_be_bytes());
+            let user = buyer(id);
+            orders.row();
+            orders.number(id);
+            orders.bytes(sale);
+            orders.bytes(&user);
+            orders.bytes(&user);
+            orders.number(1);
+            orders.number(100);
+            orders.code("relay");
+            orders.time(at);
+        }
+        let (outcomes, orders) = (outcomes.finish(), orders.finish());
+        db.run("bare_rows", async |conn| {
+            Manager::begin_transaction(conn).await?;
+            conn.batch_execute(&outcomes).await?;
+            conn.batch_execute(&orders).await?;
+            take(conn, sale, i64::from(group)).await?;
+            Ok(Manager::commit_transaction(conn).await?)
+        })
+        .await?;
+        committed += u64::from(group);
+    }
+    Ok(committed)
+}
