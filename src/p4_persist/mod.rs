@@ -9,28 +9,30 @@
 //!
 //! A message whose landing failed because the database is away stays in hand, unacknowledged and uncounted, and is tried
 //! again when the breaker lets it; with the connection (or the process) it goes back to its queue.
+//!
+//! While one group is landed the one before is told, acknowledged and marked: at most two groups are between commit and ack.
 
 mod back;
 mod breaker;
+mod conclude;
 mod events;
 
 use crate::config;
-use crate::domain::fate::{Fate, Verdict};
+use crate::domain::fate::Verdict;
 use crate::domain::fault::{Disposition, Fault, Progress};
-use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::message;
 use crate::domain::request::Accepted;
-use crate::domain::states::{P4Persist, State};
+use crate::domain::states::P4Persist;
 use crate::faults::{CrashPoint, Mechanism};
 use crate::runtime::Worker;
 use crate::store::mysql::codes::Source;
 use crate::store::mysql::{Db, DbError, landing, outcomes};
-use crate::store::rabbit::{Consumer, Delivery, DeliveryId, Publisher, RabbitConfig, RabbitError, Topology, send_all};
+use crate::store::rabbit::{Consumer, Delivery, DeliveryId, Publisher, RabbitConfig, RabbitError};
 use crate::store::redis::RedisStore;
-use crate::telemetry::count;
 use back::Why;
 use breaker::Breaker;
-use std::collections::{HashMap, VecDeque};
+use conclude::{Landed, settled};
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// Longest wait for the first message of a group; a stop is noticed within it.
@@ -60,6 +62,8 @@ pub struct Persist {
     /// Sends messages back and events out; a connection of its own, because a broker that blocks publishers would block acks too.
     publisher: Option<Publisher>,
     breaker: Breaker,
+    /// Decided and committed, not told and acknowledged yet. Gone with the consumer: it comes again then.
+    landed: Option<Landed>,
 }
 
 impl Persist {
@@ -69,29 +73,51 @@ impl Persist {
         let breaker = Breaker::new(settings.breaker_failures, Duration::from_millis(settings.breaker_open_ms));
         let (held, now) = (VecDeque::new(), Instant::now());
         let (consumer, publisher) = (None, None);
-        Self { db, redis, rabbit, settings, consumer, held, events_at: now, mute_until: now, publisher, breaker }
+        let landed = None;
+        Self {
+            db,
+            redis,
+            rabbit,
+            settings,
+            consumer,
+            held,
+            events_at: now,
+            mute_until: now,
+            publisher,
+            breaker,
+            landed,
+        }
     }
 
+    /// Lands the next group while the one before is told and acknowledged.
     async fn work(&mut self) -> Result<Progress, RabbitError> {
-        let Some(group_max) = self.breaker.admits(Instant::now(), self.settings.group_max) else {
-            return Ok(Progress::Idle);
-        };
-        if group_max == self.settings.group_max {
+        let before = self.landed.take();
+        let group_max = self.breaker.admits(Instant::now(), self.settings.group_max);
+        if group_max == Some(self.settings.group_max) {
             self.tell_untold().await;
         }
-        let group = self.group(group_max).await?;
+        let group = match group_max {
+            // What is decided is told at once; only an idle consumer waits for messages.
+            Some(group_max) => {
+                let wait = if before.is_some() { Duration::ZERO } else { FIRST_WAIT };
+                self.group(group_max, wait).await?
+            }
+            None => Vec::new(),
+        };
+        let size = group.len();
         if group.is_empty() {
-            return Ok(Progress::Idle);
+            let Some(before) = before else { return Ok(Progress::Idle) };
+            self.conclude(before).await?;
+            return Ok(Progress::Moved(1));
         }
         CrashPoint::AfterDelivery.reach();
-        let size = group.len();
         metrics::histogram!("seckill_p4_persist_group_count").record(size as f64);
-        self.process(group).await?;
+        self.process(group, before).await?;
         Ok(Progress::Moved(size))
     }
 
     /// What is to be landed next: what waited for the database, else what the broker gives out.
-    async fn group(&mut self, group_max: usize) -> Result<Vec<Delivery>, RabbitError> {
+    async fn group(&mut self, group_max: usize, wait: Duration) -> Result<Vec<Delivery>, RabbitError> {
         let consumer = match &mut self.consumer {
             Some(consumer) => consumer,
             None => {
@@ -102,13 +128,13 @@ impl Persist {
             }
         };
         if self.held.is_empty() {
-            return consumer.recv_group(group_max, FIRST_WAIT).await;
+            return consumer.recv_group(group_max, wait).await;
         }
         let size = group_max.min(self.held.len());
         Ok(self.held.drain(..size).collect())
     }
 
-    async fn process(&mut self, group: Vec<Delivery>) -> Result<(), RabbitError> {
+    async fn process(&mut self, group: Vec<Delivery>, before: Option<Landed>) -> Result<(), RabbitError> {
         let acked_early = Mechanism::AckAfterCommit.is_off();
         if acked_early {
             let ids: Vec<DeliveryId> = group.iter().map(|delivery| delivery.id).collect();
@@ -125,9 +151,17 @@ impl Persist {
                 Err(error) => outcomes.push(parked(delivery, Why::new("UNDECODABLE", &error))),
             }
         }
-        let begun = Instant::now();
-        let verdicts = landing::land(&self.db, &items, Source::Relay).await;
-        metrics::histogram!("seckill_p4_persist_seconds").record(begun.elapsed());
+        let db = self.db.clone();
+        let landing = async {
+            let begun = Instant::now();
+            let verdicts = landing::land(&db, &items, Source::Relay).await;
+            metrics::histogram!("seckill_p4_persist_seconds").record(begun.elapsed());
+            verdicts
+        };
+        let (verdicts, concluded) = match before {
+            Some(before) => tokio::join!(landing, self.conclude(before)),
+            None => (landing.await, Ok(())),
+        };
         self.breaker.saw(Instant::now(), &verdicts);
         if verdicts.contains(&Ok(Verdict::Ordered)) {
             CrashPoint::AfterCommit.reach();
@@ -146,12 +180,9 @@ impl Persist {
             }
         }
         metrics::gauge!("seckill_p4_persist_held_count").set(self.held.len() as f64);
-        if let Err(error) = self.tell(told).await {
-            // Untold and unwritten: all of it comes again, finds its outcome, and is told then.
-            return Err(RabbitError::Closed(format!("given up, because events could not be written: {error}")));
-        }
-        self.finish(outcomes, acked_early).await?;
-        self.mark(settled).await;
+        // If the one before could not be acknowledged, neither can this one: it comes again and finds its outcome.
+        concluded?;
+        self.landed = Some(Landed { told, outcomes, settled, acked_early });
         Ok(())
     }
 
@@ -204,76 +235,10 @@ impl Persist {
             }
         }
     }
-
-    /// Acknowledges what is done, sends back what is not and acknowledges it once the broker has the copy.
-    async fn finish(&mut self, outcomes: Vec<Outcome>, acked_early: bool) -> Result<(), RabbitError> {
-        let (done, back): (Vec<Outcome>, Vec<Outcome>) =
-            outcomes.into_iter().partition(|outcome| outcome.disposition == Disposition::Done);
-        for outcome in done.iter().chain(&back) {
-            count(State::P4(outcome.state), 1);
-        }
-        let ids = |outcomes: &[Outcome]| -> Vec<DeliveryId> {
-            outcomes.iter().filter(|_| !acked_early).map(|outcome| outcome.delivery.id).collect()
-        };
-        self.ack(&ids(&done)).await?;
-        if back.is_empty() {
-            return Ok(());
-        }
-        let topology = Topology::new(&self.rabbit);
-        let ids = ids(&back);
-        let copies = back.into_iter().map(|outcome| back::copy(&topology, outcome)).collect();
-        if Mechanism::ConfirmedRetry.is_off() {
-            self.ack_early(&ids).await?;
-            CrashPoint::AfterRetryPublished.reach();
-            return send_all(&self.rabbit, &mut self.publisher, copies).await;
-        }
-        send_all(&self.rabbit, &mut self.publisher, copies).await?;
-        CrashPoint::AfterRetryPublished.reach();
-        self.ack(&ids).await
-    }
-
-    async fn ack(&mut self, ids: &[DeliveryId]) -> Result<(), RabbitError> {
-        match &mut self.consumer {
-            Some(consumer) if !ids.is_empty() => consumer.ack(ids).await,
-            Some(_) | None => Ok(()),
-        }
-    }
-
-    /// Only where a mechanism is left out: the library sends from a task of its own, and the ack is to be out before the
-    /// process may die.
-    async fn ack_early(&mut self, ids: &[DeliveryId]) -> Result<(), RabbitError> {
-        self.ack(ids).await?;
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        Ok(())
-    }
-
-    /// Tells the ledger what was decided, so that buyers who ask do not reach the database. Best effort: P5 marks the rest.
-    async fn mark(&self, settled: HashMap<(SaleId, u16), Vec<(RequestId, Fate)>>) {
-        for ((sale, shard), fates) in settled {
-            if let Err(error) = self.redis.settle(&sale, shard, &fates).await {
-                tracing::debug!(phase = "p4_persist", %sale, shard, %error, count = fates.len(), "ledger not marked");
-            }
-        }
-    }
 }
 
 fn parked(delivery: Delivery, why: Why) -> Outcome {
     Outcome { delivery, disposition: Disposition::Park, state: P4Persist::MqDlq, why: Some(why) }
-}
-
-/// The fates that are known now, by ledger.
-fn settled(
-    items: &[Accepted],
-    verdicts: &[Result<Verdict, DbError>],
-) -> HashMap<(SaleId, u16), Vec<(RequestId, Fate)>> {
-    let mut settled: HashMap<(SaleId, u16), Vec<(RequestId, Fate)>> = HashMap::new();
-    for (accepted, verdict) in items.iter().zip(verdicts) {
-        if let Ok(Some(fate)) = verdict.as_ref().map(|verdict| verdict.fate()) {
-            let ledger = (accepted.purchase.sale_id.clone(), accepted.shard);
-            settled.entry(ledger).or_default().push((accepted.purchase.request_id, fate));
-        }
-    }
-    settled
 }
 
 impl Worker for Persist {
@@ -286,11 +251,17 @@ impl Worker for Persist {
             // Whatever was held comes again on the next connection.
             self.consumer = None;
             self.held.clear();
+            self.landed = None;
             Fault::back_off(error)
         })
     }
 
     async fn drain(&mut self) {
+        if let Some(landed) = self.landed.take()
+            && let Err(error) = self.conclude(landed).await
+        {
+            tracing::warn!(phase = "p4_persist", %error, "what was landed last is not acknowledged, it comes again");
+        }
         // Unacknowledged messages go back to their queue with the connection.
         self.consumer = None;
         self.held.clear();

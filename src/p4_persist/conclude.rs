@@ -1,0 +1,108 @@
+//! What follows a landed group: its events, its acks and copies, its marks in the ledger.
+//!
+//! Input: a group whose fates are committed. Output: events at the broker, messages acknowledged or sent back, ledger records
+//! marked; in this order, while the next group is landed. A crash before the ack leaves a redelivery that finds its outcome and
+//! is told again; one after it leaves records that P5 marks.
+
+use super::{Outcome, Persist, back, events};
+use crate::domain::fate::{Fate, Verdict};
+use crate::domain::fault::Disposition;
+use crate::domain::ids::{RequestId, SaleId};
+use crate::domain::request::Accepted;
+use crate::domain::states::State;
+use crate::faults::{CrashPoint, Mechanism};
+use crate::store::mysql::DbError;
+use crate::store::rabbit::{DeliveryId, RabbitError, Topology, send_all};
+use crate::telemetry::count;
+use futures::future::join_all;
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// Fates by ledger.
+type Settled = HashMap<(SaleId, u16), Vec<(RequestId, Fate)>>;
+
+/// A group that is decided and committed.
+pub(super) struct Landed {
+    pub told: Vec<events::Event>,
+    pub outcomes: Vec<Outcome>,
+    pub settled: Settled,
+    pub acked_early: bool,
+}
+
+impl Persist {
+    /// Tells, acknowledges and marks a landed group.
+    pub(super) async fn conclude(&mut self, landed: Landed) -> Result<(), RabbitError> {
+        let Landed { told, outcomes, settled, acked_early } = landed;
+        if let Err(error) = self.tell(told).await {
+            // Untold and unwritten: all of it comes again, finds its outcome, and is told then.
+            return Err(RabbitError::Closed(format!("given up, because events could not be written: {error}")));
+        }
+        self.finish(outcomes, acked_early).await?;
+        self.mark(settled).await;
+        Ok(())
+    }
+
+    /// Acknowledges what is done, sends back what is not and acknowledges it once the broker has the copy.
+    async fn finish(&mut self, outcomes: Vec<Outcome>, acked_early: bool) -> Result<(), RabbitError> {
+        let (done, back): (Vec<Outcome>, Vec<Outcome>) =
+            outcomes.into_iter().partition(|outcome| outcome.disposition == Disposition::Done);
+        for outcome in done.iter().chain(&back) {
+            count(State::P4(outcome.state), 1);
+        }
+        let ids = |outcomes: &[Outcome]| -> Vec<DeliveryId> {
+            outcomes.iter().filter(|_| !acked_early).map(|outcome| outcome.delivery.id).collect()
+        };
+        self.ack(&ids(&done)).await?;
+        if back.is_empty() {
+            return Ok(());
+        }
+        let topology = Topology::new(&self.rabbit);
+        let ids = ids(&back);
+        let copies = back.into_iter().map(|outcome| back::copy(&topology, outcome)).collect();
+        if Mechanism::ConfirmedRetry.is_off() {
+            self.ack_early(&ids).await?;
+            CrashPoint::AfterRetryPublished.reach();
+            return send_all(&self.rabbit, &mut self.publisher, copies).await;
+        }
+        send_all(&self.rabbit, &mut self.publisher, copies).await?;
+        CrashPoint::AfterRetryPublished.reach();
+        self.ack(&ids).await
+    }
+
+    async fn ack(&mut self, ids: &[DeliveryId]) -> Result<(), RabbitError> {
+        match &mut self.consumer {
+            Some(consumer) if !ids.is_empty() => consumer.ack(ids).await,
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Only where a mechanism is left out: the library sends from a task of its own, and the ack is to be out before the
+    /// process may die.
+    pub(super) async fn ack_early(&mut self, ids: &[DeliveryId]) -> Result<(), RabbitError> {
+        self.ack(ids).await?;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        Ok(())
+    }
+
+    /// Tells the ledger what was decided, so that buyers who ask do not reach the database. Best effort: P5 marks the rest.
+    async fn mark(&self, settled: Settled) {
+        let marks = settled.into_iter().map(|((sale, shard), fates)| async move {
+            if let Err(error) = self.redis.settle(&sale, shard, &fates).await {
+                tracing::debug!(phase = "p4_persist", %sale, shard, %error, count = fates.len(), "ledger not marked");
+            }
+        });
+        join_all(marks).await;
+    }
+}
+
+/// The fates that are known now, by ledger.
+pub(super) fn settled(items: &[Accepted], verdicts: &[Result<Verdict, DbError>]) -> Settled {
+    let mut settled = Settled::new();
+    for (accepted, verdict) in items.iter().zip(verdicts) {
+        if let Ok(Some(fate)) = verdict.as_ref().map(|verdict| verdict.fate()) {
+            let ledger = (accepted.purchase.sale_id.clone(), accepted.shard);
+            settled.entry(ledger).or_default().push((accepted.purchase.request_id, fate));
+        }
+    }
+    settled
+}
