@@ -107,7 +107,7 @@ local known = redis.call('HMGET', ledger_key, unpack(ids))
 local bought = redis.call('HMGET', buyers_key, unpack(users))
 
 local time = redis.call('TIME')
-local at_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+local at_ms = string.format('%d', time[1] * 1000 + math.floor(time[2] / 1000))
 
 local reply, accepted = {}, {}
 local ledger_writes, buyer_writes = {}, {}
@@ -146,8 +146,8 @@ for i = 1, count do
     else
       number = number + 1
       taken = taken + quantity
-      local number_text = string.format('%.0f', number)
-      local quantity_text = string.format('%.0f', quantity)
+      local number_text = string.format('%d', number)
+      local quantity_text = string.format('%d', quantity)
       local text = 'Q ' .. number_text .. ' ' .. quantity_text .. ' ' .. epoch .. ' ' .. at_ms .. ' - ' .. user
       new_records[id] = text
       new_owned[user], new_first[user] = (owned or 0) + quantity, first or id
@@ -164,9 +164,9 @@ end
 if #accepted == 0 then return reply end
 for user, owned in pairs(new_owned) do
   buyer_writes[#buyer_writes + 1] = user
-  buyer_writes[#buyer_writes + 1] = string.format('%.0f', owned) .. ' ' .. new_first[user]
+  buyer_writes[#buyer_writes + 1] = string.format('%d', owned) .. ' ' .. new_first[user]
 end
-local number_now, taken_now = string.format('%.0f', number), string.format('%.0f', taken)
+local number_now, taken_now = string.format('%d', number), string.format('%d', taken)
 
 -- Writes. Outbox first: it is the one that would refuse (memory, missing stream), and then nothing has happened.
 for i = 1, #accepted do

@@ -108,7 +108,8 @@ impl Persist {
         if group.is_empty() {
             let Some(before) = before else { return Ok(Progress::Idle) };
             self.conclude(before).await?;
-            return Ok(Progress::Moved(1));
+            // Nothing new, but not idle.
+            return Ok(Progress::Moved(0));
         }
         CrashPoint::AfterDelivery.reach();
         metrics::histogram!("seckill_p4_persist_group_count").record(size as f64);

@@ -58,6 +58,8 @@ pub(super) async fn empty(
         done += u64::try_from(moved).unwrap_or(0);
         first.get_or_insert_with(|| (done, Instant::now()));
     }
+    // The last group is acknowledged with the next step.
+    lander.step().await?;
     let (first, since) = first.unwrap_or((0, Instant::now()));
     Ok((first, since.elapsed()))
 }

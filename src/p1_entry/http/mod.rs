@@ -63,6 +63,12 @@ impl Public {
 /// The routes, for the server and for tests.
 pub fn routes(config: &mut web::ServiceConfig) {
     config
+        // Patterns are tried in this order, so what a crowd sends stands first.
+        .service(
+            web::resource("/v1/sales/{sale_id}/orders")
+                .route(web::post().to(orders::buy))
+                .default_service(web::to(method_not_allowed)),
+        )
         .service(
             web::resource("/v1/sales").route(web::get().to(sales::list)).default_service(web::to(method_not_allowed)),
         )
@@ -80,11 +86,6 @@ pub fn routes(config: &mut web::ServiceConfig) {
         .service(
             web::resource("/v1/sales/{sale_id}/tokens")
                 .route(web::post().to(tokens::issue))
-                .default_service(web::to(method_not_allowed)),
-        )
-        .service(
-            web::resource("/v1/sales/{sale_id}/orders")
-                .route(web::post().to(orders::buy))
                 .default_service(web::to(method_not_allowed)),
         )
         .service(
