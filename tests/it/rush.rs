@@ -66,7 +66,10 @@ impl<'a> Rush<'a> {
 
     /// Buys until the answer is one that stays.
     async fn insist(&self, server: usize, user: &str) -> u16 {
-        let Some((token, request_id)) = self.token(user).await else { return 0 };
+        let (token, request_id) = match self.token(user).await {
+            Ok(ticket) => ticket,
+            Err(status) => return status,
+        };
         loop {
             let path = format!("/v1/sales/{}/orders", self.sale);
             let request = self.world.request(Method::POST, &path, user).json(&serde_json::json!({ "quantity": 1 }));
@@ -87,13 +90,14 @@ impl<'a> Rush<'a> {
         }
     }
 
-    async fn token(&self, user: &str) -> Option<(String, String)> {
+    /// A token and its request id; or 410, or what was said when the rush was over.
+    async fn token(&self, user: &str) -> Result<(String, String), u16> {
         loop {
             let path = format!("/v1/sales/{}/tokens", self.sale);
             let answer = Answer::of(self.world.request(Method::POST, &path, user).timeout(ASK)).await;
             match answer.status {
-                201 => return Some((answer.text("token"), answer.text("request_id"))),
-                _ if self.over.load(Ordering::SeqCst) => return None,
+                201 => return Ok((answer.text("token"), answer.text("request_id"))),
+                status if status == 410 || self.over.load(Ordering::SeqCst) => return Err(status),
                 _ => pause().await,
             }
         }

@@ -108,6 +108,7 @@ async fn frozen_master(name: &str, config: &[&str]) -> usize {
             let answer = stale.buy(&sale, user, 1, Some(token)).await;
             assert!(matches!(answer.status, 503 | 504), "told by a master that was replaced: {answer:?}");
         }
+        rush.mark(&format!("it has refused {told} buyers"));
         eventually("it is told", async || believes(old, "slave").await).await;
         rush.mark("the old master is a replica");
         alone
