@@ -70,6 +70,10 @@ async fn lose_a_primary(name: &str, loss: Loss, set: &[&str]) {
             (0..others).filter(|server| *server != lost).all(|server| rush.accepted_of(server, promoted, None) > 30)
         })
         .await;
+        eventually("it was asked", async || {
+            rush.told_of((lost, 504), promoted, None) + rush.accepted_of(lost, promoted, None) >= 2 * LINES
+        })
+        .await;
         let alone = rush.mark("the lost one comes back");
         assert_eq!(rush.accepted_of(lost, promoted, Some(alone)), 0, "told without a replica");
         match loss {

@@ -122,11 +122,14 @@ impl<'a> Rush<'a> {
 
     /// How many buyers of one server heard 202 in a time; without an end, up to now.
     pub fn accepted_of(&self, server: usize, from: Duration, to: Option<Duration>) -> usize {
+        self.told_of((server, 202), from, to)
+    }
+
+    /// How many answers with this status buyers of one server heard in a time.
+    pub fn told_of(&self, (server, status): (usize, u16), from: Duration, to: Option<Duration>) -> usize {
         let told = self.told.lock().unwrap();
-        let counts = |told: &&Told| {
-            told.server == server && told.status == 202 && told.at > from && to.is_none_or(|to| told.at < to)
-        };
-        told.iter().filter(counts).count()
+        let meant = |told: &&Told| (told.server, told.status) == (server, status);
+        told.iter().filter(meant).filter(|told| told.at > from && to.is_none_or(|to| told.at < to)).count()
     }
 
     /// After the rush: every 202 is a confirmed order, nobody has two, and the books have as many. Returns the audit.

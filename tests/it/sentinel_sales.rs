@@ -79,10 +79,12 @@ async fn frozen_master(name: &str, config: &[&str]) -> usize {
     let sale = world.sale("freeze", i64::try_from(STOCK).unwrap(), Some(1)).await;
     let rush = Rush::new(&world, &sale);
     let old = set.master().await;
-    // A process that never hears of another master than this one, and the tokens of its buyers.
-    let s = &world.settings;
-    let urls = (old.url(), s.rabbitmq.url.expose(), s.mysql.url.expose());
-    let stale = World::on((&urls.0, urls.1, urls.2), name, &[Role::Api], &PROMISED).await;
+    // A process that hears of no other master than this one: its only sentinel will stand still. And its buyers' tokens.
+    let silent = &set.sentinels()[2];
+    let url = format!("redis-sentinel://127.0.0.1:{}?sentinelServiceName=seckill", silent.port());
+    let settings = [&PROMISED[..], &["redis.mode=sentinel"]].concat();
+    let stale = World::on_redis(&url, name, &[Role::Api], &settings).await;
+    assert_eq!(stale.servers.redis.servers()[0].0, format!("127.0.0.1:{}", old.port()));
     let mut late = Vec::new();
     for n in 0..20 {
         let user = format!("late-{n}");
@@ -92,6 +94,7 @@ async fn frozen_master(name: &str, config: &[&str]) -> usize {
     let mut told = 0;
     let accepted_alone = sold_out(&rush, async {
         eventually("a load", async || rush.accepted() > STOCK / 5).await;
+        silent.freeze().await;
         old.freeze().await;
         rush.mark("the master stands still");
         // They go into its socket, and it will find them there.
@@ -108,12 +111,13 @@ async fn frozen_master(name: &str, config: &[&str]) -> usize {
             let answer = stale.buy(&sale, user, 1, Some(token)).await;
             assert!(matches!(answer.status, 503 | 504), "told by a master that was replaced: {answer:?}");
         }
-        rush.mark(&format!("it has refused {told} buyers"));
+        rush.mark(&format!("it has told {told} buyers nothing"));
         eventually("it is told", async || believes(old, "slave").await).await;
         rush.mark("the old master is a replica");
         alone
     })
     .await;
+    silent.thaw().await;
     set.whole().await;
     sold_exactly(&rush, name).await;
     assert_eq!(world.rows("orders", "user_id LIKE 'late-%'").await, 0, "{told} of them asked");
@@ -145,21 +149,30 @@ fn one_sentinel_that_stands_still_or_is_dead_hides_no_master() {
         let world = world_on(&set, "sentinel-first", &PROMISED).await;
         let sale = world.sale("first", 40, Some(1)).await;
         assert_eq!(world.buy(&sale, "before", 1, None).await.status, 202);
-        let (first, old) = (&set.sentinels()[0], set.master().await);
-        assert!(set.url().contains(&format!("//127.0.0.1:{}?", first.port())), "it is the first to be asked");
-        first.freeze().await;
-        old.kill().await;
-        set.failed_over(old).await;
-        eventually("the new master sells", async || world.buy(&sale, "after", 1, None).await.status == 202).await;
+        // Each of them once: nobody promises who is asked first.
+        for (n, sentinel) in set.sentinels().iter().enumerate() {
+            let old = set.master().await;
+            sentinel.freeze().await;
+            old.kill().await;
+            set.failed_over(old).await;
+            let (user, (token, _)) = (format!("after-{n}"), world.token(&sale, &format!("after-{n}")).await);
+            let sells = async || world.buy(&sale, &user, 1, Some(&token)).await.status == 202;
+            eventually("the new master sells", sells).await;
 
-        first.thaw().await;
-        first.kill().await;
-        let sets = world.own_sets();
-        let sets: Vec<&str> = sets.iter().map(String::as_str).chain(PROMISED).collect();
-        let late = world.beside(&[Role::Api], &sets).await;
-        assert_eq!(late.buy(&sale, "late", 1, None).await.status, 202, "a process that starts now");
-        late.stop().await;
-        assert_eq!(world.settled(&sale).await.counted.ordered, 3);
+            sentinel.thaw().await;
+            sentinel.kill().await;
+            let sets = world.own_sets();
+            let sets: Vec<&str> = sets.iter().map(String::as_str).chain(PROMISED).collect();
+            let late = world.beside(&[Role::Api], &sets).await;
+            let token = world.token(&sale, &format!("late-{n}")).await.0;
+            let sold = late.buy(&sale, &format!("late-{n}"), 1, Some(&token)).await;
+            assert_eq!(sold.status, 202, "a process that starts now: {sold:?}");
+            late.stop().await;
+            sentinel.restart().await;
+            old.restart().await;
+            set.whole().await;
+        }
+        assert_eq!(world.settled(&sale).await.counted.ordered, 7);
         world.finish().await;
     });
 }
