@@ -12,10 +12,29 @@ use rand::Rng;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// How far ahead of the clock a lease reaches.
-const LEASE_MS: i64 = 60_000;
-/// Pause between renewals.
-const RENEW: Duration = Duration::from_secs(10);
+/// How long node ids are leased, and how often.
+#[derive(Debug, Clone, Copy)]
+pub struct Terms {
+    /// How far ahead of the clock a lease reaches.
+    pub lease_ms: i64,
+    /// Pause between renewals; several fit into half a lease.
+    pub renew: Duration,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self { lease_ms: 60_000, renew: Duration::from_secs(10) }
+    }
+}
+
+impl Terms {
+    /// Whether to look for another node id, because the lease could not be renewed for half its time. Ids of the old one go
+    /// on until there is another, or up to its fence.
+    const fn looks_elsewhere(&self, now_ms: i64, fence_ms: i64) -> bool {
+        fence_ms - now_ms < self.lease_ms / 2
+    }
+}
+
 /// Pause between two looks for the first lease.
 const READY_POLL: Duration = Duration::from_millis(10);
 /// Redis gets this long to connect before the first lease is tried.
@@ -44,8 +63,15 @@ impl RequestIds {
     /// Starts leasing in the background; ids come once the first lease stands.
     #[must_use]
     pub fn start(redis: RedisStore, owner: String, stopper: Stopper) -> Self {
+        Self::on_terms(redis, owner, stopper, Terms::default())
+    }
+
+    /// The same with other terms.
+    #[must_use]
+    pub fn on_terms(redis: RedisStore, owner: String, stopper: Stopper, terms: Terms) -> Self {
         let ids = Self { generator: Arc::default() };
-        tokio::spawn(keep_leased(ids.clone(), redis, owner, stopper));
+        let leasing = Leasing { ids: ids.clone(), redis, owner, terms };
+        tokio::spawn(leasing.keep(stopper));
         ids
     }
 
@@ -86,56 +112,86 @@ impl RequestIds {
     }
 }
 
-async fn keep_leased(ids: RequestIds, redis: RedisStore, owner: String, stopper: Stopper) {
-    let mut held: Option<u16> = None;
-    let mut fence_ms = 0;
-    redis.wait_connected(CONNECT_GRACE).await;
-    while !stopper.is_stopped() {
-        let leased = match held {
-            Some(node) => redis.lease_node(node, &owner, (now_ms(), LEASE_MS), false).await,
-            None => take(&redis, &owner).await,
-        };
-        let pause = match (leased, held) {
-            (Ok(Some(lease)), Some(_)) => {
-                ids.extend(lease.fence_ms);
-                fence_ms = lease.fence_ms;
-                RENEW
-            }
-            (Ok(Some(lease)), None) => {
-                tracing::info!(phase = "p1_entry", node = lease.node, "node id leased");
-                ids.set(Some(Snowflake::new(lease.node, lease.after_ms, lease.fence_ms)));
-                (held, fence_ms) = (Some(lease.node), lease.fence_ms);
-                RENEW
-            }
-            // Another process took it (this one slept past its fence), or Redis forgot it: never use it again.
-            (Ok(None), _) => {
-                ids.set(None);
-                held = None;
-                Duration::from_millis(100)
-            }
-            (Err(error), _) => {
-                tracing::debug!(phase = "p1_entry", %error, "node lease");
-                if fence_ms - now_ms() < LEASE_MS / 2 {
-                    // Ids of the old one go on until there is another, or up to its fence.
-                    held = None;
+/// The task that keeps a node id leased.
+struct Leasing {
+    ids: RequestIds,
+    redis: RedisStore,
+    owner: String,
+    terms: Terms,
+}
+
+impl Leasing {
+    async fn keep(self, stopper: Stopper) {
+        let mut held: Option<u16> = None;
+        let mut fence_ms = 0;
+        self.redis.wait_connected(CONNECT_GRACE).await;
+        while !stopper.is_stopped() {
+            let leased = match held {
+                Some(node) => self.lease(node, false).await,
+                None => self.take().await,
+            };
+            let pause = match (leased, held) {
+                (Ok(Some(lease)), Some(_)) => {
+                    self.ids.extend(lease.fence_ms);
+                    fence_ms = lease.fence_ms;
+                    self.terms.renew
                 }
-                Duration::from_millis(200)
+                (Ok(Some(lease)), None) => {
+                    tracing::info!(phase = "p1_entry", node = lease.node, "node id leased");
+                    self.ids.set(Some(Snowflake::new(lease.node, lease.after_ms, lease.fence_ms)));
+                    (held, fence_ms) = (Some(lease.node), lease.fence_ms);
+                    self.terms.renew
+                }
+                // Another process took it (this one slept past its fence), or Redis forgot it: never use it again.
+                (Ok(None), Some(_)) => {
+                    self.ids.set(None);
+                    held = None;
+                    Duration::from_millis(100)
+                }
+                // All that were tried are taken.
+                (Ok(None), None) => Duration::from_millis(100),
+                (Err(error), _) => {
+                    tracing::debug!(phase = "p1_entry", %error, "node lease");
+                    if self.terms.looks_elsewhere(now_ms(), fence_ms) {
+                        held = None;
+                    }
+                    Duration::from_millis(200)
+                }
+            };
+            stopper.sleep(pause).await;
+        }
+    }
+
+    async fn lease(&self, node: u16, take: bool) -> Result<Option<NodeLease>, RedisFault> {
+        self.redis.lease_node(node, &self.owner, (now_ms(), self.terms.lease_ms), take).await
+    }
+
+    async fn take(&self) -> Result<Option<NodeLease>, RedisFault> {
+        let mut answered = Ok(None);
+        for _ in 0..TRIES {
+            let node = rand::rng().random_range(0..NODES);
+            match self.lease(node, true).await {
+                Ok(None) => {}
+                // Its shard's server is away; the next one may be on another.
+                Err(fault @ RedisFault::NotSent(_)) => answered = Err(fault),
+                done => return done,
             }
-        };
-        stopper.sleep(pause).await;
+        }
+        answered
     }
 }
 
-async fn take(redis: &RedisStore, owner: &str) -> Result<Option<NodeLease>, RedisFault> {
-    let mut answered = Ok(None);
-    for _ in 0..TRIES {
-        let node = rand::rng().random_range(0..NODES);
-        match redis.lease_node(node, owner, (now_ms(), LEASE_MS), true).await {
-            Ok(None) => {}
-            // Its shard's server is away; the next one may be on another.
-            Err(fault @ RedisFault::NotSent(_)) => answered = Err(fault),
-            done => return done,
-        }
+#[cfg(test)]
+mod tests {
+    use super::Terms;
+
+    #[test]
+    fn another_node_id_is_looked_for_in_the_second_half_of_the_lease() {
+        let terms = Terms::default();
+        let now = 1_800_000_000_000;
+        assert!(!terms.looks_elsewhere(now, now + terms.lease_ms), "just renewed");
+        assert!(!terms.looks_elsewhere(now, now + terms.lease_ms / 2));
+        assert!(terms.looks_elsewhere(now, now + terms.lease_ms / 2 - 1));
+        assert!(terms.looks_elsewhere(now, now - 1) && terms.looks_elsewhere(now, 0), "behind the fence, or none yet");
     }
-    answered
 }

@@ -127,19 +127,26 @@ impl Gather {
         (buckets.into_iter().map(|bucket| bucket.unwrap_or(nothing)).collect(), all)
     }
 
-    /// Moves units here, largest bucket first, until `missing` are here. Returns how many came.
+    /// Moves units here, largest bucket first, until `missing` are here. Returns how many came. A server that gives nothing
+    /// at the moment, because it is away or lacks its replicas, does not keep the others from giving.
     async fn bring(&self, buckets: &[Bucket], missing: i64) -> Result<i64, RedisFault> {
         let mut sources: Vec<(u16, i64)> = (0..).zip(buckets).map(|(shard, bucket)| (shard, bucket.stock)).collect();
         sources.retain(|(shard, _)| *shard != self.target);
         sources.sort_by_key(|(_, stock)| std::cmp::Reverse(*stock));
-        let mut brought = 0;
+        let (mut brought, mut failed) = (0, None);
         for (source, _) in sources {
             if brought >= missing {
                 break;
             }
-            brought += self.transfer(source, missing - brought).await?;
+            match self.transfer(source, missing - brought).await {
+                Ok(came) => brought += came,
+                Err(fault) => failed = Some(fault),
+            }
         }
-        Ok(brought)
+        match failed {
+            Some(fault) if brought == 0 => Err(fault),
+            Some(_) | None => Ok(brought),
+        }
     }
 
     /// Take, give, forget. Returns the units that came.

@@ -8,12 +8,12 @@ use super::world::{World, eventually, run};
 use seckill::domain::ids::SaleId;
 
 /// Settings that let a rebuild come soon.
-const SOON: [&str; 3] = ["p5_reconcile.quiet_ms=1000", "p1_entry.cache_ttl_ms=50", "redis.command_timeout_ms=1000"];
+pub const SOON: [&str; 3] = ["p5_reconcile.quiet_ms=1000", "p1_entry.cache_ttl_ms=50", "redis.command_timeout_ms=1000"];
 
 type Winner = (String, String, String);
 
 /// Buyers of one shard who get what they want, and have it in the database.
-async fn winners(world: &World, sale: &SaleId, shard: u16, numbers: std::ops::Range<usize>) -> Vec<Winner> {
+pub async fn winners(world: &World, sale: &SaleId, shard: u16, numbers: std::ops::Range<usize>) -> Vec<Winner> {
     let mut winners = Vec::new();
     for n in numbers {
         winners.push(buy_at_last(world, sale, &buyer_of(shard, n)).await);
@@ -26,7 +26,7 @@ async fn winners(world: &World, sale: &SaleId, shard: u16, numbers: std::ops::Ra
 }
 
 /// The rest of the stock is sold, and not one unit more.
-async fn sells_out(world: World, sale: &SaleId, (sold, stock): (usize, usize)) {
+pub async fn sells_out(world: World, sale: &SaleId, (sold, stock): (usize, usize)) {
     let mut accepted = sold;
     for n in 0..stock + 20 {
         let answer = world.buy(sale, &format!("rest-{n}"), 1, None).await;
@@ -40,7 +40,7 @@ async fn sells_out(world: World, sale: &SaleId, (sold, stock): (usize, usize)) {
 
 /// From now on the replica gets nothing of its primary any more. Standing still is not enough: what is written meanwhile
 /// would wait in its socket.
-async fn cut_off(replica: &Node, primary: &Node) {
+pub async fn cut_off(replica: &Node, primary: &Node) {
     replica.freeze().await;
     assert_eq!(primary.call(&["CLIENT", "KILL", "TYPE", "replica"]).await, 1);
 }

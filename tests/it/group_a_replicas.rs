@@ -9,7 +9,7 @@ use seckill::health::Readiness;
 use seckill::roles::Role;
 
 /// A primary and a replica that is in step with it.
-async fn pair(name: &str) -> (Server, Server) {
+pub async fn pair(name: &str) -> (Server, Server) {
     let primary = own_redis::start(&format!("{name}-primary")).await;
     let replica = own_redis::start(&format!("{name}-replica")).await;
     RawRedis::at(&primary.url(), "").await.call(&["CONFIG", "SET", "repl-diskless-sync-delay", "0"]).await;

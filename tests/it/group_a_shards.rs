@@ -12,6 +12,8 @@ use seckill::domain::ids::{RequestId, SaleId, UserId};
 use seckill::domain::reserve::Reserved;
 use seckill::p2_reserve::Decision;
 
+/// Random runs of each property.
+const CASES: u32 = 220;
 const SHARDS: std::ops::RangeInclusive<u16> = 2..=8;
 
 /// One world, and P2 for each number of shards.
@@ -28,8 +30,9 @@ fn benches() -> (World, Vec<Buckets>) {
     made.unwrap()
 }
 
-fn with_cases<S: Strategy>(strategy: S, test: impl AsyncFn(S::Value) -> Result<(), TestCaseError>) {
-    let config = Config { cases: 220, failure_persistence: None, max_shrink_iters: 200, ..Config::default() };
+/// Runs a property on so many random cases.
+pub fn with_cases<S: Strategy>(cases: u32, strategy: S, test: impl AsyncFn(S::Value) -> Result<(), TestCaseError>) {
+    let config = Config { cases, failure_persistence: None, max_shrink_iters: 200, ..Config::default() };
     let outcome = TestRunner::new(config).run(&strategy, |case| {
         let mut done = Ok(());
         run(async { done = test(case).await });
@@ -40,13 +43,17 @@ fn with_cases<S: Strategy>(strategy: S, test: impl AsyncFn(S::Value) -> Result<(
     }
 }
 
+/// What happens to a sale.
 #[derive(Debug, Clone)]
-enum Step {
+pub enum Step {
+    /// A purchase.
     Buy(Ask),
+    /// So many units more.
     Grant(u32),
 }
 
-fn step() -> impl Strategy<Value = Step> {
+/// Mostly purchases, some of them repeated.
+pub fn step() -> impl Strategy<Value = Step> {
     // A request id belongs to its buyer, as tokens see to; repeats happen.
     let ask = (0u64..4, 0u8..10, 1u32..5).prop_map(|(n, user, quantity)| Ask {
         id: u64::from(user) * 10 + n,
@@ -57,7 +64,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// One after the other, several buckets answer exactly as one does: nobody can tell how the stock is split.
-async fn like_one(
+pub async fn like_one(
     bench: &Buckets,
     sale: &SaleId,
     (limit, stock): (u32, u64),
@@ -92,7 +99,7 @@ fn several_buckets_answer_like_one() {
         0u64..30,
         proptest::collection::vec(step(), 1..30),
     );
-    with_cases(cases, async |(at, limit, stock, steps)| {
+    with_cases(CASES, cases, async |(at, limit, stock, steps)| {
         RawRedis::of(&world).await.clear().await;
         let sale = benches[at].sale("like-one", limit, i64::try_from(stock).unwrap()).await;
         like_one(&benches[at], &sale, (limit, stock), &steps).await
@@ -110,7 +117,7 @@ async fn insist(bench: &Buckets, sale: &SaleId, user: UserId, id: RequestId, qua
 }
 
 /// Everybody at once; returns the accepted requests, and the smallest quantity that was refused for want of stock.
-async fn rush(bench: &Buckets, sale: &SaleId, asks: &[Ask]) -> (Vec<Ask>, Option<u32>) {
+pub async fn rush(bench: &Buckets, sale: &SaleId, asks: &[Ask]) -> (Vec<Ask>, Option<u32>) {
     let rushing = asks
         .iter()
         .map(|ask| async { (*ask, insist(bench, sale, user_id(ask.user), request_id(ask.id), ask.quantity).await) });
@@ -135,7 +142,7 @@ fn selling_the_last_unit_is_exact() {
     let eight = benches.last().unwrap();
     // As many buyers as units, or more: then nobody may hear "sold out" while a unit is on its way to a bucket.
     let more = prop_oneof![Just(0usize), 1usize..24];
-    with_cases((0i64..24, more), async |(stock, more)| {
+    with_cases(CASES, (0i64..24, more), async |(stock, more)| {
         RawRedis::of(&world).await.clear().await;
         let sale = eight.sale("last", 1, stock).await;
         let buyers = usize::try_from(stock).unwrap() + more;
@@ -158,7 +165,7 @@ fn a_crowd_on_several_buckets_takes_what_is_there_and_nobody_more_than_their_lim
         (0i64..40, proptest::option::of(1i64..20)),
         proptest::collection::vec(ask, 1..40),
     );
-    with_cases(cases, async |(at, limit, (stock, top_up), asks)| {
+    with_cases(CASES, cases, async |(at, limit, (stock, top_up), asks)| {
         RawRedis::of(&world).await.clear().await;
         let (bench, most) = (&benches[at], if limit == 0 { u32::MAX } else { limit });
         let sale = bench.sale("crowd", limit, stock).await;

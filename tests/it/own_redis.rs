@@ -36,7 +36,6 @@ impl World {
     }
 
     /// A world on a primary that sentinels look after.
-    #[allow(dead_code, reason = "for the tests of sales under sentinels")]
     pub async fn on_sentinel(sentinels: &SentinelSet, name: &str, roles: &[Role], set: &[&str]) -> Self {
         let set = [&["redis.mode=sentinel"], set].concat();
         Self::on_redis(&sentinels.url(), name, roles, &set).await

@@ -22,6 +22,8 @@ pub(super) enum Call {
     Promised(&'static str),
     /// A script that accepts nothing.
     Script(&'static Script),
+    /// A script whose answer may be built on elsewhere only when enough replicas have what it did.
+    Kept(&'static Script),
     /// The reserve script; its SHA-1, the first argument, is filled in.
     Reserve,
 }
@@ -137,6 +139,7 @@ impl RedisStore {
             Call::Command(name) => node.command(name, args).await.map(plain),
             Call::Promised(name) => self.promised_on(node, name, args).await,
             Call::Script(script) => script_on(node, script, args).await.map(plain),
+            Call::Kept(script) => self.kept_on(node, script, args).await,
             Call::Reserve => self.reserve_on(node, args).await,
         }
     }

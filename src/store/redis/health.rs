@@ -80,7 +80,7 @@ impl RedisStore {
         let nodes = self.router.primaries();
         let asked = join_all(nodes.iter().map(|node| self.settings_of(node))).await;
         let mut found = Vec::new();
-        let mut away = RedisFault::NotSent("it is not known which servers have the data".to_owned());
+        let mut away = self.router.nobody();
         for settings in asked {
             match settings {
                 Ok(settings) => found.extend(settings),
@@ -221,7 +221,7 @@ impl RedisStore {
             versions.push(info(&node, "server", "redis_version").await?);
         }
         let parts = |version: &String| version.split('.').map(|part| part.parse().unwrap_or(0)).collect::<Vec<u32>>();
-        let none = || RedisFault::NotSent("it is not known which servers have the data".to_owned());
+        let none = || self.router.nobody();
         versions.into_iter().min_by_key(parts).ok_or_else(none)
     }
 

@@ -22,6 +22,9 @@ const BUFFERED_COMMANDS_MAX: usize = 65_536;
 /// A server that is left gets this long to answer what was sent.
 const QUIT: Duration = Duration::from_secs(1);
 
+/// Why the last attempt to connect failed, for people.
+type Trouble = Arc<Mutex<Option<String>>>;
+
 /// One server.
 pub(super) struct Node {
     /// `host:port`.
@@ -29,6 +32,7 @@ pub(super) struct Node {
     client: Client,
     config: Config,
     settings: Redis,
+    trouble: Trouble,
     /// Connected with the first command that has to be on replicas.
     barrier: OnceLock<Barrier>,
     /// The reserve script as this process last knew that this server may run it.
@@ -42,12 +46,14 @@ impl Node {
         let server = ServerConfig::Centralized { server: server.clone() };
         let config = Config { server, fail_fast: false, ..config.clone() };
         let address = config.server.hosts().first().map(ToString::to_string).unwrap_or_default();
-        let client = connect(&config, settings)?;
+        let trouble = Trouble::default();
+        let client = connect(&config, settings, &trouble)?;
         let node = Self {
             address,
             client,
             config,
             settings: settings.clone(),
+            trouble,
             barrier: OnceLock::new(),
             reserve: Mutex::default(),
         };
@@ -69,6 +75,14 @@ impl Node {
     /// Whether a connection stands right now.
     pub(super) fn is_connected(&self) -> bool {
         self.client.is_connected() && self.barrier.get().is_none_or(|barrier| barrier.client.is_connected())
+    }
+
+    /// That there is no connection, and why if that is known: a wrong password is no dead server.
+    pub(super) fn away(&self) -> String {
+        match &*self.trouble.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(trouble) => format!("no connection to {}: {trouble}", self.address),
+            None => format!("no connection to {}", self.address),
+        }
     }
 
     /// Waits for the first connection.
@@ -96,7 +110,7 @@ impl Node {
     pub(super) async fn command(&self, name: &'static str, args: Vec<Value>) -> Result<Value, RedisFault> {
         // A command queued while disconnected could run much later, after its caller was told it failed.
         if !self.client.is_connected() {
-            return Err(RedisFault::NotSent(format!("no connection to {}", self.address)));
+            return Err(RedisFault::NotSent(self.away()));
         }
         let command = CustomCommand::new_static(name, ClusterHash::Custom(0), false);
         Ok(ClientLike::custom::<Value, Value>(&self.client, command, args).await?)
@@ -107,7 +121,7 @@ impl Node {
         if let Some(barrier) = self.barrier.get() {
             return Ok(barrier);
         }
-        let fresh = Barrier::new(connect(&self.config, &self.settings)?, &self.settings);
+        let fresh = Barrier::new(connect(&self.config, &self.settings, &self.trouble)?, &self.settings);
         // Of two that came at once, the second is dropped with its connection.
         Ok(self.barrier.get_or_init(|| fresh))
     }
@@ -123,7 +137,7 @@ impl Node {
 }
 
 /// Starts one connection.
-fn connect(config: &Config, settings: &Redis) -> Result<Client, RedisFault> {
+fn connect(config: &Config, settings: &Redis, trouble: &Trouble) -> Result<Client, RedisFault> {
     let client = Builder::from_config(config.clone())
         .set_performance_config(PerformanceConfig {
             default_command_timeout: Duration::from_millis(settings.command_timeout_ms),
@@ -133,10 +147,12 @@ fn connect(config: &Config, settings: &Redis) -> Result<Client, RedisFault> {
         .set_policy(ReconnectPolicy::new_constant(0, 100))
         .build()?;
     // Connection errors are told here once each; without a listener fred would keep them to itself.
-    client.on_error(|(error, server)| async move {
+    let trouble = trouble.clone();
+    client.on_error(move |(error, server)| {
         let server = server.map(|server| server.to_string()).unwrap_or_default();
         tracing::warn!(%error, server, "redis connection");
-        Ok(())
+        *trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
+        async { Ok(()) }
     });
     client.connect();
     Ok(client)

@@ -30,7 +30,8 @@ impl RedisStore {
         let take = if take { "1" } else { "0" };
         let args =
             [node.to_string().as_str(), owner, &now_ms.to_string(), &lease_ms.to_string(), take].map(text).to_vec();
-        let fences = list(self.script(&LEASE_NODE, vec![self.keys.nodes(node % self.shards.max(1))], args).await?)?;
+        // Were it lost by a fail-over, the node id could be leased again for the same time.
+        let fences = list(self.kept(&LEASE_NODE, vec![self.keys.nodes(node % self.shards.max(1))], args).await?)?;
         match fences.as_slice() {
             [before, now] => {
                 let (after_ms, fence_ms) = (integer(before)?, integer(now)?);

@@ -31,6 +31,16 @@ pub(super) struct Promised {
     pub(super) replicated: bool,
 }
 
+impl Promised {
+    /// The answer, or that it cannot be built on.
+    pub(super) fn or_too_few(self) -> Result<Value, RedisFault> {
+        if self.replicated {
+            return Ok(self.answer);
+        }
+        Err(RedisFault::Unknown("it is on too few replicas to go on with".to_owned()))
+    }
+}
+
 impl Barrier {
     pub(super) fn new(client: Client, settings: &Redis) -> Self {
         Self {
@@ -106,8 +116,7 @@ impl RedisStore {
         key: usize,
         args: Vec<Value>,
     ) -> Result<Value, RedisFault> {
-        let Promised { answer, replicated } = self.promised(name, key, args).await?;
-        if replicated { Ok(answer) } else { Err(too_few()) }
+        self.promised(name, key, args).await?.or_too_few()
     }
 
     /// Whether what `node` has handed out before may be sent on.
@@ -115,8 +124,7 @@ impl RedisStore {
         if !self.waits_for_replicas() {
             return Ok(());
         }
-        let Promised { answer: _, replicated } = node.barrier()?.run("PING", Vec::new()).await?;
-        if replicated { Ok(()) } else { Err(too_few()) }
+        node.barrier()?.run("PING", Vec::new()).await?.or_too_few().map(|_pong| ())
     }
 
     /// Whether an accept must be on replicas before it is told.
@@ -131,10 +139,6 @@ impl RedisStore {
         let count = info.lines().filter(|line| is_good_replica(line)).count();
         Ok(u16::try_from(count).unwrap_or(u16::MAX))
     }
-}
-
-fn too_few() -> RedisFault {
-    RedisFault::Unknown("what was accepted is on too few replicas to be sent on".to_owned())
 }
 
 /// `slave0:ip=127.0.0.1,port=6380,state=online,offset=14,lag=1`

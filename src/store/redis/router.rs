@@ -95,6 +95,14 @@ impl Router {
         }
     }
 
+    /// That no server is known, and what those that were asked had against it.
+    pub(super) fn nobody(&self) -> RedisFault {
+        let asked: Vec<String> =
+            self.seeds.iter().filter(|seed| !seed.is_connected()).map(|seed| seed.away()).collect();
+        let why = if asked.is_empty() { String::new() } else { format!(": {}", asked.join("; ")) };
+        RedisFault::NotSent(format!("it is not known which servers have the data{why}"))
+    }
+
     /// Every server that has data, each once.
     pub(super) fn primaries(&self) -> Vec<Arc<Node>> {
         each_once(self.table().ranges.iter().map(|(_, _, node)| node.clone()))

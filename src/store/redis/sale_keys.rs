@@ -130,7 +130,7 @@ impl RedisStore {
     ) -> Result<Granted, RedisFault> {
         let keys = vec![self.keys.meta(shard, sale), self.keys.stock(shard, sale), self.keys.grants(shard, sale)];
         let args = vec![Value::Integer(epoch.into()), text(grant.0), Value::Integer(grant.1)];
-        match integer(&self.script(&GRANT, keys, args).await?)? {
+        match integer(&self.kept(&GRANT, keys, args).await?)? {
             1 => Ok(Granted::Now),
             0 => Ok(Granted::Before),
             -1 => Ok(Granted::KeysMissing),

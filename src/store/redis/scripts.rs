@@ -148,6 +148,34 @@ impl RedisStore {
         Ok(self.routed(&Call::Script(script), KEY, call_of(&script.sha, keys, args)).await?.answer)
     }
 
+    /// Calls a script and answers only when enough replicas have what it did, and what it found done before: for what another
+    /// server, or the database, takes as done from then on (windows 15 and 16). A replica that is promoted without it would
+    /// undo one half.
+    pub(super) async fn kept(
+        &self,
+        script: &'static Script,
+        keys: Vec<String>,
+        args: Vec<Value>,
+    ) -> Result<Value, RedisFault> {
+        self.routed(&Call::Kept(script), KEY, call_of(&script.sha, keys, args)).await?.or_too_few()
+    }
+
+    pub(super) async fn kept_on(
+        &self,
+        node: &Node,
+        script: &'static Script,
+        args: Vec<Value>,
+    ) -> Result<Promised, RedisFault> {
+        for _ in 0..LOAD_TRIES {
+            match self.promised_on(node, "EVALSHA", args.clone()).await {
+                // As in `script_on`.
+                Err(RedisFault::NoScript) => load(node, script.source).await?,
+                done => return done,
+            }
+        }
+        self.promised_on(node, "EVALSHA", args).await
+    }
+
     /// Whether the server of a shard knows the reserve script: no restart or failover since the boot fence was passed.
     ///
     /// # Errors

@@ -1,4 +1,8 @@
 //! Buckets and the transfers between them: take, give, forget, and a look at one bucket (B4).
+//!
+//! The two buckets may be on two servers, and each can be replaced by a replica. So with `redis.wait_replicas` units are given
+//! only when the replicas have the take, and the take is forgotten only when they have the gift (window 15): else a promotion
+//! of one side would bring the units twice, or not at all.
 
 use super::client::{RedisStore, integer, list, text};
 use super::fault::RedisFault;
@@ -96,7 +100,7 @@ impl RedisStore {
     ) -> Result<Taken, RedisFault> {
         let keys = vec![self.keys.meta(source, sale), self.keys.stock(source, sale), self.keys.transfers(source, sale)];
         let args = vec![Value::Integer(epoch.into()), Value::Integer(target.into()), Value::Integer(wanted)];
-        let reply = list(self.script(&TRANSFER_TAKE, keys, args).await?)?;
+        let reply = list(self.kept(&TRANSFER_TAKE, keys, args).await?)?;
         let odd = || RedisFault::Contract(format!("transfer_take answered {reply:?}"));
         let [code, number, units] = reply.as_slice() else { return Err(odd()) };
         match integer(code)? {
@@ -122,7 +126,7 @@ impl RedisStore {
             text(transfer.number.to_string()),
             Value::Integer(transfer.units),
         ];
-        match integer(&self.script(&TRANSFER_GIVE, keys, args).await?)? {
+        match integer(&self.kept(&TRANSFER_GIVE, keys, args).await?)? {
             1 => Ok(Given::Now),
             0 => Ok(Given::Before),
             -1 => Ok(Given::KeysMissing),
@@ -140,12 +144,12 @@ impl RedisStore {
         self.script(&TRANSFER_FORGET, vec![self.keys.transfers(transfer.source, sale)], args).await.map(|_count| ())
     }
 
-    /// The transfers out of one shard that were begun and not forgotten.
+    /// The transfers out of one shard that were begun and not forgotten. They may be given: enough replicas have them.
     ///
     /// # Errors
     /// [`RedisFault`], `Contract` for a record that cannot be read.
     pub async fn transfers(&self, sale: &SaleId, source: u16) -> Result<Vec<Transfer>, RedisFault> {
-        let fields = list(self.command("HGETALL", 0, vec![text(self.keys.transfers(source, sale))]).await?)?;
+        let fields = list(self.handed_out("HGETALL", 0, vec![text(self.keys.transfers(source, sale))]).await?)?;
         let read = |pair: &[Value]| Transfer::parse(source, &pair.first()?.as_string()?, &pair.get(1)?.as_string()?);
         fields
             .chunks(2)

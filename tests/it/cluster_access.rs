@@ -1,0 +1,73 @@
+//! A cluster with access rules (A11): the user that docs/operations.md describes can do everything, and a wrong password is
+//! told as that.
+
+use super::cluster_sales::SHARDS;
+use super::procs::call;
+use super::redis_sets::Cluster;
+use super::world::{World, eventually, run};
+use seckill::roles::Role;
+
+/// As in docs/operations.md, "Sentinel and Cluster".
+const RIGHTS: &str = "+@read +@write +@scripting -@dangerous +ping +time +wait +publish +client|id +client|setname +client|getname +info \
+                      +config|get +cluster|info +cluster|slots";
+
+fn with_login(cluster: &Cluster, login: &str) -> String {
+    cluster.url().replacen("//", &format!("//{login}@"), 1)
+}
+
+async fn nothing_was_denied(cluster: &Cluster) {
+    for node in cluster.nodes() {
+        let denied = node.call(&["ACL", "LOG"]).await;
+        assert_eq!(denied.as_array().map(Vec::len), Some(0), "{denied}");
+    }
+}
+
+#[test]
+fn the_user_of_the_manual_suffices_and_a_wrong_password_is_told() {
+    run(async {
+        let cluster = Cluster::start(3, 1, &[]).await;
+        let name = "cluster-acl";
+        let (keys, channels) = (format!("~{name}:*"), format!("&{name}:*"));
+        for node in cluster.nodes() {
+            let mut user = vec!["ACL", "SETUSER", "seller", "reset", "on", ">pw", &keys, &channels];
+            user.extend(RIGHTS.split(' ').filter(|right| !right.is_empty()));
+            node.call(&user).await;
+            node.call(&["ACL", "LOG", "RESET"]).await;
+        }
+        let shards = format!("redis.shards={SHARDS}");
+        let set = ["redis.mode=cluster", &shards, "redis.wait_replicas=1"];
+        let url = with_login(&cluster, "seller:pw");
+        let world = World::on_redis(&url, name, &Role::ALL, &set).await;
+        let sale = world.sale("acl", 20, Some(1)).await;
+        nothing_was_denied(&cluster).await;
+        for n in 0..20 {
+            let (user, token) = (format!("b{n}"), world.token(&sale, &format!("b{n}")).await.0);
+            eventually("sold", async || world.buy(&sale, &user, 1, Some(&token)).await.status == 202).await;
+            nothing_was_denied(&cluster).await;
+        }
+        assert_eq!(world.buy(&sale, "late", 1, None).await.status, 410);
+        assert_eq!(world.settled(&sale).await.counted.ordered, 20);
+
+        let args = |url: &str| {
+            let mut sets = world.own_sets();
+            sets[0] = format!("redis.url={url}");
+            let sets = sets.into_iter().chain(["redis.wait_replicas=1".to_owned()]);
+            let mut args = vec!["--data-dir".to_owned(), "/nonexistent".to_owned()];
+            args.extend(sets.flat_map(|set| ["--set".to_owned(), set]));
+            args.extend(["doctor".to_owned()]);
+            args
+        };
+        let doctor = |url: &str| {
+            let args = args(url);
+            let (code, out, err) = call(&args.iter().map(String::as_str).collect::<Vec<_>>());
+            (code, out + &err)
+        };
+        let (_, said) = doctor(&url);
+        assert!(!said.contains("NOPERM") && said.contains("cluster-require-full-coverage"), "{said}");
+        nothing_was_denied(&cluster).await;
+        let (code, said) = doctor(&with_login(&cluster, "seller:wrong"));
+        assert_ne!(code, Some(0), "{said}");
+        assert!(said.contains("WRONGPASS"), "{said}");
+        world.finish().await;
+    });
+}

@@ -1,0 +1,49 @@
+//! Group B, B6 (window 15): with `redis.wait_replicas` the relay sends nothing that too few replicas have. Were it an order
+//! already, a promoted replica would sell its units once more.
+
+use super::group_a_replicas::pair;
+use super::outbox_kinds::OUTBOX_KINDS;
+use super::world::{World, eventually, run, time_passes};
+use seckill::roles::Role;
+
+/// Longer than `p3_relay.claim_idle_ms` here: a second relay takes over what the first one holds.
+const TAKEN_OVER_MS: u64 = 6_000;
+
+#[test]
+fn what_no_replica_has_is_not_sent_on_before_one_has_it() {
+    run(async {
+        for (name, kind) in ["relay-stream", "relay-list"].into_iter().zip(OUTBOX_KINDS) {
+            sent_when_replicated(name, kind).await;
+        }
+    });
+}
+
+async fn sent_when_replicated(name: &str, kind: &str) {
+    let (primary, mut replica) = pair(name).await;
+    let set = ["redis.wait_replicas=1", "redis.wait_timeout_ms=300", kind];
+    let world = World::on_redis(&primary.url(), name, &[Role::Api, Role::Relay], &set).await;
+    let sale = world.sale(name, 10, Some(1)).await;
+    assert_eq!(world.buy(&sale, "first", 1, None).await.status, 202);
+    eventually("it is sent and done", async || world.outbox().await == (0, 0)).await;
+    eventually("the queue has it", async || world.waiting_in("seckill.orders").await == 1).await;
+    let (token, request_id) = world.token(&sale, "alice").await;
+
+    replica.pause().unwrap();
+    let unknown = world.buy(&sale, "alice", 1, Some(&token)).await;
+    assert_eq!((unknown.status, unknown.text("request_id")), (504, request_id), "{unknown:?}");
+    let other = world.more(&[Role::Relay], |settings| settings.runtime.node = format!("{name}-other"));
+    time_passes(TAKEN_OVER_MS).await;
+    let (lying, _) = world.outbox().await;
+    assert_eq!((lying, world.waiting_in("seckill.orders").await), (1, 1), "{kind}: it stays in the outbox");
+
+    replica.resume().unwrap();
+    eventually("it is sent now", async || world.waiting_in("seckill.orders").await == 2).await;
+    eventually("and done", async || world.outbox().await == (0, 0)).await;
+    assert_eq!(world.buy(&sale, "alice", 1, Some(&token)).await.status, 202);
+    other.stop().await;
+    let rest = world.more(&[Role::Consumer, Role::Reconcile], |_| {});
+    let counted = world.settled(&sale).await.counted;
+    assert_eq!((counted.ordered, counted.redis_stock), (2, 8), "{counted:?}");
+    rest.stop().await;
+    world.finish().await;
+}
