@@ -39,12 +39,10 @@ impl Worker for AutoWarm {
         if look_after {
             self.look_after_at = Instant::now() + LOOK_AFTER;
         }
-        for sale in sales::list(&self.warmer.db).await.map_err(Fault::back_off)? {
+        for sale in sales::unfinished(&self.warmer.db, now).await.map_err(Fault::back_off)? {
             let due = match sale.status {
-                SaleStatus::Draft => {
-                    self.ahead_ms > 0 && sale.starts_at_ms - self.ahead_ms <= now && now < sale.ends_at_ms
-                }
-                SaleStatus::Warmed | SaleStatus::Paused => look_after && now < sale.ends_at_ms,
+                SaleStatus::Draft => self.ahead_ms > 0 && sale.starts_at_ms - self.ahead_ms <= now,
+                SaleStatus::Warmed | SaleStatus::Paused => look_after,
                 SaleStatus::Closed => false,
             };
             if !due {

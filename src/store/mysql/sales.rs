@@ -205,6 +205,19 @@ pub async fn ids_after(db: &Db, after: Option<&SaleId>) -> Result<Vec<SaleId>, D
     rows.iter().map(|id| read_sale_id(id)).collect()
 }
 
+/// Sales that are not closed and end after `now_ms` (Unix milliseconds): drafts that wait for their start among them. All of
+/// them, however many.
+///
+/// # Errors
+/// [`DbError`].
+pub async fn unfinished(db: &Db, now_ms: i64) -> Result<Vec<Sale>, DbError> {
+    let now = datetime(now_ms)?;
+    let unfinished = || {
+        sales::table.filter(sales::status.ne(SaleStatus::Closed.code())).filter(sales::ends_at.gt(now)).into_boxed()
+    };
+    all(db, "sale_unfinished", unfinished).await
+}
+
 /// Sales that Redis may be selling: warmed or paused, and not ended before `ended_before_ms` (Unix milliseconds). All of
 /// them: the boot fence must not miss one.
 ///

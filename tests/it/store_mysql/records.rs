@@ -51,6 +51,8 @@ fn a_sale_round_trips_and_its_grants_are_idempotent() {
         assert_eq!(sales::get(&db, &sale_id("S")).await.unwrap(), None);
 
         assert!(sales::live_sales(&db, NOW_MS).await.unwrap().is_empty());
+        assert_eq!(sales::unfinished(&db, NOW_MS).await.unwrap().len(), 1, "a draft waits for its start");
+        assert!(sales::unfinished(&db, NOW_MS + 3_600_001).await.unwrap().is_empty(), "until its end");
         sales::set_status(&db, &sale_id("s"), SaleStatus::Warmed).await.unwrap();
         assert_eq!(sales::live_sales(&db, NOW_MS).await.unwrap().len(), 1);
         assert!(sales::live_sales(&db, NOW_MS + 3_600_001).await.unwrap().is_empty());
