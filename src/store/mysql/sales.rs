@@ -212,9 +212,8 @@ pub async fn ids_after(db: &Db, after: Option<&SaleId>) -> Result<Vec<SaleId>, D
 /// [`DbError`].
 pub async fn unfinished(db: &Db, now_ms: i64) -> Result<Vec<Sale>, DbError> {
     let now = datetime(now_ms)?;
-    let unfinished = || {
-        sales::table.filter(sales::status.ne(SaleStatus::Closed.code())).filter(sales::ends_at.gt(now)).into_boxed()
-    };
+    let unfinished =
+        || sales::table.filter(sales::status.ne(SaleStatus::Closed.code())).filter(sales::ends_at.gt(now)).into_boxed();
     all(db, "sale_unfinished", unfinished).await
 }
 
