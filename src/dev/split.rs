@@ -1,6 +1,6 @@
 //! Every role as a process of its own, as in production; one that dies is started again.
 
-use super::stack::{Plan, StackError};
+use super::stack::{Plan, StackError, has_shop};
 use super::{Child, DevError, DevState, ports::free_port};
 use crate::config::Settings;
 use crate::roles::Role;
@@ -54,7 +54,7 @@ impl Split {
             let plan = RolePlan {
                 role,
                 program: program.clone(),
-                args: args(plan, role, &public_address.to_string(), &admin),
+                args: args(plan, role, (&public_address.to_string(), &admin), has_shop(settings)),
                 environment: environment(settings),
                 log: plan.dir.join(format!("{}.log", role.name())),
             };
@@ -100,7 +100,7 @@ impl RolePlan {
     }
 }
 
-fn args(plan: &Plan, role: Role, public: &str, admin: &str) -> Vec<String> {
+fn args(plan: &Plan, role: Role, (public, admin): (&str, &str), shop: bool) -> Vec<String> {
     let mut args = Vec::new();
     for file in &plan.layers.files {
         args.extend(["--config".to_owned(), file.display().to_string()]);
@@ -110,6 +110,9 @@ fn args(plan: &Plan, role: Role, public: &str, admin: &str) -> Vec<String> {
         args.extend(["--set".to_owned(), set.clone()]);
     }
     args.extend(["--role".to_owned(), role.name().to_owned()]);
+    if shop && role == Role::Api {
+        args.push("--demo-shop".to_owned());
+    }
     args
 }
 

@@ -173,7 +173,7 @@ impl Router {
                 self.put(&old, Table { ranges, replicas });
             }
             (Err(fault), _) | (_, Err(fault)) => {
-                tracing::warn!(error = %fault, "redis: a server's address is unusable")
+                tracing::warn!(error = %fault, "redis: a server's address is unusable");
             }
         }
     }
