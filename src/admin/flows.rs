@@ -48,15 +48,21 @@ pub(super) async fn flows(admin: &Admin, sales: &[Sale], registered: &[Registere
         )
     });
     let counts = join_all(counts).await;
-    live.iter().zip(counts).map(|(sale, counts)| Flow::of(sale, counts.into_iter().collect(), registered)).collect()
+    live.iter()
+        .zip(counts)
+        .map(|(sale, counts)| {
+            let all: Option<Vec<ShardCount>> = counts.into_iter().collect();
+            Flow::of(sale, all.as_deref(), registered)
+        })
+        .collect()
 }
 
 impl Flow {
-    fn of(sale: &Sale, redis: Option<Vec<ShardCount>>, registered: &[Registered]) -> Self {
+    fn of(sale: &Sale, redis: Option<&[ShardCount]>, registered: &[Registered]) -> Self {
         let mine = || registered.iter().filter(|row| row.sale_id == sale.sale_id);
-        let sum = |of: fn(&ShardCount) -> i64| redis.as_ref().map(|counts| counts.iter().map(of).sum::<i64>());
+        let sum = |of: fn(&ShardCount) -> i64| redis.map(|counts| counts.iter().map(of).sum::<i64>());
         let remaining = sum(|count| count.stock + count.in_transit);
-        let states = redis.iter().flatten().map(|count| count.meta.state.code());
+        let states = redis.into_iter().flatten().map(|count| count.meta.state.code());
         Self {
             sale_id: sale.sale_id.to_string(),
             title: sale.title.clone(),
@@ -67,7 +73,7 @@ impl Flow {
             granted: sale.granted,
             remaining,
             admitted: sum(|count| count.granted).zip(remaining).map(|(granted, remaining)| granted - remaining),
-            accepted_requests: redis.as_ref().map(|counts| counts.iter().map(|count| count.meta.number).sum()),
+            accepted_requests: redis.map(|counts| counts.iter().map(|count| count.meta.number).sum()),
             landed: sale.granted - sale.stock,
             failed: mine().filter(|row| row.status == "failed_final").map(|row| row.units).sum(),
             open: mine().filter(|row| row.status == "open").map(|row| row.count).sum(),
@@ -120,8 +126,8 @@ mod tests {
             Registered { sale_id, status: status.to_owned(), units, count }
         };
         let registered = [row("s", "failed_final", 3, 2), row("s", "open", 9, 4), row("other", "failed_final", 50, 50)];
-        let counts = vec![shard(MetaState::Open, 40, 5), shard(MetaState::Frozen, 35, 0)];
-        let flow = Flow::of(&sale(), Some(counts), &registered);
+        let counts = [shard(MetaState::Open, 40, 5), shard(MetaState::Frozen, 35, 0)];
+        let flow = Flow::of(&sale(), Some(&counts), &registered);
         assert_eq!((flow.remaining, flow.admitted, flow.accepted_requests), (Some(80), Some(20), Some(14)));
         assert_eq!((flow.landed, flow.failed, flow.open, flow.state), (10, 3, 4, Some("frozen")));
     }

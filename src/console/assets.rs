@@ -27,6 +27,7 @@ pub(super) const CONSOLE: &[Asset] = assets![
     "main.js" = "console/main.js",
     "api.js" = "console/api.js",
     "dictionary.js" = "console/dictionary.js",
+    "states.js" = "console/states.js",
     "chart.js" = "console/chart.js",
     "dialog.js" = "console/dialog.js",
     "pipeline.js" = "console/pipeline.js",
@@ -102,6 +103,37 @@ mod tests {
                     assert!(!asset.text.contains(forbidden), "{} has {forbidden}", asset.name);
                 }
                 assert_ne!(asset.kind(), "text/plain; charset=utf-8", "{}", asset.name);
+            }
+        }
+    }
+
+    /// Keys of the entries of a dictionary: lines of the form `key: ['English', 'Chinese'],`.
+    fn entries(text: &str) -> Vec<(&str, &str)> {
+        let lines = text.lines().map(str::trim).filter(|line| line.ends_with("'],"));
+        lines.filter_map(|line| line.split_once(": [")).map(|(key, words)| (key.trim_matches('\''), words)).collect()
+    }
+
+    #[test]
+    fn every_word_a_page_uses_is_there_in_both_languages() {
+        for page in [CONSOLE, SHOP] {
+            let dictionaries = page.iter().filter(|asset| ["dictionary.js", "states.js"].contains(&asset.name));
+            let entries: Vec<(&str, &str)> = dictionaries.flat_map(|asset| entries(asset.text)).collect();
+            assert!(entries.len() > 40);
+            for (key, words) in &entries {
+                assert!(
+                    words.contains("', '") && entries.iter().filter(|(other, _)| other == key).count() == 1,
+                    "{key}"
+                );
+            }
+            for asset in page.iter().filter(|asset| asset.name.ends_with(".js")) {
+                for used in
+                    asset.text.split(" t('").chain(asset.text.split("(t('")).chain(asset.text.split("{t('")).skip(1)
+                {
+                    let key = used.split('\'').next().unwrap_or("");
+                    let is_key =
+                        used.len() > key.len() && key.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
+                    assert!(!is_key || entries.iter().any(|(known, _)| *known == key), "{}: {key}", asset.name);
+                }
             }
         }
     }

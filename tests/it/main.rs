@@ -9,10 +9,14 @@
     reason = "tests fail by panicking"
 )]
 
+mod admin_api;
 mod answer;
 mod beside;
 mod black_hole;
 mod breakable;
+mod browser;
+mod browser_console;
+mod browser_shop;
 mod buckets;
 mod cluster_failover;
 mod cluster_sales;
@@ -81,6 +85,7 @@ mod group_d_wipe;
 mod hands;
 mod model;
 mod mortal;
+mod operators;
 mod outbox_kinds;
 mod own_redis;
 mod power_cut;
