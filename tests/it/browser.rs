@@ -37,7 +37,7 @@ impl Drop for Browser {
         stream.set_read_timeout(Some(Duration::from_secs(20))).ok();
         let head = format!("DELETE /session/{} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n", self.session);
         stream.write_all(head.as_bytes()).ok();
-        stream.read(&mut [0; 512]).ok();
+        stream.read_exact(&mut [0; 12]).ok();
     }
 }
 
@@ -118,7 +118,7 @@ impl Browser {
     /// What a person reads there now; empty when it is not there or hidden.
     pub async fn text(&self, css: &str) -> String {
         let script = format!(
-            "const e = document.querySelector({}); return e && e.checkVisibility() ? e.innerText : ''",
+            "const e = document.querySelector({}); return e && e.checkVisibility() ? (e.innerText ?? e.textContent) : ''",
             json!(css)
         );
         self.eval(&script).await.as_str().unwrap_or_default().to_owned()

@@ -26,7 +26,7 @@ async fn no_complaints(browser: &Browser) {
 #[test]
 fn a_person_signs_in_and_steers_a_sale_by_clicks() {
     run(async {
-        let world = World::with(&[Api], &[]).await;
+        let world = World::start().await;
         let admin = world.operators();
         let browser = Browser::start(1280, 900).await;
         browser.open(&format!("{}/console", admin.url)).await;
@@ -145,6 +145,7 @@ fn parked_requests_are_replayed_and_given_up_by_clicks() {
         browser.sees(&registered, "given up by a person").await;
         browser.sees(&registered, "console: Li Wei").await;
         browser.click("a[href='#/audits']").await;
+        browser.click("#audits tr:first-child summary").await;
         browser.sees("#audits", "ticket 4711").await;
         no_complaints(&browser).await;
         drop(browser);
@@ -167,12 +168,13 @@ fn a_broker_that_dies_is_shown_and_its_return_too() {
 
         servers.server(ServerKind::Rabbitmq).unwrap().kill().await.unwrap();
         browser.sees("#light-rabbitmq", "away").await;
-        browser.sees("#box-queue .first", "RabbitMQ does not answer").await;
-        browser.sees("#hops", "RabbitMQ does not answer").await;
+        browser.sees("#box-queue .first", "no answer").await;
+        browser.sees("#hops", "no answer").await;
+        browser.sees("#problems", "RabbitMQ:").await;
         let id = world.bought(&sale, "meanwhile").await;
         browser.sees("#box-outbox .value", "1").await;
         browser.sees("#box-relay .second", "breaker open").await;
-        assert_eq!(browser.text("#light-redis").await.contains("up"), true, "the others are well");
+        assert!(browser.text("#light-redis").await.contains("up"), "the others are well");
         browser.picture("console-broker-away").await;
 
         servers.server(ServerKind::Rabbitmq).unwrap().restart().await.unwrap();
@@ -189,7 +191,7 @@ fn a_broker_that_dies_is_shown_and_its_return_too() {
 #[test]
 fn every_view_works_in_two_languages_by_keyboard_and_on_a_phone() {
     run(async {
-        let world = World::with(&[Api], &[]).await;
+        let world = World::start().await;
         let admin = world.operators();
         let sale = world.sale("views", 10, Some(1)).await;
         world.bought(&sale, "alice").await;
@@ -224,5 +226,6 @@ fn every_view_works_in_two_languages_by_keyboard_and_on_a_phone() {
             }
             no_complaints(&browser).await;
         }
+        world.finish().await;
     });
 }

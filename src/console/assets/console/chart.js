@@ -4,7 +4,6 @@
 import { h, s, show } from './dom.js';
 import { count, rate, t } from './words.js';
 
-const WIDTH = 600;
 const HEIGHT = 170;
 const LEFT = 46;
 const BOTTOM = 20;
@@ -12,9 +11,10 @@ const TOP = 10;
 
 /** A round number at or above `value`. */
 export function ceiling(value) {
-  if (value <= 5) return 5;
+  if (value <= 4) return 4;
   const step = 10 ** Math.floor(Math.log10(value));
-  return [1, 2, 2.5, 5, 10].map((times) => times * step).find((top) => top >= value);
+  // Half of it is drawn too, and has to be whole.
+  return [1, 2, 4, 6, 10].map((times) => times * step).find((top) => top >= value);
 }
 
 /** The path of points, broken where a value is not known. */
@@ -33,29 +33,31 @@ export function path(points, x, y) {
 }
 
 /** A chart of `lines`: `{key, name}` each. `spanMs` is how far it looks back. */
-export function chart({ title, lines, spanMs, perSecond, levels = [] }) {
+export function chart({ title, lines, spanMs, perSecond, wide }) {
+  // One unit is about one pixel, so that the letters have one size everywhere.
+  const width = window.matchMedia('(max-width: 760px)').matches ? 350 : wide ? 1180 : 580;
   const plot = s('g', {});
-  const svg = s('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: 'chart', role: 'img', 'aria-label': title }, plot);
+  const svg = s('svg', { viewBox: `0 0 ${width} ${HEIGHT}`, class: 'chart', role: 'img', 'aria-label': title }, plot);
   const values = Object.fromEntries(lines.map(({ key }) => [key, h('strong', { class: 'num' }, '–')]));
   const legend = h('ul', { class: 'legend' }, lines.map(({ key, name }) =>
     h('li', { class: `line-${key}` }, h('span', { class: 'swatch', 'aria-hidden': 'true' }), `${name} `, values[key])));
-  const form = perSecond ? (value) => `${rate(value)}${t('per-s')}` : count;
+  const form = perSecond ? (value) => (value === null || value === undefined ? '–' : `${rate(value)}${t('per-s')}`) : count;
 
   function draw(history, now) {
     const from = now - spanMs;
     const seen = history.filter((point) => point.at >= from - 2000);
-    const highest = Math.max(1, ...levels.map((level) => level()), ...seen.flatMap((point) => lines.map(({ key }) => point[key] ?? 0)));
+    const highest = Math.max(1, ...seen.flatMap((point) => lines.map(({ key }) => point[key] ?? 0)));
     const top = ceiling(highest);
-    const x = (at) => LEFT + ((Math.max(at, from) - from) / spanMs) * (WIDTH - LEFT - 6);
+    const x = (at) => LEFT + ((Math.max(at, from) - from) / spanMs) * (width - LEFT - 6);
     const y = (value) => HEIGHT - BOTTOM - (value / top) * (HEIGHT - BOTTOM - TOP);
     const grid = [0, 0.5, 1].map((part) => [
-      s('line', { class: 'grid', x1: LEFT, x2: WIDTH - 6, y1: y(part * top), y2: y(part * top) }),
+      s('line', { class: 'grid', x1: LEFT, x2: width - 6, y1: y(part * top), y2: y(part * top) }),
       s('text', { class: 'tick', x: LEFT - 6, y: y(part * top) + 4, 'text-anchor': 'end' }, count(part * top)),
     ]);
     const drawn = lines.map(({ key }) => s('path', { class: `line line-${key}`, d: path(seen.map((p) => [p.at, p[key]]), x, y) }));
     const ends = [
       s('text', { class: 'tick', x: LEFT, y: HEIGHT - 4 }, `−${Math.round(spanMs / 1000)} s`),
-      s('text', { class: 'tick', x: WIDTH - 6, y: HEIGHT - 4, 'text-anchor': 'end' }, t('now')),
+      s('text', { class: 'tick', x: width - 6, y: HEIGHT - 4, 'text-anchor': 'end' }, t('now')),
     ];
     show(plot, grid, drawn, ends);
     const last = seen.at(-1);

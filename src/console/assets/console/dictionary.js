@@ -58,7 +58,8 @@ export const dictionary = {
   'open-rows': ['open failures', '未决失败'],
   'has-leader': ['one leads', '有主'],
   'no-leader': ['nobody leads', '无主'],
-  'server-away': ['{name} does not answer', '{name} 没有应答'],
+  'no-answer': ['no answer', '没有应答'],
+  'chart-sale': ['The last two minutes', '最近两分钟'],
   'breaker-open': ['breaker open', '熔断：打开'],
   'breaker-closed': ['breaker closed', '熔断：关闭'],
   'breaker-elsewhere': ['in another process', '在其他进程'],
@@ -277,5 +278,5 @@ export const dictionary = {
   'in-order': ['in order', '正常'],
   'not-in-order': ['not in order', '异常'],
   'examined-count': ['Looked at', '核对数'],
-  'n-findings': ['{n} lines', '{n} 条'],
+  'n-findings': ['{n} noted', '{n} 条'],
 };

@@ -196,7 +196,7 @@ onSignedOut(() => {
   signInPage(t('token-wrong'));
 });
 learn(dictionary);
-window.addEventListener('hashchange', () => { open(); document.getElementById('main')?.focus(); });
+window.addEventListener('hashchange', () => { open(); document.getElementById('main')?.focus({ preventScroll: true }); window.scrollTo(0, 0); });
 document.addEventListener('visibilitychange', () => { if (!document.hidden) look(); });
 document.body.append(h('div', { id: 'toasts', role: 'status', 'aria-live': 'polite' }));
 open();

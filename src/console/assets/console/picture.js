@@ -24,7 +24,9 @@ export function places(narrow) {
 function line(from, to, narrow, name, kind) {
   const middle = (box) => [box.x + box.w / 2, box.y + box.h / 2];
   let d;
-  if (kind === 'aside') {
+  if (kind === 'repair') {
+    d = narrow ? `M${from.x} ${middle(from)[1]}H${to.x + to.w + 3}` : `M${middle(from)[0]} ${from.y}V${to.y + to.h + 3}`;
+  } else if (kind === 'aside') {
     d = narrow ? `M${from.x + from.w} ${middle(from)[1]}H${to.x - 3}` : `M${middle(from)[0]} ${from.y + from.h}V${to.y - 3}`;
   } else {
     d = narrow ? `M${middle(from)[0]} ${from.y + from.h}V${to.y - 3}` : `M${from.x + from.w} ${middle(from)[1]}H${to.x - 3}`;
@@ -35,14 +37,13 @@ function line(from, to, narrow, name, kind) {
 function box(name, place) {
   const { x, y, w, h: height } = place;
   const server = SERVERS.includes(name);
-  const small = height < 95;
   const words = (className, dy) => s('text', { class: className, x: x + 14, y: y + dy });
-  const value = words('value', small ? 50 : 58);
-  const first = words('first', small ? 70 : 80);
-  const second = words('second', small ? 84 : (height > 100 ? 99 : 94));
+  // Lines of text by the height of the box: side boxes, boxes of the narrow picture, boxes of the wide one.
+  const [a, b, c] = height < 95 ? [47, 64, 79] : height < 105 ? [52, 72, 88] : [57, 80, 99];
+  const [value, first, second] = [words('value', a), words('first', b), words('second', c)];
   const element = s('g', { class: `box ${server ? 'server' : 'role'} ${name in SIDE ? 'side' : ''}`, id: `box-${name}` },
     s('rect', { x, y, width: w, height, rx: server ? 18 : 10 }),
-    s('rect', { class: 'edge', x, y: y + 12, width: 4, height: height - 24, rx: 2 }),
+    s('rect', { class: 'edge', x, y: y + (server ? 20 : 12), width: 4, height: height - (server ? 40 : 24), rx: 2 }),
     s('text', { class: 'name', x: x + 14, y: y + 24 }, t(`box-${name}`)), value, first, second);
   return { element, value, first, second };
 }
@@ -51,9 +52,10 @@ function box(name, place) {
 export function picture() {
   const narrow = window.matchMedia('(max-width: 760px)').matches;
   const { boxes, width, height } = places(narrow);
-  const tips = ['main', 'aside'].map((kind) => s('marker', { id: `tip-${kind}`, viewBox: '0 0 8 8', refX: 5, refY: 4, markerWidth: 7, markerHeight: 7, orient: 'auto', class: `tip ${kind}`, markerUnits: 'userSpaceOnUse' }, s('path', { d: 'M0 0L8 4L0 8z' })));
+  const tips = ['main', 'aside', 'repair'].map((kind) => s('marker', { id: `tip-${kind}`, viewBox: '0 0 8 8', refX: 5, refY: 4, markerWidth: 7, markerHeight: 7, orient: 'auto', class: `tip ${kind}`, markerUnits: 'userSpaceOnUse' }, s('path', { d: 'M0 0L8 4L0 8z' })));
   const pipes = MAIN.slice(1).map((name, at) => line(boxes[MAIN[at]], boxes[name], narrow, name, 'main'));
-  const asides = Object.entries(SIDE).map(([name, from]) => line(boxes[from], boxes[name], narrow, name, 'aside'));
+  const asides = Object.entries(SIDE).map(([name, from]) => (name === 'reconcile'
+    ? line(boxes[name], boxes[from], narrow, name, 'repair') : line(boxes[from], boxes[name], narrow, name, 'aside')));
   const parts = Object.fromEntries(Object.entries(boxes).map(([name, place]) => [name, box(name, place)]));
   const element = s('svg', { viewBox: `0 0 ${width} ${height}`, class: narrow ? 'picture narrow' : 'picture', role: 'img', 'aria-label': t('picture-label') },
     s('defs', {}, tips), pipes, asides, Object.values(parts).map((part) => part.element));

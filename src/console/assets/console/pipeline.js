@@ -6,8 +6,9 @@ import { picture } from './picture.js';
 import { count, rate, t, time } from './words.js';
 
 const SPAN_MS = 120_000;
+const NAMES = { redis: 'Redis', rabbitmq: 'RabbitMQ', mysql: 'MySQL' };
 
-const perSecond = (n) => `${rate(n)}${t('per-s')}`;
+const perSecond = (n) => (n === null || n === undefined ? '–' : `${rate(n)}${t('per-s')}`);
 const breaker = (open) => (open === null ? t('breaker-elsewhere') : open ? t('breaker-open') : t('breaker-closed'));
 const last = (list) => list.at(-1) ?? {};
 /** The mean of the last few rates: one look apart is too nervous to read. */
@@ -43,11 +44,11 @@ export function boxes(snapshot, history) {
   const idle = rabbit.ok && queues && consumers === 0;
   return {
     entry: { value: perSecond(smooth(history, 'acceptedRate')), first: process.entry_open === false ? t('entry-closed') : t('admitted-now'), second: t('landing-lag', { lag: lag(process.entry_lag_s) }), kind: entryKind },
-    outbox: redis.ok ? { value: count(point.outbox), first: t('waiting'), second: t('in-relay', { n: count(point.pending) }) } : { ...away, first: t('server-away', { name: 'Redis' }) },
+    outbox: redis.ok ? { value: count(point.outbox), first: t('waiting'), second: t('in-relay', { n: count(point.pending) }) } : { ...away, first: t('no-answer') },
     relay: { value: perSecond(smooth(history, 'sentRate')), first: t('sent-now'), second: breaker(process.relay_breaker_open), kind: process.relay_breaker_open || !rabbit.ok ? 'bad' : '' },
-    queue: rabbit.ok ? { value: count(point.ready), first: t('ready', { retry: count(point.retry) }), second: t('consumers', { n: count(consumers) }), kind: idle ? 'bad' : '' } : { ...away, first: t('server-away', { name: 'RabbitMQ' }) },
+    queue: rabbit.ok ? { value: count(point.ready), first: t('ready', { retry: count(point.retry) }), second: t('consumers', { n: count(consumers) }), kind: idle ? 'bad' : '' } : { ...away, first: t('no-answer') },
     persist: { value: perSecond(smooth(history, 'landedRate')), first: t('landed-now'), second: breaker(process.persist_breaker_open), kind: process.persist_breaker_open || !mysql.ok ? 'bad' : idle ? 'bad' : '' },
-    database: mysql.ok ? { value: count(point.landed), first: t('landed-units'), second: t('failed-units', { n: count(point.failed) }) } : { ...away, first: t('server-away', { name: 'MySQL' }) },
+    database: mysql.ok ? { value: count(point.landed), first: t('landed-units'), second: t('failed-units', { n: count(point.failed) }) } : { ...away, first: t('no-answer') },
     'relay-dlq': { value: redis.ok ? count(point.parked) : '–', first: t('parked'), kind: warn(point.parked) },
     'mq-dlq': { value: rabbit.ok ? count(point.dlq) : '–', first: t('parked'), kind: warn(point.dlq) },
     reconcile: { value: mysql.ok ? count(snapshot.register?.open) : '–', first: t('open-rows'), second: snapshot.leader ? t('has-leader') : t('no-leader'), kind: mysql.ok && !snapshot.leader ? 'warn' : warn(snapshot.register?.open) },
@@ -100,7 +101,9 @@ function states(process) {
 
 export function pipelineView() {
   const frame = h('div', { class: 'card picture-card' });
+  const problems = h('div', { class: 'stackable', id: 'problems', role: 'alert' });
   let drawing;
+  let told = '';
   const rates = chart({ title: t('chart-rates'), perSecond: true, spanMs: SPAN_MS, lines: [{ key: 'acceptedRate', name: t('admitted') }, { key: 'sentRate', name: t('sent') }, { key: 'landedRate', name: t('landed') }] });
   const waits = chart({ title: t('chart-waits'), spanMs: SPAN_MS, lines: [{ key: 'outbox', name: t('in-outbox') }, { key: 'ready', name: t('in-queues') }] });
   const body = h('tbody', { id: 'hops' });
@@ -110,7 +113,7 @@ export function pipelineView() {
   const draw = () => { drawing = picture(); show(frame, drawing.element); };
   media.addEventListener('change', draw);
   draw();
-  const element = h('div', { class: 'view' }, h('h1', {}, t('pipeline')), frame,
+  const element = h('div', { class: 'view' }, h('h1', {}, t('pipeline')), problems, frame,
     h('div', { class: 'halves' }, rates.element, waits.element),
     h('section', { class: 'card pad' }, h('h2', {}, t('hops')), hops(body)),
     h('div', { class: 'halves' },
@@ -124,6 +127,11 @@ export function pipelineView() {
       if (!snapshot) return;
       for (const [name, words] of Object.entries(boxes(snapshot, history))) drawing.set(name, words);
       const point = last(history);
+      const away = snapshot.servers.filter((server) => !server.ok).map((server) => `${NAMES[server.name]}: ${server.problem}`);
+      if (told !== away.join('\n')) {
+        told = away.join('\n');
+        show(problems, away.map((text) => h('p', { class: 'note bad' }, text)));
+      }
       drawing.flow('outbox', point.acceptedRate);
       drawing.flow('relay', point.sentRate);
       drawing.flow('queue', point.sentRate);

@@ -116,9 +116,10 @@ export function saleView(id) {
   const numbers = h('dl', { class: 'figures' });
   const shards = h('div', {});
   const grants = h('ul', { class: 'plain-list' });
-  const curve = chart({ title: t('burn-down'), spanMs: SPAN_MS, lines: [{ key: 'admitted', name: t('admitted') }, { key: 'landed', name: t('landed') }, { key: 'failed', name: t('failed') }] });
+  const curve = chart({ title: t('chart-sale'), wide: true, spanMs: SPAN_MS, lines: [{ key: 'admitted', name: t('admitted') }, { key: 'landed', name: t('landed') }, { key: 'failed', name: t('failed') }] });
   const sheet = sheetCard(id);
   let look = null;
+  let latest = null;
   function take(next, said) {
     look = next;
     const { sale } = look;
@@ -126,8 +127,10 @@ export function saleView(id) {
     show(actions, buttons(id, sale, take));
     show(shards, shardTable(look));
     show(grants, look.grants.map((grant) => h('li', { class: 'mono' }, grant)));
-    figures(null);
-    if (said) toast(said);
+    draw();
+    if (!said) return;
+    toast(said);
+    if (sale.status !== 'draft') sheet.load();
   }
   function figures(flow) {
     const { sale } = look;
@@ -136,6 +139,12 @@ export function saleView(id) {
     const way = now.admitted === null ? null : Math.max(0, now.admitted - now.landed - now.failed);
     const figure = (name, n) => h('div', { class: `figure figure-${name}` }, h('dt', {}, t(name)), h('dd', { class: 'num', id: `figure-${name}` }, count(n)));
     show(numbers, figure('granted', now.granted), figure('admitted', now.admitted), figure('landed', now.landed), figure('way', way), figure('failed', now.failed), figure('remaining', now.remaining));
+  }
+  function draw() {
+    const flow = latest?.snapshot?.sales.find((sale) => sale.sale_id === id);
+    figures(flow ?? null);
+    if (!latest?.snapshot) return;
+    curve.draw(latest.history.map((point) => ({ at: point.at, ...(point.perSale[id] ?? {}) })), latest.snapshot.at_ms);
   }
   async function load() {
     try {
@@ -154,12 +163,9 @@ export function saleView(id) {
       h('section', { class: 'card pad stackable' }, h('h2', {}, t('burn-down')), bar, numbers), curve.element, sheet.element,
       h('div', { class: 'halves' }, h('section', { class: 'card pad' }, h('h2', {}, t('shards')), shards), h('section', { class: 'card pad' }, h('h2', {}, t('grants')), grants))),
     close: () => clearInterval(timer),
-    update({ snapshot, history }) {
-      if (!look || !snapshot) return;
-      const flow = snapshot.sales.find((sale) => sale.sale_id === id);
-      if (flow) figures(flow);
-      const mine = history.map((point) => ({ at: point.at, ...(point.perSale[id] ?? {}) }));
-      curve.draw(mine, snapshot.at_ms);
+    update(state) {
+      latest = state;
+      if (look) draw();
     },
   };
 }
