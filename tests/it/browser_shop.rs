@@ -119,17 +119,17 @@ fn a_crowd_at_the_press_of_a_button_moves_the_console() {
         browser.sees("#box-database .value", "1,500").await;
 
         // The next crowd, with the console open: its figures move while the crowd buys.
-        let second = phones(&world, "second", 4_000).await;
+        let second = phones(&world, "second", 8_000).await;
         browser.sees("#box-entry .value", "/s").await;
-        assert_eq!(crowd(&world, &second, 6_000).await.status, 200);
+        assert_eq!(crowd(&world, &second, 10_000).await.status, 200);
         browser.sees_element(".pipe[data-flow=slow], .pipe[data-flow=fast]").await;
         eventually("most of it landed", async || {
             let text = browser.text("#box-database .value").await.replace(',', "");
-            text.parse::<u64>().is_ok_and(|units| units > 3_500)
+            text.parse::<u64>().is_ok_and(|units| units > 6_500)
         })
         .await;
         browser.picture("console-pipeline").await;
-        browser.sees("#box-database .value", "5,500").await;
+        browser.sees("#box-database .value", "9,500").await;
         browser.open(&format!("{}/shop/?sale=crowded", world.api)).await;
         browser.sees("#crowd-answers", "sold out or over").await;
         browser.sees("#left", "0").await;

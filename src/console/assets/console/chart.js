@@ -17,7 +17,7 @@ export function ceiling(value) {
   return [1, 2, 4, 6, 10].map((times) => times * step).find((top) => top >= value);
 }
 
-/** The path of points, broken where a value is not known. */
+/** The path of points, broken where a value is not known. A point by itself is drawn as a dot. */
 export function path(points, x, y) {
   let pen = 'M';
   let text = '';
@@ -25,7 +25,7 @@ export function path(points, x, y) {
     if (value === null || value === undefined || Number.isNaN(value)) {
       pen = 'M';
     } else {
-      text += `${pen}${x(at).toFixed(1)} ${y(value).toFixed(1)}`;
+      text += `${pen}${x(at).toFixed(1)} ${y(value).toFixed(1)}${pen === 'M' ? 'h.01' : ''}`;
       pen = 'L';
     }
   }

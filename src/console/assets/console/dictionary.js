@@ -50,7 +50,7 @@ export const dictionary = {
   'in-relay': ['{n} in its hands', '处理中 {n}'],
   'sent-now': ['sent and confirmed', '已发送并确认'],
   ready: ['ready · {retry} to retry', '待消费 · 重试 {retry}'],
-  consumers: ['{n} consumers', '消费者 {n}'],
+  consumers: ['consumers: {n}', '消费者 {n}'],
   'landed-now': ['units landed', '件落库'],
   'landed-units': ['units sold', '件售出'],
   'failed-units': ['{n} failed', '失败 {n}'],

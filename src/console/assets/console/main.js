@@ -33,7 +33,6 @@ function point(now, before) {
   const parked = known ? sum(now.shards, (shard) => shard.relay_dlq) : null;
   const totals = {
     at: now.at_ms,
-    sales: now.sales.map((sale) => sale.sale_id).join(' '),
     accepted,
     outbox,
     pending: known ? sum(now.shards, (shard) => shard.pending) : null,
@@ -46,11 +45,21 @@ function point(now, before) {
     failed: now.servers[2].ok ? flow('failed') : null,
     perSale: Object.fromEntries(now.sales.map((sale) => [sale.sale_id, sale])),
   };
-  // A sale more or less between two looks is no flow.
-  const comparable = before && before.sales === totals.sales && totals.at > before.at;
-  const perSecond = (key) => (comparable && totals[key] !== null && before[key] !== null
-    ? Math.max(0, ((totals[key] - before[key]) * 1000) / (totals.at - before.at)) : null);
-  return { ...totals, acceptedRate: perSecond('accepted'), sentRate: perSecond('sent'), landedRate: perSecond('landed') };
+  if (!before || totals.at <= before.at) return { ...totals, acceptedRate: null, sentRate: null, landedRate: null };
+  // Only sales that both looks show: one that appears or goes is no flow.
+  const grown = (key, flow) => (totals[key] === null || before[key] === null ? null : sum(now.sales, (sale) => {
+    const then = before.perSale[sale.sale_id];
+    return then && then[flow] !== null ? sale[flow] - then[flow] : 0;
+  }));
+  const perSecond = (n) => (n === null ? null : Math.max(0, (n * 1000) / (totals.at - before.at)));
+  const more = grown('accepted', 'accepted_requests');
+  const left = outbox === null || before.outbox === null ? null : outbox + parked - before.outbox - before.parked;
+  return {
+    ...totals,
+    acceptedRate: perSecond(more),
+    sentRate: more === null || left === null ? null : perSecond(more - left),
+    landedRate: perSecond(grown('landed', 'landed')),
+  };
 }
 
 async function look() {
