@@ -5,6 +5,7 @@ import { h, s, show } from './dom.js';
 import { count, rate, t } from './words.js';
 
 const HEIGHT = 170;
+const SPAN_MIN_MS = 20_000;
 const LEFT = 46;
 const BOTTOM = 20;
 const TOP = 10;
@@ -32,7 +33,7 @@ export function path(points, x, y) {
   return text;
 }
 
-/** A chart of `lines`: `{key, name}` each. `spanMs` is how far it looks back. */
+/** A chart of `lines`: `{key, name}` each. `spanMs` is how far it looks back at most. */
 export function chart({ title, lines, spanMs, perSecond, wide }) {
   // One unit is about one pixel, so that the letters have one size everywhere.
   const width = window.matchMedia('(max-width: 760px)').matches ? 350 : wide ? 1180 : 580;
@@ -44,11 +45,13 @@ export function chart({ title, lines, spanMs, perSecond, wide }) {
   const form = perSecond ? (value) => (value === null || value === undefined ? '–' : `${rate(value)}${t('per-s')}`) : count;
 
   function draw(history, now) {
-    const from = now - spanMs;
+    // As long as little was seen, that little fills the chart.
+    const span = Math.min(spanMs, Math.max(SPAN_MIN_MS, now - (history[0]?.at ?? now)));
+    const from = now - span;
     const seen = history.filter((point) => point.at >= from - 2000);
     const highest = Math.max(1, ...seen.flatMap((point) => lines.map(({ key }) => point[key] ?? 0)));
     const top = ceiling(highest);
-    const x = (at) => LEFT + ((Math.max(at, from) - from) / spanMs) * (width - LEFT - 6);
+    const x = (at) => LEFT + ((Math.max(at, from) - from) / span) * (width - LEFT - 6);
     const y = (value) => HEIGHT - BOTTOM - (value / top) * (HEIGHT - BOTTOM - TOP);
     const grid = [0, 0.5, 1].map((part) => [
       s('line', { class: 'grid', x1: LEFT, x2: width - 6, y1: y(part * top), y2: y(part * top) }),
@@ -56,7 +59,7 @@ export function chart({ title, lines, spanMs, perSecond, wide }) {
     ]);
     const drawn = lines.map(({ key }) => s('path', { class: `line line-${key}`, d: path(seen.map((p) => [p.at, p[key]]), x, y) }));
     const ends = [
-      s('text', { class: 'tick', x: LEFT, y: HEIGHT - 4 }, `−${Math.round(spanMs / 1000)} s`),
+      s('text', { class: 'tick', x: LEFT, y: HEIGHT - 4 }, `−${Math.round(span / 1000)} s`),
       s('text', { class: 'tick', x: width - 6, y: HEIGHT - 4, 'text-anchor': 'end' }, t('now')),
     ];
     show(plot, grid, drawn, ends);
