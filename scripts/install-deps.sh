@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what `make run` and `make test` need and this machine lacks: the three servers, a C compiler, redis-benchmark,
-# faketime.
+# faketime, Chromium.
 #
 # Quick and silent when everything is there. On a system without apt it installs nothing and says what is missing.
 # A server whose URL is given (SECKILL_REDIS_URL, SECKILL_AMQP_URL, SECKILL_MYSQL_URL) is not needed here.
@@ -38,8 +38,9 @@ look_for_packages() {
     if [ -z "${SECKILL_MYSQL_URL:-}" ]; then
         { have mariadbd && have mariadb-install-db; } || need mariadb-server
     fi
-    # For the tests: processes whose clock is wrong.
+    # For the tests: processes whose clock is wrong, and a browser that presses the buttons of the pages.
     have faketime || need faketime
+    have chromedriver || { need chromium; need chromium-driver; }
     # One dependency is C: the allocator.
     if ! have cc; then
         need gcc

@@ -3,6 +3,7 @@
 pub mod admin;
 pub mod cli;
 pub mod config;
+pub mod console;
 pub mod crowd;
 pub mod dev;
 pub mod domain;

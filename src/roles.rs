@@ -138,15 +138,29 @@ pub fn bind(key: &'static str, address: &str) -> Result<TcpListener, RoleError> 
     TcpListener::bind(address).map_err(|source| RoleError::Listen { key, address: address.to_owned(), source })
 }
 
-/// Starts `roles`. `public` is the public listener, bound by the caller so that a port is known before anything runs.
+/// Starts `roles` as in production.
 ///
 /// # Errors
-/// [`RoleError`] when the configuration is not enough for a role.
+/// As [`start_with`].
 pub fn start(
     settings: &Arc<Settings>,
     roles: &[Role],
     public: Option<TcpListener>,
     stopper: &Stopper,
+) -> Result<Running, RoleError> {
+    start_with(settings, roles, public, stopper, false)
+}
+
+/// Starts `roles`; with `demo_shop` the api role also serves the demo shop, which only a local stack asks for. `public` is the public listener, bound by the caller so that a port is known before anything runs.
+///
+/// # Errors
+/// [`RoleError`] when the configuration is not enough for a role.
+pub fn start_with(
+    settings: &Arc<Settings>,
+    roles: &[Role],
+    public: Option<TcpListener>,
+    stopper: &Stopper,
+    demo_shop: bool,
 ) -> Result<Running, RoleError> {
     let mut running = Running { tasks: JoinSet::new(), stopper: stopper.clone(), api: None };
     let wanted: HashSet<Role> = roles.iter().copied().collect();
@@ -166,7 +180,7 @@ pub fn start(
                     None => bind("http.listen", &s.http.listen)?,
                 };
                 running.api = listener.local_addr().ok();
-                running.serve_api(&s, servers, listener)?;
+                running.serve_api(&s, servers, listener, demo_shop)?;
             }
             Role::Relay => {
                 let stopper = running.stopper.clone();

@@ -56,6 +56,42 @@ pub fn render() -> String {
         .unwrap_or_default()
 }
 
+/// One value of this process' metrics.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sample {
+    /// The metric.
+    pub name: String,
+    /// Its labels as they stand, `phase="p1_entry",code="P1-S1"`.
+    pub labels: String,
+    /// Its value.
+    pub value: f64,
+}
+
+impl Sample {
+    /// The value of a label.
+    #[must_use]
+    pub fn label(&self, name: &str) -> Option<&str> {
+        let pairs = self.labels.split(',').filter_map(|pair| pair.split_once('='));
+        pairs.into_iter().find(|(key, _)| *key == name).map(|(_, value)| value.trim_matches('"'))
+    }
+}
+
+/// Counters and gauges of this process, read back from its own text.
+#[must_use]
+pub fn samples() -> Vec<Sample> {
+    render().lines().filter_map(read_sample).collect()
+}
+
+/// Reads `name{labels} value` or `name value`.
+fn read_sample(line: &str) -> Option<Sample> {
+    if line.starts_with('#') {
+        return None;
+    }
+    let (metric, value) = line.rsplit_once(' ')?;
+    let (name, labels) = metric.split_once('{').map_or((metric, ""), |(name, rest)| (name, rest.trim_end_matches('}')));
+    Some(Sample { name: name.to_owned(), labels: labels.to_owned(), value: value.parse().ok()? })
+}
+
 static STATES: LazyLock<HashMap<State, Counter>> = LazyLock::new(|| {
     states::all()
         .map(|state| {
@@ -71,5 +107,23 @@ static STATES: LazyLock<HashMap<State, Counter>> = LazyLock::new(|| {
 pub fn count(state: State, count: usize) {
     if let Some(counter) = STATES.get(&state) {
         counter.increment(count as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_can_be_read_back() {
+        let sample = read_sample(r#"seckill_state_total{phase="p1_entry",code="P1-S1"} 42"#).unwrap();
+        assert_eq!(
+            (sample.name.as_str(), sample.label("code"), sample.value),
+            ("seckill_state_total", Some("P1-S1"), 42.0)
+        );
+        assert_eq!(sample.label("sale"), None);
+        assert_eq!(read_sample("up 0.5").unwrap().value, 0.5);
+        assert_eq!(read_sample("# HELP up what"), None);
+        assert_eq!(read_sample(""), None);
     }
 }

@@ -102,6 +102,28 @@ fn the_contract_lists_exactly_the_routes_of_the_server() {
 }
 
 #[test]
+fn the_admin_document_lists_exactly_the_routes_of_the_admin_api() {
+    let mut routed = BTreeSet::new();
+    for file in files("src/admin", "rs") {
+        let source = fs::read_to_string(&file).unwrap();
+        for (at, found) in source.match_indices(".route(\"/") {
+            let rest = &source[at + found.len() - 1..];
+            let (path, method) = (rest.split('"').next().unwrap(), rest.split("web::").nth(1).unwrap());
+            // Probes and metrics stand outside the API and need no token.
+            if file.file_name().is_some_and(|name| name != "mod.rs") {
+                routed.insert((method.split('(').next().unwrap().to_owned(), path.to_owned()));
+            }
+        }
+    }
+    let listed: BTreeSet<_> =
+        seckill::admin::ROUTES.iter().map(|(method, path, ..)| ((*method).to_owned(), (*path).to_owned())).collect();
+    assert_eq!(listed, routed);
+    let document = seckill::admin::document();
+    let operations = document["paths"].as_object().unwrap().values().map(|path| path.as_object().unwrap().len());
+    assert_eq!(operations.sum::<usize>(), listed.len());
+}
+
+#[test]
 fn the_contract_names_every_problem_code() {
     let document = serde_json::to_value(document()).unwrap();
     let listed = &document["components"]["schemas"]["ProblemBody"]["properties"]["code"]["enum"];

@@ -1,22 +1,59 @@
-//! `/admin/v1`: sales, audits and the pipeline for operators and the console.
+//! `/admin/v1`: who may ask, how bodies are read, and how errors are told. The routes are in the files beside it, one family
+//! each; every one needs the bearer token, and every write a JSON object.
 
-use super::Admin;
-use crate::domain::ids::SaleId;
+use super::{Admin, audits, dlq, openapi, pipeline, register, sales};
 use crate::p1_entry::problem::{Kind, Problem};
-use crate::p5_reconcile::Window;
-use crate::store::mysql::{DbError, sales};
-use crate::store::rabbit::queue_depths;
+use crate::p1_entry::warm::WarmError;
+use crate::p5_reconcile::SaleAuditError;
+use crate::p5_reconcile::dlq::DlqError;
+use crate::store::mysql::DbError;
+use crate::store::mysql::sales::SaleError;
+use actix_web::body::MessageBody;
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use actix_web::middleware::{Next, from_fn};
 use actix_web::{HttpRequest, HttpResponse, web};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use subtle::ConstantTimeEq;
 
-pub(super) fn routes(config: &mut web::ServiceConfig) {
-    config
-        .route("/sales", web::get().to(list_sales))
-        .route("/sales/{sale_id}/audit", web::get().to(audit))
-        .route("/pipeline", web::get().to(pipeline));
+/// Longest body, bytes: a thousand request ids fit.
+const BODY_BYTES_MAX: usize = 64 * 1024;
+
+/// All of it, behind the token.
+pub(super) fn scope() -> impl actix_web::dev::HttpServiceFactory {
+    web::scope("/admin/v1")
+        .app_data(web::PayloadConfig::new(BODY_BYTES_MAX))
+        .wrap(from_fn(guard))
+        .configure(sales::routes)
+        .configure(audits::routes)
+        .configure(dlq::routes)
+        .configure(register::routes)
+        .configure(pipeline::routes)
+        .configure(openapi::routes)
+        .default_service(web::to(no_such_route))
 }
 
-fn allowed(admin: &Admin, request: &HttpRequest) -> Result<(), Problem> {
+async fn no_such_route(request: HttpRequest) -> HttpResponse {
+    let what = format!("{} {}; the routes are listed in /admin/v1/openapi.json", request.method(), request.path());
+    Kind::NoSuchRoute.because(what).respond(&request)
+}
+
+async fn guard(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
+    match allowed(&request) {
+        Ok(()) => next.call(request).await.map(ServiceResponse::map_into_left_body),
+        Err(problem) => {
+            let answer = problem.respond(request.request());
+            Ok(request.into_response(answer).map_into_right_body())
+        }
+    }
+}
+
+fn allowed(request: &ServiceRequest) -> Result<(), Problem> {
+    let admin = request.app_data::<web::Data<Admin>>().ok_or(Kind::Internal)?;
     let token = admin.token.expose();
     let given = request.headers().get("authorization").and_then(|value| value.to_str().ok()).unwrap_or("");
     let given = given.strip_prefix("Bearer ").unwrap_or("");
@@ -27,55 +64,89 @@ fn allowed(admin: &Admin, request: &HttpRequest) -> Result<(), Problem> {
     Err(Kind::Unauthorized.because("the admin API needs: Authorization: Bearer <admin.token>"))
 }
 
-fn broken(error: &DbError) -> Problem {
-    Kind::Unavailable.because(error.to_string())
+/// A body as it arrives.
+pub(super) type Body = Result<web::Bytes, actix_web::Error>;
+
+/// Reads a JSON object strictly: a field nobody knows is a mistake to report.
+pub(super) fn read<T: DeserializeOwned>(request: &HttpRequest, body: Body) -> Result<T, Problem> {
+    let kind = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    if kind.split(';').next().unwrap_or("").trim() != "application/json" {
+        return Err(Kind::WrongMediaType.because("send Content-Type: application/json"));
+    }
+    let body =
+        body.map_err(|_| Kind::BodyTooLarge.because(format!("the body has more than {BODY_BYTES_MAX} bytes")))?;
+    if body.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
+        return Err(Kind::BadRequest.because("the body is not a JSON object, expected at least {}"));
+    }
+    serde_json::from_slice(&body)
+        .map_err(|error| Kind::BadRequest.because(format!("the body is not as expected: {error}")))
 }
 
-async fn list_sales(admin: web::Data<Admin>, request: HttpRequest) -> HttpResponse {
-    let work = async {
-        allowed(&admin, &request)?;
-        sales::list(&admin.servers.db).await.map_err(|error| broken(&error))
-    };
-    match work.await {
-        Ok(sales) => HttpResponse::Ok().json(serde_json::json!({ "sales": sales })),
-        Err(problem) => problem.respond(&request),
+/// The query of an address, strictly.
+pub(super) fn query<T: DeserializeOwned>(request: &HttpRequest) -> Result<T, Problem> {
+    web::Query::from_query(request.query_string())
+        .map(web::Query::into_inner)
+        .map_err(|error| Kind::BadRequest.because(format!("the query is not as expected: {error}")))
+}
+
+/// 200 with the document, or the problem. Nothing of it may be kept by a browser.
+pub(super) fn answer<T: Serialize>(request: &HttpRequest, outcome: Result<T, Problem>) -> HttpResponse {
+    match outcome {
+        Ok(document) => HttpResponse::Ok().insert_header((CACHE_CONTROL, "no-store")).json(document),
+        Err(problem) => problem.respond(request),
     }
 }
 
-async fn audit(admin: web::Data<Admin>, request: HttpRequest, path: web::Path<String>) -> HttpResponse {
-    let work = async {
-        allowed(&admin, &request)?;
-        let id = SaleId::parse(&path).map_err(|error| Kind::BadRequest.because(error.to_string()))?;
-        let sale = sales::get(&admin.servers.db, &id).await.map_err(|error| broken(&error))?;
-        let sale = sale.ok_or_else(|| Kind::SaleNotFound.because(format!("there is no sale {id}")))?;
-        let audited = admin.auditor.audit(&sale, Window::Ms(admin.window_ms)).await;
-        audited.map_err(|error| Kind::Unavailable.because(error.to_string()))
-    };
-    match work.await {
-        Ok(audit) => HttpResponse::Ok().json(serde_json::json!({ "consistent": audit.consistent(), "audit": audit })),
-        Err(problem) => problem.respond(&request),
+impl From<DbError> for Problem {
+    fn from(error: DbError) -> Self {
+        Kind::Unavailable.because(error.to_string())
     }
 }
 
-async fn pipeline(admin: web::Data<Admin>, request: HttpRequest) -> HttpResponse {
-    if let Err(problem) = allowed(&admin, &request) {
-        return problem.respond(&request);
+impl From<SaleError> for Problem {
+    fn from(error: SaleError) -> Self {
+        let kind = match &error {
+            SaleError::Exists(_) | SaleError::GrantConflict(_) => Kind::Conflict,
+            SaleError::Unknown(_) => Kind::SaleNotFound,
+            SaleError::TooMuch(_) => Kind::Unprocessable,
+            SaleError::Db(_) => Kind::Unavailable,
+        };
+        kind.because(error.to_string())
     }
-    let mut outbox = Vec::new();
-    for shard in 0..admin.auditor.shards {
-        let depth = admin.servers.redis.outbox_depth(shard).await.ok();
-        let parked = admin.servers.redis.parked_count(shard).await.ok();
-        outbox.push(serde_json::json!({
-            "shard": shard,
-            "outbox": depth.map(|(length, _)| length),
-            "pending": depth.map(|(_, pending)| pending),
-            "relay_dlq": parked,
-        }));
+}
+
+impl From<WarmError> for Problem {
+    fn from(error: WarmError) -> Self {
+        let kind = match error {
+            WarmError::Sale(error) => return error.into(),
+            WarmError::NoSuchSale(_) => Kind::SaleNotFound,
+            WarmError::Closed(_)
+            | WarmError::NotWarmed(_)
+            | WarmError::KeysLost(_)
+            | WarmError::OtherShards(..)
+            | WarmError::Frozen(_) => Kind::Conflict,
+            WarmError::Redis(_) | WarmError::Database(_) => Kind::Unavailable,
+        };
+        kind.because(error.to_string())
     }
-    let queues = queue_depths(&admin.servers.rabbit).await.map(|depths| {
-        let rows =
-            depths.iter().map(|d| serde_json::json!({ "queue": d.queue, "ready": d.ready, "consumers": d.consumers }));
-        rows.collect::<Vec<_>>()
-    });
-    HttpResponse::Ok().json(serde_json::json!({ "shards": outbox, "queues": queues.ok() }))
+}
+
+impl From<SaleAuditError> for Problem {
+    fn from(error: SaleAuditError) -> Self {
+        let kind = match &error {
+            SaleAuditError::Refused(_) | SaleAuditError::OtherShards(..) => Kind::Conflict,
+            SaleAuditError::Redis(_) | SaleAuditError::Database(_) | SaleAuditError::Moved => Kind::Unavailable,
+        };
+        kind.because(error.to_string())
+    }
+}
+
+impl From<DlqError> for Problem {
+    fn from(error: DlqError) -> Self {
+        let kind = match &error {
+            DlqError::Busy(_) => Kind::Conflict,
+            DlqError::Redis(_) | DlqError::Database(_) | DlqError::Rabbit(_) => Kind::Unavailable,
+        };
+        kind.because(error.to_string())
+    }
 }

@@ -1,19 +1,45 @@
-//! The operators' HTTP server: health, metrics, and the admin API behind a bearer token. Never on the public port.
+//! The operators' HTTP server: health, metrics, the console, and the admin API behind a bearer token. Never on the public
+//! port.
+//!
+//! However many screens are open, each server is asked at most once a second for all of them ([`cached`]).
 
 mod api;
+mod audits;
+mod cached;
+mod dlq;
+mod flows;
+mod openapi;
+mod pipeline;
+mod register;
+mod sales;
+
+pub use openapi::{ROUTES, document};
 
 use crate::config::{Secret, Settings};
+use crate::console;
+use crate::domain::sale::Sale;
 use crate::health::Readiness;
 use crate::p5_reconcile::Auditor;
+use crate::p5_reconcile::dlq::Listing;
 use crate::roles::{Role, Servers};
 use crate::runtime::Stopper;
+use crate::store::rabbit::QueueDepth;
 use crate::telemetry;
 use actix_web::dev::Server;
 use actix_web::{App, HttpResponse, HttpServer, web};
+use cached::Cached;
 use std::net::TcpListener;
+use std::sync::Arc;
+use tokio::sync::Mutex;
 
 /// Connections at once; operators and probes, not crowds.
 const CONNECTIONS_MAX: usize = 256;
+/// The picture of the pipeline and the list of sales are this fresh, milliseconds.
+const PICTURE_MS: u64 = 1_000;
+/// What the broker says is this fresh: asking takes a connection.
+const QUEUES_MS: u64 = 1_500;
+/// What is parked is this fresh: looking holds the messages for a moment.
+const PARKED_MS: u64 = 3_000;
 
 /// What the handlers share.
 pub struct Admin {
@@ -23,6 +49,13 @@ pub struct Admin {
     auditor: Auditor,
     roles: Vec<Role>,
     window_ms: u64,
+    backlog_max: u64,
+    sales: Cached<Vec<Sale>>,
+    snapshot: Cached<pipeline::Snapshot>,
+    queues: Cached<Result<Vec<QueueDepth>, String>>,
+    parked: Cached<Listing>,
+    /// Held while a replay or give-up is under way.
+    acting: Arc<Mutex<()>>,
 }
 
 impl Admin {
@@ -43,6 +76,12 @@ impl Admin {
             servers: servers.clone(),
             roles: roles.to_vec(),
             window_ms: settings.p5_reconcile.window_ms,
+            backlog_max: settings.p1_entry.backlog_max,
+            sales: Cached::new(PICTURE_MS),
+            snapshot: Cached::new(PICTURE_MS),
+            queues: Cached::new(QUEUES_MS),
+            parked: Cached::new(PARKED_MS),
+            acting: Arc::default(),
         }
     }
 }
@@ -73,7 +112,8 @@ fn routes(config: &mut web::ServiceConfig) {
         .route("/livez", web::get().to(live))
         .route("/readyz", web::get().to(ready))
         .route("/metrics", web::get().to(metrics))
-        .service(web::scope("/admin/v1").configure(api::routes));
+        .service(api::scope())
+        .configure(console::routes);
 }
 
 async fn live() -> HttpResponse {

@@ -71,6 +71,10 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &Args) -> Result
 fn greet(stack: &Stack, data_dir: &Path, demo: bool) {
     let state = stack.state();
     output::line("\nseckill is running; Ctrl-C stops everything.\n");
+    if stack.has_shop() {
+        output::line(&format!("  shop       {}/shop/", state.api));
+    }
+    output::line(&format!("  console    {}/console/   (token: {})", state.admin, state.admin_token));
     output::line(&format!("  buyers     {}   (contract: {}/docs/)", state.api, state.api));
     output::line(&format!("  operators  {}   (metrics: {}/metrics)", state.admin, state.admin));
     output::line(&format!("  redis      {}", state.redis_url));

@@ -61,6 +61,9 @@ struct Cli {
     /// What this process does; repeatable, all when none is named
     #[arg(long, value_enum)]
     role: Vec<Role>,
+    /// Serve the demo shop too; only on a loopback address (seckill dev --split starts its api role with it)
+    #[arg(long, hide = true)]
+    demo_shop: bool,
     /// Folder of the local stack: data of the private servers and dev.json
     #[arg(long, value_name = "DIR", default_value = ".seckill", global = true)]
     data_dir: PathBuf,
@@ -191,13 +194,13 @@ pub fn main() -> ExitCode {
 }
 
 async fn dispatch(cli: Cli) -> Result<u8, Failure> {
-    let Cli { config, set, role, data_dir, command } = cli;
+    let Cli { config, set, role, demo_shop, data_dir, command } = cli;
     let layers = Layers { files: config, set };
     if !role.is_empty() && command.is_some() {
         return Err(Failure::Usage("--role: only without a subcommand; seckill dev runs all roles".to_owned()));
     }
     match command {
-        None => run::roles(&layers, &role).await,
+        None => run::roles(&layers, &role, demo_shop).await,
         Some(Command::Dev(args)) => dev::run(&layers, &data_dir, &args).await,
         Some(Command::Migrate) => run::migrate(&layers, &data_dir).await,
         Some(Command::Sale(command)) => sale::run(&layers, &data_dir, command).await,

@@ -48,7 +48,7 @@ pub(super) async fn migrate(layers: &Layers, data_dir: &Path) -> Result<u8, Fail
 }
 
 /// Runs roles until a signal.
-pub(super) async fn roles(layers: &Layers, roles: &[Role]) -> Result<u8, Failure> {
+pub(super) async fn roles(layers: &Layers, roles: &[Role], demo_shop: bool) -> Result<u8, Failure> {
     let settings = Arc::new(Settings::load(layers)?);
     let roles = if roles.is_empty() { Role::ALL.to_vec() } else { roles.to_vec() };
     telemetry::init_logs(&settings.log).map_err(Failure::Usage)?;
@@ -56,8 +56,8 @@ pub(super) async fn roles(layers: &Layers, roles: &[Role]) -> Result<u8, Failure
     let stopper = Stopper::new();
     on_signal(stopper.clone())?;
     let listener = roles::bind("admin.listen", &settings.admin.listen)?;
-    tracing::info!(address = %settings.admin.listen, "admin: /livez /readyz /metrics");
-    let running = roles::start(&settings, &roles, None, &stopper)?;
+    tracing::info!(address = %settings.admin.listen, "admin: /console/ /livez /readyz /metrics");
+    let running = roles::start_with(&settings, &roles, None, &stopper, demo_shop)?;
     let admin = Admin::new(&settings, &Servers::new(&settings)?, &roles);
     // It answers probes until the roles have drained, then it goes with the process.
     let admin = admin::serve(admin, listener, Stopper::new())?;

@@ -5,8 +5,8 @@ mod show;
 use super::{Failure, context, output};
 use crate::config::Layers;
 use crate::domain::ids::SaleId;
-use crate::domain::policy::PurchasePolicy;
-use crate::domain::sale::{STOCK_MAX, Sale, SaleStatus};
+use crate::domain::new_sale::NewSale;
+use crate::domain::sale::Sale;
 use crate::p1_entry::warm::Warmer;
 use crate::store::mysql::sales;
 use chrono::{DateTime, Utc};
@@ -75,28 +75,28 @@ pub(super) enum Command {
 }
 
 /// `seckill sale create`
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(super) struct Create {
     /// 1 to 64 characters of A-Z a-z 0-9 _ -
     #[arg(long)]
     id: SaleId,
     /// What is sold
-    #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    #[arg(long)]
     product: String,
     /// What a buyer reads
-    #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    #[arg(long)]
     title: String,
     /// Units
-    #[arg(long, value_parser = clap::value_parser!(i64).range(0..=STOCK_MAX))]
+    #[arg(long, allow_negative_numbers = true)]
     stock: i64,
     /// Most units a buyer may have; 1: one per user; left out: no limit
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long)]
     limit: Option<u32>,
     /// Price of one unit in the currency's smallest unit
-    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..=1_000_000_000_000))]
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     price_cents: i64,
     /// ISO 4217 code
-    #[arg(long, default_value = "CNY", value_parser = currency)]
+    #[arg(long, default_value = "CNY")]
     currency: String,
     /// Start, RFC 3339, e.g. 2026-01-01T10:00:00Z or …+08:00
     #[arg(long)]
@@ -115,39 +115,31 @@ pub(super) struct Create {
     warm: bool,
 }
 
-fn currency(text: &str) -> Result<String, String> {
-    if text.len() == 3 && text.bytes().all(|b| b.is_ascii_uppercase()) {
-        Ok(text.to_owned())
-    } else {
-        Err("expected three capital letters, e.g. CNY".to_owned())
-    }
-}
-
 impl Create {
     fn sale(self) -> Result<Sale, Failure> {
-        if self.ends_at <= self.starts_at {
-            return Err(Failure::Usage("--ends-at: must be after --starts-at".to_owned()));
-        }
-        Ok(Sale {
-            sale_id: self.id,
-            product_id: self.product,
+        let new = NewSale {
+            id: self.id,
+            product: self.product,
             title: self.title,
+            stock: self.stock,
+            limit: self.limit,
             price_cents: self.price_cents,
             currency: self.currency,
-            granted: self.stock,
-            stock: self.stock,
-            policy: PurchasePolicy::from_limit(self.limit),
+            starts_at: self.starts_at,
+            ends_at: self.ends_at,
             token_required: self.token_required,
             waiting_room: self.waiting_room,
-            starts_at_ms: self.starts_at.timestamp_millis(),
-            ends_at_ms: self.ends_at.timestamp_millis(),
-            status: SaleStatus::Draft,
-            epoch: 1,
-        })
+        };
+        new.draft()
+            .map_err(|bad| Failure::Usage(format!("--{}: expected {}", bad.field.replace('_', "-"), bad.expected)))
     }
 }
 
 pub(super) async fn run(layers: &Layers, data_dir: &Path, command: Command) -> Result<u8, Failure> {
+    if let Command::Create(create) = &command {
+        // A mistake shows before any server is asked.
+        create.clone().sale()?;
+    }
     let settings = context::settings(layers, data_dir)?;
     let servers = context::servers(&settings).await?;
     let (shards, backlog_max) = (settings.redis.shards, settings.p1_entry.backlog_max);
@@ -164,7 +156,7 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: Command) -> R
             }
         }
         Command::List { json } => show::list(&servers, json).await?,
-        Command::Show { id, json } => show::show(&servers, shards, &id, json).await?,
+        Command::Show { id, json } => show::show(&warmer, &id, json).await?,
         Command::Warm { id } => {
             warmer.warm(&id).await?;
             output::line(&format!("warmed {id}"));

@@ -1,6 +1,6 @@
 //! Every role as a process of its own, as in production; one that dies is started again.
 
-use super::stack::{Plan, StackError};
+use super::stack::{Plan, StackError, has_shop};
 use super::{Child, DevError, DevState, ports::free_port};
 use crate::config::{Layers, Settings};
 use crate::roles::Role;
@@ -29,6 +29,8 @@ pub struct Listen {
     pub public: String,
     /// `admin.listen`.
     pub admin: String,
+    /// Whether the api role serves the demo shop.
+    pub shop: bool,
 }
 
 /// How to start a role, again and again.
@@ -118,7 +120,7 @@ impl Split {
                 Role::Relay | Role::Consumer | Role::Reconcile => format!("127.0.0.1:{}", free_port()?),
             };
             state.admins.insert(role.name().to_owned(), format!("http://{admin}"));
-            let listen = Listen { public: public_address.to_string(), admin };
+            let listen = Listen { public: public_address.to_string(), admin, shop: has_shop(settings) };
             children.push(RoleProcess::start(role, &plan.layers, settings, &listen, &plan.dir).await?);
         }
         Ok(Self { children })
@@ -166,11 +168,14 @@ fn args(layers: &Layers, role: Role, listen: &Listen) -> Vec<String> {
     for file in &layers.files {
         args.extend(["--config".to_owned(), file.display().to_string()]);
     }
-    let listen = [format!("http.listen={}", listen.public), format!("admin.listen={}", listen.admin)];
-    for set in layers.set.iter().chain(&listen) {
+    let addresses = [format!("http.listen={}", listen.public), format!("admin.listen={}", listen.admin)];
+    for set in layers.set.iter().chain(&addresses) {
         args.extend(["--set".to_owned(), set.clone()]);
     }
     args.extend(["--role".to_owned(), role.name().to_owned()]);
+    if listen.shop && role == Role::Api {
+        args.push("--demo-shop".to_owned());
+    }
     args
 }
 

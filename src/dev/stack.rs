@@ -65,6 +65,7 @@ pub struct Plan {
 
 /// A running local stack.
 pub struct Stack {
+    shop: bool,
     servers: PrivateServers,
     roles: Roles,
     state: DevState,
@@ -117,7 +118,7 @@ impl Stack {
         };
         wait_ready(&state).await?;
         let drain = Duration::from_millis(settings.runtime.drain_ms);
-        let mut stack = Self { servers, roles, state, stopper, drain };
+        let mut stack = Self { shop: has_shop(&settings), servers, roles, state, stopper, drain };
         stack.write_state(&plan.dir)?;
         Ok(stack)
     }
@@ -126,6 +127,12 @@ impl Stack {
     #[must_use]
     pub const fn state(&self) -> &DevState {
         &self.state
+    }
+
+    /// Whether it serves the demo shop.
+    #[must_use]
+    pub const fn has_shop(&self) -> bool {
+        self.shop
     }
 
     fn write_state(&mut self, dir: &Path) -> Result<(), DevError> {
@@ -245,11 +252,17 @@ fn here(
     state.api = url(&public)?;
     state.admin = url(&admin)?;
     state.admins = Role::ALL.map(|role| (role.name().to_owned(), state.admin.clone())).into();
-    let running = roles::start(settings, &Role::ALL, Some(public), stopper)?;
+    let running = roles::start_with(settings, &Role::ALL, Some(public), stopper, has_shop(settings))?;
     let server = admin::serve(Admin::new(settings, &Servers::new(settings)?, &Role::ALL), admin, stopper.clone())
         .map_err(|error| StackError::NotReady(format!("admin server: {error}")))?;
     tokio::spawn(server);
     Ok(running)
+}
+
+/// Whether this stack has a demo shop: nobody else may reach it, and it signs its visitors' tokens.
+pub(super) fn has_shop(settings: &Settings) -> bool {
+    let listen = settings.http.listen.parse::<std::net::SocketAddr>();
+    settings.auth.algorithm == crate::config::Algorithm::Hs256 && listen.is_ok_and(|address| address.ip().is_loopback())
 }
 
 /// Waits until every role says it is ready and the public API answers.

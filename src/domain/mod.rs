@@ -9,6 +9,7 @@ pub mod fault;
 pub mod ids;
 pub mod ledger;
 pub mod message;
+pub mod new_sale;
 pub mod policy;
 pub mod request;
 pub mod reserve;

@@ -9,6 +9,7 @@ pub mod catalog;
 pub mod http;
 pub mod known;
 pub mod limits;
+pub mod look;
 pub mod orders;
 pub mod overload;
 pub mod problem;

@@ -49,6 +49,7 @@ problems! {
     RequestTimeout = "REQUEST_TIMEOUT", 408, "The request took too long to arrive", "请求接收超时";
     Duplicate = P2Reserve::Duplicate.code(), 409, "You already bought in this sale", "您已购买过该商品";
     LimitExceeded = P2Reserve::LimitExceeded.code(), 409, "This would exceed the purchase limit", "超出限购数量";
+    Conflict = "CONFLICT", 409, "This is not possible as things stand", "当前状态下无法执行该操作";
     NotEnough = P2Reserve::NotEnough.code(), 409, "Fewer units are left than you want", "库存不足所需数量";
     EntrySoldOut = P1Entry::SoldOut.code(), 410, "Sold out", "已售罄";
     SoldOut = P2Reserve::SoldOut.code(), 410, "Sold out", "已售罄";

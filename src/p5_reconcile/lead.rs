@@ -4,7 +4,7 @@
 //! followed within that time, one that stands still or is cut off once its lease is over. For some seconds two may lead:
 //! every repair is guarded by its own key, so that is only double work (window 93).
 
-use crate::store::mysql::leader::{self, Leadership};
+use crate::store::mysql::leader::{self, Holder, Leadership};
 use crate::store::mysql::{Db, DbError};
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,14 @@ const NAME: &str = "reconcile";
 const RENEW: Duration = Duration::from_secs(leader::LEASE_S as u64 / 3);
 /// Pause between two tries of a process that does not lead.
 const TRY: Duration = Duration::from_secs(2);
+
+/// Who leads at the moment, as the database says; for operators.
+///
+/// # Errors
+/// [`DbError`] when the database cannot be asked.
+pub async fn leader(db: &Db) -> Result<Option<Holder>, DbError> {
+    leader::holder(db, NAME).await
+}
 
 /// This process' part in the election.
 #[derive(Default)]

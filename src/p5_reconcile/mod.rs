@@ -21,6 +21,7 @@ mod transfers;
 mod whereabouts;
 
 pub use audit::{Auditor, Finding, FindingKind, OpenRequest, SaleAudit, SaleAuditError, Window};
+pub use lead::leader;
 pub use mq_dlq::Tidied;
 pub use trace::{InLedger, Trace};
 

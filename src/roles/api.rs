@@ -5,10 +5,11 @@
 
 use super::{CONNECT_GRACE, RoleError, Running, Servers};
 use crate::config::Settings;
+use crate::console::Shop;
 use crate::p1_entry::auth::Authenticator;
 use crate::p1_entry::auto_warm::AutoWarm;
 use crate::p1_entry::catalog::Catalog;
-use crate::p1_entry::http::{self, Public};
+use crate::p1_entry::http::{self, Beside, Public};
 use crate::p1_entry::known::{KeepKnown, Known};
 use crate::p1_entry::limits::Limits;
 use crate::p1_entry::orders::Orders;
@@ -34,7 +35,9 @@ impl Running {
         settings: &Arc<Settings>,
         servers: Servers,
         listener: TcpListener,
+        demo_shop: bool,
     ) -> Result<(), RoleError> {
+        let beside = if demo_shop { Some(self.shop(settings, &listener)?) } else { None };
         let (s, stopper) = (settings.clone(), self.stopper.clone());
         let Servers { redis, db, .. } = servers;
         let auth = Authenticator::new(&s.auth).map_err(|error| RoleError::Config(vec![error.to_string()]))?;
@@ -79,10 +82,18 @@ impl Running {
             if stopper.is_stopped() {
                 return Ok(());
             }
-            let server = http::serve(public, listener, &s.http, stopper)
+            let server = http::serve(public, listener, &s.http, beside, stopper)
                 .map_err(|error| RoleError::Ended(format!("http server: {error}")))?;
             server.await.map_err(|error| RoleError::Ended(format!("http server: {error}")))
         });
         Ok(())
+    }
+
+    /// The demo shop, if it may be.
+    fn shop(&self, settings: &Settings, listener: &TcpListener) -> Result<Beside, RoleError> {
+        let refused = |why: String| RoleError::Config(vec![why]);
+        let address = listener.local_addr().map_err(|error| refused(format!("http.listen: {error}")))?;
+        let shop = Shop::new(&settings.auth, address, self.stopper.clone()).map_err(|no| refused(no.to_string()))?;
+        Ok(shop.beside())
     }
 }

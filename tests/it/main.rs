@@ -9,10 +9,14 @@
     reason = "tests fail by panicking"
 )]
 
+mod admin_api;
 mod answer;
 mod beside;
 mod black_hole;
 mod breakable;
+mod browser;
+mod browser_console;
+mod browser_shop;
 mod buckets;
 mod cluster_access;
 mod cluster_failover;
@@ -87,6 +91,7 @@ mod group_e_bench;
 mod hands;
 mod model;
 mod mortal;
+mod operators;
 mod outbox_kinds;
 mod own_redis;
 mod power_cut;

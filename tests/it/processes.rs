@@ -90,6 +90,7 @@ fn a_split_stack_loses_nothing_by_kill_9_of_every_role_and_leaves_nothing_behind
         let folder = Folder::new("stack");
         let mut stack = Stack::start(&folder, &["--split", "--no-demo"]).await;
         everything_is_told(&stack);
+        the_pages_are_served(&stack).await;
 
         let sale = stack.create_sale("split", "100000");
         let token = stack.call(&["token", "mint", "--sub", "alice"]);
@@ -112,6 +113,7 @@ fn a_split_stack_loses_nothing_by_kill_9_of_every_role_and_leaves_nothing_behind
         assert!(!DevState::path(folder.path()).exists(), "nobody is to believe that it runs");
 
         let mut stack = Stack::start(&folder, &["--keep", "--no-demo"]).await;
+        the_pages_are_served(&stack).await;
         let shown: Value = serde_json::from_str(&stack.call(&["sale", "show", "split", "--json"])).unwrap();
         let left = shown["sale"]["stock"].as_i64().unwrap();
         assert!(left < 100_000, "{shown}");
@@ -143,6 +145,20 @@ fn everything_is_told(stack: &Stack) {
     }
     let file = std::fs::metadata(DevState::path(Path::new(stack.dir))).unwrap();
     assert_eq!(file.permissions().mode() & 0o777, 0o600, "it holds secrets");
+}
+
+/// F6: the console for whoever reaches the port, its data with the token, and the demo shop.
+async fn the_pages_are_served(stack: &Stack<'_>) {
+    let (get, state) = (|url: String| reqwest::Client::new().get(url), &stack.state);
+    for page in [format!("{}/console/", state.admin), format!("{}/shop/", state.api)] {
+        let answer = Answer::of(get(page)).await;
+        assert!(answer.status == 200 && answer.body.contains("<script type=\"module\""), "{answer:?}");
+    }
+    let data = format!("{}/admin/v1/whoami", state.admin);
+    assert_eq!(Answer::of(get(data.clone())).await.status, 401);
+    assert_eq!(Answer::of(get(data).bearer_auth(&state.admin_token)).await.status, 200);
+    let visit = reqwest::Client::new().post(format!("{}/shop/v1/visitors", state.api)).json(&serde_json::json!({}));
+    assert!(!Answer::of(visit).await.text("token").is_empty(), "a visitor can buy");
 }
 
 async fn kill_every_role_in_a_crowd(stack: &mut Stack<'_>, sale: &SaleId) {

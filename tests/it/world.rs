@@ -53,6 +53,8 @@ pub struct World {
     pub servers: Servers,
     /// `http://127.0.0.1:port`; empty without the api role.
     pub api: String,
+    /// Whether the api role serves the demo shop from its next start on.
+    pub demo_shop: bool,
     /// For requests.
     pub http: reqwest::Client,
     minter: Minter,
@@ -94,8 +96,16 @@ impl World {
         assert!(servers.redis.wait_connected(Duration::from_secs(5)).await, "redis connects");
         let minter = Minter::new(&settings.auth.secret, "seckill", "seckill").expect("a minter");
         let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(40)).build().expect("a client");
-        let mut world =
-            Self { settings, servers, api: String::new(), http, minter, stopper: Stopper::new(), running: None };
+        let mut world = Self {
+            settings,
+            servers,
+            api: String::new(),
+            demo_shop: false,
+            http,
+            minter,
+            stopper: Stopper::new(),
+            running: None,
+        };
         world.start_roles(roles).await;
         world
     }
@@ -106,7 +116,8 @@ impl World {
             return;
         }
         self.stopper = Stopper::new();
-        let running = roles::start(&self.settings, roles, None, &self.stopper).expect("roles start");
+        let running =
+            roles::start_with(&self.settings, roles, None, &self.stopper, self.demo_shop).expect("roles start");
         if let Some(address) = running.api {
             self.api = format!("http://{address}");
         }

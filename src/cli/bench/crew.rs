@@ -37,7 +37,7 @@ impl Crew {
         let public = address()?;
         let mut listens = BTreeMap::new();
         for role in Role::ALL {
-            listens.insert(role, Listen { public: public.clone(), admin: address()? });
+            listens.insert(role, Listen { public: public.clone(), admin: address()?, shop: false });
         }
         let plain = |set: &&String| !SECRET.iter().any(|secret| set.starts_with(secret));
         let set = layers.set.iter().filter(plain).cloned().collect();

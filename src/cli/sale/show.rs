@@ -3,29 +3,10 @@
 use crate::cli::{Failure, output};
 use crate::domain::ids::SaleId;
 use crate::domain::sale::Sale;
+use crate::p1_entry::look::SaleLook;
+use crate::p1_entry::warm::Warmer;
 use crate::roles::Servers;
-use crate::store::mysql::{grants, sales};
-use serde::Serialize;
-
-/// One sale with what Redis holds.
-#[derive(Serialize)]
-struct Shown {
-    sale: Sale,
-    grants: Vec<String>,
-    shards: Vec<ShownShard>,
-    /// Units between two buckets; absent when a shard is not in Redis.
-    in_transit: Option<i64>,
-}
-
-#[derive(Serialize)]
-struct ShownShard {
-    shard: u16,
-    state: Option<&'static str>,
-    remaining: Option<i64>,
-    /// Units sent to other shards less units received from them; summed over the shards, what lies between two buckets.
-    in_transit: Option<i64>,
-    accepted_requests: Option<u64>,
-}
+use crate::store::mysql::sales;
 
 pub(super) async fn list(servers: &Servers, json: bool) -> Result<(), Failure> {
     let sales = sales::list(&servers.db).await?;
@@ -52,34 +33,8 @@ pub(super) async fn list(servers: &Servers, json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-pub(super) async fn show(servers: &Servers, shards: u16, id: &SaleId, json: bool) -> Result<(), Failure> {
-    let none = || Failure::Failed(format!("there is no sale {id}; see seckill sale list"));
-    let sale = sales::get(&servers.db, id).await?.ok_or_else(none)?;
-    let grants = grants::list(&servers.db, id).await?;
-    let mut rows = Vec::new();
-    for shard in 0..shards {
-        let count = servers.redis.shard_count(id, shard).await?;
-        rows.push(ShownShard {
-            shard,
-            state: count.as_ref().map(|count| count.meta.state.code()),
-            remaining: count.as_ref().map(|count| count.stock),
-            in_transit: count.as_ref().map(|count| count.in_transit),
-            accepted_requests: count.as_ref().map(|count| count.meta.number),
-        });
-    }
-    let grants = grants
-        .iter()
-        .map(|grant| {
-            format!(
-                "{} {}{}",
-                grant.grant_id,
-                grant.quantity,
-                if grant.applied_at_ms.is_some() { "" } else { " (not in redis yet)" }
-            )
-        })
-        .collect();
-    let in_transit = rows.iter().map(|row| row.in_transit).sum();
-    let shown = Shown { sale, grants, shards: rows, in_transit };
+pub(super) async fn show(warmer: &Warmer, id: &SaleId, json: bool) -> Result<(), Failure> {
+    let shown = warmer.look(id).await?;
     if json {
         output::json(&shown);
     } else {
@@ -88,7 +43,7 @@ pub(super) async fn show(servers: &Servers, shards: u16, id: &SaleId, json: bool
     Ok(())
 }
 
-fn tables(shown: &Shown) {
+fn tables(shown: &SaleLook) {
     let sale = &shown.sale;
     output::table(
         ["field", "value"],

@@ -119,6 +119,9 @@ fn workers(settings: &config::Http) -> usize {
     }
 }
 
+/// Routes beside the contract: the demo shop of a local stack.
+pub type Beside = Arc<dyn Fn(&mut web::ServiceConfig) + Send + Sync>;
+
 /// Starts serving on `listener`. The returned server runs when awaited and stops gracefully on `stopper`.
 ///
 /// # Errors
@@ -127,6 +130,7 @@ pub fn serve(
     public: Arc<Public>,
     listener: TcpListener,
     settings: &config::Http,
+    beside: Option<Beside>,
     stopper: Stopper,
 ) -> std::io::Result<Server> {
     let public = web::Data::from(public);
@@ -134,6 +138,11 @@ pub fn serve(
         App::new()
             .app_data(public.clone())
             .wrap(ErrorHandlers::new().default_handler_client(as_problem))
+            .configure(|config| {
+                if let Some(beside) = &beside {
+                    beside(config);
+                }
+            })
             .configure(routes)
     })
     .workers(workers(settings))

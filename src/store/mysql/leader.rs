@@ -46,6 +46,33 @@ pub async fn try_lead(db: &Db, name: &str) -> Result<Option<Leadership>, DbError
     Ok((got == Some(1)).then_some(leadership))
 }
 
+/// Who has a lock.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, diesel::QueryableByName)]
+pub struct Holder {
+    /// Its connection to the database.
+    #[diesel(sql_type = diesel::sql_types::BigInt)]
+    pub connection: i64,
+    /// Host and port it comes from; absent when the user may not see it.
+    #[diesel(sql_type = Nullable<Text>)]
+    pub host: Option<String>,
+}
+
+/// Who leads under `name`; `None` when nobody does. Reads only.
+///
+/// # Errors
+/// [`DbError`].
+pub async fn holder(db: &Db, name: &str) -> Result<Option<Holder>, DbError> {
+    let query = format!(
+        "/* leader::holder */ SELECT CAST(held.id AS SIGNED) AS connection, CAST(p.HOST AS CHAR) AS host \
+         FROM (SELECT IS_USED_LOCK({LOCK_NAME}) AS id) AS held \
+         LEFT JOIN information_schema.PROCESSLIST p ON p.ID = held.id WHERE held.id IS NOT NULL"
+    );
+    let found: Vec<Holder> = db
+        .run("leader_holder", async |conn| Ok(diesel::sql_query(query).bind::<Text, _>(name).load(conn).await?))
+        .await?;
+    Ok(found.into_iter().next())
+}
+
 impl Leadership {
     /// Whether this is still the leader; asked before a long piece of work. Asking renews the lease.
     ///

@@ -76,6 +76,48 @@ const SUMS: [&str; 3] = [
      WHERE sale_id = ? AND applied_at IS NOT NULL",
 ];
 
+/// Rows of the register of one sale in one status.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Registered {
+    /// The sale.
+    pub sale_id: SaleId,
+    /// `open`, `failed_final` or `resolved`.
+    pub status: String,
+    /// Units wanted.
+    pub units: i64,
+    /// Rows.
+    pub count: i64,
+}
+
+#[derive(QueryableByName)]
+struct RegisteredRow {
+    #[diesel(sql_type = Binary)]
+    sale_id: Vec<u8>,
+    #[diesel(sql_type = diesel::sql_types::Text)]
+    status: String,
+    #[diesel(sql_type = BigInt)]
+    units: i64,
+    #[diesel(sql_type = BigInt)]
+    rows_count: i64,
+}
+
+/// The register counted by sale and status. Reads every row of it: not more than once a second.
+///
+/// # Errors
+/// [`DbError`].
+pub async fn registered(db: &Db) -> Result<Vec<Registered>, DbError> {
+    let query = "/* totals::registered */ SELECT sale_id, status, CAST(SUM(quantity) AS SIGNED) AS units, \
+                 COUNT(*) AS rows_count FROM failed_request GROUP BY sale_id, status";
+    let rows: Vec<RegisteredRow> =
+        db.run("registered", async |conn| Ok(diesel::sql_query(query).load(conn).await?)).await?;
+    rows.into_iter()
+        .map(|row| {
+            let sale_id = super::codes::read_sale_id(&row.sale_id)?;
+            Ok(Registered { sale_id, status: row.status, units: row.units, count: row.rows_count })
+        })
+        .collect()
+}
+
 /// Consecutive acceptance numbers without an outcome, below one that has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gap {

@@ -40,7 +40,7 @@ pub use health::{Life, Setting, Weight};
 pub use keys::Keys;
 pub use lag::Progressed;
 pub use ledger::LedgerPage;
-pub use nodes::NodeLease;
+pub use nodes::{HeldLease, NodeLease};
 pub use orphans::OrphanPage;
 pub use outbox::{Entry, GROUP, TakenOver};
 pub use parked::{ParkedEntry, Parking};

@@ -1,6 +1,6 @@
 //! Leases of node ids for request ids; see `domain/snowflake.rs` for what the fences mean.
 
-use super::client::{RedisStore, integer, list, text};
+use super::client::{RedisStore, integer, list, optional_text, text};
 use super::fault::RedisFault;
 use super::scripts::LEASE_NODE;
 
@@ -15,7 +15,28 @@ pub struct NodeLease {
     pub fence_ms: i64,
 }
 
+/// A lease as it is written down: who had the node id last, and up to when.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct HeldLease {
+    /// The node id.
+    pub node: String,
+    /// The process that took it last.
+    pub owner: String,
+    /// It may issue nothing after this, Unix milliseconds by its own clock; long past: nobody has it.
+    pub fence_ms: i64,
+}
+
 impl RedisStore {
+    /// The leases of node ids that were ever taken on a shard (1,024 ids over all shards at most).
+    ///
+    /// # Errors
+    /// [`RedisFault`] when Redis is away.
+    pub async fn node_leases(&self, shard: u16) -> Result<Vec<HeldLease>, RedisFault> {
+        let fields = self.command("HGETALL", 0, vec![text(self.keys.nodes(shard))]).await?;
+        let fields: Vec<String> = list(fields)?.iter().filter_map(optional_text).collect();
+        Ok(fields.chunks_exact(2).filter_map(|pair| read_lease(pair.first()?, pair.get(1)?)).collect())
+    }
+
     /// Takes (`take`) or renews the lease of `node`; `None` when another owner holds it.
     ///
     /// # Errors
@@ -39,5 +60,24 @@ impl RedisStore {
             }
             other => Err(RedisFault::Contract(format!("lease_node answered {other:?}"))),
         }
+    }
+}
+
+/// Reads `<fence_ms> <owner>`, as `lua/lease_node.lua` writes it.
+fn read_lease(node: &str, record: &str) -> Option<HeldLease> {
+    let (fence, owner) = record.split_once(' ')?;
+    Some(HeldLease { node: node.to_owned(), owner: owner.to_owned(), fence_ms: fence.parse().ok()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_is_read_as_the_script_writes_it() {
+        let lease = read_lease("7", "1700000000000 web 1-00ff").unwrap();
+        assert_eq!((lease.node.as_str(), lease.owner.as_str(), lease.fence_ms), ("7", "web 1-00ff", 1_700_000_000_000));
+        assert_eq!(read_lease("7", "soon web"), None);
+        assert_eq!(read_lease("7", "1700000000000"), None);
     }
 }

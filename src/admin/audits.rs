@@ -1,0 +1,96 @@
+//! The balance sheet of a sale, made now, and the runs that P5 has written down.
+
+use super::Admin;
+use super::api::{answer, query};
+use super::sales::named;
+use crate::p1_entry::problem::{Kind, Problem};
+use crate::p5_reconcile::{SaleAudit, Window};
+use crate::store::mysql::{audit as audit_store, sales};
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::Deserialize;
+use serde_json::{Value, json, value::RawValue};
+use tokio::sync::Semaphore;
+
+/// An audit walks the whole ledger of a sale: one at a time in this process.
+static ONE_AUDIT: Semaphore = Semaphore::const_new(1);
+/// Runs listed without a word about it.
+const RUNS: u32 = 20;
+
+pub(super) fn routes(config: &mut web::ServiceConfig) {
+    config.route("/sales/{sale_id}/audit", web::get().to(audit)).route("/audits", web::get().to(runs));
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AuditQuery {
+    /// Waive the window: every undecided request counts as lost.
+    #[serde(default)]
+    now: bool,
+}
+
+async fn audit(admin: web::Data<Admin>, request: HttpRequest, path: web::Path<String>) -> HttpResponse {
+    let work = async {
+        let AuditQuery { now } = query(&request)?;
+        let id = named(&path)?;
+        let sale = sales::get(&admin.servers.db, &id).await?;
+        let sale = sale.ok_or_else(|| Kind::SaleNotFound.because(format!("there is no sale {id}")))?;
+        let window = if now { Window::Now } else { Window::Ms(admin.window_ms) };
+        let _turn = ONE_AUDIT.acquire().await.map_err(|_| Problem::from(Kind::Internal))?;
+        Ok(sheet(&admin.auditor.audit(&sale, window).await?))
+    };
+    answer(&request, work.await)
+}
+
+/// An audit with its equations, for a page that only shows.
+fn sheet(audit: &SaleAudit) -> Value {
+    let equations: Vec<Value> = audit
+        .counted
+        .equations()
+        .iter()
+        .map(|equation| {
+            let (left, right) = (equation.left, equation.right);
+            json!({ "name": equation.name, "left": left, "right": right, "difference": left - right, "holds": equation.holds() })
+        })
+        .collect();
+    json!({ "consistent": audit.consistent(), "audit": audit, "equations": equations })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RunsQuery {
+    #[serde(default)]
+    limit: Option<u32>,
+}
+
+async fn runs(admin: web::Data<Admin>, request: HttpRequest) -> HttpResponse {
+    let work = async {
+        let RunsQuery { limit } = query(&request)?;
+        let limit = limit.unwrap_or(RUNS);
+        if !(1..=100).contains(&limit) {
+            return Err(Kind::Unprocessable.because("limit: expected 1 to 100"));
+        }
+        let runs = audit_store::last_runs(&admin.servers.db, limit).await?;
+        Ok(json!({ "runs": runs.iter().map(run).collect::<Vec<_>>() }))
+    };
+    answer(&request, work.await)
+}
+
+fn run(run: &audit_store::Run) -> Value {
+    let findings: Vec<Value> = run
+        .findings
+        .iter()
+        .map(|finding| {
+            json!({ "sale_id": finding.sale_id, "request_id": finding.request_id, "code": finding.code, "detail": finding.detail })
+        })
+        .collect();
+    json!({
+        "sale_id": run.sale_id,
+        "started_at_ms": run.started_at_ms,
+        "ended_at_ms": run.ended_at_ms,
+        "consistent": run.consistent,
+        "examined_count": run.examined_count,
+        // Written by another version perhaps: shown as it is.
+        "sheet": RawValue::from_string(run.sheet.clone()).ok(),
+        "findings": findings,
+    })
+}

@@ -1,0 +1,216 @@
+//! The dead-letter desk over HTTP (E5): the same desk as `seckill dlq`, with the operator's name from the body.
+//!
+//! A browser that goes away does not stop an act half-way: it runs as a task of its own. Killing the process does; the desk
+//! is made for that (see `p5_reconcile::dlq`).
+
+use super::Admin;
+use super::api::{Body, answer, query, read};
+use super::register::shown;
+use crate::p1_entry::problem::{Kind, Problem};
+use crate::p5_reconcile::dlq::{Act, Desk, Entry, Listing, Report, Selection, Source, code_of};
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Entries of one answer; the counts are of all.
+const SHOWN_MAX: usize = 500;
+/// Entries named in one act.
+const NAMED_MAX: usize = 1_000;
+/// Longest name of an operator, characters; the register's column has 64, and the desk puts a word before it.
+const NAME_CHARS_MAX: usize = 48;
+/// Longest reason, characters.
+const REASON_CHARS_MAX: usize = 500;
+
+pub(super) fn routes(config: &mut web::ServiceConfig) {
+    config
+        .route("/dlq", web::get().to(list))
+        .route("/dlq/replay", web::post().to(replay))
+        .route("/dlq/give-up", web::post().to(give_up));
+}
+
+fn source(word: Option<&str>) -> Result<Option<Source>, Problem> {
+    match word {
+        None => Ok(None),
+        Some("relay") => Ok(Some(Source::Relay)),
+        Some("mq") => Ok(Some(Source::Mq)),
+        Some(other) => Err(Kind::Unprocessable.because(format!("source: {other:?}, expected relay or mq"))),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    source: Option<String>,
+    /// Only this request or entry, with its whole message.
+    named: Option<String>,
+}
+
+async fn list(admin: web::Data<Admin>, request: HttpRequest) -> HttpResponse {
+    let work = async {
+        let ListQuery { source: word, named } = query(&request)?;
+        let wanted = source(word.as_deref())?;
+        // Always all of it: reading one queue takes as long, and every screen shares the answer.
+        let read = async { admin.desk("console").list(None).await.map_err(Problem::from) };
+        let listing = admin.parked.get(read).await?;
+        Ok(page(&listing, wanted, named.as_deref()))
+    };
+    answer(&request, work.await)
+}
+
+/// Where an entry lies, by its name.
+fn place(entry: &Entry) -> &str {
+    entry.entry.split('/').next().unwrap_or("")
+}
+
+fn page(listing: &Listing, source: Option<Source>, named: Option<&str>) -> Value {
+    let count = |wanted: &str| listing.entries.iter().filter(|entry| place(entry) == wanted).count();
+    let wanted = |entry: &&Entry| {
+        named.is_none_or(|word| entry.is(word))
+            && match source {
+                None => true,
+                Some(Source::Relay) => place(entry) == "relay",
+                Some(Source::Mq) => place(entry) == "mq",
+            }
+    };
+    let all: Vec<&Entry> = listing.entries.iter().filter(wanted).collect();
+    json!({
+        "counts": { "relay": count("relay"), "mq": count("mq"), "register": count("register") },
+        "entries": all.iter().take(SHOWN_MAX).map(|entry| row(entry, named.is_some())).collect::<Vec<_>>(),
+        "more": listing.more || all.len() > SHOWN_MAX,
+    })
+}
+
+fn row(entry: &Entry, whole: bool) -> Value {
+    json!({
+        "entry": entry.entry,
+        "request_id": entry.request_id,
+        "sale_id": entry.sale_id,
+        "user_id": entry.user_id,
+        "quantity": entry.quantity,
+        "reason": entry.reason,
+        "attempts": entry.attempts,
+        "parked_at_ms": entry.parked_at_ms,
+        "fate": entry.fate.map(code_of),
+        "payload": if whole { String::from_utf8_lossy(&entry.payload).into_owned() } else { shown(&entry.payload) },
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ActBody {
+    /// Request ids or entry names.
+    #[serde(default)]
+    named: Vec<String>,
+    /// Everything instead.
+    #[serde(default)]
+    all: bool,
+    source: Option<String>,
+    /// Change nothing, only tell what would happen.
+    #[serde(default)]
+    dry_run: bool,
+    /// Who acts, for the register and the audit.
+    by: Option<String>,
+    /// Why; for giving up only.
+    reason: Option<String>,
+}
+
+impl ActBody {
+    fn selection(&self) -> Result<Selection, Problem> {
+        let source = source(self.source.as_deref())?;
+        if self.all != self.named.is_empty() {
+            return Err(Kind::Unprocessable.because("named: expected request ids or entry names, or all: true instead"));
+        }
+        if self.named.len() > NAMED_MAX {
+            return Err(Kind::Unprocessable.because(format!("named: expected at most {NAMED_MAX}")));
+        }
+        Ok(Selection { named: self.named.clone(), all: self.all, source, dry_run: self.dry_run })
+    }
+
+    fn by(&self) -> Result<String, Problem> {
+        match self.by.as_deref().map(str::trim) {
+            None | Some("") => Ok("console".to_owned()),
+            Some(name) if name.chars().count() <= NAME_CHARS_MAX => Ok(format!("console: {name}")),
+            Some(_) => Err(Kind::Unprocessable.because(format!("by: expected at most {NAME_CHARS_MAX} characters"))),
+        }
+    }
+}
+
+async fn replay(admin: web::Data<Admin>, request: HttpRequest, body: Body) -> HttpResponse {
+    let work = async {
+        let body: ActBody = read(&request, body)?;
+        if body.reason.is_some() {
+            return Err(Kind::Unprocessable.because("reason: only for giving up"));
+        }
+        admin.act(Act::Replay, &body).await
+    };
+    answer(&request, work.await)
+}
+
+async fn give_up(admin: web::Data<Admin>, request: HttpRequest, body: Body) -> HttpResponse {
+    let work = async {
+        let body: ActBody = read(&request, body)?;
+        let reason = body.reason.as_deref().map_or("", str::trim);
+        if reason.is_empty() || reason.chars().count() > REASON_CHARS_MAX {
+            return Err(Kind::Unprocessable.because(format!("reason: expected 1 to {REASON_CHARS_MAX} characters")));
+        }
+        admin.act(Act::GiveUp(reason.to_owned()), &body).await
+    };
+    answer(&request, work.await)
+}
+
+impl Admin {
+    fn desk(&self, by: &str) -> Desk {
+        Desk { auditor: self.auditor.clone(), by: by.to_owned() }
+    }
+
+    async fn act(&self, act: Act, body: &ActBody) -> Result<Value, Problem> {
+        let (selection, by) = (body.selection()?, body.by()?);
+        let busy =
+            |_| Kind::Conflict.because("another replay or give-up is under way in this process; wait for its end");
+        let turn = self.acting.clone().try_lock_owned().map_err(busy)?;
+        let desk = self.desk(&by);
+        let (dry_run, acting) = (selection.dry_run, async move {
+            let report = desk.act(&act, &selection, &|_, _| {}).await;
+            drop(turn);
+            report
+        });
+        let report = tokio::spawn(acting).await.map_err(|_| Problem::from(Kind::Internal))??;
+        if !dry_run {
+            self.parked.forget().await;
+            self.snapshot.forget().await;
+        }
+        Ok(told(&report, dry_run))
+    }
+}
+
+fn told(report: &Report, dry_run: bool) -> Value {
+    let trouble = report.done.iter().filter(|done| done.result.is_trouble()).count();
+    json!({ "dry_run": dry_run, "done": report.done, "more": report.more, "trouble": trouble })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn body(text: &str) -> ActBody {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn an_act_names_what_it_is_about() {
+        assert!(body(r#"{"named":["1"]}"#).selection().is_ok());
+        assert!(body(r#"{"all":true,"source":"mq","dry_run":true}"#).selection().is_ok_and(|which| which.dry_run));
+        for wrong in [r#"{}"#, r#"{"all":true,"named":["1"]}"#, r#"{"all":true,"source":"redis"}"#] {
+            assert_eq!(body(wrong).selection().unwrap_err().kind(), Kind::Unprocessable, "{wrong}");
+        }
+        let many = ActBody { named: vec!["1".to_owned(); NAMED_MAX + 1], ..body("{}") };
+        assert!(many.selection().is_err());
+    }
+
+    #[test]
+    fn the_operator_is_named_in_the_audit() {
+        assert_eq!(body("{}").by().unwrap(), "console");
+        assert_eq!(body(r#"{"by":" Li Wei "}"#).by().unwrap(), "console: Li Wei");
+        assert!(ActBody { by: Some("x".repeat(49)), ..body("{}") }.by().is_err());
+    }
+}

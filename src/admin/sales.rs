@@ -1,0 +1,173 @@
+//! Sales: list, look, create, and everything an operator does to one. The work is done by [`Warmer`], as on the command line.
+
+use super::Admin;
+use super::api::{Body, answer, read};
+use crate::domain::ids::SaleId;
+use crate::domain::new_sale::{BadSale, NewSale};
+use crate::p1_entry::problem::{Kind, Problem};
+use crate::p1_entry::warm::Warmer;
+use crate::store::mysql::sales;
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Longest name of a grant, characters.
+const GRANT_CHARS_MAX: usize = 64;
+
+pub(super) fn routes(config: &mut web::ServiceConfig) {
+    config
+        .route("/sales", web::get().to(list))
+        .route("/sales", web::post().to(create))
+        .route("/sales/{sale_id}", web::get().to(show))
+        .route("/sales/{sale_id}/warm", web::post().to(warm))
+        .route("/sales/{sale_id}/pause", web::post().to(pause))
+        .route("/sales/{sale_id}/resume", web::post().to(resume))
+        .route("/sales/{sale_id}/top-up", web::post().to(top_up))
+        .route("/sales/{sale_id}/reclaim", web::post().to(reclaim))
+        .route("/sales/{sale_id}/close", web::post().to(close));
+}
+
+/// The sale an address names.
+pub(super) fn named(path: &str) -> Result<SaleId, Problem> {
+    SaleId::parse(path).map_err(|error| Kind::BadRequest.because(error.to_string()))
+}
+
+impl From<BadSale> for Problem {
+    fn from(bad: BadSale) -> Self {
+        Kind::Unprocessable.because(bad.to_string())
+    }
+}
+
+impl Admin {
+    pub(super) fn warmer(&self) -> Warmer {
+        let (redis, db) = (self.servers.redis.clone(), self.servers.db.clone());
+        Warmer { redis, db, shards: self.auditor.shards, backlog_max: self.backlog_max }
+    }
+}
+
+async fn list(admin: web::Data<Admin>, request: HttpRequest) -> HttpResponse {
+    let sales = admin.sales.get(async { sales::list(&admin.servers.db).await.map_err(Problem::from) }).await;
+    answer(&request, sales.map(|sales| json!({ "sales": *sales })))
+}
+
+async fn show(admin: web::Data<Admin>, request: HttpRequest, path: web::Path<String>) -> HttpResponse {
+    let work = async { Ok(admin.warmer().look(&named(&path)?).await?) };
+    answer(&request, work.await)
+}
+
+#[derive(Deserialize)]
+struct CreateBody {
+    /// Warm it up at once.
+    #[serde(default)]
+    warm: bool,
+    #[serde(flatten)]
+    sale: serde_json::Map<String, Value>,
+}
+
+async fn create(admin: web::Data<Admin>, request: HttpRequest, body: Body) -> HttpResponse {
+    let work = async {
+        let CreateBody { warm, sale } = read(&request, body)?;
+        let new: NewSale = serde_json::from_value(Value::Object(sale))
+            .map_err(|error| Kind::BadRequest.because(format!("the body is not as expected: {error}")))?;
+        let sale = new.draft()?;
+        sales::create(&admin.servers.db, &sale).await?;
+        if warm {
+            admin.warmer().warm(&sale.sale_id).await?;
+        }
+        admin.changed(&sale.sale_id, "created").await;
+        Ok(admin.warmer().look(&sale.sale_id).await?)
+    };
+    answer(&request, work.await)
+}
+
+/// A write that says nothing but its address.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+/// What the buttons of a sale do.
+#[derive(Clone, Copy)]
+enum Steer {
+    Warm,
+    Pause,
+    Resume,
+    Close,
+    Reclaim,
+}
+
+async fn steer(
+    admin: web::Data<Admin>,
+    request: HttpRequest,
+    path: web::Path<String>,
+    body: Body,
+    how: Steer,
+) -> HttpResponse {
+    let work = async {
+        let Nothing {} = read(&request, body)?;
+        let (id, warmer) = (named(&path)?, admin.warmer());
+        let what = match how {
+            Steer::Warm => warmer.warm(&id).await.map(|()| "warmed")?,
+            Steer::Pause => warmer.pause(&id).await.map(|()| "paused")?,
+            Steer::Resume => warmer.resume(&id).await.map(|()| "resumed")?,
+            Steer::Close => warmer.close(&id).await.map(|()| "closed")?,
+            Steer::Reclaim => warmer.reclaim(&id).await.map(|_requests| "reclaimed")?,
+        };
+        admin.changed(&id, what).await;
+        Ok(warmer.look(&id).await?)
+    };
+    answer(&request, work.await)
+}
+
+async fn warm(admin: web::Data<Admin>, request: HttpRequest, path: web::Path<String>, body: Body) -> HttpResponse {
+    steer(admin, request, path, body, Steer::Warm).await
+}
+
+async fn pause(admin: web::Data<Admin>, request: HttpRequest, path: web::Path<String>, body: Body) -> HttpResponse {
+    steer(admin, request, path, body, Steer::Pause).await
+}
+
+async fn resume(admin: web::Data<Admin>, request: HttpRequest, path: web::Path<String>, body: Body) -> HttpResponse {
+    steer(admin, request, path, body, Steer::Resume).await
+}
+
+async fn reclaim(admin: web::Data<Admin>, request: HttpRequest, path: web::Path<String>, body: Body) -> HttpResponse {
+    steer(admin, request, path, body, Steer::Reclaim).await
+}
+
+async fn close(admin: web::Data<Admin>, request: HttpRequest, path: web::Path<String>, body: Body) -> HttpResponse {
+    steer(admin, request, path, body, Steer::Close).await
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TopUp {
+    units: u32,
+    /// Name of this grant: repeating a call with the same one adds nothing. Required: a browser may repeat a call.
+    grant: String,
+}
+
+async fn top_up(admin: web::Data<Admin>, request: HttpRequest, path: web::Path<String>, body: Body) -> HttpResponse {
+    let work = async {
+        let TopUp { units, grant } = read(&request, body)?;
+        let id = named(&path)?;
+        if units == 0 {
+            return Err(Kind::Unprocessable.because("units: expected a whole number from 1"));
+        }
+        if grant.trim().is_empty() || grant.chars().count() > GRANT_CHARS_MAX {
+            return Err(Kind::Unprocessable.because("grant: expected 1 to 64 characters"));
+        }
+        admin.warmer().top_up(&id, &grant, units).await?;
+        admin.changed(&id, "topped up").await;
+        Ok(admin.warmer().look(&id).await?)
+    };
+    answer(&request, work.await)
+}
+
+impl Admin {
+    /// After a write: the next look is a new one, and the log says who did what.
+    async fn changed(&self, sale: &SaleId, what: &str) {
+        tracing::info!(phase = "admin", sale = %sale, what, "sale changed through the admin API");
+        self.sales.forget().await;
+        self.snapshot.forget().await;
+    }
+}

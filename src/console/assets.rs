@@ -1,0 +1,140 @@
+//! The files of the pages, as they lie beside this one.
+
+use sha2::{Digest, Sha256};
+
+/// One file.
+pub(super) struct Asset {
+    /// Its name in the address.
+    pub name: &'static str,
+    /// Its text.
+    pub text: &'static str,
+}
+
+macro_rules! assets {
+    ($($name:literal = $path:literal),* $(,)?) => {
+        &[$(Asset { name: $name, text: include_str!(concat!("assets/", $path)) }),*]
+    };
+}
+
+/// The operators' console.
+pub(super) const CONSOLE: &[Asset] = assets![
+    "index.html" = "console/index.html",
+    "base.css" = "shared/base.css",
+    "console.css" = "console/console.css",
+    "icon.svg" = "shared/icon.svg",
+    "dom.js" = "shared/dom.js",
+    "words.js" = "shared/words.js",
+    "main.js" = "console/main.js",
+    "api.js" = "console/api.js",
+    "dictionary.js" = "console/dictionary.js",
+    "states.js" = "console/states.js",
+    "chart.js" = "console/chart.js",
+    "dialog.js" = "console/dialog.js",
+    "pipeline.js" = "console/pipeline.js",
+    "picture.js" = "console/picture.js",
+    "sales.js" = "console/sales.js",
+    "sale.js" = "console/sale.js",
+    "dlq.js" = "console/dlq.js",
+    "register.js" = "console/register.js",
+    "audits.js" = "console/audits.js",
+];
+
+/// The demo shop.
+pub(super) const SHOP: &[Asset] = assets![
+    "index.html" = "shop/index.html",
+    "base.css" = "shared/base.css",
+    "shop.css" = "shop/shop.css",
+    "icon.svg" = "shared/icon.svg",
+    "phone.svg" = "shop/phone.svg",
+    "dom.js" = "shared/dom.js",
+    "words.js" = "shared/words.js",
+    "shop.js" = "shop/shop.js",
+    "buy.js" = "shop/buy.js",
+    "crowd.js" = "shop/crowd.js",
+    "dictionary.js" = "shop/dictionary.js",
+];
+
+impl Asset {
+    /// Changes with every byte of it.
+    pub(super) fn etag(&self) -> String {
+        let digest = Sha256::digest(self.text.as_bytes());
+        let hex: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        format!("\"{hex}\"")
+    }
+
+    /// Its media type, by its ending.
+    pub(super) fn kind(&self) -> &'static str {
+        match self.name.rsplit('.').next() {
+            Some("html") => "text/html; charset=utf-8",
+            Some("css") => "text/css; charset=utf-8",
+            Some("js") => "text/javascript; charset=utf-8",
+            Some("svg") => "image/svg+xml",
+            Some(_) | None => "text/plain; charset=utf-8",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever a page names has to be in its list, and nothing may need what the policy forbids.
+    #[test]
+    fn a_page_loads_only_files_that_are_there_and_runs_nothing_inline() {
+        for page in [CONSOLE, SHOP] {
+            for asset in page {
+                let quotes = asset.text.split(['"', '\'']);
+                for word in quotes
+                    .filter(|word| [".js", ".css", ".svg"].iter().any(|end| word.ends_with(end)) && !word.contains(' '))
+                {
+                    let name = word.trim_start_matches("./");
+                    assert!(page.iter().any(|asset| asset.name == name), "{} names {word}", asset.name);
+                }
+                for forbidden in [
+                    "innerHTML",
+                    "outerHTML",
+                    "insertAdjacent",
+                    "document.write",
+                    "eval(",
+                    " style=",
+                    " onclick=",
+                    "<style",
+                ] {
+                    assert!(!asset.text.contains(forbidden), "{} has {forbidden}", asset.name);
+                }
+                assert_ne!(asset.kind(), "text/plain; charset=utf-8", "{}", asset.name);
+            }
+        }
+    }
+
+    /// Keys of the entries of a dictionary: lines of the form `key: ['English', 'Chinese'],`.
+    fn entries(text: &str) -> Vec<(&str, &str)> {
+        let lines = text.lines().map(str::trim).filter(|line| line.ends_with("'],"));
+        lines.filter_map(|line| line.split_once(": [")).map(|(key, words)| (key.trim_matches('\''), words)).collect()
+    }
+
+    #[test]
+    fn every_word_a_page_uses_is_there_in_both_languages() {
+        for page in [CONSOLE, SHOP] {
+            let dictionaries = page.iter().filter(|asset| ["dictionary.js", "states.js"].contains(&asset.name));
+            let entries: Vec<(&str, &str)> = dictionaries.flat_map(|asset| entries(asset.text)).collect();
+            assert!(entries.len() > 40);
+            for (key, words) in &entries {
+                assert!(
+                    words.contains("', '") && entries.iter().filter(|(other, _)| other == key).count() == 1,
+                    "{key}"
+                );
+            }
+            for asset in page.iter().filter(|asset| asset.name.ends_with(".js")) {
+                for used in
+                    asset.text.split(" t('").chain(asset.text.split("(t('")).chain(asset.text.split("{t('")).skip(1)
+                {
+                    let key = used.split('\'').next().unwrap_or("");
+                    let is_key =
+                        used.len() > key.len() && key.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
+                    assert!(!is_key || entries.iter().any(|(known, _)| *known == key), "{}: {key}", asset.name);
+                }
+            }
+        }
+    }
+}

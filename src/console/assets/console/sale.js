@@ -1,0 +1,171 @@
+// One sale: its burn-down while it sells, its balance sheet, its shards, and the buttons, each with a question before it acts.
+
+import { get, post } from './api.js';
+import { chart } from './chart.js';
+import { confirm, toast } from './dialog.js';
+import { field, h, say, show } from './dom.js';
+import { burnDown, statusBadge } from './sales.js';
+import { count, t, time } from './words.js';
+
+const SPAN_MS = 120_000;
+const SHEET_MS = 120_000;
+
+function sheetTable(document_) {
+  const rows = document_.equations.map((equation) => h('tr', { class: equation.holds ? '' : 'broken' },
+    h('th', { scope: 'row' }, t(`eq-${equation.name}`)),
+    h('td', { 'data-label': t('left-side'), class: 'num' }, count(equation.left)),
+    h('td', { 'data-label': t('right-side'), class: 'num' }, count(equation.right)),
+    h('td', { 'data-label': t('difference') }, equation.holds ? h('span', { class: 'badge good' }, `✓ ${t('holds')}`) : h('span', { class: 'badge bad num' }, `${equation.difference > 0 ? '+' : ''}${count(equation.difference)}`))));
+  const head = ['equation', 'left-side', 'right-side', 'difference'].map((key) => h('th', { scope: 'col' }, t(key)));
+  return h('table', { class: 'stack' }, h('caption', { class: 'visually-hidden' }, t('sheet')), h('thead', {}, h('tr', {}, head)), h('tbody', {}, rows));
+}
+
+function findingList(audit) {
+  if (!audit.findings.length) return null;
+  const item = (finding) => h('li', {}, h('span', { class: 'badge bad' }, finding.kind), ' ', finding.request_id ? h('code', {}, finding.request_id) : null, ' ', finding.detail);
+  return h('div', {}, h('h3', {}, t('findings')), h('ul', { class: 'plain-list findings' }, audit.findings.map(item)),
+    audit.findings_left_out_count ? h('p', { class: 'quiet' }, t('more-findings', { n: audit.findings_left_out_count })) : null);
+}
+
+function counted({ counted: c }) {
+  const names = ['granted', 'redis_stock', 'in_transit', 'accepted', 'accepted_ordered', 'accepted_failed', 'in_flight', 'parked', 'leaked', 'database_stock', 'ordered'];
+  return h('dl', { class: 'facts compact' }, names.map((name) => [h('dt', {}, t(`counted-${name}`)), h('dd', { class: 'num' }, count(c[name]))]));
+}
+
+/** The sheet with its button. */
+function sheetCard(id) {
+  const result = h('div', { id: 'sheet', 'aria-live': 'polite' }, h('p', { class: 'quiet' }, t('sheet-words')));
+  const go = h('button', { type: 'button', id: 'check-sheet' }, t('check-now'));
+  go.addEventListener('click', load);
+  async function load() {
+    go.disabled = true;
+    go.setAttribute('aria-busy', 'true');
+    try {
+      const document_ = await get(`/sales/${encodeURIComponent(id)}/audit`);
+      const verdict = document_.consistent ? h('p', { class: 'note good', id: 'verdict' }, `✓ ${t('consistent')}`) : h('p', { class: 'note bad', id: 'verdict' }, `✗ ${t('inconsistent')}`);
+      show(result, verdict, sheetTable(document_), findingList(document_.audit),
+        h('details', {}, h('summary', {}, t('counted')), counted(document_.audit)),
+        h('p', { class: 'quiet small' }, t('examined', { n: count(document_.audit.examined_count), at: time(Date.now()) })));
+    } catch (error) {
+      show(result, h('p', { class: 'note bad', role: 'alert' }, error.message));
+    }
+    go.disabled = false;
+    go.removeAttribute('aria-busy');
+  }
+  return { element: h('section', { class: 'card pad' }, h('div', { class: 'spread' }, h('h2', {}, t('sheet')), go), result), load };
+}
+
+function topUp(id, done) {
+  const units = h('input', { type: 'number', min: 1, step: 1, value: 100, required: true, inputmode: 'numeric' });
+  const grant = `console-${Date.now().toString(36)}-${Math.floor(Math.random() * 2 ** 32).toString(36)}`;
+  return confirm({
+    title: t('top-up-title', { sale: id }),
+    body: h('div', { class: 'stackable' }, h('p', {}, t('top-up-words')), field('units', t('units'), units), h('p', { class: 'quiet small' }, t('grant-name'), ' ', h('code', {}, grant))),
+    action: t('top-up'),
+    // One name for one dialog: pressing again after a lost answer adds nothing twice.
+    work: async () => done(await post(`/sales/${encodeURIComponent(id)}/top-up`, { units: Number(units.value), grant }), t('topped-up', { n: units.value })),
+  });
+}
+
+function closeForGood(id, done) {
+  const typed = h('input', { type: 'text', required: true, autocomplete: 'off', spellcheck: 'false' });
+  return confirm({
+    title: t('close-title', { sale: id }),
+    body: h('div', { class: 'stackable' }, h('p', {}, t('close-words')), field('typed', t('type-name', { sale: id }), typed)),
+    action: t('close'),
+    danger: true,
+    work: async () => {
+      if (typed.value.trim() !== id) throw new Error(t('type-name', { sale: id }));
+      done(await post(`/sales/${encodeURIComponent(id)}/close`), t('closed'));
+    },
+  });
+}
+
+function buttons(id, sale, done) {
+  const ask = (name, said) => () => confirm({
+    title: t(`${name}-title`, { sale: id }), body: t(`${name}-words`), action: t(name), danger: name === 'pause',
+    work: async () => done(await post(`/sales/${encodeURIComponent(id)}/${name}`), t(said)),
+  });
+  const button = (name, click, kind = '') => h('button', { type: 'button', id: `do-${name}`, class: kind, on: { click } }, t(name));
+  const all = {
+    warm: button('warm', ask('warm', 'warmed'), 'primary'),
+    pause: button('pause', ask('pause', 'paused')),
+    resume: button('resume', ask('resume', 'resumed'), 'primary'),
+    'top-up': button('top-up', () => topUp(id, done)),
+    reclaim: button('reclaim', ask('reclaim', 'reclaimed')),
+    close: button('close', () => closeForGood(id, done), 'danger'),
+  };
+  const possible = { draft: ['warm', 'top-up', 'close'], warmed: ['pause', 'top-up', 'reclaim', 'close'], paused: ['resume', 'top-up', 'reclaim', 'close'], closed: [] };
+  return possible[sale.status].map((name) => all[name]);
+}
+
+function shardTable(look) {
+  const row = (shard) => h('tr', {}, h('th', { scope: 'row' }, count(shard.shard)),
+    h('td', { 'data-label': t('state') }, shard.state ?? t('not-in-redis')),
+    h('td', { 'data-label': t('remaining'), class: 'num' }, count(shard.remaining)),
+    h('td', { 'data-label': t('requests'), class: 'num' }, count(shard.accepted_requests)));
+  const head = ['shard', 'state', 'remaining', 'requests'].map((key) => h('th', { scope: 'col' }, t(key)));
+  return h('table', { class: 'stack' }, h('caption', { class: 'visually-hidden' }, t('shards')), h('thead', {}, h('tr', {}, head)), h('tbody', {}, look.shards.map(row)));
+}
+
+export function saleView(id) {
+  const head = h('div', { class: 'row', id: 'sale-head' });
+  const actions = h('div', { class: 'row', id: 'actions' });
+  const problem = h('p', { class: 'note bad', role: 'alert', hidden: true });
+  const bar = h('div', { id: 'burn' });
+  const numbers = h('dl', { class: 'figures' });
+  const shards = h('div', {});
+  const grants = h('ul', { class: 'plain-list' });
+  const curve = chart({ title: t('chart-sale'), wide: true, spanMs: SPAN_MS, lines: [{ key: 'admitted', name: t('admitted') }, { key: 'landed', name: t('landed') }, { key: 'failed', name: t('failed') }] });
+  const sheet = sheetCard(id);
+  let look = null;
+  let latest = null;
+  function take(next, said) {
+    look = next;
+    const { sale } = look;
+    show(head, h('h1', {}, sale.title), statusBadge(sale, look.shards[0]?.state ?? (sale.status === 'draft' ? undefined : null)), h('code', {}, sale.sale_id));
+    show(actions, buttons(id, sale, take));
+    show(shards, shardTable(look));
+    show(grants, look.grants.map((grant) => h('li', { class: 'mono' }, grant)));
+    draw();
+    if (!said) return;
+    toast(said);
+    if (sale.status !== 'draft') sheet.load();
+  }
+  function figures(flow) {
+    const { sale } = look;
+    const now = flow ?? { granted: sale.granted, admitted: null, landed: sale.granted - sale.stock, failed: 0, remaining: null };
+    show(bar, burnDown(now));
+    const way = now.admitted === null ? null : Math.max(0, now.admitted - now.landed - now.failed);
+    const figure = (name, n) => h('div', { class: `figure figure-${name}` }, h('dt', {}, t(name)), h('dd', { class: 'num', id: `figure-${name}` }, count(n)));
+    show(numbers, figure('granted', now.granted), figure('admitted', now.admitted), figure('landed', now.landed), figure('way', way), figure('failed', now.failed), figure('remaining', now.remaining));
+  }
+  function draw() {
+    const flow = latest?.snapshot?.sales.find((sale) => sale.sale_id === id);
+    figures(flow ?? null);
+    if (!latest?.snapshot) return;
+    curve.draw(latest.history.map((point) => ({ at: point.at, ...(point.perSale[id] ?? {}) })), latest.snapshot.at_ms);
+  }
+  async function load() {
+    try {
+      take(await get(`/sales/${encodeURIComponent(id)}`));
+      if (look.sale.status !== 'draft') sheet.load();
+    } catch (error) {
+      say(problem, error.message);
+      problem.hidden = false;
+    }
+  }
+  load();
+  const timer = setInterval(() => { if (!document.hidden && look && look.sale.status !== 'draft') sheet.load(); }, SHEET_MS);
+  return {
+    title: id,
+    element: h('div', { class: 'view' }, h('p', {}, h('a', { href: '#/sales' }, `← ${t('sales')}`)), head, problem, actions,
+      h('section', { class: 'card pad stackable' }, h('h2', {}, t('burn-down')), bar, numbers), curve.element, sheet.element,
+      h('div', { class: 'halves' }, h('section', { class: 'card pad' }, h('h2', {}, t('shards')), shards), h('section', { class: 'card pad' }, h('h2', {}, t('grants')), grants))),
+    close: () => clearInterval(timer),
+    update(state) {
+      latest = state;
+      if (look) draw();
+    },
+  };
+}

@@ -1,0 +1,68 @@
+// Two languages: a dictionary of [English, Chinese] by key, a choice that is remembered, and forms for numbers and times.
+
+const LANGUAGES = ['en', 'zh'];
+const KEY = 'seckill.language';
+let words = {};
+let language = 'en';
+
+function remembered() {
+  const kept = localStorage.getItem(KEY);
+  if (LANGUAGES.includes(kept)) return kept;
+  return navigator.language.toLowerCase().startsWith('zh') ? 'zh' : 'en';
+}
+
+function apply(next) {
+  language = next;
+  document.documentElement.lang = next === 'zh' ? 'zh-CN' : 'en';
+}
+
+/** Takes the dictionary and the language that was chosen last, else the browser's. */
+export function learn(dictionary) {
+  words = dictionary;
+  apply(remembered());
+}
+
+/** Changes to the other language. */
+export function switchLanguage() {
+  apply(language === 'en' ? 'zh' : 'en');
+  localStorage.setItem(KEY, language);
+}
+
+/** `en` or `zh`. */
+export const current = () => language;
+
+/** The words for a key, with `{name}` replaced by values. */
+export function t(key, values) {
+  const entry = words[key];
+  const text = entry ? entry[LANGUAGES.indexOf(language)] : key;
+  return values ? text.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole)) : text;
+}
+
+/** Whether there are words for a key. */
+export const has = (key) => key in words;
+
+const locale = () => (language === 'zh' ? 'zh-CN' : 'en-GB');
+
+/** A whole number with separators; a dash when it is not known. */
+export const count = (n) => (n === null || n === undefined ? '–' : Math.round(n).toLocaleString(locale()));
+
+/** A rate: one decimal below ten. */
+export function rate(n) {
+  if (n === null || n === undefined) return '–';
+  return n > 0 && n < 10 ? n.toLocaleString(locale(), { maximumFractionDigits: 1 }) : count(n);
+}
+
+/** Date and time of Unix milliseconds. */
+export function time(ms) {
+  if (ms === null || ms === undefined) return '–';
+  return new Date(ms).toLocaleString(locale(), { dateStyle: 'medium', timeStyle: 'medium' });
+}
+
+/** A price in the smallest unit. */
+export function price(cents, currency) {
+  try {
+    return (cents / 100).toLocaleString(locale(), { style: 'currency', currency });
+  } catch {
+    return `${(cents / 100).toFixed(2)} ${currency}`;
+  }
+}

@@ -1,0 +1,229 @@
+//! The demo shop: a product page for one visitor, and a crowd at the press of a button. For a local stack only.
+//!
+//! Its two calls do what no production system may: they make access tokens for whoever asks, and load. So they exist only
+//! where [`Shop`] was made, which `seckill dev` does and which refuses an address that others can reach.
+
+use super::{assets, serve};
+use crate::config::{Algorithm, Auth};
+use crate::crowd::{self, CrowdPlan, Minter, Progress};
+use crate::domain::ids::SaleId;
+use crate::p1_entry::http::Beside;
+use crate::p1_entry::problem::{Kind, Problem};
+use crate::runtime::{Stopper, now_ms};
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Buyers of one crowd.
+const CROWD_MAX: u64 = 10_000;
+/// Connections of a crowd: many enough to be felt, few enough for a laptop.
+const CROWD_CONNECTIONS: u32 = 64;
+/// A visitor's access token lives this long, seconds.
+const VISIT_TTL_S: u64 = 12 * 3600;
+
+/// Why there is no shop.
+#[derive(Debug, thiserror::Error)]
+pub enum NoShop {
+    /// Others can reach it.
+    #[error(
+        "http.listen: {0} can be reached from other machines; the demo shop makes access tokens for anyone, so it is for a loopback address only"
+    )]
+    Reachable(SocketAddr),
+    /// There is no key to sign with.
+    #[error("auth.secret: the demo shop signs its visitors' tokens with HS256 and needs its secret")]
+    NoKey,
+}
+
+/// What the shop's calls share.
+pub struct Shop {
+    auth: Auth,
+    minter: Minter,
+    api_url: String,
+    stop: Stopper,
+    crowd: Arc<Mutex<Crowd>>,
+}
+
+/// The crowd under way, or the last one.
+#[derive(Default, Clone, Serialize)]
+struct Crowd {
+    running: bool,
+    number: u32,
+    progress: Progress,
+    /// How the last one ended: answers by status and code.
+    told: Option<crowd::Answers>,
+    problem: Option<String>,
+}
+
+impl Shop {
+    /// A shop in front of the API at `address`, whose tokens are checked by `auth`. A crowd ends early on `stop`.
+    ///
+    /// # Errors
+    /// [`NoShop`] when it must not or cannot be.
+    pub fn new(auth: &Auth, address: SocketAddr, stop: Stopper) -> Result<Self, NoShop> {
+        if !address.ip().is_loopback() {
+            return Err(NoShop::Reachable(address));
+        }
+        if auth.algorithm != Algorithm::Hs256 {
+            return Err(NoShop::NoKey);
+        }
+        let minter = Minter::new(&auth.secret, &auth.issuer, &auth.audience).map_err(|_| NoShop::NoKey)?;
+        let api_url = format!("http://{address}");
+        Ok(Self { auth: auth.clone(), minter, api_url, stop, crowd: Arc::default() })
+    }
+
+    /// The shop as routes for the public server.
+    #[must_use]
+    pub fn beside(self) -> Beside {
+        let shop = web::Data::new(self);
+        Arc::new(move |config| routes(config, shop.clone()))
+    }
+
+    fn crowd(&self) -> MutexGuard<'_, Crowd> {
+        self.crowd.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// `/shop/`, on the public port of a local stack.
+fn routes(config: &mut web::ServiceConfig, shop: web::Data<Shop>) {
+    config.service(web::redirect("/shop", "/shop/")).service(
+        web::scope("/shop")
+            .app_data(shop)
+            .route("/v1/visitors", web::post().to(visit))
+            .route("/v1/crowds", web::post().to(gather))
+            .route("/v1/crowds", web::get().to(crowd_now))
+            .route("/{file:.*}", web::get().to(shop_file)),
+    );
+}
+
+async fn shop_file(request: HttpRequest, file: web::Path<String>) -> HttpResponse {
+    serve(&request, assets::SHOP, &file)
+}
+
+fn answer(request: &HttpRequest, outcome: Result<serde_json::Value, Problem>) -> HttpResponse {
+    match outcome {
+        Ok(document) => HttpResponse::Ok().insert_header((CACHE_CONTROL, "no-store")).json(document),
+        Err(problem) => problem.respond(request),
+    }
+}
+
+/// Another site's page cannot send this type without being asked for first.
+fn must_be_json(request: &HttpRequest) -> Result<(), Problem> {
+    let kind = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    if kind.starts_with("application/json") { Ok(()) } else { Err(Kind::WrongMediaType.into()) }
+}
+
+async fn visit(shop: web::Data<Shop>, request: HttpRequest) -> HttpResponse {
+    let work = || {
+        must_be_json(&request)?;
+        let visitor = format!("visitor-{:08x}", rand::random::<u32>());
+        let token = shop.minter.sign(&visitor, VISIT_TTL_S);
+        let token = token.map_err(|error| Kind::Internal.because(error.to_string()))?;
+        Ok(json!({ "visitor": visitor, "token": token }))
+    };
+    answer(&request, work())
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CrowdBody {
+    sale_id: SaleId,
+    buyers: u64,
+    /// The sale wants purchase tokens.
+    #[serde(default)]
+    tokens: bool,
+    /// The sale has a waiting room.
+    #[serde(default)]
+    room: bool,
+}
+
+async fn gather(
+    shop: web::Data<Shop>,
+    request: HttpRequest,
+    body: Result<web::Bytes, actix_web::Error>,
+) -> HttpResponse {
+    let work = || {
+        must_be_json(&request)?;
+        let body = body.map_err(|_| Problem::from(Kind::BodyTooLarge))?;
+        let wanted: CrowdBody = serde_json::from_slice(&body)
+            .map_err(|error| Kind::BadRequest.because(format!("the body is not as expected: {error}")))?;
+        if !(1..=CROWD_MAX).contains(&wanted.buyers) {
+            return Err(Kind::Unprocessable.because(format!("buyers: expected 1 to {CROWD_MAX}")));
+        }
+        shop.send(wanted)?;
+        Ok(shop.told())
+    };
+    answer(&request, work())
+}
+
+async fn crowd_now(shop: web::Data<Shop>, request: HttpRequest) -> HttpResponse {
+    answer(&request, Ok(shop.told()))
+}
+
+impl Shop {
+    /// The crowd, and the clock that the countdown goes by.
+    fn told(&self) -> serde_json::Value {
+        json!({ "now_ms": now_ms(), "buyers_max": CROWD_MAX, "crowd": self.crowd().clone() })
+    }
+
+    fn send(&self, wanted: CrowdBody) -> Result<(), Problem> {
+        let mut crowd = self.crowd();
+        if crowd.running {
+            return Err(Kind::Conflict.because("a crowd is under way; wait for its end"));
+        }
+        *crowd = Crowd { running: true, number: crowd.number + 1, ..Crowd::default() };
+        let progress = self.crowd.clone();
+        let plan = CrowdPlan {
+            issuer: self.auth.issuer.clone(),
+            audience: self.auth.audience.clone(),
+            buyers: wanted.buyers,
+            // Everyone is new, so that the next crowd is not refused as having bought.
+            first_buyer: u64::from(rand::random::<u32>()) * CROWD_MAX,
+            connections: CROWD_CONNECTIONS,
+            tokens: wanted.tokens || wanted.room,
+            room: wanted.room,
+            max_retries: 20,
+            stop: self.stop.clone(),
+            progress: Some(Arc::new(move |now| {
+                progress.lock().unwrap_or_else(PoisonError::into_inner).progress = now;
+            })),
+            ..CrowdPlan::new(self.api_url.clone(), wanted.sale_id, self.auth.secret.clone())
+        };
+        let ended = self.crowd.clone();
+        tokio::spawn(async move {
+            let report = crowd::run(plan).await;
+            let mut crowd = ended.lock().unwrap_or_else(PoisonError::into_inner);
+            crowd.running = false;
+            match report {
+                Ok(report) => crowd.told = Some(report.by_status),
+                Err(error) => crowd.problem = Some(error.to_string()),
+            }
+        });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Layers, Settings};
+
+    fn auth(secret: &str) -> Auth {
+        let set = vec![format!("auth.secret={secret}")];
+        Settings::load(&Layers { files: vec![], set }).unwrap().auth
+    }
+
+    #[test]
+    fn a_shop_that_others_can_reach_or_that_cannot_sign_is_refused() {
+        let shop = |auth: &Auth, address: &str| Shop::new(auth, address.parse().unwrap(), Stopper::new()).err();
+        let good = auth("test-access-secret-of-32-bytes-or-more");
+        assert!(shop(&good, "127.0.0.1:8080").is_none());
+        assert!(shop(&good, "[::1]:8080").is_none());
+        assert!(matches!(shop(&good, "0.0.0.0:8080"), Some(NoShop::Reachable(_))));
+        assert!(matches!(shop(&good, "192.168.1.2:8080"), Some(NoShop::Reachable(_))));
+        assert!(matches!(shop(&auth(""), "127.0.0.1:8080"), Some(NoShop::NoKey)));
+        assert!(matches!(shop(&Auth { algorithm: Algorithm::EdDsa, ..good }, "127.0.0.1:1"), Some(NoShop::NoKey)));
+    }
+}

@@ -1,0 +1,140 @@
+//! What an operator says to create a sale, and the rules for it. The command line and the admin API read the same ones.
+
+use super::ids::SaleId;
+use super::policy::PurchasePolicy;
+use super::sale::{STOCK_MAX, Sale, SaleStatus};
+use chrono::{DateTime, Utc};
+
+/// Highest price of one unit, in the currency's smallest unit.
+const PRICE_CENTS_MAX: i64 = 1_000_000_000_000;
+/// Longest product id, characters.
+const PRODUCT_CHARS_MAX: usize = 64;
+/// Longest title, characters.
+const TITLE_CHARS_MAX: usize = 200;
+
+/// A sale that does not exist yet.
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewSale {
+    /// Its id.
+    pub id: SaleId,
+    /// What is sold.
+    pub product: String,
+    /// What a buyer reads.
+    pub title: String,
+    /// Units.
+    pub stock: i64,
+    /// Most units a buyer may have; 1: one per user; none: no limit.
+    #[serde(default)]
+    pub limit: Option<u32>,
+    /// Price of one unit in the currency's smallest unit.
+    #[serde(default)]
+    pub price_cents: i64,
+    /// ISO 4217 code.
+    #[serde(default = "yuan")]
+    pub currency: String,
+    /// First instant in which it sells, RFC 3339.
+    pub starts_at: DateTime<Utc>,
+    /// First instant in which it does not sell any more, RFC 3339.
+    pub ends_at: DateTime<Utc>,
+    /// Whether buyers need a purchase token.
+    #[serde(default)]
+    pub token_required: bool,
+    /// Whether buyers pass a waiting room.
+    #[serde(default)]
+    pub waiting_room: bool,
+}
+
+fn yuan() -> String {
+    "CNY".to_owned()
+}
+
+/// Which field of a [`NewSale`] cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: expected {expected}")]
+pub struct BadSale {
+    /// Its name.
+    pub field: &'static str,
+    /// What would be accepted.
+    pub expected: &'static str,
+}
+
+impl NewSale {
+    /// The sale as a draft.
+    ///
+    /// # Errors
+    /// [`BadSale`] naming the first field that breaks a rule.
+    pub fn draft(self) -> Result<Sale, BadSale> {
+        let text = |text: &str, max: usize| !text.trim().is_empty() && text.chars().count() <= max;
+        let capitals = self.currency.len() == 3 && self.currency.bytes().all(|byte| byte.is_ascii_uppercase());
+        let rules = [
+            (text(&self.product, PRODUCT_CHARS_MAX), "product", "1 to 64 characters"),
+            (text(&self.title, TITLE_CHARS_MAX), "title", "1 to 200 characters"),
+            ((0..=STOCK_MAX).contains(&self.stock), "stock", "0 to 1,000,000,000 units"),
+            (self.limit != Some(0), "limit", "a whole number from 1, or none for no limit"),
+            ((0..=PRICE_CENTS_MAX).contains(&self.price_cents), "price_cents", "0 to 1,000,000,000,000"),
+            (capitals, "currency", "three capital letters, e.g. CNY"),
+            (self.ends_at > self.starts_at, "ends_at", "a time after starts_at"),
+        ];
+        if let Some((_, field, expected)) = rules.into_iter().find(|(holds, ..)| !holds) {
+            return Err(BadSale { field, expected });
+        }
+        Ok(Sale {
+            sale_id: self.id,
+            product_id: self.product,
+            title: self.title,
+            price_cents: self.price_cents,
+            currency: self.currency,
+            granted: self.stock,
+            stock: self.stock,
+            policy: PurchasePolicy::from_limit(self.limit),
+            token_required: self.token_required,
+            waiting_room: self.waiting_room,
+            starts_at_ms: self.starts_at.timestamp_millis(),
+            ends_at_ms: self.ends_at.timestamp_millis(),
+            status: SaleStatus::Draft,
+            epoch: 1,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn new(change: impl FnOnce(&mut NewSale)) -> Result<Sale, BadSale> {
+        let text = r#"{"id":"s","product":"p","title":"t","stock":5,
+            "starts_at":"2026-01-01T10:00:00+08:00","ends_at":"2026-01-01T12:00:00+08:00"}"#;
+        let mut new: NewSale = serde_json::from_str(text).unwrap();
+        change(&mut new);
+        new.draft()
+    }
+
+    #[test]
+    fn what_is_left_out_has_a_meaning() {
+        let sale = new(|_| {}).unwrap();
+        assert_eq!((sale.currency.as_str(), sale.price_cents, sale.policy), ("CNY", 0, PurchasePolicy::Unlimited));
+        assert_eq!((sale.status, sale.granted, sale.stock), (SaleStatus::Draft, 5, 5));
+        assert_eq!(sale.ends_at_ms - sale.starts_at_ms, 7_200_000);
+    }
+
+    #[test]
+    fn every_rule_names_its_field() {
+        type Change = fn(&mut NewSale);
+        let broken: [(&str, Change); 9] = [
+            ("product", |new| new.product = " ".to_owned()),
+            ("title", |new| new.title = "题".repeat(201)),
+            ("stock", |new| new.stock = -1),
+            ("stock", |new| new.stock = STOCK_MAX + 1),
+            ("limit", |new| new.limit = Some(0)),
+            ("price_cents", |new| new.price_cents = -1),
+            ("currency", |new| new.currency = "yuan".to_owned()),
+            ("ends_at", |new| new.ends_at = new.starts_at),
+            ("ends_at", |new| std::mem::swap(&mut new.starts_at, &mut new.ends_at)),
+        ];
+        for (field, change) in broken {
+            assert_eq!(new(change).unwrap_err().field, field);
+        }
+        assert!(new(|new| new.title = "题".repeat(200)).is_ok());
+    }
+}

@@ -1,0 +1,270 @@
+//! F6, E5, E6: the admin API, every family of it, on real servers.
+
+use super::hands::breakable;
+use super::operators::{Operators, TOKEN};
+use super::world::{World, eventually, run};
+use seckill::admin::{ROUTES, document};
+use seckill::dev::ServerKind;
+use seckill::p5_reconcile::Window;
+use seckill::roles::Role::{self, Api};
+use seckill::store::rabbit::declare;
+use serde_json::{Value, json};
+
+fn sale(id: &str) -> Value {
+    json!({ "id": id, "product": "p", "title": "一部手机", "stock": 10, "limit": 1,
+        "starts_at": "2020-01-01T00:00:00Z", "ends_at": "2099-01-01T00:00:00+08:00" })
+}
+
+#[test]
+fn no_route_answers_without_the_token_and_the_document_lists_them_all() {
+    run(async {
+        let world = World::with(&[], &[]).await;
+        let admin = world.operators();
+        for (method, path, ..) in ROUTES {
+            let path = path.replace("{sale_id}", "any");
+            let body = (method == "post").then_some(("application/json", "{}"));
+            for token in [None, Some(""), Some("operators-token-of-the-test"), Some("operators-token-of-the-tests2")] {
+                let answer = admin.call(method, &path, token, body).await;
+                assert_eq!((answer.status, answer.code().as_str()), (401, "UNAUTHORIZED"), "{method} {path} {token:?}");
+                assert_eq!(answer.header("www-authenticate"), "Bearer");
+            }
+            let answer = admin.call(method, &path, Some(TOKEN), body).await;
+            assert!(answer.status != 401 && answer.code() != "NO_SUCH_ROUTE", "{method} {path}: {answer:?}");
+        }
+        let unknown = admin.call("get", "/nothing", None, None).await;
+        assert_eq!(unknown.status, 401, "not even which routes there are");
+        assert_eq!(admin.get("/nothing").await.code(), "NO_SUCH_ROUTE");
+        assert_eq!(admin.get("/openapi.json").await.json, document());
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_sale_is_created_steered_and_closed() {
+    run(async {
+        let world = World::with(&[Api], &[]).await;
+        let admin = world.operators();
+        let created = admin.post("/sales", sale("steered")).await;
+        assert_eq!((created.status, &created.json["sale"]["status"]), (200, &json!("draft")), "{created:?}");
+        assert_eq!(admin.post("/sales", sale("steered")).await.code(), "CONFLICT");
+        assert_eq!(admin.post("/sales/steered/pause", json!({})).await.code(), "CONFLICT", "not warmed");
+        assert_eq!(admin.post("/sales/steered/warm", json!({})).await.json["shards"][0]["state"], "open");
+
+        let sale = "steered".parse().unwrap();
+        let state = async |name: &str| admin.post(&format!("/sales/steered/{name}"), json!({})).await;
+        assert_eq!(state("pause").await.json["sale"]["status"], "paused");
+        eventually("buyers hear it", async || world.buy(&sale, "early", 1, None).await.status == 423).await;
+        assert_eq!(state("resume").await.json["sale"]["status"], "warmed");
+        eventually("buyers hear it", async || world.buy(&sale, "alice", 1, None).await.status == 202).await;
+
+        let more = json!({ "units": 5, "grant": "monday" });
+        for _repeat in 0..2 {
+            let topped = admin.post("/sales/steered/top-up", more.clone()).await;
+            assert_eq!((topped.status, &topped.json["sale"]["granted"]), (200, &json!(15)), "{topped:?}");
+            assert_eq!(topped.json["shards"][0]["remaining"], 14);
+        }
+        let other = json!({ "units": 6, "grant": "monday" });
+        assert_eq!(admin.post("/sales/steered/top-up", other).await.code(), "CONFLICT");
+        let listed = admin.get("/sales").await;
+        assert_eq!(listed.json["sales"][0]["granted"], 15, "a write is seen at once");
+
+        world.start_and_settle(&sale).await;
+        let audit = admin.get("/sales/steered/audit").await;
+        assert_eq!(audit.json["consistent"], true, "{audit:?}");
+        assert!(
+            audit.json["equations"]
+                .as_array()
+                .is_some_and(|all| all.len() == 4 && all.iter().all(|e| e["difference"] == 0))
+        );
+        assert_eq!(state("reclaim").await.status, 200);
+        assert_eq!(state("close").await.json["sale"]["status"], "closed");
+        assert_eq!(state("resume").await.code(), "CONFLICT", "closed is for good");
+    });
+}
+
+impl World {
+    /// Brings everything to its end with the roles that were missing, and stops them.
+    async fn start_and_settle(&self, sale: &seckill::domain::ids::SaleId) {
+        let more = self.more(&[Role::Relay, Role::Consumer], |_| {});
+        assert_eq!(self.settled(sale).await.counted.leaked, 0);
+        more.stop().await;
+    }
+}
+
+#[test]
+fn bad_input_is_named_and_changes_nothing() {
+    run(async {
+        let world = World::with(&[], &[]).await;
+        let admin = world.operators();
+        let without = |field: &str| {
+            let mut body = sale("bad");
+            body.as_object_mut().unwrap().remove(field);
+            body
+        };
+        let with = |field: &str, value: Value| {
+            let mut body = sale("bad");
+            body[field] = value;
+            body
+        };
+        for (path, body, status, named) in [
+            ("/sales", without("title"), 400, "title"),
+            ("/sales", with("id", json!("no spaces")), 400, "sale_id"),
+            ("/sales", with("stock", json!("ten")), 400, "invalid type"),
+            ("/sales", with("price", json!(1)), 400, "price"),
+            ("/sales", with("stock", json!(-1)), 422, "stock"),
+            ("/sales", with("limit", json!(0)), 422, "limit"),
+            ("/sales", with("ends_at", json!("2019-01-01T00:00:00Z")), 422, "ends_at"),
+            ("/sales/none/warm", json!({}), 404, "none"),
+            ("/sales/no%20spaces/warm", json!({}), 400, "sale_id"),
+            ("/sales/none/warm", json!({ "now": true }), 400, "now"),
+            ("/sales/none/top-up", json!({ "units": 1 }), 400, "grant"),
+            ("/sales/none/top-up", json!({ "units": 0, "grant": "g" }), 422, "units"),
+            ("/sales/none/top-up", json!({ "units": 1, "grant": " " }), 422, "grant"),
+            ("/dlq/replay", json!({}), 422, "named"),
+            ("/dlq/replay", json!({ "all": true, "reason": "x" }), 422, "reason"),
+            ("/dlq/replay", json!({ "all": true, "source": "redis" }), 422, "source"),
+            ("/dlq/give-up", json!({ "all": true }), 422, "reason"),
+            ("/dlq/give-up", json!({ "all": true, "reason": "x", "by": "b".repeat(49) }), 422, "by"),
+        ] {
+            let answer = admin.post(path, body.clone()).await;
+            assert_eq!(answer.status, status, "{path} {body}: {answer:?}");
+            assert!(answer.text("detail").contains(named), "{path} {body}: {answer:?}");
+            assert_eq!(answer.header("content-type"), "application/problem+json");
+        }
+        for (path, status, named) in [
+            ("/sales/none", 404, "none"),
+            ("/sales/none/audit", 404, "none"),
+            ("/sales/none/audit?then=1", 400, "then"),
+            ("/audits?limit=0", 422, "limit"),
+            ("/audits?limit=many", 400, "query"),
+            ("/register?status=lost", 422, "status"),
+            ("/register?limit=201", 422, "limit"),
+            ("/register?after=x", 400, "request_id"),
+            ("/dlq?source=redis", 422, "source"),
+        ] {
+            let answer = admin.get(path).await;
+            assert!(answer.status == status && answer.text("detail").contains(named), "{path}: {answer:?}");
+        }
+        bodies_are_json_objects(&admin).await;
+        assert_eq!(world.rows("sales", "1 = 1").await, 0);
+        world.finish().await;
+    });
+}
+
+async fn bodies_are_json_objects(admin: &Operators) {
+    let long = format!("{{\"pad\":\"{}\"}}", "x".repeat(70_000));
+    for (kind, body, status) in [
+        ("text/plain", "{}", 415),
+        ("application/x-www-form-urlencoded", "all=true", 415),
+        ("application/json", "", 400),
+        ("application/json", "[]", 400),
+        ("application/json", "{", 400),
+        ("application/json", long.as_str(), 413),
+    ] {
+        let answer = admin.call("post", "/sales/none/close", Some(TOKEN), Some((kind, body))).await;
+        assert_eq!(answer.status, status, "{kind} {:.20}: {answer:?}", body);
+    }
+}
+
+#[test]
+fn the_desk_works_over_http_for_both_queues_and_leaves_its_traces() {
+    run(async {
+        let world = World::with(&[Api], &[]).await;
+        let admin = world.operators();
+        declare(&world.servers.rabbit).await.unwrap();
+        let sale = world.sale("desk-http", 10, Some(1)).await;
+        let (relay, spoiled) = (world.bought(&sale, "alice").await, world.bought(&sale, "bob").await);
+        world.park_the_outbox().await;
+        let mq = world.bought(&sale, "carol").await;
+        world.lose_the_outbox().await;
+        world.park_request_in_mq(&sale, mq).await;
+
+        let list = admin.get("/dlq").await.json;
+        assert_eq!(list["counts"], json!({ "relay": 2, "mq": 1, "register": 0 }), "{list:#}");
+        let one = admin.get(&format!("/dlq?source=mq&named={mq}")).await.json;
+        assert_eq!(one["entries"].as_array().map(Vec::len), Some(1), "{one:#}");
+        assert!(one["entries"][0]["payload"].as_str().is_some_and(|text| text.contains("carol")));
+
+        let before = world.dump(&sale).await;
+        let dry = admin.post("/dlq/replay", json!({ "all": true, "dry_run": true })).await.json;
+        assert!(
+            dry["done"].as_array().is_some_and(|all| all.len() == 3 && all.iter().all(|d| d["result"] == "would_land")),
+            "{dry:#}"
+        );
+        assert_eq!(world.dump(&sale).await, before, "a dry run changes nothing");
+
+        let named = json!({ "named": [relay.to_string(), mq.to_string()], "by": "Li Wei" });
+        let done = admin.post("/dlq/replay", named.clone()).await.json;
+        assert_eq!(
+            (done["trouble"].as_u64(), done["done"][0]["result"].as_str()),
+            (Some(0), Some("landed")),
+            "{done:#}"
+        );
+        let again = admin.post("/dlq/replay", named).await.json;
+        assert!(
+            again["done"].as_array().is_some_and(|all| all.iter().all(|d| d["result"] == "nothing_to_do")),
+            "{again:#}"
+        );
+        let gone = json!({ "named": [spoiled.to_string()], "reason": "refunded, ticket 4711", "by": "Li Wei" });
+        assert_eq!(admin.post("/dlq/give-up", gone).await.json["done"][0]["result"], "given_up");
+
+        assert_eq!(admin.get("/dlq").await.json["entries"], json!([]), "an act is seen at once");
+        let row = &admin.get("/register?status=failed_final").await.json["rows"][0];
+        assert_eq!(
+            (&row["request_id"], &row["reason"], &row["resolved_by"]),
+            (&json!(spoiled.to_string()), &json!("GIVEN_UP"), &json!("console: Li Wei"))
+        );
+        let runs = admin.get("/audits").await.json;
+        let acts: Vec<&Value> = runs["runs"].as_array().unwrap().iter().map(|run| &run["sheet"]["act"]).collect();
+        assert!(acts.contains(&&json!("DLQ_REPLAY")) && acts.contains(&&json!("DLQ_GIVE_UP")), "{runs:#}");
+        assert_eq!(world.orders(&sale).await, 2);
+        assert!(world.audit(&sale, Window::Now).await.consistent());
+        world.finish().await;
+    });
+}
+
+#[test]
+fn the_pipeline_says_what_lies_where_and_which_server_is_away() {
+    run(async {
+        let mut servers = breakable().await;
+        let world = World::on_breakable(&servers, "picture", &[Api], &[]).await;
+        let admin = world.operators();
+        declare(&world.servers.rabbit).await.unwrap();
+        let sale = world.sale("picture", 10, Some(1)).await;
+        for user in ["a", "b", "c"] {
+            world.bought(&sale, user).await;
+        }
+        let look = async || admin.get("/pipeline").await.json;
+        eventually("three in the outbox", async || look().await["shards"][0]["outbox"] == 3).await;
+        let seen = look().await;
+        assert!(seen["servers"].as_array().unwrap().iter().all(|server| server["ok"] == true), "{seen:#}");
+        let flow = &seen["sales"][0];
+        assert_eq!(
+            [&flow["granted"], &flow["admitted"], &flow["remaining"], &flow["landed"], &flow["accepted_requests"]]
+                .map(Value::as_i64),
+            [10, 3, 7, 0, 3].map(Some)
+        );
+        assert!(
+            seen["leases"].as_array().is_some_and(|leases| !leases.is_empty()),
+            "the api role has a node id: {seen:#}"
+        );
+        assert!(seen["leader"].is_null(), "nobody reconciles");
+        let away = async |name: &str| {
+            let seen = look().await;
+            let server = seen["servers"].as_array().unwrap().iter().find(|server| server["name"] == name).cloned();
+            server.is_some_and(|server| server["ok"] == false && server["problem"].is_string())
+        };
+
+        let more = world.more(&[Role::Relay, Role::Consumer, Role::Reconcile], |_| {});
+        eventually("all landed", async || look().await["sales"][0]["landed"] == 3).await;
+        eventually("a leader", async || look().await["leader"]["connection"].is_i64()).await;
+        servers.server(ServerKind::Rabbitmq).unwrap().kill().await.unwrap();
+        eventually("the broker shown away", async || away("rabbitmq").await).await;
+        let seen = look().await;
+        assert!(seen["queues"].is_null() && seen["sales"][0]["landed"] == 3, "the others still tell: {seen:#}");
+        servers.server(ServerKind::Rabbitmq).unwrap().restart().await.unwrap();
+        eventually("the broker back", async || !away("rabbitmq").await && look().await["queues"].is_array()).await;
+        more.stop().await;
+        world.finish().await;
+    });
+}
