@@ -56,7 +56,8 @@ while [ ! -e "$dir/data/dev.json" ]; do
     [ "$tries" -le 1200 ] || { cat "$dir/dev.log" >&2; fail "seckill dev is not ready after two minutes"; }
     sleep 0.1
 done
-api=$(sed -n 's|.*"api": *"http://\([^"/]*\)/*".*|\1|p' "$dir/data/dev.json")
+# The first one is the buyers', a later one the operators'.
+api=$(sed -n 's|.*"api": *"http://\([^"/]*\)/*".*|\1|p' "$dir/data/dev.json" | head -n 1)
 [ -n "$api" ] || fail "no api in dev.json"
 
 seckill sale create --id "$SALE" --product load --title 'Load test' --stock "$STOCK" --limit 1 \
