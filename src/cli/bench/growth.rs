@@ -12,7 +12,7 @@ use super::fill::fill;
 use super::ground::Ground;
 use super::growth_cost::{Cost, Point, each, worst};
 use super::scale::{Scale, Spinner};
-use super::{landing, memory, relay};
+use super::{landing, memory, relay, scenarios};
 use crate::domain::ids::SaleId;
 use crate::p5_reconcile::SaleAudit;
 use serde::Serialize;
@@ -170,7 +170,7 @@ async fn shards(ground: &Ground, scale: &Scale, spinner: &Spinner) -> Result<Vec
     for count in SHARDS {
         spinner.tell(&format!("{count} shards"));
         let Some(mut other) = ground.another(&format!("redis.shards={count}")).await? else { return Ok(Vec::new()) };
-        let measured = on_shards(&mut other, scale, count).await;
+        let measured = on_shards(&mut other, scale, spinner).await;
         let audits = super::audit(&mut other, scale).await;
         other.leave().await?;
         points.push(measured?);
@@ -181,12 +181,17 @@ async fn shards(ground: &Ground, scale: &Scale, spinner: &Spinner) -> Result<Vec
     Ok(vec![bar, Bar::violations("growth_shards_exact", wrong).note(note)])
 }
 
-async fn on_shards(ground: &mut Ground, scale: &Scale, count: u16) -> Result<Point, Failure> {
+async fn on_shards(ground: &mut Ground, scale: &Scale, spinner: &Spinner) -> Result<Point, Failure> {
+    // The first purchase through the api is what puts the script into Redis.
+    scenarios::warm_up(ground, scale, spinner).await?;
+    ground.settle(scale.patience, spinner).await?;
+    ground.api_only().await?;
+    let shards = ground.settings.redis.shards;
     let mut lab = Lab { probe: probe_of(scale), ground, scale };
     let sale = lab.sale("shards").await?;
     // Once to warm up, once to measure.
     lab.point(0, std::slice::from_ref(&sale), 0).await?;
-    lab.point(count.into(), &[sale], 0).await
+    lab.point(shards.into(), &[sale], 0).await
 }
 
 /// The highest ratio of any step at any size to the smallest.
