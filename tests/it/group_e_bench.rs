@@ -152,6 +152,7 @@ fn the_bench_tells_what_an_order_costs_as_everything_grows() {
         let bytes = |field: &str| largest[field].as_f64().unwrap();
         assert!(bytes("in_flight") > 100.0, "{largest:#}");
         assert!(bytes("settled") < bytes("in_flight") / 2.0, "{largest:#}");
+        assert!(bytes("closed") < bytes("settled") / 2.0, "a closed sale's keys go: {largest:#}");
         assert_eq!(bar(&report, "growth_shards_exact")["holds"], true);
     });
 }
