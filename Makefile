@@ -8,7 +8,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test model build fmt lint bench chaos controls doc clean-dev deps
+.PHONY: help run test model build fmt lint bench load chaos controls doc clean-dev deps
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -34,6 +34,10 @@ lint: deps ## What `make test` checks before it tests
 
 bench: deps ## Rates and latencies of this machine, and whether every sale added up
 	$(CARGO) run --release --locked -- bench $(ARGS)
+
+# No part of the tests: needs jmeter and jmeter-http, and the build that is there.
+load: ## A crowd made by JMeter against a fresh stack, then the audit: BUYERS=2000 STOCK=1000 THREADS=50
+	@BUYERS=$(BUYERS) STOCK=$(STOCK) THREADS=$(THREADS) scripts/load.sh
 
 # Debug, as all tests: only test builds have the fault points.
 chaos: deps ## Faults on everything for MINUTES=…, from SEED=…; the report is target/chaos/report-SEED.md

@@ -1,8 +1,8 @@
-//! `seckill token mint`: an access token for trying things out. Real buyers get theirs from the gateway's issuer.
+//! `seckill token mint`: access tokens for trying things out. Real buyers get theirs from the gateway's issuer.
 
 use super::{Failure, context, output};
 use crate::config::{Algorithm, Layers};
-use crate::crowd::Minter;
+use crate::crowd::{MintError, Minter};
 use crate::domain::ids::UserId;
 use std::path::Path;
 use std::time::Duration;
@@ -10,11 +10,22 @@ use std::time::Duration;
 /// `seckill token …`
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {
-    /// Print one access token (HS256) for a buyer
+    /// Print one access token (HS256) for a buyer, or many for a load generator
+    #[command(group = clap::ArgGroup::new("who").required(true).args(["sub", "prefix"]))]
     Mint {
         /// The buyer
         #[arg(long, value_name = "USER")]
-        sub: UserId,
+        sub: Option<UserId>,
+        /// Instead of one buyer as many as --count: this name with 1, 2, … behind it
+        #[arg(long, value_name = "NAME")]
+        prefix: Option<String>,
+        /// How many buyers
+        #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "sub",
+              value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+        count: u32,
+        /// Lines of buyer,token instead of the token alone
+        #[arg(long)]
+        csv: bool,
         /// How long it is valid, e.g. 30m, 1h, 2days
         #[arg(long, default_value = "1h", value_parser = humantime::parse_duration)]
         ttl: Duration,
@@ -22,15 +33,31 @@ pub(super) enum Command {
 }
 
 pub(super) fn run(layers: &Layers, data_dir: &Path, command: Command) -> Result<u8, Failure> {
-    let Command::Mint { sub, ttl } = command;
+    let Command::Mint { sub, prefix, count, csv, ttl } = command;
     let auth = context::settings(layers, data_dir)?.auth;
     if auth.algorithm != Algorithm::Hs256 || auth.secret.expose().is_empty() {
         return Err(Failure::Usage(
             "auth.secret: tokens are minted with HS256 and its secret only; start seckill dev, or give --set auth.secret=…".to_owned(),
         ));
     }
-    let minter = Minter::new(&auth.secret, &auth.issuer, &auth.audience);
-    let minted = minter.and_then(|minter| minter.sign(sub.as_str(), ttl.as_secs()));
-    output::line(&minted.map_err(|error| Failure::Failed(error.to_string()))?);
+    let failed = |error: MintError| Failure::Failed(error.to_string());
+    let minter = Minter::new(&auth.secret, &auth.issuer, &auth.audience).map_err(failed)?;
+    for number in 1..=count {
+        let user = match (&sub, &prefix) {
+            (Some(sub), _) => sub.clone(),
+            (None, prefix) => numbered(prefix.as_deref().unwrap_or_default(), number)?,
+        };
+        let token = minter.sign(user.as_str(), ttl.as_secs()).map_err(failed)?;
+        output::line(&if csv { format!("{user},{token}") } else { token });
+    }
     Ok(0)
+}
+
+/// A buyer's name that also stands in a CSV as it is.
+fn numbered(prefix: &str, number: u32) -> Result<UserId, Failure> {
+    let wrong = |why: String| Failure::Usage(format!("--prefix {prefix}: {why}"));
+    if prefix.contains([',', '"']) {
+        return Err(wrong("commas and quotes would break the CSV".to_owned()));
+    }
+    UserId::parse(&format!("{prefix}{number}")).map_err(|error| wrong(error.to_string()))
 }

@@ -112,8 +112,47 @@ fn the_bench_counts_what_each_strategy_sold() {
             );
             assert!(!all || more["sold"] == 200, "{exact}: {more:#}");
         }
+        let exact = bar(&report, "strategies_exact");
+        assert_eq!((&exact["unit"], &exact["value"]), (&"violations".into(), &0.0.into()), "ours is exact: {exact:#}");
         for other in ["get_then_decr", "segments"] {
             assert!(bar(&report, &format!("strategy_{other}"))["more"]["sold"].as_u64() > Some(0), "{other}");
         }
+    });
+}
+
+#[test]
+fn the_bench_tells_what_an_order_costs_as_everything_grows() {
+    run(async {
+        let report = bench(&["--only", "growth", "--entries", "2000"]);
+        let sizes = |name: &str| -> Vec<u64> {
+            let points = bar(&report, &format!("growth_{name}"))["more"]["points"].as_array().unwrap();
+            points.iter().map(|point| point["size"].as_u64().unwrap()).collect()
+        };
+        for name in ["backlog", "ledger", "memory"] {
+            assert_eq!(sizes(name), [20, 200, 2_000], "{name}");
+        }
+        assert_eq!((sizes("sales"), sizes("shards")), (vec![1, 10, 100], vec![1, 8, 64]));
+        assert_eq!(sizes("stock"), [200, 2_000, 20_000, 200_000], "twice the orders of a probe, and by tens");
+        for name in ["backlog", "ledger", "stock", "sales", "shards"] {
+            let bar = bar(&report, &format!("growth_{name}"));
+            // Each step has its servers' work in it, and the ratio is told and judged.
+            for (step, process) in [("reserve", "redis"), ("relay", "rabbitmq"), ("landing", "mysql")] {
+                for point in bar["more"]["points"].as_array().unwrap() {
+                    let us = |field: &serde_json::Value| field.as_f64().is_some_and(|us| us > 0.0);
+                    let cost = &point[step];
+                    let worked = us(&cost["by_process_us"][process]) && us(&cost["by_process_us"]["seckill"]);
+                    assert!(worked && us(&cost["elapsed_us"]), "{name}: {point:#}");
+                }
+            }
+            assert!(bar["value"].as_f64().is_some_and(|ratio| ratio > 0.0) && bar["holds"].is_boolean(), "{bar:#}");
+        }
+        // What stays of a settled request is its buyer, far less than it took in flight.
+        let memory = bar(&report, "growth_memory")["more"]["points"].as_array().unwrap().clone();
+        let largest = memory.last().unwrap();
+        let bytes = |field: &str| largest[field].as_f64().unwrap();
+        assert!(bytes("in_flight") > 100.0, "{largest:#}");
+        assert!(bytes("settled") < bytes("in_flight") / 2.0, "{largest:#}");
+        assert!(bytes("closed") < bytes("settled") / 2.0, "a closed sale's keys go: {largest:#}");
+        assert_eq!(bar(&report, "growth_shards_exact")["holds"], true);
     });
 }

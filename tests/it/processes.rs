@@ -97,6 +97,13 @@ fn a_split_stack_loses_nothing_by_kill_9_of_every_role_and_leaves_nothing_behind
         let url = format!("{}/v1/sales/split/orders", stack.state.api);
         let buy = reqwest::Client::new().post(&url).bearer_auth(token.trim()).json(&serde_json::json!({}));
         assert_eq!(Answer::of(buy).await.status, 202);
+        let many = stack.call(&["token", "mint", "--prefix", "crowd-", "--count", "3", "--csv"]);
+        let many: Vec<(&str, &str)> = many.lines().filter_map(|line| line.split_once(',')).collect();
+        assert_eq!(many.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["crowd-1", "crowd-2", "crowd-3"]);
+        for (_, token) in many {
+            let buy = reqwest::Client::new().post(&url).bearer_auth(token).json(&serde_json::json!({}));
+            assert_eq!(Answer::of(buy).await.status, 202, "each is a buyer of their own");
+        }
         let audit: Value = serde_json::from_str(&stack.call(&["audit", "--json"])).unwrap();
         assert_eq!((&audit["consistent"], audit["sales"].as_array().map(Vec::len)), (&Value::Bool(true), Some(1)));
         let (code, _, stderr) = call(&["dev", "--data-dir", stack.dir]);

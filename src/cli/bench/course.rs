@@ -9,7 +9,7 @@ use super::bar::{Bar, merged};
 use super::ground::Ground;
 use super::scale::{Scale, Scenario, Spinner};
 use super::sold_out::SoldOut;
-use super::{exact, fill, latency, memory, recovery, rush, scenarios, strategies};
+use super::{exact, fill, growth, latency, memory, recovery, rush, scenarios, strategies};
 
 /// Entries that may lie in the outboxes when the api role is measured alone: a quarter of the backlog at which it would
 /// begin to refuse, by default.
@@ -27,11 +27,12 @@ enum Stage {
     Sale,
     Crowd,
     Recovery,
+    Growth,
     Strategies,
 }
 
 impl Stage {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Accept,
         Self::SoldOut,
         Self::Latency,
@@ -41,6 +42,7 @@ impl Stage {
         Self::Sale,
         Self::Crowd,
         Self::Recovery,
+        Self::Growth,
         Self::Strategies,
     ];
 
@@ -57,6 +59,7 @@ impl Stage {
             Self::Sale => &[Scenario::Sale],
             Self::Crowd => &[Scenario::Crowd],
             Self::Recovery => &[Scenario::Recovery],
+            Self::Growth => &[Scenario::Growth],
             Self::Strategies => &[Scenario::Strategies],
         }
     }
@@ -72,6 +75,7 @@ impl Stage {
             | Self::EndToEnd
             | Self::Crowd
             | Self::Recovery
+            | Self::Growth
             | Self::Strategies => true,
         }
     }
@@ -160,6 +164,11 @@ impl<'a> Course<'a> {
             Stage::Recovery => {
                 let spinner = self.everything("recovery").await?;
                 recovery::measure(self.ground, self.scale, &spinner).await
+            }
+            Stage::Growth => {
+                let spinner = self.everything("growth").await?;
+                self.ground.api_only().await?;
+                growth::measure(self.ground, self.scale, &spinner).await
             }
             Stage::Strategies => strategies::measure(self.ground, self.scale, &Spinner::start("strategies")).await,
         }

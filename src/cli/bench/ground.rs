@@ -12,6 +12,7 @@ use crate::domain::ids::SaleId;
 use crate::domain::policy::PurchasePolicy;
 use crate::domain::sale::{Sale, SaleStatus};
 use crate::p1_entry::warm::Warmer;
+use crate::p5_reconcile::Window;
 use crate::roles::{Role, Servers};
 use crate::runtime::{Stopper, now_ms};
 use crate::store::mysql::{migrate, sales};
@@ -22,6 +23,8 @@ use std::time::{Duration, Instant};
 
 /// The api must answer within this time.
 const READY: Duration = Duration::from_secs(15);
+/// Servers of a ground to which none was given.
+const OWN_SERVERS: usize = 3;
 const HOUR_MS: i64 = 3_600_000;
 
 /// What is measured, and what it runs on.
@@ -33,6 +36,8 @@ pub(super) struct Ground {
     /// Sales made here, for the audit at the end.
     pub sales: Vec<Sale>,
     private: Option<Private>,
+    /// Sales of these are closed, and Redis has none of their keys.
+    archived: Vec<SaleId>,
     /// Processes of a stack that was there before.
     strangers: BTreeMap<String, u32>,
     run: String,
@@ -45,6 +50,8 @@ struct Private {
     crew: Crew,
     servers: PrivateServers,
     dir: PathBuf,
+    /// What the command line said, for another one like it.
+    layers: Layers,
 }
 
 impl Ground {
@@ -74,6 +81,7 @@ impl Ground {
             format!("auth.secret={}", secret("jwt")),
             format!("p1_entry.token_secret={}", secret("purchase")),
         ]);
+        let given = layers.clone();
         let layers = Layers { files: layers.files.clone(), set };
         let settings = Arc::new(Settings::load(&layers)?);
         crate::telemetry::init_logs(&settings.log).map_err(Failure::Usage)?;
@@ -82,9 +90,19 @@ impl Ground {
         let mut crew = Crew::new(settings.clone(), &layers, dir.to_owned())?;
         crew.only(&[Role::Api]).await?;
         let (api, handles) = (crew.api(), context::servers(&settings).await?);
-        let private = Some(Private { crew, servers, dir: dir.to_owned() });
-        let (stop, sales, strangers) = (stop.clone(), Vec::new(), BTreeMap::new());
-        Ok(Self { api, settings, servers: handles, stop, sales, private, strangers, run, made: 0 })
+        let private = Some(Private { crew, servers, dir: dir.to_owned(), layers: given });
+        let (stop, sales, strangers, archived) = (stop.clone(), Vec::new(), BTreeMap::new(), Vec::new());
+        Ok(Self { api, settings, servers: handles, stop, sales, private, archived, strangers, run, made: 0 })
+    }
+
+    /// Another private one with one setting changed, on servers of its own. `None` where a server was given: two grounds
+    /// with different settings cannot share it.
+    pub async fn another(&self, setting: &str) -> Result<Option<Self>, Failure> {
+        let own = |private: &&Private| private.servers.pids().len() == OWN_SERVERS;
+        let Some(private) = self.private.as_ref().filter(own) else { return Ok(None) };
+        let mut layers = private.layers.clone();
+        layers.set.push(setting.to_owned());
+        Self::private(&layers, &self.stop).await.map(Some)
     }
 
     /// The local stack that runs in `data_dir`, with all its roles.
@@ -96,8 +114,8 @@ impl Ground {
         answers(&format!("{}/v1/sales", state.api), READY).await?;
         let servers = context::servers(&settings).await?;
         let run = format!("{:06x}", rand::random::<u32>() & 0x00ff_ffff);
-        let (stop, sales, strangers) = (stop.clone(), Vec::new(), state.pids);
-        Ok(Self { api: state.api, settings, servers, stop, sales, private: None, strangers, run, made: 0 })
+        let (stop, sales, strangers, archived) = (stop.clone(), Vec::new(), state.pids, Vec::new());
+        Ok(Self { api: state.api, settings, servers, stop, sales, private: None, archived, strangers, run, made: 0 })
     }
 
     /// Half a measurement is none.
@@ -209,15 +227,30 @@ impl Ground {
         Warmer { redis: self.servers.redis.clone(), db: self.servers.db.clone(), shards, backlog_max }
     }
 
-    /// Units that are orders by now, and units that Redis sold.
+    /// Ends a sale of which everything landed; P5's own code then removes its keys from Redis.
+    pub async fn archive(&mut self, id: &SaleId) -> Result<(), Failure> {
+        self.warmer().close(id).await?;
+        let auditor = context::auditor(&self.settings, &self.servers);
+        let none = || Failure::Failed(format!("sale {id} is gone from the database"));
+        let sale = sales::get(&self.servers.db, id).await?.ok_or_else(none)?;
+        auditor.trim(&auditor.audit(&sale, Window::Now).await?, 0, true).await?;
+        self.archived.push(id.clone());
+        Ok(())
+    }
+
+    /// Units that are orders by now, and units that Redis sold; of an archived sale it knows nothing any more.
     pub async fn landed_and_sold(&self, id: &SaleId) -> Result<(i64, i64), Failure> {
         let none = || Failure::Failed(format!("sale {id} is gone from the database"));
         let sale = sales::get(&self.servers.db, id).await?.ok_or_else(none)?;
+        let landed = sale.granted - sale.stock;
+        if self.archived.contains(id) {
+            return Ok((landed, landed));
+        }
         let mut left = 0;
         for shard in 0..self.settings.redis.shards {
             left += self.servers.redis.stock(id, shard).await?.unwrap_or(0);
         }
-        Ok((sale.granted - sale.stock, sale.granted - left))
+        Ok((landed, sale.granted - left))
     }
 
     /// Waits until everything sold is an order; `false` when `within` was not enough. Calls `told` with both figures.

@@ -22,7 +22,7 @@ const BAR_MIB: f64 = 150.0;
 
 /// Bytes each of `entries` added, from before they were there to now; negative when memory went down meanwhile.
 #[expect(clippy::cast_precision_loss, reason = "bytes of one machine; 53 bits are enough")]
-fn bytes_each(before: u64, after: u64, entries: u64) -> f64 {
+pub(super) fn bytes_each(before: u64, after: u64, entries: u64) -> f64 {
     (after as f64 - before as f64) / entries.max(1) as f64
 }
 

@@ -12,6 +12,8 @@ mod crew;
 mod exact;
 mod fill;
 mod ground;
+mod growth;
+mod growth_cost;
 mod hammer;
 mod html;
 mod landing;
@@ -61,6 +63,7 @@ const SLOW_START: Duration = Duration::from_secs(6);
   seckill bench --only sale          whole sales, 10,000 buyers each, checked for exactness
   seckill bench --only crowd --users 1000000
   seckill bench --only accept --json > accept.json
+  seckill bench --only growth --entries 1000000
   seckill bench --here               against the running seckill dev (adds sales named bench-…, closed afterwards)")]
 pub(super) struct Args {
     /// Short measurements: done within half a minute, less exact; says what it leaves out
@@ -84,8 +87,8 @@ pub(super) struct Args {
     /// Buyers of the scenario `crowd`
     #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     users: u64,
-    /// Entries that `relay`, `landing` and `memory` work on [default: 100,000, quick 20,000]
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=400_000))]
+    /// Entries that `relay`, `landing` and `memory` work on, and the most of `growth` [default: 100,000, quick 20,000]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     entries: Option<u64>,
     /// Length of each timed measurement, seconds [default: 5, quick 1]
     #[arg(long, value_parser = seconds)]

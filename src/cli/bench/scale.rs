@@ -32,12 +32,14 @@ pub(super) enum Scenario {
     Crowd,
     /// Time until a purchase works again after kill -9 of each role and each server
     Recovery,
+    /// What an order costs as everything grows by tens (only when asked for)
+    Growth,
     /// The field's ways to take stock, side by side (only when asked for)
     Strategies,
 }
 
 impl Scenario {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Accept,
         Self::SoldOut,
         Self::Replay,
@@ -50,6 +52,7 @@ impl Scenario {
         Self::Sale,
         Self::Crowd,
         Self::Recovery,
+        Self::Growth,
         Self::Strategies,
     ];
 
@@ -67,6 +70,7 @@ impl Scenario {
             Self::Sale => "sale",
             Self::Crowd => "crowd",
             Self::Recovery => "recovery",
+            Self::Growth => "growth",
             Self::Strategies => "strategies",
         }
     }
@@ -74,11 +78,11 @@ impl Scenario {
     /// Why it is not measured although nobody said `--only`, or although somebody did.
     const fn obstacle(self, quick: bool, asked: bool, here: bool) -> Option<&'static str> {
         match self {
-            Self::Relay | Self::Landing | Self::Memory | Self::Recovery | Self::Strategies if here => {
+            Self::Relay | Self::Landing | Self::Memory | Self::Recovery | Self::Growth | Self::Strategies if here => {
                 Some("needs servers and roles of its own")
             }
             Self::Crowd | Self::Recovery if quick && !asked => Some("takes too long for --quick"),
-            Self::Strategies if !asked => Some("only when asked for"),
+            Self::Growth | Self::Strategies if !asked => Some("only when asked for"),
             Self::Accept
             | Self::SoldOut
             | Self::Replay
@@ -91,6 +95,7 @@ impl Scenario {
             | Self::Sale
             | Self::Crowd
             | Self::Recovery
+            | Self::Growth
             | Self::Strategies => None,
         }
     }
@@ -123,7 +128,7 @@ pub(super) struct Scale {
     pub sale_buyers: u64,
     /// Buyers of the scenario `crowd`.
     pub users: u64,
-    /// Entries of `relay`, `landing` and `memory`.
+    /// Entries of `relay`, `landing` and `memory`; the largest size of `growth`.
     pub entries: u64,
     pub baseline_requests: u64,
     /// Longest wait until everything has landed.
@@ -196,8 +201,8 @@ mod tests {
     #[test]
     fn what_is_left_out_is_named() {
         let (all, left_out) = chosen("");
-        assert_eq!((all.len(), left_out), (12, vec!["strategies"]));
-        assert_eq!(chosen("--quick").1, ["crowd", "recovery", "strategies"]);
+        assert_eq!((all.len(), left_out), (12, vec!["growth", "strategies"]));
+        assert_eq!(chosen("--quick").1, ["crowd", "recovery", "growth", "strategies"]);
         assert_eq!(chosen("--quick --only recovery"), (vec!["recovery"], vec![]));
         assert_eq!(chosen("--only strategies").0, ["strategies"]);
         assert_eq!(chosen("--here --only relay --only poll"), (vec!["poll"], vec!["relay"]));
