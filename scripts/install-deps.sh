@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what `make run` and `make test` need and this machine lacks: the three servers, a C compiler, redis-benchmark,
-# faketime.
+# faketime, promtool.
 #
 # Quick and silent when everything is there. On a system without apt it installs nothing and says what is missing.
 # A server whose URL is given (SECKILL_REDIS_URL, SECKILL_AMQP_URL, SECKILL_MYSQL_URL) is not needed here.
@@ -40,6 +40,8 @@ look_for_packages() {
     fi
     # For the tests: processes whose clock is wrong.
     have faketime || need faketime
+    # For the tests: promtool, which checks the alert rules. The package's server is not started.
+    have promtool || need prometheus
     # One dependency is C: the allocator.
     if ! have cc; then
         need gcc
