@@ -19,10 +19,10 @@ const STREAM_MAX: Duration = Duration::from_secs(300);
 
 /// Follow a request until it is CONFIRMED or FAILED.
 #[utoipa::path(
-    get, path = "/v1/sales/{sale_id}/orders/{request_id}/events", tag = "orders",
+    get, path = "/v1/sales/{sale_id}/orders/{request_id}/events", operation_id = "follow_order", tag = "orders",
     params(
-        ("sale_id" = String, Path, description = "The sale"),
-        ("request_id" = String, Path, description = "The request"),
+        ("sale_id" = String, Path, description = "The sale", pattern = "^[A-Za-z0-9_-]{1,64}$"),
+        ("request_id" = String, Path, description = "The request", pattern = "^[1-9][0-9]{0,18}$"),
     ),
     responses(
         (status = 200, description = "Events `status` whose data is the status document; the last one is final, then the \

@@ -38,14 +38,16 @@ pub(super) struct BuyRequest {
 
 /// Buy.
 #[utoipa::path(
-    post, path = "/v1/sales/{sale_id}/orders", tag = "orders", request_body = BuyRequest,
+    post, path = "/v1/sales/{sale_id}/orders", operation_id = "buy", tag = "orders", request_body = BuyRequest,
     params(
-        ("sale_id" = String, Path, description = "The sale"),
+        ("sale_id" = String, Path, description = "The sale", pattern = "^[A-Za-z0-9_-]{1,64}$"),
         ("Idempotency-Key" = Option<String>, Header, description = "A purchase token; repeats with it are one purchase"),
     ),
     responses(
         (status = 202, description = "Accepted: the units are yours unless the status says FAILED later", body = Queued,
-         headers(("Location" = String, description = "Where to ask for the outcome"))),
+         headers(("Location" = String, description = "Where to ask for the outcome")),
+         links(("outcome" = (operation_id = "show_order", parameters(
+             ("sale_id" = "$request.path.sale_id"), ("request_id" = "$response.body#/request_id")))))),
         (status = 400, response = super::openapi::ProblemResponse),
         (status = 401, response = super::openapi::ProblemResponse),
         (status = 403, response = super::openapi::ProblemResponse),
@@ -102,10 +104,10 @@ fn declared_length(request: &HttpRequest) -> Option<usize> {
 
 /// Ask what became of a request.
 #[utoipa::path(
-    get, path = "/v1/sales/{sale_id}/orders/{request_id}", tag = "orders",
+    get, path = "/v1/sales/{sale_id}/orders/{request_id}", operation_id = "show_order", tag = "orders",
     params(
-        ("sale_id" = String, Path, description = "The sale"),
-        ("request_id" = String, Path, description = "The request"),
+        ("sale_id" = String, Path, description = "The sale", pattern = "^[A-Za-z0-9_-]{1,64}$"),
+        ("request_id" = String, Path, description = "The request", pattern = "^[1-9][0-9]{0,18}$"),
         ("wait" = Option<u64>, Query, description = "Seconds to wait for the final status, at most 30"),
     ),
     responses(
