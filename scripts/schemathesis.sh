@@ -6,10 +6,11 @@
 # another seed; more arguments go to `schemathesis run`.
 set -eu
 cd "$(dirname "$0")/.."
+PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 
 # A version that the checks below were chosen for.
 VERSION="schemathesis>=4,<5"
-tool=target/schemathesis
+tool=$PWD/target/schemathesis
 binary=${SECKILL_BIN:-target/debug/seckill}
 work=$(mktemp -d)
 dev=""
@@ -50,6 +51,7 @@ printf '[phases.stateful.inference]\nalgorithms = []\n' >"$work/any.toml"
 # Not checked: `positive_data_acceptance`, because a well-formed purchase is refused by its sale's state more often than not
 # (404, 409, 410 … are listed).
 failed=0
+cd "$work"
 for config in any demo; do
     "$tool/bin/schemathesis" --config-file "$work/$config.toml" run "$api/openapi.json" \
         --header "Authorization: Bearer $token" --checks all --exclude-checks positive_data_acceptance \
