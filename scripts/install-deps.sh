@@ -9,7 +9,7 @@ set -eu
 # A normal user's PATH lacks these, and servers live there.
 PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 
-RUST_MINOR_MIN=88
+RUST_MINOR_MIN=89
 POLICY=/usr/sbin/policy-rc.d
 missing=""
 
