@@ -8,7 +8,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test model build fmt lint bench load chaos controls doc clean-dev deps
+.PHONY: help run test model build fmt lint bench load chaos controls schemathesis check-deploy deny doc clean-dev deps
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -46,6 +46,17 @@ chaos: deps ## Faults on everything for MINUTES=…, from SEED=…; the report i
 
 controls: deps ## Chaos runs with one mechanism left out each; every one has to go red
 	CHAOS_CONTROLS=$(or $(CONTROLS),all) $(CARGO) test --locked --test chaos a_run_without_a_mechanism_goes_red -- --nocapture
+
+schemathesis: deps ## Generated requests against the public API, by its own OpenAPI document; needs python3 and PyPI
+	$(CARGO) build --locked --bin seckill
+	scripts/schemathesis.sh $(ARGS)
+
+check-deploy: ## The shape of deploy/: Kubernetes, compose, systemd; needs python3 and PyPI
+	@[ -x target/check-deploy/bin/python ] || { python3 -m venv target/check-deploy && target/check-deploy/bin/pip install --quiet pyyaml; }
+	@target/check-deploy/bin/python scripts/check-deploy.py
+
+deny: ## Licences, advisories and sources of the dependencies; needs cargo-deny
+	$(CARGO) deny check
 
 doc: deps ## The code's documentation, target/doc/seckill/index.html
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --locked --document-private-items

@@ -13,6 +13,7 @@ use crate::runtime::{Pace, Stopper, Worker, drive};
 use crate::store::mysql::{Db, DbConfig};
 use crate::store::rabbit::{self, RabbitConfig};
 use crate::store::redis::RedisStore;
+use crate::telemetry;
 use std::collections::HashSet;
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -163,6 +164,11 @@ pub fn start_with(
     demo_shop: bool,
 ) -> Result<Running, RoleError> {
     let mut running = Running { tasks: JoinSet::new(), stopper: stopper.clone(), api: None };
+    let until = stopper.clone();
+    running.tasks.spawn(async move {
+        telemetry::keep_small(until).await;
+        Ok(())
+    });
     let wanted: HashSet<Role> = roles.iter().copied().collect();
     let mut public = public;
     for role in Role::ALL.into_iter().filter(|role| wanted.contains(role)) {

@@ -98,6 +98,9 @@ pub trait Worker: Send {
 pub async fn drive<W: Worker>(mut worker: W, pace: Pace, stopper: Stopper) -> Result<(), Fault> {
     let name = worker.name();
     let mut faults = 0u32;
+    // Exported from the start: the first one has to count as an increase.
+    let counter = metrics::counter!("seckill_faults_total", "phase" => name);
+    counter.increment(0);
     while !stopper.is_stopped() {
         match worker.step().await {
             Ok(Progress::Moved(_)) => faults = recovered(name, faults),
@@ -112,7 +115,7 @@ pub async fn drive<W: Worker>(mut worker: W, pace: Pace, stopper: Stopper) -> Re
                 } else {
                     tracing::debug!(phase = name, %error, faults, "still waiting");
                 }
-                metrics::counter!("seckill_faults_total", "phase" => name).increment(1);
+                counter.increment(1);
                 stopper.sleep(jittered(grown(pace.fault, faults, pace.fault_max))).await;
                 faults = faults.saturating_add(1);
             }

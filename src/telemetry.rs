@@ -4,11 +4,44 @@
 
 use crate::config::{Log, LogFormat};
 use crate::domain::states::{self, State};
+use crate::runtime::Stopper;
 use metrics::Counter;
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use std::collections::HashMap;
 use std::sync::{LazyLock, OnceLock};
+use std::time::Duration;
 use tracing_subscriber::EnvFilter;
+
+/// Bounds of histograms of durations, seconds.
+const SECONDS: [f64; 15] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0];
+/// Bounds of the time from accept to landing, seconds: an outage makes it minutes, and P5 lands after its window.
+const LANDING_SECONDS: [f64; 13] = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0, 60.0, 300.0, 1800.0];
+/// Bounds of histograms of group sizes.
+const GROUP_COUNTS: [f64; 11] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
+/// A histogram keeps each value (some 20 bytes) until it is sorted into its buckets. Without a scraper nobody else does it.
+const UPKEEP_EVERY: Duration = Duration::from_secs(5);
+
+/// Counters that are exported from the start with 0. One that first appears with 1 looks to Prometheus as if it had always
+/// been 1: an alert on its increase would miss the first time, which for most of these is the one that matters.
+const FROM_ZERO: [&str; 17] = [
+    "seckill_p1_entry_closed_total",
+    "seckill_p1_entry_room_released_total",
+    "seckill_p1_entry_room_full_total",
+    "seckill_p2_reserve_frozen_total",
+    "seckill_p2_reserve_transfers_total",
+    "seckill_p2_reserve_transferred_units_total",
+    "seckill_p2_reserve_unreplicated_total",
+    "seckill_p3_relay_reconnects_total",
+    "seckill_p3_relay_returned_total",
+    "seckill_p3_relay_nacks_total",
+    "seckill_p3_relay_orphans_total",
+    "seckill_p3_relay_deleted_total",
+    "seckill_p4_persist_breaker_opened_total",
+    "seckill_p4_persist_events_deferred_total",
+    "seckill_p5_reconcile_dlq_removed_total",
+    "seckill_p5_reconcile_rebuilds_total",
+    "seckill_p5_reconcile_transfers_finished_total",
+];
 
 static HANDLE: OnceLock<PrometheusHandle> = OnceLock::new();
 
@@ -28,13 +61,17 @@ pub fn init_logs(log: &Log) -> Result<(), String> {
     Ok(())
 }
 
-/// Installs the metrics recorder once and exports every state with 0.
+fn buckets() -> Result<PrometheusBuilder, BuildError> {
+    PrometheusBuilder::new()
+        .set_buckets(&SECONDS)?
+        .set_buckets_for_metric(Matcher::Suffix("_group_count".to_owned()), &GROUP_COUNTS)?
+        .set_buckets_for_metric(Matcher::Suffix("_accept_to_landed_seconds".to_owned()), &LANDING_SECONDS)
+}
+
+/// Installs the metrics recorder once and exports every state and every counter without labels with 0.
 pub fn init_metrics() {
     HANDLE.get_or_init(|| {
-        let recorder = PrometheusBuilder::new()
-            .set_buckets(&[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0])
-            .unwrap_or_else(|_| PrometheusBuilder::new())
-            .build_recorder();
+        let recorder = buckets().unwrap_or_else(|_| PrometheusBuilder::new()).build_recorder();
         let handle = recorder.handle();
         // Someone else's recorder (a test's) is already there: ours is then only rendered empty.
         drop(metrics::set_global_recorder(recorder));
@@ -42,6 +79,19 @@ pub fn init_metrics() {
     });
     metrics::describe_counter!("seckill_state_total", "state transitions by phase and code");
     LazyLock::force(&STATES);
+    for name in FROM_ZERO {
+        metrics::counter!(name).increment(0);
+    }
+}
+
+/// Keeps histograms small until `stopper` is pulled, whether anybody scrapes them or not.
+pub async fn keep_small(stopper: Stopper) {
+    while !stopper.is_stopped() {
+        if let Some(handle) = HANDLE.get() {
+            handle.run_upkeep();
+        }
+        stopper.sleep(UPKEEP_EVERY).await;
+    }
 }
 
 /// The metrics in Prometheus' text format.

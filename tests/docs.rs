@@ -124,6 +124,15 @@ fn the_admin_document_lists_exactly_the_routes_of_the_admin_api() {
 }
 
 #[test]
+fn every_call_of_the_contract_has_a_name_of_its_own() {
+    let document = serde_json::to_value(document()).unwrap();
+    let calls = document["paths"].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap().values());
+    let names: Vec<&str> = calls.map(|call| call["operationId"].as_str().unwrap()).collect();
+    // Client generators make functions of them.
+    assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{names:?}");
+}
+
+#[test]
 fn the_contract_names_every_problem_code() {
     let document = serde_json::to_value(document()).unwrap();
     let listed = &document["components"]["schemas"]["ProblemBody"]["properties"]["code"]["enum"];

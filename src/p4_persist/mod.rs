@@ -24,7 +24,7 @@ use crate::domain::message;
 use crate::domain::request::Accepted;
 use crate::domain::states::P4Persist;
 use crate::faults::{CrashPoint, Mechanism};
-use crate::runtime::Worker;
+use crate::runtime::{Worker, now_ms};
 use crate::store::mysql::codes::Source;
 use crate::store::mysql::{Db, DbError, landing, outcomes};
 use crate::store::rabbit::{Consumer, Delivery, DeliveryId, Publisher, RabbitConfig, RabbitError};
@@ -170,6 +170,7 @@ impl Persist {
         if verdicts.iter().any(|verdict| matches!(verdict, Ok(Verdict::Refused(_)))) {
             CrashPoint::AfterFailedCommit.reach();
         }
+        conclude::time_landing(&items, &verdicts, now_ms());
         let settled = settled(&items, &verdicts);
         let told = events::of(&items, &verdicts);
         let away = self.is_away(&items, &verdicts).await;

@@ -7,6 +7,7 @@
 //! the next run looks again. Two runs at once do no harm.
 
 mod audit;
+mod backlog;
 mod cancel;
 mod compensate;
 pub mod dlq;
@@ -65,6 +66,7 @@ impl Reconcile {
     async fn run(&mut self) -> Result<Progress, Fault> {
         let db = self.auditor.db.clone();
         let mut trouble = self.parked().await;
+        self.auditor.measure_backlog().await;
         let (mut repaired, mut oldest_ms) = (0, 0);
         for sale in sales::released(&db).await.map_err(Fault::back_off)? {
             if self.at_rest.contains(&sale.sale_id) {

@@ -28,6 +28,8 @@ fn the_document_describes_the_server_that_serves_it() {
                 let answer = Answer::of(request).await;
                 if call == &Value::Null {
                     assert_eq!((answer.status, answer.code().as_str()), (405, "METHOD_NOT_ALLOWED"), "{method} {path}");
+                    let offered: Vec<String> = calls.as_object().unwrap().keys().map(|m| m.to_uppercase()).collect();
+                    assert_eq!(answer.header("allow"), offered.join(", "), "{path}");
                 } else {
                     let listed = &call["responses"][answer.status.to_string()];
                     assert!(

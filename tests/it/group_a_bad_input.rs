@@ -40,7 +40,7 @@ const BODIES: [(&str, u16, &str, &str); 29] = [
 ];
 
 /// Paths with a good access token: (method, path, status, code, what the detail names).
-const PATHS: [(&str, &str, u16, &str, &str); 27] = [
+const PATHS: [(&str, &str, u16, &str, &str); 28] = [
     ("POST", "/v1/sales/a%20b/orders", 400, "BAD_REQUEST", "sale_id"),
     ("POST", "/v1/sales/%7B0%7D/orders", 400, "BAD_REQUEST", "sale_id"),
     ("POST", "/v1/sales/a.b/tokens", 400, "BAD_REQUEST", "sale_id"),
@@ -57,6 +57,7 @@ const PATHS: [(&str, &str, u16, &str, &str); 27] = [
     ("GET", "/v1/sales/bad/orders/12345678901234567890", 400, "BAD_REQUEST", "request_id"),
     ("GET", "/v1/sales/bad/orders/1?wait=x", 400, "BAD_REQUEST", "wait"),
     ("GET", "/v1/sales/bad/orders/1?wait=-1", 400, "BAD_REQUEST", "wait"),
+    ("GET", "/v1/sales/bad/orders/1?wait=2147483648", 400, "BAD_REQUEST", "wait"),
     ("GET", "/v1/sales/bad/orders/1?wait=1.5", 400, "BAD_REQUEST", "wait"),
     ("GET", "/v1/sales/bad/orders/1?wait=", 400, "BAD_REQUEST", "wait"),
     ("GET", "/v1/sales/bad/orders/1?wait=1&wait=1", 400, "BAD_REQUEST", "wait"),

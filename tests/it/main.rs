@@ -89,6 +89,7 @@ mod group_d_trim;
 mod group_d_wipe;
 mod group_e_bench;
 mod hands;
+mod metrics_exported;
 mod model;
 mod mortal;
 mod operators;

@@ -17,17 +17,28 @@ const HEARTBEAT: Duration = Duration::from_secs(10);
 /// A stream ends after this time, final or not; browsers reconnect by themselves.
 const STREAM_MAX: Duration = Duration::from_secs(300);
 
+/// One event of the stream.
+#[derive(utoipa::ToSchema)]
+#[allow(dead_code, reason = "describes what `tell` writes")]
+pub(super) struct StatusEvent {
+    /// Always status.
+    #[schema(example = "status")]
+    event: String,
+    /// A status document (OrderStatus) in JSON.
+    data: String,
+}
+
 /// Follow a request until it is CONFIRMED or FAILED.
 #[utoipa::path(
-    get, path = "/v1/sales/{sale_id}/orders/{request_id}/events", tag = "orders",
+    get, path = "/v1/sales/{sale_id}/orders/{request_id}/events", operation_id = "follow_order", tag = "orders",
     params(
-        ("sale_id" = String, Path, description = "The sale"),
-        ("request_id" = String, Path, description = "The request"),
+        ("sale_id" = String, Path, description = "The sale", pattern = "^[A-Za-z0-9_-]{1,64}$"),
+        ("request_id" = String, Path, description = "The request", pattern = "^[1-9][0-9]{0,18}$"),
     ),
     responses(
-        (status = 200, description = "Events `status` whose data is the status document; the last one is final, then the \
-            stream ends. It also ends after five minutes; reconnect to go on.",
-         content_type = "text/event-stream", body = OrderStatus),
+        (status = 200, description = "Events `status` whose data is a status document (OrderStatus); the last one is \
+            final, then the stream ends. It also ends after five minutes; reconnect to go on.",
+         content_type = "text/event-stream", body = StatusEvent),
         (status = 400, response = super::openapi::ProblemResponse),
         (status = 401, response = super::openapi::ProblemResponse),
         (status = 404, response = super::openapi::ProblemResponse),

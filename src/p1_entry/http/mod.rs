@@ -20,6 +20,7 @@ use crate::config;
 use crate::runtime::Stopper;
 use crate::store::mysql::Db;
 use actix_web::dev::{Server, ServiceResponse};
+use actix_web::http::header::{ALLOW, HeaderValue};
 use actix_web::middleware::{ErrorHandlerResponse, ErrorHandlers};
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use std::net::TcpListener;
@@ -67,36 +68,38 @@ pub fn routes(config: &mut web::ServiceConfig) {
         .service(
             web::resource("/v1/sales/{sale_id}/orders")
                 .route(web::post().to(orders::buy))
-                .default_service(web::to(method_not_allowed)),
+                .default_service(web::to(|request| method_not_allowed(request, "POST"))),
         )
         .service(
-            web::resource("/v1/sales").route(web::get().to(sales::list)).default_service(web::to(method_not_allowed)),
+            web::resource("/v1/sales")
+                .route(web::get().to(sales::list))
+                .default_service(web::to(|request| method_not_allowed(request, "GET"))),
         )
         .service(
             web::resource("/v1/sales/{sale_id}")
                 .route(web::get().to(sales::show))
-                .default_service(web::to(method_not_allowed)),
+                .default_service(web::to(|request| method_not_allowed(request, "GET"))),
         )
         .service(
             web::resource("/v1/sales/{sale_id}/places")
                 .route(web::post().to(places::enter))
                 .route(web::get().to(places::show))
-                .default_service(web::to(method_not_allowed)),
+                .default_service(web::to(|request| method_not_allowed(request, "GET, POST"))),
         )
         .service(
             web::resource("/v1/sales/{sale_id}/tokens")
                 .route(web::post().to(tokens::issue))
-                .default_service(web::to(method_not_allowed)),
+                .default_service(web::to(|request| method_not_allowed(request, "POST"))),
         )
         .service(
             web::resource("/v1/sales/{sale_id}/orders/{request_id}")
                 .route(web::get().to(orders::show))
-                .default_service(web::to(method_not_allowed)),
+                .default_service(web::to(|request| method_not_allowed(request, "GET"))),
         )
         .service(
             web::resource("/v1/sales/{sale_id}/orders/{request_id}/events")
                 .route(web::get().to(events::follow))
-                .default_service(web::to(method_not_allowed)),
+                .default_service(web::to(|request| method_not_allowed(request, "GET"))),
         )
         .service(web::resource("/openapi.json").route(web::get().to(openapi::json)))
         .service(web::redirect("/docs", "/docs/"))
@@ -108,8 +111,11 @@ async fn no_such_route(request: HttpRequest) -> HttpResponse {
     Kind::NoSuchRoute.because(format!("{}; the routes are listed in /openapi.json", request.path())).respond(&request)
 }
 
-async fn method_not_allowed(request: HttpRequest) -> HttpResponse {
-    Kind::MethodNotAllowed.because(format!("{} {}", request.method(), request.path())).respond(&request)
+async fn method_not_allowed(request: HttpRequest, allowed: &'static str) -> HttpResponse {
+    let detail = format!("{} {}, expected {allowed}", request.method(), request.path());
+    let mut answer = Kind::MethodNotAllowed.because(detail).respond(&request);
+    answer.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+    answer
 }
 
 fn workers(settings: &config::Http) -> usize {

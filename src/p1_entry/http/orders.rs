@@ -28,24 +28,27 @@ pub(super) struct Queued {
 }
 
 /// What a purchase says.
-#[derive(utoipa::ToSchema)]
+#[derive(serde::Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
 #[allow(dead_code, reason = "describes the body that `body::quantity` parses by hand")]
 pub(super) struct BuyRequest {
     /// Units wanted, 1 to the configured maximum; 1 when left out.
-    #[schema(minimum = 1, maximum = 1000, default = 1)]
+    #[schema(minimum = 1, maximum = 1000, default = 1, nullable = false)]
     quantity: Option<u32>,
 }
 
 /// Buy.
 #[utoipa::path(
-    post, path = "/v1/sales/{sale_id}/orders", tag = "orders", request_body = BuyRequest,
+    post, path = "/v1/sales/{sale_id}/orders", operation_id = "buy", tag = "orders", request_body = BuyRequest,
     params(
-        ("sale_id" = String, Path, description = "The sale"),
+        ("sale_id" = String, Path, description = "The sale", pattern = "^[A-Za-z0-9_-]{1,64}$"),
         ("Idempotency-Key" = Option<String>, Header, description = "A purchase token; repeats with it are one purchase"),
     ),
     responses(
         (status = 202, description = "Accepted: the units are yours unless the status says FAILED later", body = Queued,
-         headers(("Location" = String, description = "Where to ask for the outcome"))),
+         headers(("Location" = String, description = "Where to ask for the outcome")),
+         links(("outcome" = (operation_id = "show_order", parameters(
+             ("sale_id" = "$request.path.sale_id"), ("request_id" = "$response.body#/request_id")))))),
         (status = 400, response = super::openapi::ProblemResponse),
         (status = 401, response = super::openapi::ProblemResponse),
         (status = 403, response = super::openapi::ProblemResponse),
@@ -102,11 +105,11 @@ fn declared_length(request: &HttpRequest) -> Option<usize> {
 
 /// Ask what became of a request.
 #[utoipa::path(
-    get, path = "/v1/sales/{sale_id}/orders/{request_id}", tag = "orders",
+    get, path = "/v1/sales/{sale_id}/orders/{request_id}", operation_id = "show_order", tag = "orders",
     params(
-        ("sale_id" = String, Path, description = "The sale"),
-        ("request_id" = String, Path, description = "The request"),
-        ("wait" = Option<u64>, Query, description = "Seconds to wait for the final status, at most 30"),
+        ("sale_id" = String, Path, description = "The sale", pattern = "^[A-Za-z0-9_-]{1,64}$"),
+        ("request_id" = String, Path, description = "The request", pattern = "^[1-9][0-9]{0,18}$"),
+        ("wait" = Option<i32>, Query, minimum = 0, description = "Seconds to wait for the final status; more than 30 are cut to 30"),
     ),
     responses(
         (status = 200, description = "QUEUED, CONFIRMED or FAILED", body = crate::p1_entry::status::OrderStatus),
@@ -142,7 +145,9 @@ fn wait_s(query: &str) -> Result<u64, Problem> {
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         match pair.split_once('=') {
             Some(("wait", seconds)) if wait.is_none() => {
-                wait = Some(seconds.parse().map_err(|_| {
+                // As far as the contract's int32 goes.
+                let whole = seconds.parse::<i32>().ok().and_then(|seconds| u64::try_from(seconds).ok());
+                wait = Some(whole.ok_or_else(|| {
                     Kind::BadRequest
                         .because(format!("wait is {seconds:?}, expected whole seconds from 0 to {WAIT_MAX_S}"))
                 })?);

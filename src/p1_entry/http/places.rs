@@ -26,8 +26,8 @@ pub(super) struct Place {
 
 /// Take a place in the waiting room.
 #[utoipa::path(
-    post, path = "/v1/sales/{sale_id}/places", tag = "waiting room",
-    params(("sale_id" = String, Path, description = "The sale")),
+    post, path = "/v1/sales/{sale_id}/places", operation_id = "take_place", tag = "waiting room",
+    params(("sale_id" = String, Path, description = "The sale", pattern = "^[A-Za-z0-9_-]{1,64}$")),
     responses(
         (status = 200, description = "In the room; coming again changes nothing. Who comes before the start comes again after \
             it, when `Retry-After` says, to hear the place that was drawn", body = Place,
@@ -51,10 +51,10 @@ pub(super) async fn enter(public: web::Data<Public>, request: HttpRequest, path:
 
 /// Ask how far it is.
 #[utoipa::path(
-    get, path = "/v1/sales/{sale_id}/places", tag = "waiting room",
+    get, path = "/v1/sales/{sale_id}/places", operation_id = "show_place", tag = "waiting room",
     params(
-        ("sale_id" = String, Path, description = "The sale"),
-        ("Seckill-Place" = String, Header, description = "The ticket"),
+        ("sale_id" = String, Path, description = "The sale", pattern = "^[A-Za-z0-9_-]{1,64}$"),
+        ("Seckill-Place" = Option<String>, Header, description = "The ticket; without one the answer is 428"),
     ),
     responses(
         (status = 200, description = "The place", body = Place,

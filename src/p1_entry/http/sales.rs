@@ -120,7 +120,7 @@ pub(super) struct SaleListAnswer {
 
 /// List the sales that are not closed.
 #[utoipa::path(
-    get, path = "/v1/sales", tag = "sales",
+    get, path = "/v1/sales", operation_id = "list_sales", tag = "sales",
     responses(
         (status = 200, description = "Sales", body = SaleListAnswer),
         (status = 503, response = super::openapi::ProblemResponse),
@@ -146,8 +146,8 @@ pub(super) async fn list(public: web::Data<Public>, request: HttpRequest) -> Htt
 
 /// Show one sale.
 #[utoipa::path(
-    get, path = "/v1/sales/{sale_id}", tag = "sales",
-    params(("sale_id" = String, Path, description = "The sale")),
+    get, path = "/v1/sales/{sale_id}", operation_id = "show_sale", tag = "sales",
+    params(("sale_id" = String, Path, description = "The sale", pattern = "^[A-Za-z0-9_-]{1,64}$")),
     responses(
         (status = 200, description = "The sale", body = SaleInfo),
         (status = 400, response = super::openapi::ProblemResponse),

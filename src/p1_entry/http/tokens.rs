@@ -23,9 +23,9 @@ pub(super) struct Issued {
 
 /// Get a purchase token.
 #[utoipa::path(
-    post, path = "/v1/sales/{sale_id}/tokens", tag = "orders",
+    post, path = "/v1/sales/{sale_id}/tokens", operation_id = "issue_token", tag = "orders",
     params(
-        ("sale_id" = String, Path, description = "The sale"),
+        ("sale_id" = String, Path, description = "The sale", pattern = "^[A-Za-z0-9_-]{1,64}$"),
         ("Seckill-Place" = Option<String>, Header, description = "The ticket of a released place, in a sale with a waiting room"),
     ),
     responses(

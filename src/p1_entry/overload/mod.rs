@@ -62,6 +62,9 @@ impl Overload {
     /// At most `in_flight_max` purchases at once; open, without a limit, until a [`Watch`] says otherwise.
     #[must_use]
     pub fn new(in_flight_max: usize) -> Self {
+        for why in ["in_flight", "slowed", "closed"] {
+            metrics::counter!("seckill_p1_entry_refused_total", "why" => why).increment(0);
+        }
         Self {
             inner: Arc::new(Inner {
                 in_flight_max,

@@ -40,6 +40,14 @@ pub async fn untold(db: &Db) -> Result<Vec<Untold>, DbError> {
     rows.into_iter().map(|(id, key, body)| Ok(Untold { request_id: read_request_id(id)?, key, body })).collect()
 }
 
+/// How many events wait.
+///
+/// # Errors
+/// [`DbError`].
+pub async fn untold_count(db: &Db) -> Result<i64, DbError> {
+    db.run("untold_events_count", async |conn| Ok(outcome_event::table.count().get_result(conn).await?)).await
+}
+
 /// Writes down events that could not be told: (request, routing key, body). Those that wait already stay as they are.
 ///
 /// # Errors

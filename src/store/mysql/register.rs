@@ -189,6 +189,15 @@ pub async fn give_up(db: &Db, accepted: &Accepted, detail: &str, by: &str) -> Re
     }
 }
 
+/// How many rows are open.
+///
+/// # Errors
+/// [`DbError`].
+pub async fn open_count(db: &Db) -> Result<i64, DbError> {
+    let open = failed_request::table.filter(failed_request::status.eq(FailureStatus::Open.code()));
+    db.run("register_open_count", async |conn| Ok(open.count().get_result(conn).await?)).await
+}
+
 /// Closes an open row by hand. `false`: there is no open row for this request.
 ///
 /// # Errors

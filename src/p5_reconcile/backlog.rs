@@ -1,0 +1,45 @@
+//! How much waits outside Redis: the broker's queues, and what waits in the database for somebody.
+//!
+//! Input: the broker and the database. Output: gauges of the process that leads. Changes nothing, so a crash leaves nothing.
+
+use super::audit::Auditor;
+use crate::store::mysql::{events, register};
+use crate::store::rabbit::{Topology, queue_depths};
+
+impl Auditor {
+    /// Sets the gauges. While a server is away its gauges are `NaN`: a number that is not known must not look like one that
+    /// does not change. Trouble here must not keep sales from being repaired.
+    pub(super) async fn measure_backlog(&self) {
+        match queue_depths(&self.rabbit).await {
+            Ok(depths) => {
+                for depth in depths {
+                    queue_gauges(depth.queue, depth.ready as f64, f64::from(depth.consumers));
+                }
+            }
+            Err(error) => {
+                tracing::debug!(phase = "p5_reconcile", %error, "the queues cannot be counted");
+                for queue in Topology::new(&self.rabbit).all_queues() {
+                    queue_gauges(queue, f64::NAN, f64::NAN);
+                }
+            }
+        }
+        let untold = metrics::gauge!("seckill_p5_reconcile_events_untold_count");
+        let open = metrics::gauge!("seckill_p5_reconcile_register_open_count");
+        match futures::future::try_join(events::untold_count(&self.db), register::open_count(&self.db)).await {
+            Ok((untold_now, open_now)) => {
+                untold.set(untold_now as f64);
+                open.set(open_now as f64);
+            }
+            Err(error) => {
+                tracing::debug!(phase = "p5_reconcile", %error, "the tables cannot be counted");
+                untold.set(f64::NAN);
+                open.set(f64::NAN);
+            }
+        }
+    }
+}
+
+fn queue_gauges(queue: String, ready: f64, consumers: f64) {
+    metrics::gauge!("seckill_p5_reconcile_queue_count", "queue" => queue.clone()).set(ready);
+    metrics::gauge!("seckill_p5_reconcile_queue_consumers_count", "queue" => queue).set(consumers);
+}
