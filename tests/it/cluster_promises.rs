@@ -38,7 +38,14 @@ async fn replace(cluster: &Cluster, old: &Node, replica: &Node) {
 }
 
 async fn stock(world: &World, sale: &SaleId, shard: u16) -> i64 {
-    world.servers.redis.bucket(sale, shard).await.unwrap().unwrap().stock
+    // The test's own connection finds the promoted server in its own time.
+    let mut bucket = None;
+    eventually("the bucket's server answers", async || {
+        bucket = world.servers.redis.bucket(sale, shard).await.ok().flatten();
+        bucket.is_some()
+    })
+    .await;
+    bucket.unwrap().stock
 }
 
 /// Every unit is in a bucket, once, and sells once.
