@@ -49,7 +49,7 @@ async fn reaches_nothing(world: &World, what: &str, expected: (u16, &str), make:
     let answers = flood(make).await;
     let (after, trickle) = (work_done(world).await, trickle(begun.elapsed()));
     let worked = (after.0 - before.0, after.1 - before.1);
-    println!("{what}: {FLOOD} requests, {} commands of Redis, {} statements of the database", worked.0, worked.1);
+    eprintln!("{what}: {FLOOD} requests, {} commands of Redis, {} statements of the database", worked.0, worked.1);
     assert_eq!(answers, BTreeMap::from([((expected.0, expected.1.to_owned()), FLOOD)]), "{what}");
     assert!(
         worked.0 < trickle && worked.1 < trickle,
