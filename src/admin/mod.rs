@@ -19,6 +19,7 @@ use crate::config::{Secret, Settings};
 use crate::console;
 use crate::domain::sale::Sale;
 use crate::health::Readiness;
+use crate::p1_entry::http::ending_with;
 use crate::p5_reconcile::Auditor;
 use crate::p5_reconcile::dlq::Listing;
 use crate::roles::{Role, Servers};
@@ -99,12 +100,7 @@ pub fn serve(admin: Admin, listener: TcpListener, stopper: Stopper) -> std::io::
         .disable_signals()
         .listen(listener)?
         .run();
-    let handle = server.handle();
-    tokio::spawn(async move {
-        stopper.stopped().await;
-        handle.stop(true).await;
-    });
-    Ok(server)
+    Ok(ending_with(server, stopper))
 }
 
 fn routes(config: &mut web::ServiceConfig) {

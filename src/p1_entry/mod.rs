@@ -15,6 +15,7 @@ pub mod overload;
 pub mod problem;
 pub mod request_ids;
 pub mod room;
+mod signed;
 pub mod status;
 pub mod tokens;
 pub mod warm;

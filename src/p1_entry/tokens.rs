@@ -4,15 +4,13 @@
 
 use crate::config::Secret;
 use crate::domain::ids::{RequestId, SaleId, UserId};
-use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation, decode, encode};
+use crate::p1_entry::signed::Signer;
 use serde::{Deserialize, Serialize};
 
-/// Longest purchase token, bytes.
-pub const TOKEN_BYTES_MAX: usize = 1024;
 /// Keeps purchase tokens and access tokens apart even if someone configured one key for both.
 const AUDIENCE: &str = "seckill-purchase";
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 struct Claims {
     aud: String,
     rid: RequestId,
@@ -43,9 +41,7 @@ pub enum TokenFault {
 
 /// Issues and checks purchase tokens.
 pub struct Tokens {
-    encoding: EncodingKey,
-    decoding: DecodingKey,
-    validation: Validation,
+    signer: Signer,
     ttl_s: i64,
 }
 
@@ -53,17 +49,7 @@ impl Tokens {
     /// Tokens signed with `secret` that live `ttl_s` seconds.
     #[must_use]
     pub fn new(secret: &Secret, ttl_s: u64) -> Self {
-        let mut validation = Validation::new(Algorithm::HS256);
-        validation.set_audience(&[AUDIENCE]);
-        validation.set_required_spec_claims(&["aud"]);
-        // Expiry is judged below, after the signature, because an expired token still names its request.
-        validation.validate_exp = false;
-        Self {
-            encoding: EncodingKey::from_secret(secret.expose().as_bytes()),
-            decoding: DecodingKey::from_secret(secret.expose().as_bytes()),
-            validation,
-            ttl_s: i64::try_from(ttl_s).unwrap_or(i64::MAX / 2000),
-        }
+        Self { signer: Signer::new(secret, AUDIENCE), ttl_s: i64::try_from(ttl_s).unwrap_or(i64::MAX / 2000) }
     }
 
     /// A new token and when it expires (Unix seconds); `None` when it cannot be signed.
@@ -78,7 +64,7 @@ impl Tokens {
             iat_ms: now_ms,
             exp,
         };
-        encode(&Header::new(Algorithm::HS256), &claims, &self.encoding).ok().map(|token| (token, exp))
+        self.signer.sign(&claims).map(|token| (token, exp))
     }
 
     /// Checks a token for this buyer and sale.
@@ -86,10 +72,7 @@ impl Tokens {
     /// # Errors
     /// [`TokenFault`].
     pub fn check(&self, token: &str, user: &UserId, sale: &SaleId, now_ms: i64) -> Result<PurchaseToken, TokenFault> {
-        if token.len() > TOKEN_BYTES_MAX {
-            return Err(TokenFault::Invalid);
-        }
-        let claims = decode::<Claims>(token, &self.decoding, &self.validation).map_err(|_| TokenFault::Invalid)?.claims;
+        let claims: Claims = self.signer.read(token).ok_or(TokenFault::Invalid)?;
         if claims.sub != *user || claims.sale != *sale {
             return Err(TokenFault::Invalid);
         }

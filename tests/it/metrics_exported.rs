@@ -50,16 +50,12 @@ fn a_process_with_all_roles_exports_what_the_table_says_and_nothing_else() {
         let free = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let (port, admin) = (free(), free());
         world.api = format!("http://{port}");
-        let s = &world.settings;
-        let own = [
-            format!("redis.url={}", s.redis.url.expose()),
-            format!("rabbitmq.url={}", s.rabbitmq.url.expose()),
-            format!("mysql.url={}", s.mysql.url.expose()),
-            format!("redis.prefix={}", s.redis.prefix),
-            format!("runtime.node={}", s.runtime.node),
+        let mut own = world.own_sets();
+        own.extend([
+            format!("runtime.node={}", world.settings.runtime.node),
             format!("http.listen={port}"),
             format!("admin.listen={admin}"),
-        ];
+        ]);
         let sets = QUICK.into_iter().chain(own.iter().map(String::as_str)).flat_map(|set| ["--set", set]);
         let roles = Role::ALL.into_iter().flat_map(|role| ["--role", role.name()]);
         let args: Vec<&str> = sets.chain(roles).collect();

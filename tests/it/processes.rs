@@ -262,16 +262,12 @@ fn sigterm_in_a_load_drains_each_role_and_loses_nothing() {
         let folder = Folder::new("drained");
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         world.api = format!("http://{port}");
-        let s = &world.settings;
-        let own = [
-            format!("redis.url={}", s.redis.url.expose()),
-            format!("rabbitmq.url={}", s.rabbitmq.url.expose()),
-            format!("mysql.url={}", s.mysql.url.expose()),
-            format!("redis.prefix={}", s.redis.prefix),
-            format!("runtime.node={}", s.runtime.node),
+        let mut own = world.own_sets();
+        own.extend([
+            format!("runtime.node={}", world.settings.runtime.node),
             format!("http.listen={port}"),
             "admin.listen=127.0.0.1:0".to_owned(),
-        ];
+        ]);
         let args = sets(QUICK.into_iter().chain(own.iter().map(String::as_str)));
         let start = |role: &str| Program::start(folder.path(), &[&args[..], &["--role", role]].concat());
         let mut roles: Vec<(&str, Program)> = Role::ALL.map(|role| (role.name(), start(role.name()))).into();

@@ -40,10 +40,5 @@ pub fn serve(
         .disable_signals()
         .listen(listener)?
         .run();
-    let handle = server.handle();
-    tokio::spawn(async move {
-        stopper.stopped().await;
-        handle.stop(true).await;
-    });
-    Ok(server)
+    Ok(super::ending_with(server, stopper))
 }

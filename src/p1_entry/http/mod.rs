@@ -159,12 +159,17 @@ pub fn serve(
     .disable_signals()
     .listen(listener)?
     .run();
+    Ok(ending_with(server, stopper))
+}
+
+/// The server, which stops gracefully when the stopper is pulled.
+pub fn ending_with(server: Server, stopper: Stopper) -> Server {
     let handle = server.handle();
     tokio::spawn(async move {
         stopper.stopped().await;
         handle.stop(true).await;
     });
-    Ok(server)
+    server
 }
 
 /// Errors that actix makes by itself (a path that does not decode, a header it refuses) become problem answers too.

@@ -4,15 +4,13 @@
 
 use crate::config::Secret;
 use crate::domain::ids::{SaleId, UserId};
-use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation, decode, encode};
+use crate::p1_entry::signed::Signer;
 use serde::{Deserialize, Serialize};
 
-/// Longest ticket, bytes.
-const TICKET_BYTES_MAX: usize = 1024;
 /// Keeps tickets and purchase tokens apart, which are signed with one key.
 const AUDIENCE: &str = "seckill-place";
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 struct Claims {
     aud: String,
     sub: UserId,
@@ -21,37 +19,22 @@ struct Claims {
 }
 
 /// Signs and checks tickets.
-pub(super) struct Tickets {
-    encoding: EncodingKey,
-    decoding: DecodingKey,
-    validation: Validation,
-}
+pub(super) struct Tickets(Signer);
 
 impl Tickets {
     pub(super) fn new(secret: &Secret) -> Self {
-        let mut validation = Validation::new(Algorithm::HS256);
-        validation.set_audience(&[AUDIENCE]);
-        validation.set_required_spec_claims(&["aud"]);
-        validation.validate_exp = false;
-        Self {
-            encoding: EncodingKey::from_secret(secret.expose().as_bytes()),
-            decoding: DecodingKey::from_secret(secret.expose().as_bytes()),
-            validation,
-        }
+        Self(Signer::new(secret, AUDIENCE))
     }
 
     /// A ticket; `None` when it cannot be signed.
     pub(super) fn sign(&self, user: &UserId, sale: &SaleId, place: u64) -> Option<String> {
         let claims = Claims { aud: AUDIENCE.to_owned(), sub: user.clone(), sale: sale.clone(), place };
-        encode(&Header::new(Algorithm::HS256), &claims, &self.encoding).ok()
+        self.0.sign(&claims)
     }
 
     /// The place on a ticket of this buyer in this sale; `None` when it is malformed, forged, or another's.
     pub(super) fn check(&self, ticket: &str, user: &UserId, sale: &SaleId) -> Option<u64> {
-        if ticket.len() > TICKET_BYTES_MAX {
-            return None;
-        }
-        let claims = decode::<Claims>(ticket, &self.decoding, &self.validation).ok()?.claims;
+        let claims: Claims = self.0.read(ticket)?;
         (claims.sub == *user && claims.sale == *sale && claims.place > 0).then_some(claims.place)
     }
 }
@@ -60,6 +43,7 @@ impl Tickets {
 mod tests {
     use super::*;
     use crate::domain::ids::RequestId;
+    use crate::p1_entry::signed::SIGNED_BYTES_MAX;
     use crate::p1_entry::tokens::Tokens;
     use proptest::prelude::*;
 
@@ -71,7 +55,7 @@ mod tests {
             let tickets = Tickets::new(&Secret::new("k".repeat(32)));
             let (user, sale) = (UserId::parse(&name).unwrap(), SaleId::parse("s").unwrap());
             let ticket = tickets.sign(&user, &sale, place).unwrap();
-            prop_assert!(ticket.len() <= TICKET_BYTES_MAX);
+            prop_assert!(ticket.len() <= SIGNED_BYTES_MAX);
             prop_assert_eq!(tickets.check(&ticket, &user, &sale), Some(place));
             prop_assert_eq!(tickets.check(&ticket, &UserId::parse(&format!("{name}x")).unwrap(), &sale), None);
             prop_assert_eq!(tickets.check(&ticket, &user, &SaleId::parse("S").unwrap()), None);

@@ -111,7 +111,7 @@ impl Router {
     /// Waits until every server that has data is connected.
     pub(super) async fn wait_connected(&self) {
         while self.table().ranges.is_empty() {
-            self.look(Instant::now()).await;
+            self.look().await;
             if self.table().ranges.is_empty() {
                 tokio::time::sleep(FIRST_LOOK_EVERY).await;
             }
@@ -128,12 +128,13 @@ impl Router {
         if found.is_some() {
             return found;
         }
-        self.look(Instant::now()).await;
+        self.look().await;
         self.node_of(key).ok().filter(|found| !Arc::ptr_eq(found, node))
     }
 
-    /// Looks where the data is, unless someone has since `asked_at`, or a moment before.
-    async fn look(&self, asked_at: Instant) {
+    /// Looks where the data is, unless someone has while this waited, or a moment before.
+    async fn look(&self) {
+        let asked_at = Instant::now();
         let mut looked_at = self.looked_at.lock().await;
         if looked_at.is_some_and(|at| at + LOOK_PAUSE > asked_at) {
             return;
@@ -230,7 +231,7 @@ fn of_seeds(config: &Config) -> Config {
 async fn keep_looking(router: Weak<Router>) {
     loop {
         let Some(alive) = router.upgrade() else { return };
-        alive.look(Instant::now()).await;
+        alive.look().await;
         let known = !alive.table().ranges.is_empty();
         drop(alive);
         tokio::time::sleep(if known { LOOK_EVERY } else { FIRST_LOOK_EVERY }).await;
