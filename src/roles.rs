@@ -196,8 +196,9 @@ pub fn start_with(
                 let Servers { db, redis, rabbit } = servers;
                 let (doubted, until) = (db.clone(), running.stopper.clone());
                 running.tasks.spawn(async move { crate::health::tell_database_doubts(doubted, until).await });
-                let persist = Persist::new(db, redis.clone(), rabbit, s.p4_persist.clone());
-                running.spawn(persist, Pace::idle_ms(10), redis);
+                for writer in Persist::writers(&db, &redis, &rabbit, &s.p4_persist) {
+                    running.spawn(writer, Pace::idle_ms(10), redis.clone());
+                }
             }
             Role::Reconcile => {
                 let Servers { db, redis, rabbit } = servers;

@@ -142,6 +142,7 @@ fn bounds(s: &Settings, found: &mut Vec<String>) {
     within("p4_persist.attempts_max", s.p4_persist.attempts_max.into(), 1, 1_000_000);
     within("p4_persist.retry_delay_ms", s.p4_persist.retry_delay_ms, 10, HOUR_MS);
     within("p4_persist.retry_delay_max_ms", s.p4_persist.retry_delay_max_ms, 1, 24 * HOUR_MS);
+    within("p4_persist.writers_count", s.p4_persist.writers_count.into(), 1, 16);
     within("p4_persist.group_max", s.p4_persist.group_max as u64, 1, 5_000);
     within("p4_persist.breaker_failures", s.p4_persist.breaker_failures.into(), 1, 1_000_000);
     within("p4_persist.breaker_open_ms", s.p4_persist.breaker_open_ms, 1, HOUR_MS);

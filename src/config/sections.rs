@@ -108,6 +108,7 @@ sections! {
         attempts_max: u32,
         retry_delay_ms: u64,
         retry_delay_max_ms: u64,
+        writers_count: u16,
         prefetch: u16,
         group_max: usize,
         breaker_failures: u32,

@@ -94,6 +94,20 @@ pub fn event(accepted: &Accepted, fate: Fate) -> String {
     text
 }
 
+/// Events as one message's body: `{"v":1,"events":[…]}`.
+#[must_use]
+pub fn events<'a>(bodies: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut text = format!(r#"{{"v":{VERSION},"events":["#).into_bytes();
+    for (at, body) in bodies.enumerate() {
+        if at > 0 {
+            text.push(b',');
+        }
+        text.extend_from_slice(body);
+    }
+    text.extend_from_slice(b"]}");
+    text
+}
+
 /// Reads a message.
 ///
 /// # Errors

@@ -8,6 +8,7 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
+use std::sync::LazyLock;
 
 macro_rules! problems {
     ($($kind:ident = $code:expr, $status:literal, $en:literal, $zh:literal;)*) => {
@@ -87,7 +88,7 @@ pub struct Problem {
 
 #[derive(Serialize)]
 struct Body<'a> {
-    r#type: String,
+    r#type: &'a str,
     title: &'a str,
     status: u16,
     code: &'a str,
@@ -111,7 +112,18 @@ impl From<Kind> for Problem {
     }
 }
 
+/// The `type` of each kind.
+static URNS: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let urn = |kind: &Kind| format!("urn:seckill:problem:{}", kind.code().to_ascii_lowercase().replace('_', "-"));
+    Kind::ALL.iter().map(urn).collect()
+});
+
 impl Kind {
+    fn urn(self) -> &'static str {
+        // `ALL` is in the order of declaration.
+        URNS.get(self as usize).map_or("about:blank", String::as_str)
+    }
+
     /// This problem, with what exactly is wrong and what would be accepted.
     #[must_use]
     pub fn because(self, detail: impl Into<String>) -> Problem {
@@ -154,7 +166,7 @@ impl Problem {
         let chinese = prefers_chinese(request);
         let kind = self.kind;
         let body = Body {
-            r#type: format!("urn:seckill:problem:{}", kind.code().to_ascii_lowercase().replace('_', "-")),
+            r#type: kind.urn(),
             title: if chinese { kind.chinese() } else { kind.english() },
             status: kind.status(),
             code: kind.code(),
@@ -183,11 +195,11 @@ impl Problem {
 /// Whether Chinese stands before English in `Accept-Language`. Weights are rare in practice; order decides.
 fn prefers_chinese(request: &HttpRequest) -> bool {
     let header = request.headers().get("Accept-Language").and_then(|value| value.to_str().ok()).unwrap_or("");
-    header
-        .split(',')
-        .map(|tag| tag.trim().to_ascii_lowercase())
-        .find(|tag| tag.starts_with("zh") || tag.starts_with("en"))
-        .is_some_and(|tag| tag.starts_with("zh"))
+    let speaks = |tag: &str, language: &str| {
+        tag.trim().get(..language.len()).is_some_and(|start| start.eq_ignore_ascii_case(language))
+    };
+    let ours = header.split(',').find(|tag| speaks(tag, "zh") || speaks(tag, "en"));
+    ours.is_some_and(|tag| speaks(tag, "zh"))
 }
 
 #[cfg(test)]
@@ -200,6 +212,14 @@ mod tests {
         for (header, chinese) in [("zh-CN,en;q=0.5", true), ("fr, en, zh", false), ("", false), ("fr,zh", true)] {
             let request = TestRequest::default().insert_header(("Accept-Language", header)).to_http_request();
             assert_eq!(prefers_chinese(&request), chinese, "{header}");
+        }
+    }
+
+    #[test]
+    fn each_kind_has_a_type_of_its_own_code() {
+        assert_eq!(Kind::EntrySoldOut.urn(), format!("urn:seckill:problem:{}", P1Entry::SoldOut.code().to_lowercase()));
+        for kind in Kind::ALL {
+            assert!(kind.urn().ends_with(&kind.code().to_lowercase().replace('_', "-")), "{kind:?}");
         }
     }
 

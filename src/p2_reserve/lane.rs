@@ -1,6 +1,7 @@
 //! Group admission: one lane for each sale and shard. While script calls are under way the next group gathers; a group is
 //! whatever has arrived — one request when idle, so an idle system waits for nothing.
 
+use super::homes::{Bundles, Home};
 use super::{Decision, Inner};
 use crate::domain::ids::SaleId;
 use crate::domain::request::Purchase;
@@ -29,13 +30,7 @@ pub(super) struct Job {
     pub epoch: u32,
     pub deadline: Instant,
     pub reply: oneshot::Sender<Decision>,
-}
-
-impl Job {
-    fn answer(self, decision: Decision) {
-        // A caller that stopped waiting learns the outcome by its request id.
-        drop(self.reply.send(decision));
-    }
+    pub home: Option<Home>,
 }
 
 /// The task behind one (sale, shard).
@@ -94,7 +89,8 @@ impl Caller {
     async fn decide(&self, group: Vec<Job>) {
         let now = Instant::now();
         let (mut waiting, late): (Vec<Job>, Vec<Job>) = group.into_iter().partition(|job| job.deadline > now);
-        late.into_iter().for_each(|job| job.answer(Decision::Unavailable));
+        let too_late = vec![Decision::Unavailable; late.len()];
+        answer(late, too_late);
         while let Some(epoch) = waiting.first().map(|job| job.epoch) {
             let (jobs, others) = waiting.into_iter().partition(|job| job.epoch == epoch);
             waiting = others;
@@ -120,9 +116,7 @@ impl Caller {
                 vec![Decision::Unavailable; jobs.len()]
             }
         };
-        for (job, decision) in jobs.into_iter().zip(decisions) {
-            job.answer(decision);
-        }
+        answer(jobs, decisions);
     }
 
     /// What each buyer may be told. An accept that too few replicas have is real on this server and lost with it: nobody
@@ -193,4 +187,13 @@ impl Caller {
             Err(_) => vec![otherwise.clone(); purchases.len()],
         }
     }
+}
+
+/// Tells each job its decision.
+fn answer(jobs: Vec<Job>, decisions: Vec<Decision>) {
+    let mut bundles = Bundles::default();
+    for (job, decision) in jobs.into_iter().zip(decisions) {
+        bundles.add(job.home, job.reply, decision);
+    }
+    bundles.send();
 }

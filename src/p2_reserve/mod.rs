@@ -11,10 +11,12 @@
 mod fence;
 mod gather;
 mod guard;
+mod homes;
 mod lane;
 
 pub use fence::{Fence, FenceFault};
 pub use guard::Guard;
+pub use homes::open as answer_on_this_thread;
 
 use crate::config;
 use crate::domain::ids::SaleId;
@@ -25,6 +27,7 @@ use crate::domain::states::{P2Reserve, State};
 use crate::store::redis::RedisStore;
 use crate::telemetry::count;
 use gather::{Found, Gatherings, gather};
+use homes::Home;
 use lane::{Job, Lane};
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
@@ -133,7 +136,7 @@ impl Reserve {
     async fn ask(&self, purchase: Purchase, epoch: u32, deadline: Instant) -> Decision {
         let shard = home_shard(&purchase.user_id, self.inner.shards);
         let (reply, decision) = oneshot::channel();
-        let mut job = Job { purchase, epoch, deadline, reply };
+        let mut job = Job { purchase, epoch, deadline, reply, home: Home::here() };
         // A lane that just ended for lack of work gives the job back once; the second lane is fresh.
         for _ in 0..2 {
             match self.lane(&job.purchase.sale_id, shard).try_send(job) {

@@ -1,4 +1,7 @@
-//! Outcome events for downstream systems (D10): one of each fate, at least once.
+//! Outcome events for downstream systems (D10): each fate at least once, in bundles of one routing key.
+//!
+//! A group of orders is told in a handful of messages: one message an order would cost the broker, this process and whoever
+//! listens more than landing it does.
 //!
 //! Input: what was decided here, told before the ack; and what P5 and operators decided, which waits in the database.
 //! A broker that takes no messages (a memory or disk alarm) must not hold the acks back, because they are what frees it:
@@ -13,12 +16,16 @@ use crate::domain::message;
 use crate::domain::request::Accepted;
 use crate::store::mysql::{DbError, events};
 use crate::store::rabbit::{Outgoing, RabbitError, Topology, send_all};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// How often the database is asked for events that no message tells.
 const ASK_EVERY: Duration = Duration::from_secs(1);
 /// A broker that took no events is left alone for this time; meanwhile they go to the database at once.
 const MUTE_FOR: Duration = Duration::from_secs(5);
+
+/// Fates told in one message; about 20 kB.
+const BUNDLE_MAX: usize = 100;
 
 /// An event: the request, its routing key, its body.
 pub(super) type Event = (RequestId, String, Vec<u8>);
@@ -33,6 +40,23 @@ pub(super) fn of(items: &[Accepted], verdicts: &[Result<Verdict, DbError>]) -> V
     told.collect()
 }
 
+/// One message for each key and at most [`BUNDLE_MAX`] fates, named after its first request.
+fn bundles(exchange: &str, told: &[Event]) -> Vec<Outgoing> {
+    let mut by_key: BTreeMap<&str, Vec<&Event>> = BTreeMap::new();
+    for event in told {
+        by_key.entry(&event.1).or_default().push(event);
+    }
+    let mut outgoing = Vec::with_capacity(told.len() / BUNDLE_MAX + by_key.len());
+    for (key, events) in by_key {
+        for bundle in events.chunks(BUNDLE_MAX) {
+            let first = bundle.first().map(|(id, ..)| id.to_string()).unwrap_or_default();
+            let body = message::events(bundle.iter().map(|(.., body)| body.as_slice()));
+            outgoing.push(Outgoing::new((exchange, key), first, body).optional());
+        }
+    }
+    outgoing
+}
+
 impl Persist {
     /// Tells what was decided, or writes it down to be told later. An error: neither could be done, so nothing may be
     /// acknowledged.
@@ -41,7 +65,7 @@ impl Persist {
             return Ok(());
         }
         if Instant::now() >= self.mute_until {
-            match self.publish(told.clone()).await {
+            match self.publish(&told).await {
                 Ok(()) => return Ok(()),
                 Err(error) => self.muted(&error),
             }
@@ -56,12 +80,8 @@ impl Persist {
     }
 
     /// Publishes events and waits until the broker has them. Nobody need listen.
-    async fn publish(&mut self, told: Vec<Event>) -> Result<(), RabbitError> {
-        let exchange = Topology::new(&self.rabbit).events_exchange();
-        let outgoing = told
-            .into_iter()
-            .map(|(id, key, body)| Outgoing::new((&exchange, &key), id.to_string(), body).optional())
-            .collect();
+    async fn publish(&mut self, told: &[Event]) -> Result<(), RabbitError> {
+        let outgoing = bundles(&Topology::new(&self.rabbit).events_exchange(), told);
         send_all(&self.rabbit, &mut self.publisher, outgoing).await
     }
 
@@ -89,8 +109,8 @@ impl Persist {
         }
         let ids: Vec<RequestId> = waiting.iter().map(|event| event.request_id).collect();
         if self.settings.events {
-            let told = waiting.into_iter().map(|event| (event.request_id, event.key, event.body)).collect();
-            if let Err(error) = self.publish(told).await {
+            let told: Vec<Event> = waiting.into_iter().map(|event| (event.request_id, event.key, event.body)).collect();
+            if let Err(error) = self.publish(&told).await {
                 return self.muted(&error);
             }
         }

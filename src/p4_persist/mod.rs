@@ -10,7 +10,9 @@
 //! A message whose landing failed because the database is away stays in hand, unacknowledged and uncounted, and is tried
 //! again when the breaker lets it; with the connection (or the process) it goes back to its queue.
 //!
-//! While one group is landed the one before is told, acknowledged and marked: at most two groups are between commit and ack.
+//! While one group is landed the one before is told, acknowledged and marked: at most two groups of a writer are between
+//! commit and ack. A process has a few writers ([`Persist::writers`]); each writes the stock row last, so that one's inserts
+//! go on while another's commit is synced.
 
 mod back;
 mod breaker;
@@ -33,6 +35,7 @@ use back::Why;
 use breaker::Breaker;
 use conclude::{Landed, settled};
 use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Longest wait for the first message of a group; a stop is noticed within it.
@@ -46,7 +49,7 @@ struct Outcome {
     why: Option<Why>,
 }
 
-/// The consumer of one process, for all order queues.
+/// One writer of a process: a consumer of all order queues with a transaction at a time.
 pub struct Persist {
     db: Db,
     redis: RedisStore,
@@ -61,39 +64,49 @@ pub struct Persist {
     mute_until: Instant,
     /// Sends messages back and events out; a connection of its own, because a broker that blocks publishers would block acks too.
     publisher: Option<Publisher>,
-    breaker: Breaker,
+    /// Shared by the writers of a process: a database that is away is away for all of them.
+    breaker: Arc<Mutex<Breaker>>,
+    /// Whether this one also tells what P5 and operators decided.
+    tells_others: bool,
     /// Decided and committed, not told and acknowledged yet. Gone with the consumer: it comes again then.
     landed: Option<Landed>,
 }
 
 impl Persist {
-    /// A consumer of all order queues.
+    /// The writers of one process, as many as the settings say.
     #[must_use]
-    pub fn new(db: Db, redis: RedisStore, rabbit: RabbitConfig, settings: config::P4Persist) -> Self {
+    pub fn writers(db: &Db, redis: &RedisStore, rabbit: &RabbitConfig, settings: &config::P4Persist) -> Vec<Self> {
         let breaker = Breaker::new(settings.breaker_failures, Duration::from_millis(settings.breaker_open_ms));
-        let (held, now) = (VecDeque::new(), Instant::now());
-        let (consumer, publisher) = (None, None);
-        let landed = None;
-        Self {
-            db,
-            redis,
-            rabbit,
-            settings,
-            consumer,
-            held,
+        let breaker = Arc::new(Mutex::new(breaker));
+        held_gauge().set(0.0);
+        let now = Instant::now();
+        let writer = |number| Self {
+            db: db.clone(),
+            redis: redis.clone(),
+            rabbit: rabbit.clone(),
+            settings: settings.clone(),
+            consumer: None,
+            held: VecDeque::new(),
             events_at: now,
             mute_until: now,
-            publisher,
-            breaker,
-            landed,
-        }
+            publisher: None,
+            breaker: breaker.clone(),
+            tells_others: number == 0,
+            landed: None,
+        };
+        (0..settings.writers_count.max(1)).map(writer).collect()
+    }
+
+    fn breaker(&self) -> MutexGuard<'_, Breaker> {
+        // A panic elsewhere leaves it whole: every change is one assignment.
+        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lands the next group while the one before is told and acknowledged.
     async fn work(&mut self) -> Result<Progress, RabbitError> {
         let before = self.landed.take();
-        let group_max = self.breaker.admits(Instant::now(), self.settings.group_max);
-        if group_max == Some(self.settings.group_max) {
+        let group_max = self.breaker().admits(Instant::now(), self.settings.group_max);
+        if self.tells_others && group_max == Some(self.settings.group_max) {
             self.tell_untold().await;
         }
         let group = match group_max {
@@ -132,7 +145,15 @@ impl Persist {
             return consumer.recv_group(group_max, wait).await;
         }
         let size = group_max.min(self.held.len());
+        held_gauge().decrement(size as f64);
         Ok(self.held.drain(..size).collect())
+    }
+
+    /// Unacknowledged messages go back to their queue with the connection.
+    fn let_go(&mut self) {
+        self.consumer = None;
+        held_gauge().decrement(self.held.len() as f64);
+        self.held.clear();
     }
 
     async fn process(&mut self, group: Vec<Delivery>, before: Option<Landed>) -> Result<(), RabbitError> {
@@ -163,7 +184,7 @@ impl Persist {
             Some(before) => tokio::join!(landing, self.conclude(before)),
             None => (landing.await, Ok(())),
         };
-        self.breaker.saw(Instant::now(), &verdicts);
+        self.breaker().saw(Instant::now(), &verdicts);
         if verdicts.contains(&Ok(Verdict::Ordered)) {
             CrashPoint::AfterCommit.reach();
         }
@@ -176,12 +197,12 @@ impl Persist {
         let away = self.is_away(&items, &verdicts).await;
         for ((delivery, accepted), verdict) in deliveries.into_iter().zip(&items).zip(verdicts) {
             if away && verdict.as_ref().is_err_and(DbError::is_outage) {
+                held_gauge().increment(1.0);
                 self.held.push_back(delivery);
             } else {
                 outcomes.push(self.outcome(delivery, accepted, verdict));
             }
         }
-        metrics::gauge!("seckill_p4_persist_held_count").set(self.held.len() as f64);
         // If the one before could not be acknowledged, neither can this one: it comes again and finds its outcome.
         concluded?;
         self.landed = Some(Landed { told, outcomes, settled, acked_early });
@@ -239,6 +260,11 @@ impl Persist {
     }
 }
 
+/// Messages in the hands of all writers that wait for the database.
+fn held_gauge() -> metrics::Gauge {
+    metrics::gauge!("seckill_p4_persist_held_count")
+}
+
 fn parked(delivery: Delivery, why: Why) -> Outcome {
     Outcome { delivery, disposition: Disposition::Park, state: P4Persist::MqDlq, why: Some(why) }
 }
@@ -251,8 +277,7 @@ impl Worker for Persist {
     async fn step(&mut self) -> Result<Progress, Fault> {
         self.work().await.map_err(|error| {
             // Whatever was held comes again on the next connection.
-            self.consumer = None;
-            self.held.clear();
+            self.let_go();
             self.landed = None;
             Fault::back_off(error)
         })
@@ -264,9 +289,7 @@ impl Worker for Persist {
         {
             tracing::warn!(phase = "p4_persist", %error, "what was landed last is not acknowledged, it comes again");
         }
-        // Unacknowledged messages go back to their queue with the connection.
-        self.consumer = None;
-        self.held.clear();
+        self.let_go();
         self.publisher = None;
     }
 }

@@ -15,7 +15,8 @@ fn an_outage_opens_the_breaker_burns_no_attempt_and_its_end_closes_it() {
         let mut servers = breakable().await;
         let world = World::on_breakable(&servers, "breaker", &[Api, Relay], &[]).await;
         let sale = world.sale("breaker", 1_000, Some(1)).await;
-        let set = ["p4_persist.group_max=10", "p4_persist.prefetch=30", "p4_persist.attempts_max=2"];
+        // Three writers with ten each.
+        let set = ["p4_persist.group_max=10", "p4_persist.prefetch=10", "p4_persist.attempts_max=2"];
         let mut consumer = world.mortal("consumer", "", &set);
         world.sell(&sale, 50).await;
         eventually("50 orders", async || world.orders(&sale).await == 50).await;

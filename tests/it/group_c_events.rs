@@ -17,6 +17,8 @@ struct Downstream {
     channel: Channel,
     /// How often which fate of which request was told.
     told: BTreeMap<(String, String), u32>,
+    /// Fates in the largest message.
+    largest: usize,
 }
 
 impl Downstream {
@@ -26,21 +28,26 @@ impl Downstream {
         let exchange = Topology::new(&world.servers.rabbit).events_exchange();
         channel.queue_declare(QueueDeclareArguments::durable_client_named("downstream")).await.unwrap();
         channel.queue_bind(QueueBindArguments::new("downstream", &exchange, "order.*")).await.unwrap();
-        Self { _connection: connection, channel, told: BTreeMap::new() }
+        Self { _connection: connection, channel, told: BTreeMap::new(), largest: 0 }
     }
 
     async fn read(&mut self) {
         let mut get = BasicGetArguments::new("downstream");
         get.no_ack(true);
         while let Some((got, _, body)) = self.channel.basic_get(get.clone()).await.unwrap() {
-            let event: Value = serde_json::from_slice(&body).unwrap();
-            let id = event["rid"].as_str().unwrap().to_owned();
-            let fate = format!("{} {}", event["status"].as_str().unwrap(), event["reason"].as_str().unwrap_or(""))
-                .trim()
-                .to_owned();
-            let key = if fate == "CONFIRMED" { "order.confirmed" } else { "order.failed" };
-            assert_eq!(got.routing_key(), key, "{event}");
-            *self.told.entry((id, fate)).or_default() += 1;
+            let bundle: Value = serde_json::from_slice(&body).unwrap();
+            assert_eq!(bundle["v"], 1, "{bundle}");
+            let events = bundle["events"].as_array().unwrap();
+            self.largest = self.largest.max(events.len());
+            for event in events {
+                let id = event["rid"].as_str().unwrap().to_owned();
+                let fate = format!("{} {}", event["status"].as_str().unwrap(), event["reason"].as_str().unwrap_or(""))
+                    .trim()
+                    .to_owned();
+                let key = if fate == "CONFIRMED" { "order.confirmed" } else { "order.failed" };
+                assert_eq!(got.routing_key(), key, "{event}");
+                *self.told.entry((id, fate)).or_default() += 1;
+            }
         }
     }
 
@@ -114,6 +121,29 @@ fn fates_that_p5_and_operators_decide_are_told_too() {
         downstream.hears(dave, "FAILED GIVEN_UP", 1).await;
         brief.stop().await;
         relay.stop().await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_crowd_of_fates_is_told_in_bundles_each_once() {
+    run(async {
+        let world = World::with(&[Api, Relay], &[]).await;
+        let mut downstream = Downstream::listen(&world).await;
+        let sale = world.sale("crowd", 1_000, Some(1)).await;
+        let mut bought = Vec::new();
+        for buyer in 0..250 {
+            bought.push(world.bought(&sale, &format!("u{buyer}")).await);
+        }
+        eventually("all in the queue", async || world.waiting_in("seckill.orders").await == 250).await;
+        let consumer = world.more(&[Consumer], |_| {});
+        for id in &bought {
+            downstream.hears(*id, "CONFIRMED", 1).await;
+        }
+        assert_eq!(downstream.told.len(), 250);
+        assert!(downstream.told.values().all(|times| *times == 1), "{:?}", downstream.told);
+        assert!((2..=100).contains(&downstream.largest), "largest bundle {}", downstream.largest);
+        consumer.stop().await;
         world.finish().await;
     });
 }

@@ -41,9 +41,7 @@ pub(super) async fn measure(
     let mut relayer = relay::relayer(ground);
     fill(ground, &sale, WARM_UP).await?;
     relay::empty(ground, &mut relayer, scale).await?;
-    let mut lander = landing::lander(ground);
-    landing::empty(ground, &mut lander, WARM_UP, scale).await?;
-    drop(lander);
+    landing::empty(ground, landing::landers(ground), WARM_UP, scale).await?;
     if wants.memory {
         // What is settled is to be the measured entries alone.
         memory::trim(ground, &sale).await?;

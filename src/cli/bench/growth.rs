@@ -96,9 +96,9 @@ impl Lab<'_> {
         relay::empty(self.ground, &mut relayer, self.scale).await?;
         let relay = Cost::of(&watch.end(), all);
         drop(relayer);
-        let mut lander = landing::lander(self.ground);
+        let landers = landing::landers(self.ground);
         let watch = Watch::start_as("seckill", self.ground);
-        landing::empty(self.ground, &mut lander, all, self.scale).await?;
+        landing::empty(self.ground, landers, all, self.scale).await?;
         let landing = Cost::of(&watch.end(), all);
         Ok(Point { size, reserve, relay, landing })
     }

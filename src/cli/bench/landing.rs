@@ -7,14 +7,17 @@ use super::cpu::Watch;
 use super::ground::Ground;
 use super::relay::per_s;
 use super::scale::Scale;
-use crate::domain::fault::Progress;
+use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::SaleId;
 use crate::p4_persist::Persist;
-use crate::runtime::{Worker, now_ms};
+use crate::runtime::{Stopper, Worker, now_ms};
 use crate::store::mysql::bare::{self, Bare};
 use crate::store::mysql::{Db, DbConfig};
 use serde_json::json;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
 
 /// The least ratio to one transaction an order.
 const BAR_PLAIN: f64 = 10.0;
@@ -30,38 +33,55 @@ const STOCK: i64 = 1_000_000_000;
 const IDS: u64 = 20_000_000;
 
 /// P4 as the role runs it.
-pub(super) fn lander(ground: &Ground) -> Persist {
+pub(super) fn landers(ground: &Ground) -> Vec<Persist> {
     let servers = &ground.servers;
-    let (db, redis, rabbit) = (servers.db.clone(), servers.redis.clone(), servers.rabbit.clone());
-    Persist::new(db, redis, rabbit, ground.settings.p4_persist.clone())
+    Persist::writers(&servers.db, &servers.redis, &servers.rabbit, &ground.settings.p4_persist)
 }
 
-/// Steps the consumer until `count` messages are done. Returns how many the first step (which connects) did and the time
-/// from its end to the last one.
+/// What the writers have done together.
+#[derive(Default)]
+struct Done {
+    messages: AtomicU64,
+    /// Messages done and the time, when the first step (which connects) had moved some.
+    first: OnceLock<(u64, Instant)>,
+}
+
+/// Steps the writers until `count` messages are done. Returns how many the first step did and the time from its end to the
+/// last acknowledgement.
 pub(super) async fn empty(
     ground: &Ground,
-    lander: &mut Persist,
+    landers: Vec<Persist>,
     count: u64,
     scale: &Scale,
 ) -> Result<(u64, Duration), Failure> {
-    let deadline = Instant::now() + scale.patience;
-    let (mut done, mut first) = (0, None);
-    while done < count {
-        ground.go_on()?;
-        if Instant::now() > deadline {
-            return Err(Failure::Failed(format!(
-                "{done} of {count} messages landed within {} s",
-                scale.patience.as_secs()
-            )));
-        }
-        let Progress::Moved(moved) = lander.step().await? else { continue };
-        done += u64::try_from(moved).unwrap_or(0);
-        first.get_or_insert_with(|| (done, Instant::now()));
+    let (done, until) = (Arc::new(Done::default()), Instant::now() + scale.patience);
+    let mut crew = JoinSet::new();
+    for lander in landers {
+        crew.spawn(one(lander, done.clone(), count, until, ground.stop.clone()));
     }
-    // The last group is acknowledged with the next step.
-    lander.step().await?;
-    let (first, since) = first.unwrap_or((0, Instant::now()));
+    while let Some(ended) = crew.join_next().await {
+        ended.map_err(|error| Failure::Failed(error.to_string()))??;
+    }
+    ground.go_on()?;
+    let messages = done.messages.load(Relaxed);
+    if messages < count {
+        let patience_s = scale.patience.as_secs();
+        return Err(Failure::Failed(format!("{messages} of {count} messages landed within {patience_s} s")));
+    }
+    let (first, since) = done.first.get().copied().unwrap_or((0, Instant::now()));
     Ok((first, since.elapsed()))
+}
+
+async fn one(mut lander: Persist, done: Arc<Done>, count: u64, until: Instant, stop: Stopper) -> Result<(), Fault> {
+    while done.messages.load(Relaxed) < count && Instant::now() < until && !stop.is_stopped() {
+        let Progress::Moved(moved) = lander.step().await? else { continue };
+        let moved = u64::try_from(moved).unwrap_or(0);
+        let all = done.messages.fetch_add(moved, Relaxed) + moved;
+        done.first.get_or_init(|| (all, Instant::now()));
+    }
+    // The last group is acknowledged now.
+    lander.drain().await;
+    Ok(())
 }
 
 /// Empties the queue, which holds `scale.entries` messages of `sale`, and with `told` compares.
@@ -72,7 +92,7 @@ pub(super) async fn measure(
     told: bool,
 ) -> Result<Vec<Bar>, Failure> {
     let watch = Watch::start_as("consumer", ground);
-    let (first, took) = empty(ground, &mut lander(ground), scale.entries, scale).await?;
+    let (first, took) = empty(ground, landers(ground), scale.entries, scale).await?;
     let usage = watch.end();
     if !told {
         return Ok(Vec::new());

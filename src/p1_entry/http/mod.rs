@@ -17,6 +17,7 @@ use super::orders::Orders;
 use super::problem::{Kind, Problem};
 use super::status::Statuses;
 use crate::config;
+use crate::p2_reserve::answer_on_this_thread;
 use crate::runtime::Stopper;
 use crate::store::mysql::Db;
 use actix_web::dev::{Server, ServiceResponse};
@@ -141,6 +142,8 @@ pub fn serve(
 ) -> std::io::Result<Server> {
     let public = web::Data::from(public);
     let server = HttpServer::new(move || {
+        // Called once on each worker's thread.
+        answer_on_this_thread();
         App::new()
             .app_data(public.clone())
             .wrap(ErrorHandlers::new().default_handler_client(as_problem))
