@@ -50,6 +50,7 @@ end
 -- Only the spelling Redis itself would write: Lua also reads "1e3", "0x10" and "8.0", but DECRBY would refuse them after
 -- the other writes.
 local function whole(text)
+  if text == '1' then return 1 end
   if not text or not (text == '0' or string.find(text, '^[1-9]%d*$')) then return nil end
   local number = tonumber(text)
   if number < 9007199254740992 then return number end
@@ -109,11 +110,15 @@ local bought = redis.call('HMGET', buyers_key, unpack(users))
 local time = redis.call('TIME')
 local at_ms = string.format('%d', time[1] * 1000 + math.floor(time[2] / 1000))
 
-local reply, accepted = {}, {}
+-- The same in every record and message of this group.
+local tail = ' ' .. epoch .. ' ' .. at_ms .. ' - '
+local middle, at_end = ',"shard":' .. shard .. ',"epoch":' .. epoch .. ',"no":', ',"at":' .. at_ms .. '}'
+
+local reply, accepted_ids, payloads = {}, {}, {}
 local ledger_writes, buyer_writes = {}, {}
 -- What this very group has decided so far: a request id or a buyer may come twice in one group.
 local new_records, new_owned, new_first = {}, {}, {}
-local taken = 0
+local taken, accepted = 0, 0
 
 for i = 1, count do
   local at = FIRST + (i - 1) * WIDTH
@@ -141,27 +146,25 @@ for i = 1, count do
       code, detail = 3, owned or 0
     elseif stock - taken < quantity then
       code, detail = 4, stock - taken
-    elseif #accepted >= room then
+    elseif accepted >= room then
       code = 11
     else
       number = number + 1
       taken = taken + quantity
       local number_text = string.format('%d', number)
-      local quantity_text = string.format('%d', quantity)
-      local text = 'Q ' .. number_text .. ' ' .. quantity_text .. ' ' .. epoch .. ' ' .. at_ms .. ' - ' .. user
+      -- The quantity as it came: `whole` lets no other spelling through.
+      local text = 'Q ' .. number_text .. ' ' .. ARGV[at + 2] .. tail .. user
       new_records[id] = text
       new_owned[user], new_first[user] = (owned or 0) + quantity, first or id
-      accepted[#accepted + 1] = {
-        id, ARGV[at + 3] .. ',"shard":' .. shard .. ',"epoch":' .. epoch .. ',"no":' .. number_text .. ',"at":' .. at_ms .. '}'
-      }
-      ledger_writes[#ledger_writes + 1] = id
-      ledger_writes[#ledger_writes + 1] = text
+      accepted = accepted + 1
+      accepted_ids[accepted], payloads[accepted] = id, ARGV[at + 3] .. middle .. number_text .. at_end
+      ledger_writes[2 * accepted - 1], ledger_writes[2 * accepted] = id, text
     end
   end
   reply[2 * i - 1], reply[2 * i] = code, detail
 end
 
-if #accepted == 0 then return reply end
+if accepted == 0 then return reply end
 for user, owned in pairs(new_owned) do
   buyer_writes[#buyer_writes + 1] = user
   buyer_writes[#buyer_writes + 1] = string.format('%d', owned) .. ' ' .. new_first[user]
@@ -169,8 +172,8 @@ end
 local number_now, taken_now = string.format('%d', number), string.format('%d', taken)
 
 -- Writes. Outbox first: it is the one that would refuse (memory, missing stream), and then nothing has happened.
-for i = 1, #accepted do
-  local id, payload = accepted[i][1], accepted[i][2]
+for i = 1, accepted do
+  local id, payload = accepted_ids[i], payloads[i]
   if OUTBOX == 'list' then
     redis.call('LPUSH', outbox_key, at_ms .. '-' .. id .. ' ' .. sale .. ' ' .. payload)
   else
