@@ -55,6 +55,9 @@ impl Auditor {
     pub async fn tidy_mq_dlq(&self, noted: &mut HashSet<RequestId>) -> Result<Tidied, DlqError> {
         let mut reader = DlqReader::connect(&self.rabbit).await?;
         let (mut tidied, mut bytes) = (Tidied::default(), 0);
+        // What was there at the beginning. A queue that fills as fast as it is read must not keep the round from its end, and the
+        // sales from their audit.
+        let mut there = usize::MAX;
         if noted.len() > SEEN_MAX {
             noted.clear();
         }
@@ -62,10 +65,14 @@ impl Auditor {
             let mut page = Vec::with_capacity(PAGE);
             while page.len() < PAGE
                 && bytes < BYTES_MAX
+                && tidied.seen_count + page.len() < there
                 && let Some(parked) = reader.next().await?
             {
                 bytes += parked.body.len();
                 tidied.unseen_count = u64::from(parked.behind_count);
+                if there == usize::MAX {
+                    there = usize::try_from(parked.behind_count).map_or(usize::MAX, |behind| behind.saturating_add(1));
+                }
                 page.push(parked);
             }
             if page.is_empty() {

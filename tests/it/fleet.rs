@@ -101,8 +101,9 @@ impl Fleet {
         let program = &mut self.members[at].process.program;
         let (code, took) = program.terminate().await;
         let said = program.said();
-        assert!(code == Some(0) && took < Duration::from_secs(10), "{role:?}: {code:?} after {took:?}: {said}");
-        assert!(said.contains("drained") && said.contains("stopped"), "{role:?}: {said}");
+        assert!(code == Some(0) && took < Duration::from_secs(15), "{role:?}: {code:?} after {took:?}: {said}");
+        // An audit that takes longer than `runtime.drain_ms` on a busy machine is left to the next process.
+        assert!(said.contains("stopped") && (role == Role::Reconcile || said.contains("drained")), "{role:?}: {said}");
         self.members[at].process = self.spawn(role, place, version).await;
         self.sells_on().await;
     }
