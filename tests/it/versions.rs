@@ -106,7 +106,7 @@ fn two_versions_side_by_side_lose_nothing_on_the_way_up_and_on_the_way_back() {
 }
 
 #[test]
-fn a_rolling_restart_of_two_of_each_role_loses_nothing_and_cuts_no_answer() {
+fn a_rolling_restart_of_two_of_each_role_loses_nothing() {
     run(async {
         let world = World::with(&[], &[]).await;
         let sale = world.sale("rolling", 1_000_000, Some(1)).await;

@@ -53,7 +53,7 @@ pub(super) fn head(purchase: &Purchase, out: &mut String) {
 pub(super) fn decode(bytes: &[u8]) -> Option<Accepted> {
     let Envelope { v, rid, order, shard, epoch, no, at } = serde_json::from_slice(bytes).ok()?;
     let Order { sale, user, qty } = order;
-    (v == VERSION).then(|| Accepted {
+    (v == VERSION).then_some(Accepted {
         purchase: Purchase { request_id: rid, sale_id: sale, user_id: user, quantity: qty },
         shard,
         epoch,
