@@ -31,6 +31,8 @@ fmt: ## Formats the code
 lint: deps ## What `make test` checks before it tests
 	$(CARGO) fmt --check
 	$(CARGO) clippy --all-targets --locked -- -D warnings
+	@command -v cargo-deny >/dev/null || echo "cargo-deny is not installed: licences and sources of the dependencies are not checked"
+	@! command -v cargo-deny >/dev/null || $(CARGO) deny --offline --locked check --hide-inclusion-graph bans licenses sources
 
 bench: deps ## Rates and latencies of this machine, and whether every sale added up
 	$(CARGO) run --release --locked -- bench $(ARGS)
@@ -53,10 +55,13 @@ schemathesis: deps ## Generated requests against the public API, by its own Open
 
 check-deploy: ## The shape of deploy/: Kubernetes, compose, systemd; needs python3 and PyPI
 	@[ -x target/check-deploy/bin/python ] || { python3 -m venv target/check-deploy && target/check-deploy/bin/pip install --quiet pyyaml; }
+	@[ -e target/check-deploy/bin/kubernetes-validate ] || target/check-deploy/bin/pip install --quiet kubernetes-validate \
+		|| echo "kubernetes-validate could not be installed: the manifests are not held against the schemas"
 	@target/check-deploy/bin/python scripts/check-deploy.py
 
-deny: ## Licences, advisories and sources of the dependencies; needs cargo-deny
-	$(CARGO) deny check
+deny: ## Advisories, licences and sources of the dependencies, and unused ones; needs cargo-deny, and cargo-machete if it is there
+	$(CARGO) deny --locked check
+	@! command -v cargo-machete >/dev/null || cargo-machete
 
 doc: deps ## The code's documentation, target/doc/seckill/index.html
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --locked --document-private-items

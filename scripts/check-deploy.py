@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Asserts the shape of what cannot be run on every machine: deploy/kubernetes, deploy/compose.yaml, deploy/systemd.
 
-Needs PyYAML (`make check-deploy` installs it into target/). Says each thing that is wrong and ends with 1. With kubectl or
-systemd-analyze on the machine these are asked too; both work without a cluster or a running systemd.
+Needs PyYAML (`make check-deploy` installs it into target/). Says each thing that is wrong and ends with 1. Asked too where they
+are: kubernetes-validate (the schemas of Kubernetes; `make check-deploy` tries to install it), kubectl, docker compose and
+systemd-analyze; all work without a cluster, a daemon or a running systemd. Says which of them were not there.
 """
 
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -15,10 +17,25 @@ import tomllib
 
 import yaml
 
+try:
+    import kubernetes_validate
+except ImportError:
+    kubernetes_validate = None
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DEPLOY = ROOT / "deploy"
 PROBES = {"livenessProbe": "/livez", "readinessProbe": "/readyz"}
-wrong = []
+# The oldest that has what the manifests use (preStop.sleep), and the newest whose schemas are known.
+VERSIONS = ("1.30", "1.34")
+wrong, not_asked = [], []
+
+
+def installed(program):
+    """Whether a program can be asked; notes it when it cannot."""
+    found = shutil.which(program)
+    if not found:
+        not_asked.append(program)
+    return found
 
 
 def check(ok, what):
@@ -68,6 +85,40 @@ def check_pod(name, kind, pod, drain_s):
         check_container(name, kind, container)
 
 
+def check_schemas():
+    """Every object against the schemas of Kubernetes: unknown fields and wrong types, which a cluster would refuse or drop."""
+    if kubernetes_validate is None:
+        not_asked.append("kubernetes-validate")
+        return
+    for file, document in documents():
+        for version in VERSIONS:
+            try:
+                kubernetes_validate.validate(document, version, strict=True)
+            except kubernetes_validate.ValidationError as error:
+                check(False, f"{file}: {document['kind']} {document['metadata']['name']}, Kubernetes {version}: {error.message}")
+
+
+def check_policies(policies, labels):
+    """Every pod is behind a policy for both ways, and no policy opens the admin port to everybody."""
+    covered = set()
+    for policy in policies:
+        spec, name = policy["spec"], policy["metadata"]["name"]
+        for expression in spec["podSelector"].get("matchExpressions", []):
+            if set(spec["policyTypes"]) == {"Ingress", "Egress"}:
+                covered |= set(expression["values"])
+        for rule in spec.get("ingress", []):
+            ports = {port["port"] for port in rule.get("ports", [])}
+            check(ports and (rule.get("from") or ports == {8080}), f"NetworkPolicy {name}: opens {ports or 'every port'} to everybody")
+    check(covered == labels, f"NetworkPolicy: {labels ^ covered} are in the one and not in the other")
+
+
+def check_listed():
+    """Every manifest is applied; the example of a Secret is not."""
+    listed = set(yaml.safe_load((DEPLOY / "kubernetes/kustomization.yaml").read_text())["resources"])
+    there = {path.name for path in (DEPLOY / "kubernetes").glob("*.yaml")} - {"kustomization.yaml", "secret.example.yaml"}
+    check(listed == there, f"kustomization.yaml: {listed ^ there} are in the list or in the folder only")
+
+
 def check_kubernetes():
     defaults = tomllib.loads((ROOT / "config/default.toml").read_text())
     config = tomllib.loads((DEPLOY / "kubernetes/config.toml").read_text())
@@ -94,6 +145,7 @@ def check_kubernetes():
         if kind == "Secret":
             for key, value in document["stringData"].items():
                 check("CHANGE_ME" in value, f"{file}: {key} looks like a real secret")
+    check_policies([document for (kind, _), document in kinds.items() if kind == "NetworkPolicy"], labels)
     for name, label in selectors:
         check(label in labels, f"{name} selects {label}, which no pod has")
     wanted = [("Deployment", "api"), ("StatefulSet", "relay"), ("Deployment", "consumer"), ("Deployment", "reconcile"),
@@ -101,7 +153,7 @@ def check_kubernetes():
               *(("PodDisruptionBudget", role) for role in ("api", "relay", "consumer", "reconcile"))]
     for kind, role in wanted:
         check((kind, f"seckill-{role}") in kinds, f"there is no {kind} seckill-{role}")
-    if shutil.which("kubectl"):
+    if installed("kubectl"):
         built = subprocess.run(["kubectl", "kustomize", str(DEPLOY / "kubernetes")], capture_output=True, text=True)
         check(built.returncode == 0, f"kubectl kustomize: {built.stderr}")
         images = set(re.findall(r"^\s*(?:- )?image: (.*)$", built.stdout, re.M))
@@ -117,8 +169,31 @@ def check_compose():
     for name, service in services.items():
         secrets = [v for v in service.get("environment", {}).values() if "${" in str(v)]
         check(all(":?}" in value for value in secrets), f"compose.yaml: {name} starts without a secret")
-    docker = (ROOT / "Dockerfile").read_text()
-    check("\nUSER nonroot\n" in docker and "distroless" in docker, "Dockerfile: not the small image of a user without rights")
+    asked = {name: "x" * 40 for name in re.findall(r"\$\{(\w+):\?\}", (DEPLOY / "compose.yaml").read_text())}
+    if installed("docker") and subprocess.run(["docker", "compose", "version"], capture_output=True).returncode == 0:
+        command = ["docker", "compose", "-f", str(DEPLOY / "compose.yaml"), "config", "--quiet"]
+        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **asked})
+        check(done.returncode == 0, f"docker compose config: {done.stderr}")
+    elif "docker" not in not_asked:
+        not_asked.append("docker compose")
+
+
+def check_image():
+    """The Dockerfile by its shape: nothing here builds it."""
+    lines = [line for line in (ROOT / "Dockerfile").read_text().splitlines() if line and not line.startswith("#")]
+    stages = [line.split()[1] for line in lines if line.startswith("FROM ")]
+    check(len(stages) == 2 and all(":" in image and not image.endswith(":latest") for image in stages), f"Dockerfile: stages {stages}")
+    last = lines[max(at for at, line in enumerate(lines) if line.startswith("FROM ")):]
+    check("distroless" in last[0], f"Dockerfile: the image is based on {last[0]}")
+    check("USER 65532:65532" in last, "Dockerfile: not a user without rights, by number")
+    check("STOPSIGNAL SIGTERM" in last, "Dockerfile: STOPSIGNAL")
+    check(not any(line.startswith(("RUN ", "ADD ")) for line in last), "Dockerfile: the last stage has no shell to run anything")
+    check(any(re.fullmatch(r'ENTRYPOINT \["/[a-z/]+seckill"\]', line) for line in last), "Dockerfile: ENTRYPOINT is not the program itself")
+    debian = {re.search(r"bookworm|debian12|trixie|debian13", image)[0] for image in stages}
+    check(debian in ({"bookworm", "debian12"}, {"trixie", "debian13"}), f"Dockerfile: built on another Debian than it runs on: {stages}")
+    copied = {word.split("/")[0] for line in lines if line.startswith("COPY ") for word in line.split()[1:-1] if word[0] not in "-./"}
+    context = set(re.findall(r"^!(.*)$", (ROOT / ".dockerignore").read_text(), re.M))
+    check(copied <= context, f".dockerignore keeps out {copied - context}")
 
 
 def check_systemd():
@@ -126,7 +201,7 @@ def check_systemd():
     for option in ("NoNewPrivileges=yes", "ProtectSystem=strict", "DynamicUser=yes", "CapabilityBoundingSet=\n", "Restart=always"):
         check(option in unit, f"seckill@.service: no {option.strip()}")
     check("--role %i" in unit, "seckill@.service: the instance is not the role")
-    if shutil.which("systemd-analyze"):
+    if installed("systemd-analyze"):
         for path in sorted((DEPLOY / "systemd").glob("*.service")):
             done = subprocess.run(["systemd-analyze", "verify", str(path)], capture_output=True, text=True)
             # The program is not installed on the machine that checks.
@@ -134,8 +209,10 @@ def check_systemd():
             check(not said, f"{path.name}: {said}")
 
 
-for part in (check_kubernetes, check_compose, check_systemd):
+for part in (check_kubernetes, check_listed, check_schemas, check_compose, check_image, check_systemd):
     part()
 json.loads((DEPLOY / "grafana/seckill.json").read_text())
+if not_asked:
+    print(f"not asked, because it is not here: {', '.join(not_asked)}")
 print("\n".join(wrong) or "deploy/: as it should be", file=sys.stderr if wrong else sys.stdout)
 sys.exit(bool(wrong))

@@ -7,6 +7,8 @@
 //! inline function. Armed by the environment of a process, never by configuration, in the grammar of the `fail` crate:
 //! `FAILPOINTS="F7=5*off->return;mandatory=return"` kills the process at its sixth pass through F7 and publishes without
 //! `mandatory`. Actions: `return` (die, or switched off), `off`, `sleep(ms)`, `panic`; `n*` limits how often.
+//! `next_version=return` has the process write the envelope of a version that is not there yet, and read both, for tests of two
+//! versions side by side.
 
 /// Names an enum's variants by the codes they have in `FAILPOINTS`, in reports and in `docs/proof.md`.
 macro_rules! coded {
@@ -177,6 +179,9 @@ mod armed {
         let armed = fail::list();
         if !armed.is_empty() {
             tracing::warn!(?armed, "fault points are armed");
+        }
+        if hit("next_version") {
+            crate::domain::message::play_next_version();
         }
     }
 }

@@ -57,6 +57,11 @@ impl Relay {
         if Mechanism::Mandatory.is_off() {
             message = message.optional();
         }
+        #[cfg(feature = "faults")]
+        if crate::domain::message::is_next_version_played() {
+            // Something that an older consumer has never heard of and has to keep.
+            message = message.header("x-seckill-of-tomorrow", crate::store::rabbit::HeaderValue::Int(1));
+        }
         CrashPoint::BeforePublish.reach();
         match publisher.publish(message).await {
             Ok(tag) => {

@@ -170,7 +170,7 @@ impl Persist {
                     deliveries.push(delivery);
                     items.push(accepted);
                 }
-                Err(error) => outcomes.push(parked(delivery, Why::new("UNDECODABLE", &error))),
+                Err(error) => outcomes.push(back::unread(delivery, &error, self.settings.attempts_max)),
             }
         }
         let db = self.db.clone();

@@ -2,7 +2,8 @@
 //!
 //! Input: messages of the MQ DLQ, held unseen by others while this works. Output: an ack for each message whose outcome was
 //! read from the database, with the same fingerprint; an open row for each request that has none. A person keeps what is
-//! not a message of ours, and what contradicts the recorded outcome.
+//! not a message of ours, and what contradicts the recorded outcome. A message of a later version is known by the request id it
+//! came with, so that one which met only older consumers does not stay for ever (window 24).
 //!
 //! A crash at any line gives every message that was not acknowledged back to the queue, in its place; the outcome was there
 //! before the ack, so nothing depends on the message any more.
@@ -10,7 +11,7 @@
 use super::audit::Auditor;
 use super::dlq::{DlqError, reason_of};
 use crate::domain::ids::RequestId;
-use crate::domain::message;
+use crate::domain::message::{self, MessageError};
 use crate::domain::request::Accepted;
 use crate::store::mysql::codes::Reporter;
 use crate::store::mysql::outcomes;
@@ -26,6 +27,8 @@ const SEEN_MAX: usize = 10_000;
 const BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Messages removed in one round, so that a flood of them leaves the broker room for the live traffic.
 const REMOVED_MAX: usize = 2_000;
+/// Rows written in one round, each a commit of its own, so that a flood of messages leaves time for the audit and for a stop.
+const NOTED_MAX: usize = 200;
 /// Bytes of a foreign message that the register keeps; its column holds 65,535.
 const PAYLOAD_MAX: usize = 60_000;
 
@@ -52,6 +55,9 @@ impl Auditor {
     pub async fn tidy_mq_dlq(&self, noted: &mut HashSet<RequestId>) -> Result<Tidied, DlqError> {
         let mut reader = DlqReader::connect(&self.rabbit).await?;
         let (mut tidied, mut bytes) = (Tidied::default(), 0);
+        // What was there at the beginning. A queue that fills as fast as it is read must not keep the round from its end, and the
+        // sales from their audit.
+        let mut there = usize::MAX;
         if noted.len() > SEEN_MAX {
             noted.clear();
         }
@@ -59,10 +65,14 @@ impl Auditor {
             let mut page = Vec::with_capacity(PAGE);
             while page.len() < PAGE
                 && bytes < BYTES_MAX
+                && tidied.seen_count + page.len() < there
                 && let Some(parked) = reader.next().await?
             {
                 bytes += parked.body.len();
                 tidied.unseen_count = u64::from(parked.behind_count);
+                if there == usize::MAX {
+                    there = usize::try_from(parked.behind_count).map_or(usize::MAX, |behind| behind.saturating_add(1));
+                }
                 page.push(parked);
             }
             if page.is_empty() {
@@ -89,7 +99,7 @@ impl Auditor {
         noted: &mut HashSet<RequestId>,
         tidied: &mut Tidied,
     ) -> Result<(), DlqError> {
-        let read: Vec<Option<Accepted>> = page.iter().map(|parked| message::decode(&parked.body).ok()).collect();
+        let read = self.read_page(page).await?;
         let ids: Vec<RequestId> = read.iter().flatten().map(|accepted| accepted.purchase.request_id).collect();
         let fates = outcomes::fates_of(&self.db, &ids).await?;
         for (parked, accepted) in page.iter().zip(read) {
@@ -101,11 +111,11 @@ impl Auditor {
                 }
                 // It contradicts what was decided; a row of the register would speak about the other one.
                 (Some(_), Some(_)) => tidied.foreign_count += 1,
+                (Some(_), None) if tidied.noted_count >= NOTED_MAX => {}
                 (Some(accepted), None) => tidied.noted_count += self.note(parked, &accepted, noted).await?,
                 (None, _) => {
                     tidied.foreign_count += 1;
-                    let named = parked.message_id.as_deref().and_then(|id| RequestId::parse(id).ok());
-                    if let Some(id) = named.filter(|id| !noted.contains(id))
+                    if let Some(id) = named(parked).filter(|id| !noted.contains(id))
                         && outcomes::fate_of(&self.db, id).await?.is_none()
                         && let Some(accepted) = self.accepted_in_ledger(id).await?
                     {
@@ -115,6 +125,22 @@ impl Auditor {
             }
         }
         Ok(())
+    }
+
+    /// What the messages tell. One of a later version cannot be read, but its relay named the request, and the ledger knows what
+    /// was accepted.
+    async fn read_page(&self, page: &[Parked]) -> Result<Vec<Option<Accepted>>, DlqError> {
+        let read: Vec<_> = page.iter().map(|parked| message::decode(&parked.body)).collect();
+        let is_later = |told: &Result<_, _>| matches!(told, Err(MessageError::UnknownVersion(_)));
+        let later = page.iter().zip(&read).filter(|(_, told)| is_later(told));
+        let ids: Vec<RequestId> = later.filter_map(|(parked, _)| named(parked)).collect();
+        let known = self.all_in_ledger(&ids).await?;
+        let told = page.iter().zip(read).map(|(parked, told)| match told {
+            Ok(accepted) => Some(accepted),
+            Err(MessageError::UnknownVersion(_)) => named(parked).and_then(|id| known.get(&id).cloned()),
+            Err(MessageError::TooLong(_) | MessageError::Malformed(_)) => None,
+        });
+        Ok(told.collect())
     }
 
     /// Notes an undecided request in the register, once; the message stays.
@@ -135,4 +161,9 @@ impl Auditor {
         noted.insert(accepted.purchase.request_id);
         Ok(usize::from(new))
     }
+}
+
+/// The request that the message came with as its message id; its relay wrote it there.
+fn named(parked: &Parked) -> Option<RequestId> {
+    parked.message_id.as_deref().and_then(|id| RequestId::parse(id).ok())
 }

@@ -4,7 +4,7 @@
 
 use super::audit::{Auditor, SaleAuditError};
 use crate::domain::ids::RequestId;
-use crate::domain::message;
+use crate::domain::message::{self, MessageError};
 use crate::store::mysql::codes::{FailureStatus, Reporter};
 use crate::store::mysql::register::{self, OpenFailure, Wanted};
 use crate::store::rabbit::browse_dlq;
@@ -99,7 +99,8 @@ impl Auditor {
 
     async fn register_one(&self, shard: u16, entry: &ParkedEntry) -> Result<bool, SaleAuditError> {
         let Some(accepted) = self.accepted_of(&entry.payload, entry.request_id).await? else { return Ok(false) };
-        let readable = message::decode(&entry.payload).is_ok();
+        // A later version's message is readable for others, and the register keeps its bytes.
+        let readable = matches!(message::decode(&entry.payload), Ok(_) | Err(MessageError::UnknownVersion(_)));
         let failure = OpenFailure {
             accepted: &accepted,
             reporter: Reporter::RelayDlq,

@@ -10,6 +10,7 @@ use crate::domain::request::Accepted;
 use crate::store::mysql::outcomes::{self, Story};
 use crate::store::mysql::sales;
 use crate::store::redis::RedisFault;
+use std::collections::HashMap;
 
 /// Outbox entries read at once.
 const PAGE: usize = 1_000;
@@ -102,6 +103,30 @@ impl Auditor {
     pub(super) async fn accepted_in_ledger(&self, request_id: RequestId) -> Result<Option<Accepted>, SaleAuditError> {
         let found = self.in_ledger(request_id, None).await?;
         Ok(found.map(|InLedger { sale_id, shard, record }| record.accepted(request_id, &sale_id, shard)))
+    }
+
+    /// What was accepted under these ids, out of the ledgers; one call for each ledger until all are found.
+    pub(super) async fn all_in_ledger(
+        &self,
+        request_ids: &[RequestId],
+    ) -> Result<HashMap<RequestId, Accepted>, SaleAuditError> {
+        let (mut found, mut wanted) = (HashMap::new(), request_ids.to_vec());
+        if wanted.is_empty() {
+            return Ok(found);
+        }
+        for sale in sales::released(&self.db).await? {
+            for shard in 0..self.shards {
+                let records = self.redis.ledger_lookup(&sale.sale_id, shard, &wanted).await?;
+                for (id, record) in wanted.iter().zip(records) {
+                    found.extend(record.map(|record| (*id, record.accepted(*id, &sale.sale_id, shard))));
+                }
+                wanted.retain(|id| !found.contains_key(id));
+                if wanted.is_empty() {
+                    return Ok(found);
+                }
+            }
+        }
+        Ok(found)
     }
 
     async fn in_ledger(

@@ -31,9 +31,11 @@ mod crowd_run;
 mod desk;
 mod dev_servers;
 mod doctor;
+mod draining;
 mod faulty;
 #[path = "../common/files.rs"]
 mod files;
+mod fleet;
 mod group_a_access;
 mod group_a_bad_input;
 mod group_a_crowd;
@@ -115,5 +117,6 @@ mod store_mysql;
 mod store_rabbit;
 #[path = "../common/time.rs"]
 mod time;
+mod versions;
 mod wire;
 mod world;

@@ -36,6 +36,12 @@ impl Mortal {
         assert!(code.is_none() && said.contains("dying at a crash point"), "{point}: {code:?} {said}");
     }
 
+    /// Whether it is alive, by its own word.
+    pub async fn answers(&self) -> bool {
+        let asked = reqwest::get(format!("http://{}/livez", self.admin)).await;
+        asked.is_ok_and(|answer| answer.status().is_success())
+    }
+
     /// The value of a metric without labels; `None` while the process does not answer or does not have it.
     pub async fn metric(&self, name: &str) -> Option<f64> {
         let text = reqwest::get(format!("http://{}/metrics", self.admin)).await.ok()?.text().await.ok()?;

@@ -95,7 +95,8 @@ impl Follower {
         let text = match std::mem::replace(&mut self.next, Next::End) {
             Next::End => return None,
             Next::Tell(status) => self.tell(&status),
-            Next::Wait if Instant::now() >= self.until => return None,
+            // Ended, not cut off: the buyer's next connection finds a process that stays.
+            Next::Wait if self.public.statuses.is_stopping() || Instant::now() >= self.until => return None,
             Next::Wait => match self.public.statuses.ask(&self.user, &self.sale, self.id, HEARTBEAT).await {
                 Ok(status) if status.is_final() => self.tell(&status),
                 Ok(_) => self.heartbeat(),

@@ -82,6 +82,7 @@ pub struct Statuses {
     known: Known,
     /// Which ledgers are whole, as of at most [`WHOLE_TTL`] ago.
     whole: Cache<(SaleId, u16), bool>,
+    stopper: Stopper,
 }
 
 impl Statuses {
@@ -93,10 +94,17 @@ impl Statuses {
         let looks = looks::start(redis.clone(), stopper);
         let retention_ms = i64::try_from(retention_s.saturating_mul(1000)).unwrap_or(i64::MAX);
         let whole = Cache::builder().max_capacity(WHOLE_MAX).time_to_live(WHOLE_TTL).build();
-        Self { redis, looks, db, shards, retention_ms, known, whole }
+        Self { redis, looks, db, shards, retention_ms, known, whole, stopper: stopper.clone() }
     }
 
-    /// The status now, or as soon as it is final within `wait`.
+    /// Whether this process is about to end: whoever follows a request does so elsewhere.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.stopper.is_stopped()
+    }
+
+    /// The status now, or as soon as it is final within `wait`. A stop ends the waiting with what is known: an answer that came
+    /// later would be cut off.
     ///
     /// # Errors
     /// The problem to answer with.
@@ -114,7 +122,10 @@ impl Statuses {
             if status.is_final() || Instant::now() + pause > deadline {
                 return Ok(status);
             }
-            tokio::time::sleep(pause).await;
+            self.stopper.sleep(pause).await;
+            if self.is_stopping() {
+                return Ok(status);
+            }
             pause = (pause * 3 / 2).min(POLL_MAX);
         }
     }

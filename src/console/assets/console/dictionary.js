@@ -248,6 +248,7 @@ export const dictionary = {
   'deed-failed': ['a server failed, stays', '服务器出错，保留'],
   'deed-not_tried': ['not tried', '未尝试'],
   'reason-ATTEMPTS_SPENT': ['attempts spent', '尝试次数用尽'],
+  'reason-UNKNOWN_VERSION': ['of a later version', '来自更新的版本'],
   'reason-UNDECODABLE': ['unreadable message', '消息无法读取'],
   'reason-CONFLICT': ['contradicts another outcome', '与已有结论冲突'],
   'reason-nack': ['refused by the broker', '被消息中间件拒绝'],

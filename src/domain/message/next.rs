@@ -1,0 +1,85 @@
+//! An envelope of a version that is not there yet, for tests of two versions side by side; no release has it.
+//!
+//! `{"v":2,"rid":"…","order":{"sale":"…","user":"…","qty":1},"shard":0,"epoch":1,"no":17,"at":1763720000123}`
+//!
+//! Another shape, so that the reader of version 1 cannot take it for one of its own. The script appends the same end to both.
+
+use crate::domain::ids::{RequestId, SaleId, UserId};
+use crate::domain::policy::Quantity;
+use crate::domain::request::{Accepted, Purchase};
+use serde::Deserialize;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const VERSION: u32 = 2;
+
+static PLAYED: AtomicBool = AtomicBool::new(false);
+
+/// From now on this process writes this envelope, and reads both. Set once, at its start.
+pub fn play() {
+    PLAYED.store(true, Ordering::Relaxed);
+}
+
+/// Whether this process does.
+pub fn is_played() -> bool {
+    PLAYED.load(Ordering::Relaxed)
+}
+
+#[derive(Deserialize)]
+struct Envelope {
+    v: u32,
+    rid: RequestId,
+    order: Order,
+    shard: u16,
+    epoch: u32,
+    no: u64,
+    at: i64,
+}
+
+#[derive(Deserialize)]
+struct Order {
+    sale: SaleId,
+    user: UserId,
+    qty: Quantity,
+}
+
+/// As [`super::head`].
+pub(super) fn head(purchase: &Purchase, out: &mut String) {
+    let Purchase { request_id, sale_id, user_id, quantity } = purchase;
+    let order = serde_json::json!({ "sale": sale_id.as_str(), "user": user_id.as_str(), "qty": quantity.get() });
+    out.push_str(&format!(r#"{{"v":{VERSION},"rid":"{request_id}","order":{order}"#));
+}
+
+/// What was accepted, if the bytes are an envelope of this version.
+pub(super) fn decode(bytes: &[u8]) -> Option<Accepted> {
+    let Envelope { v, rid, order, shard, epoch, no, at } = serde_json::from_slice(bytes).ok()?;
+    let Order { sale, user, qty } = order;
+    (v == VERSION).then_some(Accepted {
+        purchase: Purchase { request_id: rid, sale_id: sale, user_id: user, quantity: qty },
+        shard,
+        epoch,
+        number: no,
+        accepted_at_ms: at,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::MessageError;
+    use super::*;
+    use crate::domain::request::tests::any_accepted;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn only_a_reader_of_this_version_reads_it_and_the_other_says_which_it_is(accepted in any_accepted()) {
+            let mut text = String::new();
+            head(&accepted.purchase, &mut text);
+            let Accepted { shard, epoch, number, accepted_at_ms, .. } = accepted;
+            text.push_str(&format!(r#","shard":{shard},"epoch":{epoch},"no":{number},"at":{accepted_at_ms}}}"#));
+            prop_assert!(text.len() <= super::super::BYTES_MAX);
+            prop_assert_eq!(decode(text.as_bytes()), Some(accepted.clone()));
+            prop_assert!(matches!(super::super::decode(text.as_bytes()), Err(MessageError::UnknownVersion(VERSION))));
+            prop_assert_eq!(decode(super::super::encode(&accepted).as_bytes()), None);
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Real processes of every role, replaced one after another while buyers buy; each of a version of its own.
+
+use super::mortal::Mortal;
+use super::world::{World, eventually};
+use seckill::crowd::{self, CrowdPlan, CrowdReport, OnProgress};
+use seckill::domain::ids::SaleId;
+use seckill::roles::Role;
+use seckill::runtime::Stopper;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+
+/// The version of this source.
+pub const THIS: &str = "";
+/// One that is not there yet.
+pub const NEXT: &str = "next_version=return";
+
+/// Connections of each api's crowd.
+pub const CONNECTIONS: u32 = 16;
+/// Purchases a second of each api's crowd.
+const RATE_PER_S: f64 = 100.0;
+/// Purchases that have to be accepted between two replacements.
+const BETWEEN: u64 = 40;
+
+struct Member {
+    role: Role,
+    place: usize,
+    process: Mortal,
+}
+
+/// Buyers of one api process; they go to no other.
+struct Crowd {
+    plan: CrowdPlan,
+    accepted: Arc<AtomicU64>,
+    selling: JoinHandle<CrowdReport>,
+}
+
+/// The processes, and who buys from them.
+pub struct Fleet {
+    pub world: World,
+    set: Vec<String>,
+    public: Vec<SocketAddr>,
+    members: Vec<Member>,
+    crowds: Vec<Crowd>,
+    stop: Stopper,
+}
+
+impl Fleet {
+    /// `count` processes of each role, of this version, and a crowd for each api process.
+    pub async fn start(world: World, sale: &SaleId, count: usize, set: &[&str]) -> Self {
+        let free = || TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
+        let public = (0..count).map(|_| free()).collect();
+        let set = set.iter().map(|set| (*set).to_owned()).collect();
+        let mut fleet = Self { world, set, public, members: vec![], crowds: vec![], stop: Stopper::new() };
+        for role in Role::ALL {
+            for _ in 0..count {
+                fleet.add(role, THIS).await;
+            }
+        }
+        fleet.world.api = format!("http://{}", fleet.public[0]);
+        for place in 0..count {
+            let crowd = fleet.crowd(sale, place);
+            fleet.crowds.push(crowd);
+        }
+        fleet.sells_on().await;
+        fleet
+    }
+
+    fn crowd(&self, sale: &SaleId, place: usize) -> Crowd {
+        let accepted = Arc::new(AtomicU64::new(0));
+        let told = accepted.clone();
+        let progress: OnProgress = Arc::new(move |progress| told.store(progress.accepted, Relaxed));
+        let plan = CrowdPlan {
+            api_url: format!("http://{}", self.public[place]),
+            first_buyer: place as u64 * 100_000,
+            connections: CONNECTIONS,
+            tokens: true,
+            max_retries: 1_000,
+            retry_wait_max_ms: 200,
+            rate_per_s: Some(RATE_PER_S),
+            progress: Some(progress),
+            stop: self.stop.clone(),
+            ..self.world.crowd(sale, 50_000)
+        };
+        let running = crowd::run(plan.clone());
+        Crowd { plan, accepted, selling: tokio::spawn(async { running.await.expect("a crowd") }) }
+    }
+
+    /// One more process of a role.
+    pub async fn add(&mut self, role: Role, version: &str) {
+        let place = self.members.iter().filter(|member| member.role == role).count();
+        let process = self.spawn(role, place, version).await;
+        self.members.push(Member { role, place, process });
+    }
+
+    /// SIGTERM for one process and another one of `version` in its place, under load before and after.
+    pub async fn replace(&mut self, role: Role, place: usize, version: &str) {
+        let at = self.at(role, place);
+        let program = &mut self.members[at].process.program;
+        let (code, took) = program.terminate().await;
+        let said = program.said();
+        assert!(code == Some(0) && took < Duration::from_secs(15), "{role:?}: {code:?} after {took:?}: {said}");
+        // An audit that takes longer than `runtime.drain_ms` on a busy machine is left to the next process.
+        assert!(said.contains("stopped") && (role == Role::Reconcile || said.contains("drained")), "{role:?}: {said}");
+        self.members[at].process = self.spawn(role, place, version).await;
+        self.sells_on().await;
+    }
+
+    fn at(&self, role: Role, place: usize) -> usize {
+        let wanted = |member: &Member| (member.role, member.place) == (role, place);
+        self.members.iter().position(wanted).expect("a member of the fleet")
+    }
+
+    async fn spawn(&self, role: Role, place: usize, version: &str) -> Mortal {
+        let mut set = self.set.clone();
+        set.push(format!("runtime.node={}-{}-{place}", self.world.settings.runtime.node, role.name()));
+        let public = self.public.get(place).filter(|_| role == Role::Api);
+        set.extend(public.map(|public| format!("http.listen={public}")));
+        let set: Vec<&str> = set.iter().map(String::as_str).collect();
+        let process = self.world.mortal(role.name(), version, &set);
+        eventually("a process that answers", async || match public {
+            Some(public) => self.world.http.get(format!("http://{public}/v1/sales")).send().await.is_ok(),
+            None => process.answers().await,
+        })
+        .await;
+        process
+    }
+
+    /// Waits until the first process of a role has said something.
+    pub async fn until_said(&mut self, role: Role, what: &str) {
+        let at = self.at(role, 0);
+        self.members[at].process.program.until_said(what).await;
+    }
+
+    /// Waits until every crowd has bought some more.
+    pub async fn sells_on(&self) {
+        for crowd in &self.crowds {
+            let before = crowd.accepted.load(Relaxed);
+            eventually("purchases", async || {
+                assert!(!crowd.selling.is_finished(), "replacements are to happen under load");
+                crowd.accepted.load(Relaxed) >= before + BETWEEN
+            })
+            .await;
+        }
+    }
+
+    /// Ends the buying; every 202 has to become CONFIRMED.
+    pub async fn all_confirmed(&mut self) -> Vec<CrowdReport> {
+        self.stop.stop();
+        let mut reports = Vec::new();
+        for Crowd { plan, selling, .. } in self.crowds.drain(..) {
+            let sold = selling.await.expect("a crowd");
+            assert_eq!((sold.accepted_twice, sold.replays_broken), (0, 0));
+            let plan = CrowdPlan { stop: Stopper::new(), ..plan };
+            let asked = crowd::await_outcomes(&plan, &sold.accepted_requests, Duration::from_secs(60)).await;
+            let outcomes = asked.expect("outcomes");
+            assert!(
+                outcomes.all_final() && outcomes.confirmed == sold.accepted,
+                "{} accepted: {outcomes:?}",
+                sold.accepted
+            );
+            reports.push(sold);
+        }
+        reports
+    }
+
+    /// The audit, and an orderly end of all.
+    pub async fn finish(mut self) {
+        self.world.finish().await;
+        for member in &mut self.members {
+            assert_eq!(member.process.program.terminate().await.0, Some(0), "{:?}", member.role);
+        }
+    }
+}
