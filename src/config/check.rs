@@ -4,6 +4,7 @@
 //! person mends the file in one go.
 
 use super::sections::{Algorithm, RedisMode, Settings};
+use crate::domain::trace::MILLION;
 
 /// Everything that is wrong with the values; empty when nothing is.
 #[must_use]
@@ -56,6 +57,8 @@ fn addresses(s: &Settings, found: &mut Vec<String>) {
             found.push(format!("{key}: {listen:?} is not an address, expected ip:port, e.g. 127.0.0.1:8080"));
         }
     }
+    found.extend(collector(&s.traces.otlp_endpoint).map(|why| format!("traces.otlp_endpoint: {why}")));
+    found.extend(s.http.cors_origins.complaints().map(|why| format!("http.cors_origins: {why}")));
     let urls = [
         ("redis.url", &s.redis.url, redis_scheme(s.redis.mode)),
         ("rabbitmq.url", &s.rabbitmq.url, "amqp"),
@@ -81,6 +84,25 @@ fn addresses(s: &Settings, found: &mut Vec<String>) {
     }
 }
 
+/// What is wrong with a collector's address; nothing when there is none.
+fn collector(endpoint: &str) -> Option<String> {
+    const EXPECTED: &str = "expected the whole address, e.g. http://127.0.0.1:4318/v1/traces";
+    if endpoint.is_empty() {
+        return None;
+    }
+    match reqwest::Url::parse(endpoint) {
+        Ok(url) if url.scheme() == "https" => Some("https:// is not supported, put a collector beside it".into()),
+        Ok(url) if url.scheme() != "http" || url.path().len() < 2 => {
+            Some(format!("{endpoint:?} is not enough, {EXPECTED}"))
+        }
+        Ok(url) if !url.username().is_empty() => {
+            Some("has a user, give it in OTEL_EXPORTER_OTLP_HEADERS instead".into())
+        }
+        Ok(_) => None,
+        Err(error) => Some(format!("{endpoint:?}: {error}, {EXPECTED}")),
+    }
+}
+
 /// The scheme says the same as the mode, so that neither can be forgotten.
 fn redis_scheme(mode: RedisMode) -> &'static str {
     match mode {
@@ -98,6 +120,9 @@ fn bounds(s: &Settings, found: &mut Vec<String>) {
     };
     const HOUR_MS: u64 = 3_600_000;
     within("runtime.drain_ms", s.runtime.drain_ms, 0, HOUR_MS);
+    within("traces.sample_per_million", s.traces.sample_per_million.into(), 0, MILLION.into());
+    within("traces.queue_max", s.traces.queue_max as u64, 1, 1 << 20);
+    within("traces.export_timeout_ms", s.traces.export_timeout_ms, 10, 60_000);
     within("http.workers_count", s.http.workers_count as u64, 0, 1024);
     within("http.body_bytes_max", s.http.body_bytes_max as u64, 64, 1 << 20);
     within("http.body_timeout_ms", s.http.body_timeout_ms, 10, HOUR_MS);

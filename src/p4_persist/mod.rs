@@ -20,20 +20,22 @@ mod events;
 use crate::config;
 use crate::domain::fate::Verdict;
 use crate::domain::fault::{Disposition, Fault, Progress};
+use crate::domain::ids::RequestId;
 use crate::domain::message;
 use crate::domain::request::Accepted;
-use crate::domain::states::P4Persist;
+use crate::domain::states::{P4Persist, Phase, State};
 use crate::faults::{CrashPoint, Mechanism};
 use crate::runtime::{Worker, now_ms};
 use crate::store::mysql::codes::Source;
 use crate::store::mysql::{Db, DbError, landing, outcomes};
 use crate::store::rabbit::{Consumer, Delivery, DeliveryId, Publisher, RabbitConfig, RabbitError};
 use crate::store::redis::RedisStore;
+use crate::telemetry::traces::{self, Done, further};
 use back::Why;
 use breaker::Breaker;
 use conclude::{Landed, settled};
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Longest wait for the first message of a group; a stop is noticed within it.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
@@ -44,6 +46,16 @@ struct Outcome {
     disposition: Disposition,
     state: P4Persist,
     why: Option<Why>,
+}
+
+impl Outcome {
+    /// Tells the landing as a span, if the order is traced.
+    fn trace(&self, request_id: RequestId, begun: SystemTime) {
+        let Some(told) = traces::of(request_id) else { return };
+        let failed = !matches!(self.state, P4Persist::DbOk | P4Persist::Idempotent);
+        let done = Done { begun, state: Some(State::P4(self.state)), attempt: self.delivery.attempts + 1, failed };
+        told.tell(further(Phase::P4Persist, begun), done);
+    }
 }
 
 /// The consumer of one process, for all order queues.
@@ -153,6 +165,7 @@ impl Persist {
             }
         }
         let db = self.db.clone();
+        let begun = traces::clock();
         let landing = async {
             let begun = Instant::now();
             let verdicts = landing::land(&db, &items, Source::Relay).await;
@@ -178,7 +191,11 @@ impl Persist {
             if away && verdict.as_ref().is_err_and(DbError::is_outage) {
                 self.held.push_back(delivery);
             } else {
-                outcomes.push(self.outcome(delivery, accepted, verdict));
+                let outcome = self.outcome(delivery, accepted, verdict);
+                if let Some(begun) = begun {
+                    outcome.trace(accepted.purchase.request_id, begun);
+                }
+                outcomes.push(outcome);
             }
         }
         metrics::gauge!("seckill_p4_persist_held_count").set(self.held.len() as f64);

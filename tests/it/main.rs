@@ -24,13 +24,16 @@ mod cluster_load;
 mod cluster_promises;
 mod cluster_sales;
 mod cluster_shards;
+mod collector;
 mod contract;
+mod cors;
 mod crash_reserve;
 mod crowd_http;
 mod crowd_run;
 mod desk;
 mod dev_servers;
 mod doctor;
+mod exchange;
 mod faulty;
 #[path = "../common/files.rs"]
 mod files;
@@ -115,5 +118,6 @@ mod store_mysql;
 mod store_rabbit;
 #[path = "../common/time.rs"]
 mod time;
+mod traces;
 mod wire;
 mod world;
