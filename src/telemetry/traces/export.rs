@@ -40,7 +40,7 @@ pub(super) struct Span {
 pub(super) fn exporter(settings: &config::Traces, node: &str) -> Result<SpanExporter, String> {
     let refused = |error: &dyn std::fmt::Display| format!("traces.otlp_endpoint: {error}");
     let timeout = Duration::from_millis(settings.export_timeout_ms);
-    let client = reqwest::Client::builder().timeout(timeout).build().map_err(|error| refused(&error))?;
+    let client = reqwest::Client::builder().no_proxy().timeout(timeout).build().map_err(|error| refused(&error))?;
     let mut exporter = SpanExporter::builder()
         .with_http()
         .with_endpoint(&settings.otlp_endpoint)
