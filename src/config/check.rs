@@ -11,6 +11,7 @@ use crate::domain::trace::MILLION;
 pub fn complaints(s: &Settings) -> Vec<String> {
     let mut found = Vec::new();
     addresses(s, &mut found);
+    own_bounds(s, &mut found);
     bounds(s, &mut found);
     relations(s, &mut found);
     found
@@ -112,13 +113,20 @@ fn redis_scheme(mode: RedisMode) -> &'static str {
     }
 }
 
-fn bounds(s: &Settings, found: &mut Vec<String>) {
-    let mut within = |key: &str, value: u64, low: u64, high: u64| {
+const HOUR_MS: u64 = 3_600_000;
+
+/// A bound that a value is held to.
+fn within(found: &mut Vec<String>) -> impl FnMut(&str, u64, u64, u64) {
+    move |key, value, low, high| {
         if !(low..=high).contains(&value) {
             found.push(format!("{key}: {value}, expected {low} to {high}"));
         }
-    };
-    const HOUR_MS: u64 = 3_600_000;
+    }
+}
+
+/// Of the process and its edges.
+fn own_bounds(s: &Settings, found: &mut Vec<String>) {
+    let mut within = within(found);
     within("runtime.drain_ms", s.runtime.drain_ms, 0, HOUR_MS);
     within("traces.sample_per_million", s.traces.sample_per_million.into(), 0, MILLION.into());
     within("traces.queue_max", s.traces.queue_max as u64, 1, 1 << 20);
@@ -130,6 +138,11 @@ fn bounds(s: &Settings, found: &mut Vec<String>) {
     within("http.keep_alive_s", s.http.keep_alive_s, 1, 3600);
     within("http.connections_max", s.http.connections_max as u64, 1, 1_000_000);
     within("auth.leeway_s", s.auth.leeway_s, 0, 300);
+}
+
+/// Of the servers and the phases.
+fn bounds(s: &Settings, found: &mut Vec<String>) {
+    let mut within = within(found);
     within("redis.shards", s.redis.shards.into(), 1, 64);
     within("redis.wait_replicas", s.redis.wait_replicas.into(), 0, 16);
     within("redis.wait_timeout_ms", s.redis.wait_timeout_ms, 1, 60_000);

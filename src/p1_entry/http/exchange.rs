@@ -9,9 +9,9 @@ use actix_web::body::MessageBody;
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse, Transform, forward_ready};
 use actix_web::http::header::{HeaderName, HeaderValue};
 use pin_project_lite::pin_project;
-use std::future::{Future, Ready, ready};
+use std::future::{Future, Ready};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 const NAME: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -30,7 +30,7 @@ where
     type Future = Ready<Result<Self::Transform, ()>>;
 
     fn new_transform(&self, inner: S) -> Self::Future {
-        ready(Ok(NamingService { inner }))
+        std::future::ready(Ok(NamingService { inner }))
     }
 }
 
@@ -80,10 +80,7 @@ where
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let _entered = this.id.enter();
-        let mut answer = match this.inner.poll(context) {
-            Poll::Ready(Ok(answer)) => answer,
-            other => return other,
-        };
+        let mut answer = ready!(this.inner.poll(context))?;
         if let Ok(value) = HeaderValue::from_maybe_shared(this.id.bytes()) {
             answer.headers_mut().insert(NAME, value);
         }
