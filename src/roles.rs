@@ -163,6 +163,7 @@ pub fn start_with(
     stopper: &Stopper,
     demo_shop: bool,
 ) -> Result<Running, RoleError> {
+    telemetry::traces::start(&settings.traces, &settings.node()).map_err(|why| RoleError::Config(vec![why]))?;
     let mut running = Running { tasks: JoinSet::new(), stopper: stopper.clone(), api: None };
     let until = stopper.clone();
     running.tasks.spawn(async move {
@@ -247,6 +248,7 @@ impl Running {
                 "not everything drained in time; the next process picks it up"
             );
         }
+        telemetry::traces::flush().await;
         first
     }
 }

@@ -59,7 +59,10 @@ fn each_server_and_framework_is_imported_by_one_place_only() {
         (&["fred"], &["src/store/redis/"]),
         (&["amqprs"], &["src/store/rabbit/"]),
         (&["diesel", "diesel_async", "diesel_migrations"], &["src/store/mysql/"]),
-        (&["actix_web"], &["src/p1_entry/http/", "src/p1_entry/problem.rs", "src/admin/", "src/console/"]),
+        (
+            &["actix_web", "actix_cors"],
+            &["src/p1_entry/http/", "src/p1_entry/problem.rs", "src/admin/", "src/console/"],
+        ),
         (&["clap"], &["src/cli/", "src/roles.rs"]),
     ];
     let mut complaints = Vec::new();

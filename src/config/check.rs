@@ -4,12 +4,14 @@
 //! person mends the file in one go.
 
 use super::sections::{Algorithm, RedisMode, Settings};
+use crate::domain::trace::MILLION;
 
 /// Everything that is wrong with the values; empty when nothing is.
 #[must_use]
 pub fn complaints(s: &Settings) -> Vec<String> {
     let mut found = Vec::new();
     addresses(s, &mut found);
+    own_bounds(s, &mut found);
     bounds(s, &mut found);
     relations(s, &mut found);
     found
@@ -56,6 +58,8 @@ fn addresses(s: &Settings, found: &mut Vec<String>) {
             found.push(format!("{key}: {listen:?} is not an address, expected ip:port, e.g. 127.0.0.1:8080"));
         }
     }
+    found.extend(collector(&s.traces.otlp_endpoint).map(|why| format!("traces.otlp_endpoint: {why}")));
+    found.extend(s.http.cors_origins.complaints().map(|why| format!("http.cors_origins: {why}")));
     let urls = [
         ("redis.url", &s.redis.url, redis_scheme(s.redis.mode)),
         ("rabbitmq.url", &s.rabbitmq.url, "amqp"),
@@ -81,6 +85,25 @@ fn addresses(s: &Settings, found: &mut Vec<String>) {
     }
 }
 
+/// What is wrong with a collector's address; nothing when there is none.
+fn collector(endpoint: &str) -> Option<String> {
+    const EXPECTED: &str = "expected the whole address, e.g. http://127.0.0.1:4318/v1/traces";
+    if endpoint.is_empty() {
+        return None;
+    }
+    match reqwest::Url::parse(endpoint) {
+        Ok(url) if url.scheme() == "https" => Some("https:// is not supported, put a collector beside it".into()),
+        Ok(url) if url.scheme() != "http" || url.path().len() < 2 => {
+            Some(format!("{endpoint:?} is not enough, {EXPECTED}"))
+        }
+        Ok(url) if !url.username().is_empty() => {
+            Some("has a user, give it in OTEL_EXPORTER_OTLP_HEADERS instead".into())
+        }
+        Ok(_) => None,
+        Err(error) => Some(format!("{endpoint:?}: {error}, {EXPECTED}")),
+    }
+}
+
 /// The scheme says the same as the mode, so that neither can be forgotten.
 fn redis_scheme(mode: RedisMode) -> &'static str {
     match mode {
@@ -90,14 +113,24 @@ fn redis_scheme(mode: RedisMode) -> &'static str {
     }
 }
 
-fn bounds(s: &Settings, found: &mut Vec<String>) {
-    let mut within = |key: &str, value: u64, low: u64, high: u64| {
+const HOUR_MS: u64 = 3_600_000;
+
+/// A bound that a value is held to.
+fn within(found: &mut Vec<String>) -> impl FnMut(&str, u64, u64, u64) {
+    move |key, value, low, high| {
         if !(low..=high).contains(&value) {
             found.push(format!("{key}: {value}, expected {low} to {high}"));
         }
-    };
-    const HOUR_MS: u64 = 3_600_000;
+    }
+}
+
+/// Of the process and its edges.
+fn own_bounds(s: &Settings, found: &mut Vec<String>) {
+    let mut within = within(found);
     within("runtime.drain_ms", s.runtime.drain_ms, 0, HOUR_MS);
+    within("traces.sample_per_million", s.traces.sample_per_million.into(), 0, MILLION.into());
+    within("traces.queue_max", s.traces.queue_max as u64, 1, 1 << 20);
+    within("traces.export_timeout_ms", s.traces.export_timeout_ms, 10, 60_000);
     within("http.workers_count", s.http.workers_count as u64, 0, 1024);
     within("http.body_bytes_max", s.http.body_bytes_max as u64, 64, 1 << 20);
     within("http.body_timeout_ms", s.http.body_timeout_ms, 10, HOUR_MS);
@@ -105,6 +138,11 @@ fn bounds(s: &Settings, found: &mut Vec<String>) {
     within("http.keep_alive_s", s.http.keep_alive_s, 1, 3600);
     within("http.connections_max", s.http.connections_max as u64, 1, 1_000_000);
     within("auth.leeway_s", s.auth.leeway_s, 0, 300);
+}
+
+/// Of the servers and the phases.
+fn bounds(s: &Settings, found: &mut Vec<String>) {
+    let mut within = within(found);
     within("redis.shards", s.redis.shards.into(), 1, 64);
     within("redis.wait_replicas", s.redis.wait_replicas.into(), 0, 16);
     within("redis.wait_timeout_ms", s.redis.wait_timeout_ms, 1, 60_000);

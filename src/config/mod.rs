@@ -2,10 +2,12 @@
 //! relations checked, secrets never shown.
 
 mod check;
+mod origins;
 mod secret;
 mod sections;
 
 pub use check::api_complaints;
+pub use origins::Origins;
 pub use secret::{Secret, ServerUrl};
 pub use sections::*;
 
@@ -147,11 +149,31 @@ mod tests {
             ("p4_persist.prefetch=10", "p4_persist.group_max"),
             ("p1_entry.token_ttl_s=86400", "p1_entry.token_ttl_s"),
             ("redis.shards=65", "redis.shards"),
+            ("traces.otlp_endpoint=127.0.0.1:4318", "traces.otlp_endpoint"),
+            ("traces.otlp_endpoint=http://127.0.0.1:4318", "/v1/traces"),
+            ("traces.otlp_endpoint=https://collector/v1/traces", "https:// is not supported"),
+            ("traces.otlp_endpoint=http://me@collector/v1/traces", "OTEL_EXPORTER_OTLP_HEADERS"),
+            ("traces.sample_per_million=1000001", "traces.sample_per_million"),
+            ("http.cors_origins=*", "http.cors_origins"),
+            ("http.cors_origins=https://a.example, https://b.example/x", "http.cors_origins: \"https://b.example/x\""),
+            ("http.cors_origins=7", "list of origins"),
             ("justakey", "section.key=value"),
         ] {
             let error = load(&[set]).unwrap_err();
             assert!(error.contains(key), "{set}: {error}");
         }
+    }
+
+    #[test]
+    fn origins_are_a_list_in_a_file_and_a_text_elsewhere() {
+        let text = load(&["http.cors_origins=https://a.example, http://b.example:8080"]).unwrap().http.cors_origins;
+        assert_eq!(text.iter().collect::<Vec<_>>(), ["https://a.example", "http://b.example:8080"]);
+        assert!(load(&["http.cors_origins="]).unwrap().http.cors_origins.is_empty());
+        let file = std::env::temp_dir().join(format!("seckill-origins-{}.toml", std::process::id()));
+        std::fs::write(&file, "[http]\ncors_origins = [\"https://a.example\"]\n").unwrap();
+        let listed = Settings::load(&Layers { files: vec![file.clone()], set: vec![] }).unwrap().http.cors_origins;
+        std::fs::remove_file(file).unwrap();
+        assert_eq!(listed.iter().collect::<Vec<_>>(), ["https://a.example"]);
     }
 
     #[test]

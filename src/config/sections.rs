@@ -1,6 +1,7 @@
 //! One struct a section of `config/default.toml`, where every key is documented with its unit and the effect of raising it.
 #![allow(missing_docs, reason = "config/default.toml documents every key; tests/docs.rs holds the two together")]
 
+use super::origins::Origins;
 use super::secret::{Secret, ServerUrl};
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +17,7 @@ sections! {
     Settings {
         runtime: Runtime,
         log: Log,
+        traces: Traces,
         http: Http,
         admin: Admin,
         auth: Auth,
@@ -30,6 +32,7 @@ sections! {
     }
     Runtime { node: String, drain_ms: u64, }
     Log { level: String, format: LogFormat, }
+    Traces { otlp_endpoint: String, sample_per_million: u32, queue_max: usize, export_timeout_ms: u64, }
     Http {
         listen: String,
         workers_count: usize,
@@ -38,6 +41,7 @@ sections! {
         head_timeout_ms: u64,
         keep_alive_s: u64,
         connections_max: usize,
+        cors_origins: Origins,
     }
     Admin { listen: String, token: Secret, }
     Auth {

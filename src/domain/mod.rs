@@ -18,3 +18,4 @@ pub mod sale;
 pub mod shard;
 pub mod snowflake;
 pub mod states;
+pub mod trace;

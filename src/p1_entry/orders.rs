@@ -7,8 +7,10 @@ use super::catalog::{Catalog, Look, View};
 use super::limits::Limits;
 use super::overload::{Overload, overloaded};
 use super::problem::{Kind, Problem};
+use super::refusal::{paused, refusal};
 use super::request_ids::RequestIds;
 use super::room::Rooms;
+use super::spans;
 use super::tokens::{PurchaseToken, TokenFault, Tokens};
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::policy::Quantity;
@@ -19,7 +21,7 @@ use crate::domain::states::{P1Entry, P2Reserve, State};
 use crate::p2_reserve::{Decision, Guard, Reserve};
 use crate::runtime::now_ms;
 use crate::store::redis::RedisStore;
-use crate::telemetry::count;
+use crate::telemetry::{count, traces};
 use std::sync::Arc;
 
 /// Clocks of two api processes may differ by this much; a token this much younger than the sold-out mark still gets through
@@ -113,6 +115,7 @@ impl Orders {
         quantity: Quantity,
         token: Option<&str>,
     ) -> Result<RequestId, Problem> {
+        let begun = traces::clock();
         let view = self.view(sale).await?;
         let now = now_ms();
         let token = token.map(|text| self.check_token(text, &user, sale, now)).transpose()?;
@@ -147,7 +150,9 @@ impl Orders {
         count(State::P1(P1Entry::Ready), 1);
         let shard = home_shard(&user, self.shards);
         let purchase = Purchase { request_id, sale_id: sale.clone(), user_id: user, quantity };
+        let asked = traces::clock();
         let decision = self.reserve.decide(purchase, view.sale.epoch).await;
+        spans::tell(request_id, begun, asked, &decision);
         self.answer(decision, (request_id, shard), &view).await
     }
 
@@ -271,30 +276,4 @@ impl Orders {
             }
         }
     }
-}
-
-fn paused(detail: &str) -> Problem {
-    count(State::P1(P1Entry::Paused), 1);
-    Kind::Paused.because(detail)
-}
-
-/// Why a new request may not try right now, if so.
-fn refusal(view: &View, now: i64) -> Option<Problem> {
-    let state = view.sale.entry(now);
-    let problem = match state {
-        P1Entry::Ready => return None,
-        P1Entry::NotStarted => {
-            let wait_ms = (view.sale.starts_at_ms - now).max(0);
-            let seconds = wait_ms.unsigned_abs().div_ceil(1000).max(1);
-            Kind::NotStarted.because(format!("starts in {seconds} s")).retry_after_s(seconds)
-        }
-        P1Entry::Ended => Kind::Ended.into(),
-        P1Entry::Paused => Kind::Paused.because("stopped by an operator"),
-        P1Entry::Loading => Kind::Loading.because("the sale is not warmed up yet"),
-        P1Entry::SoldOut => Kind::EntrySoldOut.into(),
-        P1Entry::NotFound => Kind::SaleNotFound.into(),
-        P1Entry::Overloaded => Kind::Overloaded.into(),
-    };
-    count(State::P1(state), 1);
-    Some(problem)
 }

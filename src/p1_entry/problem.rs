@@ -4,6 +4,7 @@
 
 use crate::domain::ids::RequestId;
 use crate::domain::states::{P1Entry, P2Reserve};
+use crate::telemetry::exchange::{self, ExchangeId};
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use actix_web::{HttpRequest, HttpResponse};
@@ -93,6 +94,8 @@ struct Body<'a> {
     status: u16,
     code: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    instance: Option<Instance>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<RequestId>,
@@ -100,6 +103,15 @@ struct Body<'a> {
     status_url: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     remaining: Option<u64>,
+}
+
+/// The call that was answered, as a URI: what a person quotes to find its log lines.
+struct Instance(ExchangeId);
+
+impl Serialize for Instance {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("urn:seckill:x-request-id:{}", self.0))
+    }
 }
 
 impl From<Kind> for Problem {
@@ -170,6 +182,7 @@ impl Problem {
             title: if chinese { kind.chinese() } else { kind.english() },
             status: kind.status(),
             code: kind.code(),
+            instance: exchange::current().map(Instance),
             detail: self.detail.as_deref(),
             request_id: self.request_id,
             status_url: self.location.as_deref(),

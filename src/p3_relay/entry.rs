@@ -4,6 +4,7 @@ use crate::domain::ids::SaleId;
 use crate::domain::states::{Event, P3Relay, State, Step, next};
 use crate::store::redis::Entry;
 use crate::telemetry::count;
+use crate::telemetry::traces::Trail;
 
 /// One entry this relay has read.
 #[derive(Debug)]
@@ -16,6 +17,7 @@ pub(super) struct InHand {
     pub sale_id: SaleId,
     pub payload: Vec<u8>,
     state: P3Relay,
+    trail: Option<Trail>,
 }
 
 impl InHand {
@@ -35,6 +37,7 @@ impl InHand {
             sale_id,
             payload: field("p")?.to_vec(),
             state: P3Relay::New,
+            trail: Trail::begin(text("r")?),
         };
         item.happened(Event::Read);
         Ok(item)
@@ -53,6 +56,13 @@ impl InHand {
                     phase = "p3_relay", request_id = %self.request_id, state = self.state.code(), ?event,
                     "illegal transition, ignored"
                 );
+            }
+        }
+        if let Some(trail) = &mut self.trail {
+            match self.state {
+                P3Relay::New | P3Relay::Pending => {}
+                P3Relay::SentOk => trail.through(State::P3(self.state)),
+                P3Relay::Retrying | P3Relay::RelayDlq => trail.failed(State::P3(self.state)),
             }
         }
     }

@@ -9,14 +9,15 @@ use crate::domain::fate::{Fate, Verdict};
 use crate::domain::fault::Disposition;
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::request::Accepted;
-use crate::domain::states::State;
+use crate::domain::states::{P4Persist, Phase, State};
 use crate::faults::{CrashPoint, Mechanism};
 use crate::store::mysql::DbError;
 use crate::store::rabbit::{DeliveryId, RabbitError, Topology, send_all};
 use crate::telemetry::count;
+use crate::telemetry::traces::{self, Done, further};
 use futures::future::join_all;
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// Fates by ledger.
 type Settled = HashMap<(SaleId, u16), Vec<(RequestId, Fate)>>;
@@ -27,6 +28,16 @@ pub(super) struct Landed {
     pub outcomes: Vec<Outcome>,
     pub settled: Settled,
     pub acked_early: bool,
+}
+
+impl Outcome {
+    /// Tells the landing as a span, if the order is traced.
+    pub(super) fn trace(&self, request_id: RequestId, begun: SystemTime) {
+        let Some(told) = traces::of(request_id) else { return };
+        let failed = !matches!(self.state, P4Persist::DbOk | P4Persist::Idempotent);
+        let done = Done { begun, state: Some(State::P4(self.state)), attempt: self.delivery.attempts + 1, failed };
+        told.tell(further(Phase::P4Persist, begun), done);
+    }
 }
 
 impl Persist {

@@ -31,6 +31,7 @@ use crate::store::mysql::codes::Source;
 use crate::store::mysql::{Db, DbError, landing, outcomes};
 use crate::store::rabbit::{Consumer, Delivery, DeliveryId, Publisher, RabbitConfig, RabbitError};
 use crate::store::redis::RedisStore;
+use crate::telemetry::traces;
 use back::Why;
 use breaker::Breaker;
 use conclude::{Landed, settled};
@@ -41,7 +42,7 @@ use std::time::{Duration, Instant};
 /// Longest wait for the first message of a group; a stop is noticed within it.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 
-/// What happens to one delivery, and what the buyer may be told.
+/// What happens to one delivery.
 struct Outcome {
     delivery: Delivery,
     disposition: Disposition,
@@ -79,7 +80,6 @@ impl Persist {
         let breaker = Breaker::new(settings.breaker_failures, Duration::from_millis(settings.breaker_open_ms));
         let breaker = Arc::new(Mutex::new(breaker));
         held_gauge().set(0.0);
-        let now = Instant::now();
         let writer = |number| Self {
             db: db.clone(),
             redis: redis.clone(),
@@ -87,8 +87,8 @@ impl Persist {
             settings: settings.clone(),
             consumer: None,
             held: VecDeque::new(),
-            events_at: now,
-            mute_until: now,
+            events_at: Instant::now(),
+            mute_until: Instant::now(),
             publisher: None,
             breaker: breaker.clone(),
             tells_others: number == 0,
@@ -174,6 +174,7 @@ impl Persist {
             }
         }
         let db = self.db.clone();
+        let begun = traces::clock();
         let landing = async {
             let begun = Instant::now();
             let verdicts = landing::land(&db, &items, Source::Relay).await;
@@ -200,7 +201,11 @@ impl Persist {
                 held_gauge().increment(1.0);
                 self.held.push_back(delivery);
             } else {
-                outcomes.push(self.outcome(delivery, accepted, verdict));
+                let outcome = self.outcome(delivery, accepted, verdict);
+                if let Some(begun) = begun {
+                    outcome.trace(accepted.purchase.request_id, begun);
+                }
+                outcomes.push(outcome);
             }
         }
         // If the one before could not be acknowledged, neither can this one: it comes again and finds its outcome.

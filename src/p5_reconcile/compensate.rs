@@ -6,12 +6,14 @@ use super::audit::{Auditor, SaleAudit, SaleAuditError};
 use crate::domain::fate::{Fate, Verdict};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::request::Accepted;
-use crate::domain::states::{P5Reconcile, State};
+use crate::domain::states::{P5Reconcile, Phase, State};
 use crate::faults::CrashPoint;
 use crate::store::mysql::codes::Source;
 use crate::store::mysql::landing;
 use crate::telemetry::count;
+use crate::telemetry::traces::{self, Done, further};
 use std::collections::{HashMap, HashSet};
+use std::time::SystemTime;
 
 /// Requests landed in one go.
 const GROUP: usize = 200;
@@ -65,6 +67,7 @@ impl Auditor {
         for group in audit.overdue.chunks(GROUP) {
             let items: Vec<Accepted> =
                 group.iter().map(|open| open.record.accepted(open.request_id, &audit.sale_id, open.shard)).collect();
+            let begun = traces::clock();
             let verdicts = landing::land(&self.db, &items, Source::Compensation).await;
             CrashPoint::AfterCompensation.reach();
             let mut fates: HashMap<u16, Vec<(RequestId, Fate)>> = HashMap::new();
@@ -77,7 +80,10 @@ impl Auditor {
                         continue;
                     }
                 };
-                repaired += usize::from(told(id, verdict));
+                if let Some(state) = told(id, verdict) {
+                    repaired += 1;
+                    trace(id, begun, state);
+                }
                 if matches!(verdict, Verdict::Already(_)) && leaked.contains(&id) {
                     false_alarms += 1;
                 }
@@ -94,23 +100,30 @@ impl Auditor {
     }
 }
 
-/// Counts and logs what became of a request; whether this compensation decided it.
-fn told(id: RequestId, verdict: Verdict) -> bool {
+/// Tells a compensation as a span, if the order is traced.
+fn trace(id: RequestId, begun: Option<SystemTime>, state: P5Reconcile) {
+    let Some((begun, told)) = begun.zip(traces::of(id)) else { return };
+    let done = Done { begun, state: Some(State::P5(state)), attempt: 1, failed: state == P5Reconcile::FailedFinal };
+    told.tell(further(Phase::P5Reconcile, begun), done);
+}
+
+/// Counts and logs what became of a request; the state, if this compensation decided it.
+fn told(id: RequestId, verdict: Verdict) -> Option<P5Reconcile> {
     match verdict {
         Verdict::Ordered => {
             count(State::P5(P5Reconcile::Compensated), 1);
             tracing::warn!(phase = "p5_reconcile", request_id = %id, "compensated: the missing order was written");
-            true
+            Some(P5Reconcile::Compensated)
         }
         Verdict::Refused(reason) => {
             count(State::P5(P5Reconcile::FailedFinal), 1);
             tracing::warn!(phase = "p5_reconcile", request_id = %id, reason = reason.code(), "failed for good, recorded");
-            true
+            Some(P5Reconcile::FailedFinal)
         }
-        Verdict::Already(_) => false,
+        Verdict::Already(_) => None,
         Verdict::Conflict => {
             tracing::error!(phase = "p5_reconcile", request_id = %id, "the request id has another outcome; a person has to look");
-            false
+            None
         }
     }
 }

@@ -24,7 +24,9 @@ mod cluster_load;
 mod cluster_promises;
 mod cluster_sales;
 mod cluster_shards;
+mod collector;
 mod contract;
+mod cors;
 mod crash_reserve;
 mod crowd_http;
 mod crowd_run;
@@ -32,6 +34,7 @@ mod desk;
 mod dev_servers;
 mod doctor;
 mod draining;
+mod exchange;
 mod faulty;
 #[path = "../common/files.rs"]
 mod files;
@@ -117,6 +120,7 @@ mod store_mysql;
 mod store_rabbit;
 #[path = "../common/time.rs"]
 mod time;
+mod traces;
 mod versions;
 mod wire;
 mod world;

@@ -2,7 +2,9 @@
 
 pub mod bare;
 mod body;
+mod cors;
 mod events;
+mod exchange;
 mod headers;
 mod openapi;
 mod orders;
@@ -141,12 +143,15 @@ pub fn serve(
     stopper: Stopper,
 ) -> std::io::Result<Server> {
     let public = web::Data::from(public);
+    let origins = settings.cors_origins.clone();
     let server = HttpServer::new(move || {
         // Called once on each worker's thread.
         answer_on_this_thread();
         App::new()
             .app_data(public.clone())
             .wrap(ErrorHandlers::new().default_handler_client(as_problem))
+            .wrap(cors::for_pages_of(&origins))
+            .wrap(exchange::Naming)
             .configure(|config| {
                 if let Some(beside) = &beside {
                     beside(config);

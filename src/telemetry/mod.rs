@@ -1,6 +1,9 @@
 //! Logs and metrics of the process: one log set-up, one metrics recorder, and the counter of every state.
 //!
-//! Log lines carry `request_id` through all phases. Never logged: tokens, secrets, message bodies.
+//! Log lines carry `request_id` through all phases, and `x_request_id` where a call of the API is handled. Never logged: tokens, secrets, message bodies.
+
+pub mod exchange;
+pub mod traces;
 
 use crate::config::{Log, LogFormat};
 use crate::domain::states::{self, State};
@@ -23,7 +26,7 @@ const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// Counters that are exported from the start with 0. One that first appears with 1 looks to Prometheus as if it had always
 /// been 1: an alert on its increase would miss the first time, which for most of these is the one that matters.
-const FROM_ZERO: [&str; 17] = [
+const FROM_ZERO: [&str; 20] = [
     "seckill_p1_entry_closed_total",
     "seckill_p1_entry_room_released_total",
     "seckill_p1_entry_room_full_total",
@@ -41,6 +44,9 @@ const FROM_ZERO: [&str; 17] = [
     "seckill_p5_reconcile_dlq_removed_total",
     "seckill_p5_reconcile_rebuilds_total",
     "seckill_p5_reconcile_transfers_finished_total",
+    "seckill_traces_exported_total",
+    "seckill_traces_dropped_total",
+    "seckill_traces_failed_total",
 ];
 
 static HANDLE: OnceLock<PrometheusHandle> = OnceLock::new();
@@ -53,8 +59,11 @@ pub fn init_logs(log: &Log) -> Result<(), String> {
     let filter = EnvFilter::try_new(&log.level).map_err(|error| format!("log.level: {error}"))?;
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let done = match log.format {
-        LogFormat::Text => lines.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).try_init(),
-        LogFormat::Json => lines.json().flatten_event(true).try_init(),
+        LogFormat::Text => {
+            let ansi = std::io::IsTerminal::is_terminal(&std::io::stderr());
+            lines.with_ansi(ansi).map_event_format(exchange::Named).try_init()
+        }
+        LogFormat::Json => lines.json().flatten_event(true).map_event_format(exchange::Named).try_init(),
     };
     // Already set up by an earlier call in this process: keep that one.
     drop(done);
