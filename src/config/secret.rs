@@ -67,6 +67,12 @@ impl ServerUrl {
         self.0.split_once("://").map_or("", |(scheme, _)| scheme)
     }
 
+    /// Whether connections to it are encrypted.
+    #[must_use]
+    pub fn is_encrypted(&self) -> bool {
+        matches!(self.scheme(), "rediss" | "rediss-cluster" | "rediss-sentinel" | "amqps" | "mysqls")
+    }
+
     /// The address with `***` in place of the password.
     #[must_use]
     pub fn redacted(&self) -> String {

@@ -51,6 +51,9 @@ sections! {
     }
     Redis {
         url: ServerUrl,
+        tls_ca_file: String,
+        tls_cert_file: String,
+        tls_key_file: String,
         prefix: String,
         mode: RedisMode,
         shards: u16,
@@ -63,6 +66,9 @@ sections! {
     }
     Rabbitmq {
         url: ServerUrl,
+        tls_ca_file: String,
+        tls_cert_file: String,
+        tls_key_file: String,
         prefix: String,
         queue_type: QueueType,
         queues: u16,
@@ -71,6 +77,9 @@ sections! {
     }
     Mysql {
         url: ServerUrl,
+        tls_ca_file: String,
+        tls_cert_file: String,
+        tls_key_file: String,
         pool_max: usize,
         pool_wait_ms: u64,
         connect_timeout_ms: u64,

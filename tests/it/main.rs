@@ -18,6 +18,7 @@ mod browser;
 mod browser_console;
 mod browser_shop;
 mod buckets;
+mod certificates;
 mod cluster_access;
 mod cluster_failover;
 mod cluster_load;
@@ -115,5 +116,6 @@ mod store_mysql;
 mod store_rabbit;
 #[path = "../common/time.rs"]
 mod time;
+mod tls;
 mod wire;
 mod world;

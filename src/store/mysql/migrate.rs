@@ -1,12 +1,13 @@
 //! Brings the schema up to date. Input: `migrations/`, compiled in. A crash leaves the statements that were done; the next
 //! run goes on from there, because each migration is one statement.
 
+use super::address::Address;
 use super::fault::DbError;
 use super::pool::Db;
 use diesel::migration::MigrationSource;
 use diesel::mysql::Mysql;
 use diesel::sql_types::{Integer, Nullable, Text};
-use diesel_async::{AsyncConnection, AsyncMigrationHarness, AsyncMysqlConnection, RunQueryDsl};
+use diesel_async::{AsyncMigrationHarness, RunQueryDsl};
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 use percent_encoding::percent_decode_str;
 use std::time::Duration;
@@ -29,19 +30,19 @@ struct Locked {
 ///
 /// # Errors
 /// [`DbError`] when the server is away, forbids it, or a migration fails (the text names it).
-pub async fn migrate(url: &str) -> Result<Vec<String>, DbError> {
-    match tokio::time::timeout(DEADLINE, migrate_locked(url)).await {
+pub async fn migrate(address: impl Into<Address>) -> Result<Vec<String>, DbError> {
+    match tokio::time::timeout(DEADLINE, migrate_locked(&address.into())).await {
         Ok(result) => result,
         Err(_elapsed) => Err(DbError::Timeout("migrations took longer than 10 minutes".to_owned())),
     }
 }
 
-async fn migrate_locked(url: &str) -> Result<Vec<String>, DbError> {
-    let mut conn = match AsyncMysqlConnection::establish(url).await {
+async fn migrate_locked(address: &Address) -> Result<Vec<String>, DbError> {
+    let mut conn = match address.establish().await {
         Ok(conn) => conn,
         Err(error) if error.to_string().contains("Unknown database") => {
-            create_database(url).await?;
-            AsyncMysqlConnection::establish(url).await?
+            create_database(address).await?;
+            address.establish().await?
         }
         Err(error) => return Err(error.into()),
     };
@@ -95,11 +96,11 @@ pub async fn pending(db: &Db) -> Result<Vec<String>, DbError> {
     Ok(missing.map(ToString::to_string).collect())
 }
 
-async fn create_database(url: &str) -> Result<(), DbError> {
-    let Some((server, name)) = split_url(url) else {
+async fn create_database(address: &Address) -> Result<(), DbError> {
+    let Some((server, name)) = split_url(address.url()) else {
         return Err(DbError::Other("mysql.url names no database, write mysql://…/seckill".to_owned()));
     };
-    let mut conn = AsyncMysqlConnection::establish(&server).await?;
+    let mut conn = address.at(server).establish().await?;
     let quoted = name.replace('`', "``");
     diesel::sql_query(format!("CREATE DATABASE IF NOT EXISTS `{quoted}` CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"))
         .execute(&mut conn)

@@ -7,6 +7,7 @@ use super::fault::RedisFault;
 use super::replicas::Barrier;
 use super::scripts::OwnReserve;
 use crate::config::{Redis, RedisMode};
+use crate::store::tls::advised;
 use fred::clients::Client;
 use fred::interfaces::{ClientLike, EventInterface};
 use fred::types::config::{
@@ -151,7 +152,7 @@ fn connect(config: &Config, settings: &Redis, trouble: &Trouble) -> Result<Clien
     client.on_error(move |(error, server)| {
         let server = server.map(|server| server.to_string()).unwrap_or_default();
         tracing::warn!(%error, server, "redis connection");
-        *trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
+        *trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(advised("redis", &error.to_string()));
         async { Ok(()) }
     });
     client.connect();
