@@ -125,7 +125,11 @@ pub fn redis_trust(settings: &Settings) -> Result<Option<Trust>, TlsError> {
     s.url.is_encrypted().then(|| Trust::read(files)).transpose()
 }
 
-fn rabbit_config(settings: &Settings) -> Result<RabbitConfig, TlsError> {
+/// How to reach the broker.
+///
+/// # Errors
+/// [`TlsError`] naming the key of a file that cannot be used.
+pub fn rabbit_config(settings: &Settings) -> Result<RabbitConfig, TlsError> {
     let rabbit = &settings.rabbitmq;
     let files = TlsFiles {
         section: "rabbitmq",
@@ -142,6 +146,7 @@ fn rabbit_config(settings: &Settings) -> Result<RabbitConfig, TlsError> {
             QueueType::Classic => rabbit::QueueType::Classic,
         },
         queues: rabbit.queues,
+        declare: rabbit.declare,
         heartbeat_s: rabbit.heartbeat_s,
         connect_timeout_ms: rabbit.connect_timeout_ms,
         retry_delay_ms: settings.p4_persist.retry_delay_ms,

@@ -72,6 +72,7 @@ sections! {
         prefix: String,
         queue_type: QueueType,
         queues: u16,
+        declare: bool,
         heartbeat_s: u16,
         connect_timeout_ms: u64,
     }

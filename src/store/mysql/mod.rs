@@ -23,6 +23,7 @@ pub mod migrate;
 pub mod outcomes;
 pub mod pool;
 pub mod register;
+pub mod rights;
 pub mod sales;
 mod schema;
 pub mod totals;

@@ -28,6 +28,8 @@ pub struct RabbitConfig {
     pub queue_type: QueueType,
     /// Number of order queues, 1 to 256. Lowering it leaves the upper ones without a consumer: drain them first.
     pub queues: u16,
+    /// Whether connections make what is missing; else they only look whether it is there.
+    pub declare: bool,
     /// Heartbeat in seconds, 2 to 60. A dead peer is noticed after twice this time.
     pub heartbeat_s: u16,
     /// Longest wait for a usable connection, all declarations included, in milliseconds.
@@ -54,6 +56,7 @@ impl RabbitConfig {
             prefix: "seckill".to_owned(),
             queue_type: QueueType::Quorum,
             queues: 1,
+            declare: true,
             heartbeat_s: 5,
             connect_timeout_ms: 5_000,
             op_timeout_ms: 2_000,
