@@ -161,38 +161,45 @@ fn unreadable(file: &Path, error: &PemError) -> String {
     }
 }
 
-/// What the words of a failed connection mean and what to do about it; `None` when they are about something else.
-#[must_use]
-pub fn advice(section: &str, words: &str) -> Option<String> {
-    let has = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
-    let text = if has(&["UnknownIssuer"]) {
-        format!(
-            "its certificate is not signed by a CA of {section}.tls_ca_file (empty: the system's): name the file of the CA that signed it"
-        )
-    } else if has(&["not valid for name", "NotValidForName"]) {
-        format!(
-            "the server has a certificate for another name: write that name as the host in {section}.url, or give the server a certificate for this one"
-        )
-    } else if has(&["certificate expired", "CertExpired", "Expired"]) {
-        "the server's certificate has expired, or this machine's clock is wrong".to_owned()
-    } else if has(&["CaUsedAsEndEntity"]) {
-        "the server shows the certificate of a CA: give it one that the CA signed".to_owned()
-    } else if has(&["CertificateRequired", "HandshakeFailure", "BadCertificate", "UnknownCA", "CertificateUnknown"]) {
-        format!(
-            "the server does not accept this program's certificate: {section}.tls_cert_file and tls_key_file must be from a CA it believes"
-        )
-    } else if has(&["InvalidContentType", "corrupt message", "server does not have this capability"]) {
-        format!("the server does not speak TLS there: name its TLS port in {section}.url, or switch its TLS on")
-    } else if has(&["insecure transport"]) {
-        format!("the server wants TLS: write {section}.url with the scheme mysqls://")
-    } else {
-        return None;
-    };
-    Some(text)
-}
+/// Words of a failed TLS connection, and what they mean. `{s}` is the section.
+const MEANINGS: [(&[&str], &str); 7] = [
+    (
+        &["UnknownIssuer"],
+        "its certificate is not signed by a CA of {s}.tls_ca_file (empty: the system's): name the file of the CA that signed it",
+    ),
+    (
+        &["not valid for name", "NotValidForName"],
+        "the server has a certificate for another name: write that name as the host in {s}.url, or give the server a certificate \
+         for this one",
+    ),
+    (&["certificate expired", "Expired"], "the server's certificate has expired, or this machine's clock is wrong"),
+    (&["CaUsedAsEndEntity"], "the server shows the certificate of a CA: give it one that the CA signed"),
+    (
+        &["CertificateRequired", "HandshakeFailure", "BadCertificate", "UnknownCA", "CertificateUnknown"],
+        "the server wants a certificate of this program from a CA that it believes: {s}.tls_cert_file and {s}.tls_key_file",
+    ),
+    (
+        &["InvalidContentType", "corrupt message", "server does not have this capability"],
+        "the server does not speak TLS there: name its TLS port in {s}.url, or switch its TLS on",
+    ),
+    (&["insecure transport"], "the server wants TLS: write {s}.url with {tls}://"),
+];
+/// How a plain connection ends at a port that takes TLS only; also how any other lost connection ends.
+const CUT: [&str; 5] = ["reset by peer", "ConnectionReset", "UnexpectedEof", "eof", "EOF"];
 
-/// The words with the advice behind them.
+/// The words of a failed connection, and behind them what they mean and what to do about it, as far as that is known.
 #[must_use]
-pub fn advised(section: &str, words: &str) -> String {
-    advice(section, words).map_or_else(|| words.to_owned(), |advice| format!("{words}; {advice}"))
+pub fn advised(section: &str, encrypted: bool, words: &str) -> String {
+    let has = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
+    let meaning = match MEANINGS.iter().find(|(parts, _)| has(parts)) {
+        Some((_, meaning)) => meaning,
+        None if !encrypted && has(&CUT) => "if it takes TLS only, write {s}.url with {tls}://",
+        None => return words.to_owned(),
+    };
+    let tls = match section {
+        "redis" => "rediss",
+        "rabbitmq" => "amqps",
+        _ => "mysqls",
+    };
+    format!("{words}; {}", meaning.replace("{s}", section).replace("{tls}", tls))
 }

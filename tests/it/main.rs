@@ -9,6 +9,7 @@
     reason = "tests fail by panicking"
 )]
 
+mod accounts;
 mod admin_api;
 mod answer;
 mod beside;
@@ -32,6 +33,7 @@ mod crowd_run;
 mod desk;
 mod dev_servers;
 mod doctor;
+mod doctor_worst;
 mod faulty;
 #[path = "../common/files.rs"]
 mod files;
@@ -90,6 +92,7 @@ mod group_d_trim;
 mod group_d_wipe;
 mod group_e_bench;
 mod hands;
+mod manual;
 mod metrics_exported;
 mod model;
 mod mortal;

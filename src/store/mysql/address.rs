@@ -67,10 +67,10 @@ impl Address {
     /// Connects.
     pub(super) async fn establish(&self) -> ConnectionResult<Conn> {
         let options = match &self.tls {
-            None => return Conn::establish(&self.url).await.map_err(|error| explained(&error)),
+            None => return Conn::establish(&self.url).await.map_err(|error| explained(false, &error)),
             Some((_, options)) => options.clone().map_err(ConnectionError::InvalidConnectionUrl)?,
         };
-        Conn::try_from(mysql_async::Conn::new(options).await.map_err(|error| explained(&error))?).await
+        Conn::try_from(mysql_async::Conn::new(options).await.map_err(|error| explained(true, &error))?).await
     }
 }
 
@@ -87,8 +87,8 @@ impl From<&String> for Address {
     }
 }
 
-fn explained(error: &impl ToString) -> ConnectionError {
-    ConnectionError::BadConnection(advised("mysql", &error.to_string()))
+fn explained(encrypted: bool, error: &impl ToString) -> ConnectionError {
+    ConnectionError::BadConnection(advised("mysql", encrypted, &error.to_string()))
 }
 
 fn options(trust: &Trust) -> Result<SslOpts, TlsError> {

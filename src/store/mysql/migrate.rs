@@ -3,7 +3,7 @@
 
 use super::address::Address;
 use super::fault::DbError;
-use super::pool::Db;
+use super::pool::{Conn, Db};
 use diesel::migration::MigrationSource;
 use diesel::mysql::Mysql;
 use diesel::sql_types::{Integer, Nullable, Text};
@@ -55,6 +55,10 @@ async fn migrate_locked(address: &Address) -> Result<Vec<String>, DbError> {
     if lock.locked != Some(1) {
         return Err(DbError::Timeout("another process has been migrating for a minute, try again".to_owned()));
     }
+    // An account that may not create tables can still hear that there is nothing to do.
+    if missing(&mut conn).await?.is_empty() {
+        return Ok(Vec::new());
+    }
     // The harness blocks its thread; on a blocking thread it may, whatever the runtime's flavour.
     let ran = tokio::task::spawn_blocking(move || {
         let mut harness = AsyncMigrationHarness::new(conn);
@@ -78,17 +82,16 @@ struct Version {
 /// # Errors
 /// [`DbError`].
 pub async fn pending(db: &Db) -> Result<Vec<String>, DbError> {
+    db.run("migrations_applied", async |conn| missing(conn).await).await
+}
+
+async fn missing(conn: &mut Conn) -> Result<Vec<String>, DbError> {
     const TABLE: &str = "SELECT table_name AS version FROM information_schema.tables \
                          WHERE table_schema = DATABASE() AND table_name = '__diesel_schema_migrations'";
-    let applied: Vec<Version> = db
-        .run("migrations_applied", async |conn| {
-            let table: Vec<Version> = diesel::sql_query(TABLE).load(conn).await?;
-            if table.is_empty() {
-                return Ok(table);
-            }
-            Ok(diesel::sql_query("SELECT version FROM __diesel_schema_migrations").load(conn).await?)
-        })
-        .await?;
+    let mut applied: Vec<Version> = diesel::sql_query(TABLE).load(conn).await?;
+    if !applied.is_empty() {
+        applied = diesel::sql_query("SELECT version FROM __diesel_schema_migrations").load(conn).await?;
+    }
     let known = MigrationSource::<Mysql>::migrations(&MIGRATIONS);
     let known = known.map_err(|error| DbError::Other(format!("migrations of this build: {error}")))?;
     let names = known.iter().map(|migration| migration.name());

@@ -130,7 +130,7 @@ impl Link {
         let address = Address::parse(&config.url)?;
         let failed = |error: amqprs::error::Error| RabbitError::Connect {
             address: address.host_and_port(),
-            reason: advised("rabbitmq", &error.to_string()),
+            reason: advised("rabbitmq", address.encrypted, &error.to_string()),
         };
         let name = format!("{} {role} {}", config.prefix, std::process::id());
         let mut arguments = OpenConnectionArguments::new(&address.host, address.port, &address.user, &address.password)
