@@ -185,7 +185,8 @@ const MEANINGS: [(&[&str], &str); 7] = [
     (&["insecure transport"], "the server wants TLS: write {s}.url with {tls}://"),
 ];
 /// How a plain connection ends at a port that takes TLS only; also how any other lost connection ends.
-const CUT: [&str; 5] = ["reset by peer", "ConnectionReset", "UnexpectedEof", "eof", "EOF"];
+/// MariaDB does not say that it is about TLS.
+const CUT: [&str; 6] = ["reset by peer", "ConnectionReset", "UnexpectedEof", "eof", "EOF", "Access denied for user"];
 
 /// The words of a failed connection, and behind them what they mean and what to do about it, as far as that is known.
 #[must_use]

@@ -127,7 +127,7 @@ fn doctor_is_content(world: &World) {
     assert_eq!(code, Some(0), "{out}{err}");
     let answer: Value = serde_json::from_str(&out).expect("json");
     let checks = answer["checks"].as_array().expect("checks");
-    let of = |name: &str| checks.iter().filter(move |line| line["name"] == name);
+    let of = |name: &'static str| checks.iter().filter(move |line| line["name"] == name);
     assert!(of("rights of the account").count() == 3, "one of each server: {checks:#?}");
     assert!(of("rights of the account").all(|line| line["value"] == "all that are needed"), "{checks:#?}");
     assert!(

@@ -15,19 +15,24 @@ const NOBODYS_KEY: &str = "doctor";
 /// How the broker begins when an account may not.
 pub(super) const DENIED: &str = "ACCESS_REFUSED";
 
-/// The broker's words for what the account may not do; empty when it may do everything that is tried.
+/// What the account may not do, with the broker's words; empty when it may do everything that is tried.
 ///
 /// # Errors
 /// Why there is no answer.
 pub async fn refused_rights(config: &RabbitConfig) -> Result<Vec<String>, RabbitError> {
-    let exchange = Topology::new(config).orders_exchange();
+    let topology = Topology::new(config);
+    let (exchange, dlq) = (topology.orders_exchange(), topology.dlq());
     let message = Outgoing::new((&exchange, NOBODYS_KEY), "doctor", Vec::new()).optional();
-    let tried = [send_all(config, &mut None, vec![message]).await, browse_dlq(config, 1).await.map(|_parked| ())];
+    let tried = [
+        (format!("publishing to {exchange}"), send_all(config, &mut None, vec![message]).await),
+        (format!("reading {dlq}"), browse_dlq(config, 1).await.map(|_parked| ())),
+    ];
     let mut refused = Vec::new();
-    for done in tried {
+    for (what, done) in tried {
         match done {
             Ok(()) => {}
-            Err(error) if error.is_denied() => refused.push(error.to_string()),
+            // The broker's words do not say which right it is.
+            Err(error) if error.is_denied() => refused.push(format!("{what} ({error})")),
             Err(error) => return Err(error),
         }
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 const DENIED: &str = "NOPERM";
 
 impl RedisStore {
-    /// Commands that the account may not use, with Redis' words, of all servers.
+    /// Commands that the account may not use, on any of the servers.
     ///
     /// # Errors
     /// [`RedisFault`] when a server does not answer.
@@ -61,14 +61,30 @@ impl RedisStore {
         for (name, args) in calls {
             let args: Vec<Value> = args.into_iter().map(text).collect();
             match node.command(name, args).await {
-                Err(RedisFault::Refused(words)) if words.starts_with(DENIED) => {
-                    refused.push(format!("{name}: {words}"))
-                }
+                Err(RedisFault::Refused(words)) if words.starts_with(DENIED) => refused.push(denied(name, &words)),
                 // Refused for another reason: there is no such group, key or script. It was permitted.
                 Ok(_) | Err(RedisFault::Refused(_) | RedisFault::NoScript | RedisFault::Contract(_)) => {}
                 Err(away @ (RedisFault::NotSent(_) | RedisFault::Unknown(_))) => return Err(away),
             }
         }
         Ok(())
+    }
+}
+
+/// The command as Redis names it in quotes; else all its words: it may be about a key.
+fn denied(name: &str, words: &str) -> String {
+    words.split('\'').nth(1).map_or_else(|| format!("{name} ({words})"), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_denied_is_named_as_redis_names_it() {
+        let command = "NOPERM this user has no permissions to run the 'config|get' command";
+        assert_eq!(denied("CONFIG", command), "config|get");
+        let key = "NOPERM this user has no permissions to access one of the keys used as arguments";
+        assert_eq!(denied("UNLINK", key), format!("UNLINK ({key})"));
     }
 }
