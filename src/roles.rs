@@ -10,9 +10,10 @@ use crate::config::{QueueType, Settings, api_complaints};
 use crate::p4_persist::Persist;
 use crate::p5_reconcile::{Auditor, Reconcile};
 use crate::runtime::{Pace, Stopper, Worker, drive};
-use crate::store::mysql::{Db, DbConfig};
+use crate::store::mysql::{Address, Db, DbConfig};
 use crate::store::rabbit::{self, RabbitConfig};
 use crate::store::redis::RedisStore;
+use crate::store::tls::{TlsError, TlsFiles, Trust};
 use crate::telemetry;
 use std::collections::HashSet;
 use std::net::TcpListener;
@@ -72,6 +73,13 @@ pub enum RoleError {
     Ended(String),
 }
 
+/// The text names the key.
+impl From<TlsError> for RoleError {
+    fn from(error: TlsError) -> Self {
+        Self::Config(vec![error.to_string()])
+    }
+}
+
 /// Handles on the three servers. Nothing is connected by making them.
 #[derive(Clone)]
 pub struct Servers {
@@ -90,37 +98,61 @@ impl Servers {
     /// [`RoleError::Config`] when an address cannot be used at all.
     pub fn new(settings: &Settings) -> Result<Self, RoleError> {
         let refused = |key: &str, error: &dyn std::fmt::Display| RoleError::Config(vec![format!("{key}: {error}")]);
-        let redis = RedisStore::start(&settings.redis).map_err(|error| refused("redis.url", &error))?;
+        let trust = redis_trust(settings)?;
+        let redis = RedisStore::start(&settings.redis, trust.as_ref()).map_err(|error| refused("redis.url", &error))?;
         let mysql = &settings.mysql;
         let db = Db::connect(DbConfig {
-            url: mysql.url.expose().to_owned(),
+            address: Address::new(mysql)?,
             pool_max: mysql.pool_max,
             wait_timeout_ms: mysql.pool_wait_ms,
             connect_timeout_ms: mysql.connect_timeout_ms,
             statement_timeout_ms: mysql.statement_timeout_ms,
         })
         .map_err(|error| refused("mysql.url", &error))?;
-        let rabbit = rabbit_config(settings);
+        let rabbit = rabbit_config(settings)?;
         rabbit.check().map_err(|error| refused("rabbitmq", &error))?;
         Ok(Self { redis, db, rabbit })
     }
 }
 
-fn rabbit_config(settings: &Settings) -> RabbitConfig {
+/// Certificates for Redis, when its URL encrypts.
+///
+/// # Errors
+/// [`TlsError`] naming the key of a file that cannot be used.
+pub fn redis_trust(settings: &Settings) -> Result<Option<Trust>, TlsError> {
+    let s = &settings.redis;
+    let files = TlsFiles { section: "redis", ca: &s.tls_ca_file, cert: &s.tls_cert_file, key: &s.tls_key_file };
+    s.url.is_encrypted().then(|| Trust::read(files)).transpose()
+}
+
+/// How to reach the broker.
+///
+/// # Errors
+/// [`TlsError`] naming the key of a file that cannot be used.
+pub fn rabbit_config(settings: &Settings) -> Result<RabbitConfig, TlsError> {
     let rabbit = &settings.rabbitmq;
-    RabbitConfig {
+    let files = TlsFiles {
+        section: "rabbitmq",
+        ca: &rabbit.tls_ca_file,
+        cert: &rabbit.tls_cert_file,
+        key: &rabbit.tls_key_file,
+    };
+    let trust = rabbit.url.is_encrypted().then(|| Trust::read(files)).transpose()?;
+    Ok(RabbitConfig {
+        trust: trust.map(Arc::new),
         prefix: rabbit.prefix.clone(),
         queue_type: match rabbit.queue_type {
             QueueType::Quorum => rabbit::QueueType::Quorum,
             QueueType::Classic => rabbit::QueueType::Classic,
         },
         queues: rabbit.queues,
+        declare: rabbit.declare,
         heartbeat_s: rabbit.heartbeat_s,
         connect_timeout_ms: rabbit.connect_timeout_ms,
         retry_delay_ms: settings.p4_persist.retry_delay_ms,
         retry_delay_max_ms: settings.p4_persist.retry_delay_max_ms,
         ..RabbitConfig::new(rabbit.url.expose())
-    }
+    })
 }
 
 /// Roles that run as tasks of this process.

@@ -81,6 +81,8 @@ enum Command {
     Dev(dev::Args),
     /// Create or upgrade the database's tables; safe to repeat, and from several machines at once
     Migrate,
+    /// Create the broker's exchanges and queues; for accounts of their own, with rabbitmq.declare = false for the roles
+    Topology,
     /// Create, show and steer sales
     #[command(subcommand)]
     Sale(sale::Command),
@@ -203,6 +205,7 @@ async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         None => run::roles(&layers, &role, demo_shop).await,
         Some(Command::Dev(args)) => dev::run(&layers, &data_dir, &args).await,
         Some(Command::Migrate) => run::migrate(&layers, &data_dir).await,
+        Some(Command::Topology) => run::topology(&layers, &data_dir).await,
         Some(Command::Sale(command)) => sale::run(&layers, &data_dir, command).await,
         Some(Command::Audit(args)) => audit::run(&layers, &data_dir, &args).await,
         Some(Command::Order(command)) => order::run(&layers, &data_dir, &command).await,

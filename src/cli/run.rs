@@ -3,9 +3,11 @@
 use super::{Failure, context, output};
 use crate::admin::{self, Admin};
 use crate::config::{Layers, Settings};
-use crate::roles::{self, Role, Servers};
+use crate::roles::{self, Role, RoleError, Servers};
 use crate::runtime::Stopper;
+use crate::store::mysql::Address;
 use crate::store::mysql::migrate::migrate as migrate_database;
+use crate::store::rabbit::{self, RabbitConfig};
 use crate::telemetry;
 use std::path::Path;
 use std::sync::Arc;
@@ -39,11 +41,22 @@ pub(super) fn config(layers: &Layers, command: ConfigCommand) -> Result<u8, Fail
 
 pub(super) async fn migrate(layers: &Layers, data_dir: &Path) -> Result<u8, Failure> {
     let settings = context::settings(layers, data_dir)?;
-    let applied = migrate_database(settings.mysql.url.expose()).await?;
+    let applied = migrate_database(Address::new(&settings.mysql).map_err(RoleError::from)?).await?;
     for name in &applied {
         output::line(&format!("applied {name}"));
     }
     output::line(if applied.is_empty() { "the database is up to date" } else { "the database is up to date now" });
+    Ok(0)
+}
+
+pub(super) async fn topology(layers: &Layers, data_dir: &Path) -> Result<u8, Failure> {
+    let settings = context::settings(layers, data_dir)?;
+    let config = RabbitConfig { declare: true, ..roles::rabbit_config(&settings).map_err(RoleError::from)? };
+    rabbit::declare(&config).await.map_err(|error| Failure::Failed(error.to_string()))?;
+    for queue in rabbit::Topology::new(&config).all_queues() {
+        output::line(&queue);
+    }
+    output::line("the exchanges and queues are there");
     Ok(0)
 }
 

@@ -61,15 +61,19 @@ fn addresses(s: &Settings, found: &mut Vec<String>) {
     found.extend(collector(&s.traces.otlp_endpoint).map(|why| format!("traces.otlp_endpoint: {why}")));
     found.extend(s.http.cors_origins.complaints().map(|why| format!("http.cors_origins: {why}")));
     let urls = [
-        ("redis.url", &s.redis.url, redis_scheme(s.redis.mode)),
-        ("rabbitmq.url", &s.rabbitmq.url, "amqp"),
-        ("mysql.url", &s.mysql.url, "mysql"),
+        ("redis.url", &s.redis.url, redis_schemes(s.redis.mode)),
+        ("rabbitmq.url", &s.rabbitmq.url, ["amqp", "amqps"]),
+        ("mysql.url", &s.mysql.url, ["mysql", "mysqls"]),
     ];
-    for (key, url, scheme) in urls {
-        if url.scheme() != scheme {
-            found.push(format!("{key}: {url:?} has scheme {:?}, expected {scheme}://", url.scheme()));
+    for (key, url, [plain, encrypted]) in urls {
+        if ![plain, encrypted].contains(&url.scheme()) {
+            let scheme = url.scheme();
+            found.push(format!(
+                "{key}: {url:?} has scheme {scheme:?}, expected {plain}:// or, to encrypt, {encrypted}://"
+            ));
         }
     }
+    encryption(s, found);
     if s.redis.mode == RedisMode::Sentinel && !s.redis.url.expose().contains("sentinelServiceName=") {
         found.push("redis.url: names no master, add ?sentinelServiceName=NAME as the sentinels have it".into());
     }
@@ -104,12 +108,43 @@ fn collector(endpoint: &str) -> Option<String> {
     }
 }
 
-/// The scheme says the same as the mode, so that neither can be forgotten.
-fn redis_scheme(mode: RedisMode) -> &'static str {
+/// Files for a connection that is not encrypted are a mistake that would show nowhere else.
+fn encryption(s: &Settings, found: &mut Vec<String>) {
+    let servers = [
+        ("redis", &s.redis.url, [&s.redis.tls_ca_file, &s.redis.tls_cert_file, &s.redis.tls_key_file]),
+        ("rabbitmq", &s.rabbitmq.url, [&s.rabbitmq.tls_ca_file, &s.rabbitmq.tls_cert_file, &s.rabbitmq.tls_key_file]),
+        ("mysql", &s.mysql.url, [&s.mysql.tls_ca_file, &s.mysql.tls_cert_file, &s.mysql.tls_key_file]),
+    ];
+    for (section, url, files) in servers {
+        if !url.is_encrypted() && files.iter().any(|file| !file.is_empty()) {
+            let scheme = url.scheme();
+            found.push(format!(
+                "{section}.tls_ca_file, tls_cert_file, tls_key_file: given, but {section}.url begins with {scheme}://, which \
+                 does not encrypt; write it with an s ({}), or leave them empty",
+                if section == "redis" { "rediss" } else if section == "mysql" { "mysqls" } else { "amqps" }
+            ));
+        }
+        let [_, cert, key] = files;
+        if cert.is_empty() != key.is_empty() {
+            found.push(format!("{section}.tls_cert_file, {section}.tls_key_file: one is empty, expected both or none"));
+        }
+    }
+    // The driver would take these from the url; one of them switches the verification off.
+    for parameter in ["require_ssl=", "verify_ca=", "verify_identity=", "built_in_roots="] {
+        if s.mysql.url.expose().contains(parameter) {
+            found.push(format!(
+                "mysql.url: has {parameter}…, expected the scheme mysqls:// and mysql.tls_ca_file instead"
+            ));
+        }
+    }
+}
+
+/// The scheme says the same as the mode, so that neither can be forgotten; the second one encrypts.
+fn redis_schemes(mode: RedisMode) -> [&'static str; 2] {
     match mode {
-        RedisMode::Single => "redis",
-        RedisMode::Sentinel => "redis-sentinel",
-        RedisMode::Cluster => "redis-cluster",
+        RedisMode::Single => ["redis", "rediss"],
+        RedisMode::Sentinel => ["redis-sentinel", "rediss-sentinel"],
+        RedisMode::Cluster => ["redis-cluster", "rediss-cluster"],
     }
 }
 

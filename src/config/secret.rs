@@ -67,6 +67,34 @@ impl ServerUrl {
         self.0.split_once("://").map_or("", |(scheme, _)| scheme)
     }
 
+    /// Whether connections to it are encrypted.
+    #[must_use]
+    pub fn is_encrypted(&self) -> bool {
+        matches!(self.scheme(), "rediss" | "rediss-cluster" | "rediss-sentinel" | "amqps" | "mysqls")
+    }
+
+    /// The user, as it is written; empty: none.
+    #[must_use]
+    pub fn user(&self) -> &str {
+        let rest = self.0.split_once("://").map_or("", |(_, rest)| rest);
+        let login = rest.rsplit_once('@').map_or("", |(login, _)| login);
+        login.split_once(':').map_or(login, |(user, _)| user)
+    }
+
+    /// Whether any server in it is another machine, as far as the address tells.
+    #[must_use]
+    pub fn leaves_the_machine(&self) -> bool {
+        let rest = self.0.split_once("://").map_or("", |(_, rest)| rest);
+        let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
+        let first = place.split(['/', '?']).next().unwrap_or_default();
+        let further = place.split(['?', '&']).filter_map(|part| part.strip_prefix("node="));
+        let is_here = |place: &str| {
+            let host = place.rsplit_once(':').map_or(place, |(host, _)| host).trim_matches(['[', ']']);
+            host == "localhost" || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
+        };
+        !std::iter::once(first).chain(further).all(is_here)
+    }
+
     /// The address with `***` in place of the password.
     #[must_use]
     pub fn redacted(&self) -> String {
@@ -104,6 +132,18 @@ impl Serialize for ServerUrl {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn servers_elsewhere_are_told_apart() {
+        for here in ["redis://127.0.0.1:1", "amqp://u:p@localhost/%2f", "mysql://r@[::1]:3306/s", "amqp://[::1]/"] {
+            assert!(!ServerUrl::new(here.into()).leaves_the_machine(), "{here}");
+        }
+        for away in ["rediss://10.0.0.1:1", "amqp://u:p@localhost.example/v", "redis-cluster://127.0.0.1:1?node=h:2"] {
+            assert!(ServerUrl::new(away.into()).leaves_the_machine(), "{away}");
+        }
+        assert_eq!(ServerUrl::new("amqps://me:p@h/v".into()).user(), "me");
+        assert_eq!(ServerUrl::new("redis://h:1".into()).user(), "");
+    }
 
     #[test]
     fn passwords_never_show() {

@@ -55,6 +55,9 @@ sections! {
     }
     Redis {
         url: ServerUrl,
+        tls_ca_file: String,
+        tls_cert_file: String,
+        tls_key_file: String,
         prefix: String,
         mode: RedisMode,
         shards: u16,
@@ -67,14 +70,21 @@ sections! {
     }
     Rabbitmq {
         url: ServerUrl,
+        tls_ca_file: String,
+        tls_cert_file: String,
+        tls_key_file: String,
         prefix: String,
         queue_type: QueueType,
         queues: u16,
+        declare: bool,
         heartbeat_s: u16,
         connect_timeout_ms: u64,
     }
     Mysql {
         url: ServerUrl,
+        tls_ca_file: String,
+        tls_cert_file: String,
+        tls_key_file: String,
         pool_max: usize,
         pool_wait_ms: u64,
         connect_timeout_ms: u64,

@@ -85,6 +85,9 @@ pub enum DevError {
         /// Why.
         source: serde_json::Error,
     },
+    /// Files for encrypted servers that cannot be used.
+    #[error("{0}")]
+    Certificates(String),
     /// No free port was found.
     #[error("no free loopback port found after {tried} tries")]
     NoPort {

@@ -13,6 +13,7 @@ use std::time::Duration;
 use std::{fs, io};
 
 use super::child::Child;
+use super::encryption::Encryption;
 use super::server::{self, Plan as AnyPlan, Server, ServerKind};
 use super::{DevError, binaries};
 
@@ -39,6 +40,7 @@ pub(super) struct Plan {
     dir: PathBuf,
     socket: Socket,
     pub(super) port: u16,
+    pub(super) encryption: Option<Encryption>,
 }
 
 /// Starts a mariadbd on the data in `dir` (made when missing) and waits for its greeting.
@@ -46,6 +48,11 @@ pub(super) struct Plan {
 /// # Errors
 /// [`DevError`]: not installed, not started, not ready in time.
 pub async fn start(dir: &Path, port: u16) -> Result<Server, DevError> {
+    start_with(dir, port, None).await
+}
+
+/// The same, on request encrypted.
+pub(super) async fn start_with(dir: &Path, port: u16, encryption: Option<Encryption>) -> Result<Server, DevError> {
     let program = binaries::find(ServerKind::Mysql, "mariadbd")?;
     let dir = server::make_dir(dir)?;
     install(&dir).await?;
@@ -53,7 +60,7 @@ pub async fn start(dir: &Path, port: u16) -> Result<Server, DevError> {
     let init = dir.join("init.sql");
     fs::write(&init, INIT_SQL).map_err(DevError::io("write", init))?;
     let socket = Socket::place(&dir, port)?;
-    Server::start(AnyPlan::Mysql(Plan { program, dir: dir.clone(), socket, port }), &dir).await
+    Server::start(AnyPlan::Mysql(Plan { program, dir: dir.clone(), socket, port, encryption }), &dir).await
 }
 
 /// Makes the system tables, one installation at a time in a process: of several at once one ends now and then with exit
@@ -105,6 +112,10 @@ impl Plan {
         command.arg(option("--socket=", &self.socket.path));
         command.arg(format!("--port={}", self.port));
         command.args(["--bind-address=127.0.0.1", "--skip-name-resolve"]);
+        if let Some(encryption) = &self.encryption {
+            command.arg(option("--ssl-ca=", &encryption.ca)).arg(option("--ssl-cert=", &encryption.cert));
+            command.arg(option("--ssl-key=", &encryption.key)).arg("--require-secure-transport=ON");
+        }
         // A commit is told only when it is on disk.
         command.args(["--innodb-flush-log-at-trx-commit=1", "--sync-binlog=1"]);
         command.args(["--transaction-isolation=READ-COMMITTED", "--innodb-lock-wait-timeout=3"]);

@@ -7,6 +7,7 @@
 mod binaries;
 pub mod child;
 mod demo;
+mod encryption;
 mod error;
 mod lock;
 pub mod mariadb;
@@ -23,6 +24,7 @@ pub mod state;
 
 pub use child::Child;
 pub use demo::DEMO_SALE;
+pub use encryption::Encryption;
 pub use error::DevError;
 pub use server::{Server, ServerKind};
 pub use servers::{External, PrivateServers, Progress, ServerUrls, clear};

@@ -3,25 +3,53 @@
 
 use std::io;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use super::DevError;
+use super::encryption::Encryption;
 use super::server::ServerKind;
+use crate::store::tls::Trust;
 
 /// One question and its answer, connect included.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 const AMQP_0_9_1_HEADER: &[u8] = b"AMQP\x00\x00\x09\x01";
 
-/// True when the server on this loopback port gives the answer of a server that is ready.
-pub(super) async fn answers(kind: ServerKind, port: u16) -> bool {
-    matches!(timeout(PROBE_TIMEOUT, ask(kind, port)).await, Ok(Ok(true)))
+/// What to ask, on which loopback port.
+pub(super) struct Place {
+    pub(super) kind: ServerKind,
+    pub(super) port: u16,
+    pub(super) tls: Option<(Arc<Trust>, String)>,
 }
 
-async fn ask(kind: ServerKind, port: u16) -> io::Result<bool> {
-    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
+/// How to ask an encrypted server.
+pub(super) fn tls(encryption: &Encryption) -> Result<(Arc<Trust>, String), DevError> {
+    Ok((encryption.trust()?, encryption.name.clone()))
+}
+
+/// True when the server there gives the answer of a server that is ready.
+pub(super) async fn answers(place: &Place) -> bool {
+    matches!(timeout(PROBE_TIMEOUT, connect_and_ask(place)).await, Ok(Ok(true)))
+}
+
+async fn connect_and_ask(place: &Place) -> io::Result<bool> {
+    let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, place.port)).await?;
+    match &place.tls {
+        // Its greeting comes before the encryption.
+        Some((trust, name)) if place.kind != ServerKind::Mysql => {
+            let name = ServerName::try_from(name.clone()).map_err(io::Error::other)?;
+            ask(place.kind, trust.connector().connect(name, stream).await?).await
+        }
+        Some(_) | None => ask(place.kind, stream).await,
+    }
+}
+
+async fn ask(kind: ServerKind, mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<bool> {
     match kind {
         ServerKind::Redis => {
             stream.write_all(b"PING\r\n").await?;
@@ -41,7 +69,7 @@ async fn ask(kind: ServerKind, port: u16) -> io::Result<bool> {
     }
 }
 
-async fn read<const N: usize>(stream: &mut TcpStream) -> io::Result<[u8; N]> {
+async fn read<const N: usize>(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<[u8; N]> {
     let mut answer = [0; N];
     stream.read_exact(&mut answer).await?;
     Ok(answer)

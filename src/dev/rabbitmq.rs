@@ -10,6 +10,7 @@ use std::{env, fs};
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
+use super::encryption::Encryption;
 use super::server::{self, Plan as AnyPlan, Server};
 use super::{DevError, ServerKind, binaries};
 
@@ -40,6 +41,7 @@ pub(super) struct Plan {
     program: PathBuf,
     dir: PathBuf,
     pub(super) ports: RabbitPorts,
+    pub(super) encryption: Option<Encryption>,
 }
 
 /// Starts a RabbitMQ node on the data in `dir` (made when missing) and waits until it answers the AMQP header.
@@ -47,16 +49,41 @@ pub(super) struct Plan {
 /// # Errors
 /// [`DevError`]: not installed, not started, not ready in time.
 pub async fn start(dir: &Path, ports: RabbitPorts) -> Result<Server, DevError> {
+    start_with(dir, ports, None).await
+}
+
+/// The same, on request encrypted.
+pub(super) async fn start_with(
+    dir: &Path,
+    ports: RabbitPorts,
+    encryption: Option<Encryption>,
+) -> Result<Server, DevError> {
     let program = binaries::find_rabbitmq_server()?;
     let dir = server::make_dir(dir)?;
     for folder in ["home", "data", "log", "generated"] {
         server::make_dir(&dir.join(folder))?;
     }
-    for (name, text) in [("rabbitmq.conf", CONFIG), ("env.conf", ""), ("plugins", "[].\n")] {
+    let config = CONFIG.to_owned() + &encryption.as_ref().map_or_else(String::new, |tls| listener(tls, ports.amqp));
+    for (name, text) in [("rabbitmq.conf", config.as_str()), ("env.conf", ""), ("plugins", "[].\n")] {
         let path = dir.join(name);
         fs::write(&path, text).map_err(DevError::io("write", path))?;
     }
-    Server::start(AnyPlan::Rabbitmq(Plan { program, dir: dir.clone(), ports }), &dir).await
+    Server::start(AnyPlan::Rabbitmq(Plan { program, dir: dir.clone(), ports, encryption }), &dir).await
+}
+
+/// In place of the plain listener.
+fn listener(encryption: &Encryption, port: u16) -> String {
+    let Encryption { ca, cert, key, .. } = encryption;
+    let verify = if encryption.clients_too { "verify_peer" } else { "verify_none" };
+    format!(
+        "listeners.tcp = none\nlisteners.ssl.1 = 127.0.0.1:{port}\nssl_options.cacertfile = {}\n\
+         ssl_options.certfile = {}\nssl_options.keyfile = {}\nssl_options.verify = {verify}\n\
+         ssl_options.fail_if_no_peer_cert = {}\n",
+        ca.display(),
+        cert.display(),
+        key.display(),
+        encryption.clients_too
+    )
 }
 
 impl Plan {
@@ -66,8 +93,12 @@ impl Plan {
         // From an empty environment: RABBITMQ_* and ERL_* of the caller would bend the node in any direction.
         command.env_clear().env("PATH", search_path()).env("LANG", "C.UTF-8").env("HOME", self.dir.join("home"));
         command.current_dir(&self.dir);
-        command.env("RABBITMQ_NODENAME", NODE).env("RABBITMQ_NODE_IP_ADDRESS", "127.0.0.1");
-        command.env("RABBITMQ_NODE_PORT", self.ports.amqp.to_string()).env("RABBITMQ_DIST_PORT", dist.to_string());
+        command.env("RABBITMQ_NODENAME", NODE).env("RABBITMQ_DIST_PORT", dist.to_string());
+        // These two would bring the plain listener back.
+        if self.encryption.is_none() {
+            command.env("RABBITMQ_NODE_IP_ADDRESS", "127.0.0.1");
+            command.env("RABBITMQ_NODE_PORT", self.ports.amqp.to_string());
+        }
         for (variable, place) in [
             ("RABBITMQ_MNESIA_BASE", "data"),
             ("RABBITMQ_LOG_BASE", "log"),

@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::encryption::Encryption;
 use super::server::{self, Plan as AnyPlan, Server, ServerKind};
 use super::{DevError, binaries};
 
@@ -15,6 +16,7 @@ pub(super) struct Plan {
     program: PathBuf,
     dir: PathBuf,
     pub(super) port: u16,
+    pub(super) encryption: Option<Encryption>,
 }
 
 /// Starts a redis-server on the data in `dir` (made when missing) and waits until it answers PING.
@@ -22,16 +24,31 @@ pub(super) struct Plan {
 /// # Errors
 /// [`DevError`]: not installed, not started, not ready in time.
 pub async fn start(dir: &Path, port: u16) -> Result<Server, DevError> {
+    start_with(dir, port, None).await
+}
+
+/// The same, on request encrypted.
+pub(super) async fn start_with(dir: &Path, port: u16, encryption: Option<Encryption>) -> Result<Server, DevError> {
     let program = binaries::find(ServerKind::Redis, "redis-server")?;
     let dir = server::make_dir(dir)?;
-    Server::start(AnyPlan::Redis(Plan { program, dir: dir.clone(), port }), &dir).await
+    Server::start(AnyPlan::Redis(Plan { program, dir: dir.clone(), port, encryption }), &dir).await
 }
 
 impl Plan {
     pub(super) fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.current_dir(&self.dir);
-        command.args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--daemonize", "no"]);
+        let port = self.port.to_string();
+        match &self.encryption {
+            None => command.args(["--port", &port]),
+            Some(encryption) => {
+                command.args(["--port", "0", "--tls-port", &port]);
+                command.arg("--tls-ca-cert-file").arg(&encryption.ca);
+                command.arg("--tls-cert-file").arg(&encryption.cert).arg("--tls-key-file").arg(&encryption.key);
+                command.args(["--tls-auth-clients", if encryption.clients_too { "yes" } else { "no" }])
+            }
+        };
+        command.args(["--bind", "127.0.0.1", "--daemonize", "no"]);
         command.arg("--dir").arg(&self.dir);
         // An accept is told only when it is on disk; no snapshots besides; and never forget a key to save memory.
         command.args(["--appendonly", "yes", "--appendfsync", "always", "--save", ""]);

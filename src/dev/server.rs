@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::child::Child;
+use super::encryption::Encryption;
 use super::{DevError, mariadb, probe, rabbitmq, redis};
 
 /// From the start of the process to the first answer in its protocol. Seconds are normal; a crowded machine, or a
@@ -101,6 +102,14 @@ impl Plan {
         }
     }
 
+    const fn encryption(&self) -> Option<&Encryption> {
+        match self {
+            Self::Redis(plan) => plan.encryption.as_ref(),
+            Self::Rabbitmq(plan) => plan.encryption.as_ref(),
+            Self::Mysql(plan) => plan.encryption.as_ref(),
+        }
+    }
+
     const fn port(&self) -> u16 {
         match self {
             Self::Redis(plan) => plan.port,
@@ -149,11 +158,12 @@ impl Server {
     /// URL with scheme, host and port.
     #[must_use]
     pub fn url(&self) -> String {
-        let port = self.port();
+        let (s, host) = self.plan.encryption().map_or(("", "127.0.0.1"), |encryption| ("s", &encryption.name));
+        let place = format!("{host}:{}", self.port());
         match self.kind() {
-            ServerKind::Redis => format!("redis://127.0.0.1:{port}"),
-            ServerKind::Rabbitmq => format!("amqp://guest:guest@127.0.0.1:{port}/%2f"),
-            ServerKind::Mysql => format!("mysql://root@127.0.0.1:{port}/{}", mariadb::DATABASE),
+            ServerKind::Redis => format!("redis{s}://{place}"),
+            ServerKind::Rabbitmq => format!("amqp{s}://guest:guest@{place}/%2f"),
+            ServerKind::Mysql => format!("mysql{s}://root@{place}/{}", mariadb::DATABASE),
         }
     }
 
@@ -215,12 +225,14 @@ impl Server {
     async fn ready(&mut self) -> Result<(), DevError> {
         let name = self.kind().name().to_owned();
         let end = Instant::now() + READY_TIMEOUT;
+        let tls = self.plan.encryption().map(probe::tls).transpose()?;
+        let place = probe::Place { kind: self.kind(), port: self.port(), tls };
         while Instant::now() < end {
             // Looked at first, so that a stranger who took our port in the meantime is not mistaken for our server.
             if let Some(status) = self.child.try_exit_status()? {
                 return Err(DevError::Died { name, status, log: self.log.clone(), tail: self.child.log_tail() });
             }
-            if probe::answers(self.kind(), self.port()).await {
+            if probe::answers(&place).await {
                 return Ok(());
             }
             sleep(READY_POLL).await;

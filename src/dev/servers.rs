@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::encryption::Encryption;
 use super::lock::DirLock;
 use super::ports::free_port;
 use super::rabbitmq::RabbitPorts;
@@ -80,15 +81,32 @@ impl PrivateServers {
         dir: &Path,
         on_progress: &(dyn Fn(Progress) + Sync),
     ) -> Result<Self, DevError> {
+        Self::start_all(external, None, dir, on_progress).await
+    }
+
+    /// Like [`PrivateServers::start`], but the servers take TLS only.
+    ///
+    /// # Errors
+    /// The first [`DevError`] of any; the other servers are killed then.
+    pub async fn start_encrypted(dir: &Path, encryption: Encryption) -> Result<Self, DevError> {
+        Self::start_all(External::default(), Some(encryption), dir, &|_progress| {}).await
+    }
+
+    async fn start_all(
+        external: External,
+        encryption: Option<Encryption>,
+        dir: &Path,
+        on_progress: &(dyn Fn(Progress) + Sync),
+    ) -> Result<Self, DevError> {
         let dir = server::make_dir(dir)?;
         let lock = DirLock::take(&dir)?;
         let wanted = ServerKind::ALL.into_iter().filter(|kind| !external.urls.contains_key(kind));
         let starts = wanted.map(|kind| {
-            let dir = dir.join(kind.name());
+            let (dir, encryption) = (dir.join(kind.name()), encryption.clone());
             async move {
                 on_progress(Progress::Starting(kind));
                 let begin = Instant::now();
-                let server = start_one(kind, &dir).await?;
+                let server = start_one(kind, &dir, encryption).await?;
                 on_progress(Progress::Ready { kind, took: begin.elapsed() });
                 Ok::<_, DevError>((kind, server))
             }
@@ -206,10 +224,13 @@ pub fn clear(dir: &Path) -> Result<(), DevError> {
     DevState::remove(dir)
 }
 
-async fn start_one(kind: ServerKind, dir: &Path) -> Result<Server, DevError> {
+async fn start_one(kind: ServerKind, dir: &Path, encryption: Option<Encryption>) -> Result<Server, DevError> {
     match kind {
-        ServerKind::Redis => redis::start(dir, free_port()?).await,
-        ServerKind::Rabbitmq => rabbitmq::start(dir, RabbitPorts { amqp: free_port()?, dist: free_port()? }).await,
-        ServerKind::Mysql => mariadb::start(dir, free_port()?).await,
+        ServerKind::Redis => redis::start_with(dir, free_port()?, encryption).await,
+        ServerKind::Rabbitmq => {
+            let ports = RabbitPorts { amqp: free_port()?, dist: free_port()? };
+            rabbitmq::start_with(dir, ports, encryption).await
+        }
+        ServerKind::Mysql => mariadb::start_with(dir, free_port()?, encryption).await,
     }
 }

@@ -14,7 +14,7 @@ use crate::p1_entry::warm::WarmError;
 use crate::roles::{self, Role, RoleError, Running, Servers};
 use crate::runtime::Stopper;
 use crate::store::mysql::sales::SaleError;
-use crate::store::mysql::{DbError, migrate};
+use crate::store::mysql::{Address, DbError, migrate};
 use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -89,7 +89,7 @@ impl Stack {
         let servers = PrivateServers::start_beside(External::from_env(), &plan.dir, on_progress).await?;
         let secrets = Secrets::kept_in(servers.dir())?;
         let settings = Arc::new(settings(plan, &servers.urls(), &secrets)?);
-        migrate::migrate(settings.mysql.url.expose()).await?;
+        migrate::migrate(Address::new(&settings.mysql).map_err(RoleError::from)?).await?;
         if plan.demo {
             demo::create(&settings).await?;
         }

@@ -6,3 +6,4 @@
 pub mod mysql;
 pub mod rabbit;
 pub mod redis;
+pub mod tls;

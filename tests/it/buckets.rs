@@ -27,7 +27,7 @@ impl Buckets {
     /// On a world's Redis.
     pub async fn of(world: &World, shards: u16) -> Self {
         let settings = Redis { shards, ..world.settings.redis.clone() };
-        let store = RedisStore::start(&settings).expect("a handle");
+        let store = RedisStore::start(&settings, None).expect("a handle");
         assert!(store.wait_connected(Duration::from_secs(10)).await, "redis connects");
         let fence = Fence::new(store.clone(), world.servers.db.clone(), Guard::new(store.clone()), shards);
         // Nothing here is about being slow.

@@ -2,14 +2,11 @@
 //! told as that.
 
 use super::cluster_sales::SHARDS;
+use super::manual::redis_account;
 use super::procs::call;
 use super::redis_sets::Cluster;
 use super::world::{World, eventually, run};
 use seckill::roles::Role;
-
-/// As in docs/operations.md, "Sentinel and Cluster".
-const RIGHTS: &str = "+@read +@write +@scripting -@dangerous +ping +time +wait +publish +client|id +client|setname +client|getname +info \
-                      +config|get +cluster|info +cluster|slots";
 
 fn with_login(cluster: &Cluster, login: &str) -> String {
     cluster.url().replacen("//", &format!("//{login}@"), 1)
@@ -27,16 +24,14 @@ fn the_user_of_the_manual_suffices_and_a_wrong_password_is_told() {
     run(async {
         let cluster = Cluster::start(3, 1, &[]).await;
         let name = "cluster-acl";
-        let (keys, channels) = (format!("~{name}:*"), format!("&{name}:*"));
+        let account = redis_account(name);
         for node in cluster.nodes() {
-            let mut user = vec!["ACL", "SETUSER", "seller", "reset", "on", ">pw", &keys, &channels];
-            user.extend(RIGHTS.split(' ').filter(|right| !right.is_empty()));
-            node.call(&user).await;
+            node.call(&account.iter().map(String::as_str).collect::<Vec<_>>()).await;
             node.call(&["ACL", "LOG", "RESET"]).await;
         }
         let shards = format!("redis.shards={SHARDS}");
         let set = ["redis.mode=cluster", &shards, "redis.wait_replicas=1"];
-        let url = with_login(&cluster, "seller:pw");
+        let url = with_login(&cluster, "seckill:PASSWORD");
         let world = World::on_redis(&url, name, &Role::ALL, &set).await;
         let sale = world.sale("acl", 20, Some(1)).await;
         nothing_was_denied(&cluster).await;
@@ -65,7 +60,7 @@ fn the_user_of_the_manual_suffices_and_a_wrong_password_is_told() {
         let (_, said) = doctor(&url);
         assert!(!said.contains("NOPERM") && said.contains("cluster-require-full-coverage"), "{said}");
         nothing_was_denied(&cluster).await;
-        let (code, said) = doctor(&with_login(&cluster, "seller:wrong"));
+        let (code, said) = doctor(&with_login(&cluster, "seckill:wrong"));
         assert_ne!(code, Some(0), "{said}");
         assert!(said.contains("WRONGPASS"), "{said}");
         world.finish().await;

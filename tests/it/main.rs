@@ -9,6 +9,7 @@
     reason = "tests fail by panicking"
 )]
 
+mod accounts;
 mod admin_api;
 mod answer;
 mod beside;
@@ -18,6 +19,7 @@ mod browser;
 mod browser_console;
 mod browser_shop;
 mod buckets;
+mod certificates;
 mod cluster_access;
 mod cluster_failover;
 mod cluster_load;
@@ -33,6 +35,7 @@ mod crowd_run;
 mod desk;
 mod dev_servers;
 mod doctor;
+mod doctor_worst;
 mod draining;
 mod exchange;
 mod faulty;
@@ -94,6 +97,7 @@ mod group_d_trim;
 mod group_d_wipe;
 mod group_e_bench;
 mod hands;
+mod manual;
 mod metrics_exported;
 mod model;
 mod mortal;
@@ -120,6 +124,7 @@ mod store_mysql;
 mod store_rabbit;
 #[path = "../common/time.rs"]
 mod time;
+mod tls;
 mod traces;
 mod versions;
 mod wire;

@@ -15,7 +15,7 @@ use seckill::p1_entry::warm::Warmer;
 use seckill::p5_reconcile::{Auditor, SaleAudit, Window};
 use seckill::roles::{self, Role, Servers};
 use seckill::runtime::{Stopper, now_ms};
-use seckill::store::mysql::{migrate, sales};
+use seckill::store::mysql::{Address, migrate, sales};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -91,7 +91,7 @@ impl World {
         ]);
         layers.extend(set.iter().map(|set| (*set).to_owned()));
         let settings = Arc::new(Settings::load(&Layers { files: vec![], set: layers }).expect("settings"));
-        migrate::migrate(settings.mysql.url.expose()).await.expect("migrations");
+        migrate::migrate(Address::new(&settings.mysql).expect("certificates")).await.expect("migrations");
         let servers = Servers::new(&settings).expect("handles");
         assert!(servers.redis.wait_connected(Duration::from_secs(5)).await, "redis connects");
         let minter = Minter::new(&settings.auth.secret, "seckill", "seckill").expect("a minter");

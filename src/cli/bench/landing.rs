@@ -10,9 +10,10 @@ use super::scale::Scale;
 use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::SaleId;
 use crate::p4_persist::Persist;
+use crate::roles::RoleError;
 use crate::runtime::{Stopper, Worker, now_ms};
 use crate::store::mysql::bare::{self, Bare};
-use crate::store::mysql::{Db, DbConfig};
+use crate::store::mysql::{Address, Db, DbConfig};
 use serde_json::json;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -127,7 +128,7 @@ pub(super) async fn measure(
 pub(super) async fn one_transaction_an_order(ground: &mut Ground, scale: &Scale) -> Result<f64, Failure> {
     let mysql = &ground.settings.mysql;
     let db = Db::connect(DbConfig {
-        url: mysql.url.expose().to_owned(),
+        address: Address::new(mysql).map_err(RoleError::from)?,
         pool_max: CONNECTIONS,
         wait_timeout_ms: mysql.pool_wait_ms,
         connect_timeout_ms: mysql.connect_timeout_ms,

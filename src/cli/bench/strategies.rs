@@ -14,6 +14,7 @@ use crate::domain::ids::{SaleId, UserId};
 use crate::domain::request::Purchase;
 use crate::domain::reserve::Reserved;
 use crate::domain::shard::home_shard;
+use crate::roles::{RoleError, redis_trust};
 use crate::store::mysql::bare_units;
 use crate::store::redis::{RedisStore, Way};
 use hdrhistogram::Histogram;
@@ -73,7 +74,10 @@ pub(super) async fn measure(ground: &mut Ground, scale: &Scale, spinner: &Spinne
     ground.api_only().await?;
     let mut connections = Vec::new();
     for _ in 0..CROWD {
-        let redis = RedisStore::start(&ground.settings.redis)?;
+        let redis = RedisStore::start(
+            &ground.settings.redis,
+            redis_trust(&ground.settings).map_err(RoleError::from)?.as_ref(),
+        )?;
         redis.wait_connected(Duration::from_secs(5)).await;
         connections.push(redis);
     }

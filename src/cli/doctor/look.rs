@@ -11,6 +11,11 @@ use serde::Serialize;
 /// Clocks may differ by this much, milliseconds. No guarantee depends on it; windows and starts of sales are judged by them.
 const CLOCKS_MS: i64 = 1_000;
 
+/// Name of the check of the broker's topology.
+pub(super) const DECLARED: &str = "queues and exchanges";
+/// Name of the check of the schema.
+pub(super) const MIGRATED: &str = "migrations";
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Verdict {
@@ -47,7 +52,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    fn new(
+    pub(super) fn new(
         server: &'static str,
         name: impl Into<String>,
         value: impl Into<String>,
@@ -57,14 +62,14 @@ impl Line {
         Self { server, name, value, expected, verdict: Verdict::Fine, why: String::new(), change: String::new() }
     }
 
-    fn judged(mut self, ok: bool, otherwise: Verdict, why: &str, change: &str) -> Self {
+    pub(super) fn judged(mut self, ok: bool, otherwise: Verdict, why: &str, change: &str) -> Self {
         self.verdict = if ok { Verdict::Fine } else { otherwise };
         why.clone_into(&mut self.why);
         change.clone_into(&mut self.change);
         self
     }
 
-    fn away(server: &'static str, error: &impl ToString) -> Self {
+    pub(super) fn away(server: &'static str, error: &impl ToString) -> Self {
         let why = error.to_string();
         Self::new(server, "answers", "no", "yes").judged(false, Verdict::Away, &why, "start it, or correct its url")
     }
@@ -152,24 +157,43 @@ pub(super) async fn rabbit(config: &RabbitConfig) -> Vec<Line> {
 /// Queues and exchanges: there, as this build makes them, consumed.
 async fn topology(config: &RabbitConfig) -> Vec<Line> {
     const SERVER: &str = "rabbitmq";
-    const NAME: &str = "queues and exchanges";
     let depths = match queue_depths(config).await {
         Ok(depths) => depths,
         Err(error @ RabbitError::NoQueue { .. }) => {
-            let made = "they are made when a relay or a consumer starts";
-            let line = Line::new(SERVER, NAME, error.to_string(), "all there");
-            return vec![line.judged(false, Verdict::Warning, made, "start the roles")];
+            let line = Line::new(SERVER, DECLARED, error.to_string(), "all there");
+            return vec![if config.declare {
+                line.judged(
+                    false,
+                    Verdict::Warning,
+                    "a relay or a consumer makes them when it starts",
+                    "start the roles",
+                )
+            } else {
+                line.judged(
+                    false,
+                    Verdict::Wrong,
+                    "with rabbitmq.declare = false nobody else makes them",
+                    "seckill topology",
+                )
+            }];
         }
         Err(error) => return vec![Line::away(SERVER, &error)],
     };
     // Everything is there, so declaring creates nothing: it only compares the arguments.
     let same = declare(config).await;
-    let value = same.as_ref().map_or_else(ToString::to_string, |()| "as this build makes them".to_owned());
-    let mut lines = vec![Line::new(SERVER, NAME, value, "as this build makes them").judged(
+    let fine = if config.declare { "as this build makes them" } else { "all there; not compared (rabbitmq.declare)" };
+    let value = same.as_ref().map_or_else(ToString::to_string, |()| fine.to_owned());
+    let change = match &same {
+        Err(error) if error.is_denied() => "give the account the right, or set rabbitmq.declare = false",
+        Ok(()) | Err(_) => {
+            "let the queue drain, delete it and let a role make it again, or choose another rabbitmq.prefix"
+        }
+    };
+    let mut lines = vec![Line::new(SERVER, DECLARED, value, "as this build makes them").judged(
         same.is_ok(),
         Verdict::Wrong,
         "with other arguments messages could be dropped, or the roles cannot connect",
-        "let the queue drain, delete it and let a role make it again, or choose another rabbitmq.prefix",
+        change,
     )];
     let names = Topology::new(config);
     let orders: Vec<String> = (0..config.queues).map(|index| names.orders_queue(index)).collect();
@@ -207,29 +231,30 @@ pub(super) async fn mysql(db: &Db) -> Vec<Line> {
             "older servers ignore CHECK constraints or lack window functions",
             "upgrade the database",
         )];
+    let mut has_tables = true;
     match migrate::pending(db).await {
         Ok(pending) => {
             let value =
                 if pending.is_empty() { "all applied".to_owned() } else { format!("missing {}", pending.join(", ")) };
-            lines.push(Line::new(SERVER, "migrations", value, "all applied").judged(
+            lines.push(Line::new(SERVER, MIGRATED, value, "all applied").judged(
                 pending.is_empty(),
                 Verdict::Wrong,
                 "this build's statements need this schema",
                 "seckill migrate",
             ));
-            // Without the tables the checks on them would only repeat it.
-            if !pending.is_empty() {
-                return lines;
-            }
+            has_tables = pending.is_empty();
         }
         Err(error) => lines.push(Line::away(SERVER, &error)),
     }
     match checks::checks(db).await {
-        Ok(checks) => lines.extend(checks.into_iter().map(|check| {
-            let advice::Advice { why, change, required } = advice::mysql(check.name);
-            let otherwise = if required { Verdict::Wrong } else { Verdict::Warning };
-            Line::new(SERVER, check.name, check.value, check.expected).judged(check.ok, otherwise, why, change)
-        })),
+        // Without the tables the checks on them would only repeat it.
+        Ok(checks) => lines.extend(
+            checks.into_iter().filter(|check| has_tables || !checks::OF_TABLES.contains(&check.name)).map(|check| {
+                let advice::Advice { why, change, required } = advice::mysql(check.name);
+                let otherwise = if required { Verdict::Wrong } else { Verdict::Warning };
+                Line::new(SERVER, check.name, check.value, check.expected).judged(check.ok, otherwise, why, change)
+            }),
+        ),
         Err(error) => lines.push(Line::away(SERVER, &error)),
     }
     lines

@@ -1,5 +1,6 @@
 //! `seckill doctor`: is every server there, and is it set the way the guarantees need it? Reads only.
 
+mod access;
 mod advice;
 mod look;
 
@@ -16,7 +17,8 @@ const CONNECT: Duration = Duration::from_secs(3);
 /// `seckill doctor`
 ///
 /// Looks at Redis, RabbitMQ and the database: are they there, which versions, the settings that guarantees depend on, the
-/// migrations, the topology, the clocks, and how much is waiting. Changes nothing.
+/// migrations, the topology, the clocks, how much is waiting, whether the connections are encrypted, and whether the
+/// accounts may do what the roles do. Changes nothing.
 ///
 /// Exit code 0: fine (there may be warnings), 2: a guarantee breaks, 1: a server cannot be reached.
 #[derive(Debug, clap::Args)]
@@ -30,9 +32,22 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &Args) -> Result
     let settings = context::settings(layers, data_dir)?;
     let servers = Servers::new(&settings)?;
     let connected = servers.redis.wait_connected(CONNECT).await;
-    let mut lines = look::redis(&servers.redis, connected, settings.redis.shards).await;
+    let mut lines = access::encryption(&settings);
+    lines.extend(look::redis(&servers.redis, connected, settings.redis.shards).await);
+    if answers(&lines, "redis") {
+        lines.extend(access::redis(&servers, &settings.redis.url).await);
+    }
     lines.extend(look::rabbit(&servers.rabbit).await);
+    if answers(&lines, "rabbitmq")
+        && lines.iter().any(|line| line.name == look::DECLARED && line.verdict == Verdict::Fine)
+    {
+        lines.extend(access::rabbit(&servers, &settings.rabbitmq.url).await);
+    }
     lines.extend(look::mysql(&servers.db).await);
+    if answers(&lines, "mysql") && lines.iter().any(|line| line.name == look::MIGRATED && line.verdict == Verdict::Fine)
+    {
+        lines.extend(access::mysql(&servers, &settings.mysql.url).await);
+    }
     lines.extend(look::clocks(&servers).await);
     servers.redis.quit().await;
     let count = |verdict: Verdict| lines.iter().filter(|line| line.verdict == verdict).count();
@@ -51,6 +66,10 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &Args) -> Result
     }
     // What is wrong is certain, whatever else could not be asked.
     Ok(if wrong > 0 { INCONSISTENT } else { u8::from(away > 0) })
+}
+
+fn answers(lines: &[Line], server: &str) -> bool {
+    !lines.iter().any(|line| line.server == server && line.verdict == Verdict::Away)
 }
 
 fn print(lines: &[Line]) {

@@ -19,6 +19,9 @@ pub struct Check {
     pub ok: bool,
 }
 
+/// Checks of the tables; the others are of the server.
+pub const OF_TABLES: [&str; 2] = ["id columns that are not VARBINARY", "ck_sales_stock"];
+
 #[derive(diesel::QueryableByName)]
 struct Variable {
     #[diesel(sql_type = Text, column_name = "Variable_name")]

@@ -4,6 +4,7 @@
 //! Everything here may be repeated: a crash leaves either a committed transaction or nothing, and the primary key of
 //! `request_outcome` makes a repeat find out which.
 
+pub mod address;
 pub mod audit;
 pub mod bare;
 pub mod bare_units;
@@ -22,9 +23,11 @@ pub mod migrate;
 pub mod outcomes;
 pub mod pool;
 pub mod register;
+pub mod rights;
 pub mod sales;
 mod schema;
 pub mod totals;
 
+pub use address::Address;
 pub use fault::DbError;
 pub use pool::{Db, DbConfig};

@@ -5,6 +5,7 @@
 //! left it in step; in every other case (error, deadline, dropped future, panic) it is thrown away, and the server rolls
 //! its transaction back. A crash of the process is the same case.
 
+use super::address::Address;
 use super::facts::FactsCache;
 use super::fault::DbError;
 use crate::faults::Mechanism;
@@ -31,8 +32,8 @@ const LOCK_WAIT_S: u32 = 3;
 /// How to reach the database and how long to wait for it.
 #[derive(Clone)]
 pub struct DbConfig {
-    /// `mysql://user:password@host:port/database`.
-    pub url: String,
+    /// Where it is.
+    pub address: Address,
     /// Most connections open at once, 1 ….
     pub pool_max: usize,
     /// Longest wait for a free connection.
@@ -43,7 +44,7 @@ pub struct DbConfig {
     pub statement_timeout_ms: u64,
 }
 
-/// Without the URL, which holds a password.
+/// Without the address, which holds a password.
 impl std::fmt::Debug for DbConfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("DbConfig").field("pool_max", &self.pool_max).finish_non_exhaustive()
@@ -107,8 +108,9 @@ impl Db {
         let mut manager_config = ManagerConfig::default();
         manager_config.recycling_method = RecyclingMethod::Fast;
         let statement_timeout_ms = config.statement_timeout_ms;
-        manager_config.custom_setup = Box::new(move |url| open_session(url.to_owned(), statement_timeout_ms).boxed());
-        let manager = AsyncDieselConnectionManager::new_with_config(config.url.clone(), manager_config);
+        let address = config.address.clone();
+        manager_config.custom_setup = Box::new(move |_url| open_session(address.clone(), statement_timeout_ms).boxed());
+        let manager = AsyncDieselConnectionManager::new_with_config(config.address.url(), manager_config);
         let sign_of_life = Hook::async_fn(|conn: &mut Conn, metrics| {
             let idle = metrics.last_used();
             Box::pin(async move {
@@ -182,7 +184,7 @@ impl Db {
     /// A connection of its own outside the pool, for things that live as long as a connection does (`GET_LOCK`).
     pub(super) async fn dedicated(&self) -> Result<Conn, DbError> {
         let config = &self.inner.config;
-        let opening = open_session(config.url.clone(), config.statement_timeout_ms);
+        let opening = open_session(config.address.clone(), config.statement_timeout_ms);
         match tokio::time::timeout(Duration::from_millis(config.connect_timeout_ms), opening).await {
             Ok(opened) => Ok(opened?),
             Err(_elapsed) => Err(DbError::Unavailable("connecting took too long".to_owned())),
@@ -212,8 +214,8 @@ fn pool_error(error: &PoolError<diesel_async::pooled_connection::PoolError>) -> 
 
 /// Opens a connection and sets the session up the same way on both servers. The commented parts are read by one of them
 /// only: `/*M! … */` by MariaDB, `/*!80000 … */` by MySQL.
-async fn open_session(url: String, statement_timeout_ms: u64) -> diesel::ConnectionResult<Conn> {
-    let mut conn = Conn::establish(&url).await?;
+async fn open_session(address: Address, statement_timeout_ms: u64) -> diesel::ConnectionResult<Conn> {
+    let mut conn = address.establish().await?;
     let seconds = format!("{}.{:03}", statement_timeout_ms / 1000, statement_timeout_ms % 1000);
     let session = format!(
         "SET SESSION sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,NO_ZERO_DATE,\

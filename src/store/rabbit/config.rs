@@ -1,8 +1,10 @@
 //! How to reach the broker and how to lay out the topology. Plain values; read from files elsewhere, checked here.
 
 use super::error::RabbitError;
+use crate::store::tls::Trust;
 use percent_encoding::percent_decode_str;
 use std::fmt;
+use std::sync::Arc;
 
 /// The kind of queue that orders travel in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,16 +16,20 @@ pub enum QueueType {
 }
 
 /// Everything this store needs to know.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct RabbitConfig {
-    /// `amqp://user:password@host:port/vhost`; the vhost is percent-encoded, none means `/`.
+    /// `amqp://user:password@host:port/vhost`; the vhost is percent-encoded, none means `/`. With `amqps://` there is `trust`.
     pub url: String,
+    /// Certificates, for `amqps://`.
+    pub trust: Option<Arc<Trust>>,
     /// First part of every name in the broker, 1 to 64 of `[A-Za-z0-9._-]`.
     pub prefix: String,
     /// Kind of the queues.
     pub queue_type: QueueType,
     /// Number of order queues, 1 to 256. Lowering it leaves the upper ones without a consumer: drain them first.
     pub queues: u16,
+    /// Whether connections make what is missing; else they only look whether it is there.
+    pub declare: bool,
     /// Heartbeat in seconds, 2 to 60. A dead peer is noticed after twice this time.
     pub heartbeat_s: u16,
     /// Longest wait for a usable connection, all declarations included, in milliseconds.
@@ -46,9 +52,11 @@ impl RabbitConfig {
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
+            trust: None,
             prefix: "seckill".to_owned(),
             queue_type: QueueType::Quorum,
             queues: 1,
+            declare: true,
             heartbeat_s: 5,
             connect_timeout_ms: 5_000,
             op_timeout_ms: 2_000,
@@ -62,7 +70,10 @@ impl RabbitConfig {
     /// # Errors
     /// [`RabbitError::Config`] naming the first key that cannot work.
     pub fn check(&self) -> Result<(), RabbitError> {
-        Address::parse(&self.url)?;
+        if Address::parse(&self.url)?.encrypted != self.trust.is_some() {
+            let problem = "needs certificates with amqps://, and only then".to_owned();
+            return Err(RabbitError::Config { key: "rabbitmq.url", problem });
+        }
         let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
         let delays = super::topology::retry_delays_ms(self);
         let rules: [(&'static str, bool, String); 7] = [
@@ -113,16 +124,16 @@ pub(super) struct Address {
     pub(super) user: String,
     pub(super) password: String,
     pub(super) vhost: String,
+    pub(super) encrypted: bool,
 }
 
 impl Address {
-    /// Reads `amqp://[user[:password]@]host[:port][/vhost]`.
+    /// Reads `amqp[s]://[user[:password]@]host[:port][/vhost]`.
     pub(super) fn parse(url: &str) -> Result<Self, RabbitError> {
         let wrong = |problem: &str| RabbitError::Config { key: "rabbitmq.url", problem: problem.to_owned() };
-        if url.starts_with("amqps://") {
-            return Err(wrong("starts with amqps://, but this build has no TLS: put a TLS proxy beside it"));
-        }
-        let rest = url.strip_prefix("amqp://").ok_or_else(|| wrong("must start with amqp://"))?;
+        let encrypted = url.starts_with("amqps://");
+        let rest = url.strip_prefix("amqp://").or_else(|| url.strip_prefix("amqps://"));
+        let rest = rest.ok_or_else(|| wrong("must start with amqp:// or amqps://"))?;
         if rest.contains(['?', '#']) {
             return Err(wrong("must not have a part after ?: use the keys of [rabbitmq] instead"));
         }
@@ -134,7 +145,7 @@ impl Address {
             Some((host, port)) if !port.contains(']') => {
                 (host, port.parse().map_err(|_| wrong("has a port that is not a number up to 65535"))?)
             }
-            Some(_) | None => (place, 5672),
+            Some(_) | None => (place, if encrypted { 5671 } else { 5672 }),
         };
         if host.is_empty() {
             return Err(wrong("has no host"));
@@ -150,6 +161,7 @@ impl Address {
             user: decode(user, "user")?,
             password: decode(password, "password")?,
             vhost: if vhost.is_empty() { "/".to_owned() } else { decode(vhost, "vhost")? },
+            encrypted,
         })
     }
 
@@ -171,7 +183,9 @@ mod tests {
         let a = Address::parse("amqp://[::1]").unwrap();
         assert_eq!((a.host_and_port().as_str(), a.user.as_str(), a.vhost.as_str()), ("[::1]:5672", "guest", "/"));
         assert_eq!(Address::parse("amqp://h/").unwrap().vhost, "/");
-        for bad in ["", "http://h", "amqps://h", "amqp://:1", "amqp://h:x", "amqp://h?heartbeat=1", "amqp://h/%ff"] {
+        let a = Address::parse("amqps://h").unwrap();
+        assert!(a.encrypted && a.port == 5671);
+        for bad in ["", "http://h", "amqpss://h", "amqp://:1", "amqp://h:x", "amqp://h?heartbeat=1", "amqp://h/%ff"] {
             assert!(matches!(Address::parse(bad), Err(RabbitError::Config { key: "rabbitmq.url", .. })), "{bad}");
         }
     }
@@ -180,6 +194,7 @@ mod tests {
     fn settings_that_cannot_work_are_named() {
         let good = RabbitConfig::new("amqp://h");
         assert_eq!(good.check(), Ok(()));
+        assert!(RabbitConfig::new("amqps://h").check().is_err(), "not without certificates");
         let key = |config: RabbitConfig| match config.check() {
             Err(RabbitError::Config { key, .. }) => key,
             other => panic!("expected a config error, got {other:?}"),

@@ -42,8 +42,10 @@ pub enum RabbitError {
         /// The broker's words.
         reason: String,
     },
-    /// A queue of the topology is not there.
-    #[error("queue {queue} does not exist in rabbitmq; start a relay or a consumer once, they create it")]
+    /// A queue, or an exchange, of the topology is not there.
+    #[error(
+        "{queue} does not exist in rabbitmq; `seckill topology` makes it, and so does a relay or a consumer with rabbitmq.declare"
+    )]
     NoQueue {
         /// Its name.
         queue: String,

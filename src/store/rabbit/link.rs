@@ -10,9 +10,11 @@
 
 use super::config::{Address, RabbitConfig};
 use super::error::RabbitError;
+use crate::store::tls::advised;
 use amqprs::callbacks::{ChannelCallback, ConnectionCallback};
 use amqprs::channel::Channel;
 use amqprs::connection::{Connection, OpenConnectionArguments};
+use amqprs::tls::TlsAdaptor;
 use amqprs::{Ack, BasicProperties, Cancel, Close, CloseChannel, Deliver, Nack, Return};
 use async_trait::async_trait;
 use std::fmt;
@@ -128,14 +130,19 @@ impl Link {
         let address = Address::parse(&config.url)?;
         let failed = |error: amqprs::error::Error| RabbitError::Connect {
             address: address.host_and_port(),
-            reason: error.to_string(),
+            reason: advised("rabbitmq", address.encrypted, &error.to_string()),
         };
         let name = format!("{} {role} {}", config.prefix, std::process::id());
-        let arguments = OpenConnectionArguments::new(&address.host, address.port, &address.user, &address.password)
+        let mut arguments = OpenConnectionArguments::new(&address.host, address.port, &address.user, &address.password)
             .virtual_host(&address.vhost)
             .connection_name(&name)
             .heartbeat(config.heartbeat_s)
             .finish();
+        if let Some(trust) = &config.trust {
+            // The brackets of an IPv6 address belong to the URL, not to the name in the certificate.
+            let name = address.host.trim_matches(['[', ']']).to_owned();
+            arguments.tls_adaptor(TlsAdaptor::new(trust.connector(), name));
+        }
         let connection = Connection::open(&arguments).await.map_err(failed)?;
         let (sender, signals) = mpsc::unbounded_channel();
         let line = Line { signals: sender, ended: Arc::default() };

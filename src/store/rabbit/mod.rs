@@ -27,6 +27,7 @@ mod error;
 mod headers;
 mod link;
 mod publisher;
+mod rights;
 mod topology;
 mod unsettled;
 
@@ -39,4 +40,5 @@ pub use dlq::{DlqReader, Parked, browse_dlq};
 pub use error::RabbitError;
 pub use headers::{ATTEMPT_HEADER, HeaderValue, Headers, attempts};
 pub use publisher::{BODY_BYTES_MAX, Event, Outgoing, Publisher, Tag};
+pub use rights::refused_rights;
 pub use topology::{Topology, declare};

@@ -10,7 +10,7 @@
 //! There is no alternate exchange: with one, an unroutable publish is acknowledged and never returned. The retry and dead
 //! letter queues stand behind fanout exchanges so that a message keeps its routing key, which says where it belongs.
 //!
-//! Declaring is idempotent and done by every new connection, so a queue deleted by hand is back after a reconnect. A crash
+//! Declaring is idempotent and done by every new connection (unless `rabbitmq.declare` is off), so a queue deleted by hand is back after a reconnect. A crash
 //! in the middle leaves a part of the topology, which the next one completes.
 
 use super::config::{QueueType, RabbitConfig};
@@ -26,6 +26,7 @@ const DELIVERY_LIMIT: i64 = 1_000;
 /// For the dead-letter queue, where every look counts as a delivery and nothing may ever be dropped. Brokers from 4.0 on
 /// would use 20; those before 4.0 do not know "none".
 const DELIVERY_LIMIT_NEVER: i64 = 1_000_000_000;
+const NOT_FOUND: u16 = 404;
 const PRECONDITION_FAILED: u16 = 406;
 
 type Result<T> = std::result::Result<T, RabbitError>;
@@ -37,6 +38,7 @@ pub struct Topology {
     queue_type: QueueType,
     queues: u16,
     retry_delays_ms: Vec<u64>,
+    declare: bool,
 }
 
 struct QueueSpec {
@@ -65,6 +67,7 @@ impl Topology {
             queue_type: config.queue_type,
             queues: config.queues,
             retry_delays_ms: retry_delays_ms(config),
+            declare: config.declare,
         }
     }
 
@@ -180,7 +183,7 @@ impl Topology {
     }
 }
 
-/// Creates what is missing, over a connection of its own.
+/// Creates what is missing (without `declare` only looks), over a connection of its own.
 ///
 /// # Errors
 /// [`RabbitError::Mismatch`] naming the queue or exchange that exists with other settings; else why there is no
@@ -194,19 +197,26 @@ pub async fn declare(config: &RabbitConfig) -> Result<()> {
     .await
 }
 
-/// Creates what is missing; run inside [`call`]. After an error the link is of no use.
+/// Creates what is missing, or without `declare` only looks whether it is there; run inside [`call`]. After an error the
+/// link is of no use.
 pub(super) async fn declare_on(link: &mut Link, topology: &Topology) -> Result<()> {
+    let look = !topology.declare;
     for (name, kind) in topology.exchanges() {
-        let arguments = ExchangeDeclareArguments::new(&name, kind).durable(true).finish();
+        let arguments = ExchangeDeclareArguments::new(&name, kind).durable(true).passive(look).finish();
         if let Err(error) = link.channel.exchange_declare(arguments).await {
             return Err(refused(link, "exchange", name, &error).await);
         }
     }
     for spec in topology.specs() {
-        let arguments =
-            QueueDeclareArguments::durable_client_named(&spec.name).arguments(table(spec.arguments)).finish();
+        let arguments = QueueDeclareArguments::durable_client_named(&spec.name)
+            .arguments(table(spec.arguments))
+            .passive(look)
+            .finish();
         if let Err(error) = link.channel.queue_declare(arguments).await {
             return Err(refused(link, "queue", spec.name, &error).await);
+        }
+        if look {
+            continue;
         }
         let binding = QueueBindArguments::new(&spec.name, &spec.exchange, &spec.routing_key);
         if let Err(error) = link.channel.queue_bind(binding).await {
@@ -229,8 +239,10 @@ fn table(arguments: Vec<(&'static str, FieldValue)>) -> FieldTable {
 
 async fn refused(link: &mut Link, kind: &'static str, name: String, error: &amqprs::error::Error) -> RabbitError {
     let gone = link.why(error).await;
-    if gone.code == Some(PRECONDITION_FAILED) {
-        return RabbitError::Mismatch { kind, name, reason: gone.to_string() };
+    match gone.code {
+        Some(PRECONDITION_FAILED) => return RabbitError::Mismatch { kind, name, reason: gone.to_string() },
+        Some(NOT_FOUND) => return RabbitError::NoQueue { queue: name },
+        Some(_) | None => {}
     }
     RabbitError::Refused { what: format!("declare {kind} {name}"), reason: gone.to_string() }
 }

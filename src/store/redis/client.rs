@@ -7,6 +7,7 @@ use super::replicas::Promised;
 use super::router::Router;
 use super::scripts::{Script, script_on};
 use crate::config::{Durability, Outbox, Redis};
+use crate::store::tls::Trust;
 use fred::types::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,13 +43,14 @@ pub struct RedisStore {
 }
 
 impl RedisStore {
-    /// Starts connecting and returns at once; connections are rebuilt for as long as the handle lives.
+    /// Starts connecting and returns at once; connections are rebuilt for as long as the handle lives. With `trust` they are
+    /// encrypted.
     ///
     /// # Errors
     /// [`RedisFault::Refused`] when `redis.url` cannot be used at all.
-    pub fn start(settings: &Redis) -> Result<Self, RedisFault> {
+    pub fn start(settings: &Redis, trust: Option<&Trust>) -> Result<Self, RedisFault> {
         Ok(Self {
-            router: Router::start(settings)?,
+            router: Router::start(settings, trust)?,
             keys: Keys::new(settings.prefix.clone()),
             wait_replicas: settings.wait_replicas,
             durability: settings.durability,

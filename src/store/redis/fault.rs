@@ -27,7 +27,7 @@ impl From<Error> for RedisFault {
         let text = error.details().to_owned();
         match error.kind() {
             ErrorKind::Timeout | ErrorKind::Canceled | ErrorKind::IO => Self::Unknown(text),
-            ErrorKind::Backpressure => Self::NotSent(text),
+            ErrorKind::Backpressure | ErrorKind::Tls => Self::NotSent(text),
             ErrorKind::Parse | ErrorKind::Protocol => Self::Contract(text),
             ErrorKind::Unknown | ErrorKind::NotFound if text.starts_with("NOSCRIPT") => Self::NoScript,
             ErrorKind::Config

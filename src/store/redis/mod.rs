@@ -25,6 +25,7 @@ mod rates;
 mod rebuild;
 mod replicas;
 mod reserve;
+mod rights;
 mod room;
 mod router;
 mod sale_keys;

@@ -7,6 +7,7 @@ use super::fault::RedisFault;
 use super::replicas::Barrier;
 use super::scripts::OwnReserve;
 use crate::config::{Redis, RedisMode};
+use crate::store::tls::advised;
 use fred::clients::Client;
 use fred::interfaces::{ClientLike, EventInterface};
 use fred::types::config::{
@@ -147,11 +148,11 @@ fn connect(config: &Config, settings: &Redis, trouble: &Trouble) -> Result<Clien
         .set_policy(ReconnectPolicy::new_constant(0, 100))
         .build()?;
     // Connection errors are told here once each; without a listener fred would keep them to itself.
-    let trouble = trouble.clone();
+    let (trouble, encrypted) = (trouble.clone(), config.tls.is_some());
     client.on_error(move |(error, server)| {
         let server = server.map(|server| server.to_string()).unwrap_or_default();
         tracing::warn!(%error, server, "redis connection");
-        *trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
+        *trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(advised("redis", encrypted, &error.to_string()));
         async { Ok(()) }
     });
     client.connect();

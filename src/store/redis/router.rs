@@ -8,7 +8,8 @@ use super::fault::RedisFault;
 use super::locate::{self, Asked, Located, SLOTS};
 use super::node::Node;
 use crate::config::{Redis, RedisMode};
-use fred::types::config::{Config, Server, ServerConfig};
+use crate::store::tls::Trust;
+use fred::types::config::{Config, Server, ServerConfig, TlsConfig, TlsConnector};
 use futures::future::join_all;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
@@ -46,8 +47,8 @@ impl Table {
 
 impl Router {
     /// Starts connecting and, of more than one server, looking.
-    pub(super) fn start(settings: &Redis) -> Result<Arc<Self>, RedisFault> {
-        let config = Config::from_url(settings.url.expose())?;
+    pub(super) fn start(settings: &Redis, trust: Option<&Trust>) -> Result<Arc<Self>, RedisFault> {
+        let config = config_of(settings, trust)?;
         let mut seeds = Vec::new();
         for server in config.server.hosts() {
             seeds.push(Arc::new(Node::start(&server, &of_seeds(&config), settings)?));
@@ -216,6 +217,18 @@ fn each_once(nodes: impl Iterator<Item = Arc<Node>>) -> Vec<Arc<Node>> {
         }
     }
     once
+}
+
+/// What the URL says. Whether and how it is encrypted is said by `trust`: fred would take the system's certificates only.
+fn config_of(settings: &Redis, trust: Option<&Trust>) -> Result<Config, RedisFault> {
+    let url = settings.url.expose();
+    let plain = url.strip_prefix("rediss").map(|rest| format!("redis{rest}"));
+    if plain.is_some() != trust.is_some() {
+        return Err(RedisFault::Refused("certificates are for rediss:// and only for it".to_owned()));
+    }
+    let mut config = Config::from_url(plain.as_deref().unwrap_or(url))?;
+    config.tls = trust.map(|trust| TlsConfig::from(TlsConnector::from(trust.connector())));
+    Ok(config)
 }
 
 /// Sentinels have credentials of their own.

@@ -18,7 +18,13 @@ use seckill::store::mysql::{Db, DbConfig, migrate, totals};
 const NOW_MS: i64 = 1_763_720_000_123;
 
 pub(super) fn config(url: String) -> DbConfig {
-    DbConfig { url, pool_max: 16, wait_timeout_ms: 5_000, connect_timeout_ms: 3_000, statement_timeout_ms: 5_000 }
+    DbConfig {
+        address: (&url).into(),
+        pool_max: 16,
+        wait_timeout_ms: 5_000,
+        connect_timeout_ms: 3_000,
+        statement_timeout_ms: 5_000,
+    }
 }
 
 /// The address of a database of this name on the shared server.

@@ -1,0 +1,76 @@
+//! May this account do what the roles do? For `seckill doctor`: asked with EXPLAIN, which needs the right and does nothing.
+
+use super::fault::DbError;
+use super::pool::Db;
+use diesel::sql_types::Text;
+use diesel_async::{RunQueryDsl, SimpleAsyncConnection};
+
+/// Tables, each with a column for the UPDATE that is not done.
+const TABLES: [(&str, &str); 10] = [
+    ("sales", "stock"),
+    ("orders", "quantity"),
+    ("purchases", "quantity"),
+    ("request_outcome", "number"),
+    ("outcome_event", "request_id"),
+    ("failed_request", "status"),
+    ("stock_flow", "delta"),
+    ("stock_grants", "quantity"),
+    ("audit_runs", "run_id"),
+    ("audit_findings", "run_id"),
+];
+/// Those that rows are deleted from.
+const DELETED_FROM: [&str; 3] = ["outcome_event", "audit_runs", "audit_findings"];
+/// As both servers word it (1142 and 1143).
+const DENIED: &str = "command denied";
+
+/// What an account may.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rights {
+    /// Its name, as the server has it.
+    pub account: String,
+    /// What it lacks, e.g. `DELETE on audit_runs`.
+    pub missing: Vec<String>,
+    /// Whether it has rights on every database.
+    pub everywhere: bool,
+}
+
+#[derive(diesel::QueryableByName)]
+struct Account {
+    #[diesel(sql_type = Text)]
+    account: String,
+}
+
+/// Tries everything on every table; the tables have to be there.
+///
+/// # Errors
+/// [`DbError`].
+pub async fn rights(db: &Db) -> Result<Rights, DbError> {
+    db.run("rights", async |conn| {
+        let Account { account } = diesel::sql_query("SELECT CURRENT_USER() AS account").get_result(conn).await?;
+        let mut missing = Vec::new();
+        for (right, table, statement) in statements() {
+            // A refusal leaves the connection in step; what else may be wrong with a statement is not asked here.
+            if let Err(error) = conn.batch_execute(&statement).await
+                && error.to_string().contains(DENIED)
+            {
+                missing.push(format!("{right} on {table}"));
+            }
+        }
+        // No table of another database may be read without a right on it. An account without any sees it is not there.
+        let everywhere = conn.batch_execute("EXPLAIN SELECT 1 FROM mysql.db").await.is_ok();
+        Ok(Rights { account, missing, everywhere })
+    })
+    .await
+}
+
+fn statements() -> impl Iterator<Item = (&'static str, &'static str, String)> {
+    let each = TABLES.into_iter().flat_map(|(table, column)| {
+        [
+            ("SELECT", table, format!("EXPLAIN SELECT {column} FROM {table}")),
+            ("INSERT", table, format!("EXPLAIN INSERT INTO {table} ({column}) VALUES (NULL)")),
+            ("UPDATE", table, format!("EXPLAIN UPDATE {table} SET {column} = {column} WHERE 1 = 0")),
+        ]
+    });
+    let deleted = DELETED_FROM.into_iter();
+    each.chain(deleted.map(|table| ("DELETE", table, format!("EXPLAIN DELETE FROM {table} WHERE 1 = 0"))))
+}

@@ -1,0 +1,206 @@
+//! Trust between this program and the three servers: whose certificates are believed, and how this program shows its own.
+//!
+//! Input: three PEM files a server section. Output: what each client library takes. Always rustls with `ring`, TLS 1.2 or
+//! 1.3, the server's name verified; there is no switch that turns the verification off. The files are read when a process
+//! starts, so a renewed one counts from the next start on.
+
+use rustls::pki_types::pem::{Error as PemError, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Once};
+
+/// Where the files of one server section are; an empty path is none.
+#[derive(Debug, Clone, Copy)]
+pub struct TlsFiles<'a> {
+    /// The section, for messages: `redis`, `rabbitmq` or `mysql`.
+    pub section: &'static str,
+    /// `tls_ca_file`
+    pub ca: &'a str,
+    /// `tls_cert_file`
+    pub cert: &'a str,
+    /// `tls_key_file`
+    pub key: &'a str,
+}
+
+/// A file that cannot be used, or files that do not go together. Names the key and the path, never what is in the file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{section}.{key}: {problem}; expected {expected}")]
+pub struct TlsError {
+    section: &'static str,
+    key: &'static str,
+    problem: String,
+    expected: &'static str,
+}
+
+impl TlsError {
+    pub(super) fn new((section, key): (&'static str, &'static str), problem: String, expected: &'static str) -> Self {
+        Self { section, key, problem, expected }
+    }
+}
+
+const CA: &str = "a PEM file with the certificate of the CA that signed the server's (-----BEGIN CERTIFICATE-----)";
+const CERT: &str = "a PEM file with this program's certificate, and the ones between it and the CA after it";
+const KEY: &str = "a PEM file with the key of tls_cert_file without a password (BEGIN PRIVATE KEY, RSA PRIVATE KEY or EC PRIVATE KEY)";
+
+/// This program's own certificate and its key.
+pub(super) struct Identity {
+    pub(super) chain: Vec<CertificateDer<'static>>,
+    pub(super) key: PrivateKeyDer<'static>,
+    pub(super) cert_file: PathBuf,
+}
+
+/// Whom to believe, and who we are.
+pub struct Trust {
+    section: &'static str,
+    /// All of them are usable.
+    pub(super) roots: Vec<CertificateDer<'static>>,
+    pub(super) identity: Option<Identity>,
+    connector: tokio_rustls::TlsConnector,
+}
+
+/// Nothing of what is in the files.
+impl fmt::Debug for Trust {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Trust")
+            .field("section", &self.section)
+            .field("roots", &self.roots.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Trust {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// [`TlsError`] naming the key and the path of the first file that cannot be used.
+    pub fn read(files: TlsFiles<'_>) -> Result<Self, TlsError> {
+        only_one_provider();
+        let wrong = |key, problem, expected| TlsError::new((files.section, key), problem, expected);
+        let given = if files.ca.is_empty() { system_roots() } else { certificates(Path::new(files.ca)) };
+        let given = given.map_err(|problem| wrong("tls_ca_file", problem, CA))?;
+        let (mut store, mut roots) = (RootCertStore::empty(), Vec::new());
+        for root in given {
+            match store.add(root.clone()) {
+                Ok(()) => roots.push(root),
+                // Among the system's there are some that nobody can use any more.
+                Err(_) if files.ca.is_empty() => {}
+                Err(error) => return Err(wrong("tls_ca_file", format!("{}: {error}", files.ca), CA)),
+            }
+        }
+        let identity = identity(files)?;
+        let builder = ClientConfig::builder().with_root_certificates(store);
+        let config = match &identity {
+            None => builder.with_no_client_auth(),
+            Some(Identity { chain, key, .. }) => {
+                builder.with_client_auth_cert(chain.clone(), key.clone_key()).map_err(|error| {
+                    wrong("tls_key_file", format!("{} does not fit {}: {error}", files.key, files.cert), KEY)
+                })?
+            }
+        };
+        let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
+        Ok(Self { section: files.section, roots, identity, connector })
+    }
+
+    /// Makes TLS connections that believe the roots only.
+    #[must_use]
+    pub fn connector(&self) -> tokio_rustls::TlsConnector {
+        self.connector.clone()
+    }
+}
+
+/// mysql_async makes its configuration itself, from the provider of the process.
+fn only_one_provider() {
+    static ONCE: Once = Once::new();
+    // An error says that there is one already; then it is the same one.
+    ONCE.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
+}
+
+fn system_roots() -> Result<Vec<CertificateDer<'static>>, String> {
+    let found = rustls_native_certs::load_native_certs();
+    if found.certs.is_empty() {
+        return Err("is empty, and this system has no CA certificates (package ca-certificates)".to_owned());
+    }
+    Ok(found.certs)
+}
+
+fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let found: Result<Vec<_>, PemError> = CertificateDer::pem_file_iter(file).and_then(Iterator::collect);
+    match found {
+        Ok(found) if found.is_empty() => Err(format!("{} has no certificate in it", file.display())),
+        Ok(found) => Ok(found),
+        Err(error) => Err(unreadable(file, &error)),
+    }
+}
+
+fn identity(files: TlsFiles<'_>) -> Result<Option<Identity>, TlsError> {
+    let wrong = |key, problem, expected| TlsError::new((files.section, key), problem, expected);
+    match (files.cert, files.key) {
+        ("", "") => Ok(None),
+        ("", key) => Err(wrong("tls_cert_file", format!("is empty, but tls_key_file is {key}"), CERT)),
+        (cert, "") => Err(wrong("tls_key_file", format!("is empty, but tls_cert_file is {cert}"), KEY)),
+        (cert, key) => {
+            let cert_file = PathBuf::from(cert);
+            let chain = certificates(&cert_file).map_err(|problem| wrong("tls_cert_file", problem, CERT))?;
+            let key = PrivateKeyDer::from_pem_file(key)
+                .map_err(|error| wrong("tls_key_file", unreadable(Path::new(key), &error), KEY))?;
+            Ok(Some(Identity { chain, key, cert_file }))
+        }
+    }
+}
+
+/// Never with a part of the file: it may be a key.
+fn unreadable(file: &Path, error: &PemError) -> String {
+    let file = file.display();
+    // A foreign enum that may grow: what is not about reading is about what was read.
+    if let PemError::Io(error) = error {
+        format!("{file} cannot be read: {error}")
+    } else {
+        format!("{file} is something else")
+    }
+}
+
+/// Words of a failed TLS connection, and what they mean. `{s}` is the section.
+const MEANINGS: [(&[&str], &str); 7] = [
+    (
+        &["UnknownIssuer"],
+        "its certificate is not signed by a CA of {s}.tls_ca_file (empty: the system's): name the file of the CA that signed it",
+    ),
+    (
+        &["not valid for name", "NotValidForName"],
+        "the server has a certificate for another name: write that name as the host in {s}.url, or give the server a certificate \
+         for this one",
+    ),
+    (&["certificate expired", "Expired"], "the server's certificate has expired, or this machine's clock is wrong"),
+    (&["CaUsedAsEndEntity"], "the server shows the certificate of a CA: give it one that the CA signed"),
+    (
+        &["CertificateRequired", "HandshakeFailure", "BadCertificate", "UnknownCA", "CertificateUnknown"],
+        "the server wants a certificate of this program from a CA that it believes: {s}.tls_cert_file and {s}.tls_key_file",
+    ),
+    (
+        &["InvalidContentType", "corrupt message", "server does not have this capability"],
+        "the server does not speak TLS there: name its TLS port in {s}.url, or switch its TLS on",
+    ),
+    (&["insecure transport"], "the server wants TLS: write {s}.url with {tls}://"),
+];
+/// How a plain connection ends at a port that takes TLS only; also how any other lost connection ends.
+/// MariaDB does not say that it is about TLS.
+const CUT: [&str; 6] = ["reset by peer", "ConnectionReset", "UnexpectedEof", "eof", "EOF", "Access denied for user"];
+
+/// The words of a failed connection, and behind them what they mean and what to do about it, as far as that is known.
+#[must_use]
+pub fn advised(section: &str, encrypted: bool, words: &str) -> String {
+    let has = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
+    let meaning = match MEANINGS.iter().find(|(parts, _)| has(parts)) {
+        Some((_, meaning)) => meaning,
+        None if !encrypted && has(&CUT) => "if it takes TLS only, write {s}.url with {tls}://",
+        None => return words.to_owned(),
+    };
+    let tls = match section {
+        "redis" => "rediss",
+        "rabbitmq" => "amqps",
+        _ => "mysqls",
+    };
+    format!("{words}; {}", meaning.replace("{s}", section).replace("{tls}", tls))
+}

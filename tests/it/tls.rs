@@ -1,0 +1,170 @@
+//! All three servers over TLS, their plain ports off (A11): a whole sale, and every mistake told as what it is.
+
+use super::certificates::{Certificates, NAME};
+use super::procs::call;
+use super::world::{World, run};
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Opts, OptsBuilder, SslOpts};
+use seckill::dev::ServerUrls;
+use seckill::roles::Role;
+use serde_json::Value;
+
+/// Makes an account of the database that has to show a certificate.
+async fn account_with_certificate(certificates: &Certificates, url: &str) {
+    let trust = SslOpts::default().with_root_certs(vec![certificates.file("ca.pem").into()]);
+    let options = Opts::from_url(&url.replacen("mysqls", "mysql", 1)).expect("a url");
+    let mut root = Conn::new(OptsBuilder::from_opts(options).ssl_opts(trust)).await.expect("encrypted");
+    root.query_drop("CREATE USER seller@'%' IDENTIFIED BY 'pw' REQUIRE X509").await.expect("made");
+    root.query_drop("GRANT ALL ON seckill.* TO seller@'%'").await.expect("granted");
+    root.disconnect().await.expect("closed");
+}
+
+/// Runs the doctor; exit code, and the error of each server, empty when it answers.
+fn doctor(urls: &ServerUrls, set: &[String]) -> (Option<i32>, [String; 3]) {
+    let own = [
+        format!("redis.url={}", urls.redis_url),
+        format!("rabbitmq.url={}", urls.amqp_url),
+        format!("mysql.url={}", urls.mysql_url),
+    ];
+    let mut args = vec!["--data-dir", "/nonexistent"];
+    for set in own.iter().chain(set) {
+        args.extend(["--set", set.as_str()]);
+    }
+    args.extend(["doctor", "--json"]);
+    let (code, out, err) = call(&args);
+    let answer: Value = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}{err}"));
+    let why = |server: &str| {
+        let lines = answer["checks"].as_array().expect("checks").iter();
+        let away: Vec<&str> = lines
+            .filter(|line| line["server"] == server && line["verdict"] == "away")
+            .map(|line| line["why"].as_str().expect("why"))
+            .collect();
+        away.join("; ")
+    };
+    (code, [why("redis"), why("rabbitmq"), why("mysql")])
+}
+
+/// Fails unless each of the servers is away for a reason with one of these words in it.
+fn all_say((code, why): (Option<i32>, [String; 3]), words: &[&str]) {
+    assert_eq!(code, Some(1), "{why:?}");
+    for said in why {
+        assert!(words.iter().any(|word| said.contains(word)), "{words:?} in {said:?}");
+        assert!(!said.contains("guest:guest") && !said.contains("pw@"), "{said}");
+    }
+}
+
+#[test]
+fn a_sale_goes_through_encrypted_servers_and_mistakes_are_told() {
+    run(async {
+        let certificates = Certificates::new("tls");
+        let servers = certificates.servers().await;
+        let mut urls = servers.urls();
+        assert!(urls.redis_url.starts_with("rediss://") && urls.amqp_url.starts_with("amqps://"), "{urls:?}");
+        account_with_certificate(&certificates, &urls.mysql_url).await;
+        urls.mysql_url = urls.mysql_url.replace("root@", "seller:pw@");
+
+        let sets = certificates.sets();
+        let set: Vec<&str> = sets.iter().map(String::as_str).collect();
+        let places = (urls.redis_url.as_str(), urls.amqp_url.as_str(), urls.mysql_url.as_str());
+        let world = World::on(places, "tls", &Role::ALL, &set).await;
+        let sale = world.sale("encrypted", 3, Some(1)).await;
+        for buyer in ["ann", "bob", "cid"] {
+            let answer = world.buy(&sale, buyer, 1, None).await;
+            assert_eq!(answer.status, 202, "{answer:?}");
+            let told = world.status(&sale, buyer, &answer.text("request_id"), 30).await;
+            assert_eq!(told.text("status"), "CONFIRMED", "{told:?}");
+        }
+        assert_eq!(world.settled(&sale).await.counted.ordered, 3);
+        world.finish().await;
+
+        assert_eq!(doctor(&urls, &sets).1, ["", "", ""]);
+        let all = |key: &str, value: &str| -> Vec<String> {
+            let other = ["redis", "rabbitmq", "mysql"].map(|section| format!("{section}.{key}={value}"));
+            sets.iter().cloned().chain(other).collect()
+        };
+        all_say(doctor(&urls, &all("tls_ca_file", &certificates.path("stranger.pem"))), &["name the file of the CA"]);
+        all_say(doctor(&urls, &all("tls_ca_file", "")), &["name the file of the CA", "has no CA certificates"]);
+        // The certificate is for localhost.
+        let by_number = |url: &str| url.replace(NAME, "127.0.0.1");
+        let numbers = ServerUrls {
+            redis_url: by_number(&urls.redis_url),
+            amqp_url: by_number(&urls.amqp_url),
+            mysql_url: by_number(&urls.mysql_url),
+        };
+        all_say(doctor(&numbers, &sets), &["certificate for another name"]);
+        let plain = |url: &str| url.replacen("s://", "://", 1);
+        let plain = ServerUrls {
+            redis_url: plain(&urls.redis_url),
+            amqp_url: plain(&urls.amqp_url),
+            // An account that needs a certificate hears that it may not come in, before anything else.
+            mysql_url: plain(&urls.mysql_url).replace("seller:pw@", "root@"),
+        };
+        all_say(doctor(&plain, &[]), &["if it takes TLS only", "the server wants TLS"]);
+        servers.stop().await.expect("stopped");
+    });
+}
+
+#[test]
+fn files_that_cannot_be_used_are_named() {
+    let certificates = Certificates::new("tls-files");
+    let (ca, client, key) =
+        (certificates.path("ca.pem"), certificates.path("client.pem"), certificates.path("client.key"));
+    let empty = certificates.path("empty.pem");
+    std::fs::write(&empty, "nothing").expect("written");
+    let refused = |url: &str, set: &[String]| {
+        let mut args = vec!["--data-dir", "/nonexistent", "--set", url];
+        for set in set {
+            args.extend(["--set", set.as_str()]);
+        }
+        args.push("doctor");
+        let (code, out, err) = call(&args);
+        assert_eq!(code, Some(64), "{out}{err}");
+        assert!(!err.contains("PRIVATE") || err.contains("BEGIN PRIVATE KEY, "), "{err}");
+        err
+    };
+    for (section, url) in [
+        ("redis", "redis.url=rediss://localhost:1"),
+        ("rabbitmq", "rabbitmq.url=amqps://localhost:1"),
+        ("mysql", "mysql.url=mysqls://root@localhost:1/s"),
+    ] {
+        let set = |files: &[(&str, &str)]| -> Vec<String> {
+            files.iter().map(|(key, file)| format!("{section}.{key}={file}")).collect()
+        };
+        for (files, key_name, says) in [
+            (vec![("tls_ca_file", "/nonexistent.pem")], "tls_ca_file", "/nonexistent.pem cannot be read"),
+            (vec![("tls_ca_file", &*empty)], "tls_ca_file", "empty.pem has no certificate"),
+            (vec![("tls_ca_file", &*key)], "tls_ca_file", "client.key has no certificate"),
+            (vec![("tls_ca_file", &*ca), ("tls_cert_file", &*client)], "tls_cert_file", "both or none"),
+            (
+                vec![("tls_ca_file", &*ca), ("tls_cert_file", &*client), ("tls_key_file", &*client)],
+                "tls_key_file",
+                "client.pem is something else",
+            ),
+            (
+                vec![("tls_ca_file", &*ca), ("tls_cert_file", &*ca), ("tls_key_file", &*key)],
+                "tls_key_file",
+                "does not fit",
+            ),
+        ] {
+            let said = refused(url, &set(&files));
+            let named = format!("{section}.{key_name}");
+            assert!(
+                said.contains(&named) && said.contains(says) && said.contains("expected"),
+                "{named}, {says}: {said}"
+            );
+        }
+        let plain = url.replacen("s://", "://", 1);
+        let said = refused(&plain, &set(&[("tls_ca_file", &*ca)]));
+        assert!(said.contains("does not encrypt"), "{said}");
+    }
+    let insecure = "mysql.url=mysql://root@h/s?require_ssl=true&verify_ca=false";
+    assert!(refused(insecure, &[]).contains("mysqls://"), "no way around the verification");
+    // What the driver cannot use is said at the start, not at the first connection.
+    let curve = ["tls_ca_file=ca.pem", "tls_cert_file=server.pem", "tls_key_file=server.key"];
+    let curve: Vec<String> = curve
+        .iter()
+        .map(|set| set.split_once('=').expect("a pair"))
+        .map(|(key, file)| format!("mysql.{key}={}", certificates.path(file)))
+        .collect();
+    assert!(refused("mysql.url=mysqls://root@localhost:1/s", &curve).contains("not an RSA key"));
+}
