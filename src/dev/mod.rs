@@ -26,5 +26,5 @@ pub use demo::DEMO_SALE;
 pub use error::DevError;
 pub use server::{Server, ServerKind};
 pub use servers::{External, PrivateServers, Progress, ServerUrls, clear};
-pub use split::{Listen, RoleProcess};
+pub use split::{Listen, RoleProcess, environment};
 pub use state::DevState;
