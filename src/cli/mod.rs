@@ -101,6 +101,9 @@ enum Command {
     Doctor(doctor::Args),
     /// Measure this machine: rates, latencies, and whether every sale added up
     Bench(bench::Args),
+    /// Buyers in a process of their own, for the benchmark to kill
+    #[command(hide = true)]
+    BenchBuyers(bench::BuyersArgs),
     /// Access tokens for trying things out (HS256 with auth.secret only)
     #[command(subcommand)]
     Token(token::Command),
@@ -212,6 +215,7 @@ async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Some(Command::Dlq(command)) => dlq::run(&layers, &data_dir, command).await,
         Some(Command::Doctor(args)) => doctor::run(&layers, &data_dir, &args).await,
         Some(Command::Bench(args)) => bench::run(&layers, &data_dir, &args).await,
+        Some(Command::BenchBuyers(args)) => bench::buyers(&layers, &args).await,
         Some(Command::Token(command)) => token::run(&layers, &data_dir, command),
         Some(Command::Config(command)) => run::config(&layers, command),
     }

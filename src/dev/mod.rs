@@ -28,5 +28,5 @@ pub use encryption::Encryption;
 pub use error::DevError;
 pub use server::{Server, ServerKind};
 pub use servers::{External, PrivateServers, Progress, ServerUrls, clear};
-pub use split::{Listen, RoleProcess};
+pub use split::{Listen, RoleProcess, environment};
 pub use state::DevState;

@@ -179,8 +179,9 @@ fn args(layers: &Layers, role: Role, listen: &Listen) -> Vec<String> {
     args
 }
 
-/// Addresses and secrets go by environment: a command line can be read by everyone on the machine.
-fn environment(settings: &Settings) -> Vec<(&'static str, String)> {
+/// Addresses and secrets of `settings` for a child's environment: a command line can be read by everyone on the machine.
+#[must_use]
+pub fn environment(settings: &Settings) -> Vec<(&'static str, String)> {
     vec![
         ("SECKILL_REDIS_URL", settings.redis.url.expose().to_owned()),
         ("SECKILL_AMQP_URL", settings.rabbitmq.url.expose().to_owned()),

@@ -5,10 +5,11 @@
 
 use super::super::Failure;
 use crate::config::{Layers, Settings};
-use crate::dev::{Listen, RoleProcess, ports::free_port};
+use crate::dev::{Child, Listen, RoleProcess, environment, ports::free_port};
 use crate::roles::Role;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -86,6 +87,19 @@ impl Crew {
     pub async fn kill_and_restart(&mut self, role: Role) -> Result<(), Failure> {
         let none = || Failure::Failed(format!("the role {} does not run", role.name()));
         Ok(self.running.get_mut(&role).ok_or_else(none)?.kill_and_restart().await?)
+    }
+
+    /// Another child of this program: `words` after the settings that the roles have. What it prints is its log.
+    pub async fn child(&self, name: &str, words: &[String]) -> Result<Child, Failure> {
+        let mut command = Command::new(std::env::current_exe()?);
+        for file in &self.layers.files {
+            command.arg("--config").arg(file);
+        }
+        for set in &self.layers.set {
+            command.arg("--set").arg(set);
+        }
+        command.args(words).envs(environment(&self.settings));
+        Ok(Child::spawn(name, command, &self.dir.join(format!("{name}.log"))).await?)
     }
 
     /// Process ids by role.

@@ -60,11 +60,8 @@ impl Ground {
         let run = format!("{:06x}", rand::random::<u32>() & 0x00ff_ffff);
         let dir = std::env::temp_dir().join(format!("seckill-bench-{run}"));
         let started = Self::start(layers, stop, &dir, run).await;
-        if started.is_err() {
-            // The servers are dead by now: nothing holds the folder.
-            drop(std::fs::remove_dir_all(&dir));
-        }
-        started
+        // The servers are dead by now: nothing holds the folder.
+        started.inspect_err(|_failure| drop(std::fs::remove_dir_all(&dir)))
     }
 
     async fn start(layers: &Layers, stop: &Stopper, dir: &Path, run: String) -> Result<Self, Failure> {
@@ -143,6 +140,11 @@ impl Ground {
             Some(private) => private.crew.only(&Role::ALL).await,
             None => Ok(()),
         }
+    }
+
+    /// Its roles; a stack that was there before has none of its own.
+    pub fn crew(&self) -> Option<&Crew> {
+        self.private.as_ref().map(|private| &private.crew)
     }
 
     /// Process ids by role and server; servers that were given have none.

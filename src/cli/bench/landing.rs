@@ -7,6 +7,7 @@ use super::cpu::Watch;
 use super::ground::Ground;
 use super::relay::per_s;
 use super::scale::Scale;
+use crate::config::Settings;
 use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::SaleId;
 use crate::p4_persist::Persist;
@@ -126,14 +127,7 @@ pub(super) async fn measure(
 
 /// Orders a second of one plain transaction each, on 16 connections: what a system without Redis and broker does.
 pub(super) async fn one_transaction_an_order(ground: &mut Ground, scale: &Scale) -> Result<f64, Failure> {
-    let mysql = &ground.settings.mysql;
-    let db = Db::connect(DbConfig {
-        address: Address::new(mysql).map_err(RoleError::from)?,
-        pool_max: CONNECTIONS,
-        wait_timeout_ms: mysql.pool_wait_ms,
-        connect_timeout_ms: mysql.connect_timeout_ms,
-        statement_timeout_ms: mysql.statement_timeout_ms,
-    })?;
+    let db = pool(&ground.settings, CONNECTIONS)?;
     // The connections are made before the clock starts.
     let warm = Bare { until: Instant::now() + scale.lasting / 10, ..baseline_sale(ground, "bare-warm", scale).await? };
     bare::one_by_one(&db, &warm, CONNECTIONS).await?;
@@ -141,6 +135,18 @@ pub(super) async fn one_transaction_an_order(ground: &mut Ground, scale: &Scale)
     let begun = Instant::now();
     let committed = bare::one_by_one(&db, &bare, CONNECTIONS).await?;
     Ok(per_s(committed, begun.elapsed()))
+}
+
+/// A pool of so many connections, for a writer that is not the product.
+pub(super) fn pool(settings: &Settings, connections: usize) -> Result<Db, Failure> {
+    let mysql = &settings.mysql;
+    Ok(Db::connect(DbConfig {
+        address: Address::new(mysql).map_err(RoleError::from)?,
+        pool_max: connections,
+        wait_timeout_ms: mysql.pool_wait_ms,
+        connect_timeout_ms: mysql.connect_timeout_ms,
+        statement_timeout_ms: mysql.statement_timeout_ms,
+    })?)
 }
 
 async fn baseline_sale(ground: &mut Ground, name: &str, scale: &Scale) -> Result<Bare, Failure> {

@@ -42,6 +42,7 @@ use report::{LeftOut, Report};
 use scale::{Scale, Scenario, Spinner, choose};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+pub(super) use strategies::{BuyersArgs, buyers};
 
 /// Servers that take longer to start leave a quick run less time for measuring.
 const SLOW_START: Duration = Duration::from_secs(6);

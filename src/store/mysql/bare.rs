@@ -57,30 +57,10 @@ pub async fn one_by_one(db: &Db, bare: &Bare, connections: usize) -> Result<u64,
 }
 
 async fn one_writer(db: Db, bare: Bare, next: Arc<AtomicU64>) -> Result<u64, DbError> {
-    let at = datetime(bare.at_ms)?;
     let mut committed = 0;
     while Instant::now() < bare.until {
         let id = next.fetch_add(1, Relaxed);
-        let (sale, user) = (bare.sale.as_str().as_bytes(), buyer(id));
-        let done = db
-            .run("bare_order", async |conn| {
-                conn.transaction(async |conn| {
-                    let row = (
-                        orders::request_id.eq(id),
-                        orders::sale_id.eq(sale),
-                        orders::user_id.eq(&user),
-                        orders::one_per_user_id.eq(Some(&user)),
-                        orders::quantity.eq(1),
-                        orders::amount_cents.eq(100),
-                        orders::source.eq("relay"),
-                        orders::accepted_at.eq(at),
-                    );
-                    diesel::insert_into(orders::table).values(row).execute(conn).await?;
-                    take(conn, sale, 1).await
-                })
-                .await
-            })
-            .await;
+        let done = order(&db, &bare.sale, id, bare.at_ms).await;
         match done {
             Ok(()) => committed += 1,
             Err(DbError::Deadlock | DbError::LockWait) => {}
@@ -88,6 +68,39 @@ async fn one_writer(db: Db, bare: Bare, next: Arc<AtomicU64>) -> Result<u64, DbE
         }
     }
     Ok(committed)
+}
+
+/// One plain transaction: the order of one unit by the buyer with this number, which is its request id too, and the stock.
+///
+/// # Errors
+/// [`DbError`]; after `Deadlock` and `LockWait` nothing is committed and trying again works.
+pub async fn order(db: &Db, sale: &SaleId, id: u64, at_ms: i64) -> Result<(), DbError> {
+    let sale = sale.as_str().as_bytes();
+    db.run("bare_order", async |conn| {
+        conn.transaction(async |conn| {
+            insert(conn, sale, id, at_ms).await?;
+            take(conn, sale, 1).await
+        })
+        .await
+    })
+    .await
+}
+
+/// The order's row alone.
+pub(super) async fn insert(conn: &mut Conn, sale: &[u8], id: u64, at_ms: i64) -> Result<(), DbError> {
+    let user = buyer(id);
+    let row = (
+        orders::request_id.eq(id),
+        orders::sale_id.eq(sale),
+        orders::user_id.eq(&user),
+        orders::one_per_user_id.eq(Some(&user)),
+        orders::quantity.eq(1),
+        orders::amount_cents.eq(100),
+        orders::source.eq("relay"),
+        orders::accepted_at.eq(datetime(at_ms)?),
+    );
+    diesel::insert_into(orders::table).values(row).execute(conn).await?;
+    Ok(())
 }
 
 async fn take(conn: &mut Conn, sale: &[u8], units: i64) -> Result<(), DbError> {

@@ -1,11 +1,13 @@
 //! For the benchmark: two ways to take one unit of stock in the database alone. A guarded UPDATE of the one hot row, and a
-//! row for each unit that a transaction picks with SKIP LOCKED, so that nobody waits for anybody.
+//! row for each unit that a transaction picks with SKIP LOCKED, so that nobody waits for anybody. Both can write the order
+//! in the same transaction, as those do who use them.
 //!
 //! A crash leaves the table `bench_units` with the units of a benchmark.
 
+use super::bare;
 use super::fault::DbError;
 use super::pool::{Db, Manager};
-use super::schema::sales;
+use super::schema::{orders, sales};
 use crate::domain::ids::SaleId;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Binary, Unsigned};
@@ -14,6 +16,7 @@ use diesel_async::{RunQueryDsl, SimpleAsyncConnection, TransactionManager};
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS bench_units (sale_id VARBINARY(64) NOT NULL, unit BIGINT UNSIGNED NOT NULL, \
     taken TINYINT NOT NULL DEFAULT 0, PRIMARY KEY (sale_id, unit), KEY ix_free (sale_id, taken, unit)) ENGINE = InnoDB";
 const FREE: &str = "SELECT unit FROM bench_units WHERE sale_id = ? AND taken = 0 LIMIT 1 FOR UPDATE SKIP LOCKED";
+const TAKEN: &str = "SELECT COUNT(*) AS count FROM bench_units WHERE sale_id = ? AND taken = 1";
 /// Rows of one INSERT.
 const ROWS: usize = 1_000;
 
@@ -23,14 +26,38 @@ struct Unit {
     unit: u64,
 }
 
-/// `UPDATE … SET stock = stock - 1 WHERE stock >= 1`; whether a unit was taken.
+#[derive(diesel::QueryableByName)]
+struct Count {
+    #[diesel(sql_type = BigInt)]
+    count: i64,
+}
+
+/// An order that is to be committed with the unit or not at all.
+#[derive(Debug, Clone, Copy)]
+pub struct Order {
+    /// The buyer's number, and the request id.
+    pub id: u64,
+    /// Unix milliseconds.
+    pub at_ms: i64,
+}
+
+/// `UPDATE … SET stock = stock - 1 WHERE stock >= 1`, and the order if there is one; whether a unit was taken.
 ///
 /// # Errors
 /// [`DbError`].
-pub async fn take_guarded(db: &Db, sale: &SaleId) -> Result<bool, DbError> {
-    let enough = sales::table.filter(sales::sale_id.eq(sale.as_str().as_bytes())).filter(sales::stock.ge(1));
+pub async fn take_guarded(db: &Db, sale: &SaleId, order: Option<Order>) -> Result<bool, DbError> {
+    let sale = sale.as_str().as_bytes();
+    let enough = sales::table.filter(sales::sale_id.eq(sale)).filter(sales::stock.ge(1));
+    let one_less = diesel::update(enough).set(sales::stock.eq(sales::stock - 1));
     db.run("bare_guarded", async |conn| {
-        Ok(diesel::update(enough).set(sales::stock.eq(sales::stock - 1)).execute(conn).await? > 0)
+        let Some(order) = order else { return Ok(one_less.execute(conn).await? > 0) };
+        Manager::begin_transaction(conn).await?;
+        let taken = one_less.execute(conn).await? > 0;
+        if taken {
+            bare::insert(conn, sale, order.id, order.at_ms).await?;
+        }
+        Manager::commit_transaction(conn).await?;
+        Ok(taken)
     })
     .await
 }
@@ -51,11 +78,12 @@ pub async fn make(db: &Db, sale: &SaleId, units: u64) -> Result<(), DbError> {
     Ok(())
 }
 
-/// Picks a free row that nobody has locked and takes it, in one transaction; whether there was one.
+/// Picks a free row that nobody has locked and takes it, in one transaction, with the order if there is one; whether there
+/// was such a row.
 ///
 /// # Errors
 /// [`DbError`].
-pub async fn take_skip_locked(db: &Db, sale: &SaleId) -> Result<bool, DbError> {
+pub async fn take_skip_locked(db: &Db, sale: &SaleId, order: Option<Order>) -> Result<bool, DbError> {
     let sale = sale.as_str().as_bytes();
     db.run("bare_skip_locked", async |conn| {
         Manager::begin_transaction(conn).await?;
@@ -66,11 +94,36 @@ pub async fn take_skip_locked(db: &Db, sale: &SaleId) -> Result<bool, DbError> {
                 .bind::<Unsigned<BigInt>, _>(*unit)
                 .execute(conn)
                 .await?;
+            if let Some(order) = order {
+                bare::insert(conn, sale, order.id, order.at_ms).await?;
+            }
         }
         Manager::commit_transaction(conn).await?;
         Ok(free.is_some())
     })
     .await
+}
+
+/// Units whose rows are taken.
+///
+/// # Errors
+/// [`DbError`].
+pub async fn taken(db: &Db, sale: &SaleId) -> Result<i64, DbError> {
+    let sale = sale.as_str().as_bytes();
+    db.run("bare_units", async |conn| {
+        let taken: Count = diesel::sql_query(TAKEN).bind::<Binary, _>(sale).get_result(conn).await?;
+        Ok(taken.count)
+    })
+    .await
+}
+
+/// Who has an order of the sale: request ids, which are the buyers' numbers.
+///
+/// # Errors
+/// [`DbError`].
+pub async fn ordered(db: &Db, sale: &SaleId) -> Result<Vec<u64>, DbError> {
+    let of_sale = orders::table.filter(orders::sale_id.eq(sale.as_str().as_bytes()));
+    db.run("bare_ordered", async |conn| Ok(of_sale.select(orders::request_id).load(conn).await?)).await
 }
 
 /// Removes the table.

@@ -50,6 +50,18 @@ impl RedisStore {
         Ok(())
     }
 
+    /// Units left under `key`.
+    ///
+    /// # Errors
+    /// [`RedisFault`].
+    pub async fn bare_left(&self, way: Way, key: &str) -> Result<i64, RedisFault> {
+        let mut left = 0;
+        for segment in 0..segments(way) {
+            left += self.number("GET", &segment_key(key, segment)).await?;
+        }
+        Ok(left)
+    }
+
     /// Removes what the others left.
     ///
     /// # Errors
