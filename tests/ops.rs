@@ -98,6 +98,8 @@ fn anchors(text: &str) -> BTreeSet<String> {
 fn every_alert_says_how_bad_it_is_and_what_to_do_and_has_its_test() {
     let (rules, tests, known) = (read(ALERTS), read(ALERT_TESTS), in_the_sources());
     let anchors = anchors(&read("docs/operations.md"));
+    // Fired by a real trouble over real processes, in tests/it/alerts_*.rs.
+    let caused = between("tests/it", "\"Seckill", &['"']);
     let alerts: Vec<&str> = rules.split("- alert: ").skip(1).collect();
     assert!(alerts.len() > 20);
     for alert in alerts {
@@ -111,6 +113,8 @@ fn every_alert_says_how_bad_it_is_and_what_to_do_and_has_its_test() {
         let link = value("runbook_url:").strip_prefix("docs/operations.md#").unwrap_or_else(|| panic!("{name}"));
         assert!(anchors.contains(link), "{name} links to #{link}, which is no section");
         check_expression(value("expr:"), &known);
+        let bare = name.strip_prefix("Seckill").unwrap();
+        assert!(caused.contains(bare), "no test causes {name}");
         for case in ["fires", "is silent"] {
             assert!(tests.contains(&format!("- name: {name} {case}\n")), "no test that {name} {case}");
         }
@@ -121,8 +125,16 @@ fn every_alert_says_how_bad_it_is_and_what_to_do_and_has_its_test() {
 fn rows(title: &str, cells: usize) -> Vec<Vec<String>> {
     let text = read("docs/operations.md");
     let section = text.split(&format!("\n{title}\n")).nth(1).unwrap_or_else(|| panic!("no {title}"));
-    let section = section.split("\n## ").next().unwrap().split("\n\n").find(|part| part.starts_with("| ")).unwrap();
-    let rows = section.lines().skip(2).map(|row| row.trim_start_matches("| ").split(" | ").take(cells).collect::<String>());
+    let section = section
+        .split("\n## ")
+        .next()
+        .unwrap()
+        .split("\n\n")
+        .map(str::trim_start)
+        .find(|part| part.starts_with("| "))
+        .unwrap();
+    let rows =
+        section.lines().skip(2).map(|row| row.trim_start_matches("| ").split(" | ").take(cells).collect::<String>());
     rows.map(|cells| cells.split('`').skip(1).step_by(2).map(str::to_owned).collect()).collect()
 }
 
@@ -144,7 +156,9 @@ fn between(folder: &str, opening: &str, closing: &[char]) -> BTreeSet<String> {
 
 #[test]
 fn every_alert_finding_and_reason_has_its_row_in_the_runbook() {
-    let flat = |rows: Vec<Vec<String>>| -> BTreeSet<String> { rows.into_iter().filter_map(|row| row.into_iter().next()).collect() };
+    let flat = |rows: Vec<Vec<String>>| -> BTreeSet<String> {
+        rows.into_iter().filter_map(|row| row.into_iter().next()).collect()
+    };
     let rules = read(ALERTS);
     let alerts = rules.split("- alert: ").skip(1).map(|alert| alert.lines().next().unwrap().to_owned());
     assert_eq!(flat(rows("## Alerts", 1)), alerts.collect(), "alerts");
@@ -153,7 +167,9 @@ fn every_alert_finding_and_reason_has_its_row_in_the_runbook() {
     assert_eq!(flat(rows(MQ_REASONS, 1)), between("src/p4_persist", "Why::new(\"", &['"']), "reasons of the MQ DLQ");
     let relay = flat(rows(RELAY_REASONS, 1));
     let mut given = between("src/p3_relay/entry.rs", "format!(\"", &[':']);
-    for opening in ["fail_trials(&format!(\"", "let reason = format!(\"", "failed(ticket, &format!(\"", "failed(ticket, \""] {
+    for opening in
+        ["fail_trials(&format!(\"", "let reason = format!(\"", "failed(ticket, &format!(\"", "failed(ticket, \""]
+    {
         given.extend(between("src/p3_relay/send.rs", opening, &[':', '"']));
     }
     let heads: BTreeSet<String> = relay.iter().map(|row| row.split(':').next().unwrap().to_owned()).collect();
@@ -162,7 +178,8 @@ fn every_alert_finding_and_reason_has_its_row_in_the_runbook() {
 
 /// The sentences before the tables of reasons.
 const RELAY_REASONS: &str = "request has its outcome):";
-const MQ_REASONS: &str = "MQ DLQ (`<prefix>.dlq`; reason in the header `x-seckill-reason`, words in `x-seckill-detail`):";
+const MQ_REASONS: &str =
+    "MQ DLQ (`<prefix>.dlq`; reason in the header `x-seckill-reason`, words in `x-seckill-detail`):";
 
 #[test]
 fn every_complaint_of_the_doctor_has_its_row_in_the_runbook() {

@@ -5,9 +5,8 @@
 
 use super::bounds::{bounds, relations};
 use super::sections::{Algorithm, Compensate, Durability, LogFormat, Outbox, QueueType, RedisMode};
-use super::{ConfigError, DEFAULT_TOML, Layers, Settings};
+use super::{ConfigError, DEFAULT_TOML, Settings};
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 const PREAMBLE: &str = include_str!("preamble.md");
 
@@ -33,8 +32,7 @@ pub fn reference() -> Result<String, ConfigError> {
         let full = key.full();
         let values = ranges.get(full.as_str()).cloned().unwrap_or_else(|| values_of(&full, key.default));
         let meaning = marked(&key.comment, &names).replace('|', "\\|");
-        // Writing to a text cannot fail.
-        drop(writeln!(page, "| `{full}` | `{}` | {values} | {meaning} |", key.default));
+        page.push_str(&format!("| `{full}` | `{}` | {values} | {meaning} |\n", key.default));
     }
     Ok(page)
 }
@@ -102,7 +100,8 @@ fn values_of(full: &str, default: &str) -> String {
 fn marked(text: &str, names: &[String]) -> String {
     let words = text.split(' ').map(|word| {
         let plain = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
-        let is_key = names.iter().any(|name| name == plain || (plain.contains('_') && name.ends_with(&format!(".{plain}"))));
+        let is_key =
+            names.iter().any(|name| name == plain || (plain.contains('_') && name.ends_with(&format!(".{plain}"))));
         if is_key && !word.contains('`') { word.replace(plain, &format!("`{plain}`")) } else { word.to_owned() }
     });
     words.collect::<Vec<_>>().join(" ")
@@ -111,7 +110,8 @@ fn marked(text: &str, names: &[String]) -> String {
 /// A number with its thousands apart.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
-    let groups: Vec<&str> = digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
     groups.join(",")
 }
 
@@ -128,15 +128,14 @@ mod tests {
             let row = page.lines().find(|line| line.starts_with(&format!("| `{full}` |"))).unwrap();
             let number = key.default.parse::<i64>().is_ok();
             assert_eq!(number, row.split(" | ").nth(2).unwrap().contains(" to "), "{row}");
-            for name in row.split(" | ").nth(2).unwrap().split('`').skip(1).step_by(2) {
-                let set = format!("{full}={name}");
-                assert!(!set.contains('`'), "{set}");
-            }
         }
     }
 
     #[test]
     fn numbers_are_grouped() {
-        assert_eq!([grouped(0), grouped(999), grouped(1_000), grouped(1 << 40)], ["0", "999", "1,000", "1,099,511,627,776"]);
+        assert_eq!(
+            [grouped(0), grouped(999), grouped(1_000), grouped(1 << 40)],
+            ["0", "999", "1,000", "1,099,511,627,776"]
+        );
     }
 }

@@ -51,6 +51,14 @@ fn damage_to_redis_and_to_the_tables_is_paged() {
         assert_eq!(world.auditor().compensate(&audit).await.unwrap(), 1);
         lost.resolves().await;
 
+        let lost = tower.before("a ledger record overwritten by hand", &["SeckillKeysLost"]).await;
+        let ledger = world.servers.redis.keys.ledger(0, &sale);
+        let record = world.redis(&["HGET", &ledger, &alice.to_string()]).await;
+        world.redis(&["HSET", &ledger, &alice.to_string(), "what is this"]).await;
+        lost.fires().await;
+        world.redis(&["HSET", &ledger, &alice.to_string(), record.as_str().unwrap()]).await;
+        lost.resolves().await;
+
         let wrong = tower.before("an order written by hand", &["SeckillOverSell", "SeckillUnbalanced"]).await;
         world
             .sql(

@@ -21,7 +21,13 @@ fn servers_that_are_away_are_paged_whether_they_are_dead_or_stand_still() {
         let mut world = World::on_breakable(&servers, "alerts-away", &[], &[]).await;
         let sale = world.sale("away", 100_000, None).await;
         // The rules' minutes are seconds here, and so are the seconds that a call may take.
-        let quick = ["mysql.statement_timeout_ms=300", "mysql.connect_timeout_ms=300", "mysql.pool_wait_ms=300"];
+        let quick = [
+            "mysql.statement_timeout_ms=300",
+            "mysql.connect_timeout_ms=300",
+            "mysql.pool_wait_ms=300",
+            "redis.command_timeout_ms=400",
+            "redis.connect_timeout_ms=400",
+        ];
         let api = world.api_process(&quick).await;
         let rest = ["relay", "consumer", "reconcile"].map(|role| world.mortal(role, "", &quick));
         let [relay, consumer, p5] = &rest;
