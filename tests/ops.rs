@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
 
 use seckill::domain::states;
+use seckill::p5_reconcile::FindingKind;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -75,6 +76,11 @@ fn check_expression(expression: &str, known: &BTreeSet<(String, &'static str)>) 
     for code in expression.split("code=\"").skip(1).map(|rest| rest.split('"').next().unwrap()) {
         assert!(codes.contains(code), "there is no state {code}: {expression}");
     }
+    let findings: BTreeSet<&str> = FindingKind::ALL.iter().map(|kind| kind.code()).collect();
+    let named = ["finding=\"", "finding=~\""].into_iter().flat_map(|opening| expression.split(opening).skip(1));
+    for finding in named.flat_map(|rest| rest.split('"').next().unwrap().split('|')) {
+        assert!(findings.contains(finding), "there is no finding {finding}: {expression}");
+    }
     let phases: BTreeSet<&str> = states::all().map(|state| state.phase().name()).collect();
     let named = ["phase=\"", "phase=~\""].into_iter().flat_map(|opening| expression.split(opening).skip(1));
     for phase in named.flat_map(|rest| rest.split('"').next().unwrap().split('|')) {
@@ -92,6 +98,8 @@ fn anchors(text: &str) -> BTreeSet<String> {
 fn every_alert_says_how_bad_it_is_and_what_to_do_and_has_its_test() {
     let (rules, tests, known) = (read(ALERTS), read(ALERT_TESTS), in_the_sources());
     let anchors = anchors(&read("docs/operations.md"));
+    // Fired by a real trouble over real processes, in tests/it/alerts_*.rs.
+    let caused = between("tests/it", "\"Seckill", &['"']);
     let alerts: Vec<&str> = rules.split("- alert: ").skip(1).collect();
     assert!(alerts.len() > 20);
     for alert in alerts {
@@ -105,10 +113,87 @@ fn every_alert_says_how_bad_it_is_and_what_to_do_and_has_its_test() {
         let link = value("runbook_url:").strip_prefix("docs/operations.md#").unwrap_or_else(|| panic!("{name}"));
         assert!(anchors.contains(link), "{name} links to #{link}, which is no section");
         check_expression(value("expr:"), &known);
+        let bare = name.strip_prefix("Seckill").unwrap();
+        assert!(caused.contains(bare), "no test causes {name}");
         for case in ["fires", "is silent"] {
             assert!(tests.contains(&format!("- name: {name} {case}\n")), "no test that {name} {case}");
         }
     }
+}
+
+/// What stands in backticks in the first cells of a section's table rows, at most `cells` of them.
+fn rows(title: &str, cells: usize) -> Vec<Vec<String>> {
+    let text = read("docs/operations.md");
+    let section = text.split(&format!("\n{title}\n")).nth(1).unwrap_or_else(|| panic!("no {title}"));
+    let section = section
+        .split("\n## ")
+        .next()
+        .unwrap()
+        .split("\n\n")
+        .map(str::trim_start)
+        .find(|part| part.starts_with("| "))
+        .unwrap();
+    let rows =
+        section.lines().skip(2).map(|row| row.trim_start_matches("| ").split(" | ").take(cells).collect::<String>());
+    rows.map(|cells| cells.split('`').skip(1).step_by(2).map(str::to_owned).collect()).collect()
+}
+
+/// Texts that stand between two others in the sources below `folder`.
+fn between(folder: &str, opening: &str, closing: &[char]) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut open = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)];
+    while let Some(path) = open.pop() {
+        if path.is_dir() {
+            open.extend(fs::read_dir(&path).unwrap().flatten().map(|entry| entry.path()));
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        found.extend(text.split(opening).skip(1).map(|rest| rest.split(closing).next().unwrap().to_owned()));
+    }
+    assert!(!found.is_empty(), "nothing in {folder} after {opening}");
+    found
+}
+
+#[test]
+fn every_alert_finding_and_reason_has_its_row_in_the_runbook() {
+    let flat = |rows: Vec<Vec<String>>| -> BTreeSet<String> {
+        rows.into_iter().filter_map(|row| row.into_iter().next()).collect()
+    };
+    let rules = read(ALERTS);
+    let alerts = rules.split("- alert: ").skip(1).map(|alert| alert.lines().next().unwrap().to_owned());
+    assert_eq!(flat(rows("## Alerts", 1)), alerts.collect(), "alerts");
+    let findings = FindingKind::ALL.iter().map(|kind| kind.code().to_owned());
+    assert_eq!(flat(rows("## The audit", 1)), findings.collect(), "findings");
+    assert_eq!(flat(rows(MQ_REASONS, 1)), between("src/p4_persist", "Why::new(\"", &['"']), "reasons of the MQ DLQ");
+    let relay = flat(rows(RELAY_REASONS, 1));
+    let mut given = between("src/p3_relay/entry.rs", "format!(\"", &[':']);
+    for opening in
+        ["fail_trials(&format!(\"", "let reason = format!(\"", "failed(ticket, &format!(\"", "failed(ticket, \""]
+    {
+        given.extend(between("src/p3_relay/send.rs", opening, &[':', '"']));
+    }
+    let heads: BTreeSet<String> = relay.iter().map(|row| row.split(':').next().unwrap().to_owned()).collect();
+    assert_eq!(heads, given, "reasons of the relay DLQ");
+}
+
+/// The sentences before the tables of reasons.
+const RELAY_REASONS: &str = "request has its outcome):";
+const MQ_REASONS: &str =
+    "MQ DLQ (`<prefix>.dlq`; reason in the header `x-seckill-reason`, words in `x-seckill-detail`):";
+
+#[test]
+fn every_complaint_of_the_doctor_has_its_row_in_the_runbook() {
+    let listed: BTreeSet<String> = rows("## What doctor complains about", 2).concat().into_iter().collect();
+    let mut checks = between("src/store/mysql/checks.rs", "name: \"", &['"']);
+    checks.extend(between("src/store/mysql/checks.rs", " is(\"", &['"']));
+    checks.extend(between("src/store/redis/health.rs", "name: \"", &['"']));
+    for opening in ["::new(SERVER, \"", "::new(server, \"", "::new(\"redis\", \"", "const NAME: &str = \""] {
+        checks.extend(between("src/cli/doctor/look.rs", opening, &['"']));
+    }
+    let advice = read("src/cli/doctor/advice.rs");
+    let arms = advice.lines().filter_map(|line| line.split_once(" => ")).map(|(names, _)| names);
+    checks.extend(arms.flat_map(|names| names.split('"').skip(1).step_by(2)).map(str::to_owned));
+    assert_eq!(listed, checks);
 }
 
 #[test]

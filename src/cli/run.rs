@@ -2,7 +2,7 @@
 
 use super::{Failure, context, output};
 use crate::admin::{self, Admin};
-use crate::config::{Layers, Settings};
+use crate::config::{Layers, Settings, reference};
 use crate::roles::{self, Role, RoleError, Servers};
 use crate::runtime::Stopper;
 use crate::store::mysql::Address;
@@ -24,11 +24,18 @@ pub(super) enum ConfigCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Print every setting with default, bounds and meaning as Markdown (docs/configuration.md)
+    Reference,
 }
 
 pub(super) fn config(layers: &Layers, command: ConfigCommand) -> Result<u8, Failure> {
+    if matches!(command, ConfigCommand::Reference) {
+        output::line(reference()?.trim_end());
+        return Ok(0);
+    }
     let settings = Settings::load(layers)?;
     match command {
+        ConfigCommand::Reference => {}
         ConfigCommand::Check => output::line("configuration is fine"),
         ConfigCommand::Show { json: true } => output::json(&settings),
         ConfigCommand::Show { json: false } => {

@@ -1,19 +1,22 @@
-//! Bounds of single keys and relations between keys, checked before anything starts.
+//! Checks of the values before anything starts: addresses, bounds, relations, and what the api role needs on top.
 //!
 //! Every complaint names the key, its value and what would be accepted; all of them are reported at once, so that a
 //! person mends the file in one go.
 
+use super::bounds::{Relation, bounds, relations};
 use super::sections::{Algorithm, RedisMode, Settings};
-use crate::domain::trace::MILLION;
 
 /// Everything that is wrong with the values; empty when nothing is.
 #[must_use]
 pub fn complaints(s: &Settings) -> Vec<String> {
     let mut found = Vec::new();
     addresses(s, &mut found);
-    own_bounds(s, &mut found);
-    bounds(s, &mut found);
-    relations(s, &mut found);
+    bounds(s, &mut |key, value, low, high| {
+        if !(low..=high).contains(&value) {
+            found.push(format!("{key}: {value}, expected {low} to {high}"));
+        }
+    });
+    found.extend(relations(s).iter().filter(|relation| relation.is_broken()).map(Relation::complaint));
     found
 }
 
@@ -146,138 +149,4 @@ fn redis_schemes(mode: RedisMode) -> [&'static str; 2] {
         RedisMode::Sentinel => ["redis-sentinel", "rediss-sentinel"],
         RedisMode::Cluster => ["redis-cluster", "rediss-cluster"],
     }
-}
-
-const HOUR_MS: u64 = 3_600_000;
-
-/// A bound that a value is held to.
-fn within(found: &mut Vec<String>) -> impl FnMut(&str, u64, u64, u64) {
-    move |key, value, low, high| {
-        if !(low..=high).contains(&value) {
-            found.push(format!("{key}: {value}, expected {low} to {high}"));
-        }
-    }
-}
-
-/// Of the process and its edges.
-fn own_bounds(s: &Settings, found: &mut Vec<String>) {
-    let mut within = within(found);
-    within("runtime.drain_ms", s.runtime.drain_ms, 0, HOUR_MS);
-    within("traces.sample_per_million", s.traces.sample_per_million.into(), 0, MILLION.into());
-    within("traces.queue_max", s.traces.queue_max as u64, 1, 1 << 20);
-    within("traces.export_timeout_ms", s.traces.export_timeout_ms, 10, 60_000);
-    within("http.workers_count", s.http.workers_count as u64, 0, 1024);
-    within("http.body_bytes_max", s.http.body_bytes_max as u64, 64, 1 << 20);
-    within("http.body_timeout_ms", s.http.body_timeout_ms, 10, HOUR_MS);
-    within("http.head_timeout_ms", s.http.head_timeout_ms, 10, HOUR_MS);
-    within("http.keep_alive_s", s.http.keep_alive_s, 1, 3600);
-    within("http.connections_max", s.http.connections_max as u64, 1, 1_000_000);
-    within("auth.leeway_s", s.auth.leeway_s, 0, 300);
-}
-
-/// Of the servers and the phases.
-fn bounds(s: &Settings, found: &mut Vec<String>) {
-    let mut within = within(found);
-    within("redis.shards", s.redis.shards.into(), 1, 64);
-    within("redis.wait_replicas", s.redis.wait_replicas.into(), 0, 16);
-    within("redis.wait_timeout_ms", s.redis.wait_timeout_ms, 1, 60_000);
-    within("redis.command_timeout_ms", s.redis.command_timeout_ms, 10, 60_000);
-    within("redis.connect_timeout_ms", s.redis.connect_timeout_ms, 10, 60_000);
-    within("rabbitmq.queues", s.rabbitmq.queues.into(), 1, 256);
-    within("rabbitmq.heartbeat_s", s.rabbitmq.heartbeat_s.into(), 2, 60);
-    within("rabbitmq.connect_timeout_ms", s.rabbitmq.connect_timeout_ms, 100, 60_000);
-    within("mysql.pool_max", s.mysql.pool_max as u64, 2, 1000);
-    within("mysql.pool_wait_ms", s.mysql.pool_wait_ms, 10, 60_000);
-    within("mysql.connect_timeout_ms", s.mysql.connect_timeout_ms, 10, 60_000);
-    within("mysql.statement_timeout_ms", s.mysql.statement_timeout_ms, 10, 600_000);
-    within("p1_entry.in_flight_max", s.p1_entry.in_flight_max as u64, 1, 1_000_000);
-    within("p1_entry.backlog_max", s.p1_entry.backlog_max, 1, 1 << 40);
-    within("p1_entry.lag_max_ms", s.p1_entry.lag_max_ms, 0, 24 * HOUR_MS);
-    within("p1_entry.token_ttl_s", s.p1_entry.token_ttl_s, 1, 30 * 86_400);
-    within("p1_entry.quantity_max", s.p1_entry.quantity_max.into(), 1, 1_000_000);
-    within("p1_entry.room_release_per_s", s.p1_entry.room_release_per_s.into(), 1, 1_000_000);
-    within("p1_entry.room_places_max", s.p1_entry.room_places_max, 1, 100_000_000);
-    within("p1_entry.cache_ttl_ms", s.p1_entry.cache_ttl_ms, 10, 60_000);
-    within("p1_entry.missing_ttl_ms", s.p1_entry.missing_ttl_ms, 10, 60_000);
-    within("p1_entry.cache_sales_max", s.p1_entry.cache_sales_max, 1, 1 << 32);
-    // 4 arguments a request; Lua's unpack holds just under 8000 values.
-    within("p2_reserve.group_max", s.p2_reserve.group_max as u64, 1, 1000);
-    within("p2_reserve.queue_max", s.p2_reserve.queue_max as u64, 1, 1 << 24);
-    within("p2_reserve.deadline_ms", s.p2_reserve.deadline_ms, 10, 60_000);
-    within("p3_relay.attempts_max", s.p3_relay.attempts_max.into(), 1, 1_000_000);
-    within("p3_relay.backoff_ms", s.p3_relay.backoff_ms, 1, HOUR_MS);
-    within("p3_relay.backoff_max_ms", s.p3_relay.backoff_max_ms, 1, HOUR_MS);
-    within("p3_relay.claim_idle_ms", s.p3_relay.claim_idle_ms, 10, 24 * HOUR_MS);
-    within("p3_relay.confirm_timeout_ms", s.p3_relay.confirm_timeout_ms, 10, HOUR_MS);
-    within("p3_relay.window_max", s.p3_relay.window_max as u64, 1, 10_000);
-    within("p3_relay.probe_max", s.p3_relay.probe_max as u64, 1, 10_000);
-    within("p3_relay.idle_ms", s.p3_relay.idle_ms, 1, 10_000);
-    within("p4_persist.attempts_max", s.p4_persist.attempts_max.into(), 1, 1_000_000);
-    within("p4_persist.retry_delay_ms", s.p4_persist.retry_delay_ms, 10, HOUR_MS);
-    within("p4_persist.retry_delay_max_ms", s.p4_persist.retry_delay_max_ms, 1, 24 * HOUR_MS);
-    within("p4_persist.writers_count", s.p4_persist.writers_count.into(), 1, 16);
-    within("p4_persist.group_max", s.p4_persist.group_max as u64, 1, 5_000);
-    within("p4_persist.breaker_failures", s.p4_persist.breaker_failures.into(), 1, 1_000_000);
-    within("p4_persist.breaker_open_ms", s.p4_persist.breaker_open_ms, 1, HOUR_MS);
-    within("p5_reconcile.interval_ms", s.p5_reconcile.interval_ms, 10, 24 * HOUR_MS);
-    within("p5_reconcile.window_ms", s.p5_reconcile.window_ms, 10, 24 * HOUR_MS);
-    within("p5_reconcile.quiet_ms", s.p5_reconcile.quiet_ms, 10, HOUR_MS);
-    within("p5_reconcile.ledger_retention_s", s.p5_reconcile.ledger_retention_s, 1, 3650 * 86_400);
-    within("p5_reconcile.warm_ahead_ms", s.p5_reconcile.warm_ahead_ms, 0, 24 * HOUR_MS);
-    within("p5_reconcile.findings_max", s.p5_reconcile.findings_max as u64, 1, 100_000);
-}
-
-fn relations(s: &Settings, found: &mut Vec<String>) {
-    let mut at_most = |low: (&str, u64), high: (&str, u64), why: &str| {
-        if low.1 > high.1 {
-            found.push(format!("{}: {} is above {} ({}); {why}", low.0, low.1, high.0, high.1));
-        }
-    };
-    at_most(
-        ("p3_relay.confirm_timeout_ms", s.p3_relay.confirm_timeout_ms + 1),
-        ("p3_relay.claim_idle_ms", s.p3_relay.claim_idle_ms),
-        "another relay would take over entries that still wait for their confirm",
-    );
-    at_most(
-        ("p3_relay.backoff_ms", s.p3_relay.backoff_ms),
-        ("p3_relay.backoff_max_ms", s.p3_relay.backoff_max_ms),
-        "the first pause cannot exceed the longest",
-    );
-    at_most(
-        ("p4_persist.retry_delay_ms", s.p4_persist.retry_delay_ms),
-        ("p4_persist.retry_delay_max_ms", s.p4_persist.retry_delay_max_ms),
-        "the first delay cannot exceed the longest",
-    );
-    at_most(
-        ("p4_persist.retry_delay_max_ms", s.p4_persist.retry_delay_max_ms),
-        ("p4_persist.retry_delay_ms × 32768", s.p4_persist.retry_delay_ms.saturating_mul(1 << 15)),
-        "each doubling of the delay is a queue, and there are at most 16",
-    );
-    at_most(
-        ("p4_persist.group_max", s.p4_persist.group_max as u64),
-        ("p4_persist.prefetch", s.p4_persist.prefetch.into()),
-        "a group cannot be larger than what may be held unacknowledged",
-    );
-    at_most(
-        ("p3_relay.claim_idle_ms", s.p3_relay.claim_idle_ms),
-        ("p5_reconcile.window_ms", s.p5_reconcile.window_ms),
-        "the audit would call requests lost that a relay is about to take over",
-    );
-    at_most(
-        ("p1_entry.token_ttl_s", s.p1_entry.token_ttl_s),
-        ("p5_reconcile.ledger_retention_s", s.p5_reconcile.ledger_retention_s.saturating_sub(1)),
-        "a replay must always find its ledger record",
-    );
-    if s.redis.wait_replicas > 0 {
-        at_most(
-            ("redis.wait_timeout_ms", s.redis.wait_timeout_ms + 1),
-            ("redis.command_timeout_ms", s.redis.command_timeout_ms),
-            "the wait for replicas is part of the call",
-        );
-    }
-    at_most(
-        ("redis.command_timeout_ms", s.redis.command_timeout_ms),
-        ("p2_reserve.deadline_ms", s.p2_reserve.deadline_ms),
-        "a request must outlive its script call, or every slow answer is unknown",
-    );
 }

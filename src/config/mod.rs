@@ -1,13 +1,16 @@
 //! Settings in layers: `config/default.toml` ← `--config` files ← environment ← `--set`; unknown keys refused, values and
 //! relations checked, secrets never shown.
 
+mod bounds;
 mod check;
 mod origins;
+mod reference;
 mod secret;
 mod sections;
 
 pub use check::api_complaints;
 pub use origins::Origins;
+pub use reference::reference;
 pub use secret::{Secret, ServerUrl};
 pub use sections::*;
 
@@ -54,6 +57,13 @@ impl Settings {
             complaints if complaints.is_empty() => Ok(settings),
             complaints => Err(ConfigError::Refused(complaints)),
         }
+    }
+
+    /// The built-in defaults alone, whatever the surroundings say.
+    fn defaults() -> Result<Self, ConfigError> {
+        let defaults = config::File::from_str(DEFAULT_TOML, config::FileFormat::Toml);
+        let built = config::Config::builder().add_source(defaults).build();
+        built.and_then(config::Config::try_deserialize).map_err(|error| ConfigError::Layer(one_line(&error)))
     }
 
     fn read(layers: &Layers) -> Result<Self, ConfigError> {

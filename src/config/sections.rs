@@ -144,6 +144,10 @@ macro_rules! choices {
     ($($name:ident { $($variant:ident = $text:literal,)* })*) => {$(
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
         pub enum $name { $(#[serde(rename = $text)] $variant,)* }
+
+        impl $name {
+            pub(super) const NAMES: &'static [&'static str] = &[$($text),*];
+        }
     )*};
 }
 

@@ -4,7 +4,7 @@
 
 use super::audit::Auditor;
 use crate::store::mysql::{events, register};
-use crate::store::rabbit::{Topology, queue_depths};
+use crate::store::rabbit::{RabbitError, Topology, queue_depths};
 
 impl Auditor {
     /// Sets the gauges. While a server is away its gauges are `NaN`: a number that is not known must not look like one that
@@ -20,6 +20,10 @@ impl Auditor {
                 tracing::debug!(phase = "p5_reconcile", %error, "the queues cannot be counted");
                 for queue in Topology::new(&self.rabbit).all_queues() {
                     queue_gauges(queue, f64::NAN, f64::NAN);
+                }
+                // That is known of a queue which does not exist, and somebody has to hear it: no consumer has ever started.
+                if let RabbitError::NoQueue { queue } = error {
+                    queue_gauges(queue, 0.0, 0.0);
                 }
             }
         }

@@ -105,4 +105,9 @@ fn gauges(audit: &SaleAudit) {
         metrics::gauge!("seckill_p5_reconcile_units", "sale" => audit.sale_id.to_string(), "what" => name)
             .set(value as f64);
     }
+    for kind in FindingKind::ALL {
+        let standing = audit.findings.iter().filter(|finding| finding.kind == kind).count();
+        metrics::gauge!("seckill_p5_reconcile_findings_count", "sale" => audit.sale_id.to_string(), "finding" => kind.code())
+            .set(standing as f64);
+    }
 }

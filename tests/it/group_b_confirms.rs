@@ -26,7 +26,7 @@ async fn working_through_a_hole(world: &World, sale: &SaleId) -> (BlackHole, Mor
 }
 
 /// Limits the order queues to `max` messages, or no more.
-async fn limit_queues(world: &World, max: Option<u32>) {
+pub async fn limit_queues(world: &World, max: Option<u32>) {
     let vhost = &world.settings.redis.prefix;
     let program = match max {
         Some(max) => format!(

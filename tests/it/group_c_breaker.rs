@@ -2,9 +2,10 @@
 //! sees them on a real consumer process.
 
 use super::hands::breakable;
-use super::world::{World, eventually, run};
+use super::world::{World, eventually, run, time_passes};
 use seckill::dev::ServerKind;
 use seckill::roles::Role::{Api, Relay};
+use std::time::Duration;
 
 const OPEN: &str = "seckill_p4_persist_breaker_open";
 const OPENED: &str = "seckill_p4_persist_breaker_opened_total";
@@ -39,6 +40,28 @@ fn an_outage_opens_the_breaker_burns_no_attempt_and_its_end_closes_it() {
         eventually("everything", async || world.orders(&sale).await == 150).await;
         consumer.until_metric("seckill_p4_persist_held_count", |held| held == 0.0).await;
         consumer.program.must_run();
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_database_that_stands_still_is_noticed_by_calls_on_idle_connections() {
+    run(async {
+        let mut servers = breakable().await;
+        let quick = ["mysql.statement_timeout_ms=300", "mysql.connect_timeout_ms=300", "mysql.pool_wait_ms=300"];
+        let world = World::on_breakable(&servers, "idle-frozen", &[], &quick).await;
+        let db = &world.servers.db;
+        let (one, two, three) = tokio::join!(db.ping(), db.ping(), db.ping());
+        assert!(one.is_ok() && two.is_ok() && three.is_ok());
+        // So long idle that they are asked for a sign of life before they are used.
+        time_passes(1_000).await;
+        servers.server(ServerKind::Mysql).unwrap().pause().unwrap();
+        for _ in 0..4 {
+            let answer = tokio::time::timeout(Duration::from_secs(20), db.ping()).await.expect("a deadline");
+            assert!(answer.is_err(), "it stands still");
+        }
+        servers.server(ServerKind::Mysql).unwrap().resume().unwrap();
+        eventually("it answers again", async || db.ping().await.is_ok()).await;
         world.finish().await;
     });
 }

@@ -11,6 +11,10 @@
 
 mod accounts;
 mod admin_api;
+mod alerts_entry;
+mod alerts_pipeline;
+mod alerts_promises;
+mod alerts_servers;
 mod answer;
 mod beside;
 mod black_hole;
@@ -107,6 +111,7 @@ mod own_redis;
 mod power_cut;
 mod processes;
 mod procs;
+mod prometheus;
 #[path = "../common/raw.rs"]
 mod raw;
 mod redis_cluster;

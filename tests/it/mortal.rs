@@ -29,6 +29,11 @@ impl World {
 }
 
 impl Mortal {
+    /// Where its metrics are, `ip:port`.
+    pub fn admin(&self) -> &str {
+        &self.admin
+    }
+
     /// Waits until it died of its own SIGKILL at a crash point.
     pub async fn dies_at(mut self, point: &str) {
         let code = self.program.ended().await;

@@ -72,6 +72,10 @@ pub enum FindingKind {
 }
 
 impl FindingKind {
+    /// Every kind.
+    pub const ALL: [Self; 6] =
+        [Self::Leak, Self::OverSell, Self::Orphan, Self::KeysLost, Self::LedgerDamaged, Self::Unbalanced];
+
     /// The stable code.
     #[must_use]
     pub const fn code(self) -> &'static str {

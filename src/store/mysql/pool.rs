@@ -111,13 +111,18 @@ impl Db {
         let address = config.address.clone();
         manager_config.custom_setup = Box::new(move |_url| open_session(address.clone(), statement_timeout_ms).boxed());
         let manager = AsyncDieselConnectionManager::new_with_config(config.address.url(), manager_config);
-        let sign_of_life = Hook::async_fn(|conn: &mut Conn, metrics| {
+        // The pool gives its own steps a deadline, and a hook none: a server that stands still would be waited for for ever.
+        let deadline = Duration::from_millis(config.connect_timeout_ms);
+        let sign_of_life = Hook::async_fn(move |conn: &mut Conn, metrics| {
             let idle = metrics.last_used();
             Box::pin(async move {
-                if idle > IDLE_TRUSTED {
-                    conn.batch_execute("DO 0").await.map_err(|error| HookError::message(error.to_string()))?;
+                if idle <= IDLE_TRUSTED {
+                    return Ok(());
                 }
-                Ok(())
+                match tokio::time::timeout(deadline, conn.batch_execute("DO 0")).await {
+                    Ok(lives) => lives.map_err(|error| HookError::message(error.to_string())),
+                    Err(_elapsed) => Err(HookError::message("no sign of life")),
+                }
             })
         });
         let pool = Pool::builder(manager)
@@ -158,7 +163,7 @@ impl Db {
         for<'c> F: AsyncFnOnce(&'c mut AsyncMysqlConnection) -> Result<T, DbError>
             + Work<&'c mut AsyncMysqlConnection, Result<T, DbError>, Fut: Send>,
     {
-        let mut guard = Guard(Some(self.inner.pool.get().await.map_err(|error| pool_error(&error))?));
+        let mut guard = Guard(Some(self.connection().await?));
         let Some(object) = guard.0.as_mut() else {
             return Err(DbError::Other("no connection in the guard".to_owned()));
         };
@@ -171,6 +176,16 @@ impl Db {
             guard.give_back();
         }
         result
+    }
+
+    /// A connection of the pool. Idle ones are tried one after the other, so all of it has a deadline, too.
+    async fn connection(&self) -> Result<Object<Conn>, DbError> {
+        let config = &self.inner.config;
+        let patience = Duration::from_millis(config.wait_timeout_ms.saturating_add(config.connect_timeout_ms));
+        match tokio::time::timeout(patience, self.inner.pool.get()).await {
+            Ok(got) => got.map_err(|error| pool_error(&error)),
+            Err(_elapsed) => Err(DbError::Unavailable("no connection gave a sign of life in time".to_owned())),
+        }
     }
 
     /// Asks the server for a sign of life.

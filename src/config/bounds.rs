@@ -1,0 +1,166 @@
+//! Bounds of single keys and relations between keys: the numbers, for the check at the start and for the printed reference.
+
+use super::sections::Settings;
+use crate::domain::trace::MILLION;
+
+const HOUR_MS: u64 = 3_600_000;
+
+/// Tells `within` the value, the least and the largest allowed value of every number.
+pub(super) fn bounds(s: &Settings, within: &mut dyn FnMut(&'static str, u64, u64, u64)) {
+    within("runtime.drain_ms", s.runtime.drain_ms, 0, HOUR_MS);
+    within("traces.sample_per_million", s.traces.sample_per_million.into(), 0, MILLION.into());
+    within("traces.queue_max", s.traces.queue_max as u64, 1, 1 << 20);
+    within("traces.export_timeout_ms", s.traces.export_timeout_ms, 10, 60_000);
+    within("http.workers_count", s.http.workers_count as u64, 0, 1024);
+    within("http.body_bytes_max", s.http.body_bytes_max as u64, 64, 1 << 20);
+    within("http.body_timeout_ms", s.http.body_timeout_ms, 10, HOUR_MS);
+    within("http.head_timeout_ms", s.http.head_timeout_ms, 10, HOUR_MS);
+    within("http.keep_alive_s", s.http.keep_alive_s, 1, 3600);
+    within("http.connections_max", s.http.connections_max as u64, 1, 1_000_000);
+    within("auth.leeway_s", s.auth.leeway_s, 0, 300);
+    within("redis.shards", s.redis.shards.into(), 1, 64);
+    within("redis.wait_replicas", s.redis.wait_replicas.into(), 0, 16);
+    within("redis.wait_timeout_ms", s.redis.wait_timeout_ms, 1, 60_000);
+    within("redis.command_timeout_ms", s.redis.command_timeout_ms, 10, 60_000);
+    within("redis.connect_timeout_ms", s.redis.connect_timeout_ms, 10, 60_000);
+    within("rabbitmq.queues", s.rabbitmq.queues.into(), 1, 256);
+    within("rabbitmq.heartbeat_s", s.rabbitmq.heartbeat_s.into(), 2, 60);
+    within("rabbitmq.connect_timeout_ms", s.rabbitmq.connect_timeout_ms, 100, 60_000);
+    within("mysql.pool_max", s.mysql.pool_max as u64, 2, 1000);
+    within("mysql.pool_wait_ms", s.mysql.pool_wait_ms, 10, 60_000);
+    within("mysql.connect_timeout_ms", s.mysql.connect_timeout_ms, 10, 60_000);
+    within("mysql.statement_timeout_ms", s.mysql.statement_timeout_ms, 10, 600_000);
+    of_phases(s, within);
+}
+
+fn of_phases(s: &Settings, within: &mut dyn FnMut(&'static str, u64, u64, u64)) {
+    // No limit with 0; above it a number that no machine reaches.
+    const RATE_MAX: u64 = 1_000_000_000;
+    within("p1_entry.user_rate_per_s", s.p1_entry.user_rate_per_s.into(), 0, RATE_MAX);
+    within("p1_entry.global_rate_per_s", s.p1_entry.global_rate_per_s.into(), 0, RATE_MAX);
+    within("p1_entry.in_flight_max", s.p1_entry.in_flight_max as u64, 1, 1_000_000);
+    within("p1_entry.backlog_max", s.p1_entry.backlog_max, 1, 1 << 40);
+    within("p1_entry.lag_max_ms", s.p1_entry.lag_max_ms, 0, 24 * HOUR_MS);
+    within("p1_entry.token_ttl_s", s.p1_entry.token_ttl_s, 1, 30 * 86_400);
+    within("p1_entry.quantity_max", s.p1_entry.quantity_max.into(), 1, 1_000_000);
+    within("p1_entry.room_release_per_s", s.p1_entry.room_release_per_s.into(), 1, 1_000_000);
+    within("p1_entry.room_places_max", s.p1_entry.room_places_max, 1, 100_000_000);
+    within("p1_entry.cache_ttl_ms", s.p1_entry.cache_ttl_ms, 10, 60_000);
+    within("p1_entry.missing_ttl_ms", s.p1_entry.missing_ttl_ms, 10, 60_000);
+    within("p1_entry.cache_sales_max", s.p1_entry.cache_sales_max, 1, 1 << 32);
+    // 4 arguments a request; Lua's unpack holds just under 8000 values.
+    within("p2_reserve.group_max", s.p2_reserve.group_max as u64, 1, 1000);
+    within("p2_reserve.queue_max", s.p2_reserve.queue_max as u64, 1, 1 << 24);
+    within("p2_reserve.deadline_ms", s.p2_reserve.deadline_ms, 10, 60_000);
+    within("p3_relay.attempts_max", s.p3_relay.attempts_max.into(), 1, 1_000_000);
+    within("p3_relay.backoff_ms", s.p3_relay.backoff_ms, 1, HOUR_MS);
+    within("p3_relay.backoff_max_ms", s.p3_relay.backoff_max_ms, 1, HOUR_MS);
+    within("p3_relay.claim_idle_ms", s.p3_relay.claim_idle_ms, 10, 24 * HOUR_MS);
+    within("p3_relay.confirm_timeout_ms", s.p3_relay.confirm_timeout_ms, 10, HOUR_MS);
+    within("p3_relay.window_max", s.p3_relay.window_max as u64, 1, 10_000);
+    within("p3_relay.probe_max", s.p3_relay.probe_max as u64, 1, 10_000);
+    within("p3_relay.rate_per_s", s.p3_relay.rate_per_s.into(), 0, RATE_MAX);
+    within("p3_relay.idle_ms", s.p3_relay.idle_ms, 1, 10_000);
+    within("p4_persist.attempts_max", s.p4_persist.attempts_max.into(), 1, 1_000_000);
+    within("p4_persist.retry_delay_ms", s.p4_persist.retry_delay_ms, 10, HOUR_MS);
+    within("p4_persist.retry_delay_max_ms", s.p4_persist.retry_delay_max_ms, 1, 24 * HOUR_MS);
+    within("p4_persist.writers_count", s.p4_persist.writers_count.into(), 1, 16);
+    within("p4_persist.prefetch", s.p4_persist.prefetch.into(), 1, 65_535);
+    within("p4_persist.group_max", s.p4_persist.group_max as u64, 1, 5_000);
+    within("p4_persist.breaker_failures", s.p4_persist.breaker_failures.into(), 1, 1_000_000);
+    within("p4_persist.breaker_open_ms", s.p4_persist.breaker_open_ms, 1, HOUR_MS);
+    within("p5_reconcile.interval_ms", s.p5_reconcile.interval_ms, 10, 24 * HOUR_MS);
+    within("p5_reconcile.window_ms", s.p5_reconcile.window_ms, 10, 24 * HOUR_MS);
+    within("p5_reconcile.quiet_ms", s.p5_reconcile.quiet_ms, 10, HOUR_MS);
+    within("p5_reconcile.ledger_retention_s", s.p5_reconcile.ledger_retention_s, 1, 3650 * 86_400);
+    within("p5_reconcile.warm_ahead_ms", s.p5_reconcile.warm_ahead_ms, 0, 24 * HOUR_MS);
+    within("p5_reconcile.findings_max", s.p5_reconcile.findings_max as u64, 1, 100_000);
+}
+
+/// Two keys whose values must be in order.
+pub(super) struct Relation {
+    /// The smaller one, with its value.
+    pub low: (&'static str, u64),
+    /// The larger one, with its value.
+    pub high: (&'static str, u64),
+    /// Whether they must differ.
+    pub strictly: bool,
+    /// What would happen otherwise.
+    pub why: &'static str,
+    /// Whether it counts with these settings.
+    pub counts: bool,
+}
+
+impl Relation {
+    /// Whether the values are not in order.
+    pub(super) fn is_broken(&self) -> bool {
+        let wrong = if self.strictly { self.low.1 >= self.high.1 } else { self.low.1 > self.high.1 };
+        self.counts && wrong
+    }
+
+    /// The words for a person whose values are not in order.
+    pub(super) fn complaint(&self) -> String {
+        let ((low, low_value), (high, high_value)) = (self.low, self.high);
+        let wrong = if self.strictly { "is not below" } else { "is above" };
+        format!("{low}: {low_value} {wrong} {high} ({high_value}); {}", self.why)
+    }
+}
+
+/// Every relation.
+pub(super) fn relations(s: &Settings) -> Vec<Relation> {
+    let below = |low, high, why| Relation { low, high, strictly: true, why, counts: true };
+    let at_most = |low, high, why| Relation { low, high, strictly: false, why, counts: true };
+    let (relay, persist) = (&s.p3_relay, &s.p4_persist);
+    let claim = ("p3_relay.claim_idle_ms", relay.claim_idle_ms);
+    let retry_max = ("p4_persist.retry_delay_max_ms", persist.retry_delay_max_ms);
+    vec![
+        below(
+            ("p3_relay.confirm_timeout_ms", relay.confirm_timeout_ms),
+            claim,
+            "another relay would take over entries that still wait for their confirm",
+        ),
+        at_most(
+            ("p3_relay.backoff_ms", relay.backoff_ms),
+            ("p3_relay.backoff_max_ms", relay.backoff_max_ms),
+            "the first pause cannot exceed the longest",
+        ),
+        at_most(
+            ("p4_persist.retry_delay_ms", persist.retry_delay_ms),
+            retry_max,
+            "the first delay cannot exceed the longest",
+        ),
+        at_most(
+            retry_max,
+            ("p4_persist.retry_delay_ms × 32768", persist.retry_delay_ms.saturating_mul(1 << 15)),
+            "each doubling of the delay is a queue, and there are at most 16",
+        ),
+        at_most(
+            ("p4_persist.group_max", persist.group_max as u64),
+            ("p4_persist.prefetch", persist.prefetch.into()),
+            "a group cannot be larger than what may be held unacknowledged",
+        ),
+        at_most(
+            claim,
+            ("p5_reconcile.window_ms", s.p5_reconcile.window_ms),
+            "the audit would call requests lost that a relay is about to take over",
+        ),
+        below(
+            ("p1_entry.token_ttl_s", s.p1_entry.token_ttl_s),
+            ("p5_reconcile.ledger_retention_s", s.p5_reconcile.ledger_retention_s),
+            "a replay must always find its ledger record",
+        ),
+        Relation {
+            counts: s.redis.wait_replicas > 0,
+            ..below(
+                ("redis.wait_timeout_ms", s.redis.wait_timeout_ms),
+                ("redis.command_timeout_ms", s.redis.command_timeout_ms),
+                "the wait for replicas is part of the call (only with redis.wait_replicas above 0)",
+            )
+        },
+        at_most(
+            ("redis.command_timeout_ms", s.redis.command_timeout_ms),
+            ("p2_reserve.deadline_ms", s.p2_reserve.deadline_ms),
+            "a request must outlive its script call, or every slow answer is unknown",
+        ),
+    ]
+}

@@ -1,0 +1,77 @@
+//! Alerts about the entry, fired by what they are about: a full room, a slow Redis, a replica away, orders that do not land.
+
+use super::group_a_replicas::pair;
+use super::procs::signal;
+use super::prometheus::Prometheus;
+use super::world::{World, run, time_passes};
+use seckill::domain::ids::SaleId;
+
+/// Ten purchases a second, whatever they hear, for ever.
+async fn buying(world: &World, sale: &SaleId) {
+    for n in 0u64.. {
+        let user = format!("buyer-{n}");
+        tokio::join!(world.buy(sale, &user, 1, None), time_passes(100));
+    }
+}
+
+#[test]
+fn a_full_room_a_slow_redis_and_a_replica_that_is_away_are_told() {
+    run(async {
+        let (mut primary, mut replica) = pair("alerts").await;
+        let mut world = World::on_redis(&primary.url(), "alerts-slow", &[], &[]).await;
+        let sale = world.sale("slow", 100_000, None).await;
+        let room = world.early_room("room", 10).await;
+        let set = ["redis.wait_replicas=1", "redis.wait_timeout_ms=300", "p1_entry.room_places_max=1"];
+        let api = world.api_process(&set).await;
+        let tower = Prometheus::over("alerts-slow", &[&api]).await;
+
+        let full = tower.before("a second buyer in a room for one", &["SeckillRoomFull"]).await;
+        assert_eq!(world.come(&room, "alice").await.status, 200);
+        assert_eq!(world.come(&room, "bob").await.status, 503);
+        full.fires().await;
+        full.resolves().await;
+
+        let slow = tower.before("a redis that stands still half of the time", &["SeckillReserveSlow"]).await;
+        let stumbling = async {
+            while primary.pause().is_ok() {
+                time_passes(250).await;
+                primary.resume().unwrap();
+                time_passes(250).await;
+            }
+        };
+        let harm = async {
+            tokio::select! {
+                () = stumbling => {}
+                () = buying(&world, &sale) => {}
+            }
+        };
+        slow.fires_during(harm).await;
+        primary.resume().unwrap();
+
+        let alone = tower.before("the replica frozen", &["SeckillUnreplicated"]).await;
+        replica.pause().unwrap();
+        alone.fires_during(buying(&world, &sale)).await;
+        replica.resume().unwrap();
+        alone.resolves().await;
+        world.stop().await;
+    });
+}
+
+#[test]
+fn orders_that_do_not_land_are_paged() {
+    run(async {
+        let mut world = World::with(&[], &[]).await;
+        let sale = world.sale("stuck", 100_000, None).await;
+        let (relay, consumer) = (world.mortal("relay", "", &[]), world.mortal("consumer", "", &[]));
+        let api = world.api_process(&["p1_entry.lag_max_ms=8000"]).await;
+        let tower = Prometheus::over("alerts-stuck", &[&api, &relay, &consumer]).await;
+        let alerts = ["SeckillEntryClosed", "SeckillEntryRefuses", "SeckillLandingLags"].as_slice();
+        let stuck = tower.before("the only consumer frozen, lag_max_ms 8 s", alerts).await;
+        signal(consumer.program.pid(), libc::SIGSTOP);
+        stuck.fires_during(buying(&world, &sale)).await;
+        signal(consumer.program.pid(), libc::SIGCONT);
+        stuck.resolves().await;
+        drop(api);
+        world.finish().await;
+    });
+}

@@ -1,0 +1,59 @@
+//! Alerts about servers that are away, fired by servers that are away: killed, and standing still.
+
+use super::hands::breakable;
+use super::prometheus::Prometheus;
+use super::world::{World, run, time_passes};
+use seckill::dev::ServerKind;
+use seckill::domain::ids::SaleId;
+
+/// Some purchases a second, whatever they hear, for ever.
+async fn buying(world: &World, sale: &SaleId, who: &str) {
+    for n in 0u64.. {
+        let user = format!("{who}-{n}");
+        tokio::join!(world.buy(sale, &user, 1, None), time_passes(200));
+    }
+}
+
+#[test]
+fn servers_that_are_away_are_paged_whether_they_are_dead_or_stand_still() {
+    run(async {
+        let mut servers = breakable().await;
+        let mut world = World::on_breakable(&servers, "alerts-away", &[], &[]).await;
+        let sale = world.sale("away", 100_000, None).await;
+        // The rules' minutes are seconds here, and so are the seconds that a call may take.
+        let quick = [
+            "mysql.statement_timeout_ms=300",
+            "mysql.connect_timeout_ms=300",
+            "mysql.pool_wait_ms=300",
+            "redis.command_timeout_ms=400",
+            "redis.connect_timeout_ms=400",
+        ];
+        let api = world.api_process(&quick).await;
+        let rest = ["relay", "consumer", "reconcile"].map(|role| world.mortal(role, "", &quick));
+        let [relay, consumer, p5] = &rest;
+        let tower = Prometheus::over("alerts-away", &[&api, relay, consumer, p5]).await;
+
+        let broker = ["SeckillRelayBreakerOpen", "SeckillServerAway"].as_slice();
+        let broker = tower.before("the broker killed", broker).await;
+        servers.server(ServerKind::Rabbitmq).unwrap().kill().await.unwrap();
+        broker.fires_during(buying(&world, &sale, "broker")).await;
+        servers.server(ServerKind::Rabbitmq).unwrap().restart().await.unwrap();
+        broker.resolves().await;
+
+        let database = ["SeckillPersistBreakerOpen", "SeckillServerAway", "SeckillNobodyReconciles"].as_slice();
+        let database = tower.before("the database frozen", database).await;
+        servers.server(ServerKind::Mysql).unwrap().pause().unwrap();
+        database.fires_during(buying(&world, &sale, "database")).await;
+        servers.server(ServerKind::Mysql).unwrap().resume().unwrap();
+        database.resolves().await;
+
+        let redis = tower.before("redis frozen", &["SeckillServerAway"]).await;
+        servers.server(ServerKind::Redis).unwrap().pause().unwrap();
+        redis.fires().await;
+        servers.server(ServerKind::Redis).unwrap().resume().unwrap();
+        redis.resolves().await;
+        drop(rest);
+        drop(api);
+        world.finish().await;
+    });
+}
