@@ -55,10 +55,11 @@ fn uses(line: &str, name: &str) -> bool {
 
 #[test]
 fn each_server_and_framework_is_imported_by_one_place_only() {
-    let places: [(&[&str], &[&str]); 5] = [
+    let places: [(&[&str], &[&str]); 6] = [
         (&["fred"], &["src/store/redis/"]),
+        (&["rustls", "tokio_rustls", "rustls_native_certs", "pkcs8"], &["src/store/", "src/dev/probe.rs"]),
         (&["amqprs"], &["src/store/rabbit/"]),
-        (&["diesel", "diesel_async", "diesel_migrations"], &["src/store/mysql/"]),
+        (&["diesel", "diesel_async", "diesel_migrations", "mysql_async"], &["src/store/mysql/"]),
         (
             &["actix_web", "actix_cors"],
             &["src/p1_entry/http/", "src/p1_entry/problem.rs", "src/admin/", "src/console/"],

@@ -89,7 +89,11 @@ impl ServerUrl {
         let first = place.split(['/', '?']).next().unwrap_or_default();
         let further = place.split(['?', '&']).filter_map(|part| part.strip_prefix("node="));
         let is_here = |place: &str| {
-            let host = place.rsplit_once(':').map_or(place, |(host, _)| host).trim_matches(['[', ']']);
+            let host = match place.rsplit_once(':') {
+                Some((host, _port)) if !place.ends_with(']') => host,
+                Some(_) | None => place,
+            };
+            let host = host.trim_matches(['[', ']']);
             host == "localhost" || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
         };
         !std::iter::once(first).chain(further).all(is_here)

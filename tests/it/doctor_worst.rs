@@ -4,6 +4,7 @@
 use super::hands::{breakable, redis, sql, tell_broker};
 use super::procs::call;
 use super::world::{World, run};
+use seckill::dev::ServerUrls;
 use seckill::store::rabbit::declare;
 use serde_json::Value;
 
@@ -26,32 +27,41 @@ fn doctor(set: &[String]) -> (Option<i32>, impl Fn(&str) -> Vec<String> + use<>,
     (code, found, text)
 }
 
+/// Bad and good values of Redis.
+const BAD: [(&str, &str, &str); 4] = [
+    ("appendonly", "no", "yes"),
+    ("appendfsync", "everysec", "always"),
+    ("no-appendfsync-on-rewrite", "yes", "no"),
+    ("maxmemory-policy", "allkeys-lru", "noeviction"),
+];
+const WEAK: [&str; 10] = ["ACL", "SETUSER", "weak", "reset", "on", ">pw", "~worst:*", "+@read", "+info", "+config|get"];
+
+async fn make_everything_wrong(urls: &ServerUrls) {
+    for (name, bad, _) in BAD {
+        redis(&urls.redis_url, &["CONFIG", "SET", name, bad]).await;
+    }
+    redis(&urls.redis_url, &WEAK).await;
+    let worse = "SET GLOBAL innodb_flush_log_at_trx_commit = 2; SET GLOBAL max_allowed_packet = 1048576; \
+                 SET GLOBAL sql_mode = ''; CREATE DATABASE IF NOT EXISTS worst_empty";
+    sql(&urls.mysql_url, worse).await;
+}
+
+async fn make_everything_right(urls: &ServerUrls) {
+    for (name, _, good) in BAD {
+        redis(&urls.redis_url, &["CONFIG", "SET", name, good]).await;
+    }
+    redis(&urls.redis_url, &["ACL", "DELUSER", "weak"]).await;
+    let right = "SET GLOBAL innodb_flush_log_at_trx_commit = 1; SET GLOBAL max_allowed_packet = 16777216; \
+                 SET GLOBAL sql_mode = DEFAULT; DROP DATABASE worst_empty";
+    sql(&urls.mysql_url, right).await;
+}
+
 #[test]
 fn the_worst_set_up_is_told_in_one_go() {
     run(async {
         let servers = breakable().await;
         let urls = servers.urls();
-        let set = async |name: &str, value: &str| redis(&urls.redis_url, &["CONFIG", "SET", name, value]).await;
-        let bad = [
-            ("appendonly", "no", "yes"),
-            ("appendfsync", "everysec", "always"),
-            ("no-appendfsync-on-rewrite", "yes", "no"),
-            ("maxmemory-policy", "allkeys-lru", "noeviction"),
-        ];
-        for (name, bad, _) in bad {
-            set(name, bad).await;
-        }
-        redis(
-            &urls.redis_url,
-            &["ACL", "SETUSER", "weak", "reset", "on", ">pw", "~worst:*", "+@read", "+info", "+config|get"],
-        )
-        .await;
-        sql(
-            &urls.mysql_url,
-            "SET GLOBAL innodb_flush_log_at_trx_commit = 2; SET GLOBAL max_allowed_packet = 1048576; \
-             SET GLOBAL sql_mode = ''; CREATE DATABASE IF NOT EXISTS worst_empty",
-        )
-        .await;
+        make_everything_wrong(&urls).await;
         let (code, found, text) = doctor(&[
             format!("redis.url={}", urls.redis_url.replacen("//", "//weak:pw@", 1)),
             "redis.prefix=worst".to_owned(),
@@ -61,16 +71,7 @@ fn the_worst_set_up_is_told_in_one_go() {
             "rabbitmq.declare=false".to_owned(),
             format!("mysql.url={}", urls.mysql_url.replace("/seckill", "/worst_empty")),
         ]);
-        for (name, _, good) in bad {
-            set(name, good).await;
-        }
-        redis(&urls.redis_url, &["ACL", "DELUSER", "weak"]).await;
-        sql(
-            &urls.mysql_url,
-            "SET GLOBAL innodb_flush_log_at_trx_commit = 1; SET GLOBAL max_allowed_packet = 16777216; \
-             SET GLOBAL sql_mode = DEFAULT; DROP DATABASE worst_empty",
-        )
-        .await;
+        make_everything_right(&urls).await;
         assert_eq!(code, Some(2), "{text}");
         // The sessions of seckill are strict whatever the server's default is.
         assert_eq!(

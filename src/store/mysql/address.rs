@@ -81,6 +81,12 @@ impl From<&str> for Address {
     }
 }
 
+impl From<String> for Address {
+    fn from(url: String) -> Self {
+        Self { url, tls: None }
+    }
+}
+
 impl From<&String> for Address {
     fn from(url: &String) -> Self {
         Self::from(url.as_str())
@@ -107,7 +113,7 @@ fn identity(identity: &Identity) -> Result<ClientIdentity, TlsError> {
             key.ok_or_else(other)?.private_key.to_vec()
         }
         // Foreign enum that may grow.
-        _ => return Err(other()),
+        PrivateKeyDer::Sec1(_) | _ => return Err(other()),
     };
     Ok(ClientIdentity::new(identity.cert_file.clone().into(), key.into()))
 }

@@ -19,7 +19,7 @@ const NOW_MS: i64 = 1_763_720_000_123;
 
 pub(super) fn config(url: String) -> DbConfig {
     DbConfig {
-        address: (&url).into(),
+        address: url.into(),
         pool_max: 16,
         wait_timeout_ms: 5_000,
         connect_timeout_ms: 3_000,
