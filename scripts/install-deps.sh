@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what `make run` and `make test` need and this machine lacks: the three servers, a C compiler, redis-benchmark,
-# faketime, Chromium, promtool.
+# faketime, Chromium, Prometheus with promtool.
 #
 # Quick and silent when everything is there. On a system without apt it installs nothing and says what is missing.
 # A server whose URL is given (SECKILL_REDIS_URL, SECKILL_AMQP_URL, SECKILL_MYSQL_URL) is not needed here.
@@ -41,8 +41,9 @@ look_for_packages() {
     # For the tests: processes whose clock is wrong, and a browser that presses the buttons of the pages.
     have faketime || need faketime
     have chromedriver || { need chromium; need chromium-driver; }
-    # For the tests: promtool, which checks the alert rules. The package's server is not started.
-    have promtool || need prometheus
+    # For the tests: promtool, which checks the alert rules, and prometheus, which the tests start on ports of their own to see
+    # the alerts fire. The package's own service is not started.
+    { have promtool && have prometheus; } || need prometheus
     # One dependency is C: the allocator.
     if ! have cc; then
         need gcc

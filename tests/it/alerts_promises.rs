@@ -3,9 +3,9 @@
 
 use super::mortal::Mortal;
 use super::own_redis;
+use super::procs::signal;
 use super::prometheus::Prometheus;
-use super::world::{World, pause, run};
-use seckill::crowd;
+use super::world::{World, run, time_passes};
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::p5_reconcile::Window;
 use seckill::roles::Role::Api;
@@ -120,20 +120,34 @@ fn a_window_shorter_than_the_pipeline_takes_is_told() {
         let world = World::with(&[Api], &[]).await;
         let sale = world.sale("hasty", 100_000, None).await;
         let hasty = ["p3_relay.confirm_timeout_ms=10", "p3_relay.claim_idle_ms=11", "p5_reconcile.window_ms=11"];
-        let set = [hasty.as_slice(), &["p5_reconcile.interval_ms=10"]].concat();
-        let processes =
-            [world.mortal("relay", "", &[]), world.mortal("consumer", "", &[]), world.mortal("reconcile", "", &set)];
-        let tower = Prometheus::over("alerts-hasty", &processes.iter().collect::<Vec<_>>()).await;
+        // By hand: else the reconciler lands first what it takes for lost, and never learns that it was not.
+        let set = [hasty.as_slice(), &["p5_reconcile.interval_ms=10", "p5_reconcile.compensate=manual"]].concat();
+        let relay = world.mortal("relay", "", &[]);
+        let (consumer, p5) = (world.mortal("consumer", "", &[]), world.mortal("reconcile", "", &set));
+        let tower = Prometheus::over("alerts-hasty", &[&relay, &consumer, &p5]).await;
         let hasty = tower.before("a window of 11 ms under traffic", &["SeckillFalseAlarms"]).await;
         let selling = async {
-            for first_buyer in (0u64..).step_by(200) {
-                let plan = world.crowd(&sale, 200);
-                let plan = crowd::CrowdPlan { first_buyer, rate_per_s: Some(200.0), ..plan };
-                crowd::run(plan).await.unwrap();
-                pause().await;
+            for n in 0u64.. {
+                world.bought(&sale, &format!("buyer-{n}")).await;
             }
         };
-        hasty.fires_during(selling).await;
+        // What the first look saw has landed when a reconciler that stood still looks again.
+        let stumbling = async {
+            loop {
+                signal(p5.program.pid(), libc::SIGSTOP);
+                time_passes(300).await;
+                signal(p5.program.pid(), libc::SIGCONT);
+                time_passes(200).await;
+            }
+        };
+        let harm = async {
+            tokio::select! {
+                () = selling => {}
+                () = stumbling => {}
+            }
+        };
+        hasty.fires_during(harm).await;
+        signal(p5.program.pid(), libc::SIGCONT);
         world.finish().await;
     });
 }
