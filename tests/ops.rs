@@ -187,8 +187,14 @@ fn every_complaint_of_the_doctor_has_its_row_in_the_runbook() {
     let mut checks = between("src/store/mysql/checks.rs", "name: \"", &['"']);
     checks.extend(between("src/store/mysql/checks.rs", " is(\"", &['"']));
     checks.extend(between("src/store/redis/health.rs", "name: \"", &['"']));
-    for opening in ["::new(SERVER, \"", "::new(server, \"", "::new(\"redis\", \"", "const NAME: &str = \""] {
-        checks.extend(between("src/cli/doctor/look.rs", opening, &['"']));
+    for opening in [
+        "::new(SERVER, \"",
+        "::new(server, \"",
+        "::new(\"redis\", \"",
+        "const DECLARED: &str = \"",
+        "const MIGRATED: &str = \"",
+    ] {
+        checks.extend(between("src/cli/doctor", opening, &['"']));
     }
     let advice = read("src/cli/doctor/advice.rs");
     let arms = advice.lines().filter_map(|line| line.split_once(" => ")).map(|(names, _)| names);
