@@ -125,19 +125,19 @@ fn a_window_shorter_than_the_pipeline_takes_is_told() {
         let relay = world.mortal("relay", "", &[]);
         let (consumer, p5) = (world.mortal("consumer", "", &[]), world.mortal("reconcile", "", &set));
         let tower = Prometheus::over("alerts-hasty", &[&relay, &consumer, &p5]).await;
-        let hasty = tower.before("a window of 11 ms under traffic", &["SeckillFalseAlarms"]).await;
+        let hasty = tower.before("a window of 11 ms and a consumer that stumbles", &["SeckillFalseAlarms"]).await;
         let selling = async {
             for n in 0u64.. {
                 world.bought(&sale, &format!("buyer-{n}")).await;
             }
         };
-        // What the first look saw has landed when a reconciler that stood still looks again.
+        // What a first look saw lying has landed at the second, when the consumer goes on between the two.
         let stumbling = async {
             loop {
-                signal(p5.program.pid(), libc::SIGSTOP);
+                signal(consumer.program.pid(), libc::SIGSTOP);
+                time_passes(700).await;
+                signal(consumer.program.pid(), libc::SIGCONT);
                 time_passes(300).await;
-                signal(p5.program.pid(), libc::SIGCONT);
-                time_passes(200).await;
             }
         };
         let harm = async {
@@ -147,7 +147,7 @@ fn a_window_shorter_than_the_pipeline_takes_is_told() {
             }
         };
         hasty.fires_during(harm).await;
-        signal(p5.program.pid(), libc::SIGCONT);
+        signal(consumer.program.pid(), libc::SIGCONT);
         world.finish().await;
     });
 }
