@@ -26,7 +26,8 @@ async fn no_complaints(browser: &Browser) {
 #[test]
 fn a_person_signs_in_and_steers_a_sale_by_clicks() {
     run(async {
-        let world = World::start().await;
+        // A draft that warms itself would not wait for the person.
+        let world = World::with(&Role::ALL, &["p5_reconcile.warm_ahead_ms=0"]).await;
         let admin = world.operators();
         let browser = Browser::start(1280, 900).await;
         browser.open(&format!("{}/console", admin.url)).await;

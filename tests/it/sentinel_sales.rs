@@ -129,8 +129,15 @@ async fn frozen_master(name: &str, config: &[&str]) -> usize {
 #[test]
 fn what_a_replaced_master_accepts_when_it_wakes_is_told_to_nobody() {
     run(async {
-        let alone = frozen_master("sentinel-wakes", &[]).await;
-        assert!(alone > 0, "it has accepted what lay in its socket");
+        // It may be stopped just when everybody waits for replicas, and then nothing lies in its socket.
+        for round in 1..=3 {
+            let alone = frozen_master(&format!("sentinel-wakes-{round}"), &[]).await;
+            eprintln!("round {round}: accepted after it woke: {alone}");
+            if alone > 0 {
+                return;
+            }
+        }
+        panic!("it has never accepted what lay in its socket");
     });
 }
 
