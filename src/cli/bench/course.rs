@@ -102,7 +102,13 @@ impl<'a> Course<'a> {
         let is_wanted = |stage: &Stage| stage.for_any_of().iter().any(|scenario| wanted.contains(scenario));
         for stage in Stage::ALL.into_iter().filter(is_wanted) {
             let mut runs = Vec::new();
-            for _ in 0..if stage.is_repeated() { self.scale.runs } else { 1 } {
+            for run in 0..if stage.is_repeated() { self.scale.runs } else { 1 } {
+                if run > 0 {
+                    // An outbox that grew from run to run would close the entry, and the next figure would be that of a refusal.
+                    self.ground
+                        .settle(self.scale.patience, &Spinner::start("landing what the run before left"))
+                        .await?;
+                }
                 self.ground.go_on()?;
                 runs.push(self.stage(stage).await?);
             }
