@@ -101,8 +101,7 @@ impl Auditor {
 
     /// What was accepted under this id, out of the ledger.
     pub(super) async fn accepted_in_ledger(&self, request_id: RequestId) -> Result<Option<Accepted>, SaleAuditError> {
-        let found = self.in_ledger(request_id, None).await?;
-        Ok(found.map(|InLedger { sale_id, shard, record }| record.accepted(request_id, &sale_id, shard)))
+        Ok(self.all_in_ledger(&[request_id]).await?.remove(&request_id))
     }
 
     /// What was accepted under these ids, out of the ledgers; one call for each ledger until all are found.
