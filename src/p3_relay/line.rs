@@ -6,7 +6,9 @@ use super::breaker::Breaker;
 use super::hand::Ticket;
 use crate::config::P3Relay;
 use crate::runtime::grown;
-use crate::store::rabbit::{Confirms, Outgoing, Publisher, RabbitConfig, RabbitError, Topology, declare};
+use crate::store::rabbit::{
+    Confirms, Outgoing, Publisher, QUEUE_LEFT_ALONE, RabbitConfig, RabbitError, Topology, declare,
+};
 use std::time::{Duration, Instant};
 
 /// Pause between two attempts to reach the broker.
@@ -161,7 +163,7 @@ impl Line {
             return false;
         }
         if self.confirms.is_empty() {
-            tracing::info!(phase = "p3_relay", "messages were refused: going on over a new connection");
+            tracing::info!(phase = "p3_relay", "messages were refused or came back: going on over a new connection");
             self.publisher = None;
             self.replace_at = None;
         }
@@ -171,7 +173,10 @@ impl Line {
     /// Notes that a message came back.
     pub(super) fn came_back(&mut self) {
         metrics::counter!("seckill_p3_relay_returned_total").increment(1);
-        self.unroutable = true;
+        if !self.unroutable {
+            self.unroutable = true;
+            self.declare_at = self.declare_at.max(Instant::now() + QUEUE_LEFT_ALONE);
+        }
     }
 
     /// Declares the topology after messages came back, over a connection of its own so that nothing under way suffers: else
@@ -185,6 +190,8 @@ impl Line {
             Ok(()) => {
                 tracing::warn!(phase = "p3_relay", "messages came back unroutable: declared the topology again");
                 self.unroutable = false;
+                // The broker's side of this connection may still know the queue that is gone.
+                self.replace_at = Some(Instant::now());
             }
             Err(error) => tracing::error!(phase = "p3_relay", %error, "messages come back, and declaring failed"),
         }

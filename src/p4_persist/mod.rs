@@ -18,6 +18,7 @@ mod back;
 mod breaker;
 mod conclude;
 mod events;
+mod intake;
 
 use crate::config;
 use crate::domain::fate::Verdict;
@@ -35,6 +36,7 @@ use crate::telemetry::traces;
 use back::Why;
 use breaker::Breaker;
 use conclude::{Landed, settled};
+use intake::{Missing, held_gauge};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -57,6 +59,8 @@ pub struct Persist {
     rabbit: RabbitConfig,
     settings: config::P4Persist,
     consumer: Option<Consumer>,
+    /// Since when an order queue is missing that this consumer had consumed.
+    missing_since: Missing,
     /// Deliveries of this consumer that wait for the database, oldest first. At most its prefetch, and gone with it.
     held: VecDeque<Delivery>,
     /// When the database is next asked for events that no message tells.
@@ -86,6 +90,7 @@ impl Persist {
             rabbit: rabbit.clone(),
             settings: settings.clone(),
             consumer: None,
+            missing_since: Missing::default(),
             held: VecDeque::new(),
             events_at: Instant::now(),
             mute_until: Instant::now(),
@@ -128,32 +133,6 @@ impl Persist {
         metrics::histogram!("seckill_p4_persist_group_count").record(size as f64);
         self.process(group, before).await?;
         Ok(Progress::Moved(size))
-    }
-
-    /// What is to be landed next: what waited for the database, else what the broker gives out.
-    async fn group(&mut self, group_max: usize, wait: Duration) -> Result<Vec<Delivery>, RabbitError> {
-        let consumer = match &mut self.consumer {
-            Some(consumer) => consumer,
-            None => {
-                let queues: Vec<u16> = (0..self.rabbit.queues).collect();
-                let consumer = Consumer::connect(&self.rabbit, &queues, self.settings.prefetch).await?;
-                tracing::info!(phase = "p4_persist", queues = queues.len(), "consuming");
-                self.consumer.insert(consumer)
-            }
-        };
-        if self.held.is_empty() {
-            return consumer.recv_group(group_max, wait).await;
-        }
-        let size = group_max.min(self.held.len());
-        held_gauge().decrement(size as f64);
-        Ok(self.held.drain(..size).collect())
-    }
-
-    /// Unacknowledged messages go back to their queue with the connection.
-    fn let_go(&mut self) {
-        self.consumer = None;
-        held_gauge().decrement(self.held.len() as f64);
-        self.held.clear();
     }
 
     async fn process(&mut self, group: Vec<Delivery>, before: Option<Landed>) -> Result<(), RabbitError> {
@@ -263,11 +242,6 @@ impl Persist {
             }
         }
     }
-}
-
-/// Messages in the hands of all writers that wait for the database.
-fn held_gauge() -> metrics::Gauge {
-    metrics::gauge!("seckill_p4_persist_held_count")
 }
 
 fn parked(delivery: Delivery, why: Why) -> Outcome {

@@ -7,10 +7,12 @@ use super::config::RabbitConfig;
 use super::error::RabbitError;
 use super::headers::{Headers, attempts, from_properties};
 use super::link::{Link, Reporter, Signal, call};
+use super::starved::Silences;
 use super::topology::{Topology, declare_on};
 use super::unsettled::Unsettled;
 use amqprs::channel::{
     BasicAckArguments, BasicConsumeArguments, BasicNackArguments, BasicQosArguments, BasicRejectArguments, Channel,
+    QueueDeclareArguments,
 };
 use amqprs::consumer::AsyncConsumer;
 use amqprs::{BasicProperties, Deliver};
@@ -51,6 +53,9 @@ pub struct Delivery {
 pub struct Consumer {
     link: Link,
     op_timeout: Duration,
+    silences: Silences,
+    /// The most deliveries in hand from one queue.
+    prefetch: usize,
     unsettled: Unsettled,
     /// A settling call failed or was dropped half-way. A later ack with `multiple` could then cover a delivery that was to
     /// be requeued, so no more is sent.
@@ -75,8 +80,8 @@ impl Consumer {
                 let reason = link.why(&error).await.to_string();
                 return Err(RabbitError::Refused { what: "set the prefetch".to_owned(), reason });
             }
-            for name in names {
-                let arguments = BasicConsumeArguments::new(&name, &name).manual_ack(true).finish();
+            for name in &names {
+                let arguments = BasicConsumeArguments::new(name, name).manual_ack(true).finish();
                 let feed = Feed(link.reporter("the consumer ended"));
                 if let Err(error) = link.channel.basic_consume(feed, arguments).await {
                     let reason = link.why(&error).await.to_string();
@@ -86,6 +91,8 @@ impl Consumer {
             Ok(Self {
                 link,
                 op_timeout: Duration::from_millis(config.op_timeout_ms),
+                silences: Silences::new(names),
+                prefetch: usize::from(prefetch.max(1)),
                 unsettled: Unsettled::default(),
                 torn: false,
             })
@@ -97,7 +104,8 @@ impl Consumer {
     /// Cancel-safe.
     ///
     /// # Errors
-    /// [`RabbitError::Closed`] when the connection, the channel or one of the queues is gone: drop this and connect again.
+    /// [`RabbitError::Closed`] when the connection, the channel or one of the queues is gone, [`RabbitError::Starved`] when
+    /// a queue knows this consumer no more: drop this and connect again, as after [`RabbitError::Timeout`].
     pub async fn recv_group(&mut self, max: usize, first_wait: Duration) -> Result<Vec<Delivery>> {
         self.check_open()?;
         let mut group = Vec::new();
@@ -112,12 +120,55 @@ impl Consumer {
             }
             next = if group.len() < max { self.link.try_signal() } else { None };
         }
+        // All that has arrived is in hand, and with fewer of them than one queue may give, every queue could give more.
+        if group.len() < max && self.unsettled.len() < self.prefetch {
+            self.look().await?;
+        }
         Ok(group)
+    }
+
+    /// Asks queues that have been silent for a while whether they still know this consumer.
+    async fn look(&mut self) -> Result<()> {
+        if self.unsettled.len() == 0
+            && let Some(queue) = self.silences.too_long(Instant::now())
+        {
+            let reason = "has given nothing for minutes";
+            return Err(RabbitError::Starved { queue: queue.to_owned(), reason });
+        }
+        let queues = self.silences.long(Instant::now());
+        if queues.is_empty() {
+            return Ok(());
+        }
+        let channel = self.link.channel.clone();
+        let limit_ms = u64::try_from(self.op_timeout.as_millis()).unwrap_or(u64::MAX);
+        let found = call("look at the queues it consumes", limit_ms, async move {
+            let mut found = Vec::with_capacity(queues.len());
+            for queue in queues {
+                let arguments = QueueDeclareArguments::durable_client_named(&queue).passive(true).finish();
+                match channel.queue_declare(arguments).await {
+                    Ok(answer) => found.push(answer),
+                    Err(error) => return Ok(Err(error)),
+                }
+            }
+            Ok(Ok(found))
+        })
+        .await?;
+        let found = match found {
+            Ok(found) => found,
+            Err(error) => return Err(RabbitError::Closed(self.link.why(&error).await.to_string())),
+        };
+        for (queue, ready, consumers) in found.into_iter().flatten() {
+            if let Some(reason) = self.silences.looked(&queue, (ready, consumers), Instant::now()) {
+                return Err(RabbitError::Starved { queue, reason });
+            }
+        }
+        Ok(())
     }
 
     fn take(&mut self, (deliver, properties, body): (Deliver, BasicProperties, Vec<u8>)) -> Delivery {
         let tag = deliver.delivery_tag();
         self.unsettled.received(tag);
+        self.silences.end(deliver.consumer_tag(), Instant::now());
         let headers = from_properties(&properties);
         Delivery {
             id: DeliveryId { generation: self.link.generation, tag },

@@ -61,6 +61,14 @@ pub enum RabbitError {
     /// The connection, the channel or the consumer is gone for good: drop it and connect again.
     #[error("the connection to rabbitmq is gone: {0}")]
     Closed(String),
+    /// A queue does not know its consumer any more, and nobody told the consumer: drop it and connect again.
+    #[error("{queue} {reason}: perhaps it was deleted and declared again; consuming anew over a new connection")]
+    Starved {
+        /// The queue.
+        queue: String,
+        /// How that showed.
+        reason: &'static str,
+    },
     /// A delivery of an earlier connection, or one settled before. Acknowledging it could acknowledge another message.
     #[error("delivery {tag} does not belong to this connection or was settled before")]
     Stale {

@@ -28,6 +28,7 @@ mod headers;
 mod link;
 mod publisher;
 mod rights;
+mod starved;
 mod topology;
 mod unsettled;
 
@@ -41,4 +42,4 @@ pub use error::RabbitError;
 pub use headers::{ATTEMPT_HEADER, HeaderValue, Headers, attempts};
 pub use publisher::{BODY_BYTES_MAX, Event, Outgoing, Publisher, Tag};
 pub use rights::refused_rights;
-pub use topology::{Topology, declare};
+pub use topology::{QUEUE_LEFT_ALONE, Topology, declare};

@@ -51,6 +51,7 @@ impl RabbitError {
             | Self::Timeout { .. }
             | Self::Mismatch { .. }
             | Self::NoQueue { .. }
+            | Self::Starved { .. }
             | Self::Stale { .. }
             | Self::TooLong { .. } => false,
         }

@@ -10,8 +10,8 @@
 //! There is no alternate exchange: with one, an unroutable publish is acknowledged and never returned. The retry and dead
 //! letter queues stand behind fanout exchanges so that a message keeps its routing key, which says where it belongs.
 //!
-//! Declaring is idempotent and done by every new connection (unless `rabbitmq.declare` is off), so a queue deleted by hand is back after a reconnect. A crash
-//! in the middle leaves a part of the topology, which the next one completes.
+//! Declaring is idempotent and done by every new connection (unless `rabbitmq.declare` is off), so a queue deleted by hand is
+//! back after a reconnect. A crash in the middle leaves a part of the topology, which the next one completes.
 
 use super::config::{QueueType, RabbitConfig};
 use super::error::RabbitError;
@@ -19,6 +19,7 @@ use super::link::{Link, call};
 use crate::faults::Mechanism;
 use amqprs::channel::{ExchangeDeclareArguments, QueueBindArguments, QueueDeclareArguments};
 use amqprs::{FieldTable, FieldValue, ShortStr};
+use std::time::Duration;
 
 /// Deliveries of one message before the broker itself dead-letters it. Only the last net under the application's own count:
 /// a crashing consumer raises it for everything it had prefetched, so it is far above any honest number.
@@ -182,6 +183,11 @@ impl Topology {
         arguments
     }
 }
+
+/// How long a queue that was in use and is missing is left alone before it is declared again. The broker may not tell its
+/// consumers that it was deleted (RabbitMQ 3.10.8 on a busy machine), and takes them over into the new one half-dead; within
+/// this time they look for themselves (window 59).
+pub const QUEUE_LEFT_ALONE: Duration = Duration::from_secs(3);
 
 /// Creates what is missing (without `declare` only looks), over a connection of its own.
 ///

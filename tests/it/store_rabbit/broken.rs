@@ -131,6 +131,42 @@ fn a_deleted_queue_ends_its_consumer_and_the_next_one_makes_it_again() {
 }
 
 #[test]
+fn a_queue_that_is_made_anew_behind_its_consumer_does_not_starve_it() {
+    run(async {
+        let config = config("anew").await;
+        for round in 0..5 {
+            let mut consumer = Consumer::connect(&config, &[0], 10).await.unwrap();
+            // Declared in the very moments of its deletion, the broker may tell the consumer nothing (window 59).
+            let declaring = (0..3).map(|_| {
+                let config = config.clone();
+                tokio::spawn(async move {
+                    for _ in 0..5 {
+                        // Refused when the queue goes between its declaration and its binding.
+                        drop(declare(&config).await);
+                    }
+                })
+            });
+            let declaring: Vec<_> = declaring.collect();
+            delete_order_queue(&config).await;
+            for task in declaring {
+                task.await.unwrap();
+            }
+            let mut publisher = Publisher::connect(&config).await.unwrap();
+            let noticed = async || {
+                // What the broker has given to a consumer that is none fills its prefetch first.
+                assert_eq!(send(&mut publisher, order(&config, "0", round)).await, Verdict::Confirmed);
+                match consumer.recv_group(10, Duration::from_millis(250)).await {
+                    Err(RabbitError::Closed(_) | RabbitError::Starved { .. }) => true,
+                    Err(other) => panic!("{other}"),
+                    Ok(group) => !group.is_empty(),
+                }
+            };
+            eventually("a consumer that is fed, or knows that it is not", noticed).await;
+        }
+    });
+}
+
+#[test]
 fn dropped_connections_leave_neither_tasks_nor_sockets_behind() {
     // Nobody else has tasks in this runtime, or connections to this broker while it is held.
     let runtime = tokio::runtime::Runtime::new().unwrap();
