@@ -81,7 +81,7 @@ def check_pod(name, kind, pod, drain_s):
         pause = container.get("lifecycle", {}).get("preStop", {}).get("sleep", {}).get("seconds", 0)
         grace = pod.get("terminationGracePeriodSeconds", 0)
         check(grace > drain_s + pause, f"{name}: {grace} s to stop, drain_ms and the pause need more than {drain_s + pause}")
-    for container in pod["containers"]:
+    for container in pod.get("initContainers", []) + pod["containers"]:
         check_container(name, kind, container)
 
 
@@ -133,7 +133,12 @@ def check_kubernetes():
             labels.add(label)
             check(label == name, f"{file}: {name} labels its pods {label}")
             check_pod(name, kind, template["spec"], drain_s)
-            if kind != "Job":
+            if kind == "Job":
+                spec = template["spec"]
+                does = [container["args"][-1] for container in spec.get("initContainers", []) + spec["containers"]]
+                # The roles may run with rabbitmq.declare = false, so the queues are made here too.
+                check(does == ["migrate", "topology"], f"{file}: {name} does {does}")
+            else:
                 args = template["spec"]["containers"][0]["args"]
                 check(name == "seckill-" + args[args.index("--role") + 1], f"{file}: {name} runs {args}")
         if kind in ("Service", "PodDisruptionBudget"):
