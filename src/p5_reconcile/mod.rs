@@ -67,7 +67,7 @@ impl Reconcile {
         let db = self.auditor.db.clone();
         let mut trouble = self.parked().await;
         self.auditor.measure_backlog().await;
-        let (mut repaired, mut oldest_ms) = (0, 0);
+        let (mut repaired, mut oldest_ms, mut unreconciled_count) = (0, 0, 0_u32);
         for sale in sales::released(&db).await.map_err(Fault::back_off)? {
             if self.at_rest.contains(&sale.sale_id) {
                 continue;
@@ -84,10 +84,12 @@ impl Reconcile {
                 // One sale's damage must not keep the others from being repaired.
                 Err(error) => {
                     tracing::error!(phase = "p5_reconcile", sale = %sale.sale_id, %error, "the sale cannot be reconciled");
+                    unreconciled_count += 1;
                     trouble = trouble.or(Some(error));
                 }
             }
         }
+        metrics::gauge!("seckill_p5_reconcile_unreconciled_count").set(unreconciled_count);
         metrics::gauge!("seckill_p5_reconcile_oldest_unresolved_seconds").set(oldest_ms as f64 / 1000.0);
         register::close_settled(&db, "reconcile").await.map_err(Fault::back_off)?;
         audit_store::prune(&db, RUNS_KEPT).await.map_err(Fault::back_off)?;

@@ -59,6 +59,14 @@ fn damage_to_redis_and_to_the_tables_is_paged() {
         world.redis(&["HSET", &ledger, &alice.to_string(), record.as_str().unwrap()]).await;
         lost.resolves().await;
 
+        // Something that the audit cannot even read.
+        let unread = tower.before("a ledger overwritten by hand", &["SeckillUnreconciled"]).await;
+        world.redis(&["RENAME", &ledger, "away"]).await;
+        world.redis(&["SET", &ledger, "what is this"]).await;
+        unread.fires().await;
+        world.redis(&["RENAME", "away", &ledger]).await;
+        unread.resolves().await;
+
         let wrong = tower.before("an order written by hand", &["SeckillOverSell", "SeckillUnbalanced"]).await;
         world
             .sql(
