@@ -17,13 +17,15 @@ use crate::domain::ids::SaleId;
 use crate::p5_reconcile::SaleAudit;
 use serde::Serialize;
 use serde_json::json;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Most an order may cost at any size, as a multiple of what it costs at the smallest.
 const BAR: f64 = 1.5;
 /// Most bytes of Redis that may be left of each request of a closed sale.
 const BAR_LEFT_BYTES: f64 = 8.0;
-const FREED_WITHIN: Duration = Duration::from_millis(500);
+/// Longest wait for Redis to give the memory of removed keys back.
+const FREED_WITHIN: Duration = Duration::from_secs(30);
+const FREED_LOOK: Duration = Duration::from_millis(50);
 /// Purchases in one script call, however many shards share the buyers.
 const GROUP: u64 = 32;
 /// Stock of sales of which something else grows.
@@ -103,6 +105,15 @@ impl Lab<'_> {
         Ok(Point { size, reserve, relay, landing })
     }
 
+    /// Waits until Redis, which frees big keys beside its other work, has done so.
+    async fn freed(&self) -> Result<(), Failure> {
+        let deadline = Instant::now() + FREED_WITHIN;
+        while self.ground.servers.redis.lazyfree_pending_count().await? > 0 && Instant::now() < deadline {
+            self.ground.stop.sleep(FREED_LOOK).await;
+        }
+        Ok(())
+    }
+
     /// Orders in flight, then the same number of settled ones, and Redis' memory for both.
     async fn orders(&mut self, spinner: &Spinner) -> Result<Vec<Bar>, Failure> {
         let (mut backlogs, mut ledgers, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
@@ -120,8 +131,7 @@ impl Lab<'_> {
             let trimmed = self.ground.servers.redis.used_memory_bytes().await?;
             let settled = size + 2 * self.probe;
             self.ground.archive(&sale).await?;
-            // Redis frees big keys beside its other work.
-            self.ground.stop.sleep(FREED_WITHIN).await;
+            self.freed().await?;
             let closed = self.ground.servers.redis.used_memory_bytes().await?;
             bytes.push(Bytes {
                 size,
