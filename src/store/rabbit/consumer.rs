@@ -56,6 +56,8 @@ pub struct Consumer {
     silences: Silences,
     /// The most deliveries in hand from one queue.
     prefetch: usize,
+    /// Nothing more had arrived when the last group was taken.
+    drained: bool,
     unsettled: Unsettled,
     /// A settling call failed or was dropped half-way. A later ack with `multiple` could then cover a delivery that was to
     /// be requeued, so no more is sent.
@@ -93,6 +95,7 @@ impl Consumer {
                 op_timeout: Duration::from_millis(config.op_timeout_ms),
                 silences: Silences::new(names),
                 prefetch: usize::from(prefetch.max(1)),
+                drained: true,
                 unsettled: Unsettled::default(),
                 torn: false,
             })
@@ -108,6 +111,11 @@ impl Consumer {
     /// a queue knows this consumer no more: drop this and connect again, as after [`RabbitError::Timeout`].
     pub async fn recv_group(&mut self, max: usize, first_wait: Duration) -> Result<Vec<Delivery>> {
         self.check_open()?;
+        // All that had arrived is in hand, and with fewer of them than one queue may give, every queue could give more. Before
+        // anything is taken, so that nothing is in a future that may be dropped.
+        if self.drained && self.unsettled.len() < self.prefetch {
+            self.look().await?;
+        }
         let mut group = Vec::new();
         let mut next = self.link.next_signal(Instant::now() + first_wait).await;
         while let Some(signal) = next {
@@ -120,10 +128,7 @@ impl Consumer {
             }
             next = if group.len() < max { self.link.try_signal() } else { None };
         }
-        // All that has arrived is in hand, and with fewer of them than one queue may give, every queue could give more.
-        if group.len() < max && self.unsettled.len() < self.prefetch {
-            self.look().await?;
-        }
+        self.drained = group.len() < max;
         Ok(group)
     }
 
