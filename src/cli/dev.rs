@@ -64,7 +64,7 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &Args) -> Result
     let stack = started?;
     greet(&stack, data_dir, plan.demo);
     stack.until_stopped(&plan, &stopper).await?;
-    output::remark("stopped; the data are kept, seckill dev --keep goes on with them");
+    output::remark("stopped; the data are kept: make run ARGS=--keep (seckill dev --keep) goes on with them");
     Ok(0)
 }
 

@@ -15,6 +15,7 @@ use crate::roles::{self, Role, RoleError, Running, Servers};
 use crate::runtime::Stopper;
 use crate::store::mysql::sales::SaleError;
 use crate::store::mysql::{Address, DbError, migrate};
+use crate::store::rabbit::declare;
 use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -90,6 +91,10 @@ impl Stack {
         let secrets = Secrets::kept_in(servers.dir())?;
         let settings = Arc::new(settings(plan, &servers.urls(), &secrets)?);
         migrate::migrate(Address::new(&settings.mysql).map_err(RoleError::from)?).await?;
+        // Every role would do it; before them none of them finds a queue missing.
+        if let Err(error) = declare(&roles::rabbit_config(&settings).map_err(RoleError::from)?).await {
+            tracing::warn!(%error, "the queues are left to the roles");
+        }
         if plan.demo {
             demo::create(&settings).await?;
         }
