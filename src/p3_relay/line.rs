@@ -44,7 +44,7 @@ pub(super) struct Line {
     connect_at: Instant,
     /// Canaries in a row that had no answer; each is waited for twice as long as the one before it.
     silences: u32,
-    /// When the present connection is to be replaced, because a message was refused on it.
+    /// When the present connection is to be replaced, because a message was refused on it or its queue was declared again.
     replace_at: Option<Instant>,
     /// A message came back: a queue or a binding is missing.
     unroutable: bool,

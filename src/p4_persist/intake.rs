@@ -41,13 +41,13 @@ impl Persist {
 
     /// An error while a queue that was consumed before is missing, and not for long enough yet.
     async fn let_deletion_end(&mut self) -> Result<(), RabbitError> {
-        if matches!(self.missing_since, Missing::No) {
+        if matches!(self.missing, Missing::No) {
             return Ok(());
         }
         let only_look = RabbitConfig { declare: false, ..self.rabbit.clone() };
         if let Err(error @ RabbitError::NoQueue { .. }) = declare(&only_look).await {
-            let Missing::Since(since) = self.missing_since else {
-                self.missing_since = Missing::Since(Instant::now());
+            let Missing::Since(since) = self.missing else {
+                self.missing = Missing::Since(Instant::now());
                 return Err(error);
             };
             if since.elapsed() < QUEUE_LEFT_ALONE {
@@ -55,14 +55,14 @@ impl Persist {
             }
         }
         // Whatever else is wrong, connecting says it.
-        self.missing_since = Missing::No;
+        self.missing = Missing::No;
         Ok(())
     }
 
     /// Unacknowledged messages go back to their queue with the connection.
     pub(super) fn let_go(&mut self) {
         if self.consumer.take().is_some() {
-            self.missing_since = Missing::Perhaps;
+            self.missing = Missing::Perhaps;
         }
         held_gauge().decrement(self.held.len() as f64);
         self.held.clear();

@@ -59,8 +59,8 @@ pub struct Persist {
     rabbit: RabbitConfig,
     settings: config::P4Persist,
     consumer: Option<Consumer>,
-    /// Since when an order queue is missing that this consumer had consumed.
-    missing_since: Missing,
+    /// Whether, and since when, an order queue is missing that this writer had consumed.
+    missing: Missing,
     /// Deliveries of this consumer that wait for the database, oldest first. At most its prefetch, and gone with it.
     held: VecDeque<Delivery>,
     /// When the database is next asked for events that no message tells.
@@ -90,7 +90,7 @@ impl Persist {
             rabbit: rabbit.clone(),
             settings: settings.clone(),
             consumer: None,
-            missing_since: Missing::default(),
+            missing: Missing::default(),
             held: VecDeque::new(),
             events_at: Instant::now(),
             mute_until: Instant::now(),

@@ -4,7 +4,7 @@ use super::config::RabbitConfig;
 use super::error::RabbitError;
 use super::link::{Link, call};
 use super::topology::Topology;
-use amqprs::channel::QueueDeclareArguments;
+use amqprs::channel::{Channel, QueueDeclareArguments};
 
 const NOT_FOUND: u16 = 404;
 
@@ -62,9 +62,8 @@ pub async fn queue_depths(config: &RabbitConfig) -> Result<Vec<QueueDepth>, Rabb
 
 async fn depth(link: &mut Link, queue: String) -> Result<QueueDepth, RabbitError> {
     let what = || format!("look at queue {queue}");
-    let arguments = QueueDeclareArguments::durable_client_named(&queue).passive(true).finish();
-    match link.channel.queue_declare(arguments).await {
-        Ok(Some((_, ready, consumers))) => Ok(QueueDepth { ready: u64::from(ready), consumers, queue }),
+    match depth_on(&link.channel, queue.clone()).await {
+        Ok(Some(depth)) => Ok(depth),
         Ok(None) => Err(RabbitError::Refused { what: what(), reason: "no answer".to_owned() }),
         Err(error) => {
             let gone = link.why(&error).await;
@@ -74,4 +73,14 @@ async fn depth(link: &mut Link, queue: String) -> Result<QueueDepth, RabbitError
             Err(RabbitError::Refused { what: what(), reason: gone.to_string() })
         }
     }
+}
+
+/// Looks at one queue; run inside [`call`]. After an error, which is the library's own, the channel is of no use.
+pub(super) async fn depth_on(
+    channel: &Channel,
+    queue: String,
+) -> std::result::Result<Option<QueueDepth>, amqprs::error::Error> {
+    let arguments = QueueDeclareArguments::durable_client_named(&queue).passive(true).finish();
+    let answer = channel.queue_declare(arguments).await?;
+    Ok(answer.map(|(_, ready, consumers)| QueueDepth { ready: u64::from(ready), consumers, queue }))
 }

@@ -3,6 +3,7 @@
 //! A delivery belongs to the [`Consumer`] that gave it: [`DeliveryId`] carries which one, and another refuses it. A crash or
 //! a dropped consumer leaves everything unacknowledged, and the broker gives it out again, marked as redelivered.
 
+use super::admin::{QueueDepth, depth_on};
 use super::config::RabbitConfig;
 use super::error::RabbitError;
 use super::headers::{Headers, attempts, from_properties};
@@ -12,7 +13,6 @@ use super::topology::{Topology, declare_on};
 use super::unsettled::Unsettled;
 use amqprs::channel::{
     BasicAckArguments, BasicConsumeArguments, BasicNackArguments, BasicQosArguments, BasicRejectArguments, Channel,
-    QueueDeclareArguments,
 };
 use amqprs::consumer::AsyncConsumer;
 use amqprs::{BasicProperties, Deliver};
@@ -52,7 +52,7 @@ pub struct Delivery {
 /// A connection that consumes some order queues. Dropping it never waits.
 pub struct Consumer {
     link: Link,
-    op_timeout: Duration,
+    op_timeout_ms: u64,
     silences: Silences,
     /// The most deliveries in hand from one queue.
     prefetch: usize,
@@ -92,7 +92,7 @@ impl Consumer {
             }
             Ok(Self {
                 link,
-                op_timeout: Duration::from_millis(config.op_timeout_ms),
+                op_timeout_ms: config.op_timeout_ms,
                 silences: Silences::new(names),
                 prefetch: usize::from(prefetch.max(1)),
                 drained: true,
@@ -145,13 +145,11 @@ impl Consumer {
             return Ok(());
         }
         let channel = self.link.channel.clone();
-        let limit_ms = u64::try_from(self.op_timeout.as_millis()).unwrap_or(u64::MAX);
-        let found = call("look at the queues it consumes", limit_ms, async move {
+        let found = call("look at the queues it consumes", self.op_timeout_ms, async move {
             let mut found = Vec::with_capacity(queues.len());
             for queue in queues {
-                let arguments = QueueDeclareArguments::durable_client_named(&queue).passive(true).finish();
-                match channel.queue_declare(arguments).await {
-                    Ok(answer) => found.push(answer),
+                match depth_on(&channel, queue).await {
+                    Ok(depth) => found.extend(depth),
                     Err(error) => return Ok(Err(error)),
                 }
             }
@@ -162,7 +160,7 @@ impl Consumer {
             Ok(found) => found,
             Err(error) => return Err(RabbitError::Closed(self.link.why(&error).await.to_string())),
         };
-        for (queue, ready, consumers) in found.into_iter().flatten() {
+        for QueueDepth { queue, ready, consumers } in found {
             if let Some(reason) = self.silences.looked(&queue, (ready, consumers), Instant::now()) {
                 return Err(RabbitError::Starved { queue, reason });
             }
@@ -257,16 +255,13 @@ impl Consumer {
         F: Future<Output = std::result::Result<(), amqprs::error::Error>>,
     {
         self.torn = true;
-        match timeout(self.op_timeout, frames).await {
+        match timeout(Duration::from_millis(self.op_timeout_ms), frames).await {
             Ok(Ok(())) => {
                 self.torn = false;
                 Ok(())
             }
             Ok(Err(error)) => Err(RabbitError::Closed(error.to_string())),
-            Err(_) => {
-                let limit_ms = u64::try_from(self.op_timeout.as_millis()).unwrap_or(u64::MAX);
-                Err(RabbitError::Timeout { what, limit_ms })
-            }
+            Err(_) => Err(RabbitError::Timeout { what, limit_ms: self.op_timeout_ms }),
         }
     }
 }

@@ -58,7 +58,7 @@ impl Silences {
     }
 
     /// Takes in what a queue was found to hold and how many consumers it knows; the reason if ours is not among them any more.
-    pub(super) fn looked(&mut self, queue: &str, (ready, consumers): (u32, u32), now: Instant) -> Option<&'static str> {
+    pub(super) fn looked(&mut self, queue: &str, (ready, consumers): (u64, u32), now: Instant) -> Option<&'static str> {
         let silence = self.0.get_mut(queue)?;
         let held_messages = std::mem::replace(&mut silence.held_messages, ready > 0);
         silence.since = now;
