@@ -1,6 +1,7 @@
 //! Bounds of single keys and relations between keys: the numbers, for the check at the start and for the printed reference.
 
 use super::sections::Settings;
+use crate::domain::message::BUNDLE_MAX;
 use crate::domain::trace::MILLION;
 
 const HOUR_MS: u64 = 3_600_000;
@@ -58,6 +59,7 @@ fn of_phases(s: &Settings, within: &mut dyn FnMut(&'static str, u64, u64, u64)) 
     within("p3_relay.claim_idle_ms", s.p3_relay.claim_idle_ms, 10, 24 * HOUR_MS);
     within("p3_relay.confirm_timeout_ms", s.p3_relay.confirm_timeout_ms, 10, HOUR_MS);
     within("p3_relay.window_max", s.p3_relay.window_max as u64, 1, 10_000);
+    within("p3_relay.bundle_max", s.p3_relay.bundle_max as u64, 1, BUNDLE_MAX as u64);
     within("p3_relay.probe_max", s.p3_relay.probe_max as u64, 1, 10_000);
     within("p3_relay.rate_per_s", s.p3_relay.rate_per_s.into(), 0, RATE_MAX);
     within("p3_relay.idle_ms", s.p3_relay.idle_ms, 1, 10_000);

@@ -114,6 +114,7 @@ sections! {
         claim_idle_ms: u64,
         confirm_timeout_ms: u64,
         window_max: usize,
+        bundle_max: usize,
         probe_max: usize,
         rate_per_s: u32,
         idle_ms: u64,

@@ -21,6 +21,8 @@ use serde::{Deserialize, Serialize};
 pub const VERSION: u32 = 1;
 /// Longest message, in bytes: a full envelope with 64-byte ids of escaped characters stays well below.
 pub const BYTES_MAX: usize = 4096;
+/// Most orders that share one message to the broker: one bit each, where it is noted which of them are settled.
+pub const BUNDLE_MAX: usize = 64;
 
 /// Why bytes are not a message of ours. Such a message is parked with this text, neither retried nor dropped (C6).
 #[derive(Debug, thiserror::Error)]

@@ -18,8 +18,13 @@ pub(super) enum Breaker {
 
 impl Breaker {
     pub(super) fn new() -> Self {
-        metrics::gauge!("seckill_p3_relay_breaker_open").set(0.0);
+        Self::Closed.tell();
         Self::Closed
+    }
+
+    /// Tells the gauge. Again and again, because the relays of a process share it.
+    pub(super) fn tell(self) {
+        metrics::gauge!("seckill_p3_relay_breaker_open").set(f64::from(u8::from(self != Self::Closed)));
     }
 
     /// The connection failed, or an answer stayed out. `true`: this is news.
@@ -27,9 +32,9 @@ impl Breaker {
         let news = *self == Self::Closed;
         if news {
             tracing::warn!(phase = "p3_relay", reason, "breaker opens: the broker is away or silent");
-            metrics::gauge!("seckill_p3_relay_breaker_open").set(1.0);
         }
         *self = Self::Open;
+        self.tell();
         news
     }
 
@@ -46,9 +51,9 @@ impl Breaker {
         let closes = *self != Self::Closed;
         if closes {
             tracing::info!(phase = "p3_relay", "breaker closes: the broker answers");
-            metrics::gauge!("seckill_p3_relay_breaker_open").set(0.0);
+            *self = Self::Closed;
+            self.tell();
         }
-        *self = Self::Closed;
         closes
     }
 

@@ -144,9 +144,14 @@ impl Hand {
         }
     }
 
-    /// The first ready entry.
-    pub(super) fn first_ready(&self) -> Option<Ticket> {
-        self.ready.first().copied()
+    /// Whether an entry is ready.
+    pub(super) fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// Up to `max` of the ready entries, oldest first.
+    pub(super) fn ready(&self, max: usize) -> Vec<Ticket> {
+        self.ready.iter().copied().take(max).collect()
     }
 
     pub(super) fn confirmed_count(&self) -> usize {

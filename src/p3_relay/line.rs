@@ -22,10 +22,10 @@ const REFUSED_MIN: Duration = Duration::from_secs(1);
 /// stays open until the alarm ends (window 41): their number must not grow with every confirm time-out.
 const PATIENCE_MAX: Duration = Duration::from_secs(60);
 
-/// What was published: an entry of the hand, or the canary.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What was published: entries of the hand in one message, or the canary.
+#[derive(Debug, PartialEq, Eq)]
 pub(super) enum Sent {
-    Entry(Ticket),
+    Entries(Vec<Ticket>),
     Canary,
 }
 

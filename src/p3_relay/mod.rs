@@ -1,7 +1,8 @@
 //! P3 relay: outbox → RabbitMQ, confirm first, then delete.
 //!
-//! Input: outbox entries of every shard. Output: messages in the order queues, or entries in the relay DLQ. The payload is
-//! opaque here.
+//! Input: outbox entries of every shard. Output: messages in the order queues, each with one order or with several of the same
+//! queue, or entries in the relay DLQ. The payload is opaque here. The entries of a message share its fate at the broker and
+//! nothing else: each has its own attempts.
 //!
 //! A crash leaves, at each line of an entry's way: *read, not sent* — it is this relay's by name (pending, or in its processing list) and read again at
 //! its next start, or taken over by another relay after `claim_idle_ms`; *sent, not confirmed* — the same, and the message
@@ -37,7 +38,7 @@ const DRAIN_WAIT: Duration = Duration::from_secs(3);
 /// Ids in one script call: far below what Lua's `unpack` can take (about 8,000), and a millisecond of Redis' time.
 const IDS_MAX: usize = 500;
 
-/// How many messages a second the relays of one process may send.
+/// How many entries a second the relays of one process may send.
 pub type RateCap = DefaultDirectRateLimiter;
 
 /// The cap of `p3_relay.rate_per_s`; none at 0.

@@ -6,7 +6,8 @@ use super::hand::{Place, Ticket};
 use super::line::Sent;
 use crate::domain::shard::lane;
 use crate::faults::{CrashPoint, Mechanism};
-use crate::store::rabbit::{Event, Outgoing, RabbitError, Verdict};
+use crate::store::rabbit::{Event, Outgoing, RabbitError, Verdict, may_share};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 impl Relay {
@@ -16,7 +17,7 @@ impl Relay {
         if self.line.breaker == Breaker::HalfOpen && self.hand.len() == 0 {
             self.line.breaker.close();
         }
-        let nothing_to_do = self.hand.first_ready().is_none() && self.line.breaker == Breaker::Closed;
+        let nothing_to_do = !self.hand.has_ready() && self.line.breaker == Breaker::Closed;
         if nothing_to_do || self.line.is_worn_out() || !self.connected().await {
             return;
         }
@@ -36,24 +37,45 @@ impl Relay {
         self.settings.probe_max.saturating_sub(self.hand.on_trial_count())
     }
 
+    /// Publishes up to `max` entries; those of one order queue share messages.
     async fn send_up_to(&mut self, max: usize) -> Result<(), String> {
-        for _ in 0..max {
-            let Some(ticket) = self.hand.first_ready() else { break };
+        let mut bundles: BTreeMap<u16, Vec<Ticket>> = BTreeMap::new();
+        for ticket in self.hand.ready(max) {
             if self.limiter.as_ref().is_some_and(|limiter| limiter.check().is_err()) {
                 // The cap on the rate (C7): the rest goes with a later step.
                 break;
             }
-            self.publish(ticket).await?;
+            let Some(item) = self.hand.get(ticket) else { continue };
+            let queue = lane(item.sale_id.as_str(), self.queues);
+            if !may_share(&item.request_id, &item.payload) {
+                self.publish(queue, vec![ticket]).await?;
+                continue;
+            }
+            let bundle = bundles.entry(queue).or_default();
+            bundle.push(ticket);
+            if bundle.len() >= self.settings.bundle_max {
+                let full = std::mem::take(bundle);
+                self.publish(queue, full).await?;
+            }
+        }
+        for (queue, bundle) in bundles {
+            self.publish(queue, bundle).await?;
         }
         Ok(())
     }
 
-    /// An error says the connection is of no use any more; the entry has failed then.
-    async fn publish(&mut self, ticket: Ticket) -> Result<(), String> {
-        let (Some(item), Some(publisher)) = (self.hand.get(ticket), &mut self.line.publisher) else { return Ok(()) };
-        let key = self.topology.orders_key(lane(item.sale_id.as_str(), self.queues));
-        let exchange = self.topology.orders_exchange();
-        let mut message = Outgoing::new((&exchange, &key), item.request_id.as_str(), item.payload.as_slice());
+    /// Publishes entries as one message. An error says the connection is of no use any more; the entries have failed then.
+    async fn publish(&mut self, queue: u16, tickets: Vec<Ticket>) -> Result<(), String> {
+        let Some(publisher) = &mut self.line.publisher else { return Ok(()) };
+        let items = tickets.iter().filter_map(|ticket| self.hand.get(*ticket));
+        let mut orders = items.map(|item| (item.request_id.as_str(), item.payload.as_slice()));
+        let (exchange, key) = (self.topology.orders_exchange(), self.topology.orders_key(queue));
+        let mut message = if tickets.len() > 1 {
+            Outgoing::bundle((&exchange, &key), orders)
+        } else {
+            let Some((request_id, payload)) = orders.next() else { return Ok(()) };
+            Outgoing::new((&exchange, &key), request_id, payload)
+        };
         if Mechanism::Mandatory.is_off() {
             message = message.optional();
         }
@@ -66,14 +88,17 @@ impl Relay {
         match publisher.publish(message).await {
             Ok(tag) => {
                 CrashPoint::AfterPublish.reach();
-                self.line.confirms.sent(tag, Sent::Entry(ticket), Instant::now());
-                let sent = if Mechanism::ConfirmFirst.is_off() { Place::Confirmed } else { Place::Sent };
-                self.hand.put(ticket, sent);
+                metrics::histogram!("seckill_p3_relay_group_count").record(tickets.len() as f64);
+                for ticket in &tickets {
+                    let sent = if Mechanism::ConfirmFirst.is_off() { Place::Confirmed } else { Place::Sent };
+                    self.hand.put(*ticket, sent);
+                }
+                self.line.confirms.sent(tag, Sent::Entries(tickets), Instant::now());
                 Ok(())
             }
             Err(error) => {
                 let reason = error.to_string();
-                self.hand.put(ticket, Place::Failed(reason.clone()));
+                self.failed(&tickets, &reason);
                 // Only a message that is too long leaves the connection as it was.
                 if matches!(error, RabbitError::TooLong { .. }) { Ok(()) } else { Err(reason) }
             }
@@ -105,8 +130,8 @@ impl Relay {
         let reason = format!("no confirm: {reason}");
         let was_open = self.line.breaker == Breaker::Open;
         for sent in self.line.give_up(&reason) {
-            if let Sent::Entry(ticket) = sent {
-                self.failed(ticket, &reason);
+            if let Sent::Entries(tickets) = sent {
+                self.failed(&tickets, &reason);
             }
         }
         if was_open {
@@ -115,14 +140,14 @@ impl Relay {
     }
 
     fn fail_trials(&mut self, reason: &str) {
-        for _ in 0..self.free_trials() {
-            let Some(ticket) = self.hand.first_ready() else { break };
-            self.failed(ticket, reason);
-        }
+        let tickets = self.hand.ready(self.free_trials());
+        self.failed(&tickets, reason);
     }
 
-    fn failed(&mut self, ticket: Ticket, reason: &str) {
-        self.hand.put(ticket, Place::Failed(reason.to_owned()));
+    fn failed(&mut self, tickets: &[Ticket], reason: &str) {
+        for ticket in tickets {
+            self.hand.put(*ticket, Place::Failed(reason.to_owned()));
+        }
     }
 
     /// Takes in the broker's answers; waits for the first one when something is unanswered and nothing else is to be done.
@@ -155,7 +180,7 @@ impl Relay {
             CrashPoint::AfterReturn.reach();
         }
         for (sent, verdict) in self.line.confirms.apply(event) {
-            let Sent::Entry(ticket) = sent else {
+            let Sent::Entries(tickets) = sent else {
                 self.line.canary_confirmed();
                 // One probe goes at once, however long it would have to wait after the attempts of a long outage.
                 self.hand.wake_first();
@@ -166,12 +191,16 @@ impl Relay {
                 self.hand.wake_all();
             }
             match verdict {
-                Verdict::Confirmed => drop(self.hand.put(ticket, Place::Confirmed)),
+                Verdict::Confirmed => {
+                    for ticket in tickets {
+                        self.hand.put(ticket, Place::Confirmed);
+                    }
+                }
                 Verdict::Refused => {
                     self.line.refused();
-                    self.failed(ticket, "nack: the broker refused it");
+                    self.failed(&tickets, "nack: the broker refused it");
                 }
-                Verdict::Unroutable(words) => self.failed(ticket, &format!("returned: no queue for it ({words})")),
+                Verdict::Unroutable(words) => self.failed(&tickets, &format!("returned: no queue for it ({words})")),
             }
         }
     }

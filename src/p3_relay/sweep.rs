@@ -109,6 +109,7 @@ impl Relay {
             return Ok(());
         }
         self.gauges_at = Instant::now() + GAUGES_EVERY;
+        self.line.breaker.tell();
         for shard in self.shards.clone() {
             let (length, pending) = self.redis.outbox_depth(shard).await?;
             let parked = self.redis.parked_count(shard).await?;

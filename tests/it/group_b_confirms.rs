@@ -4,7 +4,7 @@ use super::black_hole::BlackHole;
 use super::group_b_relay::{attempts, nothing_is_left, parked};
 use super::hands::{More, delete_order_queue, port_of, unbind_order_queue};
 use super::outbox_kinds::OUTBOX_KINDS;
-use super::world::{World, eventually, pause, run, shared};
+use super::world::{ALONE, World, eventually, pause, run, shared};
 use seckill::config::{ServerUrl, Settings};
 use seckill::domain::ids::SaleId;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
@@ -86,7 +86,7 @@ fn confirms_that_stay_out_for_long_end_in_the_relay_dlq_and_that_is_no_verdict()
 #[test]
 fn a_message_that_came_back_makes_the_relay_declare_the_topology_again() {
     run(async {
-        let world = World::with(&[Api, Relay], &[]).await;
+        let world = World::with(&[Api, Relay], &[ALONE]).await;
         let sale = world.sale("noroute", 100, Some(1)).await;
         world.bought(&sale, "first").await;
         nothing_is_left(&world).await;
@@ -129,7 +129,8 @@ async fn fill_queue(world: &World, sale: &SaleId, max: u32) -> u64 {
 #[test]
 fn what_a_full_queue_refused_is_sent_again_when_it_has_room() {
     run(async {
-        let world = World::with(&[Api, Relay], &["p3_relay.attempts_max=1000", "p3_relay.backoff_max_ms=200"]).await;
+        let set = ["p3_relay.attempts_max=1000", "p3_relay.backoff_max_ms=200", ALONE];
+        let world = World::with(&[Api, Relay], &set).await;
         let sale = world.sale("full", 100, Some(1)).await;
         let all = fill_queue(&world, &sale, 5).await + 40;
         world.sell(&sale, 40).await;
@@ -149,7 +150,7 @@ fn what_a_full_queue_refused_is_sent_again_when_it_has_room() {
 #[test]
 fn what_a_full_queue_refused_too_often_is_parked_and_lands_from_the_ledger() {
     run(async {
-        let world = World::with(&[Api, Relay], &["p3_relay.attempts_max=2"]).await;
+        let world = World::with(&[Api, Relay], &["p3_relay.attempts_max=2", ALONE]).await;
         let sale = world.sale("fuller", 100, Some(1)).await;
         let all = fill_queue(&world, &sale, 1).await + 30;
         world.sell(&sale, 30).await;

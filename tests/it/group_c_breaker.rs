@@ -2,7 +2,7 @@
 //! sees them on a real consumer process.
 
 use super::hands::breakable;
-use super::world::{World, eventually, run, time_passes};
+use super::world::{ALONE, World, eventually, run, time_passes};
 use seckill::dev::ServerKind;
 use seckill::roles::Role::{Api, Relay};
 use std::time::Duration;
@@ -14,7 +14,7 @@ const OPENED: &str = "seckill_p4_persist_breaker_opened_total";
 fn an_outage_opens_the_breaker_burns_no_attempt_and_its_end_closes_it() {
     run(async {
         let mut servers = breakable().await;
-        let world = World::on_breakable(&servers, "breaker", &[Api, Relay], &[]).await;
+        let world = World::on_breakable(&servers, "breaker", &[Api, Relay], &[ALONE]).await;
         let sale = world.sale("breaker", 1_000, Some(1)).await;
         // Three writers with ten each.
         let set = ["p4_persist.group_max=10", "p4_persist.prefetch=10", "p4_persist.attempts_max=2"];

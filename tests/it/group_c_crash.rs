@@ -1,13 +1,10 @@
 //! Group C: a consumer that dies, wherever it dies (windows 62, 63, 64, 76), loses nothing, doubles nothing, tells nothing
 //! that is not true.
 
+use super::hands::CURSE;
 use super::world::{World, eventually, run};
 use seckill::roles::Role::{Api, Consumer, Relay};
 use seckill::store::rabbit::declare;
-
-/// A trigger that refuses the orders of one buyer: a system error of one row.
-const CURSE: &str = "CREATE TRIGGER curse BEFORE INSERT ON orders FOR EACH ROW \
-    IF NEW.user_id = 'cursed' THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'cursed'; END IF";
 
 /// A world without a consumer whose messages are at the broker.
 async fn without_consumer() -> World {

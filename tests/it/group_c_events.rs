@@ -1,7 +1,7 @@
 //! Group C, D10: every fate is told to downstream systems at least once, whoever decided it and whoever died over it.
 
 use super::hands::{breakable, memory_alarm};
-use super::world::{World, eventually, pause, run};
+use super::world::{ALONE, World, eventually, pause, run};
 use amqprs::channel::{BasicGetArguments, Channel, QueueBindArguments, QueueDeclareArguments};
 use amqprs::connection::Connection;
 use seckill::domain::ids::RequestId;
@@ -128,7 +128,7 @@ fn fates_that_p5_and_operators_decide_are_told_too() {
 #[test]
 fn a_crowd_of_fates_is_told_in_bundles_each_once() {
     run(async {
-        let world = World::with(&[Api, Relay], &[]).await;
+        let world = World::with(&[Api, Relay], &[ALONE]).await;
         let mut downstream = Downstream::listen(&world).await;
         let sale = world.sale("crowd", 1_000, Some(1)).await;
         let mut bought = Vec::new();
@@ -164,7 +164,7 @@ fn events_nobody_listens_to_hold_nothing_up() {
 fn a_broker_that_takes_no_messages_is_drained_all_the_same_and_hears_the_events_later() {
     run(async {
         let servers = breakable().await;
-        let world = World::on_breakable(&servers, "mute", &[Api, Relay], &[]).await;
+        let world = World::on_breakable(&servers, "mute", &[Api, Relay], &[ALONE]).await;
         let mut downstream = Downstream::listen(&world).await;
         let sale = world.sale("mute", 1_000, Some(1)).await;
         let first = world.bought(&sale, "first").await;

@@ -27,6 +27,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
+/// A trigger that refuses the orders of the buyer `cursed`: a system error of one row.
+pub const CURSE: &str = "CREATE TRIGGER curse BEFORE INSERT ON orders FOR EACH ROW \
+    IF NEW.user_id = 'cursed' THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'cursed'; END IF";
+
 /// Runs an Erlang expression in the broker that has to say `ok`.
 pub async fn tell_broker(servers: &PrivateServers, program: &str) {
     let answer = servers.ask_broker(program).await.expect("an answer");

@@ -72,6 +72,7 @@ mod group_a_tokens;
 mod group_a_unknown;
 mod group_a_window;
 mod group_b_broker;
+mod group_b_bundles;
 mod group_b_confirms;
 mod group_b_controls;
 mod group_b_crash;

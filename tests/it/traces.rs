@@ -2,7 +2,7 @@
 //! puts into one trace; and a collector that is no use holds nothing up.
 
 use super::collector::{Collector, Seen};
-use super::hands::redis;
+use super::hands::{CURSE, redis};
 use super::mortal::Mortal;
 use super::world::{World, eventually, run};
 use seckill::dev::ports::free_port;
@@ -10,10 +10,6 @@ use seckill::domain::ids::SaleId;
 use seckill::domain::trace::{MILLION, Trace};
 use seckill::p5_reconcile::Window;
 use std::collections::BTreeSet;
-
-/// Refuses the orders of one buyer: a system error of one row.
-const CURSE: &str = "CREATE TRIGGER curse BEFORE INSERT ON orders FOR EACH ROW \
-    IF NEW.user_id = 'cursed' THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'cursed'; END IF";
 
 /// A world whose roles are processes of their own that trace every order.
 struct Traced {

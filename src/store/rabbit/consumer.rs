@@ -1,22 +1,26 @@
 //! Consuming order queues: one connection, one channel, deliveries in groups.
 //!
-//! A delivery belongs to the [`Consumer`] that gave it: [`DeliveryId`] carries which one, and another refuses it. A crash or
-//! a dropped consumer leaves everything unacknowledged, and the broker gives it out again, marked as redelivered.
+//! A message may hold several orders ([`super::Outgoing::bundle`]); each is a delivery of its own here, and the broker hears of
+//! the message when all of them are settled. A delivery belongs to the [`Consumer`] that gave it: [`DeliveryId`] carries
+//! which one, and another refuses it. A crash or a dropped consumer leaves everything unacknowledged, and the broker gives it
+//! out again, marked as redelivered.
 
 use super::admin::{QueueDepth, depth_on};
+use super::bundle;
 use super::config::RabbitConfig;
 use super::error::RabbitError;
 use super::headers::{Headers, attempts, from_properties};
 use super::link::{Link, Reporter, Signal, call};
 use super::starved::Silences;
 use super::topology::{Topology, declare_on};
-use super::unsettled::Unsettled;
+use super::unsettled::{Part, Unsettled};
 use amqprs::channel::{
     BasicAckArguments, BasicConsumeArguments, BasicNackArguments, BasicQosArguments, BasicRejectArguments, Channel,
 };
 use amqprs::consumer::AsyncConsumer;
 use amqprs::{BasicProperties, Deliver};
 use async_trait::async_trait;
+use std::collections::VecDeque;
 use std::future::Future;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
@@ -28,9 +32,11 @@ type Result<T> = std::result::Result<T, RabbitError>;
 pub struct DeliveryId {
     generation: u64,
     tag: u64,
+    /// The order's place in the message.
+    part: u8,
 }
 
-/// A message as it was delivered.
+/// An order as it was delivered.
 #[derive(Debug, Clone)]
 pub struct Delivery {
     /// To settle it with.
@@ -54,8 +60,10 @@ pub struct Consumer {
     link: Link,
     op_timeout_ms: u64,
     silences: Silences,
-    /// The most deliveries in hand from one queue.
+    /// The most messages in hand from one queue.
     prefetch: usize,
+    /// Orders of the last message that the last group had no room for.
+    rest: VecDeque<Delivery>,
     /// Nothing more had arrived when the last group was taken.
     drained: bool,
     unsettled: Unsettled,
@@ -66,7 +74,7 @@ pub struct Consumer {
 
 impl Consumer {
     /// Connects, declares the topology and starts to consume the order queues with these indexes, all within
-    /// `connect_timeout_ms`. `prefetch` is the most unsettled deliveries per queue, from 1.
+    /// `connect_timeout_ms`. `prefetch` is the most unsettled messages per queue, from 1.
     ///
     /// # Errors
     /// Any [`RabbitError`] except [`RabbitError::Stale`].
@@ -95,6 +103,7 @@ impl Consumer {
                 op_timeout_ms: config.op_timeout_ms,
                 silences: Silences::new(names),
                 prefetch: usize::from(prefetch.max(1)),
+                rest: VecDeque::new(),
                 drained: true,
                 unsettled: Unsettled::default(),
                 torn: false,
@@ -116,17 +125,22 @@ impl Consumer {
         if self.drained && self.unsettled.len() < self.prefetch {
             self.look().await?;
         }
-        let mut group = Vec::new();
-        let mut next = self.link.next_signal(Instant::now() + first_wait).await;
-        while let Some(signal) = next {
-            match signal {
-                Signal::Delivered(message) => group.push(self.take(*message)),
+        let (mut group, deadline) = (Vec::new(), Instant::now() + first_wait);
+        loop {
+            group.extend(self.rest.drain(..self.rest.len().min(max.saturating_sub(group.len()))));
+            let next = match group.len() {
+                0 => self.link.next_signal(deadline).await,
+                count if count < max => self.link.try_signal(),
+                _ => break,
+            };
+            match next {
+                Some(Signal::Delivered(message)) => self.take(*message),
                 // What was gathered so far will be given out again.
-                Signal::Gone(gone) => return Err(RabbitError::Closed(gone.to_string())),
+                Some(Signal::Gone(gone)) => return Err(RabbitError::Closed(gone.to_string())),
                 // Nothing is published here.
-                Signal::Ack { .. } | Signal::Nack { .. } | Signal::Returned { .. } => {}
+                Some(Signal::Ack { .. } | Signal::Nack { .. } | Signal::Returned { .. }) => {}
+                None => break,
             }
-            next = if group.len() < max { self.link.try_signal() } else { None };
         }
         self.drained = group.len() < max;
         Ok(group)
@@ -168,32 +182,36 @@ impl Consumer {
         Ok(())
     }
 
-    fn take(&mut self, (deliver, properties, body): (Deliver, BasicProperties, Vec<u8>)) -> Delivery {
+    /// Opens a message: its orders are the next ones to be given out.
+    fn take(&mut self, (deliver, properties, body): (Deliver, BasicProperties, Vec<u8>)) {
+        let orders = bundle::open(&properties, body);
         let tag = deliver.delivery_tag();
-        self.unsettled.received(tag);
+        self.unsettled.received(tag, orders.len());
         self.silences.end(deliver.consumer_tag(), Instant::now());
         let headers = from_properties(&properties);
-        Delivery {
-            id: DeliveryId { generation: self.link.generation, tag },
-            redelivered: deliver.redelivered(),
-            routing_key: deliver.routing_key().clone(),
-            message_id: properties.message_id().cloned(),
-            body,
-            attempts: attempts(&headers),
-            headers,
+        for (part, (message_id, body)) in (0_u8..).zip(orders) {
+            self.rest.push_back(Delivery {
+                id: DeliveryId { generation: self.link.generation, tag, part },
+                redelivered: deliver.redelivered(),
+                routing_key: deliver.routing_key().clone(),
+                message_id,
+                body,
+                attempts: attempts(&headers),
+                headers: headers.clone(),
+            });
         }
     }
 
-    /// Acknowledges finished deliveries, with as few acks as their order allows. The broker does not answer acks: if the
-    /// connection dies around this call, they may come again.
+    /// Acknowledges finished deliveries, with as few acks as their order allows; a message with its last order. The broker does
+    /// not answer acks: if the connection dies around this call, they may come again.
     ///
     /// # Errors
     /// [`RabbitError::Stale`] before anything is sent, when one is of another consumer or settled already. After
     /// [`RabbitError::Closed`] or [`RabbitError::Timeout`], or if the future is dropped half-way, this consumer is of no use.
     pub async fn ack(&mut self, ids: &[DeliveryId]) -> Result<()> {
         self.check_open()?;
-        let tags = ids.iter().map(|id| self.own(*id)).collect::<Result<Vec<u64>>>()?;
-        let frames = self.unsettled.ack(&tags).map_err(|tag| RabbitError::Stale { tag })?;
+        let parts = ids.iter().map(|id| self.own(*id)).collect::<Result<Vec<Part>>>()?;
+        let frames = self.unsettled.ack(&parts).map_err(|tag| RabbitError::Stale { tag })?;
         let channel = self.link.channel.clone();
         self.send("acknowledge", async move {
             for frame in frames {
@@ -204,7 +222,7 @@ impl Consumer {
         .await
     }
 
-    /// Gives a delivery back: the broker gives it out again at once, to any consumer, and counts that delivery.
+    /// Gives a delivery's message back: the broker gives it out again at once, to any consumer, and counts that delivery.
     ///
     /// # Errors
     /// As [`Consumer::ack`].
@@ -214,7 +232,7 @@ impl Consumer {
         self.send("requeue", async move { channel.basic_nack(arguments).await }).await
     }
 
-    /// Sends a delivery to the dead-letter queue, by the broker itself: at least once with quorum queues. Where a reason
+    /// Sends a delivery's message to the dead-letter queue, by the broker itself: at least once with quorum queues. Where a reason
     /// should stay with the message, publish it to [`Topology::dlq`] with a header and acknowledge it instead.
     ///
     /// # Errors
@@ -225,7 +243,7 @@ impl Consumer {
         self.send("reject", async move { channel.basic_reject(arguments).await }).await
     }
 
-    /// How many deliveries were given out and not settled.
+    /// How many messages were given out and not settled.
     #[must_use]
     pub fn unsettled(&self) -> usize {
         self.unsettled.len()
@@ -233,13 +251,17 @@ impl Consumer {
 
     fn settle(&mut self, id: DeliveryId) -> Result<(u64, Channel)> {
         self.check_open()?;
-        let tag = self.own(id)?;
+        let (tag, _) = self.own(id)?;
         self.unsettled.settle(tag).map_err(|tag| RabbitError::Stale { tag })?;
         Ok((tag, self.link.channel.clone()))
     }
 
-    fn own(&self, id: DeliveryId) -> Result<u64> {
-        if id.generation == self.link.generation { Ok(id.tag) } else { Err(RabbitError::Stale { tag: id.tag }) }
+    fn own(&self, id: DeliveryId) -> Result<Part> {
+        if id.generation == self.link.generation {
+            Ok((id.tag, id.part))
+        } else {
+            Err(RabbitError::Stale { tag: id.tag })
+        }
     }
 
     fn check_open(&self) -> Result<()> {

@@ -2,20 +2,25 @@
 //!
 //! What was read and not removed goes back when the [`DlqReader`] is dropped, or when this process dies. To replay: send the
 //! message, wait for its confirm, then remove it; a crash in between leaves it in both places, which consumers bear.
+//!
+//! A bundle gets here only by the broker's own hand, after many deliveries. Its orders are read one by one, and it is gone when
+//! all of them were removed.
 
+use super::bundle;
 use super::config::RabbitConfig;
 use super::error::RabbitError;
 use super::headers::{Headers, from_properties};
 use super::link::{Link, call};
 use super::topology::Topology;
+use super::unsettled::{Part, Unsettled};
 use amqprs::channel::{BasicAckArguments, BasicGetArguments, BasicNackArguments};
-use std::collections::BTreeSet;
+use std::collections::VecDeque;
 
 /// A message in the dead-letter queue.
 #[derive(Debug, Clone)]
 pub struct Parked {
     generation: u64,
-    tag: u64,
+    part: Part,
     /// The order queue it belongs to: replay it with this key.
     pub routing_key: String,
     /// The request id, if the sender is one of ours.
@@ -34,8 +39,10 @@ pub struct DlqReader {
     link: Link,
     queue: String,
     op_timeout_ms: u64,
-    /// Read and not removed, by tag.
-    held: BTreeSet<u64>,
+    /// Read and not removed.
+    held: Unsettled,
+    /// Orders of the last message that were not given out yet.
+    rest: VecDeque<Parked>,
 }
 
 impl DlqReader {
@@ -51,7 +58,8 @@ impl DlqReader {
                 link,
                 queue: Topology::new(&config).dlq(),
                 op_timeout_ms: config.op_timeout_ms,
-                held: BTreeSet::new(),
+                held: Unsettled::default(),
+                rest: VecDeque::new(),
             })
         })
         .await
@@ -63,6 +71,9 @@ impl DlqReader {
     /// After any error this reader is of no use.
     pub async fn next(&mut self) -> Result<Option<Parked>, RabbitError> {
         self.link.check_open()?;
+        if let Some(parked) = self.rest.pop_front() {
+            return Ok(Some(parked));
+        }
         let channel = self.link.channel.clone();
         let arguments = BasicGetArguments::new(&self.queue);
         let got =
@@ -75,16 +86,19 @@ impl DlqReader {
         match got {
             Ok(None) => Ok(None),
             Ok(Some((got, properties, body))) => {
-                self.held.insert(got.delivery_tag());
-                Ok(Some(Parked {
+                let orders = bundle::open(&properties, body);
+                self.held.received(got.delivery_tag(), orders.len());
+                let headers = from_properties(&properties);
+                self.rest.extend((0..).zip(orders).map(|(part, (message_id, body))| Parked {
                     generation: self.link.generation,
-                    tag: got.delivery_tag(),
+                    part: (got.delivery_tag(), part),
                     routing_key: got.routing_key().clone(),
-                    message_id: properties.message_id().cloned(),
+                    message_id,
                     body,
-                    headers: from_properties(&properties),
+                    headers: headers.clone(),
                     behind_count: got.message_count(),
-                }))
+                }));
+                Ok(self.rest.pop_front())
             }
             Err(error) => {
                 let reason = self.link.why(&error).await.to_string();
@@ -93,18 +107,22 @@ impl DlqReader {
         }
     }
 
-    /// Removes a message for good.
+    /// Removes a message for good; a bundle with its last order.
     ///
     /// # Errors
     /// [`RabbitError::Stale`] when another reader read it, or it was removed before. After any other error this reader is
     /// of no use, and the message may or may not be gone.
     pub async fn remove(&mut self, parked: &Parked) -> Result<(), RabbitError> {
-        if parked.generation != self.link.generation || !self.held.remove(&parked.tag) {
-            return Err(RabbitError::Stale { tag: parked.tag });
+        let (tag, _) = parked.part;
+        if parked.generation != self.link.generation {
+            return Err(RabbitError::Stale { tag });
+        }
+        if self.held.ack(&[parked.part]).map_err(|tag| RabbitError::Stale { tag })?.is_empty() {
+            return Ok(());
         }
         self.link.check_open()?;
         let channel = self.link.channel.clone();
-        let arguments = BasicAckArguments::new(parked.tag, false);
+        let arguments = BasicAckArguments::new(tag, false);
         let sent = call("remove from the dead-letter queue", self.op_timeout_ms, async move {
             Ok(channel.basic_ack(arguments).await)
         })
@@ -118,7 +136,7 @@ impl DlqReader {
     /// When the broker does not answer in time.
     pub async fn close(self) -> Result<(), RabbitError> {
         let Link { channel, connection, .. } = self.link;
-        let newest = self.held.last().copied();
+        let newest = self.held.newest();
         call("close the connection", self.op_timeout_ms, async move {
             // Put back by word, not by the channel's end: that takes effect some time after the end is confirmed, and
             // whoever reads meanwhile would find the queue empty.

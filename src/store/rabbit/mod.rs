@@ -19,6 +19,7 @@
 mod admin;
 pub mod bare;
 mod batch;
+mod bundle;
 mod config;
 mod confirms;
 mod consumer;
@@ -34,6 +35,7 @@ mod unsettled;
 
 pub use admin::{BrokerInfo, QueueDepth, broker_info, queue_depths};
 pub use batch::send_all;
+pub use bundle::may_share;
 pub use config::{QueueType, RabbitConfig};
 pub use confirms::{Confirms, Verdict};
 pub use consumer::{Consumer, Delivery, DeliveryId};

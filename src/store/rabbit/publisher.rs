@@ -4,6 +4,7 @@
 //! after the hand-over leaves a message that may or may not be stored: the caller keeps its own record until the ack, and
 //! sends it again over the next [`Publisher`].
 
+use super::bundle;
 use super::config::RabbitConfig;
 use super::error::RabbitError;
 use super::headers::{HeaderValue, Headers, fits, short, to_table};
@@ -26,6 +27,7 @@ pub struct Outgoing {
     exchange: String,
     routing_key: String,
     message_id: String,
+    content_type: &'static str,
     body: Vec<u8>,
     headers: Headers,
     mandatory: bool,
@@ -40,10 +42,19 @@ impl Outgoing {
             exchange: to.0.to_owned(),
             routing_key: to.1.to_owned(),
             message_id: message_id.into(),
+            content_type: "application/json",
             body: body.into(),
             headers: Headers::new(),
             mandatory: true,
         }
+    }
+
+    /// Several orders, (message id, body) each, as one message, named after the first; at most
+    /// [`crate::domain::message::BUNDLE_MAX`], and each of them [`super::may_share`]. A [`super::Consumer`] gives them out one by one.
+    #[must_use]
+    pub fn bundle<'a>(to: (&str, &str), orders: impl Iterator<Item = (&'a str, &'a [u8])> + Clone) -> Self {
+        let first = orders.clone().next().map(|(message_id, _)| message_id).unwrap_or_default();
+        Self { content_type: bundle::CONTENT_TYPE, ..Self::new(to, first, bundle::pack(orders)) }
     }
 
     /// Adds a header. Names that start with `x-` but not with `x-seckill-` are the broker's own and are not sent.
@@ -76,7 +87,7 @@ impl Outgoing {
         let mut properties = BasicProperties::default();
         properties
             .with_persistence(true)
-            .with_content_type("application/json")
+            .with_content_type(self.content_type)
             .with_message_id(&self.message_id)
             .with_correlation_id(&tag.to_string());
         if !self.headers.is_empty() {

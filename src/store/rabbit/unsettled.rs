@@ -3,14 +3,20 @@
 //! An ack with `multiple` settles *every* lower tag of the channel, also of deliveries still on their way to the caller
 //! through another queue's consumer. So it is used only below the floor: the highest tag up to which everything was settled
 //! by the caller. Tags are 1, 2, 3 … per channel, which makes a tag never seen stand out as a gap.
+//!
+//! A delivery may be a bundle: it is settled once all of its orders are.
 
-use std::collections::BTreeSet;
+use crate::domain::message::BUNDLE_MAX;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// An order of a delivery: its tag, and its place in the message, from 0 and below [`BUNDLE_MAX`].
+pub(super) type Part = (u64, u8);
 
 /// Deliveries of one channel by tag.
 #[derive(Debug, Default)]
 pub(super) struct Unsettled {
-    /// Given to the caller and not settled. At most the prefetch of all queues together.
-    held: BTreeSet<u64>,
+    /// Given to the caller and not settled, with a bit for each order that is not. At most the prefetch of all queues together.
+    held: BTreeMap<u64, u64>,
     /// Every tag up to this one is settled.
     floor: u64,
     /// Settled above the floor, beyond a gap.
@@ -25,9 +31,10 @@ pub(super) struct AckFrame {
 }
 
 impl Unsettled {
-    /// A delivery reached the caller.
-    pub(super) fn received(&mut self, tag: u64) {
-        self.held.insert(tag);
+    /// A delivery of so many orders (1 …= [`BUNDLE_MAX`]) reached the caller.
+    pub(super) fn received(&mut self, tag: u64, orders: usize) {
+        let all = u64::MAX >> BUNDLE_MAX.saturating_sub(orders).min(BUNDLE_MAX - 1);
+        self.held.insert(tag, all);
     }
 
     /// How many deliveries the caller has not settled.
@@ -35,14 +42,17 @@ impl Unsettled {
         self.held.len()
     }
 
-    /// The caller settles one delivery in another way than by ack.
+    /// The last delivery that the caller has not settled.
+    pub(super) fn newest(&self) -> Option<u64> {
+        self.held.last_key_value().map(|(tag, _)| *tag)
+    }
+
+    /// The caller settles one whole delivery in another way than by ack.
     ///
     /// # Errors
     /// The tag, when it was not given out or is settled already; nothing has changed then.
     pub(super) fn settle(&mut self, tag: u64) -> Result<(), u64> {
-        if !self.held.remove(&tag) {
-            return Err(tag);
-        }
+        self.held.remove(&tag).ok_or(tag)?;
         self.ahead.insert(tag);
         while self.ahead.first() == Some(&(self.floor + 1)) {
             self.ahead.pop_first();
@@ -51,17 +61,28 @@ impl Unsettled {
         Ok(())
     }
 
-    /// The caller acknowledges `tags`: returns the acks to send, in this order.
+    /// The caller acknowledges `parts`: returns the acks to send, in this order, for the deliveries that are whole now.
     ///
     /// # Errors
-    /// The first tag that was not given out, is settled already or stands in `tags` twice; nothing has changed then.
-    pub(super) fn ack(&mut self, tags: &[u64]) -> Result<Vec<AckFrame>, u64> {
-        let mut group = BTreeSet::new();
-        if let Some(wrong) = tags.iter().find(|tag| !self.held.contains(tag) || !group.insert(**tag)) {
-            return Err(*wrong);
+    /// The tag of the first one that was not given out, is settled already or stands in `parts` twice; nothing has changed then.
+    pub(super) fn ack(&mut self, parts: &[Part]) -> Result<Vec<AckFrame>, u64> {
+        let mut by_tag: BTreeMap<u64, u64> = BTreeMap::new();
+        for (tag, part) in parts {
+            let bit = 1_u64.checked_shl(u32::from(*part)).unwrap_or(0);
+            let (open, told) = (self.held.get(tag).copied().unwrap_or(0), by_tag.entry(*tag).or_default());
+            if open & !*told & bit == 0 {
+                return Err(*tag);
+            }
+            *told |= bit;
         }
-        for tag in &group {
-            self.settle(*tag)?;
+        let mut group = BTreeSet::new();
+        for (tag, told) in by_tag {
+            let open = self.held.get_mut(&tag).ok_or(tag)?;
+            *open &= !told;
+            if *open == 0 {
+                self.settle(tag)?;
+                group.insert(tag);
+            }
         }
         // The broker closes the channel on an ack for a tag it no longer waits for, multiple or not: so the frame names
         // the group's own highest tag below the floor, not the floor itself.
@@ -95,38 +116,40 @@ mod tests {
         #[test]
         fn the_broker_loses_exactly_what_was_acknowledged(
             order in Just((1u64..=30).collect::<Vec<_>>()).prop_shuffle(),
-            cuts in prop::collection::vec((1usize..6, 0u8..4), 1..30),
+            orders in prop::collection::vec(1u8..4, 30),
+            cuts in prop::collection::vec((1usize..6, 0u8..4), 1..60),
         ) {
-            // All 30 are on their way; they reach the caller in any order and are settled in groups of any size.
+            // All 30 are on their way; they reach the caller in any order, and their orders are settled in groups of any size.
             let mut broker = Broker((1..=30).collect());
             let mut unsettled = Unsettled::default();
-            let mut arriving = order.into_iter();
-            let mut held: Vec<u64> = Vec::new();
+            let mut arriving = order.into_iter().zip(orders);
+            let mut held: Vec<Part> = Vec::new();
             for (count, kind) in cuts {
-                for tag in arriving.by_ref().take(count) {
-                    unsettled.received(tag);
-                    held.push(tag);
+                for (tag, orders) in arriving.by_ref().take(count) {
+                    unsettled.received(tag, orders.into());
+                    held.extend((0..orders).map(|part| (tag, part)));
                 }
                 if kind == 0 {
                     continue;
                 }
-                let group: Vec<u64> = held.drain(..held.len().min(count)).collect();
-                if kind == 1 && let Some(tag) = group.first() {
-                    unsettled.settle(*tag).unwrap();
-                    broker.0.remove(tag);
-                    prop_assert_eq!(unsettled.ack(&[*tag]), Err(*tag));
-                    held.extend(&group[1..]);
+                if kind == 1 && let Some((tag, part)) = held.first().copied() {
+                    unsettled.settle(tag).unwrap();
+                    broker.0.remove(&tag);
+                    prop_assert_eq!(unsettled.ack(&[(tag, part)]), Err(tag));
+                    held.retain(|(other, _)| *other != tag);
                     continue;
                 }
+                let group: Vec<Part> = held.drain(..held.len().min(count)).collect();
                 let mut lost: Vec<u64> = Vec::new();
                 for frame in unsettled.ack(&group).unwrap() {
                     lost.extend(broker.ack(frame));
                 }
                 lost.sort_unstable();
-                let mut expected = group.clone();
-                expected.sort_unstable();
-                prop_assert_eq!(lost, expected);
-                prop_assert_eq!(unsettled.len(), held.len());
+                // Those of the group of which nothing is left to be settled.
+                let left: BTreeSet<u64> = held.iter().map(|(tag, _)| *tag).collect();
+                let whole: BTreeSet<u64> = group.iter().map(|(tag, _)| *tag).filter(|tag| !left.contains(tag)).collect();
+                prop_assert_eq!(lost, whole.into_iter().collect::<Vec<_>>());
+                prop_assert_eq!(unsettled.len(), left.len());
             }
         }
     }
@@ -135,25 +158,41 @@ mod tests {
     fn a_whole_group_is_one_ack_and_a_gap_is_never_jumped() {
         let frame = |tag, multiple| AckFrame { tag, multiple };
         let mut unsettled = Unsettled::default();
-        (1..=6).for_each(|tag| unsettled.received(tag));
-        assert_eq!(unsettled.ack(&[2, 1, 3]), Ok(vec![frame(3, true)]));
-        assert_eq!(unsettled.ack(&[5, 6]), Ok(vec![frame(5, false), frame(6, false)]));
+        (1..=6).for_each(|tag| unsettled.received(tag, 1));
+        let mut ack = |tags: &[u64]| unsettled.ack(&tags.iter().map(|tag| (*tag, 0)).collect::<Vec<_>>());
+        assert_eq!(ack(&[2, 1, 3]), Ok(vec![frame(3, true)]));
+        assert_eq!(ack(&[5, 6]), Ok(vec![frame(5, false), frame(6, false)]));
         // 8 arrives before 7, through another queue.
-        unsettled.received(8);
-        assert_eq!(unsettled.ack(&[4, 8]), Ok(vec![frame(4, false), frame(8, false)]));
-        unsettled.received(7);
-        unsettled.received(9);
-        assert_eq!(unsettled.ack(&[7, 9]), Ok(vec![frame(9, true)]));
+        unsettled.received(8, 1);
+        assert_eq!(unsettled.ack(&[(4, 0), (8, 0)]), Ok(vec![frame(4, false), frame(8, false)]));
+        unsettled.received(7, 1);
+        unsettled.received(9, 1);
+        assert_eq!(unsettled.ack(&[(7, 0), (9, 0)]), Ok(vec![frame(9, true)]));
+    }
+
+    #[test]
+    fn a_bundle_is_acknowledged_with_its_last_order_and_none_of_them_twice() {
+        let whole = |tag| Ok(vec![AckFrame { tag, multiple: false }]);
+        let mut unsettled = Unsettled::default();
+        unsettled.received(1, 3);
+        unsettled.received(2, BUNDLE_MAX);
+        assert_eq!(unsettled.ack(&[(1, 0), (1, 2)]), Ok(vec![]));
+        for wrong in [vec![(1, 1), (1, 0)], vec![(1, 1), (1, 1)], vec![(1, 3)], vec![(1, 64)], vec![(2, 64)]] {
+            assert!(unsettled.ack(&wrong).is_err(), "{wrong:?}");
+        }
+        assert_eq!((unsettled.len(), unsettled.ack(&[(1, 1)]), unsettled.len()), (2, whole(1), 1));
+        let all: Vec<Part> = (0..64).map(|part| (2, part)).collect();
+        assert_eq!(unsettled.ack(&all), whole(2));
     }
 
     #[test]
     fn what_was_not_given_out_or_is_settled_cannot_be_acknowledged() {
         let mut unsettled = Unsettled::default();
-        unsettled.received(1);
-        assert_eq!(unsettled.ack(&[1, 2]), Err(2));
-        assert_eq!(unsettled.ack(&[1, 1]), Err(1));
-        assert_eq!(unsettled.ack(&[1]).map(|frames| frames.len()), Ok(1));
-        assert_eq!(unsettled.ack(&[1]), Err(1));
+        unsettled.received(1, 1);
+        assert_eq!(unsettled.ack(&[(1, 0), (2, 0)]), Err(2));
+        assert_eq!(unsettled.ack(&[(1, 0), (1, 0)]), Err(1));
+        assert_eq!(unsettled.ack(&[(1, 0)]).map(|frames| frames.len()), Ok(1));
+        assert_eq!(unsettled.ack(&[(1, 0)]), Err(1));
         assert_eq!(unsettled.ack(&[]), Ok(vec![]));
     }
 }

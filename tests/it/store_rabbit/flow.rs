@@ -3,10 +3,11 @@
 use super::super::world::run;
 use super::{config, order, receive, send, send_many};
 use seckill::store::rabbit::{
-    ATTEMPT_HEADER, Consumer, DlqReader, HeaderValue, Outgoing, Publisher, QueueType, RabbitConfig, RabbitError,
-    Topology, Verdict, broker_info, browse_dlq, declare, queue_depths,
+    ATTEMPT_HEADER, Consumer, Delivery, DlqReader, HeaderValue, Outgoing, Parked, Publisher, QueueType, RabbitConfig,
+    RabbitError, Topology, Verdict, broker_info, browse_dlq, declare, queue_depths,
 };
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 const SHORT: Duration = Duration::from_millis(300);
@@ -77,6 +78,77 @@ fn a_thousand_messages_arrive_exactly_once() {
         assert!(
             Consumer::connect(&config, &[0, 1, 2], 9).await.unwrap().recv_group(1, SHORT).await.unwrap().is_empty()
         );
+    });
+}
+
+/// Sends the orders with these numbers as one message.
+async fn send_bundle(config: &RabbitConfig, publisher: &mut Publisher, ids: Range<usize>) -> Verdict {
+    let orders: Vec<_> = ids.map(|n| (format!("id-{n}"), format!("body {n}"))).collect();
+    let parts = orders.iter().map(|(id, body)| (id.as_str(), body.as_bytes()));
+    let exchange = Topology::new(config).orders_exchange();
+    send(publisher, Outgoing::bundle((&exchange, "0"), parts)).await
+}
+
+#[test]
+fn the_orders_of_a_message_are_given_out_one_by_one_and_it_is_gone_with_the_last() {
+    run(async {
+        let config = config("bundle").await;
+        let mut publisher = Publisher::connect(&config).await.unwrap();
+        let mut consumer = Consumer::connect(&config, &[0], 10).await.unwrap();
+        assert_eq!(send_bundle(&config, &mut publisher, 0..5).await, Verdict::Confirmed);
+        send(&mut publisher, order(&config, "0", 5)).await;
+        // No more than was asked for, and the rest without waiting for another message.
+        let (two, four) = (receive(&mut consumer, 2).await, receive(&mut consumer, 4).await);
+        let all: Vec<&Delivery> = two.iter().chain(&four).collect();
+        for (n, delivery) in all.iter().enumerate() {
+            assert_eq!(delivery.message_id, Some(format!("id-{n}")));
+            assert_eq!((delivery.body.clone(), delivery.redelivered), (format!("body {n}").into_bytes(), false));
+        }
+        assert_eq!(consumer.unsettled(), 2, "messages");
+        consumer.ack(&[all[5].id, all[0].id, all[3].id, all[1].id, all[4].id]).await.unwrap();
+        assert_eq!(consumer.unsettled(), 1);
+        assert!(matches!(consumer.ack(&[all[0].id]).await, Err(RabbitError::Stale { .. })));
+        drop(consumer);
+        // One of the five was not acknowledged: all of them come again.
+        let mut consumer = Consumer::connect(&config, &[0], 10).await.unwrap();
+        let again = receive(&mut consumer, 5).await;
+        assert!(again.iter().all(|delivery| delivery.redelivered));
+        consumer.ack(&again.iter().map(|delivery| delivery.id).collect::<Vec<_>>()).await.unwrap();
+        assert_eq!(consumer.unsettled(), 0);
+        assert!(consumer.recv_group(1, SHORT).await.unwrap().is_empty());
+        drop(consumer);
+        assert!(Consumer::connect(&config, &[0], 9).await.unwrap().recv_group(1, SHORT).await.unwrap().is_empty());
+    });
+}
+
+#[test]
+fn the_orders_of_a_dead_message_are_read_one_by_one_and_it_is_gone_with_the_last() {
+    run(async {
+        let config = RabbitConfig { queues: 2, ..config("dead-bundle").await };
+        let mut publisher = Publisher::connect(&config).await.unwrap();
+        send_bundle(&config, &mut publisher, 0..3).await;
+        let mut consumer = Consumer::connect(&config, &[0], 10).await.unwrap();
+        let group = receive(&mut consumer, 3).await;
+        consumer.reject(group[1].id).await.unwrap();
+        let dlq = Topology::new(&config).dlq();
+        wait_for_depth(&config, &dlq, 1).await;
+        let named = |parked: &[Parked]| parked.iter().map(|p| p.message_id.clone().unwrap()).collect::<Vec<_>>();
+        let all = browse_dlq(&config, 10).await.unwrap();
+        assert_eq!(named(&all), ["id-0", "id-1", "id-2"]);
+        assert_eq!(named(&browse_dlq(&config, 2).await.unwrap()), ["id-0", "id-1"]);
+        for (removed, left) in [(2, 1), (3, 0)] {
+            let mut reader = DlqReader::connect(&config).await.unwrap();
+            let mut held = Vec::new();
+            while let Some(parked) = reader.next().await.unwrap() {
+                held.push(parked);
+            }
+            for parked in &held[..removed] {
+                reader.remove(parked).await.unwrap();
+                assert!(matches!(reader.remove(parked).await, Err(RabbitError::Stale { .. })));
+            }
+            reader.close().await.unwrap();
+            wait_for_depth(&config, &dlq, left).await;
+        }
     });
 }
 

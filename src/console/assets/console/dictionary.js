@@ -49,7 +49,8 @@ export const dictionary = {
   waiting: ['waiting for relay', '等待中继'],
   'in-relay': ['{n} in its hands', '处理中 {n}'],
   'sent-now': ['sent and confirmed', '已发送并确认'],
-  ready: ['ready · {retry} to retry', '待消费 · 重试 {retry}'],
+  ready: ['messages · {retry} to retry', '条消息 · 重试 {retry}'],
+  messages: ['{n} messages', '{n} 条消息'],
   consumers: ['consumers: {n}', '消费者 {n}'],
   'landed-now': ['units landed', '件落库'],
   'landed-units': ['units sold', '件售出'],
@@ -87,7 +88,7 @@ export const dictionary = {
   landed: ['Landed', '落库'],
   failed: ['Failed', '失败'],
   'in-outbox': ['In the outbox', '发件箱'],
-  'in-queues': ['In the queues', '队列'],
+  'in-queues': ['Messages in the queues', '队列消息'],
   // sales
   sales: ['Sales', '活动'],
   sale: ['Sale', '活动'],

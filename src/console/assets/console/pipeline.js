@@ -22,14 +22,15 @@ function lag(seconds) {
   return seconds < 1 ? `${Math.round(seconds * 1000)} ms` : `${seconds.toFixed(1)} s`;
 }
 
-/** What lies in the hands of the consumers: admitted, and neither in Redis, in a queue, landed nor failed. */
-function inHands(point, flows) {
-  const { sent, ready, retry, dlq } = point;
-  if ([sent, ready, retry, dlq].some((n) => n === null || n === undefined)) return null;
+/** Orders in the queues and in the hands of the consumers: sent, and neither parked, landed nor failed. A queue tells its
+ * messages only, and each has one order or several. */
+function onTheWay(point, flows) {
+  const { sent, retry, dlq } = point;
+  if ([sent, retry, dlq].some((n) => n === null || n === undefined)) return null;
   const units = flows.reduce((total, flow) => total + (flow.admitted ?? 0), 0);
   const requests = flows.reduce((total, flow) => total + (flow.accepted_requests ?? 0), 0);
   // Units and requests are the same number only where everybody wants one.
-  return units === requests ? Math.max(0, sent - ready - retry - dlq - point.landed - point.failed) : null;
+  return units === requests ? Math.max(0, sent - retry - dlq - point.landed - point.failed) : null;
 }
 
 /** What each box shows, and whether it is well. */
@@ -63,7 +64,7 @@ function hops(rows) {
 function hopRows(snapshot, history) {
   const look = boxes(snapshot, history);
   const point = last(history);
-  const held = inHands(point, snapshot.sales);
+  const sent = onTheWay(point, snapshot.sales);
   const row = (name, flow, lies, note) => h('tr', {},
     h('th', { scope: 'row' }, t(`box-${name}`)),
     h('td', { 'data-label': t('rate'), class: 'num' }, flow === undefined ? '–' : perSecond(flow)),
@@ -73,8 +74,8 @@ function hopRows(snapshot, history) {
     row('entry', smooth(history, 'acceptedRate'), '–', `${look.entry.first} · ${look.entry.second}`),
     row('outbox', undefined, count(point.outbox), look.outbox.second ?? look.outbox.first),
     row('relay', smooth(history, 'sentRate'), count(point.pending), look.relay.second),
-    row('queue', undefined, count(point.ready), look.queue.second ?? look.queue.first),
-    row('persist', smooth(history, 'landedRate'), count(held), look.persist.second),
+    row('queue', undefined, t('messages', { n: count(point.ready) }), look.queue.second ?? look.queue.first),
+    row('persist', smooth(history, 'landedRate'), count(sent), look.persist.second),
     row('database', undefined, count(point.landed), look.database.second ?? look.database.first),
   ];
 }
