@@ -1,6 +1,7 @@
 //! seckill: a flash-sale order system. Start at `docs/architecture.md`; the rules of the house are in `CONTRIBUTING.md`.
 
 pub mod admin;
+pub mod allocator;
 pub mod cli;
 pub mod config;
 pub mod console;

@@ -4,5 +4,6 @@
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::process::ExitCode {
+    seckill::allocator::keep_memory();
     seckill::cli::main()
 }

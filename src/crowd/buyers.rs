@@ -62,7 +62,7 @@ impl Ready {
                 _ = ticks.tick() => tell(&shared),
             }
         }
-        report.settle(start.elapsed());
+        report.settle(start.elapsed(), shared.latencies.take());
         tell(&shared);
         Ok(report)
     }

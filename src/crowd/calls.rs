@@ -44,7 +44,9 @@ impl Shopper {
         }
         self.seen.requests += 1;
         self.shared.requests.fetch_add(1, Relaxed);
-        self.seen.took(since.elapsed());
+        if self.measured {
+            self.latencies.took(since.elapsed(), &self.shared.latencies);
+        }
         let Ok(answer) = result else { return Heard::Unknown { id: None, path: None } };
         self.seen.by_status.add(answer.status(), code(&answer));
         match (answer.status(), answer.retry_after_s()) {

@@ -5,13 +5,14 @@
 //! here leaves only what the buyers had sent.
 //!
 //! By file: `plan` → `buyers` (a run) → `shopper` (a connection's buyers) → `calls` → `http` → `answer` (the parser);
-//! `tally` counts into `report`; `outcomes` asks afterwards what became of it; `mint` makes access tokens.
+//! `tally` counts into `report`, `latencies` into its histogram; `outcomes` asks afterwards what became of it; `mint` makes access tokens.
 
 pub mod answer;
 pub mod buyers;
 mod calls;
 mod forms;
 pub mod http;
+mod latencies;
 pub mod mint;
 pub mod outcomes;
 pub mod plan;

@@ -72,6 +72,8 @@ pub struct CrowdPlan {
     /// Purchases a second over all connections, sent on time whether or not earlier ones were answered (as far as there are
     /// idle connections; a late one counts its wait as latency). `None`: each connection buys again as soon as it is answered.
     pub rate_per_s: Option<f64>,
+    /// The first so many purchases are not in the latencies: the warm-up. They are in everything else.
+    pub unmeasured: u64,
     /// Keep what every buyer was told; about 56 bytes a purchase.
     pub keep_history: bool,
     /// Which purchases are duplicated or followed by another one: the same seed, the same ones.
@@ -105,6 +107,7 @@ impl CrowdPlan {
             retry_wait_max_ms: 1_000,
             timeout_ms: 5_000,
             rate_per_s: None,
+            unmeasured: 0,
             keep_history: false,
             seed: 1,
             stop: Stopper::new(),

@@ -2,6 +2,7 @@
 
 use super::forms::Forms;
 use super::http::Target;
+use super::latencies::Latencies;
 use super::mint::{Minter, Wallet};
 use super::plan::{CrowdError, CrowdPlan, Progress, buyer_name};
 use std::sync::OnceLock;
@@ -14,6 +15,7 @@ pub(super) struct Shared {
     pub plan: CrowdPlan,
     pub target: Target,
     pub forms: Forms,
+    pub latencies: Latencies,
     wallet: Wallet,
     start: OnceLock<Instant>,
     next: AtomicU64,
@@ -33,6 +35,7 @@ impl Shared {
         Ok(Self {
             forms: Forms::new(target.host(), &plan.sale_id, plan.quantity),
             target,
+            latencies: Latencies::new()?,
             wallet,
             start: OnceLock::new(),
             next: AtomicU64::new(0),

@@ -6,6 +6,7 @@
 
 use super::calls::Heard;
 use super::http::Connection;
+use super::latencies::Batch;
 use super::report::{CrowdReport, Told, Verdict, is_final_no};
 use super::shared::Shared;
 use crate::domain::ids::RequestId;
@@ -37,12 +38,16 @@ pub(super) struct Shopper {
     /// The buyer's ticket of the waiting room; empty without one.
     pub(super) place: String,
     pub(super) seen: CrowdReport,
+    pub(super) latencies: Batch,
+    /// Whether the purchase under way is one that is measured.
+    pub(super) measured: bool,
 }
 
 impl Shopper {
     pub fn new(shared: Arc<Shared>, connection: Connection, seen: CrowdReport) -> Self {
         let (key, place) = (String::new(), String::new());
-        Self { shared, connection, outbox: String::with_capacity(1024), key, place, seen }
+        let (outbox, latencies) = (String::with_capacity(1024), Batch::new());
+        Self { shared, connection, outbox, key, place, seen, latencies, measured: true }
     }
 
     /// Buys until nothing is left to buy.
@@ -53,12 +58,14 @@ impl Shopper {
             let (duplicate, other) = (plan.duplicate_percent, plan.other_retry_percent);
             let duplicate = self.shared.chosen(index, 0, duplicate);
             let other = self.shared.chosen(index, 1, other);
+            self.measured = index >= plan.unmeasured;
             self.purchase(Wish { buyer, ticket: None, due }, duplicate).await;
             if other {
                 self.purchase(Wish { buyer, ticket: None, due: None }, false).await;
             }
             self.shared.finished.fetch_add(1, Relaxed);
         }
+        self.latencies.end(&self.shared.latencies);
         self.seen.connected = self.connection.made();
         self.seen
     }

@@ -31,20 +31,11 @@ impl CrowdReport {
             replays_broken: 0,
             broken: Vec::new(),
             elapsed_ms: 0,
-            // Three digits are exact to 0.1 %; it grows with the slowest value seen.
-            latency_us: Histogram::new(3)?,
+            // The smallest there is: the crowd's is put here at the end.
+            latency_us: Histogram::new(0)?,
             accepted_requests: Vec::new(),
             history: Vec::new(),
         })
-    }
-
-    /// Counts the latency of one request.
-    pub(super) fn took(&mut self, latency: Duration) {
-        let us = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX).max(1);
-        // Recording makes room for a slower value than any before; only where memory ends is it cut to the slowest so far.
-        if self.latency_us.record(us).is_err() {
-            self.latency_us.saturating_record(us);
-        }
     }
 
     /// Writes down the last word about a purchase.
@@ -100,15 +91,13 @@ impl CrowdReport {
         self.replays_broken += other.replays_broken;
         self.broken.extend(other.broken);
         self.broken.truncate(BROKEN_KEPT_MAX);
-        if self.latency_us.add(&other.latency_us).is_err() {
-            tracing::warn!("the latencies of one connection are missing from the report");
-        }
         self.accepted_requests.extend(other.accepted_requests);
         self.history.extend(other.history);
     }
 
     /// Closes the books: distinct requests, their units, the time it took.
-    pub(super) fn settle(&mut self, elapsed: Duration) {
+    pub(super) fn settle(&mut self, elapsed: Duration, latency_us: Histogram<u64>) {
+        self.latency_us = latency_us;
         let told = self.accepted_requests.len();
         self.accepted_requests.sort_unstable();
         self.accepted_requests.dedup_by_key(|accepted| accepted.request_id);

@@ -268,6 +268,8 @@ async fn a_rate_is_kept_and_late_sends_count_as_latency() {
     let report = run(plan.clone()).await.unwrap();
     assert!(report.elapsed_ms >= 199, "{} ms", report.elapsed_ms);
     assert!(report.latency().max_us > 50, "{:?}", report.latency());
+    let warmed = run(CrowdPlan { unmeasured: 150, ..plan.clone() }).await.unwrap();
+    assert_eq!((warmed.purchases, report.latency().count, warmed.latency().count), (200, 200, 50));
     let task = tokio::spawn(run(plan));
     // The shop stands still for 300 ms: everything that should have been sent meanwhile is late.
     let runtime = tokio::runtime::Handle::current();

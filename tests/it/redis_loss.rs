@@ -2,7 +2,7 @@
 //! epoch, and goes on with its buyers, limits and replays (A6, E7, boot fence).
 
 use super::procs::scratch;
-use super::world::{Answer, World, eventually, run};
+use super::world::{ALONE, Answer, World, eventually, run};
 use seckill::dev::{PrivateServers, ServerKind};
 use seckill::domain::ids::SaleId;
 use seckill::p5_reconcile::Window;
@@ -124,7 +124,7 @@ fn what_was_accepted_before_the_rewind_lands_in_its_old_epoch_before_the_sale_is
         let dir = scratch("redis-loss-epoch");
         let mut servers = PrivateServers::start(&dir, &|_progress| {}).await.unwrap();
         let urls = servers.urls();
-        let set = ["p5_reconcile.quiet_ms=1000", "p1_entry.cache_ttl_ms=50"];
+        let set = ["p5_reconcile.quiet_ms=1000", "p1_entry.cache_ttl_ms=50", ALONE];
         let urls = (urls.redis_url.as_str(), urls.amqp_url.as_str(), urls.mysql_url.as_str());
         let world = World::on(urls, "epoch", &[Role::Api, Role::Relay], &set).await;
         let sale = world.sale("epoch", 12, Some(1)).await;

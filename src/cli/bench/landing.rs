@@ -43,12 +43,12 @@ pub(super) fn landers(ground: &Ground) -> Vec<Persist> {
 /// What the writers have done together.
 #[derive(Default)]
 struct Done {
-    messages: AtomicU64,
-    /// Messages done and the time, when the first step (which connects) had moved some.
+    orders: AtomicU64,
+    /// Orders done and the time, when the first step (which connects) had moved some.
     first: OnceLock<(u64, Instant)>,
 }
 
-/// Steps the writers until `count` messages are done. Returns how many the first step did and the time from its end to the
+/// Steps the writers until `count` orders are done. Returns how many the first step did and the time from its end to the
 /// last acknowledgement.
 pub(super) async fn empty(
     ground: &Ground,
@@ -65,20 +65,20 @@ pub(super) async fn empty(
         ended.map_err(|error| Failure::Failed(error.to_string()))??;
     }
     ground.go_on()?;
-    let messages = done.messages.load(Relaxed);
-    if messages < count {
+    let orders = done.orders.load(Relaxed);
+    if orders < count {
         let patience_s = scale.patience.as_secs();
-        return Err(Failure::Failed(format!("{messages} of {count} messages landed within {patience_s} s")));
+        return Err(Failure::Failed(format!("{orders} of {count} orders landed within {patience_s} s")));
     }
     let (first, since) = done.first.get().copied().unwrap_or((0, Instant::now()));
     Ok((first, since.elapsed()))
 }
 
 async fn one(mut lander: Persist, done: Arc<Done>, count: u64, until: Instant, stop: Stopper) -> Result<(), Fault> {
-    while done.messages.load(Relaxed) < count && Instant::now() < until && !stop.is_stopped() {
+    while done.orders.load(Relaxed) < count && Instant::now() < until && !stop.is_stopped() {
         let Progress::Moved(moved) = lander.step().await? else { continue };
         let moved = u64::try_from(moved).unwrap_or(0);
-        let all = done.messages.fetch_add(moved, Relaxed) + moved;
+        let all = done.orders.fetch_add(moved, Relaxed) + moved;
         done.first.get_or_init(|| (all, Instant::now()));
     }
     // The last group is acknowledged now.
@@ -86,7 +86,7 @@ async fn one(mut lander: Persist, done: Arc<Done>, count: u64, until: Instant, s
     Ok(())
 }
 
-/// Empties the queue, which holds `scale.entries` messages of `sale`, and with `told` compares.
+/// Empties the queue, which holds `scale.entries` orders of `sale`, and with `told` compares.
 pub(super) async fn measure(
     ground: &mut Ground,
     sale: &SaleId,
@@ -108,13 +108,14 @@ pub(super) async fn measure(
     let bare = baseline_sale(ground, "bare-rows", scale).await?;
     let rows = bare::rows(&ground.servers.db, &bare, rows_group).await?;
     let rows = per_s(rows, begun.elapsed());
+    bare::book(&ground.servers.db, &bare.sale).await?;
     let more = json!({
-        "messages": scale.entries, "landed_units": landed, "sold_units": sold, "took_ms": took.as_millis(),
+        "orders": scale.entries, "landed_units": landed, "sold_units": sold, "took_ms": took.as_millis(),
         "group_max": group, "cpu": usage.json(),
     });
     let missing = if landed == sold { String::new() } else { format!("; ONLY {landed} of {sold} landed") };
     let note = format!(
-        "{} messages, groups of up to {group}{missing}; one transaction an order beside it{}",
+        "{} orders, groups of up to {group}{missing}; one transaction an order beside it{}",
         scale.entries,
         usage.note()
     );
@@ -131,10 +132,13 @@ pub(super) async fn one_transaction_an_order(ground: &mut Ground, scale: &Scale)
     // The connections are made before the clock starts.
     let warm = Bare { until: Instant::now() + scale.lasting / 10, ..baseline_sale(ground, "bare-warm", scale).await? };
     bare::one_by_one(&db, &warm, CONNECTIONS).await?;
+    bare::book(&db, &warm.sale).await?;
     let bare = baseline_sale(ground, "bare-plain", scale).await?;
     let begun = Instant::now();
     let committed = bare::one_by_one(&db, &bare, CONNECTIONS).await?;
-    Ok(per_s(committed, begun.elapsed()))
+    let rate = per_s(committed, begun.elapsed());
+    bare::book(&ground.servers.db, &bare.sale).await?;
+    Ok(rate)
 }
 
 /// A pool of so many connections, for a writer that is not the product.

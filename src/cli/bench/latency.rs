@@ -6,9 +6,10 @@ use super::super::Failure;
 use super::bar::Bar;
 use super::cpu::Watch;
 use super::ground::Ground;
+use super::plain::Plain;
 use super::scale::{Scale, Spinner};
 use super::scenarios;
-use crate::crowd::{self, CrowdPlan};
+use crate::crowd::{self, CrowdPlan, CrowdReport};
 use crate::domain::ids::SaleId;
 use crate::store::mysql::lags;
 use hdrhistogram::Histogram;
@@ -43,11 +44,25 @@ fn due(per_s: f64, scale: &Scale) -> u64 {
     count
 }
 
-fn open_loop(ground: &Ground, scale: &Scale, sale: &SaleId, per_s: f64, spinner: &Spinner) -> CrowdPlan {
-    let purchases = due(per_s, scale);
+/// A crowd that comes at `per_s`. Before the scale's time it comes at the same rate for a quarter of it, unmeasured: until
+/// connections, caches and memory are as they stay.
+fn warmed(ground: &Ground, scale: &Scale, sale: &SaleId, per_s: f64, spinner: &Spinner) -> CrowdPlan {
+    open_loop(ground, scale, sale, (per_s, due(per_s / 4.0, scale)), spinner)
+}
+
+/// A crowd that comes at `per_s` for the scale's time, after as many `unmeasured` purchases as are told.
+fn open_loop(
+    ground: &Ground,
+    scale: &Scale,
+    sale: &SaleId,
+    (per_s, unmeasured): (f64, u64),
+    spinner: &Spinner,
+) -> CrowdPlan {
+    let purchases = unmeasured + due(per_s, scale);
     let buyers = purchases.min(scale.buyers);
     CrowdPlan {
         buyers,
+        unmeasured,
         requests_per_buyer: purchases.div_ceil(buyers.max(1)),
         connections: scale.connections.saturating_mul(SPARE),
         rate_per_s: Some(per_s),
@@ -68,7 +83,7 @@ pub(super) async fn accept(
     let peak = peak_per_s.ok_or_else(|| Failure::Failed("latency: the peak rate was not measured".to_owned()))?;
     let rate = (peak / 2.0).max(1.0);
     let sale = ground.sale("latency", scenarios::ENOUGH, None).await?;
-    let plan = open_loop(ground, scale, &sale, rate, spinner);
+    let plan = warmed(ground, scale, &sale, rate, spinner);
     let ready = crowd::prepare(plan).await?;
     let watch = Watch::start(ground);
     let report = ready.run().await?;
@@ -76,8 +91,10 @@ pub(super) async fn accept(
     let us = &report.latency_us;
     let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|quantile| ms(us.value_at_quantile(quantile)));
     let sent = report.requests_per_s();
+    let plain = plain_handler(ground, scale, &sale, rate, spinner).await?;
+    let [plain_p50, plain_p99] = [0.5, 0.99].map(|quantile| ms(plain.latency_us.value_at_quantile(quantile)));
     let note = format!(
-        "p99 to the answer, {sent:.0} purchases/s ({rate:.0} wanted: half of the peak), from the time each was due; p50 {p50:.2}, p99.9 {p999:.2}, max {:.2} ms{}",
+        "p99 to the answer, {sent:.0} purchases/s ({rate:.0} wanted: half of the peak), from the time each was due; p50 {p50:.2}, p99.9 {p999:.2}, max {:.2} ms; a plain handler at the same rate: p50 {plain_p50:.2}, p99 {plain_p99:.2} ms{}",
         ms(us.max()),
         usage.note()
     );
@@ -85,14 +102,31 @@ pub(super) async fn accept(
         "wanted_per_s": rate, "sent_per_s": sent, "requests": report.requests, "accepted": report.accepted,
         "answers": report.by_status, "p50_ms": p50, "p99_ms": p99, "p99_9_ms": p999, "max_ms": ms(us.max()),
         "curve": curve(us), "cpu": usage.json(),
+        "plain_p50_ms": plain_p50, "plain_p99_ms": plain_p99, "plain_curve": curve(&plain.latency_us),
     });
     Ok(Bar::of("latency", p99, "ms").at_most(BAR_ANSWER_MS).note(note).more(more))
+}
+
+/// The same crowd at a handler with nothing behind it: how late this machine and this generator are by themselves.
+async fn plain_handler(
+    ground: &Ground,
+    scale: &Scale,
+    sale: &SaleId,
+    rate: f64,
+    spinner: &Spinner,
+) -> Result<CrowdReport, Failure> {
+    spinner.tell("plain handler");
+    let plain = Plain::start(ground)?;
+    let plan = CrowdPlan { api_url: plain.url.clone(), ..warmed(ground, scale, sale, rate, spinner) };
+    let report = crowd::run(plan).await;
+    plain.end().await?;
+    Ok(report?)
 }
 
 /// Time from acceptance to the order's row at a low rate, with every role.
 pub(super) async fn landed(ground: &mut Ground, scale: &Scale, spinner: &Spinner) -> Result<Bar, Failure> {
     let sale = ground.sale("latency-landed", scenarios::ENOUGH, None).await?;
-    let report = crowd::run(open_loop(ground, scale, &sale, LOW_PER_S, spinner)).await?;
+    let report = crowd::run(open_loop(ground, scale, &sale, (LOW_PER_S, 0), spinner)).await?;
     let drained = ground.drained(&sale, scale.patience, &|_landed, _sold| {}).await?;
     let lags = lags::lags(&ground.servers.db, &sale).await?;
     let missing = || Failure::Failed("latency: nothing was ordered at the low rate".to_owned());

@@ -19,6 +19,7 @@ mod html;
 mod landing;
 mod latency;
 mod memory;
+mod plain;
 mod plot;
 mod probe;
 mod recovery;

@@ -56,13 +56,16 @@ pub(super) async fn measure(
         return Ok(None);
     }
     let body = sample()?;
-    let window = ground.settings.p3_relay.window_max;
+    let (window, bundle) = (ground.settings.p3_relay.window_max, ground.settings.p3_relay.bundle_max);
     let bare = Bare { count: scale.entries, body: body.as_bytes(), window };
     let bare = per_s(scale.entries, publish_confirmed(&ground.servers.rabbit, bare).await?);
     let kind = format!("{:?}", ground.servers.rabbit.queue_type).to_lowercase();
-    let note =
-        format!("{} entries, {kind} queue, window {window}; bare publisher beside it{}", scale.entries, usage.note());
-    let more = json!({ "entries": scale.entries, "left": ground.backlog().await?, "took_ms": took.as_millis(), "cpu": usage.json() });
+    let note = format!(
+        "{} entries, {kind} queue, window {window}, up to {bundle} in a message; a bare publisher of single ones beside it{}",
+        scale.entries,
+        usage.note()
+    );
+    let more = json!({ "entries": scale.entries, "bundle_max": bundle, "left": ground.backlog().await?, "took_ms": took.as_millis(), "cpu": usage.json() });
     Ok(Some(Bar::rate("relay", per_s(scale.entries, took)).against(Some(bare), BAR).note(note).more(more)))
 }
 

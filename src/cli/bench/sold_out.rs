@@ -5,13 +5,10 @@ use super::bar::Bar;
 use super::cpu::{Usage, Watch};
 use super::ground::Ground;
 use super::hammer::{Heard, hammer};
+use super::plain::Plain;
 use super::scale::Scale;
 use crate::crowd::http::{Connection, Target};
 use crate::crowd::{self, Minter, buyer_name};
-use crate::p1_entry::auth::Authenticator;
-use crate::p1_entry::http::bare;
-use crate::roles;
-use crate::runtime::Stopper;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -82,14 +79,9 @@ impl SoldOut {
 
     /// The same requests at a handler that only checks the access token.
     async fn plain_handler(&self, ground: &Ground, scale: &Scale) -> Result<f64, Failure> {
-        let auth = Authenticator::new(&ground.settings.auth).map_err(|error| Failure::Failed(error.to_string()))?;
-        let listener = roles::bind("http.listen", "127.0.0.1:0")?;
-        let url = format!("http://{}", listener.local_addr()?);
-        let stopper = Stopper::new();
-        let server = tokio::spawn(bare::serve(auth, listener, &ground.settings.http, stopper.clone())?);
-        let heard = hammer(&url, self.late.clone(), scale.connections, scale.lasting, &ground.stop).await;
-        stopper.stop();
-        server.await.map_err(|error| Failure::Failed(error.to_string()))??;
+        let plain = Plain::start(ground)?;
+        let heard = hammer(&plain.url, self.late.clone(), scale.connections, scale.lasting, &ground.stop).await;
+        plain.end().await?;
         let heard = heard?;
         if heard.others(410) > 0 {
             return Err(Failure::Failed(format!("the plain handler answered otherwise: {:?}", heard.answers.rows())));

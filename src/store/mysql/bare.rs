@@ -10,6 +10,7 @@ use super::pool::{Conn, Db, Manager};
 use super::schema::{orders, sales};
 use crate::domain::ids::SaleId;
 use diesel::prelude::*;
+use diesel::sql_types::Binary;
 use diesel_async::{AsyncConnection, RunQueryDsl, SimpleAsyncConnection, TransactionManager};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -20,6 +21,9 @@ const OUTCOMES: &str = "/* bare */ INSERT INTO request_outcome \
     (request_id, kind, sale_id, shard, epoch, number, payload_hash) VALUES ";
 const ORDERS: &str = "/* bare */ INSERT INTO orders \
     (request_id, sale_id, user_id, one_per_user_id, quantity, amount_cents, source, accepted_at) VALUES ";
+
+const BOOK: &str = "INSERT INTO stock_flow (sale_id, delta, kind, orders_count, ref) \
+    SELECT sale_id, stock - granted, 'order', granted - stock, 'bare' FROM sales WHERE sale_id = ? AND stock < granted";
 
 /// What is written, and for how long.
 #[derive(Debug, Clone)]
@@ -32,6 +36,20 @@ pub struct Bare {
     pub until: Instant,
     /// When the requests were accepted, Unix milliseconds.
     pub at_ms: i64,
+}
+
+/// Writes into the journal of stock, once and at the end, what these writers took from a sale: else every audit of this
+/// database would find the sale out of balance.
+///
+/// # Errors
+/// [`DbError`].
+pub async fn book(db: &Db, sale: &SaleId) -> Result<(), DbError> {
+    let sale = sale.as_str().as_bytes();
+    db.run("bare_book", async |conn| {
+        diesel::sql_query(BOOK).bind::<Binary, _>(sale).execute(conn).await?;
+        Ok(())
+    })
+    .await
 }
 
 fn buyer(id: u64) -> Vec<u8> {
