@@ -101,9 +101,14 @@ impl Catalog {
                     return Look::Found(view);
                 }
                 (None, read_at) if read_at.elapsed() <= self.missing_ttl => return Look::Missing,
-                (None, _) => self.local.invalidate(id).await,
+                (None, _) => self.forget(id).await,
             }
         }
+        // Boxed, here and below: a future of several kilobytes that nearly no request needs, and each would carry.
+        Box::pin(self.look_up(id)).await
+    }
+
+    async fn look_up(&self, id: &SaleId) -> Look {
         let loaded = self.local.try_get_with(id.clone(), async {
             // In here, because those who ask for the same id at once are one look-up.
             if self.known.judge(id) != Judgement::LookUp {
@@ -132,14 +137,14 @@ impl Catalog {
             slot.write(Some(Arc::new(View { sale: view.sale.clone(), sold_out: Some(mark), remaining: Some(0) })));
         }
         // A mark that is not written costs other processes one script call.
-        if let Err(error) = self.redis.mark_sold_out(&view.sale.sale_id, mark).await {
+        if let Err(error) = Box::pin(self.redis.mark_sold_out(&view.sale.sale_id, mark)).await {
             tracing::debug!(phase = "p1_entry", %error, "sold-out mark");
         }
     }
 
     /// Forgets what this process knows of a sale; the next look loads it.
     pub async fn forget(&self, id: &SaleId) {
-        self.local.invalidate(id).await;
+        Box::pin(self.local.invalidate(id)).await;
     }
 
     fn refresh_behind(&self, id: &SaleId, slot: &Arc<Slot>) {

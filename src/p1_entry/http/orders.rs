@@ -160,3 +160,22 @@ fn wait_s(query: &str) -> Result<u64, Problem> {
     }
     Ok(wait.unwrap_or(0))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tokens;
+    use super::*;
+
+    /// The framework allocates the future of every request and moves it there, so what few requests await is boxed.
+    #[test]
+    fn what_every_request_allocates_is_small() {
+        fn of_three<A, B, C, F>(_: impl Fn(A, B, C) -> F) -> usize {
+            size_of::<F>()
+        }
+        fn of_four<A, B, C, D, F>(_: impl Fn(A, B, C, D) -> F) -> usize {
+            size_of::<F>()
+        }
+        let bytes = [of_four(buy), of_three(show), of_three(tokens::issue)];
+        assert!(bytes.iter().all(|bytes| *bytes <= 2_048), "{bytes:?}");
+    }
+}

@@ -169,7 +169,7 @@ impl Statuses {
         if !self.redis.waits_for_replicas() {
             return Ok(());
         }
-        match self.redis.ledger_promised(sale, shard, &[id]).await {
+        match Box::pin(self.redis.ledger_promised(sale, shard, &[id])).await {
             Ok((records, true)) if records.iter().all(Option::is_some) => Ok(()),
             Ok((_, false | true)) | Err(_) => {
                 Err(Kind::Unavailable.because("the status cannot be told right now").about(id, status_url(sale, id)))
@@ -181,7 +181,7 @@ impl Statuses {
     /// have been trimmed, and the ledger is whole.
     async fn ledger_would_know(&self, sale: &SaleId, shard: u16, id: RequestId) -> bool {
         now_ms() - made_at_ms(id) < self.retention_ms
-            && self.whole.get_with((sale.clone(), shard), self.is_whole(sale, shard)).await
+            && Box::pin(self.whole.get_with((sale.clone(), shard), self.is_whole(sale, shard))).await
     }
 
     /// Redis did not go back in time since the boot fence, and the sale's keys are there and not frozen.
@@ -192,7 +192,7 @@ impl Statuses {
     }
 
     async fn in_database(&self, user: &UserId, sale: &SaleId, id: RequestId) -> Result<Option<OrderStatus>, Problem> {
-        let story = outcomes::story_of(&self.db, id).await.map_err(|error| {
+        let story = Box::pin(outcomes::story_of(&self.db, id)).await.map_err(|error| {
             tracing::warn!(phase = "p1_entry", request_id = %id, %error, "status");
             Kind::Unavailable.because("the status cannot be told right now")
         })?;
