@@ -4,6 +4,7 @@ use crate::checker::check;
 use crate::clients::settle::SETTLE_MAX_MS;
 use crate::clients::{Clients, Load, SaleSpec, Totals, clock};
 use crate::dump::{DumpUrls, dump};
+use crate::files::scratch;
 use crate::sampler::Sampler;
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
 use seckill::config::{Layers, Settings};
@@ -28,9 +29,9 @@ const ENOUGH: u64 = 200;
 const SETTLE_MS: u64 = 30_000;
 
 fn folder(name: &str) -> PathBuf {
-    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
-    std::fs::remove_dir_all(&dir).ok();
-    std::fs::create_dir_all(&dir).expect("a folder");
+    let dir = scratch(name);
+    std::fs::remove_dir_all(&dir).expect("an empty folder");
+    std::fs::create_dir(&dir).expect("an empty folder");
     dir
 }
 

@@ -5,8 +5,11 @@
 //! the checker stricter.
 
 use super::Lines;
-use amqprs::channel::{BasicGetArguments, BasicNackArguments, Channel, QueueDeclareArguments};
+use crate::time::time_passes;
+use amqprs::BasicProperties;
+use amqprs::channel::{BasicGetArguments, BasicNackArguments, Channel, GetMessage, QueueDeclareArguments};
 use amqprs::connection::{Connection, OpenConnectionArguments};
+use amqprs::error::Error;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,6 +18,8 @@ const RETRY_FIRST_MS: [u64; 8] = [50, 100, 200, 300, 500, 1000, 2000, 5000];
 const RETRY_LAST_MS: [u64; 9] = [1000, 2000, 3000, 5000, 10_000, 20_000, 30_000, 60_000, 300_000];
 const DOUBLINGS: u32 = 9;
 const ORDER_QUEUES_MAX: u16 = 64;
+const LOOKS_MAX: u32 = 5;
+const LOOK_AGAIN_MS: u64 = 3000;
 
 /// Dumps all queues.
 pub(super) async fn dump(url: &str, prefix: &str, dir: &Path) {
@@ -36,36 +41,71 @@ pub(super) async fn dump(url: &str, prefix: &str, dir: &Path) {
     lines.close();
 }
 
-/// Reads a queue; `false` when there is no such queue.
+/// Reads a queue; `false` when there is no such queue. A broker that is late closes the connection over a question that took it
+/// more than five seconds (541), and what was read on it goes back: so a failed look is repeated, and only then a failure.
 async fn browse(url: &str, queue: &str, kind: &str, lines: &mut Lines) -> bool {
-    let (connection, channel) = open(url).await;
+    let mut looks = 0;
+    let messages = loop {
+        looks += 1;
+        match look(url, queue).await {
+            Ok(Some(messages)) => break messages,
+            Ok(None) => return false,
+            Err(error) => {
+                eprintln!("chaos: look {looks} at {queue}: {error}");
+                assert!(looks < LOOKS_MAX, "{queue} cannot be read: {error}");
+                time_passes(LOOK_AGAIN_MS).await;
+            }
+        }
+    };
+    for (got, properties, body) in messages {
+        for (message_id, body) in orders(&properties, &body) {
+            let decoded = serde_json::from_slice::<Value>(body).ok();
+            lines.put(&json!({
+                "queue": queue, "kind": kind, "message_id": message_id, "redelivered": got.redelivered(),
+                "body": decoded, "raw": String::from_utf8_lossy(body),
+            }));
+        }
+    }
+    true
+}
+
+/// The messages of a queue, which go back into it; `None` when there is no such queue.
+async fn look(url: &str, queue: &str) -> Result<Option<Vec<GetMessage>>, Error> {
+    let (connection, channel) = open(url).await?;
     let mut declare = QueueDeclareArguments::new(queue);
     declare.passive(true);
     // The broker closes the channel over a queue that is not there, so each queue gets a connection of its own.
     if channel.queue_declare(declare).await.is_err() {
         drop(channel);
         connection.close().await.ok();
-        return false;
+        return Ok(None);
     }
-    let mut last = None;
-    while let Some((got, properties, body)) = channel.basic_get(BasicGetArguments::new(queue)).await.expect(queue) {
-        last = Some(got.delivery_tag());
-        let decoded = serde_json::from_slice::<Value>(&body).ok();
-        lines.put(&json!({
-            "queue": queue, "kind": kind, "message_id": properties.message_id(), "redelivered": got.redelivered(),
-            "body": decoded, "raw": String::from_utf8_lossy(&body),
-        }));
+    let mut messages = Vec::new();
+    while let Some(message) = channel.basic_get(BasicGetArguments::new(queue)).await? {
+        messages.push(message);
     }
-    if let Some(tag) = last {
+    if let Some((last, ..)) = messages.last() {
         // By word: what a closing channel puts back comes some time after the close is confirmed.
-        channel.basic_nack(BasicNackArguments::new(tag, true, true)).await.expect("put back");
+        channel.basic_nack(BasicNackArguments::new(last.delivery_tag(), true, true)).await?;
     }
-    channel.close().await.expect("closed");
-    connection.close().await.expect("closed");
-    true
+    channel.close().await?;
+    connection.close().await?;
+    Ok(Some(messages))
 }
 
-async fn open(url: &str) -> (Connection, Channel) {
+/// The orders of a message, (message id, body) each: several when its content type says that they share it, a line each.
+fn orders<'a>(properties: &'a BasicProperties, body: &'a [u8]) -> Vec<(Option<&'a str>, &'a [u8])> {
+    if properties.content_type().is_none_or(|kind| kind != "application/vnd.seckill.orders") {
+        return vec![(properties.message_id().map(String::as_str), body)];
+    }
+    let line = |line: &'a [u8]| match line.iter().position(|byte| *byte == b' ') {
+        Some(at) => (std::str::from_utf8(&line[..at]).ok(), &line[at + 1..]),
+        None => (None, line),
+    };
+    body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(line).collect()
+}
+
+async fn open(url: &str) -> Result<(Connection, Channel), Error> {
     let rest = url.strip_prefix("amqp://").expect("an amqp url");
     let (login, rest) = rest.split_once('@').expect("user and password");
     let (user, password) = login.split_once(':').expect("a password");
@@ -73,7 +113,23 @@ async fn open(url: &str) -> (Connection, Channel) {
     let (host, port) = address.rsplit_once(':').expect("a port");
     let mut arguments = OpenConnectionArguments::new(host, port.parse().expect("a port"), user, password);
     arguments.virtual_host(&vhost.replace("%2f", "/").replace("%2F", "/"));
-    let connection = Connection::open(&arguments).await.expect("rabbitmq");
-    let channel = connection.open_channel(None).await.expect("a channel");
-    (connection, channel)
+    let connection = Connection::open(&arguments).await?;
+    let channel = connection.open_channel(None).await?;
+    Ok((connection, channel))
+}
+
+#[test]
+fn orders_that_share_a_message_are_told_one_by_one() {
+    let message = |kind: &str, body: &'static [u8]| {
+        let mut properties = BasicProperties::default();
+        properties.with_content_type(kind).with_message_id("m");
+        let found = orders(&properties, body);
+        found.into_iter().map(|(id, body)| (id.map(str::to_owned), body.to_vec())).collect::<Vec<_>>()
+    };
+    let order = |id: &str, body: &[u8]| (Some(id.to_owned()), body.to_vec());
+    assert_eq!(message("application/json", b"{} \n{}"), [order("m", b"{} \n{}")]);
+    assert_eq!(
+        message("application/vnd.seckill.orders", b"a {\"n\": 1}\nb {}\n"),
+        [order("a", b"{\"n\": 1}"), order("b", b"{}")]
+    );
 }
