@@ -17,7 +17,7 @@ run: deps ## Everything on this machine: private servers, all roles, a demo sale
 	$(CARGO) run --release --locked -- dev $(ARGS)
 
 test: lint ## Formatting, lints and all tests, on private servers that the tests start
-	$(CARGO) test --locked
+	scripts/in-memory.sh $(CARGO) test --locked
 
 model: deps ## The protocol's model in larger configurations (a few minutes)
 	SECKILL_MODEL=bigger $(CARGO) test --release --locked --test model -- --nocapture

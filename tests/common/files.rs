@@ -3,9 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A folder for a test's files, under cargo's own temporary folder.
+/// Where tests put the servers' files: `TEST_DATA_DIR`, which `make test` sets to a folder in memory, or cargo's temporary folder.
+fn parent() -> PathBuf {
+    std::env::var_os("TEST_DATA_DIR").map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")), PathBuf::from)
+}
+
+/// A folder for a test's files.
 pub fn scratch(name: &str) -> PathBuf {
-    let parent = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let parent = parent();
     // Those of test runs that are over: nobody clears up after servers that end with their process.
     for old in std::fs::read_dir(&parent).into_iter().flatten().flatten() {
         let pid = old.file_name().to_str().and_then(|file| file.strip_prefix(name)?.strip_prefix('-')?.parse().ok());
