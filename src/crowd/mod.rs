@@ -5,7 +5,8 @@
 //! here leaves only what the buyers had sent.
 //!
 //! By file: `plan` → `buyers` (a run) → `shopper` (a connection's buyers) → `calls` → `http` → `answer` (the parser);
-//! `tally` counts into `report`, `latencies` into its histogram; `outcomes` asks afterwards what became of it; `mint` makes access tokens.
+//! `schedule` tells an open loop when; `tally` counts into `report`, `latencies` into its histogram; `outcomes` asks afterwards
+//! what became of it; `mint` makes access tokens.
 
 pub mod answer;
 pub mod buyers;
@@ -18,6 +19,7 @@ pub mod outcomes;
 pub mod plan;
 pub mod report;
 mod room;
+mod schedule;
 mod shared;
 mod shopper;
 mod tally;

@@ -5,6 +5,7 @@ use super::http::Target;
 use super::latencies::Latencies;
 use super::mint::{Minter, Wallet};
 use super::plan::{CrowdError, CrowdPlan, Progress, buyer_name};
+use super::schedule::Schedule;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -17,6 +18,7 @@ pub(super) struct Shared {
     pub forms: Forms,
     pub latencies: Latencies,
     wallet: Wallet,
+    schedule: Option<Schedule>,
     start: OnceLock<Instant>,
     next: AtomicU64,
     pub finished: AtomicU64,
@@ -37,6 +39,7 @@ impl Shared {
             target,
             latencies: Latencies::new()?,
             wallet,
+            schedule: Schedule::of(&plan),
             start: OnceLock::new(),
             next: AtomicU64::new(0),
             finished: AtomicU64::new(0),
@@ -48,7 +51,11 @@ impl Shared {
 
     /// When the clock started: at the first call.
     pub fn start(&self) -> Instant {
-        *self.start.get_or_init(Instant::now)
+        *self.start.get_or_init(|| {
+            let start = Instant::now();
+            self.schedule.iter().for_each(|schedule| schedule.begin(start));
+            start
+        })
     }
 
     /// The access token of buyer `index` of this run.
@@ -62,19 +69,15 @@ impl Shared {
         if self.plan.stop.is_stopped() {
             return None;
         }
+        let start = self.start();
+        if let Some(schedule) = &self.schedule {
+            schedule.wait().await;
+        }
         let index = self.next.fetch_add(1, Relaxed);
-        if index >= self.plan.purchases() {
+        if index >= self.plan.purchases() || self.plan.stop.is_stopped() {
             return None;
         }
-        let Some(rate_per_s) = self.plan.rate_per_s else { return Some((index, None)) };
-        #[expect(clippy::cast_precision_loss, reason = "below 2^53")]
-        let offset = Duration::from_secs_f64(index as f64 / rate_per_s);
-        let due = self.start() + offset;
-        let wait = due.saturating_duration_since(Instant::now());
-        if !wait.is_zero() {
-            self.plan.stop.sleep(wait).await;
-        }
-        (!self.plan.stop.is_stopped()).then_some((index, Some(due)))
+        Some((index, self.schedule.as_ref().map(|schedule| start + schedule.due(index))))
     }
 
     /// Whether purchase `index` is among the chosen `percent`; the same for the same seed. `kind` keeps two choices apart.
