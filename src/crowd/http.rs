@@ -6,6 +6,7 @@
 use super::answer::{Head, ParseError, parse_head};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -57,11 +58,12 @@ impl HttpError {
     }
 }
 
-/// A server, resolved once. Clones are cheap.
+/// A server, resolved once; when its name has several addresses, connections take them in turn. Clones are cheap.
 #[derive(Debug, Clone)]
 pub struct Target {
     host: Arc<str>,
     addresses: Arc<[SocketAddr]>,
+    turn: Arc<AtomicUsize>,
 }
 
 impl Target {
@@ -82,7 +84,15 @@ impl Target {
             Ok(Ok(found)) => found.collect(),
             Ok(Err(_)) | Err(_) => return Err(HttpError::Resolve(host.to_owned())),
         };
-        Ok(Self { host: Arc::from(host), addresses })
+        Ok(Self { host: Arc::from(host), addresses, turn: Arc::default() })
+    }
+
+    /// All addresses, in the order a new connection tries them: the next one in turn first.
+    fn addresses(&self) -> Vec<SocketAddr> {
+        let mut addresses = self.addresses.to_vec();
+        let first = self.turn.fetch_add(1, Relaxed).checked_rem(addresses.len()).unwrap_or(0);
+        addresses.rotate_left(first);
+        addresses
     }
 
     /// The value of the `Host` header.
@@ -197,7 +207,7 @@ impl Connection {
 
     async fn connect(&mut self) -> Result<TcpStream, HttpError> {
         let failed = |source| HttpError::Connect { address: self.target.host.to_string(), source };
-        let stream = timeout(self.deadline, TcpStream::connect(&*self.target.addresses))
+        let stream = timeout(self.deadline, TcpStream::connect(&*self.target.addresses()))
             .await
             .map_err(|_| failed(std::io::ErrorKind::TimedOut.into()))?
             .map_err(failed)?;
@@ -224,4 +234,29 @@ async fn converse(stream: &mut TcpStream, request: &[u8], inbox: &mut Vec<u8>) -
 async fn receive(stream: &mut TcpStream, inbox: &mut Vec<u8>) -> Result<(), HttpError> {
     inbox.reserve(READ_BYTES);
     if stream.read_buf(inbox).await? == 0 { Err(HttpError::Closed) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::net::TcpListener;
+
+    #[tokio::test]
+    async fn addresses_of_a_name_take_turns_and_a_dead_one_is_passed_over() {
+        let listener = || async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            (listener.local_addr().unwrap(), listener)
+        };
+        let ((first, first_open), (second, second_open), (dead, closed)) =
+            (listener().await, listener().await, listener().await);
+        drop(closed);
+        let target = Target { host: "name".into(), addresses: [first, second, dead].into(), turn: Arc::default() };
+        for _ in 0..3 {
+            Connection::new(target.clone(), Duration::from_secs(5)).warm().await.unwrap();
+        }
+        // The third one's turn was the dead address; the next in the list has it.
+        for open in [&first_open, &second_open, &first_open] {
+            timeout(Duration::from_secs(5), open.accept()).await.unwrap().unwrap();
+        }
+    }
 }
