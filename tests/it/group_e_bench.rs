@@ -1,8 +1,10 @@
 //! `seckill bench` at a tiny scale, on servers and roles of its own: what it says about correctness must be right. Its speeds
 //! mean nothing here and are not looked at.
 
+use super::own_redis;
 use super::procs::{Folder, call};
-use super::world::run;
+use super::resp::RawRedis;
+use super::world::{World, eventually, run};
 use serde_json::Value;
 
 /// Runs the bench to its end with `--json`.
@@ -68,6 +70,26 @@ fn the_bench_moves_every_entry_and_measures_what_it_compares_with() {
         }
         let html = std::fs::read_to_string(page).unwrap();
         assert!(html.contains("end_to_end_plain") && html.contains("<polyline"), "{html}");
+    });
+}
+
+#[test]
+fn redis_writes_its_file_anew_when_it_is_asked() {
+    run(async {
+        let redis = own_redis::start("file-anew").await;
+        let world = World::on_redis(&redis.url(), "file-anew", &[], &[]).await;
+        let mut raw = RawRedis::of(&world).await;
+        for _ in 0..200 {
+            raw.call(&["SET", "written-often", &"x".repeat(10_000)]).await;
+        }
+        let store = &world.servers.redis;
+        let before = store.file_bytes().await.unwrap();
+        assert!(before > 2_000_000, "{before}");
+        store.rewrite_file().await.unwrap();
+        assert_eq!(store.file_rewrites_count().await.unwrap(), 1, "it is beside its other work");
+        eventually("the rewrite is over", async || store.file_rewrites_count().await.unwrap() == 0).await;
+        let after = store.file_bytes().await.unwrap();
+        assert!(after < before / 10, "{after} of {before}");
     });
 }
 

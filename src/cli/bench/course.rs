@@ -9,7 +9,7 @@ use super::bar::{Bar, merged};
 use super::ground::Ground;
 use super::scale::{Scale, Scenario, Spinner};
 use super::sold_out::SoldOut;
-use super::{exact, fill, growth, latency, memory, recovery, rush, scenarios, strategies};
+use super::{exact, file, fill, growth, latency, memory, recovery, rush, scenarios, strategies};
 
 /// Entries that may lie in the outboxes when the api role is measured alone: a quarter of the backlog at which it would
 /// begin to refuse, by default.
@@ -110,6 +110,7 @@ impl<'a> Course<'a> {
                         .await?;
                 }
                 self.ground.go_on()?;
+                file::rewritten(self.ground, &Spinner::start("redis' file")).await?;
                 runs.push(self.stage(stage).await?);
             }
             self.bars.extend(merged(runs));

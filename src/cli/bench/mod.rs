@@ -2,7 +2,8 @@
 //! the end by the auditor. A measurement that is not there is said to be missing; nothing is estimated.
 //!
 //! By file: `scale` (what and how much) → `course` (in which order, how often) → one file a scenario → `bar` (medians,
-//! bars) → `report`, `html`. `ground` and `crew` are what everything runs on; `cpu` tells who used the processors.
+//! bars) → `report`, `html`. `ground` and `crew` are what everything runs on, `file` keeps Redis' file small; `cpu` tells who
+//! used the processors.
 
 mod bar;
 mod baseline;
@@ -10,6 +11,7 @@ mod course;
 mod cpu;
 mod crew;
 mod exact;
+mod file;
 mod fill;
 mod ground;
 mod growth;

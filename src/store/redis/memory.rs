@@ -1,4 +1,4 @@
-//! How much memory the server uses, for the benchmark.
+//! How much memory and how big a file the servers have, for the benchmark.
 
 use super::client::{RedisStore, text};
 use super::fault::RedisFault;
@@ -9,7 +9,7 @@ impl RedisStore {
     /// # Errors
     /// [`RedisFault`] when one is away, `Contract` when the field is missing.
     pub async fn used_memory_bytes(&self) -> Result<u64, RedisFault> {
-        self.memory("used_memory").await
+        self.sum("memory", "used_memory").await
     }
 
     /// Keys that the servers have removed and whose memory they are still giving back, beside their other work: a hash of a
@@ -18,15 +18,43 @@ impl RedisStore {
     /// # Errors
     /// As [`RedisStore::used_memory_bytes`].
     pub async fn lazyfree_pending_count(&self) -> Result<u64, RedisFault> {
-        self.memory("lazyfree_pending_objects").await
+        self.sum("memory", "lazyfree_pending_objects").await
     }
 
-    /// The sum of a field of `INFO memory` over the servers.
-    async fn memory(&self, name: &str) -> Result<u64, RedisFault> {
+    /// Size of the servers' append-only files, bytes.
+    ///
+    /// # Errors
+    /// As [`RedisStore::used_memory_bytes`]; a server without such a file has no such field.
+    pub async fn file_bytes(&self) -> Result<u64, RedisFault> {
+        self.sum("persistence", "aof_current_size").await
+    }
+
+    /// Makes every server write its append-only file anew, beside its other work; not waited for.
+    ///
+    /// # Errors
+    /// [`RedisFault`] when one is away or refuses, as while it does so already.
+    pub async fn rewrite_file(&self) -> Result<(), RedisFault> {
+        for node in self.router.primaries() {
+            node.command("BGREWRITEAOF", vec![]).await?;
+        }
+        Ok(())
+    }
+
+    /// Servers that write their files anew, or are about to.
+    ///
+    /// # Errors
+    /// As [`RedisStore::used_memory_bytes`].
+    pub async fn file_rewrites_count(&self) -> Result<u64, RedisFault> {
+        let under_way = self.sum("persistence", "aof_rewrite_in_progress").await?;
+        Ok(under_way + self.sum("persistence", "aof_rewrite_scheduled").await?)
+    }
+
+    /// The sum of a field of a section of `INFO` over the servers.
+    async fn sum(&self, section: &'static str, name: &str) -> Result<u64, RedisFault> {
         let mut sum = 0;
         for node in self.router.primaries() {
-            let info = node.command("INFO", vec![text("memory")]).await?.as_string().unwrap_or_default();
-            sum += field(&info, name).ok_or_else(|| RedisFault::Contract(format!("INFO memory has no {name}")))?;
+            let info = node.command("INFO", vec![text(section)]).await?.as_string().unwrap_or_default();
+            sum += field(&info, name).ok_or_else(|| RedisFault::Contract(format!("INFO {section} has no {name}")))?;
         }
         Ok(sum)
     }

@@ -1,0 +1,46 @@
+//! Redis' append-only file between measurements.
+//!
+//! Redis writes it anew when it has doubled since the last time and is big (`auto-aof-rewrite-min-size`): a fork, and a
+//! core for a second or two. A sale of some minutes meets that at most once, but a benchmark writes the file of many sales and
+//! would have it in one run and not in the next. So it is done here, before a measurement and out of its figures.
+
+use super::super::Failure;
+use super::ground::Ground;
+use super::scale::Spinner;
+use std::time::{Duration, Instant};
+
+/// A file of more bytes is written anew; no measurement writes as much again before Redis does so by itself.
+const BIG_BYTES: u64 = 128 << 20;
+/// Longest wait for it.
+const WITHIN: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Has the file written anew when it is big, and waits until no server does that any more. Servers that were given, and those
+/// of a stack that was there before, are left alone.
+pub(super) async fn rewritten(ground: &Ground, spinner: &Spinner) -> Result<(), Failure> {
+    if ground.crew().is_none() || !ground.pids().contains_key("redis") {
+        return Ok(());
+    }
+    let redis = &ground.servers.redis;
+    let end = Instant::now() + WITHIN;
+    let mut asked = false;
+    loop {
+        if redis.file_rewrites_count().await? > 0 {
+            spinner.tell("redis writes its file anew");
+        } else if asked || redis.file_bytes().await? <= BIG_BYTES {
+            return Ok(());
+        } else {
+            match redis.rewrite_file().await {
+                Ok(()) => asked = true,
+                // It has begun by itself meanwhile.
+                Err(_refused) if redis.file_rewrites_count().await? > 0 => {}
+                Err(fault) => return Err(fault.into()),
+            }
+        }
+        ground.go_on()?;
+        if Instant::now() > end {
+            return Err(Failure::Failed(format!("redis has not written its file anew within {WITHIN:?}")));
+        }
+        ground.stop.sleep(LOOK).await;
+    }
+}
