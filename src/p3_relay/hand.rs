@@ -41,8 +41,9 @@ pub(super) struct Hand {
     ids: HashMap<u16, HashMap<String, Ticket>>,
     ready: BTreeSet<Ticket>,
     sent: BTreeSet<Ticket>,
-    confirmed: BTreeSet<Ticket>,
-    failed: BTreeSet<Ticket>,
+    /// By shard, as they are asked for: a look at each shard must not be one at everybody's.
+    confirmed: BTreeSet<(u16, Ticket)>,
+    failed: BTreeSet<(u16, Ticket)>,
     waiting: BTreeSet<(Instant, Ticket)>,
 }
 
@@ -89,14 +90,14 @@ impl Hand {
     /// Moves an entry; `false` when it is not held any more.
     pub(super) fn put(&mut self, ticket: Ticket, place: Place) -> bool {
         let Some(held) = self.held.get_mut(&ticket) else { return false };
-        let to = place.clone();
+        let (to, shard) = (place.clone(), held.item.shard);
         let from = std::mem::replace(&mut held.place, place);
-        self.unlist(ticket, &from);
+        self.unlist((shard, ticket), &from);
         match to {
             Place::Ready => self.ready.insert(ticket),
             Place::Sent => self.sent.insert(ticket),
-            Place::Confirmed => self.confirmed.insert(ticket),
-            Place::Failed(_) => self.failed.insert(ticket),
+            Place::Confirmed => self.confirmed.insert((shard, ticket)),
+            Place::Failed(_) => self.failed.insert((shard, ticket)),
             Place::Waiting(until) => self.waiting.insert((until, ticket)),
         }
     }
@@ -104,7 +105,7 @@ impl Hand {
     /// Lets go of an entry: it is finished, or another relay's.
     pub(super) fn let_go(&mut self, ticket: Ticket) -> Option<InHand> {
         let Held { item, place } = self.held.remove(&ticket)?;
-        self.unlist(ticket, &place);
+        self.unlist((item.shard, ticket), &place);
         if let Some(ids) = self.ids.get_mut(&item.shard) {
             ids.remove(&item.id);
         }
@@ -176,9 +177,9 @@ impl Hand {
         self.listed(&self.failed, shard, max)
     }
 
-    fn listed(&self, list: &BTreeSet<Ticket>, shard: u16, max: usize) -> (Vec<Ticket>, Vec<String>) {
-        let items = list.iter().filter_map(|ticket| Some((*ticket, self.get(*ticket)?)));
-        items.filter(|(_, item)| item.shard == shard).take(max).map(|(ticket, item)| (ticket, item.id.clone())).unzip()
+    fn listed(&self, list: &BTreeSet<(u16, Ticket)>, shard: u16, max: usize) -> (Vec<Ticket>, Vec<String>) {
+        let tickets = list.range((shard, Ticket::MIN)..=(shard, Ticket::MAX)).map(|(_, ticket)| *ticket);
+        tickets.filter_map(|ticket| Some((ticket, self.get(ticket)?.id.clone()))).take(max).unzip()
     }
 
     /// The ids of everything held of a shard.
@@ -186,12 +187,12 @@ impl Hand {
         self.ids.get(&shard).map(|ids| ids.keys().cloned().collect()).unwrap_or_default()
     }
 
-    fn unlist(&mut self, ticket: Ticket, place: &Place) {
+    fn unlist(&mut self, (shard, ticket): (u16, Ticket), place: &Place) {
         match place {
             Place::Ready => self.ready.remove(&ticket),
             Place::Sent => self.sent.remove(&ticket),
-            Place::Confirmed => self.confirmed.remove(&ticket),
-            Place::Failed(_) => self.failed.remove(&ticket),
+            Place::Confirmed => self.confirmed.remove(&(shard, ticket)),
+            Place::Failed(_) => self.failed.remove(&(shard, ticket)),
             Place::Waiting(until) => self.waiting.remove(&(*until, ticket)),
         };
     }

@@ -88,8 +88,8 @@ proptest! {
             let mut listed: Vec<(Ticket, Place)> = Vec::new();
             listed.extend(hand.ready.iter().map(|ticket| (*ticket, Place::Ready)));
             listed.extend(hand.sent.iter().map(|ticket| (*ticket, Place::Sent)));
-            listed.extend(hand.confirmed.iter().map(|ticket| (*ticket, Place::Confirmed)));
-            listed.extend(hand.failed.iter().map(|ticket| (*ticket, Place::Failed("f".into()))));
+            listed.extend(hand.confirmed.iter().map(|(_, ticket)| (*ticket, Place::Confirmed)));
+            listed.extend(hand.failed.iter().map(|(_, ticket)| (*ticket, Place::Failed("f".into()))));
             listed.extend(hand.waiting.iter().map(|(until, ticket)| (*ticket, Place::Waiting(*until))));
             listed.sort_by_key(|(ticket, _)| *ticket);
             let expected: Vec<_> = model.iter().map(|(ticket, (_, _, place))| (*ticket, place.clone())).collect();
@@ -101,6 +101,12 @@ proptest! {
                 let mut of: Vec<_> = model.values().filter(|held| held.0 == shard).map(|held| held.1.clone()).collect();
                 of.sort();
                 prop_assert_eq!(ids, of);
+                let at = |place: Place| {
+                    let of_shard = model.iter().filter(|(_, held)| held.0 == shard && held.2 == place);
+                    of_shard.map(|(ticket, _)| *ticket).collect::<Vec<_>>()
+                };
+                prop_assert_eq!(hand.confirmed_of(shard, usize::MAX).0, at(Place::Confirmed));
+                prop_assert_eq!(hand.failed_of(shard, usize::MAX).0, at(Place::Failed("f".into())));
             }
         }
     }
