@@ -14,6 +14,7 @@ use super::growth_cost::{Cost, Point, each, worst};
 use super::scale::{Scale, Spinner};
 use super::{landing, memory, relay, scenarios};
 use crate::domain::ids::SaleId;
+use crate::p3_relay::Relay;
 use crate::p5_reconcile::SaleAudit;
 use serde::Serialize;
 use serde_json::json;
@@ -52,7 +53,7 @@ fn probe_of(scale: &Scale) -> u64 {
 
 /// Measures them all. Nothing may be under way, and only the api role may run.
 pub(super) async fn measure(ground: &mut Ground, scale: &Scale, spinner: &Spinner) -> Result<Vec<Bar>, Failure> {
-    let mut lab = Lab { probe: probe_of(scale), ground, scale };
+    let mut lab = Lab::new(ground, scale);
     let warm = lab.sale("warm").await?;
     lab.point(0, &[warm], 0).await?;
     let mut bars = lab.orders(spinner).await?;
@@ -69,9 +70,15 @@ struct Lab<'a> {
     ground: &'a mut Ground,
     scale: &'a Scale,
     probe: u64,
+    /// One for everything: what a relay does for each shard when it starts is no cost of an order.
+    relayer: Relay,
 }
 
-impl Lab<'_> {
+impl<'a> Lab<'a> {
+    fn new(ground: &'a mut Ground, scale: &'a Scale) -> Self {
+        Self { probe: probe_of(scale), relayer: relay::relayer(ground), ground, scale }
+    }
+
     async fn sale(&mut self, name: &str) -> Result<SaleId, Failure> {
         self.ground.sale(&format!("growth-{name}"), STOCK, Some(1)).await
     }
@@ -93,11 +100,9 @@ impl Lab<'_> {
         }
         let reserve = Cost::of(&watch.end(), self.probe);
         let all = before + self.probe;
-        let mut relayer = relay::relayer(self.ground);
         let watch = Watch::start_as("seckill", self.ground);
-        relay::empty(self.ground, &mut relayer, self.scale).await?;
+        relay::empty(self.ground, &mut self.relayer, self.scale).await?;
         let relay = Cost::of(&watch.end(), all);
-        drop(relayer);
         let landers = landing::landers(self.ground);
         let watch = Watch::start_as("seckill", self.ground);
         landing::empty(self.ground, landers, all, self.scale).await?;
@@ -197,7 +202,7 @@ async fn on_shards(ground: &mut Ground, scale: &Scale, spinner: &Spinner) -> Res
     ground.settle(scale.patience, spinner).await?;
     ground.api_only().await?;
     let shards = ground.settings.redis.shards;
-    let mut lab = Lab { probe: probe_of(scale), ground, scale };
+    let mut lab = Lab::new(ground, scale);
     let sale = lab.sale("shards").await?;
     // Once to warm up, once to measure.
     lab.point(0, std::slice::from_ref(&sale), 0).await?;
