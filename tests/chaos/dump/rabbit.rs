@@ -41,8 +41,8 @@ pub(super) async fn dump(url: &str, prefix: &str, dir: &Path) {
     lines.close();
 }
 
-/// Reads a queue; `false` when there is no such queue. A broker that is late closes the connection over a question that took it
-/// more than five seconds (541), and what was read on it goes back: so a failed look is repeated, and only then a failure.
+/// Reads a queue; `false` when there is no such queue. A busy broker was seen to close the channel instead of answering, and what
+/// was read on it goes back then: so a failed look is repeated, and only the last one is a failure.
 async fn browse(url: &str, queue: &str, kind: &str, lines: &mut Lines) -> bool {
     let mut looks = 0;
     let messages = loop {
