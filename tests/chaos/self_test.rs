@@ -4,7 +4,7 @@ use crate::checker::check;
 use crate::clients::settle::SETTLE_MAX_MS;
 use crate::clients::{Clients, Load, SaleSpec, Totals, clock};
 use crate::dump::{DumpUrls, dump};
-use crate::files::scratch;
+use crate::files::empty;
 use crate::sampler::Sampler;
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
 use seckill::config::{Layers, Settings};
@@ -27,13 +27,6 @@ const PREFIX: &str = "seckill";
 const LOAD_MS: u64 = 10_000;
 const ENOUGH: u64 = 200;
 const SETTLE_MS: u64 = 30_000;
-
-fn folder(name: &str) -> PathBuf {
-    let dir = scratch(name);
-    std::fs::remove_dir_all(&dir).expect("an empty folder");
-    std::fs::create_dir(&dir).expect("an empty folder");
-    dir
-}
 
 fn settings(urls: &DumpUrls) -> Arc<Settings> {
     let set = [
@@ -149,12 +142,12 @@ async fn run(servers: &mut PrivateServers, urls: &DumpUrls, dir: &Path, frozen_m
 }
 
 async fn begin(name: &str) -> (PrivateServers, DumpUrls, PathBuf) {
-    let servers = PrivateServers::start(&folder(&format!("{name}-servers")), &|_progress| {}).await;
+    let servers = PrivateServers::start(&empty(&format!("{name}-servers")), &|_progress| {}).await;
     let servers = servers.expect("private servers");
     let at = servers.urls();
     let prefix = PREFIX.to_owned();
     let urls = DumpUrls { redis: at.redis_url, amqp: at.amqp_url, mysql: at.mysql_url, prefix };
-    (servers, urls, folder(name))
+    (servers, urls, empty(name))
 }
 
 fn end(servers: PrivateServers, dir: &Path) {

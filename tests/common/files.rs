@@ -23,16 +23,21 @@ pub fn scratch(name: &str) -> PathBuf {
     dir
 }
 
+/// The same, and nothing is in it.
+pub fn empty(name: &str) -> PathBuf {
+    let dir = scratch(name);
+    std::fs::remove_dir_all(&dir).expect("an empty folder");
+    std::fs::create_dir(&dir).expect("an empty folder");
+    dir
+}
+
 /// A folder that goes away with the test.
 pub struct Folder(PathBuf);
 
 impl Folder {
     /// A new one.
     pub fn new(name: &str) -> Self {
-        let dir = scratch(name);
-        std::fs::remove_dir_all(&dir).expect("an empty folder");
-        std::fs::create_dir(&dir).expect("an empty folder");
-        Self(dir)
+        Self(empty(name))
     }
 
     /// Where it is.

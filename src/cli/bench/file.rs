@@ -22,25 +22,29 @@ pub(super) async fn rewritten(ground: &Ground, spinner: &Spinner) -> Result<(), 
         return Ok(());
     }
     let redis = &ground.servers.redis;
+    quiet(ground, spinner).await?;
+    if redis.file_bytes().await? <= BIG_BYTES {
+        return Ok(());
+    }
+    // One that has begun by itself meanwhile refuses this one, and is as good.
+    if let Err(fault) = redis.rewrite_file().await
+        && redis.file_rewrites_count().await? == 0
+    {
+        return Err(fault.into());
+    }
+    quiet(ground, spinner).await
+}
+
+/// Waits until no server writes its file anew.
+async fn quiet(ground: &Ground, spinner: &Spinner) -> Result<(), Failure> {
     let end = Instant::now() + WITHIN;
-    let mut asked = false;
-    loop {
-        if redis.file_rewrites_count().await? > 0 {
-            spinner.tell("redis writes its file anew");
-        } else if asked || redis.file_bytes().await? <= BIG_BYTES {
-            return Ok(());
-        } else {
-            match redis.rewrite_file().await {
-                Ok(()) => asked = true,
-                // It has begun by itself meanwhile.
-                Err(_refused) if redis.file_rewrites_count().await? > 0 => {}
-                Err(fault) => return Err(fault.into()),
-            }
-        }
+    while ground.servers.redis.file_rewrites_count().await? > 0 {
+        spinner.tell("redis writes its file anew");
         ground.go_on()?;
         if Instant::now() > end {
             return Err(Failure::Failed(format!("redis has not written its file anew within {WITHIN:?}")));
         }
         ground.stop.sleep(LOOK).await;
     }
+    Ok(())
 }

@@ -244,8 +244,12 @@ async fn config_value(node: &Node, name: &'static str) -> Result<String, RedisFa
 
 async fn info(node: &Node, section: &'static str, field: &str) -> Result<String, RedisFault> {
     let info = node.command("INFO", vec![text(section)]).await?.as_string().unwrap_or_default();
-    info.lines()
-        .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))
-        .map(|value| value.trim().to_owned())
+    value_in(&info, field)
+        .map(str::to_owned)
         .ok_or_else(|| RedisFault::Contract(format!("INFO {section} has no {field}")))
+}
+
+/// The value of a field in what `INFO` says.
+pub(super) fn value_in<'a>(info: &'a str, field: &str) -> Option<&'a str> {
+    info.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':')).map(str::trim)
 }

@@ -2,6 +2,7 @@
 
 use super::client::{RedisStore, text};
 use super::fault::RedisFault;
+use super::health::value_in;
 
 impl RedisStore {
     /// `used_memory` of the servers, bytes: everything they have allocated, buffers of their connections included.
@@ -9,7 +10,7 @@ impl RedisStore {
     /// # Errors
     /// [`RedisFault`] when one is away, `Contract` when the field is missing.
     pub async fn used_memory_bytes(&self) -> Result<u64, RedisFault> {
-        self.sum("memory", "used_memory").await
+        self.sum("memory", &["used_memory"]).await
     }
 
     /// Keys that the servers have removed and whose memory they are still giving back, beside their other work: a hash of a
@@ -18,7 +19,7 @@ impl RedisStore {
     /// # Errors
     /// As [`RedisStore::used_memory_bytes`].
     pub async fn lazyfree_pending_count(&self) -> Result<u64, RedisFault> {
-        self.sum("memory", "lazyfree_pending_objects").await
+        self.sum("memory", &["lazyfree_pending_objects"]).await
     }
 
     /// Size of the servers' append-only files, bytes.
@@ -26,7 +27,7 @@ impl RedisStore {
     /// # Errors
     /// As [`RedisStore::used_memory_bytes`]; a server without such a file has no such field.
     pub async fn file_bytes(&self) -> Result<u64, RedisFault> {
-        self.sum("persistence", "aof_current_size").await
+        self.sum("persistence", &["aof_current_size"]).await
     }
 
     /// Makes every server write its append-only file anew, beside its other work; not waited for.
@@ -45,23 +46,25 @@ impl RedisStore {
     /// # Errors
     /// As [`RedisStore::used_memory_bytes`].
     pub async fn file_rewrites_count(&self) -> Result<u64, RedisFault> {
-        let under_way = self.sum("persistence", "aof_rewrite_in_progress").await?;
-        Ok(under_way + self.sum("persistence", "aof_rewrite_scheduled").await?)
+        self.sum("persistence", &["aof_rewrite_in_progress", "aof_rewrite_scheduled"]).await
     }
 
-    /// The sum of a field of a section of `INFO` over the servers.
-    async fn sum(&self, section: &'static str, name: &str) -> Result<u64, RedisFault> {
+    /// The sum of fields of a section of `INFO` over the servers.
+    async fn sum(&self, section: &'static str, names: &[&str]) -> Result<u64, RedisFault> {
         let mut sum = 0;
         for node in self.router.primaries() {
             let info = node.command("INFO", vec![text(section)]).await?.as_string().unwrap_or_default();
-            sum += field(&info, name).ok_or_else(|| RedisFault::Contract(format!("INFO {section} has no {name}")))?;
+            for name in names {
+                let missing = || RedisFault::Contract(format!("INFO {section} has no {name}"));
+                sum += field(&info, name).ok_or_else(missing)?;
+            }
         }
         Ok(sum)
     }
 }
 
 fn field(info: &str, name: &str) -> Option<u64> {
-    info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?.trim().parse().ok()
+    value_in(info, name)?.parse().ok()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ mod options;
 
 pub use options::Options;
 
-use crate::files::scratch;
+use crate::files::empty;
 use crate::process::{Links, Process, Recipe};
 use crate::proxy::Proxy;
 use crate::raw::try_sql;
@@ -63,9 +63,7 @@ impl Ground {
     /// Starts everything and waits until it is ready.
     pub async fn start(name: &str, options: Options) -> Self {
         let turn = TURN.lock().await;
-        let dir = scratch(name);
-        std::fs::remove_dir_all(&dir).expect("an empty folder");
-        std::fs::create_dir(&dir).expect("an empty folder");
+        let dir = empty(name);
         let port = || free_port().expect("a port");
         let rabbit_ports = RabbitPorts { amqp: port(), dist: port() };
         let (redis, rabbit, mysql) = (dir.join("redis"), dir.join("rabbitmq"), dir.join("mysql"));
