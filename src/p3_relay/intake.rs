@@ -6,6 +6,15 @@ use crate::domain::states::{P3Relay, State};
 use crate::faults::{CrashPoint, Mechanism};
 use crate::store::redis::{Entry, Parking, RedisFault};
 use crate::telemetry::count;
+use futures::future::join_all;
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Fewer entries than this are asked of a shard only if there is no more room: with hardly any, few shards are read, not all.
+const SHARE_MIN: usize = 32;
+/// A shard that had nothing new is left alone for this time, while others keep the relay busy: with many shards, asking the empty
+/// ones at every step costs more than what the others give. Never longer than a relay without work waits (`idle_ms`).
+const EMPTY_REST: Duration = Duration::from_millis(5);
 
 impl Relay {
     /// Fills the window. Returns how many entries were taken in.
@@ -17,9 +26,7 @@ impl Relay {
             }
         }
         taken += self.sweep().await?;
-        for shard in self.shards_in_turn() {
-            taken += self.take_new(shard).await?;
-        }
+        taken += self.take_new().await?;
         Ok(taken)
     }
 
@@ -49,17 +56,48 @@ impl Relay {
         }
     }
 
-    async fn take_new(&mut self, shard: u16) -> Result<usize, RedisFault> {
-        let room = self.room();
-        if room == 0 {
-            return Ok(0);
+    /// Reads new entries of several shards at once, because a round trip for each of many costs more than a few entries do.
+    /// All get the same share of the room; those that had as much are asked again for what the others left. Whatever one
+    /// shard's answer is, everything that another one gave is taken in.
+    async fn take_new(&mut self) -> Result<usize, RedisFault> {
+        let (mut taken, mut failed) = (0, None);
+        let mut room = self.room();
+        let now = Instant::now();
+        let rested = |shard: &u16| self.read_at.get(usize::from(*shard)).is_none_or(|at| *at <= now);
+        let mut shards: VecDeque<u16> = self.shards_in_turn().into_iter().filter(rested).collect();
+        while room > 0 && !shards.is_empty() && failed.is_none() {
+            let count = (room / SHARE_MIN).clamp(1, shards.len());
+            let share = room / count;
+            let asked: Vec<u16> = shards.drain(..count).collect();
+            let reads = asked.iter().map(|shard| self.redis.outbox_new(*shard, &self.consumer, share));
+            let reads = join_all(reads).await;
+            if reads.iter().flatten().any(|entries| !entries.is_empty()) {
+                CrashPoint::AfterRead.reach();
+            }
+            for (shard, read) in asked.into_iter().zip(reads) {
+                room = room.saturating_sub(read.as_ref().map_or(0, Vec::len));
+                match read.as_ref().map(Vec::len) {
+                    Ok(0) => self.rest(shard),
+                    Ok(count) if count >= share => shards.push_back(shard),
+                    Ok(_) | Err(_) => {}
+                }
+                let accepted = match read.inspect_err(|fault| self.doubt(shard, fault)) {
+                    Ok(entries) => self.accept(shard, entries).await,
+                    Err(fault) => Err(fault),
+                };
+                match accepted {
+                    Ok(count) => taken += count,
+                    Err(fault) => failed = failed.or(Some(fault)),
+                }
+            }
         }
-        let read = self.redis.outbox_new(shard, &self.consumer, room).await;
-        let entries = read.inspect_err(|fault| self.doubt(shard, fault))?;
-        if !entries.is_empty() {
-            CrashPoint::AfterRead.reach();
+        failed.map_or(Ok(taken), Err)
+    }
+
+    fn rest(&mut self, shard: u16) {
+        if let Some(at) = self.read_at.get_mut(usize::from(shard)) {
+            *at = Instant::now() + EMPTY_REST.min(Duration::from_millis(self.settings.idle_ms));
         }
-        self.accept(shard, entries).await
     }
 
     /// After an answer that was not heard, entries may be this relay's without it having seen them: it reads its own again.

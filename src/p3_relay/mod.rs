@@ -66,6 +66,8 @@ pub struct Relay {
     own_from: Vec<Option<String>>,
     /// Where looking for orphans goes on, for each shard.
     orphans_from: Vec<String>,
+    /// When a shard that had nothing new is read again.
+    read_at: Vec<Instant>,
     claim_at: Instant,
     touch_at: Instant,
     gauges_at: Instant,
@@ -96,6 +98,7 @@ impl Relay {
             first: 0,
             own_from: vec![Some("0".to_owned()); places],
             orphans_from: vec!["-".to_owned(); places],
+            read_at: vec![now; places],
             claim_at: now,
             touch_at: now,
             gauges_at: now,

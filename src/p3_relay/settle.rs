@@ -6,28 +6,41 @@ use crate::domain::states::Event;
 use crate::faults::CrashPoint;
 use crate::runtime::grown;
 use crate::store::redis::{Parking, RedisFault};
+use futures::future::join_all;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 impl Relay {
-    /// Deletes what the broker confirmed.
+    /// Deletes what the broker confirmed, on all shards at once. What one shard's answer is changes nothing for the others.
     pub(super) async fn finish_confirmed(&mut self) -> Result<(), RedisFault> {
-        for shard in self.shards.clone() {
-            loop {
-                let (tickets, ids) = self.hand.confirmed_of(shard, IDS_MAX);
-                if ids.is_empty() {
-                    break;
-                }
-                CrashPoint::AfterConfirm.reach();
-                self.redis.outbox_done(shard, &self.consumer, &ids).await?;
-                CrashPoint::AfterDone.reach();
-                for mut item in tickets.into_iter().filter_map(|ticket| self.hand.let_go(ticket)) {
-                    item.happened(Event::Confirmed);
-                    tracing::debug!(phase = "p3_relay", request_id = %item.request_id, "the broker has it");
+        loop {
+            let of_shards = self.shards.iter().map(|shard| (*shard, self.hand.confirmed_of(*shard, IDS_MAX)));
+            let parts: Vec<_> = of_shards.filter(|(_, (tickets, _))| !tickets.is_empty()).collect();
+            if parts.is_empty() {
+                return Ok(());
+            }
+            CrashPoint::AfterConfirm.reach();
+            let done = parts.iter().map(|(shard, (_, ids))| self.redis.outbox_done(*shard, &self.consumer, ids));
+            let done = join_all(done).await;
+            CrashPoint::AfterDone.reach();
+            let mut failed = None;
+            for ((_, (tickets, _)), done) in parts.into_iter().zip(done) {
+                match done {
+                    Ok(_deleted) => self.finished(tickets),
+                    Err(fault) => failed = failed.or(Some(fault)),
                 }
             }
+            if let Some(fault) = failed {
+                return Err(fault);
+            }
         }
-        Ok(())
+    }
+
+    fn finished(&mut self, tickets: Vec<Ticket>) {
+        for mut item in tickets.into_iter().filter_map(|ticket| self.hand.let_go(ticket)) {
+            item.happened(Event::Confirmed);
+            tracing::debug!(phase = "p3_relay", request_id = %item.request_id, "the broker has it");
+        }
     }
 
     /// Counts failed attempts; entries with attempts left wait for their next one, the others are parked.

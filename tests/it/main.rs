@@ -80,6 +80,7 @@ mod group_b_entries;
 mod group_b_list;
 mod group_b_relay;
 mod group_b_replicas;
+mod group_b_shards;
 mod group_b_stale;
 mod group_c_breaker;
 mod group_c_broker;

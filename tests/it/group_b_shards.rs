@@ -1,0 +1,92 @@
+//! Group B with several shards: a relay reads and deletes on all of them at once, and none of them waits for another one.
+
+use super::buckets::buyer_of;
+use super::outbox_kinds::OUTBOX_KINDS;
+use super::world::{World, eventually, run};
+use futures::future::join_all;
+use seckill::domain::ids::SaleId;
+use seckill::domain::message;
+use seckill::roles::Role::{Api, Consumer, Relay};
+use seckill::store::rabbit::{Consumer as QueueReader, declare};
+use std::time::Duration;
+
+const SHARDS: u16 = 4;
+
+/// The first `count` buyers at home on a shard buy one unit each.
+async fn sell_on(world: &World, sale: &SaleId, shard: u16, count: usize) {
+    let names: Vec<String> = (0..count).map(|n| buyer_of(shard, SHARDS, n)).collect();
+    for some in names.chunks(25) {
+        join_all(some.iter().map(|name| world.bought(sale, name))).await;
+    }
+}
+
+/// Entries of all outboxes, and those in a relay's hand.
+async fn outboxes(world: &World) -> (u64, u64) {
+    let depths = join_all((0..SHARDS).map(|shard| world.servers.redis.outbox_depth(shard))).await;
+    depths.into_iter().map(|depth| depth.expect("redis")).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+}
+
+#[test]
+fn a_long_backlog_on_one_shard_holds_up_no_other() {
+    run(async {
+        for outbox in OUTBOX_KINDS {
+            let world = World::with(&[Api], &["redis.shards=4", outbox]).await;
+            let sale = world.sale("long", 10_000, Some(1)).await;
+            sell_on(&world, &sale, 2, 400).await;
+            for shard in [0, 1, 3] {
+                sell_on(&world, &sale, shard, 5).await;
+            }
+            assert_eq!(outboxes(&world).await, (415, 0));
+            declare(&world.servers.rabbit).await.unwrap();
+            let relay = world.more(&[Relay], |settings| {
+                settings.p3_relay.window_max = 64;
+                settings.p3_relay.bundle_max = 1;
+            });
+            let mut reader = QueueReader::connect(&world.servers.rabbit, &[0], 1_000).await.unwrap();
+            let mut shards = Vec::new();
+            while shards.len() < 415 {
+                let group = reader.recv_group(1_000, Duration::from_secs(10)).await.unwrap();
+                assert!(!group.is_empty(), "only {} arrived", shards.len());
+                shards.extend(group.iter().map(|delivery| message::decode(&delivery.body).unwrap().shard));
+            }
+            let last = shards.iter().rposition(|shard| *shard != 2).unwrap();
+            assert!(last < 2 * 64, "the last of the short ones came as number {last}: {shards:?}");
+            eventually("empty outboxes", async || outboxes(&world).await == (0, 0)).await;
+            relay.stop().await;
+            drop(reader);
+            let consumer = world.more(&[Consumer], |_| {});
+            eventually("all orders", async || world.orders(&sale).await == 415).await;
+            consumer.stop().await;
+            world.finish().await;
+        }
+    });
+}
+
+#[test]
+fn what_other_shards_gave_is_not_lost_by_a_shard_that_answers_with_an_error() {
+    run(async {
+        let set = ["redis.shards=4", "p3_relay.claim_idle_ms=60000", "p5_reconcile.window_ms=120000"];
+        let world = World::with(&[Api, Consumer], &set).await;
+        let sale = world.sale("damaged", 1_000, Some(1)).await;
+        let relay = world.more(&[Relay], |_| {});
+        sell_on(&world, &sale, 1, 10).await;
+        eventually("a relay at work", async || world.orders(&sale).await == 10).await;
+        eventually("empty outboxes", async || outboxes(&world).await == (0, 0)).await;
+        let damaged = world.servers.redis.keys.outbox(1);
+        world.redis(&["SET", &damaged, "no stream"]).await;
+        for shard in [0, 2, 3] {
+            sell_on(&world, &sale, shard, 10).await;
+        }
+        let others = async || {
+            let depths = join_all([0, 2, 3].map(|shard| world.servers.redis.outbox_depth(shard))).await;
+            depths.into_iter().map(|depth| depth.expect("redis").1).sum::<u64>()
+        };
+        eventually("the others' in the relay's hand", async || others().await == 30).await;
+        world.redis(&["DEL", &damaged]).await;
+        // Long before anybody could take them over.
+        eventually("all forty", async || world.orders(&sale).await == 40).await;
+        eventually("empty outboxes", async || outboxes(&world).await == (0, 0)).await;
+        relay.stop().await;
+        world.finish().await;
+    });
+}
