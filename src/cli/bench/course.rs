@@ -9,7 +9,7 @@ use super::bar::{Bar, merged};
 use super::ground::Ground;
 use super::scale::{Scale, Scenario, Spinner};
 use super::sold_out::SoldOut;
-use super::{exact, file, fill, growth, latency, memory, recovery, rush, scenarios, strategies};
+use super::{exact, file, fill, growth, latency, memory, recovery, rush, scenarios, strategies, touch};
 
 /// Entries that may lie in the outboxes when the api role is measured alone: a quarter of the backlog at which it would
 /// begin to refuse, by default.
@@ -103,14 +103,16 @@ impl<'a> Course<'a> {
         for stage in Stage::ALL.into_iter().filter(is_wanted) {
             let mut runs = Vec::new();
             for run in 0..if stage.is_repeated() { self.scale.runs } else { 1 } {
-                if run > 0 {
+                if run > 0 || stage == Stage::Latency {
                     // An outbox that grew from run to run would close the entry, and the next figure would be that of a refusal.
+                    // And what is landed grows Redis' file, which must not reach its limit in the middle of a latency.
                     self.ground
                         .settle(self.scale.patience, &Spinner::start("landing what the run before left"))
                         .await?;
                 }
                 self.ground.go_on()?;
                 file::rewritten(self.ground, &Spinner::start("redis' file")).await?;
+                touch::touched(self.ground).await;
                 runs.push(self.stage(stage).await?);
             }
             self.bars.extend(merged(runs));

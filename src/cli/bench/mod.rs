@@ -32,6 +32,7 @@ mod scale;
 mod scenarios;
 mod sold_out;
 mod strategies;
+mod touch;
 
 use super::{Failure, INCONSISTENT, context, output, run};
 use crate::config::Layers;

@@ -112,17 +112,23 @@ pub(super) fn machine_line(machine: &Value) -> String {
     words.collect::<Vec<_>>().join(" · ")
 }
 
+fn read(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+/// The first value of this name in a file of the kernel's; empty without one.
+pub(super) fn field(path: &str, name: &str) -> String {
+    let text = read(path);
+    let line = text.lines().find(|line| line.starts_with(name));
+    line.and_then(|line| line.split(':').nth(1)).map(|value| value.trim().to_owned()).unwrap_or_default()
+}
+
 /// What the figures were measured on.
 pub(super) fn machine(versions: &[(&str, String)]) -> Value {
-    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    let after = |text: &str, name: &str| {
-        let line = text.lines().find(|line| line.starts_with(name));
-        line.and_then(|line| line.split(':').nth(1)).map(|value| value.trim().to_owned()).unwrap_or_default()
-    };
     let mut machine = json!({
-        "cpu": after(&read("/proc/cpuinfo"), "model name"),
+        "cpu": field("/proc/cpuinfo", "model name"),
         "cores": std::thread::available_parallelism().map_or(0, usize::from),
-        "memory": after(&read("/proc/meminfo"), "MemTotal"),
+        "memory": field("/proc/meminfo", "MemTotal"),
         "kernel": read("/proc/sys/kernel/osrelease").trim(),
         "load_before": read("/proc/loadavg").split(' ').next().unwrap_or_default(),
         "build": if cfg!(debug_assertions) { "debug (its figures mean nothing)" } else { "release" },
