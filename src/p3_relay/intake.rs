@@ -75,14 +75,16 @@ impl Relay {
                 CrashPoint::AfterRead.reach();
             }
             for (shard, read) in asked.into_iter().zip(reads) {
-                room = room.saturating_sub(read.as_ref().map_or(0, Vec::len));
-                match read.as_ref().map(Vec::len) {
-                    Ok(0) => self.rest(shard),
-                    Ok(count) if count >= share => shards.push_back(shard),
-                    Ok(_) | Err(_) => {}
-                }
                 let accepted = match read.inspect_err(|fault| self.doubt(shard, fault)) {
-                    Ok(entries) => self.accept(shard, entries).await,
+                    Ok(entries) => {
+                        room = room.saturating_sub(entries.len());
+                        if entries.is_empty() {
+                            self.rest(shard);
+                        } else if entries.len() >= share {
+                            shards.push_back(shard);
+                        }
+                        self.accept(shard, entries).await
+                    }
                     Err(fault) => Err(fault),
                 };
                 match accepted {

@@ -4,6 +4,7 @@ use super::outbox_kinds::OUTBOX_KINDS;
 use super::world::{World, eventually, run};
 use seckill::crowd;
 use seckill::domain::message;
+use seckill::domain::request::Accepted;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
 use seckill::store::rabbit::{Consumer as QueueReader, declare};
 use std::time::{Duration, Instant};
@@ -37,6 +38,18 @@ pub async fn nothing_is_left(world: &World) {
     assert_eq!(attempts(world).await, Vec::<u64>::new(), "attempts of entries that are gone");
 }
 
+/// The first `count` orders that arrive in the queue, in their order. They are not taken: who consumes afterwards gets them.
+pub async fn arrived(world: &World, count: usize) -> Vec<Accepted> {
+    let mut reader = QueueReader::connect(&world.servers.rabbit, &[0], 10_000).await.unwrap();
+    let mut orders = Vec::new();
+    while orders.len() < count {
+        let group = reader.recv_group(1_000, Duration::from_secs(10)).await.unwrap();
+        assert!(!group.is_empty(), "only {} arrived", orders.len());
+        orders.extend(group.iter().map(|delivery| message::decode(&delivery.body).unwrap()));
+    }
+    orders
+}
+
 #[test]
 fn five_thousand_entries_reach_the_broker_in_order_and_land_exactly_once() {
     run(async {
@@ -48,15 +61,8 @@ fn five_thousand_entries_reach_the_broker_in_order_and_land_exactly_once() {
             declare(&world.servers.rabbit).await.unwrap();
             let relay = world.more(&[Relay], |_| {});
             nothing_is_left(&world).await;
-            let mut reader = QueueReader::connect(&world.servers.rabbit, &[0], 10_000).await.unwrap();
-            let mut numbers = Vec::new();
-            while numbers.len() < 5_000 {
-                let group = reader.recv_group(1_000, Duration::from_secs(10)).await.unwrap();
-                assert!(!group.is_empty(), "only {} arrived", numbers.len());
-                numbers.extend(group.iter().map(|delivery| message::decode(&delivery.body).unwrap().number));
-            }
-            assert!(numbers.iter().copied().eq(1..=5_000), "one relay keeps the order");
-            drop(reader);
+            let numbers = arrived(&world, 5_000).await.into_iter().map(|order| order.number);
+            assert!(numbers.eq(1..=5_000), "one relay keeps the order");
             let consumer = world.more(&[Consumer], |_| {});
             eventually("5,000 orders", async || world.orders(&sale).await == 5_000).await;
             assert_eq!(world.settled(&sale).await.counted.ordered, 5_000);

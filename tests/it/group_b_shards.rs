@@ -1,14 +1,13 @@
 //! Group B with several shards: a relay reads and deletes on all of them at once, and none of them waits for another one.
 
 use super::buckets::buyer_of;
+use super::group_b_relay::arrived;
 use super::outbox_kinds::OUTBOX_KINDS;
 use super::world::{World, eventually, run};
 use futures::future::join_all;
 use seckill::domain::ids::SaleId;
-use seckill::domain::message;
 use seckill::roles::Role::{Api, Consumer, Relay};
-use seckill::store::rabbit::{Consumer as QueueReader, declare};
-use std::time::Duration;
+use seckill::store::rabbit::declare;
 
 const SHARDS: u16 = 4;
 
@@ -42,18 +41,11 @@ fn a_long_backlog_on_one_shard_holds_up_no_other() {
                 settings.p3_relay.window_max = 64;
                 settings.p3_relay.bundle_max = 1;
             });
-            let mut reader = QueueReader::connect(&world.servers.rabbit, &[0], 1_000).await.unwrap();
-            let mut shards = Vec::new();
-            while shards.len() < 415 {
-                let group = reader.recv_group(1_000, Duration::from_secs(10)).await.unwrap();
-                assert!(!group.is_empty(), "only {} arrived", shards.len());
-                shards.extend(group.iter().map(|delivery| message::decode(&delivery.body).unwrap().shard));
-            }
+            let shards: Vec<u16> = arrived(&world, 415).await.into_iter().map(|order| order.shard).collect();
             let last = shards.iter().rposition(|shard| *shard != 2).unwrap();
             assert!(last < 2 * 64, "the last of the short ones came as number {last}: {shards:?}");
             eventually("empty outboxes", async || outboxes(&world).await == (0, 0)).await;
             relay.stop().await;
-            drop(reader);
             let consumer = world.more(&[Consumer], |_| {});
             eventually("all orders", async || world.orders(&sale).await == 415).await;
             consumer.stop().await;
