@@ -8,31 +8,40 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test model build fmt lint bench load chaos controls schemathesis check-deploy deny doc clean-dev deps
+.PHONY: help run test test-long check model build fmt bench load chaos controls schemathesis check-deploy deny doc clean-dev deps deps-test
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
 
+# `run` and `test` share one build: the dev profile, with the fault points that the tests need (off unless FAILPOINTS is set).
 run: deps ## Everything on this machine: private servers, all roles, a demo sale; Ctrl-C stops it
-	$(CARGO) run --release --locked -- dev $(ARGS)
+	$(CARGO) build --locked --features faults
+	target/debug/seckill dev $(ARGS)
 
-test: lint ## Formatting, lints and all tests, on private servers that the tests start
-	scripts/in-memory.sh $(CARGO) test --locked
+test: deps-test ## All tests, on private servers that the tests start; TESTS="--test it relay::" for some
+	scripts/in-memory.sh $(CARGO) test --locked $(TESTS)
+
+test-long: deps-test ## What is long by nature: growth, strategies, every control, ten minutes of chaos, the model's larger spaces
+	SECKILL_LONG=1 scripts/in-memory.sh $(CARGO) test --locked --test system long::
+	SECKILL_MODEL=bigger $(CARGO) test --locked --test model -- --nocapture
+	CHAOS_CONTROLS=all $(CARGO) test --locked --test chaos a_run_without_a_mechanism_goes_red -- --nocapture
+	CHAOS_MINUTES=$(or $(MINUTES),10) CHAOS_SEED=$(SEED) $(CARGO) test --locked --test chaos \
+		a_short_chaos_run_loses_nothing -- --exact --nocapture
+
+check: deps ## Formatting, lints, and the dependencies' licences and sources where cargo-deny is installed
+	$(CARGO) fmt --check
+	$(CARGO) clippy --all-targets --locked -- -D warnings
+	@command -v cargo-deny >/dev/null || echo "cargo-deny is not installed: licences and sources of the dependencies are not checked"
+	@! command -v cargo-deny >/dev/null || $(CARGO) deny --offline --locked check --hide-inclusion-graph bans licenses sources
 
 model: deps ## The protocol's model in larger configurations (a few minutes)
-	SECKILL_MODEL=bigger $(CARGO) test --release --locked --test model -- --nocapture
+	SECKILL_MODEL=bigger $(CARGO) test --locked --test model -- --nocapture
 
 build: deps ## The release binary, target/release/seckill
 	$(CARGO) build --release --locked
 
 fmt: ## Formats the code
 	$(CARGO) fmt
-
-lint: deps ## What `make test` checks before it tests
-	$(CARGO) fmt --check
-	$(CARGO) clippy --all-targets --locked -- -D warnings
-	@command -v cargo-deny >/dev/null || echo "cargo-deny is not installed: licences and sources of the dependencies are not checked"
-	@! command -v cargo-deny >/dev/null || $(CARGO) deny --offline --locked check --hide-inclusion-graph bans licenses sources
 
 bench: deps ## Rates and latencies of this machine, and whether every sale added up
 	$(CARGO) run --release --locked -- bench $(ARGS)
@@ -41,16 +50,15 @@ bench: deps ## Rates and latencies of this machine, and whether every sale added
 load: ## A crowd made by JMeter against a fresh stack, then the audit: BUYERS=2000 STOCK=1000 THREADS=50
 	@BUYERS=$(BUYERS) STOCK=$(STOCK) THREADS=$(THREADS) scripts/load.sh
 
-# Debug, as all tests: only test builds have the fault points.
-chaos: deps ## Faults on everything for MINUTES=…, from SEED=…; the report is target/chaos/report-SEED.md
+chaos: deps-test ## Faults on everything for MINUTES=…, from SEED=…; the report is target/chaos/report-SEED.md
 	CHAOS_SEED=$(SEED) CHAOS_MINUTES=$(MINUTES) CHAOS_SECONDS=$(SECONDS) $(CARGO) test --locked --test chaos \
 		a_short_chaos_run_loses_nothing -- --exact --nocapture
 
-controls: deps ## Chaos runs with one mechanism left out each; every one has to go red
+controls: deps-test ## Chaos runs with one mechanism left out each; every one has to go red
 	CHAOS_CONTROLS=$(or $(CONTROLS),all) $(CARGO) test --locked --test chaos a_run_without_a_mechanism_goes_red -- --nocapture
 
 schemathesis: deps ## Generated requests against the public API, by its own OpenAPI document; needs python3 and PyPI
-	$(CARGO) build --locked --bin seckill
+	$(CARGO) build --locked --features faults
 	scripts/schemathesis.sh $(ARGS)
 
 check-deploy: ## The shape of deploy/: Kubernetes, compose, systemd; needs python3 and PyPI
@@ -69,5 +77,8 @@ doc: deps ## The code's documentation, target/doc/seckill/index.html
 clean-dev: ## Forgets the data of `make run`; refuses while it runs
 	@if [ -d .seckill ]; then flock --nonblock .seckill/lock rm -rf .seckill || { echo "stop seckill dev first" >&2; exit 1; }; fi
 
-deps: # Installs what is missing; instant when nothing is
-	@scripts/install-deps.sh
+deps: # Installs what `make run` lacks; instant when nothing is missing
+	@scripts/install-deps.sh run
+
+deps-test: # The same for `make test`
+	@scripts/install-deps.sh test

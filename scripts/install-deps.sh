@@ -1,9 +1,13 @@
 #!/bin/sh
-# Installs what `make run` and `make test` need and this machine lacks: the three servers, a C compiler, redis-benchmark,
-# faketime, Chromium, Prometheus with promtool.
+# Installs what this machine lacks, and says what each package is for: install-deps.sh [run|test]
 #
+# `run` (the default): the three servers and a C compiler. `test`: also a browser with its driver, Prometheus, and faketime.
 # Quick and silent when everything is there. On a system without apt it installs nothing and says what is missing.
 # A server whose URL is given (SECKILL_REDIS_URL, SECKILL_AMQP_URL, SECKILL_MYSQL_URL) is not needed here.
+#
+# Tried on Debian 12. Not tried: Debian 13, which has the same package names, and Ubuntu 24.04, whose `chromium` packages only
+# install a snap: there the browser's driver is taken from the snap where snapd runs; where it does not (a container), any
+# chromedriver in PATH with the Chromium or Chrome it belongs to will do.
 set -eu
 
 # A normal user's PATH lacks these, and servers live there.
@@ -12,11 +16,19 @@ PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 RUST_MINOR_MIN=89
 POLICY=/usr/sbin/policy-rc.d
 missing=""
+reasons=""
+wanted_for=${1:-run}
 
 say() { printf 'install-deps: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }
 have() { command -v "$1" >/dev/null 2>&1; }
-need() { case " $missing " in *" $1 "*) ;; *) missing="${missing:+$missing }$1" ;; esac; }
+# need PACKAGE WHAT-FOR
+need() {
+    case " $missing " in *" $1 "*) return ;; esac
+    missing="${missing:+$missing }$1"
+    reasons="$reasons
+  $1: $2"
+}
 
 look_for_rust() {
     have cargo || fail "cargo not found: install Rust 1.$RUST_MINOR_MIN or newer, see https://rustup.rs"
@@ -28,32 +40,44 @@ look_for_rust() {
 }
 
 look_for_packages() {
+    missing="" reasons=""
     if [ -z "${SECKILL_REDIS_URL:-}" ]; then
-        have redis-server || need redis-server
-        have redis-benchmark || need redis-tools
+        have redis-server || need redis-server "the private Redis"
     fi
     if [ -z "${SECKILL_AMQP_URL:-}" ]; then
-        have rabbitmq-server || need rabbitmq-server
+        have rabbitmq-server || need rabbitmq-server "the private RabbitMQ"
     fi
     if [ -z "${SECKILL_MYSQL_URL:-}" ]; then
-        { have mariadbd && have mariadb-install-db; } || need mariadb-server
+        { have mariadbd && have mariadb-install-db; } || need mariadb-server "the private MariaDB"
     fi
-    # For the tests: processes whose clock is wrong, and a browser that presses the buttons of the pages.
-    have faketime || need faketime
-    have chromedriver || { need chromium; need chromium-driver; }
-    # For the tests: promtool, which checks the alert rules, and prometheus, which the tests start on ports of their own to see
-    # the alerts fire. The package's own service is not started.
-    { have promtool && have prometheus; } || need prometheus
-    # One dependency is C: the allocator.
     if ! have cc; then
-        need gcc
-        need libc6-dev
+        need gcc "a C compiler, for the allocator and the cryptography among the dependencies"
+        need libc6-dev "the C library's headers, for the same"
     fi
-    have make || need make
-    # cargo downloads over https.
+    have make || need make "make run, make test"
     [ -e /etc/ssl/certs/ca-certificates.crt ] || [ -e /etc/pki/tls/certs/ca-bundle.crt ] || [ -e /etc/ssl/cert.pem ] ||
-        need ca-certificates
+        need ca-certificates "cargo downloads over https"
+    [ "$wanted_for" = run ] || look_for_test_packages
 }
+
+look_for_test_packages() {
+    if [ -z "${SECKILL_REDIS_URL:-}" ]; then
+        have redis-benchmark || need redis-tools "redis-benchmark, a baseline of seckill bench"
+    fi
+    have faketime || need faketime "tests: processes whose clock is wrong"
+    # The package's own service is not started.
+    { have promtool && have prometheus; } || need prometheus "tests: alert rules are checked, and seen to fire"
+    have chromedriver && return
+    if is_ubuntu; then
+        need chromium-browser "tests: a browser that presses the buttons of the pages (a snap: needs snapd)"
+        need chromium-chromedriver "tests: drives the browser"
+    else
+        need chromium "tests: a browser that presses the buttons of the pages"
+        need chromium-driver "tests: drives the browser"
+    fi
+}
+
+is_ubuntu() { grep -qs '^ID=ubuntu' /etc/os-release; }
 
 as_root() {
     if [ "$(id -u)" -eq 0 ]; then
@@ -82,6 +106,7 @@ forbid_autostart() {
 }
 allow_autostart() { as_root rm -f "$POLICY"; }
 
+case "$wanted_for" in run | test) ;; *) fail "$wanted_for: expected run or test" ;; esac
 look_for_rust
 look_for_packages
 [ -n "$missing" ] || exit 0
@@ -93,12 +118,11 @@ if [ "$(id -u)" -ne 0 ] && ! have sudo; then
     fail "missing: $missing. Run as root: apt-get update && apt-get install $missing"
 fi
 
-say "installing $missing"
+say "installing, for make $wanted_for:$reasons"
 forbid_autostart
 apt_get update || say "apt-get update failed; trying with the package lists there are"
 # shellcheck disable=SC2086 # a list of words
 apt_get install --no-install-recommends $missing || fail "could not install: $missing"
 
-missing=""
 look_for_packages
 [ -z "$missing" ] || fail "still missing after the installation: $missing"

@@ -3,12 +3,17 @@
 //! Both are there to prove the tests: a crash point shows what a death at exactly this line leaves behind; a mechanism that
 //! is switched off must make the chaos harness find a loss, else the harness proves nothing.
 //!
-//! Only with the feature `faults`, which the test builds have and no release has: without it every call here is an empty
-//! inline function. Armed by the environment of a process, never by configuration, in the grammar of the `fail` crate:
+//! Only with the feature `faults`, which the quick profile of `make run` and `make test` has; a build without debug assertions
+//! (release, dist, the image) with it is refused below. Without the feature every call here is an empty inline function. Armed by the environment of a process, never by configuration, in the grammar of the `fail` crate:
 //! `FAILPOINTS="F7=5*off->return;mandatory=return"` kills the process at its sixth pass through F7 and publishes without
 //! `mandatory`. Actions: `return` (die, or switched off), `off`, `sleep(ms)`, `panic`; `n*` limits how often.
 //! `next_version=return` has the process write the envelope of a version that is not there yet, and read both, for tests of two
 //! versions side by side.
+
+#[cfg(all(feature = "faults", not(debug_assertions)))]
+compile_error!(
+    "the feature `faults` (crash points, mechanisms that can be switched off) is for the quick profile only; build a release without it"
+);
 
 /// Names an enum's variants by the codes they have in `FAILPOINTS`, in reports and in `docs/proof.md`.
 macro_rules! coded {

@@ -11,6 +11,7 @@ pub mod domain;
 pub mod faults;
 pub mod groups;
 pub mod health;
+pub mod jwt;
 pub mod p1_entry;
 pub mod p2_reserve;
 pub mod p3_relay;

@@ -104,7 +104,7 @@ struct Process {
 
 async fn pipeline(admin: web::Data<Admin>, request: HttpRequest) -> HttpResponse {
     let snapshot = admin.snapshot.get(async { Ok::<_, Problem>(look(&admin).await) }).await;
-    answer(&request, snapshot)
+    answer(&request, snapshot.as_deref().map_err(Clone::clone))
 }
 
 async fn part<T, E: Display>(asking: impl Future<Output = Result<T, E>>) -> Result<T, String> {

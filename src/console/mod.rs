@@ -1,4 +1,4 @@
-//! The pages: the operators' console and the demo shop. Plain HTML, CSS and ES modules, inside the binary, as they are.
+//! The pages: the operators' console, the contract and the demo shop. Plain HTML, CSS and ES modules, inside the binary, as they are.
 //!
 //! The files hold no data and may be read by anyone who reaches the port; everything they show comes from the APIs, with a
 //! token. The policy sent with them lets a page run and load nothing but these files: what a buyer named or a message
@@ -23,6 +23,15 @@ pub fn routes(config: &mut web::ServiceConfig) {
         .service(web::redirect("/console", "/console/"))
         .route("/console/{file:.*}", web::get().to(console_file))
         .route("/console/{file:.*}", web::head().to(console_file));
+}
+
+/// `/docs/`, on the public port: `/openapi.json` for people.
+pub fn docs(config: &mut web::ServiceConfig) {
+    config.service(web::redirect("/docs", "/docs/")).route("/docs/{file:.*}", web::get().to(docs_file));
+}
+
+async fn docs_file(request: HttpRequest, file: web::Path<String>) -> HttpResponse {
+    serve(&request, assets::DOCS, &file)
 }
 
 async fn console_file(request: HttpRequest, file: web::Path<String>) -> HttpResponse {

@@ -3,6 +3,7 @@
 //! Input: the HMAC key of `[auth]`. Output: JWTs that `p1_entry` accepts. Never used by a role.
 
 use crate::config::Secret;
+use crate::jwt;
 use crate::runtime::now_ms;
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use serde::Serialize;
@@ -50,6 +51,7 @@ impl Minter {
         if secret.expose().is_empty() {
             return Err(MintError::NoSecret);
         }
+        jwt::install();
         Ok(Self {
             key: EncodingKey::from_secret(secret.expose().as_bytes()),
             header: Header::new(Algorithm::HS256),

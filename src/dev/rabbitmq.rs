@@ -123,9 +123,8 @@ impl Plan {
 
     /// Makes the virtual host `name` and lets `guest` in. Fine when it is there already.
     pub(super) async fn add_vhost(&self, name: &str) -> Result<(), DevError> {
-        if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte)) {
-            let answer = "a name has letters, digits, _ and - only".to_owned();
-            return Err(DevError::Broker { action: format!("add the vhost {name:?}"), answer });
+        if !is_vhost_name(name) {
+            return Err(DevError::Broker { action: format!("add the vhost {name:?}"), answer: VHOST_NAME.to_owned() });
         }
         let program = format!(
             "rabbit_vhost:add(<<\"{name}\">>, <<\"guest\">>), \
@@ -139,10 +138,31 @@ impl Plan {
         }
     }
 
+    /// Removes a virtual host with everything in it. Fine when it is gone already.
+    pub(super) async fn remove_vhost(&self, name: &str) -> Result<(), DevError> {
+        let action = || format!("remove the vhost {name:?}");
+        if !is_vhost_name(name) {
+            return Err(DevError::Broker { action: action(), answer: VHOST_NAME.to_owned() });
+        }
+        let answer = self.evaluate(&format!("catch rabbit_vhost:delete(<<\"{name}\">>, <<\"guest\">>).\n")).await?;
+        // `{error, {no_such_vhost, …}}` too.
+        if answer.contains("{ok, ok}") || answer.contains("no_such_vhost") {
+            Ok(())
+        } else {
+            Err(DevError::Broker { action: action(), answer })
+        }
+    }
+
     /// Runs an Erlang expression in the node.
     pub(super) async fn evaluate(&self, program: &str) -> Result<String, DevError> {
         evaluate(&self.dir, self.ports, program).await
     }
+}
+
+const VHOST_NAME: &str = "a name has letters, digits, _ and - only";
+
+fn is_vhost_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
 }
 
 /// Runs an Erlang expression in the node of `dir`, and returns `{ok, Value}` or what went wrong, as text. Needs no handle on

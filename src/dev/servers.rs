@@ -170,6 +170,17 @@ impl PrivateServers {
         }
     }
 
+    /// Removes a virtual host of the private broker with everything in it. Fine when it is gone already.
+    ///
+    /// # Errors
+    /// [`DevError::NotPrivate`], [`DevError::Broker`].
+    pub async fn remove_vhost(&self, name: &str) -> Result<(), DevError> {
+        match self.servers.get(&ServerKind::Rabbitmq).and_then(Server::rabbitmq) {
+            Some(plan) => plan.remove_vhost(name).await,
+            None => Err(DevError::NotPrivate(ServerKind::Rabbitmq)),
+        }
+    }
+
     /// Runs an Erlang expression in the private broker and returns `{ok, Value}` or what went wrong, as text: alarms,
     /// policies and closed connections for tests.
     ///

@@ -2,6 +2,7 @@
 
 use crate::config::{Algorithm, Auth};
 use crate::domain::ids::UserId;
+use crate::jwt;
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::jwk::JwkSet;
 use jsonwebtoken::{DecodingKey, Validation, decode, decode_header};
@@ -46,6 +47,7 @@ impl Authenticator {
     /// # Errors
     /// [`KeyError`] naming the configuration key.
     pub fn new(settings: &Auth) -> Result<Self, KeyError> {
+        jwt::install();
         let mut validation = Validation::new(match settings.algorithm {
             Algorithm::Hs256 => jsonwebtoken::Algorithm::HS256,
             Algorithm::Rs256 => jsonwebtoken::Algorithm::RS256,

@@ -3,6 +3,7 @@
 //! One key signs all of it; the audience keeps one kind from being taken for another. When it ends is for its kind to judge.
 
 use crate::config::Secret;
+use crate::jwt;
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation, decode, encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -20,6 +21,7 @@ pub(super) struct Signer {
 impl Signer {
     /// For claims whose `aud` is `audience`.
     pub(super) fn new(secret: &Secret, audience: &str) -> Self {
+        jwt::install();
         let mut validation = Validation::new(Algorithm::HS256);
         validation.set_audience(&[audience]);
         validation.set_required_spec_claims(&["aud"]);

@@ -5,7 +5,7 @@
 
 use super::{CONNECT_GRACE, RoleError, Running, Servers};
 use crate::config::Settings;
-use crate::console::Shop;
+use crate::console::{self, Shop};
 use crate::p1_entry::auth::Authenticator;
 use crate::p1_entry::auto_warm::AutoWarm;
 use crate::p1_entry::catalog::Catalog;
@@ -37,7 +37,10 @@ impl Running {
         listener: TcpListener,
         demo_shop: bool,
     ) -> Result<(), RoleError> {
-        let beside = if demo_shop { Some(self.shop(settings, &listener)?) } else { None };
+        let mut beside: Vec<Beside> = vec![Arc::new(console::docs)];
+        if demo_shop {
+            beside.push(self.shop(settings, &listener)?);
+        }
         let (s, stopper) = (settings.clone(), self.stopper.clone());
         let Servers { redis, db, .. } = servers;
         let auth = Authenticator::new(&s.auth).map_err(|error| RoleError::Config(vec![error.to_string()]))?;

@@ -105,8 +105,6 @@ pub fn routes(config: &mut web::ServiceConfig) {
                 .default_service(web::to(|request| method_not_allowed(request, "GET"))),
         )
         .service(web::resource("/openapi.json").route(web::get().to(openapi::json)))
-        .service(web::redirect("/docs", "/docs/"))
-        .service(openapi::swagger())
         .default_service(web::to(no_such_route));
 }
 
@@ -128,7 +126,7 @@ fn workers(settings: &config::Http) -> usize {
     }
 }
 
-/// Routes beside the contract: the demo shop of a local stack.
+/// Routes beside the contract: the page that shows it, the demo shop of a local stack.
 pub type Beside = Arc<dyn Fn(&mut web::ServiceConfig) + Send + Sync>;
 
 /// Starts serving on `listener`. The returned server runs when awaited and stops gracefully on `stopper`.
@@ -139,7 +137,7 @@ pub fn serve(
     public: Arc<Public>,
     listener: TcpListener,
     settings: &config::Http,
-    beside: Option<Beside>,
+    beside: Vec<Beside>,
     stopper: Stopper,
 ) -> std::io::Result<Server> {
     let public = web::Data::from(public);
@@ -153,8 +151,8 @@ pub fn serve(
             .wrap(cors::for_pages_of(&origins))
             .wrap(exchange::Naming)
             .configure(|config| {
-                if let Some(beside) = &beside {
-                    beside(config);
+                for routes in &beside {
+                    routes(config);
                 }
             })
             .configure(routes)

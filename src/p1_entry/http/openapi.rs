@@ -1,4 +1,4 @@
-//! The contract as a document: `/openapi.json`, and a page to read it at `/docs/`.
+//! The contract as a document: `/openapi.json`. The page that shows it (`/docs/`) is `console`'s.
 
 use super::{events, orders, places, sales, tokens};
 use crate::p1_entry::problem::Kind;
@@ -10,7 +10,6 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{Modify, OpenApi};
-use utoipa_swagger_ui::SwaggerUi;
 
 /// A problem document (RFC 9457).
 #[derive(utoipa::ToSchema)]
@@ -125,8 +124,4 @@ pub fn document() -> utoipa::openapi::OpenApi {
 
 pub(super) async fn json() -> impl Responder {
     HttpResponse::Ok().json(document())
-}
-
-pub(super) fn swagger() -> SwaggerUi {
-    SwaggerUi::new("/docs/{_:.*}").config(utoipa_swagger_ui::Config::from("/openapi.json"))
 }

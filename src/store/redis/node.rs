@@ -15,6 +15,7 @@ use fred::types::config::{
     UnresponsiveConfig,
 };
 use fred::types::{Builder, ClusterHash, CustomCommand, Value};
+use futures::future::join_all;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -98,13 +99,11 @@ impl Node {
 
     /// Closes the connections after what was sent is answered. A server that is gone already has nothing to be told.
     pub(super) async fn quit(&self) {
-        let quit = async {
-            if let Some(barrier) = self.barrier.get() {
-                drop(barrier.client.quit().await);
-            }
-            self.client.quit().await
-        };
-        drop(tokio::time::timeout(QUIT, quit).await);
+        quit(self.clients()).await;
+    }
+
+    fn clients(&self) -> Vec<Client> {
+        self.barrier.get().map(|barrier| barrier.client.clone()).into_iter().chain([self.client.clone()]).collect()
     }
 
     /// Sends one command.
@@ -135,6 +134,20 @@ impl Node {
     pub(super) fn set_reserve(&self, script: Option<Arc<OwnReserve>>) {
         *self.reserve.lock().unwrap_or_else(PoisonError::into_inner) = script;
     }
+}
+
+/// The library's tasks hold their client themselves: without a word they would keep the connection, and rebuild it, for ever.
+impl Drop for Node {
+    fn drop(&mut self) {
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(quit(self.clients()));
+        }
+    }
+}
+
+async fn quit(clients: Vec<Client>) {
+    let all = join_all(clients.iter().map(ClientLike::quit));
+    drop(tokio::time::timeout(QUIT, all).await);
 }
 
 /// Starts one connection.
