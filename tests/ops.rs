@@ -98,8 +98,8 @@ fn anchors(text: &str) -> BTreeSet<String> {
 fn every_alert_says_how_bad_it_is_and_what_to_do_and_has_its_test() {
     let (rules, tests, known) = (read(ALERTS), read(ALERT_TESTS), in_the_sources());
     let anchors = anchors(&read("docs/operations.md"));
-    // Fired by a real trouble over real processes, in tests/it/alerts_*.rs.
-    let caused = between("tests/it", "\"Seckill", &['"']);
+    // Fired by a real trouble over real processes, in tests/system/alerts.
+    let caused = between("tests/system/alerts", "\"Seckill", &['"']);
     let alerts: Vec<&str> = rules.split("- alert: ").skip(1).collect();
     assert!(alerts.len() > 20);
     for alert in alerts {

@@ -161,7 +161,7 @@ fn nothing_unfinished_is_left_and_no_test_sleeps() {
                 complaints.push(format!("{file}:{}: {word}", at + 1));
             }
             if file.starts_with("tests/")
-                && file != "tests/common/time.rs"
+                && file != "tests/support/time.rs"
                 && line.contains(sleep)
                 && !line.contains("SLEEP(")
             {

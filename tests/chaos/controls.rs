@@ -2,7 +2,7 @@
 //!
 //! Input: `CHAOS_CONTROLS`, a list of mechanisms or `all`; by default one. Output: `target/chaos/controls.md`. Here are the
 //! mechanisms whose absence shows under faults drawn at random; the rest need a scene of their own and have it in
-//! `tests/it` (`docs/proof.md` names it). P5's repairs are off: what only the ledger can heal is to be seen.
+//! `tests/it` or `tests/system` (`docs/proof.md` names it). P5's repairs are off: what only the ledger can heal is to be seen.
 
 use crate::run::{self, Orders};
 use crate::{asked, time};

@@ -7,7 +7,7 @@ mod list;
 mod mysql;
 mod rabbit;
 mod redis;
-#[path = "../common/resp.rs"]
+#[path = "../support/resp.rs"]
 mod resp;
 
 use serde_json::Value;

@@ -13,7 +13,7 @@ mod clients;
 mod clocks;
 mod controls;
 mod dump;
-#[path = "../common/files.rs"]
+#[path = "../support/files.rs"]
 mod files;
 mod ground;
 mod meter;
@@ -22,13 +22,13 @@ mod probe;
 mod process;
 mod proxy;
 mod proxy_facts;
-#[path = "../common/raw.rs"]
+#[path = "../support/raw.rs"]
 mod raw;
 mod report;
 mod run;
 mod sampler;
 mod self_test;
-#[path = "../common/time.rs"]
+#[path = "../support/time.rs"]
 mod time;
 mod weather;
 

@@ -1,7 +1,7 @@
 //! Several buckets of one sale: P2 without the entry, for any number of shards, and what lies in the buckets.
 
-use super::group_a_model::redis_sale;
 use super::model::EPOCH;
+use super::script_model::redis_sale;
 use super::world::World;
 use seckill::config::Redis;
 use seckill::domain::ids::{RequestId, SaleId, UserId};

@@ -87,7 +87,7 @@ impl Model {
         let owned = self.buyers.get(&ask.user).copied();
         let owned_units = owned.map_or(0, |(units, _)| units);
         if let (1, Some((_, first))) = (self.limit, owned) {
-            return Reserved::DuplicateBuyer(super::group_a_model::request_id(first));
+            return Reserved::DuplicateBuyer(super::script_model::request_id(first));
         }
         if self.limit > 0 && owned_units + units > self.limit {
             return Reserved::LimitExceeded(owned_units);

@@ -1,9 +1,4 @@
-//! The store for MySQL/MariaDB against a real server: what lands lands once, whatever happens around it.
-
-mod classes;
-mod faults;
-mod landing;
-mod records;
+//! The store for MySQL/MariaDB on databases of its own, without any role: requests to land, and the sums that must hold.
 
 use super::world::shared;
 use seckill::domain::fate::Verdict;
@@ -15,9 +10,11 @@ use seckill::store::mysql::codes::Source;
 use seckill::store::mysql::landing::land;
 use seckill::store::mysql::{Db, DbConfig, migrate, totals};
 
-const NOW_MS: i64 = 1_763_720_000_123;
+/// When everything here happens.
+pub const NOW_MS: i64 = 1_763_720_000_123;
 
-pub(super) fn config(url: String) -> DbConfig {
+/// Settings of a pool.
+pub fn config(url: String) -> DbConfig {
     DbConfig {
         address: url.into(),
         pool_max: 16,
@@ -28,22 +25,24 @@ pub(super) fn config(url: String) -> DbConfig {
 }
 
 /// The address of a database of this name on the shared server.
-pub(super) async fn url(name: &str) -> String {
+pub async fn url(name: &str) -> String {
     shared().await.urls().mysql_url.replace("/seckill", &format!("/store_{name}"))
 }
 
 /// A migrated database of its own.
-pub(super) async fn fresh(name: &str) -> Db {
+pub async fn fresh(name: &str) -> Db {
     let url = url(name).await;
     migrate::migrate(&url).await.unwrap();
     Db::connect(config(url)).unwrap()
 }
 
-pub(super) fn sale_id(text: &str) -> SaleId {
+/// A sale's id.
+pub fn sale_id(text: &str) -> SaleId {
     SaleId::parse(text).unwrap()
 }
 
-pub(super) fn sale(id: &str, stock: i64, policy: PurchasePolicy) -> Sale {
+/// A sale, not warmed.
+pub fn sale(id: &str, stock: i64, policy: PurchasePolicy) -> Sale {
     Sale {
         sale_id: sale_id(id),
         product_id: "p-1".into(),
@@ -62,7 +61,8 @@ pub(super) fn sale(id: &str, stock: i64, policy: PurchasePolicy) -> Sale {
     }
 }
 
-pub(super) fn accepted(sale: &str, rid: u64, user: &str, quantity: u32) -> Accepted {
+/// A request as Redis accepted it; its number is its id.
+pub fn accepted(sale: &str, rid: u64, user: &str, quantity: u32) -> Accepted {
     Accepted {
         purchase: Purchase {
             request_id: RequestId::new(rid).unwrap(),
@@ -77,16 +77,18 @@ pub(super) fn accepted(sale: &str, rid: u64, user: &str, quantity: u32) -> Accep
     }
 }
 
-pub(super) fn crowd(sale: &str, rids: std::ops::RangeInclusive<u64>) -> Vec<Accepted> {
+/// One unit for each of so many buyers.
+pub fn crowd(sale: &str, rids: std::ops::RangeInclusive<u64>) -> Vec<Accepted> {
     rids.map(|rid| accepted(sale, rid, &format!("u{rid}"), 1)).collect()
 }
 
-pub(super) async fn verdicts(db: &Db, items: &[Accepted]) -> Vec<Verdict> {
+/// Lands them; none may end in an error.
+pub async fn verdicts(db: &Db, items: &[Accepted]) -> Vec<Verdict> {
     land(db, items, Source::Relay).await.into_iter().map(Result::unwrap).collect()
 }
 
 /// Every equation that the database alone can answer.
-pub(super) async fn assert_sound(db: &Db, sale: &str, ordered: i64) {
+pub async fn assert_sound(db: &Db, sale: &str, ordered: i64) {
     let totals = totals::totals(db, &sale_id(sale)).await.unwrap().unwrap();
     assert_eq!(totals.ordered, ordered, "{totals:?}");
     assert_eq!(totals.granted, totals.stock + totals.ordered, "{totals:?}");

@@ -52,7 +52,7 @@ impl World {
     }
 }
 
-/// A Redis whose power can be cut: what it has not had on the disk is gone then (`tests/common/powercut.c`).
+/// A Redis whose power can be cut: what it has not had on the disk is gone then (`tests/support/powercut.c`).
 pub struct Cuttable {
     dir: PathBuf,
     shim: PathBuf,
@@ -67,7 +67,7 @@ impl Cuttable {
         let dir = scratch(name);
         std::fs::remove_dir_all(&dir).ok();
         std::fs::create_dir_all(dir.join("data")).expect("a folder");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/common/powercut.c");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/powercut.c");
         let shim = dir.join("powercut.so");
         let mut compiler = Command::new("cc");
         compiler.args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"]).arg(&shim).arg(&source);

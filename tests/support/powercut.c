@@ -1,4 +1,4 @@
-/* Preloaded into a redis-server by tests/it/own_redis.rs: remembers what has really reached the disk.
+/* Preloaded into a redis-server by tests/support/own_redis.rs: remembers what has really reached the disk.
  *
  * After each fsync or fdatasync of a file F that succeeded, F.synced holds the size that F had when the call began: what was
  * written while the disk was busy is not promised. "Power cut" is then: kill -9, cut each file to its recorded size (0

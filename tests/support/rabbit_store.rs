@@ -1,7 +1,4 @@
-//! The RabbitMQ store against a real broker.
-
-mod broken;
-mod flow;
+//! The store for RabbitMQ on virtual hosts of its own, without any role: messages to send, and to wait for.
 
 use super::world::shared;
 use seckill::dev::PrivateServers;
@@ -11,12 +8,12 @@ use seckill::store::rabbit::{
 use std::time::{Duration, Instant};
 
 /// A virtual host of its own on the shared broker.
-async fn config(name: &str) -> RabbitConfig {
+pub async fn config(name: &str) -> RabbitConfig {
     config_on(shared().await, name).await
 }
 
 /// A virtual host of its own on these servers.
-async fn config_on(servers: &PrivateServers, name: &str) -> RabbitConfig {
+pub async fn config_on(servers: &PrivateServers, name: &str) -> RabbitConfig {
     let vhost = format!("store-{name}");
     servers.add_vhost(&vhost).await.unwrap();
     // Fast enough for tests, and a frozen broker is noticed after 4 s.
@@ -29,13 +26,13 @@ async fn config_on(servers: &PrivateServers, name: &str) -> RabbitConfig {
     }
 }
 
-fn order(config: &RabbitConfig, key: &str, id: usize) -> Outgoing {
+pub fn order(config: &RabbitConfig, key: &str, id: usize) -> Outgoing {
     let exchange = Topology::new(config).orders_exchange();
     Outgoing::new((&exchange, key), format!("id-{id}"), format!("body {id}"))
 }
 
 /// Waits until every publish has its answer.
-async fn settle<T>(publisher: &mut Publisher, confirms: &mut Confirms<T>) -> Vec<(T, Verdict)> {
+pub async fn settle<T>(publisher: &mut Publisher, confirms: &mut Confirms<T>) -> Vec<(T, Verdict)> {
     let deadline = Instant::now() + Duration::from_secs(20);
     let mut answers = Vec::new();
     while !confirms.is_empty() {
@@ -46,7 +43,7 @@ async fn settle<T>(publisher: &mut Publisher, confirms: &mut Confirms<T>) -> Vec
     answers
 }
 
-async fn send(publisher: &mut Publisher, message: Outgoing) -> Verdict {
+pub async fn send(publisher: &mut Publisher, message: Outgoing) -> Verdict {
     let mut confirms = Confirms::new();
     let tag = publisher.publish(message).await.unwrap();
     confirms.sent(tag, (), Instant::now());
@@ -54,7 +51,7 @@ async fn send(publisher: &mut Publisher, message: Outgoing) -> Verdict {
 }
 
 /// Publishes with a window, as the relay does.
-async fn send_many(publisher: &mut Publisher, messages: impl Iterator<Item = Outgoing>, window: usize) -> usize {
+pub async fn send_many(publisher: &mut Publisher, messages: impl Iterator<Item = Outgoing>, window: usize) -> usize {
     let deadline = Instant::now() + Duration::from_secs(60);
     let (mut confirms, mut confirmed) = (Confirms::new(), 0);
     let count = |answers: Vec<((), Verdict)>| answers.iter().filter(|(_, v)| *v == Verdict::Confirmed).count();
@@ -69,7 +66,7 @@ async fn send_many(publisher: &mut Publisher, messages: impl Iterator<Item = Out
 }
 
 /// Waits until `count` deliveries are there.
-async fn receive(consumer: &mut Consumer, count: usize) -> Vec<Delivery> {
+pub async fn receive(consumer: &mut Consumer, count: usize) -> Vec<Delivery> {
     let deadline = Instant::now() + Duration::from_secs(20);
     let mut all = Vec::new();
     while all.len() < count && Instant::now() < deadline {

@@ -1,10 +1,7 @@
-//! The second Redis client, with what only the tests of one world need.
+//! The second Redis client on the keys of one world.
 
-#[path = "../common/resp.rs"]
-mod raw;
-
+use super::resp::{RawRedis, Reply};
 use super::world::World;
-pub use raw::{RawRedis, Reply};
 use std::collections::BTreeMap;
 
 impl RawRedis {

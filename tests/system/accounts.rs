@@ -1,11 +1,11 @@
 //! The accounts of docs/operations.md, made by its very commands (A11): they suffice for a whole sale, for the audit, for
 //! trimming and closing, and for nothing that is not theirs.
 
-use super::hands::{breakable, channel, sql, tell_broker, try_sql};
-use super::manual::{commands, redis_account};
-use super::procs::call;
-use super::raw::try_redis_all;
-use super::world::{World, eventually, run};
+use crate::support::hands::{breakable, channel, sql, tell_broker, try_sql};
+use crate::support::manual::{commands, redis_account};
+use crate::support::procs::call;
+use crate::support::raw::try_redis_all;
+use crate::support::world::{World, eventually, run};
 use amqprs::channel::{QueueDeclareArguments, QueueDeleteArguments};
 use seckill::dev::PrivateServers;
 use seckill::roles::Role;
@@ -52,9 +52,9 @@ fn the_accounts_of_the_manual_suffice_and_may_do_nothing_else() {
     run(async {
         let servers = breakable().await;
         let root = servers.urls();
-        super::hands::redis(&root.redis_url, &["FLUSHALL"]).await;
+        crate::support::hands::redis(&root.redis_url, &["FLUSHALL"]).await;
         let account = redis_account("seckill");
-        super::hands::redis(&root.redis_url, &account.iter().map(String::as_str).collect::<Vec<_>>()).await;
+        crate::support::hands::redis(&root.redis_url, &account.iter().map(String::as_str).collect::<Vec<_>>()).await;
         for command in commands("rabbitmq-accounts") {
             rabbitmqctl(&servers, &command).await;
         }

@@ -1,10 +1,10 @@
 //! `seckill bench` at a tiny scale, on servers and roles of its own: what it says about correctness must be right. Its speeds
 //! mean nothing here and are not looked at.
 
-use super::own_redis;
-use super::procs::{Folder, call};
-use super::resp::RawRedis;
-use super::world::{World, eventually, run};
+use crate::support::own_redis;
+use crate::support::procs::{Folder, call};
+use crate::support::resp::RawRedis;
+use crate::support::world::{World, eventually, run};
 use serde_json::Value;
 
 /// Runs the bench to its end with `--json`.

@@ -1,8 +1,8 @@
 //! The private servers, for real: they start, keep their data through kill -9, and leave nothing behind.
 
-use super::hands::{queue, redis, sql, try_sql};
-use super::procs::{Folder, nobody_works_in, runs};
-use super::world::run;
+use crate::support::hands::{queue, redis, sql, try_sql};
+use crate::support::procs::{Folder, nobody_works_in, runs};
+use crate::support::world::run;
 use seckill::dev::{DevError, PrivateServers, ServerKind};
 
 #[test]

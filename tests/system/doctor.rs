@@ -1,9 +1,9 @@
 //! `seckill doctor` on a good set-up and on each deliberately bad one: named, with what to do, exit code 2 (windows 2, 13, 14,
 //! 15, 50, 52, 55, 72, 82, 83).
 
-use super::hands::{breakable, channel};
-use super::procs::call;
-use super::world::{World, eventually, run};
+use crate::support::hands::{breakable, channel};
+use crate::support::procs::call;
+use crate::support::world::{World, eventually, run};
 use amqprs::channel::{QueueDeclareArguments, QueueDeleteArguments};
 use amqprs::{FieldTable, FieldValue, ShortStr};
 use seckill::health::Readiness;

@@ -1,31 +1,11 @@
 //! `seckill doctor` on the worst set-up there is: everything is named at once, with what to do (windows 2, 13, 14, 72), and
 //! rights that an account lacks.
 
-use super::hands::{breakable, redis, sql, tell_broker};
-use super::procs::call;
-use super::world::{World, run};
+use crate::support::doctor::doctor;
+use crate::support::hands::{breakable, redis, sql, tell_broker};
+use crate::support::world::{World, run};
 use seckill::dev::ServerUrls;
 use seckill::store::rabbit::declare;
-use serde_json::Value;
-
-/// Runs the doctor: exit code, and `server name` of the lines with a verdict.
-fn doctor(set: &[String]) -> (Option<i32>, impl Fn(&str) -> Vec<String> + use<>, String) {
-    let mut args = vec!["--data-dir", "/nonexistent", "--set", "p4_persist.retry_delay_ms=200"];
-    for set in set {
-        args.extend(["--set", set.as_str()]);
-    }
-    args.push("doctor");
-    let (_, text, _) = call(&args);
-    args.push("--json");
-    let (code, out, err) = call(&args);
-    let answer: Value = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}{err}"));
-    let checks = answer["checks"].as_array().expect("checks").clone();
-    let found = move |verdict: &str| {
-        let lines = checks.iter().filter(|line| line["verdict"] == verdict);
-        lines.map(|line| format!("{} {}", line["server"].as_str().unwrap(), line["name"].as_str().unwrap())).collect()
-    };
-    (code, found, text)
-}
 
 /// Bad and good values of Redis.
 const BAD: [(&str, &str, &str); 4] = [
@@ -101,17 +81,6 @@ fn the_worst_set_up_is_told_in_one_go() {
             assert!(text.contains(says), "{says}: {text}");
         }
     });
-}
-
-#[test]
-fn a_plain_connection_that_leaves_the_machine_is_a_warning() {
-    let (code, found, text) = doctor(&[
-        "redis.url=redis://elsewhere.invalid:1".to_owned(),
-        "rabbitmq.url=amqp://guest:guest@elsewhere.invalid:1".to_owned(),
-        "mysql.url=mysql://root@elsewhere.invalid:1/s".to_owned(),
-    ]);
-    assert_eq!(code, Some(1), "{text}");
-    assert_eq!(found("warning"), ["redis connection", "rabbitmq connection", "mysql connection"], "{text}");
 }
 
 #[test]

@@ -1,8 +1,8 @@
-//! Group A: floods that can buy nothing reach no server but for a trickle (A5, A9, A11), by the servers' own counters.
+//! Floods that can buy nothing reach no server but for a trickle (A5, A9, A11), by the servers' own counters.
 
-use super::answer::Answer;
-use super::hands::breakable;
-use super::world::{World, eventually, run};
+use crate::support::answer::Answer;
+use crate::support::hands::breakable;
+use crate::support::world::{World, eventually, run};
 use futures::StreamExt;
 use reqwest::{Method, RequestBuilder};
 use seckill::dev::PrivateServers;
@@ -128,31 +128,5 @@ fn a_crowd_that_polls_costs_the_database_nothing_and_redis_a_fraction() {
         let rest = world.beside(&[Role::Relay, Role::Consumer], &[]).await;
         rest.finish().await;
         world.stop().await;
-    });
-}
-
-#[test]
-fn a_buyers_rate_is_one_for_all_processes() {
-    run(async {
-        let set = ["p1_entry.user_rate_per_s=2"];
-        let one = World::with(&[Role::Api], &set).await;
-        let two = one.beside(&[Role::Api, Role::Relay, Role::Consumer], &set).await;
-        let sale = one.sale("rated", 1_000, None).await;
-        let mut counts = BTreeMap::new();
-        for n in 0..20 {
-            let answer = [&one, &two][n % 2].buy(&sale, "eager", 1, None).await;
-            *counts.entry((answer.status, answer.code())).or_insert(0) += 1;
-            if answer.status == 429 {
-                assert_eq!(answer.header("retry-after"), "1", "{answer:?}");
-            }
-        }
-        let refused = counts.get(&(429, "RATE_LIMITED".to_owned())).copied().unwrap_or(0);
-        // Two at once and two for each second that twenty requests took; two processes with a bucket each would give twice that.
-        assert!(refused >= 10, "{counts:?}");
-        assert_eq!(counts.len(), 2, "{counts:?}");
-        let other = one.buy(&sale, "patient", 1, None).await;
-        assert_eq!(other.status, 202, "another buyer's bucket is full: {other:?}");
-        two.finish().await;
-        one.stop().await;
     });
 }

@@ -1,9 +1,9 @@
-//! Group A, B6: settings of Redis that would lose accepted requests (windows 2, 13, 14). `strict` sells nothing while one is
+//! Settings of Redis that would lose accepted requests (B6; windows 2, 13, 14). `strict` sells nothing while one is
 //! wrong, `warn` says so and goes on; eviction is never sold on.
 
-use super::own_redis;
-use super::resp::RawRedis;
-use super::world::{World, eventually, run};
+use crate::support::own_redis;
+use crate::support::resp::RawRedis;
+use crate::support::world::{World, eventually, run};
 use seckill::health::{Probe, Readiness};
 use seckill::roles::Role;
 
@@ -108,7 +108,7 @@ fn the_api_does_not_open_before_the_settings_are_right() {
         let address = running.api.expect("an address");
         let task = tokio::spawn(running.until_stopped(std::time::Duration::from_secs(10)));
         // Bound, so that the port is known, but not served.
-        super::world::time_passes(1_500).await;
+        crate::support::world::time_passes(1_500).await;
         let quick =
             reqwest::Client::builder().no_proxy().timeout(std::time::Duration::from_millis(300)).build().unwrap();
         assert!(quick.get(format!("http://{address}/v1/sales")).send().await.is_err(), "not served yet");

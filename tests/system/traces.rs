@@ -1,10 +1,10 @@
 //! F5: one order is followed through processes that tell each other nothing about it, by spans that an OpenTelemetry collector
 //! puts into one trace; and a collector that is no use holds nothing up.
 
-use super::collector::{Collector, Seen};
-use super::hands::{CURSE, redis};
-use super::mortal::Mortal;
-use super::world::{World, eventually, run};
+use crate::support::collector::{Collector, Seen};
+use crate::support::hands::{CURSE, redis};
+use crate::support::mortal::Mortal;
+use crate::support::world::{World, eventually, run};
 use seckill::dev::ports::free_port;
 use seckill::domain::ids::SaleId;
 use seckill::domain::trace::{MILLION, Trace};
@@ -139,13 +139,13 @@ fn a_parked_and_compensated_order_shows_every_attempt_and_who_wrote_it_in_the_en
 
         // One that the broker never heard of: P5 hangs under the same step.
         let relay = traced.roles.iter().find(|(role, _)| *role == "relay").expect("a relay");
-        super::procs::signal(relay.1.program.pid(), libc::SIGSTOP);
+        crate::support::procs::signal(relay.1.program.pid(), libc::SIGSTOP);
         let lost = world.bought(sale, "lost").await.to_string();
         let outbox = world.servers.redis.keys.outbox(0);
         for entry in world.servers.redis.outbox_page(0, "-", 100).await.unwrap() {
             assert_eq!(redis(world.settings.redis.url.expose(), &["XDEL", &outbox, &entry.id]).await, 1);
         }
-        super::procs::signal(relay.1.program.pid(), libc::SIGCONT);
+        crate::support::procs::signal(relay.1.program.pid(), libc::SIGCONT);
         let spans = codes(&collector, &lost, &["P1-S1", "P2-R0", "P5-COMP0"]).await;
         assert_eq!(with(&spans, "P5-COMP0").parent, with(&spans, "P2-R0").id);
         traced.finish().await;

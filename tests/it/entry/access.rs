@@ -1,7 +1,7 @@
-//! Group A: access tokens. Whoever they do not speak for buys nothing, and is told which claim is wrong.
+//! Access tokens. Whoever they do not speak for buys nothing, and is told which claim is wrong.
 
-use super::procs::scratch;
-use super::world::{Answer, World, run};
+use crate::support::procs::scratch;
+use crate::support::world::{Answer, World, run};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use reqwest::Method;
 use seckill::config::Algorithm as Accepted;

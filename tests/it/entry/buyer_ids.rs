@@ -1,7 +1,7 @@
-//! Group A: buyers are told apart byte by byte, from the access token to the row of the order.
+//! Buyers are told apart byte by byte, from the access token to the row of the order.
 
-use super::resp::RawRedis;
-use super::world::{World, run};
+use crate::support::resp::RawRedis;
+use crate::support::world::{World, run};
 use seckill::domain::ids::RequestId;
 use seckill::store::mysql::outcomes;
 use std::collections::HashSet;

@@ -1,6 +1,6 @@
 //! The OpenAPI document against the server that answers: every call in it is there, and nothing else is.
 
-use super::world::{Answer, World, run};
+use crate::support::world::{Answer, World, run};
 use reqwest::Method;
 use seckill::p1_entry::http::document;
 use seckill::roles::Role::{Api, Consumer, Relay};

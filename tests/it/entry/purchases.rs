@@ -1,6 +1,6 @@
-//! Group A: single purchases under the three policies (P1 + P2, no faults).
+//! Single purchases under the three policies (P1 + P2, no faults).
 
-use super::world::{World, eventually, run};
+use crate::support::world::{World, eventually, run};
 
 #[test]
 fn one_purchase_becomes_one_order() {

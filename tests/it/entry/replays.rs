@@ -1,25 +1,7 @@
-//! Group A: a purchase token's repeats are one purchase and hear the same bytes, whatever has happened since.
+//! A purchase token's repeats are one purchase and hear the same bytes, whatever has happened since.
 
-use super::world::{Answer, World, eventually, run};
-use seckill::domain::ids::SaleId;
-use seckill::runtime::now_ms;
-
-/// Buys with the same token again; everything a buyer can see must be as the first time.
-async fn same(world: &World, sale: &SaleId, token: &str, first: &Answer, when: &str) {
-    for _ in 0..2 {
-        let again = world.buy(sale, "alice", 1, Some(token)).await;
-        assert_eq!((again.status, &again.body), (202, &first.body), "{when}: {again:?}");
-        assert_eq!(again.header("location"), first.header("location"), "{when}");
-        assert_eq!(again.header("content-type"), first.header("content-type"), "{when}");
-    }
-}
-
-async fn first(world: &World, sale: &SaleId) -> (String, Answer) {
-    let (token, request_id) = world.token(sale, "alice").await;
-    let first = world.buy(sale, "alice", 1, Some(&token)).await;
-    assert_eq!((first.status, first.text("request_id")), (202, request_id), "{first:?}");
-    (token, first)
-}
+use crate::support::replays::{first, same};
+use crate::support::world::{World, eventually, run};
 
 #[test]
 fn a_replay_hears_the_same_bytes_after_the_order_the_sell_out_the_pause_and_the_close() {
@@ -43,20 +25,6 @@ fn a_replay_hears_the_same_bytes_after_the_order_the_sell_out_the_pause_and_the_
         eventually("the close at the entry", async || world.buy(&sale, "dave", 1, None).await.status == 410).await;
         same(&world, &sale, &token, &answer, "after the close").await;
         assert_eq!(world.settled(&sale).await.counted.ordered, 2);
-        world.finish().await;
-    });
-}
-
-#[test]
-fn a_replay_hears_the_same_bytes_after_the_sale_has_ended() {
-    run(async {
-        let world = World::start().await;
-        let sale = world.sale_with("ends", 5, |sale| sale.ends_at_ms = now_ms() + 3_000).await;
-        let (token, answer) = first(&world, &sale).await;
-        eventually("the end", async || world.buy(&sale, "bob", 1, None).await.code() == "P1-S6").await;
-        same(&world, &sale, &token, &answer, "after the end").await;
-        let two = world.buy(&sale, "alice", 2, Some(&token)).await;
-        assert_eq!((two.status, two.code().as_str()), (422, "TOKEN_REUSED"), "{two:?}");
         world.finish().await;
     });
 }

@@ -1,9 +1,9 @@
-//! Group A: how the waiting room lets buyers go: at its rate by the clock of Redis, to the place, however many processes do
+//! How the waiting room lets buyers go: at its rate by the clock of Redis, to the place, however many processes do
 //! it; not before the start, not while nothing is sold, not faster than orders land.
 
-use super::resp::RawRedis;
-use super::rooms::{Door, buyers};
-use super::world::{World, eventually, pause, run, time_passes};
+use crate::support::resp::RawRedis;
+use crate::support::rooms::{Door, buyers};
+use crate::support::world::{World, eventually, pause, run, time_passes};
 use seckill::domain::sale::Sale;
 use seckill::roles::Role;
 

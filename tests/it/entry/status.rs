@@ -1,11 +1,10 @@
-//! Group A: request ids are unique among processes; a status is for its owner only, and a long poll ends when it is final.
+//! Request ids are unique among processes, and a status is for its owner only.
 
-use super::resp::RawRedis;
-use super::world::{World, eventually, run};
+use crate::support::resp::RawRedis;
+use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::RequestId;
 use seckill::domain::snowflake::NODES;
 use seckill::p1_entry::request_ids::RequestIds;
-use seckill::roles::Role;
 use seckill::runtime::{Stopper, now_ms};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -20,7 +19,7 @@ async fn take(ids: RequestIds) -> Vec<RequestId> {
         assert!(Instant::now() < deadline, "{} ids only", taken.len());
         match ids.next() {
             Ok(id) => taken.push(id),
-            Err(_) => super::world::pause().await,
+            Err(_) => crate::support::world::pause().await,
         }
     }
     taken
@@ -100,36 +99,6 @@ fn a_status_is_for_its_owner_only() {
         }
         let never = world.status(&sale, "alice", "4242", 0).await;
         assert_eq!(never.status, 404, "{never:?}");
-        world.finish().await;
-    });
-}
-
-#[test]
-fn a_long_poll_waits_for_the_final_status_and_no_longer() {
-    run(async {
-        let world = World::with(&[Role::Api], &[]).await;
-        let sale = world.sale("poll", 5, None).await;
-        let id = world.buy(&sale, "alice", 1, None).await.text("request_id");
-        let queued = world.status(&sale, "alice", &id, 0).await;
-        assert_eq!((queued.text("status").as_str(), queued.text("code").as_str()), ("QUEUED", "P2-R0"), "{queued:?}");
-        let begun = Instant::now();
-        let queued = world.status(&sale, "alice", &id, 2).await;
-        assert_eq!(queued.text("status"), "QUEUED", "{queued:?}");
-        let took = begun.elapsed();
-        assert!(took > Duration::from_millis(1_200), "{took:?}");
-        let polling = async {
-            let begun = Instant::now();
-            let answer = world.status(&sale, "alice", &id, 30).await;
-            (answer, begun.elapsed())
-        };
-        let landing = async {
-            super::world::time_passes(500).await;
-            world.beside(&[Role::Relay, Role::Consumer], &[]).await
-        };
-        let ((answer, took), rest) = tokio::join!(polling, landing);
-        assert_eq!(answer.text("status"), "CONFIRMED", "{answer:?}");
-        assert!(took > Duration::from_millis(500) && took < Duration::from_secs(20), "{took:?}");
-        rest.stop().await;
         world.finish().await;
     });
 }

@@ -1,6 +1,6 @@
-//! Group A: the status as server-sent events (A11).
+//! The status as server-sent events (A11).
 
-use super::world::{World, run};
+use crate::support::world::{World, run};
 use futures::StreamExt;
 use reqwest::Method;
 use seckill::domain::ids::SaleId;

@@ -1,6 +1,6 @@
-//! Group A: purchase tokens — who gets one when, and whose, which and how old a token is accepted.
+//! Purchase tokens — who gets one when, and whose, which and how old a token is accepted.
 
-use super::world::{Answer, World, eventually, run};
+use crate::support::world::{Answer, World, eventually, run};
 use reqwest::Method;
 use seckill::config::Secret;
 use seckill::domain::ids::{RequestId, SaleId, UserId};
@@ -69,7 +69,7 @@ fn an_expired_token_says_where_its_purchase_can_be_looked_up() {
         let world = World::with(&seckill::roles::Role::ALL, &["p1_entry.token_ttl_s=1"]).await;
         let sale = world.sale("expires", 10, Some(1)).await;
         let (unused, unused_id) = world.token(&sale, "alice").await;
-        super::world::time_passes(2_100).await;
+        crate::support::world::time_passes(2_100).await;
         let late = world.buy(&sale, "alice", 1, Some(&unused)).await;
         assert_eq!((late.status, late.code().as_str()), (403, "TOKEN_EXPIRED"), "{late:?}");
         assert_eq!(late.text("request_id"), unused_id, "{late:?}");
@@ -121,7 +121,7 @@ fn no_token_is_issued_before_the_start_after_the_end_after_the_sell_out_or_in_a_
         assert_eq!((answer.status, answer.code().as_str()), (410, "P1-S2"), "{answer:?}");
         // The mark is cached with a time limit; the sale stays sold out without it.
         for _ in 0..20 {
-            super::world::time_passes(100).await;
+            crate::support::world::time_passes(100).await;
             let answer = ask(&world, &sold, "bob").await;
             assert_eq!(answer.status, 410, "a sold-out sale stays sold out: {answer:?}");
         }

@@ -1,7 +1,8 @@
-//! Group A: when a sale sells — its window, its states, warm-ups and top-ups.
+//! When a sale sells: its states, warm-ups and top-ups.
 
-use super::resp::RawRedis;
-use super::world::{World, eventually, run};
+use crate::support::refusals::refused;
+use crate::support::resp::RawRedis;
+use crate::support::world::{World, eventually, run};
 use reqwest::Method;
 use seckill::domain::ids::SaleId;
 use seckill::domain::sale::SaleStatus;
@@ -13,32 +14,6 @@ use seckill::store::redis::Activation;
 
 /// No automatic warm-up: the tests say when.
 const BY_HAND: [&str; 1] = ["p5_reconcile.warm_ahead_ms=0"];
-
-async fn refused(world: &World, sale: &SaleId, status: u16, code: &str) {
-    let answer = world.buy(sale, "nobody", 1, None).await;
-    assert_eq!((answer.status, answer.code().as_str()), (status, code), "{answer:?}");
-    let retry = matches!(status, 423 | 425 | 503);
-    assert_eq!(!answer.header("retry-after").is_empty(), retry, "{answer:?}");
-}
-
-#[test]
-fn a_sale_sells_within_its_window_only() {
-    run(async {
-        let world = World::start().await;
-        let early = world.sale_with("early", 5, |sale| sale.starts_at_ms = now_ms() + 4_000).await;
-        let ended = world.sale_with("ended", 5, |sale| sale.ends_at_ms = now_ms() - 1).await;
-        refused(&world, &early, 425, "P1-S5").await;
-        let answer = world.buy(&early, "nobody", 1, None).await;
-        let seconds: u64 = answer.header("retry-after").parse().expect("whole seconds");
-        assert!((1..=4).contains(&seconds), "{answer:?}");
-        refused(&world, &ended, 410, "P1-S6").await;
-        world.assert_untouched(&early, 5).await;
-        world.assert_untouched(&ended, 5).await;
-        eventually("the start", async || world.buy(&early, "alice", 1, None).await.status == 202).await;
-        assert!(now_ms() >= sales::get(&world.servers.db, &early).await.unwrap().unwrap().starts_at_ms);
-        world.finish().await;
-    });
-}
 
 #[test]
 fn a_pause_stops_a_sale_at_once_and_a_resume_goes_on() {
@@ -76,7 +51,7 @@ fn a_draft_is_closed_and_an_unknown_sale_is_not_found() {
         refused(&world, &unknown, 404, "P1-S3").await;
         for (path, method) in [("", Method::GET), ("/tokens", Method::POST)] {
             let request = world.request(method, &format!("/v1/sales/unknown{path}"), "a");
-            let answer = super::world::Answer::of(request).await;
+            let answer = crate::support::world::Answer::of(request).await;
             assert_eq!((answer.status, answer.code().as_str()), (404, "P1-S3"), "{answer:?}");
         }
         world.warmer().warm(&draft).await.unwrap();

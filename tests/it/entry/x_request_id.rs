@@ -1,9 +1,9 @@
 //! F5: `X-Request-Id`: the caller's comes back with every answer, and a person finds the log lines by it.
 
-use super::answer::Answer;
-use super::procs::signal;
-use super::wire;
-use super::world::{World, eventually, run};
+use crate::support::answer::Answer;
+use crate::support::procs::signal;
+use crate::support::wire;
+use crate::support::world::{World, eventually, run};
 use reqwest::Method;
 use seckill::dev::ports::free_port;
 use seckill::roles::Role::{Api, Consumer, Relay};

@@ -1,10 +1,8 @@
 //! F6, E5, E6: the admin API, every family of it, on real servers.
 
-use super::hands::breakable;
-use super::operators::{Operators, TOKEN};
-use super::world::{World, eventually, run};
+use crate::support::operators::{Operators, TOKEN};
+use crate::support::world::{World, eventually, run};
 use seckill::admin::{ROUTES, document};
-use seckill::dev::ServerKind;
 use seckill::p5_reconcile::Window;
 use seckill::roles::Role::{self, Api};
 use seckill::store::rabbit::declare;
@@ -219,52 +217,6 @@ fn the_desk_works_over_http_for_both_queues_and_leaves_its_traces() {
         assert!(acts.contains(&&json!("DLQ_REPLAY")) && acts.contains(&&json!("DLQ_GIVE_UP")), "{runs:#}");
         assert_eq!(world.orders(&sale).await, 2);
         assert!(world.audit(&sale, Window::Now).await.consistent());
-        world.finish().await;
-    });
-}
-
-#[test]
-fn the_pipeline_says_what_lies_where_and_which_server_is_away() {
-    run(async {
-        let mut servers = breakable().await;
-        let world = World::on_breakable(&servers, "picture", &[Api], &[]).await;
-        let admin = world.operators();
-        declare(&world.servers.rabbit).await.unwrap();
-        let sale = world.sale("picture", 10, Some(1)).await;
-        for user in ["a", "b", "c"] {
-            world.bought(&sale, user).await;
-        }
-        let look = async || admin.get("/pipeline").await.json;
-        eventually("three in the outbox", async || look().await["shards"][0]["outbox"] == 3).await;
-        let seen = look().await;
-        assert!(seen["servers"].as_array().unwrap().iter().all(|server| server["ok"] == true), "{seen:#}");
-        let flow = &seen["sales"][0];
-        assert_eq!(
-            [&flow["granted"], &flow["admitted"], &flow["remaining"], &flow["landed"], &flow["accepted_requests"]]
-                .map(Value::as_i64),
-            [10, 3, 7, 0, 3].map(Some)
-        );
-        assert!(
-            seen["leases"].as_array().is_some_and(|leases| !leases.is_empty()),
-            "the api role has a node id: {seen:#}"
-        );
-        assert!(seen["leader"].is_null(), "nobody reconciles");
-        let away = async |name: &str| {
-            let seen = look().await;
-            let server = seen["servers"].as_array().unwrap().iter().find(|server| server["name"] == name).cloned();
-            server.is_some_and(|server| server["ok"] == false && server["problem"].is_string())
-        };
-
-        let more = world.more(&[Role::Relay, Role::Consumer, Role::Reconcile], |_| {});
-        eventually("all landed", async || look().await["sales"][0]["landed"] == 3).await;
-        eventually("a leader", async || look().await["leader"]["connection"].is_i64()).await;
-        servers.server(ServerKind::Rabbitmq).unwrap().kill().await.unwrap();
-        eventually("the broker shown away", async || away("rabbitmq").await).await;
-        let seen = look().await;
-        assert!(seen["queues"].is_null() && seen["sales"][0]["landed"] == 3, "the others still tell: {seen:#}");
-        servers.server(ServerKind::Rabbitmq).unwrap().restart().await.unwrap();
-        eventually("the broker back", async || !away("rabbitmq").await && look().await["queues"].is_array()).await;
-        more.stop().await;
         world.finish().await;
     });
 }

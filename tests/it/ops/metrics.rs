@@ -1,13 +1,13 @@
 //! What `/metrics` of a process exports against the table in `docs/operations.md`: names, labels and kinds.
 
-use super::procs::{Folder, Program};
-use super::world::{QUICK, World, eventually, run};
+use crate::support::procs::{Folder, Program};
+use crate::support::world::{QUICK, World, eventually, run};
 use seckill::roles::Role;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Names with their labels, as the table says; those that appear only after something happened are in the second set.
 fn documented() -> (BTreeMap<String, BTreeSet<String>>, BTreeSet<String>) {
-    let text = include_str!("../../docs/operations.md");
+    let text = include_str!("../../../docs/operations.md");
     let section = text.split("\n## Metrics\n").nth(1).unwrap().split("\n## ").next().unwrap();
     let (mut table, mut later) = (BTreeMap::new(), BTreeSet::new());
     let quoted = |cell: &str| -> Vec<String> { cell.split('`').skip(1).step_by(2).map(str::to_owned).collect() };

@@ -1,8 +1,8 @@
-//! Group C: a consumer that dies, wherever it dies (windows 62, 63, 64, 76), loses nothing, doubles nothing, tells nothing
+//! A consumer that dies, wherever it dies (windows 62, 63, 64, 76), loses nothing, doubles nothing, tells nothing
 //! that is not true.
 
-use super::hands::CURSE;
-use super::world::{World, eventually, run};
+use crate::support::hands::CURSE;
+use crate::support::world::{World, eventually, run};
 use seckill::roles::Role::{Api, Consumer, Relay};
 use seckill::store::rabbit::declare;
 

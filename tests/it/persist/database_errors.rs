@@ -2,12 +2,11 @@
 //!
 //! The codes that only MySQL has are compared by text, in `src/store/mysql/fault.rs`.
 
-use super::super::hands::breakable;
-use super::super::world::{eventually, run};
-use super::*;
+use crate::support::mysql_store::url;
+use crate::support::world::{eventually, run};
 use diesel::result::Error;
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
-use seckill::store::mysql::DbError;
+use seckill::store::mysql::{DbError, migrate};
 
 async fn connect(url: &str) -> AsyncMysqlConnection {
     let mut session = AsyncMysqlConnection::establish(url).await.unwrap();
@@ -94,31 +93,5 @@ fn errors_between_two_sessions_have_their_class() {
             let seen = DbError::from(dying.await.unwrap());
             assert_eq!(class(&seen), expected, "{kill}: {seen}");
         }
-    });
-}
-
-#[test]
-fn errors_of_the_whole_server_have_their_class() {
-    run(async {
-        let servers = breakable().await;
-        let url = servers.urls().mysql_url.replace("/seckill", "/store_classes");
-        migrate::migrate(&url).await.unwrap();
-        let mut root = connect(&url).await;
-        let user = "CREATE OR REPLACE USER 'plain'@'127.0.0.1' WITH MAX_USER_CONNECTIONS 1; \
-            GRANT SELECT, INSERT ON store_classes.* TO 'plain'@'127.0.0.1'; SET GLOBAL read_only = 1";
-        root.batch_execute(user).await.unwrap();
-        let plain = url.replace("root@", "plain@");
-        let mut session = connect(&plain).await;
-        let refused = session.batch_execute("INSERT INTO purchases VALUES ('s', 'u', 1)").await.unwrap_err();
-        assert_eq!(DbError::from(refused), DbError::ReadOnly, "1290");
-        root.batch_execute("SET GLOBAL read_only = 0").await.unwrap();
-        let denied = DbError::from(session.batch_execute("DELETE FROM purchases").await.unwrap_err());
-        assert_eq!(class(&denied), "unavailable", "1142: {denied}");
-        let second = AsyncMysqlConnection::establish(&plain).await.err().expect("1203");
-        assert!(matches!(DbError::from(second), DbError::Unavailable(_)));
-        let wrong = AsyncMysqlConnection::establish(&url.replace("root@", "root:wrong@")).await.err().expect("1045");
-        assert!(matches!(DbError::from(wrong), DbError::Unavailable(_)));
-        let missing = AsyncMysqlConnection::establish(&url.replace("store_classes", "none")).await.err().expect("1049");
-        assert!(matches!(DbError::from(missing), DbError::Unavailable(_)));
     });
 }

@@ -1,69 +1,10 @@
-//! Group C, D10: every fate is told to downstream systems at least once, whoever decided it and whoever died over it.
+//! Every fate is told to downstream systems at least once (D10), whoever decided it and whoever died over it.
 
-use super::hands::{breakable, memory_alarm};
-use super::world::{ALONE, World, eventually, pause, run};
-use amqprs::channel::{BasicGetArguments, Channel, QueueBindArguments, QueueDeclareArguments};
-use amqprs::connection::Connection;
+use crate::support::downstream::Downstream;
+use crate::support::world::{ALONE, World, eventually, run};
 use seckill::domain::ids::RequestId;
 use seckill::p5_reconcile::dlq::{Act, Desk, Selection};
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
-use seckill::store::rabbit::{Topology, declare};
-use serde_json::Value;
-use std::collections::BTreeMap;
-
-/// A downstream system: a queue on the events exchange.
-struct Downstream {
-    _connection: Connection,
-    channel: Channel,
-    /// How often which fate of which request was told.
-    told: BTreeMap<(String, String), u32>,
-    /// Fates in the largest message.
-    largest: usize,
-}
-
-impl Downstream {
-    async fn listen(world: &World) -> Self {
-        declare(&world.servers.rabbit).await.unwrap();
-        let (connection, channel) = super::hands::channel(&world.servers.rabbit).await;
-        let exchange = Topology::new(&world.servers.rabbit).events_exchange();
-        channel.queue_declare(QueueDeclareArguments::durable_client_named("downstream")).await.unwrap();
-        channel.queue_bind(QueueBindArguments::new("downstream", &exchange, "order.*")).await.unwrap();
-        Self { _connection: connection, channel, told: BTreeMap::new(), largest: 0 }
-    }
-
-    async fn read(&mut self) {
-        let mut get = BasicGetArguments::new("downstream");
-        get.no_ack(true);
-        while let Some((got, _, body)) = self.channel.basic_get(get.clone()).await.unwrap() {
-            let bundle: Value = serde_json::from_slice(&body).unwrap();
-            assert_eq!(bundle["v"], 1, "{bundle}");
-            let events = bundle["events"].as_array().unwrap();
-            self.largest = self.largest.max(events.len());
-            for event in events {
-                let id = event["rid"].as_str().unwrap().to_owned();
-                let fate = format!("{} {}", event["status"].as_str().unwrap(), event["reason"].as_str().unwrap_or(""))
-                    .trim()
-                    .to_owned();
-                let key = if fate == "CONFIRMED" { "order.confirmed" } else { "order.failed" };
-                assert_eq!(got.routing_key(), key, "{event}");
-                *self.told.entry((id, fate)).or_default() += 1;
-            }
-        }
-    }
-
-    /// Waits until a fate was told so many times.
-    async fn hears(&mut self, id: RequestId, fate: &str, times: u32) {
-        let key = (id.to_string(), fate.to_owned());
-        for _ in 0..1_500 {
-            self.read().await;
-            if self.told.get(&key).is_some_and(|told| *told >= times) {
-                return;
-            }
-            pause().await;
-        }
-        panic!("{key:?} was not told {times} times: {:?}", self.told);
-    }
-}
 
 #[test]
 fn every_fate_a_message_brings_is_told_and_again_after_a_death_before_the_ack() {
@@ -156,32 +97,6 @@ fn events_nobody_listens_to_hold_nothing_up() {
         world.sell(&sale, 200).await;
         eventually("200 orders", async || world.orders(&sale).await == 200).await;
         eventually("empty queues", async || world.waiting_in("seckill.").await == 0).await;
-        world.finish().await;
-    });
-}
-
-#[test]
-fn a_broker_that_takes_no_messages_is_drained_all_the_same_and_hears_the_events_later() {
-    run(async {
-        let servers = breakable().await;
-        let world = World::on_breakable(&servers, "mute", &[Api, Relay], &[ALONE]).await;
-        let mut downstream = Downstream::listen(&world).await;
-        let sale = world.sale("mute", 1_000, Some(1)).await;
-        let first = world.bought(&sale, "first").await;
-        world.sell(&sale, 200).await;
-        eventually("everything in the queue", async || world.waiting_in("seckill.orders").await == 201).await;
-        memory_alarm(&servers, true).await;
-        // What frees the broker is the acks, so they must not wait for events it does not take.
-        let consumer = world.more(&[Consumer], |_| {});
-        eventually("201 orders", async || world.orders(&sale).await == 201).await;
-        eventually("an empty queue", async || world.waiting_in("seckill.orders").await == 0).await;
-        eventually("events written down", async || world.rows("outcome_event", "1 = 1").await == 201).await;
-        memory_alarm(&servers, false).await;
-        downstream.hears(first, "CONFIRMED", 1).await;
-        eventually("events told", async || world.rows("outcome_event", "1 = 1").await == 0).await;
-        downstream.read().await;
-        assert_eq!(downstream.told.len(), 201);
-        consumer.stop().await;
         world.finish().await;
     });
 }

@@ -1,13 +1,15 @@
 //! Groups and single requests: each request lands once, gets its own exact verdict, and the sums hold.
 
-use super::super::world::run;
-use super::*;
-use seckill::domain::fate::{FailReason, Fate};
+use crate::support::mysql_store::{NOW_MS, accepted, assert_sound, crowd, fresh, sale, sale_id, verdicts};
+use crate::support::world::run;
+use seckill::domain::fate::{FailReason, Fate, Verdict};
+use seckill::domain::ids::RequestId;
 use seckill::domain::message;
-use seckill::store::mysql::codes::FailureStatus;
-use seckill::store::mysql::landing::{GroupResult, land_group, land_one};
+use seckill::domain::policy::PurchasePolicy;
+use seckill::store::mysql::codes::{FailureStatus, Source};
+use seckill::store::mysql::landing::{GroupResult, land, land_group, land_one};
 use seckill::store::mysql::totals::{Gap, Numbers};
-use seckill::store::mysql::{DbError, grants, outcomes, sales};
+use seckill::store::mysql::{DbError, grants, outcomes, sales, totals};
 
 #[test]
 fn a_group_lands_once_and_repeats_learn_their_fate() {

@@ -1,41 +1,13 @@
-//! Negative controls of group C: with one mechanism left out, the audit must show the loss. A test that stays green without
-//! what it tests proves nothing.
+//! Negative controls of the consumer: with one mechanism left out, the audit must show the loss. A test that stays green
+//! without what it tests proves nothing.
 
-use super::mortal::Mortal;
-use super::world::{World, eventually, run};
+use crate::support::persist_controls::{afterwards, world};
+use crate::support::world::{eventually, run};
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
-use seckill::domain::ids::SaleId;
-use seckill::p5_reconcile::{SaleAudit, Window};
-use seckill::roles::Role::{Api, Consumer, Relay};
-use seckill::store::rabbit::declare;
+use seckill::roles::Role::Consumer;
 
 const CURSE: &str =
     "CREATE TRIGGER curse BEFORE INSERT ON orders FOR EACH ROW SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'cursed'";
-
-async fn world(name: &str) -> (World, SaleId) {
-    let world = World::with(&[Api, Relay], &[]).await;
-    declare(&world.servers.rabbit).await.unwrap();
-    let sale = world.sale(name, 100, Some(1)).await;
-    (world, sale)
-}
-
-/// Lets an intact consumer do what it can, and returns the audit once no message is left. Nobody compensates.
-async fn afterwards(world: &World, sale: &SaleId, broken: Option<Mortal>) -> SaleAudit {
-    eventually("everything at the broker", async || world.outbox().await == (0, 0)).await;
-    if let Some(mut broken) = broken {
-        // In order, so that it sends its acks.
-        assert_eq!(broken.program.terminate().await.0, Some(0), "{}", broken.program.said());
-    }
-    // Stopped in order, what it had in hand is landed or back in the queue: then another one lands it.
-    eventually("no message left, in no hand either", async || {
-        let intact = world.more(&[Consumer], |_| {});
-        eventually("an empty queue", async || world.waiting_in("seckill.").await == 0).await;
-        intact.stop().await;
-        world.waiting_in("seckill.").await == 0
-    })
-    .await;
-    world.audit(sale, Window::Now).await
-}
 
 async fn lost_by(mechanism: &str, prepare: &str, dies_at: Option<&str>) {
     let (world, sale) = world(mechanism).await;
@@ -95,30 +67,6 @@ fn a_half_transaction_that_is_committed_breaks_the_sheet() {
         let broken = world.mortal("consumer", "rollback=return", &[]);
         eventually("an order without its stock", async || world.orders(&sale).await == 1).await;
         other.batch_execute("ROLLBACK").await.unwrap();
-        let audit = afterwards(&world, &sale, Some(broken)).await;
-        assert!(!audit.consistent() && audit.counted.database_stock == 100, "{audit:#?}");
-        world.stop().await;
-    });
-}
-
-#[test]
-fn a_connection_that_is_used_again_after_an_abandoned_call_breaks_the_sheet() {
-    run(async {
-        let (world, sale) = world("discard").await;
-        // Each statement is quicker than its own limit, all together are slower than the call's: it is abandoned inside the
-        // transaction, and BEGIN of the next one on this connection commits the half.
-        for table in ["request_outcome", "orders", "stock_flow"] {
-            world
-                .sql(&format!("CREATE TRIGGER slow_{table} BEFORE INSERT ON {table} FOR EACH ROW DO SLEEP(0.8)"))
-                .await;
-        }
-        world.bought(&sale, "alice").await;
-        let set = ["mysql.statement_timeout_ms=1000", "mysql.pool_max=2"];
-        let broken = world.mortal("consumer", "discard=return", &set);
-        eventually("an order without its stock", async || world.orders(&sale).await == 1).await;
-        for table in ["request_outcome", "orders", "stock_flow"] {
-            world.sql(&format!("DROP TRIGGER slow_{table}")).await;
-        }
         let audit = afterwards(&world, &sale, Some(broken)).await;
         assert!(!audit.consistent() && audit.counted.database_stock == 100, "{audit:#?}");
         world.stop().await;

@@ -1,13 +1,15 @@
-//! Migrations, sales and grants, the register of failures, audit runs, the leader.
+//! Migrations, sales and grants, the register of failures.
 
-use super::super::world::run;
-use super::*;
-use seckill::domain::fate::{FailReason, Fate};
+use crate::support::mysql_store::{NOW_MS, assert_sound, config, crowd, fresh, sale, sale_id, url, verdicts};
+use crate::support::world::run;
+use seckill::domain::fate::{FailReason, Fate, Verdict};
+use seckill::domain::ids::RequestId;
+use seckill::domain::policy::PurchasePolicy;
+use seckill::domain::sale::SaleStatus;
 use seckill::store::mysql::codes::{FailureStatus, Reporter};
 use seckill::store::mysql::register::{OpenFailure, Wanted};
 use seckill::store::mysql::sales::SaleError;
-use seckill::store::mysql::{audit, checks, grants, leader, register, sales};
-use std::time::{Duration, Instant};
+use seckill::store::mysql::{Db, checks, grants, migrate, register, sales, totals};
 
 #[test]
 fn migrations_run_once_whoever_runs_them_and_the_server_is_checked() {
@@ -114,48 +116,5 @@ fn the_register_opens_gives_up_and_closes_without_deciding_twice() {
             all.iter().map(|r| r.status).collect::<Vec<_>>(),
             [FailureStatus::Resolved, FailureStatus::Resolved, FailureStatus::Open]
         );
-    });
-}
-
-#[test]
-fn audits_are_kept_and_one_leads_at_a_time() {
-    run(async {
-        let db = fresh("audit").await;
-        let finding = audit::Finding {
-            sale_id: Some(sale_id("s")),
-            request_id: RequestId::new(5),
-            code: "P5-RC1".into(),
-            detail: "d".into(),
-        };
-        for n in 0..3 {
-            let run = audit::Run {
-                sale_id: None,
-                started_at_ms: NOW_MS + n,
-                ended_at_ms: NOW_MS + n + 10,
-                consistent: n == 0,
-                examined_count: 7,
-                sheet: "{}".into(),
-                findings: vec![finding.clone(); usize::try_from(n).unwrap()],
-            };
-            audit::record(&db, &run).await.unwrap();
-        }
-        let runs = audit::last_runs(&db, 2).await.unwrap();
-        assert_eq!(
-            runs.iter().map(|r| (r.started_at_ms - NOW_MS, r.findings.len())).collect::<Vec<_>>(),
-            [(2, 2), (1, 1)]
-        );
-        assert_eq!(runs[0].findings[0], finding);
-        assert_eq!(audit::prune(&db, 1).await, Ok(2));
-        assert_eq!(audit::last_runs(&db, 10).await.unwrap().len(), 1);
-
-        let mut leader = leader::try_lead(&db, "reconcile").await.unwrap().unwrap();
-        assert!(leader::try_lead(&db, "reconcile").await.unwrap().is_none());
-        assert!(leader::try_lead(&db, "other").await.unwrap().is_some());
-        assert!(leader.holds().await.unwrap());
-        drop(leader);
-        let started = Instant::now();
-        while leader::try_lead(&db, "reconcile").await.unwrap().is_none() {
-            assert!(started.elapsed() < Duration::from_secs(2));
-        }
     });
 }

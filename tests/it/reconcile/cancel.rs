@@ -1,6 +1,6 @@
-//! Group D, E8 and D9: a cancelled order's units are sold again exactly once, the books still add up, and a rebuild knows it.
+//! A cancelled order's units are sold again exactly once (E8, D9), the books still add up, and a rebuild knows it.
 
-use super::world::{World, eventually, run};
+use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::RequestId;
 use seckill::p5_reconcile::Window;
 use seckill::roles::Role;

@@ -1,8 +1,8 @@
-//! Group D: the reconciler dies at each of its crash points (F19, F20, F21), and the next one does the rest; and what giving
+//! The reconciler dies at each of its crash points (F19, F20, F21), and the next one does the rest; and what giving
 //! units back would do, were it not left out (window 90).
 
-use super::procs::{Folder, seckill};
-use super::world::{World, eventually, run};
+use crate::support::procs::{Folder, seckill};
+use crate::support::world::{World, eventually, run};
 use seckill::p5_reconcile::{FindingKind, Window};
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
 use seckill::store::rabbit::declare;

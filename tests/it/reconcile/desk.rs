@@ -1,6 +1,6 @@
-//! Group D, E5: the dead-letter desk through the real command line, over entries of every sort in both DLQs.
+//! The dead-letter desk (E5) through the real command line, over entries of every sort in both DLQs.
 
-use super::world::{World, eventually, run};
+use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::domain::message;
 use seckill::domain::policy::Quantity;

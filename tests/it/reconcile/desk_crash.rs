@@ -1,6 +1,6 @@
-//! Group D, window 89: a replay that is killed in the middle loses nothing and is done by the next one.
+//! A replay that is killed in the middle (window 89) loses nothing and is done by the next one.
 
-use super::world::{World, eventually, run};
+use crate::support::world::{World, eventually, run};
 use seckill::roles::Role::Api;
 use seckill::store::rabbit::declare;
 

@@ -1,80 +1,20 @@
-//! Group D: what is lost, oversold or orphaned is found; what can be repaired is repaired forward, once (P5).
+//! What is lost, oversold or orphaned is found; what can be repaired is repaired forward, once (P5).
 
-use super::world::{World, eventually, pause, run};
-use seckill::crowd;
+use crate::support::audits::{kinds, lose_the_outbox};
+use crate::support::world::{World, eventually, pause, run};
 use seckill::domain::fate::Fate;
 use seckill::domain::ids::{RequestId, SaleId};
-use seckill::domain::ledger::LedgerState;
-use seckill::p5_reconcile::{FindingKind, SaleAudit, Window};
-use seckill::roles::Role::{self, Api, Consumer, Reconcile, Relay};
+use seckill::p5_reconcile::{FindingKind, Window};
+use seckill::roles::Role::{self, Api, Consumer, Reconcile};
 use seckill::store::mysql::outcomes;
 use seckill::store::redis::Parking;
-use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
-
-/// Takes every entry out of the outbox behind everybody's back.
-async fn lose_the_outbox(world: &World) {
-    let outbox = world.servers.redis.keys.outbox(0);
-    for entry in world.servers.redis.outbox_page(0, "-", 100).await.unwrap() {
-        assert_eq!(world.redis(&["XDEL", &outbox, &entry.id]).await, 1);
-    }
-}
-
-fn kinds(audit: &SaleAudit) -> Vec<FindingKind> {
-    let mut kinds: Vec<FindingKind> = audit.findings.iter().map(|finding| finding.kind).collect();
-    kinds.dedup();
-    kinds
-}
-
-async fn ledger_state(world: &World, sale: &SaleId, id: RequestId) -> LedgerState {
-    world.servers.redis.ledger_lookup(sale, 0, &[id]).await.unwrap()[0].clone().expect("a record").state
-}
 
 /// Waits for another whole run of the reconciler over this world.
 async fn another_run(world: &World) {
     let examined = "SELECT COALESCE(MAX(run_id), 0) AS n FROM audit_runs";
     let before = world.number(examined).await;
     eventually("another run written down", async || world.number(examined).await > before + 1).await;
-}
-
-#[test]
-fn a_leak_is_found_and_landed_or_recorded_for_good() {
-    run(async {
-        let world = World::with(&[Api, Consumer], &[]).await;
-        let sale = world.sale("leak", 100, Some(1)).await;
-        let (alice, bob) = (world.bought(&sale, "alice").await, world.bought(&sale, "bob").await);
-        // Bob has bought elsewhere meanwhile: his request can never become an order.
-        world.foreign_order(&sale, "bob", 7).await;
-        lose_the_outbox(&world).await;
-        let accepted = Instant::now();
-
-        let audit = world.audit(&sale, Window::Now).await;
-        assert_eq!(kinds(&audit), [FindingKind::Leak], "{audit:#?}");
-        let mut found: Vec<_> = audit.findings.iter().filter_map(|finding| finding.request_id).collect();
-        found.sort_unstable();
-        assert_eq!((found, audit.counted.leaked), (vec![alice, bob], 2));
-        assert!(!audit.consistent());
-        let audit = world.audit(&sale, Window::Ms(5_000)).await;
-        assert!(audit.consistent() && audit.counted.in_flight == 2, "young requests are on their way: {audit:#?}");
-
-        let relay = world.more(&[Relay], |_| {});
-        let reconcile = world.more(&[Reconcile], |_| {});
-        eventually("alice's order", async || world.told(&sale, "alice", alice).await.0 == "CONFIRMED").await;
-        assert!(accepted.elapsed() > Duration::from_secs(4), "not before the window: {:?}", accepted.elapsed());
-        eventually("bob's failure", async || world.told(&sale, "bob", bob).await.0 == "FAILED").await;
-        assert_eq!(world.told(&sale, "bob", bob).await.1, "DUPLICATE_BUYER");
-        let story = outcomes::story_of(&world.servers.db, alice).await.unwrap();
-        assert_eq!(story.order.unwrap().source, "compensation");
-        let story = outcomes::story_of(&world.servers.db, bob).await.unwrap();
-        assert!(story.order.is_none() && story.failure.is_some_and(|row| row.status.code() == "failed_final"));
-        eventually("the finding in the database", async || {
-            world.rows("audit_findings", &format!("code = 'P5-RC1' AND request_id = {alice}")).await > 0
-        })
-        .await;
-        reconcile.stop().await;
-        relay.stop().await;
-        world.finish().await;
-    });
 }
 
 #[test]
@@ -151,50 +91,6 @@ fn overselling_and_orphans_are_reported_and_nothing_is_touched() {
             assert!(world.rows("audit_findings", &format!("code = '{code}'")).await > 0, "{code} is written down");
         }
         world.stop_roles().await;
-    });
-}
-
-#[test]
-fn marks_that_the_consumer_missed_are_made_up_for() {
-    run(async {
-        let world = World::start().await;
-        let sale = world.sale("marks", 10, Some(1)).await;
-        let alice = world.bought(&sale, "alice").await;
-        eventually("the order", async || world.told(&sale, "alice", alice).await.0 == "CONFIRMED").await;
-        let ledger = world.servers.redis.keys.ledger(0, &sale);
-        let record = world.redis(&["HGET", &ledger, &alice.to_string()]).await;
-        let queued = record.as_str().unwrap().replacen('C', "Q", 1);
-        world.redis(&["HSET", &ledger, &alice.to_string(), &queued]).await;
-        assert_eq!(world.told(&sale, "alice", alice).await.0, "QUEUED");
-        eventually("the mark", async || ledger_state(&world, &sale, alice).await == LedgerState::Confirmed).await;
-        assert_eq!(world.orders(&sale).await, 1);
-        world.finish().await;
-    });
-}
-
-#[test]
-fn there_is_no_false_alarm_while_traffic_runs() {
-    run(async {
-        let world = World::start().await;
-        let sale = world.sale("busy", 20_000, None).await;
-        let selling = tokio::spawn(crowd::run(crowd::CrowdPlan {
-            requests_per_buyer: 3,
-            rate_per_s: Some(1_500.0),
-            ..world.crowd(&sale, 1_500)
-        }));
-        let mut seen = BTreeSet::new();
-        while !selling.is_finished() {
-            let audit = world.audit(&sale, Window::Ms(5_000)).await;
-            assert!(audit.consistent(), "{audit:#?}");
-            seen.insert(audit.counted.accepted);
-            let next = Instant::now() + Duration::from_millis(50);
-            while Instant::now() < next {
-                pause().await;
-            }
-        }
-        assert!(seen.len() >= 5, "too few audits while it sold: {seen:?}");
-        assert_eq!(selling.await.unwrap().unwrap().accepted, 4_500);
-        world.finish().await;
     });
 }
 

@@ -1,11 +1,9 @@
-//! Group D, E8: units added or sold again reach Redis once, database first, through the command line; and what the operator
-//! is told about orders and sales.
+//! Units added or sold again reach Redis once, database first, through the command line (E8).
 
-use super::world::{World, eventually, run};
+use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::SaleId;
-use seckill::p5_reconcile::Window;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
-use seckill::store::mysql::{grants, sales};
+use seckill::store::mysql::grants;
 
 async fn stock(world: &World, sale: &SaleId) -> i64 {
     world.servers.redis.stock(sale, 0).await.unwrap().unwrap()
@@ -108,53 +106,4 @@ impl World {
     async fn warmer_reclaim(&self, sale: &SaleId) -> usize {
         self.warmer().reclaim(sale).await.expect("a reclaim")
     }
-}
-
-#[test]
-fn audit_and_order_show_tell_the_truth_by_exit_code_and_json() {
-    run(async {
-        let world = World::with(&[Api], &[]).await;
-        let sale = world.sale("shown", 10, Some(1)).await;
-        let id = world.bought(&sale, "alice").await.to_string();
-        let shown = world.cli(&["order", "show", &id, "--json"]).exits(0).json();
-        assert_eq!(shown["status"], "QUEUED", "{shown:#}");
-        assert!(shown["outbox_entry"].is_string(), "{shown:#}");
-        world.cli(&["order", "show", "4711"]).exits(1);
-        world.cli(&["order", "show", "not-a-number"]).exits(64);
-
-        // Young: on its way. With the window waived: lost, and every way of asking says so.
-        world.cli(&["audit"]).exits(0);
-        world.cli(&["audit", "--sale", "shown"]).exits(0);
-        let now = world.cli(&["audit", "--now", "--json"]).exits(2).json();
-        assert_eq!((&now["consistent"], &now["sales"][0]["counted"]["leaked"]), (&false.into(), &1.into()), "{now:#}");
-        assert_eq!(now["sales"][0]["findings"][0]["request_id"], id.as_str(), "{now:#}");
-        let table = world.cli(&["audit", "--now"]).exits(2).out;
-        assert!(table.contains(&format!("shown P5-RC1: request {id}: accepted")), "{table}");
-        let none = world.cli(&["audit", "--sale", "nobody"]).exits(1);
-        assert!(none.err.contains("seckill sale list"), "{none:?}");
-
-        let more = world.more(&[Relay, Consumer], |_| {});
-        eventually("the order", async || world.orders(&sale).await == 1).await;
-        eventually("the mark", async || {
-            world.cli(&["order", "show", &id, "--json"]).exits(0).json()["ledger"]["state"] != "Q"
-        })
-        .await;
-        let shown = world.cli(&["order", "show", &id, "--json"]).exits(0).json();
-        assert_eq!((&shown["status"], &shown["order"]["source"]), (&"CONFIRMED".into(), &"relay".into()), "{shown:#}");
-        assert!(world.cli(&["order", "show", &id]).exits(0).out.contains("CONFIRMED"));
-        world.cli(&["audit", "--now"]).exits(0);
-
-        // Closed for good; what was accepted has landed.
-        world.cli(&["sale", "close", "shown"]).exits(0);
-        assert_eq!(world.rows("sales", "status = 'closed'").await, 1);
-        eventually("buyers hear it", async || world.buy(&sale, "bob", 1, None).await.status == 410).await;
-        for refused in [["sale", "top-up", "shown", "1"], ["sale", "reclaim", "shown", "--"]] {
-            let said = world.cli(&refused[..3 + usize::from(refused[1] == "top-up")]);
-            assert!(said.code == Some(1) && said.err.contains("closed"), "{said:?}");
-        }
-        more.stop().await;
-        let sale = sales::get(&world.servers.db, &sale).await.unwrap().unwrap();
-        assert!(world.auditor().audit(&sale, Window::Now).await.unwrap().consistent());
-        world.finish().await;
-    });
 }

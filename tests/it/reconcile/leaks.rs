@@ -1,49 +1,14 @@
-//! Group D, E1 and E2: leaks are told once, with where they lie; one damaged sale or request stops no other; and traffic
-//! raises no false alarm (window 87).
+//! Leaks are told once, with where they lie, and one damaged sale or request stops no other (E1, E2).
 
-use super::procs::{Folder, Program};
-use super::world::{World, eventually, run};
-use seckill::crowd;
-use seckill::domain::ids::SaleId;
+use crate::support::procs::Folder;
+use crate::support::watched::Watched;
+use crate::support::world::{World, eventually, run};
 use seckill::domain::request::Accepted;
-use seckill::p5_reconcile::{Auditor, FindingKind, SaleAudit, Window};
-use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
+use seckill::p5_reconcile::{FindingKind, Window};
+use seckill::roles::Role::{Api, Reconcile};
 use seckill::store::mysql::codes::Source;
-use seckill::store::mysql::{landing, sales};
+use seckill::store::mysql::landing;
 use seckill::store::rabbit::{Outgoing, Topology, declare, send_all};
-
-/// A reconciler as a process of its own, with its own metrics.
-struct Watched {
-    program: Program,
-    metrics: String,
-}
-
-impl Watched {
-    fn start(world: &World, folder: &Folder, set: &[&str]) -> Self {
-        let port = seckill::dev::ports::free_port().unwrap();
-        let mut args = world.sets();
-        args.truncate(args.len() - 2);
-        let own = format!("admin.listen=127.0.0.1:{port}");
-        for set in ["p5_reconcile.interval_ms=100", own.as_str()].into_iter().chain(set.iter().copied()) {
-            args.extend(["--set".to_owned(), set.to_owned()]);
-        }
-        args.extend(["--role", "reconcile"].map(str::to_owned));
-        let program = Program::start(folder.path(), &args.iter().map(String::as_str).collect::<Vec<_>>());
-        Self { program, metrics: format!("http://127.0.0.1:{port}/metrics") }
-    }
-
-    /// The value of a line that begins with this; none when there is no such line.
-    async fn metric(&self, world: &World, begins: &str) -> Option<f64> {
-        let text = world.http.get(&self.metrics).send().await.ok()?.text().await.ok()?;
-        let line = text.lines().find(|line| line.starts_with(begins))?.to_owned();
-        line.rsplit(' ').next()?.parse().ok()
-    }
-
-    async fn state(&self, world: &World, code: &str) -> f64 {
-        let name = format!("seckill_state_total{{phase=\"p5_reconcile\",code=\"{code}\"}}");
-        self.metric(world, &name).await.unwrap_or(-1.0)
-    }
-}
 
 #[test]
 fn a_standing_leak_is_told_once_and_each_repair_is_counted() {
@@ -139,45 +104,6 @@ fn a_damaged_sale_queue_or_request_stops_no_other() {
         eventually("alice's order", async || world.told(&sale, "alice", alice).await.0 == "CONFIRMED").await;
         assert!(world.audit(&sale, Window::Now).await.consistent());
         world.stop_roles().await;
-    });
-}
-
-/// Audits one sale again and again; how often it looked, and how many findings there were.
-async fn look(auditor: Auditor, sale: SaleId, until: tokio::task::AbortHandle) -> (u32, Vec<SaleAudit>) {
-    let (mut looks, mut wrong) = (0, Vec::new());
-    while !until.is_finished() {
-        let row = sales::get(&auditor.db, &sale).await.unwrap().unwrap();
-        let (audit, false_alarms) = auditor.audit_twice(&row, Window::Ms(5_000)).await.unwrap();
-        looks += 1;
-        if !audit.findings.is_empty() || false_alarms > 0 {
-            wrong.push(audit);
-        }
-    }
-    (looks, wrong)
-}
-
-#[test]
-fn audits_as_fast_as_they_can_raise_no_false_alarm_while_a_crowd_buys() {
-    run(async {
-        let world = World::with(&[Api, Relay, Consumer], &[]).await;
-        let sale = world.sale("alarms", 20_000, None).await;
-        let folder = Folder::new("alarms");
-        let watched = Watched::start(&world, &folder, &["p5_reconcile.interval_ms=10"]);
-        let plan = crowd::CrowdPlan { requests_per_buyer: 3, rate_per_s: Some(1_200.0), ..world.crowd(&sale, 1_200) };
-        let selling = tokio::spawn(crowd::run(plan));
-        let handle = selling.abort_handle();
-        let looks = [0; 3].map(|_| tokio::spawn(look(world.auditor(), sale.clone(), handle.clone())));
-        for looking in looks {
-            let (looks, wrong) = looking.await.unwrap();
-            assert!(wrong.is_empty(), "{wrong:#?}");
-            assert!(looks >= 3, "{looks}");
-        }
-        assert_eq!(selling.await.unwrap().unwrap().accepted, 3_600);
-        let alarms = "seckill_p5_reconcile_false_alarms_total{sale=\"alarms\"}";
-        eventually("the reconciler audits", async || watched.metric(&world, alarms).await.is_some()).await;
-        assert_eq!(watched.metric(&world, alarms).await, Some(0.0));
-        assert_eq!(watched.state(&world, "P5-RC1").await, 0.0);
-        world.finish().await;
     });
 }
 

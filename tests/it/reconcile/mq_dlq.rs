@@ -1,7 +1,7 @@
-//! Group D: P5 keeps the MQ DLQ small. What is decided goes, what is not is noted, strangers stay for a person; and an audit
+//! P5 keeps the MQ DLQ small. What is decided goes, what is not is noted, strangers stay for a person; and an audit
 //! that could not look at everything says so.
 
-use super::world::{World, eventually, run};
+use crate::support::world::{World, eventually, run};
 use seckill::domain::message;
 use seckill::domain::policy::Quantity;
 use seckill::p5_reconcile::{FindingKind, Tidied, Window};

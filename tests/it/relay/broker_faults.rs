@@ -1,10 +1,9 @@
-//! What breaks: brokers that die, freeze or refuse, queues that go away. Nothing may hang, nothing may be believed.
+//! The store for RabbitMQ when queues, channels and logins go wrong. Nothing may hang, nothing may be believed.
 
-use super::super::hands::{breakable, delete_order_queue, port_of};
-use super::super::world::{eventually, run};
-use super::{config, config_on, order, send, send_many};
-use seckill::dev::ServerKind;
-use seckill::store::rabbit::{Consumer, Event, Publisher, RabbitConfig, RabbitError, Verdict, broker_info, declare};
+use crate::support::hands::delete_order_queue;
+use crate::support::rabbit_store::{config, order, send};
+use crate::support::world::{eventually, run};
+use seckill::store::rabbit::{Consumer, Event, Publisher, RabbitConfig, RabbitError, Verdict, declare};
 use std::time::{Duration, Instant};
 
 /// Publishes and listens until the publisher says that it is closed; returns how long that took.
@@ -36,57 +35,6 @@ async fn until_gone(consumer: &mut Consumer) -> Duration {
     }
     assert!(matches!(consumer.ack(&[]).await, Err(RabbitError::Closed(_))));
     start.elapsed()
-}
-
-#[test]
-fn a_killed_broker_is_noticed_at_once() {
-    run(async {
-        let mut servers = breakable().await;
-        let config = config_on(&servers, "kill").await;
-        let mut publisher = Publisher::connect(&config).await.unwrap();
-        let mut consumer = Consumer::connect(&config, &[0], 10).await.unwrap();
-        assert_eq!(send(&mut publisher, order(&config, "0", 1)).await, Verdict::Confirmed);
-        servers.server(ServerKind::Rabbitmq).unwrap().kill().await.unwrap();
-        let (one, two) = tokio::join!(until_closed(&mut publisher, &config), until_gone(&mut consumer));
-        assert!(one < Duration::from_secs(3) && two < Duration::from_secs(3), "{one:?} {two:?}");
-        assert!(matches!(broker_info(&config).await, Err(RabbitError::Connect { .. })));
-    });
-}
-
-#[test]
-fn a_frozen_broker_is_noticed_after_two_heartbeats() {
-    run(async {
-        let mut servers = breakable().await;
-        let config = RabbitConfig { connect_timeout_ms: 8_000, ..config_on(&servers, "freeze").await };
-        let mut publisher = Publisher::connect(&config).await.unwrap();
-        let mut flooding = Publisher::connect(&config).await.unwrap();
-        let mut consumer = Consumer::connect(&config, &[0], 10).await.unwrap();
-        servers.server(ServerKind::Rabbitmq).unwrap().pause().unwrap();
-        // Fills the socket and the library's queue until a publish has to wait, and gives up in bounded time.
-        let flood = async {
-            let start = Instant::now();
-            let body = vec![b'x'; 60_000];
-            let error = loop {
-                let big = seckill::store::rabbit::Outgoing::new(("seckill.orders", "0"), "1", body.clone());
-                if let Err(error) = flooding.publish(big).await {
-                    break error;
-                }
-            };
-            assert!(matches!(error, RabbitError::Timeout { .. } | RabbitError::Closed(_)), "{error}");
-            assert!(!flooding.is_open());
-            start.elapsed()
-        };
-        let (one, two, three) = tokio::join!(until_closed(&mut publisher, &config), until_gone(&mut consumer), flood);
-        assert!(one.max(two).max(three) < Duration::from_secs(9), "{one:?} {two:?} {three:?}");
-        drop((publisher, flooding, consumer));
-        let start = Instant::now();
-        let short = RabbitConfig { connect_timeout_ms: 500, ..config.clone() };
-        assert!(matches!(declare(&short).await, Err(RabbitError::Timeout { .. })));
-        assert!(start.elapsed() < Duration::from_secs(2));
-        servers.server(ServerKind::Rabbitmq).unwrap().resume().unwrap();
-        let mut publisher = Publisher::connect(&config).await.unwrap();
-        assert_eq!(send(&mut publisher, order(&config, "0", 1)).await, Verdict::Confirmed);
-    });
 }
 
 #[test]
@@ -164,34 +112,4 @@ fn a_queue_that_is_made_anew_behind_its_consumer_does_not_starve_it() {
             eventually("a consumer that is fed, or knows that it is not", noticed).await;
         }
     });
-}
-
-#[test]
-fn dropped_connections_leave_neither_tasks_nor_sockets_behind() {
-    // Nobody else has tasks in this runtime, or connections to this broker while it is held.
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let mut held = None;
-    run(async {
-        let servers = breakable().await;
-        held = Some((config_on(&servers, "drop").await, servers));
-    });
-    let (config, _servers) = held.unwrap();
-    runtime.block_on(async {
-        let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
-        let before = tasks();
-        for _ in 0..5 {
-            let mut publisher = Publisher::connect(&config).await.unwrap();
-            let consumer = Consumer::connect(&config, &[0], 10).await.unwrap();
-            send_many(&mut publisher, (0..20).map(|n| order(&config, "0", n)), 5).await;
-            drop((publisher, consumer));
-        }
-        eventually("no task and no socket", async || tasks() <= before && sockets(&config.url) == 0).await;
-    });
-}
-
-/// Established connections to the broker's port.
-fn sockets(url: &str) -> usize {
-    let port: u16 = port_of(url);
-    let peer = format!("0100007F:{port:04X} 01");
-    std::fs::read_to_string("/proc/net/tcp").unwrap().lines().filter(|line| line.contains(&peer)).count()
 }

@@ -1,7 +1,7 @@
-//! What works: round trips, confirms, retries, dead letters, counting.
+//! The store for RabbitMQ when all is well: round trips, confirms, retries, dead letters, counting.
 
-use super::super::world::run;
-use super::{config, order, receive, send, send_many};
+use crate::support::rabbit_store::{config, order, receive, send, send_many};
+use crate::support::world::run;
 use seckill::store::rabbit::{
     ATTEMPT_HEADER, Consumer, Delivery, DlqReader, HeaderValue, Outgoing, Parked, Publisher, QueueType, RabbitConfig,
     RabbitError, Topology, Verdict, broker_info, browse_dlq, declare, queue_depths,

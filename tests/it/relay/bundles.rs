@@ -1,10 +1,10 @@
-//! Group B: several orders in one message. They share the message's way to the consumer and nothing else: each has its own
+//! Several orders in one message. They share the message's way to the consumer and nothing else: each has its own
 //! outcome, and whoever dies in the middle of a message loses and doubles none of them.
 
-use super::group_b_relay::nothing_is_left;
-use super::hands::CURSE;
-use super::outbox_kinds::OUTBOX_KINDS;
-use super::world::{World, eventually, run};
+use crate::support::hands::CURSE;
+use crate::support::outbox_kinds::OUTBOX_KINDS;
+use crate::support::relaying::nothing_is_left;
+use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::SaleId;
 use seckill::roles::Role::{Api, Consumer, Relay};
 use seckill::store::rabbit::{browse_dlq, declare};

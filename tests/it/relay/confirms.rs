@@ -1,10 +1,10 @@
-//! Group B: what the broker says, does not say, or says no to: confirms that get lost, returns, nacks; and the cap on the rate.
+//! What the broker says, does not say, or says no to: confirms that get lost, returns, nacks; and the cap on the rate.
 
-use super::black_hole::BlackHole;
-use super::group_b_relay::{attempts, nothing_is_left, parked};
-use super::hands::{More, delete_order_queue, port_of, unbind_order_queue};
-use super::outbox_kinds::OUTBOX_KINDS;
-use super::world::{ALONE, World, eventually, pause, run, shared};
+use crate::support::black_hole::BlackHole;
+use crate::support::hands::{More, delete_order_queue, port_of, unbind_order_queue};
+use crate::support::outbox_kinds::OUTBOX_KINDS;
+use crate::support::relaying::{attempts, limit_queues, nothing_is_left, parked};
+use crate::support::world::{ALONE, World, eventually, pause, run};
 use seckill::config::{ServerUrl, Settings};
 use seckill::domain::ids::SaleId;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
@@ -23,19 +23,6 @@ async fn working_through_a_hole(world: &World, sale: &SaleId) -> (BlackHole, Mor
     eventually("a working relay", async || world.told(sale, "first", first).await.0 == "CONFIRMED").await;
     nothing_is_left(world).await;
     (hole, relay)
-}
-
-/// Limits the order queues to `max` messages, or no more.
-pub async fn limit_queues(world: &World, max: Option<u32>) {
-    let vhost = &world.settings.redis.prefix;
-    let program = match max {
-        Some(max) => format!(
-            "rabbit_policy:set(<<\"{vhost}\">>, <<\"full\">>, <<\"orders\">>, [{{<<\"max-length\">>, {max}}}], 0, <<\"queues\">>, <<\"guest\">>).\n"
-        ),
-        None => format!("rabbit_policy:delete(<<\"{vhost}\">>, <<\"full\">>, <<\"guest\">>).\n"),
-    };
-    let answer = shared().await.ask_broker(&program).await.expect("an answer");
-    assert!(answer.contains("{ok, ok}"), "{answer}");
 }
 
 #[test]

@@ -1,9 +1,9 @@
-//! Group B: a relay that dies, wherever it dies (windows 26, 27, 43, 49), loses nothing and doubles nothing, whoever goes on:
+//! A relay that dies, wherever it dies (windows 26, 27, 43, 49), loses nothing and doubles nothing, whoever goes on:
 //! its next life, which finds its own entries, or another relay, which takes them over.
 
-use super::hands::unbind_order_queue;
-use super::outbox_kinds::OUTBOX_KINDS;
-use super::world::{World, eventually, run};
+use crate::support::hands::unbind_order_queue;
+use crate::support::outbox_kinds::OUTBOX_KINDS;
+use crate::support::world::{World, eventually, run};
 use seckill::roles::Role::{Api, Consumer, Relay};
 use seckill::store::rabbit::declare;
 

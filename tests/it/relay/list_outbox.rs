@@ -1,24 +1,16 @@
-//! Group B with the list outbox (C8): what only lists have, processing lists, hands and no streams at all. What both kinds
-//! promise is tested with both in the other files of the group.
+//! The outbox as a list (C8): what only lists have, processing lists, hands and no streams at all. What both kinds of outbox
+//! promise is tested with both in the other files of this folder.
 
-use super::group_b_relay::{nothing_is_left, parked, read_and_die};
-use super::hands::redis;
-use super::resp::{RawRedis, Reply};
-use super::world::{World, eventually, run, shared, time_passes};
+use crate::support::hands::redis;
+use crate::support::relaying::{nobody_is_remembered, parked, read_and_die};
+use crate::support::resp::{RawRedis, Reply};
+use crate::support::world::{World, eventually, run, shared, time_passes};
 use seckill::p5_reconcile::Window;
 use seckill::roles::Role::{self, Api, Consumer, Relay};
 use seckill::store::rabbit::declare;
 use serde_json::Value;
 
 const LIST: &str = "redis.outbox=list";
-
-/// Nothing names a relay or an entry any more: no processing list, no hands, no attempts.
-async fn nobody_is_remembered(world: &World) {
-    nothing_is_left(world).await;
-    let keys = RawRedis::of(world).await.keys().await;
-    let left = |key: &&String| ["outbox", "processing", "hands", "attempts"].iter().any(|name| key.contains(name));
-    assert_eq!(keys.iter().find(left), None);
-}
 
 #[test]
 fn with_lists_no_phase_needs_a_stream() {
@@ -58,30 +50,6 @@ fn with_lists_no_phase_needs_a_stream() {
         for key in raw.keys().await {
             assert_ne!(raw.call(&["TYPE", &key]).await, Reply::Bytes(b"stream".to_vec()), "{key}");
         }
-        world.finish().await;
-    });
-}
-
-#[test]
-fn nobodys_list_stays_whoever_died_with_it() {
-    run(async {
-        let set = [LIST, "p3_relay.claim_idle_ms=3000", "p5_reconcile.window_ms=120000"];
-        let world = World::with(&[Api, Consumer], &set).await;
-        let sale = world.sale("lists", 2_000, Some(1)).await;
-        world.sell(&sale, 1_000).await;
-        // More than a window of one relay; another; one whose hand somebody deleted; one last seen in the future, before the
-        // clock was set back (window 95).
-        for (name, count) in [("dead-a", 700), ("dead-b", 50), ("nobody", 50), ("tomorrow", 50)] {
-            read_and_die(&world, name, count).await;
-        }
-        let hands = world.servers.redis.keys.hands(0);
-        assert_eq!(world.redis(&["HDEL", &hands, "nobody"]).await, Value::from(1));
-        world.redis(&["HSET", &hands, "tomorrow", "99999999999999 50"]).await;
-        assert_eq!(world.outbox().await, (950, 800), "nobody's entries are counted by nobody");
-        let relay = world.more(&[Relay], |_| {});
-        eventually("all of them", async || world.orders(&sale).await == 1_000).await;
-        nobody_is_remembered(&world).await;
-        relay.stop().await;
         world.finish().await;
     });
 }

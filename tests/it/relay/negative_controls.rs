@@ -1,10 +1,10 @@
-//! Negative controls of group B: with one mechanism of the relay or the topology left out, the audit must show the loss. No
-//! one compensates here: the ledger would heal most of them.
+//! Negative controls of the relay: with one mechanism of it or of the topology left out, the audit must show the loss.
+//! Nobody compensates here: the ledger would heal most of them.
 
-use super::hands::{delete_order_queue, unbind_order_queue};
-use super::mortal::Mortal;
-use super::outbox_kinds::OUTBOX_KINDS;
-use super::world::{World, eventually, run, time_passes};
+use crate::support::hands::{delete_order_queue, unbind_order_queue};
+use crate::support::mortal::Mortal;
+use crate::support::outbox_kinds::OUTBOX_KINDS;
+use crate::support::world::{World, eventually, run, time_passes};
 use seckill::domain::ids::SaleId;
 use seckill::p5_reconcile::Window;
 use seckill::roles::Role::{Api, Consumer, Relay};
@@ -110,7 +110,8 @@ fn a_retry_whose_queue_is_gone_is_dropped_without_at_least_once() {
         eventually("everything at the broker", async || world.outbox().await == (0, 0)).await;
         // Gone before the queue is: it would declare it again.
         drop(relay);
-        let consumer = world.mortal("consumer", &format!("{off};F18=return"), &["p4_persist.retry_delay_ms=1500"]);
+        let set = ["p4_persist.retry_delay_ms=1500", "p4_persist.retry_delay_max_ms=1500"];
+        let consumer = world.mortal("consumer", &format!("{off};F18=return"), &set);
         consumer.dies_at("F18").await;
         delete_order_queue(&world.servers.rabbit).await;
         time_passes(3_000).await;

@@ -1,9 +1,9 @@
-//! Group B with several shards: a relay reads and deletes on all of them at once, and none of them waits for another one.
+//! Several shards: a relay reads and deletes on all of them at once, and none of them waits for another one.
 
-use super::buckets::buyer_of;
-use super::group_b_relay::arrived;
-use super::outbox_kinds::OUTBOX_KINDS;
-use super::world::{World, eventually, run};
+use crate::support::buckets::buyer_of;
+use crate::support::outbox_kinds::OUTBOX_KINDS;
+use crate::support::relaying::arrived;
+use crate::support::world::{World, eventually, run};
 use futures::future::join_all;
 use seckill::domain::ids::SaleId;
 use seckill::roles::Role::{Api, Consumer, Relay};

@@ -1,38 +1,8 @@
-//! Group B: entries and names in the stream that reading alone never finds, or that somebody took away.
+//! Entries and names in the stream that reading alone never finds, or that somebody took away.
 
-use super::group_b_relay::{attempts, nothing_is_left, parked, read_and_die};
-use super::world::{World, eventually, run};
-use seckill::config::ServerUrl;
-use seckill::crowd;
+use crate::support::relaying::{attempts, nothing_is_left, outbox_key, parked, read_and_die};
+use crate::support::world::{World, eventually, run};
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
-use serde_json::Value;
-
-/// Far above any test's length: nobody takes over by idle time.
-const NO_CLAIM: [&str; 2] = ["p3_relay.claim_idle_ms=60000", "p5_reconcile.window_ms=120000"];
-
-fn outbox_key(world: &World) -> String {
-    world.servers.redis.keys.outbox(0)
-}
-
-#[test]
-fn entries_in_nobodys_pending_list_are_found_and_relayed() {
-    run(async {
-        let world = World::with(&[Api, Consumer], &NO_CLAIM).await;
-        let sale = world.sale("orphans", 2_000, Some(1)).await;
-        let outbox = outbox_key(&world);
-        // More than one page: window 30 by a consumer deleted with what it had, and by a group set forward.
-        world.sell(&sale, 1_200).await;
-        read_and_die(&world, "ghost", 700).await;
-        assert_eq!(world.redis(&["XGROUP", "DELCONSUMER", &outbox, "relay", "ghost"]).await, Value::from(700));
-        world.redis(&["XGROUP", "SETID", &outbox, "relay", "$"]).await;
-        assert_eq!(world.outbox().await, (1_200, 0), "nobody has them, and nobody is given them");
-        let relay = world.more(&[Relay], |settings| settings.p3_relay.claim_idle_ms = 6_000);
-        eventually("all of them", async || world.orders(&sale).await == 1_200).await;
-        nothing_is_left(&world).await;
-        relay.stop().await;
-        world.finish().await;
-    });
-}
 
 #[test]
 fn an_entry_acknowledged_but_not_deleted_is_relayed_again_and_harms_nobody() {
@@ -94,40 +64,6 @@ fn deleted_entries_do_not_break_their_batch_and_their_requests_land_from_the_led
         let reconcile = world.more(&[Reconcile], |_| {});
         eventually("all twenty", async || world.orders(&sale).await == 20).await;
         reconcile.stop().await;
-        relay.stop().await;
-        world.finish().await;
-    });
-}
-
-#[test]
-fn a_group_that_was_destroyed_is_made_again_from_the_beginning() {
-    run(async {
-        let world = World::with(&[Api, Consumer], &[]).await;
-        let sale = world.sale("group", 5_000, Some(1)).await;
-        let outbox = outbox_key(&world);
-        // With a full hand, of which nothing can go away: nothing is read, so nothing else would notice.
-        let stuck = world.more(&[Relay], |settings| {
-            settings.rabbitmq.url = ServerUrl::new("amqp://guest:guest@127.0.0.1:1/%2f".to_owned());
-            settings.p3_relay.window_max = 4;
-            settings.p3_relay.attempts_max = 1_000;
-        });
-        world.sell(&sale, 20).await;
-        eventually("a full hand", async || world.outbox().await == (20, 4)).await;
-        world.redis(&["XGROUP", "DESTROY", &outbox, "relay"]).await;
-        eventually("a full hand again", async || world.outbox().await == (20, 4)).await;
-        stuck.stop().await;
-        let relay = world.more(&[Relay], |_| {});
-        let selling = crowd::run(crowd::CrowdPlan { first_buyer: 1_000, ..world.crowd(&sale, 2_000) });
-        let harm = async {
-            for so_far in [100, 400, 900] {
-                eventually("a load", async || world.orders(&sale).await > so_far).await;
-                world.redis(&["XGROUP", "DESTROY", &outbox, "relay"]).await;
-            }
-        };
-        let (sold, ()) = tokio::join!(selling, harm);
-        assert_eq!(sold.unwrap().accepted, 2_000);
-        eventually("everything", async || world.orders(&sale).await == 2_020).await;
-        nothing_is_left(&world).await;
         relay.stop().await;
         world.finish().await;
     });

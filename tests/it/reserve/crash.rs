@@ -1,9 +1,9 @@
 //! Deaths at the crash points of P1, P2 and the rebuild (F1, F2, F23, F24; windows 1, 3, 9, 12, 17), and what is lost when a
 //! mechanism of theirs is left out: a test that would not see that proves nothing.
 
-use super::beside::NO_REPAIR;
-use super::resp::RawRedis;
-use super::world::{World, eventually, run};
+use crate::support::beside::NO_REPAIR;
+use crate::support::resp::RawRedis;
+use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::RequestId;
 use seckill::domain::sale::MetaState;
 use seckill::p5_reconcile::Window;

@@ -1,10 +1,10 @@
-//! Group A: the reserve script is all or nothing. With any key missing or damaged, nothing at all changes.
+//! The reserve script is all or nothing. With any key missing or damaged, nothing at all changes.
 
-use super::group_a_model::{redis_sale, request_id, reserve, user_id};
-use super::model::{Ask, EPOCH};
-use super::outbox_kinds::OUTBOX_KINDS;
-use super::resp::{RawRedis, Reply};
-use super::world::{World, run};
+use crate::support::model::{Ask, EPOCH};
+use crate::support::outbox_kinds::OUTBOX_KINDS;
+use crate::support::resp::{RawRedis, Reply};
+use crate::support::script_model::{redis_sale, request_id, reserve, user_id};
+use crate::support::world::{World, run};
 use seckill::domain::ids::SaleId;
 use seckill::domain::reserve::Reserved;
 use seckill::domain::sale::MetaState;

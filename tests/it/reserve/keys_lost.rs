@@ -1,8 +1,8 @@
-//! Group A: keys of a warmed sale missing in Redis. It stays closed, nobody refills it, and the audit says so (A6).
+//! Keys of a warmed sale missing in Redis. It stays closed, nobody refills it, and the audit says so (A6).
 
-use super::beside::NO_REPAIR;
-use super::resp::RawRedis;
-use super::world::{World, eventually, run};
+use crate::support::beside::NO_REPAIR;
+use crate::support::resp::RawRedis;
+use crate::support::world::{World, eventually, run};
 use seckill::p1_entry::warm::WarmError;
 use seckill::p5_reconcile::{FindingKind, Window};
 use seckill::roles::Role;

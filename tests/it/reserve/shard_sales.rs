@@ -1,9 +1,9 @@
-//! Group A, B4 through the entry: sales over four shards, what buyers are told, and what must not change while one lives.
+//! Sales over four shards (B4) through the entry: what buyers are told, and what must not change while one lives.
 
-use super::beside::NO_REPAIR;
-use super::buckets::buyer_of;
-use super::resp::RawRedis;
-use super::world::{World, eventually, run};
+use crate::support::beside::NO_REPAIR;
+use crate::support::buckets::buyer_of;
+use crate::support::resp::RawRedis;
+use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::domain::sale::MetaState;
 use seckill::domain::shard::home_shard;

@@ -1,9 +1,9 @@
-//! Group D, B4: transfers between buckets that are cut off. Deaths between take and give (F25) and between give and forget
+//! Transfers between buckets (B4) that are cut off. Deaths between take and give (F25) and between give and forget
 //! (F26), and repeats that come late: P5 finishes, no unit is lost and none is there twice (window 6).
 
-use super::beside::NO_REPAIR;
-use super::buckets::buyer_of;
-use super::world::{World, eventually, run};
+use crate::support::beside::NO_REPAIR;
+use crate::support::buckets::buyer_of;
+use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::SaleId;
 use seckill::domain::sale::MetaState;
 use seckill::p5_reconcile::Window;

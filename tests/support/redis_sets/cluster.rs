@@ -3,8 +3,8 @@
 use super::node::{Node, Plan, fields};
 use super::view::{self, Seen};
 use super::{data_config, folder, password, url};
-use crate::files::Folder;
-use crate::time::eventually;
+use crate::support::files::Folder;
+use crate::support::time::eventually;
 use seckill::dev::ports::free_port;
 use serde_json::Value;
 use std::collections::BTreeMap;

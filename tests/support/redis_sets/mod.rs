@@ -13,7 +13,7 @@ pub use cluster::{Cluster, Force};
 pub use node::Node;
 pub use sentinel::SentinelSet;
 
-use crate::files::Folder;
+use crate::support::files::Folder;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Settings of every data node: what is answered is on the disk, nothing is evicted, replicas are in step quickly.

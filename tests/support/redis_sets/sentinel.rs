@@ -2,8 +2,8 @@
 
 use super::node::{Node, Plan};
 use super::{data_config, folder, password, url};
-use crate::files::Folder;
-use crate::time::eventually;
+use crate::support::files::Folder;
+use crate::support::time::eventually;
 use seckill::dev::ports::free_port;
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
 //! Alerts about the entry, fired by what they are about: a full room, a slow Redis, a replica away, orders that do not land.
 
-use super::group_a_replicas::pair;
-use super::procs::signal;
-use super::prometheus::Prometheus;
-use super::world::{World, run, time_passes};
+use crate::support::procs::signal;
+use crate::support::prometheus::Prometheus;
+use crate::support::replicas::pair;
+use crate::support::world::{World, run, time_passes};
 use seckill::domain::ids::SaleId;
 
 /// Ten purchases a second, whatever they hear, for ever.

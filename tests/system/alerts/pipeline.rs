@@ -1,11 +1,11 @@
 //! Alerts about the pipeline, fired by what they are about: queues that are full, long, deleted or left alone, a relay that
 //! is too slow, entries deleted under it, messages nobody can read.
 
-use super::group_b_confirms::limit_queues;
-use super::hands::{channel, delete_order_queue};
-use super::own_redis;
-use super::prometheus::Prometheus;
-use super::world::{World, eventually, run};
+use crate::support::hands::{channel, delete_order_queue};
+use crate::support::own_redis;
+use crate::support::prometheus::Prometheus;
+use crate::support::relaying::limit_queues;
+use crate::support::world::{World, eventually, run};
 use amqprs::channel::QueuePurgeArguments;
 use seckill::roles::Role::Api;
 use seckill::store::rabbit::{Topology, declare};

@@ -1,11 +1,11 @@
 //! Alerts about promises, fired by what they are about: damage done by hand to Redis and to the tables, settings that lose
 //! accepts, nobody who repairs.
 
-use super::mortal::Mortal;
-use super::own_redis;
-use super::procs::signal;
-use super::prometheus::Prometheus;
-use super::world::{World, run, time_passes};
+use crate::support::mortal::Mortal;
+use crate::support::own_redis;
+use crate::support::procs::signal;
+use crate::support::prometheus::Prometheus;
+use crate::support::world::{World, run, time_passes};
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::p5_reconcile::Window;
 use seckill::roles::Role::Api;

@@ -1,8 +1,8 @@
 //! Alerts about servers that are away, fired by servers that are away: killed, and standing still.
 
-use super::hands::breakable;
-use super::prometheus::Prometheus;
-use super::world::{World, run, time_passes};
+use crate::support::hands::breakable;
+use crate::support::prometheus::Prometheus;
+use crate::support::world::{World, run, time_passes};
 use seckill::dev::ServerKind;
 use seckill::domain::ids::SaleId;
 

@@ -1,9 +1,9 @@
 //! F6: the console, used by a person: a real Chromium, real servers.
 
-use super::browser::Browser;
-use super::hands::breakable;
-use super::operators::{Operators, TOKEN};
-use super::world::{World, eventually, run};
+use crate::support::browser::Browser;
+use crate::support::hands::breakable;
+use crate::support::operators::{Operators, TOKEN};
+use crate::support::world::{World, eventually, run};
 use seckill::dev::ServerKind;
 use seckill::roles::Role::{self, Api};
 use seckill::store::mysql::sales;

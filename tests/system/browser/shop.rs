@@ -1,8 +1,8 @@
 //! F6: the demo shop, used by a visitor, with the console beside it.
 
-use super::browser::Browser;
-use super::operators::{Operators, TOKEN};
-use super::world::{Answer, World, eventually, run};
+use crate::support::browser::Browser;
+use crate::support::operators::{Operators, TOKEN};
+use crate::support::world::{Answer, World, eventually, run};
 use seckill::config::Secret;
 use seckill::domain::ids::SaleId;
 use seckill::roles::Role;

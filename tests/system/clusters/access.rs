@@ -1,11 +1,11 @@
 //! A cluster with access rules (A11): the user that docs/operations.md describes can do everything, and a wrong password is
 //! told as that.
 
-use super::cluster_sales::SHARDS;
-use super::manual::redis_account;
-use super::procs::call;
-use super::redis_sets::Cluster;
-use super::world::{World, eventually, run};
+use crate::support::clusters::SHARDS;
+use crate::support::manual::redis_account;
+use crate::support::procs::call;
+use crate::support::redis_sets::Cluster;
+use crate::support::world::{World, eventually, run};
 use seckill::roles::Role;
 
 fn with_login(cluster: &Cluster, login: &str) -> String {

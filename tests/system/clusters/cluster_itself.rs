@@ -1,7 +1,7 @@
 //! The private Redis Cluster does what the tests on it rely on: it comes up whole, keeps what it was told, and fails over.
 
-use super::redis_sets::{Cluster, Force, Node};
-use super::world::{eventually, run};
+use crate::support::redis_sets::{Cluster, Force, Node};
+use crate::support::world::{eventually, run};
 
 /// Waits until a replica has a write: replication does not make the writer wait.
 async fn has(replica: &Node, key: &str, wanted: &str) {

@@ -1,49 +1,10 @@
 //! Fail-over on a Redis Cluster (windows 15 to 17): whoever is promoted sells only after the boot fence, one that lacks what
 //! was sold is frozen and rebuilt, and a former primary that still has its scripts is not trusted for it.
 
-use super::cluster_sales::{buyer_of, shards_of, world_on};
-use super::redis_loss::{buy_at_last, sells_again};
-use super::redis_sets::{Cluster, Force, Node};
-use super::world::{World, eventually, run};
-use seckill::domain::ids::SaleId;
-
-/// Settings that let a rebuild come soon.
-pub const SOON: [&str; 3] = ["p5_reconcile.quiet_ms=1000", "p1_entry.cache_ttl_ms=50", "redis.command_timeout_ms=1000"];
-
-type Winner = (String, String, String);
-
-/// Buyers of one shard who get what they want, and have it in the database.
-pub async fn winners(world: &World, sale: &SaleId, shard: u16, numbers: std::ops::Range<usize>) -> Vec<Winner> {
-    let mut winners = Vec::new();
-    for n in numbers {
-        winners.push(buy_at_last(world, sale, &buyer_of(shard, n)).await);
-    }
-    for (user, _, request_id) in &winners {
-        let status = world.status(sale, user, request_id, 20).await;
-        assert_eq!(status.text("status"), "CONFIRMED", "{status:?}");
-    }
-    winners
-}
-
-/// The rest of the stock is sold, and not one unit more.
-pub async fn sells_out(world: World, sale: &SaleId, (sold, stock): (usize, usize)) {
-    let mut accepted = sold;
-    for n in 0..stock + 20 {
-        let answer = world.buy(sale, &format!("rest-{n}"), 1, None).await;
-        accepted += usize::from(answer.status == 202);
-    }
-    assert_eq!(accepted, stock);
-    let counted = world.settled(sale).await.counted;
-    assert_eq!((counted.ordered, counted.database_stock, counted.redis_stock), (stock.try_into().unwrap(), 0, 0));
-    world.finish().await;
-}
-
-/// From now on the replica gets nothing of its primary any more. Standing still is not enough: what is written meanwhile
-/// would wait in its socket.
-pub async fn cut_off(replica: &Node, primary: &Node) {
-    replica.freeze().await;
-    assert_eq!(primary.call(&["CLIENT", "KILL", "TYPE", "replica"]).await, 1);
-}
+use crate::support::clusters::{SOON, cut_off, shards_of, world_on};
+use crate::support::redis_sets::{Cluster, Force, Node};
+use crate::support::winners::{sells_again, sells_out, winners};
+use crate::support::world::{eventually, run};
 
 /// The scripts a server has.
 async fn scripts(node: &Node) -> u64 {

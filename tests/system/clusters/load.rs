@@ -1,10 +1,10 @@
 //! A server of a Redis Cluster is lost while a crowd buys (B4, B5, B6; windows 15 to 17): its share stops, the others go on
 //! hearing 202, and everything that was told is an order, once.
 
-use super::cluster_sales::{SHARDS, buyer_of, world_on};
-use super::redis_sets::Cluster;
-use super::rush::Rush;
-use super::world::{World, eventually, run, time_passes};
+use crate::support::clusters::{SHARDS, buyer_of, world_on};
+use crate::support::redis_sets::Cluster;
+use crate::support::rush::Rush;
+use crate::support::world::{World, eventually, run, time_passes};
 use futures::future::join_all;
 use std::time::Duration;
 

@@ -1,10 +1,10 @@
 //! What one server of a cluster builds on another one's word (B4, B6; windows 15 and 16): units that move between two servers
 //! exist once whichever of the two is replaced, and no process is without request ids because a server is.
 
-use super::cluster_failover::{cut_off, sells_out};
-use super::cluster_sales::{SHARDS, buyer_of, shards_of, world_on};
-use super::redis_sets::{Cluster, Node};
-use super::world::{World, eventually, pause, run, time_passes};
+use crate::support::clusters::{SHARDS, buyer_of, cut_off, shards_of, world_on};
+use crate::support::redis_sets::{Cluster, Node};
+use crate::support::winners::sells_out;
+use crate::support::world::{World, eventually, pause, run, time_passes};
 use seckill::domain::ids::SaleId;
 use seckill::domain::snowflake::NODES;
 use seckill::p1_entry::request_ids::{RequestIds, Terms};

@@ -1,26 +1,10 @@
 //! Sales on a Redis Cluster (B4, B5): the shards lie on three servers, a sale sells exactly its stock over all of them, and a
 //! server that is gone stops its own share.
 
-use super::redis_sets::Cluster;
-use super::world::{World, eventually, run};
-use seckill::domain::ids::{SaleId, UserId};
-use seckill::domain::shard::home_shard;
-use seckill::roles::Role;
-
-/// Of every sale here.
-pub const SHARDS: u16 = 8;
-
-/// All roles, on a cluster.
-pub async fn world_on(cluster: &Cluster, name: &str, set: &[&str]) -> World {
-    World::on_cluster((cluster, SHARDS), name, &Role::ALL, set).await
-}
-
-/// A buyer whose home shard is this one.
-pub fn buyer_of(shard: u16, n: usize) -> String {
-    let name = |k: usize| format!("buyer-{n}-{k}");
-    let at_home = |name: &String| home_shard(&UserId::parse(name).unwrap(), SHARDS) == shard;
-    (0..).map(name).find(at_home).unwrap()
-}
+use crate::support::clusters::{SHARDS, buyer_of, shards_of, world_on};
+use crate::support::redis_sets::Cluster;
+use crate::support::world::{World, eventually, run};
+use seckill::domain::ids::SaleId;
 
 async fn statuses(world: &World, sale: &SaleId, buyers: impl Iterator<Item = String>) -> Vec<u16> {
     let mut statuses = Vec::new();
@@ -70,10 +54,4 @@ fn a_dead_server_stops_its_share_and_no_other() {
         eventually("its share sells again", async || world.buy(&sale, &again, 1, None).await.status == 202).await;
         world.finish().await;
     });
-}
-
-/// The shards on the server of this port.
-pub fn shards_of(world: &World, port: u16) -> Vec<u16> {
-    let places = world.servers.redis.servers();
-    places.into_iter().find(|(at, _)| at.ends_with(&format!(":{port}"))).expect("a server").1
 }

@@ -1,11 +1,11 @@
 //! Sales on a primary that sentinels look after (B6, windows 15 to 17): it is killed, frozen or replaced by one that lags, and
 //! everything that was told as accepted is an order, once.
 
-use super::cluster_failover::{SOON, cut_off, sells_out, winners};
-use super::redis_loss::sells_again;
-use super::redis_sets::{Node, SentinelSet};
-use super::rush::Rush;
-use super::world::{World, eventually, run};
+use crate::support::clusters::{SOON, cut_off};
+use crate::support::redis_sets::{Node, SentinelSet};
+use crate::support::rush::Rush;
+use crate::support::winners::{sells_again, sells_out, winners};
+use crate::support::world::{World, eventually, run};
 use futures::future::join_all;
 use seckill::domain::ids::SaleId;
 use seckill::roles::Role;

@@ -1,7 +1,7 @@
 //! The private Redis with sentinels does what the tests on it rely on: all know one another, and it fails over.
 
-use super::redis_sets::{Node, SentinelSet};
-use super::world::{eventually, run};
+use crate::support::redis_sets::{Node, SentinelSet};
+use crate::support::world::{eventually, run};
 
 async fn has(node: &Node, wanted: &str) {
     eventually("the write is there", async || node.try_call(&["GET", "key"]).await.is_ok_and(|value| value == wanted))

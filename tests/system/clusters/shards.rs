@@ -1,12 +1,12 @@
 //! B4 on a cluster (windows 4, 6, 20): a sale over eight buckets on three servers sells what it would sell from one, to the
-//! last unit. The same properties as on one Redis (`group_a_shards.rs`), fewer runs.
+//! last unit. The same properties as on one Redis (`tests/it/reserve/shards.rs`), fewer runs.
 
-use super::buckets::Buckets;
-use super::cluster_sales::SHARDS;
-use super::group_a_shards::{like_one, rush, step, with_cases};
-use super::model::Ask;
-use super::redis_sets::Cluster;
-use super::world::{World, run};
+use crate::support::bucket_cases::{like_one, rush, step, with_cases};
+use crate::support::buckets::Buckets;
+use crate::support::clusters::SHARDS;
+use crate::support::model::Ask;
+use crate::support::redis_sets::Cluster;
+use crate::support::world::{World, run};
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicU32, Ordering};
 

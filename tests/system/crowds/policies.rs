@@ -1,6 +1,6 @@
-//! Group A: 2,000 buyers at once against a stock of 200, under each policy. Exactly the stock is ordered.
+//! 2,000 buyers at once against a stock of 200, under each policy. Exactly the stock is ordered.
 
-use super::world::{World, run};
+use crate::support::world::{World, run};
 use seckill::crowd::{self, CrowdPlan};
 use seckill::roles::Role;
 use std::time::Duration;

@@ -1,8 +1,8 @@
-//! Group C, D6: the breaker around the database protects it and decides nothing: closed, open, half-open, as a supervisor
+//! The breaker around the database (D6) protects it and decides nothing: closed, open, half-open, as a supervisor
 //! sees them on a real consumer process.
 
-use super::hands::breakable;
-use super::world::{ALONE, World, eventually, run, time_passes};
+use crate::support::hands::breakable;
+use crate::support::world::{ALONE, World, eventually, run, time_passes};
 use seckill::dev::ServerKind;
 use seckill::roles::Role::{Api, Relay};
 use std::time::Duration;

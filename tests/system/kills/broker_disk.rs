@@ -1,7 +1,7 @@
-//! Group D, window 58: the broker's disk is lost with confirmed messages on it. The ledger has them all.
+//! The broker's disk is lost with confirmed messages on it (window 58). The ledger has them all.
 
-use super::hands::breakable;
-use super::world::{ALONE, World, eventually, run};
+use crate::support::hands::breakable;
+use crate::support::world::{ALONE, World, eventually, run};
 use seckill::crowd::{self, CrowdPlan};
 use seckill::dev::ServerKind;
 use seckill::domain::ids::SaleId;

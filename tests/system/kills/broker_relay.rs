@@ -1,9 +1,9 @@
-//! Group B: a broker that is away, silent, frozen or blocked, and connections and exchanges that go away under the relay.
+//! A broker that is away, silent, frozen or blocked, and connections and exchanges that go away under the relay.
 
-use super::group_b_relay::{attempts, nothing_is_left, parked};
-use super::hands::{breakable, delete_order_exchange, memory_alarm, tell_broker};
-use super::outbox_kinds::OUTBOX_KINDS;
-use super::world::{World, eventually, run};
+use crate::support::hands::{breakable, delete_order_exchange, memory_alarm, tell_broker};
+use crate::support::outbox_kinds::OUTBOX_KINDS;
+use crate::support::relaying::{attempts, nothing_is_left, parked};
+use crate::support::world::{World, eventually, run};
 use seckill::crowd;
 use seckill::dev::ServerKind;
 use seckill::domain::ids::SaleId;

@@ -1,7 +1,7 @@
-//! Group D, windows 93 and 94: one reconciler leads; another takes over when it dies and when it stands still.
+//! One reconciler leads; another takes over when it dies and when it stands still (windows 93, 94).
 
-use super::procs::{Folder, Program, signal};
-use super::world::{World, eventually, run, time_passes};
+use crate::support::procs::{Folder, Program, signal};
+use crate::support::world::{World, eventually, run, time_passes};
 use seckill::domain::ids::RequestId;
 use seckill::roles::Role::Api;
 

@@ -1,14 +1,15 @@
 //! Window 13: what a power cut of Redis loses. With `appendfsync always` nothing that was answered 202; with `everysec` some,
 //! and nobody can name them afterwards, which is why the durability table says what it says.
 
-use super::own_redis::Cuttable;
-use super::world::{World, eventually, run, time_passes};
+use crate::support::own_redis::Cuttable;
+use crate::support::world::{World, eventually, run, time_passes};
 use seckill::crowd::{self, CrowdPlan, CrowdReport, Told, Verdict};
 use seckill::domain::ids::SaleId;
 use seckill::p5_reconcile::Window;
 use seckill::roles::Role;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Power cuts with `always`; each of them must lose nothing.
 const CUTS: u64 = 3;

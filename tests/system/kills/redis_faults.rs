@@ -1,9 +1,9 @@
 //! Redis in trouble under a crowd (windows 11, 12, 13, 14, 18): killed, slow, standing still, its connections cut, its file
 //! rewritten. Whoever heard 202 has an order in the end, nobody has two, and exactly the stock is sold.
 
-use super::hands::breakable;
-use super::resp::RawRedis;
-use super::world::{World, run, time_passes};
+use crate::support::hands::breakable;
+use crate::support::resp::RawRedis;
+use crate::support::world::{World, run, time_passes};
 use seckill::crowd::{self, CrowdPlan};
 use seckill::dev::{PrivateServers, ServerKind};
 use seckill::roles::Role;

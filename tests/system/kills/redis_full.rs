@@ -1,9 +1,9 @@
 //! Redis without memory (window 8). Buyers hear 503 and nothing is half done; what was accepted goes on to the database; an
 //! operator can still stop the sale; selling goes on when there is memory again.
 
-use super::hands::breakable;
-use super::resp::RawRedis;
-use super::world::{World, eventually, run};
+use crate::support::hands::breakable;
+use crate::support::resp::RawRedis;
+use crate::support::world::{World, eventually, run};
 use seckill::domain::sale::MetaState;
 use seckill::roles::Role;
 

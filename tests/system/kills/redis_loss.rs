@@ -1,13 +1,13 @@
 //! Redis loses data: rewound to an older file, and emptied. The sale closes, is rebuilt from the database under its next
 //! epoch, and goes on with its buyers, limits and replays (A6, E7, boot fence).
 
-use super::procs::scratch;
-use super::world::{ALONE, Answer, World, eventually, run};
+use crate::support::procs::scratch;
+use crate::support::winners::{buy_at_last, sells_again};
+use crate::support::world::{ALONE, World, eventually, run};
 use seckill::dev::{PrivateServers, ServerKind};
 use seckill::domain::ids::SaleId;
 use seckill::p5_reconcile::Window;
 use seckill::roles::Role;
-use seckill::store::mysql::sales;
 use std::path::Path;
 
 /// Replaces a folder by a copy of another.
@@ -34,36 +34,6 @@ async fn buy_all(world: &World, sale: &SaleId, buyers: std::ops::Range<u32>) -> 
         assert_eq!(status.text("status"), "CONFIRMED", "{status:?}");
     }
     bought
-}
-
-/// Buys with the entry that is still finding its way back to Redis: user, token, request id.
-pub async fn buy_at_last(world: &World, sale: &SaleId, user: &str) -> (String, String, String) {
-    let path = format!("/v1/sales/{sale}");
-    eventually("the entry is back", async || {
-        Answer::of(world.request(reqwest::Method::GET, &path, user)).await.status == 200
-    })
-    .await;
-    let (token, request_id) = world.token(sale, user).await;
-    eventually("it sells", async || world.buy(sale, user, 1, Some(&token)).await.status == 202).await;
-    (user.to_owned(), token, request_id)
-}
-
-/// After a rebuild: winners are known, losers can still buy, and the rest is sold exactly.
-pub async fn sells_again(world: &World, sale: &SaleId, winners: &[(String, String, String)], epoch: u32) {
-    eventually("the sale is rebuilt", async || {
-        world.buy(sale, &winners[0].0, 1, Some(&winners[0].1)).await.status == 202
-            && sales::get(&world.servers.db, sale).await.unwrap().unwrap().epoch == epoch
-            && world.servers.redis.meta(sale, 0).await.unwrap().is_some_and(|meta| meta.state.code() == "open")
-    })
-    .await;
-    for (user, token, request_id) in winners {
-        let replay = world.buy(sale, user, 1, Some(token)).await;
-        assert_eq!((replay.status, replay.text("request_id").as_str()), (202, request_id.as_str()), "{replay:?}");
-    }
-    eventually("the entry has seen the new epoch", async || {
-        world.buy(sale, &winners[1].0, 1, None).await.code() == "P2-R1"
-    })
-    .await;
 }
 
 #[test]
@@ -157,7 +127,7 @@ fn what_was_accepted_before_the_rewind_lands_in_its_old_epoch_before_the_sale_is
             .await;
         // The reconcile role alone must not rebuild: a message of the sale still waits.
         let reconcile = world.more(&[Role::Reconcile], |_| {});
-        super::world::time_passes(4_000).await;
+        crate::support::world::time_passes(4_000).await;
         let meta = world.servers.redis.meta(&sale, 0).await.unwrap().unwrap();
         assert_eq!((meta.state.code(), meta.epoch), ("frozen", 1), "not while something is on its way");
         let landing = world.more(&[Role::Consumer], |_| {});

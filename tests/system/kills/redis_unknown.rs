@@ -1,8 +1,8 @@
-//! Group A, B8: Redis stands still after the script was sent. Nobody knows whether it ran; nothing is guessed, nothing is
+//! Redis stands still after the script was sent (B8). Nobody knows whether it ran; nothing is guessed, nothing is
 //! sent twice by the system, and the request id tells.
 
-use super::hands::breakable;
-use super::world::{World, eventually, run};
+use crate::support::hands::breakable;
+use crate::support::world::{World, eventually, run};
 use seckill::dev::ServerKind;
 use seckill::roles::Role;
 

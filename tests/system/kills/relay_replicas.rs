@@ -1,9 +1,9 @@
-//! Group B, B6 (window 15): with `redis.wait_replicas` the relay sends nothing that too few replicas have. Were it an order
+//! With `redis.wait_replicas` (B6, window 15) the relay sends nothing that too few replicas have. Were it an order
 //! already, a promoted replica would sell its units once more.
 
-use super::group_a_replicas::pair;
-use super::outbox_kinds::OUTBOX_KINDS;
-use super::world::{World, eventually, run, time_passes};
+use crate::support::outbox_kinds::OUTBOX_KINDS;
+use crate::support::replicas::pair;
+use crate::support::world::{World, eventually, run, time_passes};
 use seckill::roles::Role;
 
 /// Longer than `p3_relay.claim_idle_ms` here: a second relay takes over what the first one holds.

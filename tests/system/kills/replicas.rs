@@ -1,31 +1,11 @@
-//! Group A, B6: accepts that wait for a replica (windows 15 and 16). What too few replicas have is never told as accepted,
+//! Accepts that wait for a replica (B6; windows 15 and 16). What too few replicas have is never told as accepted,
 //! and with `min-replicas-to-write` it is not even made.
 
-use super::own_redis;
-use super::resp::RawRedis;
-use super::world::{Answer, World, eventually, run};
-use seckill::dev::Server;
+use crate::support::replicas::{in_step, pair};
+use crate::support::resp::RawRedis;
+use crate::support::world::{Answer, World, eventually, run};
 use seckill::health::Readiness;
 use seckill::roles::Role;
-
-/// A primary and a replica that is in step with it.
-pub async fn pair(name: &str) -> (Server, Server) {
-    let primary = own_redis::start(&format!("{name}-primary")).await;
-    let replica = own_redis::start(&format!("{name}-replica")).await;
-    RawRedis::at(&primary.url(), "").await.call(&["CONFIG", "SET", "repl-diskless-sync-delay", "0"]).await;
-    let port = primary.port().to_string();
-    RawRedis::at(&replica.url(), "").await.call(&["REPLICAOF", "127.0.0.1", &port]).await;
-    in_step(&replica).await;
-    (primary, replica)
-}
-
-async fn in_step(replica: &Server) {
-    eventually("the replica is in step", async || {
-        let info = RawRedis::at(&replica.url(), "").await.call(&["INFO", "replication"]).await.text();
-        info.contains("master_link_status:up")
-    })
-    .await;
-}
 
 /// What the api role of this world says about Redis: whether it is ready, and why not.
 async fn ready(world: &World) -> (bool, String) {

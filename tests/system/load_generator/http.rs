@@ -5,7 +5,8 @@ use seckill::crowd::http::{Connection, HttpError, Target};
 use seckill::crowd::{CrowdPlan, Verdict, run};
 use seckill::domain::ids::SaleId;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -102,7 +103,7 @@ async fn a_connection_closed_while_idle_is_replaced_before_it_is_used() {
     let (url, made) = serve(|_, _| (vec![OK.to_vec()], true)).await;
     let mut connection = connect(&url).await;
     assert!(connection.call(ASK).await.is_ok());
-    super::world::time_passes(600).await;
+    crate::support::world::time_passes(600).await;
     assert!(connection.call(ASK).await.is_ok());
     assert_eq!(made.load(SeqCst), 2);
 }

@@ -275,7 +275,7 @@ async fn a_rate_is_kept_and_late_sends_count_as_latency() {
     let runtime = tokio::runtime::Handle::current();
     tokio::task::spawn_blocking(move || {
         let _still = shop.lock().unwrap();
-        runtime.block_on(super::world::time_passes(300));
+        runtime.block_on(crate::support::world::time_passes(300));
     });
     let report = task.await.unwrap().unwrap();
     assert!(report.latency().p50_us > 100_000, "{:?}", report.latency());

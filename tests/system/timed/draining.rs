@@ -1,7 +1,7 @@
 //! An orderly stop as buyers see it: whoever waits for an answer gets a whole one.
 
-use super::answer::Answer;
-use super::world::{World, run, time_passes};
+use crate::support::answer::Answer;
+use crate::support::world::{World, run, time_passes};
 use futures::StreamExt;
 use reqwest::Method;
 use seckill::roles::Role::Api;

@@ -1,11 +1,11 @@
-//! Group A: what was accepted does not land (A10, C7). The entry slows, closes to new buyers, answers replays, and opens by
+//! What was accepted does not land (A10, C7). The entry slows, closes to new buyers, answers replays, and opens by
 //! itself when landing is back.
 
-use super::answer::Answer;
-use super::mortal::Mortal;
-use super::procs::signal;
-use super::resp::RawRedis;
-use super::world::{World, eventually, pause, run};
+use crate::support::answer::Answer;
+use crate::support::mortal::Mortal;
+use crate::support::procs::signal;
+use crate::support::resp::RawRedis;
+use crate::support::world::{World, eventually, pause, run};
 use seckill::dev::ports::free_port;
 use seckill::domain::ids::SaleId;
 use seckill::roles::Role;

@@ -1,11 +1,11 @@
-//! Group B: a relay that slept through its own replacement wakes up and goes on where it was (windows 28 and 29).
+//! A relay that slept through its own replacement wakes up and goes on where it was (windows 28 and 29).
 //!
 //! It is a process of its own, put to sleep by a fault point at exactly the line in question.
 
-use super::group_b_relay::{attempts, nothing_is_left, parked};
-use super::outbox_kinds::OUTBOX_KINDS;
-use super::procs::{Folder, Program, seckill};
-use super::world::{QUICK, World, eventually, run};
+use crate::support::outbox_kinds::OUTBOX_KINDS;
+use crate::support::procs::{Folder, Program, seckill};
+use crate::support::relaying::{attempts, nothing_is_left, parked};
+use crate::support::world::{QUICK, World, eventually, run};
 use seckill::roles::Role::{Api, Consumer, Relay};
 
 /// Short enough that the second relay takes over while the first one sleeps.

@@ -1,0 +1,8 @@
+//! What operators use: the admin API, the command line, the configuration, metrics and alert rules.
+
+mod admin_api;
+mod alert_rules;
+mod configuration;
+mod doctor;
+mod metrics;
+mod tls_files;

@@ -1,0 +1,11 @@
+//! P5, the reconciler and the operator's desk: what was lost is found, and repaired forward.
+
+mod cancel;
+mod crash;
+mod desk;
+mod desk_crash;
+mod findings;
+mod grants;
+mod later_version;
+mod leaks;
+mod mq_dlq;

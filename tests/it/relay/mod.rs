@@ -1,0 +1,12 @@
+//! P3, the relay: every accepted request reaches the broker, once confirmed, whatever dies on the way.
+
+mod broker_faults;
+mod broker_flow;
+mod bundles;
+mod confirms;
+mod crash;
+mod list_outbox;
+mod negative_controls;
+mod shards;
+mod stream_outbox;
+mod take_over;

@@ -1,0 +1,10 @@
+//! P2, the reservation: the script in Redis, its boot fence, sales over several buckets.
+
+mod crash;
+mod damage;
+mod fence;
+mod keys_lost;
+mod script_model;
+mod shard_sales;
+mod shards;
+mod transfers;

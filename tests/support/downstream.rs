@@ -1,0 +1,65 @@
+//! A downstream system that listens to the events of orders.
+
+use super::world::{World, pause};
+use amqprs::channel::{BasicGetArguments, Channel, QueueBindArguments, QueueDeclareArguments};
+use amqprs::connection::Connection;
+use seckill::domain::ids::RequestId;
+use seckill::store::rabbit::{Topology, declare};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// A downstream system: a queue on the events exchange.
+pub struct Downstream {
+    _connection: Connection,
+    channel: Channel,
+    /// How often which fate of which request was told.
+    pub told: BTreeMap<(String, String), u32>,
+    /// Fates in the largest message.
+    pub largest: usize,
+}
+
+impl Downstream {
+    /// Begins to listen: what is told from now on is kept for it.
+    pub async fn listen(world: &World) -> Self {
+        declare(&world.servers.rabbit).await.unwrap();
+        let (connection, channel) = super::hands::channel(&world.servers.rabbit).await;
+        let exchange = Topology::new(&world.servers.rabbit).events_exchange();
+        channel.queue_declare(QueueDeclareArguments::durable_client_named("downstream")).await.unwrap();
+        channel.queue_bind(QueueBindArguments::new("downstream", &exchange, "order.*")).await.unwrap();
+        Self { _connection: connection, channel, told: BTreeMap::new(), largest: 0 }
+    }
+
+    /// Reads what it was told so far.
+    pub async fn read(&mut self) {
+        let mut get = BasicGetArguments::new("downstream");
+        get.no_ack(true);
+        while let Some((got, _, body)) = self.channel.basic_get(get.clone()).await.unwrap() {
+            let bundle: Value = serde_json::from_slice(&body).unwrap();
+            assert_eq!(bundle["v"], 1, "{bundle}");
+            let events = bundle["events"].as_array().unwrap();
+            self.largest = self.largest.max(events.len());
+            for event in events {
+                let id = event["rid"].as_str().unwrap().to_owned();
+                let fate = format!("{} {}", event["status"].as_str().unwrap(), event["reason"].as_str().unwrap_or(""))
+                    .trim()
+                    .to_owned();
+                let key = if fate == "CONFIRMED" { "order.confirmed" } else { "order.failed" };
+                assert_eq!(got.routing_key(), key, "{event}");
+                *self.told.entry((id, fate)).or_default() += 1;
+            }
+        }
+    }
+
+    /// Waits until a fate was told so many times.
+    pub async fn hears(&mut self, id: RequestId, fate: &str, times: u32) {
+        let key = (id.to_string(), fate.to_owned());
+        for _ in 0..1_500 {
+            self.read().await;
+            if self.told.get(&key).is_some_and(|told| *told >= times) {
+                return;
+            }
+            pause().await;
+        }
+        panic!("{key:?} was not told {times} times: {:?}", self.told);
+    }
+}

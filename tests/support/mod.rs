@@ -1,0 +1,51 @@
+//! What stands between tests and the system: servers, worlds, processes, links, clients. No test is in here.
+//!
+//! `tests/it` and `tests/system` take the whole of it, `tests/chaos` single files that know nothing of the rest: `files`, `raw`,
+//! `resp`, `time`.
+
+pub mod answer;
+pub mod audits;
+pub mod beside;
+pub mod black_hole;
+pub mod breakable;
+pub mod browser;
+pub mod bucket_cases;
+pub mod buckets;
+pub mod certificates;
+pub mod clusters;
+pub mod collector;
+pub mod desk;
+pub mod doctor;
+pub mod downstream;
+pub mod faulty;
+pub mod files;
+pub mod fleet;
+pub mod hands;
+pub mod manual;
+pub mod model;
+pub mod mortal;
+pub mod mysql_store;
+pub mod operators;
+pub mod outbox_kinds;
+pub mod own_redis;
+pub mod persist_controls;
+pub mod procs;
+pub mod prometheus;
+pub mod rabbit_store;
+pub mod raw;
+pub mod redis_sets;
+pub mod refusals;
+pub mod relaying;
+pub mod replays;
+pub mod replicas;
+pub mod resp;
+pub mod rooms;
+pub mod rush;
+pub mod script_model;
+pub mod sessions;
+pub mod time;
+pub mod watched;
+pub mod winners;
+pub mod wire;
+pub mod world;
+pub mod world_redis;

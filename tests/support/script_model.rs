@@ -1,0 +1,63 @@
+//! The reserve script called past the entry, on sales that are only in Redis: what the tests against the model share.
+
+use super::model::{Ask, EPOCH};
+use seckill::domain::ids::{RequestId, SaleId, UserId};
+use seckill::domain::policy::{PurchasePolicy, Quantity};
+use seckill::domain::request::Purchase;
+use seckill::domain::reserve::Reserved;
+use seckill::domain::sale::{Sale, SaleStatus};
+use seckill::store::redis::{RedisFault, RedisStore};
+
+/// The request id behind a model's small number.
+pub fn request_id(no: u64) -> RequestId {
+    RequestId::new(1_000_000_000_000 + no).unwrap()
+}
+
+/// The buyer behind a model's small number; some hold characters the records are built with.
+pub fn user_id(no: u8) -> UserId {
+    let names = ["plain", "with space", "Q 1 1 1 1 - x", "\"q\"\\", "%41", "ü🎉", "-", "7 8"];
+    UserId::parse(&format!("{}{}", names[usize::from(no) % names.len()], "'".repeat(usize::from(no) / 8))).unwrap()
+}
+
+/// A sale that is only in Redis.
+pub fn redis_sale(id: &str, limit: u32) -> Sale {
+    Sale {
+        sale_id: SaleId::parse(id).unwrap(),
+        product_id: "p".into(),
+        title: "t".into(),
+        price_cents: 1,
+        currency: "CNY".into(),
+        granted: 0,
+        stock: 0,
+        policy: PurchasePolicy::from_limit(Some(limit)),
+        token_required: false,
+        waiting_room: false,
+        starts_at_ms: 0,
+        ends_at_ms: 1,
+        status: SaleStatus::Warmed,
+        epoch: EPOCH,
+    }
+}
+
+/// Calls the script as P2 does; the fence is P2's matter, here the script is just loaded.
+pub async fn reserve(store: &RedisStore, sale: &SaleId, epoch: u32, group: &[Ask]) -> Vec<Reserved> {
+    let purchases: Vec<Purchase> = group
+        .iter()
+        .map(|ask| Purchase {
+            request_id: request_id(ask.id),
+            sale_id: sale.clone(),
+            user_id: user_id(ask.user),
+            quantity: Quantity::new(ask.quantity).unwrap(),
+        })
+        .collect();
+    let group: Vec<&Purchase> = purchases.iter().collect();
+    loop {
+        match store.reserve(sale, 0, epoch, &group).await {
+            Err(RedisFault::NoScript) => {
+                let life = store.life(0).await.unwrap();
+                store.load_reserve_after_fence(0, &life).await.unwrap();
+            }
+            done => return done.expect("the script ran").reserved,
+        }
+    }
+}

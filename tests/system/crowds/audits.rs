@@ -1,0 +1,77 @@
+//! Audits while a crowd buys: traffic raises no false alarm (window 87).
+
+use crate::support::procs::Folder;
+use crate::support::watched::Watched;
+use crate::support::world::{World, eventually, pause, run};
+use seckill::crowd;
+use seckill::domain::ids::SaleId;
+use seckill::p5_reconcile::{Auditor, SaleAudit, Window};
+use seckill::roles::Role::{Api, Consumer, Relay};
+use seckill::store::mysql::sales;
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+/// Audits one sale again and again; how often it looked, and how many findings there were.
+async fn look(auditor: Auditor, sale: SaleId, until: tokio::task::AbortHandle) -> (u32, Vec<SaleAudit>) {
+    let (mut looks, mut wrong) = (0, Vec::new());
+    while !until.is_finished() {
+        let row = sales::get(&auditor.db, &sale).await.unwrap().unwrap();
+        let (audit, false_alarms) = auditor.audit_twice(&row, Window::Ms(5_000)).await.unwrap();
+        looks += 1;
+        if !audit.findings.is_empty() || false_alarms > 0 {
+            wrong.push(audit);
+        }
+    }
+    (looks, wrong)
+}
+
+#[test]
+fn audits_as_fast_as_they_can_raise_no_false_alarm_while_a_crowd_buys() {
+    run(async {
+        let world = World::with(&[Api, Relay, Consumer], &[]).await;
+        let sale = world.sale("alarms", 20_000, None).await;
+        let folder = Folder::new("alarms");
+        let watched = Watched::start(&world, &folder, &["p5_reconcile.interval_ms=10"]);
+        let plan = crowd::CrowdPlan { requests_per_buyer: 3, rate_per_s: Some(1_200.0), ..world.crowd(&sale, 1_200) };
+        let selling = tokio::spawn(crowd::run(plan));
+        let handle = selling.abort_handle();
+        let looks = [0; 3].map(|_| tokio::spawn(look(world.auditor(), sale.clone(), handle.clone())));
+        for looking in looks {
+            let (looks, wrong) = looking.await.unwrap();
+            assert!(wrong.is_empty(), "{wrong:#?}");
+            assert!(looks >= 3, "{looks}");
+        }
+        assert_eq!(selling.await.unwrap().unwrap().accepted, 3_600);
+        let alarms = "seckill_p5_reconcile_false_alarms_total{sale=\"alarms\"}";
+        eventually("the reconciler audits", async || watched.metric(&world, alarms).await.is_some()).await;
+        assert_eq!(watched.metric(&world, alarms).await, Some(0.0));
+        assert_eq!(watched.state(&world, "P5-RC1").await, 0.0);
+        world.finish().await;
+    });
+}
+
+#[test]
+fn there_is_no_false_alarm_while_traffic_runs() {
+    run(async {
+        let world = World::start().await;
+        let sale = world.sale("busy", 20_000, None).await;
+        let selling = tokio::spawn(crowd::run(crowd::CrowdPlan {
+            requests_per_buyer: 3,
+            rate_per_s: Some(1_500.0),
+            ..world.crowd(&sale, 1_500)
+        }));
+        let mut seen = BTreeSet::new();
+        while !selling.is_finished() {
+            let audit = world.audit(&sale, Window::Ms(5_000)).await;
+            assert!(audit.consistent(), "{audit:#?}");
+            seen.insert(audit.counted.accepted);
+            let next = Instant::now() + Duration::from_millis(50);
+            while Instant::now() < next {
+                pause().await;
+            }
+        }
+        assert!(seen.len() >= 5, "too few audits while it sold: {seen:?}");
+        assert_eq!(selling.await.unwrap().unwrap().accepted, 4_500);
+        world.finish().await;
+    });
+}

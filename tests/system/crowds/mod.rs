@@ -1,0 +1,9 @@
+//! Crowds of buyers: a thousand purchases and more, or so many a second.
+
+mod audits;
+mod outbox;
+mod overload;
+mod policies;
+mod relay;
+mod room;
+mod scripts;

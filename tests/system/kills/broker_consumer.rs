@@ -1,0 +1,53 @@
+//! The broker dies under the consumer, or takes no messages of it.
+
+use crate::support::downstream::Downstream;
+use crate::support::hands::{breakable, memory_alarm};
+use crate::support::world::{ALONE, World, eventually, run};
+use seckill::dev::ServerKind;
+use seckill::roles::Role::{Api, Consumer, Relay};
+
+#[test]
+fn a_broker_that_dies_in_a_load_is_answered_with_no_stale_ack() {
+    run(async {
+        let mut servers = breakable().await;
+        let set = ["p4_persist.group_max=50", "p4_persist.prefetch=100"];
+        let world = World::on_breakable(&servers, "brokerdies", &[Api, Relay, Consumer], &set).await;
+        let sale = world.sale("brokerdies", 10_000, Some(1)).await;
+        let plan = seckill::crowd::CrowdPlan { rate_per_s: Some(400.0), ..world.crowd(&sale, 2_000) };
+        let selling = tokio::spawn(seckill::crowd::run(plan));
+        eventually("a load", async || world.orders(&sale).await > 300).await;
+        servers.server(ServerKind::Rabbitmq).unwrap().kill().await.unwrap();
+        servers.server(ServerKind::Rabbitmq).unwrap().restart().await.unwrap();
+        assert_eq!(selling.await.unwrap().unwrap().accepted, 2_000);
+        // A stale ack would close the channel again and again, or settle a message that was not landed (window 77).
+        eventually("everything", async || world.orders(&sale).await == 2_000).await;
+        eventually("empty queues", async || world.waiting_in("seckill.").await == 0).await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_broker_that_takes_no_messages_is_drained_all_the_same_and_hears_the_events_later() {
+    run(async {
+        let servers = breakable().await;
+        let world = World::on_breakable(&servers, "mute", &[Api, Relay], &[ALONE]).await;
+        let mut downstream = Downstream::listen(&world).await;
+        let sale = world.sale("mute", 1_000, Some(1)).await;
+        let first = world.bought(&sale, "first").await;
+        world.sell(&sale, 200).await;
+        eventually("everything in the queue", async || world.waiting_in("seckill.orders").await == 201).await;
+        memory_alarm(&servers, true).await;
+        // What frees the broker is the acks, so they must not wait for events it does not take.
+        let consumer = world.more(&[Consumer], |_| {});
+        eventually("201 orders", async || world.orders(&sale).await == 201).await;
+        eventually("an empty queue", async || world.waiting_in("seckill.orders").await == 0).await;
+        eventually("events written down", async || world.rows("outcome_event", "1 = 1").await == 201).await;
+        memory_alarm(&servers, false).await;
+        downstream.hears(first, "CONFIRMED", 1).await;
+        eventually("events told", async || world.rows("outcome_event", "1 = 1").await == 0).await;
+        downstream.read().await;
+        assert_eq!(downstream.told.len(), 201);
+        consumer.stop().await;
+        world.finish().await;
+    });
+}

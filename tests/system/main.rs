@@ -1,0 +1,34 @@
+//! The noisy integration tests, one at a time: they kill, freeze and fill servers, start clusters, browsers and real processes,
+//! bring crowds, or count on something happening within seconds. The quiet ones are in `tests/it`.
+//!
+//! No mocks: real Redis, RabbitMQ and MariaDB, started by [`support::world`] and by the tests themselves, and killed by the
+//! kernel when this process ends.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "tests fail by panicking"
+)]
+
+mod accounts;
+mod alerts;
+mod bench;
+mod browser;
+mod clusters;
+mod crowds;
+mod dev_servers;
+mod doctor;
+mod doctor_worst;
+mod floods;
+mod kills;
+mod load_generator;
+mod processes;
+mod settings;
+#[allow(dead_code, unused_imports, reason = "each binary uses a part of it")]
+#[path = "../support/mod.rs"]
+mod support;
+mod timed;
+mod tls;
+mod traces;
+mod versions;
