@@ -8,7 +8,7 @@ mod relay;
 
 use crate::config::{QueueType, Settings, api_complaints};
 use crate::p4_persist::Persist;
-use crate::p5_reconcile::{Auditor, Reconcile};
+use crate::p5_reconcile::{Auditor, MQ_DLQ_MAX, Reconcile};
 use crate::runtime::{Pace, Stopper, Worker, drive};
 use crate::store::mysql::{Address, Db, DbConfig};
 use crate::store::rabbit::{self, RabbitConfig};
@@ -236,7 +236,8 @@ pub fn start_with(
             Role::Reconcile => {
                 let Servers { db, redis, rabbit } = servers;
                 let (shards, findings_max) = (s.redis.shards, s.p5_reconcile.findings_max);
-                let auditor = Auditor { db, redis: redis.clone(), rabbit, shards, findings_max };
+                let mq_dlq_max = MQ_DLQ_MAX;
+                let auditor = Auditor { db, redis: redis.clone(), rabbit, shards, findings_max, mq_dlq_max };
                 let reconcile = Reconcile::new(auditor, s.p5_reconcile.clone(), s.p1_entry.backlog_max);
                 running.spawn(reconcile, Pace::idle_ms(100), redis);
             }

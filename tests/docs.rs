@@ -9,6 +9,7 @@ use seckill::p1_entry::problem::Kind;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -212,4 +213,26 @@ fn every_crash_point_and_every_mechanism_is_in_the_proof() {
     for mechanism in Mechanism::ALL {
         assert!(controls.iter().any(|code| code == mechanism.code()), "{}", mechanism.code());
     }
+}
+
+/// What the compiler says about `src/faults.rs` alone, with the feature `faults`. Other errors come from what is not there.
+fn compiled_with_faults(debug_assertions: &str) -> String {
+    let source = root().join("src/faults.rs");
+    let mut rustc = Command::new("rustc");
+    rustc.args(["--edition=2024", "--crate-type=lib", "--emit=metadata", "--cfg", "feature=\"faults\"", "-C"]);
+    rustc.arg(format!("debug-assertions={debug_assertions}")).arg("-o").arg("/dev/null").arg(source);
+    String::from_utf8(rustc.output().expect("rustc").stderr).unwrap()
+}
+
+#[test]
+fn no_release_has_the_fault_points() {
+    const REFUSED: &str = "is for the quick profile only";
+    assert!(compiled_with_faults("off").contains(REFUSED), "a build without debug assertions");
+    assert!(!compiled_with_faults("on").contains(REFUSED), "the quick profile");
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let releases = manifest.split("[profile.").filter(|part| part.starts_with("release]") || part.starts_with("dist]"));
+    for profile in releases {
+        assert!(!profile.contains("debug-assertions"), "{profile}");
+    }
+    assert!(manifest.contains("default = []"), "faults is asked for by name");
 }

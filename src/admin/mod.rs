@@ -20,8 +20,8 @@ use crate::console;
 use crate::domain::sale::Sale;
 use crate::health::Readiness;
 use crate::p1_entry::http::ending_with;
-use crate::p5_reconcile::Auditor;
 use crate::p5_reconcile::dlq::Listing;
+use crate::p5_reconcile::{Auditor, MQ_DLQ_MAX};
 use crate::roles::{Role, Servers};
 use crate::runtime::Stopper;
 use crate::store::rabbit::QueueDepth;
@@ -73,6 +73,7 @@ impl Admin {
                 rabbit,
                 shards: settings.redis.shards,
                 findings_max: settings.p5_reconcile.findings_max,
+                mq_dlq_max: MQ_DLQ_MAX,
             },
             servers: servers.clone(),
             roles: roles.to_vec(),

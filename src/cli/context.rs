@@ -3,7 +3,7 @@
 use super::{Failure, output};
 use crate::config::{Layers, Settings};
 use crate::dev::DevState;
-use crate::p5_reconcile::Auditor;
+use crate::p5_reconcile::{Auditor, MQ_DLQ_MAX};
 use crate::roles::Servers;
 use std::path::Path;
 use std::time::Duration;
@@ -57,6 +57,7 @@ pub(super) fn auditor(settings: &Settings, servers: &Servers) -> Auditor {
         rabbit: servers.rabbit.clone(),
         shards: settings.redis.shards,
         findings_max: settings.p5_reconcile.findings_max,
+        mq_dlq_max: MQ_DLQ_MAX,
     }
 }
 

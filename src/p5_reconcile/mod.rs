@@ -24,6 +24,7 @@ mod whereabouts;
 pub use audit::{Auditor, Finding, FindingKind, OpenRequest, SaleAudit, SaleAuditError, Window};
 pub use lead::leader;
 pub use mq_dlq::Tidied;
+pub use parked::MQ_DLQ_MAX;
 pub use trace::{InLedger, Trace};
 
 use crate::config::{self, Compensate};

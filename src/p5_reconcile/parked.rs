@@ -13,9 +13,9 @@ use std::collections::HashSet;
 
 /// Entries looked at in one go, in each place.
 const PAGE: usize = 500;
-/// Messages of the MQ DLQ looked at in one audit. P5 copies what lies there into the register, so only messages that came
-/// since its last run are to be found here and nowhere else.
-const MQ_MAX: usize = 5_000;
+/// Messages of the MQ DLQ looked at in one audit, unless a test says fewer. P5 copies what lies there into the register, so
+/// only messages that came since its last run are to be found here and nowhere else.
+pub const MQ_DLQ_MAX: usize = 5_000;
 /// Pages of the relay DLQ or of the register looked at in one audit.
 const PAGES_MAX: usize = 100;
 
@@ -41,7 +41,7 @@ impl Auditor {
                 done => done?,
             }
         }
-        match browse_dlq(&self.rabbit, MQ_MAX).await {
+        match browse_dlq(&self.rabbit, self.mq_dlq_max).await {
             Ok(messages) => {
                 parked.unseen_count = Some(messages.last().map_or(0, |last| u64::from(last.behind_count)));
                 let readable = messages.iter().filter_map(|parked| message::decode(&parked.body).ok());

@@ -23,8 +23,8 @@ const SEEN_AT_RANDOM: [Mechanism; 6] = [
 /// Always run.
 const BY_DEFAULT: [Mechanism; 1] = [Mechanism::AckAfterCommit];
 /// Length of one run, and how many a control may take.
-const LENGTH_MS: u64 = 30_000;
-const RUNS_MAX: u32 = 4;
+const LENGTH_MS: u64 = 20_000;
+const RUNS_MAX: u32 = 6;
 
 fn wanted() -> Vec<Mechanism> {
     let Some(wanted) = asked::<String>("CHAOS_CONTROLS") else { return BY_DEFAULT.to_vec() };

@@ -24,7 +24,7 @@ use std::time::Duration;
 static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 const SECRET: &str = "test-access-secret-of-32-bytes-or-more";
 const PREFIX: &str = "seckill";
-const LOAD_MS: u64 = 10_000;
+const LOAD_MS: u64 = 5_000;
 const ENOUGH: u64 = 200;
 const SETTLE_MS: u64 = 30_000;
 

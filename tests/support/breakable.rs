@@ -2,6 +2,9 @@
 
 use super::procs::scratch;
 use super::world::{init_telemetry, pause};
+use diesel::QueryableByName;
+use diesel::sql_types::Text;
+use diesel_async::{AsyncConnection, AsyncMysqlConnection, RunQueryDsl, SimpleAsyncConnection};
 use seckill::dev::{PrivateServers, ServerKind};
 use std::ops::{Deref, DerefMut};
 use tokio::sync::{Mutex, MutexGuard, OnceCell, Semaphore, SemaphorePermit};
@@ -61,8 +64,27 @@ pub async fn breakable() -> Breakable {
     for (kind, restarted) in servers.check_and_restart_dead().await {
         restarted.unwrap_or_else(|error| panic!("{kind}: {error}"));
     }
-    // A test that failed under a memory alarm has left it on.
-    let no_alarm = "vm_memory_monitor:set_vm_memory_high_watermark(0.4).\n";
-    servers.ask_broker(no_alarm).await.expect("the broker answers");
+    // A test that failed under a memory alarm has left it on; and every test has left its virtual host and its database.
+    let whole = "vm_memory_monitor:set_vm_memory_high_watermark(0.4), \
+                 [rabbit_vhost:delete(V, <<\"test\">>) || V <- rabbit_vhost:list_names(), V =/= <<\"/\">>].\n";
+    servers.ask_broker(whole).await.expect("the broker answers");
+    forget_databases(&servers.urls().mysql_url).await;
     servers
+}
+
+#[derive(QueryableByName)]
+struct Database {
+    #[diesel(sql_type = Text)]
+    name: String,
+}
+
+/// Drops what earlier tests have made.
+async fn forget_databases(url: &str) {
+    let mut connection = AsyncMysqlConnection::establish(url).await.expect("the database");
+    let all = "SELECT schema_name AS name FROM information_schema.schemata \
+               WHERE schema_name NOT IN ('seckill', 'mysql', 'sys', 'information_schema', 'performance_schema')";
+    let all: Vec<Database> = diesel::sql_query(all).load(&mut connection).await.expect("databases");
+    for Database { name } in all {
+        connection.batch_execute(&format!("DROP DATABASE `{name}`")).await.expect("dropped");
+    }
 }

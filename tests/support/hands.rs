@@ -46,20 +46,29 @@ pub async fn memory_alarm(servers: &PrivateServers, on: bool) {
 /// Roles that run beside those of the world.
 pub struct More {
     stopper: Stopper,
-    task: JoinHandle<Result<(), RoleError>>,
+    task: Option<JoinHandle<Result<(), RoleError>>>,
+}
+
+/// A test that failed leaves none behind.
+impl Drop for More {
+    fn drop(&mut self) {
+        self.stopper.stop();
+    }
 }
 
 impl More {
     /// Stops them in order.
-    pub async fn stop(self) {
+    pub async fn stop(mut self) {
         self.stopper.stop();
-        self.task.await.expect("roles end").expect("roles end well");
+        let task = self.task.take().expect("they were running");
+        task.await.expect("roles end").expect("roles end well");
     }
 
     /// Drops them where they stand: nothing is drained.
-    pub async fn kill(self) {
-        self.task.abort();
-        assert!(self.task.await.is_err_and(|error| error.is_cancelled()), "they were running");
+    pub async fn kill(mut self) {
+        let task = self.task.take().expect("they were running");
+        task.abort();
+        assert!(task.await.is_err_and(|error| error.is_cancelled()), "they were running");
     }
 }
 
@@ -79,7 +88,7 @@ impl World {
         change(&mut settings);
         let stopper = Stopper::new();
         let running = roles::start(&Arc::new(settings), roles, None, &stopper).expect("roles start");
-        More { stopper, task: tokio::spawn(running.until_stopped(Duration::from_secs(10))) }
+        More { stopper, task: Some(tokio::spawn(running.until_stopped(Duration::from_secs(10)))) }
     }
 
     /// Sends one command to Redis past the store, and returns its answer as JSON.

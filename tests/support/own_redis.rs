@@ -3,7 +3,7 @@
 use super::procs::scratch;
 use super::redis_sets::{Cluster, SentinelSet};
 use super::resp::RawRedis;
-use super::world::{World, eventually, shared};
+use super::world::{World, eventually};
 use seckill::dev::ports::free_port;
 use seckill::dev::{Child, Server, redis};
 use seckill::roles::Role;
@@ -18,16 +18,6 @@ pub async fn start(name: &str) -> Server {
 }
 
 impl World {
-    /// A world on its own Redis, with the shared broker and database, and `name` everywhere.
-    pub async fn on_redis(redis_url: &str, name: &str, roles: &[Role], set: &[&str]) -> Self {
-        let shared = shared().await;
-        shared.add_vhost(name).await.expect("a virtual host");
-        let urls = shared.urls();
-        let amqp = urls.amqp_url.replace("%2f", name);
-        let mysql = urls.mysql_url.replace("/seckill", &format!("/{name}"));
-        Self::on((redis_url, &amqp, &mysql), name, roles, set).await
-    }
-
     /// A world on a cluster, its sales split into `shards`.
     pub async fn on_cluster((cluster, shards): (&Cluster, u16), name: &str, roles: &[Role], set: &[&str]) -> Self {
         let shards = format!("redis.shards={shards}");

@@ -1,6 +1,7 @@
 //! Time in tests: one runtime, quick settings, and waiting for something to come true. Shared by the test binaries.
 
-use std::sync::LazyLock;
+use std::collections::BTreeMap;
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
@@ -12,24 +13,74 @@ static RUNTIME: LazyLock<Runtime> =
 pub const SETTLE: Duration = Duration::from_secs(60);
 
 /// Settings that let faults show within seconds.
-pub const QUICK: [&str; 11] = [
+pub const QUICK: [&str; 12] = [
     "http.listen=127.0.0.1:0",
     "auth.secret=test-access-secret-of-32-bytes-or-more",
     "p1_entry.token_secret=test-purchase-secret-of-32-bytes-or-more",
     // A test may leave its consumers off for as long as a slow machine takes.
     "p1_entry.lag_max_ms=3600000",
     "rabbitmq.heartbeat_s=2",
-    "p3_relay.confirm_timeout_ms=2000",
-    "p3_relay.claim_idle_ms=4000",
+    // A crowd or a restarted server makes answers late; a quiet test waits for these times only where they are its subject.
+    if ALONE { "p3_relay.confirm_timeout_ms=2000" } else { "p3_relay.confirm_timeout_ms=1000" },
+    if ALONE { "p3_relay.claim_idle_ms=4000" } else { "p3_relay.claim_idle_ms=2000" },
     "p3_relay.backoff_ms=100",
     "p4_persist.retry_delay_ms=200",
-    "p5_reconcile.window_ms=5000",
-    "p5_reconcile.interval_ms=1000",
+    // Two retry queues; the long ladder has a test of its own.
+    "p4_persist.retry_delay_max_ms=400",
+    if ALONE { "p5_reconcile.window_ms=5000" } else { "p5_reconcile.window_ms=3000" },
+    if ALONE { "p5_reconcile.interval_ms=1000" } else { "p5_reconcile.interval_ms=500" },
 ];
+
+/// Whether the tests of this binary stand in each other's way: those of `system` run one at a time, however many threads
+/// the test runner has.
+const ALONE: bool = matches!(env!("CARGO_CRATE_NAME").as_bytes(), b"system" | b"long" | b"chaos");
+static TURN: Mutex<()> = Mutex::new(());
+
+/// How long each test of this binary took, by name, told at its end. A test may run several times (each case of a property does).
+static TOOK: Mutex<BTreeMap<String, Duration>> = Mutex::new(BTreeMap::new());
+const SLOWEST: usize = 10;
 
 /// Runs a test on the shared runtime.
 pub fn run<F: Future<Output = ()>>(test: F) {
+    // A test that failed left nothing behind that the next one could not live with.
+    let _turn = ALONE.then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner));
+    let _watch = Watch(Instant::now());
     RUNTIME.block_on(test);
+}
+
+/// For what outlives a test: the clearing up behind it.
+pub fn after(work: impl Future<Output = ()> + Send + 'static) {
+    RUNTIME.spawn(work);
+}
+
+/// Notes how long a test took, also when it fails.
+struct Watch(Instant);
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let name = std::thread::current().name().unwrap_or("?").to_owned();
+        let mut took = TOOK.lock().unwrap_or_else(PoisonError::into_inner);
+        if took.is_empty() {
+            // SAFETY: the function is there until the process ends, and takes nothing.
+            unsafe { libc::atexit(tell_slowest) };
+        }
+        *took.entry(name).or_default() += self.0.elapsed();
+    }
+}
+
+extern "C" fn tell_slowest() {
+    let took = std::mem::take(&mut *TOOK.lock().unwrap_or_else(PoisonError::into_inner));
+    let mut took: Vec<(String, f64)> = took.into_iter().map(|(name, took)| (name, took.as_secs_f64())).collect();
+    took.sort_unstable_by(|(_, a), (_, b)| b.total_cmp(a));
+    let all: f64 = took.iter().map(|(_, took)| took).sum();
+    eprintln!("\n{}: {} tests on servers, {all:.0} s in them; the slowest:", env!("CARGO_CRATE_NAME"), took.len());
+    for (name, took) in took.iter().take(SLOWEST) {
+        eprintln!("{took:7.1} s  {name}");
+    }
+    if let Some(file) = std::env::var_os("TEST_TIMES") {
+        let lines: String = took.iter().map(|(name, took)| format!("{took:.2}\t{name}\n")).collect();
+        drop(std::fs::write(file, lines));
+    }
 }
 
 /// Between two looks at something that comes true by itself; never in place of a look.

@@ -3,26 +3,26 @@
 //! Every test ends with [`World::finish`], which asks the balance sheet whether anything was lost (E6).
 
 pub use super::answer::Answer;
-use super::procs::scratch;
-pub use super::time::{QUICK, SETTLE, eventually, pause, run, time_passes};
+use super::ground::Ground;
+pub use super::ground::{init_telemetry, shared};
+use super::schema;
+pub use super::time::{QUICK, SETTLE, after, eventually, pause, run, time_passes};
 use seckill::config::{Layers, Settings};
 use seckill::crowd::Minter;
-use seckill::dev::PrivateServers;
 use seckill::domain::ids::SaleId;
 use seckill::domain::policy::PurchasePolicy;
 use seckill::domain::sale::{Sale, SaleStatus};
 use seckill::p1_entry::warm::{WarmError, Warmer};
-use seckill::p5_reconcile::{Auditor, SaleAudit, Window};
-use seckill::roles::{self, Role, Servers};
+use seckill::p5_reconcile::{Auditor, MQ_DLQ_MAX, SaleAudit, Window};
+use seckill::roles::{self, Role, RoleError, Servers};
 use seckill::runtime::{Stopper, now_ms};
 use seckill::store::mysql::{Address, migrate, sales};
 use seckill::store::redis::RedisFault;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use tokio::sync::OnceCell;
+use tokio::task::JoinHandle;
 
-static SHARED: OnceCell<PrivateServers> = OnceCell::const_new();
 static WORLDS: AtomicU32 = AtomicU32::new(0);
 
 /// For tests that count the messages of a queue: each of them is one order.
@@ -32,27 +32,6 @@ pub const ALONE: &str = "p3_relay.bundle_max=1";
 /// servers that do set their own limits.
 const PATIENT: [&str; 2] = ["redis.command_timeout_ms=10000", "p2_reserve.deadline_ms=12000"];
 
-/// Metrics, and logs when `TEST_LOG` asks for them.
-pub fn init_telemetry() {
-    seckill::telemetry::init_metrics();
-    if let Ok(level) = std::env::var("TEST_LOG") {
-        let log = seckill::config::Log { level, format: seckill::config::LogFormat::Text };
-        seckill::telemetry::init_logs(&log).expect("TEST_LOG is a filter");
-    }
-}
-
-/// The servers that all worlds share; nobody harms them.
-pub async fn shared() -> &'static PrivateServers {
-    SHARED
-        .get_or_init(|| async {
-            init_telemetry();
-            let dir = scratch("servers");
-            std::fs::remove_dir_all(&dir).ok();
-            PrivateServers::start(&dir, &|_progress| {}).await.expect("private servers")
-        })
-        .await
-}
-
 /// Warms a sale as an operator does: a call whose answer got lost is made again, which harms nothing.
 async fn eventually_warm(warmer: Warmer, sale: &SaleId) {
     let deadline = Instant::now() + SETTLE;
@@ -61,6 +40,10 @@ async fn eventually_warm(warmer: Warmer, sale: &SaleId) {
         assert!(lost && Instant::now() < deadline, "warm-up: {error:?}");
         pause().await;
     }
+}
+
+fn client() -> reqwest::Client {
+    reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(40)).build().expect("a client")
 }
 
 /// A system under test.
@@ -77,7 +60,25 @@ pub struct World {
     pub http: reqwest::Client,
     minter: Minter,
     stopper: Stopper,
-    running: Option<tokio::task::JoinHandle<Result<(), roles::RoleError>>>,
+    running: Option<JoinHandle<Result<(), RoleError>>>,
+    ground: Option<Ground>,
+}
+
+/// Longest time that roles of a test that failed may take to end.
+const END: Duration = Duration::from_secs(20);
+
+/// Nothing stays behind, whether the test failed or not: no task of its roles, no queue, no table.
+impl Drop for World {
+    fn drop(&mut self) {
+        self.stopper.stop();
+        let (running, ground) = (self.running.take(), self.ground.take());
+        after(async move {
+            if let Some(running) = running {
+                drop(tokio::time::timeout(END, running).await);
+            }
+            drop(ground);
+        });
+    }
 }
 
 impl World {
@@ -88,13 +89,16 @@ impl World {
 
     /// Some roles, with settings on top of the quick ones.
     pub async fn with(roles: &[Role], set: &[&str]) -> Self {
-        let shared = shared().await;
         let name = format!("t{}", WORLDS.fetch_add(1, Ordering::SeqCst));
-        shared.add_vhost(&name).await.expect("a virtual host");
-        let urls = shared.urls();
-        let amqp = urls.amqp_url.replace("%2f", &name);
-        let mysql = urls.mysql_url.replace("/seckill", &format!("/{name}"));
-        Self::on((&urls.redis_url, &amqp, &mysql), &name, roles, set).await
+        Self::on_redis(&shared().await.urls().redis_url, &name, roles, set).await
+    }
+
+    /// A world on its own Redis, with the shared broker and database, and `name` everywhere.
+    pub async fn on_redis(redis_url: &str, name: &str, roles: &[Role], set: &[&str]) -> Self {
+        let ground = Ground::new(name).await;
+        let mut world = Self::on((redis_url, &ground.amqp_url, &ground.mysql_url), name, roles, set).await;
+        world.ground = Some(ground);
+        world
     }
 
     /// On given servers (redis, amqp, mysql), with `name` as key prefix and node.
@@ -109,20 +113,27 @@ impl World {
         ]);
         layers.extend(set.iter().map(|set| (*set).to_owned()));
         let settings = Arc::new(Settings::load(&Layers { files: vec![], set: layers }).expect("settings"));
-        migrate::migrate(Address::new(&settings.mysql).expect("certificates")).await.expect("migrations");
+        match settings.mysql.url.expose() {
+            // The copy's own connections know no certificates.
+            encrypted if encrypted.starts_with("mysqls:") => {
+                let address = Address::new(&settings.mysql).expect("certificates");
+                drop(migrate::migrate(address).await.expect("migrations"));
+            }
+            plain => schema::make(plain).await,
+        }
         let servers = Servers::new(&settings).expect("handles");
         assert!(servers.redis.wait_connected(Duration::from_secs(20)).await, "redis connects");
         let minter = Minter::new(&settings.auth.secret, "seckill", "seckill").expect("a minter");
-        let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(40)).build().expect("a client");
         let mut world = Self {
             settings,
             servers,
             api: String::new(),
             demo_shop: false,
-            http,
+            http: client(),
             minter,
             stopper: Stopper::new(),
             running: None,
+            ground: None,
         };
         world.start_roles(roles).await;
         world
@@ -151,6 +162,8 @@ impl World {
 
     /// Stops the roles in order.
     pub async fn stop_roles(&mut self) {
+        // With its idle connections: the api's workers wait a second and look again while one is open.
+        self.http = client();
         self.stopper.stop();
         if let Some(running) = self.running.take() {
             running.await.expect("roles end").expect("roles end well");
@@ -245,6 +258,7 @@ impl World {
             rabbit: self.servers.rabbit.clone(),
             shards: self.settings.redis.shards,
             findings_max: 100,
+            mq_dlq_max: MQ_DLQ_MAX,
         }
     }
 

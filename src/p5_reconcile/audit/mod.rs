@@ -195,6 +195,8 @@ pub struct Auditor {
     pub shards: u16,
     /// Most findings kept in one audit.
     pub findings_max: usize,
+    /// Most messages of the MQ DLQ looked at in one audit, normally [`super::MQ_DLQ_MAX`].
+    pub mq_dlq_max: usize,
 }
 
 impl Auditor {

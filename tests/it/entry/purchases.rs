@@ -70,7 +70,8 @@ fn an_unlimited_sale_takes_any_quantities_of_one_buyer() {
             assert_eq!(answer.status, 202, "{quantity}: {answer:?}");
         }
         let last = world.buy(&sale, "alice", 1, None).await;
-        assert_eq!((last.status, last.code().as_str()), (410, "P2-R2"), "{last:?}");
+        // Said by the script, or by the entry, which may have heard of it in between.
+        assert!(last.status == 410 && ["P2-R2", "P1-S2"].contains(&last.code().as_str()), "{last:?}");
         let counted = world.settled(&sale).await.counted;
         assert_eq!((counted.ordered, counted.redis_stock, counted.accepted_failed), (1_500, 0, 0));
         world.finish().await;
