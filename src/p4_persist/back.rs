@@ -40,19 +40,19 @@ pub(super) fn unread(delivery: Delivery, error: &MessageError, attempts_max: u32
 }
 
 /// The copy that is sent back.
-pub(super) fn copy(topology: &Topology, outcome: Outcome) -> Outgoing {
-    let Delivery { message_id, routing_key, body, attempts, headers, .. } = outcome.delivery;
+pub(super) fn copy(topology: &Topology, outcome: &Outcome) -> Outgoing {
+    let Delivery { message_id, routing_key, body, attempts, headers, .. } = &outcome.delivery;
     let exchange = match outcome.disposition {
         Disposition::Retry => topology.retry_exchange(attempts + 1),
         Disposition::Park | Disposition::Done => topology.dlq(),
     };
-    let mut copy = Outgoing::new((&exchange, &routing_key), message_id.unwrap_or_default(), body)
-        .headers(headers)
-        .header(ATTEMPT_HEADER, HeaderValue::Int(i64::from(attempts) + 1));
-    if let Some(why) = outcome.why {
+    let mut copy = Outgoing::new((&exchange, routing_key), message_id.clone().unwrap_or_default(), body.clone())
+        .headers(headers.clone())
+        .header(ATTEMPT_HEADER, HeaderValue::Int(i64::from(*attempts) + 1));
+    if let Some(why) = &outcome.why {
         copy = copy
             .header("x-seckill-reason", HeaderValue::Text(why.code.to_owned()))
-            .header("x-seckill-detail", HeaderValue::Text(why.detail));
+            .header("x-seckill-detail", HeaderValue::Text(why.detail.clone()));
     }
     copy
 }

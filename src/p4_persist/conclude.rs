@@ -12,12 +12,15 @@ use crate::domain::request::Accepted;
 use crate::domain::states::{P4Persist, Phase, State};
 use crate::faults::{CrashPoint, Mechanism};
 use crate::store::mysql::DbError;
-use crate::store::rabbit::{DeliveryId, RabbitError, Topology, send_all};
+use crate::store::rabbit::{DeliveryId, RabbitError, Topology};
 use crate::telemetry::count;
 use crate::telemetry::traces::{self, Done, further};
 use futures::future::join_all;
 use std::collections::HashMap;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
+
+/// Between two tries to send the same messages back.
+const BACK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Fates by ledger.
 type Settled = HashMap<(SaleId, u16), Vec<(RequestId, Fate)>>;
@@ -64,19 +67,35 @@ impl Persist {
             outcomes.iter().filter(|_| !acked_early).map(|outcome| outcome.delivery.id).collect()
         };
         self.ack(&ids(&done)).await?;
-        if back.is_empty() {
+        if Mechanism::ConfirmedRetry.is_off() && !back.is_empty() {
+            self.ack_early(&ids(&back)).await?;
+            CrashPoint::AfterRetryPublished.reach();
+            let topology = Topology::new(&self.rabbit);
+            let copies = back.iter().map(|outcome| back::copy(&topology, outcome)).collect();
+            return self.sender.send(copies).await;
+        }
+        self.back.extend(back.into_iter().map(|outcome| (outcome, acked_early)));
+        self.send_back().await
+    }
+
+    /// Sends back what is to be sent back, and acknowledges it once the broker has the copies. A broker that takes no copies
+    /// holds up nothing else: the originals stay in hand, within the prefetch, and are tried again.
+    pub(super) async fn send_back(&mut self) -> Result<(), RabbitError> {
+        if self.back.is_empty() || Instant::now() < self.back_at {
             return Ok(());
         }
         let topology = Topology::new(&self.rabbit);
-        let ids = ids(&back);
-        let copies = back.into_iter().map(|outcome| back::copy(&topology, outcome)).collect();
-        if Mechanism::ConfirmedRetry.is_off() {
-            self.ack_early(&ids).await?;
-            CrashPoint::AfterRetryPublished.reach();
-            return send_all(&self.rabbit, &mut self.publisher, copies).await;
+        let copies = self.back.iter().map(|(outcome, _)| back::copy(&topology, outcome)).collect();
+        if let Err(error) = self.sender.send(copies).await {
+            let count = self.back.len();
+            tracing::warn!(phase = "p4_persist", %error, count, "not sent back, stays in hand and is tried again");
+            self.back_at = Instant::now() + BACK_AGAIN;
+            return Ok(());
         }
-        send_all(&self.rabbit, &mut self.publisher, copies).await?;
         CrashPoint::AfterRetryPublished.reach();
+        let sent = std::mem::take(&mut self.back);
+        let ids: Vec<DeliveryId> =
+            sent.iter().filter(|(_, acked_early)| !acked_early).map(|(outcome, _)| outcome.delivery.id).collect();
         self.ack(&ids).await
     }
 

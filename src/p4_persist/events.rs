@@ -3,7 +3,7 @@
 //! A group of orders is told in a handful of messages: one message an order would cost the broker, this process and whoever
 //! listens more than landing it does.
 //!
-//! Input: what was decided here, told before the ack; and what P5 and operators decided, which waits in the database.
+//! Input: what was decided here, told before the ack. What P5 and operators decided waits in the database for the teller.
 //! A broker that takes no messages (a memory or disk alarm) must not hold the acks back, because they are what frees it:
 //! events it does not take are written to the database, to wait there too. Whoever dies after the commit and before the ack
 //! is redelivered, finds the outcome and tells it again; whoever dies before a waiting event is forgotten leaves it to be
@@ -15,14 +15,12 @@ use crate::domain::ids::RequestId;
 use crate::domain::message;
 use crate::domain::request::Accepted;
 use crate::store::mysql::{DbError, events};
-use crate::store::rabbit::{Outgoing, RabbitError, Topology, send_all};
+use crate::store::rabbit::{Outgoing, RabbitError, Topology};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// How often the database is asked for events that no message tells.
-const ASK_EVERY: Duration = Duration::from_secs(1);
 /// A broker that took no events is left alone for this time; meanwhile they go to the database at once.
-const MUTE_FOR: Duration = Duration::from_secs(5);
+pub(super) const MUTE_FOR: Duration = Duration::from_secs(5);
 
 /// Fates told in one message; about 20 kB.
 const BUNDLE_MAX: usize = 100;
@@ -41,7 +39,7 @@ pub(super) fn of(items: &[Accepted], verdicts: &[Result<Verdict, DbError>]) -> V
 }
 
 /// One message for each key and at most [`BUNDLE_MAX`] fates, named after its first request.
-fn bundles(exchange: &str, told: &[Event]) -> Vec<Outgoing> {
+pub(super) fn bundles(exchange: &str, told: &[Event]) -> Vec<Outgoing> {
     let mut by_key: BTreeMap<&str, Vec<&Event>> = BTreeMap::new();
     for event in told {
         by_key.entry(&event.1).or_default().push(event);
@@ -81,42 +79,6 @@ impl Persist {
 
     /// Publishes events and waits until the broker has them. Nobody need listen.
     async fn publish(&mut self, told: &[Event]) -> Result<(), RabbitError> {
-        let outgoing = bundles(&Topology::new(&self.rabbit).events_exchange(), told);
-        send_all(&self.rabbit, &mut self.publisher, outgoing).await
-    }
-
-    /// Tells what P5 and operators decided. With events switched off these are only forgotten.
-    pub(super) async fn tell_untold(&mut self) {
-        let now = Instant::now();
-        if now < self.events_at || now < self.mute_until {
-            return;
-        }
-        self.events_at = now + ASK_EVERY;
-        let waiting = match events::untold(&self.db).await {
-            Ok(waiting) => waiting,
-            Err(error) => {
-                // Landing notices a database that is away by itself, and these can wait.
-                tracing::debug!(phase = "p4_persist", %error, "events not read");
-                return;
-            }
-        };
-        if waiting.is_empty() {
-            return;
-        }
-        // A full page: the rest comes with the next step, not in a second.
-        if waiting.len() >= usize::from(events::PAGE) {
-            self.events_at = now;
-        }
-        let ids: Vec<RequestId> = waiting.iter().map(|event| event.request_id).collect();
-        if self.settings.events {
-            let told: Vec<Event> = waiting.into_iter().map(|event| (event.request_id, event.key, event.body)).collect();
-            if let Err(error) = self.publish(&told).await {
-                return self.muted(&error);
-            }
-        }
-        match events::told(&self.db, &ids).await {
-            Ok(()) => tracing::debug!(phase = "p4_persist", count = ids.len(), "events of other paths told"),
-            Err(error) => tracing::debug!(phase = "p4_persist", %error, "events stay and are told again"),
-        }
+        self.sender.send(bundles(&Topology::new(&self.rabbit).events_exchange(), told)).await
     }
 }

@@ -66,6 +66,7 @@ impl Persist {
         }
         held_gauge().decrement(self.held.len() as f64);
         self.held.clear();
+        self.back.clear();
     }
 }
 

@@ -19,6 +19,7 @@ mod breaker;
 mod conclude;
 mod events;
 mod intake;
+mod teller;
 
 use crate::config;
 use crate::domain::fate::Verdict;
@@ -30,7 +31,7 @@ use crate::faults::{CrashPoint, Mechanism};
 use crate::runtime::{Worker, now_ms};
 use crate::store::mysql::codes::Source;
 use crate::store::mysql::{Db, DbError, landing, outcomes};
-use crate::store::rabbit::{Consumer, Delivery, DeliveryId, Publisher, RabbitConfig, RabbitError};
+use crate::store::rabbit::{Consumer, Delivery, DeliveryId, RabbitConfig, RabbitError, Sender};
 use crate::store::redis::RedisStore;
 use crate::telemetry::traces;
 use back::Why;
@@ -40,6 +41,7 @@ use intake::{Missing, held_gauge};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+pub use teller::Teller;
 
 /// Longest wait for the first message of a group; a stop is noticed within it.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
@@ -63,18 +65,18 @@ pub struct Persist {
     missing: Missing,
     /// Deliveries of this consumer that wait for the database, oldest first. At most its prefetch, and gone with it.
     held: VecDeque<Delivery>,
-    /// When the database is next asked for events that no message tells.
-    events_at: Instant,
     /// Until then the broker is not offered events: it took none a moment ago.
     mute_until: Instant,
     /// Sends messages back and events out; a connection of its own, because a broker that blocks publishers would block acks too.
-    publisher: Option<Publisher>,
+    sender: Sender,
     /// Shared by the writers of a process: a database that is away is away for all of them.
     breaker: Arc<Mutex<Breaker>>,
-    /// Whether this one also tells what P5 and operators decided.
-    tells_others: bool,
     /// Decided and committed, not told and acknowledged yet. Gone with the consumer: it comes again then.
     landed: Option<Landed>,
+    /// To be sent back, not acknowledged (unless early) until the broker has the copies. Gone with the consumer, too.
+    back: Vec<(Outcome, bool)>,
+    /// When that is tried next.
+    back_at: Instant,
 }
 
 impl Persist {
@@ -84,7 +86,7 @@ impl Persist {
         let breaker = Breaker::new(settings.breaker_failures, Duration::from_millis(settings.breaker_open_ms));
         let breaker = Arc::new(Mutex::new(breaker));
         held_gauge().set(0.0);
-        let writer = |number| Self {
+        let writer = || Self {
             db: db.clone(),
             redis: redis.clone(),
             rabbit: rabbit.clone(),
@@ -92,14 +94,14 @@ impl Persist {
             consumer: None,
             missing: Missing::default(),
             held: VecDeque::new(),
-            events_at: Instant::now(),
             mute_until: Instant::now(),
-            publisher: None,
+            sender: Sender::new(rabbit),
             breaker: breaker.clone(),
-            tells_others: number == 0,
             landed: None,
+            back: Vec::new(),
+            back_at: Instant::now(),
         };
-        (0..settings.writers_count.max(1)).map(writer).collect()
+        (0..settings.writers_count.max(1)).map(|_| writer()).collect()
     }
 
     fn breaker(&self) -> MutexGuard<'_, Breaker> {
@@ -111,9 +113,6 @@ impl Persist {
     async fn work(&mut self) -> Result<Progress, RabbitError> {
         let before = self.landed.take();
         let group_max = self.breaker().admits(Instant::now(), self.settings.group_max);
-        if self.tells_others && group_max == Some(self.settings.group_max) {
-            self.tell_untold().await;
-        }
         let group = match group_max {
             // What is decided is told at once; only an idle consumer waits for messages.
             Some(group_max) => {
@@ -124,7 +123,10 @@ impl Persist {
         };
         let size = group.len();
         if group.is_empty() {
-            let Some(before) = before else { return Ok(Progress::Idle) };
+            let Some(before) = before else {
+                self.send_back().await?;
+                return Ok(Progress::Idle);
+            };
             self.conclude(before).await?;
             // Nothing new, but not idle.
             return Ok(Progress::Moved(0));
@@ -269,6 +271,6 @@ impl Worker for Persist {
             tracing::warn!(phase = "p4_persist", %error, "what was landed last is not acknowledged, it comes again");
         }
         self.let_go();
-        self.publisher = None;
+        self.sender = Sender::new(&self.rabbit);
     }
 }

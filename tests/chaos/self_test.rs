@@ -36,6 +36,7 @@ fn settings(urls: &DumpUrls) -> Arc<Settings> {
         "p3_relay.confirm_timeout_ms=2000".to_owned(),
         "p3_relay.claim_idle_ms=4000".to_owned(),
         "p4_persist.retry_delay_ms=200".to_owned(),
+        "p4_persist.retry_delay_max_ms=400".to_owned(),
         "p5_reconcile.window_ms=5000".to_owned(),
         "p5_reconcile.interval_ms=1000".to_owned(),
         "runtime.node=self-test".to_owned(),

@@ -5,7 +5,9 @@ use serde_json::Value;
 
 /// Runs the doctor: exit code, and `server name` of the lines with a verdict.
 pub fn doctor(set: &[String]) -> (Option<i32>, impl Fn(&str) -> Vec<String> + use<>, String) {
-    let mut args = vec!["--data-dir", "/nonexistent", "--set", "p4_persist.retry_delay_ms=200"];
+    let mut args = vec!["--data-dir", "/nonexistent"];
+    // The queues of `QUICK`.
+    args.extend(["--set", "p4_persist.retry_delay_ms=200", "--set", "p4_persist.retry_delay_max_ms=400"]);
     for set in set {
         args.extend(["--set", set.as_str()]);
     }

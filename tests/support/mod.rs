@@ -45,6 +45,7 @@ pub mod rush;
 pub mod schema;
 pub mod script_model;
 pub mod sessions;
+pub mod slow_link;
 pub mod time;
 pub mod watched;
 pub mod winners;

@@ -21,8 +21,8 @@ pub const QUICK: [&str; 12] = [
     "p1_entry.lag_max_ms=3600000",
     "rabbitmq.heartbeat_s=2",
     // A crowd or a restarted server makes answers late; a quiet test waits for these times only where they are its subject.
-    if ALONE { "p3_relay.confirm_timeout_ms=2000" } else { "p3_relay.confirm_timeout_ms=1000" },
-    if ALONE { "p3_relay.claim_idle_ms=4000" } else { "p3_relay.claim_idle_ms=2000" },
+    "p3_relay.confirm_timeout_ms=2000",
+    if ALONE { "p3_relay.claim_idle_ms=4000" } else { "p3_relay.claim_idle_ms=2500" },
     "p3_relay.backoff_ms=100",
     "p4_persist.retry_delay_ms=200",
     // Two retry queues; the long ladder has a test of its own.

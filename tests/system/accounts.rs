@@ -67,8 +67,9 @@ fn the_accounts_of_the_manual_suffice_and_may_do_nothing_else() {
         let setup = urls(&servers, "seckill_setup", "SETUP_PASSWORD");
         let done = |command: &str| {
             let (amqp, mysql) = (format!("rabbitmq.url={}", setup[1]), format!("mysql.url={}", setup[2]));
-            let quick = "p4_persist.retry_delay_ms=200";
-            let args = ["--data-dir", "/nonexistent", "--set", &amqp, "--set", &mysql, "--set", quick, command];
+            let (quick, longest) = ("p4_persist.retry_delay_ms=200", "p4_persist.retry_delay_max_ms=400");
+            let sets = ["--set", &amqp, "--set", &mysql, "--set", quick, "--set", longest];
+            let args = [&["--data-dir", "/nonexistent"], &sets[..], &[command]].concat();
             let (code, out, err) = call(&args);
             assert_eq!(code, Some(0), "{command}: {out}{err}");
         };
@@ -122,6 +123,7 @@ fn doctor_is_content(world: &World) {
         format!("mysql.url={}", world.settings.mysql.url.expose()),
         "rabbitmq.declare=false".to_owned(),
         "p4_persist.retry_delay_ms=200".to_owned(),
+        "p4_persist.retry_delay_max_ms=400".to_owned(),
     ];
     args.extend(sets.into_iter().flat_map(|set| ["--set".to_owned(), set]));
     args.extend(["doctor".to_owned(), "--json".to_owned()]);

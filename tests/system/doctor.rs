@@ -20,6 +20,7 @@ fn doctor(world: &World, set: &[String]) -> (Option<i32>, Vec<Value>) {
         format!("mysql.url={}", s.mysql.url.expose()),
         format!("redis.prefix={}", s.redis.prefix),
         "p4_persist.retry_delay_ms=200".to_owned(),
+        "p4_persist.retry_delay_max_ms=400".to_owned(),
     ];
     let mut args = vec!["--data-dir", "/nonexistent"];
     for set in urls.iter().chain(set) {

@@ -5,6 +5,57 @@ use super::confirms::{Confirms, Verdict};
 use super::error::RabbitError;
 use super::publisher::{Event, Outgoing, Publisher};
 use std::time::{Duration, Instant};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+/// Longest wait of a [`Sender`] for its connection; a broker that takes longer is connected to in the background.
+const READY_WAIT: Duration = Duration::from_secs(1);
+
+/// Sends for somebody who has other work: a connection that takes long is waited for elsewhere.
+pub struct Sender {
+    config: RabbitConfig,
+    publisher: Option<Publisher>,
+    connecting: Option<JoinHandle<Result<Publisher, RabbitError>>>,
+}
+
+impl Sender {
+    /// Connects with the first messages.
+    #[must_use]
+    pub fn new(config: &RabbitConfig) -> Self {
+        Self { config: config.clone(), publisher: None, connecting: None }
+    }
+
+    /// Sends all messages and waits for every confirm, at most `connect_timeout_ms`, and at most a second for a connection. After
+    /// an error any part of the messages may have been stored.
+    ///
+    /// # Errors
+    /// As [`send_all`]; [`RabbitError::Timeout`] while there is no connection yet: nothing was sent then, and the next call finds
+    /// it, or makes another.
+    pub async fn send(&mut self, messages: Vec<Outgoing>) -> Result<(), RabbitError> {
+        if messages.is_empty() {
+            return Ok(());
+        }
+        if !self.publisher.as_ref().is_some_and(Publisher::is_open) {
+            self.publisher = None;
+            self.publisher = Some(self.connected().await?);
+        }
+        send_all(&self.config, &mut self.publisher, messages).await
+    }
+
+    async fn connected(&mut self) -> Result<Publisher, RabbitError> {
+        let config = &self.config;
+        let connecting = self.connecting.get_or_insert_with(|| {
+            let config = config.clone();
+            tokio::spawn(async move { Publisher::connect(&config).await })
+        });
+        let Ok(connected) = timeout(READY_WAIT, connecting).await else {
+            let limit_ms = u64::try_from(READY_WAIT.as_millis()).unwrap_or(u64::MAX);
+            return Err(RabbitError::Timeout { what: "open a connection for publishing", limit_ms });
+        };
+        self.connecting = None;
+        connected.map_err(|join| RabbitError::Closed(format!("the client library failed: {join}")))?
+    }
+}
 
 /// Sends all messages on `publisher` (connecting it when there is none) and waits for every confirm, at most
 /// `connect_timeout_ms`. After an error the publisher is gone and any part of the messages may have been stored.

@@ -32,7 +32,7 @@ pub struct RabbitConfig {
     pub declare: bool,
     /// Heartbeat in seconds, 2 to 60. A dead peer is noticed after twice this time.
     pub heartbeat_s: u16,
-    /// Longest wait for a usable connection, all declarations included, in milliseconds.
+    /// Longest wait for a connection, and for each declaration on it, in milliseconds.
     pub connect_timeout_ms: u64,
     /// Longest wait for any other single call, in milliseconds.
     pub op_timeout_ms: u64,

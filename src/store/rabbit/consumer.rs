@@ -5,14 +5,13 @@
 //! which one, and another refuses it. A crash or a dropped consumer leaves everything unacknowledged, and the broker gives it
 //! out again, marked as redelivered.
 
-use super::admin::{QueueDepth, depth_on};
 use super::bundle;
 use super::config::RabbitConfig;
 use super::error::RabbitError;
 use super::headers::{Headers, attempts, from_properties};
 use super::link::{Link, Reporter, Signal, call};
-use super::starved::Silences;
-use super::topology::{Topology, declare_on};
+use super::looks::Looks;
+use super::topology::{Topology, declare, refused};
 use super::unsettled::{Part, Unsettled};
 use amqprs::channel::{
     BasicAckArguments, BasicConsumeArguments, BasicNackArguments, BasicQosArguments, BasicRejectArguments, Channel,
@@ -59,7 +58,7 @@ pub struct Delivery {
 pub struct Consumer {
     link: Link,
     op_timeout_ms: u64,
-    silences: Silences,
+    looks: Looks,
     /// The most messages in hand from one queue.
     prefetch: usize,
     /// Orders of the last message that the last group had no room for.
@@ -73,43 +72,56 @@ pub struct Consumer {
 }
 
 impl Consumer {
-    /// Connects, declares the topology and starts to consume the order queues with these indexes, all within
-    /// `connect_timeout_ms`. `prefetch` is the most unsettled messages per queue, from 1.
+    /// Connects and starts to consume the order queues with these indexes; each call to the broker has `connect_timeout_ms`.
+    /// `prefetch` is the most unsettled messages per queue, from 1. A queue that is missing is declared with the rest of the
+    /// topology; while all are there, a new consumer costs a slow broker no more than it must.
     ///
     /// # Errors
     /// Any [`RabbitError`] except [`RabbitError::Stale`].
     pub async fn connect(config: &RabbitConfig, queues: &[u16], prefetch: u16) -> Result<Self> {
-        let config = config.clone();
-        let topology = Topology::new(&config);
+        match Self::consume(config, queues, prefetch).await {
+            Err(RabbitError::NoQueue { .. }) => {
+                declare(config).await?;
+                Self::consume(config, queues, prefetch).await
+            }
+            done => done,
+        }
+    }
+
+    async fn consume(config: &RabbitConfig, queues: &[u16], prefetch: u16) -> Result<Self> {
+        let topology = Topology::new(config);
         let names: Vec<String> = queues.iter().map(|index| topology.orders_queue(*index)).collect();
-        call("open a connection for consuming", config.connect_timeout_ms, async move {
-            let mut link = Link::open(&config, "consumer").await?;
-            declare_on(&mut link, &topology).await?;
+        let mut link = Link::connect(config, "consumer").await?;
+        link = call("set the prefetch", config.connect_timeout_ms, async move {
             // Quorum queues know no limit over a whole channel, so it is one per consumer. 0 would mean none at all.
             if let Err(error) = link.channel.basic_qos(BasicQosArguments::new(0, prefetch.max(1), false)).await {
                 let reason = link.why(&error).await.to_string();
                 return Err(RabbitError::Refused { what: "set the prefetch".to_owned(), reason });
             }
-            for name in &names {
-                let arguments = BasicConsumeArguments::new(name, name).manual_ack(true).finish();
-                let feed = Feed(link.reporter("the consumer ended"));
-                if let Err(error) = link.channel.basic_consume(feed, arguments).await {
-                    let reason = link.why(&error).await.to_string();
-                    return Err(RabbitError::Refused { what: format!("consume {name}"), reason });
-                }
-            }
-            Ok(Self {
-                link,
-                op_timeout_ms: config.op_timeout_ms,
-                silences: Silences::new(names),
-                prefetch: usize::from(prefetch.max(1)),
-                rest: VecDeque::new(),
-                drained: true,
-                unsettled: Unsettled::default(),
-                torn: false,
-            })
+            Ok(link)
         })
-        .await
+        .await?;
+        for name in names.clone() {
+            link = call("start to consume", config.connect_timeout_ms, async move {
+                let arguments = BasicConsumeArguments::new(&name, &name).manual_ack(true).finish();
+                let feed = Feed(link.reporter("the consumer ended"));
+                match link.channel.basic_consume(feed, arguments).await {
+                    Ok(_tag) => Ok(link),
+                    Err(error) => Err(refused(&mut link, "consumer of queue", name, &error).await),
+                }
+            })
+            .await?;
+        }
+        Ok(Self {
+            link,
+            op_timeout_ms: config.op_timeout_ms,
+            looks: Looks::new(names),
+            prefetch: usize::from(prefetch.max(1)),
+            rest: VecDeque::new(),
+            drained: true,
+            unsettled: Unsettled::default(),
+            torn: false,
+        })
     }
 
     /// Waits up to `first_wait` for a delivery, then takes what else has arrived, `max` in all. Empty when none came.
@@ -123,7 +135,7 @@ impl Consumer {
         // All that had arrived is in hand, and with fewer of them than one queue may give, every queue could give more. Before
         // anything is taken, so that nothing is in a future that may be dropped.
         if self.drained && self.unsettled.len() < self.prefetch {
-            self.look().await?;
+            self.looks.take_turn(&mut self.link, self.unsettled.len()).await?;
         }
         let (mut group, deadline) = (Vec::new(), Instant::now() + first_wait);
         loop {
@@ -146,48 +158,12 @@ impl Consumer {
         Ok(group)
     }
 
-    /// Asks queues that have been silent for a while whether they still know this consumer.
-    async fn look(&mut self) -> Result<()> {
-        if self.unsettled.len() == 0
-            && let Some(queue) = self.silences.too_long(Instant::now())
-        {
-            let reason = "has given nothing for minutes";
-            return Err(RabbitError::Starved { queue: queue.to_owned(), reason });
-        }
-        let queues = self.silences.long(Instant::now());
-        if queues.is_empty() {
-            return Ok(());
-        }
-        let channel = self.link.channel.clone();
-        let found = call("look at the queues it consumes", self.op_timeout_ms, async move {
-            let mut found = Vec::with_capacity(queues.len());
-            for queue in queues {
-                match depth_on(&channel, queue).await {
-                    Ok(depth) => found.extend(depth),
-                    Err(error) => return Ok(Err(error)),
-                }
-            }
-            Ok(Ok(found))
-        })
-        .await?;
-        let found = match found {
-            Ok(found) => found,
-            Err(error) => return Err(RabbitError::Closed(self.link.why(&error).await.to_string())),
-        };
-        for QueueDepth { queue, ready, consumers } in found {
-            if let Some(reason) = self.silences.looked(&queue, (ready, consumers), Instant::now()) {
-                return Err(RabbitError::Starved { queue, reason });
-            }
-        }
-        Ok(())
-    }
-
     /// Opens a message: its orders are the next ones to be given out.
     fn take(&mut self, (deliver, properties, body): (Deliver, BasicProperties, Vec<u8>)) {
         let orders = bundle::open(&properties, body);
         let tag = deliver.delivery_tag();
         self.unsettled.received(tag, orders.len());
-        self.silences.end(deliver.consumer_tag(), Instant::now());
+        self.looks.fed(deliver.consumer_tag(), Instant::now());
         let headers = from_properties(&properties);
         for (part, (message_id, body)) in (0_u8..).zip(orders) {
             self.rest.push_back(Delivery {

@@ -124,6 +124,12 @@ where
 }
 
 impl Link {
+    /// Connects and opens the channel, within `connect_timeout_ms`. `role` as in [`Link::open`].
+    pub(super) async fn connect(config: &RabbitConfig, role: &'static str) -> Result<Self> {
+        let opening = config.clone();
+        call("open a connection", config.connect_timeout_ms, async move { Self::open(&opening, role).await }).await
+    }
+
     /// Connects and opens the channel; run inside [`call`]. `role` shows in the broker's list of connections.
     pub(super) async fn open(config: &RabbitConfig, role: &str) -> Result<Self> {
         config.check()?;

@@ -27,6 +27,7 @@ mod dlq;
 mod error;
 mod headers;
 mod link;
+mod looks;
 mod publisher;
 mod rights;
 mod starved;
@@ -34,7 +35,7 @@ mod topology;
 mod unsettled;
 
 pub use admin::{BrokerInfo, QueueDepth, broker_info, queue_depths};
-pub use batch::send_all;
+pub use batch::{Sender, send_all};
 pub use bundle::may_share;
 pub use config::{QueueType, RabbitConfig};
 pub use confirms::{Confirms, Verdict};

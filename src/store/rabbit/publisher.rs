@@ -9,7 +9,7 @@ use super::config::RabbitConfig;
 use super::error::RabbitError;
 use super::headers::{HeaderValue, Headers, fits, short, to_table};
 use super::link::{Link, Signal, call};
-use super::topology::{Topology, declare_on};
+use super::topology::declare_on;
 use amqprs::BasicProperties;
 use amqprs::channel::{BasicPublishArguments, ConfirmSelectArguments};
 use std::time::Duration;
@@ -137,22 +137,21 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    /// Connects, declares the topology and switches confirms on, all within `connect_timeout_ms`.
+    /// Connects, declares the topology and switches confirms on; each call to the broker has `connect_timeout_ms`.
     ///
     /// # Errors
     /// Any [`RabbitError`] except [`RabbitError::Stale`].
     pub async fn connect(config: &RabbitConfig) -> Result<Self, RabbitError> {
-        let config = config.clone();
-        call("open a connection for publishing", config.connect_timeout_ms, async move {
-            let mut link = Link::open(&config, "publisher").await?;
-            declare_on(&mut link, &Topology::new(&config)).await?;
+        let mut link = declare_on(Link::connect(config, "publisher").await?, config).await?;
+        let link = call("switch confirms on", config.connect_timeout_ms, async move {
             if let Err(error) = link.channel.confirm_select(ConfirmSelectArguments::default()).await {
                 let reason = link.why(&error).await.to_string();
                 return Err(RabbitError::Refused { what: "switch confirms on".to_owned(), reason });
             }
-            Ok(Self { link, op_timeout_ms: config.op_timeout_ms, last_tag: 0, torn: false })
+            Ok(link)
         })
-        .await
+        .await?;
+        Ok(Self { link, op_timeout_ms: config.op_timeout_ms, last_tag: 0, torn: false })
     }
 
     /// Hands a message over for sending, within `op_timeout_ms`, and returns its tag. Bound the number of unanswered

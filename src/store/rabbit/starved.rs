@@ -5,6 +5,9 @@
 //! beside a queue that fills (seen with 3.10.8 as soon as the machine is busy). So a consumer looks at a silent queue now
 //! and then: one that holds messages gives some to every consumer that has room. What was given to a consumer that cannot
 //! see it shows only when the prefetch is full, or by the silence.
+//!
+//! "No message and no consumer" is no news: RabbitMQ 3.10 says it too for a queue that does not answer within 250 ms
+//! (`rabbit_quorum_queue:stat`), as on a busy machine. A queue that has forgotten its consumer shows it with its first message.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -62,8 +65,8 @@ impl Silences {
         let silence = self.0.get_mut(queue)?;
         let held_messages = std::mem::replace(&mut silence.held_messages, ready > 0);
         silence.since = now;
-        if consumers == 0 {
-            Some("has no consumer, so not this one either")
+        if consumers == 0 && ready > 0 {
+            Some("holds messages and has no consumer, so not this one either")
         } else if held_messages && ready > 0 {
             Some("holds messages and gives this consumer none")
         } else {
@@ -85,7 +88,8 @@ mod tests {
         assert!(silences.looked("a", (1, 3), now).is_some());
         silences.end("a", now);
         assert!(silences.looked("a", (5, 3), now).is_none(), "it gave something meanwhile");
-        assert!(silences.looked("b", (0, 0), now).is_some(), "nobody consumes it");
+        assert!(silences.looked("b", (0, 0), now).is_none(), "what a queue that is busy is said to have");
+        assert!(silences.looked("b", (1, 0), now).is_some(), "nobody consumes it");
     }
 
     #[test]

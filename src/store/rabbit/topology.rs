@@ -10,8 +10,9 @@
 //! There is no alternate exchange: with one, an unroutable publish is acknowledged and never returned. The retry and dead
 //! letter queues stand behind fanout exchanges so that a message keeps its routing key, which says where it belongs.
 //!
-//! Declaring is idempotent and done by every new connection (unless `rabbitmq.declare` is off), so a queue deleted by hand is
-//! back after a reconnect. A crash in the middle leaves a part of the topology, which the next one completes.
+//! Declaring is idempotent and done by every new publisher, and by a consumer whose queue is missing (unless `rabbitmq.declare`
+//! is off), so a queue deleted by hand is back after a reconnect. A crash in the middle leaves a part of the topology, which the
+//! next one completes.
 
 use super::config::{QueueType, RabbitConfig};
 use super::error::RabbitError;
@@ -189,47 +190,52 @@ impl Topology {
 /// this time they look for themselves (window 59).
 pub const QUEUE_LEFT_ALONE: Duration = Duration::from_secs(3);
 
-/// Creates what is missing (without `declare` only looks), over a connection of its own.
+/// Creates what is missing (without `declare` only looks), over a connection of its own. Each call to the broker has
+/// `connect_timeout_ms`.
 ///
 /// # Errors
 /// [`RabbitError::Mismatch`] naming the queue or exchange that exists with other settings; else why there is no
 /// connection, or what the broker refused.
 pub async fn declare(config: &RabbitConfig) -> Result<()> {
-    let config = config.clone();
-    call("create the queues", config.connect_timeout_ms, async move {
-        let mut link = Link::open(&config, "declare").await?;
-        declare_on(&mut link, &Topology::new(&config)).await
-    })
-    .await
+    let link = Link::connect(config, "declare").await?;
+    declare_on(link, config).await.map(drop)
 }
 
-/// Creates what is missing, or without `declare` only looks whether it is there; run inside [`call`]. After an error the
-/// link is of no use.
-pub(super) async fn declare_on(link: &mut Link, topology: &Topology) -> Result<()> {
+/// Creates what is missing, or without `declare` only looks whether it is there. A step has `connect_timeout_ms`, not the
+/// whole: a broker that takes its time with each of thirty steps is slow, not gone, and would never be done otherwise.
+pub(super) async fn declare_on(mut link: Link, config: &RabbitConfig) -> Result<Link> {
+    let topology = Topology::new(config);
     let look = !topology.declare;
     for (name, kind) in topology.exchanges() {
-        let arguments = ExchangeDeclareArguments::new(&name, kind).durable(true).passive(look).finish();
-        if let Err(error) = link.channel.exchange_declare(arguments).await {
-            return Err(refused(link, "exchange", name, &error).await);
-        }
+        link = call("declare an exchange", config.connect_timeout_ms, async move {
+            let arguments = ExchangeDeclareArguments::new(&name, kind).durable(true).passive(look).finish();
+            match link.channel.exchange_declare(arguments).await {
+                Ok(()) => Ok(link),
+                Err(error) => Err(refused(&mut link, "exchange", name, &error).await),
+            }
+        })
+        .await?;
     }
     for spec in topology.specs() {
-        let arguments = QueueDeclareArguments::durable_client_named(&spec.name)
-            .arguments(table(spec.arguments))
-            .passive(look)
-            .finish();
-        if let Err(error) = link.channel.queue_declare(arguments).await {
-            return Err(refused(link, "queue", spec.name, &error).await);
-        }
-        if look {
-            continue;
-        }
-        let binding = QueueBindArguments::new(&spec.name, &spec.exchange, &spec.routing_key);
-        if let Err(error) = link.channel.queue_bind(binding).await {
-            return Err(refused(link, "binding of queue", spec.name, &error).await);
-        }
+        link = call("declare a queue", config.connect_timeout_ms, declare_queue(link, spec, look)).await?;
     }
-    Ok(())
+    Ok(link)
+}
+
+async fn declare_queue(mut link: Link, spec: QueueSpec, look: bool) -> Result<Link> {
+    let arguments =
+        QueueDeclareArguments::durable_client_named(&spec.name).arguments(table(spec.arguments)).passive(look).finish();
+    if let Err(error) = link.channel.queue_declare(arguments).await {
+        return Err(refused(&mut link, "queue", spec.name, &error).await);
+    }
+    if look {
+        return Ok(link);
+    }
+    let binding = QueueBindArguments::new(&spec.name, &spec.exchange, &spec.routing_key);
+    match link.channel.queue_bind(binding).await {
+        Ok(()) => Ok(link),
+        Err(error) => Err(refused(&mut link, "binding of queue", spec.name, &error).await),
+    }
 }
 
 fn table(arguments: Vec<(&'static str, FieldValue)>) -> FieldTable {
@@ -243,7 +249,12 @@ fn table(arguments: Vec<(&'static str, FieldValue)>) -> FieldTable {
     table
 }
 
-async fn refused(link: &mut Link, kind: &'static str, name: String, error: &amqprs::error::Error) -> RabbitError {
+pub(super) async fn refused(
+    link: &mut Link,
+    kind: &'static str,
+    name: String,
+    error: &amqprs::error::Error,
+) -> RabbitError {
     let gone = link.why(error).await;
     match gone.code {
         Some(PRECONDITION_FAILED) => return RabbitError::Mismatch { kind, name, reason: gone.to_string() },

@@ -9,3 +9,4 @@ mod messages;
 mod negative_controls;
 mod records;
 mod retries;
+mod slow_broker;
