@@ -1,11 +1,12 @@
 //! A broker that is slow is no broker that is gone: consumers keep what they have, and landing goes on (window 59).
 
-use crate::support::hands::port_of;
+use crate::support::hands::{CURSE, channel, port_of};
 use crate::support::slow_link::SlowLink;
 use crate::support::world::{World, eventually, run, shared, time_passes};
+use amqprs::channel::ExchangeDeleteArguments;
 use seckill::config::ServerUrl;
 use seckill::roles::Role::{Api, Consumer, Relay};
-use seckill::store::rabbit::declare;
+use seckill::store::rabbit::{RabbitConfig, Topology, declare};
 use std::time::{Duration, Instant};
 
 /// Landing goes on within this time after a consumer was replaced; twice of it is for a machine that does other things.
@@ -78,5 +79,38 @@ fn a_consumer_that_is_replaced_beside_a_slow_broker_lands_at_once() {
         let consumer = world.more(&[Consumer], |_| {});
         world.finish().await;
         consumer.stop().await;
+    });
+}
+
+#[test]
+fn a_broker_that_takes_no_copies_holds_up_only_what_is_to_be_sent_back() {
+    run(async {
+        let mut world = World::with(&[], &["rabbitmq.declare=false"]).await;
+        let declaring = RabbitConfig { declare: true, ..world.servers.rabbit.clone() };
+        declare(&declaring).await.unwrap();
+        world.start_roles(&[Api, Relay, Consumer]).await;
+        let sale = world.sale("copies", 100, Some(1)).await;
+        world.sql(CURSE).await;
+        let first = world.bought(&sale, "first").await;
+        eventually("an order", async || world.told(&sale, "first", first).await.0 == "CONFIRMED").await;
+        let (connection, operator) = channel(&declaring).await;
+        let retry = Topology::new(&declaring).retry_exchange(1);
+        operator.exchange_delete(ExchangeDeleteArguments::new(&retry)).await.unwrap();
+        let before = world.consuming().await;
+        let cursed = world.bought(&sale, "cursed").await;
+        for round in 0..3 {
+            let user = format!("fine-{round}");
+            let fine = world.bought(&sale, &user).await;
+            eventually("an order", async || world.told(&sale, &user, fine).await.0 == "CONFIRMED").await;
+            // Longer than until the next try to send the copy.
+            time_passes(1_200).await;
+        }
+        assert_eq!(world.consuming().await, before, "no consumer was given up over it");
+        assert_eq!(world.told(&sale, "cursed", cursed).await.0, "QUEUED");
+        world.sql("DROP TRIGGER curse").await;
+        declare(&declaring).await.unwrap();
+        eventually("the last order", async || world.told(&sale, "cursed", cursed).await.0 == "CONFIRMED").await;
+        connection.close().await.unwrap();
+        world.finish().await;
     });
 }
