@@ -15,6 +15,7 @@ mod grants;
 mod journal;
 mod lead;
 mod mq_dlq;
+mod mq_reading;
 mod parked;
 mod rebuild;
 mod trace;
@@ -24,6 +25,7 @@ mod whereabouts;
 pub use audit::{Auditor, Finding, FindingKind, OpenRequest, SaleAudit, SaleAuditError, Window};
 pub use lead::leader;
 pub use mq_dlq::Tidied;
+pub use mq_reading::MqSeen;
 pub use parked::MQ_DLQ_MAX;
 pub use trace::{InLedger, Trace};
 
@@ -66,7 +68,8 @@ impl Reconcile {
 
     async fn run(&mut self) -> Result<Progress, Fault> {
         let db = self.auditor.db.clone();
-        let mut trouble = self.parked().await;
+        let mut seen = MqSeen::default();
+        let mut trouble = self.parked(&mut seen).await;
         self.auditor.measure_backlog().await;
         let (mut repaired, mut oldest_ms, mut unreconciled_count) = (0, 0, 0_u32);
         for sale in sales::released(&db).await.map_err(Fault::back_off)? {
@@ -77,7 +80,7 @@ impl Reconcile {
             if !self.lead.is_ours(&db).await.map_err(Fault::back_off)? {
                 return Ok(Progress::Idle);
             }
-            match self.reconcile(&sale).await {
+            match self.reconcile(&sale, &seen).await {
                 Ok((of_sale, oldest_of_sale_ms)) => {
                     repaired += of_sale;
                     oldest_ms = oldest_ms.max(oldest_of_sale_ms);
@@ -103,10 +106,11 @@ impl Reconcile {
         }
     }
 
-    /// The dead-letter queues. Relay-DLQ entries are in the database before they leave Redis (window 46). Trouble here must
-    /// not keep sales from being repaired: leaks are landed from the ledger, whatever lies in a DLQ.
-    async fn parked(&mut self) -> Option<SaleAuditError> {
-        if let Err(error) = self.auditor.tidy_mq_dlq(&mut self.noted).await {
+    /// The dead-letter queues; `seen` is told of the MQ DLQ, which is not read again in this round. Relay-DLQ entries are in the
+    /// database before they leave Redis (window 46). Trouble here must not keep sales from being repaired: leaks are landed from
+    /// the ledger, whatever lies in a DLQ.
+    async fn parked(&mut self, seen: &mut MqSeen) -> Option<SaleAuditError> {
+        if let Err(error) = self.auditor.tidy_mq_dlq(&mut self.noted, seen).await {
             // What was noted before an outage is asked for again after it.
             self.noted.clear();
             tracing::warn!(phase = "p5_reconcile", %error, "the MQ DLQ cannot be looked through");
@@ -118,16 +122,18 @@ impl Reconcile {
     }
 
     /// Audits and repairs one sale. Returns how many requests were repaired and the age of the oldest undecided one.
-    async fn reconcile(&mut self, sale: &Sale) -> Result<(usize, i64), SaleAuditError> {
+    async fn reconcile(&mut self, sale: &Sale, seen: &MqSeen) -> Result<(usize, i64), SaleAuditError> {
         self.auditor.check_shards(sale).await?;
         if self.auditor.is_broken(sale).await? {
-            let how = rebuild::Rebuild { quiet: Duration::from_millis(self.settings.quiet_ms), cap: self.backlog_max };
+            let quiet = Duration::from_millis(self.settings.quiet_ms);
+            let how = rebuild::Rebuild { quiet, cap: self.backlog_max, seen };
             self.auditor.rebuild(sale, &mut self.quiet, how).await?;
         }
         self.auditor.finish_grants(sale).await?;
         self.auditor.finish_transfers(sale).await?;
         let started_at_ms = now_ms();
-        let (audit, false_alarms) = self.auditor.audit_twice(sale, Window::Ms(self.settings.window_ms)).await?;
+        let window = Window::Ms(self.settings.window_ms);
+        let (audit, false_alarms) = self.auditor.audit_twice_in_round(sale, window, Some(seen)).await?;
         // Told before it is repaired: a repair that fails must not hide what was found.
         self.journal.report(&audit, false_alarms);
         self.journal.write(&self.auditor, &audit, started_at_ms).await?;

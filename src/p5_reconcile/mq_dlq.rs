@@ -10,6 +10,7 @@
 
 use super::audit::Auditor;
 use super::dlq::{DlqError, reason_of};
+use super::mq_reading::{MqSeen, Reading};
 use crate::domain::ids::RequestId;
 use crate::domain::message::{self, MessageError};
 use crate::domain::request::Accepted;
@@ -21,10 +22,8 @@ use std::collections::HashSet;
 
 /// Messages decided about with one question to the database.
 const PAGE: usize = 500;
-/// Messages read in one round; the rest waits for the next. They are held in memory meanwhile.
+/// Messages read in one round, if there is time for them; the rest waits for the next. They are held in memory meanwhile.
 const SEEN_MAX: usize = 10_000;
-/// Bytes held in one round: a stranger's messages can be large.
-const BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Messages removed in one round, so that a flood of them leaves the broker room for the live traffic.
 const REMOVED_MAX: usize = 2_000;
 /// Rows written in one round, each a commit of its own, so that a flood of messages leaves time for the audit and for a stop.
@@ -48,40 +47,32 @@ pub struct Tidied {
 }
 
 impl Auditor {
-    /// One round over the MQ DLQ. `noted` remembers which requests have a row, to save asking again.
+    /// One round over the MQ DLQ. `noted` remembers which requests have a row, to save asking again; `seen` is for the audits
+    /// of the same round, and right whatever becomes of this.
     ///
     /// # Errors
-    /// [`DlqError`] when a server is away; repeating is safe.
-    pub async fn tidy_mq_dlq(&self, noted: &mut HashSet<RequestId>) -> Result<Tidied, DlqError> {
-        let mut reader = DlqReader::connect(&self.rabbit).await?;
-        let (mut tidied, mut bytes) = (Tidied::default(), 0);
-        // What was there at the beginning. A queue that fills as fast as it is read must not keep the round from its end, and the
-        // sales from their audit.
-        let mut there = usize::MAX;
+    /// [`DlqError`] when a server is away or too slow; repeating is safe.
+    pub async fn tidy_mq_dlq(&self, noted: &mut HashSet<RequestId>, seen: &mut MqSeen) -> Result<Tidied, DlqError> {
+        let mut tidied = Tidied::default();
+        let mut reading = Reading::begin(&self.rabbit, SEEN_MAX, seen).await?;
         if noted.len() > SEEN_MAX {
             noted.clear();
         }
-        while tidied.seen_count < SEEN_MAX && tidied.removed_count < REMOVED_MAX && bytes < BYTES_MAX {
+        loop {
             let mut page = Vec::with_capacity(PAGE);
             while page.len() < PAGE
-                && bytes < BYTES_MAX
-                && tidied.seen_count + page.len() < there
-                && let Some(parked) = reader.next().await?
+                && let Some(parked) = reading.next().await?
             {
-                bytes += parked.body.len();
-                tidied.unseen_count = u64::from(parked.behind_count);
-                if there == usize::MAX {
-                    there = usize::try_from(parked.behind_count).map_or(usize::MAX, |behind| behind.saturating_add(1));
-                }
                 page.push(parked);
             }
             if page.is_empty() {
                 break;
             }
             tidied.seen_count += page.len();
-            self.tidy_page(&mut reader, &page, noted, &mut tidied).await?;
+            self.tidy_page(&mut reading.reader, &page, noted, &mut tidied).await?;
         }
-        reader.close().await?;
+        reading.close().await?;
+        tidied.unseen_count = seen.unseen_count.unwrap_or(0);
         let left = (tidied.seen_count - tidied.removed_count) as u64 + tidied.unseen_count;
         metrics::gauge!("seckill_p5_reconcile_dlq_count", "source" => "mq").set(left as f64);
         metrics::gauge!("seckill_p5_reconcile_dlq_foreign_count").set(tidied.foreign_count as f64);
@@ -106,8 +97,11 @@ impl Auditor {
             let decided = accepted.as_ref().and_then(|accepted| fates.get(&accepted.purchase.request_id));
             match (accepted, decided) {
                 (Some(accepted), Some(decided)) if decided.payload_hash == accepted.payload_hash() => {
-                    reader.remove(parked).await?;
-                    tidied.removed_count += 1;
+                    // The others go with the next round; they are read on for the audits.
+                    if tidied.removed_count < REMOVED_MAX {
+                        reader.remove(parked).await?;
+                        tidied.removed_count += 1;
+                    }
                 }
                 // It contradicts what was decided; a row of the register would speak about the other one.
                 (Some(_), Some(_)) => tidied.foreign_count += 1,

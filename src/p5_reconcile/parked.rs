@@ -3,18 +3,20 @@
 //! A crash between the two leaves the entry in both places; the next run finds its row and deletes it (window 46).
 
 use super::audit::{Auditor, SaleAuditError};
+use super::mq_reading::{MqSeen, Reading};
 use crate::domain::ids::RequestId;
 use crate::domain::message::{self, MessageError};
 use crate::store::mysql::codes::{FailureStatus, Reporter};
 use crate::store::mysql::register::{self, OpenFailure, Wanted};
-use crate::store::rabbit::browse_dlq;
+use crate::store::rabbit::RabbitError;
 use crate::store::redis::{ParkedEntry, RedisFault};
 use std::collections::HashSet;
 
 /// Entries looked at in one go, in each place.
 const PAGE: usize = 500;
-/// Messages of the MQ DLQ looked at in one audit, unless a test says fewer. P5 copies what lies there into the register, so
-/// only messages that came since its last run are to be found here and nowhere else.
+/// Messages of the MQ DLQ looked at in one audit by itself, unless a test says fewer; a round of P5 reads once for all of its
+/// audits. P5 copies what lies there into the register, so only messages that came since its last run are to be found here and
+/// nowhere else.
 pub const MQ_DLQ_MAX: usize = 5_000;
 /// Pages of the relay DLQ or of the register looked at in one audit.
 const PAGES_MAX: usize = 100;
@@ -24,13 +26,14 @@ const PAGES_MAX: usize = 100;
 pub(super) struct Parked {
     /// Requests in either DLQ, or in the register as open.
     pub ids: HashSet<RequestId>,
-    /// Messages of the MQ DLQ that were not looked at; `None` when the broker could not be asked.
+    /// Messages of the MQ DLQ that were not looked at; `None` when it could not be read.
     pub unseen_count: Option<u64>,
 }
 
 impl Auditor {
-    /// Request ids in either DLQ, or in the register as open.
-    pub(super) async fn parked_ids(&self) -> Result<Parked, SaleAuditError> {
+    /// Request ids in either DLQ, or in the register as open. `seen` is what the round has seen of the MQ DLQ; without one it
+    /// is read now.
+    pub(super) async fn parked_ids(&self, seen: Option<&MqSeen>) -> Result<Parked, SaleAuditError> {
         let mut parked = Parked::default();
         for shard in 0..self.shards {
             match self.parked_in_redis(shard, &mut parked.ids).await {
@@ -41,15 +44,19 @@ impl Auditor {
                 done => done?,
             }
         }
-        match browse_dlq(&self.rabbit, self.mq_dlq_max).await {
-            Ok(messages) => {
-                parked.unseen_count = Some(messages.last().map_or(0, |last| u64::from(last.behind_count)));
-                let readable = messages.iter().filter_map(|parked| message::decode(&parked.body).ok());
-                parked.ids.extend(readable.map(|accepted| accepted.purchase.request_id));
+        let mut own = MqSeen::default();
+        let seen = match seen {
+            Some(seen) => seen,
+            None => {
+                // The broker is away or slow: what lies there is told as a leak, and landed from the ledger all the same.
+                if let Err(error) = self.look_through_mq_dlq(&mut own).await {
+                    tracing::warn!(phase = "p5_reconcile", %error, "the MQ DLQ cannot be read");
+                }
+                &own
             }
-            // The broker is away: what lies there is told as a leak, and landed from the ledger all the same.
-            Err(error) => tracing::warn!(phase = "p5_reconcile", %error, "the MQ DLQ cannot be read"),
-        }
+        };
+        parked.ids.extend(&seen.ids);
+        parked.unseen_count = seen.unseen_count;
         let mut wanted = Wanted { status: Some(FailureStatus::Open), limit: 1000, ..Wanted::default() };
         for _ in 0..PAGES_MAX {
             let page = register::list(&self.db, &wanted).await?;
@@ -60,6 +67,13 @@ impl Auditor {
             }
         }
         Ok(parked)
+    }
+
+    /// Reads the MQ DLQ and leaves it as it is.
+    async fn look_through_mq_dlq(&self, seen: &mut MqSeen) -> Result<(), RabbitError> {
+        let mut reading = Reading::begin(&self.rabbit, self.mq_dlq_max, seen).await?;
+        while reading.next().await?.is_some() {}
+        reading.close().await
     }
 
     async fn parked_in_redis(&self, shard: u16, ids: &mut HashSet<RequestId>) -> Result<(), RedisFault> {

@@ -9,6 +9,7 @@
 //! begins again where it can.
 
 use super::audit::{Auditor, SaleAuditError, Window};
+use super::mq_reading::MqSeen;
 use crate::domain::fate::Fate;
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::{LedgerRecord, LedgerState};
@@ -26,11 +27,13 @@ const PAGE: usize = 500;
 
 /// How a rebuild is made.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Rebuild {
+pub(super) struct Rebuild<'a> {
     /// Nothing may have been decided for this long: longer than a landing transaction may take.
     pub quiet: Duration,
     /// Outbox entries at which the script refuses.
     pub cap: u64,
+    /// What the round has seen of the MQ DLQ.
+    pub seen: &'a MqSeen,
 }
 
 /// Remembers since when each broken sale has been quiet.
@@ -78,14 +81,19 @@ impl Auditor {
     }
 
     /// One step towards the rebuild of a broken sale; `true` when it sells again.
-    pub(super) async fn rebuild(&self, sale: &Sale, quiet: &mut Quiet, how: Rebuild) -> Result<bool, SaleAuditError> {
+    pub(super) async fn rebuild(
+        &self,
+        sale: &Sale,
+        quiet: &mut Quiet,
+        how: Rebuild<'_>,
+    ) -> Result<bool, SaleAuditError> {
         let id = &sale.sale_id;
         for shard in 0..self.shards {
             let from = [MetaState::Loaded, MetaState::Open, MetaState::Paused];
             self.redis.set_state(id, shard, MetaState::Frozen, &from).await?;
         }
         // Whatever the ledger still knows is landed now; it is gone after the next epoch began.
-        let audit = self.audit(sale, Window::Now).await?;
+        let audit = self.audit_in_round(sale, Window::Now, Some(how.seen)).await?;
         self.compensate(&audit).await?;
         if !audit.overdue.is_empty() || self.in_flight(id).await? {
             quiet.disturb(id);

@@ -30,8 +30,9 @@ impl Whereabouts {
 }
 
 impl Auditor {
-    /// Looks for requests that were accepted at `since_ms` (Redis' clock) or later.
-    pub(super) async fn whereabouts(&self, since_ms: i64) -> Whereabouts {
+    /// Looks for requests that were accepted at `since_ms` (Redis' clock) or later; `dlq_read` tells whether all of the MQ DLQ was
+    /// looked at.
+    pub(super) async fn whereabouts(&self, since_ms: i64, dlq_read: bool) -> Whereabouts {
         let mut found = Whereabouts::default();
         let (mut whole, mut trouble) = (true, None);
         for shard in 0..self.shards {
@@ -45,7 +46,7 @@ impl Auditor {
             None if whole => "not in the outbox".to_owned(),
             None => format!("not among the first {OUTBOX_MAX} entries of the outbox"),
         };
-        found.elsewhere = format!("{outbox}, {}", self.broker_says().await);
+        found.elsewhere = format!("{outbox}, {}", self.broker_says(dlq_read).await);
         found
     }
 
@@ -68,7 +69,7 @@ impl Auditor {
         Ok(false)
     }
 
-    async fn broker_says(&self) -> String {
+    async fn broker_says(&self, dlq_read: bool) -> String {
         let depths = match queue_depths(&self.rabbit).await {
             Ok(depths) => depths,
             Err(error) => return format!("the broker cannot be asked ({error})"),
@@ -80,7 +81,8 @@ impl Auditor {
             *sum += depth.ready;
         }
         match (orders, retries) {
-            (0, 0) => "nothing waits in the broker: nowhere but in the ledger".to_owned(),
+            (0, 0) if dlq_read => "nothing waits in the broker: nowhere but in the ledger".to_owned(),
+            (0, 0) => "nothing waits in the broker's order and retry queues".to_owned(),
             (orders, retries) => format!("perhaps among {orders} waiting and {retries} retried messages of the broker"),
         }
     }

@@ -8,6 +8,7 @@ use seckill::domain::request::Accepted;
 use seckill::store::rabbit::{HeaderValue, Outgoing, Topology, browse_dlq, send_all};
 use seckill::store::redis::Parking;
 use serde_json::Value;
+use std::collections::HashMap;
 
 /// What a subcommand said.
 #[derive(Debug)]
@@ -95,6 +96,20 @@ impl World {
     pub async fn park_request_in_mq(&self, sale: &SaleId, id: RequestId) {
         let body = message::encode(&self.accepted(sale, id).await).into_bytes();
         self.park_in_mq([(id.to_string(), body, "ATTEMPTS_SPENT")]).await;
+    }
+
+    /// Puts every request that the ledger has into the MQ DLQ. Returns how many there are.
+    pub async fn park_all_in_mq(&self, sale: &SaleId) -> usize {
+        let (mut all, mut cursor) = (HashMap::new(), Some("0".to_owned()));
+        while let Some(at) = cursor {
+            let page = self.servers.redis.ledger_page(sale, 0, &at, 1_000).await.expect("redis");
+            all.extend(page.records.into_iter().map(|(id, record)| (id, record.accepted(id, sale, 0))));
+            cursor = page.next;
+        }
+        let count = all.len();
+        let parked = all.iter().map(|(id, accepted)| (id.to_string(), message::encode(accepted).into_bytes()));
+        self.park_in_mq(parked.map(|(id, body)| (id, body, "ATTEMPTS_SPENT"))).await;
+        count
     }
 
     /// Bodies in the MQ DLQ, sorted.

@@ -3,9 +3,14 @@
 //! Reading order is what makes it true while traffic runs: the database's highest number first, then one snapshot of a
 //! shard's counters, then the ledger up to that snapshot's number, then the DLQs, and the database's fates last. A request
 //! can only move towards the database, so whatever is seen unsettled here and settled there counts as settled.
+//!
+//! A round of P5 reads the MQ DLQ once, before its first audit, for all of them. So a request that went there since then is
+//! told as a leak if it is overdue: that it was when the queue was read, in no DLQ. The second look does not read the queue
+//! again either; what it finds otherwise is in the register or decided.
 
 mod sheet;
 
+use super::mq_reading::MqSeen;
 use crate::domain::balance::Counted;
 use crate::domain::fate::Fate;
 use crate::domain::ids::{RequestId, SaleId};
@@ -150,7 +155,8 @@ pub struct SaleAudit {
     pub findings_left_out_count: u64,
     /// Age of the oldest undecided request, milliseconds.
     pub oldest_open_ms: i64,
-    /// Messages of the MQ DLQ that were too many to look at: a request among them counts as a leak instead of parked.
+    /// Messages of the MQ DLQ that there was no time for, or too many to look at: a request among them counts as a leak instead
+    /// of parked.
     pub mq_dlq_unseen_count: u64,
     /// Requests older than the window (parked ones too) that P5 may land.
     #[serde(skip)]
@@ -205,14 +211,24 @@ impl Auditor {
     /// # Errors
     /// [`SaleAuditError`] when a server cannot be asked; nothing is known then.
     pub async fn audit(&self, sale: &Sale, window: Window) -> Result<SaleAudit, SaleAuditError> {
+        self.audit_in_round(sale, window, None).await
+    }
+
+    /// Audits one sale, with what the round has `seen` of the MQ DLQ; without that it is read now.
+    pub(super) async fn audit_in_round(
+        &self,
+        sale: &Sale,
+        window: Window,
+        seen: Option<&MqSeen>,
+    ) -> Result<SaleAudit, SaleAuditError> {
         self.check_shards(sale).await?;
         for _ in 1..TRIES {
-            match self.audit_once(sale, window).await {
+            match self.audit_once(sale, window, seen).await {
                 Err(SaleAuditError::Moved) => {}
                 done => return done,
             }
         }
-        self.audit_once(sale, window).await
+        self.audit_once(sale, window, seen).await
     }
 
     /// Audits a sale, and looks a second time when something is wrong. Returns the second audit, and how many findings of the
@@ -221,17 +237,32 @@ impl Auditor {
     /// # Errors
     /// [`SaleAuditError`], as [`Auditor::audit`].
     pub async fn audit_twice(&self, sale: &Sale, window: Window) -> Result<(SaleAudit, u64), SaleAuditError> {
-        let first = self.audit(sale, window).await?;
+        self.audit_twice_in_round(sale, window, None).await
+    }
+
+    /// The same with what the round has `seen` of the MQ DLQ; without that it is read at each look.
+    pub(super) async fn audit_twice_in_round(
+        &self,
+        sale: &Sale,
+        window: Window,
+        seen: Option<&MqSeen>,
+    ) -> Result<(SaleAudit, u64), SaleAuditError> {
+        let first = self.audit_in_round(sale, window, seen).await?;
         if first.findings.is_empty() {
             return Ok((first, 0));
         }
-        let second = self.audit(sale, window).await?;
+        let second = self.audit_in_round(sale, window, seen).await?;
         let false_alarms = first.false_alarms(&second);
         Ok((second, false_alarms))
     }
 
-    async fn audit_once(&self, sale: &Sale, window: Window) -> Result<SaleAudit, SaleAuditError> {
-        let mut sheet = Sheet::new(self, sale, window);
+    async fn audit_once(
+        &self,
+        sale: &Sale,
+        window: Window,
+        seen: Option<&MqSeen>,
+    ) -> Result<SaleAudit, SaleAuditError> {
+        let mut sheet = Sheet::new(self, sale, window, seen);
         for shard in 0..self.shards {
             sheet.read_shard(shard).await?;
         }

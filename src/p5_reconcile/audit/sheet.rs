@@ -7,6 +7,7 @@ use crate::domain::ids::RequestId;
 use crate::domain::ledger::{LedgerRecord, LedgerState};
 use crate::domain::sale::{Sale, SaleStatus};
 use crate::faults::CrashPoint;
+use crate::p5_reconcile::mq_reading::MqSeen;
 use crate::store::mysql::{outcomes, sales, totals};
 use crate::store::redis::ShardCount;
 use std::collections::{HashMap, HashSet};
@@ -18,12 +19,16 @@ pub(super) struct Sheet<'a> {
     auditor: &'a Auditor,
     sale: &'a Sale,
     window: Window,
+    /// What the round has seen of the MQ DLQ.
+    seen: Option<&'a MqSeen>,
     audit: SaleAudit,
     open: Vec<OpenRequest>,
+    /// Messages of the MQ DLQ that were not looked at; `None` when it could not be read.
+    unseen_count: Option<u64>,
 }
 
 impl<'a> Sheet<'a> {
-    pub(super) fn new(auditor: &'a Auditor, sale: &'a Sale, window: Window) -> Self {
+    pub(super) fn new(auditor: &'a Auditor, sale: &'a Sale, window: Window, seen: Option<&'a MqSeen>) -> Self {
         let audit = SaleAudit {
             sale_id: sale.sale_id.clone(),
             examined_count: 0,
@@ -36,7 +41,7 @@ impl<'a> Sheet<'a> {
             unmarked: HashMap::new(),
             settled: HashMap::new(),
         };
-        Self { auditor, sale, window, audit, open: Vec::new() }
+        Self { auditor, sale, window, seen, audit, open: Vec::new(), unseen_count: Some(0) }
     }
 
     fn find(&mut self, kind: FindingKind, request_id: Option<RequestId>, detail: String) {
@@ -178,7 +183,8 @@ impl<'a> Sheet<'a> {
         if self.open.is_empty() {
             return Ok(());
         }
-        let parked = self.auditor.parked_ids().await?;
+        let parked = self.auditor.parked_ids(self.seen).await?;
+        self.unseen_count = parked.unseen_count;
         self.audit.mq_dlq_unseen_count = parked.unseen_count.unwrap_or(0);
         let ids: Vec<RequestId> = self.open.iter().map(|open| open.request_id).collect();
         let fates = outcomes::fates_of(&self.auditor.db, &ids).await?;
@@ -215,10 +221,11 @@ impl<'a> Sheet<'a> {
         let overdue = std::mem::take(&mut self.audit.overdue);
         let leaks = || overdue.iter().filter(|open| !open.parked);
         if let Some(since_ms) = leaks().map(|open| open.record.accepted_at_ms).min() {
-            let places = self.auditor.whereabouts(since_ms).await;
-            let unseen = match self.audit.mq_dlq_unseen_count {
-                0 => String::new(),
-                unseen => format!("; {unseen} messages of the MQ DLQ were not looked at"),
+            let places = self.auditor.whereabouts(since_ms, self.unseen_count == Some(0)).await;
+            let unseen = match self.unseen_count {
+                None => "; the MQ DLQ could not be read".to_owned(),
+                Some(0) => String::new(),
+                Some(unseen) => format!("; {unseen} messages of the MQ DLQ were not looked at"),
             };
             for open in leaks() {
                 let (age_s, number) = (open.age_ms / 1000, open.record.number);

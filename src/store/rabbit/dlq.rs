@@ -43,6 +43,8 @@ pub struct DlqReader {
     held: Unsettled,
     /// Orders of the last message that were not given out yet.
     rest: VecDeque<Parked>,
+    /// Messages that were there when the first one was read, and have not been read.
+    there: Option<u32>,
 }
 
 impl DlqReader {
@@ -60,9 +62,22 @@ impl DlqReader {
                 op_timeout_ms: config.op_timeout_ms,
                 held: Unsettled::default(),
                 rest: VecDeque::new(),
+                there: None,
             })
         })
         .await
+    }
+
+    /// The next of the messages that were there when the first one was read: a queue that fills as fast as it is read does not
+    /// keep the reader for ever. Else as [`DlqReader::next`].
+    ///
+    /// # Errors
+    /// As [`DlqReader::next`].
+    pub async fn next_there(&mut self) -> Result<Option<Parked>, RabbitError> {
+        if self.rest.is_empty() && self.there == Some(0) {
+            return Ok(None);
+        }
+        self.next().await
     }
 
     /// The next message, within `op_timeout_ms`; `None` when no more is there. Bound the number that you hold.
@@ -87,6 +102,7 @@ impl DlqReader {
             Ok(None) => Ok(None),
             Ok(Some((got, properties, body))) => {
                 let orders = bundle::open(&properties, body);
+                self.there = Some(self.there.map_or(got.message_count(), |there| there.saturating_sub(1)));
                 self.held.received(got.delivery_tag(), orders.len());
                 let headers = from_properties(&properties);
                 self.rest.extend((0..).zip(orders).map(|(part, (message_id, body))| Parked {
@@ -154,7 +170,7 @@ impl DlqReader {
     }
 }
 
-/// Reads up to `max` messages of the dead-letter queue and puts them back.
+/// Reads up to `max` of the messages that are in the dead-letter queue and puts them back.
 ///
 /// # Errors
 /// As [`DlqReader`].
@@ -162,7 +178,7 @@ pub async fn browse_dlq(config: &RabbitConfig, max: usize) -> Result<Vec<Parked>
     let mut reader = DlqReader::connect(config).await?;
     let mut all = Vec::new();
     while all.len() < max
-        && let Some(parked) = reader.next().await?
+        && let Some(parked) = reader.next_there().await?
     {
         all.push(parked);
     }

@@ -5,6 +5,7 @@ mod crash;
 mod desk;
 mod desk_crash;
 mod findings;
+mod full_mq_dlq;
 mod grants;
 mod later_version;
 mod leaks;
