@@ -22,7 +22,7 @@ test: deps-test ## All tests, on private servers that the tests start; TESTS="--
 	scripts/in-memory.sh $(CARGO) test --locked $(TESTS)
 
 test-long: deps-test ## What is long by nature: growth, strategies, every control, ten minutes of chaos, the model's larger spaces
-	SECKILL_LONG=1 scripts/in-memory.sh $(CARGO) test --locked --test system long::
+	scripts/in-memory.sh $(CARGO) test --locked --test long
 	SECKILL_MODEL=bigger $(CARGO) test --locked --test model -- --nocapture
 	CHAOS_CONTROLS=all $(CARGO) test --locked --test chaos a_run_without_a_mechanism_goes_red -- --nocapture
 	CHAOS_MINUTES=$(or $(MINUTES),10) CHAOS_SEED=$(SEED) $(CARGO) test --locked --test chaos \

@@ -3,7 +3,7 @@
 //! Input: the order queues. Output: the next group. A crash here leaves deliveries unacknowledged: they come again.
 
 use super::Persist;
-use crate::store::rabbit::{Consumer, Delivery, QUEUE_LEFT_ALONE, RabbitConfig, RabbitError, declare};
+use crate::store::rabbit::{Consumer, Delivery, QUEUE_LEFT_ALONE, RabbitError};
 use std::time::{Duration, Instant};
 
 /// What is known about the queues of a consumer that was lost.
@@ -24,9 +24,15 @@ impl Persist {
         let consumer = match &mut self.consumer {
             Some(consumer) => consumer,
             None => {
-                self.let_deletion_end().await?;
                 let queues: Vec<u16> = (0..self.rabbit.queues).collect();
-                let consumer = Consumer::connect(&self.rabbit, &queues, self.settings.prefetch).await?;
+                let consumer = match Consumer::consume(&self.rabbit, &queues, self.settings.prefetch).await {
+                    Err(error @ RabbitError::NoQueue { .. }) => {
+                        self.let_deletion_end(error)?;
+                        Consumer::connect(&self.rabbit, &queues, self.settings.prefetch).await?
+                    }
+                    done => done?,
+                };
+                self.missing = Missing::No;
                 tracing::info!(phase = "p4_persist", queues = queues.len(), "consuming");
                 self.consumer.insert(consumer)
             }
@@ -39,24 +45,17 @@ impl Persist {
         Ok(self.held.drain(..size).collect())
     }
 
-    /// An error while a queue that was consumed before is missing, and not for long enough yet.
-    async fn let_deletion_end(&mut self) -> Result<(), RabbitError> {
-        if matches!(self.missing, Missing::No) {
-            return Ok(());
-        }
-        let only_look = RabbitConfig { declare: false, ..self.rabbit.clone() };
-        if let Err(error @ RabbitError::NoQueue { .. }) = declare(&only_look).await {
-            let Missing::Since(since) = self.missing else {
+    /// The error while a queue that was consumed before is missing, and not for long enough yet.
+    fn let_deletion_end(&mut self, error: RabbitError) -> Result<(), RabbitError> {
+        match self.missing {
+            Missing::No => Ok(()),
+            Missing::Since(since) if since.elapsed() >= QUEUE_LEFT_ALONE => Ok(()),
+            Missing::Since(_) => Err(error),
+            Missing::Perhaps => {
                 self.missing = Missing::Since(Instant::now());
-                return Err(error);
-            };
-            if since.elapsed() < QUEUE_LEFT_ALONE {
-                return Err(error);
+                Err(error)
             }
         }
-        // Whatever else is wrong, connecting says it.
-        self.missing = Missing::No;
-        Ok(())
     }
 
     /// Unacknowledged messages go back to their queue with the connection.

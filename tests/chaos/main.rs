@@ -28,6 +28,7 @@ mod report;
 mod run;
 mod sampler;
 mod self_test;
+#[allow(dead_code, reason = "each binary uses a part of it")]
 #[path = "../support/time.rs"]
 mod time;
 mod weather;

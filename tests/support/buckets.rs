@@ -3,6 +3,7 @@
 use super::model::EPOCH;
 use super::script_model::redis_sale;
 use super::world::World;
+use futures::future::join_all;
 use seckill::config::Redis;
 use seckill::domain::ids::{RequestId, SaleId, UserId};
 use seckill::domain::policy::Quantity;
@@ -39,20 +40,23 @@ impl Buckets {
     /// An open sale that is only in Redis.
     pub async fn sale(&self, id: &str, limit: u32, stock: i64) -> SaleId {
         let sale = redis_sale(id, limit);
-        for shard in 0..self.shards {
-            let units = share(stock, shard, self.shards);
-            self.store.activate(&sale, shard, 100_000, ("first", units)).await.expect("activated");
-            self.store.set_state(&sale.sale_id, shard, MetaState::Open, &[MetaState::Loaded]).await.expect("opened");
-        }
+        let open = |shard| {
+            let (sale, units) = (&sale, share(stock, shard, self.shards));
+            async move {
+                self.store.activate(sale, shard, 100_000, ("first", units)).await.expect("activated");
+                let opened = self.store.set_state(&sale.sale_id, shard, MetaState::Open, &[MetaState::Loaded]).await;
+                opened.expect("opened");
+            }
+        };
+        join_all((0..self.shards).map(open)).await;
         sale.sale_id
     }
 
     /// Adds units.
     pub async fn grant(&self, sale: &SaleId, id: &str, units: i64) {
-        for shard in 0..self.shards {
-            let units = share(units, shard, self.shards);
-            let granted = self.store.grant(sale, shard, EPOCH, (id, units)).await.expect("granted");
-            assert_eq!(granted, Granted::Now);
+        let grant = |shard| self.store.grant(sale, shard, EPOCH, (id, share(units, shard, self.shards)));
+        for granted in join_all((0..self.shards).map(grant)).await {
+            assert_eq!(granted.expect("granted"), Granted::Now);
         }
     }
 
@@ -65,9 +69,12 @@ impl Buckets {
     /// Units in all buckets. Fails when anything lies between two of them, or a shard does not add up.
     pub async fn left(&self, sale: &SaleId) -> i64 {
         let (mut left, mut between) = (0, 0);
-        for shard in 0..self.shards {
-            let bucket = self.store.bucket(sale, shard).await.expect("redis").expect("a bucket");
-            assert_eq!(self.store.transfers(sale, shard).await.expect("redis"), [], "no transfer is under way");
+        let looks = (0..self.shards).map(|shard| async move {
+            tokio::join!(self.store.bucket(sale, shard), self.store.transfers(sale, shard))
+        });
+        for (bucket, transfers) in join_all(looks).await {
+            let bucket = bucket.expect("redis").expect("a bucket");
+            assert_eq!(transfers.expect("redis"), [], "no transfer is under way");
             assert!(bucket.stock >= 0, "{bucket:?}");
             left += bucket.stock;
             between += bucket.sent - bucket.received;

@@ -1,7 +1,8 @@
-//! The servers that all worlds share, and each world's own place on them: a virtual host and a database that go with it.
+//! The servers that all worlds share, and each world's own place on them: a virtual host, a database and keys that go with it.
 
 use super::procs::scratch;
 use super::raw::try_sql;
+use super::resp::RawRedis;
 use super::time::after;
 use seckill::dev::PrivateServers;
 use tokio::sync::OnceCell;
@@ -29,7 +30,7 @@ pub async fn shared() -> &'static PrivateServers {
         .await
 }
 
-/// A virtual host and a database of one name on the shared servers; both go with the value.
+/// A virtual host, a database and keys of one name on the shared servers; all go with the value.
 pub struct Ground {
     /// The name of both.
     pub name: String,
@@ -62,6 +63,8 @@ impl Drop for Ground {
             let drop_database = format!("DROP DATABASE IF EXISTS `{name}`");
             let database = try_sql(&shared.urls().mysql_url, &drop_database).await.map_err(|error| error.to_string());
             let vhost = shared.remove_vhost(&name).await.map_err(|error| error.to_string());
+            // What a world with a Redis of its own has there goes with that.
+            RawRedis::at(&shared.urls().redis_url, &name).await.clear().await;
             if let Err(error) = database.and(vhost) {
                 eprintln!("{name} is not cleared away: {error}");
             }

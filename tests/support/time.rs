@@ -1,7 +1,7 @@
 //! Time in tests: one runtime, quick settings, and waiting for something to come true. Shared by the test binaries.
 
 use std::collections::BTreeMap;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
@@ -34,7 +34,7 @@ pub const QUICK: [&str; 12] = [
 /// Whether the tests of this binary stand in each other's way: those of `system` run one at a time, however many threads
 /// the test runner has.
 const ALONE: bool = matches!(env!("CARGO_CRATE_NAME").as_bytes(), b"system" | b"long" | b"chaos");
-static TURN: Mutex<()> = Mutex::new(());
+static TURN: RwLock<()> = RwLock::new(());
 
 /// How long each test of this binary took, by name, told at its end. A test may run several times (each case of a property does).
 static TOOK: Mutex<BTreeMap<String, Duration>> = Mutex::new(BTreeMap::new());
@@ -43,7 +43,14 @@ const SLOWEST: usize = 10;
 /// Runs a test on the shared runtime.
 pub fn run<F: Future<Output = ()>>(test: F) {
     // A test that failed left nothing behind that the next one could not live with.
-    let _turn = ALONE.then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner));
+    let _turn = ALONE.then(|| TURN.write().unwrap_or_else(PoisonError::into_inner));
+    let _watch = Watch(Instant::now());
+    RUNTIME.block_on(test);
+}
+
+/// The same for a test of `system` that mostly waits, for servers of its own: others that say so run beside it.
+pub fn run_waiting<F: Future<Output = ()>>(test: F) {
+    let _turn = TURN.read().unwrap_or_else(PoisonError::into_inner);
     let _watch = Watch(Instant::now());
     RUNTIME.block_on(test);
 }

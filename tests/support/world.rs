@@ -6,7 +6,7 @@ pub use super::answer::Answer;
 use super::ground::Ground;
 pub use super::ground::{init_telemetry, shared};
 use super::schema;
-pub use super::time::{QUICK, SETTLE, after, eventually, pause, run, time_passes};
+pub use super::time::{QUICK, SETTLE, after, eventually, pause, run, run_waiting, time_passes};
 use seckill::config::{Layers, Settings};
 use seckill::crowd::Minter;
 use seckill::domain::ids::SaleId;

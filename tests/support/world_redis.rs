@@ -22,8 +22,9 @@ impl RawRedis {
 
     /// Deletes every key of the world.
     pub async fn clear(&mut self) {
-        for key in self.keys().await {
-            self.call(&["DEL", &key]).await;
+        let keys = self.keys().await;
+        if !keys.is_empty() {
+            self.call(&[&["DEL"], &keys.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat()).await;
         }
     }
 }

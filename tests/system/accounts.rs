@@ -5,7 +5,7 @@ use crate::support::hands::{breakable, channel, sql, tell_broker, try_sql};
 use crate::support::manual::{commands, redis_account};
 use crate::support::procs::call;
 use crate::support::raw::try_redis_all;
-use crate::support::world::{World, eventually, run};
+use crate::support::world::{World, eventually, run_waiting};
 use amqprs::channel::{QueueDeclareArguments, QueueDeleteArguments};
 use seckill::dev::PrivateServers;
 use seckill::roles::Role;
@@ -49,7 +49,7 @@ async fn redis_as_seckill(redis: &str, command: &[&str]) -> Result<(), String> {
 
 #[test]
 fn the_accounts_of_the_manual_suffice_and_may_do_nothing_else() {
-    run(async {
+    run_waiting(async {
         let servers = breakable().await;
         let root = servers.urls();
         crate::support::hands::redis(&root.redis_url, &["FLUSHALL"]).await;

@@ -2,12 +2,12 @@
 
 use crate::support::hands::{queue, redis, sql, try_sql};
 use crate::support::procs::{Folder, nobody_works_in, runs};
-use crate::support::world::run;
+use crate::support::world::run_waiting;
 use seckill::dev::{DevError, PrivateServers, ServerKind};
 
 #[test]
 fn servers_keep_their_data_through_kill_9_and_stop_leaves_no_process() {
-    run(async {
+    run_waiting(async {
         let folder = Folder::new("own-servers");
         // Longer than a socket path may be.
         let dir = folder.path().join("long".repeat(25));

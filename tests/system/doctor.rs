@@ -3,7 +3,7 @@
 
 use crate::support::hands::{breakable, channel};
 use crate::support::procs::call;
-use crate::support::world::{World, eventually, run};
+use crate::support::world::{World, eventually, run_waiting};
 use amqprs::channel::{QueueDeclareArguments, QueueDeleteArguments};
 use amqprs::{FieldTable, FieldValue, ShortStr};
 use seckill::health::Readiness;
@@ -51,7 +51,7 @@ fn is_well(world: &World) {
 
 #[test]
 fn a_good_set_up_is_well_and_each_bad_setting_is_named() {
-    run(async {
+    run_waiting(async {
         let servers = breakable().await;
         let world = World::on_breakable(&servers, "doctor", &Role::ALL, &[]).await;
         eventually("the queues have their consumers", async || {
@@ -131,7 +131,7 @@ async fn order_queue_with(config: &RabbitConfig, argument: &str, value: Option<F
 
 #[test]
 fn a_queue_with_other_arguments_is_named() {
-    run(async {
+    run_waiting(async {
         let servers = breakable().await;
         let world = World::on_breakable(&servers, "doctor-queues", &[], &[]).await;
         for (at, (argument, value)) in [

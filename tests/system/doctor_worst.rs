@@ -3,7 +3,7 @@
 
 use crate::support::doctor::doctor;
 use crate::support::hands::{breakable, redis, sql, tell_broker};
-use crate::support::world::{World, run};
+use crate::support::world::{World, run_waiting};
 use seckill::dev::ServerUrls;
 use seckill::store::rabbit::declare;
 
@@ -38,7 +38,7 @@ async fn make_everything_right(urls: &ServerUrls) {
 
 #[test]
 fn the_worst_set_up_is_told_in_one_go() {
-    run(async {
+    run_waiting(async {
         let servers = breakable().await;
         let urls = servers.urls();
         make_everything_wrong(&urls).await;
@@ -85,7 +85,7 @@ fn the_worst_set_up_is_told_in_one_go() {
 
 #[test]
 fn rights_that_an_account_lacks_are_named() {
-    run(async {
+    run_waiting(async {
         let servers = breakable().await;
         let world = World::on_breakable(&servers, "rights", &[], &[]).await;
         declare(&world.servers.rabbit).await.expect("queues");

@@ -3,7 +3,7 @@
 
 use crate::support::own_redis;
 use crate::support::resp::RawRedis;
-use crate::support::world::{World, eventually, run};
+use crate::support::world::{World, eventually, run_waiting};
 use seckill::health::{Probe, Readiness};
 use seckill::roles::Role;
 
@@ -22,7 +22,7 @@ async fn probe(world: &World) -> Probe {
 
 #[test]
 fn strict_sells_nothing_while_a_setting_breaks_the_promise() {
-    run(async {
+    run_waiting(async {
         let redis = own_redis::start("strict").await;
         let world = World::on_redis(&redis.url(), "strict", &Role::ALL, &["redis.durability=strict"]).await;
         let sale = world.sale("strict", 100_000, None).await;
@@ -51,7 +51,7 @@ fn strict_sells_nothing_while_a_setting_breaks_the_promise() {
 
 #[test]
 fn strict_lets_a_restarted_redis_sell_only_with_its_settings_right() {
-    run(async {
+    run_waiting(async {
         let redis = own_redis::start("strict-boot").await;
         let world = World::on_redis(&redis.url(), "strict-boot", &Role::ALL, &["redis.durability=strict"]).await;
         let sale = world.sale("boot", 100_000, None).await;
@@ -72,7 +72,7 @@ fn strict_lets_a_restarted_redis_sell_only_with_its_settings_right() {
 
 #[test]
 fn warn_says_so_and_goes_on() {
-    run(async {
+    run_waiting(async {
         let redis = own_redis::start("warn").await;
         let world = World::on_redis(&redis.url(), "warn", &Role::ALL, &[]).await;
         let sale = world.sale("warn", 100_000, None).await;
@@ -99,7 +99,7 @@ fn warn_says_so_and_goes_on() {
 
 #[test]
 fn the_api_does_not_open_before_the_settings_are_right() {
-    run(async {
+    run_waiting(async {
         let redis = own_redis::start("strict-start").await;
         let mut world = World::on_redis(&redis.url(), "strict-start", &[], &["redis.durability=strict"]).await;
         world.config_set("appendfsync", "everysec").await;

@@ -2,7 +2,7 @@
 
 use crate::support::certificates::{Certificates, NAME};
 use crate::support::procs::call;
-use crate::support::world::{World, run};
+use crate::support::world::{World, run_waiting};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, OptsBuilder, SslOpts};
 use seckill::dev::ServerUrls;
@@ -55,7 +55,7 @@ fn all_say((code, why): (Option<i32>, [String; 3]), words: &[&str]) {
 
 #[test]
 fn a_sale_goes_through_encrypted_servers_and_mistakes_are_told() {
-    run(async {
+    run_waiting(async {
         let certificates = Certificates::new("tls");
         let servers = certificates.servers().await;
         let mut urls = servers.urls();

@@ -74,7 +74,7 @@ pub struct Consumer {
 impl Consumer {
     /// Connects and starts to consume the order queues with these indexes; each call to the broker has `connect_timeout_ms`.
     /// `prefetch` is the most unsettled messages per queue, from 1. A queue that is missing is declared with the rest of the
-    /// topology; while all are there, a new consumer costs a slow broker no more than it must.
+    /// topology.
     ///
     /// # Errors
     /// Any [`RabbitError`] except [`RabbitError::Stale`].
@@ -88,7 +88,11 @@ impl Consumer {
         }
     }
 
-    async fn consume(config: &RabbitConfig, queues: &[u16], prefetch: u16) -> Result<Self> {
+    /// The same without declaring anything: while all queues are there, a consumer costs a slow broker no more than it must.
+    ///
+    /// # Errors
+    /// [`RabbitError::NoQueue`] when one is missing; else as [`Consumer::connect`].
+    pub async fn consume(config: &RabbitConfig, queues: &[u16], prefetch: u16) -> Result<Self> {
         let topology = Topology::new(config);
         let names: Vec<String> = queues.iter().map(|index| topology.orders_queue(*index)).collect();
         let mut link = Link::connect(config, "consumer").await?;

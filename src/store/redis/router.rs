@@ -197,7 +197,10 @@ impl Router {
             let servers: Vec<_> = after.iter().map(|(first, last, at)| format!("{first}-{last} {at}")).collect();
             tracing::info!(servers = servers.join(", "), "redis: where the data is");
         }
-        // A server that is in no table any more closes its connections when the last call on it is over.
+        // Before the last call on such a server is over: one that stands still would keep its callers until their deadline.
+        let kept = |node: &&Arc<Node>| new.everyone().chain(&self.seeds).any(|kept| Arc::ptr_eq(kept, node));
+        let gone: Vec<Arc<Node>> = old.everyone().filter(|node| !kept(node)).cloned().collect();
+        tokio::spawn(async move { join_all(gone.iter().map(|node| node.quit())).await });
         *self.table.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
     }
 

@@ -26,7 +26,7 @@ impl World {
     async fn queue_stands_still(&self, ms: u64) {
         let vhost = &self.settings.runtime.node;
         let program = format!(
-            "P = whereis('{vhost}_seckill.orders.0'), true = erlang:suspend_process(P), timer:sleep({ms}), \
+            "P = whereis('{vhost}_seckill.orders.0'), true = erlang:suspend_process(P), receive after {ms} -> ok end, \
              erlang:resume_process(P).\n"
         );
         let answer = shared().await.ask_broker(&program).await.expect("the broker answers");

@@ -258,8 +258,8 @@ fn declaring_again_changes_nothing_and_a_wrong_queue_is_named() {
         let error = declare(&wrong).await.unwrap_err();
         assert!(matches!(&error, RabbitError::Mismatch { name, .. } if name == "seckill.orders.0"), "{error}");
         assert!(error.to_string().contains("let it drain"), "{error}");
-        for attempt in [Publisher::connect(&wrong).await.err(), Consumer::connect(&wrong, &[0], 1).await.err()] {
-            assert_eq!(attempt, Some(error.clone()));
-        }
+        assert_eq!(Publisher::connect(&wrong).await.err(), Some(error));
+        // A consumer takes what is there, whatever it was declared with.
+        assert!(Consumer::connect(&wrong, &[0], 1).await.is_ok());
     });
 }

@@ -5,7 +5,7 @@ use crate::support::clusters::SHARDS;
 use crate::support::manual::redis_account;
 use crate::support::procs::call;
 use crate::support::redis_sets::Cluster;
-use crate::support::world::{World, eventually, run};
+use crate::support::world::{World, eventually, run_waiting};
 use seckill::roles::Role;
 
 fn with_login(cluster: &Cluster, login: &str) -> String {
@@ -21,7 +21,7 @@ async fn nothing_was_denied(cluster: &Cluster) {
 
 #[test]
 fn the_user_of_the_manual_suffices_and_a_wrong_password_is_told() {
-    run(async {
+    run_waiting(async {
         let cluster = Cluster::start(3, 1, &[]).await;
         let name = "cluster-acl";
         let account = redis_account(name);

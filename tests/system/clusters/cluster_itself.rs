@@ -1,7 +1,7 @@
 //! The private Redis Cluster does what the tests on it rely on: it comes up whole, keeps what it was told, and fails over.
 
 use crate::support::redis_sets::{Cluster, Force, Node};
-use crate::support::world::{eventually, run};
+use crate::support::world::{eventually, run_waiting};
 
 /// Waits until a replica has a write: replication does not make the writer wait.
 async fn has(replica: &Node, key: &str, wanted: &str) {
@@ -13,7 +13,7 @@ async fn has(replica: &Node, key: &str, wanted: &str) {
 
 #[test]
 fn a_killed_primary_is_replaced_and_comes_back_as_a_replica() {
-    run(async {
+    run_waiting(async {
         let cluster = Cluster::start(3, 1, &["min-replicas-to-write 0"]).await;
         assert_eq!(cluster.url().matches("127.0.0.1:").count(), 3, "{}", cluster.url());
         let old = cluster.primary_of_tag("{3}").await;
@@ -40,7 +40,7 @@ fn a_killed_primary_is_replaced_and_comes_back_as_a_replica() {
 
 #[test]
 fn a_frozen_primary_loses_its_slots_and_learns_of_it() {
-    run(async {
+    run_waiting(async {
         let cluster = Cluster::start(3, 1, &["requirepass secret"]).await;
         let old = cluster.primary_of_tag("{0}").await;
         old.freeze().await;
@@ -59,7 +59,7 @@ fn a_frozen_primary_loses_its_slots_and_learns_of_it() {
 
 #[test]
 fn without_replicas_a_dead_primary_takes_only_its_own_slots_away() {
-    run(async {
+    run_waiting(async {
         let cluster = Cluster::start(3, 0, &[]).await;
         let ports: Vec<u16> = cluster.nodes().iter().map(Node::port).collect();
         for (slot, port) in [(0, ports[0]), (5_461, ports[1]), (10_922, ports[2]), (16_383, ports[2])] {

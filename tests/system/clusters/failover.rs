@@ -4,7 +4,7 @@
 use crate::support::clusters::{SOON, cut_off, shards_of, world_on};
 use crate::support::redis_sets::{Cluster, Force, Node};
 use crate::support::winners::{sells_again, sells_out, winners};
-use crate::support::world::{eventually, run};
+use crate::support::world::{eventually, run_waiting};
 
 /// The scripts a server has.
 async fn scripts(node: &Node) -> u64 {
@@ -13,7 +13,7 @@ async fn scripts(node: &Node) -> u64 {
 
 #[test]
 fn a_replica_that_lacks_what_was_sold_is_frozen_and_rebuilt() {
-    run(async {
+    run_waiting(async {
         let cluster = Cluster::start(3, 1, &[]).await;
         let world = world_on(&cluster, "cluster-lag", &SOON).await;
         let sale = world.sale("lag", 40, Some(1)).await;
@@ -39,7 +39,7 @@ fn a_replica_that_lacks_what_was_sold_is_frozen_and_rebuilt() {
 
 #[test]
 fn a_former_primary_with_its_old_scripts_does_not_sell_what_it_missed() {
-    run(async {
+    run_waiting(async {
         let cluster = Cluster::start(3, 1, &[]).await;
         let world = world_on(&cluster, "cluster-back", &SOON).await;
         let sale = world.sale("back", 40, Some(1)).await;

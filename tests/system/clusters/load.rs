@@ -4,7 +4,7 @@
 use crate::support::clusters::{SHARDS, buyer_of, world_on};
 use crate::support::redis_sets::Cluster;
 use crate::support::rush::Rush;
-use crate::support::world::{World, eventually, run, time_passes};
+use crate::support::world::{World, eventually, run_waiting, time_passes};
 use futures::future::join_all;
 use std::time::Duration;
 
@@ -97,22 +97,22 @@ async fn lose_a_primary(name: &str, loss: Loss, set: &[&str]) {
 
 #[test]
 fn a_primary_killed_in_a_crowd_stops_its_share_only_and_nothing_is_lost() {
-    run(lose_a_primary("load-kill", Loss::Killed, &[]));
+    run_waiting(lose_a_primary("load-kill", Loss::Killed, &[]));
 }
 
 #[test]
 fn a_primary_frozen_in_a_crowd_stops_its_share_only_and_nothing_is_lost() {
-    run(lose_a_primary("load-freeze", Loss::Frozen, &[]));
+    run_waiting(lose_a_primary("load-freeze", Loss::Frozen, &[]));
 }
 
 #[test]
 fn with_lists_a_primary_killed_in_a_crowd_stops_its_share_only_and_nothing_is_lost() {
-    run(lose_a_primary("load-list", Loss::Killed, &["redis.outbox=list"]));
+    run_waiting(lose_a_primary("load-list", Loss::Killed, &["redis.outbox=list"]));
 }
 
 #[test]
 fn without_replicas_a_server_that_restarts_in_a_crowd_loses_nothing() {
-    run(async {
+    run_waiting(async {
         let cluster = Cluster::start(3, 0, &[]).await;
         let world = world_on(&cluster, "load-restart", &["redis.command_timeout_ms=1000"]).await;
         let sale = world.sale("load", STOCK, Some(1)).await;

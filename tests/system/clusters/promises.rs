@@ -4,7 +4,7 @@
 use crate::support::clusters::{SHARDS, buyer_of, cut_off, shards_of, world_on};
 use crate::support::redis_sets::{Cluster, Node};
 use crate::support::winners::sells_out;
-use crate::support::world::{World, eventually, pause, run, time_passes};
+use crate::support::world::{World, eventually, pause, run_waiting, time_passes};
 use seckill::domain::ids::SaleId;
 use seckill::domain::snowflake::NODES;
 use seckill::p1_entry::request_ids::{RequestIds, Terms};
@@ -71,7 +71,7 @@ async fn every_unit_sells_once(world: World, sale: &SaleId, sold: usize) {
 
 #[test]
 fn units_that_no_replica_knows_to_be_taken_are_not_given() {
-    run(async {
+    run_waiting(async {
         let cluster = Cluster::start(3, 1, &[]).await;
         let world = world_on(&cluster, "cluster-taken", &PROMISED).await;
         let sale = world.sale("taken", STOCK, None).await;
@@ -98,7 +98,7 @@ fn units_that_no_replica_knows_to_be_taken_are_not_given() {
 
 #[test]
 fn units_that_no_replica_knows_to_be_given_are_given_again() {
-    run(async {
+    run_waiting(async {
         let cluster = Cluster::start(3, 1, &[]).await;
         let world = world_on(&cluster, "cluster-given", &PROMISED).await;
         let sale = world.sale("given", STOCK, None).await;
@@ -120,7 +120,7 @@ fn units_that_no_replica_knows_to_be_given_are_given_again() {
 
 #[test]
 fn a_process_whose_node_id_is_on_a_dead_server_takes_another() {
-    run(async {
+    run_waiting(async {
         let cluster = Cluster::start(3, 0, &[]).await;
         let world = world_on(&cluster, "cluster-ids", &["redis.command_timeout_ms=500"]).await;
         let stopper = Stopper::new();

@@ -3,7 +3,7 @@
 
 use crate::support::clusters::{SHARDS, buyer_of, shards_of, world_on};
 use crate::support::redis_sets::Cluster;
-use crate::support::world::{World, eventually, run};
+use crate::support::world::{World, eventually, run_waiting};
 use seckill::domain::ids::SaleId;
 
 async fn statuses(world: &World, sale: &SaleId, buyers: impl Iterator<Item = String>) -> Vec<u16> {
@@ -16,7 +16,7 @@ async fn statuses(world: &World, sale: &SaleId, buyers: impl Iterator<Item = Str
 
 #[test]
 fn a_sale_on_three_servers_sells_exactly_its_stock() {
-    run(async {
+    run_waiting(async {
         let cluster = Cluster::start(3, 0, &[]).await;
         let world = world_on(&cluster, "cluster-exact", &[]).await;
         let places = world.servers.redis.servers();
@@ -32,7 +32,7 @@ fn a_sale_on_three_servers_sells_exactly_its_stock() {
 
 #[test]
 fn a_dead_server_stops_its_share_and_no_other() {
-    run(async {
+    run_waiting(async {
         let cluster = Cluster::start(3, 0, &[]).await;
         let world = world_on(&cluster, "cluster-share", &["redis.command_timeout_ms=500"]).await;
         let sale = world.sale("share", 800, None).await;

@@ -5,7 +5,7 @@ use crate::support::clusters::{SOON, cut_off};
 use crate::support::redis_sets::{Node, SentinelSet};
 use crate::support::rush::Rush;
 use crate::support::winners::{sells_again, sells_out, winners};
-use crate::support::world::{World, eventually, run};
+use crate::support::world::{World, eventually, run_waiting};
 use futures::future::join_all;
 use seckill::domain::ids::SaleId;
 use seckill::roles::Role;
@@ -38,7 +38,7 @@ async fn sold_exactly(rush: &Rush<'_>, title: &str) {
 
 #[test]
 fn a_master_killed_in_a_crowd_costs_a_pause_and_no_order() {
-    run(async {
+    run_waiting(async {
         let set = SentinelSet::start(2, 3, &CAREFUL).await;
         let world = world_on(&set, "sentinel-kill", &PROMISED).await;
         let sale = world.sale("kill", i64::try_from(STOCK).unwrap(), Some(1)).await;
@@ -128,7 +128,7 @@ async fn frozen_master(name: &str, config: &[&str]) -> usize {
 
 #[test]
 fn what_a_replaced_master_accepts_when_it_wakes_is_told_to_nobody() {
-    run(async {
+    run_waiting(async {
         // It may be stopped just when everybody waits for replicas, and then nothing lies in its socket.
         for round in 1..=3 {
             let alone = frozen_master(&format!("sentinel-wakes-{round}"), &[]).await;
@@ -143,7 +143,7 @@ fn what_a_replaced_master_accepts_when_it_wakes_is_told_to_nobody() {
 
 #[test]
 fn a_replaced_master_with_min_replicas_wakes_and_nothing_is_sold_twice() {
-    run(async {
+    run_waiting(async {
         let alone = frozen_master("sentinel-min", &CAREFUL).await;
         eprintln!("accepted after it woke: {alone}");
     });
@@ -151,7 +151,7 @@ fn a_replaced_master_with_min_replicas_wakes_and_nothing_is_sold_twice() {
 
 #[test]
 fn one_sentinel_that_stands_still_or_is_dead_hides_no_master() {
-    run(async {
+    run_waiting(async {
         let set = SentinelSet::start(2, 3, &CAREFUL).await;
         let world = world_on(&set, "sentinel-first", &PROMISED).await;
         let sale = world.sale("first", 40, Some(1)).await;
@@ -186,7 +186,7 @@ fn one_sentinel_that_stands_still_or_is_dead_hides_no_master() {
 
 #[test]
 fn a_promoted_replica_that_lags_is_frozen_and_rebuilt() {
-    run(async {
+    run_waiting(async {
         let set = SentinelSet::start(1, 3, &[]).await;
         let world = world_on(&set, "sentinel-lag", &SOON).await;
         let sale = world.sale("lag", 40, Some(1)).await;

@@ -1,7 +1,7 @@
 //! The private Redis with sentinels does what the tests on it rely on: all know one another, and it fails over.
 
 use crate::support::redis_sets::{Node, SentinelSet};
-use crate::support::world::{eventually, run};
+use crate::support::world::{eventually, run_waiting};
 
 async fn has(node: &Node, wanted: &str) {
     eventually("the write is there", async || node.try_call(&["GET", "key"]).await.is_ok_and(|value| value == wanted))
@@ -10,7 +10,7 @@ async fn has(node: &Node, wanted: &str) {
 
 #[test]
 fn a_killed_primary_is_replaced_with_all_it_had() {
-    run(async {
+    run_waiting(async {
         let set = SentinelSet::start(2, 3, &[]).await;
         assert!(set.url().starts_with(&format!("redis-sentinel://127.0.0.1:{}?node=", set.sentinels()[0].port())));
         assert!(set.url().ends_with("&sentinelServiceName=seckill"), "{}", set.url());
@@ -32,7 +32,7 @@ fn a_killed_primary_is_replaced_with_all_it_had() {
 
 #[test]
 fn a_primary_is_replaced_by_command_and_when_it_is_frozen() {
-    run(async {
+    run_waiting(async {
         let set = SentinelSet::start(2, 3, &["requirepass secret"]).await;
         let first = set.master().await;
         let second = set.fail_over().await;

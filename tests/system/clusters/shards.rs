@@ -6,7 +6,7 @@ use crate::support::buckets::Buckets;
 use crate::support::clusters::SHARDS;
 use crate::support::model::Ask;
 use crate::support::redis_sets::Cluster;
-use crate::support::world::{World, run};
+use crate::support::world::{World, run_waiting};
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -14,7 +14,7 @@ const CASES: u32 = 40;
 
 fn bench(name: &str) -> (Cluster, World, Buckets) {
     let mut made = None;
-    run(async {
+    run_waiting(async {
         let cluster = Cluster::start(3, 0, &[]).await;
         let world = World::on_cluster((&cluster, SHARDS), name, &[], &[]).await;
         let buckets = Buckets::of(&world, SHARDS).await;

@@ -2,7 +2,7 @@
 
 use crate::support::procs::Folder;
 use crate::support::watched::Watched;
-use crate::support::world::{World, eventually, pause, run};
+use crate::support::world::{World, eventually, pause, run_waiting};
 use seckill::crowd;
 use seckill::domain::ids::SaleId;
 use seckill::p5_reconcile::{Auditor, SaleAudit, Window};
@@ -27,7 +27,7 @@ async fn look(auditor: Auditor, sale: SaleId, until: tokio::task::AbortHandle) -
 
 #[test]
 fn audits_as_fast_as_they_can_raise_no_false_alarm_while_a_crowd_buys() {
-    run(async {
+    run_waiting(async {
         let world = World::with(&[Api, Relay, Consumer], &[]).await;
         let sale = world.sale("alarms", 20_000, None).await;
         let folder = Folder::new("alarms");
@@ -52,7 +52,7 @@ fn audits_as_fast_as_they_can_raise_no_false_alarm_while_a_crowd_buys() {
 
 #[test]
 fn there_is_no_false_alarm_while_traffic_runs() {
-    run(async {
+    run_waiting(async {
         let world = World::start().await;
         let sale = world.sale("busy", 20_000, None).await;
         let selling = tokio::spawn(crowd::run(crowd::CrowdPlan {

@@ -1,7 +1,7 @@
 //! Long outboxes, and entries in them that reading alone never finds or that somebody took away.
 
 use crate::support::relaying::{nobody_is_remembered, nothing_is_left, outbox_key, read_and_die};
-use crate::support::world::{World, eventually, run};
+use crate::support::world::{World, eventually, run_waiting};
 use seckill::config::ServerUrl;
 use seckill::crowd;
 use seckill::roles::Role::{Api, Consumer, Relay};
@@ -12,7 +12,7 @@ const NO_CLAIM: [&str; 2] = ["p3_relay.claim_idle_ms=60000", "p5_reconcile.windo
 
 #[test]
 fn entries_in_nobodys_pending_list_are_found_and_relayed() {
-    run(async {
+    run_waiting(async {
         let world = World::with(&[Api, Consumer], &NO_CLAIM).await;
         let sale = world.sale("orphans", 2_000, Some(1)).await;
         let outbox = outbox_key(&world);
@@ -32,7 +32,7 @@ fn entries_in_nobodys_pending_list_are_found_and_relayed() {
 
 #[test]
 fn a_group_that_was_destroyed_is_made_again_from_the_beginning() {
-    run(async {
+    run_waiting(async {
         let world = World::with(&[Api, Consumer], &[]).await;
         let sale = world.sale("group", 5_000, Some(1)).await;
         let outbox = outbox_key(&world);
@@ -68,7 +68,7 @@ const LIST: &str = "redis.outbox=list";
 
 #[test]
 fn nobodys_list_stays_whoever_died_with_it() {
-    run(async {
+    run_waiting(async {
         let set = [LIST, "p3_relay.claim_idle_ms=3000", "p5_reconcile.window_ms=120000"];
         let world = World::with(&[Api, Consumer], &set).await;
         let sale = world.sale("lists", 2_000, Some(1)).await;

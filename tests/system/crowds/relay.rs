@@ -2,14 +2,14 @@
 
 use crate::support::outbox_kinds::OUTBOX_KINDS;
 use crate::support::relaying::{arrived, nothing_is_left, read_and_die};
-use crate::support::world::{World, eventually, run};
+use crate::support::world::{World, eventually, run_waiting};
 use seckill::crowd;
 use seckill::roles::Role::{Api, Consumer, Relay};
 use seckill::store::rabbit::declare;
 
 #[test]
 fn five_thousand_entries_reach_the_broker_in_order_and_land_exactly_once() {
-    run(async {
+    run_waiting(async {
         for outbox in OUTBOX_KINDS {
             let world = World::with(&[Api], &[outbox]).await;
             let sale = world.sale("many", 10_000, Some(1)).await;
@@ -32,7 +32,7 @@ fn five_thousand_entries_reach_the_broker_in_order_and_land_exactly_once() {
 
 #[test]
 fn a_relay_that_comes_back_under_its_name_goes_on_at_once() {
-    run(async {
+    run_waiting(async {
         for outbox in OUTBOX_KINDS {
             let set = ["p3_relay.claim_idle_ms=60000", "p5_reconcile.window_ms=120000", outbox];
             let world = World::with(&[Api, Consumer], &set).await;
@@ -51,7 +51,7 @@ fn a_relay_that_comes_back_under_its_name_goes_on_at_once() {
 
 #[test]
 fn two_relays_share_the_work_and_one_killed_in_it_loses_nothing() {
-    run(async {
+    run_waiting(async {
         for outbox in OUTBOX_KINDS {
             let world = World::with(&[Api, Consumer], &[outbox]).await;
             let sale = world.sale("two", 5_000, Some(1)).await;

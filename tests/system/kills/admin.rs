@@ -1,7 +1,7 @@
 //! The admin API while a server is away.
 
 use crate::support::hands::breakable;
-use crate::support::world::{World, eventually, run};
+use crate::support::world::{World, eventually, run_waiting};
 use seckill::dev::ServerKind;
 use seckill::roles::Role::{self, Api};
 use seckill::store::rabbit::declare;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 #[test]
 fn the_pipeline_says_what_lies_where_and_which_server_is_away() {
-    run(async {
+    run_waiting(async {
         let mut servers = breakable().await;
         let world = World::on_breakable(&servers, "picture", &[Api], &[]).await;
         let admin = world.operators();

@@ -1,7 +1,7 @@
 //! The broker's disk is lost with confirmed messages on it (window 58). The ledger has them all.
 
 use crate::support::hands::breakable;
-use crate::support::world::{ALONE, World, eventually, run};
+use crate::support::world::{ALONE, World, eventually, run_waiting};
 use seckill::crowd::{self, CrowdPlan};
 use seckill::dev::ServerKind;
 use seckill::domain::ids::SaleId;
@@ -14,7 +14,7 @@ async fn sell(world: &World, sale: &SaleId, first_buyer: u64, buyers: u64) {
 
 #[test]
 fn a_broker_that_lost_its_disk_loses_no_request() {
-    run(async {
+    run_waiting(async {
         let mut servers = breakable().await;
         let urls = servers.urls();
         // In the default virtual host: a broker that starts empty has no other.

@@ -3,7 +3,7 @@
 use crate::support::hands::{breakable, delete_order_exchange, memory_alarm, tell_broker};
 use crate::support::outbox_kinds::OUTBOX_KINDS;
 use crate::support::relaying::{attempts, nothing_is_left, parked};
-use crate::support::world::{World, eventually, run};
+use crate::support::world::{World, eventually, run_waiting};
 use seckill::crowd;
 use seckill::dev::ServerKind;
 use seckill::domain::ids::SaleId;
@@ -21,7 +21,7 @@ async fn working_sale(world: &World, id: &str) -> SaleId {
 
 #[test]
 fn a_broker_that_is_away_briefly_costs_nothing_and_one_away_for_long_only_time() {
-    run(async {
+    run_waiting(async {
         for outbox in OUTBOX_KINDS {
             let mut servers = breakable().await;
             let world =
@@ -87,7 +87,7 @@ fn a_broker_that_is_away_briefly_costs_nothing_and_one_away_for_long_only_time()
 
 #[test]
 fn while_the_broker_is_away_a_few_entries_try_it_and_the_others_stay_untouched() {
-    run(async {
+    run_waiting(async {
         let mut servers = breakable().await;
         let set = ["p3_relay.attempts_max=1000", "p3_relay.backoff_max_ms=200"];
         let world = World::on_breakable(&servers, "probe", &[Api, Relay, Consumer], &set).await;
@@ -111,7 +111,7 @@ fn while_the_broker_is_away_a_few_entries_try_it_and_the_others_stay_untouched()
 
 #[test]
 fn a_blocked_broker_burns_no_attempts_and_is_used_again_when_it_is_free() {
-    run(async {
+    run_waiting(async {
         let servers = breakable().await;
         let world = World::on_breakable(&servers, "alarm", &[Api, Relay, Consumer], &[]).await;
         let sale = working_sale(&world, "alarm").await;
@@ -139,7 +139,7 @@ fn a_blocked_broker_burns_no_attempts_and_is_used_again_when_it_is_free() {
 
 #[test]
 fn a_frozen_broker_is_left_and_found_again() {
-    run(async {
+    run_waiting(async {
         let mut servers = breakable().await;
         let set = ["rabbitmq.connect_timeout_ms=1000"];
         let world = World::on_breakable(&servers, "frozen", &[Api, Relay, Consumer], &set).await;
@@ -162,7 +162,7 @@ fn a_frozen_broker_is_left_and_found_again() {
 
 #[test]
 fn connections_closed_and_an_exchange_deleted_in_a_load_lose_nothing() {
-    run(async {
+    run_waiting(async {
         let servers = breakable().await;
         let world = World::on_breakable(&servers, "closed", &[Api, Relay, Consumer], &[]).await;
         let sale = working_sale(&world, "closed").await;

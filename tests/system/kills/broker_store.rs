@@ -2,7 +2,7 @@
 
 use crate::support::hands::{breakable, port_of};
 use crate::support::rabbit_store::{config_on, order, send, send_many};
-use crate::support::world::{eventually, run};
+use crate::support::world::{eventually, run_waiting};
 use seckill::dev::ServerKind;
 use seckill::store::rabbit::{Consumer, Event, Publisher, RabbitConfig, RabbitError, Verdict, broker_info, declare};
 use std::time::{Duration, Instant};
@@ -40,7 +40,7 @@ async fn until_gone(consumer: &mut Consumer) -> Duration {
 
 #[test]
 fn a_killed_broker_is_noticed_at_once() {
-    run(async {
+    run_waiting(async {
         let mut servers = breakable().await;
         let config = config_on(&servers, "kill").await;
         let mut publisher = Publisher::connect(&config).await.unwrap();
@@ -55,7 +55,7 @@ fn a_killed_broker_is_noticed_at_once() {
 
 #[test]
 fn a_frozen_broker_is_noticed_after_two_heartbeats() {
-    run(async {
+    run_waiting(async {
         let mut servers = breakable().await;
         let config = RabbitConfig { connect_timeout_ms: 8_000, ..config_on(&servers, "freeze").await };
         let mut publisher = Publisher::connect(&config).await.unwrap();
@@ -94,7 +94,7 @@ fn dropped_connections_leave_neither_tasks_nor_sockets_behind() {
     // Nobody else has tasks in this runtime, or connections to this broker while it is held.
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let mut held = None;
-    run(async {
+    run_waiting(async {
         let servers = breakable().await;
         held = Some((config_on(&servers, "drop").await, servers));
     });

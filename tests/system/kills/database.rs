@@ -2,7 +2,7 @@
 
 use crate::support::hands::breakable;
 use crate::support::sessions::{ROLES, Session, connections, drained, lands, plain_user, stuck};
-use crate::support::world::{World, eventually, run, time_passes};
+use crate::support::world::{World, eventually, run_waiting, time_passes};
 use diesel_async::{AsyncConnection, AsyncMysqlConnection};
 use seckill::config::ServerUrl;
 use seckill::crowd::{self, CrowdPlan};
@@ -11,7 +11,7 @@ use seckill::roles::Role::{Api, Consumer, Relay};
 
 #[test]
 fn a_lost_deadlock_is_run_again_as_a_whole() {
-    run(async {
+    run_waiting(async {
         let servers = breakable().await;
         let world = World::on_breakable(&servers, "deadlock", &ROLES, &[]).await;
         let sale = world.sale("deadlock", 100, Some(1)).await;
@@ -34,7 +34,7 @@ fn a_lost_deadlock_is_run_again_as_a_whole() {
 
 #[test]
 fn a_connection_killed_in_the_transaction_or_in_its_commit_is_looked_up_not_guessed() {
-    run(async {
+    run_waiting(async {
         let world = World::with(&ROLES, &["p4_persist.attempts_max=50"]).await;
         let sale = world.sale("killed", 100, Some(1)).await;
         let mut other = Session::open(&world).await;
@@ -61,7 +61,7 @@ fn a_connection_killed_in_the_transaction_or_in_its_commit_is_looked_up_not_gues
 
 #[test]
 fn a_read_only_database_burns_no_attempt() {
-    run(async {
+    run_waiting(async {
         let servers = breakable().await;
         let world = World::on_breakable(&servers, "readonly", &[Api, Relay], &[]).await;
         let sale = world.sale("readonly", 1_000, Some(1)).await;
@@ -88,7 +88,7 @@ fn a_read_only_database_burns_no_attempt() {
 
 #[test]
 fn a_database_without_a_connection_to_spare_burns_no_attempt() {
-    run(async {
+    run_waiting(async {
         let servers = breakable().await;
         let world = World::on_breakable(&servers, "crowded", &[Api, Relay], &[]).await;
         let sale = world.sale("crowded", 1_000, Some(1)).await;
@@ -120,7 +120,7 @@ fn a_database_without_a_connection_to_spare_burns_no_attempt() {
 
 #[test]
 fn a_database_that_stands_still_beyond_the_deadline_answers_nobody_wrongly_afterwards() {
-    run(async {
+    run_waiting(async {
         let mut servers = breakable().await;
         let set = ["mysql.statement_timeout_ms=500", "p4_persist.group_max=50", "p4_persist.prefetch=100"];
         let world = World::on_breakable(&servers, "standing", &ROLES, &set).await;

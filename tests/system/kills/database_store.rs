@@ -2,7 +2,7 @@
 
 use crate::support::hands::breakable;
 use crate::support::mysql_store::{assert_sound, config, crowd, sale, verdicts};
-use crate::support::world::{eventually, pause, run};
+use crate::support::world::{eventually, pause, run_waiting};
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
 use seckill::dev::ServerKind;
 use seckill::domain::fate::{Fate, Verdict};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 #[test]
 fn a_killed_server_heals_without_a_new_pool_and_loses_nothing_it_confirmed() {
-    run(async {
+    run_waiting(async {
         let mut servers = breakable().await;
         let url = servers.urls().mysql_url.replace("/seckill", "/store_killed");
         migrate::migrate(&url).await.unwrap();
@@ -70,7 +70,7 @@ impl OkOrOutage for Result<&Verdict, &DbError> {
 
 #[test]
 fn a_server_that_hangs_is_a_timeout_and_heals() {
-    run(async {
+    run_waiting(async {
         let mut servers = breakable().await;
         let url = servers.urls().mysql_url.replace("/seckill", "/store_hung");
         migrate::migrate(&url).await.unwrap();
@@ -110,7 +110,7 @@ fn class(error: &DbError) -> &'static str {
 
 #[test]
 fn errors_of_the_whole_server_have_their_class() {
-    run(async {
+    run_waiting(async {
         let servers = breakable().await;
         let url = servers.urls().mysql_url.replace("/seckill", "/store_classes");
         migrate::migrate(&url).await.unwrap();

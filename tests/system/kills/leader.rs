@@ -1,7 +1,7 @@
 //! One reconciler leads; another takes over when it dies and when it stands still (windows 93, 94).
 
 use crate::support::procs::{Folder, Program, signal};
-use crate::support::world::{World, eventually, run, time_passes};
+use crate::support::world::{World, eventually, run_waiting, time_passes};
 use seckill::domain::ids::RequestId;
 use seckill::roles::Role::Api;
 
@@ -28,7 +28,7 @@ async fn leak_is_repaired(world: &World, user: &str) {
 
 #[test]
 fn a_dead_and_a_frozen_leader_are_followed_by_another() {
-    run(async {
+    run_waiting(async {
         let world = World::with(&[Api], &[]).await;
         world.sale("led", 10, Some(1)).await;
         let folder = Folder::new("leaders");

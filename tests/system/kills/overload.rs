@@ -3,7 +3,7 @@
 use crate::support::answer::Answer;
 use crate::support::hands::breakable;
 use crate::support::procs::signal;
-use crate::support::world::{World, eventually, run};
+use crate::support::world::{World, eventually, run_waiting};
 use futures::StreamExt;
 use seckill::dev::ServerKind;
 use seckill::dev::ports::free_port;
@@ -21,7 +21,7 @@ fn resident_kib(pid: u32) -> u64 {
 
 #[test]
 fn while_redis_stands_still_a_process_holds_what_it_may_and_refuses_the_rest_at_once() {
-    run(async {
+    run_waiting(async {
         let mut servers = breakable().await;
         let mut world = World::on_breakable(&servers, "in-flight", &[], &[]).await;
         let sale = world.sale("held", 10_000, Some(1)).await;

@@ -2,7 +2,7 @@
 //! and nobody can name them afterwards, which is why the durability table says what it says.
 
 use crate::support::own_redis::Cuttable;
-use crate::support::world::{World, eventually, run, time_passes};
+use crate::support::world::{World, eventually, run_waiting, time_passes};
 use seckill::crowd::{self, CrowdPlan, CrowdReport, Told, Verdict};
 use seckill::domain::ids::SaleId;
 use seckill::p5_reconcile::Window;
@@ -60,7 +60,7 @@ async fn sells(world: &World, sale: &SaleId, buyer: &str) {
 
 #[test]
 fn a_power_cut_with_appendfsync_always_loses_nothing_that_was_told() {
-    run(async {
+    run_waiting(async {
         let mut redis = Cuttable::start("cut-always", "always").await;
         let world = World::on_redis(&redis.url(), "cut-always", &[Role::Api], &[]).await;
         let sale = world.sale("cut", 10_000_000, None).await;
@@ -81,7 +81,7 @@ fn a_power_cut_with_appendfsync_always_loses_nothing_that_was_told() {
 
 #[test]
 fn a_power_cut_with_appendfsync_everysec_loses_what_was_told() {
-    run(async {
+    run_waiting(async {
         let mut redis = Cuttable::start("cut-everysec", "everysec").await;
         let world = World::on_redis(&redis.url(), "cut-everysec", &[Role::Api], &[]).await;
         let sale = world.sale("cut", 10_000_000, None).await;

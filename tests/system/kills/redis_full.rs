@@ -3,13 +3,13 @@
 
 use crate::support::hands::breakable;
 use crate::support::resp::RawRedis;
-use crate::support::world::{World, eventually, run};
+use crate::support::world::{World, eventually, run_waiting};
 use seckill::domain::sale::MetaState;
 use seckill::roles::Role;
 
 #[test]
 fn a_full_redis_accepts_nothing_and_lands_what_it_has() {
-    run(async {
+    run_waiting(async {
         let servers = breakable().await;
         let world = World::on_breakable(&servers, "full", &[Role::Api], &["p1_entry.cache_ttl_ms=60000"]).await;
         let sale = world.sale("full", 100, None).await;

@@ -3,7 +3,7 @@
 
 use crate::support::procs::scratch;
 use crate::support::winners::{buy_at_last, sells_again};
-use crate::support::world::{ALONE, World, eventually, run};
+use crate::support::world::{ALONE, World, eventually, run_waiting};
 use seckill::dev::{PrivateServers, ServerKind};
 use seckill::domain::ids::SaleId;
 use seckill::p5_reconcile::Window;
@@ -38,7 +38,7 @@ async fn buy_all(world: &World, sale: &SaleId, buyers: std::ops::Range<u32>) -> 
 
 #[test]
 fn a_rewound_and_an_emptied_redis_sell_nothing_twice() {
-    run(async {
+    run_waiting(async {
         let dir = scratch("redis-loss");
         let mut servers = PrivateServers::start(&dir, &|_progress| {}).await.unwrap();
         let urls = servers.urls();
@@ -90,7 +90,7 @@ fn a_rewound_and_an_emptied_redis_sell_nothing_twice() {
 
 #[test]
 fn what_was_accepted_before_the_rewind_lands_in_its_old_epoch_before_the_sale_is_rebuilt() {
-    run(async {
+    run_waiting(async {
         let dir = scratch("redis-loss-epoch");
         let mut servers = PrivateServers::start(&dir, &|_progress| {}).await.unwrap();
         let urls = servers.urls();

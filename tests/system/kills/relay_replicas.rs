@@ -3,7 +3,7 @@
 
 use crate::support::outbox_kinds::OUTBOX_KINDS;
 use crate::support::replicas::pair;
-use crate::support::world::{World, eventually, run, time_passes};
+use crate::support::world::{World, eventually, run_waiting, time_passes};
 use seckill::roles::Role;
 
 /// Longer than `p3_relay.claim_idle_ms` here: a second relay takes over what the first one holds.
@@ -11,7 +11,7 @@ const TAKEN_OVER_MS: u64 = 6_000;
 
 #[test]
 fn what_no_replica_has_is_not_sent_on_before_one_has_it() {
-    run(async {
+    run_waiting(async {
         for (name, kind) in ["relay-stream", "relay-list"].into_iter().zip(OUTBOX_KINDS) {
             sent_when_replicated(name, kind).await;
         }

@@ -3,7 +3,7 @@
 
 use crate::support::replicas::{in_step, pair};
 use crate::support::resp::RawRedis;
-use crate::support::world::{Answer, World, eventually, run};
+use crate::support::world::{Answer, World, eventually, run_waiting};
 use seckill::health::Readiness;
 use seckill::roles::Role;
 
@@ -16,7 +16,7 @@ async fn ready(world: &World) -> (bool, String) {
 
 #[test]
 fn what_no_replica_has_is_unknown_until_one_has_it() {
-    run(async {
+    run_waiting(async {
         let (primary, mut replica) = pair("wait").await;
         let set = ["redis.wait_replicas=1", "redis.wait_timeout_ms=300", "p1_entry.cache_ttl_ms=50"];
         let world = World::on_redis(&primary.url(), "wait", &[Role::Api], &set).await;
@@ -73,7 +73,7 @@ fn what_no_replica_has_is_unknown_until_one_has_it() {
 
 #[test]
 fn readiness_says_when_replicas_are_missing_and_nothing_is_sold_then() {
-    run(async {
+    run_waiting(async {
         let (primary, mut replica) = pair("missing").await;
         let set = ["redis.wait_replicas=1", "redis.wait_timeout_ms=300"];
         let world = World::on_redis(&primary.url(), "missing", &Role::ALL, &set).await;
@@ -105,7 +105,7 @@ fn readiness_says_when_replicas_are_missing_and_nothing_is_sold_then() {
 
 #[test]
 fn with_min_replicas_to_write_nothing_is_half_done() {
-    run(async {
+    run_waiting(async {
         let (primary, mut replica) = pair("min").await;
         let world = World::on_redis(&primary.url(), "min", &[Role::Api], &["p1_entry.cache_ttl_ms=60000"]).await;
         let sale = world.sale("min", 10, None).await;

@@ -3,13 +3,13 @@
 use crate::support::own_redis;
 use crate::support::resp::RawRedis;
 use crate::support::rooms::buyers;
-use crate::support::world::{World, run};
+use crate::support::world::{World, run_waiting};
 use seckill::domain::sale::Sale;
 use seckill::roles::Role;
 
 #[test]
 fn every_place_survives_kill_9_of_redis_and_the_end_of_every_process() {
-    run(async {
+    run_waiting(async {
         let mut redis = own_redis::start("room-kill").await;
         let url = redis.url();
         let mut world = World::on_redis(&url, "room-kill", &[Role::Api], &["p1_entry.room_release_per_s=1"]).await;

@@ -1,0 +1,13 @@
+//! What takes minutes by nature: `make test-long`. `make test` builds nothing of it and has a short case of each.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "tests fail by panicking"
+)]
+
+mod bench;
+#[allow(dead_code, unused_imports, reason = "each binary uses a part of the harness")]
+#[path = "../support/mod.rs"]
+mod support;
