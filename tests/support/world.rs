@@ -90,12 +90,18 @@ impl World {
     /// Some roles, with settings on top of the quick ones.
     pub async fn with(roles: &[Role], set: &[&str]) -> Self {
         let name = format!("t{}", WORLDS.fetch_add(1, Ordering::SeqCst));
-        Self::on_redis(&shared().await.urls().redis_url, &name, roles, set).await
+        let ground = Ground::new(&name).await;
+        Self::on_ground(ground, &shared().await.urls().redis_url, (&name, roles, set)).await
     }
 
     /// A world on its own Redis, with the shared broker and database, and `name` everywhere.
     pub async fn on_redis(redis_url: &str, name: &str, roles: &[Role], set: &[&str]) -> Self {
-        let ground = Ground::new(name).await;
+        // The next one of this name may come before this one's place is cleared.
+        let ground = Ground::new(&format!("{name}-{}", WORLDS.fetch_add(1, Ordering::SeqCst))).await;
+        Self::on_ground(ground, redis_url, (name, roles, set)).await
+    }
+
+    async fn on_ground(ground: Ground, redis_url: &str, (name, roles, set): (&str, &[Role], &[&str])) -> Self {
         let mut world = Self::on((redis_url, &ground.amqp_url, &ground.mysql_url), name, roles, set).await;
         world.ground = Some(ground);
         world

@@ -83,7 +83,8 @@ async fn frozen_master(name: &str, config: &[&str]) -> usize {
     let silent = &set.sentinels()[2];
     let url = format!("redis-sentinel://127.0.0.1:{}?sentinelServiceName=seckill", silent.port());
     let settings = [&PROMISED[..], &["redis.mode=sentinel"]].concat();
-    let stale = World::on_redis(&url, name, &[Role::Api], &settings).await;
+    let urls = (url.as_str(), world.settings.rabbitmq.url.expose(), world.settings.mysql.url.expose());
+    let stale = World::on(urls, name, &[Role::Api], &settings).await;
     assert_eq!(stale.servers.redis.servers()[0].0, format!("127.0.0.1:{}", old.port()));
     let mut late = Vec::new();
     for n in 0..20 {

@@ -2,7 +2,7 @@
 //! sees them on a real consumer process.
 
 use crate::support::hands::breakable;
-use crate::support::world::{ALONE, World, eventually, run_waiting, time_passes};
+use crate::support::world::{ALONE, World, eventually, run, time_passes};
 use seckill::dev::ServerKind;
 use seckill::roles::Role::{Api, Relay};
 use std::time::Duration;
@@ -12,7 +12,7 @@ const OPENED: &str = "seckill_p4_persist_breaker_opened_total";
 
 #[test]
 fn an_outage_opens_the_breaker_burns_no_attempt_and_its_end_closes_it() {
-    run_waiting(async {
+    run(async {
         let mut servers = breakable().await;
         let world = World::on_breakable(&servers, "breaker", &[Api, Relay], &[ALONE]).await;
         let sale = world.sale("breaker", 1_000, Some(1)).await;
@@ -46,7 +46,7 @@ fn an_outage_opens_the_breaker_burns_no_attempt_and_its_end_closes_it() {
 
 #[test]
 fn a_database_that_stands_still_is_noticed_by_calls_on_idle_connections() {
-    run_waiting(async {
+    run(async {
         let mut servers = breakable().await;
         let quick = ["mysql.statement_timeout_ms=300", "mysql.connect_timeout_ms=300", "mysql.pool_wait_ms=300"];
         let world = World::on_breakable(&servers, "idle-frozen", &[], &quick).await;

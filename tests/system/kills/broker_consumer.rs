@@ -2,13 +2,13 @@
 
 use crate::support::downstream::Downstream;
 use crate::support::hands::{breakable, memory_alarm};
-use crate::support::world::{ALONE, World, eventually, run_waiting};
+use crate::support::world::{ALONE, World, eventually, run};
 use seckill::dev::ServerKind;
 use seckill::roles::Role::{Api, Consumer, Relay};
 
 #[test]
 fn a_broker_that_dies_in_a_load_is_answered_with_no_stale_ack() {
-    run_waiting(async {
+    run(async {
         let mut servers = breakable().await;
         let set = ["p4_persist.group_max=50", "p4_persist.prefetch=100"];
         let world = World::on_breakable(&servers, "brokerdies", &[Api, Relay, Consumer], &set).await;
@@ -28,7 +28,7 @@ fn a_broker_that_dies_in_a_load_is_answered_with_no_stale_ack() {
 
 #[test]
 fn a_broker_that_takes_no_messages_is_drained_all_the_same_and_hears_the_events_later() {
-    run_waiting(async {
+    run(async {
         let servers = breakable().await;
         let world = World::on_breakable(&servers, "mute", &[Api, Relay], &[ALONE]).await;
         let mut downstream = Downstream::listen(&world).await;

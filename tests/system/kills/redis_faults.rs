@@ -3,7 +3,7 @@
 
 use crate::support::hands::breakable;
 use crate::support::resp::RawRedis;
-use crate::support::world::{World, run_waiting, time_passes};
+use crate::support::world::{World, run, time_passes};
 use seckill::crowd::{self, CrowdPlan};
 use seckill::dev::{PrivateServers, ServerKind};
 use seckill::roles::Role;
@@ -57,7 +57,7 @@ async fn raw(world: &World) -> RawRedis {
 
 #[test]
 fn killed_and_restarted_in_the_middle_of_a_crowd() {
-    run_waiting(async {
+    run(async {
         let mut servers = breakable().await;
         storm(&mut servers, "killed", async |servers, _, over| {
             let mut times = 0;
@@ -76,7 +76,7 @@ fn killed_and_restarted_in_the_middle_of_a_crowd() {
 
 #[test]
 fn slow_and_standing_still_in_the_middle_of_a_crowd() {
-    run_waiting(async {
+    run(async {
         let mut servers = breakable().await;
         storm(&mut servers, "slow", async |servers, world, over| {
             let mut times = 0;
@@ -98,7 +98,7 @@ fn slow_and_standing_still_in_the_middle_of_a_crowd() {
 
 #[test]
 fn its_connections_are_cut_all_the_time() {
-    run_waiting(async {
+    run(async {
         let mut servers = breakable().await;
         storm(&mut servers, "cut", async |_, world, over| {
             let mut times = 0;
@@ -115,7 +115,7 @@ fn its_connections_are_cut_all_the_time() {
 
 #[test]
 fn its_file_is_rewritten_and_its_scripts_are_forgotten_all_the_time_and_then_it_is_killed() {
-    run_waiting(async {
+    run(async {
         let mut servers = breakable().await;
         storm(&mut servers, "rewrite", async |servers, world, over| {
             let mut times = 0;
