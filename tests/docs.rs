@@ -236,3 +236,23 @@ fn no_release_has_the_fault_points() {
     }
     assert!(manifest.contains("default = []"), "faults is asked for by name");
 }
+
+/// Every crate of a build with its features, `edges` of the tree followed.
+fn crates(edges: &str) -> BTreeSet<String> {
+    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let mut tree = Command::new(env!("CARGO"));
+    tree.args(["tree", "--offline", "--locked", "--features", "faults", "--prefix", "none", "--format", "{p} [{f}]"]);
+    tree.args(["--edges", edges, "--target", &target]).current_dir(root());
+    let output = tree.output().expect("cargo");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(|line| line.trim_end_matches(" (*)").to_owned()).collect()
+}
+
+/// A dependency of the tests that asks for another feature of a shared crate has it built twice, with all that use it.
+#[test]
+fn the_tests_share_every_dependency_with_make_run() {
+    let (run, test) = (crates("normal,build"), crates("normal,build,dev"));
+    let again: Vec<&String> = run.difference(&test).collect();
+    assert!(run.len() > 200 && again.is_empty(), "built with other features for the tests: {again:?}");
+}
