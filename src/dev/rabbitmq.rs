@@ -112,9 +112,10 @@ impl Plan {
         }
         // Log to stdout. And exec all the way, so that the child's pid is the node itself and signals reach it.
         command.env("RABBITMQ_LOGS", "-").env("RUNNING_UNDER_SYSTEMD", "true");
-        // With its name and distribution set from the start, the node looks for no epmd and starts none.
+        // With its name and distribution set from the start, the node looks for no epmd and starts none. Its schedulers are
+        // told not to spin while they wait: they share this machine with everything else.
         let erl_args = format!(
-            "-sname {NODE} -start_epmd false -erl_epmd_port {dist} -kernel inet_dist_use_interface {{127,0,0,1}} \
+            "+sbwt none +sbwtdcpu none +sbwtdio none -sname {NODE} -start_epmd false -erl_epmd_port {dist} -kernel inet_dist_use_interface {{127,0,0,1}} \
              -rabbit dead_letter_worker_publisher_confirm_timeout {UNPLACED_RETRY_MS}"
         );
         command.env("RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", erl_args);

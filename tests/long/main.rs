@@ -8,6 +8,7 @@
 )]
 
 mod bench;
+mod clusters;
 #[allow(dead_code, unused_imports, reason = "each binary uses a part of the harness")]
 #[path = "../support/mod.rs"]
 mod support;

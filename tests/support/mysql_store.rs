@@ -1,6 +1,7 @@
 //! The store for MySQL/MariaDB on databases of its own, without any role: requests to land, and the sums that must hold.
 
 use super::world::shared;
+use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
 use seckill::domain::fate::Verdict;
 use seckill::domain::ids::{RequestId, SaleId, UserId};
 use seckill::domain::policy::{PurchasePolicy, Quantity};
@@ -8,7 +9,7 @@ use seckill::domain::request::{Accepted, Purchase};
 use seckill::domain::sale::{Sale, SaleStatus};
 use seckill::store::mysql::codes::Source;
 use seckill::store::mysql::landing::land;
-use seckill::store::mysql::{Db, DbConfig, migrate, totals};
+use seckill::store::mysql::{Db, DbConfig, DbError, migrate, totals};
 
 /// When everything here happens.
 pub const NOW_MS: i64 = 1_763_720_000_123;
@@ -93,4 +94,25 @@ pub async fn assert_sound(db: &Db, sale: &str, ordered: i64) {
     assert_eq!(totals.ordered, ordered, "{totals:?}");
     assert_eq!(totals.granted, totals.stock + totals.ordered, "{totals:?}");
     assert_eq!(totals.stock, totals.flow, "{totals:?}");
+}
+
+/// A session of its own, which waits a second for locks.
+pub async fn session_of(url: &str) -> AsyncMysqlConnection {
+    let mut session = AsyncMysqlConnection::establish(url).await.unwrap();
+    session.batch_execute("SET SESSION innodb_lock_wait_timeout = 1").await.unwrap();
+    session
+}
+
+/// What an error was taken for, in a word.
+pub fn class(error: &DbError) -> &'static str {
+    match error {
+        DbError::Duplicate(_) => "duplicate",
+        DbError::Deadlock => "deadlock",
+        DbError::LockWait => "lock wait",
+        DbError::SaleLocked(_) => "sale locked",
+        DbError::Unavailable(_) => "unavailable",
+        DbError::Timeout(_) => "timeout",
+        DbError::ReadOnly => "read only",
+        DbError::Other(_) => "other",
+    }
 }

@@ -47,13 +47,7 @@ impl Program {
     pub fn run(folder: &Path, mut command: Command) -> Self {
         let stderr = folder.join(format!("stderr-{:x}.log", rand::random::<u64>()));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(std::fs::File::create(&stderr).expect("a file"));
-        // SAFETY: prctl is async-signal-safe.
-        unsafe {
-            command.pre_exec(|| {
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-                Ok(())
-            });
-        }
+        dies_with_its_test(&mut command);
         Self { child: command.spawn().expect("the binary starts"), stderr }
     }
 
@@ -120,9 +114,22 @@ pub fn signal(pid: u32, signal: i32) {
     assert_eq!(unsafe { libc::kill(i32::try_from(pid).expect("a pid"), signal) }, 0, "signal {signal} to {pid}");
 }
 
+/// The kernel kills it when the test's thread ends, whatever ends that.
+fn dies_with_its_test(command: &mut Command) {
+    // SAFETY: prctl is async-signal-safe.
+    unsafe {
+        command.pre_exec(|| {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            Ok(())
+        });
+    }
+}
+
 /// Runs a subcommand to its end: exit code, stdout, stderr.
 pub fn call(args: &[&str]) -> (Option<i32>, String, String) {
-    let output = seckill(args).output().expect("the binary runs");
+    let mut command = seckill(args);
+    dies_with_its_test(&mut command);
+    let output = command.output().expect("the binary runs");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
     (output.status.code(), text(output.stdout), text(output.stderr))
 }

@@ -3,7 +3,7 @@
 use super::world::shared;
 use seckill::dev::PrivateServers;
 use seckill::store::rabbit::{
-    Confirms, Consumer, Delivery, Event, Outgoing, Publisher, RabbitConfig, Topology, Verdict,
+    Confirms, Consumer, Delivery, Event, Outgoing, Publisher, RabbitConfig, RabbitError, Topology, Verdict,
 };
 use std::time::{Duration, Instant};
 
@@ -74,4 +74,36 @@ pub async fn receive(consumer: &mut Consumer, count: usize) -> Vec<Delivery> {
     }
     assert_eq!(all.len(), count);
     all
+}
+
+/// Publishes and listens until the publisher says that it is closed; returns how long that took.
+pub async fn until_closed(publisher: &mut Publisher, config: &RabbitConfig) -> Duration {
+    let start = Instant::now();
+    let deadline = start + Duration::from_secs(15);
+    loop {
+        // Errors here are as good as the event, which must still come.
+        drop(publisher.publish(order(config, "0", 9)).await);
+        match publisher.next_event(deadline.min(Instant::now() + Duration::from_millis(100))).await {
+            Some(Event::Closed(_)) => break,
+            Some(_) | None => assert!(Instant::now() < deadline, "the publisher noticed nothing"),
+        }
+    }
+    assert!(!publisher.is_open());
+    assert!(matches!(publisher.publish(order(config, "0", 9)).await, Err(RabbitError::Closed(_))));
+    assert!(matches!(publisher.try_event(), Some(Event::Closed(_))));
+    start.elapsed()
+}
+
+/// Receives until the consumer says that it is closed; returns how long that took.
+pub async fn until_gone(consumer: &mut Consumer) -> Duration {
+    let start = Instant::now();
+    loop {
+        match consumer.recv_group(10, Duration::from_secs(15)).await {
+            Err(RabbitError::Closed(_)) => break,
+            Err(other) => panic!("{other}"),
+            Ok(group) => assert!(!group.is_empty(), "the consumer noticed nothing"),
+        }
+    }
+    assert!(matches!(consumer.ack(&[]).await, Err(RabbitError::Closed(_))));
+    start.elapsed()
 }

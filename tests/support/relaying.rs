@@ -63,7 +63,7 @@ pub async fn nobody_is_remembered(world: &World) {
 
 /// Limits the order queues to `max` messages, or no more.
 pub async fn limit_queues(world: &World, max: Option<u32>) {
-    let vhost = &world.settings.redis.prefix;
+    let vhost = world.vhost();
     let program = match max {
         Some(max) => format!(
             "rabbit_policy:set(<<\"{vhost}\">>, <<\"full\">>, <<\"orders\">>, [{{<<\"max-length\">>, {max}}}], 0, <<\"queues\">>, <<\"guest\">>).\n"

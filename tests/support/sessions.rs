@@ -26,7 +26,7 @@ impl Session {
 
 /// Connections to this world's database, other than the asking one, whose statement or state is like this.
 pub async fn connections(world: &World, like: &str) -> i64 {
-    let of_world = format!("db = '{}' AND id <> CONNECTION_ID()", world.settings.redis.prefix);
+    let of_world = format!("db = '{}' AND id <> CONNECTION_ID()", world.database());
     let query =
         format!("SELECT COALESCE(MAX(id), 0) AS n FROM information_schema.processlist WHERE {of_world} AND {like}");
     world.number(&query).await
@@ -58,8 +58,7 @@ pub async fn drained(world: World) {
 /// A user without the rights of an administrator, as a consumer has in earnest; returns its address.
 pub async fn plain_user(world: &World, name: &str) -> String {
     let url = world.settings.mysql.url.expose();
-    let rights =
-        format!("GRANT SELECT, INSERT, UPDATE, DELETE ON {}.* TO '{name}'@'127.0.0.1'", world.settings.redis.prefix);
+    let rights = format!("GRANT SELECT, INSERT, UPDATE, DELETE ON {}.* TO '{name}'@'127.0.0.1'", world.database());
     sql(url, &format!("CREATE OR REPLACE USER '{name}'@'127.0.0.1'; {rights}")).await;
     url.replace("root@", &format!("{name}@"))
 }

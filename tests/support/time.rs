@@ -1,9 +1,10 @@
 //! Time in tests: one runtime, quick settings, and waiting for something to come true. Shared by the test binaries.
 
 use std::collections::BTreeMap;
-use std::sync::{LazyLock, Mutex, PoisonError, RwLock};
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
+use tokio::sync::Semaphore;
 
 /// One runtime for all tests: the shared servers and their clients must outlive the test that started them.
 static RUNTIME: LazyLock<Runtime> =
@@ -31,28 +32,37 @@ pub const QUICK: [&str; 12] = [
     if ALONE { "p5_reconcile.interval_ms=1000" } else { "p5_reconcile.interval_ms=500" },
 ];
 
-/// Whether the tests of this binary stand in each other's way: those of `system` run one at a time, however many threads
-/// the test runner has.
+/// Whether the tests of this binary are noisy ones: those of `it` are quiet.
 const ALONE: bool = matches!(env!("CARGO_CRATE_NAME").as_bytes(), b"system" | b"long" | b"chaos");
-static TURN: RwLock<()> = RwLock::new(());
+
+/// Turns of the noisy tests, which keep the processors busy: one at a time.
+static NOISY: Semaphore = Semaphore::const_new(1);
+/// Turns of the noisy binary's tests that mostly wait. Each has up to nine servers of its own.
+static WAITING: Semaphore = Semaphore::const_new(5);
+/// Turns of the quiet tests. They share their servers, and wait for them more than they work.
+static QUIET: Semaphore = Semaphore::const_new(8);
 
 /// How long each test of this binary took, by name, told at its end. A test may run several times (each case of a property does).
 static TOOK: Mutex<BTreeMap<String, Duration>> = Mutex::new(BTreeMap::new());
 const SLOWEST: usize = 10;
 
-/// Runs a test on the shared runtime.
+/// Runs a test on the shared runtime, in its turn: the test runner has more threads than tests may run at a time, so that
+/// those that wait for the one turn keep none of the others off.
 pub fn run<F: Future<Output = ()>>(test: F) {
-    // A test that failed left nothing behind that the next one could not live with.
-    let _turn = ALONE.then(|| TURN.write().unwrap_or_else(PoisonError::into_inner));
-    let _watch = Watch(Instant::now());
-    RUNTIME.block_on(test);
+    in_turn(if ALONE { &NOISY } else { &QUIET }, test);
 }
 
 /// The same for a test of `system` that mostly waits, for servers of its own: others that say so run beside it.
 pub fn run_waiting<F: Future<Output = ()>>(test: F) {
-    let _turn = TURN.read().unwrap_or_else(PoisonError::into_inner);
-    let _watch = Watch(Instant::now());
-    RUNTIME.block_on(test);
+    in_turn(&WAITING, test);
+}
+
+fn in_turn<F: Future<Output = ()>>(turns: &Semaphore, test: F) {
+    RUNTIME.block_on(async {
+        let _turn = turns.acquire().await.expect("never closed");
+        let _watch = Watch(Instant::now());
+        test.await;
+    });
 }
 
 /// For what outlives a test: the clearing up behind it.

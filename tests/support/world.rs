@@ -58,7 +58,7 @@ pub struct World {
     pub demo_shop: bool,
     /// For requests.
     pub http: reqwest::Client,
-    minter: Minter,
+    pub(super) minter: Minter,
     stopper: Stopper,
     running: Option<JoinHandle<Result<(), RoleError>>>,
     ground: Option<Ground>,
@@ -99,6 +99,16 @@ impl World {
         // The next one of this name may come before this one's place is cleared.
         let ground = Ground::new(&format!("{name}-{}", WORLDS.fetch_add(1, Ordering::SeqCst))).await;
         Self::on_ground(ground, redis_url, (name, roles, set)).await
+    }
+
+    /// The virtual host it is on.
+    pub fn vhost(&self) -> &str {
+        last_part(self.settings.rabbitmq.url.expose())
+    }
+
+    /// The name of its database.
+    pub fn database(&self) -> &str {
+        last_part(self.settings.mysql.url.expose())
     }
 
     async fn on_ground(ground: Ground, redis_url: &str, (name, roles, set): (&str, &[Role], &[&str])) -> Self {
@@ -222,40 +232,6 @@ impl World {
         }
     }
 
-    /// An access token.
-    pub fn access(&self, user: &str) -> String {
-        self.minter.sign(user, 3600).expect("a token")
-    }
-
-    /// A request builder with a buyer's access token; `path` begins with `/`.
-    pub fn request(&self, method: reqwest::Method, path: &str, user: &str) -> reqwest::RequestBuilder {
-        self.http.request(method, format!("{}{path}", self.api)).bearer_auth(self.access(user))
-    }
-
-    /// Buys; with a purchase token when one is given.
-    pub async fn buy(&self, sale: &SaleId, user: &str, quantity: u32, token: Option<&str>) -> Answer {
-        let mut request = self
-            .request(reqwest::Method::POST, &format!("/v1/sales/{sale}/orders"), user)
-            .json(&serde_json::json!({ "quantity": quantity }));
-        if let Some(token) = token {
-            request = request.header("Idempotency-Key", token);
-        }
-        Answer::of(request).await
-    }
-
-    /// A purchase token and its request id.
-    pub async fn token(&self, sale: &SaleId, user: &str) -> (String, String) {
-        let answer = Answer::of(self.request(reqwest::Method::POST, &format!("/v1/sales/{sale}/tokens"), user)).await;
-        assert_eq!(answer.status, 201, "{answer:?}");
-        (answer.text("token"), answer.text("request_id"))
-    }
-
-    /// Asks for a status, waiting up to `wait_s` for the final one.
-    pub async fn status(&self, sale: &SaleId, user: &str, request_id: &str, wait_s: u32) -> Answer {
-        let path = format!("/v1/sales/{sale}/orders/{request_id}?wait={wait_s}");
-        Answer::of(self.request(reqwest::Method::GET, &path, user)).await
-    }
-
     /// For audits and repairs.
     pub fn auditor(&self) -> Auditor {
         Auditor {
@@ -296,4 +272,9 @@ impl World {
         }
         self.stop_roles().await;
     }
+}
+
+/// The last part of an address's path.
+fn last_part(url: &str) -> &str {
+    url.rsplit('/').next().unwrap_or_default()
 }

@@ -1,5 +1,6 @@
-//! The noisy integration tests, one at a time: they kill, freeze and fill servers, start clusters, browsers and real processes,
-//! bring crowds, or count on something happening within seconds. The quiet ones are in `tests/it`.
+//! The noisy integration tests: they kill, freeze and fill servers, start clusters, browsers and real processes, bring crowds, or
+//! count on something happening within seconds. What keeps the processors busy runs one at a time, what mostly waits beside
+//! it. The quiet ones are in `tests/it`.
 //!
 //! No mocks: real Redis, RabbitMQ and MariaDB, started by [`support::world`] and by the tests themselves, and killed by the
 //! kernel when this process ends.

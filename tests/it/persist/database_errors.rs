@@ -2,37 +2,18 @@
 //!
 //! The codes that only MySQL has are compared by text, in `src/store/mysql/fault.rs`.
 
-use crate::support::mysql_store::url;
+use crate::support::mysql_store::{class, session_of, url};
 use crate::support::world::{eventually, run};
 use diesel::result::Error;
-use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
+use diesel_async::SimpleAsyncConnection;
 use seckill::store::mysql::{DbError, migrate};
-
-async fn connect(url: &str) -> AsyncMysqlConnection {
-    let mut session = AsyncMysqlConnection::establish(url).await.unwrap();
-    session.batch_execute("SET SESSION innodb_lock_wait_timeout = 1").await.unwrap();
-    session
-}
-
-fn class(error: &DbError) -> &'static str {
-    match error {
-        DbError::Duplicate(_) => "duplicate",
-        DbError::Deadlock => "deadlock",
-        DbError::LockWait => "lock wait",
-        DbError::SaleLocked(_) => "sale locked",
-        DbError::Unavailable(_) => "unavailable",
-        DbError::Timeout(_) => "timeout",
-        DbError::ReadOnly => "read only",
-        DbError::Other(_) => "other",
-    }
-}
 
 #[test]
 fn errors_of_one_session_have_their_class() {
     run(async {
         let url = url("classes").await;
         migrate::migrate(&url).await.unwrap();
-        let mut session = connect(&url).await;
+        let mut session = session_of(&url).await;
         let prepare = "CREATE TABLE t (n INT UNSIGNED PRIMARY KEY, s VARCHAR(3), CONSTRAINT ck_t CHECK (n < 100)); INSERT INTO t VALUES (1, 'a'); \
             SET SESSION max_heap_table_size = 16384; CREATE TABLE disk (b CHAR(250)) ENGINE = MEMORY";
         session.batch_execute(prepare).await.unwrap();
@@ -52,7 +33,7 @@ fn errors_of_one_session_have_their_class() {
             (1064, "SELEC 'Too many connections'", "other"),
         ];
         for (code, statement, expected) in cases {
-            let mut session = connect(&url).await;
+            let mut session = session_of(&url).await;
             let error: Error = session.batch_execute(statement).await.expect_err(statement);
             let seen = DbError::from(error);
             assert_eq!(class(&seen), expected, "{code}: {seen}");
@@ -65,7 +46,7 @@ fn errors_between_two_sessions_have_their_class() {
     run(async {
         let url = url("classes_two").await;
         migrate::migrate(&url).await.unwrap();
-        let (mut one, mut two) = (connect(&url).await, connect(&url).await);
+        let (mut one, mut two) = (session_of(&url).await, session_of(&url).await);
         one.batch_execute("CREATE TABLE t (n INT PRIMARY KEY, s INT); INSERT INTO t VALUES (1, 0), (2, 0)")
             .await
             .unwrap();
@@ -83,7 +64,7 @@ fn errors_between_two_sessions_have_their_class() {
 
         // Killed from outside: the statement (1317), then the connection.
         for (kill, expected) in [("KILL QUERY", "timeout"), ("KILL", "unavailable")] {
-            let (mut victim, mut killer) = (connect(&url).await, connect(&url).await);
+            let (mut victim, mut killer) = (session_of(&url).await, session_of(&url).await);
             let dying = tokio::spawn(async move { victim.batch_execute("SELECT SLEEP(60) FROM t").await.unwrap_err() });
             let kill = format!(
                 "SET @id = (SELECT MAX(id) FROM information_schema.processlist WHERE info LIKE 'SELECT SLEEP(60)%'); \

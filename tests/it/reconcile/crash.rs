@@ -1,40 +1,25 @@
 //! The reconciler dies at each of its crash points (F19, F20, F21), and the next one does the rest; and what giving
 //! units back would do, were it not left out (window 90).
 
-use crate::support::procs::{Folder, seckill};
+use crate::support::procs::{Folder, Program};
 use crate::support::world::{World, eventually, run};
 use seckill::p5_reconcile::{FindingKind, Window};
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
 use seckill::store::rabbit::declare;
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Stdio};
 
-/// A reconciler with fault points armed; gone with the test.
-struct Armed(Child);
-
-impl Armed {
-    fn start(world: &World, folder: &Folder, faults: &str, set: &[&str]) -> Self {
-        let mut args = world.sets();
-        for set in ["admin.listen=127.0.0.1:0", "p5_reconcile.interval_ms=100"].iter().chain(set) {
-            args.extend(["--set".to_owned(), (*set).to_owned()]);
-        }
-        args.extend(["--role", "reconcile"].map(str::to_owned));
-        let log = std::fs::File::create(folder.path().join(format!("{faults}.log"))).unwrap();
-        let mut command = seckill(&args.iter().map(String::as_str).collect::<Vec<_>>());
-        command.env("FAILPOINTS", faults).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-        Self(command.spawn().unwrap())
+/// A reconciler with fault points armed.
+fn armed(world: &World, folder: &Folder, faults: &str, set: &[&str]) -> Program {
+    let mut args = world.sets();
+    for set in ["admin.listen=127.0.0.1:0", "p5_reconcile.interval_ms=100"].iter().chain(set) {
+        args.extend(["--set".to_owned(), (*set).to_owned()]);
     }
-
-    async fn dies(mut self) {
-        eventually("its death", async || self.0.try_wait().unwrap().is_some_and(|end| end.signal() == Some(9))).await;
-    }
+    args.extend(["--role", "reconcile"].map(str::to_owned));
+    Program::armed(folder.path(), &args.iter().map(String::as_str).collect::<Vec<_>>(), faults)
 }
 
-impl Drop for Armed {
-    fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
+/// It kills itself: no exit code.
+async fn dies(mut program: Program) {
+    assert_eq!(program.ended().await, None, "{}", program.said());
 }
 
 #[test]
@@ -48,10 +33,10 @@ fn a_reconciler_that_dies_in_the_middle_of_a_repair_leaves_it_done_or_not_done()
         world.foreign_order(&sale, "bob", 7).await;
         world.lose_the_outbox().await;
         let before = world.dump(&sale).await;
-        Armed::start(&world, &folder, "F19=return", &[]).dies().await;
+        dies(armed(&world, &folder, "F19=return", &[])).await;
         assert_eq!(world.dump(&sale).await, before, "it had only read");
 
-        Armed::start(&world, &folder, "F20=return", &[]).dies().await;
+        dies(armed(&world, &folder, "F20=return", &[])).await;
         assert_eq!((world.orders(&sale).await, world.rows("request_outcome", "TRUE").await), (2, 2));
         let ledger = world.redis(&["HGET", &world.servers.redis.keys.ledger(0, &sale), &alice.to_string()]).await;
         assert!(ledger.as_str().unwrap().starts_with('Q'), "written, the ledger not told: {ledger}");
@@ -78,7 +63,7 @@ fn a_reconciler_that_dies_after_trimming_leaves_sums_that_hold() {
         let left = async || world.servers.redis.ledger_page(&sale, 0, "0", 10).await.unwrap().records.len();
         let mut deaths = 0;
         while left().await > 0 {
-            Armed::start(&world, &folder, "F21=return", &trims).dies().await;
+            dies(armed(&world, &folder, "F21=return", &trims)).await;
             deaths += 1;
         }
         assert!(deaths > 0);
@@ -97,7 +82,7 @@ fn giving_parked_units_back_is_what_the_audit_would_find() {
         let sale = world.sale("back", 10, Some(1)).await;
         let alice = world.bought(&sale, "alice").await;
         world.park_the_outbox().await;
-        let armed = Armed::start(&world, &folder, "no_give_back=return", &[]);
+        let armed = armed(&world, &folder, "no_give_back=return", &[]);
         eventually("the forbidden thing", async || world.servers.redis.stock(&sale, 0).await.unwrap() == Some(10))
             .await;
         eventually("the order all the same", async || world.told(&sale, "alice", alice).await.0 == "CONFIRMED").await;

@@ -3,7 +3,7 @@
 use crate::support::procs::signal;
 use crate::support::prometheus::Prometheus;
 use crate::support::replicas::pair;
-use crate::support::world::{World, run, time_passes};
+use crate::support::world::{World, run_waiting, time_passes};
 use seckill::domain::ids::SaleId;
 
 /// Ten purchases a second, whatever they hear, for ever.
@@ -16,7 +16,7 @@ async fn buying(world: &World, sale: &SaleId) {
 
 #[test]
 fn a_full_room_a_slow_redis_and_a_replica_that_is_away_are_told() {
-    run(async {
+    run_waiting(async {
         let (mut primary, mut replica) = pair("alerts").await;
         let mut world = World::on_redis(&primary.url(), "alerts-slow", &[], &[]).await;
         let sale = world.sale("slow", 100_000, None).await;
@@ -59,7 +59,7 @@ fn a_full_room_a_slow_redis_and_a_replica_that_is_away_are_told() {
 
 #[test]
 fn orders_that_do_not_land_are_paged() {
-    run(async {
+    run_waiting(async {
         let mut world = World::with(&[], &[]).await;
         let sale = world.sale("stuck", 100_000, None).await;
         let (relay, consumer) = (world.mortal("relay", "", &[]), world.mortal("consumer", "", &[]));

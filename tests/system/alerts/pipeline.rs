@@ -5,7 +5,7 @@ use crate::support::hands::{channel, delete_order_queue};
 use crate::support::own_redis;
 use crate::support::prometheus::Prometheus;
 use crate::support::relaying::limit_queues;
-use crate::support::world::{World, eventually, run};
+use crate::support::world::{World, eventually, run_waiting};
 use amqprs::channel::QueuePurgeArguments;
 use seckill::roles::Role::Api;
 use seckill::store::rabbit::{Topology, declare};
@@ -15,7 +15,7 @@ const FILL: &str = "for i = 1, 150000 do redis.call('XADD', KEYS[1], '*', 'x', '
 
 #[test]
 fn a_full_queue_a_long_outbox_and_entries_deleted_under_the_relay_are_told() {
-    run(async {
+    run_waiting(async {
         let redis = own_redis::start("alerts-outbox-redis").await;
         let world = World::on_redis(&redis.url(), "alerts-outbox", &[Api], &[]).await;
         let sale = world.sale("outbox", 10_000, None).await;
@@ -59,7 +59,7 @@ fn a_full_queue_a_long_outbox_and_entries_deleted_under_the_relay_are_told() {
 
 #[test]
 fn a_deleted_queue_a_long_one_and_messages_nobody_can_read_are_told() {
-    run(async {
+    run_waiting(async {
         let world = World::with(&[Api], &[]).await;
         let sale = world.sale("queues", 10_000, None).await;
         let (relay, p5) = (world.mortal("relay", "", &[]), world.mortal("reconcile", "", &[]));
@@ -101,7 +101,7 @@ fn a_deleted_queue_a_long_one_and_messages_nobody_can_read_are_told() {
 
 #[test]
 fn a_relay_that_is_too_slow_is_told() {
-    run(async {
+    run_waiting(async {
         let world = World::with(&[Api], &[]).await;
         let sale = world.sale("late", 10_000, None).await;
         let (relay, consumer) =

@@ -5,7 +5,7 @@ use crate::support::mortal::Mortal;
 use crate::support::own_redis;
 use crate::support::procs::signal;
 use crate::support::prometheus::Prometheus;
-use crate::support::world::{World, run, time_passes};
+use crate::support::world::{World, run_waiting, time_passes};
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::p5_reconcile::Window;
 use seckill::roles::Role::Api;
@@ -27,7 +27,7 @@ fn reconciler(world: &World) -> Mortal {
 
 #[test]
 fn damage_to_redis_and_to_the_tables_is_paged() {
-    run(async {
+    run_waiting(async {
         let redis = own_redis::start("alerts-redis").await;
         let mut world = World::on_redis(&redis.url(), "alerts-damage", &[], &[]).await;
         declare(&world.servers.rabbit).await.unwrap();
@@ -92,7 +92,7 @@ fn damage_to_redis_and_to_the_tables_is_paged() {
 /// What was damaged while everything stood still is found before anybody scrapes: no counter is seen to rise.
 #[test]
 fn a_redis_that_was_rewound_while_everything_stood_still_is_paged() {
-    run(async {
+    run_waiting(async {
         let redis = own_redis::start("alerts-rewound-redis").await;
         let mut world = World::on_redis(&redis.url(), "alerts-rewound", &[], &[]).await;
         declare(&world.servers.rabbit).await.unwrap();
@@ -124,7 +124,7 @@ fn a_redis_that_was_rewound_while_everything_stood_still_is_paged() {
 
 #[test]
 fn a_window_shorter_than_the_pipeline_takes_is_told() {
-    run(async {
+    run_waiting(async {
         let world = World::with(&[Api], &[]).await;
         let sale = world.sale("hasty", 100_000, None).await;
         let hasty = ["p3_relay.confirm_timeout_ms=10", "p3_relay.claim_idle_ms=11", "p5_reconcile.window_ms=11"];

@@ -2,7 +2,7 @@
 
 use crate::support::hands::breakable;
 use crate::support::prometheus::Prometheus;
-use crate::support::world::{World, run, time_passes};
+use crate::support::world::{World, run_waiting, time_passes};
 use seckill::dev::ServerKind;
 use seckill::domain::ids::SaleId;
 
@@ -16,7 +16,7 @@ async fn buying(world: &World, sale: &SaleId, who: &str) {
 
 #[test]
 fn servers_that_are_away_are_paged_whether_they_are_dead_or_stand_still() {
-    run(async {
+    run_waiting(async {
         let mut servers = breakable().await;
         let mut world = World::on_breakable(&servers, "alerts-away", &[], &[]).await;
         let sale = world.sale("away", 100_000, None).await;

@@ -1,6 +1,6 @@
 //! 2,000 buyers at once against a stock of 200, under each policy. Exactly the stock is ordered.
 
-use crate::support::world::{World, run_waiting};
+use crate::support::world::{World, run};
 use seckill::crowd::{self, CrowdPlan};
 use seckill::roles::Role;
 use std::time::Duration;
@@ -31,7 +31,7 @@ async fn storm(world: &World, limit: Option<u32>, quantity: u32, requests_per_bu
 
 #[test]
 fn a_storm_on_a_one_per_user_sale_orders_exactly_the_stock() {
-    run_waiting(async {
+    run(async {
         let world = World::start().await;
         storm(&world, Some(1), 1, 1).await;
         world.finish().await;
@@ -40,7 +40,7 @@ fn a_storm_on_a_one_per_user_sale_orders_exactly_the_stock() {
 
 #[test]
 fn a_storm_on_a_cumulative_sale_orders_exactly_the_stock() {
-    run_waiting(async {
+    run(async {
         let world = World::start().await;
         storm(&world, Some(4), 2, 2).await;
         world.finish().await;
@@ -49,7 +49,7 @@ fn a_storm_on_a_cumulative_sale_orders_exactly_the_stock() {
 
 #[test]
 fn a_storm_on_an_unlimited_sale_orders_exactly_the_stock() {
-    run_waiting(async {
+    run(async {
         let world = World::start().await;
         storm(&world, None, 1, 2).await;
         storm(&world, None, 8, 1).await;
@@ -59,7 +59,7 @@ fn a_storm_on_an_unlimited_sale_orders_exactly_the_stock() {
 
 #[test]
 fn storms_on_four_shards_order_exactly_the_stock() {
-    run_waiting(async {
+    run(async {
         let world = World::with(&Role::ALL, &["redis.shards=4"]).await;
         storm(&world, Some(1), 1, 1).await;
         storm(&world, Some(4), 2, 2).await;
@@ -70,7 +70,7 @@ fn storms_on_four_shards_order_exactly_the_stock() {
 
 #[test]
 fn forty_buyers_who_press_fifty_times_each_have_one_order_each() {
-    run_waiting(async {
+    run(async {
         let world = World::start().await;
         let sale = world.sale("press", 1_000, Some(1)).await;
         let mut plan = CrowdPlan::new(&world.api, sale.clone(), world.settings.auth.secret.clone());
@@ -84,7 +84,7 @@ fn forty_buyers_who_press_fifty_times_each_have_one_order_each() {
 
 #[test]
 fn a_crowd_that_repeats_its_tokens_buys_once_each() {
-    run_waiting(async {
+    run(async {
         let world = World::start().await;
         let sale = world.sale_with("replays", STOCK, |sale| sale.token_required = true).await;
         let mut plan = CrowdPlan::new(&world.api, sale.clone(), world.settings.auth.secret.clone());

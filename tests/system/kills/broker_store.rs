@@ -1,42 +1,11 @@
 //! The store for RabbitMQ when the broker is killed or stands still. Nothing may hang, nothing may be believed.
 
 use crate::support::hands::{breakable, port_of};
-use crate::support::rabbit_store::{config_on, order, send, send_many};
+use crate::support::rabbit_store::{config_on, order, send, send_many, until_closed, until_gone};
 use crate::support::world::{eventually, run_waiting};
 use seckill::dev::ServerKind;
-use seckill::store::rabbit::{Consumer, Event, Publisher, RabbitConfig, RabbitError, Verdict, broker_info, declare};
+use seckill::store::rabbit::{Consumer, Publisher, RabbitConfig, RabbitError, Verdict, broker_info, declare};
 use std::time::{Duration, Instant};
-
-/// Publishes and listens until the publisher says that it is closed; returns how long that took.
-async fn until_closed(publisher: &mut Publisher, config: &RabbitConfig) -> Duration {
-    let start = Instant::now();
-    let deadline = start + Duration::from_secs(15);
-    loop {
-        // Errors here are as good as the event, which must still come.
-        drop(publisher.publish(order(config, "0", 9)).await);
-        match publisher.next_event(deadline.min(Instant::now() + Duration::from_millis(100))).await {
-            Some(Event::Closed(_)) => break,
-            Some(_) | None => assert!(Instant::now() < deadline, "the publisher noticed nothing"),
-        }
-    }
-    assert!(!publisher.is_open());
-    assert!(matches!(publisher.publish(order(config, "0", 9)).await, Err(RabbitError::Closed(_))));
-    assert!(matches!(publisher.try_event(), Some(Event::Closed(_))));
-    start.elapsed()
-}
-
-async fn until_gone(consumer: &mut Consumer) -> Duration {
-    let start = Instant::now();
-    loop {
-        match consumer.recv_group(10, Duration::from_secs(15)).await {
-            Err(RabbitError::Closed(_)) => break,
-            Err(other) => panic!("{other}"),
-            Ok(group) => assert!(!group.is_empty(), "the consumer noticed nothing"),
-        }
-    }
-    assert!(matches!(consumer.ack(&[]).await, Err(RabbitError::Closed(_))));
-    start.elapsed()
-}
 
 #[test]
 fn a_killed_broker_is_noticed_at_once() {

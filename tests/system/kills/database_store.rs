@@ -1,7 +1,7 @@
 //! The store for MySQL/MariaDB on a server that dies, hangs or refuses.
 
 use crate::support::hands::breakable;
-use crate::support::mysql_store::{assert_sound, config, crowd, sale, verdicts};
+use crate::support::mysql_store::{assert_sound, class, config, crowd, sale, session_of, verdicts};
 use crate::support::world::{eventually, pause, run_waiting};
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
 use seckill::dev::ServerKind;
@@ -89,37 +89,18 @@ fn a_server_that_hangs_is_a_timeout_and_heals() {
     });
 }
 
-async fn connect(url: &str) -> AsyncMysqlConnection {
-    let mut session = AsyncMysqlConnection::establish(url).await.unwrap();
-    session.batch_execute("SET SESSION innodb_lock_wait_timeout = 1").await.unwrap();
-    session
-}
-
-fn class(error: &DbError) -> &'static str {
-    match error {
-        DbError::Duplicate(_) => "duplicate",
-        DbError::Deadlock => "deadlock",
-        DbError::LockWait => "lock wait",
-        DbError::SaleLocked(_) => "sale locked",
-        DbError::Unavailable(_) => "unavailable",
-        DbError::Timeout(_) => "timeout",
-        DbError::ReadOnly => "read only",
-        DbError::Other(_) => "other",
-    }
-}
-
 #[test]
 fn errors_of_the_whole_server_have_their_class() {
     run_waiting(async {
         let servers = breakable().await;
         let url = servers.urls().mysql_url.replace("/seckill", "/store_classes");
         migrate::migrate(&url).await.unwrap();
-        let mut root = connect(&url).await;
+        let mut root = session_of(&url).await;
         let user = "CREATE OR REPLACE USER 'plain'@'127.0.0.1' WITH MAX_USER_CONNECTIONS 1; \
             GRANT SELECT, INSERT ON store_classes.* TO 'plain'@'127.0.0.1'; SET GLOBAL read_only = 1";
         root.batch_execute(user).await.unwrap();
         let plain = url.replace("root@", "plain@");
-        let mut session = connect(&plain).await;
+        let mut session = session_of(&plain).await;
         let refused = session.batch_execute("INSERT INTO purchases VALUES ('s', 'u', 1)").await.unwrap_err();
         assert_eq!(DbError::from(refused), DbError::ReadOnly, "1290");
         root.batch_execute("SET GLOBAL read_only = 0").await.unwrap();
