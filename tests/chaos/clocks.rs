@@ -7,7 +7,7 @@ use crate::dump::{DumpUrls, dump};
 use crate::ground::{Ground, Options, PREFIX};
 use crate::process::RoleEnv;
 use crate::sampler::Sampler;
-use crate::time::{run, time_passes};
+use crate::time::{run_waiting, time_passes};
 use seckill::roles::Role;
 use std::process::Command;
 use std::time::Duration;
@@ -33,7 +33,7 @@ fn hours(role: Role, offset: &str, library: &str) -> Vec<RoleEnv> {
 
 #[test]
 fn processes_whose_clocks_are_hours_off_change_nothing() {
-    run(async {
+    run_waiting(async {
         let library = library();
         let offsets = [(Role::Relay, "+2h"), (Role::Consumer, "-3h"), (Role::Reconcile, "+5h")];
         let env = offsets.iter().flat_map(|(role, offset)| hours(*role, offset, &library)).collect();

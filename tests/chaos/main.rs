@@ -66,7 +66,7 @@ fn orders() -> run::Orders {
 
 #[test]
 fn a_short_chaos_run_loses_nothing() {
-    time::run(async {
+    time::run_waiting(async {
         let finished = run::run(orders()).await;
         let report = report::write(&finished);
         eprintln!("{}", finished.summary());

@@ -130,7 +130,8 @@ pub async fn run(orders: Orders) -> Finished {
     if !repairs {
         options.set.push("p5_reconcile.compensate=manual".to_owned());
     }
-    let ground = Arc::new(Ground::start("chaos", options).await);
+    let name = orders.off.map_or("chaos".to_owned(), |off| format!("chaos-{}", off.code()));
+    let ground = Arc::new(Ground::start(&name, options).await);
     let dir = ground.dir().to_owned();
     let sales = sales(i64::try_from(length_ms / 1000).expect("a short run"));
     for sale in &sales {

@@ -37,7 +37,7 @@ const ALONE: bool = matches!(env!("CARGO_CRATE_NAME").as_bytes(), b"system" | b"
 
 /// Turns of the noisy tests, which keep the processors busy: one at a time.
 static NOISY: Semaphore = Semaphore::const_new(1);
-/// Turns of the noisy binary's tests that mostly wait. Each has up to nine servers of its own.
+/// Turns of the noisy binary's tests that mostly wait. Some have nine servers of their own.
 static WAITING: Semaphore = Semaphore::const_new(5);
 /// Turns of the quiet tests. They share their servers, and wait for them more than they work.
 static QUIET: Semaphore = Semaphore::const_new(8);
@@ -52,7 +52,7 @@ pub fn run<F: Future<Output = ()>>(test: F) {
     in_turn(if ALONE { &NOISY } else { &QUIET }, test);
 }
 
-/// The same for a test of `system` that mostly waits, for servers of its own: others that say so run beside it.
+/// The same for a noisy test that mostly waits, for servers or a browser of its own: others that say so run beside it.
 pub fn run_waiting<F: Future<Output = ()>>(test: F) {
     in_turn(&WAITING, test);
 }

@@ -5,11 +5,11 @@ use crate::support::bench::{bar, bench, compared, growth};
 use crate::support::own_redis;
 use crate::support::procs::Folder;
 use crate::support::resp::RawRedis;
-use crate::support::world::{World, eventually, run};
+use crate::support::world::{World, eventually, run, run_waiting};
 
 #[test]
 fn the_bench_moves_every_entry_and_measures_what_it_compares_with() {
-    run(async {
+    run_waiting(async {
         let folder = Folder::new("bench-page");
         let page = folder.path().join("bench.html");
         let page = page.to_str().unwrap();
@@ -72,5 +72,5 @@ fn redis_writes_its_file_anew_when_it_is_asked() {
 /// The short case; `tests/long` has larger ones.
 #[test]
 fn the_bench_tells_what_an_order_costs_as_everything_grows_a_little() {
-    run(async { growth(1_000) });
+    run_waiting(async { growth(1_000) });
 }

@@ -1,7 +1,7 @@
 //! The real binary: what a person or a supervisor sees of it, and kill -9 of every part.
 
 use crate::support::procs::{Folder, Program, call, nobody_works_in, runs, signal};
-use crate::support::world::{Answer, QUICK, World, eventually, run};
+use crate::support::world::{Answer, QUICK, World, eventually, run, run_waiting};
 use seckill::config::Secret;
 use seckill::crowd::{self, CrowdPlan, OnProgress, Outcomes};
 use seckill::dev::DevState;
@@ -203,7 +203,7 @@ async fn kill_every_role_in_a_crowd(stack: &mut Stack<'_>, sale: &SaleId) {
 
 #[test]
 fn a_role_waits_for_servers_that_are_not_there_says_so_and_stops_in_order() {
-    run(async {
+    run_waiting(async {
         let folder = Folder::new("alone");
         let settings = [
             "redis.url=redis://127.0.0.1:1",

@@ -4,7 +4,7 @@
 use crate::support::collector::{Collector, Seen};
 use crate::support::hands::{CURSE, redis};
 use crate::support::mortal::Mortal;
-use crate::support::world::{World, eventually, run};
+use crate::support::world::{World, eventually, run_waiting};
 use seckill::dev::ports::free_port;
 use seckill::domain::ids::SaleId;
 use seckill::domain::trace::{MILLION, Trace};
@@ -79,7 +79,7 @@ async fn codes(collector: &Collector, request_id: &str, wanted: &[&str]) -> Vec<
 
 #[test]
 fn one_order_is_one_trace_through_separate_processes() {
-    run(async {
+    run_waiting(async {
         let collector = Collector::start(true).await;
         let traced = Traced::start(&["api", "relay", "consumer"], &collector, &[]).await;
         let Traced { world, sale, .. } = &traced;
@@ -116,7 +116,7 @@ fn one_order_is_one_trace_through_separate_processes() {
 
 #[test]
 fn a_parked_and_compensated_order_shows_every_attempt_and_who_wrote_it_in_the_end() {
-    run(async {
+    run_waiting(async {
         let collector = Collector::start(true).await;
         let traced = Traced::start(&["api", "relay", "consumer", "reconcile"], &collector, &[]).await;
         let Traced { world, sale, .. } = &traced;
@@ -154,7 +154,7 @@ fn a_parked_and_compensated_order_shows_every_attempt_and_who_wrote_it_in_the_en
 
 #[test]
 fn a_collector_that_hangs_costs_spans_and_nothing_else() {
-    run(async {
+    run_waiting(async {
         let collector = Collector::start(false).await;
         let set = ["traces.queue_max=4", "traces.export_timeout_ms=300"];
         let traced = Traced::start(&["api", "relay", "consumer"], &collector, &set).await;

@@ -1,13 +1,13 @@
 //! A ground that works is the first thing every run needs.
 
 use super::{Ground, Options};
-use crate::time::{eventually, run};
+use crate::time::{eventually, run_waiting};
 use seckill::roles::Role;
 use std::time::Duration;
 
 #[test]
 fn every_process_has_links_of_its_own_and_a_partition_is_felt_by_one_alone() {
-    run(async {
+    run_waiting(async {
         let ground = Ground::start("ground", Options::default()).await;
         ground.create_sale("one", 10, Some(1)).await;
         for process in &ground.processes {

@@ -1,6 +1,6 @@
 //! The ground a run stands on: private servers, every role as processes of their own, and a proxy on every link.
 //!
-//! Grounds take turns, each has the machine to itself. Its folder goes when the run was green and stays when it was not.
+//! Grounds stand beside each other: most of a run is waiting. Its folder goes when the run was green and stays when it was not.
 
 mod ask;
 mod facts;
@@ -20,10 +20,8 @@ use seckill::roles::Role;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::Mutex;
 use tokio::task::JoinSet;
-
-static TURN: Mutex<()> = Mutex::const_new(());
 
 /// Key prefix of everything.
 pub const PREFIX: &str = "chaos";
@@ -56,13 +54,11 @@ pub struct Ground {
     dir: PathBuf,
     supervisors: JoinSet<()>,
     green: bool,
-    _turn: MutexGuard<'static, ()>,
 }
 
 impl Ground {
     /// Starts everything and waits until it is ready.
     pub async fn start(name: &str, options: Options) -> Self {
-        let turn = TURN.lock().await;
         let dir = empty(name);
         let port = || free_port().expect("a port");
         let rabbit_ports = RabbitPorts { amqp: port(), dist: port() };
@@ -85,7 +81,6 @@ impl Ground {
             dir,
             supervisors: JoinSet::new(),
             green: false,
-            _turn: turn,
         };
         ground.set = QUICK.into_iter().chain(LASTING).map(str::to_owned).collect();
         ground.set.extend([format!("redis.prefix={PREFIX}"), format!("rabbitmq.prefix={PREFIX}")]);

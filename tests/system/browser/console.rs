@@ -3,7 +3,7 @@
 use crate::support::browser::Browser;
 use crate::support::hands::breakable;
 use crate::support::operators::{Operators, TOKEN};
-use crate::support::world::{World, eventually, run};
+use crate::support::world::{World, eventually, run_waiting};
 use seckill::dev::ServerKind;
 use seckill::roles::Role::{self, Api};
 use seckill::store::mysql::sales;
@@ -25,7 +25,7 @@ async fn no_complaints(browser: &Browser) {
 
 #[test]
 fn a_person_signs_in_and_steers_a_sale_by_clicks() {
-    run(async {
+    run_waiting(async {
         // A draft that warms itself would not wait for the person.
         let world = World::with(&Role::ALL, &["p5_reconcile.warm_ahead_ms=0"]).await;
         let admin = world.operators();
@@ -92,7 +92,7 @@ fn a_person_signs_in_and_steers_a_sale_by_clicks() {
 
 #[test]
 fn parked_requests_are_replayed_and_given_up_by_clicks() {
-    run(async {
+    run_waiting(async {
         let world = World::with(&[Api], &[]).await;
         let admin = world.operators();
         declare(&world.servers.rabbit).await.unwrap();
@@ -156,7 +156,7 @@ fn parked_requests_are_replayed_and_given_up_by_clicks() {
 
 #[test]
 fn a_broker_that_dies_is_shown_and_its_return_too() {
-    run(async {
+    run_waiting(async {
         let mut servers = breakable().await;
         let world = World::on_breakable(&servers, "shown", &Role::ALL, &[]).await;
         let admin = world.operators();
@@ -191,7 +191,7 @@ fn a_broker_that_dies_is_shown_and_its_return_too() {
 
 #[test]
 fn every_view_works_in_two_languages_by_keyboard_and_on_a_phone() {
-    run(async {
+    run_waiting(async {
         let world = World::start().await;
         let admin = world.operators();
         let sale = world.sale("views", 10, Some(1)).await;

@@ -1,12 +1,12 @@
 //! A page of another origin buys in a real browser when the configuration names its origin, and only then (F6).
 
 use crate::support::browser::Browser;
-use crate::support::world::{World, run};
+use crate::support::world::{World, run_waiting};
 use seckill::roles::Role::{Api, Consumer, Relay};
 
 #[test]
 fn a_page_of_another_origin_buys_in_a_real_browser() {
-    run(async {
+    run_waiting(async {
         // The pages come from one server, the API is another one: another port is another origin.
         let pages = World::with(&[Api, Relay, Consumer], &[]).await;
         let sale = pages.sale("elsewhere", 10, Some(1)).await;

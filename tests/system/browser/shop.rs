@@ -2,7 +2,7 @@
 
 use crate::support::browser::Browser;
 use crate::support::operators::{Operators, TOKEN};
-use crate::support::world::{Answer, World, eventually, run};
+use crate::support::world::{Answer, World, eventually, run_waiting};
 use seckill::config::Secret;
 use seckill::domain::ids::SaleId;
 use seckill::roles::Role;
@@ -34,7 +34,7 @@ async fn opened(world: &World, sale: &SaleId) -> Browser {
 
 #[test]
 fn a_visitor_buys_hears_the_truth_and_is_told_when_it_is_no() {
-    run(async {
+    run_waiting(async {
         let mut world = shop_world().await;
         let sale = phones(&world, "shop", 3).await;
         let browser = opened(&world, &sale).await;
@@ -78,11 +78,11 @@ fn a_visitor_buys_hears_the_truth_and_is_told_when_it_is_no() {
 
 #[test]
 fn a_sale_that_has_not_begun_counts_down_by_the_servers_clock_and_then_sells() {
-    run(async {
+    run_waiting(async {
         let world = shop_world().await;
         // The browser first: it may take its time to start, and the countdown must not be over by then.
         let browser = Browser::start(1280, 900).await;
-        let soon = |sale: &mut seckill::domain::sale::Sale| sale.starts_at_ms = now_ms() + 30_000;
+        let soon = |sale: &mut seckill::domain::sale::Sale| sale.starts_at_ms = now_ms() + 20_000;
         let sale = world.sale_with("soon", 5, soon).await;
         browser.open(&format!("{}/shop/?sale={sale}", world.api)).await;
         browser.sees("#buy", "Not yet").await;
@@ -102,7 +102,7 @@ async fn crowd(world: &World, sale: &SaleId, buyers: u64) -> Answer {
 
 #[test]
 fn a_crowd_at_the_press_of_a_button_moves_the_console() {
-    run(async {
+    run_waiting(async {
         let world = shop_world().await;
         let admin: Operators = world.operators();
         let sale = phones(&world, "crowded", 1_500).await;
@@ -142,7 +142,7 @@ fn a_crowd_at_the_press_of_a_button_moves_the_console() {
 
 #[test]
 fn there_is_no_shop_on_a_production_api_and_none_that_others_can_reach() {
-    run(async {
+    run_waiting(async {
         let plain = World::with(&[Role::Api], &[]).await;
         for (method, path) in
             [("GET", "/shop/"), ("GET", "/shop/shop.js"), ("POST", "/shop/v1/visitors"), ("POST", "/shop/v1/crowds")]

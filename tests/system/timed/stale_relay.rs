@@ -5,7 +5,7 @@
 use crate::support::outbox_kinds::OUTBOX_KINDS;
 use crate::support::procs::{Folder, Program, seckill};
 use crate::support::relaying::{attempts, nothing_is_left, parked};
-use crate::support::world::{QUICK, World, eventually, run};
+use crate::support::world::{QUICK, World, eventually, run_waiting};
 use seckill::roles::Role::{Api, Consumer, Relay};
 
 /// Short enough that the second relay takes over while the first one sleeps.
@@ -28,7 +28,7 @@ fn sleeper(folder: &Folder, world: &World, faults: &str, set: &[&str]) -> Progra
 
 #[test]
 fn a_relay_that_slept_between_confirm_and_delete_does_no_harm_and_works_on() {
-    run(async {
+    run_waiting(async {
         for outbox in OUTBOX_KINDS {
             let folder = Folder::new("stale-confirm");
             let world = World::with(&[Api, Consumer], &[&SHORT_CLAIM[..], &[outbox]].concat()).await;
@@ -52,7 +52,7 @@ fn a_relay_that_slept_between_confirm_and_delete_does_no_harm_and_works_on() {
 
 #[test]
 fn a_relay_that_slept_before_parking_parks_nothing_that_another_one_has_finished() {
-    run(async {
+    run_waiting(async {
         for outbox in OUTBOX_KINDS {
             let folder = Folder::new("stale-park");
             let world = World::with(&[Api, Consumer], &[&SHORT_CLAIM[..], &[outbox]].concat()).await;
