@@ -35,6 +35,11 @@ impl Answer {
         self.text("code")
     }
 
+    /// Whether it says that everything is sold: by the script, or by the entry, which may have seen the empty bucket in between.
+    pub fn is_sold_out(&self) -> bool {
+        self.status == 410 && ["P2-R2", "P1-S2"].contains(&self.code().as_str())
+    }
+
     /// A header; empty when it is missing.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
