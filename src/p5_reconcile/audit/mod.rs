@@ -53,8 +53,8 @@ pub enum SaleAuditError {
         "the sale was warmed with redis.shards = {0}, this process has {1}; the number cannot change while a sale lives, set it back"
     )]
     OtherShards(u16, u16),
-    /// Settled records were trimmed while they were counted.
-    #[error("the ledger was trimmed during the audit; run it again")]
+    /// Settled records were trimmed, or a closed sale left Redis, while it was counted.
+    #[error("the sale was trimmed during the audit; run it again")]
     Moved,
 }
 

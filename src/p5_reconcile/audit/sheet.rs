@@ -67,6 +67,10 @@ impl<'a> Sheet<'a> {
         };
         // A script that misses one of the five keys sells nothing; the sums below would only show an odd difference.
         if !redis.keys_complete(id, shard).await? && self.sale.status != SaleStatus::Draft {
+            // A closed sale may leave Redis just now, in one step. Whoever asks again finds nothing of it.
+            if redis.shard_count(id, shard).await?.is_none() {
+                return Err(SaleAuditError::Moved);
+            }
             let detail = format!(
                 "shard {shard}: one of the sale's keys is missing or of another kind; it stays closed until it is rebuilt"
             );

@@ -169,3 +169,26 @@ async fn another_run_or_quiet(world: &World, sale: &SaleId) {
     let fate = outcomes::fate_of(&world.servers.db, id).await.unwrap().unwrap().fate;
     assert_eq!(fate, Fate::Ordered);
 }
+
+/// The keys of a closed sale go in one step, and an audit reads them in several.
+#[test]
+fn a_closed_sale_that_leaves_redis_during_an_audit_has_lost_nothing() {
+    run(async {
+        let world = World::with(&[], &[]).await;
+        for round in 0..30 {
+            let sale = world.sale(&format!("leaves-{round}"), 5, None).await;
+            world.warmer().close(&sale).await.unwrap();
+            let audits = futures::future::join_all((0..8).map(|_| world.audit(&sale, Window::Now)));
+            let leaves = async {
+                // Somewhere among the first steps of the audits.
+                world.rows("sales", "TRUE").await;
+                assert!(world.servers.redis.archive(&sale, 0).await.unwrap(), "it was there");
+            };
+            let (audits, ()) = tokio::join!(audits, leaves);
+            for audit in audits {
+                assert!(audit.findings.is_empty(), "round {round}: {audit:#?}");
+            }
+        }
+        world.finish().await;
+    });
+}
