@@ -106,7 +106,7 @@ impl From<DbError> for Problem {
 impl From<SaleError> for Problem {
     fn from(error: SaleError) -> Self {
         let kind = match &error {
-            SaleError::Exists(_) | SaleError::GrantConflict(_) => Kind::Conflict,
+            SaleError::Exists(_) | SaleError::GrantConflict(_) | SaleError::Status(..) => Kind::Conflict,
             SaleError::Unknown(_) => Kind::SaleNotFound,
             SaleError::TooMuch(_) => Kind::Unprocessable,
             SaleError::Db(_) => Kind::Unavailable,

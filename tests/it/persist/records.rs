@@ -55,7 +55,11 @@ fn a_sale_round_trips_and_its_grants_are_idempotent() {
         assert!(sales::live_sales(&db, NOW_MS).await.unwrap().is_empty());
         assert_eq!(sales::unfinished(&db, NOW_MS).await.unwrap().len(), 1, "a draft waits for its start");
         assert!(sales::unfinished(&db, NOW_MS + 3_600_001).await.unwrap().is_empty(), "until its end");
-        sales::set_status(&db, &sale_id("s"), SaleStatus::Warmed).await.unwrap();
+        sales::set_status(&db, &sale_id("s"), SaleStatus::Warmed, &[SaleStatus::Draft]).await.unwrap();
+        let again = sales::set_status(&db, &sale_id("s"), SaleStatus::Warmed, &[SaleStatus::Draft]).await;
+        assert_eq!(again, Err(SaleError::Status(sale_id("s"), SaleStatus::Warmed)), "judged by what holds now");
+        let nowhere = sales::set_status(&db, &sale_id("x"), SaleStatus::Warmed, &[SaleStatus::Draft]).await;
+        assert_eq!(nowhere, Err(SaleError::Unknown(sale_id("x"))));
         assert_eq!(sales::live_sales(&db, NOW_MS).await.unwrap().len(), 1);
         assert!(sales::live_sales(&db, NOW_MS + 3_600_001).await.unwrap().is_empty());
         assert_eq!(sales::set_epoch(&db, &sale_id("s"), 3).await, Ok(3));
