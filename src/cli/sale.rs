@@ -58,7 +58,7 @@ pub(super) enum Command {
         /// How many
         #[arg(value_parser = clap::value_parser!(u32).range(1..))]
         units: u32,
-        /// Name of this grant; repeating a call with the same name adds nothing
+        /// Name of this grant; repeating a call with the same name adds nothing. Left out: made up, and told before it acts
         #[arg(long, value_name = "NAME")]
         grant: Option<String>,
     },
@@ -170,8 +170,18 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: Command) -> R
             output::line(&format!("resumed {id}"));
         }
         Command::TopUp { id, units, grant } => {
-            let grant = grant.unwrap_or_else(|| format!("top-up-{:016x}", rand::random::<u64>()));
-            warmer.top_up(&id, &grant, units).await?;
+            let grant = grant.unwrap_or_else(|| {
+                let name = format!("top-up-{:016x}", rand::random::<u64>());
+                // Before anything is done: a command that dies later must not take the name with it.
+                output::remark(&format!(
+                    "should this not end well, repeat it with --grant {name} and nothing is added twice"
+                ));
+                name
+            });
+            // Most errors come after the commit: without the name a repeat would add the units once more.
+            let failed =
+                |error| Failure::Failed(format!("{error}; repeat it with --grant {grant} and nothing is added twice"));
+            warmer.top_up(&id, &grant, units).await.map_err(failed)?;
             output::line(&format!("{id} has {units} units more (grant {grant})"));
         }
         Command::Reclaim { id } => {
