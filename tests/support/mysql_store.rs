@@ -110,6 +110,7 @@ pub fn class(error: &DbError) -> &'static str {
         DbError::Deadlock => "deadlock",
         DbError::LockWait => "lock wait",
         DbError::SaleLocked(_) => "sale locked",
+        DbError::UnknownSale(_) => "unknown sale",
         DbError::Unavailable(_) => "unavailable",
         DbError::Timeout(_) => "timeout",
         DbError::ReadOnly => "read only",

@@ -13,7 +13,7 @@ use crate::domain::request::Accepted;
 use crate::faults::CrashPoint;
 use crate::runtime::now_ms;
 use crate::store::mysql::codes::Source as LandingSource;
-use crate::store::mysql::{audit as audit_store, landing, outcomes, register};
+use crate::store::mysql::{DbError, audit as audit_store, landing, outcomes, register};
 use governor::{Quota, RateLimiter};
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -86,6 +86,10 @@ impl Desk {
     async fn one(&self, act: &Act, group: &Group, dry_run: bool) -> Done {
         match self.decide(act, group, dry_run).await {
             Ok((deed, detail)) => group.line(deed, detail),
+            // No server is away: the others go on.
+            Err(DlqError::Database(error @ DbError::UnknownSale(_))) => {
+                group.line(Deed::UnknownSale, format!("{error}; bring the sale back, or give it up"))
+            }
             Err(error) => group.line(Deed::Failed, error.to_string()),
         }
     }

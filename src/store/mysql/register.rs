@@ -185,7 +185,7 @@ pub async fn give_up(db: &Db, accepted: &Accepted, detail: &str, by: &str) -> Re
     };
     match after_obstacle(obstacle) {
         NextStep::Conclude(verdict) => Ok(verdict),
-        NextStep::RecordFailure(_) => Err(DbError::Deadlock),
+        NextStep::RecordFailure(_) | NextStep::Park => Err(DbError::Deadlock),
     }
 }
 

@@ -246,6 +246,7 @@ export const dictionary = {
   'deed-not_parked': ['not parked', '未搁置'],
   'deed-unreadable': ['unreadable, stays', '无法读取，保留'],
   'deed-conflict': ['conflict, stays', '冲突，保留'],
+  'deed-unknown_sale': ['the database does not know the sale, stays', '数据库没有该活动，保留'],
   'deed-failed': ['a server failed, stays', '服务器出错，保留'],
   'deed-not_tried': ['not tried', '未尝试'],
   'reason-ATTEMPTS_SPENT': ['attempts spent', '尝试次数用尽'],
