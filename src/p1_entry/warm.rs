@@ -57,6 +57,9 @@ pub enum WarmError {
     /// The database's own word on the sale.
     #[error(transparent)]
     Sale(#[from] SaleError),
+    /// Done, and the act has no row in `operator_acts`.
+    #[error("it was done, and who did it could not be written down: {0}; do it again, which changes nothing else")]
+    NotRecorded(DbError),
 }
 
 /// Carries sales from the database to Redis. Repeating any call is safe.
