@@ -55,7 +55,7 @@ fn give(setup: &Setup, world: &mut World, (grant, units): (u8, i8), epoch: u8) -
     }
     let slot = usize::from(grant);
     if meta.ids & (1 << grant) == 0 {
-        meta.ids |= 1 << grant;
+        meta.ids |= u8::from(!setup.lacks(Mutation::GrantNotKept)) << grant;
         if world.books.rows.grants[slot].units == 0 {
             // The database has forgotten it: these units nobody granted.
             world.books.off -= units;

@@ -21,14 +21,12 @@ fn grants_are_given(world: &World) -> bool {
     (0..GRANTS).all(|at| world.books.rows.grants[at].units == 0 || world.meta.offered[at] == 1)
 }
 
-/// P12.
+/// P12. What is cheap to see is asked first: this runs in every state.
 pub fn no_loss_is_hidden(setup: &Setup, world: &World) -> bool {
-    if !sheet::is_consistent(setup, world) {
-        return true;
-    }
     let lost = |r: &Request| r.told == Told::Accepted && !r.survives() && sheet::is_visible_gap(world, r);
-    let adds_up = sheet::true_difference(world) == 0 && grants_are_given(world);
-    !world.requests.iter().any(lost) && (adds_up || !is_quiet(setup, world))
+    let adds_up = || sheet::true_difference(world) == 0 && grants_are_given(world);
+    let hidden = world.requests.iter().any(lost) || (!adds_up() && is_quiet(setup, world));
+    !hidden || !sheet::is_consistent(setup, world)
 }
 
 /// P13. What is off after a loss is a finding by right.

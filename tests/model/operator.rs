@@ -64,7 +64,7 @@ pub fn act(setup: &Setup, world: &mut World, act: Act, at: usize) {
             let units = reclaimable(setup, world);
             let epoch = world.db_epoch;
             for request in world.requests.iter_mut().filter(|r| may_reclaim(setup, r, epoch)) {
-                request.decided.reclaimed = true;
+                request.decided.reclaimed = !setup.lacks(Mutation::ReclaimNotMarked);
             }
             world.books.rows.written_off = 0;
             grant(world, units);

@@ -31,9 +31,11 @@ from `lua/` and `src/p2_reserve` to `src/p5_reconcile`; the integration tests ho
 
 It covers one sale on one shard, one unit a request, two tries before an entry or a message is parked. It does
 not cover: several shards and units moved between them (T is 0), several sales, cumulative limits; groups (one
-transaction for many messages); the copy of relay-DLQ entries in the register; more than two grants and one giver; time (a rebuild waits until nothing is in any hand: `quiet_ms` stands for that); a request that is
-repeated after Redis forgot it while a message of it is on its way; faults beyond the number given. Two states
-with one 64-bit hash would be taken for one.
+transaction for many messages); the copy of relay-DLQ entries in the register; more than two grants, one giver,
+two things that an operator does; a person who closes a refusal (only gaps are closed); time (a rebuild waits
+until nothing is in any hand: `quiet_ms` stands for that); a request that is repeated after Redis forgot it while
+a message of it is on its way; faults beyond the number given. Two states with one 64-bit hash would be taken for
+one.
 ";
 
 pub fn markdown(configurations: &[(Configuration, Found)], mutants: &[(Mutant, [Option<Found>; 2])]) -> String {
@@ -67,8 +69,8 @@ pub fn markdown(configurations: &[(Configuration, Found)], mutants: &[(Mutant, [
 }
 
 const NOTES: &str = "
-The last four rows before the books are about a Redis that loses data, which `appendfsync always` excludes while the disk lives. In
-three of them relays see an accept before it is on disk, and a crash takes what is not. *Behind the database*: the
+The last four rows before the books are about a Redis that loses data, which `appendfsync always` excludes while
+the disk lives. In three of them relays see an accept before it is on disk, and a crash takes what is not. *Behind the database*: the
 database has decided a number that Redis forgot, and the fence sees it; or nothing is left of what was forgotten.
 *No number shows it*: a forgotten accept is still on its way when the fence compares, so its number is given to
 somebody else, and the second of the two to land fails for good with NUMBER_REUSED: more was accepted than was for
@@ -104,8 +106,8 @@ One mechanism left out or done wrongly, with its loss window ([register](registe
 named, in so many steps of a shortest counterexample; a mutation that stops failing fails the test. *Without
 P5*: no ledger counts and nobody reconciles. *With P5*: compensation at any moment; \"heals\" means that the
 search visited everything and every law held. The steps are those to the last law of the first column that breaks,
-faults in bold. The two that acknowledge what is not recorded (60, 61) never end with P5: the audit finds undecided what was acknowledged as decided (a
-step that the table forbids, P7) and lands it in vain.
+faults in bold. The two that acknowledge what is not recorded (60, 61) never end with P5: the audit finds
+undecided what was acknowledged as decided (a step that the table forbids, P7) and lands it in vain.
 
 | left out | without P5 | with P5 | a shortest way |
 |---|---|---|---|

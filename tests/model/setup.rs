@@ -39,6 +39,10 @@ pub enum Mutation {
     HalfTransaction,
     /// A request whose number is another's stays parked.
     ConflictIsKept,
+    /// `grant.lua` does not keep ids.
+    GrantNotKept,
+    /// A reclaim does not mark what it reclaims.
+    ReclaimNotMarked,
     /// `grant.lua` gives into frozen keys.
     GrantIntoFrozen,
     /// The rebuild reads what may be sold, and marks the grants later.
