@@ -35,7 +35,7 @@ impl From<FailReason> for Refusal {
 pub struct Grant {
     /// 0: there is no such row.
     pub units: i8,
-    /// The epoch whose keys are to have it; 0 once a rebuild has counted it into its own units.
+    /// The epoch whose keys are to have it.
     pub epoch: u8,
     /// Marked as given.
     pub marked: bool,

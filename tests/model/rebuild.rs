@@ -124,13 +124,11 @@ fn snapshot(setup: &Setup, world: &mut World, attempt: Attempt) -> Attempt {
             return next;
         }
     }
-    let keeps_epoch = setup.lacks(Mutation::PastKeepsEpoch);
     for (at, grant) in world.books.rows.grants.iter_mut().enumerate().filter(|(_, grant)| grant.units > 0) {
         if !grant.marked && !setup.lacks(Mutation::GrantIdsForgotten) {
             next.ids |= 1 << at;
         }
         grant.marked = true;
-        grant.epoch = if keeps_epoch { grant.epoch } else { 0 };
     }
     world.books.rows.base = next.units;
     Attempt { stage: Stage::Snapped, ..next }

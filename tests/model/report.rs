@@ -70,8 +70,9 @@ pub fn markdown(configurations: &[(Configuration, Found)], mutants: &[(Mutant, [
 
 const NOTES: &str = "
 The last four rows before the books are about a Redis that loses data, which `appendfsync always` excludes while
-the disk lives. In three of them relays see an accept before it is on disk, and a crash takes what is not. *Behind the database*: the
-database has decided a number that Redis forgot, and the fence sees it; or nothing is left of what was forgotten.
+the disk lives. In three of them relays see an accept before it is on disk, and a crash takes what is not.
+*Behind the database*: the database has decided a number that Redis forgot, and the fence sees it; or nothing is left
+of what was forgotten.
 *No number shows it*: a forgotten accept is still on its way when the fence compares, so its number is given to
 somebody else, and the second of the two to land fails for good with NUMBER_REUSED: more was accepted than was for
 sale, P4. P1, P2 and P6 hold in every row: the database alone sees to that.
@@ -88,11 +89,10 @@ What the rows rely on, beyond the steps in the architecture (each is a mutation 
 - P5 freezes an open sale whose epoch in Redis is not the database's, and rebuilds it. A rebuild that is overtaken
   between its snapshot and its last step opens such a sale.
 - A request that only the MQ DLQ has is undecided (U): a rebuild waits for it.
-- A giver reads the grants of the sale's epoch, together with that epoch. A grant that a rebuild has counted
-  is of no epoch any more.
-- The audit compares grant by grant, not only sums: with sums, units that nobody granted are as much less in P, and
-  the bridge holds. No id in Redis is unknown to the database, and each grant that was marked before Redis was
-  counted is in Redis.
+- A giver reads the grants of the sale's epoch, together with that epoch.
+- P is counted grant by grant: the grants of the epoch whose id was not in Redis. As a difference of two sums it hides
+  units in Redis that nobody granted: R is as much more as P is less. And Redis has each grant that was marked before
+  Redis was counted.
 - Orders above the count are added cancelled or not, failures above it are taken away reclaimed or not.
 - Closing a gap takes its number, so that a late message finds a conflict. Its unit is W only in the sale's epoch:
   a rebuild has given the unit of an older gap to Redis already.

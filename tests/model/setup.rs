@@ -53,14 +53,14 @@ pub enum Mutation {
     EpochNotTaken,
     /// A rebuild replaces any older frozen keys, not only those that it judged.
     BeginReplacesAny,
-    /// The audit compares the sum of grants in Redis with the database's, and not each grant.
+    /// The audit takes P for a difference of sums, and does not look at each grant.
     GrantsAreSummed,
+    /// The audit does not look whether Redis has the grants that are marked as given.
+    MarksNotCompared,
     /// A rebuild goes on in the epoch of a dead attempt.
     RebuildReusesEpoch,
     /// The ids of grants that were not given are not written into the new keys.
     GrantIdsForgotten,
-    /// A grant that a rebuild has counted stays one of the epoch in which it was made.
-    PastKeepsEpoch,
     /// Who gives reads the list of grants first and the sale's epoch later.
     EpochAfterList,
     /// SOLD_OUT failures are reclaimed too.

@@ -42,16 +42,20 @@ pub fn is_consistent(setup: &Setup, world: &World) -> bool {
 
 /// The bridge with what was counted in Redis before, and the database as it is now.
 pub fn balances(setup: &Setup, world: &World, seen: Count) -> bool {
-    setup.lacks(Mutation::NoUnitBridge)
-        || (seen_difference(setup, world, seen) == 0 && grants_agree(setup, world, seen))
+    let bridge = setup.lacks(Mutation::NoUnitBridge) || seen_difference(setup, world, seen) == 0;
+    // A grant that was marked before Redis was counted is given by nobody any more: Redis has it, or has lost it.
+    bridge && (setup.lacks(Mutation::MarksNotCompared) || seen.marked & !seen.ids == 0)
 }
 
-/// Redis has no grant that the database does not know, and each that was marked before Redis was counted. P is a difference of
-/// sums: one grant too many in Redis is as many units less in P, and the bridge holds.
-fn grants_agree(setup: &Setup, world: &World, seen: Count) -> bool {
-    let mut grants = world.books.rows.grants.iter().enumerate();
-    let known = grants.all(|(at, grant)| grant.units > 0 || seen.ids & (1 << at) == 0);
-    setup.lacks(Mutation::GrantsAreSummed) || (known && seen.marked & !seen.ids == 0)
+/// P, grant by grant. As a difference of two sums it would hide what Redis has and nobody granted: so many units more in R
+/// would be as many less in P.
+fn pending(setup: &Setup, world: &World, seen: Count) -> i8 {
+    let rows = &world.books.rows;
+    let of_epoch = rows.grants.iter().enumerate().filter(|(_, grant)| grant.epoch == seen.epoch);
+    if setup.lacks(Mutation::GrantsAreSummed) {
+        return rows.base + of_epoch.map(|(_, grant)| grant.units).sum::<i8>() - seen.granted;
+    }
+    of_epoch.filter(|(at, _)| seen.ids & (1 << at) == 0).map(|(_, grant)| grant.units).sum()
 }
 
 fn seen_difference(setup: &Setup, world: &World, seen: Count) -> i8 {
@@ -66,10 +70,8 @@ fn seen_difference(setup: &Setup, world: &World, seen: Count) -> i8 {
     let all_epochs = !setup.lacks(Mutation::OldFailuresLost);
     let held = count(world, |r| r.is_held_back() && (all_epochs || here(r))) - failed_above;
     let undecided = count(world, |r| r.kept.ledger > 0 && r.outcome == 0 && !above(r));
-    let rows = &world.books.rows;
-    let granted: i8 = rows.grants.iter().filter(|grant| grant.epoch == seen.epoch).map(|grant| grant.units).sum();
-    let pending = rows.base + granted - seen.granted;
-    world.db_stock + ordered_above - (seen.stock + undecided + pending + held + rows.written_off)
+    let pending = pending(setup, world, seen);
+    world.db_stock + ordered_above - (seen.stock + undecided + pending + held + world.books.rows.written_off)
 }
 
 /// `number = outcomes + undecided + gaps` without gaps, and no refusal for lack of units, but for what a person has closed.
