@@ -95,9 +95,9 @@ pub enum Giver {
 pub enum Stage {
     #[default]
     None,
+    Numbered,
     /// Nothing of the sale is on its way.
     Judged,
-    Numbered,
     Begun,
     Loaded,
     /// Mutation: the sellable units are read, the grants are not marked yet.
@@ -116,7 +116,7 @@ pub struct Keys {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Attempt {
     pub stage: Stage,
-    /// The one to build; before that is taken, the sale's.
+    /// The one to build.
     pub epoch: u8,
     /// The keys that were judged.
     pub judged: Keys,

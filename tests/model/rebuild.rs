@@ -52,10 +52,14 @@ pub fn freeze(world: &mut World) {
 pub fn go_on(setup: &Setup, world: &mut World, k: usize) {
     let attempt = world.books.leaders[k];
     let mine = world.meta.sale == Sale::Frozen && world.meta.epoch == attempt.epoch;
+    let judged_first = setup.lacks(Mutation::JudgedBeforeEpoch);
     world.books.leaders[k] = match attempt.stage {
-        Stage::None => judge(world),
-        Stage::Judged => number(setup, world, attempt),
-        Stage::Numbered => begin(setup, world, attempt),
+        Stage::None if judged_first => judge(setup, world, attempt),
+        Stage::Judged if judged_first => number(setup, world, attempt),
+        Stage::Numbered if judged_first => begin(setup, world, attempt),
+        Stage::None => number(setup, world, attempt),
+        Stage::Numbered => judge(setup, world, attempt),
+        Stage::Judged => begin(setup, world, attempt),
         Stage::Begun if mine => load(world, attempt),
         Stage::Loaded | Stage::HalfSnapped => snapshot(setup, world, attempt),
         Stage::Snapped if mine => open(world, attempt),
@@ -63,26 +67,26 @@ pub fn go_on(setup: &Setup, world: &mut World, k: usize) {
     };
 }
 
-/// What [`may_begin`] says holds of these keys, in this epoch of the database.
-fn judge(world: &World) -> Attempt {
-    Attempt { stage: Stage::Judged, epoch: world.db_epoch, judged: keys(world), ..Attempt::default() }
+/// In the database: each attempt takes an epoch of its own.
+fn number(setup: &Setup, world: &mut World, attempt: Attempt) -> Attempt {
+    if setup.lacks(Mutation::RebuildReusesEpoch) && world.meta.building && world.meta.epoch == world.db_epoch {
+        return Attempt { stage: Stage::Begun, epoch: world.db_epoch, ..attempt };
+    }
+    world.db_epoch = world.db_epoch.max(world.meta.epoch) + 1;
+    Attempt { stage: Stage::Numbered, epoch: world.db_epoch, ..attempt }
+}
+
+/// Which keys [`may_begin`] says that of. It counts only once the epoch is taken: an attempt before this one takes no snapshot
+/// any more, so that nothing can be sold unseen but by the keys that are judged here.
+fn judge(setup: &Setup, world: &World, attempt: Attempt) -> Attempt {
+    if !may_begin(setup, world) {
+        return Attempt::default();
+    }
+    Attempt { stage: Stage::Judged, judged: keys(world), ..attempt }
 }
 
 fn keys(world: &World) -> Keys {
     Keys { epoch: world.meta.epoch, building: world.meta.building }
-}
-
-/// In the database: each attempt takes an epoch of its own, and only if nobody has taken one since it judged.
-fn number(setup: &Setup, world: &mut World, attempt: Attempt) -> Attempt {
-    if world.db_epoch != attempt.epoch && !setup.lacks(Mutation::EpochNotTaken) {
-        return Attempt::default();
-    }
-    if setup.lacks(Mutation::RebuildReusesEpoch) && world.meta.building && world.meta.epoch == world.db_epoch {
-        return Attempt { stage: Stage::Begun, ..attempt };
-    }
-    let epoch = attempt.epoch.max(attempt.judged.epoch) + 1;
-    world.db_epoch = world.db_epoch.max(epoch);
-    Attempt { stage: Stage::Numbered, epoch, ..attempt }
 }
 
 /// `rebuild_begin.lua`: empty frozen keys in place of the ones that were judged, and of no others: these may have sold.

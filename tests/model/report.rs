@@ -84,8 +84,9 @@ compares numbers and not grants, and nobody gives it again (P10); the audit tell
 
 What the rows rely on, beyond the steps in the architecture (each is a mutation below):
 
-- An attempt takes its epoch only if the sale still has the one it was judged under, begins only in place of the
-  very keys that it judged, and takes its snapshot only while the epoch is its own.
+- An attempt takes its epoch first, judges then whether anything is on its way, begins only in place of the very keys
+  that it judged (same epoch, still building or not, or still none), and takes its snapshot only while the sale's
+  epoch is its own.
 - P5 freezes an open sale whose epoch in Redis is not the database's, and rebuilds it. A rebuild that is overtaken
   between its snapshot and its last step opens such a sale.
 - A request that only the MQ DLQ has is undecided (U): a rebuild waits for it.

@@ -117,14 +117,14 @@ pub fn mutants() -> Vec<Mutant> {
     let counted = audited(books(2, 1, 2, PARKED));
     vec![
         of("`grant.lua` does not keep ids", books(2, 0, 1, EMPTIED), M::GrantNotKept, &["P10", "P11"]),
-        of("a reclaim does not mark its failures", books(3, 1, 2, PARKED), M::ReclaimNotMarked, &["P11", "P9"]),
+        of("a reclaim does not mark its failures", books(1, 1, 2, PARKED), M::ReclaimNotMarked, &["P9"]),
         of("`grant.lua` gives into frozen keys", emptied, M::GrantIntoFrozen, &["P10"]),
         of("a rebuild reads its units, and marks the grants later", emptied, M::SnapshotSplit, &["P10"]),
         of("ids of grants are not written into new keys", emptied, M::GrantIdsForgotten, &["P10"]),
         of("a rebuild goes on in a dead attempt's epoch", emptied, M::RebuildReusesEpoch, &["P10"]),
         of("a giver reads the epoch after the list", emptied, M::EpochAfterList, &["P10"]),
         of("an overtaken rebuild takes its snapshot", leaders, M::SnapshotOfAnyEpoch, &["P10"]),
-        of("an overtaken rebuild takes an epoch", wiped_twice, M::EpochNotTaken, &["P9"]),
+        of("a rebuild takes its epoch after it judged", wiped_twice, M::JudgedBeforeEpoch, &["P9"]),
         of("a rebuild replaces keys that it did not judge", leaders, M::BeginReplacesAny, &["P9"]),
         of("nobody compares the epochs of an open sale", leaders, M::EpochsNotCompared, &["P10"]),
         of("a rebuild does not wait for the MQ DLQ", books(1, 1, 2, PARKED_AND_EMPTIED), M::DlqNotCounted, &["P9"]),

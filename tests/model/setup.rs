@@ -49,8 +49,8 @@ pub enum Mutation {
     SnapshotSplit,
     /// A leader that slept takes its snapshot although the sale is another attempt's by now.
     SnapshotOfAnyEpoch,
-    /// An epoch is taken although another attempt took one since the sale was judged.
-    EpochNotTaken,
+    /// A rebuild looks whether anything is on its way, and takes its epoch later.
+    JudgedBeforeEpoch,
     /// A rebuild replaces any older frozen keys, not only those that it judged.
     BeginReplacesAny,
     /// The audit takes P for a difference of sums, and does not look at each grant.
