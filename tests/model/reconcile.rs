@@ -44,7 +44,9 @@ pub fn compensate(setup: &Setup, world: &mut World, at: usize) {
     match land(setup, world, at) {
         // Another request has its number for good: it fails without one.
         Verdict::Conflict => fail(world, at, Refusal::NumberReused),
-        verdict => note(world, at, verdict, Event::PersistFailed),
+        verdict @ (Verdict::Ordered | Verdict::Already(_) | Verdict::Refused(_)) => {
+            note(world, at, verdict, Event::PersistFailed);
+        }
     }
 }
 
