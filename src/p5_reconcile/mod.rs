@@ -34,6 +34,7 @@ use crate::config::{self, Compensate};
 use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::sale::{Sale, SaleStatus};
+use crate::faults::slow_audit;
 use crate::runtime::{Worker, now_ms};
 use crate::store::mysql::{audit as audit_store, register, sales};
 use std::collections::HashSet;
@@ -75,8 +76,8 @@ impl Reconcile {
             if self.at_rest.contains(&sale.sale_id) {
                 continue;
             }
-            // A lease that ran out during a long audit is taken again, unless another process leads by now.
-            if !self.lead.is_ours(&db).await.map_err(Fault::back_off)? {
+            // The lease is renewed beside a long audit. Where it was lost all the same another process leads by now.
+            if !self.lead.holds() {
                 return Ok(Progress::Idle);
             }
             match self.reconcile(&sale, &seen).await {
@@ -131,6 +132,7 @@ impl Reconcile {
         self.auditor.finish_grants(sale).await?;
         self.auditor.finish_transfers(sale).await?;
         let started_at_ms = now_ms();
+        slow_audit().await;
         let window = Window::Ms(self.settings.window_ms);
         let (audit, false_alarms) = self.auditor.audit_twice_in_round(sale, window, Some(seen)).await?;
         // Told before it is repaired: a repair that fails must not hide what was found.
@@ -158,7 +160,6 @@ impl Worker for Reconcile {
     }
 
     async fn step(&mut self) -> Result<Progress, Fault> {
-        // Asked at every step, so that the lease is renewed between two runs too.
         let leads = self.lead.is_ours(&self.auditor.db).await.map_err(Fault::back_off)?;
         if !leads || Instant::now() < self.next_at {
             return Ok(Progress::Idle);
