@@ -70,7 +70,7 @@ impl Reconcile {
         let mut seen = MqSeen::default();
         let mut trouble = self.parked(&mut seen).await;
         self.auditor.measure_backlog().await;
-        self.auditor.measure_ended().await.map_err(Fault::back_off)?;
+        self.auditor.measure_ended().await;
         let (mut repaired, mut oldest_ms, mut unreconciled_count) = (0, 0, 0_u32);
         for sale in sales::released(&db).await.map_err(Fault::back_off)? {
             if self.at_rest.contains(&sale.sale_id) {
