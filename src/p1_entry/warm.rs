@@ -241,7 +241,14 @@ impl Warmer {
                 Err(error) => error,
             },
             SaleError::Status(_, SaleStatus::Draft) => WarmError::NotWarmed(id.clone()),
-            other => other.into(),
+            other @ (SaleError::Exists(_)
+            | SaleError::Unknown(_)
+            | SaleError::GrantConflict(_)
+            | SaleError::GrantReserved(_)
+            | SaleError::BooksDisagree(_)
+            | SaleError::TooMuch(_)
+            | SaleError::Status(_, SaleStatus::Warmed | SaleStatus::Paused)
+            | SaleError::Db(_)) => other.into(),
         }
     }
 

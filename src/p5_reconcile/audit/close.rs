@@ -53,6 +53,7 @@ impl Sheet<'_, '_> {
                 failed_since += read.above.held;
             }
         }
+        let strangers = self.look.proof.strangers();
         let closed = |code: &str| books.closed.iter().filter(|closed| closed.code == code).collect::<Vec<_>>();
         let refused: i64 = closed("REFUSED").iter().map(|closed| closed.units).sum();
         let corrections = closed("UNBALANCED");
@@ -60,7 +61,7 @@ impl Sheet<'_, '_> {
         counted.granted = books.granted;
         counted.database_stock = books.stock;
         counted.flow = books.flow.sum;
-        counted.ordered = all_ordered - books.flow.cancelled;
+        counted.ordered = all_ordered + strangers - books.flow.cancelled;
         counted.accepted = accepted;
         counted.accepted_ordered = ordered_now;
         counted.accepted_failed = failed_now;

@@ -190,15 +190,17 @@ pub async fn list(db: &Db, sale_id: &SaleId) -> Result<Vec<Grant>, DbError> {
     rows.into_iter().map(GrantRow::read).collect()
 }
 
-/// Grants of a sale that Redis is not known to have, oldest first; at most [`GRANTS_MAX`], more when those are applied.
+/// Grants of a sale's epoch that Redis is not known to have, oldest first; at most [`GRANTS_MAX`], more when those are applied.
+/// One of another epoch is among the units of a rebuild, whatever its mark says.
 ///
 /// # Errors
 /// [`DbError`].
-pub async fn unapplied(db: &Db, sale_id: &SaleId) -> Result<Vec<Grant>, DbError> {
+pub async fn unapplied(db: &Db, sale_id: &SaleId, epoch: u32) -> Result<Vec<Grant>, DbError> {
     let rows: Vec<GrantRow> = db
         .run("grant_unapplied", async |conn| {
             let grants = stock_grants::table
                 .filter(stock_grants::sale_id.eq(sale_id.as_str().as_bytes()))
+                .filter(stock_grants::epoch.eq(epoch))
                 .filter(stock_grants::applied_at.is_null())
                 .order((stock_grants::created_at, stock_grants::grant_id))
                 .limit(GRANTS_MAX);

@@ -14,6 +14,7 @@ pub mod cancels;
 pub mod checks;
 pub mod codes;
 pub mod decided;
+pub mod ended;
 pub mod events;
 mod facts;
 pub mod fault;

@@ -149,7 +149,7 @@ fn units_of_final_failures_are_offered_again_once_and_never_more_than_there_are(
         let made = grants::reclaim(&db, &sale_id("s")).await.unwrap().unwrap();
         assert_eq!((made.requests, made.units), (3, 3));
         assert_eq!(grants::reclaim(&db, &sale_id("s")).await, Ok(None), "once");
-        let open = grants::unapplied(&db, &sale_id("s")).await.unwrap();
+        let open = grants::unapplied(&db, &sale_id("s"), 1).await.unwrap();
         assert_eq!(open.iter().map(|g| (&g.grant_id, g.quantity)).collect::<Vec<_>>(), [(&made.grant_id, 3)]);
         let books = books_of(&db, "s").await;
         assert_eq!((books.held, books.grants_unapplied, books.stock), (0, 3, 5), "and the stock does not move");
