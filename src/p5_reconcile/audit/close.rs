@@ -18,13 +18,6 @@ impl Sheet<'_, '_> {
             );
             self.find(FindingKind::OverSell, None, detail);
         }
-        if counted.bridged && books.grants_known && !(0..=books.grants_unapplied).contains(&counted.grants_open) {
-            let detail = format!(
-                "redis was given {} units of grants of this epoch, the database has {} and {} of them not given yet",
-                counted.granted_in_redis, books.grants, books.grants_unapplied
-            );
-            self.find(FindingKind::Unbalanced, None, detail);
-        }
         if counted.refused > 0 {
             let detail = format!(
                 "{} accepted units ended SOLD_OUT: redis gave away more than the database had; `seckill finding close` ends this, with a reason",

@@ -41,6 +41,10 @@ impl Sheet<'_, '_> {
         self.numbers(&reads, &books, &undecided).await?;
         self.collect_old(&reads);
         self.close(&books, &reads);
+        if books.grants_known && !Mechanism::UnitBridge.is_off() {
+            self.compare_grants().await?;
+            self.compare_transit().await?;
+        }
         Ok(self.audit)
     }
 

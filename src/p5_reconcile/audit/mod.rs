@@ -10,9 +10,11 @@
 //! again either; what it finds otherwise is in the register or decided.
 
 mod close;
+mod given;
 mod judge;
 mod proof;
 mod sheet;
+mod transit;
 mod walk;
 
 use super::mq_reading::MqSeen;
@@ -301,6 +303,7 @@ impl Auditor {
         // First of all: a number that Redis lacks and the database has was there before Redis was asked.
         let known = books::known(&self.db, &sale.sale_id).await?;
         let mut sheet = Sheet::new(self, sale, look, &known);
+        sheet.read_marks().await?;
         for shard in 0..self.shards {
             sheet.read_shard(shard).await?;
         }

@@ -19,6 +19,8 @@ use diesel_async::{AsyncConnection, RunQueryDsl};
 pub const FIRST_GRANT: &str = "first";
 /// Most grants a listing returns.
 pub const GRANTS_MAX: i64 = 1000;
+/// Most grants of one epoch that are compared one by one.
+pub const OF_EPOCH_MAX: usize = 10_000;
 /// Names that grants of the system begin with.
 const RESERVED: [&str; 5] = [FIRST_GRANT, "reclaim-", "cancel-", "return-", "rebuild-"];
 
@@ -205,6 +207,22 @@ pub async fn unapplied(db: &Db, sale_id: &SaleId, epoch: u32) -> Result<Vec<Gran
                 .order((stock_grants::created_at, stock_grants::grant_id))
                 .limit(GRANTS_MAX);
             Ok(grants.select(GrantRow::as_select()).load(conn).await?)
+        })
+        .await?;
+    rows.into_iter().map(GrantRow::read).collect()
+}
+
+/// The grants of a sale's epoch, and which of them Redis is known to have; at most [`OF_EPOCH_MAX`].
+///
+/// # Errors
+/// [`DbError`].
+pub async fn of_epoch(db: &Db, sale_id: &SaleId, epoch: u32) -> Result<Vec<Grant>, DbError> {
+    let rows: Vec<GrantRow> = db
+        .run("grant_of_epoch", async |conn| {
+            let grants = stock_grants::table
+                .filter(stock_grants::sale_id.eq(sale_id.as_str().as_bytes()))
+                .filter(stock_grants::epoch.eq(epoch));
+            Ok(grants.limit(OF_EPOCH_MAX as i64).select(GrantRow::as_select()).load(conn).await?)
         })
         .await?;
     rows.into_iter().map(GrantRow::read).collect()
