@@ -15,6 +15,7 @@ mod ended;
 mod gaps;
 mod journal;
 mod lead;
+mod loading;
 mod mq_dlq;
 mod mq_reading;
 mod parked;

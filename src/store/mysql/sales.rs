@@ -280,8 +280,7 @@ pub async fn advance_epoch(db: &Db, sale_id: &SaleId, (from, to): (u32, u32)) ->
     Ok(moved == 1)
 }
 
-/// The highest acceptance number that has an outcome in this (sale, shard, epoch); 0 when none has. The boot fence compares
-/// Redis' own number with it.
+/// The highest acceptance number with an outcome in this (sale, shard, epoch), or 0; the boot fence compares Redis' own with it.
 ///
 /// # Errors
 /// [`DbError`].
