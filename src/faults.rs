@@ -130,6 +130,10 @@ coded! {
         Discard = "discard",
         /// Units of parked requests stay taken in Redis.
         NoGiveBack = "no_give_back",
+        /// The audit compares the database's unsold units with Redis' side.
+        UnitBridge = "unit_bridge",
+        /// The audit looks for acceptance numbers that nobody has.
+        NumberEquation = "number_equation",
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 /// File, table, columns. `#`: a 64-bit id, as a decimal text; `$`: bytes of a text; `@`: a time.
 const TABLES: [(&str, &str); 8] = [
     ("sales", "$sale_id granted stock per_user_limit status epoch"),
-    ("orders", "#request_id $sale_id $user_id quantity source @accepted_at @created_at"),
+    ("orders", "#request_id $sale_id $user_id quantity source @accepted_at @created_at @cancelled_at"),
     ("request_outcome", "#request_id kind reason $sale_id shard epoch number @created_at"),
     (
         "failed_request",

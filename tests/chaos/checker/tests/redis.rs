@@ -69,6 +69,7 @@ fn c10_both_order_and_failure() {
             user_id: failed.user_id,
             quantity: failed.quantity,
             source,
+            cancelled_at: None,
         });
         story.sale_of("one").stock -= 1;
         story.input.flow.push(Flow { sale_id: "one".into(), delta: -1, kind: "order".into() });

@@ -194,8 +194,8 @@ impl Story {
                 None => input.purchases.push(Purchase { sale_id: sale.clone(), user_id: user.clone(), quantity }),
             }
         }
-        let order =
-            Order { request_id: rid.into(), sale_id: sale.clone(), user_id: user, quantity, source: "relay".into() };
+        let (request_id, source) = (rid.into(), "relay".into());
+        let order = Order { request_id, sale_id: sale.clone(), user_id: user, quantity, source, cancelled_at: None };
         input.orders.push(order);
         self.sample(&sale);
     }
@@ -272,6 +272,7 @@ impl Story {
         put(&dir, "purchases", &input.purchases);
         put(&dir, "stock_flow", &input.flow);
         put(&dir, "stock_grants", &input.grants);
+        put(&dir, "redis_keys", &input.keys);
         put(&dir, "redis_meta", &input.meta);
         put(&dir, "redis_stock", &input.stock);
         put(&dir, "redis_ledger", &input.ledger);

@@ -1,0 +1,170 @@
+//! The figures of a run, as Markdown, in `target/chaos/loss-<seed>.md`.
+
+use super::blow::{Blow, Wide};
+use super::verdict::{EQUATIONS, Judged, Row, Word};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// In the order of the table's columns.
+const WORDS: [(Word, &str); 6] = [
+    (Word::Unharmed, "no harm"),
+    (Word::Repaired, "repaired"),
+    (Word::ForAPerson, "for a person"),
+    (Word::Unseeable, "nobody can see"),
+    (Word::FalseConsistent, "false consistent"),
+    (Word::FalseAlarm, "false alarm"),
+];
+
+/// What a run has shown.
+pub struct Tale {
+    /// It decides everything that is drawn.
+    pub seed: u64,
+    /// Faults asked for.
+    pub asked: usize,
+    /// Its waves.
+    pub waves: Vec<Judged>,
+    /// How long it took.
+    pub took_s: u64,
+}
+
+impl Tale {
+    fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.waves.iter().flat_map(|wave| &wave.rows)
+    }
+
+    /// Faults that hit something.
+    pub fn hit(&self) -> usize {
+        let blows = self.rows().flat_map(|row| &row.blows).filter(|(_, hit)| *hit).count();
+        blows + self.waves.iter().filter(|wave| wave.wide.is_some()).count()
+    }
+
+    /// Sales of which this was said.
+    pub fn said(&self, word: Word) -> usize {
+        self.rows().filter(|row| row.word() == word).count()
+    }
+
+    /// Sales that the audit without an equation calls consistent and that are not.
+    pub fn missed_without(&self, equation: &str) -> usize {
+        self.rows().filter(|row| !row.state.is_well() && row.blind.get(equation) == Some(&true)).count()
+    }
+
+    /// Everything that makes the run red.
+    pub fn complaints(&self) -> Vec<String> {
+        let wrong = self.rows().filter(|row| [Word::FalseConsistent, Word::FalseAlarm].contains(&row.word()));
+        let mut complaints: Vec<String> = wrong.map(describe).collect();
+        for equation in EQUATIONS {
+            if self.missed_without(equation.code()) == 0 {
+                complaints.push(format!("the audit without {} misses nothing: it proves nothing", equation.code()));
+            }
+        }
+        complaints
+    }
+
+    /// Repeats it.
+    pub fn command(&self) -> String {
+        format!("make chaos-loss SEED={} FAULTS={}", self.seed, self.asked)
+    }
+
+    /// For people who wait.
+    pub fn summary(&self) -> String {
+        let words: Vec<String> = WORDS.iter().map(|(word, text)| format!("{} {text}", self.said(*word))).collect();
+        format!("seed {}: {} faults hit in {} s; sales: {}", self.seed, self.hit(), self.took_s, words.join(", "))
+    }
+
+    /// Writes the report, and says where.
+    pub fn write(&self) -> PathBuf {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder").join("chaos");
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let path = folder.join(format!("loss-{}.md", self.seed));
+        std::fs::write(&path, self.text()).expect("written");
+        path
+    }
+
+    fn text(&self) -> String {
+        let word = if self.complaints().is_empty() { "green" } else { "**RED**" };
+        let mut out = format!("# Data that go back or vanish, seed {}\n\n{}\n\n", self.seed, self.summary());
+        writeln!(out, "Verdict: {word}. The same again: `{}`\n", self.command()).expect("text");
+        self.table(&mut out);
+        self.promises(&mut out);
+        for complaint in self.complaints() {
+            writeln!(out, "\n```\n{complaint}\n```").expect("text");
+        }
+        let left = self.rows().filter(|row| row.word() == Word::ForAPerson);
+        let left: Vec<String> = left.map(describe).collect();
+        writeln!(out, "\n## Left for a person\n\n```\n{}\n```", left.join("\n")).expect("text");
+        out
+    }
+
+    /// Faults by kind, and what came of the sales they struck.
+    fn table(&self, out: &mut String) {
+        let mut kinds: BTreeMap<&str, (usize, usize, BTreeMap<Word, usize>)> = BTreeMap::new();
+        for row in self.rows() {
+            for (blow, hit) in &row.blows {
+                let kind = kinds.entry(blow.name()).or_default();
+                kind.0 += 1;
+                kind.1 += usize::from(*hit);
+                *kind.2.entry(row.word()).or_default() += 1;
+            }
+        }
+        for wave in self.waves.iter().filter(|wave| wave.wide.is_some()) {
+            let kind = kinds.entry(wave.wide.map_or("", Wide::name)).or_default();
+            kind.0 += 1;
+            kind.1 += 1;
+            for row in &wave.rows {
+                *kind.2.entry(row.word()).or_default() += 1;
+            }
+        }
+        let heads: Vec<&str> = WORDS.iter().map(|(_, text)| *text).collect();
+        writeln!(out, "| fault | faults | hit | sales: {} |", heads.join(" | ")).expect("text");
+        writeln!(out, "|---|---|---|{}", "---|".repeat(WORDS.len())).expect("text");
+        for (kind, (faults, hit, words)) in kinds {
+            let words: Vec<String> =
+                WORDS.iter().map(|(word, _)| words.get(word).copied().unwrap_or(0).to_string()).collect();
+            writeln!(out, "| {kind} | {faults} | {hit} | {} |", words.join(" | ")).expect("text");
+        }
+        let kinds = Blow::ALL.len() + Wide::ALL.len();
+        writeln!(out, "\nA sale with two faults is in both rows. {} faults hit, of {kinds} kinds.\n", self.hit())
+            .expect("text");
+    }
+
+    fn promises(&self, out: &mut String) {
+        let sum = |of: fn(&Row) -> u64| self.rows().map(of).sum::<u64>();
+        let unrest = self.waves.iter().filter(|wave| !wave.rested).count();
+        let unknown: u64 = self.waves.iter().map(|wave| wave.unknown).sum();
+        out.push_str("| figure | value |\n|---|---|\n");
+        let figures = [
+            ("sales", self.rows().count() as u64),
+            ("requests told to be accepted", sum(|row| row.state.told)),
+            ("of them lost without a trace", sum(|row| row.state.unseeable.len() as u64)),
+            ("answers that never came", unknown),
+            ("orders written by repairs", sum(|row| row.state.compensated)),
+            ("sales that were rebuilt", sum(|row| u64::from(row.state.rebuilt))),
+            ("waves that did not come to rest", unrest as u64),
+        ];
+        for (figure, value) in figures {
+            writeln!(out, "| {figure} | {value} |").expect("text");
+        }
+        for equation in EQUATIONS {
+            let code = equation.code();
+            writeln!(out, "| called consistent by an audit without `{code}` | {} |", self.missed_without(code))
+                .expect("text");
+        }
+    }
+}
+
+/// A sale, with both words about it.
+fn describe(row: &Row) -> String {
+    let blows: Vec<&str> = row.blows.iter().map(|(blow, _)| blow.name()).collect();
+    let troubles: Vec<String> = row.state.troubles.iter().map(|(kind, detail)| format!("{kind:?}: {detail}")).collect();
+    format!(
+        "{:?}: sale {} ({}); rebuilt: {}; failed: {:?}\n  checker: {}\n  audit: {}",
+        row.word(),
+        row.sale,
+        blows.join(", "),
+        row.state.rebuilt,
+        row.state.failed,
+        if troubles.is_empty() { "nothing is wrong".to_owned() } else { troubles.join("\n           ") },
+        if row.findings.is_empty() { "consistent".to_owned() } else { row.findings.join("\n         ") },
+    )
+}
