@@ -8,8 +8,7 @@ use std::path::Path;
 
 /// Pending entries read per outbox; more would be no quiet system.
 const PENDING_MAX: &str = "100000";
-const FILES: [&str; 9] =
-    ["keys", "meta", "stock", "buyers", "ledger", "grants", "transfers", "outbox", "relay_dlq"];
+const FILES: [&str; 9] = ["keys", "meta", "stock", "buyers", "ledger", "grants", "transfers", "outbox", "relay_dlq"];
 
 /// Dumps everything under the prefix.
 pub(super) async fn dump(url: &str, prefix: &str, dir: &Path) {

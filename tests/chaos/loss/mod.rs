@@ -30,7 +30,8 @@ const FEW: usize = 24;
 #[test]
 fn data_that_go_back_or_vanish_are_never_called_consistent() {
     time::run_waiting(async {
-        let (seed, asked_for) = (asked("CHAOS_SEED").unwrap_or_else(rand::random), asked("CHAOS_LOSS_FAULTS").unwrap_or(FEW));
+        let (seed, asked_for) =
+            (asked("CHAOS_SEED").unwrap_or_else(rand::random), asked("CHAOS_LOSS_FAULTS").unwrap_or(FEW));
         eprintln!("chaos with data loss: seed {seed}, {asked_for} faults or more");
         let set: String = asked("CHAOS_SET").unwrap_or_default();
         let set: Vec<String> = set.split(',').filter(|set| !set.is_empty()).map(str::to_owned).collect();

@@ -72,18 +72,18 @@ impl Tables {
             SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; BEGIN; SELECT sale_id FROM sales FOR UPDATE; "
             .to_owned();
         for (table, _) in &self.all {
-            statements += &format!(
-                "DELETE FROM copy_{name}.{table}; INSERT INTO copy_{name}.{table} SELECT * FROM {table}; "
-            );
+            statements +=
+                &format!("DELETE FROM copy_{name}.{table}; INSERT INTO copy_{name}.{table} SELECT * FROM {table}; ");
         }
         self.run(&(statements + "COMMIT")).await;
     }
 
     /// Loads a copy of everything.
     pub async fn load(&self, name: &str) {
-        let each = self.all.iter().map(|(table, _)| {
-            format!("DELETE FROM {table}; INSERT INTO {table} SELECT * FROM copy_{name}.{table}; ")
-        });
+        let each = self
+            .all
+            .iter()
+            .map(|(table, _)| format!("DELETE FROM {table}; INSERT INTO {table} SELECT * FROM copy_{name}.{table}; "));
         let statements: String = each.collect();
         self.run(&format!("SET SESSION innodb_lock_wait_timeout = 1; BEGIN; {statements}COMMIT")).await;
     }

@@ -7,7 +7,9 @@
 //! | 3 | some entries get stuck in a relay that never comes back; the others land |
 //! | 4 | relay or consumer is held, or none; buyers buy: so much is on its way |
 //! | 5 | the faults strike |
-//! | 6 | all go on; buyers buy; P5 repairs what it can; buyers buy again |
+//! | 6 | all go on; buyers buy; more is granted; P5 repairs what it can; units are reclaimed; buyers buy again |
+//!
+//! Every second time a fault comes up it comes alone and in the form in which it does harm for sure: a short run has each.
 
 use super::blow::{Blow, Deck, Wide, another};
 use rand::rngs::StdRng;
@@ -41,6 +43,10 @@ pub struct Scene {
     pub blows: Vec<Blow>,
     /// Units granted between copy and strike; 0: none.
     pub top_up: u32,
+    /// Units granted right after the strike; 0: none.
+    pub late_top_up: u32,
+    /// Whether units of failures are offered again after the repairs.
+    pub reclaim: bool,
     /// Whether an order is cancelled between copy and strike.
     pub cancel: bool,
     /// Requests that stay in the hands of a dead relay.
@@ -58,8 +64,8 @@ pub struct Wave {
     pub number: usize,
     /// Its sales.
     pub scenes: Vec<Scene>,
-    /// What strikes a whole server.
-    pub wide: Option<Wide>,
+    /// What strikes whole servers.
+    pub wide: Vec<Wide>,
     /// Who is held.
     pub held: Held,
 }
@@ -67,74 +73,111 @@ pub struct Wave {
 impl Wave {
     /// Faults in it.
     pub fn faults(&self) -> usize {
-        self.scenes.iter().map(|scene| scene.blows.len()).sum::<usize>() + usize::from(self.wide.is_some())
+        self.scenes.iter().map(|scene| scene.blows.len()).sum::<usize>() + self.wide.len()
     }
 }
 
 /// Sales of a wave in which each has its own fault, and of one in which a server is struck.
-const SALES: usize = 24;
+const SALES: usize = 2 * Blow::ALL.len();
 const SALES_OF_WIDE: usize = 8;
 
-/// Waves with at least so many faults: two in which sales are struck, one in which a server is, and so on.
+/// Waves with at least so many faults: one in which sales are struck, two in which servers are, and so on.
 pub fn waves(seed: u64, faults: usize) -> Vec<Wave> {
     let mut dice = StdRng::seed_from_u64(seed);
     let (mut blows, mut wides) = (Deck::of(Blow::ALL), Deck::of(Wide::ALL));
     let mut waves: Vec<Wave> = Vec::new();
     while waves.iter().map(Wave::faults).sum::<usize>() < faults {
         let number = waves.len();
-        let is_wide = number % 3 == 2;
-        let wide = is_wide.then(|| wides.draw(&mut dice));
-        let held = match (wide, dice.random_range(0..4)) {
-            // What is to be lost with a queue has to be in it.
-            (Some(Wide::QueuePurged | Wide::QueueDeleted), _) => Held::Consumer,
-            (_, 0) => Held::Nobody,
-            (_, 1 | 2) => Held::Relay,
-            (_, _) => Held::Consumer,
+        let wave = if number.is_multiple_of(3) {
+            of_sales(number, &mut blows, &mut dice)
+        } else {
+            of_servers(number, &mut wides, &mut dice)
         };
-        let sales = if is_wide { SALES_OF_WIDE } else { SALES };
-        let early = dice.random_bool(0.3);
-        let scenes = (0..sales).map(|at| {
-            let blow = (!is_wide).then(|| blows.draw(&mut dice));
-            let mut scene = scene(format!("w{number}-{at}"), blow, &mut dice);
-            if is_wide {
-                scene.early = early;
-            }
-            scene
-        });
-        let scenes = scenes.collect();
-        waves.push(Wave { number, scenes, wide, held });
+        waves.push(wave);
     }
     waves
 }
 
-fn scene(sale: String, blow: Option<Blow>, dice: &mut StdRng) -> Scene {
-    let mut blows: Vec<Blow> = blow.into_iter().collect();
-    if let (Some(first), true) = (blow, dice.random_bool(0.25)) {
-        blows.push(another(first, dice));
+fn of_sales(number: usize, blows: &mut Deck<Blow>, dice: &mut StdRng) -> Wave {
+    // A short run has one wave, and what is to be lost with an outbox has to be in it.
+    let held = match dice.random_range(0..5) {
+        _ if number == 0 => Held::Relay,
+        0..3 => Held::Relay,
+        3 => Held::Consumer,
+        _ => Held::Nobody,
+    };
+    let mut seen = Vec::new();
+    let scenes = (0..SALES).map(|at| {
+        let blow = blows.draw(dice);
+        let mut scene = scene(format!("w{number}-{at}"), dice);
+        scene.blows.push(blow);
+        if seen.contains(&blow) {
+            if dice.random_bool(0.4) {
+                scene.blows.push(another(blow, dice));
+            }
+        } else {
+            harmful(blow, &mut scene);
+        }
+        seen.push(blow);
+        scene
+    });
+    Wave { number, scenes: scenes.collect(), wide: Vec::new(), held }
+}
+
+fn of_servers(number: usize, wides: &mut Deck<Wide>, dice: &mut StdRng) -> Wave {
+    let mut wide = vec![wides.draw(dice)];
+    if dice.random_bool(0.4) {
+        wide.push(wides.draw(dice));
+        wide.dedup();
     }
+    let queue = wide.iter().any(|wide| matches!(wide, Wide::QueuePurged | Wide::QueueDeleted));
+    let held = match dice.random_range(0..3) {
+        // What is to be lost with a queue has to be in it.
+        _ if queue => Held::Consumer,
+        0 => Held::Nobody,
+        1 => Held::Relay,
+        _ => Held::Consumer,
+    };
+    let early = dice.random_bool(0.3);
+    let scenes = (0..SALES_OF_WIDE).map(|at| Scene { early, ..scene(format!("w{number}-{at}"), dice) });
+    Wave { number, scenes: scenes.collect(), wide, held }
+}
+
+fn scene(sale: String, dice: &mut StdRng) -> Scene {
     let aged = dice.random_bool(0.6);
-    let buyers = |from, to, dice: &mut StdRng| dice.random_range(from..=to);
-    let early_buyers = if aged { [buyers(2, 5, dice), buyers(2, 5, dice)] } else { [0, 0] };
-    let [first, second] = early_buyers;
+    let mut buyers = |from, to| dice.random_range(from..=to);
+    let early = if aged { [buyers(2, 5), buyers(2, 5)] } else { [0, 0] };
+    let buyers = [early[0], early[1], buyers(2, 5), buyers(4, 8), buyers(0, 4), buyers(1, 3), buyers(2, 8)];
+    let units = |chance, dice: &mut StdRng| if dice.random_bool(chance) { dice.random_range(1..=9) } else { 0 };
     Scene {
         sale,
         stock: dice.random_range(25..=70),
         limit: [None, Some(1), Some(3)][dice.random_range(0..3)],
         aged,
         early: aged && dice.random_bool(0.4),
-        blows,
-        top_up: if dice.random_bool(0.5) { dice.random_range(1..=9) } else { 0 },
+        blows: Vec::new(),
+        top_up: units(0.4, dice),
+        late_top_up: units(0.25, dice),
+        reclaim: dice.random_bool(0.3),
         cancel: dice.random_bool(0.2),
         stuck: [0, 1, 1, 2][dice.random_range(0..4)],
-        buyers: [
-            first,
-            second,
-            buyers(2, 5, dice),
-            buyers(4, 8, dice),
-            buyers(0, 4, dice),
-            buyers(1, 3, dice),
-            buyers(2, 8, dice),
-        ],
+        buyers,
         dice: dice.random(),
+    }
+}
+
+/// So that this fault, alone, loses something.
+fn harmful(blow: Blow, scene: &mut Scene) {
+    scene.early = false;
+    match blow {
+        // A grant that only Redis remembers: the bridge alone shows it.
+        Blow::RowsRewound => (scene.top_up, scene.stock, scene.limit) = (5, 90, None),
+        // A request in a dead relay's hand, with others landed behind it: its number alone shows it.
+        Blow::KeysGone | Blow::Rewound => (scene.stuck, scene.buyers[2], scene.buyers[3]) = (2, 6, 8),
+        // What is trimmed is known to the database only.
+        Blow::OrdersUndone => (scene.aged, scene.buyers[0], scene.buyers[1]) = (true, 6, 6),
+        Blow::EntriesGone | Blow::Forgotten => scene.buyers[4] = 4,
+        Blow::ShardGone | Blow::KeyGone | Blow::ShardRewound | Blow::StockRewound => {}
+        Blow::OrderRowsGone | Blow::OutcomeRowsGone => {}
     }
 }

@@ -95,11 +95,12 @@ impl Hands {
         replies.iter().filter(changed).count()
     }
 
-    /// Takes up to `count` of the sale's waiting entries away: a relay has them in its hand, and never comes back.
-    pub async fn stick(&mut self, sale: &str, count: usize) -> usize {
-        // The first ones, so that others land behind them.
-        let entries = self.entries(sale).await;
-        let commands: Vec<Vec<String>> = entries.iter().take(count).map(gone).collect();
+    /// Takes up to `stuck` of the sale's waiting entries away: a relay has them in its hand, and never comes back.
+    pub async fn stick(&mut self, scene: &Scene) -> usize {
+        let entries = self.entries(&scene.sale).await;
+        // From the first half, so that others land behind them; some were there when the copies were taken, some were not.
+        let from = StdRng::seed_from_u64(scene.dice).random_range(0..=entries.len() / 2);
+        let commands: Vec<Vec<String>> = entries.iter().skip(from).take(scene.stuck).map(gone).collect();
         self.at_once(&commands).await
     }
 
@@ -131,13 +132,27 @@ impl Hands {
                 vec![words(&["COPY", &from, &to, "REPLACE"])]
             }
             Blow::Forgotten => {
-                let some = entries.iter().take(1 + dice.random_range(0..3));
-                let record = |entry: &Entry| words(&["HDEL", &key(PREFIX, entry.shard, "ledger", sale), &entry.rid]);
-                some.flat_map(|entry| [record(entry), gone(entry)]).collect()
+                let under_way = self.under_way(sale).await;
+                let some: Vec<&(u16, String)> = under_way.iter().take(dice.random_range(1..=3)).collect();
+                let record =
+                    |(shard, rid): &&(u16, String)| words(&["HDEL", &key(PREFIX, *shard, "ledger", sale), rid]);
+                let theirs = entries.iter().filter(|entry| some.iter().any(|(_, rid)| *rid == entry.rid));
+                some.iter().map(record).chain(theirs.map(gone)).collect()
             }
             Blow::RowsRewound | Blow::OrdersUndone | Blow::OrderRowsGone | Blow::OutcomeRowsGone => Vec::new(),
         };
         self.at_once(&commands).await
+    }
+
+    /// Requests whose record says that they are on their way.
+    async fn under_way(&mut self, sale: &str) -> Vec<(u16, String)> {
+        let mut found = Vec::new();
+        for shard in 0..SHARDS {
+            let records = self.0.hash(&key(PREFIX, shard, "ledger", sale)).await;
+            let open = records.into_iter().filter(|(_, record)| record.starts_with("Q "));
+            found.extend(open.map(|(rid, _)| (shard, rid)));
+        }
+        found
     }
 
     /// As after a restart: nobody sells before the fence was passed.
@@ -207,8 +222,7 @@ fn back(sale: &str, shards: &[u16], copy: &Copy) -> Vec<Vec<String>> {
         words(&["COPY", &key(&copy.prefix, shard, name, sale), &key(PREFIX, shard, name, sale), "REPLACE"])
     });
     let entries = copy.entries.iter().filter(|entry| shards.contains(&entry.shard));
-    let entries = entries.map(|entry| {
-        words(&["XADD", &outbox(entry.shard), "*", "r", &entry.rid, "s", sale, "p", &entry.payload])
-    });
+    let entries = entries
+        .map(|entry| words(&["XADD", &outbox(entry.shard), "*", "r", &entry.rid, "s", sale, "p", &entry.payload]));
     keys.chain(entries).collect()
 }

@@ -36,7 +36,7 @@ impl Tale {
     /// Faults that hit something.
     pub fn hit(&self) -> usize {
         let blows = self.rows().flat_map(|row| &row.blows).filter(|(_, hit)| *hit).count();
-        blows + self.waves.iter().filter(|wave| wave.wide.is_some()).count()
+        blows + self.waves.iter().map(|wave| wave.wide.len()).sum::<usize>()
     }
 
     /// Sales of which this was said.
@@ -44,15 +44,19 @@ impl Tale {
         self.rows().filter(|row| row.word() == word).count()
     }
 
-    /// Sales that the audit without an equation calls consistent and that are not.
+    /// Sales in which something is wrong that the audit finds, and does not find without an equation.
     pub fn missed_without(&self, equation: &str) -> usize {
-        self.rows().filter(|row| !row.state.is_well() && row.blind.get(equation) == Some(&true)).count()
+        let found = self.rows().filter(|row| row.word() == Word::ForAPerson);
+        found.filter(|row| row.blind.get(equation) == Some(&true)).count()
     }
 
     /// Everything that makes the run red.
     pub fn complaints(&self) -> Vec<String> {
-        let wrong = self.rows().filter(|row| [Word::FalseConsistent, Word::FalseAlarm].contains(&row.word()));
-        let mut complaints: Vec<String> = wrong.map(describe).collect();
+        let mut complaints = Vec::new();
+        for wave in &self.waves {
+            let wrong = wave.rows.iter().filter(|row| [Word::FalseConsistent, Word::FalseAlarm].contains(&row.word()));
+            complaints.extend(wrong.map(|row| describe(row, &wave.wide)));
+        }
         for equation in EQUATIONS {
             if self.missed_without(equation.code()) == 0 {
                 complaints.push(format!("the audit without {} misses nothing: it proves nothing", equation.code()));
@@ -90,8 +94,9 @@ impl Tale {
         for complaint in self.complaints() {
             writeln!(out, "\n```\n{complaint}\n```").expect("text");
         }
-        let left = self.rows().filter(|row| row.word() == Word::ForAPerson);
-        let left: Vec<String> = left.map(describe).collect();
+        let rows = self.waves.iter().flat_map(|wave| wave.rows.iter().map(|row| (row, &wave.wide)));
+        let left = rows.filter(|(row, _)| row.word() == Word::ForAPerson);
+        let left: Vec<String> = left.map(|(row, wide)| describe(row, wide)).collect();
         writeln!(out, "\n## Left for a person\n\n```\n{}\n```", left.join("\n")).expect("text");
         out
     }
@@ -107,11 +112,11 @@ impl Tale {
                 *kind.2.entry(row.word()).or_default() += 1;
             }
         }
-        for wave in self.waves.iter().filter(|wave| wave.wide.is_some()) {
-            let kind = kinds.entry(wave.wide.map_or("", Wide::name)).or_default();
+        for (wide, rows) in self.waves.iter().flat_map(|wave| wave.wide.iter().map(|wide| (wide, &wave.rows))) {
+            let kind = kinds.entry(wide.name()).or_default();
             kind.0 += 1;
             kind.1 += 1;
-            for row in &wave.rows {
+            for row in rows {
                 *kind.2.entry(row.word()).or_default() += 1;
             }
         }
@@ -124,7 +129,7 @@ impl Tale {
             writeln!(out, "| {kind} | {faults} | {hit} | {} |", words.join(" | ")).expect("text");
         }
         let kinds = Blow::ALL.len() + Wide::ALL.len();
-        writeln!(out, "\nA sale with two faults is in both rows. {} faults hit, of {kinds} kinds.\n", self.hit())
+        writeln!(out, "\nA sale with two faults is in two rows. {} faults hit, of {kinds} kinds.\n", self.hit())
             .expect("text");
     }
 
@@ -154,16 +159,18 @@ impl Tale {
 }
 
 /// A sale, with both words about it.
-fn describe(row: &Row) -> String {
-    let blows: Vec<&str> = row.blows.iter().map(|(blow, _)| blow.name()).collect();
+fn describe(row: &Row, wide: &[Wide]) -> String {
+    let blows = row.blows.iter().map(|(blow, _)| blow.name());
+    let blows: Vec<&str> = blows.chain(wide.iter().map(|wide| wide.name())).collect();
     let troubles: Vec<String> = row.state.troubles.iter().map(|(kind, detail)| format!("{kind:?}: {detail}")).collect();
     format!(
-        "{:?}: sale {} ({}); rebuilt: {}; failed: {:?}\n  checker: {}\n  audit: {}",
+        "{:?}: sale {} ({}); rebuilt: {}; failed: {:?}; unseeable: {}\n  checker: {}\n  audit: {}",
         row.word(),
         row.sale,
         blows.join(", "),
         row.state.rebuilt,
         row.state.failed,
+        row.state.unseeable.len(),
         if troubles.is_empty() { "nothing is wrong".to_owned() } else { troubles.join("\n           ") },
         if row.findings.is_empty() { "consistent".to_owned() } else { row.findings.join("\n         ") },
     )

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const CALM: Duration = Duration::from_millis(900);
 /// Without change for this long, whatever is open: it is left for a person. Longer than the window and the rebuild's quiet time
 /// together.
-const STUCK: Duration = Duration::from_secs(6);
+const STUCK: Duration = Duration::from_millis(4500);
 /// What moves for longer than this never comes to rest, and is judged as it is.
 const LONGEST: Duration = Duration::from_secs(45);
 

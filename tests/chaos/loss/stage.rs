@@ -9,7 +9,7 @@ use crate::process::Process;
 use crate::time::{eventually, pause};
 use seckill::roles::Role;
 use seckill::store::rabbit::{RabbitConfig, queue_depths};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -125,10 +125,14 @@ impl Stage {
         assert!(answer.starts_with("{ok"), "{program}: {answer}");
     }
 
-    async fn admin(&self, path: &str, body: &serde_json::Value) {
+    async fn try_admin(&self, path: &str, body: &Value) -> (u16, Value) {
         let port = self.one(Role::Api).recipe.admin_port;
         let url = format!("http://127.0.0.1:{port}/admin/v1/{path}");
-        let (status, answer) = ask(self.http.post(url).bearer_auth(ADMIN).json(body)).await;
+        ask(self.http.post(url).bearer_auth(ADMIN).json(body)).await
+    }
+
+    async fn admin(&self, path: &str, body: &Value) {
+        let (status, answer) = self.try_admin(path, body).await;
         assert_eq!(status, 200, "{path} {body}: {answer}");
     }
 
@@ -144,6 +148,16 @@ impl Stage {
     /// Grants more units.
     pub async fn top_up(&self, sale: &str, units: u32) {
         self.admin(&format!("sales/{sale}/top-up"), &json!({ "units": units, "grant": "more" })).await;
+    }
+
+    /// Grants more units while the sale may be closed; whether Redis has them at once is the product's business.
+    pub async fn try_top_up(&self, sale: &str, units: u32) {
+        self.try_admin(&format!("sales/{sale}/top-up"), &json!({ "units": units, "grant": "late" })).await;
+    }
+
+    /// Sells the units of final failures again, if it can be done now.
+    pub async fn try_reclaim(&self, sale: &str) {
+        self.try_admin(&format!("sales/{sale}/reclaim"), &json!({})).await;
     }
 
     /// Puts an older append-only file in the place of the present one, while the server is dead.

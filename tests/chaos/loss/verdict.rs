@@ -62,12 +62,10 @@ impl Row {
 
 /// A wave at the end.
 pub struct Judged {
-    /// Its number.
-    pub wave: usize,
     /// Its sales.
     pub rows: Vec<Row>,
-    /// What struck a whole server.
-    pub wide: Option<Wide>,
+    /// What struck whole servers.
+    pub wide: Vec<Wide>,
     /// Whether everything came to rest.
     pub rested: bool,
     /// Answers that never came.
@@ -114,5 +112,5 @@ pub async fn judge(stage: &Stage, wave: &Wave, struck: Struck, dir: &Path) -> Ju
         sale,
         state,
     });
-    Judged { wave: wave.number, rows: rows.collect(), wide: struck.wide, rested: true, unknown: 0 }
+    Judged { rows: rows.collect(), wide: struck.wide, rested: true, unknown: 0 }
 }

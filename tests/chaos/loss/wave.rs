@@ -2,7 +2,7 @@
 
 use super::blow::{Blow, Wide};
 use super::plan::{Held, Scene, Wave};
-use super::redis::{Copy, Hands};
+use super::redis::Copy;
 use super::rest::at_rest;
 use super::shop::Shop;
 use super::stage::Stage;
@@ -22,8 +22,8 @@ const AT_ONCE: usize = 8;
 pub struct Struck {
     /// By sale: the blows, and whether each of them hit anything.
     pub sales: BTreeMap<String, Vec<(Blow, bool)>>,
-    /// A whole server.
-    pub wide: Option<Wide>,
+    /// Whole servers.
+    pub wide: Vec<Wide>,
 }
 
 /// A wave on its stage.
@@ -53,9 +53,15 @@ impl Play<'_> {
         let early = self.early_days().await;
         let late = self.busy_days().await;
         let struck = self.misfortune(&early, &late).await;
-        // The fence is passed by the first of them; then repairs, and buyers once more, who find what was repaired.
+        // The fence is passed by the first of them. Operators work on: what is granted now meets the repairs.
         self.buy(5).await;
+        for scene in scenes.iter().filter(|scene| scene.late_top_up > 0) {
+            self.stage.try_top_up(&scene.sale, scene.late_top_up).await;
+        }
         let mut rested = at_rest(self.stage, &self.dir.join("look")).await;
+        for scene in scenes.iter().filter(|scene| scene.reclaim) {
+            self.stage.try_reclaim(&scene.sale).await;
+        }
         self.buy(6).await;
         rested &= at_rest(self.stage, &self.dir.join("look")).await;
         self.judged(struck, rested).await
@@ -68,9 +74,12 @@ impl Play<'_> {
 
     /// Everything told so far is decided, but so many requests of each sale.
     async fn landed(&self, stuck: &BTreeMap<&str, usize>) {
-        let wanted: usize = self.wave.scenes.iter().map(|scene| {
-            self.shop.accepted(&scene.sale).len() - stuck.get(scene.sale.as_str()).copied().unwrap_or(0)
-        }).sum();
+        let wanted: usize = self
+            .wave
+            .scenes
+            .iter()
+            .map(|scene| self.shop.accepted(&scene.sale).len() - stuck.get(scene.sale.as_str()).copied().unwrap_or(0))
+            .sum();
         let count = format!(
             "SELECT CAST(COUNT(*) AS CHAR) AS line FROM request_outcome WHERE sale_id LIKE 'w{}-%'",
             self.wave.number
@@ -119,12 +128,13 @@ impl Play<'_> {
         self.buy(3).await;
         let (mut hands, mut stuck) = (stage.hands().await, BTreeMap::new());
         for scene in &self.wave.scenes {
-            stuck.insert(scene.sale.as_str(), hands.stick(&scene.sale, scene.stuck).await);
+            stuck.insert(scene.sale.as_str(), hands.stick(scene).await);
         }
         stage.thaw(Role::Relay);
         self.landed(&stuck).await;
         for scene in self.wave.scenes.iter().filter(|scene| scene.cancel) {
-            let order = format!("SELECT CAST(request_id AS CHAR) AS line FROM orders WHERE sale_id = '{}' LIMIT 1", scene.sale);
+            let order =
+                format!("SELECT CAST(request_id AS CHAR) AS line FROM orders WHERE sale_id = '{}' LIMIT 1", scene.sale);
             if let Some(order) = stage.tables.lines(&order).await.first() {
                 stage.ground.must_call(&["order", "cancel", order, "--reason", "never paid"]).await;
             }
@@ -149,7 +159,7 @@ impl Play<'_> {
     async fn misfortune(&self, early: &BTreeMap<String, Copy>, late: &BTreeMap<String, Copy>) -> Struck {
         let stage = self.stage;
         dump_stores(&stage.urls(), &self.dir.join("before")).await;
-        let mut struck = Struck { sales: BTreeMap::new(), wide: self.wave.wide };
+        let mut struck = Struck { sales: BTreeMap::new(), wide: self.wave.wide.clone() };
         let mut hands = stage.hands().await;
         for scene in &self.wave.scenes {
             let (copies, name) = if scene.early { (early, "early") } else { (late, "late") };
@@ -164,8 +174,8 @@ impl Play<'_> {
             }
         }
         let is_early = self.wave.scenes.iter().any(|scene| scene.early);
-        if let Some(wide) = self.wave.wide {
-            self.strike_wide(wide, if is_early { "early" } else { "late" }, &mut hands).await;
+        for wide in &self.wave.wide {
+            self.strike_wide(*wide, if is_early { "early" } else { "late" }).await;
         }
         let mut hands = stage.hands().await;
         hands.forget_scripts().await;
@@ -176,12 +186,12 @@ impl Play<'_> {
         struck
     }
 
-    async fn strike_wide(&self, wide: Wide, copy: &str, hands: &mut Hands) {
+    async fn strike_wide(&self, wide: Wide, copy: &str) {
         let stage = self.stage;
         match wide {
             Wide::QueuePurged => stage.tell_broker(&purge_orders()).await,
             Wide::QueueDeleted => stage.tell_broker(&delete_orders()).await,
-            Wide::RedisEmptied => hands.flush_all().await,
+            Wide::RedisEmptied => stage.hands().await.flush_all().await,
             Wide::RedisFileOlder => stage.restart_redis_on(&self.dir.join(copy)).await,
             Wide::DatabaseOlder => {
                 stage.part_database(true);

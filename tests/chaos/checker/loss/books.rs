@@ -57,6 +57,10 @@ fn bridge(case: &Case<'_>, sale: &str, stock: i64, state: &mut SaleState) {
         outcome.sale_id == sale && outcome.reason.as_deref().is_some_and(|reason| TOOK_A_UNIT.contains(&reason))
     });
     let failed: i64 = failed.filter_map(|outcome| case.end.units(&outcome.request_id)).sum();
+    // A cancellation is a grant of this kind too; its units were in an order, and never a failure's.
+    let of_sale = input.grants.iter().filter(|grant| grant.sale_id == sale && grant.kind == "reclaim");
+    let again = of_sale.filter(|grant| !grant.grant_id.starts_with("cancel-"));
+    let failed = failed - again.map(|grant| grant.quantity).sum::<i64>();
     let there = buckets + moving + undecided + waiting + failed;
     if stock != there {
         state.add(

@@ -17,9 +17,7 @@ pub(super) fn check(case: &Case<'_>, sale: &str, state: &mut SaleState) {
 /// Whoever was told "accepted" has a fate, or lies somewhere.
 fn told(case: &Case<'_>, sale: &str, state: &mut SaleState) {
     let end = case.end;
-    let accepted = |attempt: &&Attempt| {
-        attempt.sale == sale && attempt.kind == "buy" && attempt.result == "accepted"
-    };
+    let accepted = |attempt: &&Attempt| attempt.sale == sale && attempt.kind == "buy" && attempt.result == "accepted";
     let told: BTreeSet<&str> =
         end.input.attempts.iter().filter(accepted).filter_map(|attempt| attempt.rid.as_deref()).collect();
     state.told = told.len() as u64;
@@ -63,7 +61,8 @@ fn torn(case: &Case<'_>, sale: &str, state: &mut SaleState) {
                 state.add(Trouble::Torn, format!("request {rid}: its outcome is ORDER, there is no order"));
             }
             "FAILED" if !end.failed.contains_key(rid) => {
-                state.add(Trouble::Torn, format!("request {rid}: its outcome is FAILED, the register does not know it"));
+                state
+                    .add(Trouble::Torn, format!("request {rid}: its outcome is FAILED, the register does not know it"));
             }
             "FAILED" if end.orders.contains_key(rid) => {
                 state.add(Trouble::Twice, format!("request {rid}: its outcome is FAILED, and there is an order"));

@@ -72,12 +72,6 @@ impl SaleState {
         self.troubles.is_empty()
     }
 
-    /// The kinds of trouble, each once.
-    pub fn kinds(&self) -> Vec<Trouble> {
-        let kinds: std::collections::BTreeSet<Trouble> = self.troubles.iter().map(|(kind, _)| *kind).collect();
-        kinds.into_iter().collect()
-    }
-
     fn add(&mut self, kind: Trouble, detail: String) {
         self.troubles.push((kind, detail));
     }

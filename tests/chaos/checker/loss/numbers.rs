@@ -28,12 +28,12 @@ fn seen(input: &Input) -> impl Iterator<Item = (&str, (Series<'_>, u64))> {
         (outcome.request_id.as_str(), (series, outcome.number))
     });
     let readable = input.ledger.iter().filter(|record| record.unreadable.is_none());
-    let of_record = readable.map(|record| {
-        (record.rid.as_str(), ((record.sale.as_str(), record.shard, record.epoch), record.number))
-    });
+    let of_record = readable
+        .map(|record| (record.rid.as_str(), ((record.sale.as_str(), record.shard, record.epoch), record.number)));
     let entries = input.outbox.iter().chain(&input.relay_dlq).filter_map(|entry| entry.body.as_ref());
     let bodies = entries.chain(input.rabbit.iter().filter_map(|message| message.body.as_ref()));
-    let of_body = bodies.map(|body: &Body| (body.rid.as_str(), ((body.sale.as_str(), body.shard, body.epoch), body.no)));
+    let of_body =
+        bodies.map(|body: &Body| (body.rid.as_str(), ((body.sale.as_str(), body.shard, body.epoch), body.no)));
     of_outcome.chain(of_record).chain(of_body)
 }
 

@@ -41,6 +41,7 @@ fn missing(case: &Case<'_>, sale: &str) -> Vec<(u16, Vec<&'static str>)> {
     let there = |shard: u16, name: &str| {
         case.end.input.keys.iter().any(|key| key.sale == sale && key.shard == shard && key.name == name)
     };
-    let missing = shards.into_iter().map(|shard| (shard, KEYS.into_iter().filter(|name| !there(shard, name)).collect()));
+    let missing =
+        shards.into_iter().map(|shard| (shard, KEYS.into_iter().filter(|name| !there(shard, name)).collect()));
     missing.filter(|(_, missing): &(u16, Vec<&str>)| !missing.is_empty()).collect()
 }

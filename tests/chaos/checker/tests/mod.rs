@@ -1,5 +1,6 @@
 //! A checker that has never failed proves nothing: every rule is broken once, alone, and only that rule speaks.
 
+mod loss;
 mod redis;
 mod story;
 mod told;

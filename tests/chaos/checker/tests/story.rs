@@ -63,7 +63,8 @@ impl Story {
         self.clock_ms
     }
 
-    fn sale(&mut self, id: &str, granted: i64, limit: Option<i64>) {
+    /// A sale is opened.
+    pub fn sale(&mut self, id: &str, granted: i64, limit: Option<i64>) {
         let input = &mut self.input;
         input.sales.push(Sale {
             sale_id: id.into(),
@@ -227,7 +228,8 @@ impl Story {
         self.input.rabbit.push(message);
     }
 
-    fn parks(&mut self, rid: &str) {
+    /// An accepted request is given up by the consumer, and waits in the DLQ.
+    pub fn parks(&mut self, rid: &str) {
         self.lies_in("dlq", rid);
     }
 
