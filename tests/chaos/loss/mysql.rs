@@ -147,18 +147,20 @@ fn undone(sale: &str, blow: Blow, (rid, units, user): (&str, &str, &str)) -> Str
         format!("DELETE FROM orders WHERE request_id = {rid}; "),
         format!("DELETE FROM request_outcome WHERE request_id = {rid}; "),
     );
-    match blow {
-        Blow::OrderRowsGone => order,
-        Blow::OutcomeRowsGone => outcome,
-        // Guarded, so that an order that is drawn twice goes once.
-        _ => format!(
-            "UPDATE sales SET stock = stock + {units} WHERE sale_id = '{sale}' \
-               AND EXISTS (SELECT 1 FROM orders WHERE request_id = {rid}); \
-             INSERT IGNORE INTO stock_flow (sale_id, delta, kind, ref) VALUES ('{sale}', {units}, 'correction', '{rid}'); \
-             UPDATE purchases SET quantity = quantity - {units} WHERE sale_id = '{sale}' AND user_id = '{user}' \
-               AND EXISTS (SELECT 1 FROM orders WHERE request_id = {rid}); {order}{outcome}"
-        ),
+    if blow == Blow::OrderRowsGone {
+        return order;
     }
+    if blow == Blow::OutcomeRowsGone {
+        return outcome;
+    }
+    // Guarded, so that an order that is drawn twice goes once.
+    let there = format!("EXISTS (SELECT 1 FROM orders WHERE request_id = {rid})");
+    format!(
+        "UPDATE sales SET stock = stock + {units} WHERE sale_id = '{sale}' AND {there}; \
+         INSERT IGNORE INTO stock_flow (sale_id, delta, kind, ref) VALUES ('{sale}', {units}, 'correction', '{rid}'); \
+         UPDATE purchases SET quantity = quantity - {units} WHERE sale_id = '{sale}' AND user_id = '{user}' AND {there}; \
+         {order}{outcome}"
+    )
 }
 
 async fn lines(url: &str, query: &str) -> Vec<String> {

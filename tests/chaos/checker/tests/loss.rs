@@ -132,7 +132,7 @@ fn a_request_above_everything_that_was_left_is_lost_without_a_trace() {
     // Its number was given to another one: there is no hole either.
     end.bought("s", "b6", 1);
     let state = said(&before, &calm(), &end);
-    assert!(state.is_well() && state.unseeable == [lost.clone()], "{state:?}");
+    assert!(state.is_well() && state.unseeable == [lost], "{state:?}");
     // But a counter that survived the strike shows that there was one, whatever became of the counter later.
     let mut strike = calm();
     strike.meta_of("s").fields.insert("number".into(), "4".into());
