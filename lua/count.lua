@@ -4,12 +4,14 @@
 -- KEYS[1] meta, KEYS[2] stock, KEYS[3] grants (hash: grant id -> units)
 -- ARGV: none
 -- Returns {state, epoch, number, stock, units of all grants, number of grants, units sent to other shards less units
--- received, and of the ledger records that were trimmed: count, units ordered, units failed}; {} without meta
+-- received, of the ledger records that were trimmed: count, units ordered, units failed, and the units ever accepted in this
+-- epoch (empty for keys from before they were counted)}; {} without meta
 --
 -- Read only. Grants of a sale are few; the ledger, which is not, is not touched. Sent less received belongs to this very
 -- moment, so each shard adds up by itself, whatever moves while the others are counted.
 
-local meta = redis.call('HMGET', KEYS[1], 'state', 'epoch', 'number', 'trimmed_count', 'trimmed_ordered', 'trimmed_failed', 'out', 'in')
+local meta = redis.call('HMGET', KEYS[1], 'state', 'epoch', 'number', 'trimmed_count', 'trimmed_ordered', 'trimmed_failed', 'out', 'in',
+  'accepted')
 if not meta[1] then return {} end
 local function units(key)
   local sum, values = 0, redis.call('HVALS', key)
@@ -20,5 +22,5 @@ local granted, grants = units(KEYS[3])
 local in_transit = tonumber(meta[7] or '0') - tonumber(meta[8] or '0')
 return {
   meta[1], meta[2], meta[3], redis.call('GET', KEYS[2]) or '', granted, grants, in_transit,
-  meta[4] or '0', meta[5] or '0', meta[6] or '0'
+  meta[4] or '0', meta[5] or '0', meta[6] or '0', meta[9] or ''
 }

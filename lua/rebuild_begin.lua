@@ -3,20 +3,17 @@
 --
 -- KEYS[1] meta, KEYS[2] stock, KEYS[3] buyers, KEYS[4] ledger, KEYS[5] grants, KEYS[6] transfers, KEYS[7] outbox
 -- ARGV[1] new epoch, ARGV[2] limit (0: none), ARGV[3] outbox cap, ARGV[4] relay group (empty: the outbox is a list),
---         ARGV[5] number of shards, ARGV[6...] grant ids that are part of what the rebuild gives, so that they are never
---         given again
--- Returns 1 begun, 0 was begun before (go on loading), -1 the sale is selling in this epoch or a later one
+--         ARGV[5] number of shards
+-- Returns 1 begun, -1 the sale is in this epoch or a later one, or it sells
 --
 -- Old keys go and new ones come in one step; a crash before or after leaves a sale that is closed. Never touches a sale
--- that sells: only frozen keys, keys of an older epoch that is frozen, or keys that are missing in part are replaced.
+-- that sells: only frozen keys of an older epoch, or keys that are missing in part, are replaced. Each attempt has an epoch of
+-- its own, so nothing that a dead one left is ever gone on with.
 
-local state = redis.call('HGET', KEYS[1], 'state')
-local epoch = tonumber(redis.call('HGET', KEYS[1], 'epoch') or 0)
+local meta = redis.call('HMGET', KEYS[1], 'state', 'epoch')
+if tonumber(meta[2] or 0) >= tonumber(ARGV[1]) then return -1 end
 local present = redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5])
-if present == 5 then
-  if epoch == tonumber(ARGV[1]) and state == 'frozen' then return 0 end
-  if epoch >= tonumber(ARGV[1]) or state ~= 'frozen' then return -1 end
-end
+if present == 5 and meta[1] ~= 'frozen' then return -1 end
 
 local group_there = ARGV[4] == ''
 if not group_there and redis.call('EXISTS', KEYS[7]) == 1 then
@@ -27,10 +24,9 @@ end
 if not group_there then redis.call('XGROUP', 'CREATE', KEYS[7], ARGV[4], '0', 'MKSTREAM') end
 redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6])
 redis.call('HSET', KEYS[5], 'rebuild-' .. ARGV[1], '0')
-for i = 6, #ARGV do redis.call('HSET', KEYS[5], ARGV[i], '0') end
 redis.call('HSET', KEYS[4], '', ARGV[1])
 redis.call('HSET', KEYS[3], '', ARGV[1])
 redis.call('SET', KEYS[2], '0')
 redis.call('HSET', KEYS[1], 'state', 'frozen', 'epoch', ARGV[1], 'limit', ARGV[2], 'cap', ARGV[3], 'number', '0',
-  'shards', ARGV[5], 'building', '1')
+  'accepted', '0', 'shards', ARGV[5], 'page', '0')
 return 1

@@ -4,7 +4,7 @@
 -- Each accepted request gets, in this one step: its units off the bucket, its buyer's record, its ledger record with the
 -- next acceptance number, and its outbox entry. A request id that is in the ledger already is a replay and changes nothing.
 --
--- KEYS[1] meta    hash: state, epoch, limit (0: none), cap, number
+-- KEYS[1] meta    hash: state, epoch, limit (0: none), cap, number, accepted (units; keys from before lack it)
 -- KEYS[2] stock   string: units left in this bucket
 -- KEYS[3] buyers  hash: user -> "<units> <first request id>"
 -- KEYS[4] ledger  hash: request id -> "<state> <number> <quantity> <epoch> <at_ms> <reason> <user>"
@@ -67,10 +67,11 @@ end
 if damaged then return answer_all(12) end
 if missing then return answer_all(9) end
 
-local meta = redis.call('HMGET', meta_key, 'state', 'epoch', 'limit', 'cap', 'number', 'shards')
+local meta = redis.call('HMGET', meta_key, 'state', 'epoch', 'limit', 'cap', 'number', 'shards', 'accepted')
 local limit, cap, number = whole(meta[3]), whole(meta[4]), whole(meta[5])
 local stock = whole(redis.call('GET', stock_key))
-if not (limit and cap and number and stock) then return answer_all(12) end
+local accepted_units = whole(meta[7] or '0')
+if not (limit and cap and number and stock and accepted_units) then return answer_all(12) end
 
 -- What every request hears that is not a replay, if the sale is not open to it.
 local refusal = nil
@@ -182,6 +183,10 @@ for i = 1, accepted do
 end
 redis.call('HSET', ledger_key, unpack(ledger_writes))
 redis.call('HSET', buyers_key, unpack(buyer_writes))
-redis.call('HSET', meta_key, 'number', number_now)
+if meta[7] then
+  redis.call('HSET', meta_key, 'number', number_now, 'accepted', string.format('%d', accepted_units + taken))
+else
+  redis.call('HSET', meta_key, 'number', number_now)
+end
 redis.call('DECRBY', stock_key, taken_now)
 return reply

@@ -3,9 +3,10 @@
 --
 -- KEYS[1] meta, KEYS[2] stock
 -- ARGV[1] epoch, ARGV[2] source shard, ARGV[3] the transfer's number, ARGV[4] units
--- Returns 1 given, 0 was given before, -1 keys are missing, -2 another epoch, -3 frozen, -4 damaged (or a number left out)
+-- Returns 1 given, 0 was given before, -1 keys are missing, -2 another epoch, -3 frozen, -4 damaged
 --
--- The mark is the highest number given from that source, and stays: however late a repeat comes, it changes nothing. Also
+-- The mark is the highest number given from that source, and stays: however late a repeat comes, it changes nothing. A number
+-- that is left out was given to a server whose data went back; the record in the source is proof enough for this one. Also
 -- for a sale that is paused or closed by now: units belong into a bucket. A frozen sale is rebuilt with all its units.
 
 local function whole(text)
@@ -26,7 +27,6 @@ if not (last and total and stock and number and units) then return -4 end
 if meta[2] ~= ARGV[1] then return -2 end
 if meta[1] == 'frozen' then return -3 end
 if number <= last then return 0 end
-if number ~= last + 1 then return -4 end
 
 redis.call('INCRBY', KEYS[2], ARGV[4])
 redis.call('HSET', KEYS[1], mark, ARGV[3], 'in', string.format('%.0f', total + units))

@@ -130,9 +130,9 @@ coded! {
         Discard = "discard",
         /// Units of parked requests stay taken in Redis.
         NoGiveBack = "no_give_back",
-        /// The audit compares the database's unsold units with Redis' side.
+        /// The audit compares the units that Redis holds with those that the database calls unsold.
         UnitBridge = "unit_bridge",
-        /// The audit looks for acceptance numbers that nobody has.
+        /// The audit looks for acceptance numbers without a fate.
         NumberEquation = "number_equation",
     }
 }

@@ -9,6 +9,7 @@ pub mod crowd;
 pub mod dev;
 pub mod domain;
 pub mod faults;
+pub mod granting;
 pub mod groups;
 pub mod health;
 pub mod jwt;

@@ -106,9 +106,9 @@ impl From<DbError> for Problem {
 impl From<SaleError> for Problem {
     fn from(error: SaleError) -> Self {
         let kind = match &error {
-            SaleError::Exists(_) | SaleError::GrantConflict(_) => Kind::Conflict,
+            SaleError::Exists(_) | SaleError::GrantConflict(_) | SaleError::BooksDisagree(_) => Kind::Conflict,
             SaleError::Unknown(_) => Kind::SaleNotFound,
-            SaleError::TooMuch(_) => Kind::Unprocessable,
+            SaleError::TooMuch(_) | SaleError::GrantReserved(_) => Kind::Unprocessable,
             SaleError::Db(_) => Kind::Unavailable,
         };
         kind.because(error.to_string())

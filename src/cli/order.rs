@@ -176,7 +176,8 @@ fn print(id: RequestId, trace: &Trace) {
     });
     let outcome = story.decided.as_ref().map_or_else(none, |decided| {
         let at = output::time(decided.decided_at_ms);
-        format!("{} at {at} (number {} of {})", code_of(decided.fate), decided.number, decided.sale_id)
+        let number = decided.number.map_or_else(|| "another request's number".to_owned(), |n| format!("number {n}"));
+        format!("{} at {at} ({number} of {})", code_of(decided.fate), decided.sale_id)
     });
     let order = story.order.as_ref().map_or_else(none, |order| {
         let at = output::time(order.created_at_ms);

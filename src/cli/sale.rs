@@ -62,7 +62,7 @@ pub(super) enum Command {
         #[arg(long, value_name = "NAME")]
         grant: Option<String>,
     },
-    /// Sell the units of final failures again, once for each failed request (it never happens by itself)
+    /// Sell the units of final failures and of written-off gaps again, each once (it never happens by itself)
     Reclaim {
         /// The sale
         id: SaleId,
@@ -175,8 +175,13 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: Command) -> R
             output::line(&format!("{id} has {units} units more (grant {grant})"));
         }
         Command::Reclaim { id } => {
-            let requests = warmer.reclaim(&id).await?;
-            output::line(&format!("{id} sells the units of {requests} failed requests again"));
+            output::line(&match warmer.reclaim(&id).await? {
+                Some(made) => format!(
+                    "{id} sells {} units again, of {} failed requests and of what was written off (grant {})",
+                    made.units, made.requests, made.grant_id
+                ),
+                None => format!("{id} has no units of final failures that are not on sale again"),
+            });
         }
         Command::Close { id } => {
             warmer.close(&id).await?;

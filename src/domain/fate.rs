@@ -16,12 +16,20 @@ pub enum FailReason {
     UnknownSale,
     /// An operator gave it up, with a reason in the register.
     GivenUp,
+    /// Redis went back and gave its acceptance number twice; the other request has it.
+    NumberReused,
 }
 
 impl FailReason {
     /// Every reason.
-    pub const ALL: [Self; 5] =
-        [Self::SoldOut, Self::DuplicateBuyer, Self::LimitExceeded, Self::UnknownSale, Self::GivenUp];
+    pub const ALL: [Self; 6] = [
+        Self::SoldOut,
+        Self::DuplicateBuyer,
+        Self::LimitExceeded,
+        Self::UnknownSale,
+        Self::GivenUp,
+        Self::NumberReused,
+    ];
 
     /// The stable code.
     #[must_use]
@@ -32,6 +40,17 @@ impl FailReason {
             Self::LimitExceeded => "LIMIT_EXCEEDED",
             Self::UnknownSale => "UNKNOWN_SALE",
             Self::GivenUp => "GIVEN_UP",
+            Self::NumberReused => "NUMBER_REUSED",
+        }
+    }
+
+    /// Whether a unit of the sale stands behind the failure, which `sale reclaim` may offer again. None does where Redis gave away
+    /// more than there was, or where nobody knows.
+    #[must_use]
+    pub const fn has_unit(self) -> bool {
+        match self {
+            Self::DuplicateBuyer | Self::LimitExceeded | Self::GivenUp => true,
+            Self::SoldOut | Self::UnknownSale | Self::NumberReused => false,
         }
     }
 

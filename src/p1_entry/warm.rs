@@ -14,16 +14,14 @@ use crate::domain::ids::SaleId;
 use crate::domain::sale::{MetaState, Sale, SaleStatus};
 use crate::domain::shard::share;
 use crate::faults::CrashPoint;
+use crate::granting::{self, Giving, GivingError};
+use crate::store::mysql::grants::Reclaimed;
 use crate::store::mysql::sales::SaleError;
 use crate::store::mysql::{Db, DbError, grants, sales};
-use crate::store::redis::{Activation, Granted, RedisFault, RedisStore};
+use crate::store::redis::{Activation, RedisFault, RedisStore};
 
 /// Status changes during one alignment that are followed; the rest is left to the next.
 const ALIGN_MAX: u32 = 5;
-/// Failed requests reclaimed at once, as many as one look at the unapplied grants finds.
-const RECLAIM_PAGE: u32 = 1_000;
-/// Rounds of one reclaim; what is left over then waits for the next call.
-const RECLAIM_PAGES_MAX: u32 = 1_000;
 
 /// Why a sale could not be warmed or changed; the text says what to do next.
 #[derive(Debug, thiserror::Error)]
@@ -95,7 +93,7 @@ impl Warmer {
         match sale.status {
             SaleStatus::Closed => return Err(WarmError::Closed(id.clone())),
             SaleStatus::Draft => self.first_time(&sale).await?,
-            SaleStatus::Warmed | SaleStatus::Paused => self.apply_grants(&sale).await?,
+            SaleStatus::Warmed | SaleStatus::Paused => self.apply_grants(id).await?,
         }
         self.align_with_database(id).await
     }
@@ -117,7 +115,7 @@ impl Warmer {
     async fn first_time(&self, sale: &Sale) -> Result<(), WarmError> {
         let id = &sale.sale_id;
         // `sale create` wrote it together with the sale.
-        let Some(first) = grants::list(&self.db, id).await?.into_iter().next() else {
+        let Some(first) = grants::get(&self.db, id, grants::FIRST_GRANT).await? else {
             return Err(WarmError::NotWarmed(id.clone()));
         };
         for shard in 0..self.shards {
@@ -133,26 +131,18 @@ impl Warmer {
         sales::set_status(&self.db, id, SaleStatus::Warmed).await?;
         CrashPoint::ActivationHalf.reach();
         self.redis.uncache_sale(id).await?;
-        self.apply_grants(sale).await
+        self.apply_grants(id).await
     }
 
     /// Gives Redis every grant the database has and Redis was not given yet.
-    async fn apply_grants(&self, sale: &Sale) -> Result<(), WarmError> {
-        let id = &sale.sale_id;
-        for grant in grants::unapplied(&self.db, id).await? {
-            for shard in 0..self.shards {
-                let units = share(grant.quantity, shard, self.shards);
-                match self.redis.grant(id, shard, sale.epoch, (&grant.grant_id, units)).await? {
-                    Granted::Now | Granted::Before => {}
-                    Granted::KeysMissing | Granted::OtherEpoch => return Err(WarmError::KeysLost(id.clone())),
-                }
-            }
-            CrashPoint::ActivationHalf.reach();
-            grants::mark_applied(&self.db, id, &grant.grant_id).await?;
-            self.redis.uncache_sale(id).await?;
-            tracing::info!(phase = "p1_entry", sale = %id, grant = %grant.grant_id, units = grant.quantity, "grant applied");
+    async fn apply_grants(&self, id: &SaleId) -> Result<(), WarmError> {
+        match granting::give(&self.db, &self.redis, self.shards, id).await {
+            Ok(Giving::Done(_) | Giving::NotSelling) => Ok(()),
+            Ok(Giving::Frozen) => Err(WarmError::Frozen(id.clone())),
+            Ok(Giving::KeysLost) => Err(WarmError::KeysLost(id.clone())),
+            Err(GivingError::Redis(error)) => Err(error.into()),
+            Err(GivingError::Database(error)) => Err(error.into()),
         }
-        Ok(())
     }
 
     /// Makes Redis' state follow the database's status. A frozen sale stays frozen.
@@ -231,30 +221,23 @@ impl Warmer {
         grants::top_up(&self.db, id, grant_id, units).await?;
         self.redis.uncache_sale(id).await?;
         // A draft's grants are given at its warm-up.
-        if sale.status == SaleStatus::Draft { Ok(()) } else { self.apply_grants(&sale).await }
+        if sale.status == SaleStatus::Draft { Ok(()) } else { self.apply_grants(id).await }
     }
 
-    /// Sells the units of final failures again, once for each failed request; an operator's decision, never automatic.
-    /// Returns how many failed requests gave their units back now.
+    /// Sells the units of final failures again, and those of gaps that were written off, each once; an operator's decision, never
+    /// automatic. Returns what was offered now, if anything was.
     ///
     /// # Errors
     /// [`WarmError`]; repeating is safe.
-    pub async fn reclaim(&self, id: &SaleId) -> Result<usize, WarmError> {
+    pub async fn reclaim(&self, id: &SaleId) -> Result<Option<Reclaimed>, WarmError> {
         let sale = self.sale_of_ours(id).await?;
         match sale.status {
             SaleStatus::Closed => return Err(WarmError::Closed(id.clone())),
             SaleStatus::Draft => return Err(WarmError::NotWarmed(id.clone())),
             SaleStatus::Warmed | SaleStatus::Paused => {}
         }
-        let mut reclaimed = 0;
-        for _ in 0..RECLAIM_PAGES_MAX {
-            let made = grants::reclaim(&self.db, id, RECLAIM_PAGE).await?;
-            self.apply_grants(&sale).await?;
-            reclaimed += made;
-            if made == 0 {
-                break;
-            }
-        }
+        let reclaimed = grants::reclaim(&self.db, id).await?;
+        self.apply_grants(id).await?;
         Ok(reclaimed)
     }
 }

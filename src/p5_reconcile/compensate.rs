@@ -8,7 +8,8 @@ use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::request::Accepted;
 use crate::domain::states::{P5Reconcile, Phase, State};
 use crate::faults::CrashPoint;
-use crate::store::mysql::codes::Source;
+use crate::store::mysql::books::{Series, closing};
+use crate::store::mysql::codes::{Reporter, Source};
 use crate::store::mysql::landing;
 use crate::telemetry::count;
 use crate::telemetry::traces::{self, Done, further};
@@ -31,28 +32,38 @@ impl Auditor {
         Ok(changed)
     }
 
-    /// Forgets settled records older than `retention_ms`, and a closed sale's keys once nothing is left in its ledger (E9).
-    /// Their outcomes were read from the database by this very audit. Returns how many records went.
+    /// Forgets settled records that the audit found old enough, and a closed sale's keys once nothing is left in its ledger (E9).
+    /// Their numbers have outcomes, as this very audit counted them. Returns how many records went.
     ///
     /// # Errors
     /// [`SaleAuditError`] when Redis is away; repeating is safe.
     pub async fn trim(&self, audit: &SaleAudit, retention_ms: i64, closed: bool) -> Result<i64, SaleAuditError> {
         let mut went = 0;
-        for (shard, settled) in &audit.settled {
+        for (shard, old) in audit.old.iter().filter(|(_, old)| !old.is_empty()) {
             let cutoff_ms = self.redis.clock_ms(*shard).await? - retention_ms;
-            let old: Vec<RequestId> =
-                settled.iter().filter(|(_, at_ms)| *at_ms <= cutoff_ms).map(|(id, _)| *id).collect();
-            went += self.redis.trim(&audit.sale_id, *shard, cutoff_ms, &old).await?;
+            went += self.redis.trim(&audit.sale_id, *shard, cutoff_ms, old).await?;
             CrashPoint::AfterTrim.reach();
         }
         if closed && audit.consistent() {
             for shard in 0..self.shards {
+                self.write_end(audit, shard).await?;
                 if self.redis.archive(&audit.sale_id, shard).await? {
                     tracing::info!(phase = "p5_reconcile", sale = %audit.sale_id, shard, "the closed sale's keys were removed from redis");
                 }
             }
         }
         Ok(went)
+    }
+
+    /// Writes down where a closed sale's numbers ended, before its keys go: a database that goes back later shows by it.
+    async fn write_end(&self, audit: &SaleAudit, shard: u16) -> Result<(), SaleAuditError> {
+        if let Some(counts) = self.redis.shard_count(&audit.sale_id, shard).await?
+            && counts.meta.number > 0
+        {
+            let series = Series { epoch: counts.meta.epoch, shard };
+            closing::end(&self.db, &audit.sale_id, series, counts.meta.number, counts.accepted).await?;
+        }
+        Ok(())
     }
 
     /// Lands every overdue request of an audit. Returns how many got their fate by it. One request that cannot be landed
@@ -74,6 +85,11 @@ impl Auditor {
             for (accepted, verdict) in items.iter().zip(verdicts) {
                 let id = accepted.purchase.request_id;
                 let verdict = match verdict {
+                    // Another request has its number: Redis went back. It gets a fate all the same.
+                    Ok(Verdict::Conflict) => {
+                        let reused = landing::fail_reused(&self.db, accepted, Reporter::Audit, "reconcile").await?;
+                        reused.unwrap_or(Verdict::Conflict)
+                    }
                     Ok(verdict) => verdict,
                     Err(error) => {
                         trouble = trouble.or(Some(error));

@@ -11,7 +11,6 @@ mod backlog;
 mod cancel;
 mod compensate;
 pub mod dlq;
-mod grants;
 mod journal;
 mod lead;
 mod mq_dlq;
@@ -33,11 +32,14 @@ use crate::config::{self, Compensate};
 use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::sale::{Sale, SaleStatus};
+use crate::granting::{self, Giving, GivingError};
 use crate::runtime::{Worker, now_ms};
 use crate::store::mysql::{audit as audit_store, register, sales};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
+/// Sales whose counts are remembered; beyond it everything is counted anew.
+const SALES_REMEMBERED_MAX: usize = 10_000;
 /// Audit runs kept in the database.
 const RUNS_KEPT: u32 = 1_000;
 
@@ -51,6 +53,8 @@ pub struct Reconcile {
     /// Requests of the MQ DLQ that have a row in the register.
     noted: HashSet<RequestId>,
     quiet: rebuild::Quiet,
+    /// What was counted of each sale, so that a round counts only what is new.
+    remembered: HashMap<SaleId, Remembered>,
     /// Closed sales that were found consistent with nothing left in Redis.
     at_rest: HashSet<SaleId>,
     backlog_max: u64,
@@ -62,8 +66,8 @@ impl Reconcile {
     pub fn new(auditor: Auditor, settings: config::P5Reconcile, backlog_max: u64) -> Self {
         let journal = journal::Journal::new(settings.interval_ms);
         let (next_at, lead, quiet) = (Instant::now(), lead::Lead::default(), rebuild::Quiet::default());
-        let (noted, at_rest) = (HashSet::new(), HashSet::new());
-        Self { auditor, settings, next_at, lead, journal, noted, quiet, at_rest, backlog_max }
+        let (noted, at_rest, remembered) = (HashSet::new(), HashSet::new(), HashMap::new());
+        Self { auditor, settings, next_at, lead, journal, noted, quiet, remembered, at_rest, backlog_max }
     }
 
     async fn run(&mut self) -> Result<Progress, Fault> {
@@ -124,16 +128,21 @@ impl Reconcile {
     /// Audits and repairs one sale. Returns how many requests were repaired and the age of the oldest undecided one.
     async fn reconcile(&mut self, sale: &Sale, seen: &MqSeen) -> Result<(usize, i64), SaleAuditError> {
         self.auditor.check_shards(sale).await?;
-        if self.auditor.is_broken(sale).await? {
+        let retention_ms = i64::try_from(self.settings.ledger_retention_s.saturating_mul(1000)).unwrap_or(i64::MAX);
+        let rebuilt = if self.auditor.is_broken(sale).await? {
             let quiet = Duration::from_millis(self.settings.quiet_ms);
-            let how = rebuild::Rebuild { quiet, cap: self.backlog_max, seen };
-            self.auditor.rebuild(sale, &mut self.quiet, how).await?;
-        }
+            let how = rebuild::Rebuild { quiet, cap: self.backlog_max, retention_ms, seen };
+            self.auditor.rebuild(sale, &mut self.quiet, how).await?
+        } else {
+            false
+        };
+        // A rebuilt sale has another epoch by now; with the old one its numbers would look lost.
+        let now = if rebuilt { sales::get(&self.auditor.db, &sale.sale_id).await? } else { None };
+        let sale = now.as_ref().unwrap_or(sale);
         self.auditor.finish_grants(sale).await?;
         self.auditor.finish_transfers(sale).await?;
         let started_at_ms = now_ms();
-        let window = Window::Ms(self.settings.window_ms);
-        let (audit, false_alarms) = self.auditor.audit_twice_in_round(sale, window, Some(seen)).await?;
+        let (audit, false_alarms) = self.look(sale, seen, retention_ms).await?;
         // Told before it is repaired: a repair that fails must not hide what was found.
         self.journal.report(&audit, false_alarms);
         self.journal.write(&self.auditor, &audit, started_at_ms).await?;
@@ -142,7 +151,6 @@ impl Reconcile {
             Compensate::Auto => self.auditor.compensate(&audit).await?,
             Compensate::Manual => 0,
         };
-        let retention_ms = i64::try_from(self.settings.ledger_retention_s.saturating_mul(1000)).unwrap_or(i64::MAX);
         let closed = sale.status == SaleStatus::Closed;
         self.auditor.trim(&audit, retention_ms, closed).await?;
         if closed && audit.consistent() && audit.examined_count == 0 {
@@ -150,6 +158,57 @@ impl Reconcile {
             self.at_rest.insert(sale.sale_id.clone());
         }
         Ok((repaired, audit.oldest_open_ms))
+    }
+
+    /// Audits a sale with what is remembered of it.
+    async fn look(
+        &mut self,
+        sale: &Sale,
+        seen: &MqSeen,
+        retention_ms: i64,
+    ) -> Result<(SaleAudit, u64), SaleAuditError> {
+        if self.remembered.len() >= SALES_REMEMBERED_MAX {
+            self.remembered.clear();
+        }
+        let remembered = self.remembered.remove(&sale.sale_id).unwrap_or_default();
+        let mut look = audit::Look {
+            retention_ms: Some(retention_ms),
+            expected: remembered.findings,
+            proof: remembered.proof,
+            walks: remembered.walks,
+            ..audit::Look::new(Window::Ms(self.settings.window_ms), Some(seen))
+        };
+        look.proof.look_back(&self.auditor.db, &sale.sale_id).await?;
+        let (audit, false_alarms) = self.auditor.audit_twice_in_round(sale, &mut look).await?;
+        let findings = audit.findings.iter().map(Finding::key).collect();
+        let remembered = Remembered { findings, proof: look.proof, walks: look.walks };
+        self.remembered.insert(sale.sale_id.clone(), remembered);
+        Ok((audit, false_alarms))
+    }
+}
+
+/// What a round leaves for the next one.
+#[derive(Default)]
+struct Remembered {
+    /// What was found; a finding that stands needs no second look each time.
+    findings: HashSet<(FindingKind, Option<RequestId>)>,
+    proof: audit::Proof,
+    walks: audit::Walks,
+}
+
+impl Auditor {
+    /// Gives Redis the sale's open grants. Returns how many were finished.
+    ///
+    /// # Errors
+    /// [`SaleAuditError`] when a server is away; repeating is safe.
+    pub async fn finish_grants(&self, sale: &Sale) -> Result<usize, SaleAuditError> {
+        match granting::give(&self.db, &self.redis, self.shards, &sale.sale_id).await {
+            Ok(Giving::Done(finished)) => Ok(finished),
+            // The rebuild comes first, and gives them.
+            Ok(Giving::Frozen | Giving::KeysLost | Giving::NotSelling) => Ok(0),
+            Err(GivingError::Redis(error)) => Err(error.into()),
+            Err(GivingError::Database(error)) => Err(error.into()),
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 
 use super::audit::{Auditor, SaleAuditError};
 use super::mq_reading::{MqSeen, Reading};
-use crate::domain::ids::RequestId;
+use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::message::{self, MessageError};
 use crate::store::mysql::codes::{FailureStatus, Reporter};
 use crate::store::mysql::register::{self, OpenFailure, Wanted};
@@ -31,9 +31,9 @@ pub(super) struct Parked {
 }
 
 impl Auditor {
-    /// Request ids in either DLQ, or in the register as open. `seen` is what the round has seen of the MQ DLQ; without one it
+    /// Request ids in either DLQ, or of this sale in the register as open. `seen` is what the round has seen of the MQ DLQ; without one it
     /// is read now.
-    pub(super) async fn parked_ids(&self, seen: Option<&MqSeen>) -> Result<Parked, SaleAuditError> {
+    pub(super) async fn parked_ids(&self, sale: &SaleId, seen: Option<&MqSeen>) -> Result<Parked, SaleAuditError> {
         let mut parked = Parked::default();
         for shard in 0..self.shards {
             match self.parked_in_redis(shard, &mut parked.ids).await {
@@ -57,7 +57,8 @@ impl Auditor {
         };
         parked.ids.extend(&seen.ids);
         parked.unseen_count = seen.unseen_count;
-        let mut wanted = Wanted { status: Some(FailureStatus::Open), limit: 1000, ..Wanted::default() };
+        let open = (Some(FailureStatus::Open), Some(sale.clone()));
+        let mut wanted = Wanted { status: open.0, sale_id: open.1, limit: 1000, ..Wanted::default() };
         for _ in 0..PAGES_MAX {
             let page = register::list(&self.db, &wanted).await?;
             parked.ids.extend(page.iter().map(|row| row.request_id));

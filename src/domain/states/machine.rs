@@ -244,7 +244,7 @@ const fn after_reconcile(state: P5Reconcile, event: Event) -> Step {
         ) => Step::Illegal,
         // For a person: nothing automatic follows (E3).
         (
-            P5Reconcile::OverSell | P5Reconcile::Orphan,
+            P5Reconcile::OverSell | P5Reconcile::Orphan | P5Reconcile::Gap,
             Event::OrderCommitted
             | Event::RefusalCommitted
             | Event::OutcomeFound
@@ -257,6 +257,7 @@ const fn after_reconcile(state: P5Reconcile, event: Event) -> Step {
             | P5Reconcile::Leak
             | P5Reconcile::OverSell
             | P5Reconcile::Orphan
+            | P5Reconcile::Gap
             | P5Reconcile::Compensated
             | P5Reconcile::FailedFinal,
             Event::Read | Event::Confirmed | Event::PublishFailed | Event::PublishSpent,

@@ -1,14 +1,14 @@
 //! Cancelling an order: its units go back into `sales.stock`, and a grant carries them to Redis.
 //!
-//! One transaction, in the lock order of landing (order, journal, grant, and the hot sale row last). A crash before COMMIT
+//! One transaction, in the lock order of landing (order, journal, the hot sale row, and the grant behind it). A crash before COMMIT
 //! leaves the order standing; after it, the grant waits for whoever finishes grants.
 
 use super::codes::{GrantKind, cut, read_sale_id};
 use super::fault::DbError;
+use super::grants;
 use super::pool::{Conn, Db};
-use super::schema::{orders, sales, stock_flow, stock_grants};
+use super::schema::{orders, sales, stock_flow};
 use crate::domain::ids::{RequestId, SaleId};
-use crate::domain::sale::SaleStatus;
 use diesel::prelude::*;
 use diesel_async::{AsyncConnection, RunQueryDsl};
 
@@ -56,7 +56,8 @@ pub async fn cancel(db: &Db, request_id: RequestId, reason: &str, by: &str) -> R
     .await
 }
 
-/// Journal, grant and stock. A closed sale's units go nowhere but into `sales.stock`.
+/// Journal, grant and stock. A closed sale gets the grant, too, which nobody gives to Redis: so the books know where the units
+/// are.
 async fn give_back(conn: &mut Conn, sale: &[u8], request_id: RequestId, units: i64) -> Result<(), DbError> {
     let row = (
         stock_flow::sale_id.eq(sale),
@@ -66,18 +67,10 @@ async fn give_back(conn: &mut Conn, sale: &[u8], request_id: RequestId, units: i
         stock_flow::reference.eq(request_id.to_string().into_bytes()),
     );
     diesel::insert_into(stock_flow::table).values(row).execute(conn).await?;
-    let open = sales::table.find(sale).filter(sales::status.ne(SaleStatus::Closed.code()));
-    let is_open: i64 = open.count().get_result(conn).await?;
-    if is_open > 0 {
-        let grant = (
-            stock_grants::sale_id.eq(sale),
-            stock_grants::grant_id.eq(format!("cancel-{request_id}").into_bytes()),
-            stock_grants::kind.eq(GrantKind::Reclaim.code()),
-            stock_grants::quantity.eq(units),
-        );
-        diesel::insert_into(stock_grants::table).values(grant).execute(conn).await?;
-    }
     let more = sales::stock.eq(sales::stock + units);
     diesel::update(sales::table.find(sale)).set(more).execute(conn).await?;
-    Ok(())
+    // Behind the update, which holds the row: the epoch is that of the commit.
+    let epoch: u32 = sales::table.find(sale).select(sales::epoch).first(conn).await?;
+    let grant_id = format!("cancel-{request_id}");
+    grants::write(conn, &read_sale_id(sale)?, &grant_id, (GrantKind::Reclaim, units, epoch)).await
 }

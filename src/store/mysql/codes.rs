@@ -117,6 +117,8 @@ codes!(
         Grant = "grant",
         /// Units of a final failure or of a cancelled order, given to Redis again; `sales.granted` always had them.
         Reclaim = "reclaim",
+        /// What a rebuild gave to the keys of the epoch it opened.
+        Rebuild = "rebuild",
     }
 );
 

@@ -1,15 +1,18 @@
-//! Everything that was decided for a sale, in pages, for the rebuild of Redis (E7).
+//! Everything that was decided for a sale, in pages, for the rebuild of Redis (E7), and the one step that fixes what Redis gets.
 
-use super::codes::{read_fate, read_request_id, read_user_id, unix_ms, unreadable};
+use super::books::Series;
+use super::codes::{GrantKind, datetime, read_fate, read_request_id, read_user_id, unix_ms, unreadable};
 use super::fault::DbError;
+use super::grants;
 use super::pool::Db;
+use super::schema::{sales, stock_grants};
 use crate::domain::fate::Fate;
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::policy::Quantity;
 use chrono::NaiveDateTime;
 use diesel::prelude::*;
-use diesel::sql_types::{BigInt, Binary, Datetime, Integer, Nullable, Text, Unsigned};
-use diesel_async::RunQueryDsl;
+use diesel::sql_types::{BigInt, Binary, Datetime, Integer, Nullable, SmallInt, Text, Unsigned};
+use diesel_async::{AsyncConnection, RunQueryDsl};
 
 /// Most rows of a page.
 pub const PAGE_MAX: usize = 1000;
@@ -27,7 +30,7 @@ pub struct DecidedRequest {
     pub quantity: Quantity,
     /// Epoch at acceptance.
     pub epoch: u32,
-    /// Acceptance number.
+    /// Acceptance number; 0 when another request has it.
     pub number: u64,
     /// When it was accepted (an order) or recorded (a failure), Unix milliseconds.
     pub at_ms: i64,
@@ -41,82 +44,158 @@ struct Row {
     kind: String,
     #[diesel(sql_type = Nullable<Text>)]
     reason: Option<String>,
-    #[diesel(sql_type = Binary)]
-    user_id: Vec<u8>,
-    #[diesel(sql_type = Unsigned<Integer>)]
-    quantity: u32,
-    #[diesel(sql_type = Unsigned<Integer>)]
-    epoch: u32,
-    #[diesel(sql_type = Unsigned<BigInt>)]
-    number: u64,
+    #[diesel(sql_type = Nullable<Binary>)]
+    user_id: Option<Vec<u8>>,
+    #[diesel(sql_type = Nullable<Unsigned<Integer>>)]
+    quantity: Option<u32>,
+    #[diesel(sql_type = Nullable<Unsigned<BigInt>>)]
+    number: Option<u64>,
     #[diesel(sql_type = Datetime)]
     decided_at: NaiveDateTime,
 }
 
-/// One page of what was decided for a sale, by request id, after `after`.
+impl Row {
+    /// `None` for an outcome that lost its order or its register row: there is no buyer to load.
+    fn read(self, epoch: u32) -> Result<Option<DecidedRequest>, DbError> {
+        let (Some(user_id), Some(quantity)) = (self.user_id, self.quantity) else { return Ok(None) };
+        Ok(Some(DecidedRequest {
+            request_id: read_request_id(self.request_id)?,
+            fate: read_fate(&self.kind, self.reason.as_deref())?,
+            user_id: read_user_id(&user_id)?,
+            quantity: Quantity::new(quantity).ok_or_else(|| unreadable("quantity", "0"))?,
+            epoch,
+            number: self.number.unwrap_or(0),
+            at_ms: unix_ms(self.decided_at),
+        }))
+    }
+}
+
+/// One page of a series.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Page {
+    /// What was decided.
+    pub requests: Vec<DecidedRequest>,
+    /// Where the next page begins; `None` at the end.
+    pub next: Option<u64>,
+}
+
+const COLUMNS: &str = "SELECT r.request_id, r.kind, r.reason, COALESCE(o.user_id, f.user_id) AS user_id, \
+    COALESCE(o.quantity, f.quantity) AS quantity, r.number, COALESCE(o.accepted_at, r.created_at) AS decided_at \
+    FROM request_outcome r LEFT JOIN orders o ON o.request_id = r.request_id \
+    LEFT JOIN failed_request f ON f.request_id = r.request_id WHERE r.sale_id = ? AND r.shard = ? AND r.epoch = ?";
+
+/// One page of what was decided in a series, by acceptance number, above `after`. On the way along `uk_acceptance` each page
+/// costs the same, however many other sales there are.
 ///
 /// # Errors
 /// [`DbError`], `Other` when a row cannot be read.
-pub async fn page(db: &Db, sale_id: &SaleId, after: Option<RequestId>) -> Result<Vec<DecidedRequest>, DbError> {
+pub async fn page(db: &Db, sale_id: &SaleId, series: Series, after: u64) -> Result<Page, DbError> {
+    let query = format!("/* decided::page */ {COLUMNS} AND r.number > ? ORDER BY r.number LIMIT {PAGE_MAX}");
+    let rows = rows(db, sale_id, series, (query, after)).await?;
+    let next = if rows.len() < PAGE_MAX { None } else { rows.last().and_then(|row| row.number) };
+    let requests = rows.into_iter().filter_map(|row| row.read(series.epoch).transpose()).collect::<Result<_, _>>()?;
+    Ok(Page { requests, next })
+}
+
+/// What was decided in a series without a number of its own, at most [`PAGE_MAX`]: the losers of numbers given twice.
+///
+/// # Errors
+/// [`DbError`], `Other` when a row cannot be read.
+pub async fn unnumbered(db: &Db, sale_id: &SaleId, series: Series) -> Result<Vec<DecidedRequest>, DbError> {
+    let query =
+        format!("/* decided::unnumbered */ {COLUMNS} AND r.number IS NULL AND r.request_id > ? LIMIT {PAGE_MAX}");
+    let rows = rows(db, sale_id, series, (query, 0)).await?;
+    rows.into_iter().filter_map(|row| row.read(series.epoch).transpose()).collect()
+}
+
+async fn rows(db: &Db, sale_id: &SaleId, series: Series, (query, after): (String, u64)) -> Result<Vec<Row>, DbError> {
     let sale = sale_id.as_str().as_bytes();
-    let rows: Vec<Row> = db
+    db.patient()
         .run("decided_page", async |conn| {
-            Ok(diesel::sql_query(
-                "/* decided::page */ SELECT r.request_id, r.kind, r.reason, COALESCE(o.user_id, f.user_id) AS user_id, \
-                 COALESCE(o.quantity, f.quantity) AS quantity, r.epoch, r.number, \
-                 COALESCE(o.accepted_at, r.created_at) AS decided_at \
-                 FROM request_outcome r LEFT JOIN orders o ON o.request_id = r.request_id \
-                 LEFT JOIN failed_request f ON f.request_id = r.request_id \
-                 WHERE r.sale_id = ? AND r.request_id > ? AND COALESCE(o.user_id, f.user_id) IS NOT NULL \
-                 ORDER BY r.request_id LIMIT 1000",
-            )
-            .bind::<Binary, _>(sale)
-            .bind::<Unsigned<BigInt>, _>(after.map_or(0, RequestId::get))
-            .load(conn)
-            .await?)
+            Ok(diesel::sql_query(query)
+                .bind::<Binary, _>(sale)
+                .bind::<Unsigned<SmallInt>, _>(series.shard)
+                .bind::<Unsigned<Integer>, _>(series.epoch)
+                .bind::<Unsigned<BigInt>, _>(after)
+                .load(conn)
+                .await?)
         })
-        .await?;
-    rows.into_iter()
-        .map(|row| {
-            Ok(DecidedRequest {
-                request_id: read_request_id(row.request_id)?,
-                fate: read_fate(&row.kind, row.reason.as_deref())?,
-                user_id: read_user_id(&row.user_id)?,
-                quantity: Quantity::new(row.quantity).ok_or_else(|| unreadable("quantity", "0"))?,
-                epoch: row.epoch,
-                number: row.number,
-                at_ms: unix_ms(row.decided_at),
-            })
-        })
-        .collect()
+        .await
+}
+
+/// The moment of the database by its own clock, Unix milliseconds.
+///
+/// # Errors
+/// [`DbError`].
+pub async fn now_ms(db: &Db) -> Result<i64, DbError> {
+    let now = diesel::dsl::sql::<Datetime>("NOW(3)");
+    db.run("decided_now", async |conn| {
+        let now: NaiveDateTime = diesel::select(now).get_result(conn).await?;
+        Ok(unix_ms(now))
+    })
+    .await
+}
+
+/// What a rebuild is about to give to the keys of its epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Opening {
+    /// The epoch.
+    pub epoch: u32,
+    /// `sales.stock` that `units` was worked out from.
+    pub stock: i64,
+    /// Units of failures held that `units` was worked out from.
+    pub held: i64,
+    /// Units for Redis.
+    pub units: i64,
+    /// Before the epoch was begun, Unix milliseconds by the database's clock.
+    pub began_at_ms: i64,
 }
 
 #[derive(QueryableByName)]
-struct Units {
+struct Held {
     #[diesel(sql_type = BigInt)]
     units: i64,
 }
 
-/// What Redis may sell after a rebuild, in units: the grants it was known to have, less orders (cancelled ones too: their
-/// units came back as a grant), less final failures (only
-/// `sale reclaim` sells those again, and its grants are among the first). Never more than the database's own stock.
+const HELD: &str = "/* decided::open */ SELECT CAST(COALESCE(SUM(quantity), 0) AS SIGNED) AS units FROM failed_request \
+    WHERE sale_id = ? AND status = 'failed_final' AND reclaimed_by IS NULL \
+    AND reason IN ('GIVEN_UP', 'DUPLICATE_BUYER', 'LIMIT_EXCEEDED')";
+
+/// Fixes what Redis gets: every grant of the past is marked as given and belongs to a former epoch, and the units are the grant
+/// `rebuild-<epoch>`. One transaction, which holds the sale's row: a grant is part of this or belongs to the epoch that opens.
+/// Returns the ids of the grants that somebody may still want to give; `None` when the sale moved on meanwhile, and nothing was
+/// written.
 ///
 /// # Errors
-/// [`DbError`].
-pub async fn sellable(db: &Db, sale_id: &SaleId) -> Result<i64, DbError> {
+/// [`DbError`]; after an unknown outcome begin again under the next epoch.
+pub async fn open(db: &Db, sale_id: &SaleId, opening: &Opening) -> Result<Option<Vec<String>>, DbError> {
     let sale = sale_id.as_str().as_bytes();
-    db.run("decided_sellable", async |conn| {
-        let units: Units = diesel::sql_query(
-            "/* decided::sellable */ SELECT CAST(GREATEST(0, LEAST(s.stock, \
-             (SELECT COALESCE(SUM(quantity), 0) FROM stock_grants WHERE sale_id = s.sale_id AND applied_at IS NOT NULL) \
-             - (SELECT COALESCE(SUM(quantity), 0) FROM orders WHERE sale_id = s.sale_id) \
-             - (SELECT COALESCE(SUM(f.quantity), 0) FROM failed_request f JOIN request_outcome r USING (request_id) \
-                WHERE r.sale_id = s.sale_id AND r.kind = 'FAILED'))) AS SIGNED) AS units FROM sales s WHERE s.sale_id = ?",
-        )
-        .bind::<Binary, _>(sale)
-        .get_result(conn)
+    let began_at = datetime(opening.began_at_ms)?;
+    let of_sale = || stock_grants::table.filter(stock_grants::sale_id.eq(sale));
+    let ids: Option<Vec<Vec<u8>>> = db
+        .patient()
+        .run("decided_open", async |conn| {
+            conn.transaction(async |conn| {
+                let row = sales::table.find(sale).select((sales::stock, sales::epoch)).for_update();
+                let row: Option<(i64, u32)> = row.first(conn).await.optional()?;
+                let held: Held = diesel::sql_query(HELD).bind::<Binary, _>(sale).get_result(conn).await?;
+                if row != Some((opening.stock, opening.epoch)) || held.units != opening.held {
+                    return Ok(None);
+                }
+                let late = stock_grants::applied_at.is_null().or(stock_grants::applied_at.ge(began_at));
+                let ids = of_sale().filter(late).select(stock_grants::grant_id).load(conn).await?;
+                let open = of_sale().filter(stock_grants::applied_at.is_null());
+                let given = stock_grants::applied_at.eq(diesel::dsl::sql("NOW(3)"));
+                diesel::update(open).set(given).execute(conn).await?;
+                let early = of_sale().filter(stock_grants::epoch.ge(opening.epoch));
+                diesel::update(early).set(stock_grants::epoch.eq(opening.epoch - 1)).execute(conn).await?;
+                let name = format!("rebuild-{}", opening.epoch);
+                grants::write(conn, sale_id, &name, (GrantKind::Rebuild, opening.units, opening.epoch)).await?;
+                grants::mark(conn, sale, &name).await?;
+                Ok(Some(ids))
+            })
+            .await
+        })
         .await?;
-        Ok(units.units)
-    })
-    .await
+    Ok(ids.map(|ids| ids.into_iter().map(|id| String::from_utf8_lossy(&id).into_owned()).collect()))
 }

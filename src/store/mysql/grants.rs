@@ -19,6 +19,8 @@ use diesel_async::{AsyncConnection, RunQueryDsl};
 pub const FIRST_GRANT: &str = "first";
 /// Most grants a listing returns.
 pub const GRANTS_MAX: i64 = 1000;
+/// Names that grants of the system begin with.
+const RESERVED: [&str; 5] = [FIRST_GRANT, "reclaim-", "cancel-", "return-", "rebuild-"];
 
 /// A grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,24 +60,40 @@ impl GrantRow {
 }
 
 /// Writes grant and journal row; the caller's transaction moves `sales`.
-pub(super) async fn insert(conn: &mut Conn, sale_id: &SaleId, grant_id: &str, quantity: i64) -> Result<(), DbError> {
-    let sale = sale_id.as_str().as_bytes();
-    diesel::insert_into(stock_grants::table)
-        .values((
-            stock_grants::sale_id.eq(sale),
-            stock_grants::grant_id.eq(grant_id.as_bytes()),
-            stock_grants::kind.eq(GrantKind::Grant.code()),
-            stock_grants::quantity.eq(quantity),
-        ))
-        .execute(conn)
-        .await?;
+pub(super) async fn insert(
+    conn: &mut Conn,
+    sale_id: &SaleId,
+    grant_id: &str,
+    (quantity, epoch): (i64, u32),
+) -> Result<(), DbError> {
+    write(conn, sale_id, grant_id, (GrantKind::Grant, quantity, epoch)).await?;
     diesel::insert_into(stock_flow::table)
         .values((
-            stock_flow::sale_id.eq(sale),
+            stock_flow::sale_id.eq(sale_id.as_str().as_bytes()),
             stock_flow::delta.eq(quantity),
             stock_flow::kind.eq("grant"),
             stock_flow::orders_count.eq(0),
             stock_flow::reference.eq(grant_id.as_bytes()),
+        ))
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// The grant alone, which Redis is to be given in `epoch`.
+pub(super) async fn write(
+    conn: &mut Conn,
+    sale_id: &SaleId,
+    grant_id: &str,
+    (kind, quantity, epoch): (GrantKind, i64, u32),
+) -> Result<(), DbError> {
+    diesel::insert_into(stock_grants::table)
+        .values((
+            stock_grants::sale_id.eq(sale_id.as_str().as_bytes()),
+            stock_grants::grant_id.eq(grant_id.as_bytes()),
+            stock_grants::kind.eq(kind.code()),
+            stock_grants::quantity.eq(quantity),
+            stock_grants::epoch.eq(epoch),
         ))
         .execute(conn)
         .await?;
@@ -89,10 +107,16 @@ pub(super) async fn insert(conn: &mut Conn, sale_id: &SaleId, grant_id: &str, qu
 pub async fn top_up(db: &Db, sale_id: &SaleId, grant_id: &str, quantity: u32) -> Result<bool, SaleError> {
     let sale = sale_id.as_str().as_bytes();
     let quantity = i64::from(quantity);
+    if RESERVED.iter().any(|prefix| grant_id.starts_with(prefix)) {
+        return Err(SaleError::GrantReserved(grant_id.to_owned()));
+    }
     let moved = db
         .run("grant_top_up", async |conn| {
             conn.transaction(async |conn| {
-                insert(conn, sale_id, grant_id, quantity).await?;
+                // Its epoch cannot change between here and the commit: a rebuild that is under way waits for this row.
+                let locked = sales::table.find(sale).select(sales::epoch).for_update();
+                let Some(epoch) = locked.first(conn).await.optional()? else { return Err(Halted::Unknown) };
+                insert(conn, sale_id, grant_id, (quantity, epoch)).await?;
                 let room = sales::table.find(sale).filter(sales::granted.le(STOCK_MAX - quantity));
                 let more = (sales::granted.eq(sales::granted + quantity), sales::stock.eq(sales::stock + quantity));
                 let matched = diesel::update(room).set(more).execute(conn).await?;
@@ -100,7 +124,7 @@ pub async fn top_up(db: &Db, sale_id: &SaleId, grant_id: &str, quantity: u32) ->
             })
             .await
             .or_else(|halted| match halted {
-                Halted::NoRoom => Ok(false),
+                Halted::NoRoom | Halted::Unknown => Ok(false),
                 Halted::Db(error) => Err(error),
             })
         })
@@ -110,18 +134,18 @@ pub async fn top_up(db: &Db, sale_id: &SaleId, grant_id: &str, quantity: u32) ->
         Ok(false) if super::sales::get(db, sale_id).await?.is_none() => Err(SaleError::Unknown(sale_id.clone())),
         Ok(false) => Err(SaleError::TooMuch(sale_id.clone())),
         Err(DbError::Duplicate(_)) => {
-            let same = list(db, sale_id).await?.into_iter().any(|grant| {
-                grant.grant_id == grant_id && grant.quantity == quantity && grant.kind == GrantKind::Grant
-            });
-            if same { Ok(false) } else { Err(SaleError::GrantConflict(grant_id.to_owned())) }
+            let there = get(db, sale_id, grant_id).await?;
+            let same = |grant: Grant| grant.quantity == quantity && grant.kind == GrantKind::Grant;
+            if there.is_some_and(same) { Ok(false) } else { Err(SaleError::GrantConflict(grant_id.to_owned())) }
         }
         Err(error) => Err(error.into()),
     }
 }
 
-/// Why the transaction of [`top_up`] rolled back.
+/// Why a transaction rolled back.
 enum Halted {
     NoRoom,
+    Unknown,
     Db(DbError),
 }
 
@@ -137,7 +161,21 @@ impl From<diesel::result::Error> for Halted {
     }
 }
 
-/// The grants of a sale, oldest first.
+/// One grant.
+///
+/// # Errors
+/// [`DbError`].
+pub async fn get(db: &Db, sale_id: &SaleId, grant_id: &str) -> Result<Option<Grant>, DbError> {
+    let row: Option<GrantRow> = db
+        .run("grant_get", async |conn| {
+            let grant = stock_grants::table.find((sale_id.as_str().as_bytes(), grant_id.as_bytes()));
+            Ok(grant.select(GrantRow::as_select()).first(conn).await.optional()?)
+        })
+        .await?;
+    row.map(GrantRow::read).transpose()
+}
+
+/// The newest [`GRANTS_MAX`] grants of a sale, newest first.
 ///
 /// # Errors
 /// [`DbError`].
@@ -145,14 +183,14 @@ pub async fn list(db: &Db, sale_id: &SaleId) -> Result<Vec<Grant>, DbError> {
     let rows: Vec<GrantRow> = db
         .run("grant_list", async |conn| {
             let grants = stock_grants::table.filter(stock_grants::sale_id.eq(sale_id.as_str().as_bytes()));
-            let oldest = grants.order((stock_grants::created_at, stock_grants::grant_id)).limit(GRANTS_MAX);
-            Ok(oldest.select(GrantRow::as_select()).load(conn).await?)
+            let newest = grants.order((stock_grants::created_at.desc(), stock_grants::grant_id)).limit(GRANTS_MAX);
+            Ok(newest.select(GrantRow::as_select()).load(conn).await?)
         })
         .await?;
     rows.into_iter().map(GrantRow::read).collect()
 }
 
-/// Grants of a sale that Redis is not known to have, oldest first.
+/// Grants of a sale that Redis is not known to have, oldest first; at most [`GRANTS_MAX`], more when those are applied.
 ///
 /// # Errors
 /// [`DbError`].
@@ -175,45 +213,97 @@ pub async fn unapplied(db: &Db, sale_id: &SaleId) -> Result<Vec<Grant>, DbError>
 /// # Errors
 /// [`DbError`].
 pub async fn mark_applied(db: &Db, sale_id: &SaleId, grant_id: &str) -> Result<bool, DbError> {
-    let grant = stock_grants::table
-        .find((sale_id.as_str().as_bytes(), grant_id.as_bytes()))
-        .filter(stock_grants::applied_at.is_null());
-    let matched = db
-        .run("grant_mark_applied", async |conn| {
-            let now = stock_grants::applied_at.eq(diesel::dsl::sql("NOW(3)"));
-            Ok(diesel::update(grant).set(now).execute(conn).await?)
-        })
-        .await?;
+    let sale = sale_id.as_str().as_bytes();
+    let matched = db.run("grant_mark_applied", async |conn| mark(conn, sale, grant_id).await).await?;
     Ok(matched > 0)
 }
 
-/// Makes reclaim grants for final failures of the sale's present epoch that have none yet, at most `limit`; a grant's id is
-/// `reclaim-<request id>`. Returns how many it made. `sales` does not move: those units never left `sales.stock`. Older
-/// epochs are left out because the rebuild that ended them gave Redis everything the database had.
+/// As [`mark_applied`], in the caller's transaction.
+pub(super) async fn mark(conn: &mut Conn, sale: &[u8], grant_id: &str) -> Result<usize, DbError> {
+    let grant = stock_grants::table.find((sale, grant_id.as_bytes())).filter(stock_grants::applied_at.is_null());
+    let now = stock_grants::applied_at.eq(diesel::dsl::sql("NOW(3)"));
+    Ok(diesel::update(grant).set(now).execute(conn).await?)
+}
+
+/// Offers the units of final failures again that Redis had taken and nobody offered yet, and those of numbers that a person
+/// wrote off: one grant for all of them. `sales` does not move: those units never left `sales.stock`. Failures for lack of units
+/// have none. Returns the grant, if there was anything to offer.
 ///
 /// # Errors
-/// [`DbError`]; repeating the call is safe.
-pub async fn reclaim(db: &Db, sale_id: &SaleId, limit: u32) -> Result<usize, DbError> {
+/// [`SaleError::Unknown`]; [`SaleError::BooksDisagree`] when `sales.stock` has less than that; repeating the call is safe.
+pub async fn reclaim(db: &Db, sale_id: &SaleId) -> Result<Option<Reclaimed>, SaleError> {
     let sale = sale_id.as_str().as_bytes();
+    let grant_id = format!("reclaim-{:016x}", rand::random::<u64>());
     let made = db
         .run("grant_reclaim", async |conn| {
-            Ok(diesel::sql_query(
-                "/* grants::reclaim */ INSERT INTO stock_grants (sale_id, grant_id, kind, quantity) \
-                 SELECT f.sale_id, CONCAT('reclaim-', f.request_id), 'reclaim', f.quantity FROM failed_request f \
-                 JOIN request_outcome o ON o.request_id = f.request_id AND o.kind = 'FAILED' \
-                 JOIN sales s ON s.sale_id = f.sale_id AND s.epoch = o.epoch \
-                 LEFT JOIN stock_grants g ON g.sale_id = f.sale_id AND g.grant_id = CONCAT('reclaim-', f.request_id) \
-                 WHERE f.sale_id = ? AND f.status = 'failed_final' AND g.grant_id IS NULL LIMIT ?",
-            )
-            .bind::<Binary, _>(sale)
-            .bind::<BigInt, _>(i64::from(limit))
-            .execute(conn)
-            .await?)
+            conn.transaction(async |conn| {
+                let row: Option<(i64, u32)> = sales::table
+                    .find(sale)
+                    .select((sales::stock, sales::epoch))
+                    .for_update()
+                    .first(conn)
+                    .await
+                    .optional()?;
+                let Some((stock, epoch)) = row else { return Err(Halted::Unknown) };
+                let claim = |query: &'static str| {
+                    diesel::sql_query(query).bind::<Binary, _>(grant_id.as_bytes()).bind::<Binary, _>(sale)
+                };
+                let requests = claim(CLAIM_FAILURES).execute(conn).await?;
+                claim(CLAIM_WRITTEN_OFF).execute(conn).await?;
+                let units: Units = claim(CLAIMED)
+                    .bind::<Binary, _>(sale)
+                    .bind::<Binary, _>(grant_id.as_bytes())
+                    .bind::<Binary, _>(sale)
+                    .get_result(conn)
+                    .await?;
+                if units.claimed == 0 {
+                    return Ok(None);
+                }
+                if units.claimed > stock - units.waiting {
+                    return Err(Halted::NoRoom);
+                }
+                write(conn, sale_id, &grant_id, (GrantKind::Reclaim, units.claimed, epoch)).await?;
+                Ok(Some(Reclaimed { grant_id: grant_id.clone(), requests, units: units.claimed }))
+            })
+            .await
+            .or_else(|halted| match halted {
+                Halted::Db(error) => Err(error),
+                Halted::NoRoom => Ok(Some(Reclaimed { grant_id: String::new(), requests: 0, units: 0 })),
+                Halted::Unknown => Ok(None),
+            })
         })
-        .await;
+        .await?;
     match made {
-        // Someone reclaims the same at the same moment; theirs counts.
-        Err(DbError::Duplicate(_)) => Ok(0),
-        other => other,
+        Some(refused) if refused.units == 0 => Err(SaleError::BooksDisagree(sale_id.clone())),
+        made => Ok(made),
     }
 }
+
+/// What a reclaim offers again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reclaimed {
+    /// The grant.
+    pub grant_id: String,
+    /// Failed requests whose units it has.
+    pub requests: usize,
+    /// All its units.
+    pub units: i64,
+}
+
+#[derive(QueryableByName)]
+struct Units {
+    #[diesel(sql_type = BigInt)]
+    claimed: i64,
+    #[diesel(sql_type = BigInt)]
+    waiting: i64,
+}
+
+const CLAIM_FAILURES: &str = "/* grants::reclaim */ UPDATE failed_request SET reclaimed_by = ? WHERE sale_id = ? \
+    AND status = 'failed_final' AND reclaimed_by IS NULL AND reason IN ('GIVEN_UP', 'DUPLICATE_BUYER', 'LIMIT_EXCEEDED')";
+const CLAIM_WRITTEN_OFF: &str = "/* grants::reclaim */ UPDATE closed_findings SET reclaimed_by = ? WHERE sale_id = ? \
+    AND code = 'P5-RC4' AND reclaimed_by IS NULL AND units > 0";
+/// What was claimed, and what other grants have been promised and Redis has not been given.
+const CLAIMED: &str = "/* grants::reclaim */ SELECT CAST(\
+    (SELECT COALESCE(SUM(quantity), 0) FROM failed_request WHERE reclaimed_by = ? AND sale_id = ?) + \
+    (SELECT COALESCE(SUM(units), 0) FROM closed_findings WHERE sale_id = ? AND reclaimed_by = ?) AS SIGNED) AS claimed, \
+    (SELECT CAST(COALESCE(SUM(quantity), 0) AS SIGNED) FROM stock_grants WHERE sale_id = ? AND applied_at IS NULL) AS waiting";

@@ -8,6 +8,7 @@ pub mod address;
 pub mod audit;
 pub mod bare;
 pub mod bare_units;
+pub mod books;
 pub mod cancels;
 pub mod checks;
 pub mod codes;

@@ -29,8 +29,8 @@ pub struct Decided {
     pub shard: u16,
     /// Epoch at acceptance.
     pub epoch: u32,
-    /// Acceptance number.
-    pub number: u64,
+    /// Acceptance number; `None` when another request has it.
+    pub number: Option<u64>,
     /// Fingerprint of what was accepted.
     pub payload_hash: PayloadHash,
     /// When it was decided, Unix milliseconds by the database's clock.
@@ -46,7 +46,7 @@ struct OutcomeRow {
     sale_id: Vec<u8>,
     shard: u16,
     epoch: u32,
-    number: u64,
+    number: Option<u64>,
     payload_hash: Vec<u8>,
     created_at: NaiveDateTime,
 }
@@ -200,26 +200,6 @@ pub async fn story_of(db: &Db, request_id: RequestId) -> Result<Story, DbError> 
         order: order.map(OrderRow::read).transpose()?,
         failure: failure.map(FailedRow::read).transpose()?,
     })
-}
-
-/// How many requests of a (sale, (shard, epoch)) with acceptance numbers up to `number` have their fate.
-///
-/// # Errors
-/// [`DbError`].
-pub async fn count_up_to(db: &Db, sale_id: &SaleId, (shard, epoch): (u16, u32), number: u64) -> Result<u64, DbError> {
-    let count: i64 = db
-        .run("outcomes_count_up_to", async |conn| {
-            Ok(request_outcome::table
-                .filter(request_outcome::sale_id.eq(sale_id.as_str().as_bytes()))
-                .filter(request_outcome::shard.eq(shard))
-                .filter(request_outcome::epoch.eq(epoch))
-                .filter(request_outcome::number.le(number))
-                .count()
-                .get_result(conn)
-                .await?)
-        })
-        .await?;
-    Ok(u64::try_from(count).unwrap_or(0))
 }
 
 /// How many requests of a sale have their fate, over all epochs.

@@ -5,11 +5,11 @@
 
 use super::codes::{FailureStatus, Reporter, cut, read_request_id, read_sale_id, read_user_id, unix_ms, unreadable};
 use super::fault::DbError;
-use super::landing::{Failure, record_failure};
+use super::landing::{Failure, fail_reused, record_failure};
 use super::outcomes::fate_of;
 use super::pool::Db;
 use super::schema::failed_request;
-use crate::domain::fate::{FailReason, NextStep, Obstacle, Verdict, after_obstacle};
+use crate::domain::fate::{FailReason, NextStep, Verdict, after_obstacle};
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::request::Accepted;
 use chrono::NaiveDateTime;
@@ -178,12 +178,11 @@ pub async fn give_up(db: &Db, accepted: &Accepted, detail: &str, by: &str) -> Re
     if record_failure(db, accepted, failure).await? {
         return Ok(Verdict::Refused(reason));
     }
-    let obstacle = match fate_of(db, accepted.purchase.request_id).await? {
-        Some(decided) => super::landing::seen(accepted, &decided),
+    let Some(decided) = fate_of(db, accepted.purchase.request_id).await? else {
         // Its number belongs to another request.
-        None => Obstacle::OtherOutcome,
+        return fail_reused(db, accepted, Reporter::Audit, by).await?.ok_or(DbError::Deadlock);
     };
-    match after_obstacle(obstacle) {
+    match after_obstacle(super::landing::seen(accepted, &decided)) {
         NextStep::Conclude(verdict) => Ok(verdict),
         NextStep::RecordFailure(_) => Err(DbError::Deadlock),
     }

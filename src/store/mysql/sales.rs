@@ -87,6 +87,16 @@ pub enum SaleError {
     /// The grant id was used for another quantity.
     #[error("grant {0} exists already with another quantity")]
     GrantConflict(String),
+    /// The grant's name is one of those that the system gives.
+    #[error(
+        "grant {0} has a name that the system gives itself; do not begin it with first, reclaim-, cancel-, return- or rebuild-"
+    )]
+    GrantReserved(String),
+    /// Units are to be offered again that the database does not have.
+    #[error(
+        "sale {0} has fewer unsold units than its failures would give back; nothing was offered, see seckill audit --sale {0}"
+    )]
+    BooksDisagree(SaleId),
     /// The grant would pass [`crate::domain::sale::STOCK_MAX`].
     #[error("sale {0} would have more units than a sale may have")]
     TooMuch(SaleId),
@@ -111,7 +121,7 @@ pub async fn create(db: &Db, sale: &Sale) -> Result<(), SaleError> {
         .run("sale_create", async |conn| {
             conn.transaction(async |conn| {
                 diesel::insert_into(sales::table).values(&row).execute(conn).await?;
-                grants::insert(conn, &sale.sale_id, FIRST_GRANT, sale.granted).await?;
+                grants::insert(conn, &sale.sale_id, FIRST_GRANT, (sale.granted, sale.epoch)).await?;
                 Ok(())
             })
             .await
@@ -245,20 +255,19 @@ pub async fn set_status(db: &Db, sale_id: &SaleId, status: SaleStatus) -> Result
     if matched == 0 { Err(SaleError::Unknown(sale_id.clone())) } else { Ok(()) }
 }
 
-/// Moves the epoch forward to `epoch`; repeats change nothing and it never moves back. Returns the epoch that holds now.
+/// Moves the epoch forward to `epoch`; it never moves back. `true` for the one caller that moved it: an epoch belongs to one
+/// attempt of a rebuild.
 ///
 /// # Errors
-/// [`SaleError::Unknown`] or [`SaleError::Db`].
-pub async fn set_epoch(db: &Db, sale_id: &SaleId, epoch: u32) -> Result<u32, SaleError> {
-    let id = sale_id.as_str().as_bytes();
-    let now: Option<u32> = db
-        .run("sale_set_epoch", async |conn| {
-            let older = sales::table.find(id).filter(sales::epoch.lt(epoch));
-            diesel::update(older).set(sales::epoch.eq(epoch)).execute(conn).await?;
-            Ok(sales::table.find(id).select(sales::epoch).first(conn).await.optional()?)
+/// [`DbError`]; after an unknown outcome the next epoch is free.
+pub async fn advance_epoch(db: &Db, sale_id: &SaleId, epoch: u32) -> Result<bool, DbError> {
+    let older = sales::table.find(sale_id.as_str().as_bytes()).filter(sales::epoch.lt(epoch));
+    let moved = db
+        .run("sale_advance_epoch", async |conn| {
+            Ok(diesel::update(older).set(sales::epoch.eq(epoch)).execute(conn).await?)
         })
         .await?;
-    now.ok_or_else(|| SaleError::Unknown(sale_id.clone()))
+    Ok(moved == 1)
 }
 
 /// The highest acceptance number that has an outcome in this (sale, shard, epoch); 0 when none has. The boot fence compares

@@ -54,7 +54,7 @@ diesel::table! {
         sale_id -> Binary,
         shard -> Unsigned<SmallInt>,
         epoch -> Unsigned<Integer>,
-        number -> Unsigned<BigInt>,
+        number -> Nullable<Unsigned<BigInt>>,
         payload_hash -> Binary,
         created_at -> Datetime,
     }
@@ -82,6 +82,7 @@ diesel::table! {
         created_at -> Datetime,
         resolved_at -> Nullable<Datetime>,
         resolved_by -> Nullable<Varchar>,
+        reclaimed_by -> Nullable<Binary>,
     }
 }
 
@@ -104,8 +105,36 @@ diesel::table! {
         grant_id -> Binary,
         kind -> Varchar,
         quantity -> BigInt,
+        epoch -> Unsigned<Integer>,
         created_at -> Datetime,
         applied_at -> Nullable<Datetime>,
+    }
+}
+
+diesel::table! {
+    sale_epochs (sale_id, epoch, shard) {
+        sale_id -> Binary,
+        epoch -> Unsigned<Integer>,
+        shard -> Unsigned<SmallInt>,
+        number -> Unsigned<BigInt>,
+        accepted -> Nullable<BigInt>,
+    }
+}
+
+diesel::table! {
+    closed_findings (closure_id) {
+        closure_id -> Unsigned<BigInt>,
+        sale_id -> Binary,
+        code -> Varchar,
+        epoch -> Nullable<Unsigned<Integer>>,
+        shard -> Nullable<Unsigned<SmallInt>>,
+        first_number -> Nullable<Unsigned<BigInt>>,
+        last_number -> Nullable<Unsigned<BigInt>>,
+        units -> BigInt,
+        reason -> Varchar,
+        closed_by -> Varchar,
+        closed_at -> Datetime,
+        reclaimed_by -> Nullable<Binary>,
     }
 }
 

@@ -45,7 +45,7 @@ pub use nodes::{HeldLease, NodeLease};
 pub use orphans::OrphanPage;
 pub use outbox::{Entry, GROUP, TakenOver};
 pub use parked::{ParkedEntry, Parking};
-pub use rebuild::{DecidedRecord, RebuildBegin};
+pub use rebuild::DecidedRecord;
 pub use reserve::ReservedGroup;
 pub use room::{RoomDoor, RoomPlace};
 pub use sale_keys::{Activation, Granted, Meta, ShardCount, Trimmed};

@@ -33,6 +33,8 @@ pub enum Granted {
     KeysMissing,
     /// The sale is in another epoch.
     OtherEpoch,
+    /// The sale is frozen; its rebuild gives the units.
+    Frozen,
 }
 
 /// The `meta` hash of a sale on one shard.
@@ -72,6 +74,8 @@ pub struct ShardCount {
     pub grants: u64,
     /// Settled ledger records that were forgotten in this epoch.
     pub trimmed: Trimmed,
+    /// Units ever accepted in this epoch; `None` for keys from before they were counted.
+    pub accepted: Option<i64>,
 }
 
 /// State, epoch, number.
@@ -135,6 +139,7 @@ impl RedisStore {
             0 => Ok(Granted::Before),
             -1 => Ok(Granted::KeysMissing),
             -2 => Ok(Granted::OtherEpoch),
+            -3 => Ok(Granted::Frozen),
             other => Err(RedisFault::Contract(format!("grant answered {other}"))),
         }
     }
@@ -206,6 +211,7 @@ impl RedisStore {
                     ordered: fields.get(8)?.as_i64()?,
                     failed: fields.get(9)?.as_i64()?,
                 },
+                accepted: fields.get(10)?.as_i64(),
             })
         };
         read().map(Some).ok_or_else(|| RedisFault::Contract(format!("counts of {sale} are {fields:?}")))

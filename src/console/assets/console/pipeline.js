@@ -94,7 +94,7 @@ function people(snapshot) {
 
 function states(process) {
   const seen = Object.entries(process.states).filter(([, n]) => n > 0).sort(([a], [b]) => a.localeCompare(b));
-  const alarming = ['P3-N4', 'P4-C4', 'P5-RC1', 'P5-RC2', 'P5-RC3'];
+  const alarming = ['P3-N4', 'P4-C4', 'P5-RC1', 'P5-RC2', 'P5-RC3', 'P5-RC4'];
   return seen.length
     ? seen.map(([code, n]) => h('li', { class: alarming.includes(code) ? 'state warn' : 'state' }, h('code', {}, code), h('span', { class: 'quiet small' }, t(`state-${code}`)), h('strong', { class: 'num' }, count(n))))
     : [h('li', { class: 'quiet' }, t('none-yet'))];

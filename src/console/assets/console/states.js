@@ -31,6 +31,7 @@ export const states = {
   'state-P5-RC1': ['leak', '漏单'],
   'state-P5-RC2': ['oversell', '超卖'],
   'state-P5-RC3': ['orphan', '孤儿单'],
+  'state-P5-RC4': ['number without a fate', '缺号'],
   'state-P5-COMP0': ['compensated', '已补单'],
   'state-P5-COMP1': ['failed for good', '最终失败'],
 };

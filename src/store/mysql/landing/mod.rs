@@ -21,7 +21,7 @@ use crate::domain::fate::{NextStep, Obstacle, Verdict, after_obstacle};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::request::Accepted;
 pub(super) use one::DETAIL_CHARS_MAX;
-pub use one::{Failure, land_one, record_failure};
+pub use one::{Failure, fail_reused, land_one, record_failure};
 use plan::Plan;
 use std::collections::{BTreeSet, HashMap};
 pub(super) use text::Values;

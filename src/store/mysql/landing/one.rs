@@ -156,6 +156,27 @@ pub struct Failure<'a> {
     pub by: &'a str,
 }
 
+/// Gives a request its fate whose acceptance number another request has: FAILED without a number. `None`: that is not so, and
+/// nothing was written.
+///
+/// # Errors
+/// [`DbError`]; repeating the call is safe.
+pub async fn fail_reused(
+    db: &Db,
+    accepted: &Accepted,
+    reporter: Reporter,
+    by: &str,
+) -> Result<Option<Verdict>, DbError> {
+    let id = accepted.purchase.request_id;
+    if fates_of(db, &[id]).await?.contains_key(&id) || !number_is_taken(db, accepted).await? {
+        return Ok(None);
+    }
+    let reason = FailReason::NumberReused;
+    let detail = format!("redis went back; another request has number {} of epoch {}", accepted.number, accepted.epoch);
+    let written = record_failure(db, accepted, Failure { reason, reporter, detail: &detail, by }).await?;
+    Ok(written.then_some(Verdict::Refused(reason)))
+}
+
 /// Writes the FAILED outcome and its register row in one transaction. `false`: the request has an outcome already (or its
 /// acceptance number has), and nothing was written.
 ///

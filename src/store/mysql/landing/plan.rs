@@ -5,7 +5,7 @@ use super::super::facts::Facts;
 use super::super::fault::DbError;
 use super::super::schema::{outcome_event, request_outcome, stock_flow};
 use super::text::Values;
-use crate::domain::fate::{Fate, Obstacle};
+use crate::domain::fate::{FailReason, Fate, Obstacle};
 use crate::domain::ids::SaleId;
 use crate::domain::message;
 use crate::domain::policy::PurchasePolicy;
@@ -27,7 +27,7 @@ pub struct OutcomeRow<'a> {
     pub sale_id: &'a [u8],
     pub shard: u16,
     pub epoch: u32,
-    pub number: u64,
+    pub number: Option<u64>,
     pub payload_hash: Vec<u8>,
 }
 
@@ -41,7 +41,7 @@ impl<'a> OutcomeRow<'a> {
             sale_id: accepted.purchase.sale_id.as_str().as_bytes(),
             shard: accepted.shard,
             epoch: accepted.epoch,
-            number: accepted.number,
+            number: (fate != Fate::Failed(FailReason::NumberReused)).then_some(accepted.number),
             payload_hash: accepted.payload_hash().to_vec(),
         }
     }
@@ -152,7 +152,7 @@ fn add_outcome(outcomes: &mut Values, accepted: &Accepted) {
     outcomes.bytes(row.sale_id);
     outcomes.number(row.shard);
     outcomes.number(row.epoch);
-    outcomes.number(row.number);
+    outcomes.number(accepted.number);
     outcomes.bytes(&row.payload_hash);
 }
 

@@ -1,0 +1,1 @@
+ALTER TABLE failed_request DROP KEY ix_failed_units, DROP COLUMN reclaimed_by;

@@ -1,0 +1,1 @@
+UPDATE failed_request SET reclaimed_by = NULL;

@@ -1,0 +1,1 @@
+ALTER TABLE stock_flow DROP KEY ix_flow_sale;

@@ -1,0 +1,256 @@
+//! P5: what the database says of a sale's units and acceptance numbers, for the equations of the books (E11, E12).
+//!
+//! Reads only, with the patient connections of [`Db::patient`]. What grows with the sale is read in pieces (`series`), or from
+//! where it was read before (the journal); the caller remembers.
+
+pub mod closing;
+mod series;
+
+pub use series::{Asked, PIECE, Piece, Series, SeriesRead, Tally, age_above_ms, count};
+
+use super::fault::DbError;
+use super::pool::{Conn, Db};
+use super::schema::{closed_findings, sale_epochs, sales};
+use crate::domain::fate::FailReason;
+use crate::domain::ids::SaleId;
+use diesel::prelude::*;
+use diesel::sql_types::{BigInt, Binary, Integer, Nullable, SmallInt, Text, Unsigned};
+use diesel_async::{AsyncConnection, RunQueryDsl, SimpleAsyncConnection};
+
+/// The journal of a sale summed, in units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Flow {
+    /// Rows up to this one are in the sums. Younger rows may still be committed with lower numbers.
+    pub to: u64,
+    /// Sum of `delta`.
+    pub sum: i64,
+    /// The part of it that cancelled orders brought back.
+    pub cancelled: i64,
+}
+
+/// What a person closed.
+#[derive(Debug, Clone, PartialEq, Eq, Queryable)]
+pub struct Closed {
+    /// The finding's code.
+    pub code: String,
+    /// Epoch, for numbers and corrections.
+    pub epoch: Option<u32>,
+    /// Shard, for numbers.
+    pub shard: Option<u16>,
+    /// First number.
+    pub first: Option<u64>,
+    /// Last number.
+    pub last: Option<u64>,
+    /// Units.
+    pub units: i64,
+    /// The grant that offered them again.
+    pub reclaimed_by: Option<Vec<u8>>,
+}
+
+/// Everything the database says of one sale, in one snapshot. Units.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Books {
+    /// `sales.granted`.
+    pub granted: i64,
+    /// `sales.stock`.
+    pub stock: i64,
+    /// `sales.epoch`.
+    pub epoch: u32,
+    /// The journal above the row that was asked for, up to which `Flow::to` may be remembered.
+    pub flow: Flow,
+    /// The same for the rest of it, which has to be read again.
+    pub flow_young: Flow,
+    /// Grants of the epoch, the one of its rebuild too.
+    pub grants: i64,
+    /// Grants that Redis is not known to have.
+    pub grants_unapplied: i64,
+    /// Whether the grants of the epoch are all there: an epoch that was opened before grants had epochs lacks its first.
+    pub grants_known: bool,
+    /// Final failures that Redis had taken units for and nobody offered again, all epochs.
+    pub held: i64,
+    /// Final failures for lack of units, all epochs.
+    pub refused: i64,
+    /// What persons closed.
+    pub closed: Vec<Closed>,
+    /// As asked, in that order.
+    pub series: Vec<SeriesRead>,
+}
+
+/// A series that has ended, or one that the database has outcomes of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Known {
+    /// Which.
+    pub series: Series,
+    /// The last acceptance number that anybody knows of: the highest with an outcome, or Redis' own when the epoch ended.
+    pub number: u64,
+    /// Units accepted, if Redis said so when the epoch ended.
+    pub accepted: Option<i64>,
+}
+
+#[derive(QueryableByName)]
+struct KnownRow {
+    #[diesel(sql_type = Unsigned<Integer>)]
+    epoch: u32,
+    #[diesel(sql_type = Unsigned<SmallInt>)]
+    shard: u16,
+    #[diesel(sql_type = Nullable<Unsigned<BigInt>>)]
+    number: Option<u64>,
+}
+
+/// The series of a sale that the database knows of: those with outcomes, and those whose end was written down.
+///
+/// # Errors
+/// [`DbError`].
+pub async fn known(db: &Db, sale_id: &SaleId) -> Result<Vec<Known>, DbError> {
+    let sale = sale_id.as_str().as_bytes();
+    let (ended, counted) = db
+        .patient()
+        .run("books_known", async |conn| {
+            let ended: Vec<(u32, u16, u64, Option<i64>)> = sale_epochs::table
+                .filter(sale_epochs::sale_id.eq(sale))
+                .select((sale_epochs::epoch, sale_epochs::shard, sale_epochs::number, sale_epochs::accepted))
+                .load(conn)
+                .await?;
+            // One look a series: the index has its highest number at its end.
+            let counted: Vec<KnownRow> = diesel::sql_query(
+                "/* books::known */ SELECT epoch, shard, MAX(number) AS number FROM request_outcome \
+                 WHERE sale_id = ? GROUP BY shard, epoch",
+            )
+            .bind::<Binary, _>(sale)
+            .load(conn)
+            .await?;
+            Ok((ended, counted))
+        })
+        .await?;
+    let mut known: std::collections::BTreeMap<Series, Known> = ended
+        .into_iter()
+        .map(|(epoch, shard, number, accepted)| (Series { epoch, shard }, number, accepted))
+        .map(|(series, number, accepted)| (series, Known { series, number, accepted }))
+        .collect();
+    for KnownRow { epoch, shard, number } in counted {
+        let series = Series { epoch, shard };
+        let known = known.entry(series).or_insert(Known { series, number: 0, accepted: None });
+        known.number = known.number.max(number.unwrap_or(0));
+    }
+    Ok(known.into_values().collect())
+}
+
+/// Reads everything of one sale in one snapshot; `None` when there is no such sale. `flow_after` is a [`Flow::to`].
+///
+/// # Errors
+/// [`DbError`].
+pub async fn read(db: &Db, sale_id: &SaleId, asked: &[Asked], flow_after: u64) -> Result<Option<Books>, DbError> {
+    let sale = sale_id.as_str().as_bytes();
+    db.patient()
+        .run("books_read", async |conn| {
+            // For the next transaction only: its first read makes the snapshot that all others share.
+            conn.batch_execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").await?;
+            conn.transaction(async |conn| in_snapshot(conn, sale, asked, flow_after).await).await
+        })
+        .await
+}
+
+async fn in_snapshot(conn: &mut Conn, sale: &[u8], asked: &[Asked], flow_after: u64) -> Result<Option<Books>, DbError> {
+    let of_sale = sales::table.find(sale).select((sales::granted, sales::stock, sales::epoch));
+    let row: Option<(i64, i64, u32)> = of_sale.first(conn).await.optional()?;
+    let Some((granted, stock, epoch)) = row else { return Ok(None) };
+    let [flow, flow_young] = journal(conn, sale, flow_after).await?;
+    let given: Grants = diesel::sql_query(GRANTS)
+        .bind::<Unsigned<Integer>, _>(epoch)
+        .bind::<Unsigned<Integer>, _>(epoch)
+        .bind::<Binary, _>(sale)
+        .get_result(conn)
+        .await?;
+    let failures: Vec<Failures> = diesel::sql_query(FAILURES).bind::<Binary, _>(sale).load(conn).await?;
+    let of = |wanted: fn(FailReason) -> bool| {
+        let reason = |row: &&Failures| FailReason::from_code(&row.reason).is_some_and(wanted);
+        failures.iter().filter(reason).map(|row| row.units).sum()
+    };
+    let closed = closed_findings::table
+        .filter(closed_findings::sale_id.eq(sale))
+        .select((
+            closed_findings::code,
+            closed_findings::epoch,
+            closed_findings::shard,
+            closed_findings::first_number,
+            closed_findings::last_number,
+            closed_findings::units,
+            closed_findings::reclaimed_by,
+        ))
+        .load(conn)
+        .await?;
+    let mut read = Vec::with_capacity(asked.len());
+    for asked in asked {
+        read.push(series::read(conn, sale, asked).await?);
+    }
+    Ok(Some(Books {
+        granted,
+        stock,
+        epoch,
+        flow,
+        flow_young,
+        grants: given.of_epoch,
+        grants_unapplied: given.unapplied,
+        grants_known: epoch == 1 || given.rebuilds > 0,
+        held: of(FailReason::has_unit),
+        refused: of(|reason| reason == FailReason::SoldOut),
+        closed,
+        series: read,
+    }))
+}
+
+#[derive(QueryableByName)]
+struct Grants {
+    #[diesel(sql_type = BigInt)]
+    of_epoch: i64,
+    #[diesel(sql_type = BigInt)]
+    unapplied: i64,
+    #[diesel(sql_type = BigInt)]
+    rebuilds: i64,
+}
+
+const GRANTS: &str = "/* books::grants */ SELECT \
+    CAST(COALESCE(SUM(IF(epoch = ?, quantity, 0)), 0) AS SIGNED) AS of_epoch, \
+    CAST(COALESCE(SUM(IF(applied_at IS NULL, quantity, 0)), 0) AS SIGNED) AS unapplied, \
+    CAST(COALESCE(SUM(kind = 'rebuild' AND epoch = ?), 0) AS SIGNED) AS rebuilds FROM stock_grants WHERE sale_id = ?";
+
+#[derive(QueryableByName)]
+struct Failures {
+    #[diesel(sql_type = Text)]
+    reason: String,
+    #[diesel(sql_type = BigInt)]
+    units: i64,
+}
+
+const FAILURES: &str = "/* books::failures */ SELECT reason, CAST(SUM(quantity) AS SIGNED) AS units FROM failed_request \
+    WHERE sale_id = ? AND status = 'failed_final' AND reclaimed_by IS NULL GROUP BY reason";
+
+#[derive(QueryableByName)]
+struct FlowRow {
+    #[diesel(sql_type = Unsigned<BigInt>)]
+    last: u64,
+    #[diesel(sql_type = BigInt)]
+    sum: i64,
+    #[diesel(sql_type = BigInt)]
+    cancelled: i64,
+}
+
+/// The journal above `after`: what is old enough that no lower number can still be committed, and the rest.
+async fn journal(conn: &mut Conn, sale: &[u8], after: u64) -> Result<[Flow; 2], DbError> {
+    let mut flows = [Flow::default(); 2];
+    for (flow, age) in flows.iter_mut().zip(["<", ">="]) {
+        let query = format!(
+            "/* books::journal */ SELECT COALESCE(MAX(flow_id), 0) AS last, \
+             CAST(COALESCE(SUM(delta), 0) AS SIGNED) AS sum, \
+             CAST(COALESCE(SUM(IF(kind = 'cancel', delta, 0)), 0) AS SIGNED) AS cancelled \
+             FROM stock_flow WHERE sale_id = ? AND flow_id > ? AND created_at {age} NOW(3) - INTERVAL 60 SECOND"
+        );
+        let row: FlowRow = diesel::sql_query(query)
+            .bind::<Binary, _>(sale)
+            .bind::<Unsigned<BigInt>, _>(after)
+            .get_result(conn)
+            .await?;
+        *flow = Flow { to: row.last.max(after), sum: row.sum, cancelled: row.cancelled };
+    }
+    Ok(flows)
+}

@@ -1,0 +1,256 @@
+//! Outcomes counted along their acceptance numbers, in pieces of [`PIECE`] on `uk_acceptance`: no query grows with the sale.
+
+use super::super::fault::DbError;
+use super::super::pool::{Conn, Db};
+use crate::domain::ids::SaleId;
+use diesel::prelude::*;
+use diesel::sql_types::{BigInt, Binary, Integer, Nullable, SmallInt, Unsigned};
+use diesel_async::RunQueryDsl;
+
+/// Acceptance numbers counted by one query.
+pub const PIECE: u64 = 20_000;
+
+/// The acceptance numbers of one shard in one epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Series {
+    /// The epoch.
+    pub epoch: u32,
+    /// The shard.
+    pub shard: u16,
+}
+
+/// A sum over outcomes; units, but for `count`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// Outcomes.
+    pub count: u64,
+    /// Of orders, cancelled or not.
+    pub ordered: i64,
+    /// Of failures.
+    pub failed: i64,
+    /// Of those failures that Redis had taken units for and nobody offered again.
+    pub held: i64,
+}
+
+impl std::ops::AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.count += other.count;
+        self.ordered += other.ordered;
+        self.failed += other.failed;
+        self.held += other.held;
+    }
+}
+
+/// The outcomes with numbers above `after`, up to `to`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// Numbers above this one.
+    pub after: u64,
+    /// Up to this one.
+    pub to: u64,
+    /// What they sum up to.
+    pub tally: Tally,
+    /// Numbers without an outcome: first and last of each run of them.
+    pub missing: Vec<(u64, u64)>,
+}
+
+/// What to read of a series.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// Which.
+    pub series: Series,
+    /// Numbers up to this one were counted before.
+    pub after: u64,
+    /// The last number to count.
+    pub to: u64,
+    /// Numbers without an outcome when they were counted: has any of them one by now?
+    pub holes: Vec<(u64, u64)>,
+    /// Count what lies above `to`, too.
+    pub above: bool,
+}
+
+/// What was read of a series.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SeriesRead {
+    /// The highest number that has an outcome; 0 without one.
+    pub highest: u64,
+    /// The pieces, in order.
+    pub pieces: Vec<Piece>,
+    /// Sum of what lies above the last number asked for.
+    pub above: Tally,
+    /// The lowest number of a hole that has an outcome by now.
+    pub filled: Option<u64>,
+}
+
+/// Counts `asked` in pieces, outside of any snapshot: for numbers that do not change any more.
+///
+/// # Errors
+/// [`DbError`].
+pub async fn count(db: &Db, sale_id: &SaleId, asked: &Asked) -> Result<SeriesRead, DbError> {
+    let sale = sale_id.as_str().as_bytes();
+    db.patient().run("books_count", async |conn| read(conn, sale, asked).await).await
+}
+
+#[derive(QueryableByName)]
+struct Age {
+    #[diesel(sql_type = BigInt)]
+    age_ms: i64,
+}
+
+/// How long ago the first number above `number` got its outcome, in milliseconds by the database's clock; `None` when there is
+/// none above it.
+///
+/// # Errors
+/// [`DbError`].
+pub async fn age_above_ms(db: &Db, sale_id: &SaleId, series: Series, number: u64) -> Result<Option<i64>, DbError> {
+    let sale = sale_id.as_str().as_bytes();
+    db.patient()
+        .run("books_age", async |conn| {
+            let age: Option<Age> = diesel::sql_query(
+                "/* books::age */ SELECT CAST(TIMESTAMPDIFF(MICROSECOND, created_at, NOW(3)) DIV 1000 AS SIGNED) AS age_ms \
+                 FROM request_outcome WHERE sale_id = ? AND shard = ? AND epoch = ? AND number > ? ORDER BY number LIMIT 1",
+            )
+            .bind::<Binary, _>(sale)
+            .bind::<Unsigned<SmallInt>, _>(series.shard)
+            .bind::<Unsigned<Integer>, _>(series.epoch)
+            .bind::<Unsigned<BigInt>, _>(number)
+            .get_result(conn)
+            .await
+            .optional()?;
+            Ok(age.map(|age| age.age_ms))
+        })
+        .await
+}
+
+#[derive(QueryableByName)]
+struct Highest {
+    #[diesel(sql_type = Nullable<Unsigned<BigInt>>)]
+    number: Option<u64>,
+}
+
+#[derive(QueryableByName)]
+struct TallyRow {
+    #[diesel(sql_type = BigInt)]
+    counted: i64,
+    #[diesel(sql_type = BigInt)]
+    ordered: i64,
+    #[diesel(sql_type = BigInt)]
+    failed: i64,
+    #[diesel(sql_type = BigInt)]
+    held: i64,
+}
+
+const TALLY: &str = "/* books::tally */ SELECT COUNT(*) AS counted, \
+    CAST(COALESCE(SUM(o.quantity), 0) AS SIGNED) AS ordered, CAST(COALESCE(SUM(f.quantity), 0) AS SIGNED) AS failed, \
+    CAST(COALESCE(SUM(IF(f.reclaimed_by IS NULL AND f.reason IN ('GIVEN_UP', 'DUPLICATE_BUYER', 'LIMIT_EXCEEDED'), \
+    f.quantity, 0)), 0) AS SIGNED) AS held FROM request_outcome r \
+    LEFT JOIN orders o ON o.request_id = r.request_id AND r.kind = 'ORDER' \
+    LEFT JOIN failed_request f ON f.request_id = r.request_id AND r.kind = 'FAILED' \
+    WHERE r.sale_id = ? AND r.shard = ? AND r.epoch = ? AND r.number > ? AND r.number <= ?";
+
+#[derive(QueryableByName)]
+struct Number {
+    #[diesel(sql_type = Unsigned<BigInt>)]
+    number: u64,
+}
+
+/// The numbers of a piece that have an outcome.
+const NUMBERS: &str = "/* books::numbers */ SELECT number FROM request_outcome \
+    WHERE sale_id = ? AND shard = ? AND epoch = ? AND number > ? AND number <= ? ORDER BY number";
+
+pub(super) async fn read(conn: &mut Conn, sale: &[u8], asked: &Asked) -> Result<SeriesRead, DbError> {
+    let of = Of { sale, series: asked.series };
+    let mut read = SeriesRead { highest: of.highest(conn).await?, ..SeriesRead::default() };
+    for (first, last) in &asked.holes {
+        if of.tally(conn, (first - 1, *last)).await?.count > 0 {
+            read.filled = Some(*first);
+            break;
+        }
+    }
+    let mut after = asked.after;
+    while after < asked.to {
+        // Pieces begin at multiples, so that whole ones can be remembered.
+        let to = ((after / PIECE + 1) * PIECE).min(asked.to);
+        let tally = of.tally(conn, (after, to)).await?;
+        let missing = if tally.count < to - after { of.missing(conn, (after, to)).await? } else { Vec::new() };
+        read.pieces.push(Piece { after, to, tally, missing });
+        after = to;
+    }
+    if asked.above {
+        read.above = of.tally(conn, (asked.to, u64::MAX)).await?;
+    }
+    Ok(read)
+}
+
+/// One series of one sale.
+struct Of<'a> {
+    sale: &'a [u8],
+    series: Series,
+}
+
+impl Of<'_> {
+    async fn highest(&self, conn: &mut Conn) -> Result<u64, DbError> {
+        let row: Highest = diesel::sql_query(
+            "/* books::highest */ SELECT MAX(number) AS number FROM request_outcome \
+             WHERE sale_id = ? AND shard = ? AND epoch = ?",
+        )
+        .bind::<Binary, _>(self.sale)
+        .bind::<Unsigned<SmallInt>, _>(self.series.shard)
+        .bind::<Unsigned<Integer>, _>(self.series.epoch)
+        .get_result(conn)
+        .await?;
+        Ok(row.number.unwrap_or(0))
+    }
+
+    async fn tally(&self, conn: &mut Conn, (after, to): (u64, u64)) -> Result<Tally, DbError> {
+        let row: TallyRow = diesel::sql_query(TALLY)
+            .bind::<Binary, _>(self.sale)
+            .bind::<Unsigned<SmallInt>, _>(self.series.shard)
+            .bind::<Unsigned<Integer>, _>(self.series.epoch)
+            .bind::<Unsigned<BigInt>, _>(after)
+            .bind::<Unsigned<BigInt>, _>(to)
+            .get_result(conn)
+            .await?;
+        let count = u64::try_from(row.counted).unwrap_or(0);
+        Ok(Tally { count, ordered: row.ordered, failed: row.failed, held: row.held })
+    }
+
+    async fn missing(&self, conn: &mut Conn, (after, to): (u64, u64)) -> Result<Vec<(u64, u64)>, DbError> {
+        let there: Vec<Number> = diesel::sql_query(NUMBERS)
+            .bind::<Binary, _>(self.sale)
+            .bind::<Unsigned<SmallInt>, _>(self.series.shard)
+            .bind::<Unsigned<Integer>, _>(self.series.epoch)
+            .bind::<Unsigned<BigInt>, _>(after)
+            .bind::<Unsigned<BigInt>, _>(to)
+            .load(conn)
+            .await?;
+        Ok(gaps(there.into_iter().map(|row| row.number), (after, to)))
+    }
+}
+
+/// The runs of numbers above `after`, up to `to`, that are not among `there`, which is in order.
+fn gaps(there: impl Iterator<Item = u64>, (after, to): (u64, u64)) -> Vec<(u64, u64)> {
+    let (mut gaps, mut next) = (Vec::new(), after + 1);
+    for number in there {
+        if number > next {
+            gaps.push((next, number - 1));
+        }
+        next = number + 1;
+    }
+    if next <= to {
+        gaps.push((next, to));
+    }
+    gaps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::gaps;
+
+    #[test]
+    fn gaps_are_the_runs_between_before_and_behind_what_is_there() {
+        assert_eq!(gaps([1, 2, 3].into_iter(), (0, 3)), []);
+        assert_eq!(gaps([2, 5].into_iter(), (0, 7)), [(1, 1), (3, 4), (6, 7)]);
+        assert_eq!(gaps([].into_iter(), (20, 22)), [(21, 22)]);
+    }
+}
