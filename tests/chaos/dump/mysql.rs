@@ -13,7 +13,7 @@ const TABLES: [(&str, &str); 8] = [
     ("request_outcome", "#request_id kind reason $sale_id shard epoch number @created_at"),
     (
         "failed_request",
-        "#request_id $sale_id $user_id quantity source reason detail status @created_at @resolved_at resolved_by",
+        "#request_id $sale_id $user_id quantity source reason detail status @created_at @resolved_at resolved_by $reclaimed_by",
     ),
     ("purchases", "$sale_id $user_id quantity"),
     ("stock_flow", "flow_id $sale_id delta kind orders_count $ref @created_at"),

@@ -22,7 +22,7 @@ pub(super) fn check(case: &Case<'_>, sale: &str, state: &mut SaleState) {
         }
         let outcomes = case.end.outcomes.values();
         let of_series = outcomes.filter(|o| o.sale_id == sale && o.shard == shard && o.epoch == epoch);
-        let highest = of_series.map(|outcome| outcome.number).max().unwrap_or(0);
+        let highest = of_series.filter_map(|outcome| outcome.number).max().unwrap_or(0);
         if number < highest {
             state.add(Trouble::Behind, format!("shard {shard}: number {number}, the database has decided {highest}"));
         }

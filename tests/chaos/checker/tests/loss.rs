@@ -80,7 +80,8 @@ fn nothing_is_wrong_where_nothing_happened() {
                 quantity,
                 applied_at: Some("2025-11-11".into()),
             };
-            story.input.grants.extend([grant("cancel-1001", 2), grant("reclaim-1003", 1)]);
+            story.input.grants.extend([grant("cancel-1001", 2), grant("again", 1)]);
+            story.input.failed[0].reclaimed_by = Some("again".into());
             let stock = story.input.stock.first_mut().unwrap();
             stock.value = (stock.value.parse::<i64>().unwrap() + 3).to_string();
         })
@@ -109,11 +110,14 @@ fn a_request_that_is_nowhere_is_lost_and_its_number_missing() {
     before.bought("s", "b5", 1);
     let mut end = before.clone();
     vanish(&mut end, &lost);
-    // Its unit is for sale again: only its number is missing.
-    end.input.stock[0].value = "5".into();
-    let state = said(&before, &end, &end);
-    let kinds: Vec<Trouble> = state.troubles.iter().map(|(kind, _)| *kind).collect();
-    assert_eq!((kinds, state.unseeable.len()), (vec![Trouble::Lost, Trouble::Hole], 0), "{:?}", state.troubles);
+    // Its unit is for sale again, or kept back; but one that nobody had is not there.
+    for (stock, bridge) in [(5, false), (4, false), (3, true), (6, true)] {
+        end.input.stock[0].value = stock.to_string();
+        let state = said(&before, &end, &end);
+        let kinds: Vec<Trouble> = state.troubles.iter().map(|(kind, _)| *kind).collect();
+        let wanted = [Trouble::Lost, Trouble::Hole, Trouble::Bridge];
+        assert_eq!((&*kinds, state.unseeable.len()), (&wanted[..2 + usize::from(bridge)], 0), "{:?}", state.troubles);
+    }
 }
 
 #[test]

@@ -177,7 +177,7 @@ impl Story {
             sale_id: record.sale.clone(),
             shard: 0,
             epoch: record.epoch,
-            number: record.number,
+            number: Some(record.number),
         });
         record
     }
@@ -217,6 +217,7 @@ impl Story {
             quantity,
             reason: reason.into(),
             status: "failed_final".into(),
+            reclaimed_by: None,
         });
     }
 
