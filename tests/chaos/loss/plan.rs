@@ -98,6 +98,24 @@ pub fn waves(seed: u64, faults: usize) -> Vec<Wave> {
     waves
 }
 
+/// A wave in which acceptance numbers are the only witness of what is lost: where nobody looks at them it goes unseen.
+pub fn of_numbers(seed: u64) -> Wave {
+    let mut dice = StdRng::seed_from_u64(seed);
+    let scenes = (0..3).map(|at| {
+        let blows = vec![Blow::KeysGone];
+        let mut scene = Scene { blows, aged: false, early: false, ..scene(format!("blind-{at}"), &mut dice) };
+        harmful(Blow::KeysGone, &mut scene);
+        // Nothing else that could go wrong with them.
+        (scene.top_up, scene.late_top_up, scene.stock, scene.limit) = (0, 0, 90, None);
+        (scene.buyers[0], scene.buyers[1]) = (0, 0);
+        scene
+    });
+    Wave { number: BLIND, scenes: scenes.collect(), wide: Vec::new(), held: Held::Nobody }
+}
+
+/// The number of the wave without an equation.
+const BLIND: usize = usize::MAX;
+
 fn of_sales(number: usize, blows: &mut Deck<Blow>, dice: &mut StdRng) -> Wave {
     // A short run has one wave, and what is to be lost with an outbox has to be in it.
     let held = match dice.random_range(0..5) {

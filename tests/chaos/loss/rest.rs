@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const CALM: Duration = Duration::from_millis(900);
 /// Without change for this long, whatever is open: it is left for a person. Longer than the window and the rebuild's quiet time
 /// together.
-const STUCK: Duration = Duration::from_millis(4500);
+const STUCK: Duration = Duration::from_millis(4000);
 /// What moves for longer than this never comes to rest, and is judged as it is.
 const LONGEST: Duration = Duration::from_secs(45);
 
@@ -44,7 +44,9 @@ fn look(dir: &Path) -> (u64, bool) {
     for file in ["sales", "orders", "request_outcome", "failed_request", "stock_grants", "redis_stock", "redis_keys"] {
         text(dir, file).hash(&mut digest);
     }
-    let decided: BTreeSet<String> = values(dir, "request_outcome", "request_id");
+    let mut decided: BTreeSet<String> = values(dir, "request_outcome", "request_id");
+    // An order whose outcome somebody took away: no repair of it is to come.
+    decided.extend(values(dir, "orders", "request_id"));
     let undecided: BTreeSet<String> = values(dir, "redis_ledger", "rid").difference(&decided).cloned().collect();
     let waiting = values(dir, "redis_outbox", "entry");
     (&undecided, &waiting).hash(&mut digest);
@@ -61,8 +63,8 @@ fn look(dir: &Path) -> (u64, bool) {
     }
     let sales = text(dir, "sales").lines().count();
     broken |= shards.len() < sales * usize::from(super::redis::SHARDS);
-    let given = !text(dir, "stock_grants").contains("\"applied_at\": null");
-    (digest.finish(), broken || !undecided.is_empty() || !waiting.is_empty() || !given)
+    let waits = text(dir, "stock_grants").contains("\"applied_at\": null") || !text(dir, "redis_transfers").is_empty();
+    (digest.finish(), broken || waits || !undecided.is_empty() || !waiting.is_empty())
 }
 
 fn text(dir: &Path, name: &str) -> String {

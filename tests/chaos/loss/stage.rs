@@ -7,6 +7,7 @@ use crate::dump::DumpUrls;
 use crate::ground::{Ground, Options, PREFIX};
 use crate::process::Process;
 use crate::time::{eventually, pause};
+use seckill::faults::Mechanism;
 use seckill::roles::Role;
 use seckill::store::rabbit::{RabbitConfig, queue_depths};
 use serde_json::{Value, json};
@@ -18,11 +19,11 @@ use std::time::Duration;
 const ADMIN: &str = "test-admin-token-of-a-chaos-run";
 /// On top of the quick ones: P5 looks often, takes nothing for lost that a relay may still hold, and forgets early.
 const HASTY: [&str; 11] = [
-    "p3_relay.confirm_timeout_ms=800",
-    "p3_relay.claim_idle_ms=1000",
-    "p5_reconcile.window_ms=1500",
+    "p3_relay.confirm_timeout_ms=700",
+    "p3_relay.claim_idle_ms=900",
+    "p5_reconcile.window_ms=1200",
     "p5_reconcile.interval_ms=150",
-    "p5_reconcile.quiet_ms=1200",
+    "p5_reconcile.quiet_ms=1000",
     "p5_reconcile.ledger_retention_s=2",
     "p1_entry.token_ttl_s=1",
     // Relays send each order alone, so that a queue is a list of requests.
@@ -99,6 +100,14 @@ impl Stage {
     /// Lets a role go on.
     pub fn thaw(&self, role: Role) {
         self.one(role).signal(libc::SIGCONT);
+    }
+
+    /// P5 begins a new life without a mechanism.
+    pub async fn leave_out(&self, off: Mechanism) {
+        let lives = self.one(Role::Reconcile).lives();
+        self.one(Role::Reconcile).rearm(&format!("{}=return", off.code()));
+        eventually("P5's next life", async || self.one(Role::Reconcile).lives() > lives).await;
+        self.ground.wait_ready().await;
     }
 
     /// Cuts the consumer off from the broker, or no longer: what it was given goes back into the queue.

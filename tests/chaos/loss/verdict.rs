@@ -10,9 +10,6 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Equations that are left out once, each alone: the audit without one has to be wrong somewhere.
-pub const EQUATIONS: [Mechanism; 2] = [Mechanism::UnitBridge, Mechanism::NumberEquation];
-
 /// What comes of a sale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Word {
@@ -41,8 +38,8 @@ pub struct Row {
     pub state: SaleState,
     /// The audit's findings, `code: detail`; none: consistent.
     pub findings: Vec<String>,
-    /// Whether the audit without an equation calls it consistent.
-    pub blind: BTreeMap<&'static str, bool>,
+    /// Whether an audit without the bridge calls it consistent.
+    pub consistent_without_bridge: bool,
 }
 
 impl Row {
@@ -93,22 +90,19 @@ async fn audit(stage: &Stage, off: Option<Mechanism>) -> Findings {
     findings
 }
 
-/// Asks both.
-pub async fn judge(stage: &Stage, wave: &Wave, struck: Struck, dir: &Path) -> Judged {
+/// Asks both. `off`: an equation that the product leaves out.
+pub async fn judge(stage: &Stage, wave: &Wave, struck: Struck, (dir, off): (&Path, Option<Mechanism>)) -> Judged {
     let judgement = loss::judge(dir);
     assert!(judgement.unreadable.is_empty(), "{:?}", judgement.unreadable);
-    let findings = audit(stage, None).await;
-    let mut blind = Vec::new();
-    for equation in EQUATIONS {
-        blind.push((equation.code(), audit(stage, Some(equation)).await));
-    }
+    let findings = audit(stage, off).await;
+    let blind = audit(stage, Some(Mechanism::UnitBridge)).await;
     let own: BTreeSet<&str> = wave.scenes.iter().map(|scene| scene.sale.as_str()).collect();
     assert!(judgement.sales.keys().all(|sale| own.contains(sale.as_str())), "{:?}", judgement.sales.keys());
     let mut blows = struck.sales;
     let rows = judgement.sales.into_iter().map(|(sale, state)| Row {
         blows: blows.remove(&sale).unwrap_or_default(),
         findings: findings.get(&sale).cloned().unwrap_or_default(),
-        blind: blind.iter().map(|(code, said)| (*code, said.get(&sale).is_none_or(Vec::is_empty))).collect(),
+        consistent_without_bridge: blind.get(&sale).is_none_or(Vec::is_empty),
         sale,
         state,
     });
