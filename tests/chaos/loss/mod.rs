@@ -2,9 +2,9 @@
 //! judged against the independent checker ([`crate::checker::loss`]).
 //!
 //! A run is a row of waves on one ground. In a wave some sales stand side by side, and each meets a misfortune of its own; or a
-//! whole server meets one. Red: the audit calls a sale consistent in which the checker finds something, or the reverse. The
-//! controls are part of each run: an audit that leaves out the bridge, and a wave in which nobody looks at acceptance numbers,
-//! have to miss something.
+//! whole server meets one. Red: the audit calls a sale consistent in which the checker finds something, or the reverse; or both
+//! say that something is wrong, and not the same. The controls are part of each run: an audit that leaves out the bridge, and a
+//! wave in which nobody looks at acceptance numbers, have to miss something.
 //!
 //! `CHAOS_SEED` repeats what was drawn, `CHAOS_LOSS_FAULTS` says how many faults there are to be at least, `CHAOS_SET` changes
 //! settings.

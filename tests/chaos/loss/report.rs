@@ -59,8 +59,12 @@ impl Tale {
     pub fn complaints(&self) -> Vec<String> {
         let mut complaints = Vec::new();
         for wave in &self.waves {
-            let wrong = wave.rows.iter().filter(|row| [Word::FalseConsistent, Word::FalseAlarm].contains(&row.word()));
+            let is_false = |row: &Row| [Word::FalseConsistent, Word::FalseAlarm].contains(&row.word());
+            let wrong = wave.rows.iter().filter(|row| is_false(row) || !row.differences().is_empty());
             complaints.extend(wrong.map(|row| describe(row, &wave.wide)));
+        }
+        for sale in self.waves.iter().flat_map(|wave| &wave.untrimmed) {
+            complaints.push(format!("sale {sale}: its settled records are not forgotten, although their time is over"));
         }
         for (equation, missed) in self.missed_without() {
             if missed == 0 {
@@ -151,6 +155,11 @@ impl Tale {
             ("orders written by repairs", sum(|row| row.state.compensated)),
             ("sales that were rebuilt", sum(|row| u64::from(row.state.rebuilt))),
             ("waves that did not come to rest", unrest as u64),
+            ("acceptance numbers missing, by checker and audit alike", sum(|row| row.state.holes.len() as u64)),
+            (
+                "sales in which checker and audit differ in what is wrong",
+                sum(|row| u64::from(!row.differences().is_empty())),
+            ),
         ];
         for (figure, value) in figures {
             writeln!(out, "| {figure} | {value} |").expect("text");
@@ -166,8 +175,10 @@ impl Tale {
 fn describe(row: &Row, wide: &[Wide]) -> String {
     let blows = row.blows.iter().map(|(blow, _)| blow.name());
     let blows: Vec<&str> = blows.chain(wide.iter().map(|wide| wide.name())).collect();
+    let findings: Vec<String> =
+        row.audit.findings.iter().map(|finding| format!("{}: {}", finding.kind, finding.detail)).collect();
     let troubles: Vec<String> = row.state.troubles.iter().map(|(kind, detail)| format!("{kind:?}: {detail}")).collect();
-    format!(
+    let mut text = format!(
         "{:?}: sale {} ({}); rebuilt: {}; failed: {:?}; unseeable: {}\n  checker: {}\n  audit: {}",
         row.word(),
         row.sale,
@@ -176,6 +187,10 @@ fn describe(row: &Row, wide: &[Wide]) -> String {
         row.state.failed,
         row.state.unseeable.len(),
         if troubles.is_empty() { "nothing is wrong".to_owned() } else { troubles.join("\n           ") },
-        if row.findings.is_empty() { "consistent".to_owned() } else { row.findings.join("\n         ") },
-    )
+        if findings.is_empty() { "consistent".to_owned() } else { findings.join("\n         ") },
+    );
+    for difference in row.differences() {
+        writeln!(text, "\n  they differ: {difference}").expect("text");
+    }
+    text.trim_end().to_owned()
 }

@@ -4,7 +4,7 @@ use super::blow::{Blow, Wide};
 use super::plan::Wave;
 use super::stage::Stage;
 use super::wave::Struck;
-use crate::checker::loss::{self, SaleState};
+use crate::checker::loss::{self, SaleState, Trouble};
 use seckill::faults::Mechanism;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,16 +36,83 @@ pub struct Row {
     pub blows: Vec<(Blow, bool)>,
     /// The judge's word.
     pub state: SaleState,
-    /// The audit's findings, `code: detail`; none: consistent.
-    pub findings: Vec<String>,
+    /// What the audit says.
+    pub audit: Said,
     /// Whether an audit without the bridge calls it consistent.
     pub consistent_without_bridge: bool,
 }
 
+/// What the audit says of a sale.
+#[derive(Debug, Clone, Default)]
+pub struct Said {
+    /// Its findings; none: consistent.
+    pub findings: Vec<Finding>,
+    /// Acceptance numbers that it misses, as (epoch, shard, number).
+    pub gaps: BTreeSet<(u64, u16, u64)>,
+}
+
+/// One of them.
+#[derive(Debug, Clone)]
+pub struct Finding {
+    /// Its kind.
+    pub kind: String,
+    /// For a person.
+    pub detail: String,
+}
+
+/// The kinds of findings that a trouble may be told as.
+const fn names(trouble: Trouble) -> &'static [&'static str] {
+    match trouble {
+        Trouble::Lost | Trouble::Hole => &["GAP"],
+        Trouble::Limbo => &["LEAK"],
+        Trouble::Torn => &["UNBALANCED", "LEAK", "GAP"],
+        Trouble::Refused => &["REFUSED"],
+        // Keys that the database guards: nobody counts them again.
+        Trouble::Twice => &[],
+        Trouble::Oversold => &["OVER_SELL"],
+        Trouble::Books | Trouble::Bridge => &["UNBALANCED", "OVER_SELL"],
+        Trouble::Keys => &["KEYS_LOST"],
+        Trouble::Behind => &["ORPHAN", "UNBALANCED"],
+    }
+}
+
+/// The troubles that a finding may be about.
+fn reasons(finding: &str) -> &'static [Trouble] {
+    match finding {
+        "GAP" | "LEDGER_DAMAGED" => &[Trouble::Hole],
+        "LEAK" => &[Trouble::Limbo],
+        "REFUSED" => &[Trouble::Refused],
+        "OVER_SELL" => &[Trouble::Oversold],
+        "KEYS_LOST" => &[Trouble::Keys],
+        "ORPHAN" => &[Trouble::Behind],
+        "UNBALANCED" => &[Trouble::Books, Trouble::Bridge, Trouble::Behind],
+        _ => &[],
+    }
+}
+
 impl Row {
+    /// Where the two disagree although both say that something is wrong: troubles that no finding names, findings that no trouble
+    /// confirms, acceptance numbers that only one of them misses.
+    pub fn differences(&self) -> Vec<String> {
+        if self.word() != Word::ForAPerson {
+            return Vec::new();
+        }
+        let (troubles, findings) = (&self.state.troubles, &self.audit.findings);
+        let named = |trouble: Trouble| findings.iter().any(|finding| names(trouble).contains(&finding.kind.as_str()));
+        let confirmed =
+            |finding: &Finding| troubles.iter().any(|(trouble, _)| reasons(&finding.kind).contains(trouble));
+        let unnamed = troubles.iter().filter(|(trouble, _)| !named(*trouble));
+        let unnamed = unnamed.map(|(trouble, detail)| format!("no finding names {trouble:?}: {detail}"));
+        let unconfirmed = findings.iter().filter(|finding| !confirmed(finding));
+        let unconfirmed = unconfirmed.map(|finding| format!("nothing confirms {}: {}", finding.kind, finding.detail));
+        let numbers = self.state.holes.symmetric_difference(&self.audit.gaps);
+        let numbers = numbers.map(|number| format!("only one of them misses (epoch, shard, number) {number:?}"));
+        unnamed.chain(unconfirmed).chain(numbers).collect()
+    }
+
     /// What comes of it.
     pub fn word(&self) -> Word {
-        match (self.state.is_well(), self.findings.is_empty()) {
+        match (self.state.is_well(), self.audit.findings.is_empty()) {
             (false, true) => Word::FalseConsistent,
             (false, false) => Word::ForAPerson,
             // The sale has lost something: an audit that has found out is not to blame.
@@ -63,48 +130,60 @@ pub struct Judged {
     pub rows: Vec<Row>,
     /// What struck whole servers.
     pub wide: Vec<Wide>,
+    /// Sales whose settled records stayed in Redis beyond their time.
+    pub untrimmed: Vec<String>,
     /// Whether everything came to rest.
     pub rested: bool,
     /// Answers that never came.
     pub unknown: u64,
 }
 
-/// Findings by sale.
-type Findings = BTreeMap<String, Vec<String>>;
+/// What is said of each sale.
+type Sayings = BTreeMap<String, Said>;
 
-async fn audit(stage: &Stage, off: Option<Mechanism>) -> Findings {
+async fn audit(stage: &Stage, off: Option<Mechanism>) -> Sayings {
     let (code, stdout, stderr) = stage.ground.call_without(off, &["audit", "--now", "--json"]).await;
     let told: Value = serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("exit code {code:?}: {stdout}{stderr}"));
-    let mut findings = Findings::new();
+    let mut sayings = Sayings::new();
     for sale in told["sales"].as_array().expect("sales") {
-        let of_sale = sale["findings"].as_array().expect("findings");
-        let text = |finding: &Value| {
-            let word = |name: &str| finding[name].as_str().unwrap_or_default().to_owned();
-            format!("{}: {} {}", word("kind"), word("request_id"), word("detail"))
+        let word = |of: &Value, name: &str| of[name].as_str().unwrap_or_default().to_owned();
+        let finding = |finding: &Value| {
+            let detail = format!("{} {}", word(finding, "request_id"), word(finding, "detail"));
+            Finding { kind: word(finding, "kind"), detail: detail.trim().to_owned() }
         };
-        findings.insert(sale["sale_id"].as_str().expect("a sale").to_owned(), of_sale.iter().map(text).collect());
+        let findings = sale["findings"].as_array().expect("findings").iter().map(finding).collect();
+        let gaps = sale["series"].as_array().expect("series").iter().flat_map(gaps).collect();
+        sayings.insert(word(sale, "sale_id"), Said { findings, gaps });
     }
     // Scripts believe the exit code.
-    let consistent = findings.values().all(Vec::is_empty);
+    let consistent = sayings.values().all(|said| said.findings.is_empty());
     assert_eq!(code, Some(if consistent { 0 } else { 2 }), "the exit code is not what the findings say: {stdout}");
-    findings
+    sayings
+}
+
+/// The numbers that a series lacks.
+fn gaps(series: &Value) -> Vec<(u64, u16, u64)> {
+    let number = |of: &Value| of.as_u64().expect("a number");
+    let (epoch, shard) = (number(&series["epoch"]), u16::try_from(number(&series["shard"])).expect("a shard"));
+    let runs = series["gaps"].as_array().expect("gaps").iter();
+    runs.flat_map(|run| (number(&run[0])..=number(&run[1])).map(move |number| (epoch, shard, number))).collect()
 }
 
 /// Asks both. `off`: an equation that the product leaves out.
 pub async fn judge(stage: &Stage, wave: &Wave, struck: Struck, (dir, off): (&Path, Option<Mechanism>)) -> Judged {
     let judgement = loss::judge(dir);
     assert!(judgement.unreadable.is_empty(), "{:?}", judgement.unreadable);
-    let findings = audit(stage, off).await;
+    let sayings = audit(stage, off).await;
     let blind = audit(stage, Some(Mechanism::UnitBridge)).await;
     let own: BTreeSet<&str> = wave.scenes.iter().map(|scene| scene.sale.as_str()).collect();
     assert!(judgement.sales.keys().all(|sale| own.contains(sale.as_str())), "{:?}", judgement.sales.keys());
     let mut blows = struck.sales;
     let rows = judgement.sales.into_iter().map(|(sale, state)| Row {
         blows: blows.remove(&sale).unwrap_or_default(),
-        findings: findings.get(&sale).cloned().unwrap_or_default(),
-        consistent_without_bridge: blind.get(&sale).is_none_or(Vec::is_empty),
+        audit: sayings.get(&sale).cloned().unwrap_or_default(),
+        consistent_without_bridge: blind.get(&sale).is_none_or(|said| said.findings.is_empty()),
         sale,
         state,
     });
-    Judged { rows: rows.collect(), wide: struck.wide, rested: true, unknown: 0 }
+    Judged { rows: rows.collect(), wide: struck.wide, untrimmed: Vec::new(), rested: true, unknown: 0 }
 }

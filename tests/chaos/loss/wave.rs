@@ -9,15 +9,19 @@ use super::stage::Stage;
 use super::verdict::{Judged, judge};
 use crate::dump::{dump, dump_stores};
 use crate::nemesis::{delete_orders, purge_dlq, purge_orders};
-use crate::time::eventually;
+use crate::time::{eventually, pause};
 use futures::StreamExt;
 use seckill::faults::Mechanism;
 use seckill::roles::Role;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Sales that are created at once.
 const AT_ONCE: usize = 8;
+
+/// Records are forgotten this long after they were settled, with room for some rounds of P5.
+const TRIMMED_MAX: Duration = Duration::from_secs(12);
 
 /// What struck.
 pub struct Struck {
@@ -52,7 +56,7 @@ impl Play<'_> {
         let scenes = &self.wave.scenes;
         let create = async |scene: &Scene| self.stage.create(&scene.sale, scene.stock, scene.limit).await;
         futures::stream::iter(scenes).map(create).buffer_unordered(AT_ONCE).collect::<Vec<()>>().await;
-        let early = self.early_days().await;
+        let (early, untrimmed) = self.early_days().await;
         let late = self.busy_days().await;
         let struck = self.misfortune(&early, &late).await;
         // The fence is passed by the first of them. Operators work on: what is granted now meets the repairs.
@@ -66,7 +70,7 @@ impl Play<'_> {
         }
         self.buy(6).await;
         rested &= at_rest(self.stage, &self.dir.join("look")).await;
-        self.judged(struck, rested).await
+        Judged { untrimmed, ..self.judged(struck, rested).await }
     }
 
     /// Buyers of a step.
@@ -90,17 +94,30 @@ impl Play<'_> {
     }
 
     /// Steps 1: much is sold and settled before anything else happens.
-    async fn early_days(&self) -> BTreeMap<String, Copy> {
+    async fn early_days(&self) -> (BTreeMap<String, Copy>, Vec<String>) {
         self.buy(0).await;
         self.landed(&BTreeMap::new()).await;
         let copies = self.copies("early").await;
         self.buy(1).await;
         self.landed(&BTreeMap::new()).await;
-        let mut hands = self.stage.hands().await;
-        for scene in self.wave.scenes.iter().filter(|scene| scene.aged) {
-            eventually("what has landed is trimmed", async || hands.remembered(&scene.sale).await == 0).await;
+        (copies, self.trimmed().await)
+    }
+
+    /// Waits until P5 has forgotten what was settled; the sales in which it does not.
+    async fn trimmed(&self) -> Vec<String> {
+        let (mut hands, begun) = (self.stage.hands().await, Instant::now());
+        loop {
+            let mut kept = Vec::new();
+            for scene in self.wave.scenes.iter().filter(|scene| scene.aged) {
+                if hands.remembered(&scene.sale).await > 0 {
+                    kept.push(scene.sale.clone());
+                }
+            }
+            if kept.is_empty() || begun.elapsed() > TRIMMED_MAX {
+                return kept;
+            }
+            pause().await;
         }
-        copies
     }
 
     async fn copies(&self, name: &str) -> BTreeMap<String, Copy> {

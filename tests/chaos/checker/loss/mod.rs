@@ -29,7 +29,7 @@ mod redis;
 use super::index::Index;
 use super::read::{self, Input};
 use super::{Found, Violation};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// What is wrong with a sale.
@@ -54,6 +54,8 @@ pub enum Trouble {
 pub struct SaleState {
     /// Everything that is wrong; empty: nothing is lost that anyone could see.
     pub troubles: Vec<(Trouble, String)>,
+    /// Acceptance numbers that nobody has, as (epoch, shard, number).
+    pub holes: BTreeSet<(u64, u16, u64)>,
     /// Accepted requests that are lost and leave no trace anywhere.
     pub unseeable: Vec<String>,
     /// Requests that were told to be accepted.

@@ -123,5 +123,6 @@ pub(super) fn check(case: &Case<'_>, sale: &str, state: &mut SaleState) {
         let told: Vec<&u64> = missing.iter().take(TOLD_MAX).collect();
         let detail = format!("shard {shard} epoch {epoch}: {} of {top} are missing: {told:?}", missing.len());
         state.add(Trouble::Hole, detail);
+        state.holes.extend(missing.iter().map(|number| (epoch, shard, *number)));
     }
 }
