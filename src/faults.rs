@@ -82,7 +82,7 @@ coded! {
         AfterCompensation = "F20",
         /// P5: settled ledger records were forgotten.
         AfterTrim = "F21",
-        /// DLQ replay: the entry is landed, the audit row and the removal are to come.
+        /// DLQ replay: the entry is landed, the row of the act and the removal are to come.
         ReplayTaken = "F22",
         /// P1 warm-up, three times: Redis knows and the database does not; it does, its grant is not given; it is, unmarked.
         ActivationHalf = "F23",

@@ -1,7 +1,7 @@
 //! `/admin/v1`: who may ask, how bodies are read, and how errors are told. The routes are in the files beside it, one family
 //! each; every one needs the bearer token, and every write a JSON object.
 
-use super::{Admin, audits, dlq, openapi, pipeline, register, sales};
+use super::{Admin, acts, audits, dlq, openapi, pipeline, register, sales};
 use crate::p1_entry::problem::{Kind, Problem};
 use crate::p1_entry::warm::WarmError;
 use crate::p5_reconcile::SaleAuditError;
@@ -26,6 +26,7 @@ pub(super) fn scope() -> impl actix_web::dev::HttpServiceFactory {
         .app_data(web::PayloadConfig::new(BODY_BYTES_MAX))
         .wrap(from_fn(guard))
         .configure(sales::routes)
+        .configure(acts::routes)
         .configure(audits::routes)
         .configure(dlq::routes)
         .configure(register::routes)
@@ -106,7 +107,10 @@ impl From<DbError> for Problem {
 impl From<SaleError> for Problem {
     fn from(error: SaleError) -> Self {
         let kind = match &error {
-            SaleError::Exists(_) | SaleError::GrantConflict(_) | SaleError::BooksDisagree(_) => Kind::Conflict,
+            SaleError::Exists(_)
+            | SaleError::GrantConflict(_)
+            | SaleError::BooksDisagree(_)
+            | SaleError::Status(..) => Kind::Conflict,
             SaleError::Unknown(_) => Kind::SaleNotFound,
             SaleError::TooMuch(_) | SaleError::GrantReserved(_) => Kind::Unprocessable,
             SaleError::Db(_) => Kind::Unavailable,
@@ -125,7 +129,7 @@ impl From<WarmError> for Problem {
             | WarmError::KeysLost(_)
             | WarmError::OtherShards(..)
             | WarmError::Frozen(_) => Kind::Conflict,
-            WarmError::Redis(_) | WarmError::Database(_) => Kind::Unavailable,
+            WarmError::Redis(_) | WarmError::Database(_) | WarmError::NotRecorded(_) => Kind::Unavailable,
         };
         kind.because(error.to_string())
     }

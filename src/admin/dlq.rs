@@ -4,8 +4,10 @@
 //! is made for that (see `p5_reconcile::dlq`).
 
 use super::Admin;
+use super::acts::actor;
 use super::api::{Body, answer, query, read};
 use super::register::shown;
+use crate::domain::operator::Actor;
 use crate::p1_entry::problem::{Kind, Problem};
 use crate::p5_reconcile::dlq::{Act, Desk, Entry, Listing, Report, Selection, Source, code_of};
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -16,8 +18,6 @@ use serde_json::{Value, json};
 const SHOWN_MAX: usize = 500;
 /// Entries named in one act.
 const NAMED_MAX: usize = 1_000;
-/// Longest name of an operator, characters; the register's column has 64, and the desk puts a word before it.
-const NAME_CHARS_MAX: usize = 48;
 /// Longest reason, characters.
 const REASON_CHARS_MAX: usize = 500;
 
@@ -50,7 +50,8 @@ async fn list(admin: web::Data<Admin>, request: HttpRequest) -> HttpResponse {
         let ListQuery { source: word, named } = query(&request)?;
         let wanted = source(word.as_deref())?;
         // Always all of it: reading one queue takes as long, and every screen shares the answer.
-        let read = async { admin.desk("console").list(None).await.map_err(Problem::from) };
+        let read =
+            async { admin.desk(Actor::with_admin_token(None, None, None)).list(None).await.map_err(Problem::from) };
         let listing = admin.parked.get(read).await?;
         Ok(page(&listing, wanted, named.as_deref()))
     };
@@ -125,14 +126,6 @@ impl ActBody {
         }
         Ok(Selection { named: self.named.clone(), all: self.all, source, dry_run: self.dry_run })
     }
-
-    fn by(&self) -> Result<String, Problem> {
-        match self.by.as_deref().map(str::trim) {
-            None | Some("") => Ok("console".to_owned()),
-            Some(name) if name.chars().count() <= NAME_CHARS_MAX => Ok(format!("console: {name}")),
-            Some(_) => Err(Kind::Unprocessable.because(format!("by: expected at most {NAME_CHARS_MAX} characters"))),
-        }
-    }
 }
 
 async fn replay(admin: web::Data<Admin>, request: HttpRequest, body: Body) -> HttpResponse {
@@ -141,7 +134,7 @@ async fn replay(admin: web::Data<Admin>, request: HttpRequest, body: Body) -> Ht
         if body.reason.is_some() {
             return Err(Kind::Unprocessable.because("reason: only for giving up"));
         }
-        admin.act(Act::Replay, &body).await
+        admin.act(Act::Replay, &body, actor(&request, body.by.as_deref())?).await
     };
     answer(&request, work.await)
 }
@@ -153,22 +146,22 @@ async fn give_up(admin: web::Data<Admin>, request: HttpRequest, body: Body) -> H
         if reason.is_empty() || reason.chars().count() > REASON_CHARS_MAX {
             return Err(Kind::Unprocessable.because(format!("reason: expected 1 to {REASON_CHARS_MAX} characters")));
         }
-        admin.act(Act::GiveUp(reason.to_owned()), &body).await
+        admin.act(Act::GiveUp(reason.to_owned()), &body, actor(&request, body.by.as_deref())?).await
     };
     answer(&request, work.await)
 }
 
 impl Admin {
-    fn desk(&self, by: &str) -> Desk {
-        Desk { auditor: self.auditor.clone(), by: by.to_owned() }
+    fn desk(&self, actor: Actor) -> Desk {
+        Desk { auditor: self.auditor.clone(), actor }
     }
 
-    async fn act(&self, act: Act, body: &ActBody) -> Result<Value, Problem> {
-        let (selection, by) = (body.selection()?, body.by()?);
+    async fn act(&self, act: Act, body: &ActBody, actor: Actor) -> Result<Value, Problem> {
+        let selection = body.selection()?;
         let busy =
             |_| Kind::Conflict.because("another replay or give-up is under way in this process; wait for its end");
         let turn = self.acting.clone().try_lock_owned().map_err(busy)?;
-        let desk = self.desk(&by);
+        let desk = self.desk(actor);
         let (dry_run, acting) = (selection.dry_run, async move {
             let report = desk.act(&act, &selection, &|_, _| {}).await;
             drop(turn);
@@ -205,12 +198,5 @@ mod tests {
         }
         let many = ActBody { named: vec!["1".to_owned(); NAMED_MAX + 1], ..body("{}") };
         assert!(many.selection().is_err());
-    }
-
-    #[test]
-    fn the_operator_is_named_in_the_audit() {
-        assert_eq!(body("{}").by().unwrap(), "console");
-        assert_eq!(body(r#"{"by":" Li Wei "}"#).by().unwrap(), "console: Li Wei");
-        assert!(ActBody { by: Some("x".repeat(49)), ..body("{}") }.by().is_err());
     }
 }

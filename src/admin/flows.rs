@@ -97,6 +97,7 @@ mod tests {
             in_transit,
             grants: 1,
             trimmed: Trimmed { count: 0, ordered: 0, failed: 0 },
+            accepted: Some(7),
         }
     }
 

@@ -3,6 +3,7 @@
 //!
 //! However many screens are open, each server is asked at most once a second for all of them ([`cached`]).
 
+mod acts;
 mod api;
 mod audits;
 mod cached;

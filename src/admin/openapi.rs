@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 type Row = (&'static str, &'static str, &'static str, &'static [&'static str]);
 
 /// Every route below `/admin/v1`.
-pub const ROUTES: [Row; 18] = [
+pub const ROUTES: [Row; 19] = [
     ("get", "/sales", "List the newest sales", &[]),
     (
         "post",
@@ -27,17 +27,19 @@ pub const ROUTES: [Row; 18] = [
             "token_required",
             "waiting_room",
             "warm",
+            "by",
         ],
     ),
     ("get", "/sales/{sale_id}", "One sale, with what Redis holds of it", &[]),
-    ("post", "/sales/{sale_id}/warm", "Put a sale's stock into Redis and open it", &[]),
-    ("post", "/sales/{sale_id}/pause", "Stop selling; can be resumed", &[]),
-    ("post", "/sales/{sale_id}/resume", "Go on selling", &[]),
-    ("post", "/sales/{sale_id}/top-up", "Add units, once for each name of a grant", &["units", "grant"]),
-    ("post", "/sales/{sale_id}/reclaim", "Sell the units of final failures again, once each", &[]),
-    ("post", "/sales/{sale_id}/close", "End a sale for good", &[]),
+    ("post", "/sales/{sale_id}/warm", "Put a sale's stock into Redis and open it", &["by"]),
+    ("post", "/sales/{sale_id}/pause", "Stop selling; can be resumed", &["by"]),
+    ("post", "/sales/{sale_id}/resume", "Go on selling", &["by"]),
+    ("post", "/sales/{sale_id}/top-up", "Add units, once for each name of a grant", &["units", "grant", "by"]),
+    ("post", "/sales/{sale_id}/reclaim", "Sell the units of final failures again, once each", &["by"]),
+    ("post", "/sales/{sale_id}/close", "End a sale for good", &["by"]),
     ("get", "/sales/{sale_id}/audit", "The balance sheet, made now", &["now"]),
     ("get", "/audits", "The last runs of the audit with their findings", &["limit"]),
+    ("get", "/acts", "What people did, newest first", &["sale_id", "before", "limit"]),
     ("get", "/dlq", "What is parked in both dead-letter queues and the register", &["source", "named"]),
     (
         "post",

@@ -1,10 +1,13 @@
 //! Sales: list, look, create, and everything an operator does to one. The work is done by [`Warmer`], as on the command line.
 
 use super::Admin;
+use super::acts::actor;
 use super::api::{Body, answer, read};
 use crate::domain::ids::SaleId;
 use crate::domain::new_sale::{BadSale, NewSale};
+use crate::domain::operator::Operation;
 use crate::p1_entry::problem::{Kind, Problem};
+use crate::p1_entry::recorded::SaleAct;
 use crate::p1_entry::warm::Warmer;
 use crate::store::mysql::sales;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -60,19 +63,26 @@ struct CreateBody {
     /// Warm it up at once.
     #[serde(default)]
     warm: bool,
+    /// Who acts, for the record.
+    by: Option<String>,
     #[serde(flatten)]
     sale: serde_json::Map<String, Value>,
 }
 
 async fn create(admin: web::Data<Admin>, request: HttpRequest, body: Body) -> HttpResponse {
     let work = async {
-        let CreateBody { warm, sale } = read(&request, body)?;
+        let CreateBody { warm, by, sale } = read(&request, body)?;
+        let actor = actor(&request, by.as_deref())?;
         let new: NewSale = serde_json::from_value(Value::Object(sale))
             .map_err(|error| Kind::BadRequest.because(format!("the body is not as expected: {error}")))?;
         let sale = new.draft()?;
-        sales::create(&admin.servers.db, &sale).await?;
+        let (id, warmer) = (&sale.sale_id, admin.warmer());
+        let asked = json!({ "units": sale.granted, "title": sale.title, "price_cents": sale.price_cents });
+        let act = |operation, asked| SaleAct { actor: &actor, operation, sale_id: id, asked };
+        let creating = async { Ok(sales::create(&admin.servers.db, &sale).await?) };
+        warmer.on_record(act(Operation::SaleCreate, asked), creating).await?;
         if warm {
-            admin.warmer().warm(&sale.sale_id).await?;
+            warmer.on_record(act(Operation::SaleWarm, Value::Null), warmer.warm(id)).await?;
         }
         admin.changed(&sale.sale_id, "created").await;
         Ok(admin.warmer().look(&sale.sale_id).await?)
@@ -80,10 +90,12 @@ async fn create(admin: web::Data<Admin>, request: HttpRequest, body: Body) -> Ht
     answer(&request, work.await)
 }
 
-/// A write that says nothing but its address.
+/// A write that says nothing but its address, and who acts.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Nothing {}
+struct Nothing {
+    by: Option<String>,
+}
 
 /// What the buttons of a sale do.
 #[derive(Clone, Copy)]
@@ -103,14 +115,20 @@ async fn steer(
     how: Steer,
 ) -> HttpResponse {
     let work = async {
-        let Nothing {} = read(&request, body)?;
-        let (id, warmer) = (named(&path)?, admin.warmer());
+        let Nothing { by } = read(&request, body)?;
+        let (id, warmer, actor) = (named(&path)?, admin.warmer(), actor(&request, by.as_deref())?);
+        let act = |operation| SaleAct { actor: &actor, operation, sale_id: &id, asked: Value::Null };
         let what = match how {
-            Steer::Warm => warmer.warm(&id).await.map(|()| "warmed")?,
-            Steer::Pause => warmer.pause(&id).await.map(|()| "paused")?,
-            Steer::Resume => warmer.resume(&id).await.map(|()| "resumed")?,
-            Steer::Close => warmer.close(&id).await.map(|()| "closed")?,
-            Steer::Reclaim => warmer.reclaim(&id).await.map(|_requests| "reclaimed")?,
+            Steer::Warm => warmer.on_record(act(Operation::SaleWarm), warmer.warm(&id)).await.map(|()| "warmed")?,
+            Steer::Pause => warmer.on_record(act(Operation::SalePause), warmer.pause(&id)).await.map(|()| "paused")?,
+            Steer::Resume => {
+                warmer.on_record(act(Operation::SaleResume), warmer.resume(&id)).await.map(|()| "resumed")?
+            }
+            Steer::Close => warmer.on_record(act(Operation::SaleClose), warmer.close(&id)).await.map(|()| "closed")?,
+            Steer::Reclaim => {
+                let reclaiming = warmer.on_record(act(Operation::SaleReclaim), warmer.reclaim(&id));
+                reclaiming.await.map(|_requests| "reclaimed")?
+            }
         };
         admin.changed(&id, what).await;
         Ok(warmer.look(&id).await?)
@@ -144,11 +162,13 @@ struct TopUp {
     units: u32,
     /// Name of this grant: repeating a call with the same one adds nothing. Required: a browser may repeat a call.
     grant: String,
+    /// Who acts, for the record.
+    by: Option<String>,
 }
 
 async fn top_up(admin: web::Data<Admin>, request: HttpRequest, path: web::Path<String>, body: Body) -> HttpResponse {
     let work = async {
-        let TopUp { units, grant } = read(&request, body)?;
+        let TopUp { units, grant, by } = read(&request, body)?;
         let id = named(&path)?;
         if units == 0 {
             return Err(Kind::Unprocessable.because("units: expected a whole number from 1"));
@@ -156,7 +176,10 @@ async fn top_up(admin: web::Data<Admin>, request: HttpRequest, path: web::Path<S
         if grant.trim().is_empty() || grant.chars().count() > GRANT_CHARS_MAX {
             return Err(Kind::Unprocessable.because("grant: expected 1 to 64 characters"));
         }
-        admin.warmer().top_up(&id, &grant, units).await?;
+        let (warmer, actor) = (admin.warmer(), actor(&request, by.as_deref())?);
+        let asked = json!({ "units": units, "grant": grant });
+        let act = SaleAct { actor: &actor, operation: Operation::SaleTopUp, sale_id: &id, asked };
+        warmer.on_record(act, warmer.top_up(&id, &grant, units)).await?;
         admin.changed(&id, "topped up").await;
         Ok(admin.warmer().look(&id).await?)
     };

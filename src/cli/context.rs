@@ -3,6 +3,7 @@
 use super::{Failure, output};
 use crate::config::{Layers, Settings};
 use crate::dev::DevState;
+use crate::domain::operator::Actor;
 use crate::p5_reconcile::{Auditor, MQ_DLQ_MAX};
 use crate::roles::Servers;
 use std::path::Path;
@@ -61,8 +62,8 @@ pub(super) fn auditor(settings: &Settings, servers: &Servers) -> Auditor {
     }
 }
 
-/// Who is at the terminal, for the audit.
-pub(super) fn operator() -> String {
+/// Who is at the terminal, for the record of acts.
+pub(super) fn operator() -> Actor {
     let name = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok().filter(|name| !name.is_empty()));
-    name.unwrap_or_else(|| "operator".to_owned())
+    Actor::at_the_terminal(&name.unwrap_or_else(|| "operator".to_owned()))
 }

@@ -99,7 +99,7 @@ impl From<SourceArg> for Source {
 pub(super) async fn run(layers: &Layers, data_dir: &Path, command: Command) -> Result<u8, Failure> {
     let settings = context::settings(layers, data_dir)?;
     let servers = context::servers(&settings).await?;
-    let desk = Desk { auditor: context::auditor(&settings, &servers), by: context::operator() };
+    let desk = Desk { auditor: context::auditor(&settings, &servers), actor: context::operator() };
     let code = match command {
         Command::List(look) => look_at(&desk, &look, false).await?,
         Command::Show(look) => look_at(&desk, &look, true).await?,

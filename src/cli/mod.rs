@@ -3,6 +3,7 @@
 //! The only part of the program that prints to standard output. Exit codes: 0 fine, 1 failed, 2 inconsistent, 64 usage or
 //! configuration error.
 
+mod act;
 mod audit;
 mod bench;
 mod context;
@@ -97,6 +98,9 @@ enum Command {
     /// What could not be delivered or landed by itself: look at it, land it, or give it up
     #[command(subcommand)]
     Dlq(dlq::Command),
+    /// What people did to sales, orders and dead-letter queues, and how it ended
+    #[command(subcommand)]
+    Act(act::Command),
     /// Check the three servers, their settings and their clocks; exit code 2 when something required is wrong
     Doctor(doctor::Args),
     /// Measure this machine: rates, latencies, and whether every sale added up
@@ -213,6 +217,7 @@ async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Some(Command::Audit(args)) => audit::run(&layers, &data_dir, &args).await,
         Some(Command::Order(command)) => order::run(&layers, &data_dir, &command).await,
         Some(Command::Dlq(command)) => dlq::run(&layers, &data_dir, command).await,
+        Some(Command::Act(command)) => act::run(&layers, &data_dir, command).await,
         Some(Command::Doctor(args)) => doctor::run(&layers, &data_dir, &args).await,
         Some(Command::Bench(args)) => bench::run(&layers, &data_dir, &args).await,
         Some(Command::BenchBuyers(args)) => bench::buyers(&layers, &args).await,

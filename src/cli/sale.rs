@@ -6,10 +6,13 @@ use super::{Failure, context, output};
 use crate::config::Layers;
 use crate::domain::ids::SaleId;
 use crate::domain::new_sale::NewSale;
+use crate::domain::operator::{Actor, Operation};
 use crate::domain::sale::Sale;
-use crate::p1_entry::warm::Warmer;
+use crate::p1_entry::recorded::SaleAct;
+use crate::p1_entry::warm::{WarmError, Warmer};
 use crate::store::mysql::sales;
 use chrono::{DateTime, Utc};
+use serde_json::Value;
 use std::path::Path;
 
 /// `seckill sale …`
@@ -58,7 +61,7 @@ pub(super) enum Command {
         /// How many
         #[arg(value_parser = clap::value_parser!(u32).range(1..))]
         units: u32,
-        /// Name of this grant; repeating a call with the same name adds nothing
+        /// Name of this grant; repeating a call with the same name adds nothing. Left out: made up, and told before it acts
         #[arg(long, value_name = "NAME")]
         grant: Option<String>,
     },
@@ -144,38 +147,39 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: Command) -> R
     let servers = context::servers(&settings).await?;
     let (shards, backlog_max) = (settings.redis.shards, settings.p1_entry.backlog_max);
     let warmer = Warmer { redis: servers.redis.clone(), db: servers.db.clone(), shards, backlog_max };
+    let desk = Steering { actor: context::operator(), warmer };
     match command {
         Command::Create(create) => {
             let warm = create.warm;
             let sale = create.sale()?;
-            sales::create(&servers.db, &sale).await?;
-            output::line(&format!("created {} with {} units", sale.sale_id, sale.stock));
+            let id = &sale.sale_id;
+            let asked =
+                serde_json::json!({ "units": sale.granted, "title": sale.title, "price_cents": sale.price_cents });
+            let creating = async { Ok(sales::create(&servers.db, &sale).await?) };
+            desk.act(Operation::SaleCreate, id, asked, creating).await?;
+            output::line(&format!("created {id} with {} units", sale.stock));
             if warm {
-                warmer.warm(&sale.sale_id).await?;
-                output::line(&format!("warmed {}", sale.sale_id));
+                desk.simply(Operation::SaleWarm, id, desk.warmer.warm(id)).await?;
+                output::line(&format!("warmed {id}"));
             }
         }
         Command::List { json } => show::list(&servers, json).await?,
-        Command::Show { id, json } => show::show(&warmer, &id, json).await?,
+        Command::Show { id, json } => show::show(&desk.warmer, &id, json).await?,
         Command::Warm { id } => {
-            warmer.warm(&id).await?;
+            desk.simply(Operation::SaleWarm, &id, desk.warmer.warm(&id)).await?;
             output::line(&format!("warmed {id}"));
         }
         Command::Pause { id } => {
-            warmer.pause(&id).await?;
+            desk.simply(Operation::SalePause, &id, desk.warmer.pause(&id)).await?;
             output::line(&format!("paused {id}"));
         }
         Command::Resume { id } => {
-            warmer.resume(&id).await?;
+            desk.simply(Operation::SaleResume, &id, desk.warmer.resume(&id)).await?;
             output::line(&format!("resumed {id}"));
         }
-        Command::TopUp { id, units, grant } => {
-            let grant = grant.unwrap_or_else(|| format!("top-up-{:016x}", rand::random::<u64>()));
-            warmer.top_up(&id, &grant, units).await?;
-            output::line(&format!("{id} has {units} units more (grant {grant})"));
-        }
+        Command::TopUp { id, units, grant } => desk.top_up(&id, units, grant).await?,
         Command::Reclaim { id } => {
-            output::line(&match warmer.reclaim(&id).await? {
+            output::line(&match desk.simply(Operation::SaleReclaim, &id, desk.warmer.reclaim(&id)).await? {
                 Some(made) => format!(
                     "{id} sells {} units again, of {} failed requests and of what was written off (grant {})",
                     made.units, made.requests, made.grant_id
@@ -184,10 +188,56 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: Command) -> R
             });
         }
         Command::Close { id } => {
-            warmer.close(&id).await?;
+            desk.simply(Operation::SaleClose, &id, desk.warmer.close(&id)).await?;
             output::line(&format!("closed {id}; what was accepted still lands"));
         }
     }
     servers.redis.quit().await;
     Ok(0)
+}
+
+/// Who steers sales, and with what.
+struct Steering {
+    actor: Actor,
+    warmer: Warmer,
+}
+
+impl Steering {
+    async fn act<T>(
+        &self,
+        operation: Operation,
+        sale_id: &SaleId,
+        asked: Value,
+        work: impl Future<Output = Result<T, WarmError>>,
+    ) -> Result<T, WarmError> {
+        self.warmer.on_record(SaleAct { actor: &self.actor, operation, sale_id, asked }, work).await
+    }
+
+    async fn simply<T>(
+        &self,
+        operation: Operation,
+        sale_id: &SaleId,
+        work: impl Future<Output = Result<T, WarmError>>,
+    ) -> Result<T, WarmError> {
+        self.act(operation, sale_id, Value::Null, work).await
+    }
+
+    async fn top_up(&self, id: &SaleId, units: u32, grant: Option<String>) -> Result<(), Failure> {
+        let grant = grant.unwrap_or_else(|| {
+            let name = format!("top-up-{:016x}", rand::random::<u64>());
+            // Before anything is done: a command that dies later must not take the name with it.
+            output::remark(&format!(
+                "should this not end well, repeat it with --grant {name} and nothing is added twice"
+            ));
+            name
+        });
+        // Most errors come after the commit: without the name a repeat would add the units once more.
+        let failed =
+            |error| Failure::Failed(format!("{error}; repeat it with --grant {grant} and nothing is added twice"));
+        let asked = serde_json::json!({ "units": units, "grant": grant });
+        let adding = self.warmer.top_up(id, &grant, units);
+        self.act(Operation::SaleTopUp, id, asked, adding).await.map_err(failed)?;
+        output::line(&format!("{id} has {units} units more (grant {grant})"));
+        Ok(())
+    }
 }

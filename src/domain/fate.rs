@@ -1,7 +1,9 @@
 //! The one fate of an accepted request: an order, or a recorded failure; and how the database's answers lead to it.
 //!
 //! Consumer, replay, reconcile and compensation all race on the primary key of `request_outcome`; the first wins and the
-//! others learn what was decided. Only business reasons lead to [`Fate::Failed`]; a system error never does (window 92).
+//! others learn what was decided. Only business reasons lead to [`Fate::Failed`]; a system error never does (window 92). A sale
+//! that the database does not know is one: Redis accepted the request, so the row was there and is lost, or this is the wrong
+//! database.
 
 /// Why a request will never be an order. The code is stable: it is stored, shown to buyers and used in metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -12,7 +14,7 @@ pub enum FailReason {
     DuplicateBuyer,
     /// It would pass the buyer's cumulative limit.
     LimitExceeded,
-    /// The database does not know the sale.
+    /// The database did not know the sale. Never written any more, read from rows of before: such a request is parked now.
     UnknownSale,
     /// An operator gave it up, with a reason in the register.
     GivenUp,
@@ -83,7 +85,7 @@ pub enum Obstacle {
     LimitPassed,
     /// The guarded stock update matched no row although the sale exists.
     StockShort,
-    /// There is no such sale.
+    /// There is no such sale: its row is lost, or this is not its database.
     NoSuchSale,
 }
 
@@ -120,6 +122,8 @@ pub enum NextStep {
     Conclude(Verdict),
     /// Write the FAILED outcome and the register row in a new transaction, then conclude [`Verdict::Refused`].
     RecordFailure(FailReason),
+    /// Nothing is decided: the request is left to its attempts, a dead-letter queue, and whoever mends the cause.
+    Park,
 }
 
 /// Decides what an obstacle means. The unique key that was hit decides (D3): a taken buyer under *another* request id is a
@@ -132,7 +136,7 @@ pub const fn after_obstacle(obstacle: Obstacle) -> NextStep {
         Obstacle::BuyerHasOrder => NextStep::RecordFailure(FailReason::DuplicateBuyer),
         Obstacle::LimitPassed => NextStep::RecordFailure(FailReason::LimitExceeded),
         Obstacle::StockShort => NextStep::RecordFailure(FailReason::SoldOut),
-        Obstacle::NoSuchSale => NextStep::RecordFailure(FailReason::UnknownSale),
+        Obstacle::NoSuchSale => NextStep::Park,
     }
 }
 
@@ -156,5 +160,6 @@ mod tests {
         );
         assert_eq!(after_obstacle(Obstacle::OtherOutcome), NextStep::Conclude(Verdict::Conflict));
         assert_eq!(after_obstacle(Obstacle::BuyerHasOrder), NextStep::RecordFailure(FailReason::DuplicateBuyer));
+        assert_eq!(after_obstacle(Obstacle::NoSuchSale), NextStep::Park);
     }
 }

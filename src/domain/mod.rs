@@ -10,6 +10,7 @@ pub mod ids;
 pub mod ledger;
 pub mod message;
 pub mod new_sale;
+pub mod operator;
 pub mod policy;
 pub mod request;
 pub mod reserve;

@@ -13,6 +13,7 @@ pub mod look;
 pub mod orders;
 pub mod overload;
 pub mod problem;
+pub mod recorded;
 mod refusal;
 pub mod request_ids;
 pub mod room;

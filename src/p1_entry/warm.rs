@@ -55,6 +55,9 @@ pub enum WarmError {
     /// The database's own word on the sale.
     #[error(transparent)]
     Sale(#[from] SaleError),
+    /// Done, and the act has no row in `operator_acts`.
+    #[error("it was done, and who did it could not be written down: {0}; do it again, which changes nothing else")]
+    NotRecorded(DbError),
 }
 
 /// Carries sales from the database to Redis. Repeating any call is safe.
@@ -128,7 +131,11 @@ impl Warmer {
             }
             CrashPoint::ActivationHalf.reach();
         }
-        sales::set_status(&self.db, id, SaleStatus::Warmed).await?;
+        // A sale that was closed or paused since it was read stays so.
+        match sales::set_status(&self.db, id, SaleStatus::Warmed, &[SaleStatus::Draft, SaleStatus::Warmed]).await {
+            Ok(()) | Err(SaleError::Status(_, SaleStatus::Paused)) => {}
+            Err(error) => return Err(self.overtaken(id, error).await),
+        }
         CrashPoint::ActivationHalf.reach();
         self.redis.uncache_sale(id).await?;
         self.apply_grants(id).await
@@ -194,19 +201,30 @@ impl Warmer {
     }
 
     async fn move_to(&self, id: &SaleId, to: SaleStatus) -> Result<(), WarmError> {
-        let sale = self.sale_of_ours(id).await?;
-        match (sale.status, to) {
-            (SaleStatus::Closed, SaleStatus::Paused | SaleStatus::Warmed | SaleStatus::Draft) => {
-                return Err(WarmError::Closed(id.clone()));
-            }
-            (SaleStatus::Draft, SaleStatus::Paused | SaleStatus::Warmed) => {
-                return Err(WarmError::NotWarmed(id.clone()));
-            }
-            (SaleStatus::Draft | SaleStatus::Warmed | SaleStatus::Paused | SaleStatus::Closed, _) => {}
+        self.sale_of_ours(id).await?;
+        // The database judges by the status of this moment, which may be another one than was read.
+        let from: &[SaleStatus] = match to {
+            SaleStatus::Closed => &SaleStatus::ALL,
+            SaleStatus::Warmed | SaleStatus::Paused => &[SaleStatus::Warmed, SaleStatus::Paused],
+            SaleStatus::Draft => &[],
+        };
+        if let Err(error) = sales::set_status(&self.db, id, to, from).await {
+            return Err(self.overtaken(id, error).await);
         }
-        sales::set_status(&self.db, id, to).await?;
         self.redis.uncache_sale(id).await?;
-        self.align(&Sale { status: to, ..sale }).await
+        self.align_with_database(id).await
+    }
+
+    /// Why a status was not set. A sale that is closed is closed in Redis too, whatever was done to it meanwhile.
+    async fn overtaken(&self, id: &SaleId, error: SaleError) -> WarmError {
+        match error {
+            SaleError::Status(_, SaleStatus::Closed) => match self.align_with_database(id).await {
+                Ok(()) => WarmError::Closed(id.clone()),
+                Err(error) => error,
+            },
+            SaleError::Status(_, SaleStatus::Draft) => WarmError::NotWarmed(id.clone()),
+            other => other.into(),
+        }
     }
 
     /// Adds units to a sale (E8): database first, then Redis, once for each grant id.

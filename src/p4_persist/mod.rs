@@ -233,6 +233,10 @@ impl Persist {
                 tracing::error!(phase = "p4_persist", request_id = %id, "the request id has another outcome, parked");
                 parked(delivery, Why::new("CONFLICT", &"the request id or its acceptance number has another outcome"))
             }
+            Err(error @ DbError::UnknownSale(_)) if delivery.attempts + 1 >= self.settings.attempts_max => {
+                tracing::error!(phase = "p4_persist", request_id = %id, %error, "accepted, and its sale is unknown: parked");
+                parked(delivery, Why::new("UNKNOWN_SALE", &error))
+            }
             Err(error) if delivery.attempts + 1 >= self.settings.attempts_max => {
                 tracing::error!(phase = "p4_persist", request_id = %id, %error, attempts = delivery.attempts + 1, "attempts spent, parked");
                 parked(delivery, Why::new("ATTEMPTS_SPENT", &error))

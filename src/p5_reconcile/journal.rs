@@ -1,7 +1,7 @@
 //! Writing down what an audit saw: log and counters for what is new, gauges always, rows in the database when there is news.
 //!
 //! A finding that stands is told once, not at every audit: it is counted and logged when it appears, and its run is
-//! written again only when the findings change, or now and then. A crash forgets what was told; then it is told once more.
+//! written again only when there are new ones or none any more, or now and then. A crash forgets what was told; then it is told once more.
 
 use super::audit::{Auditor, Finding, FindingKind, SaleAudit};
 use super::compensate::count_false_alarms;
@@ -24,8 +24,39 @@ type Key = (FindingKind, Option<RequestId>);
 #[derive(Debug)]
 pub(super) struct Journal {
     told: HashMap<SaleId, HashSet<Key>>,
-    written: HashMap<SaleId, (Instant, HashSet<Key>)>,
+    written: HashMap<SaleId, Written>,
     quiet: Duration,
+}
+
+/// What was written down about a sale within one quiet time.
+#[derive(Debug, Default)]
+struct Written {
+    /// When the quiet time began; none: nothing was written.
+    since: Option<Instant>,
+    /// What the last row said.
+    last: HashSet<Key>,
+    /// What any of its rows said: a finding that comes and goes has one row, and one when it went.
+    all: HashSet<Key>,
+}
+
+impl Written {
+    fn is_over(&self, now: Instant, quiet: Duration) -> bool {
+        self.since.is_none_or(|since| now.duration_since(since) >= quiet)
+    }
+
+    /// Whether a run with these findings is worth a row.
+    fn is_news(&self, keys: &HashSet<Key>, now: Instant, quiet: Duration) -> bool {
+        self.is_over(now, quiet) || (self.last != *keys && (keys.is_empty() || !keys.is_subset(&self.all)))
+    }
+
+    /// It has its row.
+    fn note(&mut self, keys: HashSet<Key>, now: Instant, quiet: Duration) {
+        if self.is_over(now, quiet) {
+            (self.since, self.all) = (Some(now), HashSet::new());
+        }
+        self.all.extend(keys.iter().copied());
+        self.last = keys;
+    }
 }
 
 impl Journal {
@@ -63,11 +94,11 @@ impl Journal {
         gauges(audit);
     }
 
-    /// Writes a run down when its findings changed, or now and then.
+    /// Writes a run down when it has a finding that has no row yet, when the findings are gone, and now and then.
     pub async fn write(&mut self, auditor: &Auditor, audit: &SaleAudit, started_at_ms: i64) -> Result<(), DbError> {
         let keys: HashSet<Key> = audit.findings.iter().map(Finding::key).collect();
-        let old = self.written.get(&audit.sale_id).is_some_and(|(at, told)| *told == keys && at.elapsed() < self.quiet);
-        if old {
+        let (now, quiet) = (Instant::now(), self.quiet);
+        if self.written.get(&audit.sale_id).is_some_and(|written| !written.is_news(&keys, now, quiet)) {
             return Ok(());
         }
         let findings = audit.findings.iter().map(|finding| audit_store::Finding {
@@ -86,7 +117,7 @@ impl Journal {
             findings: findings.collect(),
         };
         audit_store::record(&auditor.db, &run).await?;
-        self.written.insert(audit.sale_id.clone(), (Instant::now(), keys));
+        self.written.entry(audit.sale_id.clone()).or_default().note(keys, now, quiet);
         Ok(())
     }
 }
@@ -109,5 +140,35 @@ fn gauges(audit: &SaleAudit) {
         let standing = audit.findings.iter().filter(|finding| finding.kind == kind).count();
         metrics::gauge!("seckill_p5_reconcile_findings_count", "sale" => audit.sale_id.to_string(), "finding" => kind.code())
             .set(standing as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_that_comes_and_goes_has_one_row_and_one_when_it_went() {
+        let (begun, quiet) = (Instant::now(), Duration::from_secs(300));
+        let keys = |kinds: &[FindingKind]| kinds.iter().map(|kind| (*kind, None)).collect::<HashSet<Key>>();
+        let (none, leak, both) =
+            (keys(&[]), keys(&[FindingKind::ALL[0]]), keys(&[FindingKind::ALL[0], FindingKind::ALL[1]]));
+        let mut written = Written::default();
+        let mut rows = |keys: &HashSet<Key>, after_s: u64| {
+            let now = begun + Duration::from_secs(after_s);
+            let news = written.is_news(keys, now, quiet);
+            if news {
+                written.note(keys.clone(), now, quiet);
+            }
+            news
+        };
+        assert!(rows(&leak, 0), "new");
+        assert!(!rows(&leak, 30), "it stands");
+        assert!(rows(&none, 60), "it went");
+        for flap in 0..3 {
+            assert!(!rows(&leak, 90 + flap * 60) && !rows(&none, 120 + flap * 60), "as before");
+        }
+        assert!(rows(&both, 270), "another one");
+        assert!(rows(&both, 301) && rows(&none, 302), "a quiet time later");
     }
 }

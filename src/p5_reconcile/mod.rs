@@ -40,8 +40,6 @@ use std::time::{Duration, Instant};
 
 /// Sales whose counts are remembered; beyond it everything is counted anew.
 const SALES_REMEMBERED_MAX: usize = 10_000;
-/// Audit runs kept in the database.
-const RUNS_KEPT: u32 = 1_000;
 
 /// The reconciler of one process; one leads at a time.
 pub struct Reconcile {
@@ -100,7 +98,7 @@ impl Reconcile {
         metrics::gauge!("seckill_p5_reconcile_unreconciled_count").set(unreconciled_count);
         metrics::gauge!("seckill_p5_reconcile_oldest_unresolved_seconds").set(oldest_ms as f64 / 1000.0);
         register::close_settled(&db, "reconcile").await.map_err(Fault::back_off)?;
-        audit_store::prune(&db, RUNS_KEPT).await.map_err(Fault::back_off)?;
+        audit_store::prune(&db, now_ms()).await.map_err(Fault::back_off)?;
         // Everything was looked at: what is damaged is looked at again in its turn, not at once and for ever.
         self.next_at = Instant::now() + Duration::from_millis(self.settings.interval_ms);
         match trouble {

@@ -6,6 +6,7 @@ use super::dlq::{Desk, Entry, Source};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::LedgerRecord;
 use crate::domain::message;
+use crate::domain::operator::Actor;
 use crate::domain::request::Accepted;
 use crate::store::mysql::outcomes::{self, Story};
 use crate::store::mysql::sales;
@@ -73,7 +74,7 @@ impl Auditor {
                 Err(error) => trace.not_asked.push(format!("outbox: {error}")),
             }
         }
-        let desk = Desk { auditor: self.clone(), by: String::new() };
+        let desk = Desk { auditor: self.clone(), actor: Actor::at_the_terminal("") };
         for (source, name) in [(Source::Relay, "relay DLQ"), (Source::Mq, "MQ DLQ")] {
             match desk.list(Some(source)).await {
                 Ok(listing) => {

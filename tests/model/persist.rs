@@ -129,6 +129,7 @@ pub fn land(setup: &Setup, world: &mut World, at: usize) -> Verdict {
         Some(obstacle) => match after_obstacle(obstacle) {
             NextStep::Conclude(verdict) => verdict,
             NextStep::RecordFailure(reason) => Verdict::Refused(reason),
+            NextStep::Park => unreachable!("the model's database knows its sale"),
         },
     };
     let request = &mut world.requests[at];

@@ -8,7 +8,9 @@ use crate::support::raw::try_redis_all;
 use crate::support::world::{World, eventually, run_waiting};
 use amqprs::channel::{QueueDeclareArguments, QueueDeleteArguments};
 use seckill::dev::PrivateServers;
+use seckill::domain::operator::{Actor, Operation, OperatorAct, Target};
 use seckill::roles::Role;
+use seckill::store::mysql::acts;
 use seckill::store::rabbit::{RabbitConfig, Topology};
 use serde_json::Value;
 
@@ -111,6 +113,8 @@ async fn sells_trims_and_closes(world: &World) {
     let redis = &world.servers.redis;
     let left = async || redis.ledger_page(&sale, 0, "0", 100).await.expect("the ledger").records.len();
     eventually("the records are forgotten", async || left().await == 0).await;
+    let close = OperatorAct::new(&Actor::at_the_terminal("ann"), Operation::SaleClose, Target::Sale(sale.clone()));
+    acts::record(&world.servers.db, &[close]).await.expect("written down");
     world.warmer().close(&sale).await.expect("closed");
     eventually("the closed sale's keys are gone", async || redis.meta(&sale, 0).await.expect("redis").is_none()).await;
 }
@@ -160,6 +164,8 @@ async fn refuses_the_rest(world: &World, redis: &str, mysql: &str) {
         "DELETE FROM orders",
         "DELETE FROM request_outcome",
         "DELETE FROM sales",
+        "DELETE FROM operator_acts",
+        "UPDATE operator_acts SET actor_name = 'nobody'",
         "DROP TABLE orders",
         "ALTER TABLE sales DROP CONSTRAINT ck_sales_stock",
         "CREATE TABLE more (id INT)",

@@ -1,5 +1,5 @@
 //! Replay and give up. Order of every act: the database decides (or has decided) → the ledger is told → the register row is
-//! closed → an audit row is written → the entry is removed from its place.
+//! closed → the act is written down → the entry is removed from its place.
 //!
 //! A crash anywhere leaves the entry for the next call, which finds the fate decided and does the rest. So doing the same
 //! three times changes nothing more, and two operators at once cannot decide one request twice.
@@ -11,16 +11,15 @@ use crate::domain::fate::{FailReason, Fate, Verdict};
 use crate::domain::ids::RequestId;
 use crate::domain::request::Accepted;
 use crate::faults::CrashPoint;
-use crate::runtime::now_ms;
 use crate::store::mysql::codes::Source as LandingSource;
-use crate::store::mysql::{audit as audit_store, landing, outcomes, register};
+use crate::store::mysql::{DbError, acts, landing, outcomes, register};
 use governor::{Quota, RateLimiter};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 /// Requests a second: a replay must not push the live traffic aside.
 const RATE_PER_S: NonZeroU32 = NonZeroU32::MIN.saturating_add(199);
-/// Requests between two audit rows, and so the most whose entries are still there after a crash although they are decided.
+/// Requests whose acts are written down together, and so the most whose entries are still there after a crash although they are decided.
 const BATCH: usize = 100;
 /// Errors in a row after which a server is taken for gone.
 const ERRORS_MAX: u32 = 3;
@@ -29,7 +28,7 @@ impl Desk {
     /// Does `act` to the selected entries, at most 200 requests a second.
     ///
     /// # Errors
-    /// [`DlqError`] when a server is away before anything was decided, or the audit row cannot be written; what was decided
+    /// [`DlqError`] when a server is away before anything was decided, or the acts cannot be written down; what was decided
     /// by then stays decided and its entries stay where they are, so repeating is safe.
     pub async fn act(&self, act: &Act, which: &Selection, progress: OnProgress<'_>) -> Result<Report, DlqError> {
         let mut sweep = sweep(&self.auditor, which.source).await?;
@@ -55,7 +54,9 @@ impl Desk {
                 progress(report.done.len() + lines.len(), total);
             }
             if !which.dry_run {
-                self.write_audit(act, &lines).await?;
+                let written: Vec<_> =
+                    batch.iter().zip(&lines).filter_map(|(group, line)| self.row(act, group, line)).collect();
+                acts::record(&self.auditor.db, &written).await?;
                 self.remove(&mut sweep, batch, &lines).await?;
             }
             report.done.append(&mut lines);
@@ -86,6 +87,10 @@ impl Desk {
     async fn one(&self, act: &Act, group: &Group, dry_run: bool) -> Done {
         match self.decide(act, group, dry_run).await {
             Ok((deed, detail)) => group.line(deed, detail),
+            // No server is away: the others go on.
+            Err(DlqError::Database(error @ DbError::UnknownSale(_))) => {
+                group.line(Deed::UnknownSale, format!("{error}; bring the sale back, or give it up"))
+            }
             Err(error) => group.line(Deed::Failed, error.to_string()),
         }
     }
@@ -104,7 +109,7 @@ impl Desk {
                 CrashPoint::ReplayTaken.reach();
                 verdict
             }
-            (None, Act::GiveUp(reason)) => register::give_up(db, accepted, reason, &self.by).await?,
+            (None, Act::GiveUp(reason)) => register::give_up(db, accepted, reason, &self.actor.label()).await?,
         };
         match verdict {
             Verdict::Conflict => return Ok(group.foreign(act, Deed::Conflict, dry_run)),
@@ -128,32 +133,7 @@ impl Desk {
         let purchase = &accepted.purchase;
         let told = [(purchase.request_id, fate)];
         self.auditor.redis.settle(&purchase.sale_id, accepted.shard, &told).await?;
-        register::close_settled_one(&self.auditor.db, purchase.request_id, &self.by).await?;
-        Ok(())
-    }
-
-    async fn write_audit(&self, act: &Act, lines: &[Done]) -> Result<(), DlqError> {
-        let (code, why) = match act {
-            Act::Replay => ("DLQ_REPLAY", ""),
-            Act::GiveUp(reason) => ("DLQ_GIVE_UP", reason.as_str()),
-        };
-        let now = now_ms();
-        let findings = lines.iter().map(|line| audit_store::Finding {
-            sale_id: None,
-            request_id: line.request_id,
-            code: code.to_owned(),
-            detail: format!("{} by {}: {} {why}", line.entries.join(" "), self.by, line.detail),
-        });
-        let run = audit_store::Run {
-            sale_id: None,
-            started_at_ms: now,
-            ended_at_ms: now,
-            consistent: true,
-            examined_count: lines.len() as u64,
-            sheet: serde_json::json!({ "act": code, "by": self.by, "reason": why }).to_string(),
-            findings: findings.collect(),
-        };
-        audit_store::record(&self.auditor.db, &run).await?;
+        register::close_settled_one(&self.auditor.db, purchase.request_id, &self.actor.label()).await?;
         Ok(())
     }
 
@@ -170,7 +150,7 @@ impl Desk {
                 }
                 (Place::Register, Some(id)) => {
                     // Closed by its fate already; open still only when the row itself was dropped.
-                    register::resolve(&self.auditor.db, id, &self.by).await?;
+                    register::resolve(&self.auditor.db, id, &self.actor.label()).await?;
                 }
                 (Place::Register, None) => {}
             }

@@ -4,13 +4,14 @@
 //! open rows, to which P5 copies relay-DLQ entries before it deletes them. None of them decides anything: the database's
 //! `request_outcome` does, so every act asks it first.
 //!
-//! Input: what lies there. Output: a fate in the database, told to the ledger, a closed register row, an audit row, and
+//! Input: what lies there. Output: a fate in the database, told to the ledger, a closed register row, a row in `operator_acts`, and
 //! then, last of all, an empty place. A crash before the end leaves the entry where it was; acting again finds the fate
 //! decided and only tidies up.
 
 mod act;
 mod find;
 mod plan;
+mod written;
 
 pub(super) use find::reason_of;
 pub use plan::{Act, Deed, Done, OnProgress, Report, Selection};
@@ -18,6 +19,7 @@ pub use plan::{Act, Deed, Done, OnProgress, Report, Selection};
 use super::audit::{Auditor, SaleAuditError};
 use crate::domain::fate::Fate;
 use crate::domain::ids::{RequestId, SaleId, UserId};
+use crate::domain::operator::Actor;
 use crate::domain::request::Accepted;
 use crate::store::mysql::{DbError, outcomes};
 use crate::store::rabbit::{Parked, RabbitError};
@@ -141,8 +143,8 @@ impl From<SaleAuditError> for DlqError {
 pub struct Desk {
     /// The servers.
     pub auditor: Auditor,
-    /// The operator's name, written into the register and the audit.
-    pub by: String,
+    /// The operator, written into the register and into the record of acts.
+    pub actor: Actor,
 }
 
 impl Desk {

@@ -56,6 +56,8 @@ pub enum Deed {
     Unreadable,
     /// Another request with the same id or number was decided; it stays.
     Conflict,
+    /// The database does not know the sale; it stays.
+    UnknownSale,
     /// A server failed; it stays.
     Failed,
     /// Not looked at, because a server was gone before.
@@ -67,7 +69,9 @@ impl Deed {
     #[must_use]
     pub const fn is_trouble(&self) -> bool {
         match self {
-            Self::NotParked | Self::Unreadable | Self::Conflict | Self::Failed | Self::NotTried => true,
+            Self::NotParked | Self::Unreadable | Self::Conflict | Self::UnknownSale | Self::Failed | Self::NotTried => {
+                true
+            }
             Self::Landed
             | Self::Refused
             | Self::GivenUp

@@ -14,6 +14,13 @@ use diesel_async::{AsyncConnection, RunQueryDsl};
 /// Findings kept of one run; the sheet has the totals of all.
 pub const FINDINGS_MAX: usize = 1000;
 
+/// Runs that found nothing are kept for a day, milliseconds.
+pub const QUIET_KEPT_MS: i64 = 24 * 60 * 60 * 1000;
+/// Runs with findings, and those that did not add up, are kept for 30 days, milliseconds.
+pub const NEWS_KEPT_MS: i64 = 30 * QUIET_KEPT_MS;
+/// Most runs that one call of [`prune`] deletes.
+pub const PRUNED_MAX: i64 = 1_000;
+
 /// One run of the audit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
@@ -145,17 +152,23 @@ fn read_run(columns: RunColumns, findings: &[FindingColumns]) -> Result<Run, DbE
     })
 }
 
-/// Deletes all but the newest `keep` runs and their findings; returns how many runs went. At most 1,000 a call.
+/// Deletes old runs with their findings: those that found nothing after [`QUIET_KEPT_MS`], the others after [`NEWS_KEPT_MS`],
+/// by the age of their end at `now_ms` (Unix milliseconds). However many runs there are, none goes before its time. Returns
+/// how many runs went, at most [`PRUNED_MAX`] a call.
 ///
 /// # Errors
 /// [`DbError`]; repeating the call is safe.
-pub async fn prune(db: &Db, keep: u32) -> Result<usize, DbError> {
+pub async fn prune(db: &Db, now_ms: i64) -> Result<usize, DbError> {
+    let (quiet, news) = (datetime(now_ms - QUIET_KEPT_MS)?, datetime(now_ms - NEWS_KEPT_MS)?);
     db.run("audit_prune", async |conn| {
         conn.transaction(async |conn| {
+            let told = diesel::dsl::exists(audit_findings::table.filter(audit_findings::run_id.eq(audit_runs::run_id)));
+            let nothing_found = audit_runs::consistent.eq(true).and(diesel::dsl::not(told));
             let old: Vec<u64> = audit_runs::table
-                .order(audit_runs::run_id.desc())
-                .offset(i64::from(keep))
-                .limit(1000)
+                .filter(audit_runs::ended_at.lt(quiet))
+                .filter(audit_runs::ended_at.lt(news).or(nothing_found))
+                .order(audit_runs::ended_at)
+                .limit(PRUNED_MAX)
                 .select(audit_runs::run_id)
                 .load(conn)
                 .await?;

@@ -23,6 +23,9 @@ pub enum DbError {
     /// Somebody else holds the stock row of this sale for longer than a lock wait; other sales are not touched by it.
     #[error("the stock row of sale {0} is locked, find who holds it: SHOW ENGINE INNODB STATUS")]
     SaleLocked(SaleId),
+    /// An accepted request's sale has no row here. Nothing is decided about the request.
+    #[error("the database does not know sale {0}: its row is lost, or mysql.url is of another database")]
+    UnknownSale(SaleId),
     /// No usable server: connection refused or lost, shutting down, full, not migrated.
     #[error("database is unavailable: {0}")]
     Unavailable(String),
@@ -43,7 +46,12 @@ impl DbError {
     pub const fn is_outage(&self) -> bool {
         match self {
             Self::Unavailable(_) | Self::Timeout(_) | Self::ReadOnly => true,
-            Self::Duplicate(_) | Self::Deadlock | Self::LockWait | Self::SaleLocked(_) | Self::Other(_) => false,
+            Self::Duplicate(_)
+            | Self::Deadlock
+            | Self::LockWait
+            | Self::SaleLocked(_)
+            | Self::UnknownSale(_)
+            | Self::Other(_) => false,
         }
     }
 
@@ -64,6 +72,7 @@ impl DbError {
             Self::Deadlock
             | Self::LockWait
             | Self::SaleLocked(_)
+            | Self::UnknownSale(_)
             | Self::Unavailable(_)
             | Self::Timeout(_)
             | Self::ReadOnly

@@ -4,6 +4,7 @@
 //! Everything here may be repeated: a crash leaves either a committed transaction or nothing, and the primary key of
 //! `request_outcome` makes a repeat find out which.
 
+pub mod acts;
 pub mod address;
 pub mod audit;
 pub mod bare;

@@ -184,7 +184,7 @@ pub async fn give_up(db: &Db, accepted: &Accepted, detail: &str, by: &str) -> Re
     };
     match after_obstacle(super::landing::seen(accepted, &decided)) {
         NextStep::Conclude(verdict) => Ok(verdict),
-        NextStep::RecordFailure(_) => Err(DbError::Deadlock),
+        NextStep::RecordFailure(_) | NextStep::Park => Err(DbError::Deadlock),
     }
 }
 

@@ -18,6 +18,8 @@ const TABLES: [(&str, &str); 10] = [
     ("audit_runs", "run_id"),
     ("audit_findings", "run_id"),
 ];
+/// Where rows are only added.
+const ADDED_TO: [(&str, &str); 1] = [("operator_acts", "outcome")];
 /// Those that rows are deleted from.
 const DELETED_FROM: [&str; 3] = ["outcome_event", "audit_runs", "audit_findings"];
 /// As both servers word it (1142 and 1143).
@@ -71,6 +73,12 @@ fn statements() -> impl Iterator<Item = (&'static str, &'static str, String)> {
             ("UPDATE", table, format!("EXPLAIN UPDATE {table} SET {column} = {column} WHERE 1 = 0")),
         ]
     });
+    let added = ADDED_TO.into_iter().flat_map(|(table, column)| {
+        [
+            ("SELECT", table, format!("EXPLAIN SELECT {column} FROM {table}")),
+            ("INSERT", table, format!("EXPLAIN INSERT INTO {table} ({column}) VALUES (NULL)")),
+        ]
+    });
     let deleted = DELETED_FROM.into_iter();
-    each.chain(deleted.map(|table| ("DELETE", table, format!("EXPLAIN DELETE FROM {table} WHERE 1 = 0"))))
+    each.chain(added).chain(deleted.map(|table| ("DELETE", table, format!("EXPLAIN DELETE FROM {table} WHERE 1 = 0"))))
 }

@@ -100,6 +100,9 @@ pub enum SaleError {
     /// The grant would pass [`crate::domain::sale::STOCK_MAX`].
     #[error("sale {0} would have more units than a sale may have")]
     TooMuch(SaleId),
+    /// Its status does not allow the change, maybe since a moment ago: somebody else changed it meanwhile.
+    #[error("sale {0} is {now} by now, nothing was changed", now = .1.code())]
+    Status(SaleId, SaleStatus),
     /// The database failed.
     #[error(transparent)]
     Db(#[from] DbError),
@@ -241,18 +244,24 @@ pub async fn live_sales(db: &Db, ended_before_ms: i64) -> Result<Vec<Sale>, DbEr
     all(db, "sale_live", live).await
 }
 
-/// Sets the status. Which changes make sense is the caller's to know.
+/// Sets the status to `to`, if it is one of `from` at this very moment: what the caller read before may have been overtaken,
+/// and a sale that somebody closed must stay closed.
 ///
 /// # Errors
-/// [`SaleError::Unknown`] or [`SaleError::Db`].
-pub async fn set_status(db: &Db, sale_id: &SaleId, status: SaleStatus) -> Result<(), SaleError> {
-    let sale = sales::table.find(sale_id.as_str().as_bytes());
+/// [`SaleError::Status`] with the status that holds when it is another one, [`SaleError::Unknown`] or [`SaleError::Db`].
+pub async fn set_status(db: &Db, sale_id: &SaleId, to: SaleStatus, from: &[SaleStatus]) -> Result<(), SaleError> {
+    let id = sale_id.as_str().as_bytes();
+    let allowed = sales::table.find(id).filter(sales::status.eq_any(from.iter().map(|status| status.code())));
     let matched = db
         .run("sale_set_status", async |conn| {
-            Ok(diesel::update(sale).set(sales::status.eq(status.code())).execute(conn).await?)
+            Ok(diesel::update(allowed).set(sales::status.eq(to.code())).execute(conn).await?)
         })
         .await?;
-    if matched == 0 { Err(SaleError::Unknown(sale_id.clone())) } else { Ok(()) }
+    if matched > 0 {
+        return Ok(());
+    }
+    let holds = get(db, sale_id).await?.map(|sale| sale.status);
+    Err(holds.map_or_else(|| SaleError::Unknown(sale_id.clone()), |now| SaleError::Status(sale_id.clone(), now)))
 }
 
 /// Moves the epoch forward to `epoch`; it never moves back. `true` for the one caller that moved it: an epoch belongs to one

@@ -13,6 +13,7 @@ mod room_order;
 mod room_release;
 mod status;
 mod status_events;
+mod statuses;
 mod tokens;
 mod window;
 mod x_request_id;

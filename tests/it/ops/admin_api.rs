@@ -212,9 +212,12 @@ fn the_desk_works_over_http_for_both_queues_and_leaves_its_traces() {
             (&row["request_id"], &row["reason"], &row["resolved_by"]),
             (&json!(spoiled.to_string()), &json!("GIVEN_UP"), &json!("console: Li Wei"))
         );
-        let runs = admin.get("/audits").await.json;
-        let acts: Vec<&Value> = runs["runs"].as_array().unwrap().iter().map(|run| &run["sheet"]["act"]).collect();
-        assert!(acts.contains(&&json!("DLQ_REPLAY")) && acts.contains(&&json!("DLQ_GIVE_UP")), "{runs:#}");
+        let acts = admin.get("/acts?limit=2").await.json;
+        let (last, before) = (&acts["acts"][0], &acts["acts"][1]);
+        assert_eq!((&last["action"], &last["code"]), (&json!("dlq.give_up"), &json!("given_up")), "{acts:#}");
+        assert_eq!(last["reason"], "refunded, ticket 4711", "{acts:#}");
+        assert_eq!((&last["actor_name"], &last["auth_method"]), (&json!("Li Wei"), &json!("admin_token")), "{acts:#}");
+        assert_eq!((&last["ip"], &before["action"]), (&json!("127.0.0.1"), &json!("dlq.replay")), "{acts:#}");
         assert_eq!(world.orders(&sale).await, 2);
         assert!(world.audit(&sale, Window::Now).await.consistent());
         world.finish().await;

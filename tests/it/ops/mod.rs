@@ -1,5 +1,6 @@
 //! What operators use: the admin API, the command line, the configuration, metrics and alert rules.
 
+mod acts;
 mod admin_api;
 mod alert_rules;
 mod configuration;

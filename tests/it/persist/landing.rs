@@ -1,15 +1,16 @@
 //! Groups and single requests: each request lands once, gets its own exact verdict, and the sums hold.
 
-use crate::support::mysql_store::{NOW_MS, accepted, assert_sound, crowd, fresh, sale, sale_id, verdicts};
+use crate::support::mysql_store::{NOW_MS, accepted, assert_sound, books_of, crowd, fresh, sale, sale_id, verdicts};
 use crate::support::world::run;
 use seckill::domain::fate::{FailReason, Fate, Verdict};
 use seckill::domain::ids::RequestId;
 use seckill::domain::message;
 use seckill::domain::policy::PurchasePolicy;
-use seckill::store::mysql::codes::{FailureStatus, Source};
+use seckill::store::mysql::books::{Asked, Series};
+use seckill::store::mysql::codes::{FailureStatus, Reporter, Source};
 use seckill::store::mysql::landing::{GroupResult, land, land_group, land_one};
-use seckill::store::mysql::totals::{Gap, Numbers};
-use seckill::store::mysql::{DbError, grants, outcomes, sales, totals};
+use seckill::store::mysql::sales::SaleError;
+use seckill::store::mysql::{DbError, books, grants, landing, outcomes, register, sales};
 
 #[test]
 fn a_group_lands_once_and_repeats_learn_their_fate() {
@@ -124,12 +125,69 @@ fn short_stock_inside_a_group_sells_exactly_what_is_there() {
         assert_sound(&db, "t", 150).await;
         let again = verdicts(&db, &items).await;
         assert!(again.iter().all(|v| matches!(v, Verdict::Already(_))));
-        // Units of final failures can be granted to Redis again, once each, and the database's sums do not move.
-        assert_eq!(grants::reclaim(&db, &sale_id("s"), 10).await, Ok(10));
-        assert_eq!(grants::reclaim(&db, &sale_id("s"), 1_000).await, Ok(53));
-        assert_eq!(grants::reclaim(&db, &sale_id("s"), 1_000).await, Ok(0));
-        assert_eq!(grants::unapplied(&db, &sale_id("s")).await.unwrap().len(), 64);
-        assert_sound(&db, "s", 37).await;
+        // Who ended SOLD_OUT never had a unit: there is nothing to offer again.
+        assert_eq!(grants::reclaim(&db, &sale_id("s")).await, Ok(None));
+        let books = books_of(&db, "s").await;
+        assert_eq!((books.held, books.refused), (0, 63));
+    });
+}
+
+#[test]
+fn units_of_final_failures_are_offered_again_once_and_never_more_than_there_are() {
+    run(async {
+        let db = fresh("reclaim").await;
+        sales::create(&db, &sale("s", 10, PurchasePolicy::OnePerUser)).await.unwrap();
+        assert!(grants::mark_applied(&db, &sale_id("s"), "first").await.unwrap());
+        verdicts(&db, &crowd("s", 1..=5)).await;
+        // One of them buys again, and two are given up.
+        assert_eq!(verdicts(&db, &[accepted("s", 6, "u1", 1)]).await, [Verdict::Refused(FailReason::DuplicateBuyer)]);
+        for rid in [7, 8] {
+            let given_up = register::give_up(&db, &accepted("s", rid, &format!("u{rid}"), 1), "why", "who").await;
+            assert_eq!(given_up, Ok(Verdict::Refused(FailReason::GivenUp)));
+        }
+        assert_eq!(books_of(&db, "s").await.held, 3);
+        let made = grants::reclaim(&db, &sale_id("s")).await.unwrap().unwrap();
+        assert_eq!((made.requests, made.units), (3, 3));
+        assert_eq!(grants::reclaim(&db, &sale_id("s")).await, Ok(None), "once");
+        let open = grants::unapplied(&db, &sale_id("s")).await.unwrap();
+        assert_eq!(open.iter().map(|g| (&g.grant_id, g.quantity)).collect::<Vec<_>>(), [(&made.grant_id, 3)]);
+        let books = books_of(&db, "s").await;
+        assert_eq!((books.held, books.grants_unapplied, books.stock), (0, 3, 5), "and the stock does not move");
+        // Two units are left that nobody was promised; three more failures would take units that are not there.
+        for rid in 9..=11 {
+            register::give_up(&db, &accepted("s", rid, &format!("u{rid}"), 1), "why", "who").await.unwrap();
+        }
+        let refused = grants::reclaim(&db, &sale_id("s")).await;
+        assert_eq!(refused, Err(SaleError::BooksDisagree(sale_id("s"))));
+        assert_eq!(books_of(&db, "s").await.held, 3, "and nothing was written");
+    });
+}
+
+#[test]
+fn the_loser_of_a_number_given_twice_gets_a_fate_without_it() {
+    run(async {
+        let db = fresh("reused").await;
+        sales::create(&db, &sale("s", 10, PurchasePolicy::OnePerUser)).await.unwrap();
+        let mut loser = accepted("s", 2, "b", 1);
+        loser.number = 1;
+        assert_eq!(
+            verdicts(&db, &[accepted("s", 1, "a", 1), loser.clone()]).await,
+            [Verdict::Ordered, Verdict::Conflict]
+        );
+        let fate = landing::fail_reused(&db, &loser, Reporter::Audit, "test").await;
+        assert_eq!(fate, Ok(Some(Verdict::Refused(FailReason::NumberReused))));
+        let decided = outcomes::fate_of(&db, loser.purchase.request_id).await.unwrap().unwrap();
+        assert_eq!((decided.number, decided.fate), (None, Fate::Failed(FailReason::NumberReused)));
+        assert_eq!(landing::fail_reused(&db, &loser, Reporter::Audit, "test").await, Ok(None), "once");
+        // A request that has its number is not touched by it, and a person who gives a loser up hears the same.
+        let third = accepted("s", 3, "c", 1);
+        assert_eq!(landing::fail_reused(&db, &third, Reporter::Audit, "test").await, Ok(None));
+        let mut other = accepted("s", 4, "d", 1);
+        other.number = 1;
+        let given_up = register::give_up(&db, &other, "why", "who").await;
+        assert_eq!(given_up, Ok(Verdict::Refused(FailReason::NumberReused)));
+        assert_eq!(grants::reclaim(&db, &sale_id("s")).await, Ok(None), "it has no unit");
+        assert_sound(&db, "s", 1).await;
     });
 }
 
@@ -145,12 +203,13 @@ fn unknown_sales_forged_repeats_and_reused_numbers_are_told_apart() {
         let mut reused = accepted("s", 3, "c", 1);
         reused.number = 2;
         let items = [unknown.clone(), good, forged, reused, accepted("s", 4, "d", 1)];
-        let got = verdicts(&db, &items).await;
-        let refused = Verdict::Refused(FailReason::UnknownSale);
-        assert_eq!(got, [refused, Verdict::Ordered, Verdict::Conflict, Verdict::Conflict, Verdict::Ordered]);
-        // A sale that is created later is not haunted by a cached absence, and the decided request stays decided.
+        let got = land(&db, &items, Source::Relay).await;
+        let (parked, ordered, conflict) =
+            (Err(DbError::UnknownSale(sale_id("nowhere"))), Ok(Verdict::Ordered), Ok(Verdict::Conflict));
+        assert_eq!(got, [parked, ordered.clone(), conflict.clone(), conflict, ordered]);
+        // Nothing was decided about it. It lands when the sale has its row, and is not haunted by a cached absence.
         sales::create(&db, &sale("nowhere", 5, PurchasePolicy::Unlimited)).await.unwrap();
-        assert_eq!(verdicts(&db, &[unknown]).await, [Verdict::Already(Fate::Failed(FailReason::UnknownSale))]);
+        assert_eq!(verdicts(&db, &[unknown]).await, [Verdict::Ordered]);
         assert_eq!(verdicts(&db, &[accepted("nowhere", 10, "a", 1)]).await, [Verdict::Ordered]);
         assert_sound(&db, "s", 2).await;
     });
@@ -172,11 +231,11 @@ fn one_impossible_row_does_not_fail_its_neighbours() {
             }
         }
         assert_sound(&db, "s", 98).await;
-        let gaps = totals::gaps(&db, Numbers { sale_id: &sale_id("s"), shard: 0, epoch: 1, after: 0 }).await.unwrap();
-        let found: Vec<_> = gaps.gaps.iter().map(|Gap { first, last, .. }| (*first, *last)).collect();
-        assert_eq!((found, gaps.looked_to), (vec![(13, 13), (58, 58)], 100));
-        let rest = totals::gaps(&db, Numbers { sale_id: &sale_id("s"), shard: 0, epoch: 1, after: 100 }).await.unwrap();
-        assert_eq!((rest.gaps.len(), rest.looked_to), (0, 100));
+        let series = Series { shard: 0, epoch: 1 };
+        let asked = Asked { series, after: 0, to: 102, holes: vec![(58, 58), (7, 7)], above: true };
+        let read = books::count(&db, &sale_id("s"), &asked).await.unwrap();
+        assert_eq!(read.pieces[0].missing, [(13, 13), (58, 58), (101, 102)]);
+        assert_eq!((read.highest, read.filled, read.above.count), (100, Some(7), 0));
     });
 }
 

@@ -10,3 +10,4 @@ mod negative_controls;
 mod records;
 mod retries;
 mod slow_broker;
+mod unknown_sale;

@@ -1,6 +1,6 @@
 //! Migrations, sales and grants, the register of failures.
 
-use crate::support::mysql_store::{NOW_MS, assert_sound, config, crowd, fresh, sale, sale_id, url, verdicts};
+use crate::support::mysql_store::{NOW_MS, assert_sound, books_of, config, crowd, fresh, sale, sale_id, url, verdicts};
 use crate::support::world::run;
 use seckill::domain::fate::{FailReason, Fate, Verdict};
 use seckill::domain::ids::RequestId;
@@ -9,7 +9,7 @@ use seckill::domain::sale::SaleStatus;
 use seckill::store::mysql::codes::{FailureStatus, Reporter};
 use seckill::store::mysql::register::{OpenFailure, Wanted};
 use seckill::store::mysql::sales::SaleError;
-use seckill::store::mysql::{Db, checks, grants, migrate, register, sales, totals};
+use seckill::store::mysql::{Db, checks, grants, migrate, register, sales};
 
 #[test]
 fn migrations_run_once_whoever_runs_them_and_the_server_is_checked() {
@@ -22,7 +22,7 @@ fn migrations_run_once_whoever_runs_them_and_the_server_is_checked() {
             })
             .collect();
         let ran = futures::future::join_all(racers).await;
-        assert_eq!(ran.into_iter().map(Result::unwrap).sum::<usize>(), 12);
+        assert_eq!(ran.into_iter().map(Result::unwrap).sum::<usize>(), 22);
         assert!(migrate::migrate(&url).await.unwrap().is_empty());
         let db = Db::connect(config(url)).unwrap();
         let checks = checks::checks(&db).await.unwrap();
@@ -55,12 +55,17 @@ fn a_sale_round_trips_and_its_grants_are_idempotent() {
         assert!(sales::live_sales(&db, NOW_MS).await.unwrap().is_empty());
         assert_eq!(sales::unfinished(&db, NOW_MS).await.unwrap().len(), 1, "a draft waits for its start");
         assert!(sales::unfinished(&db, NOW_MS + 3_600_001).await.unwrap().is_empty(), "until its end");
-        sales::set_status(&db, &sale_id("s"), SaleStatus::Warmed).await.unwrap();
+        sales::set_status(&db, &sale_id("s"), SaleStatus::Warmed, &[SaleStatus::Draft]).await.unwrap();
+        let again = sales::set_status(&db, &sale_id("s"), SaleStatus::Warmed, &[SaleStatus::Draft]).await;
+        assert_eq!(again, Err(SaleError::Status(sale_id("s"), SaleStatus::Warmed)), "judged by what holds now");
+        let nowhere = sales::set_status(&db, &sale_id("x"), SaleStatus::Warmed, &[SaleStatus::Draft]).await;
+        assert_eq!(nowhere, Err(SaleError::Unknown(sale_id("x"))));
         assert_eq!(sales::live_sales(&db, NOW_MS).await.unwrap().len(), 1);
         assert!(sales::live_sales(&db, NOW_MS + 3_600_001).await.unwrap().is_empty());
-        assert_eq!(sales::set_epoch(&db, &sale_id("s"), 3).await, Ok(3));
-        assert_eq!(sales::set_epoch(&db, &sale_id("s"), 2).await, Ok(3));
-        assert_eq!(sales::set_epoch(&db, &sale_id("x"), 2).await, Err(SaleError::Unknown(sale_id("x"))));
+        // An epoch belongs to the one who moved it there.
+        for (sale, epoch, moved) in [("s", 3, true), ("s", 3, false), ("s", 2, false), ("x", 2, false)] {
+            assert_eq!(sales::advance_epoch(&db, &sale_id(sale), epoch).await, Ok(moved), "{sale} to {epoch}");
+        }
 
         assert_eq!(grants::top_up(&db, &sale_id("s"), "g1", 5).await, Ok(true));
         assert_eq!(grants::top_up(&db, &sale_id("s"), "g1", 5).await, Ok(false));
@@ -79,8 +84,13 @@ fn a_sale_round_trips_and_its_grants_are_idempotent() {
         assert!(!grants::mark_applied(&db, &sale_id("s"), "first").await.unwrap());
         assert_eq!(grants::unapplied(&db, &sale_id("s")).await.unwrap().len(), 1);
         assert_sound(&db, "s", 0).await;
-        let totals = totals::totals(&db, &sale_id("s")).await.unwrap().unwrap();
-        assert_eq!((totals.granted, totals.granted_applied), (15, 10));
+        let books = books_of(&db, "s").await;
+        // The first grant was made in epoch 1, the other one in epoch 3, which no rebuild opened.
+        assert_eq!((books.granted, books.grants, books.grants_unapplied, books.grants_known), (15, 5, 5, false));
+        for name in ["first", "cancel-7", "reclaim-x", "rebuild-2", "return-1"] {
+            let reserved = grants::top_up(&db, &sale_id("s"), name, 5).await;
+            assert_eq!(reserved, Err(SaleError::GrantReserved(name.to_owned())));
+        }
     });
 }
 

@@ -3,6 +3,7 @@
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::domain::message;
+use seckill::domain::operator::Actor;
 use seckill::domain::policy::Quantity;
 use seckill::p5_reconcile::dlq::{Act, Deed, Desk, Selection};
 use seckill::roles::Role::{Api, Consumer};
@@ -93,7 +94,7 @@ fn entries_of_every_sort_are_listed_shown_and_replayed_exactly_once() {
         assert!(results(&dry).contains(&(who.healthy_mq.to_string(), "would_land".to_owned())), "{dry:#}");
         assert!(results(&dry).contains(&(who.ordered.to_string(), "would_remove".to_owned())), "{dry:#}");
         assert_eq!(world.dump(&sale).await, before, "a dry run changes nothing");
-        assert_eq!(world.rows("audit_runs", "TRUE").await, 0);
+        assert_eq!(world.rows("operator_acts", "action LIKE 'dlq.%'").await, 0);
 
         let done = world.cli(&["dlq", "replay", "--all", "--json"]).exits(1).json();
         for (id, result) in [
@@ -131,15 +132,23 @@ fn entries_of_every_sort_are_listed_shown_and_replayed_exactly_once() {
 
 /// Who did what to which request, and what came of it.
 async fn audited(world: &World, who: &Parked) {
-    let of = |id: RequestId| format!("code = 'DLQ_REPLAY' AND request_id = {id} AND detail LIKE '%order was written%'");
-    assert_eq!(world.rows("audit_findings", &of(who.both)).await, 1);
     let by = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_default();
     let by = if by.is_empty() { "operator".to_owned() } else { by };
-    let named = format!("sheet LIKE '%DLQ_REPLAY%' AND sheet LIKE '%\"by\":\"{by}\"%' AND started_at IS NOT NULL");
-    assert!(world.rows("audit_runs", &named).await >= 3);
+    let of = |id: RequestId, code: &str| {
+        format!(
+            "action = 'dlq.replay' AND target_type = 'request' AND target_id = '{id}' AND code = '{code}' \
+             AND actor_kind = 'person' AND actor_id = '{by}' AND auth_method = 'shell' AND sale_id = 'desk'"
+        )
+    };
+    assert_eq!(world.rows("operator_acts", &of(who.both, "landed")).await, 1);
+    let refused = format!("{} AND outcome = 'ok'", of(who.refused, "refused"));
+    assert_eq!(world.rows("operator_acts", &refused).await, 1);
+    let conflict = format!("{} AND outcome = 'failed'", of(who.conflict, "conflict"));
+    assert_eq!(world.rows("operator_acts", &conflict).await, 3, "one each time it was tried");
+    assert_eq!(world.rows("audit_runs", "TRUE").await, 0, "no run of the audit");
 }
 
-/// What is no request of ours is given up by whoever names the very entry, and is kept in the audit.
+/// What is no request of ours is given up by whoever names the very entry, and is kept in the record of acts.
 async fn strangers_go_by_name_only(world: &World, sale: &SaleId) {
     world.cli(&["dlq", "give-up", "--all", "--reason", "clean up"]).exits(1);
     let list = world.cli(&["dlq", "list", "--json"]).exits(0).json();
@@ -148,7 +157,9 @@ async fn strangers_go_by_name_only(world: &World, sale: &SaleId) {
     for name in &names {
         world.cli(&["dlq", "give-up", name, "--reason", "not ours"]).exits(0);
     }
-    assert_eq!(world.rows("audit_findings", "code = 'DLQ_GIVE_UP' AND detail LIKE '%hello%not ours'").await, 1);
+    let kept = "action = 'dlq.give_up' AND code = 'dropped' AND reason = 'not ours'";
+    let hello = format!("{kept} AND target_type = 'entry' AND before_json LIKE '%\"message\":\"hello\"%'");
+    assert_eq!((world.rows("operator_acts", kept).await, world.rows("operator_acts", &hello).await), (3, 1));
     assert!(world.cli(&["dlq", "list"]).exits(0).out.contains("nothing is parked"));
     assert_eq!(world.orders(sale).await, 7);
 }
@@ -203,7 +214,7 @@ fn the_desk_goes_no_faster_than_its_rate() {
             (number.to_string(), message::encode(&other).into_bytes(), "ATTEMPTS_SPENT")
         });
         world.park_in_mq(strangers).await;
-        let desk = Desk { auditor: world.auditor(), by: "test".to_owned() };
+        let desk = Desk { auditor: world.auditor(), actor: Actor::at_the_terminal("test") };
         let all = Selection { all: true, dry_run: true, ..Selection::default() };
         let begun = Instant::now();
         let report = desk.act(&Act::Replay, &all, &|_, _| {}).await.unwrap();

@@ -10,3 +10,4 @@ mod grants;
 mod later_version;
 mod leaks;
 mod mq_dlq;
+mod top_up;

@@ -25,7 +25,7 @@ fn dropped_calls_never_lead_to_wrong_answers() {
                 for round in 0..20_000u64 {
                     let rid = RequestId::new(round % 500 + 1).unwrap();
                     let answer = outcomes::fate_of(&db, rid).await.unwrap().unwrap();
-                    assert_eq!((answer.request_id, answer.number), (rid, rid.get()));
+                    assert_eq!((answer.request_id, answer.number), (rid, Some(rid.get())));
                     asked += 1;
                     if asked >= 3_000 {
                         break;
@@ -108,8 +108,12 @@ fn audits_are_kept_and_one_leads_at_a_time() {
             [(2, 2), (1, 1)]
         );
         assert_eq!(runs[0].findings[0], finding);
-        assert_eq!(audit::prune(&db, 1).await, Ok(2));
-        assert_eq!(audit::last_runs(&db, 10).await.unwrap().len(), 1);
+        let later = |kept_ms: i64| NOW_MS + kept_ms + 1_000;
+        assert_eq!(audit::prune(&db, later(0)).await, Ok(0));
+        assert_eq!(audit::prune(&db, later(audit::QUIET_KEPT_MS)).await, Ok(1), "the one that found nothing");
+        assert_eq!(audit::last_runs(&db, 10).await.unwrap().len(), 2);
+        assert_eq!(audit::prune(&db, later(audit::NEWS_KEPT_MS)).await, Ok(2));
+        assert!(audit::last_runs(&db, 10).await.unwrap().is_empty());
 
         let mut leader = leader::try_lead(&db, "reconcile").await.unwrap().unwrap();
         assert!(leader::try_lead(&db, "reconcile").await.unwrap().is_none());

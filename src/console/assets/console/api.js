@@ -56,5 +56,5 @@ async function call(method, path, body, timeoutMs = TIMEOUT_MS) {
 }
 
 export const get = (path) => call('GET', path);
-/** A write; `{}` when it says nothing but its address. A replay of thousands may take minutes. */
-export const post = (path, body = {}, timeoutMs = TIMEOUT_MS) => call('POST', path, body, timeoutMs);
+/** A write, with who acts; `{}` when it says nothing but its address. A replay of thousands may take minutes. */
+export const post = (path, body = {}, timeoutMs = TIMEOUT_MS) => call('POST', path, { by: operator(), ...body }, timeoutMs);

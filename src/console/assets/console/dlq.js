@@ -7,7 +7,7 @@ import { field, h, say, show } from './dom.js';
 import { count, has, t, time } from './words.js';
 
 const ACT_TIMEOUT_MS = 600_000;
-const TROUBLE = ['not_parked', 'unreadable', 'conflict', 'failed', 'not_tried'];
+const TROUBLE = ['not_parked', 'unreadable', 'conflict', 'unknown_sale', 'failed', 'not_tried'];
 
 function pretty(payload) {
   try {

@@ -240,7 +240,7 @@ impl Round<'_> {
             let Some(accepted) = self.items.get(*index) else { continue };
             match decided.get(&accepted.purchase.request_id).map(|decided| after_obstacle(seen(accepted, decided))) {
                 Some(NextStep::Conclude(verdict)) => self.set(*index, Ok(verdict)),
-                Some(NextStep::RecordFailure(_)) | None => rest.push(*index),
+                Some(NextStep::RecordFailure(_) | NextStep::Park) | None => rest.push(*index),
             }
         }
         rest

@@ -24,7 +24,8 @@ pub(in super::super) const DETAIL_CHARS_MAX: usize = 1000;
 /// Lands one request. A refusal is committed before it is returned.
 ///
 /// # Errors
-/// [`DbError`]; the fate is then undecided or unknown, and repeating the call is safe.
+/// [`DbError`]; the fate is then undecided or unknown, and repeating the call is safe. [`DbError::UnknownSale`] lasts until
+/// the sale has its row again.
 pub async fn land_one(db: &Db, accepted: &Accepted, source: Source) -> Result<Verdict, DbError> {
     for _ in 0..TRIES {
         let stopped = match attempt(db, accepted, source).await {
@@ -42,6 +43,7 @@ pub async fn land_one(db: &Db, accepted: &Accepted, source: Source) -> Result<Ve
         };
         match after_obstacle(obstacle) {
             NextStep::Conclude(verdict) => return Ok(verdict),
+            NextStep::Park => return Err(DbError::UnknownSale(accepted.purchase.sale_id.clone())),
             NextStep::RecordFailure(reason) if Mechanism::RecordedRefusal.is_off() => {
                 return Ok(Verdict::Refused(reason));
             }

@@ -1,0 +1,244 @@
+//! What people do to the system, as it is written down: who, what, to what, and how it ended. Values only.
+//!
+//! A name that was typed proves nothing; [`Actor::id`] is what was proved, [`Actor::name`] what a person reads.
+
+use super::ids::SaleId;
+use serde_json::Value;
+
+/// Longest [`Actor::label`], characters: the register's columns have 64.
+const LABEL_CHARS_MAX: usize = 64;
+
+/// What sort of actor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ActorKind {
+    /// A person.
+    Person,
+    /// A program with an account of its own.
+    Service,
+}
+
+impl ActorKind {
+    /// The stored code.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Person => "person",
+            Self::Service => "service",
+        }
+    }
+}
+
+/// How an actor was known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuthMethod {
+    /// At a terminal that has the servers' passwords; the user of the shell is believed.
+    Shell,
+    /// With `admin.token`, which several people may have; the name is what they typed.
+    AdminToken,
+}
+
+impl AuthMethod {
+    /// The stored code.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Shell => "shell",
+            Self::AdminToken => "admin_token",
+        }
+    }
+}
+
+/// Who acts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Actor {
+    /// Person or service.
+    pub kind: ActorKind,
+    /// The account that was proved.
+    pub id: String,
+    /// The name as it is now; copied, so that it outlives the account.
+    pub name: String,
+    /// What the actor may do, separated by commas.
+    pub roles: String,
+    /// How the actor was known.
+    pub auth_method: AuthMethod,
+    /// Address of the trusted hop, if the act came over a network.
+    pub ip: Option<String>,
+    /// `X-Request-Id` of the call, if it had one.
+    pub call_id: Option<String>,
+}
+
+impl Actor {
+    /// Somebody at a terminal.
+    #[must_use]
+    pub fn at_the_terminal(user: &str) -> Self {
+        Self {
+            kind: ActorKind::Person,
+            id: user.to_owned(),
+            name: user.to_owned(),
+            roles: "admin".to_owned(),
+            auth_method: AuthMethod::Shell,
+            ip: None,
+            call_id: None,
+        }
+    }
+
+    /// Somebody who has `admin.token` and typed this name, or none.
+    #[must_use]
+    pub fn with_admin_token(name: Option<&str>, ip: Option<String>, call_id: Option<String>) -> Self {
+        Self {
+            kind: ActorKind::Person,
+            id: "admin.token".to_owned(),
+            name: name.unwrap_or_default().to_owned(),
+            roles: "admin".to_owned(),
+            auth_method: AuthMethod::AdminToken,
+            ip,
+            call_id,
+        }
+    }
+
+    /// The actor in a word, for columns that say who closed something; at most 64 characters.
+    #[must_use]
+    pub fn label(&self) -> String {
+        let whole = match self.auth_method {
+            AuthMethod::Shell => self.name.clone(),
+            AuthMethod::AdminToken if self.name.is_empty() => "console".to_owned(),
+            AuthMethod::AdminToken => format!("console: {}", self.name),
+        };
+        whole.chars().take(LABEL_CHARS_MAX).collect()
+    }
+}
+
+/// What can be done, as `category.operation`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// A sale was created.
+    SaleCreate,
+    /// Put into Redis and opened.
+    SaleWarm,
+    /// Stopped for a while.
+    SalePause,
+    /// Opened again.
+    SaleResume,
+    /// Given more units.
+    SaleTopUp,
+    /// Units of final failures sold again.
+    SaleReclaim,
+    /// Ended for good.
+    SaleClose,
+    /// An order was cancelled.
+    OrderCancel,
+    /// A parked request was landed, or its entry removed.
+    DlqReplay,
+    /// A parked request was recorded as failed, or a stranger's message dropped.
+    DlqGiveUp,
+}
+
+impl Operation {
+    /// The stored code, at most 32 characters.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::SaleCreate => "sale.create",
+            Self::SaleWarm => "sale.warm",
+            Self::SalePause => "sale.pause",
+            Self::SaleResume => "sale.resume",
+            Self::SaleTopUp => "sale.top_up",
+            Self::SaleReclaim => "sale.reclaim",
+            Self::SaleClose => "sale.close",
+            Self::OrderCancel => "order.cancel",
+            Self::DlqReplay => "dlq.replay",
+            Self::DlqGiveUp => "dlq.give_up",
+        }
+    }
+}
+
+/// What an act is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// A sale.
+    Sale(SaleId),
+    /// A purchase request, by its id.
+    Request(String),
+    /// An entry of a dead-letter queue that names no request.
+    Entry(String),
+}
+
+impl Target {
+    /// The stored code of its sort, and its id.
+    #[must_use]
+    pub fn code_and_id(&self) -> (&'static str, &str) {
+        match self {
+            Self::Sale(id) => ("sale", id.as_str()),
+            Self::Request(id) => ("request", id),
+            Self::Entry(name) => ("entry", name),
+        }
+    }
+}
+
+/// How an act ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ActOutcome {
+    /// Done.
+    Ok,
+    /// The actor may not.
+    Denied,
+    /// Tried, and not done.
+    Failed,
+}
+
+impl ActOutcome {
+    /// The stored code.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Denied => "denied",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// One act.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OperatorAct {
+    /// Who.
+    pub actor: Actor,
+    /// What.
+    pub operation: Operation,
+    /// To what.
+    pub target: Target,
+    /// The sale it is about, if any.
+    pub sale_id: Option<SaleId>,
+    /// How it ended.
+    pub outcome: ActOutcome,
+    /// Stable code of what came of it, if there is one.
+    pub code: Option<String>,
+    /// Why, in the actor's words.
+    pub reason: Option<String>,
+    /// What was there before. No secrets.
+    pub before: Option<Value>,
+    /// What is there now, and what was asked for. No secrets.
+    pub after: Option<Value>,
+}
+
+impl OperatorAct {
+    /// An act that was done; the rest is for the caller to fill in.
+    #[must_use]
+    pub fn new(actor: &Actor, operation: Operation, target: Target) -> Self {
+        let sale_id = match &target {
+            Target::Sale(id) => Some(id.clone()),
+            Target::Request(_) | Target::Entry(_) => None,
+        };
+        Self {
+            actor: actor.clone(),
+            operation,
+            target,
+            sale_id,
+            outcome: ActOutcome::Ok,
+            code: None,
+            reason: None,
+            before: None,
+            after: None,
+        }
+    }
+}

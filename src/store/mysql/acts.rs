@@ -1,0 +1,219 @@
+//! What people did (`operator_acts`): written once, never changed, never deleted.
+//!
+//! Input: an act that has ended. Output: its row. A process that dies between the act and its row leaves the act alone on
+//! record in what it changed: a status, a grant, an outcome. So whoever writes acts writes them before the last trace of what
+//! they were about goes (an entry of a dead-letter queue), and reports it when a row could not be written.
+
+use super::codes::{cut, read_sale_id, unix_ms};
+use super::fault::DbError;
+use super::pool::Db;
+use super::schema::operator_acts;
+use crate::domain::ids::SaleId;
+use crate::domain::operator::OperatorAct;
+use chrono::NaiveDateTime;
+use diesel::prelude::*;
+use diesel_async::{AsyncConnection, RunQueryDsl};
+
+/// Most acts a listing returns.
+pub const PAGE_MAX: u32 = 1_000;
+/// JSON in one statement, bytes; a single act may have more. Far below any `max_allowed_packet`.
+const STATEMENT_BYTES: usize = 512 * 1024;
+
+#[derive(Insertable)]
+#[diesel(table_name = operator_acts, treat_none_as_default_value = false)]
+struct ActRow<'a> {
+    actor_kind: &'static str,
+    actor_id: &'a str,
+    actor_name: &'a str,
+    roles: &'a str,
+    auth_method: &'static str,
+    ip: Option<&'a str>,
+    action: &'static str,
+    target_type: &'static str,
+    target_id: &'a str,
+    sale_id: Option<&'a [u8]>,
+    outcome: &'static str,
+    code: Option<&'a str>,
+    reason: Option<&'a str>,
+    before_json: Option<String>,
+    after_json: Option<String>,
+    request_id: Option<&'a str>,
+}
+
+impl<'a> ActRow<'a> {
+    fn of(act: &'a OperatorAct) -> Self {
+        let (actor, (target_type, target_id)) = (&act.actor, act.target.code_and_id());
+        Self {
+            actor_kind: actor.kind.code(),
+            actor_id: cut(&actor.id, 64),
+            actor_name: cut(&actor.name, 128),
+            roles: cut(&actor.roles, 255),
+            auth_method: actor.auth_method.code(),
+            ip: actor.ip.as_deref().map(|ip| cut(ip, 45)),
+            action: act.operation.code(),
+            target_type,
+            target_id: cut(target_id, 128),
+            sale_id: act.sale_id.as_ref().map(|id| id.as_str().as_bytes()),
+            outcome: act.outcome.code(),
+            code: act.code.as_deref().map(|code| cut(code, 64)),
+            reason: act.reason.as_deref().map(|reason| cut(reason, 1000)),
+            before_json: act.before.as_ref().map(ToString::to_string),
+            after_json: act.after.as_ref().map(ToString::to_string),
+            request_id: actor.call_id.as_deref().map(|id| cut(id, 64)),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        [&self.before_json, &self.after_json].into_iter().flatten().map(String::len).sum()
+    }
+}
+
+/// Writes acts down, all or none. Names and words that are too long are cut; what was there before and after is not.
+///
+/// # Errors
+/// [`DbError`]; after [`DbError::Unavailable`] and [`DbError::Timeout`] they may have been written.
+pub async fn record(db: &Db, acts: &[OperatorAct]) -> Result<(), DbError> {
+    let mut statements: Vec<Vec<ActRow<'_>>> = Vec::new();
+    let mut bytes = 0;
+    for row in acts.iter().map(ActRow::of) {
+        bytes += row.bytes();
+        match statements.last_mut() {
+            Some(rows) if bytes <= STATEMENT_BYTES => rows.push(row),
+            Some(_) | None => {
+                bytes = row.bytes();
+                statements.push(vec![row]);
+            }
+        }
+    }
+    db.run("acts_record", async |conn| {
+        conn.transaction(async |conn| {
+            for rows in &statements {
+                diesel::insert_into(operator_acts::table).values(rows).execute(conn).await?;
+            }
+            Ok(())
+        })
+        .await
+    })
+    .await
+}
+
+/// An act as it is on record. Codes are kept as they stand: another version may have written them.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Recorded {
+    /// Order of writing.
+    pub act_id: u64,
+    /// Unix milliseconds by the database's clock.
+    pub at_ms: i64,
+    /// `person` or `service`.
+    pub actor_kind: String,
+    /// The account that was proved.
+    pub actor_id: String,
+    /// Its name as it was then.
+    pub actor_name: String,
+    /// What the actor might do.
+    pub roles: String,
+    /// How the actor was known.
+    pub auth_method: String,
+    /// Address of the trusted hop.
+    pub ip: Option<String>,
+    /// `category.operation`.
+    pub action: String,
+    /// Sort of what it was about.
+    pub target_type: String,
+    /// Which one.
+    pub target_id: String,
+    /// The sale, if it was about one.
+    pub sale_id: Option<SaleId>,
+    /// `ok`, `denied` or `failed`.
+    pub outcome: String,
+    /// Stable code of what came of it.
+    pub code: Option<String>,
+    /// Why, in the actor's words.
+    pub reason: Option<String>,
+    /// What was there before, as JSON text.
+    pub before_json: Option<String>,
+    /// What was there after, as JSON text.
+    pub after_json: Option<String>,
+    /// `X-Request-Id` of the call.
+    pub request_id: Option<String>,
+}
+
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = operator_acts)]
+struct RecordedRow {
+    act_id: u64,
+    at: NaiveDateTime,
+    actor_kind: String,
+    actor_id: String,
+    actor_name: String,
+    roles: String,
+    auth_method: String,
+    ip: Option<String>,
+    action: String,
+    target_type: String,
+    target_id: String,
+    sale_id: Option<Vec<u8>>,
+    outcome: String,
+    code: Option<String>,
+    reason: Option<String>,
+    before_json: Option<String>,
+    after_json: Option<String>,
+    request_id: Option<String>,
+}
+
+impl RecordedRow {
+    fn read(self) -> Result<Recorded, DbError> {
+        Ok(Recorded {
+            act_id: self.act_id,
+            at_ms: unix_ms(self.at),
+            actor_kind: self.actor_kind,
+            actor_id: self.actor_id,
+            actor_name: self.actor_name,
+            roles: self.roles,
+            auth_method: self.auth_method,
+            ip: self.ip,
+            action: self.action,
+            target_type: self.target_type,
+            target_id: self.target_id,
+            sale_id: self.sale_id.as_deref().map(read_sale_id).transpose()?,
+            outcome: self.outcome,
+            code: self.code,
+            reason: self.reason,
+            before_json: self.before_json,
+            after_json: self.after_json,
+            request_id: self.request_id,
+        })
+    }
+}
+
+/// Which acts a listing wants.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted {
+    /// Only about this sale.
+    pub sale_id: Option<SaleId>,
+    /// Only acts before this one; the last one of a page asks for the next page.
+    pub before: Option<u64>,
+    /// At most this many; capped at [`PAGE_MAX`].
+    pub limit: u32,
+}
+
+/// Acts, newest first.
+///
+/// # Errors
+/// [`DbError`].
+pub async fn list(db: &Db, wanted: &Wanted) -> Result<Vec<Recorded>, DbError> {
+    let rows: Vec<RecordedRow> = db
+        .run("acts_list", async |conn| {
+            let mut query = operator_acts::table.select(RecordedRow::as_select()).into_boxed();
+            if let Some(sale_id) = &wanted.sale_id {
+                query = query.filter(operator_acts::sale_id.eq(sale_id.as_str().as_bytes()));
+            }
+            if let Some(before) = wanted.before {
+                query = query.filter(operator_acts::act_id.lt(before));
+            }
+            let page = query.order(operator_acts::act_id.desc()).limit(i64::from(wanted.limit.min(PAGE_MAX)));
+            Ok(page.load(conn).await?)
+        })
+        .await?;
+    rows.into_iter().map(RecordedRow::read).collect()
+}
