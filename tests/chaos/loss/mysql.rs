@@ -153,10 +153,12 @@ fn undone(sale: &str, blow: Blow, (rid, units, user): (&str, &str, &str)) -> Str
     if blow == Blow::OutcomeRowsGone {
         return outcome;
     }
-    // Guarded, so that an order that is drawn twice goes once.
+    // Guarded, so that an order that is drawn twice goes once. Its journal row has its name, if it was the first of its group; it
+    // could not land again with that.
     let there = format!("EXISTS (SELECT 1 FROM orders WHERE request_id = {rid})");
     format!(
         "UPDATE sales SET stock = stock + {units} WHERE sale_id = '{sale}' AND {there}; \
+         UPDATE IGNORE stock_flow SET ref = 'undone-{rid}' WHERE sale_id = '{sale}' AND kind = 'order' AND ref = '{rid}'; \
          INSERT IGNORE INTO stock_flow (sale_id, delta, kind, ref) VALUES ('{sale}', {units}, 'correction', '{rid}'); \
          UPDATE purchases SET quantity = quantity - {units} WHERE sale_id = '{sale}' AND user_id = '{user}' AND {there}; \
          {order}{outcome}"

@@ -79,13 +79,15 @@ const fn names(trouble: Trouble) -> &'static [&'static str] {
 /// The troubles that a finding may be about.
 fn reasons(finding: &str) -> &'static [Trouble] {
     match finding {
-        "GAP" | "LEDGER_DAMAGED" => &[Trouble::Hole],
+        "GAP" => &[Trouble::Hole],
+        "LEDGER_DAMAGED" => &[Trouble::Hole, Trouble::Keys, Trouble::Behind],
         "LEAK" => &[Trouble::Limbo],
         "REFUSED" => &[Trouble::Refused],
         "OVER_SELL" => &[Trouble::Oversold],
         "KEYS_LOST" => &[Trouble::Keys],
         "ORPHAN" => &[Trouble::Behind],
-        "UNBALANCED" => &[Trouble::Books, Trouble::Bridge, Trouble::Behind],
+        // An order without an outcome is none to the audit, which counts along the outcomes.
+        "UNBALANCED" => &[Trouble::Books, Trouble::Bridge, Trouble::Behind, Trouble::Torn, Trouble::Keys],
         _ => &[],
     }
 }
@@ -101,11 +103,13 @@ impl Row {
         let named = |trouble: Trouble| findings.iter().any(|finding| names(trouble).contains(&finding.kind.as_str()));
         let confirmed =
             |finding: &Finding| troubles.iter().any(|(trouble, _)| reasons(&finding.kind).contains(trouble));
-        let unnamed = troubles.iter().filter(|(trouble, _)| !named(*trouble));
+        // A sale that could not be rebuilt is told as such: what it lacks is counted when it has whole keys again.
+        let broken = troubles.iter().any(|(trouble, _)| [Trouble::Keys, Trouble::Behind].contains(trouble));
+        let unnamed = troubles.iter().filter(|(trouble, _)| !named(*trouble) && !broken);
         let unnamed = unnamed.map(|(trouble, detail)| format!("no finding names {trouble:?}: {detail}"));
         let unconfirmed = findings.iter().filter(|finding| !confirmed(finding));
         let unconfirmed = unconfirmed.map(|finding| format!("nothing confirms {}: {}", finding.kind, finding.detail));
-        let numbers = self.state.holes.symmetric_difference(&self.audit.gaps);
+        let numbers = self.state.holes.symmetric_difference(&self.audit.gaps).filter(|_| !broken);
         let numbers = numbers.map(|number| format!("only one of them misses (epoch, shard, number) {number:?}"));
         unnamed.chain(unconfirmed).chain(numbers).collect()
     }
