@@ -42,8 +42,10 @@ fn data_that_go_back_or_vanish_are_never_called_consistent() {
         let mut waves = Vec::new();
         for wave in plan::waves(seed, asked_for) {
             let of_wave = Instant::now();
-            waves.push(wave::play(&stage, &wave, None).await);
+            let judged = wave::play(&stage, &wave, None).await;
             eprintln!("wave {}: {} faults in {} ms", wave.number, wave.faults(), of_wave.elapsed().as_millis());
+            report::complaints_of(&judged).iter().for_each(|complaint| eprintln!("{complaint}"));
+            waves.push(judged);
         }
         stage.leave_out(Mechanism::NumberEquation).await;
         let blind = wave::play(&stage, &plan::of_numbers(seed), Some(Mechanism::NumberEquation)).await;

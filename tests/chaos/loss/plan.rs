@@ -147,6 +147,10 @@ fn of_servers(number: usize, wides: &mut Deck<Wide>, dice: &mut StdRng) -> Wave 
     if dice.random_bool(0.4) {
         wide.push(wides.draw(dice));
         wide.dedup();
+        // What is deleted cannot be emptied.
+        if wide.contains(&Wide::QueueDeleted) {
+            wide.retain(|wide| *wide != Wide::QueuePurged);
+        }
     }
     let queue = wide.iter().any(|wide| matches!(wide, Wide::QueuePurged | Wide::QueueDeleted));
     let held = match dice.random_range(0..3) {

@@ -57,15 +57,7 @@ impl Tale {
 
     /// Everything that makes the run red.
     pub fn complaints(&self) -> Vec<String> {
-        let mut complaints = Vec::new();
-        for wave in &self.waves {
-            let is_false = |row: &Row| [Word::FalseConsistent, Word::FalseAlarm].contains(&row.word());
-            let wrong = wave.rows.iter().filter(|row| is_false(row) || !row.differences().is_empty());
-            complaints.extend(wrong.map(|row| describe(row, &wave.wide)));
-        }
-        for sale in self.waves.iter().flat_map(|wave| &wave.untrimmed) {
-            complaints.push(format!("sale {sale}: its settled records are not forgotten, although their time is over"));
-        }
+        let mut complaints: Vec<String> = self.waves.iter().flat_map(complaints_of).collect();
         for (equation, missed) in self.missed_without() {
             if missed == 0 {
                 complaints.push(format!("without {} nothing is missed: the run does not need it", equation.code()));
@@ -169,6 +161,16 @@ impl Tale {
                 .expect("text");
         }
     }
+}
+
+/// What of a wave makes the run red.
+pub fn complaints_of(wave: &Judged) -> Vec<String> {
+    let is_false = |row: &Row| [Word::FalseConsistent, Word::FalseAlarm].contains(&row.word());
+    let wrong = wave.rows.iter().filter(|row| is_false(row) || !row.differences().is_empty());
+    let wrong = wrong.map(|row| describe(row, &wave.wide));
+    let kept =
+        |sale: &String| format!("sale {sale}: its settled records are not forgotten, although their time is over");
+    wrong.chain(wave.untrimmed.iter().map(kept)).collect()
 }
 
 /// A sale, with both words about it.

@@ -191,3 +191,51 @@ pub async fn judge(stage: &Stage, wave: &Wave, struck: Struck, (dir, off): (&Pat
     });
     Judged { rows: rows.collect(), wide: struck.wide, untrimmed: Vec::new(), rested: true, unknown: 0 }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(troubles: &[Trouble], findings: &[&str]) -> Row {
+        let finding = |kind: &&str| Finding { kind: (*kind).to_owned(), detail: String::new() };
+        Row {
+            sale: "s".into(),
+            blows: Vec::new(),
+            state: SaleState {
+                troubles: troubles.iter().map(|trouble| (*trouble, String::new())).collect(),
+                ..SaleState::default()
+            },
+            audit: Said { findings: findings.iter().map(finding).collect(), gaps: BTreeSet::new() },
+            consistent_without_bridge: false,
+        }
+    }
+
+    #[test]
+    fn each_word_is_said_where_it_is_due() {
+        let rebuilt = |unseeable: &[&str]| {
+            let mut row = row(&[], &[]);
+            row.state.rebuilt = true;
+            row.state.unseeable = unseeable.iter().map(|rid| (*rid).to_owned()).collect();
+            row.word()
+        };
+        assert_eq!(row(&[], &[]).word(), Word::Unharmed);
+        assert_eq!((rebuilt(&[]), rebuilt(&["1"])), (Word::Repaired, Word::Unseeable));
+        assert_eq!(row(&[Trouble::Lost], &["GAP"]).word(), Word::ForAPerson);
+        assert_eq!(row(&[Trouble::Lost], &[]).word(), Word::FalseConsistent);
+        assert_eq!(row(&[], &["GAP"]).word(), Word::FalseAlarm);
+    }
+
+    #[test]
+    fn what_only_one_of_them_says_is_a_difference() {
+        let differences = |troubles: &[Trouble], findings: &[&str]| row(troubles, findings).differences().len();
+        assert_eq!(differences(&[Trouble::Lost, Trouble::Hole, Trouble::Bridge], &["GAP", "UNBALANCED"]), 0);
+        assert_eq!(differences(&[Trouble::Lost, Trouble::Hole], &["UNBALANCED"]), 3, "two unnamed, one unconfirmed");
+        assert_eq!(differences(&[Trouble::Refused], &["REFUSED", "LEAK"]), 1);
+        assert_eq!(differences(&[Trouble::Bridge], &["UNBALANCED", "SOMETHING_NEW"]), 1, "nobody knows what it means");
+        assert_eq!(differences(&[Trouble::Behind, Trouble::Lost, Trouble::Hole], &["ORPHAN"]), 0, "not rebuilt yet");
+        let mut other = row(&[Trouble::Hole], &["GAP"]);
+        other.state.holes.extend([(1, 0, 3), (1, 0, 4)]);
+        other.audit.gaps.extend([(1, 0, 4), (1, 0, 5)]);
+        assert_eq!(other.differences().len(), 2, "{:?}", other.differences());
+    }
+}
