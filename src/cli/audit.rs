@@ -4,11 +4,14 @@ use super::{Failure, INCONSISTENT, context, output};
 use crate::config::Layers;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::Sale;
-use crate::p5_reconcile::{SaleAudit, Window};
+use crate::p5_reconcile::{SaleAudit, Suspect, Window};
 use crate::roles::Servers;
 use crate::store::mysql::sales;
 use indicatif::ProgressBar;
 use std::path::Path;
+
+/// Buyers named one by one; `--json` has them all.
+const SUSPECTS_SHOWN_MAX: usize = 20;
 
 /// `seckill audit`
 #[derive(Debug, clap::Args)]
@@ -33,16 +36,26 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &Args) -> Result
     let progress = ProgressBar::new(sales.len() as u64);
     let mut audits = Vec::with_capacity(sales.len());
     for sale in &sales {
-        audits.push(auditor.audit(sale, window).await?);
+        audits.push(auditor.audit_twice(sale, window).await?.0);
         progress.inc(1);
     }
     progress.finish_and_clear();
+    let mut suspects = Vec::new();
+    for audit in &audits {
+        suspects.push(auditor.suspects(audit).await?);
+    }
     servers.redis.quit().await;
     let consistent = audits.iter().all(SaleAudit::consistent);
     if args.json {
-        output::json(&serde_json::json!({ "consistent": consistent, "sales": audits }));
+        let named = audits.iter().zip(&suspects).map(|(audit, suspects)| {
+            let mut of_sale = serde_json::to_value(audit).unwrap_or_default();
+            of_sale["consistent"] = audit.consistent().into();
+            of_sale["suspects"] = serde_json::to_value(suspects).unwrap_or_default();
+            of_sale
+        });
+        output::json(&serde_json::json!({ "consistent": consistent, "sales": named.collect::<Vec<_>>() }));
     } else {
-        print(&audits, consistent);
+        print(&audits, &suspects, consistent);
     }
     Ok(if consistent { 0 } else { INCONSISTENT })
 }
@@ -57,7 +70,7 @@ async fn wanted(servers: &Servers, only: Option<&SaleId>) -> Result<Vec<Sale>, F
     }
 }
 
-fn print(audits: &[SaleAudit], consistent: bool) {
+fn print(audits: &[SaleAudit], suspects: &[Vec<Suspect>], consistent: bool) {
     output::table(
         [
             "sale",
@@ -69,6 +82,9 @@ fn print(audits: &[SaleAudit], consistent: bool) {
             "in flight",
             "parked",
             "lost",
+            "gaps",
+            "held",
+            "to give",
             "db stock",
             "",
         ],
@@ -85,18 +101,34 @@ fn print(audits: &[SaleAudit], consistent: bool) {
                 units(counted.in_flight),
                 units(counted.parked),
                 units(counted.leaked),
+                units(counted.gaps_held),
+                units(counted.failed_held),
+                units(counted.grants_open),
                 units(counted.database_stock),
                 if audit.consistent() { "ok" } else { "INCONSISTENT" }.to_owned(),
             ]
         }),
     );
-    for audit in audits {
+    for (audit, suspects) in audits.iter().zip(suspects) {
         for finding in &audit.findings {
             let request = finding.request_id.map_or_else(String::new, |id| format!(" request {id}:"));
             output::line(&format!("{} {}:{request} {}", audit.sale_id, finding.kind.code(), finding.detail));
         }
         if audit.findings_left_out_count > 0 {
             output::line(&format!("{}: {} findings more", audit.sale_id, audit.findings_left_out_count));
+        }
+        for suspect in suspects.iter().take(SUSPECTS_SHOWN_MAX) {
+            output::line(&format!(
+                "{} P5-RC4: it can be request {} of {} ({} units), whom redis remembers and the database does not",
+                audit.sale_id, suspect.request_id, suspect.user_id, suspect.units
+            ));
+        }
+        if suspects.len() > SUSPECTS_SHOWN_MAX {
+            output::line(&format!(
+                "{}: {} buyers more, see --json",
+                audit.sale_id,
+                suspects.len() - SUSPECTS_SHOWN_MAX
+            ));
         }
     }
     output::line(if consistent {

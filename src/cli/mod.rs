@@ -10,6 +10,7 @@ mod context;
 mod dev;
 mod dlq;
 mod doctor;
+mod finding;
 mod order;
 mod output;
 mod run;
@@ -98,6 +99,9 @@ enum Command {
     /// What could not be delivered or landed by itself: look at it, land it, or give it up
     #[command(subcommand)]
     Dlq(dlq::Command),
+    /// What the audit found and nobody can repair: close it, with a reason
+    #[command(subcommand)]
+    Finding(finding::Command),
     /// What people did to sales, orders and dead-letter queues, and how it ended
     #[command(subcommand)]
     Act(act::Command),
@@ -217,6 +221,7 @@ async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Some(Command::Audit(args)) => audit::run(&layers, &data_dir, &args).await,
         Some(Command::Order(command)) => order::run(&layers, &data_dir, &command).await,
         Some(Command::Dlq(command)) => dlq::run(&layers, &data_dir, command).await,
+        Some(Command::Finding(command)) => finding::run(&layers, &data_dir, command).await,
         Some(Command::Act(command)) => act::run(&layers, &data_dir, command).await,
         Some(Command::Doctor(args)) => doctor::run(&layers, &data_dir, &args).await,
         Some(Command::Bench(args)) => bench::run(&layers, &data_dir, &args).await,

@@ -70,6 +70,13 @@ pub(super) enum Command {
         /// The sale
         id: SaleId,
     },
+    /// Build what Redis holds of a sale anew from the database (when the audit says UNBALANCED)
+    ///
+    /// The sale is frozen at once and opens again when nothing of it is on its way any more; buyers hear 423 until then.
+    Rebuild {
+        /// The sale
+        id: SaleId,
+    },
     /// End a sale for good; what was accepted still lands
     Close {
         /// The sale
@@ -186,6 +193,10 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: Command) -> R
                 ),
                 None => format!("{id} has no units of final failures that are not on sale again"),
             });
+        }
+        Command::Rebuild { id } => {
+            desk.simply(Operation::SaleRebuild, &id, desk.warmer.freeze(&id)).await?;
+            output::line(&format!("{id} is frozen; the reconciler builds it anew and opens it"));
         }
         Command::Close { id } => {
             desk.simply(Operation::SaleClose, &id, desk.warmer.close(&id)).await?;

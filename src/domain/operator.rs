@@ -125,6 +125,10 @@ pub enum Operation {
     SaleReclaim,
     /// Ended for good.
     SaleClose,
+    /// Frozen, to be built anew from the database.
+    SaleRebuild,
+    /// A finding of the audit closed with a reason.
+    FindingClose,
     /// An order was cancelled.
     OrderCancel,
     /// A parked request was landed, or its entry removed.
@@ -145,6 +149,8 @@ impl Operation {
             Self::SaleTopUp => "sale.top_up",
             Self::SaleReclaim => "sale.reclaim",
             Self::SaleClose => "sale.close",
+            Self::SaleRebuild => "sale.rebuild",
+            Self::FindingClose => "finding.close",
             Self::OrderCancel => "order.cancel",
             Self::DlqReplay => "dlq.replay",
             Self::DlqGiveUp => "dlq.give_up",

@@ -192,6 +192,24 @@ impl Warmer {
         self.move_to(id, SaleStatus::Warmed).await
     }
 
+    /// Freezes a sale that sells: the reconciler then builds it anew from the database.
+    ///
+    /// # Errors
+    /// [`WarmError`].
+    pub async fn freeze(&self, id: &SaleId) -> Result<(), WarmError> {
+        let sale = self.sale_of_ours(id).await?;
+        match sale.status {
+            SaleStatus::Closed => return Err(WarmError::Closed(id.clone())),
+            SaleStatus::Draft => return Err(WarmError::NotWarmed(id.clone())),
+            SaleStatus::Warmed | SaleStatus::Paused => {}
+        }
+        for shard in 0..self.shards {
+            let from = [MetaState::Loaded, MetaState::Open, MetaState::Paused];
+            self.redis.set_state(id, shard, MetaState::Frozen, &from).await?;
+        }
+        Ok(())
+    }
+
     /// Ends a sale for good. What was accepted still lands.
     ///
     /// # Errors

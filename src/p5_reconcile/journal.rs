@@ -125,11 +125,24 @@ impl Journal {
 fn gauges(audit: &SaleAudit) {
     let counted = audit.counted;
     for (name, value) in [
+        ("granted", counted.granted),
+        ("granted_in_redis", counted.granted_in_redis),
+        ("grants_open", counted.grants_open),
         ("redis_stock", counted.redis_stock),
+        ("in_transit", counted.in_transit),
         ("accepted", counted.accepted),
+        ("accepted_ordered", counted.accepted_ordered),
+        ("accepted_failed", counted.accepted_failed),
         ("in_flight", counted.in_flight),
         ("parked", counted.parked),
         ("leaked", counted.leaked),
+        ("gaps", counted.gaps),
+        ("gaps_held", counted.gaps_held),
+        ("written_off", counted.written_off),
+        ("failed_held", counted.failed_held),
+        ("refused", counted.refused),
+        ("correction", counted.correction),
+        ("landed_since", counted.landed_since),
         ("database_stock", counted.database_stock),
         ("ordered", counted.ordered),
     ] {

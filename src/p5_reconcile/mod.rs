@@ -11,6 +11,7 @@ mod backlog;
 mod cancel;
 mod compensate;
 pub mod dlq;
+mod gaps;
 mod journal;
 mod lead;
 mod mq_dlq;
@@ -21,7 +22,8 @@ mod trace;
 mod transfers;
 mod whereabouts;
 
-pub use audit::{Auditor, Finding, FindingKind, OpenRequest, SaleAudit, SaleAuditError, Window};
+pub use audit::{Auditor, Finding, FindingKind, OpenRequest, SaleAudit, SaleAuditError, SeriesSheet, Window};
+pub use gaps::Suspect;
 pub use lead::leader;
 pub use mq_dlq::Tidied;
 pub use mq_reading::MqSeen;
@@ -31,6 +33,7 @@ pub use trace::{InLedger, Trace};
 use crate::config::{self, Compensate};
 use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::{RequestId, SaleId};
+use crate::domain::policy::PurchasePolicy;
 use crate::domain::sale::{Sale, SaleStatus};
 use crate::granting::{self, Giving, GivingError};
 use crate::runtime::{Worker, now_ms};
@@ -145,6 +148,13 @@ impl Reconcile {
         self.journal.report(&audit, false_alarms);
         self.journal.write(&self.auditor, &audit, started_at_ms).await?;
         self.auditor.settle(&audit).await?;
+        if audit.findings.iter().any(|finding| finding.kind == FindingKind::Gap) {
+            let one_per_user = sale.policy == PurchasePolicy::OnePerUser;
+            let noted = self.auditor.note_suspects(&audit, one_per_user).await?;
+            if noted > 0 {
+                tracing::warn!(phase = "p5_reconcile", sale = %sale.sale_id, noted, "buyers of lost requests are in the register");
+            }
+        }
         let repaired = match self.settings.compensate {
             Compensate::Auto => self.auditor.compensate(&audit).await?,
             Compensate::Manual => 0,

@@ -1,10 +1,12 @@
 //! What can happen next, and the dispatch to what it does. Every action is one atomic step of one server or one process; a
 //! crash can come between any two.
 
+use crate::books::{Attempt, Giver};
+use crate::operator::{self, Act};
 use crate::relay::Sent;
 use crate::setup::{Kind, Setup};
 use crate::state::World;
-use crate::{persist, properties, reconcile, relay, reserve};
+use crate::{giver, persist, properties, rebuild, reconcile, relay, reserve, short};
 use seckill::domain::states::State as Journey;
 use stateright::{Model, Property};
 use std::collections::BTreeSet;
@@ -29,7 +31,19 @@ pub enum Action {
     Expire(usize),
     Audit(usize),
     Compensate(usize),
-    Rebuild,
+    /// The next step of this leader's rebuild.
+    Rebuild(usize),
+    Freeze,
+    Trim(usize),
+    GiverReads(usize),
+    Giver,
+    /// The short way from the outbox to the database.
+    Send(usize),
+    Land(usize),
+    Act(Act, usize),
+    /// An audit counts Redis.
+    Count,
+    Backup,
     /// Costs one of the faults that are left.
     Fault(Kind, usize, usize),
 }
@@ -37,9 +51,15 @@ pub enum Action {
 /// Everything the system does by itself, and every fault that may still happen.
 fn all(setup: &Setup, world: &World, out: &mut Vec<Action>) {
     reserve::actions(setup, world, out);
-    relay::actions(setup, world, out);
-    persist::actions(setup, world, out);
+    if setup.short {
+        short::actions(setup, world, out);
+    } else {
+        relay::actions(setup, world, out);
+        persist::actions(setup, world, out);
+    }
     reconcile::actions(setup, world, out);
+    rebuild::actions(setup, world, out);
+    giver::actions(setup, world, out);
 }
 
 /// Whether nothing happens any more unless a fault does.
@@ -75,7 +95,16 @@ fn apply(setup: &Setup, world: &mut World, action: Action) {
         Action::Expire(at) => persist::expire(setup, world, at),
         Action::Audit(at) => reconcile::audit(world, at),
         Action::Compensate(at) => reconcile::compensate(setup, world, at),
-        Action::Rebuild => reconcile::rebuild(setup, world),
+        Action::Rebuild(k) => rebuild::go_on(setup, world, k),
+        Action::Freeze => rebuild::freeze(world),
+        Action::Trim(at) => reconcile::trim(world, at),
+        Action::GiverReads(at) => giver::read(world, at),
+        Action::Giver => giver::go_on(setup, world),
+        Action::Send(at) => short::send(world, at),
+        Action::Land(at) => short::land(setup, world, at),
+        Action::Act(act, at) => operator::act(setup, world, act, at),
+        Action::Count => operator::count(world),
+        Action::Backup => operator::back_up(world),
         Action::Fault(kind, at, k) => {
             world.faults_left -= 1;
             strike(setup, world, kind, (at, k));
@@ -96,12 +125,17 @@ fn strike(setup: &Setup, world: &mut World, kind: Kind, (at, k): (usize, usize))
         Kind::ConfirmLost => relay::fail(world, at, k),
         Kind::DoubleClaim => relay::read(world, at, k),
         Kind::ConsumerCrash => persist::consumer_crash(setup, world, at, k),
+        Kind::SystemError if setup.short => short::park(world, at),
         Kind::SystemError => persist::system_error(setup, world, (at, k), false),
         Kind::UnknownCommit => persist::system_error(setup, world, (at, k), true),
         Kind::BrokerLosesData => persist::broker_loses_data(world),
         Kind::RedisCrash => reserve::crash(setup, world),
         Kind::RedisWiped => reserve::wipe(world),
         Kind::GiveUp => reconcile::give_up(world, at),
+        Kind::GiverCrash => world.books.giver = Giver::Idle,
+        Kind::LeaderCrash => world.books.leaders[k] = Attempt::default(),
+        Kind::SecondLeader => rebuild::go_on(setup, world, k),
+        Kind::DatabaseGoesBack => operator::database_goes_back(world),
     }
 }
 
@@ -115,6 +149,7 @@ impl Model for Setup {
 
     fn actions(&self, world: &World, out: &mut Vec<Action>) {
         all(self, world, out);
+        operator::actions(self, world, out);
     }
 
     fn next_state(&self, world: &World, action: Action) -> Option<World> {

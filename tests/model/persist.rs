@@ -139,7 +139,10 @@ pub fn land(setup: &Setup, world: &mut World, at: usize) -> Verdict {
             request.orders += 1;
             world.db_stock -= 1;
         }
-        Verdict::Refused(_) if !setup.lacks(Mutation::RefusalNotRecorded) => request.outcome |= FAILED,
+        Verdict::Refused(reason) if !setup.lacks(Mutation::RefusalNotRecorded) => {
+            request.outcome |= FAILED;
+            world.refused(at, reason.into());
+        }
         Verdict::Refused(_) | Verdict::Already(_) | Verdict::Conflict => {}
     }
     verdict
@@ -153,7 +156,9 @@ fn obstacle(setup: &Setup, world: &World, at: usize) -> Option<Obstacle> {
         Some(Obstacle::SameOutcome(Fate::Ordered))
     } else if keyed && request.outcome == FAILED && !setup.lacks(Mutation::FailedIsOverruled) {
         Some(Obstacle::SameOutcome(Fate::Failed(FailReason::GivenUp)))
-    } else if keyed && world.number_is_taken(at) {
+    } else if keyed
+        && (world.number_is_taken(at) || (request.decided.closed && !setup.lacks(Mutation::ClosedGapIsFree)))
+    {
         Some(Obstacle::OtherOutcome)
     } else if setup.one_buyer && world.requests.iter().any(|r| r.orders > 0) {
         Some(Obstacle::BuyerHasOrder)

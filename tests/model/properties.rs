@@ -1,13 +1,15 @@
 //! What must always hold, and what a search must have seen to be worth anything.
 
 use crate::actions::is_quiet;
+use crate::laws_of_the_books as books;
 use crate::setup::{Mutation, Setup};
+use crate::sheet;
 use crate::state::{Entry, FAILED, Hand, ORDER, PAIR, Request, Sale, Stage, Told, World};
 use seckill::domain::states::{P5Reconcile, State as Journey};
 use stateright::Property;
 
 /// Name and meaning of what must always hold.
-pub const LAWS: [(&str, &str); 8] = [
+pub const LAWS: [(&str, &str); 13] = [
     ("P1", "the database's stock is never below zero, and stock + orders = what was for sale"),
     ("P2", "at most one order for a request, and for a buyer of a one-per-user sale"),
     (
@@ -26,10 +28,26 @@ pub const LAWS: [(&str, &str); 8] = [
     ("P6", "never both ORDER and FAILED"),
     ("P7", "nothing happens that the transition table of `src/domain/states` forbids"),
     ("P8", "like P5, for those of which anything is left: what was lost is P3's matter, what is left is not stuck"),
+    (
+        "P9",
+        "`D = R + U + P + X + W` whenever Redis sells; after a loss of data it is off by what was lost then, less what was \
+         refused since, and a rebuild sets that to 0",
+    ),
+    (
+        "P10",
+        "no grant's units are for sale twice; when nothing happens any more, each grant's are for sale or were sold",
+    ),
+    ("P11", "no accepted request ends SOLD_OUT or NUMBER_REUSED unless a server has lost data before"),
+    (
+        "P12",
+        "the audit is never consistent over a lost accepted request of which a number tells, nor, when nothing happens any \
+         more, over a unit or a grant too many or too few",
+    ),
+    ("P13", "the audit has no finding where nothing was lost, however much later than Redis it reads the database"),
 ];
 
 /// Situations that must be reached.
-pub const SIGHTS: [(&str, &str); 10] = [
+pub const SIGHTS: [(&str, &str); 15] = [
     ("compensated", "P5 wrote a missing order"),
     ("failed for good", "P5 recorded a final failure"),
     ("replay", "a buyer without an answer asks again and is in the ledger"),
@@ -40,11 +58,16 @@ pub const SIGHTS: [(&str, &str); 10] = [
     ("race with P5", "P5 is about to land what was decided meanwhile"),
     ("frozen", "the fence froze the sale"),
     ("rebuilt", "the sale sells under the next epoch"),
+    ("grant in a rebuild", "a grant waits while a rebuild goes on"),
+    ("sold again", "Redis has the units of a reclaim or a cancel"),
+    ("rebuilt twice", "the sale sells, and an attempt before this one has died or was overtaken"),
+    ("old count", "the database decided a number above the one that an audit has counted"),
+    ("lost and seen", "the audit has a finding while the sale sells"),
 ];
 
 pub fn all() -> Vec<Property<Setup>> {
-    let [p1, p2, p3, p4, p5, p6, p7, p8] = LAWS.map(|(name, _)| name);
-    let [s1, s2, s3, s4, s5, s6, s7, s8, s9, s10] = SIGHTS.map(|(name, _)| name);
+    let [p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11, p12, p13] = LAWS.map(|(name, _)| name);
+    let [s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11, s12, s13, s14, s15] = SIGHTS.map(|(name, _)| name);
     vec![
         Property::always(p1, stock_is_conserved),
         Property::always(p2, one_order),
@@ -56,6 +79,11 @@ pub fn all() -> Vec<Property<Setup>> {
         Property::always(p6, |_, world: &World| world.requests.iter().all(one_fate)),
         Property::always(p7, |_, world: &World| !world.illegal),
         Property::always(p8, |setup: &Setup, world: &World| ends(setup, world, Request::survives)),
+        Property::always(p9, books::bridge),
+        Property::always(p10, books::grants_once),
+        Property::always(p11, |_, world: &World| !world.books.unfounded),
+        Property::always(p12, books::no_loss_is_hidden),
+        Property::always(p13, books::no_false_alarm),
         Property::sometimes(s1, |_, world: &World| any(world, |r| at(r, P5Reconcile::Compensated))),
         Property::sometimes(s2, |_, world: &World| any(world, |r| at(r, P5Reconcile::FailedFinal))),
         Property::sometimes(s3, |_, world: &World| any(world, |r| r.told == Told::Unknown && r.kept.ledger > 0)),
@@ -66,6 +94,11 @@ pub fn all() -> Vec<Property<Setup>> {
         Property::sometimes(s8, |_, world: &World| any(world, |r| r.audited && r.outcome > 0)),
         Property::sometimes(s9, |_, world: &World| world.meta.sale == Sale::Frozen),
         Property::sometimes(s10, |_, world: &World| world.meta.sale == Sale::Open && world.meta.epoch > 1),
+        Property::sometimes(s11, |_, world: &World| books::grant_in_a_rebuild(world)),
+        Property::sometimes(s12, |_, world: &World| books::sold_again(world)),
+        Property::sometimes(s13, |_, world: &World| world.meta.sale == Sale::Open && world.meta.epoch > 2),
+        Property::sometimes(s14, |_, world: &World| books::old_count(world)),
+        Property::sometimes(s15, |setup, world: &World| world.is_whole() && !sheet::is_consistent(setup, world)),
     ]
 }
 
@@ -81,8 +114,9 @@ fn has(request: &Request, stage: Stage) -> bool {
     (0..PAIR).any(|k| request.consumer[k].stage == stage)
 }
 
-fn stock_is_conserved(setup: &Setup, world: &World) -> bool {
-    world.db_stock >= 0 && world.db_stock + orders(world) == setup.stock
+fn stock_is_conserved(_: &Setup, world: &World) -> bool {
+    let standing: i8 = world.requests.iter().map(Request::units_ordered).sum();
+    world.db_stock >= 0 && world.db_stock + standing == world.books.rows.granted
 }
 
 fn orders(world: &World) -> i8 {
@@ -112,12 +146,14 @@ fn is_at_rest(setup: &Setup, request: &Request) -> bool {
     request.outcome > 0 || in_ledger || in_outbox || request.is_parked() || request.is_queued() || unacked
 }
 
-fn redis_is_conserved(setup: &Setup, world: &World) -> bool {
-    let accepted = world.requests.iter().filter(|r| r.survives()).count();
-    let listed = world.requests.iter().filter(|r| r.kept.ledger == world.meta.epoch && r.kept.ledger > 0).count();
+fn redis_is_conserved(_: &Setup, world: &World) -> bool {
+    let given_back = |r: &Request| r.decided.cancelled || r.decided.reclaimed || r.decided.closed;
+    let accepted = world.requests.iter().filter(|r| r.survives() && !given_back(r)).count();
+    let of_epoch = |r: &&Request| world.meta.epoch > 0 && [r.kept.ledger, r.kept.trimmed].contains(&world.meta.epoch);
+    let listed = world.requests.iter().filter(of_epoch).count();
     let sold = usize::try_from(world.meta.granted - world.meta.stock);
     let sold_is_listed = world.meta.sale == Sale::Missing || sold == Ok(listed);
-    accepted <= usize::try_from(setup.stock).unwrap_or(0) && sold_is_listed
+    accepted <= usize::try_from(world.books.rows.granted).unwrap_or(0) && sold_is_listed
 }
 
 fn ends(setup: &Setup, world: &World, concerns: impl Fn(&Request) -> bool) -> bool {

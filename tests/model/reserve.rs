@@ -141,6 +141,7 @@ fn rewinds_unseen(setup: &Setup, world: &World) -> bool {
 
 /// Redis restarts: whatever was not durable is gone, and so is the script.
 pub fn crash(setup: &Setup, world: &mut World) {
+    let loses = setup.sync != Sync::Always && !is_durable(world);
     for request in &mut world.requests {
         request.late = false;
         if setup.sync != Sync::Always {
@@ -154,6 +155,9 @@ pub fn crash(setup: &Setup, world: &mut World) {
         world.meta = world.durable;
     }
     world.script_loaded = setup.lacks(Mutation::NoFence);
+    if loses {
+        world.lost_data();
+    }
 }
 
 /// Redis comes back without its data.
@@ -164,6 +168,7 @@ pub fn wipe(world: &mut World) {
     }
     world.meta = Meta { sale: Sale::Missing, ..Meta::default() };
     world.script_loaded = false;
+    world.lost_data();
 }
 
 /// The comparison before the script is loaded again.

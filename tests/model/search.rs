@@ -48,8 +48,15 @@ pub fn look_for(setup: Setup, laws: &[&'static str]) -> Found {
 fn found(builder: CheckerBuilder<Setup>, begun: Instant) -> Found {
     let checker = builder.threads(1).spawn_bfs().join();
     let name = |action: &Action| format!("{action:?}").split('(').next().unwrap_or_default().to_owned();
-    let step =
-        |action: Action| if let Action::Fault(kind, ..) = action { format!("**{kind:?}**") } else { name(&action) };
+    let step = |action: Action| {
+        if let Action::Fault(kind, ..) = action {
+            format!("**{kind:?}**")
+        } else if let Action::Act(act, _) = action {
+            format!("{act:?}")
+        } else {
+            name(&action)
+        }
+    };
     let steps = |law| checker.discovery(law).map(|path| path.into_actions().into_iter().map(step).collect());
     Found {
         states: checker.unique_state_count(),

@@ -1,5 +1,7 @@
 //! What one search looks at: the size, which faults may happen, and which mechanism is left out.
 
+use crate::books::{Books, Rows};
+use crate::operator::Act;
 use crate::state::{Meta, REQUESTS, Request, Told, World};
 use std::fmt;
 
@@ -35,6 +37,52 @@ pub enum Mutation {
     NoQuietTime,
     FailedIsOverruled,
     HalfTransaction,
+    /// A request whose number is another's stays parked.
+    ConflictIsKept,
+    /// `grant.lua` does not keep ids.
+    GrantNotKept,
+    /// A reclaim does not mark what it reclaims.
+    ReclaimNotMarked,
+    /// `grant.lua` gives into frozen keys.
+    GrantIntoFrozen,
+    /// The rebuild reads what may be sold, and marks the grants later.
+    SnapshotSplit,
+    /// A leader that slept takes its snapshot although the sale is another attempt's by now.
+    SnapshotOfAnyEpoch,
+    /// A rebuild looks whether anything is on its way, and takes its epoch later.
+    JudgedBeforeEpoch,
+    /// A rebuild replaces any older frozen keys, not only those that it judged.
+    BeginReplacesAny,
+    /// The audit takes P for a difference of sums, and does not look at each grant.
+    GrantsAreSummed,
+    /// The audit does not look whether Redis has the grants that are marked as given.
+    MarksNotCompared,
+    /// A rebuild goes on in the epoch of a dead attempt.
+    RebuildReusesEpoch,
+    /// The ids of grants that were not given are not written into the new keys.
+    GrantIdsForgotten,
+    /// Who gives reads the list of grants first and the sale's epoch later.
+    EpochAfterList,
+    /// SOLD_OUT failures are reclaimed too.
+    ReclaimAll,
+    /// Failures of former epochs are neither in X nor reclaimable.
+    OldFailuresLost,
+    /// The audit leaves the bridge out.
+    NoUnitBridge,
+    /// The audit does not look for gaps.
+    NoNumberEquation,
+    /// The audit does not add cancelled orders above its count.
+    CancelledNotAbove,
+    /// The audit does not take away reclaimed failures above its count.
+    ReclaimedNotAbove,
+    /// A gap of an epoch that is over is held back, although the rebuild gave its unit to Redis.
+    WriteOffTwice,
+    /// A closed gap does not take its number.
+    ClosedGapIsFree,
+    /// A rebuild does not wait for what is in the MQ DLQ only.
+    DlqNotCounted,
+    /// Nobody compares the epochs of an open sale.
+    EpochsNotCompared,
 }
 
 /// A kind of fault.
@@ -54,6 +102,11 @@ pub enum Kind {
     RedisCrash,
     RedisWiped,
     GiveUp,
+    GiverCrash,
+    LeaderCrash,
+    /// A leader sleeps, and another one begins.
+    SecondLeader,
+    DatabaseGoesBack,
 }
 
 /// Everything that may go wrong, the broker's disk included, last.
@@ -96,6 +149,15 @@ pub struct Setup {
     /// Redis may lose accepts that are on their way although the database has decided no number above what is left: the
     /// rewind that no comparison shows.
     pub blind_rewind: bool,
+    /// What an operator may do, and how often.
+    pub acts: &'static [Act],
+    pub acts_max: u8,
+    /// Settled records are trimmed from the ledger.
+    pub trims: bool,
+    /// An audit counts Redis at one moment and the database at a later one.
+    pub counts: bool,
+    /// The way from the outbox to the database is two steps.
+    pub short: bool,
     pub mutation: Option<Mutation>,
 }
 
@@ -111,6 +173,11 @@ impl Setup {
             one_buyer: false,
             dedup_lost: false,
             blind_rewind: false,
+            acts: &[],
+            acts_max: 0,
+            trims: false,
+            counts: false,
+            short: false,
             mutation: None,
         }
     }
@@ -130,6 +197,7 @@ impl Setup {
             request.told = Told::Nothing;
         }
         let meta = Meta { epoch: 1, stock: self.stock, granted: self.stock, ..Meta::default() };
+        let rows = Rows { granted: self.stock, base: self.stock, ..Rows::default() };
         World {
             requests,
             meta,
@@ -140,6 +208,7 @@ impl Setup {
             db_epoch: 1,
             faults_left: self.faults,
             illegal: false,
+            books: Books { rows, acts_left: self.acts_max, ..Books::default() },
         }
         .in_order()
     }

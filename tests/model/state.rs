@@ -1,7 +1,8 @@
 //! What the model remembers: for each request where it is at rest and who has it in hand, and the totals of Redis and the
 //! database. Small on purpose: a search keeps millions of these.
 
-use seckill::domain::states::{Event, State as Journey, Step, next};
+use crate::books::{Books, Decided, GRANTS, SavedRequest};
+use seckill::domain::states::{Event, P3Relay, State as Journey, Step, next};
 
 /// Requests that fit into a state; a setup may use fewer.
 pub const REQUESTS: usize = 3;
@@ -12,6 +13,9 @@ pub const ATTEMPTS_MAX: u8 = 2;
 /// Bits of [`Request::outcome`]. Two rows cannot be there together; a mutation without the key shows why.
 pub const ORDER: u8 = 1;
 pub const FAILED: u8 = 2;
+
+/// Published, and what comes next is the database's.
+pub const SENT: Journey = Journey::P3(P3Relay::SentOk);
 
 /// What the buyer knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -51,6 +55,8 @@ pub struct Kept {
     pub attempts: u8,
     /// An entry in the relay DLQ.
     pub parked: bool,
+    /// Epoch of a settled record that is only counted any more, 0 without one.
+    pub trimmed: u8,
 }
 
 /// An entry in a relay's memory.
@@ -116,6 +122,9 @@ pub struct Request {
     pub audited: bool,
     pub outcome: u8,
     pub orders: u8,
+    pub decided: Decided,
+    /// What a backup of the database has of it.
+    pub saved: SavedRequest,
     /// Where the domain's transition table says it is.
     pub journey: Option<Journey>,
 }
@@ -172,8 +181,14 @@ pub struct Meta {
     pub epoch: u8,
     pub number: u8,
     pub stock: i8,
-    /// Units this epoch began with.
+    /// Units that this epoch's keys were given: the sum of `grants`.
     pub granted: i8,
+    /// Grants whose id is in `grants`, as bits.
+    pub ids: u8,
+    /// How often the units of each grant are in what the keys were given. Nobody knows this; a law needs it.
+    pub offered: [u8; GRANTS],
+    /// Begun by a rebuild and not opened.
+    pub building: bool,
 }
 
 /// The whole system at one moment.
@@ -190,6 +205,7 @@ pub struct World {
     pub faults_left: u8,
     /// Something happened that the transition table forbids.
     pub illegal: bool,
+    pub books: Books,
 }
 
 impl World {
@@ -199,15 +215,16 @@ impl World {
 
     /// The highest acceptance number of the current epoch that the database decided.
     pub fn highest_number(&self) -> u8 {
-        let decided = self.requests.iter().filter(|r| r.outcome > 0 && r.epoch == self.db_epoch);
+        let decided = self.requests.iter().filter(|r| r.holds_number() && r.epoch == self.db_epoch);
         decided.map(|r| r.number).max().unwrap_or(0)
     }
 
-    /// Whether another request's outcome holds this one's acceptance number: a unique key of the database.
+    /// Whether somebody else's outcome, or a closed gap, holds this one's acceptance number: a unique key of the database.
     pub fn number_is_taken(&self, request: usize) -> bool {
         let mine = &self.requests[request];
-        let others = self.requests.iter().enumerate().filter(|(at, r)| *at != request && r.outcome > 0);
-        mine.number > 0 && others.into_iter().any(|(_, r)| (r.epoch, r.number) == (mine.epoch, mine.number))
+        let others = self.requests.iter().enumerate().filter(|(at, r)| *at != request && r.holds_number());
+        let by_another = others.into_iter().any(|(_, r)| (r.epoch, r.number) == (mine.epoch, mine.number));
+        mine.number > 0 && by_another
     }
 
     /// The same world with relays, consumers and requests in one fixed order: nothing tells the two relays apart but what
@@ -240,6 +257,7 @@ impl World {
             self.relay_lives.swap(0, 1);
         }
         self.requests.sort_unstable();
+        self.books.leaders.sort_unstable();
         self
     }
 }

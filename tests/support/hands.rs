@@ -7,7 +7,8 @@ use super::raw::try_redis;
 pub use super::raw::try_sql;
 use super::world::World;
 use amqprs::channel::{
-    Channel, ExchangeDeleteArguments, QueueDeclareArguments, QueueDeleteArguments, QueueUnbindArguments,
+    Channel, ExchangeDeleteArguments, QueueDeclareArguments, QueueDeleteArguments, QueuePurgeArguments,
+    QueueUnbindArguments,
 };
 use amqprs::connection::{Connection, OpenConnectionArguments};
 use diesel::QueryableByName;
@@ -114,11 +115,16 @@ impl World {
 
     /// An order that nobody asked for, taken from the stock like any other.
     pub async fn foreign_order(&self, sale: &SaleId, user: &str, request_id: u64) {
+        // It has a unit and an outcome of its own, from before Redis had the sale: the books are right with it.
+        let row = format!("SELECT {request_id}, '{sale}'");
         self.sql(&format!(
-            "BEGIN; INSERT INTO orders (request_id, sale_id, user_id, one_per_user_id, quantity, amount_cents, source, accepted_at) \
-             VALUES ({request_id}, '{sale}', '{user}', '{user}', 1, 100, 'replay', UTC_TIMESTAMP(3)); \
-             UPDATE sales SET stock = stock - 1 WHERE sale_id = '{sale}'; \
-             INSERT INTO stock_flow (sale_id, delta, kind, orders_count, ref) VALUES ('{sale}', -1, 'order', 1, '{request_id}'); \
+            "BEGIN; INSERT INTO request_outcome (request_id, sale_id, kind, shard, epoch, number, payload_hash) \
+             {row}, 'ORDER', 0, 0, COUNT(*) + 1, REPEAT('x', 16) FROM request_outcome WHERE sale_id = '{sale}' AND epoch = 0; \
+             INSERT INTO orders (request_id, sale_id, user_id, one_per_user_id, quantity, amount_cents, source, accepted_at) \
+             {row}, '{user}', '{user}', 1, 100, 'replay', UTC_TIMESTAMP(3); \
+             UPDATE sales SET granted = granted + 1 WHERE sale_id = '{sale}'; \
+             INSERT INTO stock_flow (sale_id, delta, kind, orders_count, ref) VALUES \
+             ('{sale}', 1, 'grant', 0, 'foreign-{request_id}'), ('{sale}', -1, 'order', 1, '{request_id}'); \
              COMMIT"
         ))
         .await;
@@ -219,6 +225,14 @@ pub async fn channel(config: &RabbitConfig) -> (Connection, Channel) {
     let connection = Connection::open(&arguments).await.expect("a connection");
     let channel = connection.open_channel(None).await.expect("a channel");
     (connection, channel)
+}
+
+/// Empties the MQ DLQ, as a broker that loses its disk does.
+pub async fn purge_mq_dlq(config: &RabbitConfig) {
+    let (connection, channel) = channel(config).await;
+    let queue = Topology::new(config).dlq();
+    channel.queue_purge(QueuePurgeArguments::new(&queue)).await.expect("purged");
+    connection.close().await.expect("closed");
 }
 
 /// Deletes the first order queue with everything in it.

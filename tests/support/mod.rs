@@ -5,6 +5,7 @@
 
 pub mod answer;
 pub mod audits;
+pub mod backup;
 pub mod bench;
 pub mod beside;
 pub mod black_hole;

@@ -255,7 +255,7 @@ impl World {
         let deadline = Instant::now() + SETTLE;
         loop {
             let audit = self.audit(sale, Window::Now).await;
-            if audit.counted.leaked == 0 || Instant::now() > deadline {
+            if audit.counted.leaked + audit.counted.in_flight == 0 || Instant::now() > deadline {
                 return audit;
             }
             pause().await;

@@ -170,6 +170,7 @@ impl Sheet<'_, '_> {
             } else if current.is_none() {
                 self.leave_young(*series, &mut gaps).await?;
             }
+            self.compare_decided(*series, read.tally.count, open.numbers.len() as u64);
             let of_series = |closed: &&Closed| (closed.epoch, closed.shard) == (Some(series.epoch), Some(series.shard));
             let closed: Vec<&Closed> = books.closed.iter().filter(of_series).collect();
             if !gaps.is_empty() && !Mechanism::NumberEquation.is_off() {
@@ -188,6 +189,18 @@ impl Sheet<'_, '_> {
         }
         self.tell_gaps();
         Ok(())
+    }
+
+    /// The database decided requests that the ledger does not have.
+    fn compare_decided(&mut self, series: Series, decided: u64, undecided: u64) {
+        let Some(shard) = self.is_current(series).filter(|shard| shard.fresh) else { return };
+        let settled = (shard.walked.count + shard.counts.trimmed.count).saturating_sub(undecided);
+        if decided > settled {
+            let missing = decided - settled;
+            let detail =
+                format!("shard {}: the database decided {missing} requests the ledger does not have", series.shard);
+            self.find(FindingKind::Orphan, None, detail);
+        }
     }
 
     /// Numbers of an epoch whose ledger is gone may belong to messages that are still on their way: a gap is told when the number

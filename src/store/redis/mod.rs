@@ -4,6 +4,7 @@
 //! `max_command_attempts` is 1, because a connection lost after a script ran would otherwise run it again.
 
 mod bare;
+mod buyers;
 mod cached;
 mod client;
 mod fault;
@@ -34,6 +35,7 @@ mod transfers;
 mod walk;
 
 pub use bare::Way;
+pub use buyers::Buyer;
 pub use cached::{CachedSale, SoldOutMark};
 pub use client::RedisStore;
 pub use fault::RedisFault;

@@ -72,7 +72,7 @@ fn a_sale_is_created_steered_and_closed() {
         assert!(
             audit.json["equations"]
                 .as_array()
-                .is_some_and(|all| all.len() == 4 && all.iter().all(|e| e["difference"] == 0))
+                .is_some_and(|all| all.len() == 5 && all.iter().all(|e| e["difference"] == 0))
         );
         assert_eq!(state("reclaim").await.status, 200);
         assert_eq!(state("close").await.json["sale"]["status"], "closed");

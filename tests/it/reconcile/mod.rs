@@ -1,5 +1,7 @@
 //! P5, the reconciler and the operator's desk: what was lost is found, and repaired forward.
 
+mod algebra;
+mod books;
 mod cancel;
 mod crash;
 mod desk;

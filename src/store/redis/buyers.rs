@@ -1,0 +1,44 @@
+//! The buyers hash read in pages: what Redis remembers of who bought, for naming requests that everything else has lost.
+
+use super::client::{RedisStore, list, optional_text, text};
+use super::fault::RedisFault;
+use crate::domain::ids::{RequestId, SaleId, UserId};
+use fred::types::Value;
+
+/// What Redis remembers of a buyer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Buyer {
+    /// The buyer.
+    pub user_id: UserId,
+    /// Units bought, of all requests.
+    pub units: u32,
+    /// The first request.
+    pub first_request: RequestId,
+}
+
+impl RedisStore {
+    /// One page of a sale's buyers, about `count` from `cursor` (`"0"` begins), and where to go on; `None` at the end. One may
+    /// come twice; what cannot be read is left out.
+    ///
+    /// # Errors
+    /// [`RedisFault`] when Redis is away or refuses.
+    pub async fn buyers_page(
+        &self,
+        sale: &SaleId,
+        shard: u16,
+        cursor: &str,
+        count: u32,
+    ) -> Result<(Vec<Buyer>, Option<String>), RedisFault> {
+        let args = vec![text(self.keys.buyers(shard, sale)), text(cursor), text("COUNT"), text(count.to_string())];
+        let mut reply = list(self.command("HSCAN", 0, args).await?)?.into_iter();
+        let next = reply.next().and_then(|cursor| optional_text(&cursor)).unwrap_or_default();
+        let fields = list(reply.next().unwrap_or(Value::Null))?;
+        let read = |pair: &[Value]| {
+            let record = pair.get(1)?.as_string()?;
+            let (units, first) = record.split_once(' ')?;
+            let user_id = UserId::parse(&pair.first()?.as_string()?).ok()?;
+            Some(Buyer { user_id, units: units.parse().ok()?, first_request: RequestId::parse(first).ok()? })
+        };
+        Ok((fields.chunks_exact(2).filter_map(read).collect(), (next != "0").then_some(next)))
+    }
+}
