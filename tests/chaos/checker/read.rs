@@ -42,7 +42,7 @@ lines! {
     /// A movement of stock.
     Flow { sale_id: String, delta: i64, kind: String, }
     /// A release of units.
-    Grant { sale_id: String, grant_id: String, kind: String, quantity: i64, applied_at: Option<String>, }
+    Grant { sale_id: String, grant_id: String, kind: String, quantity: i64, epoch: u64, applied_at: Option<String>, }
     /// A key of a sale in Redis.
     Key { sale: String, shard: u16, name: String, }
     /// A sale's settings in Redis.

@@ -17,7 +17,7 @@ const TABLES: [(&str, &str); 8] = [
     ),
     ("purchases", "$sale_id $user_id quantity"),
     ("stock_flow", "flow_id $sale_id delta kind orders_count $ref @created_at"),
-    ("stock_grants", "$sale_id $grant_id kind quantity @created_at @applied_at"),
+    ("stock_grants", "$sale_id $grant_id kind quantity epoch @created_at @applied_at"),
     ("audit_findings", "finding_id run_id $sale_id #request_id code detail @created_at"),
 ];
 

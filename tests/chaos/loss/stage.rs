@@ -18,7 +18,7 @@ use std::time::Duration;
 /// `admin.token`.
 const ADMIN: &str = "test-admin-token-of-a-chaos-run";
 /// On top of the quick ones: P5 looks often, takes nothing for lost that a relay may still hold, and forgets early.
-const HASTY: [&str; 11] = [
+const HASTY: [&str; 12] = [
     "p3_relay.confirm_timeout_ms=700",
     "p3_relay.claim_idle_ms=900",
     "p5_reconcile.window_ms=1200",
@@ -28,6 +28,8 @@ const HASTY: [&str; 11] = [
     "p1_entry.token_ttl_s=1",
     // Relays send each order alone, so that a queue is a list of requests.
     "p3_relay.bundle_max=1",
+    // A message that cannot land goes to the DLQ soon: while it is tried again no sale is rebuilt.
+    "p4_persist.attempts_max=5",
     "p4_persist.breaker_open_ms=200",
     "runtime.drain_ms=1000",
     "admin.token=test-admin-token-of-a-chaos-run",

@@ -85,7 +85,7 @@ fn reasons(finding: &str) -> &'static [Trouble] {
         "REFUSED" => &[Trouble::Refused],
         "OVER_SELL" => &[Trouble::Oversold],
         "KEYS_LOST" => &[Trouble::Keys],
-        "ORPHAN" => &[Trouble::Behind],
+        "ORPHAN" => &[Trouble::Behind, Trouble::Keys],
         // An order without an outcome is none to the audit, which counts along the outcomes.
         "UNBALANCED" => &[Trouble::Books, Trouble::Bridge, Trouble::Behind, Trouble::Torn, Trouble::Keys],
         _ => &[],

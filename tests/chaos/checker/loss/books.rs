@@ -3,6 +3,7 @@
 //! The letters are those of docs/architecture.md, "The books".
 
 use super::{Case, SaleState, Trouble};
+use std::collections::BTreeMap;
 
 /// Final failures that took a unit which nobody offers again by itself.
 const TOOK_A_UNIT: [&str; 3] = ["GIVEN_UP", "DUPLICATE_BUYER", "LIMIT_EXCEEDED"];
@@ -26,8 +27,31 @@ pub(super) fn check(case: &Case<'_>, sale: &str, state: &mut SaleState) {
         state.add(Trouble::Books, format!("stock is {}, its journal says {flow}", row.stock));
     }
     // Without its keys, or with some of them, the sale has no side in Redis to compare.
-    if row.status != "draft" && super::redis::is_whole(case, sale) {
+    if row.status != "draft" && super::redis::is_whole(case, sale, row.epoch) {
         bridge(case, sale, row.stock, state);
+        grants(case, sale, state);
+    }
+}
+
+/// Each grant, by its name: Redis has what the database says that it was given in this epoch, and nothing else.
+fn grants(case: &Case<'_>, sale: &str, state: &mut SaleState) {
+    let input = case.end.input;
+    let epoch = case.end.sales.get(sale).map_or(0, |row| row.epoch);
+    let mut given: BTreeMap<&str, i64> = BTreeMap::new();
+    for grant in input.redis_grants.iter().filter(|grant| grant.sale == sale) {
+        *given.entry(&grant.id).or_default() += grant.units.parse().unwrap_or(0);
+    }
+    for grant in input.grants.iter().filter(|grant| grant.sale_id == sale && grant.epoch == epoch) {
+        let units = given.remove(grant.grant_id.as_str()).unwrap_or(0);
+        let is_right = if grant.applied_at.is_some() { units == grant.quantity } else { units <= grant.quantity };
+        if !is_right {
+            let detail = format!("grant {}: {} units, redis was given {units}", grant.grant_id, grant.quantity);
+            state.add(Trouble::Bridge, detail);
+        }
+    }
+    for (id, units) in given.into_iter().filter(|(_, units)| *units != 0) {
+        let detail = format!("redis was given {units} units of grant {id}, the database knows none of this epoch");
+        state.add(Trouble::Bridge, detail);
     }
 }
 

@@ -29,9 +29,11 @@ pub(super) fn check(case: &Case<'_>, sale: &str, state: &mut SaleState) {
     }
 }
 
-/// Whether every shard that the sale ever had has all its keys.
-pub(super) fn is_whole(case: &Case<'_>, sale: &str) -> bool {
-    missing(case, sale).is_empty()
+/// Whether every shard that the sale ever had has all its keys, of this epoch.
+pub(super) fn is_whole(case: &Case<'_>, sale: &str, epoch: u64) -> bool {
+    let mut metas = case.end.input.meta.iter().filter(|meta| meta.sale == sale);
+    let of_epoch = |text: &String| text.parse() == Ok(epoch);
+    missing(case, sale).is_empty() && metas.all(|meta| meta.fields.get("epoch").is_some_and(of_epoch))
 }
 
 /// Keys that are missing, by shard; the shards are those it had before the strike.

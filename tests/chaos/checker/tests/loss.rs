@@ -63,6 +63,7 @@ fn nothing_is_wrong_where_nothing_happened() {
                 grant_id: "more".into(),
                 kind: "grant".into(),
                 quantity: 4,
+                epoch: 1,
                 applied_at: None,
             });
         })
@@ -78,12 +79,16 @@ fn nothing_is_wrong_where_nothing_happened() {
                 grant_id: id.into(),
                 kind: "reclaim".into(),
                 quantity,
+                epoch: 1,
                 applied_at: Some("2025-11-11".into()),
             };
             story.input.grants.extend([grant("cancel-1001", 2), grant("again", 1)]);
             story.input.failed[0].reclaimed_by = Some("again".into());
             let stock = story.input.stock.first_mut().unwrap();
             stock.value = (stock.value.parse::<i64>().unwrap() + 3).to_string();
+            for (id, units) in [("cancel-1001", "2"), ("again", "1")] {
+                story.input.redis_grants.push(Units { sale: "s".into(), shard: 0, id: id.into(), units: units.into() });
+            }
         })
         .is_empty()
     );
@@ -192,6 +197,17 @@ fn each_trouble_is_told() {
         }),
         [Trouble::Bridge],
         "units between two buckets are in neither"
+    );
+    let unknown = |story: &mut Story, id: &str| {
+        story.input.redis_grants.push(Units { sale: "s".into(), shard: 0, id: id.into(), units: "2".into() });
+    };
+    // Units that Redis was given too many of, and of which as many were lost: only by their grant they show.
+    assert_eq!(troubles(|story| unknown(story, "more")), [Trouble::Bridge], "a grant that the database does not know");
+    assert_eq!(troubles(|story| unknown(story, "first")), [Trouble::Bridge], "more of a grant than there was");
+    assert_eq!(
+        troubles(|story| story.input.redis_grants.clear()),
+        [Trouble::Bridge],
+        "a grant that Redis has forgotten"
     );
     assert_eq!(troubles(|story| story.input.keys.retain(|key| key.name != "grants")), [Trouble::Keys]);
     assert_eq!(

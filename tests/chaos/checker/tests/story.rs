@@ -80,6 +80,7 @@ impl Story {
             grant_id: "first".into(),
             kind: "grant".into(),
             quantity: granted,
+            epoch: 1,
             applied_at: Some("2025-11-11".into()),
         });
         let fields = [("state", "open"), ("epoch", "1"), ("number", "0")];
