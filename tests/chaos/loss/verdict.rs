@@ -72,6 +72,7 @@ const fn names(trouble: Trouble) -> &'static [&'static str] {
         Trouble::Oversold => &["OVER_SELL"],
         Trouble::Books | Trouble::Bridge => &["UNBALANCED", "OVER_SELL"],
         Trouble::Keys => &["KEYS_LOST"],
+        Trouble::Ledger => &["LEDGER_DAMAGED"],
         Trouble::Behind => &["ORPHAN", "UNBALANCED"],
     }
 }
@@ -80,12 +81,12 @@ const fn names(trouble: Trouble) -> &'static [&'static str] {
 fn reasons(finding: &str) -> &'static [Trouble] {
     match finding {
         "GAP" => &[Trouble::Hole],
-        "LEDGER_DAMAGED" => &[Trouble::Hole, Trouble::Keys, Trouble::Behind],
+        "LEDGER_DAMAGED" => &[Trouble::Ledger, Trouble::Keys, Trouble::Behind],
         "LEAK" => &[Trouble::Limbo],
         "REFUSED" => &[Trouble::Refused],
         "OVER_SELL" => &[Trouble::Oversold],
         "KEYS_LOST" => &[Trouble::Keys],
-        "ORPHAN" => &[Trouble::Behind, Trouble::Keys],
+        "ORPHAN" => &[Trouble::Behind, Trouble::Keys, Trouble::Ledger],
         // An order without an outcome is none to the audit, which counts along the outcomes.
         "UNBALANCED" => &[Trouble::Books, Trouble::Bridge, Trouble::Behind, Trouble::Torn, Trouble::Keys],
         _ => &[],

@@ -16,6 +16,7 @@
 //! | BOOKS | the database's own sums disagree |
 //! | BRIDGE | the database's unsold units are not where Redis' side says they are |
 //! | KEYS | a sale that sells lacks keys in Redis |
+//! | LEDGER | Redis has fewer records than it has accepted requests and not forgotten in order: repeats would buy again |
 //! | BEHIND | Redis knows fewer acceptances than the database has decided, or another epoch |
 //!
 //! A lost request whose number nobody could know to be missing is no trouble of the sale, but [`SaleState::unseeable`]: its
@@ -46,6 +47,7 @@ pub enum Trouble {
     Books,
     Bridge,
     Keys,
+    Ledger,
     Behind,
 }
 

@@ -20,6 +20,11 @@ pub(super) fn check(case: &Case<'_>, sale: &str, state: &mut SaleState) {
             state.add(Trouble::Behind, format!("shard {shard}: epoch {epoch}, the database says {}", row.epoch));
             continue;
         }
+        let records = case.end.input.ledger.iter().filter(|record| record.sale == sale && record.shard == shard);
+        let known = records.filter(|record| record.epoch == epoch).count() as u64 + field("trimmed_count");
+        if known != number {
+            state.add(Trouble::Ledger, format!("shard {shard}: {number} accepted, records and trimmed are {known}"));
+        }
         let outcomes = case.end.outcomes.values();
         let of_series = outcomes.filter(|o| o.sale_id == sale && o.shard == shard && o.epoch == epoch);
         let highest = of_series.filter_map(|outcome| outcome.number).max().unwrap_or(0);

@@ -115,6 +115,8 @@ fn a_request_that_is_nowhere_is_lost_and_its_number_missing() {
     before.bought("s", "b5", 1);
     let mut end = before.clone();
     vanish(&mut end, &lost);
+    // Redis has forgotten it in order, and then the database lost it.
+    end.meta_of("s").fields.insert("trimmed_count".into(), "1".into());
     // Its unit is for sale again, or kept back; but one that nobody had is not there.
     for (stock, bridge) in [(5, false), (4, false), (3, true), (6, true)] {
         end.input.stock[0].value = stock.to_string();
@@ -209,10 +211,15 @@ fn each_trouble_is_told() {
         [Trouble::Bridge],
         "a grant that Redis has forgotten"
     );
+    assert_eq!(
+        troubles(|story| drop(story.input.ledger.pop())),
+        [Trouble::Ledger],
+        "its fate stands, its repeats do not"
+    );
     assert_eq!(troubles(|story| story.input.keys.retain(|key| key.name != "grants")), [Trouble::Keys]);
     assert_eq!(
         troubles(|story| drop(story.meta_of("s").fields.insert("number".into(), "2".into()))),
-        [Trouble::Behind]
+        [Trouble::Ledger, Trouble::Behind]
     );
     assert_eq!(
         troubles(|story| story.sale_of("s").epoch = 2),
