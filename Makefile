@@ -8,7 +8,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-long check model build fmt bench load chaos controls schemathesis check-deploy deny doc clean-dev deps deps-test
+.PHONY: help run test test-long check model build fmt bench load chaos chaos-loss controls schemathesis check-deploy deny doc clean-dev deps deps-test
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -27,6 +27,8 @@ test-long: deps-test ## What is long by nature: growth, strategies, every contro
 	CHAOS_CONTROLS=all $(CARGO) test --locked --test chaos a_run_without_a_mechanism_goes_red -- --nocapture
 	CHAOS_MINUTES=$(or $(MINUTES),10) CHAOS_SEED=$(SEED) $(CARGO) test --locked --test chaos \
 		a_short_chaos_run_loses_nothing -- --exact --nocapture
+	CHAOS_LOSS_FAULTS=$(or $(FAULTS),300) CHAOS_SEED=$(SEED) scripts/in-memory.sh $(CARGO) test --locked --test chaos \
+		data_that_go_back_or_vanish -- --nocapture
 
 check: deps ## Formatting, lints, and the dependencies' licences and sources where cargo-deny is installed
 	$(CARGO) fmt --check
@@ -53,6 +55,10 @@ load: ## A crowd made by JMeter against a fresh stack, then the audit: BUYERS=20
 chaos: deps-test ## Faults on everything for MINUTES=…, from SEED=…; the report is target/chaos/report-SEED.md
 	CHAOS_SEED=$(SEED) CHAOS_MINUTES=$(MINUTES) CHAOS_SECONDS=$(SECONDS) $(CARGO) test --locked --test chaos \
 		a_short_chaos_run_loses_nothing -- --exact --nocapture
+
+chaos-loss: deps-test ## Redis, database and broker lose data, FAULTS=300 times, from SEED=…; the report is target/chaos/loss-SEED.md
+	CHAOS_SEED=$(SEED) CHAOS_LOSS_FAULTS=$(or $(FAULTS),300) scripts/in-memory.sh $(CARGO) test --locked --test chaos \
+		data_that_go_back_or_vanish -- --nocapture
 
 controls: deps-test ## Chaos runs with one mechanism left out each; every one has to go red
 	CHAOS_CONTROLS=$(or $(CONTROLS),all) $(CARGO) test --locked --test chaos a_run_without_a_mechanism_goes_red -- --nocapture

@@ -8,7 +8,7 @@ mod mysql;
 mod rabbit;
 mod redis;
 #[path = "../support/resp.rs"]
-mod resp;
+pub mod resp;
 
 use serde_json::Value;
 use std::fs::File;
@@ -30,9 +30,14 @@ pub struct DumpUrls {
 
 /// Dumps everything into `dir`.
 pub async fn dump(urls: &DumpUrls, dir: &Path) {
+    dump_stores(urls, dir).await;
+    rabbit::dump(&urls.amqp, &urls.prefix, dir).await;
+}
+
+/// Dumps what the database and Redis have into `dir`; of the queues, nothing.
+pub async fn dump_stores(urls: &DumpUrls, dir: &Path) {
     mysql::dump(&urls.mysql, dir).await;
     redis::dump(&urls.redis, &urls.prefix, dir).await;
-    rabbit::dump(&urls.amqp, &urls.prefix, dir).await;
 }
 
 /// One JSON lines file.

@@ -16,6 +16,7 @@ mod dump;
 #[path = "../support/files.rs"]
 mod files;
 mod ground;
+mod loss;
 mod meter;
 mod nemesis;
 mod probe;

@@ -23,6 +23,7 @@
 
 mod figures;
 mod index;
+pub mod loss;
 mod read;
 mod rules;
 #[cfg(test)]

@@ -26,17 +26,25 @@ lines! {
     /// A sale.
     Sale { sale_id: String, granted: i64, stock: i64, per_user_limit: Option<i64>, status: String, epoch: u64, }
     /// An order.
-    Order { request_id: String, sale_id: String, user_id: String, quantity: i64, source: String, }
-    /// A fate.
-    Outcome { request_id: String, kind: String, reason: Option<String>, sale_id: String, shard: u16, epoch: u64, number: u64, }
+    Order {
+        request_id: String, sale_id: String, user_id: String, quantity: i64, source: String,
+        #[serde(default)] cancelled_at: Option<String>,
+    }
+    /// A fate; without a number when another request has the one it was accepted under.
+    Outcome { request_id: String, kind: String, reason: Option<String>, sale_id: String, shard: u16, epoch: u64, number: Option<u64>, }
     /// A row of the register of failures.
-    Failed { request_id: String, sale_id: String, user_id: String, quantity: i64, reason: String, status: String, }
+    Failed {
+        request_id: String, sale_id: String, user_id: String, quantity: i64, reason: String, status: String,
+        #[serde(default)] reclaimed_by: Option<String>,
+    }
     /// Units owned.
     Purchase { sale_id: String, user_id: String, quantity: i64, }
     /// A movement of stock.
     Flow { sale_id: String, delta: i64, kind: String, }
     /// A release of units.
-    Grant { sale_id: String, grant_id: String, kind: String, quantity: i64, applied_at: Option<String>, }
+    Grant { sale_id: String, grant_id: String, kind: String, quantity: i64, epoch: u64, applied_at: Option<String>, }
+    /// A key of a sale in Redis.
+    Key { sale: String, shard: u16, name: String, }
     /// A sale's settings in Redis.
     Meta { sale: String, shard: u16, fields: BTreeMap<String, String>, }
     /// A bucket.
@@ -72,6 +80,7 @@ pub struct Input {
     pub purchases: Vec<Purchase>,
     pub flow: Vec<Flow>,
     pub grants: Vec<Grant>,
+    pub keys: Vec<Key>,
     pub meta: Vec<Meta>,
     pub stock: Vec<Stock>,
     pub ledger: Vec<Record>,
@@ -86,12 +95,19 @@ pub struct Input {
 impl Input {
     /// Reads the folder; what is missing or unreadable is a violation.
     pub fn read(dir: &Path, found: &mut Found) -> Self {
-        let mut attempts: Vec<Attempt> = lines(dir, "history", found);
-        attempts.sort_by_key(|attempt| (attempt.complete_ms, attempt.seq));
         let drain = std::fs::read_to_string(dir.join("drain.json")).ok();
         Self {
-            attempts,
+            attempts: history(dir, found),
             samples: lines(dir, "samples", found),
+            rabbit: lines(dir, "rabbit", found),
+            drain_ms: drain.and_then(|text| serde_json::from_str::<Drain>(&text).ok()).map(|drain| drain.drain_ms),
+            ..Self::stores(dir, found)
+        }
+    }
+
+    /// Reads what the database and Redis had.
+    pub fn stores(dir: &Path, found: &mut Found) -> Self {
+        Self {
             sales: lines(dir, "sales", found),
             orders: lines(dir, "orders", found),
             outcomes: lines(dir, "request_outcome", found),
@@ -99,6 +115,7 @@ impl Input {
             purchases: lines(dir, "purchases", found),
             flow: lines(dir, "stock_flow", found),
             grants: lines(dir, "stock_grants", found),
+            keys: lines(dir, "redis_keys", found),
             meta: lines(dir, "redis_meta", found),
             stock: lines(dir, "redis_stock", found),
             ledger: lines(dir, "redis_ledger", found),
@@ -106,13 +123,19 @@ impl Input {
             transfers: lines(dir, "redis_transfers", found),
             outbox: lines(dir, "redis_outbox", found),
             relay_dlq: lines(dir, "redis_relay_dlq", found),
-            rabbit: lines(dir, "rabbit", found),
-            drain_ms: drain.and_then(|text| serde_json::from_str::<Drain>(&text).ok()).map(|drain| drain.drain_ms),
+            ..Self::default()
         }
     }
 }
 
-fn lines<T: DeserializeOwned>(dir: &Path, name: &str, found: &mut Found) -> Vec<T> {
+/// The history, in the order in which attempts were completed.
+pub(super) fn history(dir: &Path, found: &mut Found) -> Vec<Attempt> {
+    let mut attempts: Vec<Attempt> = lines(dir, "history", found);
+    attempts.sort_by_key(|attempt| (attempt.complete_ms, attempt.seq));
+    attempts
+}
+
+pub(super) fn lines<T: DeserializeOwned>(dir: &Path, name: &str, found: &mut Found) -> Vec<T> {
     let path = dir.join(format!("{name}.jsonl"));
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,

@@ -9,15 +9,15 @@ use std::path::Path;
 /// File, table, columns. `#`: a 64-bit id, as a decimal text; `$`: bytes of a text; `@`: a time.
 const TABLES: [(&str, &str); 8] = [
     ("sales", "$sale_id granted stock per_user_limit status epoch"),
-    ("orders", "#request_id $sale_id $user_id quantity source @accepted_at @created_at"),
+    ("orders", "#request_id $sale_id $user_id quantity source @accepted_at @created_at @cancelled_at"),
     ("request_outcome", "#request_id kind reason $sale_id shard epoch number @created_at"),
     (
         "failed_request",
-        "#request_id $sale_id $user_id quantity source reason detail status @created_at @resolved_at resolved_by",
+        "#request_id $sale_id $user_id quantity source reason detail status @created_at @resolved_at resolved_by $reclaimed_by",
     ),
     ("purchases", "$sale_id $user_id quantity"),
     ("stock_flow", "flow_id $sale_id delta kind orders_count $ref @created_at"),
-    ("stock_grants", "$sale_id $grant_id kind quantity @created_at @applied_at"),
+    ("stock_grants", "$sale_id $grant_id kind quantity epoch @created_at @applied_at"),
     ("audit_findings", "finding_id run_id $sale_id #request_id code detail @created_at"),
 ];
 

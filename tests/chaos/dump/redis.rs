@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// Pending entries read per outbox; more would be no quiet system.
 const PENDING_MAX: &str = "100000";
-const FILES: [&str; 8] = ["meta", "stock", "buyers", "ledger", "grants", "transfers", "outbox", "relay_dlq"];
+const FILES: [&str; 9] = ["keys", "meta", "stock", "buyers", "ledger", "grants", "transfers", "outbox", "relay_dlq"];
 
 /// Dumps everything under the prefix.
 pub(super) async fn dump(url: &str, prefix: &str, dir: &Path) {
@@ -23,6 +23,11 @@ pub(super) async fn dump(url: &str, prefix: &str, dir: &Path) {
         };
         let shard: u16 = shard.parse().expect("a shard");
         let (name, sale) = rest.split_once(':').unwrap_or((rest, ""));
+        if !sale.is_empty() {
+            // An empty hash and one that is gone look the same in their entries.
+            let file = files.get_mut("keys").expect("a file for the keys");
+            file.put(&json!({"sale": sale, "shard": shard, "name": name}));
+        }
         let lines = match (name, sale) {
             ("outbox", "") => outbox(&mut redis, &key, shard).await,
             ("relay-dlq", "") => stream(&mut redis, &key, shard).await,

@@ -5,6 +5,7 @@ use crate::files::seckill;
 use crate::raw::try_redis;
 use crate::time::time_passes;
 use seckill::dev::rabbitmq::evaluate;
+use seckill::faults::Mechanism;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
@@ -24,11 +25,19 @@ impl Ground {
 
     /// Runs a subcommand of the binary on the servers directly: exit code, stdout, stderr.
     pub async fn call(&self, args: &[&str]) -> (Option<i32>, String, String) {
+        self.call_without(None, args).await
+    }
+
+    /// The same by a process that leaves a mechanism out.
+    pub async fn call_without(&self, off: Option<Mechanism>, args: &[&str]) -> (Option<i32>, String, String) {
         let mut command = seckill(&self.set.iter().flat_map(|set| ["--set", set]).collect::<Vec<_>>());
         // No local stack of the folder that the tests run in.
         command.arg("--data-dir").arg(self.dir.join("none")).args(args);
         command.env("SECKILL_REDIS_URL", &self.urls.redis).env("SECKILL_AMQP_URL", &self.urls.amqp);
         command.env("SECKILL_MYSQL_URL", &self.urls.mysql);
+        if let Some(off) = off {
+            command.env("FAILPOINTS", format!("{}=return", off.code()));
+        }
         let output = tokio::process::Command::from(command).kill_on_drop(true).output();
         let output = timeout(CALL, output).await.unwrap_or_else(|_late| panic!("{args:?} takes too long"));
         let output = output.expect("the binary runs");

@@ -13,6 +13,7 @@ mod roles;
 
 pub use kind::Kind;
 pub use plan::{Fault, plan};
+pub use rabbit::{delete_orders, purge_dlq, purge_orders};
 
 use crate::ground::Ground;
 use crate::probe::Probe;

@@ -29,7 +29,7 @@ fn delete(queue: &str) -> String {
 }
 
 /// The order queue with everything in it (windows 58, 59).
-pub(super) fn delete_orders() -> String {
+pub fn delete_orders() -> String {
     delete(&name("queue", "orders.0"))
 }
 
@@ -38,9 +38,18 @@ pub(super) fn delete_retry(dice: u32) -> String {
     delete(&name("queue", &format!("retry.{}", RETRY_DELAYS_MS[dice as usize % RETRY_DELAYS_MS.len()])))
 }
 
+fn purge(queue: &str) -> String {
+    format!("{{ok, Q}} = rabbit_amqqueue:lookup({}), rabbit_amqqueue:purge(Q)", name("queue", queue))
+}
+
 /// Everything in the order queue (window 58).
-pub(super) fn purge_orders() -> String {
-    format!("{{ok, Q}} = rabbit_amqqueue:lookup({}), rabbit_amqqueue:purge(Q)", name("queue", "orders.0"))
+pub fn purge_orders() -> String {
+    purge("orders.0")
+}
+
+/// Everything in the MQ DLQ.
+pub fn purge_dlq() -> String {
+    purge("dlq")
 }
 
 impl Field {

@@ -11,14 +11,14 @@ const TOLD_MAX: usize = 20;
 /// Checks the numbers.
 pub fn check(index: &Index<'_>, found: &mut Found) {
     let mut holders: BTreeMap<(&str, u16, u64), BTreeMap<u64, &str>> = BTreeMap::new();
-    for outcome in &index.input.outcomes {
+    for (outcome, number) in index.input.outcomes.iter().filter_map(|outcome| Some((outcome, outcome.number?))) {
         let series = holders.entry((&outcome.sale_id, outcome.shard, outcome.epoch)).or_default();
-        if let Some(other) = series.insert(outcome.number, &outcome.request_id) {
+        if let Some(other) = series.insert(number, &outcome.request_id) {
             found.add(
                 "C8",
                 format!(
-                    "sale {} shard {} epoch {}: number {} belongs to both {other} and {}",
-                    outcome.sale_id, outcome.shard, outcome.epoch, outcome.number, outcome.request_id
+                    "sale {} shard {} epoch {}: number {number} belongs to both {other} and {}",
+                    outcome.sale_id, outcome.shard, outcome.epoch, outcome.request_id
                 ),
             );
         }

@@ -1,5 +1,6 @@
 //! A checker that has never failed proves nothing: every rule is broken once, alone, and only that rule speaks.
 
+mod loss;
 mod redis;
 mod story;
 mod told;
@@ -135,7 +136,7 @@ fn c3_a_request_is_lost_in_limbo_or_half_decided() {
             reason: Some("UNKNOWN_SALE".into()),
             sale_id: "gone".into(),
             epoch: 1,
-            number: 1,
+            number: Some(1),
             ..Outcome::default()
         });
     });
@@ -150,7 +151,7 @@ fn c3_a_request_is_lost_in_limbo_or_half_decided() {
         story.input.failed.push(row);
     });
     broken("C3-torn", "two outcomes", |story| {
-        let twin = Outcome { sale_id: "gone".into(), number: 1, ..story.input.outcomes[0].clone() };
+        let twin = Outcome { sale_id: "gone".into(), number: Some(1), ..story.input.outcomes[0].clone() };
         story.input.outcomes.insert(0, twin);
     });
     broken("C3-torn", "without an outcome", |story| {

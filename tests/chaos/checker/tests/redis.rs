@@ -36,7 +36,7 @@ fn c8_redis_disagrees_with_the_fates() {
     });
     broken("C8", "belongs to both", |story| {
         story.bought("many", "b9", 1);
-        story.input.outcomes.last_mut().unwrap().number = 1;
+        story.input.outcomes.last_mut().unwrap().number = Some(1);
     });
     broken("C8", "no readable stock", |story| {
         story.input.stock.pop();
@@ -69,6 +69,7 @@ fn c10_both_order_and_failure() {
             user_id: failed.user_id,
             quantity: failed.quantity,
             source,
+            cancelled_at: None,
         });
         story.sale_of("one").stock -= 1;
         story.input.flow.push(Flow { sale_id: "one".into(), delta: -1, kind: "order".into() });

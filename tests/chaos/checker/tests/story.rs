@@ -63,7 +63,8 @@ impl Story {
         self.clock_ms
     }
 
-    fn sale(&mut self, id: &str, granted: i64, limit: Option<i64>) {
+    /// A sale is opened.
+    pub fn sale(&mut self, id: &str, granted: i64, limit: Option<i64>) {
         let input = &mut self.input;
         input.sales.push(Sale {
             sale_id: id.into(),
@@ -79,6 +80,7 @@ impl Story {
             grant_id: "first".into(),
             kind: "grant".into(),
             quantity: granted,
+            epoch: 1,
             applied_at: Some("2025-11-11".into()),
         });
         let fields = [("state", "open"), ("epoch", "1"), ("number", "0")];
@@ -176,7 +178,7 @@ impl Story {
             sale_id: record.sale.clone(),
             shard: 0,
             epoch: record.epoch,
-            number: record.number,
+            number: Some(record.number),
         });
         record
     }
@@ -194,8 +196,8 @@ impl Story {
                 None => input.purchases.push(Purchase { sale_id: sale.clone(), user_id: user.clone(), quantity }),
             }
         }
-        let order =
-            Order { request_id: rid.into(), sale_id: sale.clone(), user_id: user, quantity, source: "relay".into() };
+        let (request_id, source) = (rid.into(), "relay".into());
+        let order = Order { request_id, sale_id: sale.clone(), user_id: user, quantity, source, cancelled_at: None };
         input.orders.push(order);
         self.sample(&sale);
     }
@@ -216,6 +218,7 @@ impl Story {
             quantity,
             reason: reason.into(),
             status: "failed_final".into(),
+            reclaimed_by: None,
         });
     }
 
@@ -227,7 +230,8 @@ impl Story {
         self.input.rabbit.push(message);
     }
 
-    fn parks(&mut self, rid: &str) {
+    /// An accepted request is given up by the consumer, and waits in the DLQ.
+    pub fn parks(&mut self, rid: &str) {
         self.lies_in("dlq", rid);
     }
 
@@ -272,6 +276,7 @@ impl Story {
         put(&dir, "purchases", &input.purchases);
         put(&dir, "stock_flow", &input.flow);
         put(&dir, "stock_grants", &input.grants);
+        put(&dir, "redis_keys", &input.keys);
         put(&dir, "redis_meta", &input.meta);
         put(&dir, "redis_stock", &input.stock);
         put(&dir, "redis_ledger", &input.ledger);

@@ -1,0 +1,92 @@
+//! What became of each request that somebody was told about: lost, in limbo, torn, refused, twice.
+
+use super::super::read::{Attempt, Order};
+use super::{Case, SaleState, Trouble};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Reasons of a final failure that are not the buyer's and not an operator's: Redis promised what was not there.
+const PROMISED_TOO_MUCH: [&str; 3] = ["SOLD_OUT", "UNKNOWN_SALE", "NUMBER_REUSED"];
+
+pub(super) fn check(case: &Case<'_>, sale: &str, state: &mut SaleState) {
+    told(case, sale, state);
+    limbo(case, sale, state);
+    torn(case, sale, state);
+    twice(case, sale, state);
+}
+
+/// Whoever was told "accepted" has a fate, or lies somewhere.
+fn told(case: &Case<'_>, sale: &str, state: &mut SaleState) {
+    let end = case.end;
+    let accepted = |attempt: &&Attempt| attempt.sale == sale && attempt.kind == "buy" && attempt.result == "accepted";
+    let told: BTreeSet<&str> =
+        end.input.attempts.iter().filter(accepted).filter_map(|attempt| attempt.rid.as_deref()).collect();
+    state.told = told.len() as u64;
+    for rid in told {
+        let somewhere = end.outcomes.contains_key(rid)
+            || end.orders.contains_key(rid)
+            || end.ledger.contains_key(rid)
+            || end.moving.contains(rid)
+            || end.parked.contains(rid);
+        if somewhere {
+            continue;
+        }
+        if case.numbers.could_be_known(rid) {
+            state.add(Trouble::Lost, format!("request {rid} was told to be accepted and is in no place at all"));
+        } else {
+            state.unseeable.push(rid.to_owned());
+        }
+    }
+}
+
+/// Nothing is on its way any more, so what has no fate and is not parked never gets one.
+fn limbo(case: &Case<'_>, sale: &str, state: &mut SaleState) {
+    let end = case.end;
+    let records = end.ledger.values().filter(|record| record.sale == sale).map(|record| record.rid.as_str());
+    let open = end.undecided.iter().filter(|(_, open)| open.sale == sale).map(|(rid, _)| *rid);
+    let all: BTreeSet<&str> = records.chain(open).collect();
+    for rid in all {
+        let decided = end.outcomes.contains_key(rid);
+        if !decided && !end.parked.contains(rid) {
+            state.add(Trouble::Limbo, format!("request {rid} has no fate and is not parked"));
+        }
+    }
+}
+
+fn torn(case: &Case<'_>, sale: &str, state: &mut SaleState) {
+    let end = case.end;
+    for (rid, outcome) in end.outcomes.iter().filter(|(_, outcome)| outcome.sale_id == sale) {
+        let reason = outcome.reason.as_deref().unwrap_or("");
+        match outcome.kind.as_str() {
+            "ORDER" if !end.orders.contains_key(rid) => {
+                state.add(Trouble::Torn, format!("request {rid}: its outcome is ORDER, there is no order"));
+            }
+            "FAILED" if !end.failed.contains_key(rid) => {
+                state
+                    .add(Trouble::Torn, format!("request {rid}: its outcome is FAILED, the register does not know it"));
+            }
+            "FAILED" if end.orders.contains_key(rid) => {
+                state.add(Trouble::Twice, format!("request {rid}: its outcome is FAILED, and there is an order"));
+            }
+            "FAILED" if PROMISED_TOO_MUCH.contains(&reason) => {
+                state.add(Trouble::Refused, format!("request {rid} was accepted, and then refused: {reason}"));
+            }
+            _ => {}
+        }
+    }
+    let orders = end.orders.values().filter(|order| order.sale_id == sale);
+    for order in orders.filter(|order| !end.outcomes.contains_key(order.request_id.as_str())) {
+        state.add(Trouble::Torn, format!("request {}: there is an order, but no outcome", order.request_id));
+    }
+}
+
+/// More for a buyer than the limit.
+fn twice(case: &Case<'_>, sale: &str, state: &mut SaleState) {
+    let Some(limit) = case.end.sales.get(sale).and_then(|row| row.per_user_limit) else { return };
+    let mut owned: BTreeMap<&str, i64> = BTreeMap::new();
+    for Order { user_id, quantity, .. } in case.end.input.orders.iter().filter(|order| order.sale_id == sale) {
+        *owned.entry(user_id).or_default() += quantity;
+    }
+    for (user, units) in owned.into_iter().filter(|(_, units)| *units > limit) {
+        state.add(Trouble::Twice, format!("buyer {user} has {units} units, the limit is {limit}"));
+    }
+}

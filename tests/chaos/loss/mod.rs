@@ -1,0 +1,58 @@
+//! Chaos in which data go back or vanish: Redis, the database and the broker lose what they had, and the product's audit is
+//! judged against the independent checker ([`crate::checker::loss`]).
+//!
+//! A run is a row of waves on one ground. In a wave some sales stand side by side, and each meets a misfortune of its own; or a
+//! whole server meets one. Red: the audit calls a sale consistent in which the checker finds something, or the reverse; or both
+//! say that something is wrong, and not the same. The controls are part of each run: an audit that leaves out the bridge, and a
+//! wave in which nobody looks at acceptance numbers, have to miss something.
+//!
+//! `CHAOS_SEED` repeats what was drawn, `CHAOS_LOSS_FAULTS` says how many faults there are to be at least, `CHAOS_SET` changes
+//! settings.
+
+mod blow;
+mod mysql;
+mod plan;
+mod redis;
+mod report;
+mod rest;
+mod shop;
+mod stage;
+mod verdict;
+mod wave;
+
+use crate::{asked, time};
+use report::Tale;
+use seckill::faults::Mechanism;
+use stage::Stage;
+use std::time::Instant;
+
+/// Faults when nothing else is asked for: one wave of sales.
+const FEW: usize = 24;
+
+#[test]
+fn data_that_go_back_or_vanish_are_never_called_consistent() {
+    time::run_waiting(async {
+        let (seed, asked_for) =
+            (asked("CHAOS_SEED").unwrap_or_else(rand::random), asked("CHAOS_LOSS_FAULTS").unwrap_or(FEW));
+        eprintln!("chaos with data loss: seed {seed}, {asked_for} faults or more");
+        let set: String = asked("CHAOS_SET").unwrap_or_default();
+        let set: Vec<String> = set.split(',').filter(|set| !set.is_empty()).map(str::to_owned).collect();
+        let begun = Instant::now();
+        let stage = Stage::start(&set).await;
+        let mut waves = Vec::new();
+        for wave in plan::waves(seed, asked_for) {
+            let of_wave = Instant::now();
+            let judged = wave::play(&stage, &wave, None).await;
+            eprintln!("wave {}: {} faults in {} ms", wave.number, wave.faults(), of_wave.elapsed().as_millis());
+            report::complaints_of(&judged).iter().for_each(|complaint| eprintln!("{complaint}"));
+            waves.push(judged);
+        }
+        stage.leave_out(Mechanism::NumberEquation).await;
+        let blind = wave::play(&stage, &plan::of_numbers(seed), Some(Mechanism::NumberEquation)).await;
+        let tale = Tale { seed, asked: asked_for, waves, blind, took_s: begun.elapsed().as_secs() };
+        eprintln!("{}\nreport: {}", tale.summary(), tale.write().display());
+        let complaints = tale.complaints();
+        assert!(complaints.is_empty(), "{}\nreplay with: {}", complaints.join("\n"), tale.command());
+        stage.ground.finish().await;
+    });
+}

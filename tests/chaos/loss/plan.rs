@@ -1,0 +1,205 @@
+//! What is to happen in a wave, drawn from the seed: some sales side by side, each with its own misfortune.
+//!
+//! | step | what happens |
+//! |---|---|
+//! | 1 | buyers buy in the aged sales, twice; the early copies are taken in between; P5 trims what has landed |
+//! | 2 | P5 and the relay stand still; buyers buy; the late copies are taken; grants and cancellations; buyers buy |
+//! | 3 | some entries get stuck in a relay that never comes back; the others land |
+//! | 4 | relay or consumer is held, or none; buyers buy: so much is on its way |
+//! | 5 | the faults strike |
+//! | 6 | all go on; buyers buy; more is granted; P5 repairs what it can; units are reclaimed; buyers buy again |
+//!
+//! Every second time a fault comes up it comes alone and in the form in which it does harm for sure: a short run has each.
+
+use super::blow::{Blow, Deck, Wide, another};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+/// Who is held when the faults strike, so that requests are on their way there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Held {
+    /// Everything has landed.
+    Nobody,
+    /// Requests lie in the outbox.
+    Relay,
+    /// Requests lie in the broker.
+    Consumer,
+}
+
+/// One sale.
+#[derive(Debug, Clone)]
+pub struct Scene {
+    /// Its id.
+    pub sale: String,
+    /// Units.
+    pub stock: i64,
+    /// Units a buyer.
+    pub limit: Option<u32>,
+    /// Whether much was sold, settled and trimmed long before.
+    pub aged: bool,
+    /// Whether copies go back to the early ones.
+    pub early: bool,
+    /// What strikes.
+    pub blows: Vec<Blow>,
+    /// Units granted between copy and strike; 0: none.
+    pub top_up: u32,
+    /// Units granted right after the strike; 0: none.
+    pub late_top_up: u32,
+    /// Whether units of failures are offered again after the repairs.
+    pub reclaim: bool,
+    /// Whether an order is cancelled between copy and strike.
+    pub cancel: bool,
+    /// Requests that stay in the hands of a dead relay.
+    pub stuck: usize,
+    /// Buyers in the steps.
+    pub buyers: [usize; 7],
+    /// For choices at the strike.
+    pub dice: u64,
+}
+
+/// Sales side by side.
+#[derive(Debug, Clone)]
+pub struct Wave {
+    /// Its number in the run.
+    pub number: usize,
+    /// Its sales.
+    pub scenes: Vec<Scene>,
+    /// What strikes whole servers.
+    pub wide: Vec<Wide>,
+    /// Who is held.
+    pub held: Held,
+}
+
+impl Wave {
+    /// Faults in it.
+    pub fn faults(&self) -> usize {
+        self.scenes.iter().map(|scene| scene.blows.len()).sum::<usize>() + self.wide.len()
+    }
+}
+
+/// Sales of a wave in which each has its own fault, and of one in which a server is struck.
+const SALES: usize = 2 * Blow::ALL.len();
+const SALES_OF_WIDE: usize = 8;
+
+/// Waves with at least so many faults: one in which sales are struck, two in which servers are, and so on.
+pub fn waves(seed: u64, faults: usize) -> Vec<Wave> {
+    let mut dice = StdRng::seed_from_u64(seed);
+    let (mut blows, mut wides) = (Deck::of(Blow::ALL), Deck::of(Wide::ALL));
+    let mut waves: Vec<Wave> = Vec::new();
+    while waves.iter().map(Wave::faults).sum::<usize>() < faults {
+        let number = waves.len();
+        let wave = if number.is_multiple_of(3) {
+            of_sales(number, &mut blows, &mut dice)
+        } else {
+            of_servers(number, &mut wides, &mut dice)
+        };
+        waves.push(wave);
+    }
+    waves
+}
+
+/// A wave in which acceptance numbers are the only witness of what is lost: where nobody looks at them it goes unseen.
+pub fn of_numbers(seed: u64) -> Wave {
+    let mut dice = StdRng::seed_from_u64(seed);
+    let scenes = (0..3).map(|at| {
+        let blows = vec![Blow::KeysGone];
+        let mut scene = Scene { blows, aged: false, early: false, ..scene(format!("blind-{at}"), &mut dice) };
+        harmful(Blow::KeysGone, &mut scene);
+        // Nothing else that could go wrong with them.
+        (scene.top_up, scene.late_top_up, scene.stock, scene.limit) = (0, 0, 90, None);
+        (scene.buyers[0], scene.buyers[1]) = (0, 0);
+        scene
+    });
+    Wave { number: BLIND, scenes: scenes.collect(), wide: Vec::new(), held: Held::Nobody }
+}
+
+/// The number of the wave without an equation.
+const BLIND: usize = usize::MAX;
+
+fn of_sales(number: usize, blows: &mut Deck<Blow>, dice: &mut StdRng) -> Wave {
+    // A short run has one wave, and what is to be lost with an outbox has to be in it.
+    let held = match dice.random_range(0..5) {
+        _ if number == 0 => Held::Relay,
+        0..3 => Held::Relay,
+        3 => Held::Consumer,
+        _ => Held::Nobody,
+    };
+    let mut seen = Vec::new();
+    let scenes = (0..SALES).map(|at| {
+        let blow = blows.draw(dice);
+        let mut scene = scene(format!("w{number}-{at}"), dice);
+        scene.blows.push(blow);
+        if seen.contains(&blow) {
+            if dice.random_bool(0.4) {
+                scene.blows.push(another(blow, dice));
+            }
+        } else {
+            harmful(blow, &mut scene);
+        }
+        seen.push(blow);
+        scene
+    });
+    Wave { number, scenes: scenes.collect(), wide: Vec::new(), held }
+}
+
+fn of_servers(number: usize, wides: &mut Deck<Wide>, dice: &mut StdRng) -> Wave {
+    let mut wide = vec![wides.draw(dice)];
+    if dice.random_bool(0.4) {
+        wide.push(wides.draw(dice));
+        wide.dedup();
+        // What is deleted cannot be emptied.
+        if wide.contains(&Wide::QueueDeleted) {
+            wide.retain(|wide| *wide != Wide::QueuePurged);
+        }
+    }
+    let queue = wide.iter().any(|wide| matches!(wide, Wide::QueuePurged | Wide::QueueDeleted));
+    let held = match dice.random_range(0..3) {
+        // What is to be lost with a queue has to be in it.
+        _ if queue => Held::Consumer,
+        0 => Held::Nobody,
+        1 => Held::Relay,
+        _ => Held::Consumer,
+    };
+    let early = dice.random_bool(0.3);
+    let scenes = (0..SALES_OF_WIDE).map(|at| Scene { early, ..scene(format!("w{number}-{at}"), dice) });
+    Wave { number, scenes: scenes.collect(), wide, held }
+}
+
+fn scene(sale: String, dice: &mut StdRng) -> Scene {
+    let aged = dice.random_bool(0.6);
+    let mut buyers = |from, to| dice.random_range(from..=to);
+    let early = if aged { [buyers(2, 5), buyers(2, 5)] } else { [0, 0] };
+    let buyers = [early[0], early[1], buyers(2, 5), buyers(4, 8), buyers(0, 4), buyers(1, 3), buyers(2, 8)];
+    let units = |chance, dice: &mut StdRng| if dice.random_bool(chance) { dice.random_range(1..=9) } else { 0 };
+    Scene {
+        sale,
+        stock: dice.random_range(25..=70),
+        limit: [None, Some(1), Some(3)][dice.random_range(0..3)],
+        aged,
+        early: aged && dice.random_bool(0.4),
+        blows: Vec::new(),
+        top_up: units(0.4, dice),
+        late_top_up: units(0.25, dice),
+        reclaim: dice.random_bool(0.3),
+        cancel: dice.random_bool(0.2),
+        stuck: [0, 1, 1, 2][dice.random_range(0..4)],
+        buyers,
+        dice: dice.random(),
+    }
+}
+
+/// So that this fault, alone, loses something.
+fn harmful(blow: Blow, scene: &mut Scene) {
+    scene.early = false;
+    match blow {
+        // A grant that only Redis remembers: the bridge alone shows it.
+        Blow::RowsRewound => (scene.top_up, scene.stock, scene.limit) = (5, 90, None),
+        // A request in a dead relay's hand, with others landed behind it: its number alone shows it.
+        Blow::KeysGone | Blow::Rewound => (scene.stuck, scene.buyers[2], scene.buyers[3]) = (2, 6, 8),
+        // What is trimmed is known to the database only.
+        Blow::OrdersUndone => (scene.aged, scene.buyers[0], scene.buyers[1]) = (true, 6, 6),
+        Blow::EntriesGone | Blow::Forgotten => scene.buyers[4] = 4,
+        Blow::ShardGone | Blow::KeyGone | Blow::ShardRewound | Blow::StockRewound => {}
+        Blow::OrderRowsGone | Blow::OutcomeRowsGone => {}
+    }
+}
