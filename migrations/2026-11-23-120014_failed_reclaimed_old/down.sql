@@ -1,1 +1,2 @@
+-- What the upgrade noted of reclaims before it.
 UPDATE failed_request SET reclaimed_by = NULL;

@@ -1,3 +1,4 @@
+-- Grants have no epoch again; those of rebuilds are gone by then.
 ALTER TABLE stock_grants
   DROP CONSTRAINT ck_grants_kind,
   DROP KEY ix_grants_epoch,

@@ -1,1 +1,2 @@
+-- What persons closed is forgotten, and found again.
 DROP TABLE closed_findings;

@@ -4,7 +4,7 @@ use super::Admin;
 use super::api::{answer, query};
 use super::sales::named;
 use crate::p1_entry::problem::{Kind, Problem};
-use crate::p5_reconcile::{SaleAudit, Window};
+use crate::p5_reconcile::{SaleAudit, Suspect, Window};
 use crate::store::mysql::{audit as audit_store, sales};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Deserialize;
@@ -36,23 +36,25 @@ async fn audit(admin: web::Data<Admin>, request: HttpRequest, path: web::Path<St
         let sale = sale.ok_or_else(|| Kind::SaleNotFound.because(format!("there is no sale {id}")))?;
         let window = if now { Window::Now } else { Window::Ms(admin.window_ms) };
         let _turn = ONE_AUDIT.acquire().await.map_err(|_| Problem::from(Kind::Internal))?;
-        Ok(sheet(&admin.auditor.audit(&sale, window).await?))
+        // As P5 does: a finding that a second look does not confirm is not told.
+        let (audit, _false_alarms) = admin.auditor.audit_twice(&sale, window).await?;
+        let suspects = admin.auditor.suspects(&audit).await?;
+        Ok(sheet(&audit, &suspects))
     };
     answer(&request, work.await)
 }
 
-/// An audit with its equations, for a page that only shows.
-fn sheet(audit: &SaleAudit) -> Value {
+/// An audit with its equations, and who its gaps can be, for a page that only shows.
+fn sheet(audit: &SaleAudit, suspects: &[Suspect]) -> Value {
     let equations: Vec<Value> = audit
-        .counted
-        .equations()
+        .equations
         .iter()
         .map(|equation| {
             let (left, right) = (equation.left, equation.right);
             json!({ "name": equation.name, "left": left, "right": right, "difference": left - right, "holds": equation.holds() })
         })
         .collect();
-    json!({ "consistent": audit.consistent(), "audit": audit, "equations": equations })
+    json!({ "consistent": audit.consistent(), "audit": audit, "equations": equations, "suspects": suspects })
 }
 
 #[derive(Deserialize)]

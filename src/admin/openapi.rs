@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 type Row = (&'static str, &'static str, &'static str, &'static [&'static str]);
 
 /// Every route below `/admin/v1`.
-pub const ROUTES: [Row; 19] = [
+pub const ROUTES: [Row; 20] = [
     ("get", "/sales", "List the newest sales", &[]),
     (
         "post",
@@ -35,9 +35,20 @@ pub const ROUTES: [Row; 19] = [
     ("post", "/sales/{sale_id}/pause", "Stop selling; can be resumed", &["by"]),
     ("post", "/sales/{sale_id}/resume", "Go on selling", &["by"]),
     ("post", "/sales/{sale_id}/top-up", "Add units, once for each name of a grant", &["units", "grant", "by"]),
-    ("post", "/sales/{sale_id}/reclaim", "Sell the units of final failures again, once each", &["by"]),
+    (
+        "post",
+        "/sales/{sale_id}/reclaim",
+        "Sell the units of final failures and of written-off gaps again, once each",
+        &["by"],
+    ),
+    ("post", "/sales/{sale_id}/rebuild", "Freeze a sale; the reconciler builds what Redis holds of it anew", &["by"]),
     ("post", "/sales/{sale_id}/close", "End a sale for good", &["by"]),
-    ("get", "/sales/{sale_id}/audit", "The balance sheet, made now", &["now"]),
+    (
+        "get",
+        "/sales/{sale_id}/audit",
+        "The balance sheet, made now: equations, acceptance numbers, findings, buyers of gaps",
+        &["now"],
+    ),
     ("get", "/audits", "The last runs of the audit with their findings", &["limit"]),
     ("get", "/acts", "What people did, newest first", &["sale_id", "before", "limit"]),
     ("get", "/dlq", "What is parked in both dead-letter queues and the register", &["source", "named"]),

@@ -27,6 +27,7 @@ pub(super) fn routes(config: &mut web::ServiceConfig) {
         .route("/sales/{sale_id}/resume", web::post().to(resume))
         .route("/sales/{sale_id}/top-up", web::post().to(top_up))
         .route("/sales/{sale_id}/reclaim", web::post().to(reclaim))
+        .route("/sales/{sale_id}/rebuild", web::post().to(rebuild))
         .route("/sales/{sale_id}/close", web::post().to(close));
 }
 
@@ -104,7 +105,7 @@ enum Steer {
     Pause,
     Resume,
     Close,
-    Reclaim,
+    Rebuild,
 }
 
 async fn steer(
@@ -125,9 +126,8 @@ async fn steer(
                 warmer.on_record(act(Operation::SaleResume), warmer.resume(&id)).await.map(|()| "resumed")?
             }
             Steer::Close => warmer.on_record(act(Operation::SaleClose), warmer.close(&id)).await.map(|()| "closed")?,
-            Steer::Reclaim => {
-                let reclaiming = warmer.on_record(act(Operation::SaleReclaim), warmer.reclaim(&id));
-                reclaiming.await.map(|_requests| "reclaimed")?
+            Steer::Rebuild => {
+                warmer.on_record(act(Operation::SaleRebuild), warmer.freeze(&id)).await.map(|()| "frozen")?
             }
         };
         admin.changed(&id, what).await;
@@ -148,8 +148,24 @@ async fn resume(admin: web::Data<Admin>, request: HttpRequest, path: web::Path<S
     steer(admin, request, path, body, Steer::Resume).await
 }
 
+async fn rebuild(admin: web::Data<Admin>, request: HttpRequest, path: web::Path<String>, body: Body) -> HttpResponse {
+    steer(admin, request, path, body, Steer::Rebuild).await
+}
+
+/// The answer has the sale, and in `reclaimed` what is offered again by this call; null when there was nothing.
 async fn reclaim(admin: web::Data<Admin>, request: HttpRequest, path: web::Path<String>, body: Body) -> HttpResponse {
-    steer(admin, request, path, body, Steer::Reclaim).await
+    let work = async {
+        let Nothing { by } = read(&request, body)?;
+        let (id, warmer, actor) = (named(&path)?, admin.warmer(), actor(&request, by.as_deref())?);
+        let act = SaleAct { actor: &actor, operation: Operation::SaleReclaim, sale_id: &id, asked: Value::Null };
+        let made = warmer.on_record(act, warmer.reclaim(&id)).await?;
+        admin.changed(&id, "reclaimed").await;
+        let made = made.map(|made| json!({ "grant": made.grant_id, "requests": made.requests, "units": made.units }));
+        let mut answer = json!(warmer.look(&id).await?);
+        answer["reclaimed"] = json!(made);
+        Ok(answer)
+    };
+    answer(&request, work.await)
 }
 
 async fn close(admin: web::Data<Admin>, request: HttpRequest, path: web::Path<String>, body: Body) -> HttpResponse {

@@ -105,7 +105,12 @@ fn print(audits: &[SaleAudit], suspects: &[Vec<Suspect>], consistent: bool) {
                 units(counted.failed_held),
                 units(counted.grants_open),
                 units(counted.database_stock),
-                if audit.consistent() { "ok" } else { "INCONSISTENT" }.to_owned(),
+                match (audit.consistent(), counted.correction) {
+                    (true, 0) => "ok".to_owned(),
+                    // Without the word the row would not add up to the eye.
+                    (true, units) => format!("ok, with a correction of {units}"),
+                    (false, _) => "INCONSISTENT".to_owned(),
+                },
             ]
         }),
     );

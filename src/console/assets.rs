@@ -33,6 +33,7 @@ pub(super) const CONSOLE: &[Asset] = assets![
     "pipeline.js" = "console/pipeline.js",
     "picture.js" = "console/picture.js",
     "sales.js" = "console/sales.js",
+    "sheet.js" = "console/sheet.js",
     "sale.js" = "console/sale.js",
     "dlq.js" = "console/dlq.js",
     "register.js" = "console/register.js",
@@ -87,6 +88,8 @@ impl Asset {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::balance::Counted;
+    use crate::p5_reconcile::FindingKind;
 
     /// Whatever a page names has to be in its list, and nothing may need what the policy forbids.
     #[test]
@@ -145,6 +148,29 @@ mod tests {
                     assert!(!is_key || entries.iter().any(|(known, _)| *known == key), "{}: {key}", asset.name);
                 }
             }
+        }
+    }
+
+    /// The sheet shows what the audit computes: each equation, each kind of finding and each count in words.
+    #[test]
+    fn the_sheet_has_words_for_everything_that_an_audit_can_say() {
+        let dictionary = CONSOLE.iter().find(|asset| asset.name == "dictionary.js").map_or("", |asset| asset.text);
+        let sheet = CONSOLE.iter().find(|asset| asset.name == "sheet.js").map_or("", |asset| asset.text);
+        let known = |key: String| assert!(entries(dictionary).iter().any(|(entry, _)| *entry == key), "{key}");
+        let counted = Counted { in_redis: true, bridged: true, ..Counted::default() };
+        assert_eq!(counted.equations().len(), 5);
+        for equation in counted.equations() {
+            known(format!("eq-{}", equation.name));
+        }
+        for kind in FindingKind::ALL {
+            let name = serde_json::to_value(kind).unwrap_or_default();
+            known(format!("do-{}", name.as_str().unwrap_or_default()));
+            assert!(kind.state().is_none() || sheet.contains(&format!("'{}'", kind.code())), "{}", kind.code());
+        }
+        let counts = serde_json::to_value(counted).unwrap_or_default();
+        for (name, value) in counts.as_object().into_iter().flatten().filter(|(_, value)| value.is_number()) {
+            known(format!("counted-{name}"));
+            assert!(sheet.contains(&format!("'{name}'")), "{name} {value}");
         }
     }
 }

@@ -113,6 +113,7 @@ async fn sells_trims_and_closes(world: &World) {
     let redis = &world.servers.redis;
     let left = async || redis.ledger_page(&sale, 0, "0", 100).await.expect("the ledger").records.len();
     eventually("the records are forgotten", async || left().await == 0).await;
+    assert_eq!(world.warmer().reclaim(&sale).await.expect("asked"), None, "nothing failed");
     let close = OperatorAct::new(&Actor::at_the_terminal("ann"), Operation::SaleClose, Target::Sale(sale.clone()));
     acts::record(&world.servers.db, &[close]).await.expect("written down");
     world.warmer().close(&sale).await.expect("closed");
@@ -166,6 +167,8 @@ async fn refuses_the_rest(world: &World, redis: &str, mysql: &str) {
         "DELETE FROM sales",
         "DELETE FROM operator_acts",
         "UPDATE operator_acts SET actor_name = 'nobody'",
+        "UPDATE closed_findings SET reason = 'none'",
+        "UPDATE sale_epochs SET number = 0",
         "DROP TABLE orders",
         "ALTER TABLE sales DROP CONSTRAINT ck_sales_stock",
         "CREATE TABLE more (id INT)",

@@ -6,7 +6,7 @@ use diesel::sql_types::Text;
 use diesel_async::{RunQueryDsl, SimpleAsyncConnection};
 
 /// Tables, each with a column for the UPDATE that is not done.
-const TABLES: [(&str, &str); 10] = [
+const TABLES: [(&str, &str); 11] = [
     ("sales", "stock"),
     ("orders", "quantity"),
     ("purchases", "quantity"),
@@ -17,9 +17,11 @@ const TABLES: [(&str, &str); 10] = [
     ("stock_grants", "quantity"),
     ("audit_runs", "run_id"),
     ("audit_findings", "run_id"),
+    // The only column of it that is ever changed.
+    ("closed_findings", "reclaimed_by"),
 ];
 /// Where rows are only added.
-const ADDED_TO: [(&str, &str); 1] = [("operator_acts", "outcome")];
+const ADDED_TO: [(&str, &str); 2] = [("operator_acts", "outcome"), ("sale_epochs", "number")];
 /// Those that rows are deleted from.
 const DELETED_FROM: [&str; 3] = ["outcome_event", "audit_runs", "audit_findings"];
 /// As both servers word it (1142 and 1143).

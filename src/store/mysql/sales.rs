@@ -264,8 +264,7 @@ pub async fn set_status(db: &Db, sale_id: &SaleId, to: SaleStatus, from: &[SaleS
     Err(holds.map_or_else(|| SaleError::Unknown(sale_id.clone()), |now| SaleError::Status(sale_id.clone(), now)))
 }
 
-/// Moves the epoch forward from `from` to `to`; it never moves back. `true` for the one caller that moved it: an epoch belongs to
-/// one attempt of a rebuild.
+/// Moves the epoch from `from` forward to `to`. `true` for the one caller that did: an epoch belongs to one attempt of a rebuild.
 ///
 /// # Errors
 /// [`DbError`]; after an unknown outcome the next epoch is free.

@@ -74,7 +74,13 @@ fn a_sale_is_created_steered_and_closed() {
                 .as_array()
                 .is_some_and(|all| all.len() == 5 && all.iter().all(|e| e["difference"] == 0))
         );
-        assert_eq!(state("reclaim").await.status, 200);
+        let series =
+            json!([{ "epoch": 1, "shard": 0, "number": 1, "outcomes": 1, "undecided": 0, "gaps": [], "closed": 0 }]);
+        assert_eq!((&audit.json["audit"]["series"], &audit.json["suspects"]), (&series, &json!([])));
+        let reclaimed = state("reclaim").await;
+        assert_eq!((reclaimed.status, &reclaimed.json["reclaimed"]), (200, &Value::Null), "nothing failed");
+        assert_eq!(reclaimed.json["sale"]["granted"], 15);
+        assert_eq!(state("rebuild").await.json["shards"][0]["state"], "frozen");
         assert_eq!(state("close").await.json["sale"]["status"], "closed");
         assert_eq!(state("resume").await.code(), "CONFLICT", "closed is for good");
     });

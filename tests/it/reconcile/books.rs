@@ -156,3 +156,48 @@ fn what_redis_gave_away_and_the_database_did_not_have_stays_told_until_a_person_
         world.finish().await;
     });
 }
+
+/// Negative controls: without the equation the audit is silent about what it is for.
+#[test]
+fn without_the_bridge_units_that_only_redis_has_are_not_told() {
+    run(async {
+        let world = World::with(&[Api, Relay, Consumer], &[]).await;
+        let sale = world.sale("bridgeless", 10, Some(1)).await;
+        let keys = &world.servers.redis.keys;
+        world.redis(&["INCRBY", &keys.stock(0, &sale), "5"]).await;
+        world.redis(&["HINCRBY", &keys.grants(0, &sale), "first", "5"]).await;
+        world.cli_with_faults("unit_bridge=return", &["audit", "--now"]).exits(0);
+        world.cli(&["audit", "--now"]).exits(2);
+        world.stop().await;
+    });
+}
+
+#[test]
+fn without_the_numbers_a_lost_request_of_an_epoch_that_ended_is_not_told() {
+    run(async {
+        let world = World::with(&[Api, Relay, Consumer, Reconcile], AUDITS).await;
+        let sale = world.sale("numberless", 10, Some(1)).await;
+        let ids = landed(&world, &sale, 0..3).await;
+        world.cli(&["sale", "rebuild", "numberless"]).exits(0);
+        eventually("rebuilt", async || world.number("SELECT epoch FROM sales WHERE sale_id = 'numberless'").await > 1)
+            .await;
+        eventually("it sells", async || world.buy(&sale, "late", 1, None).await.status == 202).await;
+        assert!(world.settled(&sale).await.consistent());
+        // As if it had never landed, and Redis had forgotten it with its epoch.
+        let id = ids[1];
+        world
+            .sql(&format!(
+                "BEGIN; DELETE FROM orders WHERE request_id = {id}; DELETE FROM request_outcome WHERE request_id = {id}; \
+                 UPDATE sales SET granted = granted - 1 WHERE sale_id = 'numberless'; COMMIT"
+            ))
+            .await;
+        let without = world.cli_with_faults("number_equation=return", &["audit", "--now", "--json"]).json();
+        assert_eq!(without["sales"][0]["findings"].as_array().map(Vec::len), Some(0), "{without}");
+        let told = world.cli(&["audit", "--now", "--json"]).exits(2).json();
+        assert!(
+            told["sales"][0]["findings"].as_array().is_some_and(|all| all.iter().any(|f| f["kind"] == "GAP")),
+            "{told}"
+        );
+        world.stop().await;
+    });
+}

@@ -1,59 +1,15 @@
-// One sale: its burn-down while it sells, its balance sheet, its shards, and the buttons, each with a question before it acts.
+// One sale: its burn-down while it sells, its balance sheet (sheet.js), its shards, and the buttons, each with a question before it acts.
 
 import { get, post } from './api.js';
 import { chart } from './chart.js';
 import { confirm, toast } from './dialog.js';
 import { field, h, say, show } from './dom.js';
 import { burnDown, statusBadge } from './sales.js';
-import { count, t, time } from './words.js';
+import { sheetCard } from './sheet.js';
+import { count, t } from './words.js';
 
 const SPAN_MS = 120_000;
 const SHEET_MS = 120_000;
-
-function sheetTable(document_) {
-  const rows = document_.equations.map((equation) => h('tr', { class: equation.holds ? '' : 'broken' },
-    h('th', { scope: 'row' }, t(`eq-${equation.name}`)),
-    h('td', { 'data-label': t('left-side'), class: 'num' }, count(equation.left)),
-    h('td', { 'data-label': t('right-side'), class: 'num' }, count(equation.right)),
-    h('td', { 'data-label': t('difference') }, equation.holds ? h('span', { class: 'badge good' }, `✓ ${t('holds')}`) : h('span', { class: 'badge bad num' }, `${equation.difference > 0 ? '+' : ''}${count(equation.difference)}`))));
-  const head = ['equation', 'left-side', 'right-side', 'difference'].map((key) => h('th', { scope: 'col' }, t(key)));
-  return h('table', { class: 'stack' }, h('caption', { class: 'visually-hidden' }, t('sheet')), h('thead', {}, h('tr', {}, head)), h('tbody', {}, rows));
-}
-
-function findingList(audit) {
-  if (!audit.findings.length) return null;
-  const item = (finding) => h('li', {}, h('span', { class: 'badge bad' }, finding.kind), ' ', finding.request_id ? h('code', {}, finding.request_id) : null, ' ', finding.detail);
-  return h('div', {}, h('h3', {}, t('findings')), h('ul', { class: 'plain-list findings' }, audit.findings.map(item)),
-    audit.findings_left_out_count ? h('p', { class: 'quiet' }, t('more-findings', { n: audit.findings_left_out_count })) : null);
-}
-
-function counted({ counted: c }) {
-  const names = ['granted', 'redis_stock', 'in_transit', 'accepted', 'accepted_ordered', 'accepted_failed', 'in_flight', 'parked', 'leaked', 'database_stock', 'ordered'];
-  return h('dl', { class: 'facts compact' }, names.map((name) => [h('dt', {}, t(`counted-${name}`)), h('dd', { class: 'num' }, count(c[name]))]));
-}
-
-/** The sheet with its button. */
-function sheetCard(id) {
-  const result = h('div', { id: 'sheet', 'aria-live': 'polite' }, h('p', { class: 'quiet' }, t('sheet-words')));
-  const go = h('button', { type: 'button', id: 'check-sheet' }, t('check-now'));
-  go.addEventListener('click', load);
-  async function load() {
-    go.disabled = true;
-    go.setAttribute('aria-busy', 'true');
-    try {
-      const document_ = await get(`/sales/${encodeURIComponent(id)}/audit`);
-      const verdict = document_.consistent ? h('p', { class: 'note good', id: 'verdict' }, `✓ ${t('consistent')}`) : h('p', { class: 'note bad', id: 'verdict' }, `✗ ${t('inconsistent')}`);
-      show(result, verdict, sheetTable(document_), findingList(document_.audit),
-        h('details', {}, h('summary', {}, t('counted')), counted(document_.audit)),
-        h('p', { class: 'quiet small' }, t('examined', { n: count(document_.audit.examined_count), at: time(Date.now()) })));
-    } catch (error) {
-      show(result, h('p', { class: 'note bad', role: 'alert' }, error.message));
-    }
-    go.disabled = false;
-    go.removeAttribute('aria-busy');
-  }
-  return { element: h('section', { class: 'card pad' }, h('div', { class: 'spread' }, h('h2', {}, t('sheet')), go), result), load };
-}
 
 function topUp(id, done) {
   const units = h('input', { type: 'number', min: 1, step: 1, value: 100, required: true, inputmode: 'numeric' });
@@ -83,8 +39,15 @@ function closeForGood(id, done) {
 
 function buttons(id, sale, done) {
   const ask = (name, said) => () => confirm({
-    title: t(`${name}-title`, { sale: id }), body: t(`${name}-words`), action: t(name), danger: name === 'pause',
+    title: t(`${name}-title`, { sale: id }), body: t(`${name}-words`), action: t(name), danger: name === 'pause' || name === 'rebuild',
     work: async () => done(await post(`/sales/${encodeURIComponent(id)}/${name}`), t(said)),
+  });
+  const reclaim = () => confirm({
+    title: t('reclaim-title', { sale: id }), body: t('reclaim-words'), action: t('reclaim'),
+    work: async () => {
+      const answer = await post(`/sales/${encodeURIComponent(id)}/reclaim`);
+      done(answer, answer.reclaimed ? t('reclaimed', { n: count(answer.reclaimed.units) }) : t('nothing-to-reclaim'));
+    },
   });
   const button = (name, click, kind = '') => h('button', { type: 'button', id: `do-${name}`, class: kind, on: { click } }, t(name));
   const all = {
@@ -92,10 +55,11 @@ function buttons(id, sale, done) {
     pause: button('pause', ask('pause', 'paused')),
     resume: button('resume', ask('resume', 'resumed'), 'primary'),
     'top-up': button('top-up', () => topUp(id, done)),
-    reclaim: button('reclaim', ask('reclaim', 'reclaimed')),
+    reclaim: button('reclaim', reclaim),
+    rebuild: button('rebuild', ask('rebuild', 'rebuilding')),
     close: button('close', () => closeForGood(id, done), 'danger'),
   };
-  const possible = { draft: ['warm', 'top-up', 'close'], warmed: ['pause', 'top-up', 'reclaim', 'close'], paused: ['resume', 'top-up', 'reclaim', 'close'], closed: [] };
+  const possible = { draft: ['warm', 'top-up', 'close'], warmed: ['pause', 'top-up', 'reclaim', 'rebuild', 'close'], paused: ['resume', 'top-up', 'reclaim', 'rebuild', 'close'], closed: [] };
   return possible[sale.status].map((name) => all[name]);
 }
 

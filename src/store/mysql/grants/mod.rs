@@ -3,6 +3,10 @@
 //! A crash after the grant was written leaves it unapplied; [`unapplied`] finds it, Redis takes it at most once, and
 //! [`mark_applied`] closes it.
 
+mod reclaim;
+
+pub use reclaim::{Reclaimed, reclaim};
+
 use super::codes::{GrantKind, read_sale_id, unix_ms, unreadable};
 use super::fault::DbError;
 use super::pool::{Conn, Db};

@@ -1,0 +1,51 @@
+//! Alerts about the books, which compare Redis with the database: a database that lost what it had decided, and a Redis that has
+//! more than the database.
+
+use crate::support::prometheus::Prometheus;
+use crate::support::world::{World, eventually, run_waiting};
+use seckill::roles::Role::{Api, Consumer, Relay};
+
+#[test]
+fn a_database_that_forgot_an_order_is_paged_and_so_is_a_redis_that_gave_away_too_much() {
+    run_waiting(async {
+        let world = World::with(&[Api, Relay, Consumer], &[]).await;
+        // Its ledger forgets at once what is settled, so that only the numbers remember.
+        let set = ["p5_reconcile.interval_ms=300", "p5_reconcile.ledger_retention_s=1"];
+        let p5 = world.mortal("reconcile", "", &set);
+        let sale = world.sale("books", 3, Some(1)).await;
+        let keys = world.servers.redis.keys.clone();
+        let tower = Prometheus::over("alerts-books", &[&p5]).await;
+
+        let gap = tower.before("an order and its outcome deleted by hand, the stock put right", &["SeckillGap"]).await;
+        let alice = world.bought(&sale, "alice").await;
+        world.bought(&sale, "bob").await;
+        assert!(world.settled(&sale).await.consistent());
+        let ledger = keys.ledger(0, &sale);
+        eventually("an empty ledger", async || world.redis(&["HLEN", &ledger]).await.as_u64() == Some(1)).await;
+        world
+            .sql(&format!(
+                "BEGIN; DELETE FROM orders WHERE request_id = {alice}; DELETE FROM request_outcome WHERE request_id = {alice}; \
+                 UPDATE sales SET stock = stock + 1; DELETE FROM purchases WHERE user_id = 'alice'; \
+                 INSERT INTO stock_flow (sale_id, delta, kind, ref) VALUES ('books', 1, 'correction', 'x'); COMMIT"
+            ))
+            .await;
+        gap.fires().await;
+        eventually("a row of the register", async || world.rows("failed_request", "reason = 'GAP'").await == 1).await;
+        world.cli(&["dlq", "replay", &alice.to_string()]).exits(0);
+        gap.resolves().await;
+        assert_eq!(world.told(&sale, "alice", alice).await.0, "CONFIRMED");
+
+        let refused = ["SeckillRefused", "SeckillUnbalanced"].as_slice();
+        let refused = tower.before("units given to redis by hand, and sold", refused).await;
+        world.redis(&["INCRBY", &keys.stock(0, &sale), "1"]).await;
+        world.redis(&["HINCRBY", &keys.grants(0, &sale), "first", "1"]).await;
+        for user in ["carol", "dave"] {
+            world.bought(&sale, user).await;
+        }
+        refused.fires().await;
+        world.cli(&["finding", "close", "books", "--refused", "--reason", "refunded, ticket 4711"]).exits(0);
+        world.cli(&["sale", "rebuild", "books"]).exits(0);
+        refused.resolves().await;
+        world.finish().await;
+    });
+}
