@@ -74,6 +74,12 @@ impl Reconcile {
         Self { auditor, settings, next_at, lead, journal, noted, quiet, remembered, at_rest, backlog_max }
     }
 
+    /// Whether this process leads, so that its next step is a round when the time has come.
+    #[must_use]
+    pub fn leads(&self) -> bool {
+        self.lead.holds()
+    }
+
     async fn run(&mut self) -> Result<Progress, Fault> {
         let db = self.auditor.db.clone();
         let mut seen = MqSeen::default();

@@ -9,7 +9,9 @@ use super::bar::{Bar, merged};
 use super::ground::Ground;
 use super::scale::{Scale, Scenario, Spinner};
 use super::sold_out::SoldOut;
-use super::{exact, file, fill, growth, latency, memory, recovery, rush, scenarios, strategies, touch};
+use super::{
+    exact, file, fill, growth, growth_reconcile, latency, memory, recovery, rush, scenarios, strategies, touch,
+};
 
 /// Entries that may lie in the outboxes when the api role is measured alone: a quarter of the backlog at which it would
 /// begin to refuse, by default.
@@ -28,11 +30,12 @@ enum Stage {
     Crowd,
     Recovery,
     Growth,
+    GrowthReconcile,
     Strategies,
 }
 
 impl Stage {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Accept,
         Self::SoldOut,
         Self::Latency,
@@ -43,6 +46,7 @@ impl Stage {
         Self::Crowd,
         Self::Recovery,
         Self::Growth,
+        Self::GrowthReconcile,
         Self::Strategies,
     ];
 
@@ -60,14 +64,16 @@ impl Stage {
             Self::Crowd => &[Scenario::Crowd],
             Self::Recovery => &[Scenario::Recovery],
             Self::Growth => &[Scenario::Growth],
+            Self::GrowthReconcile => &[Scenario::GrowthReconcile],
             Self::Strategies => &[Scenario::Strategies],
         }
     }
 
-    /// A peak of memory is one for the whole life of a process, and a whole sale is exact or not: once is enough.
+    /// A peak of memory is one for the whole life of a process, a whole sale is exact or not, and filling a sale with millions
+    /// of orders takes minutes: once is enough.
     const fn is_repeated(self) -> bool {
         match self {
-            Self::Resident | Self::Sale => false,
+            Self::Resident | Self::Sale | Self::GrowthReconcile => false,
             Self::Accept
             | Self::SoldOut
             | Self::Latency
@@ -178,6 +184,11 @@ impl<'a> Course<'a> {
                 let spinner = self.everything("growth").await?;
                 self.ground.api_only().await?;
                 growth::measure(self.ground, self.scale, &spinner).await
+            }
+            Stage::GrowthReconcile => {
+                let spinner = self.everything("growth_reconcile").await?;
+                self.ground.api_only().await?;
+                growth_reconcile::measure(self.ground, self.scale, &spinner).await
             }
             Stage::Strategies => strategies::measure(self.ground, self.scale, &Spinner::start("strategies")).await,
         }

@@ -16,6 +16,7 @@ mod fill;
 mod ground;
 mod growth;
 mod growth_cost;
+mod growth_reconcile;
 mod hammer;
 mod html;
 mod landing;
@@ -69,6 +70,7 @@ const SLOW_START: Duration = Duration::from_secs(6);
   seckill bench --only crowd --users 1000000
   seckill bench --only accept --json > accept.json
   seckill bench --only growth --entries 1000000
+  seckill bench --only growth_reconcile --orders 10000000
   seckill bench --here               against the running seckill dev (adds sales named bench-…, closed afterwards)")]
 pub(super) struct Args {
     /// Short measurements: done within half a minute, less exact; says what it leaves out
@@ -95,6 +97,9 @@ pub(super) struct Args {
     /// Entries that `relay`, `landing` and `memory` work on, and the most of `growth` [default: 100,000, quick 20,000]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     entries: Option<u64>,
+    /// Orders of the large sale of `growth_reconcile`
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(10_000..=100_000_000))]
+    orders: u64,
     /// Length of each timed measurement, seconds [default: 5, quick 1]
     #[arg(long, value_parser = seconds)]
     seconds: Option<f64>,

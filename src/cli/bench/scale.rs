@@ -34,12 +34,14 @@ pub(super) enum Scenario {
     Recovery,
     /// What an order costs as everything grows by tens (only when asked for)
     Growth,
+    /// What a round of P5 costs beside a sale of ten thousand and of a million (--orders) orders (only when asked for)
+    GrowthReconcile,
     /// The field's ways to take stock, side by side (only when asked for)
     Strategies,
 }
 
 impl Scenario {
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Accept,
         Self::SoldOut,
         Self::Replay,
@@ -53,6 +55,7 @@ impl Scenario {
         Self::Crowd,
         Self::Recovery,
         Self::Growth,
+        Self::GrowthReconcile,
         Self::Strategies,
     ];
 
@@ -71,6 +74,7 @@ impl Scenario {
             Self::Crowd => "crowd",
             Self::Recovery => "recovery",
             Self::Growth => "growth",
+            Self::GrowthReconcile => "growth_reconcile",
             Self::Strategies => "strategies",
         }
     }
@@ -78,11 +82,19 @@ impl Scenario {
     /// Why it is not measured although nobody said `--only`, or although somebody did.
     const fn obstacle(self, quick: bool, asked: bool, here: bool) -> Option<&'static str> {
         match self {
-            Self::Relay | Self::Landing | Self::Memory | Self::Recovery | Self::Growth | Self::Strategies if here => {
+            Self::Relay
+            | Self::Landing
+            | Self::Memory
+            | Self::Recovery
+            | Self::Growth
+            | Self::GrowthReconcile
+            | Self::Strategies
+                if here =>
+            {
                 Some("needs servers and roles of its own")
             }
             Self::Crowd | Self::Recovery if quick && !asked => Some("takes too long for --quick"),
-            Self::Growth | Self::Strategies if !asked => Some("only when asked for"),
+            Self::Growth | Self::GrowthReconcile | Self::Strategies if !asked => Some("only when asked for"),
             Self::Accept
             | Self::SoldOut
             | Self::Replay
@@ -96,6 +108,7 @@ impl Scenario {
             | Self::Crowd
             | Self::Recovery
             | Self::Growth
+            | Self::GrowthReconcile
             | Self::Strategies => None,
         }
     }
@@ -130,6 +143,8 @@ pub(super) struct Scale {
     pub users: u64,
     /// Entries of `relay`, `landing` and `memory`; the largest size of `growth`.
     pub entries: u64,
+    /// Orders of the large sale of `growth_reconcile`.
+    pub orders: u64,
     pub baseline_requests: u64,
     /// Longest wait until everything has landed.
     pub patience: Duration,
@@ -148,6 +163,7 @@ impl Scale {
             sale_buyers: args.buyers,
             users: args.users,
             entries: args.entries.unwrap_or(entries),
+            orders: args.orders,
             baseline_requests,
             patience: Duration::from_secs(patience_s),
             runs: args.runs,
@@ -201,8 +217,8 @@ mod tests {
     #[test]
     fn what_is_left_out_is_named() {
         let (all, left_out) = chosen("");
-        assert_eq!((all.len(), left_out), (12, vec!["growth", "strategies"]));
-        assert_eq!(chosen("--quick").1, ["crowd", "recovery", "growth", "strategies"]);
+        assert_eq!((all.len(), left_out), (12, vec!["growth", "growth_reconcile", "strategies"]));
+        assert_eq!(chosen("--quick").1, ["crowd", "recovery", "growth", "growth_reconcile", "strategies"]);
         assert_eq!(chosen("--quick --only recovery"), (vec!["recovery"], vec![]));
         assert_eq!(chosen("--only strategies").0, ["strategies"]);
         assert_eq!(chosen("--here --only relay --only poll"), (vec!["poll"], vec!["relay"]));

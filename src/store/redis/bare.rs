@@ -5,7 +5,7 @@
 
 use super::client::{RedisStore, integer, list, text};
 use super::fault::RedisFault;
-use crate::domain::ids::UserId;
+use crate::domain::ids::{SaleId, UserId};
 use crate::domain::shard::home_shard;
 use fred::types::Value;
 use std::time::Duration;
@@ -60,6 +60,21 @@ impl RedisStore {
             left += self.number("GET", &segment_key(key, segment)).await?;
         }
         Ok(left)
+    }
+
+    /// Makes one shard of a sale look as if `count` requests of one unit had been accepted, landed and trimmed, as
+    /// `mysql::bulk` writes them. Nobody may buy meanwhile.
+    ///
+    /// # Errors
+    /// [`RedisFault`]; throw the sale away then.
+    pub async fn bare_settled(&self, sale: &SaleId, shard: u16, count: i64) -> Result<(), RedisFault> {
+        let mut meta = vec![text(self.keys.meta(shard, sale))];
+        for field in ["number", "accepted", "trimmed_count", "trimmed_ordered"] {
+            meta.extend([text(field), Value::Integer(count)]);
+        }
+        self.command("HSET", 0, meta).await?;
+        self.command("DECRBY", 0, vec![text(self.keys.stock(shard, sale)), Value::Integer(count)]).await?;
+        Ok(())
     }
 
     /// Removes what the others left.
