@@ -3,15 +3,18 @@
 --
 -- KEYS[1] meta, KEYS[2] stock, KEYS[3] buyers, KEYS[4] ledger, KEYS[5] grants, KEYS[6] transfers, KEYS[7] outbox
 -- ARGV[1] new epoch, ARGV[2] limit (0: none), ARGV[3] outbox cap, ARGV[4] relay group (empty: the outbox is a list),
---         ARGV[5] number of shards
--- Returns 1 begun, -1 the sale is in this epoch or a later one, or it sells
+--         ARGV[5] number of shards, ARGV[6] epoch of the keys that were judged (0: there were none), ARGV[7] 1 if a rebuild was
+--         under way on them, else 0
+-- Returns 1 begun, -1 these are other keys than those that were judged, or they sell
 --
 -- Old keys go and new ones come in one step; a crash before or after leaves a sale that is closed. Never touches a sale
--- that sells: only frozen keys of an older epoch, or keys that are missing in part, are replaced. Each attempt has an epoch of
--- its own, so nothing that a dead one left is ever gone on with.
+-- that sells: only frozen keys, or keys that are missing in part, are replaced, and only those that the caller has judged: what
+-- another rebuild opened meanwhile may have accepted requests. Each attempt has an epoch of its own, so nothing that a dead one
+-- left is ever gone on with.
 
-local meta = redis.call('HMGET', KEYS[1], 'state', 'epoch')
+local meta = redis.call('HMGET', KEYS[1], 'state', 'epoch', 'page')
 if tonumber(meta[2] or 0) >= tonumber(ARGV[1]) then return -1 end
+if (meta[2] or '0') ~= ARGV[6] or (meta[3] and '1' or '0') ~= ARGV[7] then return -1 end
 local present = redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5])
 if present == 5 and meta[1] ~= 'frozen' then return -1 end
 

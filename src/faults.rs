@@ -8,7 +8,7 @@
 //! `FAILPOINTS="F7=5*off->return;mandatory=return"` kills the process at its sixth pass through F7 and publishes without
 //! `mandatory`. Actions: `return` (die, or switched off), `off`, `sleep(ms)`, `panic`; `n*` limits how often.
 //! `next_version=return` has the process write the envelope of a version that is not there yet, and read both, for tests of two
-//! versions side by side.
+//! versions side by side; `slow_audit=return(ms)` makes an audit take its time.
 
 #[cfg(all(feature = "faults", not(debug_assertions)))]
 compile_error!(
@@ -160,6 +160,16 @@ impl Mechanism {
     }
 }
 
+/// Makes an audit last longer, as one of millions of records does: `FAILPOINTS="slow_audit=1*return(20000)"` the first by 20 s.
+/// The process goes on meanwhile; `sleep` would stop a thread of it.
+#[inline]
+pub async fn slow_audit() {
+    #[cfg(feature = "faults")]
+    if let Some(ms) = armed::value("slow_audit") {
+        tokio::time::sleep(std::time::Duration::from_millis(ms)).await;
+    }
+}
+
 /// Reads `FAILPOINTS`; called once, at the start of the process.
 pub fn arm() {
     #[cfg(feature = "faults")]
@@ -171,6 +181,11 @@ mod armed {
     /// Whether the point's `return` action fired.
     pub(super) fn hit(name: &str) -> bool {
         fail::eval(name, |_| ()).is_some()
+    }
+
+    /// The number that the point's `return` action was given, if it fired.
+    pub(super) fn value(name: &str) -> Option<u64> {
+        fail::eval(name, |text| text.and_then(|text| text.parse().ok())).flatten()
     }
 
     pub(super) fn die(name: &str) -> ! {

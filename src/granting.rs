@@ -51,7 +51,7 @@ pub async fn give(db: &Db, redis: &RedisStore, shards: u16, id: &SaleId) -> Resu
         if !matches!(sale.status, SaleStatus::Warmed | SaleStatus::Paused) {
             return Ok(Giving::NotSelling);
         }
-        let open = grants::unapplied(db, id).await?;
+        let open = grants::unapplied(db, id, sale.epoch).await?;
         if open.is_empty() {
             break;
         }

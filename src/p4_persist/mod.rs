@@ -86,6 +86,7 @@ impl Persist {
         let breaker = Breaker::new(settings.breaker_failures, Duration::from_millis(settings.breaker_open_ms));
         let breaker = Arc::new(Mutex::new(breaker));
         held_gauge().set(0.0);
+        landing::refused_from_zero();
         let writer = || Self {
             db: db.clone(),
             redis: redis.clone(),

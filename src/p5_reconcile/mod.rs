@@ -11,9 +11,11 @@ mod backlog;
 mod cancel;
 mod compensate;
 pub mod dlq;
+mod ended;
 mod gaps;
 mod journal;
 mod lead;
+mod loading;
 mod mq_dlq;
 mod mq_reading;
 mod parked;
@@ -35,6 +37,7 @@ use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::policy::PurchasePolicy;
 use crate::domain::sale::{Sale, SaleStatus};
+use crate::faults::slow_audit;
 use crate::granting::{self, Giving, GivingError};
 use crate::runtime::{Worker, now_ms};
 use crate::store::mysql::{audit as audit_store, register, sales};
@@ -76,13 +79,14 @@ impl Reconcile {
         let mut seen = MqSeen::default();
         let mut trouble = self.parked(&mut seen).await;
         self.auditor.measure_backlog().await;
+        self.auditor.measure_ended().await;
         let (mut repaired, mut oldest_ms, mut unreconciled_count) = (0, 0, 0_u32);
         for sale in sales::released(&db).await.map_err(Fault::back_off)? {
             if self.at_rest.contains(&sale.sale_id) {
                 continue;
             }
-            // A lease that ran out during a long audit is taken again, unless another process leads by now.
-            if !self.lead.is_ours(&db).await.map_err(Fault::back_off)? {
+            // The lease is renewed beside a long audit. Where it was lost all the same another process leads by now.
+            if !self.lead.holds() {
                 return Ok(Progress::Idle);
             }
             match self.reconcile(&sale, &seen).await {
@@ -143,6 +147,7 @@ impl Reconcile {
         self.auditor.finish_grants(sale).await?;
         self.auditor.finish_transfers(sale).await?;
         let started_at_ms = now_ms();
+        slow_audit().await;
         let (audit, false_alarms) = self.look(sale, seen, retention_ms).await?;
         // Told before it is repaired: a repair that fails must not hide what was found.
         self.journal.report(&audit, false_alarms);
@@ -226,7 +231,6 @@ impl Worker for Reconcile {
     }
 
     async fn step(&mut self) -> Result<Progress, Fault> {
-        // Asked at every step, so that the lease is renewed between two runs too.
         let leads = self.lead.is_ours(&self.auditor.db).await.map_err(Fault::back_off)?;
         if !leads || Instant::now() < self.next_at {
             return Ok(Progress::Idle);

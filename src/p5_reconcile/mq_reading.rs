@@ -9,6 +9,7 @@
 
 use crate::domain::ids::RequestId;
 use crate::domain::message;
+use crate::domain::request::Accepted;
 use crate::store::rabbit::{DlqReader, Parked, RabbitConfig, RabbitError};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -24,6 +25,8 @@ const BYTES_MAX: usize = 32 * 1024 * 1024;
 pub struct MqSeen {
     /// The requests of the readable messages.
     pub(super) ids: HashSet<RequestId>,
+    /// What they tell.
+    pub(super) requests: Vec<Accepted>,
     /// Messages that were not reached, as the broker counted when the last one was read; `None` when the queue could not be
     /// read at all.
     pub unseen_count: Option<u64>,
@@ -66,7 +69,10 @@ impl<'a> Reading<'a> {
         self.left -= 1;
         self.bytes += parked.body.len();
         self.seen.unseen_count = Some(u64::from(parked.behind_count));
-        self.seen.ids.extend(message::decode(&parked.body).ok().map(|accepted| accepted.purchase.request_id));
+        if let Ok(accepted) = message::decode(&parked.body) {
+            self.seen.ids.insert(accepted.purchase.request_id);
+            self.seen.requests.push(accepted);
+        }
         Ok(Some(parked))
     }
 

@@ -10,17 +10,18 @@
 
 use super::audit::{Auditor, Look, SaleAudit, SaleAuditError, Window};
 use super::mq_reading::MqSeen;
-use crate::domain::fate::Fate;
 use crate::domain::ids::SaleId;
-use crate::domain::ledger::{LedgerRecord, LedgerState};
+use crate::domain::message;
+use crate::domain::request::Accepted;
 use crate::domain::sale::{MetaState, Sale, SaleStatus};
-use crate::domain::shard::{home_shard, lane, share};
+use crate::domain::shard::{lane, share};
 use crate::faults::CrashPoint;
 use crate::store::mysql::books::{self, Series, closing};
-use crate::store::mysql::decided::{self, DecidedRequest, Opening};
+use crate::store::mysql::codes::FailureStatus;
+use crate::store::mysql::decided::{self, Opening};
+use crate::store::mysql::register::{self, Wanted};
 use crate::store::mysql::{outcomes, sales};
 use crate::store::rabbit::queue_depths;
-use crate::store::redis::DecidedRecord;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -74,8 +75,8 @@ impl Auditor {
             let broken = match self.redis.meta(&sale.sale_id, shard).await? {
                 None => true,
                 Some(meta) => {
-                    let behind = meta.state == MetaState::Frozen || meta.epoch < sale.epoch;
-                    behind || !self.redis.keys_complete(&sale.sale_id, shard).await?
+                    let apart = meta.state == MetaState::Frozen || meta.epoch != sale.epoch;
+                    apart || !self.redis.keys_complete(&sale.sale_id, shard).await?
                 }
             };
             if broken {
@@ -98,9 +99,7 @@ impl Auditor {
             self.redis.set_state(id, shard, MetaState::Frozen, &from).await?;
         }
         // Whatever the ledger still knows is landed now; it is gone after the next epoch began.
-        let audit = self.audit_in_round(sale, &mut Look::new(Window::Now, Some(how.seen))).await?;
-        self.compensate(&audit).await?;
-        if !audit.overdue.is_empty() || self.in_flight(id).await? {
+        if !self.is_quiet(sale, how).await? {
             quiet.disturb(id);
             return Ok(false);
         }
@@ -116,6 +115,13 @@ impl Auditor {
             tracing::warn!(phase = "p5_reconcile", sale = %id, took_ms = began.elapsed().as_secs_f64() * 1000.0, "rebuilt from the database, the sale goes on");
         }
         Ok(rebuilt)
+    }
+
+    /// Lands what the ledger still knows. Whether nothing of the sale is on its way or undecided after that.
+    async fn is_quiet(&self, sale: &Sale, how: Rebuild<'_>) -> Result<bool, SaleAuditError> {
+        let audit = self.audit_in_round(sale, &mut Look::new(Window::Now, Some(how.seen))).await?;
+        self.compensate(&audit).await?;
+        Ok(audit.overdue.is_empty() && !self.in_flight(&sale.sale_id).await?)
     }
 
     /// Whether any request of the sale may still be on its way.
@@ -147,12 +153,24 @@ impl Auditor {
 
     async fn rebuild_now(&self, sale: &Sale, how: Rebuild<'_>) -> Result<bool, SaleAuditError> {
         let id = &sale.sale_id;
-        self.write_ends(sale).await?;
+        // All of the MQ DLQ: a request that nothing else knows any more has a unit, too.
+        if how.seen.unseen_count != Some(0) {
+            return Ok(false);
+        }
         let began_at_ms = decided::now_ms(&self.db).await?;
         let Some(epoch) = self.next_epoch(sale).await? else { return Ok(false) };
         let next = Sale { epoch, ..sale.clone() };
+        // Judged once more, now that no other process can build this epoch: one that slept since its first look has lost it.
+        let mut judged = Vec::with_capacity(self.shards.into());
         for shard in 0..self.shards {
-            if !self.redis.rebuild_begin(&next, shard, how.cap).await? {
+            judged.push(self.redis.replaceable(id, shard).await?);
+        }
+        if judged.iter().any(|keys| keys.epoch > sale.epoch) || !self.is_quiet(&next, how).await? {
+            return Ok(false);
+        }
+        self.write_ends(sale, how.seen).await?;
+        for (shard, judged) in (0..self.shards).zip(judged) {
+            if !self.redis.rebuild_begin(&next, shard, how.cap, judged).await? {
                 return Ok(false);
             }
             CrashPoint::RebuildHalf.reach();
@@ -172,33 +190,62 @@ impl Auditor {
         Ok(opened)
     }
 
-    /// Redis' own count of every number that it is about to forget: a gap shows for ever (`P5-RC4`), whatever becomes of the keys.
-    async fn write_ends(&self, sale: &Sale) -> Result<(), SaleAuditError> {
+    /// The last number of each series that anybody knows of, before Redis forgets its own: a gap shows for ever (`P5-RC4`), whatever
+    /// becomes of the keys, and its unit is kept back. Parked requests know their numbers, too.
+    async fn write_ends(&self, sale: &Sale, seen: &MqSeen) -> Result<(), SaleAuditError> {
         let id = &sale.sale_id;
-        let known = books::known(&self.db, id).await?;
+        let mut ends: HashMap<Series, (u64, Option<i64>)> = HashMap::new();
+        for known in books::known(&self.db, id).await? {
+            ends.insert(known.series, (known.number, known.accepted));
+        }
         for shard in 0..self.shards {
             let Some(counts) = self.redis.shard_count(id, shard).await? else { continue };
-            let series = Series { epoch: counts.meta.epoch, shard };
-            let highest = known.iter().find(|known| known.series == series).map_or(0, |known| known.number);
+            let end = ends.entry(Series { epoch: counts.meta.epoch, shard }).or_default();
             // A Redis that is behind the database has forgotten units, too.
-            let accepted = counts.accepted.filter(|_| counts.meta.number >= highest);
-            let number = counts.meta.number.max(highest);
-            if number > 0 {
+            if counts.meta.number >= end.0 {
+                *end = (counts.meta.number, counts.accepted);
+            }
+        }
+        for accepted in self.parked_requests(id, seen).await? {
+            let end = ends.entry(Series { epoch: accepted.epoch, shard: accepted.shard }).or_default();
+            if accepted.number > end.0 {
+                *end = (accepted.number, None);
+            }
+        }
+        for (series, (number, accepted)) in ends {
+            if number > 0 && series.epoch > 0 {
                 closing::end(&self.db, id, series, number, accepted).await?;
             }
         }
         Ok(())
     }
 
-    /// The epoch to build, which is this attempt's alone; `None` when somebody else was quicker.
-    async fn next_epoch(&self, sale: &Sale) -> Result<Option<u32>, SaleAuditError> {
-        let mut epoch = sale.epoch;
-        for shard in 0..self.shards {
-            if let Some(meta) = self.redis.meta(&sale.sale_id, shard).await? {
-                epoch = epoch.max(meta.epoch);
+    /// What is parked of a sale: in the MQ DLQ as the round has seen it, and in the register.
+    async fn parked_requests(&self, sale: &SaleId, seen: &MqSeen) -> Result<Vec<Accepted>, SaleAuditError> {
+        let mut parked: Vec<Accepted> =
+            seen.requests.iter().filter(|accepted| accepted.purchase.sale_id == *sale).cloned().collect();
+        let (status, sale_id) = (Some(FailureStatus::Open), Some(sale.clone()));
+        let mut wanted = Wanted { status, sale_id, limit: register::PAGE_MAX, ..Wanted::default() };
+        loop {
+            let page = register::list(&self.db, &wanted).await?;
+            parked.extend(page.iter().filter_map(|row| message::decode(&row.payload).ok()));
+            match page.last() {
+                Some(last) if page.len() as i64 == register::PAGE_MAX => wanted.after = Some(last.request_id),
+                Some(_) | None => return Ok(parked),
             }
         }
-        Ok(sales::advance_epoch(&self.db, &sale.sale_id, epoch + 1).await?.then_some(epoch + 1))
+    }
+
+    /// The epoch to build, which is this attempt's alone; `None` when somebody else was quicker, or when the database is behind
+    /// Redis: it gets Redis' epoch first, and the sale is looked at anew.
+    async fn next_epoch(&self, sale: &Sale) -> Result<Option<u32>, SaleAuditError> {
+        let mut newest = sale.epoch;
+        for shard in 0..self.shards {
+            newest = newest.max(self.redis.replaceable(&sale.sale_id, shard).await?.epoch);
+        }
+        let to = if newest > sale.epoch { newest } else { sale.epoch + 1 };
+        let moved = sales::advance_epoch(&self.db, &sale.sale_id, (sale.epoch, to)).await?;
+        Ok((moved && newest == sale.epoch).then_some(to))
     }
 
     /// What the database calls unsold, less what it holds for failures and gaps. Fixed with all grants of the past in one step;
@@ -216,78 +263,5 @@ impl Auditor {
         let opening = Opening { epoch: next.epoch, stock, held, units, began_at_ms };
         let given = decided::open(&self.db, &next.sale_id, &opening).await?;
         Ok(given.map(|given| (units, given)))
-    }
-
-    /// Loads everything that was decided; `false` when another rebuild overtook this one.
-    async fn load(&self, next: &Sale, retention_ms: i64) -> Result<bool, SaleAuditError> {
-        let id = &next.sale_id;
-        let mut loading = Loading { epoch: next.epoch, oldest_ms: i64::MAX, pages: HashMap::new() };
-        for shard in 0..self.shards {
-            loading.oldest_ms = loading.oldest_ms.min(self.redis.clock_ms(shard).await?.saturating_sub(retention_ms));
-        }
-        for known in books::known(&self.db, id).await? {
-            let losers = decided::unnumbered(&self.db, id, known.series).await?;
-            if !self.load_page(id, &mut loading, losers).await? {
-                return Ok(false);
-            }
-            let mut after = Some(0);
-            while let Some(at) = after {
-                let page = decided::page(&self.db, id, known.series, at).await?;
-                if !self.load_page(id, &mut loading, page.requests).await? {
-                    return Ok(false);
-                }
-                after = page.next;
-            }
-        }
-        Ok(true)
-    }
-
-    async fn load_page(
-        &self,
-        sale: &SaleId,
-        loading: &mut Loading,
-        page: Vec<DecidedRequest>,
-    ) -> Result<bool, SaleAuditError> {
-        let mut by_shard: HashMap<u16, Vec<DecidedRecord>> = HashMap::new();
-        for request in page {
-            let shard = home_shard(&request.user_id, self.shards);
-            by_shard.entry(shard).or_default().push(loading.record(request));
-        }
-        for (shard, records) in by_shard {
-            let page = loading.pages.entry(shard).or_default();
-            *page += 1;
-            if !self.redis.rebuild_load(sale, shard, (loading.epoch, *page), &records).await? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-}
-
-/// A load under way.
-struct Loading {
-    epoch: u32,
-    /// What was decided before this leaves no record.
-    oldest_ms: i64,
-    /// Pages loaded into each shard.
-    pages: HashMap<u16, u64>,
-}
-
-impl Loading {
-    fn record(&self, request: DecidedRequest) -> DecidedRecord {
-        let (state, counts) = match request.fate {
-            Fate::Ordered => (LedgerState::Confirmed, true),
-            Fate::Failed(reason) => (LedgerState::Failed(reason), false),
-        };
-        let record = LedgerRecord {
-            state,
-            number: request.number,
-            quantity: request.quantity,
-            epoch: request.epoch,
-            accepted_at_ms: request.at_ms,
-            user_id: request.user_id,
-        };
-        let keeps_record = request.at_ms > self.oldest_ms;
-        DecidedRecord { request_id: request.request_id, record, counts, keeps_record }
     }
 }

@@ -7,7 +7,7 @@ use seckill::domain::ids::{RequestId, SaleId, UserId};
 use seckill::domain::policy::{PurchasePolicy, Quantity};
 use seckill::domain::request::{Accepted, Purchase};
 use seckill::domain::sale::{Sale, SaleStatus};
-use seckill::store::mysql::books::{Asked, Books, Known};
+use seckill::store::mysql::books::{Asked, Books, Known, Query};
 use seckill::store::mysql::codes::Source;
 use seckill::store::mysql::landing::land;
 use seckill::store::mysql::{Db, DbConfig, DbError, books, migrate};
@@ -103,7 +103,10 @@ pub async fn books_of(db: &Db, sale: &str) -> Books {
     let known = books::known(db, &sale_id(sale)).await.unwrap();
     let ask = |known: &Known| Asked { series: known.series, after: 0, to: known.number, holes: vec![], above: false };
     let asked: Vec<Asked> = known.iter().map(ask).collect();
-    books::read(db, &sale_id(sale), &asked, 0).await.unwrap().unwrap()
+    books::read(db, &sale_id(sale), Query { asked: &asked, flow_after: 0, orders_before: Some(0) })
+        .await
+        .unwrap()
+        .unwrap()
 }
 
 /// A session of its own, which waits a second for locks.

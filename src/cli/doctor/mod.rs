@@ -2,6 +2,7 @@
 
 mod access;
 mod advice;
+mod ended;
 mod look;
 
 use super::{Failure, INCONSISTENT, context, output};
@@ -47,6 +48,7 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &Args) -> Result
     if answers(&lines, "mysql") && lines.iter().any(|line| line.name == look::MIGRATED && line.verdict == Verdict::Fine)
     {
         lines.extend(access::mysql(&servers, &settings.mysql.url).await);
+        lines.extend(ended::sales(&servers.db).await);
     }
     lines.extend(look::clocks(&servers).await);
     servers.redis.quit().await;

@@ -8,13 +8,17 @@
 use super::SaleAuditError;
 use crate::domain::ids::SaleId;
 use crate::store::mysql::Db;
-use crate::store::mysql::books::{self, Asked, Books, Flow, PIECE, Piece, Series, SeriesRead, Tally};
+use crate::store::mysql::books::{self, Asked, Books, Flow, PIECE, Piece, Query, Series, SeriesRead, Tally};
 use std::collections::HashMap;
 
 /// Runs of numbers without an outcome that are remembered in a series; with more the rest is counted each time.
 const HOLES_MAX: usize = 256;
 /// Pieces counted by one call before the snapshot.
 const PIECES_MAX: u64 = 8;
+/// Acceptance numbers up to which a sale is small.
+const SMALL: u64 = 5 * PIECE;
+/// Looks at a large sale between two counts of its orders.
+const LOOKS: u32 = 100;
 /// How often a count that turned out to be out of date is begun anew.
 const TRIES: u32 = 3;
 
@@ -24,6 +28,10 @@ pub(in super::super) struct Proof {
     series: HashMap<Series, Counted>,
     flow: Flow,
     turn: usize,
+    /// Looks since the orders were counted in their own table.
+    looks: u32,
+    /// Units of orders that have no outcome.
+    strangers: i64,
 }
 
 /// What is remembered of a series.
@@ -160,7 +168,9 @@ impl Proof {
             }
             let asked: Vec<Asked> =
                 wants.iter().map(|want| self.series.entry(want.series).or_default().asked(want)).collect();
-            let Some(mut books) = books::read(db, sale, &asked, self.flow.to).await? else { return Ok(None) };
+            let orders_before = self.counts_orders(wants).then(|| self.orders());
+            let query = Query { asked: &asked, flow_after: self.flow.to, orders_before };
+            let Some(mut books) = books::read(db, sale, query).await? else { return Ok(None) };
             let mut agrees = true;
             for (want, read) in wants.iter().zip(&books.series) {
                 agrees &= self.series.entry(want.series).or_default().agrees(read);
@@ -168,11 +178,36 @@ impl Proof {
             if !agrees {
                 continue;
             }
-            let reads = wants.iter().zip(&books.series).map(|(want, read)| self.sum(want, read)).collect();
+            let reads: Vec<Read> = wants.iter().zip(&books.series).map(|(want, read)| self.sum(want, read)).collect();
             self.sum_journal(&mut books);
+            self.compare_orders(&books, &reads);
             return Ok(Some((books, reads)));
         }
         Err(SaleAuditError::Moved)
+    }
+
+    /// Whether it is time to count the orders in their own table: always in a small sale, now and then in a large one.
+    fn counts_orders(&mut self, wants: &[Want]) -> bool {
+        let numbers: u64 = wants.iter().map(|want| want.to).sum();
+        let now = numbers <= SMALL || self.looks == 0;
+        self.looks = (self.looks + 1) % LOOKS;
+        now
+    }
+
+    /// Orders counted by their outcomes, of the pieces that are remembered.
+    fn orders(&self) -> u64 {
+        self.series.values().flat_map(|counted| &counted.whole).map(|tally| tally.orders).sum()
+    }
+
+    fn compare_orders(&mut self, books: &Books, reads: &[Read]) {
+        let Some(orders) = books.orders else { return };
+        let by_outcome: i64 = reads.iter().map(|read| read.tally.ordered + read.above.ordered).sum();
+        self.strangers = orders.units.map_or(0, |units| units - by_outcome);
+    }
+
+    /// Units of orders that have no outcome: nobody but a hand in the database writes one.
+    pub(super) const fn strangers(&self) -> i64 {
+        self.strangers
     }
 
     /// Counts whole pieces in calls of their own, so that the snapshot is short.

@@ -6,6 +6,7 @@ use crate::domain::balance::Counted;
 use crate::domain::ids::RequestId;
 use crate::domain::sale::{MetaState, Sale, SaleStatus};
 use crate::store::mysql::books::{Known, Series};
+use crate::store::mysql::grants::Grant;
 use crate::store::redis::ShardCount;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -19,6 +20,8 @@ pub(super) struct Sheet<'s, 'a> {
     pub audit: SaleAudit,
     pub open: Vec<OpenRequest>,
     pub shards: HashMap<u16, Shard>,
+    /// Grants of the epoch that Redis was known to have before it was counted.
+    pub marked: Vec<Grant>,
     /// Messages of the MQ DLQ that were not looked at; `None` when it could not be read.
     pub unseen_count: Option<u64>,
 }
@@ -59,8 +62,8 @@ impl<'s, 'a> Sheet<'s, 'a> {
             unmarked: HashMap::new(),
             old: HashMap::new(),
         };
-        let (open, shards) = (Vec::new(), HashMap::new());
-        Self { auditor, sale, look, known, audit, open, shards, unseen_count: Some(0) }
+        let (open, shards, marked) = (Vec::new(), HashMap::new(), Vec::new());
+        Self { auditor, sale, look, known, audit, open, shards, marked, unseen_count: Some(0) }
     }
 
     pub(super) fn find(&mut self, kind: FindingKind, request_id: Option<RequestId>, detail: String) {

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 const PAGE: u32 = 1_000;
 /// Records collected for being forgotten in one round; the rest goes with the next.
 const OLD_MAX: usize = 100_000;
+/// Windows after which the ledger is walked again in any case.
+const WINDOWS: u32 = 4;
 /// Undecided requests remembered between two walks; with more the ledger is walked each time.
 const OPEN_MAX: usize = 10_000;
 
@@ -50,7 +52,9 @@ impl Walks {
         let same_keys = (walked.epoch, walked.trimmed_count) == (counts.meta.epoch, counts.trimmed.count);
         let nothing_new = walked.number == counts.meta.number || walked.at.elapsed() < window;
         let nothing_old = walked.old_at_ms.is_none_or(|at_ms| now_ms < at_ms);
-        let remembered = walked.open.len() < OPEN_MAX && counts.accepted.is_some();
+        // Not for ever: a Redis that went back and came to the same numbers again has other records behind them.
+        let remembered = walked.open.len() < OPEN_MAX && walked.at.elapsed() < window * WINDOWS;
+        let remembered = remembered && counts.accepted.is_some();
         (same_keys && nothing_new && nothing_old && remembered).then_some(walked)
     }
 

@@ -140,7 +140,7 @@ impl Group {
     }
 
     /// What happens to a group that is no request of ours as it was accepted: only someone who names the entry itself may
-    /// give it up; its message then goes into the audit row.
+    /// give it up; its message then goes into the row of the act.
     pub fn foreign(&self, act: &Act, trouble: Deed, dry_run: bool) -> (Deed, String) {
         match act {
             Act::GiveUp(_) if self.named_itself && dry_run => (Deed::WouldRemove, "not a request of ours".to_owned()),

@@ -12,13 +12,14 @@ use crate::domain::ids::SaleId;
 use crate::domain::sale::STOCK_MAX;
 use chrono::NaiveDateTime;
 use diesel::prelude::*;
-use diesel::sql_types::{BigInt, Binary};
 use diesel_async::{AsyncConnection, RunQueryDsl};
 
 /// The grant a sale is created with; the first warm-up applies it.
 pub const FIRST_GRANT: &str = "first";
 /// Most grants a listing returns.
 pub const GRANTS_MAX: i64 = 1000;
+/// Most grants of one epoch that are compared one by one.
+pub const OF_EPOCH_MAX: usize = 10_000;
 /// Names that grants of the system begin with.
 const RESERVED: [&str; 5] = [FIRST_GRANT, "reclaim-", "cancel-", "return-", "rebuild-"];
 
@@ -143,7 +144,7 @@ pub async fn top_up(db: &Db, sale_id: &SaleId, grant_id: &str, quantity: u32) ->
 }
 
 /// Why a transaction rolled back.
-enum Halted {
+pub(super) enum Halted {
     NoRoom,
     Unknown,
     Db(DbError),
@@ -190,19 +191,37 @@ pub async fn list(db: &Db, sale_id: &SaleId) -> Result<Vec<Grant>, DbError> {
     rows.into_iter().map(GrantRow::read).collect()
 }
 
-/// Grants of a sale that Redis is not known to have, oldest first; at most [`GRANTS_MAX`], more when those are applied.
+/// Grants of a sale's epoch that Redis is not known to have, oldest first; at most [`GRANTS_MAX`], more when those are applied.
+/// One of another epoch is among the units of a rebuild, whatever its mark says.
 ///
 /// # Errors
 /// [`DbError`].
-pub async fn unapplied(db: &Db, sale_id: &SaleId) -> Result<Vec<Grant>, DbError> {
+pub async fn unapplied(db: &Db, sale_id: &SaleId, epoch: u32) -> Result<Vec<Grant>, DbError> {
     let rows: Vec<GrantRow> = db
         .run("grant_unapplied", async |conn| {
             let grants = stock_grants::table
                 .filter(stock_grants::sale_id.eq(sale_id.as_str().as_bytes()))
+                .filter(stock_grants::epoch.eq(epoch))
                 .filter(stock_grants::applied_at.is_null())
                 .order((stock_grants::created_at, stock_grants::grant_id))
                 .limit(GRANTS_MAX);
             Ok(grants.select(GrantRow::as_select()).load(conn).await?)
+        })
+        .await?;
+    rows.into_iter().map(GrantRow::read).collect()
+}
+
+/// The grants of a sale's epoch, and which of them Redis is known to have; at most [`OF_EPOCH_MAX`].
+///
+/// # Errors
+/// [`DbError`].
+pub async fn of_epoch(db: &Db, sale_id: &SaleId, epoch: u32) -> Result<Vec<Grant>, DbError> {
+    let rows: Vec<GrantRow> = db
+        .run("grant_of_epoch", async |conn| {
+            let grants = stock_grants::table
+                .filter(stock_grants::sale_id.eq(sale_id.as_str().as_bytes()))
+                .filter(stock_grants::epoch.eq(epoch));
+            Ok(grants.limit(OF_EPOCH_MAX as i64).select(GrantRow::as_select()).load(conn).await?)
         })
         .await?;
     rows.into_iter().map(GrantRow::read).collect()
@@ -224,86 +243,3 @@ pub(super) async fn mark(conn: &mut Conn, sale: &[u8], grant_id: &str) -> Result
     let now = stock_grants::applied_at.eq(diesel::dsl::sql("NOW(3)"));
     Ok(diesel::update(grant).set(now).execute(conn).await?)
 }
-
-/// Offers the units of final failures again that Redis had taken and nobody offered yet, and those of numbers that a person
-/// wrote off: one grant for all of them. `sales` does not move: those units never left `sales.stock`. Failures for lack of units
-/// have none. Returns the grant, if there was anything to offer.
-///
-/// # Errors
-/// [`SaleError::Unknown`]; [`SaleError::BooksDisagree`] when `sales.stock` has less than that; repeating the call is safe.
-pub async fn reclaim(db: &Db, sale_id: &SaleId) -> Result<Option<Reclaimed>, SaleError> {
-    let sale = sale_id.as_str().as_bytes();
-    let grant_id = format!("reclaim-{:016x}", rand::random::<u64>());
-    let made = db
-        .run("grant_reclaim", async |conn| {
-            conn.transaction(async |conn| {
-                let row: Option<(i64, u32)> = sales::table
-                    .find(sale)
-                    .select((sales::stock, sales::epoch))
-                    .for_update()
-                    .first(conn)
-                    .await
-                    .optional()?;
-                let Some((stock, epoch)) = row else { return Err(Halted::Unknown) };
-                let claim = |query: &'static str| {
-                    diesel::sql_query(query).bind::<Binary, _>(grant_id.as_bytes()).bind::<Binary, _>(sale)
-                };
-                let requests = claim(CLAIM_FAILURES).execute(conn).await?;
-                claim(CLAIM_WRITTEN_OFF).execute(conn).await?;
-                let units: Units = claim(CLAIMED)
-                    .bind::<Binary, _>(sale)
-                    .bind::<Binary, _>(grant_id.as_bytes())
-                    .bind::<Binary, _>(sale)
-                    .get_result(conn)
-                    .await?;
-                if units.claimed == 0 {
-                    return Ok(None);
-                }
-                if units.claimed > stock - units.waiting {
-                    return Err(Halted::NoRoom);
-                }
-                write(conn, sale_id, &grant_id, (GrantKind::Reclaim, units.claimed, epoch)).await?;
-                Ok(Some(Reclaimed { grant_id: grant_id.clone(), requests, units: units.claimed }))
-            })
-            .await
-            .or_else(|halted| match halted {
-                Halted::Db(error) => Err(error),
-                Halted::NoRoom => Ok(Some(Reclaimed { grant_id: String::new(), requests: 0, units: 0 })),
-                Halted::Unknown => Ok(None),
-            })
-        })
-        .await?;
-    match made {
-        Some(refused) if refused.units == 0 => Err(SaleError::BooksDisagree(sale_id.clone())),
-        made => Ok(made),
-    }
-}
-
-/// What a reclaim offers again.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reclaimed {
-    /// The grant.
-    pub grant_id: String,
-    /// Failed requests whose units it has.
-    pub requests: usize,
-    /// All its units.
-    pub units: i64,
-}
-
-#[derive(QueryableByName)]
-struct Units {
-    #[diesel(sql_type = BigInt)]
-    claimed: i64,
-    #[diesel(sql_type = BigInt)]
-    waiting: i64,
-}
-
-const CLAIM_FAILURES: &str = "/* grants::reclaim */ UPDATE failed_request SET reclaimed_by = ? WHERE sale_id = ? \
-    AND status = 'failed_final' AND reclaimed_by IS NULL AND reason IN ('GIVEN_UP', 'DUPLICATE_BUYER', 'LIMIT_EXCEEDED')";
-const CLAIM_WRITTEN_OFF: &str = "/* grants::reclaim */ UPDATE closed_findings SET reclaimed_by = ? WHERE sale_id = ? \
-    AND code = 'P5-RC4' AND reclaimed_by IS NULL AND units > 0";
-/// What was claimed, and what other grants have been promised and Redis has not been given.
-const CLAIMED: &str = "/* grants::reclaim */ SELECT CAST(\
-    (SELECT COALESCE(SUM(quantity), 0) FROM failed_request WHERE reclaimed_by = ? AND sale_id = ?) + \
-    (SELECT COALESCE(SUM(units), 0) FROM closed_findings WHERE sale_id = ? AND reclaimed_by = ?) AS SIGNED) AS claimed, \
-    (SELECT CAST(COALESCE(SUM(quantity), 0) AS SIGNED) FROM stock_grants WHERE sale_id = ? AND applied_at IS NULL) AS waiting";

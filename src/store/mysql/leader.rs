@@ -74,7 +74,7 @@ pub async fn holder(db: &Db, name: &str) -> Result<Option<Holder>, DbError> {
 }
 
 impl Leadership {
-    /// Whether this is still the leader; asked before a long piece of work. Asking renews the lease.
+    /// Whether this is still the leader. Asking renews the lease.
     ///
     /// # Errors
     /// [`DbError`]; then it is not.

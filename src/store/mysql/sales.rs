@@ -264,23 +264,23 @@ pub async fn set_status(db: &Db, sale_id: &SaleId, to: SaleStatus, from: &[SaleS
     Err(holds.map_or_else(|| SaleError::Unknown(sale_id.clone()), |now| SaleError::Status(sale_id.clone(), now)))
 }
 
-/// Moves the epoch forward to `epoch`; it never moves back. `true` for the one caller that moved it: an epoch belongs to one
-/// attempt of a rebuild.
+/// Moves the epoch forward from `from` to `to`; it never moves back. `true` for the one caller that moved it: an epoch belongs to
+/// one attempt of a rebuild.
 ///
 /// # Errors
 /// [`DbError`]; after an unknown outcome the next epoch is free.
-pub async fn advance_epoch(db: &Db, sale_id: &SaleId, epoch: u32) -> Result<bool, DbError> {
-    let older = sales::table.find(sale_id.as_str().as_bytes()).filter(sales::epoch.lt(epoch));
+pub async fn advance_epoch(db: &Db, sale_id: &SaleId, (from, to): (u32, u32)) -> Result<bool, DbError> {
+    let sale = sales::table.find(sale_id.as_str().as_bytes());
+    let older = sale.filter(sales::epoch.eq(from)).filter(sales::epoch.lt(to));
     let moved = db
         .run("sale_advance_epoch", async |conn| {
-            Ok(diesel::update(older).set(sales::epoch.eq(epoch)).execute(conn).await?)
+            Ok(diesel::update(older).set(sales::epoch.eq(to)).execute(conn).await?)
         })
         .await?;
     Ok(moved == 1)
 }
 
-/// The highest acceptance number that has an outcome in this (sale, shard, epoch); 0 when none has. The boot fence compares
-/// Redis' own number with it.
+/// The highest acceptance number with an outcome in this (sale, shard, epoch), or 0; the boot fence compares Redis' own with it.
 ///
 /// # Errors
 /// [`DbError`].

@@ -47,7 +47,7 @@ pub use nodes::{HeldLease, NodeLease};
 pub use orphans::OrphanPage;
 pub use outbox::{Entry, GROUP, TakenOver};
 pub use parked::{ParkedEntry, Parking};
-pub use rebuild::DecidedRecord;
+pub use rebuild::{DecidedRecord, Replaceable};
 pub use reserve::ReservedGroup;
 pub use room::{RoomDoor, RoomPlace};
 pub use sale_keys::{Activation, Granted, Meta, ShardCount, Trimmed};

@@ -1,12 +1,21 @@
 //! Typed calls of the three rebuild scripts (E7).
 
-use super::client::{RedisStore, integer, text};
+use super::client::{RedisStore, integer, list, text};
 use super::fault::RedisFault;
 use super::scripts::{REBUILD_BEGIN, REBUILD_END, REBUILD_LOAD};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::LedgerRecord;
 use crate::domain::sale::{MetaState, Sale};
 use fred::types::Value;
+
+/// The keys that a rebuild finds on a shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Replaceable {
+    /// Their epoch; 0 without a meta.
+    pub epoch: u32,
+    /// Whether a rebuild was begun on them and not ended.
+    pub building: bool,
+}
 
 /// A decided request to load: its record, and whether its units count against the buyer's limit.
 #[derive(Debug, Clone)]
@@ -22,12 +31,29 @@ pub struct DecidedRecord {
 }
 
 impl RedisStore {
-    /// Replaces what is left of `sale` on `shard` by empty, frozen keys of `sale.epoch`. `false`: the shard is in this epoch or
-    /// a later one, or it sells.
+    /// What a rebuild would replace on a shard.
+    ///
+    /// # Errors
+    /// [`RedisFault`] when Redis is away.
+    pub async fn replaceable(&self, sale: &SaleId, shard: u16) -> Result<Replaceable, RedisFault> {
+        let args = vec![text(self.keys.meta(shard, sale)), text("epoch"), text("page")];
+        let fields = list(self.command("HMGET", 0, args).await?)?;
+        let epoch = fields.first().and_then(|epoch| epoch.as_string()?.parse().ok()).unwrap_or(0);
+        Ok(Replaceable { epoch, building: fields.get(1).is_some_and(|page| !page.is_null()) })
+    }
+
+    /// Replaces what is left of `sale` on `shard`, if it is still what was judged, by empty, frozen keys of `sale.epoch`. `false`:
+    /// it is not, or it sells.
     ///
     /// # Errors
     /// [`RedisFault`]; after `Unknown`, begin again under the next epoch.
-    pub async fn rebuild_begin(&self, sale: &Sale, shard: u16, cap: u64) -> Result<bool, RedisFault> {
+    pub async fn rebuild_begin(
+        &self,
+        sale: &Sale,
+        shard: u16,
+        cap: u64,
+        judged: Replaceable,
+    ) -> Result<bool, RedisFault> {
         let id = &sale.sale_id;
         let mut keys = self.keys.of_warmed(shard, id);
         keys.extend([self.keys.transfers(shard, id), self.outbox_key(shard)]);
@@ -38,6 +64,8 @@ impl RedisStore {
             text(cap.to_string()),
             text(self.group()),
             Value::Integer(self.shards.into()),
+            Value::Integer(judged.epoch.into()),
+            Value::Integer(judged.building.into()),
         ];
         match integer(&self.script(&REBUILD_BEGIN, keys, args).await?)? {
             1 => Ok(true),

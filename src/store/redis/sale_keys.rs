@@ -188,6 +188,16 @@ impl RedisStore {
         if value.is_null() { Ok(None) } else { integer(&value).map(Some) }
     }
 
+    /// The grants that one shard was given in this epoch, and how many units of each. A person may have written others.
+    ///
+    /// # Errors
+    /// [`RedisFault`] when Redis is away.
+    pub async fn grants(&self, sale: &SaleId, shard: u16) -> Result<Vec<(String, i64)>, RedisFault> {
+        let fields = list(self.command("HGETALL", 0, vec![text(self.keys.grants(shard, sale))]).await?)?;
+        let read = |pair: &[Value]| Some((pair.first()?.as_string()?, pair.get(1)?.as_i64()?));
+        Ok(fields.chunks_exact(2).filter_map(read).collect())
+    }
+
     /// Everything one shard holds of a sale, of one moment; `None` when the meta is missing.
     ///
     /// # Errors

@@ -5,5 +5,6 @@ mod admin_api;
 mod alert_rules;
 mod configuration;
 mod doctor;
+mod ended;
 mod metrics;
 mod tls_files;

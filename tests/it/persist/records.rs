@@ -63,8 +63,9 @@ fn a_sale_round_trips_and_its_grants_are_idempotent() {
         assert_eq!(sales::live_sales(&db, NOW_MS).await.unwrap().len(), 1);
         assert!(sales::live_sales(&db, NOW_MS + 3_600_001).await.unwrap().is_empty());
         // An epoch belongs to the one who moved it there.
-        for (sale, epoch, moved) in [("s", 3, true), ("s", 3, false), ("s", 2, false), ("x", 2, false)] {
-            assert_eq!(sales::advance_epoch(&db, &sale_id(sale), epoch).await, Ok(moved), "{sale} to {epoch}");
+        let moves = [("s", 1, 3, true), ("s", 1, 3, false), ("s", 3, 2, false), ("s", 2, 4, false), ("x", 1, 2, false)];
+        for (sale, from, to, moved) in moves {
+            assert_eq!(sales::advance_epoch(&db, &sale_id(sale), (from, to)).await, Ok(moved), "{sale} to {to}");
         }
 
         assert_eq!(grants::top_up(&db, &sale_id("s"), "g1", 5).await, Ok(true));
@@ -75,14 +76,12 @@ fn a_sale_round_trips_and_its_grants_are_idempotent() {
             grants::top_up(&db, &sale_id("s"), "g2", 1_000_000_000).await,
             Err(SaleError::TooMuch(sale_id("s")))
         );
-        let open: Vec<_> = grants::unapplied(&db, &sale_id("s")).await.unwrap();
-        assert_eq!(
-            open.iter().map(|g| (g.grant_id.as_str(), g.quantity)).collect::<Vec<_>>(),
-            [("first", 10), ("g1", 5)]
-        );
+        let open: Vec<_> = grants::unapplied(&db, &sale_id("s"), 1).await.unwrap();
+        assert_eq!(open.iter().map(|g| (g.grant_id.as_str(), g.quantity)).collect::<Vec<_>>(), [("first", 10)]);
         assert!(grants::mark_applied(&db, &sale_id("s"), "first").await.unwrap());
         assert!(!grants::mark_applied(&db, &sale_id("s"), "first").await.unwrap());
-        assert_eq!(grants::unapplied(&db, &sale_id("s")).await.unwrap().len(), 1);
+        assert_eq!(grants::unapplied(&db, &sale_id("s"), 1).await.unwrap().len(), 0);
+        assert_eq!(grants::unapplied(&db, &sale_id("s"), 3).await.unwrap().len(), 1, "each is given in its own epoch");
         assert_sound(&db, "s", 0).await;
         let books = books_of(&db, "s").await;
         // The first grant was made in epoch 1, the other one in epoch 3, which no rebuild opened.

@@ -6,7 +6,7 @@ use seckill::domain::ids::{RequestId, SaleId};
 use seckill::p5_reconcile::{FindingKind, SaleAudit, Window};
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
 
-const AUDITS: &[&str] = &["p5_reconcile.interval_ms=100", "p5_reconcile.ledger_retention_s=1"];
+const AUDITS: &[&str] = &["p5_reconcile.interval_ms=100"];
 
 fn kinds(audit: &SaleAudit) -> Vec<FindingKind> {
     let mut kinds: Vec<_> = audit.findings.iter().map(|finding| finding.kind).collect();
@@ -26,15 +26,17 @@ async fn landed(world: &World, sale: &SaleId, buyers: std::ops::Range<u32>) -> V
 
 /// Until the ledger has forgotten everything.
 async fn forgotten(world: &World, sale: &SaleId) {
+    let forgets = world.more(&[Reconcile], |settings| settings.p5_reconcile.ledger_retention_s = 1);
     let ledger = world.servers.redis.keys.ledger(0, sale);
     eventually("an empty ledger", async || world.redis(&["HLEN", &ledger]).await.as_u64() == Some(1)).await;
+    forgets.stop().await;
 }
 
 /// The scene that the look from outside measured: "consistent", exit code 0, over a hundred orders that are gone.
 #[test]
 fn a_database_restored_from_an_older_backup_is_told_named_and_mended() {
     run(async {
-        let mut world = World::with(&[Api, Relay, Consumer, Reconcile], AUDITS).await;
+        let mut world = World::with(&[Api, Relay, Consumer], AUDITS).await;
         let sale = world.sale("restored", 1_000, Some(1)).await;
         landed(&world, &sale, 0..20).await;
         world.back_up().await;
@@ -84,7 +86,7 @@ fn what_the_ledger_still_knows_is_landed_again_after_a_restore() {
 #[test]
 fn rows_deleted_by_hand_and_units_given_by_hand_are_told() {
     run(async {
-        let mut world = World::with(&[Api, Relay, Consumer, Reconcile], AUDITS).await;
+        let mut world = World::with(&[Api, Relay, Consumer], AUDITS).await;
         let sale = world.sale("hands", 100, Some(1)).await;
         let ids = landed(&world, &sale, 0..10).await;
         forgotten(&world, &sale).await;

@@ -37,7 +37,7 @@ fn a_reconciler_that_dies_in_the_middle_of_a_repair_leaves_it_done_or_not_done()
         assert_eq!(world.dump(&sale).await, before, "it had only read");
 
         dies(armed(&world, &folder, "F20=return", &[])).await;
-        assert_eq!((world.orders(&sale).await, world.rows("request_outcome", "TRUE").await), (2, 2));
+        assert_eq!((world.orders(&sale).await, world.rows("request_outcome", "epoch > 0").await), (2, 2));
         let ledger = world.redis(&["HGET", &world.servers.redis.keys.ledger(0, &sale), &alice.to_string()]).await;
         assert!(ledger.as_str().unwrap().starts_with('Q'), "written, the ledger not told: {ledger}");
 
@@ -45,7 +45,7 @@ fn a_reconciler_that_dies_in_the_middle_of_a_repair_leaves_it_done_or_not_done()
         eventually("alice's ledger record", async || world.told(&sale, "alice", alice).await.0 == "CONFIRMED").await;
         eventually("bob's ledger record", async || world.told(&sale, "bob", bob).await.0 == "FAILED").await;
         reconcile.stop().await;
-        assert_eq!((world.orders(&sale).await, world.rows("request_outcome", "TRUE").await), (2, 2), "once");
+        assert_eq!((world.orders(&sale).await, world.rows("request_outcome", "epoch > 0").await), (2, 2), "once");
         world.finish().await;
     });
 }

@@ -3,4 +3,5 @@
 mod entry;
 mod pipeline;
 mod promises;
+mod sales;
 mod servers;

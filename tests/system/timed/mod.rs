@@ -3,6 +3,7 @@
 mod consumer;
 mod draining;
 mod entry;
+mod lease;
 mod pressure;
 mod reconcile;
 mod stale_relay;

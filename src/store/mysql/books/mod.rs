@@ -4,29 +4,20 @@
 //! where it was read before (the journal); the caller remembers.
 
 pub mod closing;
+mod journal;
 mod series;
 
+pub use journal::Flow;
 pub use series::{Asked, PIECE, Piece, Series, SeriesRead, Tally, age_above_ms, count};
 
 use super::fault::DbError;
 use super::pool::{Conn, Db};
-use super::schema::{closed_findings, sale_epochs, sales};
+use super::schema::{closed_findings, orders, sale_epochs, sales};
 use crate::domain::fate::FailReason;
 use crate::domain::ids::SaleId;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Binary, Integer, Nullable, SmallInt, Text, Unsigned};
 use diesel_async::{AsyncConnection, RunQueryDsl, SimpleAsyncConnection};
-
-/// The journal of a sale summed, in units.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Flow {
-    /// Rows up to this one are in the sums. Younger rows may still be committed with lower numbers.
-    pub to: u64,
-    /// Sum of `delta`.
-    pub sum: i64,
-    /// The part of it that cancelled orders brought back.
-    pub cancelled: i64,
-}
 
 /// What a person closed.
 #[derive(Debug, Clone, PartialEq, Eq, Queryable)]
@@ -68,12 +59,34 @@ pub struct Books {
     pub grants_known: bool,
     /// Final failures that Redis had taken units for and nobody offered again, all epochs.
     pub held: i64,
+    /// All orders, as they lie in their own table; `None` when they were not asked for.
+    pub orders: Option<Orders>,
     /// Final failures for lack of units, all epochs.
     pub refused: i64,
     /// What persons closed.
     pub closed: Vec<Closed>,
     /// As asked, in that order.
     pub series: Vec<SeriesRead>,
+}
+
+/// The orders of a sale, counted in their own table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Orders {
+    /// How many.
+    pub count: u64,
+    /// Their units, when their number is not the expected one; a sum that has to read every row.
+    pub units: Option<i64>,
+}
+
+/// What to read of a sale.
+#[derive(Debug, Clone, Copy)]
+pub struct Query<'a> {
+    /// Its numbers.
+    pub asked: &'a [Asked],
+    /// The journal above this row ([`Flow::to`]).
+    pub flow_after: u64,
+    /// Count the orders in their own table, too, with the orders that were counted before by their outcomes.
+    pub orders_before: Option<u64>,
 }
 
 /// A series that has ended, or one that the database has outcomes of.
@@ -135,26 +148,27 @@ pub async fn known(db: &Db, sale_id: &SaleId) -> Result<Vec<Known>, DbError> {
     Ok(known.into_values().collect())
 }
 
-/// Reads everything of one sale in one snapshot; `None` when there is no such sale. `flow_after` is a [`Flow::to`].
+/// Reads everything of one sale in one snapshot; `None` when there is no such sale.
 ///
 /// # Errors
 /// [`DbError`].
-pub async fn read(db: &Db, sale_id: &SaleId, asked: &[Asked], flow_after: u64) -> Result<Option<Books>, DbError> {
+pub async fn read(db: &Db, sale_id: &SaleId, query: Query<'_>) -> Result<Option<Books>, DbError> {
     let sale = sale_id.as_str().as_bytes();
     db.patient()
         .run("books_read", async |conn| {
             // For the next transaction only: its first read makes the snapshot that all others share.
             conn.batch_execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").await?;
-            conn.transaction(async |conn| in_snapshot(conn, sale, asked, flow_after).await).await
+            conn.transaction(async |conn| in_snapshot(conn, sale, query).await).await
         })
         .await
 }
 
-async fn in_snapshot(conn: &mut Conn, sale: &[u8], asked: &[Asked], flow_after: u64) -> Result<Option<Books>, DbError> {
+async fn in_snapshot(conn: &mut Conn, sale: &[u8], query: Query<'_>) -> Result<Option<Books>, DbError> {
     let of_sale = sales::table.find(sale).select((sales::granted, sales::stock, sales::epoch));
     let row: Option<(i64, i64, u32)> = of_sale.first(conn).await.optional()?;
     let Some((granted, stock, epoch)) = row else { return Ok(None) };
-    let [flow, flow_young] = journal(conn, sale, flow_after).await?;
+    let Query { asked, flow_after, orders_before } = query;
+    let [flow, flow_young] = journal::read(conn, sale, flow_after).await?;
     let given: Grants = diesel::sql_query(GRANTS)
         .bind::<Unsigned<Integer>, _>(epoch)
         .bind::<Unsigned<Integer>, _>(epoch)
@@ -183,6 +197,15 @@ async fn in_snapshot(conn: &mut Conn, sale: &[u8], asked: &[Asked], flow_after: 
     for asked in asked {
         read.push(series::read(conn, sale, asked).await?);
     }
+    let by_outcome: u64 = read
+        .iter()
+        .flat_map(|read| read.pieces.iter().map(|piece| &piece.tally).chain([&read.above]))
+        .map(|tally| tally.orders)
+        .sum();
+    let orders = match orders_before {
+        Some(before) => Some(orders(conn, sale, before + by_outcome).await?),
+        None => None,
+    };
     Ok(Some(Books {
         granted,
         stock,
@@ -193,6 +216,7 @@ async fn in_snapshot(conn: &mut Conn, sale: &[u8], asked: &[Asked], flow_after: 
         grants_unapplied: given.unapplied,
         grants_known: epoch == 1 || given.rebuilds > 0,
         held: of(FailReason::has_unit),
+        orders,
         refused: of(|reason| reason == FailReason::SoldOut),
         closed,
         series: read,
@@ -214,6 +238,26 @@ const GRANTS: &str = "/* books::grants */ SELECT \
     CAST(COALESCE(SUM(IF(applied_at IS NULL, quantity, 0)), 0) AS SIGNED) AS unapplied, \
     CAST(COALESCE(SUM(kind = 'rebuild' AND epoch = ?), 0) AS SIGNED) AS rebuilds FROM stock_grants WHERE sale_id = ?";
 
+/// The orders of a sale in their own table: by index, and row by row only if there are not as many as their outcomes say.
+async fn orders(conn: &mut Conn, sale: &[u8], expected: u64) -> Result<Orders, DbError> {
+    let of_sale = orders::table.filter(orders::sale_id.eq(sale));
+    let count: i64 = of_sale.count().get_result(conn).await?;
+    let count = u64::try_from(count).unwrap_or(0);
+    if count == expected {
+        return Ok(Orders { count, units: None });
+    }
+    let query =
+        "/* books::orders */ SELECT CAST(COALESCE(SUM(quantity), 0) AS SIGNED) AS units FROM orders WHERE sale_id = ?";
+    let sum: Sum = diesel::sql_query(query).bind::<Binary, _>(sale).get_result(conn).await?;
+    Ok(Orders { count, units: Some(sum.units) })
+}
+
+#[derive(QueryableByName)]
+struct Sum {
+    #[diesel(sql_type = BigInt)]
+    units: i64,
+}
+
 #[derive(QueryableByName)]
 struct Failures {
     #[diesel(sql_type = Text)]
@@ -224,33 +268,3 @@ struct Failures {
 
 const FAILURES: &str = "/* books::failures */ SELECT reason, CAST(SUM(quantity) AS SIGNED) AS units FROM failed_request \
     WHERE sale_id = ? AND status = 'failed_final' AND reclaimed_by IS NULL GROUP BY reason";
-
-#[derive(QueryableByName)]
-struct FlowRow {
-    #[diesel(sql_type = Unsigned<BigInt>)]
-    last: u64,
-    #[diesel(sql_type = BigInt)]
-    sum: i64,
-    #[diesel(sql_type = BigInt)]
-    cancelled: i64,
-}
-
-/// The journal above `after`: what is old enough that no lower number can still be committed, and the rest.
-async fn journal(conn: &mut Conn, sale: &[u8], after: u64) -> Result<[Flow; 2], DbError> {
-    let mut flows = [Flow::default(); 2];
-    for (flow, age) in flows.iter_mut().zip(["<", ">="]) {
-        let query = format!(
-            "/* books::journal */ SELECT COALESCE(MAX(flow_id), 0) AS last, \
-             CAST(COALESCE(SUM(delta), 0) AS SIGNED) AS sum, \
-             CAST(COALESCE(SUM(IF(kind = 'cancel', delta, 0)), 0) AS SIGNED) AS cancelled \
-             FROM stock_flow WHERE sale_id = ? AND flow_id > ? AND created_at {age} NOW(3) - INTERVAL 60 SECOND"
-        );
-        let row: FlowRow = diesel::sql_query(query)
-            .bind::<Binary, _>(sale)
-            .bind::<Unsigned<BigInt>, _>(after)
-            .get_result(conn)
-            .await?;
-        *flow = Flow { to: row.last.max(after), sum: row.sum, cancelled: row.cancelled };
-    }
-    Ok(flows)
-}

@@ -28,8 +28,10 @@ pub struct Tally {
     pub ordered: i64,
     /// Of failures.
     pub failed: i64,
-    /// Of those failures that Redis had taken units for and nobody offered again.
+    /// Of those failures that Redis had taken units for, offered again or not.
     pub held: i64,
+    /// Outcomes that have an order.
+    pub orders: u64,
 }
 
 impl std::ops::AddAssign for Tally {
@@ -38,6 +40,7 @@ impl std::ops::AddAssign for Tally {
         self.ordered += other.ordered;
         self.failed += other.failed;
         self.held += other.held;
+        self.orders += other.orders;
     }
 }
 
@@ -138,12 +141,14 @@ struct TallyRow {
     failed: i64,
     #[diesel(sql_type = BigInt)]
     held: i64,
+    #[diesel(sql_type = BigInt)]
+    orders_count: i64,
 }
 
 const TALLY: &str = "/* books::tally */ SELECT COUNT(*) AS counted, \
     CAST(COALESCE(SUM(o.quantity), 0) AS SIGNED) AS ordered, CAST(COALESCE(SUM(f.quantity), 0) AS SIGNED) AS failed, \
-    CAST(COALESCE(SUM(IF(f.reclaimed_by IS NULL AND f.reason IN ('GIVEN_UP', 'DUPLICATE_BUYER', 'LIMIT_EXCEEDED'), \
-    f.quantity, 0)), 0) AS SIGNED) AS held FROM request_outcome r \
+    CAST(COALESCE(SUM(IF(f.reason IN ('GIVEN_UP', 'DUPLICATE_BUYER', 'LIMIT_EXCEEDED'), f.quantity, 0)), 0) AS SIGNED) \
+    AS held, COUNT(o.request_id) AS orders_count FROM request_outcome r \
     LEFT JOIN orders o ON o.request_id = r.request_id AND r.kind = 'ORDER' \
     LEFT JOIN failed_request f ON f.request_id = r.request_id AND r.kind = 'FAILED' \
     WHERE r.sale_id = ? AND r.shard = ? AND r.epoch = ? AND r.number > ? AND r.number <= ?";
@@ -211,8 +216,9 @@ impl Of<'_> {
             .bind::<Unsigned<BigInt>, _>(to)
             .get_result(conn)
             .await?;
-        let count = u64::try_from(row.counted).unwrap_or(0);
-        Ok(Tally { count, ordered: row.ordered, failed: row.failed, held: row.held })
+        let count = |rows: i64| u64::try_from(rows).unwrap_or(0);
+        let (ordered, failed, held) = (row.ordered, row.failed, row.held);
+        Ok(Tally { count: count(row.counted), ordered, failed, held, orders: count(row.orders_count) })
     }
 
     async fn missing(&self, conn: &mut Conn, (after, to): (u64, u64)) -> Result<Vec<(u64, u64)>, DbError> {

@@ -9,6 +9,7 @@
 
 mod one;
 mod plan;
+mod refused;
 mod text;
 mod write;
 
@@ -23,6 +24,7 @@ use crate::domain::request::Accepted;
 pub(super) use one::DETAIL_CHARS_MAX;
 pub use one::{Failure, fail_reused, land_one, record_failure};
 use plan::Plan;
+pub use refused::refused_from_zero;
 use std::collections::{BTreeSet, HashMap};
 pub(super) use text::Values;
 use write::Blocked;

@@ -51,7 +51,10 @@ pub async fn land_one(db: &Db, accepted: &Accepted, source: Source) -> Result<Ve
                 let failure =
                     Failure { reason, reporter: source.reporter(), detail: describe(obstacle), by: "landing" };
                 match record_failure(db, accepted, failure).await {
-                    Ok(true) => return Ok(Verdict::Refused(reason)),
+                    Ok(true) => {
+                        super::refused::count(reason, 1);
+                        return Ok(Verdict::Refused(reason));
+                    }
                     // Somebody else decided meanwhile, or contention: look again.
                     Ok(false) | Err(DbError::Deadlock) => {}
                     Err(error) => return Err(error),

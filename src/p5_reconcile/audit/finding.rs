@@ -1,0 +1,87 @@
+//! What an audit can find wrong. Values only.
+
+use crate::domain::ids::RequestId;
+use crate::domain::states::P5Reconcile;
+use serde::Serialize;
+
+/// What kind of thing is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum FindingKind {
+    /// An accepted request older than the window without a fate.
+    Leak,
+    /// More orders than granted units.
+    OverSell,
+    /// The database decided requests that Redis does not know.
+    Orphan,
+    /// The sale was warmed and its keys are missing.
+    KeysLost,
+    /// A ledger record cannot be read, or one is missing below the newest acceptance number.
+    LedgerDamaged,
+    /// An equation of the sheet does not hold.
+    Unbalanced,
+    /// Acceptance numbers without a fate, and nobody knows their requests.
+    Gap,
+    /// Redis gave units away that the database did not have: accepted requests ended SOLD_OUT.
+    Refused,
+}
+
+impl FindingKind {
+    /// Every kind.
+    pub const ALL: [Self; 8] = [
+        Self::Leak,
+        Self::OverSell,
+        Self::Orphan,
+        Self::KeysLost,
+        Self::LedgerDamaged,
+        Self::Unbalanced,
+        Self::Gap,
+        Self::Refused,
+    ];
+
+    /// The stable code.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Leak => P5Reconcile::Leak.code(),
+            Self::OverSell => P5Reconcile::OverSell.code(),
+            Self::Orphan => P5Reconcile::Orphan.code(),
+            Self::KeysLost => "KEYS_LOST",
+            Self::LedgerDamaged => "LEDGER_DAMAGED",
+            Self::Unbalanced => "UNBALANCED",
+            Self::Gap => P5Reconcile::Gap.code(),
+            Self::Refused => "REFUSED",
+        }
+    }
+
+    /// The state it stands for, if it is one of the field's.
+    #[must_use]
+    pub const fn state(self) -> Option<P5Reconcile> {
+        match self {
+            Self::Leak => Some(P5Reconcile::Leak),
+            Self::OverSell => Some(P5Reconcile::OverSell),
+            Self::Orphan => Some(P5Reconcile::Orphan),
+            Self::Gap => Some(P5Reconcile::Gap),
+            Self::KeysLost | Self::LedgerDamaged | Self::Unbalanced | Self::Refused => None,
+        }
+    }
+}
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, Serialize)]
+pub struct Finding {
+    /// Its kind.
+    pub kind: FindingKind,
+    /// The request it is about.
+    pub request_id: Option<RequestId>,
+    /// For a person.
+    pub detail: String,
+}
+
+impl Finding {
+    /// What makes two findings the same one. Words change from look to look (ages, counts).
+    #[must_use]
+    pub const fn key(&self) -> (FindingKind, Option<RequestId>) {
+        (self.kind, self.request_id)
+    }
+}

@@ -1,0 +1,96 @@
+//! Offering units again that failures and write-offs hold: one grant for all of them, in one transaction.
+//!
+//! A crash before COMMIT leaves nothing; after it the grant waits for whoever gives grants to Redis.
+
+use super::codes::GrantKind;
+use super::grants::{Halted, write};
+use super::pool::Db;
+use super::sales::SaleError;
+use super::schema::sales;
+use crate::domain::ids::SaleId;
+use diesel::prelude::*;
+use diesel::sql_types::{BigInt, Binary};
+use diesel_async::{AsyncConnection, RunQueryDsl};
+
+/// Offers the units of final failures again that Redis had taken and nobody offered yet, and those of numbers that a person
+/// wrote off: one grant for all of them. `sales` does not move: those units never left `sales.stock`. Failures for lack of units
+/// have none. Returns the grant, if there was anything to offer.
+///
+/// # Errors
+/// [`SaleError::Unknown`]; [`SaleError::BooksDisagree`] when `sales.stock` has less than that; repeating the call is safe.
+pub async fn reclaim(db: &Db, sale_id: &SaleId) -> Result<Option<Reclaimed>, SaleError> {
+    let sale = sale_id.as_str().as_bytes();
+    let grant_id = format!("reclaim-{:016x}", rand::random::<u64>());
+    let made = db
+        .run("grant_reclaim", async |conn| {
+            conn.transaction(async |conn| {
+                let row: Option<(i64, u32)> = sales::table
+                    .find(sale)
+                    .select((sales::stock, sales::epoch))
+                    .for_update()
+                    .first(conn)
+                    .await
+                    .optional()?;
+                let Some((stock, epoch)) = row else { return Err(Halted::Unknown) };
+                let claim = |query: &'static str| {
+                    diesel::sql_query(query).bind::<Binary, _>(grant_id.as_bytes()).bind::<Binary, _>(sale)
+                };
+                let requests = claim(CLAIM_FAILURES).execute(conn).await?;
+                claim(CLAIM_WRITTEN_OFF).execute(conn).await?;
+                let units: Units = claim(CLAIMED)
+                    .bind::<Binary, _>(sale)
+                    .bind::<Binary, _>(grant_id.as_bytes())
+                    .bind::<Binary, _>(sale)
+                    .get_result(conn)
+                    .await?;
+                if units.claimed == 0 {
+                    return Ok(None);
+                }
+                if units.claimed > stock - units.waiting {
+                    return Err(Halted::NoRoom);
+                }
+                write(conn, sale_id, &grant_id, (GrantKind::Reclaim, units.claimed, epoch)).await?;
+                Ok(Some(Reclaimed { grant_id: grant_id.clone(), requests, units: units.claimed }))
+            })
+            .await
+            .or_else(|halted| match halted {
+                Halted::Db(error) => Err(error),
+                Halted::NoRoom => Ok(Some(Reclaimed { grant_id: String::new(), requests: 0, units: 0 })),
+                Halted::Unknown => Ok(None),
+            })
+        })
+        .await?;
+    match made {
+        Some(refused) if refused.units == 0 => Err(SaleError::BooksDisagree(sale_id.clone())),
+        made => Ok(made),
+    }
+}
+
+/// What a reclaim offers again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reclaimed {
+    /// The grant.
+    pub grant_id: String,
+    /// Failed requests whose units it has.
+    pub requests: usize,
+    /// All its units.
+    pub units: i64,
+}
+
+#[derive(QueryableByName)]
+struct Units {
+    #[diesel(sql_type = BigInt)]
+    claimed: i64,
+    #[diesel(sql_type = BigInt)]
+    waiting: i64,
+}
+
+const CLAIM_FAILURES: &str = "/* reclaims::reclaim */ UPDATE failed_request SET reclaimed_by = ? WHERE sale_id = ? \
+    AND status = 'failed_final' AND reclaimed_by IS NULL AND reason IN ('GIVEN_UP', 'DUPLICATE_BUYER', 'LIMIT_EXCEEDED')";
+const CLAIM_WRITTEN_OFF: &str = "/* reclaims::reclaim */ UPDATE closed_findings SET reclaimed_by = ? WHERE sale_id = ? \
+    AND code = 'P5-RC4' AND reclaimed_by IS NULL AND units > 0";
+/// What was claimed, and what other grants have been promised and Redis has not been given.
+const CLAIMED: &str = "/* reclaims::reclaim */ SELECT CAST(\
+    (SELECT COALESCE(SUM(quantity), 0) FROM failed_request WHERE reclaimed_by = ? AND sale_id = ?) + \
+    (SELECT COALESCE(SUM(units), 0) FROM closed_findings WHERE sale_id = ? AND reclaimed_by = ?) AS SIGNED) AS claimed, \
+    (SELECT CAST(COALESCE(SUM(quantity), 0) AS SIGNED) FROM stock_grants WHERE sale_id = ? AND applied_at IS NULL) AS waiting";

@@ -1,0 +1,33 @@
+//! A leader keeps its lease while a single audit takes longer than the lease lasts (window 93).
+
+use crate::support::world::{World, eventually, run_waiting};
+use seckill::roles::Role::Api;
+use seckill::store::mysql::leader::LEASE_S;
+
+#[test]
+fn an_audit_that_outlasts_the_lease_costs_no_leadership() {
+    run_waiting(async {
+        let world = World::with(&[Api], &[]).await;
+        let sale = world.sale("long", 10, None).await;
+        world.bought(&sale, "alice").await;
+        // One audit takes a third longer than the lease.
+        let mut one = world.mortal("reconcile", "slow_audit=1*return(20000)", &[]);
+        one.program.until_said("this process leads").await;
+        let mut two = world.mortal("reconcile", "", &["p5_reconcile.interval_ms=300"]);
+        two.program.until_said("role starts").await;
+
+        let slow = format!("TIMESTAMPDIFF(SECOND, started_at, ended_at) >= {LEASE_S}");
+        eventually("an audit longer than the lease", async || {
+            assert!(!two.program.said().contains("this process leads"), "two lead: {}", two.program.said());
+            one.program.must_run();
+            world.rows("audit_runs", &slow).await > 0
+        })
+        .await;
+        assert!(!one.program.said().contains("leadership lost"), "{}", one.program.said());
+
+        // Nobody keeps it for a leader that is gone.
+        one.program.kill();
+        two.program.until_said("this process leads").await;
+        world.finish().await;
+    });
+}
