@@ -6,7 +6,7 @@
 //! say that something is wrong, and not the same. The controls are part of each run: an audit that leaves out the bridge, and a
 //! wave in which nobody looks at acceptance numbers, have to miss something.
 //!
-//! `CHAOS_SEED` repeats what was drawn, `CHAOS_LOSS_FAULTS` says how many faults there are to be at least, `CHAOS_SET` changes
+//! `CHAOS_SEED` repeats what was drawn, `CHAOS_LOSS_FAULTS` says how many faults have to hit at least, `CHAOS_SET` changes
 //! settings.
 
 mod blow;
@@ -26,8 +26,8 @@ use seckill::faults::Mechanism;
 use stage::Stage;
 use std::time::Instant;
 
-/// Faults when nothing else is asked for: one wave of sales.
-const FEW: usize = 24;
+/// Faults that hit, at least, when nothing else is asked for: one wave of sales.
+const FEW: usize = 20;
 
 #[test]
 fn data_that_go_back_or_vanish_are_never_called_consistent() {
@@ -39,12 +39,13 @@ fn data_that_go_back_or_vanish_are_never_called_consistent() {
         let set: Vec<String> = set.split(',').filter(|set| !set.is_empty()).map(str::to_owned).collect();
         let begun = Instant::now();
         let stage = Stage::start(&set).await;
-        let mut waves = Vec::new();
-        for wave in plan::waves(seed, asked_for) {
-            let of_wave = Instant::now();
+        let (mut plan, mut waves, mut hit) = (plan::Waves::of(seed), Vec::new(), 0);
+        while hit < asked_for {
+            let (wave, of_wave) = (plan.draw(), Instant::now());
             let judged = wave::play(&stage, &wave, None).await;
-            eprintln!("wave {}: {} faults in {} ms", wave.number, wave.faults(), of_wave.elapsed().as_millis());
+            eprintln!("wave {}: {} faults hit in {} ms", wave.number, judged.hit(), of_wave.elapsed().as_millis());
             report::complaints_of(&judged).iter().for_each(|complaint| eprintln!("{complaint}"));
+            hit += judged.hit();
             waves.push(judged);
         }
         stage.leave_out(Mechanism::NumberEquation).await;

@@ -70,32 +70,35 @@ pub struct Wave {
     pub held: Held,
 }
 
-impl Wave {
-    /// Faults in it.
-    pub fn faults(&self) -> usize {
-        self.scenes.iter().map(|scene| scene.blows.len()).sum::<usize>() + self.wide.len()
-    }
-}
-
 /// Sales of a wave in which each has its own fault, and of one in which a server is struck.
 const SALES: usize = 2 * Blow::ALL.len();
 const SALES_OF_WIDE: usize = 8;
 
-/// Waves with at least so many faults: one in which sales are struck, two in which servers are, and so on.
-pub fn waves(seed: u64, faults: usize) -> Vec<Wave> {
-    let mut dice = StdRng::seed_from_u64(seed);
-    let (mut blows, mut wides) = (Deck::of(Blow::ALL), Deck::of(Wide::ALL));
-    let mut waves: Vec<Wave> = Vec::new();
-    while waves.iter().map(Wave::faults).sum::<usize>() < faults {
-        let number = waves.len();
-        let wave = if number.is_multiple_of(3) {
-            of_sales(number, &mut blows, &mut dice)
-        } else {
-            of_servers(number, &mut wides, &mut dice)
-        };
-        waves.push(wave);
+/// Waves without end: one in which sales are struck, two in which servers are, and so on.
+pub struct Waves {
+    dice: StdRng,
+    blows: Deck<Blow>,
+    wides: Deck<Wide>,
+    next: usize,
+}
+
+impl Waves {
+    /// Drawn from a seed.
+    pub fn of(seed: u64) -> Self {
+        let (blows, wides) = (Deck::of(Blow::ALL), Deck::of(Wide::ALL));
+        Self { dice: StdRng::seed_from_u64(seed), blows, wides, next: 0 }
     }
-    waves
+
+    /// The next one.
+    pub fn draw(&mut self) -> Wave {
+        let number = self.next;
+        self.next += 1;
+        if number.is_multiple_of(3) {
+            of_sales(number, &mut self.blows, &mut self.dice)
+        } else {
+            of_servers(number, &mut self.wides, &mut self.dice)
+        }
+    }
 }
 
 /// A wave in which acceptance numbers are the only witness of what is lost: where nobody looks at them it goes unseen.

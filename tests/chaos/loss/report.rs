@@ -38,8 +38,7 @@ impl Tale {
 
     /// Faults that hit something.
     pub fn hit(&self) -> usize {
-        let blows = self.rows().flat_map(|row| &row.blows).filter(|(_, hit)| *hit).count();
-        blows + self.waves.iter().map(|wave| wave.wide.len()).sum::<usize>()
+        self.waves.iter().map(Judged::hit).sum()
     }
 
     /// Sales of which this was said.

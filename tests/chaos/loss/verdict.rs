@@ -143,6 +143,14 @@ pub struct Judged {
     pub unknown: u64,
 }
 
+impl Judged {
+    /// Faults that hit something.
+    pub fn hit(&self) -> usize {
+        let blows = self.rows.iter().flat_map(|row| &row.blows).filter(|(_, hit)| *hit).count();
+        blows + self.wide.len()
+    }
+}
+
 /// What is said of each sale.
 type Sayings = BTreeMap<String, Said>;
 
