@@ -15,9 +15,9 @@ use crate::domain::sale::{MetaState, Sale, SaleStatus};
 use crate::domain::shard::share;
 use crate::faults::CrashPoint;
 use crate::granting::{self, Giving, GivingError};
-use crate::store::mysql::reclaims::Reclaimed;
+use crate::store::mysql::grants::Reclaimed;
 use crate::store::mysql::sales::SaleError;
-use crate::store::mysql::{Db, DbError, grants, reclaims, sales};
+use crate::store::mysql::{Db, DbError, grants, sales};
 use crate::store::redis::{Activation, RedisFault, RedisStore};
 
 /// Status changes during one alignment that are followed; the rest is left to the next.
@@ -279,7 +279,7 @@ impl Warmer {
             SaleStatus::Draft => return Err(WarmError::NotWarmed(id.clone())),
             SaleStatus::Warmed | SaleStatus::Paused => {}
         }
-        let reclaimed = reclaims::reclaim(&self.db, id).await?;
+        let reclaimed = grants::reclaim(&self.db, id).await?;
         self.apply_grants(id).await?;
         Ok(reclaimed)
     }

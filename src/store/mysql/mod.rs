@@ -25,7 +25,6 @@ pub mod leader;
 pub mod migrate;
 pub mod outcomes;
 pub mod pool;
-pub mod reclaims;
 pub mod register;
 pub mod rights;
 pub mod sales;

@@ -10,7 +10,7 @@ use seckill::store::mysql::books::{Asked, Series};
 use seckill::store::mysql::codes::{FailureStatus, Reporter, Source};
 use seckill::store::mysql::landing::{GroupResult, land, land_group, land_one};
 use seckill::store::mysql::sales::SaleError;
-use seckill::store::mysql::{DbError, books, grants, landing, outcomes, reclaims, register, sales};
+use seckill::store::mysql::{DbError, books, grants, landing, outcomes, register, sales};
 
 #[test]
 fn a_group_lands_once_and_repeats_learn_their_fate() {
@@ -126,7 +126,7 @@ fn short_stock_inside_a_group_sells_exactly_what_is_there() {
         let again = verdicts(&db, &items).await;
         assert!(again.iter().all(|v| matches!(v, Verdict::Already(_))));
         // Who ended SOLD_OUT never had a unit: there is nothing to offer again.
-        assert_eq!(reclaims::reclaim(&db, &sale_id("s")).await, Ok(None));
+        assert_eq!(grants::reclaim(&db, &sale_id("s")).await, Ok(None));
         let books = books_of(&db, "s").await;
         assert_eq!((books.held, books.refused), (0, 63));
     });
@@ -146,9 +146,9 @@ fn units_of_final_failures_are_offered_again_once_and_never_more_than_there_are(
             assert_eq!(given_up, Ok(Verdict::Refused(FailReason::GivenUp)));
         }
         assert_eq!(books_of(&db, "s").await.held, 3);
-        let made = reclaims::reclaim(&db, &sale_id("s")).await.unwrap().unwrap();
+        let made = grants::reclaim(&db, &sale_id("s")).await.unwrap().unwrap();
         assert_eq!((made.requests, made.units), (3, 3));
-        assert_eq!(reclaims::reclaim(&db, &sale_id("s")).await, Ok(None), "once");
+        assert_eq!(grants::reclaim(&db, &sale_id("s")).await, Ok(None), "once");
         let open = grants::unapplied(&db, &sale_id("s"), 1).await.unwrap();
         assert_eq!(open.iter().map(|g| (&g.grant_id, g.quantity)).collect::<Vec<_>>(), [(&made.grant_id, 3)]);
         let books = books_of(&db, "s").await;
@@ -157,7 +157,7 @@ fn units_of_final_failures_are_offered_again_once_and_never_more_than_there_are(
         for rid in 9..=11 {
             register::give_up(&db, &accepted("s", rid, &format!("u{rid}"), 1), "why", "who").await.unwrap();
         }
-        let refused = reclaims::reclaim(&db, &sale_id("s")).await;
+        let refused = grants::reclaim(&db, &sale_id("s")).await;
         assert_eq!(refused, Err(SaleError::BooksDisagree(sale_id("s"))));
         assert_eq!(books_of(&db, "s").await.held, 3, "and nothing was written");
     });
@@ -186,7 +186,7 @@ fn the_loser_of_a_number_given_twice_gets_a_fate_without_it() {
         other.number = 1;
         let given_up = register::give_up(&db, &other, "why", "who").await;
         assert_eq!(given_up, Ok(Verdict::Refused(FailReason::NumberReused)));
-        assert_eq!(reclaims::reclaim(&db, &sale_id("s")).await, Ok(None), "it has no unit");
+        assert_eq!(grants::reclaim(&db, &sale_id("s")).await, Ok(None), "it has no unit");
         assert_sound(&db, "s", 1).await;
     });
 }

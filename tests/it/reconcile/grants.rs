@@ -4,7 +4,7 @@ use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::SaleId;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
 use seckill::store::mysql::grants;
-use seckill::store::mysql::reclaims::Reclaimed;
+use seckill::store::mysql::grants::Reclaimed;
 
 async fn stock(world: &World, sale: &SaleId) -> i64 {
     world.servers.redis.stock(sale, 0).await.unwrap().unwrap()
