@@ -10,6 +10,7 @@ pub mod audit;
 pub mod bare;
 pub mod bare_units;
 pub mod books;
+pub mod bulk;
 pub mod cancels;
 pub mod checks;
 pub mod codes;
