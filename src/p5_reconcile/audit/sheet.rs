@@ -88,6 +88,7 @@ impl<'s, 'a> Sheet<'s, 'a> {
                     "shard {shard}: the sale was warmed but redis has no keys of it; it stays closed until it is rebuilt"
                 );
                 self.find(FindingKind::KeysLost, None, detail);
+                self.records_without_counters(shard).await?;
             }
             return Ok(());
         };

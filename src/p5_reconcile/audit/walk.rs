@@ -116,6 +116,11 @@ impl Sheet<'_, '_> {
     fn sort_in(&self, walked: &mut Walked, (shard, now_ms): (u16, i64), request_id: RequestId, record: LedgerRecord) {
         if record.state == LedgerState::Queued {
             let age_ms = (now_ms - record.accepted_at_ms).max(0);
+            // It will be settled, and then old: whoever finds it queued has to look again.
+            if let Some(retention_ms) = self.look.retention_ms {
+                let again = record.accepted_at_ms.saturating_add(retention_ms).max(now_ms) + retention_ms / 10;
+                walked.old_at_ms = Some(walked.old_at_ms.map_or(again, |before| before.min(again)));
+            }
             walked.open.push(OpenRequest { request_id, shard, record, age_ms, parked: false });
             return;
         }
@@ -130,6 +135,21 @@ impl Sheet<'_, '_> {
             let soon = old_at_ms.saturating_add(retention_ms / 10);
             walked.old_at_ms = Some(walked.old_at_ms.map_or(soon, |before| before.min(soon)));
         }
+    }
+
+    /// Every record of a shard whose counters are lost: who has no fate is landed before a rebuild forgets the ledger.
+    pub(super) async fn records_without_counters(&mut self, shard: u16) -> Result<(), SaleAuditError> {
+        let now_ms = self.auditor.redis.clock_ms(shard).await?;
+        let (mut seen, mut cursor) = (HashSet::new(), Some("0".to_owned()));
+        while let Some(at) = cursor {
+            let page = self.auditor.redis.ledger_page(&self.sale.sale_id, shard, &at, PAGE).await?;
+            cursor = page.next;
+            for (request_id, record) in page.records.into_iter().filter(|(id, _)| seen.insert(*id)) {
+                let age_ms = (now_ms - record.accepted_at_ms).max(0);
+                self.open.push(OpenRequest { request_id, shard, record, age_ms, parked: false });
+            }
+        }
+        Ok(())
     }
 
     /// Finds the records of numbers that have no outcome although their record says settled: the database went back.
