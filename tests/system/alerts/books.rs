@@ -3,25 +3,26 @@
 
 use crate::support::prometheus::Prometheus;
 use crate::support::world::{World, eventually, run_waiting};
-use seckill::roles::Role::{Api, Consumer, Relay};
+use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
 
 #[test]
 fn a_database_that_forgot_an_order_is_paged_and_so_is_a_redis_that_gave_away_too_much() {
     run_waiting(async {
         let world = World::with(&[Api, Relay, Consumer], &[]).await;
-        // Its ledger forgets at once what is settled, so that only the numbers remember.
-        let set = ["p5_reconcile.interval_ms=300", "p5_reconcile.ledger_retention_s=1"];
-        let p5 = world.mortal("reconcile", "", &set);
         let sale = world.sale("books", 3, Some(1)).await;
         let keys = world.servers.redis.keys.clone();
-        let tower = Prometheus::over("alerts-books", &[&p5]).await;
-
-        let gap = tower.before("an order and its outcome deleted by hand, the stock put right", &["SeckillGap"]).await;
         let alice = world.bought(&sale, "alice").await;
         world.bought(&sale, "bob").await;
         assert!(world.settled(&sale).await.consistent());
+        // The ledger forgets what is settled, so that only the numbers remember.
+        let forgets = world.more(&[Reconcile], |settings| settings.p5_reconcile.ledger_retention_s = 1);
         let ledger = keys.ledger(0, &sale);
         eventually("an empty ledger", async || world.redis(&["HLEN", &ledger]).await.as_u64() == Some(1)).await;
+        forgets.stop().await;
+        let p5 = world.mortal("reconcile", "", &["p5_reconcile.interval_ms=300"]);
+        let tower = Prometheus::over("alerts-books", &[&p5]).await;
+
+        let gap = tower.before("an order and its outcome deleted by hand, the stock put right", &["SeckillGap"]).await;
         world
             .sql(&format!(
                 "BEGIN; DELETE FROM orders WHERE request_id = {alice}; DELETE FROM request_outcome WHERE request_id = {alice}; \
