@@ -6,7 +6,7 @@ use super::{FindingKind, OpenRequest, SaleAuditError};
 use crate::domain::ids::RequestId;
 use crate::domain::ledger::{LedgerRecord, LedgerState};
 use crate::faults::CrashPoint;
-use crate::store::redis::ShardCount;
+use crate::store::redis::{RedisFault, ShardCount};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
@@ -142,7 +142,11 @@ impl Sheet<'_, '_> {
         let now_ms = self.auditor.redis.clock_ms(shard).await?;
         let (mut seen, mut cursor) = (HashSet::new(), Some("0".to_owned()));
         while let Some(at) = cursor {
-            let page = self.auditor.redis.ledger_page(&self.sale.sale_id, shard, &at, PAGE).await?;
+            let page = match self.auditor.redis.ledger_page(&self.sale.sale_id, shard, &at, PAGE).await {
+                // Of another kind: there is no ledger to read, and the rebuild must not wait for one.
+                Err(RedisFault::Refused(_)) => return Ok(()),
+                page => page?,
+            };
             cursor = page.next;
             for (request_id, record) in page.records.into_iter().filter(|(id, _)| seen.insert(*id)) {
                 let age_ms = (now_ms - record.accepted_at_ms).max(0);

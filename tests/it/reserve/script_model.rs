@@ -12,7 +12,7 @@ use seckill::domain::ids::{RequestId, SaleId};
 use seckill::domain::message;
 use seckill::domain::reserve::Reserved;
 use seckill::domain::sale::MetaState;
-use seckill::store::redis::Lying;
+use seckill::store::redis::{Granted, Lying};
 use std::collections::{BTreeSet, HashMap};
 
 fn step() -> impl Strategy<Value = Step> {
@@ -51,11 +51,16 @@ impl Bench<'_> {
                 self.model.state = *state;
             }
             Step::Grant(units) => {
-                for _ in 0..2 {
-                    store.grant(&self.sale, 0, EPOCH, (&format!("g{no}"), i64::from(*units))).await.unwrap();
+                let is_frozen = self.model.state == MetaState::Frozen;
+                for expected in if is_frozen { [Granted::Frozen; 2] } else { [Granted::Now, Granted::Before] } {
+                    let given =
+                        store.grant(&self.sale, 0, EPOCH, (&format!("g{no}"), i64::from(*units))).await.unwrap();
+                    prop_assert_eq!(given, expected, "step {}", no);
                 }
-                self.model.stock += u64::from(*units);
-                self.model.granted += u64::from(*units);
+                if !is_frozen {
+                    self.model.stock += u64::from(*units);
+                    self.model.granted += u64::from(*units);
+                }
             }
             Step::Relay(count) => {
                 let gone = (*count).min(self.model.outbox);
