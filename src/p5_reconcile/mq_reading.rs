@@ -47,7 +47,20 @@ impl<'a> Reading<'a> {
     /// # Errors
     /// Why there is no usable connection.
     pub async fn begin(rabbit: &RabbitConfig, max: usize, seen: &'a mut MqSeen) -> Result<Self, RabbitError> {
-        let until = Instant::now() + READ;
+        Self::within(READ, rabbit, max, seen).await
+    }
+
+    /// The same with more or less time.
+    ///
+    /// # Errors
+    /// Why there is no usable connection.
+    pub async fn within(
+        time: Duration,
+        rabbit: &RabbitConfig,
+        max: usize,
+        seen: &'a mut MqSeen,
+    ) -> Result<Self, RabbitError> {
+        let until = Instant::now() + time;
         *seen = MqSeen::default();
         let reader = DlqReader::connect(rabbit).await?;
         Ok(Self { reader, seen, until, left: max, bytes: 0 })

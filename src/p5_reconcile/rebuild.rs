@@ -9,7 +9,7 @@
 //! again, under an epoch of its own.
 
 use super::audit::{Auditor, Look, SaleAudit, SaleAuditError, Window};
-use super::mq_reading::MqSeen;
+use super::mq_reading::{MqSeen, Reading};
 use crate::domain::ids::SaleId;
 use crate::domain::message;
 use crate::domain::request::Accepted;
@@ -21,10 +21,12 @@ use crate::store::mysql::codes::FailureStatus;
 use crate::store::mysql::decided::{self, Opening};
 use crate::store::mysql::register::{self, Wanted};
 use crate::store::mysql::{outcomes, sales};
-use crate::store::rabbit::queue_depths;
+use crate::store::rabbit::{RabbitError, queue_depths};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+/// Time for reading all of the MQ DLQ before a rebuild; tens of thousands of messages.
+const READ_ALL: Duration = Duration::from_secs(60);
 /// Outbox entries looked at in one page.
 const PAGE: usize = 500;
 
@@ -154,7 +156,17 @@ impl Auditor {
     async fn rebuild_now(&self, sale: &Sale, how: Rebuild<'_>) -> Result<bool, SaleAuditError> {
         let id = &sale.sale_id;
         // All of the MQ DLQ: a request that nothing else knows any more has a unit, too.
+        let mut all = MqSeen::default();
+        let how = if how.seen.unseen_count == Some(0) {
+            how
+        } else {
+            if let Err(error) = self.read_all(&mut all).await {
+                tracing::warn!(phase = "p5_reconcile", sale = %id, %error, "rebuild waits: the MQ DLQ cannot be read");
+            }
+            Rebuild { seen: &all, ..how }
+        };
         if how.seen.unseen_count != Some(0) {
+            tracing::warn!(phase = "p5_reconcile", sale = %id, unseen = how.seen.unseen_count, "rebuild waits: the MQ DLQ is too long to be read as a whole; replay or give up what lies there");
             return Ok(false);
         }
         let began_at_ms = decided::now_ms(&self.db).await?;
@@ -218,6 +230,13 @@ impl Auditor {
             }
         }
         Ok(())
+    }
+
+    /// Reads the MQ DLQ to its end, and leaves it as it is.
+    async fn read_all(&self, seen: &mut MqSeen) -> Result<(), RabbitError> {
+        let mut reading = Reading::within(READ_ALL, &self.rabbit, usize::MAX, seen).await?;
+        while reading.next().await?.is_some() {}
+        reading.close().await
     }
 
     /// What is parked of a sale: in the MQ DLQ as the round has seen it, and in the register.
