@@ -75,6 +75,16 @@ fn a_person_signs_in_and_steers_a_sale_by_clicks() {
         assert_eq!(world.buy(&id, "alice", 1, None).await.status, 202);
         browser.sees("#figure-admitted", "1").await;
         browser.sees("#verdict", "Consistent").await;
+        browser.sees("#sheet", "grants not given + failures held + gaps").await;
+        let stock = world.servers.redis.keys.stock(0, &id);
+        world.redis(&["INCRBY", &stock, "3"]).await;
+        browser.click("#check-sheet").await;
+        browser.sees("#verdict", "Not consistent").await;
+        browser.sees("#sheet tr.broken", "-3").await;
+        browser.sees("#what-to-do", "UNBALANCED").await;
+        world.redis(&["DECRBY", &stock, "3"]).await;
+        browser.click("#check-sheet").await;
+        browser.sees("#verdict", "Consistent").await;
 
         browser.click("#do-close").await;
         browser.fill("#typed", "another").await;
