@@ -88,31 +88,7 @@ fn print(audits: &[SaleAudit], suspects: &[Vec<Suspect>], consistent: bool) {
             "db stock",
             "",
         ],
-        audits.iter().map(|audit| {
-            let counted = audit.counted;
-            let units = |units: i64| units.to_string();
-            [
-                audit.sale_id.to_string(),
-                units(counted.granted),
-                units(counted.redis_stock + counted.in_transit),
-                units(counted.accepted),
-                units(counted.ordered),
-                units(counted.accepted_failed),
-                units(counted.in_flight),
-                units(counted.parked),
-                units(counted.leaked),
-                units(counted.gaps_held),
-                units(counted.failed_held),
-                units(counted.grants_open),
-                units(counted.database_stock),
-                match (audit.consistent(), counted.correction) {
-                    (true, 0) => "ok".to_owned(),
-                    // Without the word the row would not add up to the eye.
-                    (true, units) => format!("ok, with a correction of {units}"),
-                    (false, _) => "INCONSISTENT".to_owned(),
-                },
-            ]
-        }),
+        audits.iter().map(row),
     );
     for (audit, suspects) in audits.iter().zip(suspects) {
         for finding in &audit.findings {
@@ -141,4 +117,32 @@ fn print(audits: &[SaleAudit], suspects: &[Vec<Suspect>], consistent: bool) {
     } else {
         "INCONSISTENT: see the findings above and docs/operations.md"
     });
+}
+
+fn row(audit: &SaleAudit) -> [String; 14] {
+    let counted = audit.counted;
+    let verdict = match (audit.consistent(), counted.correction) {
+        (true, 0) => "ok".to_owned(),
+        // Without the word the row would not add up to the eye.
+        (true, units) => format!("ok, with a correction of {units}"),
+        (false, _) => "INCONSISTENT".to_owned(),
+    };
+    let units = [
+        counted.granted,
+        counted.redis_stock + counted.in_transit,
+        counted.accepted,
+        counted.ordered,
+        counted.accepted_failed,
+        counted.in_flight,
+        counted.parked,
+        counted.leaked,
+        counted.gaps_held,
+        counted.failed_held,
+        counted.grants_open,
+        counted.database_stock,
+    ];
+    let [granted, left, accepted, ordered, failed, flight, parked, lost, gaps, held, to_give, stock] =
+        units.map(|units| units.to_string());
+    let sale = audit.sale_id.to_string();
+    [sale, granted, left, accepted, ordered, failed, flight, parked, lost, gaps, held, to_give, stock, verdict]
 }

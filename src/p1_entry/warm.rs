@@ -44,7 +44,7 @@ pub enum WarmError {
     )]
     OtherShards(SaleId, u16, u16),
     /// Redis has the sale frozen.
-    #[error("sale {0} is frozen because redis went back in time; it opens again after the rebuild")]
+    #[error("sale {0} is frozen; it opens again after the reconciler has rebuilt it")]
     Frozen(SaleId),
     /// Redis.
     #[error(transparent)]

@@ -5,6 +5,7 @@ use crate::support::hands::breakable;
 use crate::support::operators::{Operators, TOKEN};
 use crate::support::world::{World, eventually, run_waiting};
 use seckill::dev::ServerKind;
+use seckill::domain::ids::SaleId;
 use seckill::roles::Role::{self, Api};
 use seckill::store::mysql::sales;
 use seckill::store::rabbit::declare;
@@ -21,6 +22,20 @@ async fn signed_in(admin: &Operators, width: u32, height: u32) -> Browser {
 
 async fn no_complaints(browser: &Browser) {
     assert_eq!(browser.complaints().await, Vec::<String>::new());
+}
+
+/// Redis has units that nobody granted, and then has them no more.
+async fn a_broken_sheet_is_shown(world: &World, browser: &Browser, id: &SaleId) {
+    browser.sees("#sheet", "grants not given + failures held + gaps").await;
+    let stock = world.servers.redis.keys.stock(0, id);
+    world.redis(&["INCRBY", &stock, "3"]).await;
+    browser.click("#check-sheet").await;
+    browser.sees("#verdict", "Not consistent").await;
+    browser.sees("#sheet tr.broken", "-3").await;
+    browser.sees("#what-to-do", "UNBALANCED").await;
+    world.redis(&["DECRBY", &stock, "3"]).await;
+    browser.click("#check-sheet").await;
+    browser.sees("#verdict", "Consistent").await;
 }
 
 #[test]
@@ -75,6 +90,7 @@ fn a_person_signs_in_and_steers_a_sale_by_clicks() {
         assert_eq!(world.buy(&id, "alice", 1, None).await.status, 202);
         browser.sees("#figure-admitted", "1").await;
         browser.sees("#verdict", "Consistent").await;
+        a_broken_sheet_is_shown(&world, &browser, &id).await;
 
         browser.click("#do-close").await;
         browser.fill("#typed", "another").await;
