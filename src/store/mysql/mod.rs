@@ -6,10 +6,12 @@
 
 pub mod acts;
 pub mod address;
+pub mod archive;
 pub mod audit;
 pub mod bare;
 pub mod bare_units;
 pub mod books;
+pub mod bulk;
 pub mod cancels;
 pub mod checks;
 pub mod codes;

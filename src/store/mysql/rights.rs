@@ -6,7 +6,7 @@ use diesel::sql_types::Text;
 use diesel_async::{RunQueryDsl, SimpleAsyncConnection};
 
 /// Tables, each with a column for the UPDATE that is not done.
-const TABLES: [(&str, &str); 10] = [
+const TABLES: [(&str, &str); 11] = [
     ("sales", "stock"),
     ("orders", "quantity"),
     ("purchases", "quantity"),
@@ -15,11 +15,13 @@ const TABLES: [(&str, &str); 10] = [
     ("failed_request", "status"),
     ("stock_flow", "delta"),
     ("stock_grants", "quantity"),
+    ("closed_findings", "units"),
     ("audit_runs", "run_id"),
     ("audit_findings", "run_id"),
 ];
 /// Where rows are only added.
-const ADDED_TO: [(&str, &str); 1] = [("operator_acts", "outcome")];
+const ADDED_TO: [(&str, &str); 3] =
+    [("operator_acts", "outcome"), ("sale_epochs", "number"), ("archived_sales", "manifest")];
 /// Those that rows are deleted from.
 const DELETED_FROM: [&str; 3] = ["outcome_event", "audit_runs", "audit_findings"];
 /// As both servers word it (1142 and 1143).
