@@ -35,5 +35,5 @@ redis.call('HSET', KEYS[4], '', ARGV[1])
 redis.call('HSET', KEYS[3], '', ARGV[1])
 redis.call('SET', KEYS[2], ARGV[6])
 redis.call('HSET', KEYS[1], 'state', 'loaded', 'epoch', ARGV[1], 'limit', ARGV[2], 'cap', ARGV[3], 'number', '0',
-  'accepted', '0', 'shards', ARGV[7])
+  'accepted', '0 0', 'shards', ARGV[7])
 return 1

@@ -5,7 +5,7 @@
 -- ARGV: none
 -- Returns {state, epoch, number, stock, units of all grants, number of grants, units sent to other shards less units
 -- received, of the ledger records that were trimmed: count, units ordered, units failed, and the units ever accepted in this
--- epoch (empty for keys from before they were counted)}; {} without meta
+-- epoch (empty where not all of them were counted)}; {} without meta
 --
 -- Read only. Grants of a sale are few; the ledger, which is not, is not touched. Sent less received belongs to this very
 -- moment, so each shard adds up by itself, whatever moves while the others are counted.
@@ -19,8 +19,10 @@ local function units(key)
   return sum, #values
 end
 local granted, grants = units(KEYS[3])
+-- Counted up to the newest number, or not at all: another version may have accepted without counting.
+local counted_to, counted = string.match(meta[9] or '', '^(%d+) (%d+)$')
 local in_transit = tonumber(meta[7] or '0') - tonumber(meta[8] or '0')
 return {
   meta[1], meta[2], meta[3], redis.call('GET', KEYS[2]) or '', granted, grants, in_transit,
-  meta[4] or '0', meta[5] or '0', meta[6] or '0', meta[9] or ''
+  meta[4] or '0', meta[5] or '0', meta[6] or '0', counted_to == meta[3] and counted or ''
 }

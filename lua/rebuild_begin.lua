@@ -31,5 +31,5 @@ redis.call('HSET', KEYS[4], '', ARGV[1])
 redis.call('HSET', KEYS[3], '', ARGV[1])
 redis.call('SET', KEYS[2], '0')
 redis.call('HSET', KEYS[1], 'state', 'frozen', 'epoch', ARGV[1], 'limit', ARGV[2], 'cap', ARGV[3], 'number', '0',
-  'accepted', '0', 'shards', ARGV[5], 'page', '0')
+  'accepted', '0 0', 'shards', ARGV[5], 'page', '0')
 return 1

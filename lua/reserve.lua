@@ -4,7 +4,7 @@
 -- Each accepted request gets, in this one step: its units off the bucket, its buyer's record, its ledger record with the
 -- next acceptance number, and its outbox entry. A request id that is in the ledger already is a replay and changes nothing.
 --
--- KEYS[1] meta    hash: state, epoch, limit (0: none), cap, number, accepted (units; keys from before lack it)
+-- KEYS[1] meta    hash: state, epoch, limit (0: none), cap, number, accepted ("<number> <units>")
 -- KEYS[2] stock   string: units left in this bucket
 -- KEYS[3] buyers  hash: user -> "<units> <first request id>"
 -- KEYS[4] ledger  hash: request id -> "<state> <number> <quantity> <epoch> <at_ms> <reason> <user>"
@@ -70,8 +70,10 @@ if missing then return answer_all(9) end
 local meta = redis.call('HMGET', meta_key, 'state', 'epoch', 'limit', 'cap', 'number', 'shards', 'accepted')
 local limit, cap, number = whole(meta[3]), whole(meta[4]), whole(meta[5])
 local stock = whole(redis.call('GET', stock_key))
-local accepted_units = whole(meta[7] or '0')
-if not (limit and cap and number and stock and accepted_units) then return answer_all(12) end
+if not (limit and cap and number and stock) then return answer_all(12) end
+-- Units accepted up to a number. Another version of this script may have accepted without counting: then nobody counts on.
+local counted_to, counted_units = string.match(meta[7] or '', '^(%d+) (%d+)$')
+local counted = counted_to == meta[5] and whole(counted_units) or nil
 
 -- What every request hears that is not a replay, if the sale is not open to it.
 local refusal = nil
@@ -183,8 +185,8 @@ for i = 1, accepted do
 end
 redis.call('HSET', ledger_key, unpack(ledger_writes))
 redis.call('HSET', buyers_key, unpack(buyer_writes))
-if meta[7] then
-  redis.call('HSET', meta_key, 'number', number_now, 'accepted', string.format('%d', accepted_units + taken))
+if counted then
+  redis.call('HSET', meta_key, 'number', number_now, 'accepted', number_now .. ' ' .. string.format('%d', counted + taken))
 else
   redis.call('HSET', meta_key, 'number', number_now)
 end

@@ -108,6 +108,7 @@ impl From<SaleError> for Problem {
     fn from(error: SaleError) -> Self {
         let kind = match &error {
             SaleError::Exists(_)
+            | SaleError::Archived(_)
             | SaleError::GrantConflict(_)
             | SaleError::BooksDisagree(_)
             | SaleError::Status(..) => Kind::Conflict,

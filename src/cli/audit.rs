@@ -6,7 +6,7 @@ use crate::domain::ids::SaleId;
 use crate::domain::sale::Sale;
 use crate::p5_reconcile::{SaleAudit, Suspect, Window};
 use crate::roles::Servers;
-use crate::store::mysql::sales;
+use crate::store::mysql::{archive, sales};
 use indicatif::ProgressBar;
 use std::path::Path;
 
@@ -64,7 +64,15 @@ async fn wanted(servers: &Servers, only: Option<&SaleId>) -> Result<Vec<Sale>, F
     match only {
         Some(id) => {
             let none = || Failure::Failed(format!("there is no sale {id}; see seckill sale list"));
-            Ok(vec![sales::get(&servers.db, id).await?.ok_or_else(none)?])
+            let sale = sales::get(&servers.db, id).await?;
+            if let Some(kept) = archive::get(&servers.db, id).await? {
+                let half = if sale.is_some() { "is being removed" } else { "was archived" };
+                let manifest = kept.manifest;
+                return Err(Failure::Failed(format!(
+                    "sale {id} {half}; see seckill sale show {id}, its rows are in the export whose manifest.json has the SHA-256 {manifest}"
+                )));
+            }
+            Ok(vec![sale.ok_or_else(none)?])
         }
         None => Ok(sales::released(&servers.db).await?),
     }

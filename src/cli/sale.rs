@@ -1,5 +1,6 @@
 //! `seckill sale …`: create, look at and steer sales.
 
+mod archive;
 mod show;
 
 use super::{Failure, context, output};
@@ -13,7 +14,7 @@ use crate::p1_entry::warm::{WarmError, Warmer};
 use crate::store::mysql::sales;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// `seckill sale …`
 #[derive(Debug, clap::Subcommand)]
@@ -81,6 +82,20 @@ pub(super) enum Command {
     Close {
         /// The sale
         id: SaleId,
+    },
+    /// Export a closed sale that adds up, and with --remove take its rows out of the database
+    ///
+    /// Only when P5 has removed the sale from Redis. Safe to repeat: a finished export is compared with the database again, a
+    /// removal that was interrupted goes on.
+    Archive {
+        /// The sale
+        id: SaleId,
+        /// Folder in which the sale gets a folder of its name: JSON lines, one file a table, and manifest.json
+        #[arg(long, value_name = "DIR")]
+        to: PathBuf,
+        /// Compare the export with the database once more, then remove the sale's rows; what is kept is one row of sums
+        #[arg(long)]
+        remove: bool,
     },
 }
 
@@ -197,6 +212,9 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: Command) -> R
         Command::Rebuild { id } => {
             desk.simply(Operation::SaleRebuild, &id, desk.warmer.freeze(&id)).await?;
             output::line(&format!("{id} is frozen; the reconciler builds it anew and opens it"));
+        }
+        Command::Archive { id, to, remove } => {
+            archive::run(context::auditor(&settings, &servers), &desk.actor, (&id, &to), remove).await?;
         }
         Command::Close { id } => {
             desk.simply(Operation::SaleClose, &id, desk.warmer.close(&id)).await?;

@@ -127,6 +127,8 @@ pub enum Operation {
     SaleClose,
     /// Frozen, to be built anew from the database.
     SaleRebuild,
+    /// Its rows, exported before, removed from the database.
+    SaleArchive,
     /// A finding of the audit closed with a reason.
     FindingClose,
     /// An order was cancelled.
@@ -150,6 +152,7 @@ impl Operation {
             Self::SaleReclaim => "sale.reclaim",
             Self::SaleClose => "sale.close",
             Self::SaleRebuild => "sale.rebuild",
+            Self::SaleArchive => "sale.archive",
             Self::FindingClose => "finding.close",
             Self::OrderCancel => "order.cancel",
             Self::DlqReplay => "dlq.replay",

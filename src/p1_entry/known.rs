@@ -97,7 +97,8 @@ impl Known {
 pub struct KeepKnown {
     db: Db,
     known: Known,
-    counted: i64,
+    /// Sales there, and sales removed.
+    counted: (i64, i64),
     look_at: Instant,
 }
 
@@ -105,7 +106,7 @@ impl KeepKnown {
     /// Fills `known` from the database.
     #[must_use]
     pub fn new(db: Db, known: Known) -> Self {
-        Self { db, known, counted: -1, look_at: Instant::now() }
+        Self { db, known, counted: (-1, 0), look_at: Instant::now() }
     }
 }
 
@@ -133,7 +134,7 @@ impl Worker for KeepKnown {
             }
             self.known.replace(&ids, looked_at_ms);
             // A sale created while the pages were read may be in none of them; then the count differs at the next look.
-            self.counted = count.min(i64::try_from(ids.len()).unwrap_or(i64::MAX));
+            self.counted = (count.0.min(i64::try_from(ids.len()).unwrap_or(i64::MAX)), count.1);
         }
         self.look_at = Instant::now() + LOOK_EVERY;
         Ok(Progress::Idle)

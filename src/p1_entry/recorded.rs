@@ -73,6 +73,7 @@ const fn code_of(error: &WarmError) -> &'static str {
         WarmError::Redis(_) => "REDIS",
         WarmError::Database(_) | WarmError::Sale(SaleError::Db(_)) | WarmError::NotRecorded(_) => "DATABASE",
         WarmError::Sale(SaleError::Exists(_)) => "EXISTS",
+        WarmError::Sale(SaleError::Archived(_)) => "ARCHIVED",
         WarmError::Sale(SaleError::GrantConflict(_)) => "GRANT_CONFLICT",
         WarmError::Sale(SaleError::GrantReserved(_)) => "GRANT_RESERVED",
         WarmError::Sale(SaleError::BooksDisagree(_)) => "BOOKS_DISAGREE",

@@ -242,6 +242,7 @@ impl Warmer {
             },
             SaleError::Status(_, SaleStatus::Draft) => WarmError::NotWarmed(id.clone()),
             other @ (SaleError::Exists(_)
+            | SaleError::Archived(_)
             | SaleError::Unknown(_)
             | SaleError::GrantConflict(_)
             | SaleError::GrantReserved(_)

@@ -6,6 +6,7 @@
 //! A crash at any line leaves a repair that is done or not done: each is one transaction guarded by `request_outcome`, and
 //! the next run looks again. Two runs at once do no harm.
 
+pub mod archive;
 mod audit;
 mod backlog;
 mod cancel;

@@ -107,7 +107,7 @@ async fn filled(ground: &mut Ground, orders: u64, spinner: &Spinner) -> Result<S
     let units = i64::try_from(2 * orders + MORE).unwrap_or(i64::MAX);
     let sale = ground.sale("growth-reconcile", units, Some(1)).await?;
     let (db, shards) = (ground.servers.db.clone(), ground.settings.redis.shards);
-    bulk::prepare(&db).await?;
+    bulk::prepare(&db, &sale).await?;
     let mut written = 0;
     for shard in 0..shards {
         let of_shard = share(i64::try_from(orders).unwrap_or(i64::MAX), shard, shards);

@@ -6,14 +6,16 @@ use crate::domain::sale::Sale;
 use crate::p1_entry::look::SaleLook;
 use crate::p1_entry::warm::Warmer;
 use crate::roles::Servers;
+use crate::store::mysql::archive::{self, Archived};
 use crate::store::mysql::sales;
 
 pub(super) async fn list(servers: &Servers, json: bool) -> Result<(), Failure> {
-    let sales = sales::list(&servers.db).await?;
+    let (sales, kept) = (sales::list(&servers.db).await?, archive::list(&servers.db).await?);
     if json {
-        output::json(&sales);
+        output::json(&told(&sales, &kept)?);
         return Ok(());
     }
+    let archived = |sale: &Sale| kept.iter().any(|kept| kept.sale_id == sale.sale_id);
     let limit = |sale: &Sale| sale.policy.limit().map_or_else(|| "none".to_owned(), |limit| limit.to_string());
     output::table(
         ["sale", "title", "status", "granted", "unsold", "limit", "starts", "ends"],
@@ -21,7 +23,7 @@ pub(super) async fn list(servers: &Servers, json: bool) -> Result<(), Failure> {
             [
                 sale.sale_id.to_string(),
                 sale.title.clone(),
-                sale.status.code().to_owned(),
+                if archived(sale) { "archived, being removed".to_owned() } else { sale.status.code().to_owned() },
                 sale.granted.to_string(),
                 sale.stock.to_string(),
                 limit(sale),
@@ -30,10 +32,67 @@ pub(super) async fn list(servers: &Servers, json: bool) -> Result<(), Failure> {
             ]
         }),
     );
+    let gone: Vec<&Archived> =
+        kept.iter().filter(|kept| sales.iter().all(|sale| sale.sale_id != kept.sale_id)).collect();
+    if !gone.is_empty() {
+        output::table(
+            ["archived sale", "title", "granted", "unsold", "orders", "archived", "by"],
+            gone.iter().map(|kept| {
+                [
+                    kept.sale_id.to_string(),
+                    kept.title.clone(),
+                    kept.granted.to_string(),
+                    kept.stock.to_string(),
+                    kept.orders_count.to_string(),
+                    output::time(kept.archived_at_ms),
+                    kept.archived_by.clone(),
+                ]
+            }),
+        );
+    }
     Ok(())
 }
 
+/// For programs: the sales, and in the same list those that were archived, with the status `archived` and their sums.
+fn told(sales: &[Sale], kept: &[Archived]) -> Result<Vec<serde_json::Value>, Failure> {
+    let failed = |error: serde_json::Error| Failure::Failed(error.to_string());
+    let there = sales.iter().filter(|sale| kept.iter().all(|kept| kept.sale_id != sale.sale_id));
+    let mut told = there.map(serde_json::to_value).collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    for kept in kept {
+        let mut row = serde_json::to_value(kept).map_err(failed)?;
+        row["status"] = "archived".into();
+        told.push(row);
+    }
+    Ok(told)
+}
+
+/// What is kept of an archived sale.
+fn archived(kept: &Archived, half: bool) {
+    output::table(
+        ["field", "value"],
+        [
+            ["sale".to_owned(), kept.sale_id.to_string()],
+            ["title".to_owned(), kept.title.clone()],
+            ["status".to_owned(), if half { "archived, being removed" } else { "archived" }.to_owned()],
+            ["granted / unsold".to_owned(), format!("{} / {}", kept.granted, kept.stock)],
+            ["orders".to_owned(), format!("{} of {} units", kept.orders_count, kept.ordered)],
+            ["requests with a fate".to_owned(), kept.outcomes_count.to_string()],
+            ["archived".to_owned(), format!("{} by {}", output::time(kept.archived_at_ms), kept.archived_by)],
+            ["SHA-256 of manifest.json".to_owned(), kept.manifest.clone()],
+        ],
+    );
+}
+
 pub(super) async fn show(warmer: &Warmer, id: &SaleId, json: bool) -> Result<(), Failure> {
+    if let Some(kept) = archive::get(&warmer.db, id).await? {
+        let half = sales::get(&warmer.db, id).await?.is_some();
+        if json {
+            output::json(&serde_json::json!({ "archived": kept, "being_removed": half }));
+        } else {
+            archived(&kept, half);
+        }
+        return Ok(());
+    }
     let shown = warmer.look(id).await?;
     if json {
         output::json(&shown);

@@ -32,6 +32,7 @@ const ORDERS: &str = "/* bulk */ INSERT INTO orders \
 const FLOW: &str = "/* bulk */ INSERT INTO stock_flow (sale_id, delta, kind, orders_count, ref, created_at) \
     SELECT ?, -units, 'order', units, CAST(first AS CHAR), NOW(3) - INTERVAL 1 HOUR FROM \
     (SELECT ? + n * 100 AS first, LEAST(100, CAST(? AS SIGNED) - n * 100) AS units FROM bench_numbers WHERE n < ? ORDER BY n) AS grouped";
+const OLDER: &str = "/* bulk */ UPDATE stock_flow SET created_at = created_at - INTERVAL 2 HOUR WHERE sale_id = ?";
 const STOCK: &str = "/* bulk */ UPDATE sales SET stock = stock - ? WHERE sale_id = ?";
 
 /// Orders of one unit with acceptance numbers that follow each other.
@@ -49,15 +50,18 @@ pub struct Bulk<'a> {
     pub count: u64,
 }
 
-/// Makes what the others count with.
+/// Makes what the others count with, and the sale older than its orders: the journal is read in the order of time.
 ///
 /// # Errors
 /// [`DbError`]; repeating the call is safe.
-pub async fn prepare(db: &Db) -> Result<(), DbError> {
+pub async fn prepare(db: &Db, sale: &SaleId) -> Result<(), DbError> {
+    let sale = sale.as_str().as_bytes();
     db.patient()
         .run("bulk_prepare", async |conn| {
             conn.batch_execute(TABLE).await?;
-            Ok(conn.batch_execute(NUMBERS).await?)
+            conn.batch_execute(NUMBERS).await?;
+            diesel::sql_query(OLDER).bind::<Binary, _>(sale).execute(conn).await?;
+            Ok(())
         })
         .await
 }

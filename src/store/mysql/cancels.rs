@@ -3,6 +3,7 @@
 //! One transaction, in the lock order of landing (order, journal, the hot sale row, and the grant behind it). A crash before COMMIT
 //! leaves the order standing; after it, the grant waits for whoever finishes grants.
 
+use super::archive;
 use super::codes::{GrantKind, cut, read_sale_id};
 use super::fault::DbError;
 use super::grants;
@@ -69,7 +70,11 @@ async fn give_back(conn: &mut Conn, sale: &[u8], request_id: RequestId, units: i
     diesel::insert_into(stock_flow::table).values(row).execute(conn).await?;
     let more = sales::stock.eq(sales::stock + units);
     diesel::update(sales::table.find(sale)).set(more).execute(conn).await?;
-    // Behind the update, which holds the row: the epoch is that of the commit.
+    // Behind the update, which holds the row: a removal that has not begun by now sees this cancel.
+    if archive::is_there(conn, sale).await? {
+        return Err(DbError::Other("the sale is being removed, its orders cannot be cancelled any more".to_owned()));
+    }
+    // The epoch is that of the commit.
     let epoch: u32 = sales::table.find(sale).select(sales::epoch).first(conn).await?;
     let grant_id = format!("cancel-{request_id}");
     grants::write(conn, &read_sale_id(sale)?, &grant_id, (GrantKind::Reclaim, units, epoch)).await

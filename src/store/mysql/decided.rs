@@ -82,15 +82,18 @@ pub struct Page {
 const COLUMNS: &str = "SELECT r.request_id, r.kind, r.reason, COALESCE(o.user_id, f.user_id) AS user_id, \
     COALESCE(o.quantity, f.quantity) AS quantity, r.number, COALESCE(o.accepted_at, r.created_at) AS decided_at \
     FROM request_outcome r LEFT JOIN orders o ON o.request_id = r.request_id \
-    LEFT JOIN failed_request f ON f.request_id = r.request_id WHERE r.sale_id = ? AND r.shard = ? AND r.epoch = ?";
+    LEFT JOIN failed_request f ON f.request_id = r.request_id \
+    WHERE r.sale_id >= ? AND r.sale_id <= ? AND r.shard >= ? AND r.shard <= ? AND r.epoch >= ? AND r.epoch <= ?";
 
 /// One page of what was decided in a series, by acceptance number, above `after`. On the way along `uk_acceptance` each page
-/// costs the same, however many other sales there are.
+/// costs the same, however many other sales there are and however far the walk has come (why `>=` and `<=`: `books::series`).
 ///
 /// # Errors
 /// [`DbError`], `Other` when a row cannot be read.
 pub async fn page(db: &Db, sale_id: &SaleId, series: Series, after: u64) -> Result<Page, DbError> {
-    let query = format!("/* decided::page */ {COLUMNS} AND r.number > ? ORDER BY r.number LIMIT {PAGE_MAX}");
+    let query = format!(
+        "/* decided::page */ {COLUMNS} AND r.number > ? ORDER BY r.sale_id, r.shard, r.epoch, r.number LIMIT {PAGE_MAX}"
+    );
     let rows = rows(db, sale_id, series, (query, after)).await?;
     let next = if rows.len() < PAGE_MAX { None } else { rows.last().and_then(|row| row.number) };
     let requests = rows.into_iter().filter_map(|row| row.read(series.epoch).transpose()).collect::<Result<_, _>>()?;
@@ -114,7 +117,10 @@ async fn rows(db: &Db, sale_id: &SaleId, series: Series, (query, after): (String
         .run("decided_page", async |conn| {
             Ok(diesel::sql_query(query)
                 .bind::<Binary, _>(sale)
+                .bind::<Binary, _>(sale)
                 .bind::<Unsigned<SmallInt>, _>(series.shard)
+                .bind::<Unsigned<SmallInt>, _>(series.shard)
+                .bind::<Unsigned<Integer>, _>(series.epoch)
                 .bind::<Unsigned<Integer>, _>(series.epoch)
                 .bind::<Unsigned<BigInt>, _>(after)
                 .load(conn)
@@ -180,6 +186,13 @@ pub async fn open(db: &Db, sale_id: &SaleId, opening: &Opening) -> Result<Option
                 let row: Option<(i64, u32)> = row.first(conn).await.optional()?;
                 let held: Held = diesel::sql_query(HELD).bind::<Binary, _>(sale).get_result(conn).await?;
                 if row != Some((opening.stock, opening.epoch)) || held.units != opening.held {
+                    return Ok(None);
+                }
+                // Units offered again meanwhile have left what `units` keeps back, and would be marked as given.
+                let offered = of_sale()
+                    .filter(stock_grants::kind.eq(GrantKind::Reclaim.code()))
+                    .filter(stock_grants::created_at.ge(began_at));
+                if offered.count().get_result::<i64>(conn).await? > 0 {
                     return Ok(None);
                 }
                 let late = stock_grants::applied_at.is_null().or(stock_grants::applied_at.ge(began_at));

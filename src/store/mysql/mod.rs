@@ -6,6 +6,7 @@
 
 pub mod acts;
 pub mod address;
+pub mod archive;
 pub mod audit;
 pub mod bare;
 pub mod bare_units;

@@ -21,7 +21,8 @@ const TABLES: [(&str, &str); 11] = [
     ("closed_findings", "reclaimed_by"),
 ];
 /// Where rows are only added.
-const ADDED_TO: [(&str, &str); 2] = [("operator_acts", "outcome"), ("sale_epochs", "number")];
+const ADDED_TO: [(&str, &str); 3] =
+    [("operator_acts", "outcome"), ("sale_epochs", "number"), ("archived_sales", "manifest")];
 /// Those that rows are deleted from.
 const DELETED_FROM: [&str; 3] = ["outcome_event", "audit_runs", "audit_findings"];
 /// As both servers word it (1142 and 1143).

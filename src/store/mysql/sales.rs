@@ -1,10 +1,11 @@
 //! Sales as the database knows them. Each write is one transaction, so a crash leaves all of it or nothing.
 
+use super::archive;
 use super::codes::{datetime, read_sale_id, unix_ms, unreadable};
 use super::fault::DbError;
 use super::grants::{self, FIRST_GRANT};
 use super::pool::Db;
-use super::schema::{request_outcome, sales};
+use super::schema::{archived_sales, request_outcome, sales};
 use crate::domain::ids::SaleId;
 use crate::domain::policy::PurchasePolicy;
 use crate::domain::sale::{Sale, SaleStatus};
@@ -13,6 +14,8 @@ use diesel::mysql::Mysql;
 use diesel::prelude::*;
 use diesel_async::{AsyncConnection, RunQueryDsl};
 
+/// The key that an id of a removed sale would double.
+const ARCHIVED: &str = "archived_sales";
 /// Most sales a listing returns, newest first.
 pub const SALES_MAX: i64 = 1000;
 
@@ -81,6 +84,9 @@ pub enum SaleError {
     /// The id is taken.
     #[error("sale {0} exists already, choose another id")]
     Exists(SaleId),
+    /// The id was that of a sale that was archived.
+    #[error("sale {0} was archived, and its id is not given again; choose another id")]
+    Archived(SaleId),
     /// There is no such sale.
     #[error("there is no sale {0}, see `seckill sale list`")]
     Unknown(SaleId),
@@ -117,13 +123,17 @@ impl From<diesel::result::Error> for SaleError {
 /// Creates a sale with `sale.granted` units (`sale.stock` is not read) and its first grant, not yet applied to Redis.
 ///
 /// # Errors
-/// [`SaleError::Exists`] when the id is taken; nothing is written then.
+/// [`SaleError::Exists`] when the id is taken, [`SaleError::Archived`] when it was; nothing is written then.
 pub async fn create(db: &Db, sale: &Sale) -> Result<(), SaleError> {
     let row = SaleRow::of(sale)?;
     let created = db
         .run("sale_create", async |conn| {
             conn.transaction(async |conn| {
                 diesel::insert_into(sales::table).values(&row).execute(conn).await?;
+                // After the insert: whoever removed a sale of this id has committed, and its word can be read.
+                if archive::is_there(conn, &row.sale_id).await? {
+                    return Err(DbError::Duplicate(ARCHIVED.to_owned()));
+                }
                 grants::insert(conn, &sale.sale_id, FIRST_GRANT, (sale.granted, sale.epoch)).await?;
                 Ok(())
             })
@@ -132,6 +142,7 @@ pub async fn create(db: &Db, sale: &Sale) -> Result<(), SaleError> {
         .await;
     match created {
         Ok(()) => Ok(()),
+        Err(DbError::Duplicate(key)) if key == ARCHIVED => Err(SaleError::Archived(sale.sale_id.clone())),
         Err(DbError::Duplicate(_)) => Err(SaleError::Exists(sale.sale_id.clone())),
         Err(error) => Err(error.into()),
     }
@@ -186,21 +197,33 @@ async fn all(
     }
 }
 
-/// Every sale that has left the draft state, in the order of their ids.
+/// Every sale that has left the draft state and is not being removed, in the order of their ids.
 ///
 /// # Errors
 /// [`DbError`].
 pub async fn released(db: &Db) -> Result<Vec<Sale>, DbError> {
-    let released = || sales::table.filter(sales::status.ne(SaleStatus::Draft.code())).into_boxed();
+    let released = || {
+        let archived = archived_sales::table.filter(archived_sales::sale_id.eq(sales::sale_id));
+        let there = sales::table.filter(sales::status.ne(SaleStatus::Draft.code()));
+        there.filter(diesel::dsl::not(diesel::dsl::exists(archived))).into_boxed()
+    };
     all(db, "sale_released", released).await
 }
 
-/// How many sales there are. Sales are never deleted, so a changed count means new ones.
+/// How many sales there are, and how many were removed. Neither ever sinks without the other one rising, so both unchanged means
+/// no new ones.
 ///
 /// # Errors
 /// [`DbError`].
-pub async fn count(db: &Db) -> Result<i64, DbError> {
-    db.run("sale_count", async |conn| Ok(sales::table.count().get_result(conn).await?)).await
+pub async fn count(db: &Db) -> Result<(i64, i64), DbError> {
+    let there = sales::table.filter(sales::sale_id.eq(archived_sales::sale_id));
+    let gone = archived_sales::table.filter(diesel::dsl::not(diesel::dsl::exists(there)));
+    db.run("sale_count", async |conn| {
+        let there: i64 = sales::table.count().get_result(conn).await?;
+        let gone: i64 = gone.count().get_result(conn).await?;
+        Ok((there, gone))
+    })
+    .await
 }
 
 /// One page of sale ids in their byte order, behind `after`; at most [`SALES_MAX`].

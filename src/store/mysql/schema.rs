@@ -139,6 +139,21 @@ diesel::table! {
 }
 
 diesel::table! {
+    archived_sales (sale_id) {
+        sale_id -> Binary,
+        title -> Varchar,
+        granted -> BigInt,
+        stock -> BigInt,
+        ordered -> BigInt,
+        orders_count -> Unsigned<BigInt>,
+        outcomes_count -> Unsigned<BigInt>,
+        manifest -> Varchar,
+        archived_by -> Varchar,
+        archived_at -> Datetime,
+    }
+}
+
+diesel::table! {
     audit_runs (run_id) {
         run_id -> Unsigned<BigInt>,
         sale_id -> Nullable<Binary>,
@@ -186,4 +201,5 @@ diesel::table! {
 }
 
 diesel::allow_tables_to_appear_in_same_query!(audit_runs, audit_findings);
+diesel::allow_tables_to_appear_in_same_query!(sales, archived_sales);
 diesel::allow_tables_to_appear_in_same_query!(orders, request_outcome, failed_request);

@@ -3,6 +3,7 @@
 mod acts;
 mod admin_api;
 mod alert_rules;
+mod archive;
 mod configuration;
 mod doctor;
 mod ended;

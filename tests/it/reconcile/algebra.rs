@@ -156,7 +156,7 @@ fn a_number_given_twice_gets_its_loser_a_fate_and_the_sale_can_be_rebuilt() {
         // Redis went back: number 1 is given once more, to bob; alice and her unit are forgotten.
         let keys = &world.servers.redis.keys;
         let alice = world.number("SELECT CAST(request_id AS SIGNED) AS n FROM orders").await.to_string();
-        world.redis(&["HSET", &keys.meta(0, &sale), "number", "0", "accepted", "0"]).await;
+        world.redis(&["HSET", &keys.meta(0, &sale), "number", "0", "accepted", "0 0"]).await;
         world.redis(&["HDEL", &keys.ledger(0, &sale), &alice]).await;
         world.redis(&["HDEL", &keys.buyers(0, &sale), "alice"]).await;
         world.redis(&["INCRBY", &keys.stock(0, &sale), "1"]).await;
@@ -286,6 +286,24 @@ fn a_lost_gift_between_two_buckets_is_told_and_wedges_nothing() {
         world.start_roles(&[Reconcile]).await;
         rebuilt(&world, &sale, 1).await;
         assert_eq!(stock(&world, &sale).await, Some(20));
+        world.finish().await;
+    });
+}
+
+/// During an upgrade an older process accepts with a script that does not count units.
+#[test]
+fn what_another_version_accepted_without_counting_is_summed_from_the_ledger() {
+    run(async {
+        let world = World::with(&[Api, Relay, Consumer], QUICK).await;
+        let sale = world.sale("mixed", 10, Some(2)).await;
+        let meta = world.servers.redis.keys.meta(0, &sale);
+        assert_eq!(world.buy(&sale, "a", 2, None).await.status, 202);
+        assert_eq!(world.redis(&["HGET", &meta, "accepted"]).await.as_str(), Some("1 2"));
+        world.redis(&["HSET", &meta, "accepted", "0 0"]).await;
+        world.bought(&sale, "b").await;
+        assert_eq!(world.redis(&["HGET", &meta, "accepted"]).await.as_str(), Some("0 0"), "nobody counts on");
+        let audit = world.settled(&sale).await;
+        assert!(audit.consistent() && audit.counted.accepted == 3, "{audit:#?}");
         world.finish().await;
     });
 }

@@ -12,4 +12,5 @@ mod grants;
 mod later_version;
 mod leaks;
 mod mq_dlq;
+mod plans;
 mod top_up;

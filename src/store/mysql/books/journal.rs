@@ -27,7 +27,7 @@ struct FlowRow {
     cancelled: i64,
 }
 
-/// The journal above `after`: what is old enough that no lower number can still be committed, and the rest.
+/// The journal above `after` (a range of `ix_flow_sale`, see `series`): what is old enough that no lower number can still be committed, and the rest.
 pub(super) async fn read(conn: &mut Conn, sale: &[u8], after: u64) -> Result<[Flow; 2], DbError> {
     let mut flows = [Flow::default(); 2];
     for (flow, age) in flows.iter_mut().zip(["<", ">="]) {
@@ -35,9 +35,10 @@ pub(super) async fn read(conn: &mut Conn, sale: &[u8], after: u64) -> Result<[Fl
             "/* books::journal */ SELECT COALESCE(MAX(flow_id), 0) AS last, \
              CAST(COALESCE(SUM(delta), 0) AS SIGNED) AS sum, \
              CAST(COALESCE(SUM(IF(kind = 'cancel', delta, 0)), 0) AS SIGNED) AS cancelled \
-             FROM stock_flow WHERE sale_id = ? AND flow_id > ? AND created_at {age} NOW(3) - INTERVAL 60 SECOND"
+             FROM stock_flow WHERE sale_id >= ? AND sale_id <= ? AND flow_id > ? AND created_at {age} NOW(3) - INTERVAL 60 SECOND"
         );
         let row: FlowRow = diesel::sql_query(query)
+            .bind::<Binary, _>(sale)
             .bind::<Binary, _>(sale)
             .bind::<Unsigned<BigInt>, _>(after)
             .get_result(conn)

@@ -1,0 +1,97 @@
+//! The removal of a sale that was exported: the export is compared with the database once more, `archived_sales` gets its row, and
+//! the rows go page by page, what refers to something before that, the sale's own row last. See [`super`] for what a crash leaves.
+
+use super::manifest::Manifest;
+use super::{Archive, ArchiveError, Walk};
+use crate::domain::operator::{Actor, Operation, OperatorAct, Target};
+use crate::store::mysql::acts;
+use crate::store::mysql::archive::{self, Archived, TABLES};
+use serde_json::json;
+
+/// What a removal came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Removed {
+    /// All of it is gone.
+    All,
+    /// It stopped after as many pages as it was told; a repeat goes on.
+    Stopped,
+}
+
+impl Archive {
+    /// Removes the sale, or goes on with it; at most `pages_max` pages of a few thousand rows (a test stops in between).
+    ///
+    /// # Errors
+    /// [`ArchiveError`]; nothing is removed when the export is not what the database has. Repeating is safe.
+    pub async fn remove(&self, actor: &Actor, pages_max: usize) -> Result<Removed, ArchiveError> {
+        let (sale, kept) = self.found().await?;
+        let (manifest, hash) = match (sale, kept) {
+            (Some(_), Some(kept)) => {
+                let (manifest, hash) = self.intact()?;
+                if hash != kept.manifest {
+                    return Err(ArchiveError::HalfGone(self.sale_id.clone(), kept.manifest));
+                }
+                (manifest, hash)
+            }
+            (Some(sale), None) => {
+                self.at_rest(&sale).await?;
+                let (manifest, hash) = self.verified().await?;
+                archive::may_remove(&self.auditor.db).await?;
+                let kept = kept_of(&manifest, &hash, actor);
+                if !archive::begin(&self.auditor.db, &sale, &kept).await? {
+                    return Err(ArchiveError::Changed(self.sale_id.clone()));
+                }
+                (manifest, hash)
+            }
+            (None, Some(kept)) => return Err(ArchiveError::Gone(self.sale_id.clone(), kept.manifest)),
+            (None, None) => return Err(ArchiveError::NoSuchSale(self.sale_id.clone())),
+        };
+        self.note(actor, &manifest, &hash).await?;
+        self.remove_rows(pages_max).await
+    }
+
+    /// Before the first row goes: the sums outlive the rows twice.
+    async fn note(&self, actor: &Actor, manifest: &Manifest, hash: &str) -> Result<(), ArchiveError> {
+        let mut act = OperatorAct::new(actor, Operation::SaleArchive, Target::Sale(self.sale_id.clone()));
+        act.after = Some(json!({
+            "granted": manifest.granted, "stock": manifest.stock, "ordered": manifest.ordered,
+            "orders": manifest.orders_count, "outcomes": manifest.outcomes_count, "manifest_sha256": hash,
+            "folder": self.folder.display().to_string(),
+        }));
+        Ok(acts::record(&self.auditor.db, &[act]).await?)
+    }
+
+    async fn remove_rows(&self, pages_max: usize) -> Result<Removed, ArchiveError> {
+        // Outcomes and their ends go after the orders that are walked along them.
+        let series = self.series().await?;
+        let (mut pages, mut rows) = (0, 0);
+        for table in &TABLES {
+            for section in table.sections(&series) {
+                let mut walk = Walk::new(table, &section);
+                while let Some(page) = walk.next(&self.auditor, &self.sale_id).await? {
+                    if pages == pages_max {
+                        return Ok(Removed::Stopped);
+                    }
+                    rows += archive::remove(&self.auditor.db, &self.sale_id, page).await?;
+                    pages += 1;
+                    (self.told)(&format!("removing {}, {rows} rows are gone", table.name));
+                }
+            }
+        }
+        Ok(Removed::All)
+    }
+}
+
+fn kept_of(manifest: &Manifest, hash: &str, actor: &Actor) -> Archived {
+    Archived {
+        sale_id: manifest.sale_id.clone(),
+        title: manifest.title.clone(),
+        granted: manifest.granted,
+        stock: manifest.stock,
+        ordered: manifest.ordered,
+        orders_count: manifest.orders_count,
+        outcomes_count: manifest.outcomes_count,
+        manifest: hash.to_owned(),
+        archived_by: actor.label(),
+        archived_at_ms: 0,
+    }
+}

@@ -1,0 +1,134 @@
+//! What is kept of a sale that was removed (`archived_sales`): one row, written before the first row of the sale goes and never
+//! changed. A crash leaves that row and the rest of the sale, which counts as archived from then on.
+
+use super::super::codes::{cut, read_sale_id, unix_ms};
+use super::super::fault::DbError;
+use super::super::pool::{Conn, Db};
+use super::super::sales::SALES_MAX;
+use super::super::schema::{archived_sales, sales};
+use crate::domain::ids::SaleId;
+use crate::domain::sale::{Sale, SaleStatus};
+use chrono::NaiveDateTime;
+use diesel::prelude::*;
+use diesel_async::{AsyncConnection, RunQueryDsl};
+use serde::Serialize;
+
+/// A sale that was exported and removed, or is being removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Archived {
+    /// The sale.
+    pub sale_id: SaleId,
+    /// What a buyer read.
+    pub title: String,
+    /// Units ever released.
+    pub granted: i64,
+    /// Units that were not sold.
+    pub stock: i64,
+    /// Units of all orders, cancelled ones too.
+    pub ordered: i64,
+    /// Orders.
+    pub orders_count: u64,
+    /// Requests that had their fate.
+    pub outcomes_count: u64,
+    /// SHA-256 of the export's manifest, hexadecimal.
+    pub manifest: String,
+    /// Who removed it.
+    pub archived_by: String,
+    /// When the removal began, Unix milliseconds by the database's clock; not read by [`begin`].
+    pub archived_at_ms: i64,
+}
+
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = archived_sales)]
+struct Row {
+    sale_id: Vec<u8>,
+    title: String,
+    granted: i64,
+    stock: i64,
+    ordered: i64,
+    orders_count: u64,
+    outcomes_count: u64,
+    manifest: String,
+    archived_by: String,
+    archived_at: NaiveDateTime,
+}
+
+impl Row {
+    fn read(self) -> Result<Archived, DbError> {
+        Ok(Archived {
+            sale_id: read_sale_id(&self.sale_id)?,
+            title: self.title,
+            granted: self.granted,
+            stock: self.stock,
+            ordered: self.ordered,
+            orders_count: self.orders_count,
+            outcomes_count: self.outcomes_count,
+            manifest: self.manifest,
+            archived_by: self.archived_by,
+            archived_at_ms: unix_ms(self.archived_at),
+        })
+    }
+}
+
+/// What is kept of a sale; `None`: it was not archived.
+///
+/// # Errors
+/// [`DbError`].
+pub async fn get(db: &Db, sale_id: &SaleId) -> Result<Option<Archived>, DbError> {
+    let sale = archived_sales::table.find(sale_id.as_str().as_bytes()).select(Row::as_select());
+    let row: Option<Row> = db.run("archived_get", async |conn| Ok(sale.first(conn).await.optional()?)).await?;
+    row.map(Row::read).transpose()
+}
+
+/// The last [`SALES_MAX`] of them, newest first.
+///
+/// # Errors
+/// [`DbError`].
+pub async fn list(db: &Db) -> Result<Vec<Archived>, DbError> {
+    let newest = archived_sales::table.order((archived_sales::archived_at.desc(), archived_sales::sale_id));
+    let newest = newest.limit(SALES_MAX).select(Row::as_select());
+    let rows: Vec<Row> = db.run("archived_list", async |conn| Ok(newest.load(conn).await?)).await?;
+    rows.into_iter().map(Row::read).collect()
+}
+
+/// Whether a sale was archived, or is being removed.
+pub(in super::super) async fn is_there(conn: &mut Conn, sale: &[u8]) -> Result<bool, DbError> {
+    let found: Option<Vec<u8>> =
+        archived_sales::table.find(sale).select(archived_sales::sale_id).first(conn).await.optional()?;
+    Ok(found.is_some())
+}
+
+/// Writes the row, if the sale's own row still says what `sale` says: whoever changes a sale changes that row. `false`: it does
+/// not, and nothing was written.
+///
+/// # Errors
+/// [`DbError`]; after an unknown outcome [`get`] tells.
+pub async fn begin(db: &Db, sale: &Sale, archived: &Archived) -> Result<bool, DbError> {
+    let id = sale.sale_id.as_str().as_bytes();
+    let row = (
+        archived_sales::sale_id.eq(id),
+        archived_sales::title.eq(&archived.title),
+        archived_sales::granted.eq(archived.granted),
+        archived_sales::stock.eq(archived.stock),
+        archived_sales::ordered.eq(archived.ordered),
+        archived_sales::orders_count.eq(archived.orders_count),
+        archived_sales::outcomes_count.eq(archived.outcomes_count),
+        archived_sales::manifest.eq(&archived.manifest),
+        archived_sales::archived_by.eq(cut(&archived.archived_by, 64)),
+    );
+    let as_exported = (SaleStatus::Closed.code().to_owned(), archived.granted, archived.stock, sale.epoch);
+    db.run("archived_begin", async |conn| {
+        conn.transaction(async |conn| {
+            let now = (sales::status, sales::granted, sales::stock, sales::epoch);
+            let now: Option<(String, i64, i64, u32)> =
+                sales::table.find(id).select(now).for_update().first(conn).await.optional()?;
+            if now != Some(as_exported) {
+                return Ok(false);
+            }
+            diesel::insert_into(archived_sales::table).values(row).execute(conn).await?;
+            Ok(true)
+        })
+        .await
+    })
+    .await
+}

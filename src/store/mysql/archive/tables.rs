@@ -1,0 +1,277 @@
+//! Where the rows of a sale lie, and along which index they are walked. Each walk is a few sections; each section has a key that
+//! grows, so that a page begins where the last one ended, however many rows are there.
+
+use crate::store::mysql::books::Series;
+
+/// One table with rows of a sale.
+#[derive(Debug)]
+pub struct Table {
+    /// Its name; in statements it is `t`.
+    pub name: &'static str,
+    /// What is walked; orders are walked along their outcomes, because no index of theirs fits every policy.
+    pub(super) spine: &'static str,
+    /// Its rows, joined to the spine.
+    pub(super) from: &'static str,
+    /// The alias of the spine.
+    pub(super) of: &'static str,
+    pub(super) sections: Sections,
+    /// The key of the sections, of the spine.
+    pub(super) key: &'static str,
+    /// The key is text.
+    pub(super) text: bool,
+    /// Columns and how each is told in JSON.
+    columns: &'static [(&'static str, As)],
+    /// The column that is summed, if any: units.
+    pub units: Option<&'static str>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Sections {
+    /// All of them along one key.
+    Whole,
+    /// Along the acceptance numbers of each series, then what has none.
+    BySeries,
+    /// By status of the register.
+    ByStatus,
+}
+
+/// How a column becomes JSON.
+#[derive(Debug, Clone, Copy)]
+enum As {
+    /// Numbers and text, as they are.
+    Is,
+    /// Ids and times: text, so that no reader rounds them.
+    Text,
+    /// Bytes that are text.
+    Utf8,
+    /// Bytes that may be anything: hexadecimal.
+    Hex,
+}
+
+use As::{Hex, Is, Text, Utf8};
+
+/// Every table, in the order in which its rows are removed: what refers to something before that. `sales` is the last one.
+pub const TABLES: [Table; 9] = [
+    Table {
+        name: "orders",
+        spine: "request_outcome r",
+        from: "request_outcome r JOIN orders t ON t.request_id = r.request_id",
+        of: "r",
+        sections: Sections::BySeries,
+        key: "r.number",
+        text: false,
+        columns: &[
+            ("request_id", Text),
+            ("sale_id", Utf8),
+            ("user_id", Utf8),
+            ("one_per_user_id", Utf8),
+            ("quantity", Is),
+            ("amount_cents", Is),
+            ("source", Is),
+            ("accepted_at", Text),
+            ("created_at", Text),
+            ("cancelled_at", Text),
+            ("cancelled_by", Is),
+            ("cancel_reason", Is),
+        ],
+        units: Some("quantity"),
+    },
+    Table {
+        sections: Sections::ByStatus,
+        columns: &[
+            ("request_id", Text),
+            ("sale_id", Utf8),
+            ("user_id", Utf8),
+            ("quantity", Is),
+            ("source", Is),
+            ("reason", Is),
+            ("detail", Is),
+            ("payload", Hex),
+            ("status", Is),
+            ("created_at", Text),
+            ("resolved_at", Text),
+            ("resolved_by", Is),
+            ("reclaimed_by", Utf8),
+        ],
+        units: Some("quantity"),
+        ..plain("failed_request", "failed_request t", "t.request_id")
+    },
+    Table {
+        text: true,
+        columns: &[("sale_id", Utf8), ("user_id", Utf8), ("quantity", Is)],
+        units: Some("quantity"),
+        ..plain("purchases", "purchases t", "t.user_id")
+    },
+    Table {
+        columns: &[
+            ("flow_id", Text),
+            ("sale_id", Utf8),
+            ("delta", Is),
+            ("kind", Is),
+            ("orders_count", Is),
+            ("ref", Utf8),
+            ("created_at", Text),
+        ],
+        units: Some("delta"),
+        ..plain("stock_flow", "stock_flow t", "t.flow_id")
+    },
+    Table {
+        text: true,
+        columns: &[
+            ("sale_id", Utf8),
+            ("grant_id", Utf8),
+            ("kind", Is),
+            ("quantity", Is),
+            ("epoch", Is),
+            ("created_at", Text),
+            ("applied_at", Text),
+        ],
+        units: Some("quantity"),
+        ..plain("stock_grants", "stock_grants t", "t.grant_id")
+    },
+    Table {
+        columns: &[
+            ("sale_id", Utf8),
+            ("epoch", Is),
+            ("shard", Is),
+            ("number", Text),
+            ("accepted", Is),
+            ("ended_at", Text),
+        ],
+        ..plain("sale_epochs", "sale_epochs t", "t.epoch")
+    },
+    Table {
+        columns: &[
+            ("closure_id", Text),
+            ("sale_id", Utf8),
+            ("code", Is),
+            ("epoch", Is),
+            ("shard", Is),
+            ("first_number", Text),
+            ("last_number", Text),
+            ("units", Is),
+            ("reason", Is),
+            ("closed_by", Is),
+            ("closed_at", Text),
+            ("reclaimed_by", Utf8),
+        ],
+        units: Some("units"),
+        ..plain("closed_findings", "closed_findings t", "t.closure_id")
+    },
+    Table {
+        sections: Sections::BySeries,
+        columns: &[
+            ("request_id", Text),
+            ("kind", Is),
+            ("reason", Is),
+            ("sale_id", Utf8),
+            ("shard", Is),
+            ("epoch", Is),
+            ("number", Text),
+            ("payload_hash", Hex),
+            ("created_at", Text),
+        ],
+        ..plain("request_outcome", "request_outcome t", "t.number")
+    },
+    Table {
+        text: true,
+        columns: &[
+            ("sale_id", Utf8),
+            ("product_id", Is),
+            ("title", Is),
+            ("price_cents", Is),
+            ("currency", Is),
+            ("granted", Is),
+            ("stock", Is),
+            ("per_user_limit", Is),
+            ("token_required", Is),
+            ("waiting_room", Is),
+            ("starts_at", Text),
+            ("ends_at", Text),
+            ("status", Is),
+            ("epoch", Is),
+            ("created_at", Text),
+        ],
+        units: Some("stock"),
+        ..plain("sales", "sales t", "t.sale_id")
+    },
+];
+
+/// A table that is walked along a key of its own.
+const fn plain(name: &'static str, from: &'static str, key: &'static str) -> Table {
+    let (spine, sections) = (from, Sections::Whole);
+    Table { name, spine, from, of: "t", sections, key, text: false, columns: &[], units: None }
+}
+
+/// A part of a walk.
+#[derive(Debug, Clone)]
+pub struct Section {
+    pub(super) filter: String,
+    pub(super) key: String,
+    /// The columns of the index in front of the key.
+    pub(super) order: String,
+}
+
+impl Table {
+    /// The names of its columns.
+    pub fn columns(&self) -> impl Iterator<Item = &'static str> {
+        self.columns.iter().map(|(name, _)| *name)
+    }
+
+    /// The file of its rows.
+    #[must_use]
+    pub fn file(&self) -> String {
+        format!("{}.jsonl", self.name)
+    }
+
+    /// The parts of the walk over a sale that has these series.
+    #[must_use]
+    pub fn sections(&self, series: &[Series]) -> Vec<Section> {
+        let (of, key) = (self.of, self.key.to_owned());
+        match self.sections {
+            Sections::Whole => vec![Section { filter: "TRUE".to_owned(), key, order: "t.sale_id".to_owned() }],
+            Sections::ByStatus => ["open", "failed_final", "resolved"]
+                .iter()
+                .map(|status| {
+                    let filter = format!("t.status >= '{status}' AND t.status <= '{status}'");
+                    Section { filter, key: key.clone(), order: "t.sale_id, t.status".to_owned() }
+                })
+                .collect(),
+            Sections::BySeries => series
+                .iter()
+                .flat_map(|Series { epoch, shard }| {
+                    let filter = format!(
+                        "{of}.shard >= {shard} AND {of}.shard <= {shard} AND {of}.epoch >= {epoch} AND {of}.epoch <= {epoch}"
+                    );
+                    let order = format!("{of}.sale_id, {of}.shard, {of}.epoch");
+                    let unnumbered = Section {
+                        filter: format!("{filter} AND {of}.number IS NULL"),
+                        key: format!("{of}.request_id"),
+                        order: format!("{order}, {of}.number"),
+                    };
+                    [Section { filter, key: key.clone(), order }, unnumbered]
+                })
+                .collect(),
+        }
+    }
+
+    /// A row as one JSON object.
+    pub(super) fn line(&self) -> String {
+        let fields: Vec<String> = self
+            .columns
+            .iter()
+            .map(|(name, told)| match told {
+                Is => format!("'{name}', t.`{name}`"),
+                Text => format!("'{name}', CAST(t.`{name}` AS CHAR)"),
+                Utf8 => format!("'{name}', CONVERT(t.`{name}` USING utf8mb4)"),
+                Hex => format!("'{name}', LOWER(HEX(t.`{name}`))"),
+            })
+            .collect();
+        format!("JSON_OBJECT({})", fields.join(", "))
+    }
+
+    /// The units of a row.
+    pub(super) fn units_of_row(&self) -> String {
+        self.units.map_or_else(|| "0".to_owned(), |units| format!("t.`{units}`"))
+    }
+}

@@ -1,0 +1,155 @@
+//! No statement of P5 reads a large table from end to end, or sorts a sale (E13, M7): whatever it really sent, as the server
+//! wrote it down, is explained on tables in which one sale of several has thousands of rows.
+
+use crate::support::world::{World, run};
+use diesel::QueryableByName;
+use diesel::sql_types::{Nullable, Text};
+use diesel_async::{AsyncConnection, AsyncMysqlConnection, RunQueryDsl, SimpleAsyncConnection};
+use seckill::domain::fault::Progress;
+use seckill::domain::ids::SaleId;
+use seckill::p5_reconcile::{Reconcile, Window};
+use seckill::runtime::Worker;
+use seckill::store::mysql::books::{Series, age_above_ms};
+use seckill::store::mysql::bulk::{self, Bulk};
+use seckill::store::mysql::register::{self, Wanted};
+use seckill::store::mysql::{decided, sales};
+use std::collections::BTreeMap;
+
+/// Orders of each sale; more than one piece of the audit.
+const ORDERS: u64 = 30_000;
+/// Tables that grow with orders.
+const LARGE: [&str; 4] = ["request_outcome", "orders", "failed_request", "stock_flow"];
+
+#[derive(QueryableByName)]
+struct Sent {
+    #[diesel(sql_type = Text)]
+    text: String,
+}
+
+#[derive(QueryableByName, Debug)]
+struct Step {
+    #[diesel(sql_type = Nullable<Text>)]
+    table: Option<String>,
+    #[diesel(sql_type = Nullable<Text>, column_name = "type")]
+    access: Option<String>,
+    #[diesel(sql_type = Nullable<Text>)]
+    key: Option<String>,
+    #[diesel(sql_type = Nullable<Text>, column_name = "Extra")]
+    extra: Option<String>,
+}
+
+async fn filled(world: &World, name: &str, first: u64) -> SaleId {
+    let sale = world.sale(name, 100_000, Some(1)).await;
+    let db = &world.servers.db;
+    bulk::prepare(db, &sale).await.unwrap();
+    let bulk = Bulk { sale: &sale, shard: 0, number: 1, request_id: first, count: ORDERS };
+    bulk::write(db, bulk).await.unwrap();
+    world.servers.redis.bare_settled(&sale, 0, 30_000).await.unwrap();
+    // A register with as many rows that nobody waits for, of requests that no outcome names.
+    world
+        .sql(&format!(
+            "INSERT INTO failed_request (request_id, sale_id, user_id, quantity, source, reason, payload, status) \
+             SELECT 500000000 + {first} + n, '{sale}', 'u', 1, 'audit', 'SOLD_OUT', '', 'resolved' FROM bench_numbers WHERE n < 5000"
+        ))
+        .await;
+    sale
+}
+
+/// Everything that P5 asks the database about a sale.
+async fn look(world: &World, sale: &SaleId) {
+    let db = &world.servers.db;
+    let row = sales::get(db, sale).await.unwrap().unwrap();
+    let audit = world.auditor().audit(&row, Window::Now).await.unwrap();
+    assert!(audit.consistent(), "{audit:#?}");
+    let mut settings = world.settings.p5_reconcile.clone();
+    settings.interval_ms = 0;
+    let mut reconcile = Reconcile::new(world.auditor(), settings, 1_000_000);
+    for _ in 0..3 {
+        assert_eq!(reconcile.step().await.unwrap(), Progress::Idle);
+        assert!(reconcile.leads());
+    }
+    let series = Series { epoch: 1, shard: 0 };
+    assert_eq!(decided::page(db, sale, series, 20_000).await.unwrap().requests.len(), decided::PAGE_MAX);
+    assert!(decided::unnumbered(db, sale, series).await.unwrap().is_empty());
+    assert!(age_above_ms(db, sale, series, 29_999).await.unwrap() > Some(0));
+    let wanted = Wanted { sale_id: Some(sale.clone()), limit: 10, ..Wanted::default() };
+    register::list(db, &wanted).await.unwrap();
+    // An order without an outcome: its units are summed in the orders' own table.
+    world.sql(&format!("UPDATE request_outcome SET number = NULL WHERE sale_id = '{sale}' AND number = 77")).await;
+    assert!(!world.audit(sale, Window::Now).await.consistent(), "a number has no outcome");
+    world.sql(&format!("UPDATE request_outcome SET number = 77 WHERE sale_id = '{sale}' AND number IS NULL")).await;
+}
+
+/// The statements that name the sale or carry a mark of their own, each sort once. The log has one row for each, with its values.
+async fn sent(session: &mut AsyncMysqlConnection, sale: &SaleId) -> BTreeMap<String, String> {
+    let query = format!(
+        "SELECT CONVERT(argument USING utf8mb4) AS text FROM mysql.general_log WHERE command_type = 'Execute' \
+         AND (argument LIKE '%{sale}%' OR argument LIKE '%register::close_settled%') AND argument NOT LIKE '%general_log%'"
+    );
+    let all: Vec<Sent> = diesel::sql_query(query).load(session).await.expect("the general log");
+    let mut kinds = BTreeMap::new();
+    for Sent { text } in all {
+        // Without its values.
+        let mut kind: String = text.chars().filter(|c| !c.is_ascii_digit()).take(400).collect();
+        if let Some((before, after)) = kind.split_once("WHERE") {
+            kind = format!("{before}{}", after.replace('\'', ""));
+        }
+        kinds.entry(kind).or_insert(text);
+    }
+    kinds
+}
+
+#[test]
+fn no_statement_of_p5_reads_a_table_from_end_to_end_or_sorts_a_sale() {
+    run(async {
+        let world = World::with(&[], &[]).await;
+        filled(&world, "plans-before", 1_000_000).await;
+        let sale = filled(&world, "plans-sale", 2_000_000).await;
+        filled(&world, "plans-later", 3_000_000).await;
+        bulk::finish(&world.servers.db).await.unwrap();
+        let mut session = AsyncMysqlConnection::establish(world.settings.mysql.url.expose()).await.unwrap();
+        diesel::sql_query("ANALYZE TABLE failed_request").execute(&mut session).await.unwrap();
+        session.batch_execute("SET GLOBAL log_output = 'TABLE'; SET GLOBAL general_log = 1").await.unwrap();
+        look(&world, &sale).await;
+        session.batch_execute("SET GLOBAL general_log = 0").await.unwrap();
+
+        let sent = sent(&mut session, &sale).await;
+        let marks = [
+            "books::tally",
+            "books::numbers",
+            "books::highest",
+            "books::known",
+            "books::journal",
+            "books::grants",
+            "books::failures",
+            "books::orders",
+            "books::age",
+            "decided::page",
+            "decided::unnumbered",
+            "register::close_settled",
+            "books::orders_count",
+            "FROM `failed_request`",
+        ];
+        for mark in marks {
+            assert!(sent.values().any(|text| text.contains(mark)), "{mark} was not sent: {:#?}", sent.keys());
+        }
+        for text in sent.values().filter(|text| LARGE.iter().any(|table| text.contains(table))) {
+            let steps: Vec<Step> = diesel::sql_query(format!("EXPLAIN {text}")).load(&mut session).await.expect(text);
+            for step in &steps {
+                let access = step.access.as_deref().unwrap_or("none");
+                assert!(!["ALL", "index", "index_merge"].contains(&access), "{text}\n{steps:#?}");
+                let walks =
+                    ["tally", "numbers", "journal", "books::age", "decided::"].iter().any(|walk| text.contains(walk));
+                let joined = ["o", "f"].contains(&step.table.as_deref().unwrap_or_default());
+                assert!(!walks || joined || access == "range", "all of a series is looked up: {text}\n{steps:#?}");
+                assert!(
+                    !text.contains("books::known") || step.extra.as_deref().unwrap_or_default().contains("group-by"),
+                    "each number is read for the highest one: {text}\n{steps:#?}"
+                );
+                let extra = step.extra.as_deref().unwrap_or_default();
+                assert!(!extra.contains("filesort") && !extra.contains("temporary"), "{text}\n{steps:#?}");
+            }
+        }
+        world.finish().await;
+    });
+}
