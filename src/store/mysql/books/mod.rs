@@ -4,8 +4,11 @@
 //! where it was read before (the journal); the caller remembers.
 
 pub mod closing;
+mod journal;
 mod series;
 
+pub use journal::Flow;
+use journal::journal;
 pub use series::{Asked, PIECE, Piece, Series, SeriesRead, Tally, age_above_ms, count};
 
 use super::fault::DbError;
@@ -16,17 +19,6 @@ use crate::domain::ids::SaleId;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Binary, Integer, Nullable, SmallInt, Text, Unsigned};
 use diesel_async::{AsyncConnection, RunQueryDsl, SimpleAsyncConnection};
-
-/// The journal of a sale summed, in units.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Flow {
-    /// Rows up to this one are in the sums. Younger rows may still be committed with lower numbers.
-    pub to: u64,
-    /// Sum of `delta`.
-    pub sum: i64,
-    /// The part of it that cancelled orders brought back.
-    pub cancelled: i64,
-}
 
 /// What a person closed.
 #[derive(Debug, Clone, PartialEq, Eq, Queryable)]
@@ -280,34 +272,3 @@ struct Failures {
 
 const FAILURES: &str = "/* books::failures */ SELECT reason, CAST(SUM(quantity) AS SIGNED) AS units FROM failed_request \
     WHERE sale_id = ? AND status = 'failed_final' AND reclaimed_by IS NULL GROUP BY reason";
-
-#[derive(QueryableByName)]
-struct FlowRow {
-    #[diesel(sql_type = Unsigned<BigInt>)]
-    last: u64,
-    #[diesel(sql_type = BigInt)]
-    sum: i64,
-    #[diesel(sql_type = BigInt)]
-    cancelled: i64,
-}
-
-/// The journal above `after` (a range of `ix_flow_sale`, see `series`): what is old enough that no lower number can still be committed, and the rest.
-async fn journal(conn: &mut Conn, sale: &[u8], after: u64) -> Result<[Flow; 2], DbError> {
-    let mut flows = [Flow::default(); 2];
-    for (flow, age) in flows.iter_mut().zip(["<", ">="]) {
-        let query = format!(
-            "/* books::journal */ SELECT COALESCE(MAX(flow_id), 0) AS last, \
-             CAST(COALESCE(SUM(delta), 0) AS SIGNED) AS sum, \
-             CAST(COALESCE(SUM(IF(kind = 'cancel', delta, 0)), 0) AS SIGNED) AS cancelled \
-             FROM stock_flow FORCE INDEX (ix_flow_sale) WHERE sale_id >= ? AND sale_id <= ? AND flow_id > ? AND created_at {age} NOW(3) - INTERVAL 60 SECOND"
-        );
-        let row: FlowRow = diesel::sql_query(query)
-            .bind::<Binary, _>(sale)
-            .bind::<Binary, _>(sale)
-            .bind::<Unsigned<BigInt>, _>(after)
-            .get_result(conn)
-            .await?;
-        *flow = Flow { to: row.last.max(after), sum: row.sum, cancelled: row.cancelled };
-    }
-    Ok(flows)
-}
