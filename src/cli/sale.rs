@@ -187,18 +187,9 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: Command) -> R
         }
         Command::List { json } => show::list(&servers, json).await?,
         Command::Show { id, json } => show::show(&desk.warmer, &id, json).await?,
-        Command::Warm { id } => {
-            desk.simply(Operation::SaleWarm, &id, desk.warmer.warm(&id)).await?;
-            output::line(&format!("warmed {id}"));
-        }
-        Command::Pause { id } => {
-            desk.simply(Operation::SalePause, &id, desk.warmer.pause(&id)).await?;
-            output::line(&format!("paused {id}"));
-        }
-        Command::Resume { id } => {
-            desk.simply(Operation::SaleResume, &id, desk.warmer.resume(&id)).await?;
-            output::line(&format!("resumed {id}"));
-        }
+        Command::Warm { id } => desk.plainly(Operation::SaleWarm, &id, desk.warmer.warm(&id), "warmed").await?,
+        Command::Pause { id } => desk.plainly(Operation::SalePause, &id, desk.warmer.pause(&id), "paused").await?,
+        Command::Resume { id } => desk.plainly(Operation::SaleResume, &id, desk.warmer.resume(&id), "resumed").await?,
         Command::TopUp { id, units, grant } => desk.top_up(&id, units, grant).await?,
         Command::Reclaim { id } => {
             output::line(&match desk.simply(Operation::SaleReclaim, &id, desk.warmer.reclaim(&id)).await? {
@@ -249,6 +240,19 @@ impl Steering {
         work: impl Future<Output = Result<T, WarmError>>,
     ) -> Result<T, WarmError> {
         self.act(operation, sale_id, Value::Null, work).await
+    }
+
+    /// And says that it was done.
+    async fn plainly(
+        &self,
+        operation: Operation,
+        sale_id: &SaleId,
+        work: impl Future<Output = Result<(), WarmError>>,
+        done: &str,
+    ) -> Result<(), WarmError> {
+        self.simply(operation, sale_id, work).await?;
+        output::line(&format!("{done} {sale_id}"));
+        Ok(())
     }
 
     async fn top_up(&self, id: &SaleId, units: u32, grant: Option<String>) -> Result<(), Failure> {

@@ -74,3 +74,22 @@ fn redis_writes_its_file_anew_when_it_is_asked() {
 fn the_bench_tells_what_an_order_costs_as_everything_grows_a_little() {
     run_waiting(async { growth(1_000) });
 }
+
+#[test]
+fn the_bench_fills_a_sale_in_bulk_and_runs_the_reconciler_beside_it() {
+    run_waiting(async {
+        let report = bench(&["--only", "growth_reconcile", "--orders", "30000"]);
+        let bar = bar(&report, "growth_reconcile");
+        let points = bar["more"]["points"].as_array().unwrap();
+        assert_eq!(
+            points.iter().map(|point| point["orders"].as_u64()).collect::<Vec<_>>(),
+            [Some(10_000), Some(30_000)]
+        );
+        for point in points {
+            let spent = |round: &serde_json::Value| round["cpu_ms"].as_f64().is_some_and(|ms| ms > 0.0);
+            assert!(spent(&point["first"]) && spent(&point["later"]), "{point:#}");
+            assert_eq!(point["rounds"].as_array().map(Vec::len), Some(7));
+        }
+        assert!(bar["value"].as_f64().is_some_and(|ratio| ratio > 0.0) && bar["holds"].is_boolean(), "{bar:#}");
+    });
+}

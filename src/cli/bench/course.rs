@@ -147,9 +147,7 @@ impl<'a> Course<'a> {
                 Ok(bars)
             }
             Stage::Filled => {
-                let spinner = Spinner::start("memory, relay, landing");
-                self.ground.settle(self.scale.patience, &spinner).await?;
-                self.ground.api_only().await?;
+                let spinner = self.nothing_but_api("memory, relay, landing").await?;
                 let wants = |scenario| self.wanted.contains(&scenario);
                 let wants = fill::Wants {
                     relay: wants(Scenario::Relay),
@@ -181,13 +179,11 @@ impl<'a> Course<'a> {
                 recovery::measure(self.ground, self.scale, &spinner).await
             }
             Stage::Growth => {
-                let spinner = self.everything("growth").await?;
-                self.ground.api_only().await?;
+                let spinner = self.nothing_but_api("growth").await?;
                 growth::measure(self.ground, self.scale, &spinner).await
             }
             Stage::GrowthReconcile => {
-                let spinner = self.everything("growth_reconcile").await?;
-                self.ground.api_only().await?;
+                let spinner = self.nothing_but_api("growth_reconcile").await?;
                 growth_reconcile::measure(self.ground, self.scale, &spinner).await
             }
             Stage::Strategies => strategies::measure(self.ground, self.scale, &Spinner::start("strategies")).await,
@@ -198,6 +194,13 @@ impl<'a> Course<'a> {
     async fn everything(&mut self, name: &'static str) -> Result<Spinner, Failure> {
         let spinner = Spinner::start(name);
         self.ground.settle(self.scale.patience, &spinner).await?;
+        Ok(spinner)
+    }
+
+    /// The api role, nothing left to land.
+    async fn nothing_but_api(&mut self, name: &'static str) -> Result<Spinner, Failure> {
+        let spinner = self.everything(name).await?;
+        self.ground.api_only().await?;
         Ok(spinner)
     }
 

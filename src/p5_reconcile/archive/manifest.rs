@@ -84,7 +84,7 @@ impl Manifest {
             Err(error) => return Err(ArchiveError::File(path, error)),
         };
         let read: Option<Self> = serde_json::from_slice(&text).ok();
-        let manifest = read.filter(|read| read.format == FORMAT).ok_or_else(|| ArchiveError::Damaged(path))?;
+        let manifest = read.filter(|read| read.format == FORMAT).ok_or(ArchiveError::Damaged(path))?;
         Ok(Some((manifest, hex(&Sha256::digest(&text)))))
     }
 

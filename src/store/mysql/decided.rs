@@ -81,7 +81,7 @@ pub struct Page {
 
 const COLUMNS: &str = "SELECT r.request_id, r.kind, r.reason, COALESCE(o.user_id, f.user_id) AS user_id, \
     COALESCE(o.quantity, f.quantity) AS quantity, r.number, COALESCE(o.accepted_at, r.created_at) AS decided_at \
-    FROM request_outcome r LEFT JOIN orders o ON o.request_id = r.request_id \
+    FROM request_outcome r FORCE INDEX (uk_acceptance) LEFT JOIN orders o ON o.request_id = r.request_id \
     LEFT JOIN failed_request f ON f.request_id = r.request_id \
     WHERE r.sale_id >= ? AND r.sale_id <= ? AND r.shard >= ? AND r.shard <= ? AND r.epoch >= ? AND r.epoch <= ?";
 

@@ -29,6 +29,7 @@ pub mod outcomes;
 pub mod pool;
 pub mod register;
 pub mod rights;
+mod sale_error;
 pub mod sales;
 mod schema;
 pub mod totals;

@@ -2,6 +2,7 @@
 
 mod algebra;
 mod books;
+mod by_name;
 mod cancel;
 mod crash;
 mod desk;

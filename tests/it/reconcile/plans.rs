@@ -11,7 +11,6 @@ use seckill::p5_reconcile::{Reconcile, Window};
 use seckill::runtime::Worker;
 use seckill::store::mysql::books::{Series, age_above_ms};
 use seckill::store::mysql::bulk::{self, Bulk};
-use seckill::store::mysql::register::{self, Wanted};
 use seckill::store::mysql::{decided, sales};
 use std::collections::BTreeMap;
 
@@ -32,8 +31,6 @@ struct Step {
     table: Option<String>,
     #[diesel(sql_type = Nullable<Text>, column_name = "type")]
     access: Option<String>,
-    #[diesel(sql_type = Nullable<Text>)]
-    key: Option<String>,
     #[diesel(sql_type = Nullable<Text>, column_name = "Extra")]
     extra: Option<String>,
 }
@@ -72,8 +69,6 @@ async fn look(world: &World, sale: &SaleId) {
     assert_eq!(decided::page(db, sale, series, 20_000).await.unwrap().requests.len(), decided::PAGE_MAX);
     assert!(decided::unnumbered(db, sale, series).await.unwrap().is_empty());
     assert!(age_above_ms(db, sale, series, 29_999).await.unwrap() > Some(0));
-    let wanted = Wanted { sale_id: Some(sale.clone()), limit: 10, ..Wanted::default() };
-    register::list(db, &wanted).await.unwrap();
     // An order without an outcome: its units are summed in the orders' own table.
     world.sql(&format!("UPDATE request_outcome SET number = NULL WHERE sale_id = '{sale}' AND number = 77")).await;
     assert!(!world.audit(sale, Window::Now).await.consistent(), "a number has no outcome");
@@ -128,7 +123,6 @@ fn no_statement_of_p5_reads_a_table_from_end_to_end_or_sorts_a_sale() {
             "decided::unnumbered",
             "register::close_settled",
             "books::orders_count",
-            "FROM `failed_request`",
         ];
         for mark in marks {
             assert!(sent.values().any(|text| text.contains(mark)), "{mark} was not sent: {:#?}", sent.keys());

@@ -1,8 +1,8 @@
-//! The journal of a sale (`stock_flow`) summed from where it was summed before.
+//! The journal of a sale summed from where it was summed before: what is old enough once, the rest each time.
 
 use super::super::fault::DbError;
 use super::super::pool::Conn;
-use diesel::prelude::*;
+use diesel::QueryableByName;
 use diesel::sql_types::{BigInt, Binary, Unsigned};
 use diesel_async::RunQueryDsl;
 
@@ -28,14 +28,14 @@ struct FlowRow {
 }
 
 /// The journal above `after` (a range of `ix_flow_sale`, see `series`): what is old enough that no lower number can still be committed, and the rest.
-pub(super) async fn read(conn: &mut Conn, sale: &[u8], after: u64) -> Result<[Flow; 2], DbError> {
+pub(super) async fn journal(conn: &mut Conn, sale: &[u8], after: u64) -> Result<[Flow; 2], DbError> {
     let mut flows = [Flow::default(); 2];
     for (flow, age) in flows.iter_mut().zip(["<", ">="]) {
         let query = format!(
             "/* books::journal */ SELECT COALESCE(MAX(flow_id), 0) AS last, \
              CAST(COALESCE(SUM(delta), 0) AS SIGNED) AS sum, \
              CAST(COALESCE(SUM(IF(kind = 'cancel', delta, 0)), 0) AS SIGNED) AS cancelled \
-             FROM stock_flow WHERE sale_id >= ? AND sale_id <= ? AND flow_id > ? AND created_at {age} NOW(3) - INTERVAL 60 SECOND"
+             FROM stock_flow FORCE INDEX (ix_flow_sale) WHERE sale_id >= ? AND sale_id <= ? AND flow_id > ? AND created_at {age} NOW(3) - INTERVAL 60 SECOND"
         );
         let row: FlowRow = diesel::sql_query(query)
             .bind::<Binary, _>(sale)

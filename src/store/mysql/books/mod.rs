@@ -8,6 +8,7 @@ mod journal;
 mod series;
 
 pub use journal::Flow;
+use journal::journal;
 pub use series::{Asked, PIECE, Piece, Series, SeriesRead, Tally, age_above_ms, count};
 
 use super::fault::DbError;
@@ -124,11 +125,13 @@ pub async fn known(db: &Db, sale_id: &SaleId) -> Result<Vec<Known>, DbError> {
                 .select((sale_epochs::epoch, sale_epochs::shard, sale_epochs::number, sale_epochs::accepted))
                 .load(conn)
                 .await?;
-            // One look a series: the index has its highest number at its end.
+            // One look a series, however many numbers it has: the index has its highest one at its end. With "=", or without the
+            // sale among the groups, MariaDB reads every number of the sale.
             let counted: Vec<KnownRow> = diesel::sql_query(
                 "/* books::known */ SELECT epoch, shard, MAX(number) AS number FROM request_outcome \
-                 WHERE sale_id = ? GROUP BY shard, epoch",
+                 WHERE sale_id >= ? AND sale_id <= ? GROUP BY sale_id, shard, epoch",
             )
+            .bind::<Binary, _>(sale)
             .bind::<Binary, _>(sale)
             .load(conn)
             .await?;
@@ -168,7 +171,7 @@ async fn in_snapshot(conn: &mut Conn, sale: &[u8], query: Query<'_>) -> Result<O
     let row: Option<(i64, i64, u32)> = of_sale.first(conn).await.optional()?;
     let Some((granted, stock, epoch)) = row else { return Ok(None) };
     let Query { asked, flow_after, orders_before } = query;
-    let [flow, flow_young] = journal::read(conn, sale, flow_after).await?;
+    let [flow, flow_young] = journal(conn, sale, flow_after).await?;
     let given: Grants = diesel::sql_query(GRANTS)
         .bind::<Unsigned<Integer>, _>(epoch)
         .bind::<Unsigned<Integer>, _>(epoch)

@@ -111,7 +111,7 @@ pub async fn age_above_ms(db: &Db, sale_id: &SaleId, series: Series, number: u64
         .run("books_age", async |conn| {
             let age: Option<Age> = diesel::sql_query(
                 "/* books::age */ SELECT CAST(TIMESTAMPDIFF(MICROSECOND, created_at, NOW(3)) DIV 1000 AS SIGNED) AS age_ms \
-                 FROM request_outcome WHERE sale_id >= ? AND sale_id <= ? AND shard >= ? AND shard <= ? AND epoch >= ? AND epoch <= ? \
+                 FROM request_outcome FORCE INDEX (uk_acceptance) WHERE sale_id >= ? AND sale_id <= ? AND shard >= ? AND shard <= ? AND epoch >= ? AND epoch <= ? \
                  AND number > ? ORDER BY sale_id, shard, epoch, number LIMIT 1",
             )
             .bind::<Binary, _>(sale)
@@ -153,10 +153,11 @@ struct TallyRow {
 // the servers may look up all of the series
 // (`ref` on three columns of `uk_acceptance`) and drop the numbers that are not wanted one by one, which costs as much as the
 // sale is large; MariaDB does so where other sales are small. Nothing is looked up by >= and <=: that leaves the range, whose order is that of the whole key.
+// The index is named, because a piece that is half of a young table would be read as the table.
 const TALLY: &str = "/* books::tally */ SELECT COUNT(*) AS counted, \
     CAST(COALESCE(SUM(o.quantity), 0) AS SIGNED) AS ordered, CAST(COALESCE(SUM(f.quantity), 0) AS SIGNED) AS failed, \
     CAST(COALESCE(SUM(IF(f.reason IN ('GIVEN_UP', 'DUPLICATE_BUYER', 'LIMIT_EXCEEDED'), f.quantity, 0)), 0) AS SIGNED) \
-    AS held, COUNT(o.request_id) AS orders_count FROM request_outcome r \
+    AS held, COUNT(o.request_id) AS orders_count FROM request_outcome r FORCE INDEX (uk_acceptance) \
     LEFT JOIN orders o ON o.request_id = r.request_id AND r.kind = 'ORDER' \
     LEFT JOIN failed_request f ON f.request_id = r.request_id AND r.kind = 'FAILED' \
     WHERE r.sale_id >= ? AND r.sale_id <= ? AND r.shard >= ? AND r.shard <= ? AND r.epoch >= ? AND r.epoch <= ? AND r.number > ? AND r.number <= ?";
@@ -168,7 +169,7 @@ struct Number {
 }
 
 /// The numbers of a piece that have an outcome.
-const NUMBERS: &str = "/* books::numbers */ SELECT number FROM request_outcome \
+const NUMBERS: &str = "/* books::numbers */ SELECT number FROM request_outcome FORCE INDEX (uk_acceptance) \
     WHERE sale_id >= ? AND sale_id <= ? AND shard >= ? AND shard <= ? AND epoch >= ? AND epoch <= ? AND number > ? AND number <= ? ORDER BY sale_id, shard, epoch, number";
 
 pub(super) async fn read(conn: &mut Conn, sale: &[u8], asked: &Asked) -> Result<SeriesRead, DbError> {
