@@ -249,7 +249,9 @@ impl Auditor {
             let page = register::list(&self.db, &wanted).await?;
             parked.extend(page.iter().filter_map(|row| message::decode(&row.payload).ok()));
             match page.last() {
-                Some(last) if page.len() as i64 == register::PAGE_MAX => wanted.after = Some(last.request_id),
+                Some(last) if i64::try_from(page.len()) == Ok(register::PAGE_MAX) => {
+                    wanted.after = Some(last.request_id);
+                }
                 Some(_) | None => return Ok(parked),
             }
         }

@@ -35,7 +35,7 @@ impl Sheet<'_, '_> {
             }
         }
         let known = grants::of_epoch(&self.auditor.db, &self.sale.sale_id, self.sale.epoch).await?;
-        if known.len() >= grants::OF_EPOCH_MAX {
+        if i64::try_from(known.len()).is_ok_and(|count| count >= grants::OF_EPOCH_MAX) {
             // Too many to have them all: their sum is compared.
             return Ok(());
         }

@@ -23,7 +23,7 @@ pub const FIRST_GRANT: &str = "first";
 /// Most grants a listing returns.
 pub const GRANTS_MAX: i64 = 1000;
 /// Most grants of one epoch that are compared one by one.
-pub const OF_EPOCH_MAX: usize = 10_000;
+pub const OF_EPOCH_MAX: i64 = 10_000;
 /// Names that grants of the system begin with.
 const RESERVED: [&str; 5] = [FIRST_GRANT, "reclaim-", "cancel-", "return-", "rebuild-"];
 
@@ -225,7 +225,7 @@ pub async fn of_epoch(db: &Db, sale_id: &SaleId, epoch: u32) -> Result<Vec<Grant
             let grants = stock_grants::table
                 .filter(stock_grants::sale_id.eq(sale_id.as_str().as_bytes()))
                 .filter(stock_grants::epoch.eq(epoch));
-            Ok(grants.limit(OF_EPOCH_MAX as i64).select(GrantRow::as_select()).load(conn).await?)
+            Ok(grants.limit(OF_EPOCH_MAX).select(GrantRow::as_select()).load(conn).await?)
         })
         .await?;
     rows.into_iter().map(GrantRow::read).collect()
