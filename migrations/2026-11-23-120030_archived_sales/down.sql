@@ -1,1 +1,2 @@
+-- Forgets what is kept of archived sales; their exports are the only trace then.
 DROP TABLE archived_sales;
