@@ -99,7 +99,8 @@ fn an_export_has_every_row_and_column_of_a_closed_sale_and_of_no_other() {
             let columns: Vec<Line> = diesel::sql_query(columns).load(&mut session).await.unwrap();
             let mut wanted: Vec<String> = columns.into_iter().map(|column| column.line).collect();
             let mut told: Vec<String> = table.columns().map(str::to_owned).collect();
-            (wanted.sort(), told.sort());
+            wanted.sort();
+            told.sort();
             assert_eq!(told, wanted, "{}: a column is not exported", table.name);
         }
         let orders = rows(&export, "orders");
