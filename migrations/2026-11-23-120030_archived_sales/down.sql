@@ -1,2 +1,2 @@
--- Forgets which sales were archived; for development databases only.
+-- Forgets what is kept of archived sales; their exports are the only trace then.
 DROP TABLE archived_sales;

@@ -99,7 +99,8 @@ fn an_export_has_every_row_and_column_of_a_closed_sale_and_of_no_other() {
             let columns: Vec<Line> = diesel::sql_query(columns).load(&mut session).await.unwrap();
             let mut wanted: Vec<String> = columns.into_iter().map(|column| column.line).collect();
             let mut told: Vec<String> = table.columns().map(str::to_owned).collect();
-            (wanted.sort(), told.sort());
+            wanted.sort();
+            told.sort();
             assert_eq!(told, wanted, "{}: a column is not exported", table.name);
         }
         let orders = rows(&export, "orders");
@@ -122,6 +123,37 @@ fn an_export_has_every_row_and_column_of_a_closed_sale_and_of_no_other() {
         world.stop_roles().await;
         world.finish().await;
     });
+}
+
+/// What is kept of a sale that was removed.
+async fn kept_and_never_given_again(world: &World, to: &str, (orders_count, hash): (u64, &str)) {
+    let kept = world.cli(&["sale", "show", "old", "--json"]).exits(0).json();
+    let sums = &kept["archived"];
+    assert_eq!((&sums["granted"], &sums["stock"], &sums["ordered"]), (&100.into(), &41.into(), &61.into()), "{kept}");
+    assert_eq!((sums["orders_count"].as_u64(), sums["manifest"].as_str()), (Some(orders_count), Some(hash)));
+    assert_eq!((&sums["archived_by"], &kept["being_removed"]), (&"ann".into(), &false.into()));
+    assert!(world.cli(&["sale", "list"]).exits(0).out.contains("archived sale"));
+    assert!(world.rows("operator_acts", "action = 'sale.archive' AND sale_id = 'old'").await > 0);
+    let again = world.cli(&["sale", "archive", "old", "--to", to, "--remove"]).exits(1).err;
+    assert!(again.contains("was archived before") && again.contains(hash), "{again}");
+    let taken = world.cli(&[
+        "sale",
+        "create",
+        "--id",
+        "old",
+        "--product",
+        "p",
+        "--title",
+        "t",
+        "--stock",
+        "5",
+        "--starts-at",
+        "2026-01-01T10:00:00Z",
+        "--ends-at",
+        "2026-01-01T12:00:00Z",
+    ]);
+    assert!(taken.exits(1).err.contains("its id is not given again"));
+    assert_eq!(world.rows("sales", "sale_id = 'old'").await, 0);
 }
 
 #[test]
@@ -163,41 +195,7 @@ fn a_removal_goes_on_where_it_was_killed_keeps_the_sums_and_touches_no_other_sal
         }
         assert_eq!((world.orders(&other).await, world.rows("request_outcome", "TRUE").await), (5, 5));
 
-        // What is kept.
-        let kept = world.cli(&["sale", "show", "old", "--json"]).exits(0).json();
-        let sums = &kept["archived"];
-        assert_eq!(
-            (&sums["granted"], &sums["stock"], &sums["ordered"]),
-            (&100.into(), &41.into(), &61.into()),
-            "{kept}"
-        );
-        assert_eq!(
-            (sums["orders_count"].as_u64(), sums["manifest"].as_str()),
-            (Some(manifest.orders_count), Some(&*hash))
-        );
-        assert_eq!((&sums["archived_by"], &kept["being_removed"]), (&"ann".into(), &false.into()));
-        assert!(world.cli(&["sale", "list"]).exits(0).out.contains("archived sale"));
-        assert!(world.rows("operator_acts", "action = 'sale.archive' AND sale_id = 'old'").await > 0);
-        let again = world.cli(&["sale", "archive", "old", "--to", to, "--remove"]).exits(1).err;
-        assert!(again.contains("was archived before") && again.contains(&hash), "{again}");
-        let taken = world.cli(&[
-            "sale",
-            "create",
-            "--id",
-            "old",
-            "--product",
-            "p",
-            "--title",
-            "t",
-            "--stock",
-            "5",
-            "--starts-at",
-            "2026-01-01T10:00:00Z",
-            "--ends-at",
-            "2026-01-01T12:00:00Z",
-        ]);
-        assert!(taken.exits(1).err.contains("its id is not given again"));
-        assert_eq!(world.rows("sales", "sale_id = 'old'").await, 0);
+        kept_and_never_given_again(&world, to, (manifest.orders_count, &hash)).await;
         world.stop_roles().await;
         world.finish().await;
     });
