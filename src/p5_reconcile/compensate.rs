@@ -2,10 +2,11 @@
 //!
 //! Safe at any moment, whatever is still on its way: the first to write `request_outcome` decides, the others learn of it.
 
-use super::audit::{Auditor, SaleAudit, SaleAuditError};
+use super::audit::{Auditor, Look, SaleAudit, SaleAuditError, Window};
 use crate::domain::fate::{Fate, Verdict};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::request::Accepted;
+use crate::domain::sale::Sale;
 use crate::domain::states::{P5Reconcile, Phase, State};
 use crate::faults::CrashPoint;
 use crate::store::mysql::books::{Series, closing};
@@ -53,6 +54,23 @@ impl Auditor {
             }
         }
         Ok(went)
+    }
+
+    /// Forgets everything of a sale that is settled and older than `retention_ms`, at once; for whoever does not want to wait for the
+    /// rounds. Returns how many records went.
+    ///
+    /// # Errors
+    /// [`SaleAuditError`] when a server is away; repeating is safe.
+    pub async fn trim_all(&self, sale: &Sale, retention_ms: i64, closed: bool) -> Result<i64, SaleAuditError> {
+        let mut went = 0;
+        loop {
+            let mut look = Look { retention_ms: Some(retention_ms), ..Look::new(Window::Now, None) };
+            let audit = self.audit_in_round(sale, &mut look).await?;
+            match self.trim(&audit, retention_ms, closed).await? {
+                0 => return Ok(went),
+                more => went += more,
+            }
+        }
     }
 
     /// Writes down where a closed sale's numbers ended, before its keys go: a database that goes back later shows by it.

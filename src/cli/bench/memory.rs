@@ -53,7 +53,7 @@ pub(super) async fn trim(ground: &Ground, sale: &SaleId) -> Result<i64, Failure>
     let row = sales::get(&ground.servers.db, sale).await?.ok_or_else(none)?;
     // What P4 could not mark is marked first, as P5 does it.
     auditor.settle(&auditor.audit(&row, Window::Now).await?).await?;
-    Ok(auditor.trim(&auditor.audit(&row, Window::Now).await?, 0, false).await?)
+    Ok(auditor.trim_all(&row, 0, false).await?)
 }
 
 /// The most memory each role had resident since it started; makes a full load first unless there was one.

@@ -30,7 +30,7 @@ pub(super) async fn stock_up(ground: &mut Ground, strategy: Strategy, units: u64
     if let Strategy::Ours(_) = strategy {
         return ground.sale("strategy", count, Some(1)).await;
     }
-    let sale = ground.draft("strategy", count, Some(1)).await?.sale_id;
+    let sale = ground.draft("strategy", count, Some(1), -1_000).await?.sale_id;
     match strategy {
         Strategy::Redis(way) => ground.servers.redis.bare_stock(way, &key(&sale), count).await?,
         Strategy::SkipLocked => bare_units::make(&ground.servers.db, &sale, units).await?,
