@@ -200,14 +200,8 @@ impl Ground {
         Ok(id)
     }
 
-    /// A sale that is in the database only and starts in so many milliseconds; far ahead no role looks at it, and no audit.
-    pub async fn draft(
-        &mut self,
-        name: &str,
-        stock: i64,
-        limit: Option<u32>,
-        starts_in_ms: i64,
-    ) -> Result<Sale, Failure> {
+    /// A sale that is in the database only and starts in `in_ms` milliseconds; far ahead no role looks at it, and no audit.
+    pub async fn draft(&mut self, name: &str, stock: i64, limit: Option<u32>, in_ms: i64) -> Result<Sale, Failure> {
         let number = self.numbers(1);
         let name = format!("bench-{}-{name}-{number}", self.run);
         let sale = Sale {
@@ -221,8 +215,8 @@ impl Ground {
             policy: PurchasePolicy::from_limit(limit),
             token_required: false,
             waiting_room: false,
-            starts_at_ms: now_ms() + starts_in_ms,
-            ends_at_ms: now_ms() + starts_in_ms.max(0) + HOUR_MS,
+            starts_at_ms: now_ms() + in_ms,
+            ends_at_ms: now_ms() + in_ms.max(0) + HOUR_MS,
             status: SaleStatus::Draft,
             epoch: 1,
         };
