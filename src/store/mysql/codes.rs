@@ -141,6 +141,13 @@ pub(super) fn read_fate(kind: &str, reason: Option<&str>) -> Result<Fate, DbErro
     }
 }
 
+/// The reasons of failures behind which a unit stands ([`FailReason::has_unit`]), as an SQL list.
+pub(super) fn reasons_with_unit() -> String {
+    let quoted =
+        FailReason::ALL.into_iter().filter(|reason| reason.has_unit()).map(|reason| format!("'{}'", reason.code()));
+    quoted.collect::<Vec<_>>().join(", ")
+}
+
 pub(super) fn unreadable(column: &str, value: &str) -> DbError {
     DbError::Other(format!("{column} holds a value this build does not know: {value:?}"))
 }

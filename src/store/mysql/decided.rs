@@ -1,7 +1,9 @@
 //! Everything that was decided for a sale, in pages, for the rebuild of Redis (E7), and the one step that fixes what Redis gets.
 
 use super::books::Series;
-use super::codes::{GrantKind, datetime, read_fate, read_request_id, read_user_id, unix_ms, unreadable};
+use super::codes::{
+    GrantKind, datetime, read_fate, read_request_id, read_user_id, reasons_with_unit, unix_ms, unreadable,
+};
 use super::fault::DbError;
 use super::grants;
 use super::pool::Db;
@@ -164,8 +166,7 @@ struct Held {
 }
 
 const HELD: &str = "/* decided::open */ SELECT CAST(COALESCE(SUM(quantity), 0) AS SIGNED) AS units FROM failed_request \
-    WHERE sale_id = ? AND status = 'failed_final' AND reclaimed_by IS NULL \
-    AND reason IN ('GIVEN_UP', 'DUPLICATE_BUYER', 'LIMIT_EXCEEDED')";
+    WHERE sale_id = ? AND status = 'failed_final' AND reclaimed_by IS NULL AND reason IN";
 
 /// Fixes what Redis gets: every grant of the past is marked as given and belongs to a former epoch, and the units are the grant
 /// `rebuild-<epoch>`. One transaction, which holds the sale's row: a grant is part of this or belongs to the epoch that opens.
@@ -184,7 +185,10 @@ pub async fn open(db: &Db, sale_id: &SaleId, opening: &Opening) -> Result<Option
             conn.transaction(async |conn| {
                 let row = sales::table.find(sale).select((sales::stock, sales::epoch)).for_update();
                 let row: Option<(i64, u32)> = row.first(conn).await.optional()?;
-                let held: Held = diesel::sql_query(HELD).bind::<Binary, _>(sale).get_result(conn).await?;
+                let held: Held = diesel::sql_query(format!("{HELD} ({})", reasons_with_unit()))
+                    .bind::<Binary, _>(sale)
+                    .get_result(conn)
+                    .await?;
                 if row != Some((opening.stock, opening.epoch)) || held.units != opening.held {
                     return Ok(None);
                 }

@@ -1,5 +1,6 @@
 //! Outcomes counted along their acceptance numbers, in pieces of [`PIECE`] on `uk_acceptance`: no query grows with the sale.
 
+use super::super::codes::reasons_with_unit;
 use super::super::fault::DbError;
 use super::super::pool::{Conn, Db};
 use crate::domain::ids::SaleId;
@@ -154,13 +155,18 @@ struct TallyRow {
 // (`ref` on three columns of `uk_acceptance`) and drop the numbers that are not wanted one by one, which costs as much as the
 // sale is large; MariaDB does so where other sales are small. Nothing is looked up by >= and <=: that leaves the range, whose order is that of the whole key.
 // The index is named, because a piece that is half of a young table would be read as the table.
-const TALLY: &str = "/* books::tally */ SELECT COUNT(*) AS counted, \
+fn tally() -> String {
+    format!(
+        "/* books::tally */ SELECT COUNT(*) AS counted, \
     CAST(COALESCE(SUM(o.quantity), 0) AS SIGNED) AS ordered, CAST(COALESCE(SUM(f.quantity), 0) AS SIGNED) AS failed, \
-    CAST(COALESCE(SUM(IF(f.reason IN ('GIVEN_UP', 'DUPLICATE_BUYER', 'LIMIT_EXCEEDED'), f.quantity, 0)), 0) AS SIGNED) \
+    CAST(COALESCE(SUM(IF(f.reason IN ({}), f.quantity, 0)), 0) AS SIGNED) \
     AS held, COUNT(o.request_id) AS orders_count FROM request_outcome r FORCE INDEX (uk_acceptance) \
     LEFT JOIN orders o ON o.request_id = r.request_id AND r.kind = 'ORDER' \
     LEFT JOIN failed_request f ON f.request_id = r.request_id AND r.kind = 'FAILED' \
-    WHERE r.sale_id >= ? AND r.sale_id <= ? AND r.shard >= ? AND r.shard <= ? AND r.epoch >= ? AND r.epoch <= ? AND r.number > ? AND r.number <= ?";
+    WHERE r.sale_id >= ? AND r.sale_id <= ? AND r.shard >= ? AND r.shard <= ? AND r.epoch >= ? AND r.epoch <= ? AND r.number > ? AND r.number <= ?",
+        reasons_with_unit()
+    )
+}
 
 #[derive(QueryableByName)]
 struct Number {
@@ -217,7 +223,7 @@ impl Of<'_> {
     }
 
     async fn tally(&self, conn: &mut Conn, (after, to): (u64, u64)) -> Result<Tally, DbError> {
-        let row: TallyRow = diesel::sql_query(TALLY)
+        let row: TallyRow = diesel::sql_query(tally())
             .bind::<Binary, _>(self.sale)
             .bind::<Binary, _>(self.sale)
             .bind::<Unsigned<SmallInt>, _>(self.series.shard)

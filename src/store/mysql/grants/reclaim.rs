@@ -3,7 +3,7 @@
 //! One transaction: the failures and gaps are marked with the grant that has their units, so each is offered once. A crash leaves
 //! all of it or nothing; the grant is given to Redis like any other.
 
-use super::super::codes::GrantKind;
+use super::super::codes::{GrantKind, reasons_with_unit};
 use super::super::pool::Db;
 use super::super::sales::SaleError;
 use super::super::schema::sales;
@@ -33,10 +33,11 @@ pub async fn reclaim(db: &Db, sale_id: &SaleId) -> Result<Option<Reclaimed>, Sal
                     .await
                     .optional()?;
                 let Some((stock, epoch)) = row else { return Err(Halted::Unknown) };
-                let claim = |query: &'static str| {
+                let claim = |query: &str| {
                     diesel::sql_query(query).bind::<Binary, _>(grant_id.as_bytes()).bind::<Binary, _>(sale)
                 };
-                let requests = claim(CLAIM_FAILURES).execute(conn).await?;
+                let failures = format!("{CLAIM_FAILURES} ({})", reasons_with_unit());
+                let requests = claim(&failures).execute(conn).await?;
                 claim(CLAIM_WRITTEN_OFF).execute(conn).await?;
                 let units: Units = claim(CLAIMED)
                     .bind::<Binary, _>(sale)
@@ -87,7 +88,7 @@ struct Units {
 }
 
 const CLAIM_FAILURES: &str = "/* grants::reclaim */ UPDATE failed_request SET reclaimed_by = ? WHERE sale_id = ? \
-    AND status = 'failed_final' AND reclaimed_by IS NULL AND reason IN ('GIVEN_UP', 'DUPLICATE_BUYER', 'LIMIT_EXCEEDED')";
+    AND status = 'failed_final' AND reclaimed_by IS NULL AND reason IN";
 const CLAIM_WRITTEN_OFF: &str = "/* grants::reclaim */ UPDATE closed_findings SET reclaimed_by = ? WHERE sale_id = ? \
     AND code = 'P5-RC4' AND reclaimed_by IS NULL AND units > 0";
 /// What was claimed, and what other grants have been promised and Redis has not been given.
