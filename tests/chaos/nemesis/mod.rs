@@ -17,7 +17,7 @@ pub use rabbit::{delete_orders, purge_dlq, purge_orders};
 
 use crate::ground::Ground;
 use crate::probe::Probe;
-use crate::time::time_passes;
+use crate::time::{pause, time_passes};
 use crate::weather::Weather;
 use plan::Place;
 use serde::Serialize;
@@ -25,8 +25,11 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
+
+/// Until a server takes a setting back; a killed one starts meanwhile.
+const UNDO: Duration = Duration::from_secs(60);
 
 /// What became of a fault.
 #[derive(Debug, Clone, Serialize)]
@@ -89,6 +92,15 @@ pub async fn unleash(ground: &Arc<Ground>, probe: &Arc<Probe>, faults: &[Fault],
     records.sort_by_key(|record| record.began_ms);
     write_lines(&dir.join("faults.jsonl"), &records);
     records
+}
+
+/// Takes a setting back, and insists on it: one that stays would be a fault that no schedule knows of.
+async fn undo<T, Asked: Future<Output = Result<T, String>>>(once: impl Fn() -> Asked) {
+    let begun = Instant::now();
+    while let Err(refused) = once().await {
+        assert!(begun.elapsed() < UNDO, "a setting cannot be taken back: {refused}");
+        pause().await;
+    }
 }
 
 fn write_lines(path: &Path, lines: &[impl Serialize]) {

@@ -1,6 +1,6 @@
 //! Faults inside the database, by a session that may do anything.
 
-use super::{Field, Outcome};
+use super::{Field, Outcome, undo};
 use crate::raw::try_sql;
 use crate::time::time_passes;
 use std::time::Duration;
@@ -8,6 +8,8 @@ use tokio::time::timeout;
 
 /// One batch of statements, waits for locks included; a frozen server does not answer at all.
 const ANSWER: Duration = Duration::from_secs(12);
+
+const MANY_CONNECTIONS: &str = "SET GLOBAL max_connections = 500";
 
 /// Heavier than any landing, so that the server chooses the product's transaction as the deadlock's victim.
 const WEIGHT: &str = "CREATE DATABASE IF NOT EXISTS nemesis; \
@@ -40,11 +42,15 @@ impl Field {
         done.into()
     }
 
-    /// Too few connections for all; those who have one lose it, or they would not notice.
+    /// Too few connections for all; those who have one lose it, or they would not notice. The session that sets the limit
+    /// takes it back: once the product and the sampler hold every place, no other session gets in.
     pub(super) async fn few_connections(&self, length_ms: u64) -> Outcome {
-        let done = self.sql(&format!("SET GLOBAL max_connections = 10; {KILL_ALL}")).await;
-        time_passes(length_ms).await;
-        self.many_connections().await;
+        let seconds = length_ms as f64 / 1000.0;
+        let few = format!("SET GLOBAL max_connections = 10; {KILL_ALL}; DO SLEEP({seconds}); {MANY_CONNECTIONS}");
+        let done = self.sql(&few).await;
+        if done.is_err() {
+            self.many_connections().await;
+        }
         done.into()
     }
 
@@ -56,12 +62,12 @@ impl Field {
         }
     }
 
+    /// A killed server comes back with its own settings, here and below.
     pub(super) async fn writable(&self) {
-        // A killed server comes back with its own settings, here and below.
-        drop(self.sql("SET GLOBAL read_only = 0").await);
+        undo(|| self.sql("SET GLOBAL read_only = 0")).await;
     }
 
     pub(super) async fn many_connections(&self) {
-        drop(self.sql("SET GLOBAL max_connections = 500").await);
+        undo(|| self.sql(MANY_CONNECTIONS)).await;
     }
 }

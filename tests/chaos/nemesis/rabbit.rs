@@ -1,6 +1,6 @@
 //! Faults inside RabbitMQ, in its own tongue.
 
-use super::{Field, Outcome};
+use super::{Field, Outcome, undo};
 use crate::ground::PREFIX;
 use crate::time::time_passes;
 use seckill::dev::ServerKind;
@@ -82,6 +82,6 @@ impl Field {
 
     pub(super) async fn no_alarm(&self) {
         // A killed node comes back with its own setting.
-        drop(self.broker(ENOUGH_MEMORY).await);
+        undo(|| self.broker(ENOUGH_MEMORY)).await;
     }
 }

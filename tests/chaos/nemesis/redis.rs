@@ -1,6 +1,6 @@
 //! Faults inside Redis: what an operator, a full memory or a broken script cache does to it.
 
-use super::{Field, Outcome};
+use super::{Field, Outcome, undo};
 use crate::ground::PREFIX;
 use crate::raw::try_redis;
 use crate::time::{pause, time_passes};
@@ -41,7 +41,7 @@ impl Field {
 
     pub(super) async fn enough_memory(&self) {
         // A killed server comes back with its own setting.
-        drop(self.redis(&["CONFIG", "SET", "maxmemory", "0"]).await);
+        undo(|| self.redis(&["CONFIG", "SET", "maxmemory", "0"])).await;
     }
 
     /// Sends a command made from an entry's key, id and holder, or, with a list outbox, from a holder; an entry, or a number
