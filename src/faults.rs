@@ -137,8 +137,24 @@ coded! {
     }
 }
 
+/// A line at which an armed process dies; nothing elsewhere. `crash_point!(AfterConfirm);`
+macro_rules! crash_point {
+    ($point:ident) => {
+        $crate::faults::CrashPoint::$point.reach()
+    };
+}
+
+/// Whether this process was told to leave a mechanism out; `false` without the feature `faults`. `if left_out!(Ledger) { … }`
+macro_rules! left_out {
+    ($mechanism:ident) => {
+        $crate::faults::Mechanism::$mechanism.is_off()
+    };
+}
+
+pub(crate) use {crash_point, left_out};
+
 impl CrashPoint {
-    /// Dies here, if armed.
+    /// Dies here, if armed; written as [`crash_point!`].
     #[inline]
     pub fn reach(self) {
         #[cfg(feature = "faults")]
@@ -149,7 +165,7 @@ impl CrashPoint {
 }
 
 impl Mechanism {
-    /// Whether this process was told to leave it out.
+    /// Whether this process was told to leave it out; written as [`left_out!`].
     #[inline]
     #[must_use]
     pub fn is_off(self) -> bool {

@@ -7,7 +7,7 @@
 use crate::domain::ids::SaleId;
 use crate::domain::sale::SaleStatus;
 use crate::domain::shard::share;
-use crate::faults::CrashPoint;
+use crate::faults::crash_point;
 use crate::store::mysql::{Db, DbError, grants, sales};
 use crate::store::redis::{Granted, RedisFault, RedisStore};
 
@@ -64,7 +64,7 @@ pub async fn give(db: &Db, redis: &RedisStore, shards: u16, id: &SaleId) -> Resu
                     Granted::KeysMissing | Granted::OtherEpoch => return Ok(Giving::KeysLost),
                 }
             }
-            CrashPoint::ActivationHalf.reach();
+            crash_point!(ActivationHalf);
             if grants::mark_applied(db, id, &grant.grant_id).await? {
                 finished += 1;
                 tracing::info!(sale = %id, grant = %grant.grant_id, units = grant.quantity, "grant given");

@@ -13,7 +13,7 @@
 use crate::domain::ids::SaleId;
 use crate::domain::sale::{MetaState, Sale, SaleStatus};
 use crate::domain::shard::share;
-use crate::faults::CrashPoint;
+use crate::faults::crash_point;
 use crate::granting::{self, Giving, GivingError};
 use crate::store::mysql::grants::Reclaimed;
 use crate::store::mysql::sales::SaleError;
@@ -129,14 +129,14 @@ impl Warmer {
                     return Err(WarmError::KeysLost(id.clone()));
                 }
             }
-            CrashPoint::ActivationHalf.reach();
+            crash_point!(ActivationHalf);
         }
         // A sale that was closed or paused since it was read stays so.
         match sales::set_status(&self.db, id, SaleStatus::Warmed, &[SaleStatus::Draft, SaleStatus::Warmed]).await {
             Ok(()) | Err(SaleError::Status(_, SaleStatus::Paused)) => {}
             Err(error) => return Err(self.overtaken(id, error).await),
         }
-        CrashPoint::ActivationHalf.reach();
+        crash_point!(ActivationHalf);
         self.redis.uncache_sale(id).await?;
         self.apply_grants(id).await
     }

@@ -10,7 +10,7 @@
 use super::Guard;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::MetaState;
-use crate::faults::Mechanism;
+use crate::faults::left_out;
 use crate::runtime::now_ms;
 use crate::store::mysql::{Db, DbError, sales};
 use crate::store::redis::{Meta, RedisFault, RedisStore};
@@ -75,7 +75,7 @@ impl Fence {
 
     async fn compare_and_load(&self, shard: u16) -> Result<(), FenceFault> {
         let life = self.redis.life(shard).await?;
-        if Mechanism::BootFence.is_off() {
+        if left_out!(BootFence) {
             return Ok(self.redis.load_reserve_after_fence(shard, &life).await?);
         }
         // A server that restarted may have come back with other settings than it had.

@@ -10,7 +10,7 @@
 use super::Inner;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::MetaState;
-use crate::faults::CrashPoint;
+use crate::faults::crash_point;
 use crate::store::redis::{Bucket, Given, RedisFault, Taken};
 use futures::future::join_all;
 use std::collections::HashMap;
@@ -156,13 +156,13 @@ impl Gather {
             Taken::Record(transfer) => transfer,
             Taken::Empty | Taken::Refused => return Ok(0),
         };
-        CrashPoint::AfterTake.reach();
+        crash_point!(AfterTake);
         let came = match redis.transfer_give(&self.sale, &transfer).await? {
             Given::Now => transfer.units,
             Given::Before => 0,
             Given::KeysMissing | Given::Refused => return Ok(0),
         };
-        CrashPoint::AfterGive.reach();
+        crash_point!(AfterGive);
         redis.transfer_forget(&self.sale, &transfer).await?;
         metrics::counter!("seckill_p2_reserve_transfers_total").increment(1);
         metrics::counter!("seckill_p2_reserve_transferred_units_total").increment(came.unsigned_abs());

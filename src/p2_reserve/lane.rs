@@ -9,7 +9,7 @@ use super::{Decision, Inner};
 use crate::domain::ids::SaleId;
 use crate::domain::request::Purchase;
 use crate::domain::reserve::Reserved;
-use crate::faults::{CrashPoint, Mechanism};
+use crate::faults::{crash_point, left_out};
 use crate::store::redis::{RedisFault, ReservedGroup};
 use std::sync::Arc;
 use std::time::Duration;
@@ -128,11 +128,11 @@ impl Lane {
     }
 
     async fn reserve(&self, epoch: u32, purchases: &[&Purchase]) -> Result<ReservedGroup, RedisFault> {
-        CrashPoint::BeforeScript.reach();
+        crash_point!(BeforeScript);
         let answer = self.reserve_past_fence(epoch, purchases).await;
-        CrashPoint::AfterScript.reach();
+        crash_point!(AfterScript);
         match answer {
-            Err(RedisFault::Unknown(_)) if Mechanism::ReplayCheck.is_off() => {
+            Err(RedisFault::Unknown(_)) if left_out!(ReplayCheck) => {
                 self.inner.redis.reserve(&self.sale, self.shard, epoch, purchases).await
             }
             answer => answer,

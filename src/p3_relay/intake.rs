@@ -3,7 +3,7 @@
 use super::Relay;
 use super::entry::InHand;
 use crate::domain::states::{P3Relay, State};
-use crate::faults::{CrashPoint, Mechanism};
+use crate::faults::{crash_point, left_out};
 use crate::store::redis::{Entry, Parking, RedisFault};
 use crate::telemetry::count;
 use futures::future::join_all;
@@ -33,7 +33,7 @@ impl Relay {
     /// Entries that were read for this relay's name and never finished: by its life before this one, or by a reply that got
     /// lost (window 26). Whatever fails, the drain goes on from the same place at the next step.
     async fn take_own(&mut self, shard: u16, from: String) -> Result<usize, RedisFault> {
-        if Mechanism::OwnPending.is_off() {
+        if left_out!(OwnPending) {
             return Ok(0);
         }
         let room = self.room();
@@ -43,7 +43,7 @@ impl Relay {
         let read = self.redis.outbox_own(shard, &self.consumer, &from, room).await;
         let (entries, next) = read.inspect_err(|fault| self.doubt(shard, fault))?;
         if !entries.is_empty() {
-            CrashPoint::AfterRead.reach();
+            crash_point!(AfterRead);
         }
         let taken = self.accept(shard, entries).await?;
         self.own_next(shard, next);
@@ -72,7 +72,7 @@ impl Relay {
             let reads = asked.iter().map(|shard| self.redis.outbox_new(*shard, &self.consumer, share));
             let reads = join_all(reads).await;
             if reads.iter().flatten().any(|entries| !entries.is_empty()) {
-                CrashPoint::AfterRead.reach();
+                crash_point!(AfterRead);
             }
             for (shard, read) in asked.into_iter().zip(reads) {
                 let accepted = match read.inspect_err(|fault| self.doubt(shard, fault)) {
@@ -149,10 +149,10 @@ impl Relay {
     }
 
     async fn park_poison(&mut self, shard: u16, id: &str, reason: &str) -> Result<(), RedisFault> {
-        CrashPoint::BeforePark.reach();
+        crash_point!(BeforePark);
         match self.redis.outbox_park(shard, &self.consumer, id, (reason, 0)).await? {
             Parking::Moved => {
-                CrashPoint::AfterPark.reach();
+                crash_point!(AfterPark);
                 count(State::P3(P3Relay::RelayDlq), 1);
                 tracing::error!(phase = "p3_relay", shard, entry = %id, %reason, "parked in the relay DLQ");
             }

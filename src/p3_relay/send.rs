@@ -5,7 +5,7 @@ use super::breaker::Breaker;
 use super::hand::{Place, Ticket};
 use super::line::Sent;
 use crate::domain::shard::lane;
-use crate::faults::{CrashPoint, Mechanism};
+use crate::faults::{crash_point, left_out};
 use crate::store::rabbit::{Event, Outgoing, RabbitError, Verdict, may_share};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -76,7 +76,7 @@ impl Relay {
             let Some((request_id, payload)) = orders.next() else { return Ok(()) };
             Outgoing::new((&exchange, &key), request_id, payload)
         };
-        if Mechanism::Mandatory.is_off() {
+        if left_out!(Mandatory) {
             message = message.optional();
         }
         #[cfg(feature = "faults")]
@@ -84,13 +84,13 @@ impl Relay {
             // Something that an older consumer has never heard of and has to keep.
             message = message.header("x-seckill-of-tomorrow", crate::store::rabbit::HeaderValue::Int(1));
         }
-        CrashPoint::BeforePublish.reach();
+        crash_point!(BeforePublish);
         match publisher.publish(message).await {
             Ok(tag) => {
-                CrashPoint::AfterPublish.reach();
+                crash_point!(AfterPublish);
                 metrics::histogram!("seckill_p3_relay_group_count").record(tickets.len() as f64);
                 for ticket in &tickets {
-                    let sent = if Mechanism::ConfirmFirst.is_off() { Place::Confirmed } else { Place::Sent };
+                    let sent = if left_out!(ConfirmFirst) { Place::Confirmed } else { Place::Sent };
                     self.hand.put(*ticket, sent);
                 }
                 self.line.confirms.sent(tag, Sent::Entries(tickets), Instant::now());
@@ -177,7 +177,7 @@ impl Relay {
     fn judge(&mut self, event: Event) {
         if matches!(event, Event::Returned { .. }) {
             self.line.came_back();
-            CrashPoint::AfterReturn.reach();
+            crash_point!(AfterReturn);
         }
         for (sent, verdict) in self.line.confirms.apply(event) {
             let Sent::Entries(tickets) = sent else {

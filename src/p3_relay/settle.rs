@@ -3,7 +3,7 @@
 use super::hand::{Place, Ticket};
 use super::{IDS_MAX, Relay};
 use crate::domain::states::Event;
-use crate::faults::CrashPoint;
+use crate::faults::crash_point;
 use crate::runtime::grown;
 use crate::store::redis::{Parking, RedisFault};
 use futures::future::join_all;
@@ -19,10 +19,10 @@ impl Relay {
             if parts.is_empty() {
                 return Ok(());
             }
-            CrashPoint::AfterConfirm.reach();
+            crash_point!(AfterConfirm);
             let done = parts.iter().map(|(shard, (_, ids))| self.redis.outbox_done(*shard, &self.consumer, ids));
             let done = join_all(done).await;
-            CrashPoint::AfterDone.reach();
+            crash_point!(AfterDone);
             let mut failed = None;
             for ((_, (tickets, _)), done) in parts.into_iter().zip(done) {
                 match done {
@@ -76,10 +76,10 @@ impl Relay {
             self.hand.put(ticket, Place::Waiting(Instant::now() + pause));
         } else {
             let (shard, id) = (item.shard, item.id.clone());
-            CrashPoint::BeforePark.reach();
+            crash_point!(BeforePark);
             // After an error it stays failed: counted once more, and parked then.
             let parking = self.redis.outbox_park(shard, &self.consumer, &id, (&reason, attempts)).await?;
-            CrashPoint::AfterPark.reach();
+            crash_point!(AfterPark);
             match (parking, self.hand.let_go(ticket)) {
                 (Parking::Moved, Some(mut item)) => {
                     item.happened(Event::PublishSpent);

@@ -4,7 +4,7 @@
 //! Every living relay does this by itself, without a leader: each look and claim is one script, so two never take the same.
 
 use super::{GAUGES_EVERY, Relay};
-use crate::faults::{CrashPoint, Mechanism};
+use crate::faults::{crash_point, left_out};
 use crate::store::redis::{OrphanPage, RedisFault, TakenOver};
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ const FORGET_MAX: usize = 16;
 impl Relay {
     /// Takes over what others left, every quarter of the claim time. Returns how many entries were taken in.
     pub(super) async fn sweep(&mut self) -> Result<usize, RedisFault> {
-        if Instant::now() < self.claim_at || Mechanism::TakeOver.is_off() {
+        if Instant::now() < self.claim_at || left_out!(TakeOver) {
             return Ok(0);
         }
         let mut taken = 0;
@@ -47,7 +47,7 @@ impl Relay {
                 self.deleted_while_pending(shard, &deleted).await?;
             }
             if !entries.is_empty() {
-                CrashPoint::AfterClaim.reach();
+                crash_point!(AfterClaim);
                 tracing::info!(phase = "p3_relay", shard, count = entries.len(), "took over entries of another relay");
             }
             taken += self.accept(shard, entries).await?;

@@ -10,7 +10,7 @@ use crate::domain::fault::Disposition;
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::request::Accepted;
 use crate::domain::states::{P4Persist, Phase, State};
-use crate::faults::{CrashPoint, Mechanism};
+use crate::faults::{crash_point, left_out};
 use crate::store::mysql::DbError;
 use crate::store::rabbit::{DeliveryId, RabbitError, Topology};
 use crate::telemetry::count;
@@ -67,9 +67,9 @@ impl Persist {
             outcomes.iter().filter(|_| !acked_early).map(|outcome| outcome.delivery.id).collect()
         };
         self.ack(&ids(&done)).await?;
-        if Mechanism::ConfirmedRetry.is_off() && !back.is_empty() {
+        if left_out!(ConfirmedRetry) && !back.is_empty() {
             self.ack_early(&ids(&back)).await?;
-            CrashPoint::AfterRetryPublished.reach();
+            crash_point!(AfterRetryPublished);
             let topology = Topology::new(&self.rabbit);
             let copies = back.iter().map(|outcome| back::copy(&topology, outcome)).collect();
             return self.sender.send(copies).await;
@@ -92,7 +92,7 @@ impl Persist {
             self.back_at = Instant::now() + BACK_AGAIN;
             return Ok(());
         }
-        CrashPoint::AfterRetryPublished.reach();
+        crash_point!(AfterRetryPublished);
         let sent = std::mem::take(&mut self.back);
         let ids: Vec<DeliveryId> =
             sent.iter().filter(|(_, acked_early)| !acked_early).map(|(outcome, _)| outcome.delivery.id).collect();

@@ -27,7 +27,7 @@ use crate::domain::fault::{Disposition, Fault, Progress};
 use crate::domain::message;
 use crate::domain::request::Accepted;
 use crate::domain::states::P4Persist;
-use crate::faults::{CrashPoint, Mechanism};
+use crate::faults::{crash_point, left_out};
 use crate::runtime::{Worker, now_ms};
 use crate::store::mysql::codes::Source;
 use crate::store::mysql::{Db, DbError, landing, outcomes};
@@ -132,14 +132,14 @@ impl Persist {
             // Nothing new, but not idle.
             return Ok(Progress::Moved(0));
         }
-        CrashPoint::AfterDelivery.reach();
+        crash_point!(AfterDelivery);
         metrics::histogram!("seckill_p4_persist_group_count").record(size as f64);
         self.process(group, before).await?;
         Ok(Progress::Moved(size))
     }
 
     async fn process(&mut self, group: Vec<Delivery>, before: Option<Landed>) -> Result<(), RabbitError> {
-        let acked_early = Mechanism::AckAfterCommit.is_off();
+        let acked_early = left_out!(AckAfterCommit);
         if acked_early {
             let ids: Vec<DeliveryId> = group.iter().map(|delivery| delivery.id).collect();
             self.ack_early(&ids).await?;
@@ -169,10 +169,10 @@ impl Persist {
         };
         self.breaker().saw(Instant::now(), &verdicts);
         if verdicts.contains(&Ok(Verdict::Ordered)) {
-            CrashPoint::AfterCommit.reach();
+            crash_point!(AfterCommit);
         }
         if verdicts.iter().any(|verdict| matches!(verdict, Ok(Verdict::Refused(_)))) {
-            CrashPoint::AfterFailedCommit.reach();
+            crash_point!(AfterFailedCommit);
         }
         conclude::time_landing(&items, &verdicts, now_ms());
         let settled = settled(&items, &verdicts);
@@ -208,7 +208,7 @@ impl Persist {
             // A read says nothing about it.
             Some((_, DbError::ReadOnly)) => true,
             // This read would notice a connection that is out of step.
-            Some(_) if Mechanism::Discard.is_off() => true,
+            Some(_) if left_out!(Discard) => true,
             Some((request_id, _)) => outcomes::fate_of(&self.db, request_id).await.is_err(),
         }
     }

@@ -8,7 +8,7 @@ use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::request::Accepted;
 use crate::domain::sale::Sale;
 use crate::domain::states::{P5Reconcile, Phase, State};
-use crate::faults::CrashPoint;
+use crate::faults::crash_point;
 use crate::store::mysql::books::{Series, closing};
 use crate::store::mysql::codes::{Reporter, Source};
 use crate::store::mysql::landing;
@@ -43,7 +43,7 @@ impl Auditor {
         for (shard, old) in audit.old.iter().filter(|(_, old)| !old.is_empty()) {
             let cutoff_ms = self.redis.clock_ms(*shard).await? - retention_ms;
             went += self.redis.trim(&audit.sale_id, *shard, cutoff_ms, old).await?;
-            CrashPoint::AfterTrim.reach();
+            crash_point!(AfterTrim);
         }
         if closed && audit.consistent() {
             for shard in 0..self.shards {
@@ -98,7 +98,7 @@ impl Auditor {
                 group.iter().map(|open| open.record.accepted(open.request_id, &audit.sale_id, open.shard)).collect();
             let begun = traces::clock();
             let verdicts = landing::land(&self.db, &items, Source::Compensation).await;
-            CrashPoint::AfterCompensation.reach();
+            crash_point!(AfterCompensation);
             let mut fates: HashMap<u16, Vec<(RequestId, Fate)>> = HashMap::new();
             for (accepted, verdict) in items.iter().zip(verdicts) {
                 let id = accepted.purchase.request_id;

@@ -6,6 +6,7 @@ use super::audit::{Auditor, SaleAuditError};
 use super::mq_reading::{MqSeen, Reading};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::message::{self, MessageError};
+use crate::faults::left_out;
 use crate::store::mysql::codes::{FailureStatus, Reporter};
 use crate::store::mysql::register::{self, OpenFailure, Wanted};
 use crate::store::rabbit::RabbitError;
@@ -129,7 +130,7 @@ impl Auditor {
             return Ok(new);
         }
         #[cfg(feature = "faults")]
-        if crate::faults::Mechanism::NoGiveBack.is_off() && new {
+        if left_out!(NoGiveBack) && new {
             self.redis.give_back(shard, &accepted.purchase).await?;
         }
         self.redis.parked_remove(shard, &entry.id).await?;

@@ -15,7 +15,7 @@ use crate::domain::message;
 use crate::domain::request::Accepted;
 use crate::domain::sale::{MetaState, Sale, SaleStatus};
 use crate::domain::shard::{lane, share};
-use crate::faults::CrashPoint;
+use crate::faults::crash_point;
 use crate::store::mysql::books::{self, Series, closing};
 use crate::store::mysql::codes::FailureStatus;
 use crate::store::mysql::decided::{self, Opening};
@@ -185,12 +185,12 @@ impl Auditor {
             if !self.redis.rebuild_begin(&next, shard, how.cap, judged).await? {
                 return Ok(false);
             }
-            CrashPoint::RebuildHalf.reach();
+            crash_point!(RebuildHalf);
         }
         if !self.load(&next, how.retention_ms).await? {
             return Ok(false);
         }
-        CrashPoint::RebuildHalf.reach();
+        crash_point!(RebuildHalf);
         let Some((units, given)) = self.fix_units(&next, how, began_at_ms).await? else { return Ok(false) };
         let state = if sale.status == SaleStatus::Paused { MetaState::Paused } else { MetaState::Open };
         let mut opened = false;

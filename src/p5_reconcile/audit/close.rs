@@ -3,7 +3,7 @@
 use super::FindingKind;
 use super::proof::Read;
 use super::sheet::Sheet;
-use crate::faults::Mechanism;
+use crate::faults::left_out;
 use crate::store::mysql::books::{Books, Series};
 use std::collections::BTreeMap;
 
@@ -65,6 +65,6 @@ impl Sheet<'_, '_> {
         counted.grants_open =
             if books.grants_known { books.grants - counted.granted_in_redis } else { books.grants_unapplied };
         let all_there = self.shards.len() == usize::from(self.auditor.shards);
-        counted.bridged &= all_there && !Mechanism::UnitBridge.is_off();
+        counted.bridged &= all_there && !left_out!(UnitBridge);
     }
 }

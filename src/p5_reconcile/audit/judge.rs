@@ -6,7 +6,7 @@ use super::sheet::{Shard, Sheet};
 use super::{FindingKind, OpenRequest, SaleAudit, SaleAuditError, Window};
 use crate::domain::ids::RequestId;
 use crate::domain::ledger::LedgerState;
-use crate::faults::Mechanism;
+use crate::faults::left_out;
 use crate::store::mysql::books::Series;
 use crate::store::mysql::outcomes::{self, Decided};
 use std::collections::{BTreeMap, HashMap};
@@ -39,7 +39,7 @@ impl Sheet<'_, '_> {
         self.numbers(&reads, &books, &undecided).await?;
         self.collect_old(&reads);
         self.close(&books, &reads);
-        if books.grants_known && !Mechanism::UnitBridge.is_off() {
+        if books.grants_known && !left_out!(UnitBridge) {
             self.compare_grants().await?;
             self.compare_transit().await?;
         }
@@ -73,7 +73,7 @@ impl Sheet<'_, '_> {
                 self.open.iter().filter(|open| open.shard == series.shard && read.lacks(open.record.number)).count();
             let lacking: u64 =
                 read.missing.iter().map(|(first, last)| (*last).min(number).saturating_sub(first - 1)).sum();
-            if lacking > open as u64 && !Mechanism::NumberEquation.is_off() {
+            if lacking > open as u64 && !left_out!(NumberEquation) {
                 let lacks = |number| read.lacks(number);
                 found.extend(self.records_of(series.shard, series.epoch, lacks, shard.now_ms).await?);
             }

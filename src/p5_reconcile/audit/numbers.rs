@@ -3,7 +3,7 @@
 use super::proof::Read;
 use super::sheet::Sheet;
 use super::{FindingKind, SaleAuditError, SeriesSheet, Window};
-use crate::faults::Mechanism;
+use crate::faults::left_out;
 use crate::store::mysql::books::{self, Books, Closed, Series};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -42,7 +42,7 @@ impl Sheet<'_, '_> {
             self.compare_decided(*series, read.tally.count, open.numbers.len() as u64);
             let of_series = |closed: &&Closed| (closed.epoch, closed.shard) == (Some(series.epoch), Some(series.shard));
             let closed: Vec<&Closed> = books.closed.iter().filter(of_series).collect();
-            if !gaps.is_empty() && !Mechanism::NumberEquation.is_off() {
+            if !gaps.is_empty() && !left_out!(NumberEquation) {
                 self.keep_back(current.is_some(), length(&gaps), rest, &closed);
             }
             let told = open_gaps(&gaps, &closed);
@@ -104,7 +104,7 @@ impl Sheet<'_, '_> {
     }
 
     fn tell_gaps(&mut self) {
-        if Mechanism::NumberEquation.is_off() {
+        if left_out!(NumberEquation) {
             return;
         }
         let all = self.audit.series.iter().flat_map(|of| of.gaps.iter().map(|gap| (of.epoch, of.shard, *gap)));

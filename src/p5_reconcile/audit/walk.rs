@@ -5,7 +5,7 @@ use super::sheet::Sheet;
 use super::{FindingKind, OpenRequest, SaleAuditError};
 use crate::domain::ids::RequestId;
 use crate::domain::ledger::{LedgerRecord, LedgerState};
-use crate::faults::CrashPoint;
+use crate::faults::crash_point;
 use crate::store::redis::{RedisFault, ShardCount};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -109,7 +109,7 @@ impl Sheet<'_, '_> {
                 self.sort_in(&mut walked, (shard, now_ms), request_id, record);
             }
         }
-        CrashPoint::AfterLedgerRead.reach();
+        crash_point!(AfterLedgerRead);
         Ok(walked)
     }
 

@@ -10,7 +10,7 @@ use super::{Desk, DlqError, Place, code_of};
 use crate::domain::fate::{FailReason, Fate, Verdict};
 use crate::domain::ids::RequestId;
 use crate::domain::request::Accepted;
-use crate::faults::CrashPoint;
+use crate::faults::crash_point;
 use crate::store::mysql::codes::Source as LandingSource;
 use crate::store::mysql::{DbError, acts, landing, outcomes, register};
 use governor::{Quota, RateLimiter};
@@ -106,7 +106,7 @@ impl Desk {
             (None, Act::GiveUp(_)) if dry_run => return Ok((Deed::WouldGiveUp, "not decided yet".to_owned())),
             (None, Act::Replay) => {
                 let verdict = landing::land_one(db, accepted, LandingSource::Replay).await?;
-                CrashPoint::ReplayTaken.reach();
+                crash_point!(ReplayTaken);
                 verdict
             }
             (None, Act::GiveUp(reason)) => register::give_up(db, accepted, reason, &self.actor.label()).await?,

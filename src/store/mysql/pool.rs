@@ -8,7 +8,7 @@
 use super::address::Address;
 use super::facts::FactsCache;
 use super::fault::DbError;
-use crate::faults::Mechanism;
+use crate::faults::left_out;
 use deadpool::Runtime;
 use deadpool::managed::{PoolError, TimeoutType};
 use diesel::connection::TransactionManagerStatus;
@@ -93,7 +93,7 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         let Some(mut object) = self.0.take() else { return };
-        if Mechanism::Discard.is_off() {
+        if left_out!(Discard) {
             // Diesel would not use a connection again that was left inside a transaction; make it forget.
             let conn: &mut Conn = &mut object;
             *Manager::transaction_manager_status_mut(conn) = TransactionManagerStatus::default();
@@ -155,7 +155,7 @@ impl Db {
         let started = Instant::now();
         let result = self.run_guarded(name, work).await;
         metrics::histogram!("seckill_mysql_seconds", "name" => name).record(started.elapsed().as_secs_f64());
-        if matches!(&result, Err(DbError::Unavailable(_))) && !Mechanism::Discard.is_off() {
+        if matches!(&result, Err(DbError::Unavailable(_))) && !left_out!(Discard) {
             // One lost connection usually means all are: the idle ones need not fail one by one.
             self.inner.pool.retain(|_, _| false);
         }

@@ -17,7 +17,7 @@
 use super::config::{QueueType, RabbitConfig};
 use super::error::RabbitError;
 use super::link::{Link, call};
-use crate::faults::Mechanism;
+use crate::faults::left_out;
 use amqprs::channel::{ExchangeDeclareArguments, QueueBindArguments, QueueDeclareArguments};
 use amqprs::{FieldTable, FieldValue, ShortStr};
 use std::time::Duration;
@@ -170,7 +170,7 @@ impl Topology {
             QueueType::Quorum => {
                 arguments.push(("x-queue-type", FieldValue::from("quorum")));
                 arguments.push(("x-delivery-limit", FieldValue::l(delivery_limit)));
-                if dead_letter_exchange.is_some() && !Mechanism::DeadLetterAtLeastOnce.is_off() {
+                if dead_letter_exchange.is_some() && !left_out!(DeadLetterAtLeastOnce) {
                     arguments.push(("x-dead-letter-strategy", FieldValue::from("at-least-once")));
                 }
             }

@@ -10,7 +10,7 @@ use super::packed;
 use super::scripts::RELAY_PARK;
 use crate::config::Outbox;
 use crate::domain::ids::RequestId;
-use crate::faults::{CrashPoint, Mechanism};
+use crate::faults::{crash_point, left_out};
 use fred::types::Value;
 
 /// One entry of the relay DLQ.
@@ -68,7 +68,7 @@ impl RedisStore {
         (reason, attempts): (&str, u32),
     ) -> Result<Parking, RedisFault> {
         // Of the stream only: the list's script has no halves to part.
-        if self.outbox == Outbox::Stream && Mechanism::ParkAtomic.is_off() {
+        if self.outbox == Outbox::Stream && left_out!(ParkAtomic) {
             return self.park_in_two_steps(shard, id, (reason, attempts)).await;
         }
         let parked = match self.outbox {
@@ -98,7 +98,7 @@ impl RedisStore {
             return Ok(Parking::Gone);
         };
         self.stream_done(shard, &[id.to_owned()]).await?;
-        CrashPoint::AfterDone.reach();
+        crash_point!(AfterDone);
         let mut args = vec![text(self.keys.relay_dlq(shard)), text("*")];
         args.extend(["entry", id, "reason", reason, "attempts", &attempts.to_string(), "parked_at_ms", "0"].map(text));
         for (name, value) in entry.fields {

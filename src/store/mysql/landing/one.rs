@@ -12,7 +12,7 @@ use super::write::{self, Blocked};
 use crate::domain::fate::{FailReason, Fate, NextStep, Obstacle, Verdict, after_obstacle};
 use crate::domain::message;
 use crate::domain::request::Accepted;
-use crate::faults::Mechanism;
+use crate::faults::left_out;
 use diesel::prelude::*;
 use diesel_async::{AsyncConnection, RunQueryDsl};
 
@@ -34,7 +34,7 @@ pub async fn land_one(db: &Db, accepted: &Accepted, source: Source) -> Result<Ve
             Err(DbError::Deadlock) => continue,
             Err(error) => return Err(error),
         };
-        if stopped.is_duplicate_key() && Mechanism::OwnOutcome.is_off() {
+        if stopped.is_duplicate_key() && left_out!(OwnOutcome) {
             return Ok(Verdict::Already(Fate::Ordered));
         }
         // In a new transaction, after the rollback: a re-read inside the old one could see nothing (window 73).
@@ -44,7 +44,7 @@ pub async fn land_one(db: &Db, accepted: &Accepted, source: Source) -> Result<Ve
         match after_obstacle(obstacle) {
             NextStep::Conclude(verdict) => return Ok(verdict),
             NextStep::Park => return Err(DbError::UnknownSale(accepted.purchase.sale_id.clone())),
-            NextStep::RecordFailure(reason) if Mechanism::RecordedRefusal.is_off() => {
+            NextStep::RecordFailure(reason) if left_out!(RecordedRefusal) => {
                 return Ok(Verdict::Refused(reason));
             }
             NextStep::RecordFailure(reason) => {

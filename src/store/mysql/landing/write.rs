@@ -9,7 +9,7 @@ use super::super::schema::{outcome_event, sales, stock_flow};
 use super::plan::{Plan, Share};
 use super::text::Values;
 use crate::domain::ids::SaleId;
-use crate::faults::{CrashPoint, Mechanism};
+use crate::faults::{crash_point, left_out};
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Binary, Unsigned};
 use diesel_async::{RunQueryDsl, SimpleAsyncConnection, TransactionManager};
@@ -60,7 +60,7 @@ async fn in_transaction(conn: &mut Conn, plan: &Plan<'_>) -> Result<(), Halt> {
     Manager::begin_transaction(conn).await?;
     let halt = match write(conn, plan).await {
         Ok(()) => return commit(conn).await,
-        Err(Halt::Db(_)) if Mechanism::Rollback.is_off() => return commit(conn).await,
+        Err(Halt::Db(_)) if left_out!(Rollback) => return commit(conn).await,
         Err(halt) => halt,
     };
     match (Manager::rollback_transaction(conn).await, halt) {
@@ -76,7 +76,7 @@ async fn commit(conn: &mut Conn) -> Result<(), Halt> {
     tokio::select! {
         biased;
         committed = &mut committing => return Ok(committed?),
-        () = std::future::ready(()) => CrashPoint::CommitSent.reach(),
+        () = std::future::ready(()) => crash_point!(CommitSent),
     }
     Ok(committing.await?)
 }
@@ -87,13 +87,13 @@ async fn write(conn: &mut Conn, plan: &Plan<'_>) -> Result<(), Halt> {
         error if error.is_duplicate() => Halt::Blocked(Blocked::Outcome),
         error => Halt::Db(error),
     })?;
-    CrashPoint::AfterOutcome.reach();
+    crash_point!(AfterOutcome);
     let inserted = conn.batch_execute(&plan.orders).await;
     inserted.map_err(|error| match DbError::from(error) {
         error if error.is_duplicate_of("uk_sale_user") => Halt::Blocked(Blocked::Buyer),
         error => Halt::Db(error),
     })?;
-    CrashPoint::AfterOrder.reach();
+    crash_point!(AfterOrder);
     if !plan.events.is_empty() {
         diesel::insert_into(outcome_event::table).values(&plan.events).execute(conn).await?;
     }
@@ -104,7 +104,7 @@ async fn write(conn: &mut Conn, plan: &Plan<'_>) -> Result<(), Halt> {
     for (sale_id, share) in &plan.shares {
         take_stock(conn, sale_id, share.units).await?;
     }
-    CrashPoint::AfterStock.reach();
+    crash_point!(AfterStock);
     Ok(())
 }
 
