@@ -189,10 +189,10 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: Command) -> R
         Command::Show { id, json } => show::show(&desk.sale_control, &id, json).await?,
         Command::Warm { id } => desk.plainly(Operation::SaleWarm, &id, desk.sale_control.warm(&id), "warmed").await?,
         Command::Pause { id } => {
-            desk.plainly(Operation::SalePause, &id, desk.sale_control.pause(&id), "paused").await?
+            desk.plainly(Operation::SalePause, &id, desk.sale_control.pause(&id), "paused").await?;
         }
         Command::Resume { id } => {
-            desk.plainly(Operation::SaleResume, &id, desk.sale_control.resume(&id), "resumed").await?
+            desk.plainly(Operation::SaleResume, &id, desk.sale_control.resume(&id), "resumed").await?;
         }
         Command::TopUp { id, units, grant } => desk.top_up(&id, units, grant).await?,
         Command::Reclaim { id } => {
