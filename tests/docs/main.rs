@@ -13,6 +13,8 @@ use std::process::Command;
 
 use crate::markdown::root;
 
+mod figures;
+mod languages;
 mod markdown;
 mod pages;
 
