@@ -43,11 +43,16 @@ impl World {
 
     /// Starts a role as a process of its own.
     pub async fn start_armed(&self, armed: &str, role: &str) -> Faulty {
-        self.start_armed_with(armed, role, &[]).await
+        let faulty = self.spawn_armed(armed, role, &[]).await;
+        if role == "api" {
+            let sales = format!("{}/v1/sales", faulty.api);
+            eventually("the api answers", async || self.http.get(&sales).send().await.is_ok()).await;
+        }
+        faulty
     }
 
-    /// The same with settings of its own.
-    pub async fn start_armed_with(&self, armed: &str, role: &str, sets: &[&str]) -> Faulty {
+    /// The same with settings of its own, not waiting for anything.
+    pub async fn spawn_armed(&self, armed: &str, role: &str, sets: &[&str]) -> Faulty {
         let (port, admin_port) = (free_port().expect("a port"), free_port().expect("a port"));
         let listen = format!("http.listen=127.0.0.1:{port}");
         let admin_listen = format!("admin.listen=127.0.0.1:{admin_port}");
@@ -56,13 +61,7 @@ impl World {
         let command = self.armed(armed, &args);
         let log = scratch("faulty").join(format!("{role}-{port}.log"));
         let child = Child::spawn(role, command, &log).await.expect("a process");
-        let faulty =
-            Faulty { child, api: format!("http://127.0.0.1:{port}"), admin: format!("http://127.0.0.1:{admin_port}") };
-        if role == "api" {
-            let sales = format!("{}/v1/sales", faulty.api);
-            eventually("the api answers", async || self.http.get(&sales).send().await.is_ok()).await;
-        }
-        faulty
+        Faulty { child, api: format!("http://127.0.0.1:{port}"), admin: format!("http://127.0.0.1:{admin_port}") }
     }
 
     /// Buys at another process; `None` when the answer never came.
