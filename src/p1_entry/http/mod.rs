@@ -1,6 +1,5 @@
 //! The public HTTP server; the contract is `openapi.rs`. Handlers translate between HTTP and the entry; they decide nothing.
 
-pub mod bare;
 mod body;
 mod cors;
 mod events;
@@ -119,7 +118,9 @@ async fn method_not_allowed(request: HttpRequest, allowed: &'static str) -> Http
     answer
 }
 
-fn workers(settings: &config::Http) -> usize {
+/// Worker threads of a server with these settings.
+#[must_use]
+pub fn workers(settings: &config::Http) -> usize {
     match settings.workers_count {
         0 => std::thread::available_parallelism().map_or(2, std::num::NonZero::get),
         count => count,
