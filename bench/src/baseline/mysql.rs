@@ -162,7 +162,7 @@ fn insert_texts(bare: &Bare, at: NaiveDateTime, ids: std::ops::Range<u64>) -> (S
     let (mut outcomes, mut orders) = (OUTCOMES.to_owned(), ORDERS.to_owned());
     for id in ids {
         let number = id - bare.above;
-        let comma = if number % 1 == 0 && outcomes.ends_with(')') { "," } else { "" };
+        let comma = if outcomes.ends_with(')') { "," } else { "" };
         // Writing into a string cannot fail.
         let _ok = write!(outcomes, "{comma}({id},'ORDER','{sale}',0,1,{number},0x{id:032x})");
         let _ok = write!(orders, "{comma}({id},'{sale}','buyer-{id:08}','buyer-{id:08}',1,100,'relay','{at}')");

@@ -91,8 +91,8 @@ impl Killed {
         let taken = match self.strategy {
             Strategy::Redis(way) => {
                 let key = key(&self.sale);
-                let left = ways::left(&redis, way, &key).await?;
-                ways::forget(&redis, way, &key).await?;
+                let left = ways::left(redis, way, &key).await?;
+                ways::forget(redis, way, &key).await?;
                 i64::try_from(UNITS).unwrap_or(i64::MAX) - left
             }
             Strategy::SkipLocked => mysql_units::taken(db, &self.sale).await?,
