@@ -4,8 +4,8 @@
 use actix_web::dev::Server;
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use seckill::config;
+use seckill::http::{end_gracefully, worker_count};
 use seckill::p1_entry::auth::Authenticator;
-use seckill::p1_entry::http::{ending_with, workers};
 use seckill::runtime::Stopper;
 use std::net::TcpListener;
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub fn serve(
 ) -> std::io::Result<Server> {
     let auth = web::Data::new(auth);
     let server = HttpServer::new(move || App::new().app_data(auth.clone()).default_service(web::to(refuse)))
-        .workers(workers(settings))
+        .workers(worker_count(settings))
         .client_request_timeout(Duration::from_millis(settings.head_timeout_ms))
         .keep_alive(Duration::from_secs(settings.keep_alive_s))
         .max_connections(settings.connections_max)
@@ -41,5 +41,5 @@ pub fn serve(
         .disable_signals()
         .listen(listener)?
         .run();
-    Ok(ending_with(server, stopper))
+    Ok(end_gracefully(server, stopper))
 }
