@@ -1,42 +1,44 @@
-//! What was counted of a sale's outcomes and journal, so that a round counts only what is new (E13).
+//! The counts of a sale's outcomes and journal, remembered so that a round counts only what is new (E13).
 //!
-//! Outcomes never change and are never removed by the system, so a piece of acceptance numbers that was counted once needs no
-//! second look, but for its holes: numbers without an outcome, which are asked for again each time. The rest is not believed
-//! for ever: each round counts one old piece anew, and whatever looks odd (the highest number sank, a hole was filled, a sum
-//! changed, an equation does not hold) throws away what was remembered. A crash forgets it all, and the first round counts everything.
+//! Outcomes never change, and the system never removes one. So a piece of acceptance numbers is counted once; only its holes,
+//! numbers without an outcome, are read again each time. To notice changes from outside, each round counts one old piece again.
+//! Everything remembered is dropped when the highest number sank, a hole was filled, a sum changed or an equation does not hold.
+//! After a crash the first round counts everything.
 
-use super::SaleAuditError;
+use super::result::numbers_in;
 use crate::domain::ids::SaleId;
+use crate::p5_reconcile::context::ReconcileError;
 use crate::store::mysql::Db;
 use crate::store::mysql::books::{self, Asked, Books, Flow, PIECE, Piece, Query, Series, SeriesRead, Tally};
 use std::collections::HashMap;
 
-/// Runs of numbers without an outcome that are remembered in a series; with more the rest is counted each time.
+/// Runs of numbers without an outcome that are remembered of a series; beyond that the rest is counted each time.
 const HOLES_MAX: usize = 256;
 /// Pieces counted by one call before the snapshot.
 const PIECES_MAX: u64 = 8;
 /// Acceptance numbers up to which a sale is small.
 const SMALL: u64 = 5 * PIECE;
-/// Looks at a large sale between two counts of its orders.
-const LOOKS: u32 = 100;
-/// How often a count that turned out to be out of date is begun anew.
+/// Audits of a large sale between two counts of its orders.
+const AUDITS: u32 = 100;
+/// Tries of a count that turned out to be out of date.
 const TRIES: u32 = 3;
 
 /// What is remembered of one sale.
 #[derive(Debug, Default)]
-pub(in super::super) struct Proof {
-    series: HashMap<Series, Counted>,
+pub(in crate::p5_reconcile) struct CountedOutcomes {
+    series: HashMap<Series, SeriesMemory>,
     flow: Flow,
+    /// The piece that was counted again last.
     turn: usize,
-    /// Looks since the orders were counted in their own table.
-    looks: u32,
+    /// Audits since the orders were counted in their own table.
+    audits: u32,
     /// Units of orders that have no outcome.
-    strangers: i64,
+    orders_without_outcome: i64,
 }
 
 /// What is remembered of a series.
 #[derive(Debug, Default)]
-struct Counted {
+struct SeriesMemory {
     /// The sums of its pieces, from number 1 on.
     whole: Vec<Tally>,
     /// What they lack.
@@ -44,12 +46,12 @@ struct Counted {
     highest: u64,
 }
 
-impl Counted {
+impl SeriesMemory {
     fn to(&self) -> u64 {
         self.whole.len() as u64 * PIECE
     }
 
-    fn asked(&self, want: &Want) -> Asked {
+    fn asked(&self, want: &SeriesWanted) -> Asked {
         Asked { series: want.series, after: self.to(), to: want.to, holes: self.holes.clone(), above: want.above }
     }
 
@@ -70,7 +72,7 @@ impl Counted {
         }
     }
 
-    /// Forgets the piece of `number` and what lies behind it.
+    /// Forgets the piece of `number` and all above it.
     fn forget_from(&mut self, number: u64) {
         let piece = (number - 1) / PIECE;
         self.whole.truncate(usize::try_from(piece).unwrap_or(0));
@@ -81,7 +83,7 @@ impl Counted {
         }
     }
 
-    /// Whether `read` agrees with what is remembered; forgets what it contradicts.
+    /// Whether `read` agrees with the memory; forgets what it contradicts.
     fn agrees(&mut self, read: &SeriesRead) -> bool {
         if read.highest < self.highest {
             *self = Self::default();
@@ -98,18 +100,18 @@ impl Counted {
 
 /// A series whose numbers up to `to` are to be counted.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Want {
+pub(super) struct SeriesWanted {
     pub series: Series,
-    /// The last number that anybody gave.
+    /// The last known number.
     pub to: u64,
-    /// Count what lies above it, too: it is still going on.
+    /// Count also the numbers above it: the series still grows.
     pub above: bool,
 }
 
-/// A series counted.
+/// The counts of a series.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Read {
-    /// Up to the number that was asked for.
+pub(super) struct SeriesCounted {
+    /// Up to the wanted number.
     pub tally: Tally,
     /// Above it.
     pub above: Tally,
@@ -117,9 +119,9 @@ pub(super) struct Read {
     pub missing: Vec<(u64, u64)>,
 }
 
-impl Read {
+impl SeriesCounted {
     pub fn missing_count(&self) -> u64 {
-        self.missing.iter().map(|(first, last)| last - first + 1).sum()
+        numbers_in(&self.missing)
     }
 
     pub fn lacks(&self, number: u64) -> bool {
@@ -127,41 +129,41 @@ impl Read {
     }
 }
 
-impl Proof {
-    /// Counts one old piece anew, each time another one. `false`: it is not what it was, and everything is forgotten.
-    pub async fn look_back(&mut self, db: &Db, sale: &SaleId) -> Result<bool, SaleAuditError> {
+impl CountedOutcomes {
+    /// Counts one old piece again, each time another one. If it has changed, everything is forgotten.
+    pub async fn recheck_one(&mut self, db: &Db, sale: &SaleId) -> Result<(), ReconcileError> {
         let pieces: usize = self.series.values().map(|counted| counted.whole.len()).sum();
         if pieces == 0 {
-            return Ok(true);
+            return Ok(());
         }
         self.turn = (self.turn + 1) % pieces;
         let mut at = self.turn;
-        let mut looked = None;
+        let mut chosen = None;
         for (series, counted) in &self.series {
             if let Some(tally) = counted.whole.get(at) {
-                looked = Some((*series, at as u64 * PIECE, *tally));
+                chosen = Some((*series, at as u64 * PIECE, *tally));
                 break;
             }
             at -= counted.whole.len();
         }
-        let Some((series, after, before)) = looked else { return Ok(true) };
+        let Some((series, after, before)) = chosen else { return Ok(()) };
         let asked = Asked { series, after, to: after + PIECE, holes: Vec::new(), above: false };
         let now = books::count(db, sale, &asked).await?.pieces.first().map(|piece| piece.tally).unwrap_or_default();
-        // What is held of it changes with each reclaim.
+        // The held units of a piece change with each reclaim.
         let same = (now.count, now.ordered, now.failed) == (before.count, before.ordered, before.failed);
         if !same {
             *self = Self::default();
         }
-        Ok(same)
+        Ok(())
     }
 
-    /// Counts what is wanted, all of it in one snapshot with the rest of the books; `None` when there is no such sale.
+    /// Counts the wanted series in one snapshot with the rest of the books; `None` when there is no such sale.
     pub(super) async fn read(
         &mut self,
         db: &Db,
         sale: &SaleId,
-        wants: &[Want],
-    ) -> Result<Option<(Books, Vec<Read>)>, SaleAuditError> {
+        wants: &[SeriesWanted],
+    ) -> Result<Option<(Books, Vec<SeriesCounted>)>, ReconcileError> {
         for _ in 0..TRIES {
             for want in wants {
                 self.catch_up(db, sale, want).await?;
@@ -178,19 +180,20 @@ impl Proof {
             if !agrees {
                 continue;
             }
-            let reads: Vec<Read> = wants.iter().zip(&books.series).map(|(want, read)| self.sum(want, read)).collect();
+            let reads: Vec<SeriesCounted> =
+                wants.iter().zip(&books.series).map(|(want, read)| self.sum(want, read)).collect();
             self.sum_journal(&mut books);
             self.compare_orders(&books, &reads);
             return Ok(Some((books, reads)));
         }
-        Err(SaleAuditError::Moved)
+        Err(ReconcileError::Moved)
     }
 
-    /// Whether it is time to count the orders in their own table: always in a small sale, now and then in a large one.
-    fn counts_orders(&mut self, wants: &[Want]) -> bool {
+    /// Whether to count the orders in their own table: always in a small sale, in a large one every 100 audits.
+    fn counts_orders(&mut self, wants: &[SeriesWanted]) -> bool {
         let numbers: u64 = wants.iter().map(|want| want.to).sum();
-        let now = numbers <= SMALL || self.looks == 0;
-        self.looks = (self.looks + 1) % LOOKS;
+        let now = numbers <= SMALL || self.audits == 0;
+        self.audits = (self.audits + 1) % AUDITS;
         now
     }
 
@@ -199,22 +202,22 @@ impl Proof {
         self.series.values().flat_map(|counted| &counted.whole).map(|tally| tally.orders).sum()
     }
 
-    fn compare_orders(&mut self, books: &Books, reads: &[Read]) {
+    fn compare_orders(&mut self, books: &Books, reads: &[SeriesCounted]) {
         let Some(orders) = books.orders else { return };
         let by_outcome: i64 = reads.iter().map(|read| read.tally.ordered + read.above.ordered).sum();
-        self.strangers = orders.units.map_or(0, |units| units - by_outcome);
+        self.orders_without_outcome = orders.units.map_or(0, |units| units - by_outcome);
     }
 
-    /// Units of orders that have no outcome: nobody but a hand in the database writes one.
-    pub(super) const fn strangers(&self) -> i64 {
-        self.strangers
+    /// Units of orders that have no outcome: only a person who edits the database makes one.
+    pub(super) const fn orders_without_outcome(&self) -> i64 {
+        self.orders_without_outcome
     }
 
-    /// Counts whole pieces in calls of their own, so that the snapshot is short.
-    async fn catch_up(&mut self, db: &Db, sale: &SaleId, want: &Want) -> Result<(), SaleAuditError> {
+    /// Counts whole pieces in calls of their own, to keep the snapshot short.
+    async fn catch_up(&mut self, db: &Db, sale: &SaleId, want: &SeriesWanted) -> Result<(), ReconcileError> {
         let counted = self.series.entry(want.series).or_default();
         if want.to < counted.to() {
-            *counted = Counted::default();
+            *counted = SeriesMemory::default();
         }
         while counted.to() + PIECE <= want.to {
             let before = counted.to();
@@ -228,9 +231,9 @@ impl Proof {
         Ok(())
     }
 
-    fn sum(&mut self, want: &Want, read: &SeriesRead) -> Read {
+    fn sum(&mut self, want: &SeriesWanted, read: &SeriesRead) -> SeriesCounted {
         let counted = self.series.entry(want.series).or_default();
-        let mut sum = Read { above: read.above, missing: counted.holes.clone(), ..Read::default() };
+        let mut sum = SeriesCounted { above: read.above, missing: counted.holes.clone(), ..SeriesCounted::default() };
         for tally in counted.whole.iter().copied().chain(read.pieces.iter().map(|piece| piece.tally)) {
             sum.tally += tally;
         }
@@ -239,7 +242,7 @@ impl Proof {
         sum
     }
 
-    /// The journal's sums become those from its beginning; what is old enough is remembered.
+    /// Adds the remembered sums of the journal, so that they are those from its beginning.
     const fn sum_journal(&mut self, books: &mut Books) {
         self.flow.to = books.flow.to;
         self.flow.sum += books.flow.sum;

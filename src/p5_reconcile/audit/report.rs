@@ -1,57 +1,55 @@
-//! Writing down what an audit saw: log and counters for what is new, gauges always, rows in the database when there is news.
+//! The audit report: log lines and counters for new findings, gauges for all, a row in the database when there is news.
 //!
-//! A finding that stands is told once, not at every audit: it is counted and logged when it appears, and its run is
-//! written again only when there are new ones or none any more, or now and then. A crash forgets what was told; then it is told once more.
+//! A finding is counted and logged once, when it appears. The run gets a row when it has a finding without a row, when all
+//! findings are gone, and otherwise every ten intervals. After a crash everything is reported once more.
 
-use super::audit::{Auditor, Finding, FindingKind, SaleAudit};
-use super::compensate::count_false_alarms;
-use crate::domain::ids::{RequestId, SaleId};
+use super::finding::{AuditFinding, FindingKey, FindingKind};
+use super::result::SaleAudit;
+use crate::domain::ids::SaleId;
 use crate::domain::states::{P5Reconcile, State};
 use crate::runtime::now_ms;
-use crate::store::mysql::{DbError, audit as audit_store};
+use crate::store::mysql::{Db, DbError, audit as audit_store};
 use crate::telemetry::count;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-/// A run without news is written down after this many intervals.
-const QUIET_INTERVALS: u32 = 10;
-/// Sales remembered; beyond it everything is told anew.
+/// Intervals after which a run without news gets a row, too.
+const PERIOD_INTERVALS: u32 = 10;
+/// Sales remembered; beyond that everything is reported again.
 const SALES_MAX: usize = 10_000;
 
-type Key = (FindingKind, Option<RequestId>);
-
-/// What was told about each sale.
+/// Reports audits, and remembers of each sale what was reported.
 #[derive(Debug)]
-pub(super) struct Journal {
-    told: HashMap<SaleId, HashSet<Key>>,
-    written: HashMap<SaleId, Written>,
-    quiet: Duration,
+pub(in crate::p5_reconcile) struct AuditReporter {
+    logged: HashMap<SaleId, HashSet<FindingKey>>,
+    rows: HashMap<SaleId, ReportedRows>,
+    period: Duration,
 }
 
-/// What was written down about a sale within one quiet time.
+/// The rows of a sale within one period.
 #[derive(Debug, Default)]
-struct Written {
-    /// When the quiet time began; none: nothing was written.
+struct ReportedRows {
+    /// When the period began; none: there is no row.
     since: Option<Instant>,
-    /// What the last row said.
-    last: HashSet<Key>,
-    /// What any of its rows said: a finding that comes and goes has one row, and one when it went.
-    all: HashSet<Key>,
+    /// The findings of the last row.
+    last: HashSet<FindingKey>,
+    /// The findings of all rows: a finding that comes and goes gets one row, and one when it is gone.
+    all: HashSet<FindingKey>,
 }
 
-impl Written {
-    fn is_over(&self, now: Instant, quiet: Duration) -> bool {
-        self.since.is_none_or(|since| now.duration_since(since) >= quiet)
+impl ReportedRows {
+    fn is_over(&self, now: Instant, period: Duration) -> bool {
+        self.since.is_none_or(|since| now.duration_since(since) >= period)
     }
 
     /// Whether a run with these findings is worth a row.
-    fn is_news(&self, keys: &HashSet<Key>, now: Instant, quiet: Duration) -> bool {
-        self.is_over(now, quiet) || (self.last != *keys && (keys.is_empty() || !keys.is_subset(&self.all)))
+    fn is_news(&self, keys: &HashSet<FindingKey>, now: Instant, period: Duration) -> bool {
+        self.is_over(now, period) || (self.last != *keys && (keys.is_empty() || !keys.is_subset(&self.all)))
     }
 
-    /// It has its row.
-    fn note(&mut self, keys: HashSet<Key>, now: Instant, quiet: Duration) {
-        if self.is_over(now, quiet) {
+    /// The run got its row.
+    fn note(&mut self, keys: HashSet<FindingKey>, now: Instant, period: Duration) {
+        if self.is_over(now, period) {
             (self.since, self.all) = (Some(now), HashSet::new());
         }
         self.all.extend(keys.iter().copied());
@@ -59,22 +57,22 @@ impl Written {
     }
 }
 
-impl Journal {
+impl AuditReporter {
     /// For audits every `interval_ms`.
     pub fn new(interval_ms: u64) -> Self {
-        let quiet = Duration::from_millis(interval_ms).saturating_mul(QUIET_INTERVALS);
-        Self { told: HashMap::new(), written: HashMap::new(), quiet }
+        let period = Duration::from_millis(interval_ms).saturating_mul(PERIOD_INTERVALS);
+        Self { logged: HashMap::new(), rows: HashMap::new(), period }
     }
 
-    /// Logs, counters and gauges of one audit.
+    /// Writes the logs, counters and gauges of one audit.
     pub fn report(&mut self, audit: &SaleAudit, false_alarms: u64) {
         let sale = &audit.sale_id;
-        if self.told.len() >= SALES_MAX {
-            self.told.clear();
-            self.written.clear();
+        if self.logged.len() >= SALES_MAX {
+            self.logged.clear();
+            self.rows.clear();
         }
-        let now: HashSet<Key> = audit.findings.iter().map(Finding::key).collect();
-        let before = self.told.insert(sale.clone(), now).unwrap_or_default();
+        let now: HashSet<FindingKey> = audit.findings.iter().map(AuditFinding::key).collect();
+        let before = self.logged.insert(sale.clone(), now).unwrap_or_default();
         if audit.findings.is_empty() {
             count(State::P5(P5Reconcile::Match), 1);
         }
@@ -89,16 +87,16 @@ impl Journal {
         }
         count_false_alarms(sale, false_alarms);
         if false_alarms > 0 {
-            tracing::warn!(phase = "p5_reconcile", %sale, false_alarms, "findings that a second look did not confirm");
+            tracing::warn!(phase = "p5_reconcile", %sale, false_alarms, "a second audit did not confirm these findings");
         }
         gauges(audit);
     }
 
-    /// Writes a run down when it has a finding that has no row yet, when the findings are gone, and now and then.
-    pub async fn write(&mut self, auditor: &Auditor, audit: &SaleAudit, started_at_ms: i64) -> Result<(), DbError> {
-        let keys: HashSet<Key> = audit.findings.iter().map(Finding::key).collect();
-        let (now, quiet) = (Instant::now(), self.quiet);
-        if self.written.get(&audit.sale_id).is_some_and(|written| !written.is_news(&keys, now, quiet)) {
+    /// Writes the row of a run, if there is news or the period is over.
+    pub async fn write(&mut self, db: &Db, audit: &SaleAudit, started_at_ms: i64) -> Result<(), DbError> {
+        let keys: HashSet<FindingKey> = audit.findings.iter().map(AuditFinding::key).collect();
+        let (now, period) = (Instant::now(), self.quiet);
+        if self.rows.get(&audit.sale_id).is_some_and(|rows| !rows.is_news(&keys, now, period)) {
             return Ok(());
         }
         let findings = audit.findings.iter().map(|finding| audit_store::Finding {
@@ -116,10 +114,15 @@ impl Journal {
             sheet: serde_json::to_string(&audit.counted).unwrap_or_default(),
             findings: findings.collect(),
         };
-        audit_store::record(&auditor.db, &run).await?;
-        self.written.entry(audit.sale_id.clone()).or_default().note(keys, now, quiet);
+        audit_store::record(db, &run).await?;
+        self.rows.entry(audit.sale_id.clone()).or_default().note(keys, now, period);
         Ok(())
     }
+}
+
+/// Counts findings that were nothing: a second audit does not confirm them, or persisting finds the outcome decided (window 87).
+pub(in crate::p5_reconcile) fn count_false_alarms(sale: &SaleId, false_alarms: u64) {
+    metrics::counter!("seckill_p5_reconcile_false_alarms_total", "sale" => sale.to_string()).increment(false_alarms);
 }
 
 fn gauges(audit: &SaleAudit) {
@@ -162,16 +165,16 @@ mod tests {
 
     #[test]
     fn a_finding_that_comes_and_goes_has_one_row_and_one_when_it_went() {
-        let (begun, quiet) = (Instant::now(), Duration::from_secs(300));
-        let keys = |kinds: &[FindingKind]| kinds.iter().map(|kind| (*kind, None)).collect::<HashSet<Key>>();
+        let (begun, period) = (Instant::now(), Duration::from_secs(300));
+        let keys = |kinds: &[FindingKind]| kinds.iter().map(|kind| (*kind, None)).collect::<HashSet<FindingKey>>();
         let (none, leak, both) =
             (keys(&[]), keys(&[FindingKind::ALL[0]]), keys(&[FindingKind::ALL[0], FindingKind::ALL[1]]));
-        let mut written = Written::default();
-        let mut rows = |keys: &HashSet<Key>, after_s: u64| {
+        let mut written = ReportedRows::default();
+        let mut rows = |keys: &HashSet<FindingKey>, after_s: u64| {
             let now = begun + Duration::from_secs(after_s);
-            let news = written.is_news(keys, now, quiet);
+            let news = written.is_news(keys, now, period);
             if news {
-                written.note(keys.clone(), now, quiet);
+                written.note(keys.clone(), now, period);
             }
             news
         };
@@ -182,6 +185,6 @@ mod tests {
             assert!(!rows(&leak, 90 + flap * 60) && !rows(&none, 120 + flap * 60), "as before");
         }
         assert!(rows(&both, 270), "another one");
-        assert!(rows(&both, 301) && rows(&none, 302), "a quiet time later");
+        assert!(rows(&both, 301) && rows(&none, 302), "a period later");
     }
 }

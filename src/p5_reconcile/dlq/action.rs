@@ -1,54 +1,54 @@
-//! What an operator asks for at the desk, what it comes to, and which entries belong together. Pure.
+//! What an operator asks for, what it comes to, and which entries belong together. Pure.
 
-use super::{Entry, Source};
+use super::entry::{DlqEntry, DlqSource};
 use crate::domain::ids::RequestId;
 use crate::domain::request::{Accepted, PayloadHash};
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// What to do.
+/// What to do with parked requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Act {
-    /// Land the requests the way the consumer would have.
+pub enum DlqAction {
+    /// Persist them the way the consumer would have.
     Replay,
     /// Record that they will never be orders, for this reason.
     GiveUp(String),
 }
 
-/// Which entries.
+/// The entries to act on.
 #[derive(Debug, Clone, Default)]
-pub struct Selection {
+pub struct DlqSelection {
     /// Request ids or entry names.
     pub named: Vec<String>,
-    /// Everything, instead.
+    /// Every entry, instead of named ones.
     pub all: bool,
-    /// Only in this queue.
-    pub source: Option<Source>,
-    /// Tell only.
+    /// Only entries of this queue.
+    pub source: Option<DlqSource>,
+    /// Change nothing, only report what would happen.
     pub dry_run: bool,
 }
 
-/// What became of one request (or of one entry that names none).
+/// What became of one request, or of one entry without a request id.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Deed {
+pub enum DlqActionResult {
     /// The order was written.
     Landed,
     /// The database refused it for good.
     Refused,
     /// It was given up.
     GivenUp,
-    /// Its fate was decided before; the entry was removed.
+    /// Its outcome was decided before; the entry was removed.
     DecidedBefore,
-    /// Dry run: it would be landed.
+    /// Dry run: it would be persisted.
     WouldLand,
     /// Dry run: it would be given up.
     WouldGiveUp,
-    /// Dry run: its fate is decided, the entry would be removed.
+    /// Dry run: its outcome is decided, the entry would be removed.
     WouldRemove,
     /// An entry that cannot be a request of ours was removed, because it was named itself.
     Dropped,
-    /// Its fate is decided and nothing of it is parked: nothing to do.
+    /// Its outcome is decided and it is not parked: nothing to do.
     NothingToDo,
     /// It is not parked, and nothing is decided about it.
     NotParked,
@@ -60,14 +60,13 @@ pub enum Deed {
     UnknownSale,
     /// A server failed; it stays.
     Failed,
-    /// Not looked at, because a server was gone before.
+    /// Not tried, because a server did not answer before.
     NotTried,
 }
 
-impl Deed {
-    /// Whether somebody still has to look.
-    #[must_use]
-    pub const fn is_trouble(&self) -> bool {
+impl DlqActionResult {
+    /// Whether a person still has to look at it.
+    pub(crate) const fn is_trouble(&self) -> bool {
         match self {
             Self::NotParked | Self::Unreadable | Self::Conflict | Self::UnknownSale | Self::Failed | Self::NotTried => {
                 true
@@ -90,48 +89,48 @@ impl Deed {
     }
 }
 
-/// One line of the report.
+/// What became of one request.
 #[derive(Debug, Clone, Serialize)]
-pub struct Done {
-    /// The request, if there is one.
+pub struct DlqReportLine {
+    /// None: the message is unreadable.
     pub request_id: Option<RequestId>,
-    /// Where it was parked.
+    /// The names of its entries.
     pub entries: Vec<String>,
-    /// What became of it.
-    pub result: Deed,
-    /// For a person.
+    /// What was done.
+    pub result: DlqActionResult,
+    /// Words for an operator.
     pub detail: String,
 }
 
-/// Told how many requests are done, and how many there are.
-pub type OnProgress<'a> = &'a (dyn Fn(usize, usize) + Send + Sync);
+/// Called with the requests that are done, and with all of them.
+pub(super) type OnDlqProgress<'a> = &'a (dyn Fn(usize, usize) + Send + Sync);
 
-/// What an act came to.
+/// What an action came to.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Report {
+pub struct DlqReport {
     /// One line a request.
-    pub done: Vec<Done>,
-    /// Some place has more entries than are looked at in one go: run it again.
+    pub done: Vec<DlqReportLine>,
+    /// A place has more entries than are read at once: run it again.
     pub more: bool,
 }
 
 /// The entries of one request, which are decided together.
 #[derive(Debug)]
-pub(super) struct Group {
-    pub entries: Vec<Entry>,
-    /// An entry of it was asked for by its own name, not by request id or with all others.
+pub(super) struct DlqGroup {
+    pub entries: Vec<DlqEntry>,
+    /// The operator named an entry of it by its entry name, not by request id or with all others.
     pub named_itself: bool,
 }
 
-impl Group {
+impl DlqGroup {
     /// The request as accepted.
     pub fn accepted(&self) -> Option<&Accepted> {
         self.entries.first().and_then(|entry| entry.accepted.as_ref())
     }
 
     /// One line of the report.
-    pub fn line(&self, result: Deed, detail: String) -> Done {
-        Done {
+    pub fn line(&self, result: DlqActionResult, detail: String) -> DlqReportLine {
+        DlqReportLine {
             request_id: self.entries.iter().find_map(|entry| entry.request_id),
             entries: self.entries.iter().map(|entry| entry.entry.clone()).collect(),
             result,
@@ -139,16 +138,18 @@ impl Group {
         }
     }
 
-    /// What happens to a group that is no request of ours as it was accepted: only someone who names the entry itself may
-    /// give it up; its message then goes into the row of the act.
-    pub fn foreign(&self, act: &Act, trouble: Deed, dry_run: bool) -> (Deed, String) {
-        match act {
-            Act::GiveUp(_) if self.named_itself && dry_run => (Deed::WouldRemove, "not a request of ours".to_owned()),
-            Act::GiveUp(_) if self.named_itself => {
-                let payload = self.entries.first().map(|entry| String::from_utf8_lossy(&entry.payload));
-                (Deed::Dropped, format!("message {:?}", payload.unwrap_or_default()))
+    /// What happens to a group that is no request of ours as it was accepted: it is given up only by its entry name, and its message
+    /// then goes into the row of the act.
+    pub fn foreign(&self, action: &DlqAction, trouble: DlqActionResult, dry_run: bool) -> (DlqActionResult, String) {
+        match action {
+            DlqAction::GiveUp(_) if self.named_itself && dry_run => {
+                (DlqActionResult::WouldRemove, "not a request of ours".to_owned())
             }
-            Act::GiveUp(_) | Act::Replay => {
+            DlqAction::GiveUp(_) if self.named_itself => {
+                let payload = self.entries.first().map(|entry| String::from_utf8_lossy(&entry.payload));
+                (DlqActionResult::Dropped, format!("message {:?}", payload.unwrap_or_default()))
+            }
+            DlqAction::GiveUp(_) | DlqAction::Replay => {
                 let name = self.entries.first().map_or("", |entry| entry.entry.as_str());
                 (trouble, format!("kept; look at it with seckill dlq show {name}, give it up by this very name"))
             }
@@ -157,8 +158,8 @@ impl Group {
 }
 
 /// The selected entries, those of one request (as accepted) together, in the order they were found.
-pub(super) fn grouped(entries: Vec<Entry>, which: &Selection) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
+pub(super) fn grouped(entries: Vec<DlqEntry>, which: &DlqSelection) -> Vec<DlqGroup> {
+    let mut groups: Vec<DlqGroup> = Vec::new();
     let mut places: HashMap<(RequestId, PayloadHash), usize> = HashMap::new();
     for entry in entries {
         let by_name = which.named.contains(&entry.entry);
@@ -175,19 +176,11 @@ pub(super) fn grouped(entries: Vec<Entry>, which: &Selection) -> Vec<Group> {
                 if let Some(key) = key {
                     places.insert(key, groups.len());
                 }
-                groups.push(Group { entries: vec![entry], named_itself: by_name });
+                groups.push(DlqGroup { entries: vec![entry], named_itself: by_name });
             }
         }
     }
     groups
-}
-
-impl Entry {
-    /// Whether this word, a request id or the entry's name, means this entry.
-    #[must_use]
-    pub fn is(&self, word: &str) -> bool {
-        self.entry == word || self.request_id.is_some_and(|id| id.to_string() == word)
-    }
 }
 
 #[cfg(test)]
@@ -195,15 +188,15 @@ mod tests {
     use super::super::find::tests::entry;
     use super::*;
 
-    fn which(named: &[&str]) -> Selection {
-        Selection { named: named.iter().map(|word| (*word).to_owned()).collect(), ..Selection::default() }
+    fn which(named: &[&str]) -> DlqSelection {
+        DlqSelection { named: named.iter().map(|word| (*word).to_owned()).collect(), ..DlqSelection::default() }
     }
 
     #[test]
     fn entries_of_one_request_are_decided_together_and_others_apart() {
         let entries = vec![entry("1-0", 5, 1), entry("2-0", 5, 1), entry("3-0", 5, 2), entry("4-0", 6, 1)];
-        let all = Selection { all: true, ..Selection::default() };
-        let sizes = |groups: &[Group]| groups.iter().map(|group| group.entries.len()).collect::<Vec<_>>();
+        let all = DlqSelection { all: true, ..DlqSelection::default() };
+        let sizes = |groups: &[DlqGroup]| groups.iter().map(|group| group.entries.len()).collect::<Vec<_>>();
         assert_eq!(sizes(&grouped(entries.clone(), &all)), [2, 1, 1]);
         assert_eq!(sizes(&grouped(entries.clone(), &which(&["5"]))), [2, 1]);
         assert_eq!(sizes(&grouped(entries.clone(), &which(&["relay/0/4-0"]))), [1]);
@@ -211,13 +204,16 @@ mod tests {
     }
 
     #[test]
-    fn a_foreign_message_is_only_dropped_by_whoever_names_it() {
-        let give_up = Act::GiveUp("noise".to_owned());
+    fn a_foreign_message_is_dropped_by_its_entry_name_only() {
+        let give_up = DlqAction::GiveUp("noise".to_owned());
         let named = grouped(vec![entry("1-0", 5, 1)], &which(&["relay/0/1-0"])).remove(0);
         let asked = grouped(vec![entry("1-0", 5, 1)], &which(&["5"])).remove(0);
-        assert_eq!(named.foreign(&give_up, Deed::Unreadable, false).0, Deed::Dropped);
-        assert_eq!(named.foreign(&give_up, Deed::Unreadable, true).0, Deed::WouldRemove);
-        assert_eq!(named.foreign(&Act::Replay, Deed::Unreadable, false).0, Deed::Unreadable);
-        assert_eq!(asked.foreign(&give_up, Deed::Conflict, false).0, Deed::Conflict);
+        assert_eq!(named.foreign(&give_up, DlqActionResult::Unreadable, false).0, DlqActionResult::Dropped);
+        assert_eq!(named.foreign(&give_up, DlqActionResult::Unreadable, true).0, DlqActionResult::WouldRemove);
+        assert_eq!(
+            named.foreign(&DlqAction::Replay, DlqActionResult::Unreadable, false).0,
+            DlqActionResult::Unreadable
+        );
+        assert_eq!(asked.foreign(&give_up, DlqActionResult::Conflict, false).0, DlqActionResult::Conflict);
     }
 }
