@@ -3,8 +3,8 @@
 //! Safe at any moment, whatever is still on its way: the first to write `request_outcome` decides, the others learn of it.
 
 use super::audit::{Auditor, Look, SaleAudit, SaleAuditError, Window};
-use crate::domain::fate::{Fate, Verdict};
 use crate::domain::ids::{RequestId, SaleId};
+use crate::domain::outcome::{Outcome, Verdict};
 use crate::domain::request::Accepted;
 use crate::domain::sale::Sale;
 use crate::domain::states::{P5Reconcile, Phase, State};
@@ -21,14 +21,14 @@ use std::time::SystemTime;
 const GROUP: usize = 200;
 
 impl Auditor {
-    /// Tells the ledger the fates it has not been told (P4 died before marking). Returns how many changed.
+    /// Tells the ledger the outcomes it has not been told (P4 died before marking). Returns how many changed.
     ///
     /// # Errors
     /// [`SaleAuditError`] when Redis is away; repeating is safe.
     pub async fn settle(&self, audit: &SaleAudit) -> Result<usize, SaleAuditError> {
         let mut changed = 0;
-        for (shard, fates) in &audit.unmarked {
-            changed += usize::try_from(self.redis.settle(&audit.sale_id, *shard, fates).await?).unwrap_or(0);
+        for (shard, outcomes) in &audit.unmarked {
+            changed += usize::try_from(self.redis.settle(&audit.sale_id, *shard, outcomes).await?).unwrap_or(0);
         }
         Ok(changed)
     }
@@ -84,7 +84,7 @@ impl Auditor {
         Ok(())
     }
 
-    /// Lands every overdue request of an audit. Returns how many got their fate by it. One request that cannot be landed
+    /// Lands every overdue request of an audit. Returns how many got their outcome by it. One request that cannot be landed
     /// does not keep the others from theirs.
     ///
     /// # Errors
@@ -99,11 +99,11 @@ impl Auditor {
             let begun = traces::clock();
             let verdicts = landing::land(&self.db, &items, Source::Compensation).await;
             crash_point!(AfterCompensation);
-            let mut fates: HashMap<u16, Vec<(RequestId, Fate)>> = HashMap::new();
+            let mut outcomes: HashMap<u16, Vec<(RequestId, Outcome)>> = HashMap::new();
             for (accepted, verdict) in items.iter().zip(verdicts) {
                 let id = accepted.purchase.request_id;
                 let verdict = match verdict {
-                    // Another request has its number: Redis went back. It gets a fate all the same.
+                    // Another request has its number: Redis went back. It gets an outcome all the same.
                     Ok(Verdict::Conflict) => {
                         let reused = landing::fail_reused(&self.db, accepted, Reporter::Audit, "reconcile").await?;
                         reused.unwrap_or(Verdict::Conflict)
@@ -121,12 +121,12 @@ impl Auditor {
                 if matches!(verdict, Verdict::Already(_)) && leaked.contains(&id) {
                     false_alarms += 1;
                 }
-                if let Some(fate) = verdict.fate() {
-                    fates.entry(accepted.shard).or_default().push((id, fate));
+                if let Some(outcome) = verdict.outcome() {
+                    outcomes.entry(accepted.shard).or_default().push((id, outcome));
                 }
             }
-            for (shard, fates) in fates {
-                self.redis.settle(&audit.sale_id, shard, &fates).await?;
+            for (shard, outcomes) in outcomes {
+                self.redis.settle(&audit.sale_id, shard, &outcomes).await?;
             }
         }
         count_false_alarms(&audit.sale_id, false_alarms);
@@ -162,7 +162,7 @@ fn told(id: RequestId, verdict: Verdict) -> Option<P5Reconcile> {
     }
 }
 
-/// Findings that were nothing: shown by a second look, or by a landing that found the fate decided (window 87).
+/// Findings that were nothing: shown by a second look, or by a landing that found the outcome decided (window 87).
 pub(super) fn count_false_alarms(sale: &SaleId, false_alarms: u64) {
     metrics::counter!("seckill_p5_reconcile_false_alarms_total", "sale" => sale.to_string()).increment(false_alarms);
 }

@@ -1,4 +1,4 @@
-//! Who a gap can be (E12): acceptance numbers without a fate whose requests no ledger, queue or table knows any more.
+//! Who a gap can be (E12): acceptance numbers without an outcome whose requests no ledger, queue or table knows any more.
 //!
 //! Input: an audit that found gaps; the buyers in Redis, which outlive the ledger. A buyer whose first request has no outcome and
 //! no ledger record is the buyer of a gap. Output: a row of the register for each of them, as open with reason GAP, so that a
@@ -24,7 +24,7 @@ const PAGE: u32 = 1_000;
 /// Suspects named in one audit; the rest is named when these are decided.
 const SUSPECTS_MAX: usize = 1_000;
 
-/// A buyer whose request has no fate and is known by no ledger.
+/// A buyer whose request has no outcome and is known by no ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Suspect {
     /// The buyer.
@@ -52,10 +52,10 @@ impl Auditor {
                 let (page, next) = self.redis.buyers_page(&audit.sale_id, of.shard, &at, PAGE).await?;
                 cursor = next;
                 let ids: Vec<RequestId> = page.iter().map(|buyer| buyer.first_request).collect();
-                let fates = outcomes::fates_of(&self.db, &ids).await?;
+                let outcomes = outcomes::outcomes_of(&self.db, &ids).await?;
                 let records = self.redis.ledger_lookup(&audit.sale_id, of.shard, &ids).await?;
                 for (buyer, record) in page.into_iter().zip(records) {
-                    let lost = record.is_none() && !fates.contains_key(&buyer.first_request);
+                    let lost = record.is_none() && !outcomes.contains_key(&buyer.first_request);
                     if lost && seen.insert(buyer.first_request) {
                         let (user_id, request_id, units) = (buyer.user_id, buyer.first_request, buyer.units);
                         suspects.push(Suspect { user_id, request_id, units, shard: of.shard });

@@ -4,9 +4,9 @@
 //! replay may still ask for. A crash at any line leaves keys that the next rebuild replaces.
 
 use super::audit::{Auditor, SaleAuditError};
-use crate::domain::fate::Fate;
 use crate::domain::ids::SaleId;
 use crate::domain::ledger::{LedgerRecord, LedgerState};
+use crate::domain::outcome::Outcome;
 use crate::domain::sale::Sale;
 use crate::domain::shard::home_shard;
 use crate::store::mysql::books;
@@ -72,9 +72,9 @@ struct Loading {
 
 impl Loading {
     fn record(&self, request: DecidedRequest) -> DecidedRecord {
-        let (state, counts) = match request.fate {
-            Fate::Ordered => (LedgerState::Confirmed, true),
-            Fate::Failed(reason) => (LedgerState::Failed(reason), false),
+        let (state, counts) = match request.outcome {
+            Outcome::Ordered => (LedgerState::Confirmed, true),
+            Outcome::Failed(reason) => (LedgerState::Failed(reason), false),
         };
         let record = LedgerRecord {
             state,

@@ -92,9 +92,9 @@ impl Auditor {
     ) -> Result<(), DlqError> {
         let read = self.read_page(page).await?;
         let ids: Vec<RequestId> = read.iter().flatten().map(|accepted| accepted.purchase.request_id).collect();
-        let fates = outcomes::fates_of(&self.db, &ids).await?;
+        let outcomes = outcomes::outcomes_of(&self.db, &ids).await?;
         for (parked, accepted) in page.iter().zip(read) {
-            let decided = accepted.as_ref().and_then(|accepted| fates.get(&accepted.purchase.request_id));
+            let decided = accepted.as_ref().and_then(|accepted| outcomes.get(&accepted.purchase.request_id));
             match (accepted, decided) {
                 (Some(accepted), Some(decided)) if decided.payload_hash == accepted.payload_hash() => {
                     // The others go with the next round; they are read on for the audits.
@@ -110,7 +110,7 @@ impl Auditor {
                 (None, _) => {
                     tidied.foreign_count += 1;
                     if let Some(id) = named(parked).filter(|id| !noted.contains(id))
-                        && outcomes::fate_of(&self.db, id).await?.is_none()
+                        && outcomes::outcome_of(&self.db, id).await?.is_none()
                         && let Some(accepted) = self.accepted_in_ledger(id).await?
                     {
                         tidied.noted_count += self.note(parked, &accepted, noted).await?;

@@ -4,7 +4,7 @@
 //! limits and replays, and with as much stock as the database can vouch for.
 //!
 //! Only when nothing is in flight: outboxes without entries of the sale, its queue and the retry queues empty, every record
-//! that is left in the ledger decided, and all of that unchanged for a while. The units of numbers that have no fate by then are
+//! that is left in the ledger decided, and all of that unchanged for a while. The units of numbers that have no outcome by then are
 //! kept back, so what still lands later than that finds its unit. A crash at any line leaves a frozen sale; the next run begins
 //! again, under an epoch of its own.
 

@@ -111,7 +111,7 @@ states! {
         Leak = "P5-RC1", "LEAK", "Redis knows the request, the database has neither order nor failure";
         OverSell = "P5-RC2", "OVER_SELL", "orders in the database exceed granted stock";
         Orphan = "P5-RC3", "ORPHAN", "the database has an outcome Redis never heard of (Redis lost data)";
-        Gap = "P5-RC4", "GAP", "an acceptance number has no fate and nobody knows the request (data were lost)";
+        Gap = "P5-RC4", "GAP", "an acceptance number has no outcome and nobody knows the request (data were lost)";
         Compensated = "P5-COMP0", "COMPENSATED", "the missing order was written";
         FailedFinal = "P5-COMP1", "FAILED_FINAL", "it can never be written; recorded for good";
     }

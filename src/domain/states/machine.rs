@@ -199,7 +199,7 @@ const fn landed(event: Event) -> Step {
 
 const fn after_persist(state: P4Persist, event: Event) -> Step {
     match (state, event) {
-        // One fate: a second commit of either kind is impossible by the outcome's primary key.
+        // One outcome: a second commit of either kind is impossible by the outcome's primary key.
         (
             P4Persist::DbOk | P4Persist::Idempotent | P4Persist::BizErrorAck,
             Event::OrderCommitted | Event::RefusalCommitted | Event::OutcomeMissing,

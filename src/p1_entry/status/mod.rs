@@ -9,9 +9,9 @@ use super::known::{Judgement, Known};
 use super::orders::status_url;
 use super::problem::{Kind, Problem};
 use crate::config;
-use crate::domain::fate::Fate;
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::ledger::LedgerState;
+use crate::domain::outcome::Outcome;
 use crate::domain::sale::MetaState;
 use crate::domain::shard::home_shard;
 use crate::domain::snowflake::made_at_ms;
@@ -197,11 +197,11 @@ impl Statuses {
             Kind::Unavailable.because("the status cannot be told right now")
         })?;
         let mine = |of_sale: &SaleId, of_user: &UserId| of_sale == sale && of_user == user;
-        Ok(match (story.decided.map(|decided| decided.fate), story.order, story.failure) {
-            (Some(Fate::Ordered), Some(order), _) if mine(&order.sale_id, &order.user_id) => {
+        Ok(match (story.decided.map(|decided| decided.outcome), story.order, story.failure) {
+            (Some(Outcome::Ordered), Some(order), _) if mine(&order.sale_id, &order.user_id) => {
                 Some(OrderStatus::new(id, order.quantity, LedgerState::Confirmed))
             }
-            (Some(Fate::Failed(reason)), _, Some(failed)) if mine(&failed.sale_id, &failed.user_id) => {
+            (Some(Outcome::Failed(reason)), _, Some(failed)) if mine(&failed.sale_id, &failed.user_id) => {
                 Some(OrderStatus::new(id, failed.quantity, LedgerState::Failed(reason)))
             }
             _ => None,

@@ -8,7 +8,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum FindingKind {
-    /// An accepted request older than the window without a fate.
+    /// An accepted request older than the window without an outcome.
     Leak,
     /// More orders than granted units.
     OverSell,
@@ -20,7 +20,7 @@ pub enum FindingKind {
     LedgerDamaged,
     /// An equation of the sheet does not hold.
     Unbalanced,
-    /// Acceptance numbers without a fate, and nobody knows their requests.
+    /// Acceptance numbers without an outcome, and nobody knows their requests.
     Gap,
     /// Redis gave units away that the database did not have: accepted requests ended SOLD_OUT.
     Refused,

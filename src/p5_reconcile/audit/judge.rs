@@ -30,11 +30,11 @@ impl Sheet<'_, '_> {
         let reads: BTreeMap<Series, Read> = wants.iter().map(|want| want.series).zip(reads).collect();
         self.forgotten_by_the_database(&reads).await?;
         let open_ids: Vec<RequestId> = self.open.iter().map(|open| open.request_id).collect();
-        let fates = outcomes::fates_of(&self.auditor.db, &open_ids).await?;
+        let outcomes = outcomes::outcomes_of(&self.auditor.db, &open_ids).await?;
         for open in &mut self.open {
             open.parked = parked.ids.contains(&open.request_id);
         }
-        let undecided = self.judge_open(&reads, &fates);
+        let undecided = self.judge_open(&reads, &outcomes);
         self.tell_leaks().await;
         self.numbers(&reads, &books, &undecided).await?;
         self.collect_old(&reads);
@@ -87,7 +87,7 @@ impl Sheet<'_, '_> {
     fn judge_open(
         &mut self,
         reads: &BTreeMap<Series, Read>,
-        fates: &HashMap<RequestId, Decided>,
+        outcomes: &HashMap<RequestId, Decided>,
     ) -> HashMap<u16, Undecided> {
         let window_ms = match self.look.window {
             Window::Ms(ms) => i64::try_from(ms).unwrap_or(i64::MAX),
@@ -104,7 +104,7 @@ impl Sheet<'_, '_> {
                 of_shard.numbers.insert(open.record.number);
                 of_shard.units += units;
             }
-            let decided = fates.get(&open.request_id);
+            let decided = outcomes.get(&open.request_id);
             let overdue = decided.is_none() && open.age_ms > window_ms;
             if lacking {
                 let counted = &mut self.audit.counted;
@@ -116,7 +116,7 @@ impl Sheet<'_, '_> {
                 *place += units;
             }
             if let Some(decided) = decided {
-                self.tell_fate(&open, decided);
+                self.tell_outcome(&open, decided);
                 continue;
             }
             self.audit.oldest_open_ms = self.audit.oldest_open_ms.max(open.age_ms);
@@ -128,7 +128,7 @@ impl Sheet<'_, '_> {
     }
 
     /// The ledger has not been told; or what it was told is not what was decided.
-    fn tell_fate(&mut self, open: &OpenRequest, decided: &Decided) {
+    fn tell_outcome(&mut self, open: &OpenRequest, decided: &Decided) {
         let accepted = open.record.accepted(open.request_id, &self.sale.sale_id, open.shard);
         if decided.number.is_some() && decided.payload_hash != accepted.payload_hash() {
             let detail = format!(
@@ -140,7 +140,7 @@ impl Sheet<'_, '_> {
             self.find(FindingKind::LedgerDamaged, Some(open.request_id), detail);
         }
         if open.record.state == LedgerState::Queued {
-            self.audit.unmarked.entry(open.shard).or_default().push((open.request_id, decided.fate));
+            self.audit.unmarked.entry(open.shard).or_default().push((open.request_id, decided.outcome));
         }
     }
 

@@ -21,9 +21,9 @@ mod walk;
 
 use super::mq_reading::MqSeen;
 use crate::domain::balance::{Counted, Equation};
-use crate::domain::fate::Fate;
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::LedgerRecord;
+use crate::domain::outcome::Outcome;
 use crate::domain::sale::Sale;
 use crate::store::mysql::{Db, DbError, books};
 use crate::store::rabbit::RabbitConfig;
@@ -69,7 +69,7 @@ pub enum SaleAuditError {
     Moved,
 }
 
-/// An accepted request without a fate.
+/// An accepted request without an outcome.
 #[derive(Debug, Clone)]
 pub struct OpenRequest {
     /// The request.
@@ -109,9 +109,9 @@ pub struct SaleAudit {
     /// Requests older than the window (parked ones too) that P5 may land.
     #[serde(skip)]
     pub overdue: Vec<OpenRequest>,
-    /// Requests whose fate the ledger has not been told.
+    /// Requests whose outcome the ledger has not been told.
     #[serde(skip)]
-    pub unmarked: HashMap<u16, Vec<(RequestId, Fate)>>,
+    pub unmarked: HashMap<u16, Vec<(RequestId, Outcome)>>,
     /// Settled requests that are old enough to be forgotten, by shard.
     #[serde(skip)]
     pub old: HashMap<u16, Vec<RequestId>>,

@@ -112,11 +112,11 @@ impl Sheet<'_, '_> {
         for (epoch, shard, (first, last)) in all.iter().take(GAPS_TOLD_MAX) {
             let numbers =
                 if first == last { format!("number {first} has") } else { format!("numbers {first} to {last} have") };
-            let detail = format!("shard {shard}, epoch {epoch}: {numbers} no fate, and no ledger knows the request");
+            let detail = format!("shard {shard}, epoch {epoch}: {numbers} no outcome, and no ledger knows the request");
             self.find(FindingKind::Gap, None, detail);
         }
         if all.len() > GAPS_TOLD_MAX {
-            let detail = format!("{} runs of numbers more have no fate; see --json", all.len() - GAPS_TOLD_MAX);
+            let detail = format!("{} runs of numbers more have no outcome; see --json", all.len() - GAPS_TOLD_MAX);
             self.find(FindingKind::Gap, None, detail);
         }
     }

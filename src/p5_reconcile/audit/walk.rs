@@ -137,7 +137,7 @@ impl Sheet<'_, '_> {
         }
     }
 
-    /// Every record of a shard whose counters are lost: who has no fate is landed before a rebuild forgets the ledger.
+    /// Every record of a shard whose counters are lost: who has no outcome is landed before a rebuild forgets the ledger.
     pub(super) async fn records_without_counters(&mut self, shard: u16) -> Result<(), SaleAuditError> {
         let now_ms = self.auditor.redis.clock_ms(shard).await?;
         let (mut seen, mut cursor) = (HashSet::new(), Some("0".to_owned()));

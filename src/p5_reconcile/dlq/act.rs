@@ -1,14 +1,14 @@
 //! Replay and give up. Order of every act: the database decides (or has decided) → the ledger is told → the register row is
 //! closed → the act is written down → the entry is removed from its place.
 //!
-//! A crash anywhere leaves the entry for the next call, which finds the fate decided and does the rest. So doing the same
+//! A crash anywhere leaves the entry for the next call, which finds the outcome decided and does the rest. So doing the same
 //! three times changes nothing more, and two operators at once cannot decide one request twice.
 
 use super::find::{Sweep, sweep};
 use super::plan::{Act, Deed, Done, Group, OnProgress, Report, Selection, grouped};
 use super::{Desk, DlqError, Place, code_of};
-use crate::domain::fate::{FailReason, Fate, Verdict};
 use crate::domain::ids::RequestId;
+use crate::domain::outcome::{FailReason, Outcome, Verdict};
 use crate::domain::request::Accepted;
 use crate::faults::crash_point;
 use crate::store::mysql::codes::Source as LandingSource;
@@ -72,11 +72,11 @@ impl Desk {
         for word in which.named.iter().filter(missing) {
             let request_id = RequestId::parse(word).ok();
             let decided = match request_id {
-                Some(id) => outcomes::fate_of(&self.auditor.db, id).await?,
+                Some(id) => outcomes::outcome_of(&self.auditor.db, id).await?,
                 None => None,
             };
             let (result, detail) = match decided {
-                Some(decided) => (Deed::NothingToDo, format!("decided: {}", code_of(decided.fate))),
+                Some(decided) => (Deed::NothingToDo, format!("decided: {}", code_of(decided.outcome))),
                 None => (Deed::NotParked, format!("{word} is in no dead-letter queue; see seckill order show")),
             };
             lines.push(Done { request_id, entries: Vec::new(), result, detail });
@@ -98,9 +98,9 @@ impl Desk {
     async fn decide(&self, act: &Act, group: &Group, dry_run: bool) -> Result<(Deed, String), DlqError> {
         let db = &self.auditor.db;
         let Some(accepted) = group.accepted() else { return Ok(group.foreign(act, Deed::Unreadable, dry_run)) };
-        let decided = outcomes::fate_of(db, accepted.purchase.request_id).await?;
+        let decided = outcomes::outcome_of(db, accepted.purchase.request_id).await?;
         let verdict = match (decided, act) {
-            (Some(decided), _) if decided.payload_hash == accepted.payload_hash() => Verdict::Already(decided.fate),
+            (Some(decided), _) if decided.payload_hash == accepted.payload_hash() => Verdict::Already(decided.outcome),
             (Some(_), _) => Verdict::Conflict,
             (None, Act::Replay) if dry_run => return Ok((Deed::WouldLand, "not decided yet".to_owned())),
             (None, Act::GiveUp(_)) if dry_run => return Ok((Deed::WouldGiveUp, "not decided yet".to_owned())),
@@ -113,15 +113,17 @@ impl Desk {
         };
         match verdict {
             Verdict::Conflict => return Ok(group.foreign(act, Deed::Conflict, dry_run)),
-            Verdict::Already(fate) if dry_run => return Ok((Deed::WouldRemove, format!("decided: {}", code_of(fate)))),
+            Verdict::Already(outcome) if dry_run => {
+                return Ok((Deed::WouldRemove, format!("decided: {}", code_of(outcome))));
+            }
             Verdict::Ordered | Verdict::Already(_) | Verdict::Refused(_) => {}
         }
-        if let Some(fate) = verdict.fate() {
-            self.tell(accepted, fate).await?;
+        if let Some(outcome) = verdict.outcome() {
+            self.tell(accepted, outcome).await?;
         }
         Ok(match verdict {
             Verdict::Ordered => (Deed::Landed, "the order was written".to_owned()),
-            Verdict::Already(fate) => (Deed::DecidedBefore, format!("decided before: {}", code_of(fate))),
+            Verdict::Already(outcome) => (Deed::DecidedBefore, format!("decided before: {}", code_of(outcome))),
             Verdict::Refused(FailReason::GivenUp) => (Deed::GivenUp, "recorded as given up".to_owned()),
             Verdict::Refused(reason) => (Deed::Refused, format!("refused for good: {}", reason.code())),
             Verdict::Conflict => (Deed::Conflict, String::new()),
@@ -129,9 +131,9 @@ impl Desk {
     }
 
     /// Tells the ledger and the register what the database decided.
-    async fn tell(&self, accepted: &Accepted, fate: Fate) -> Result<(), DlqError> {
+    async fn tell(&self, accepted: &Accepted, outcome: Outcome) -> Result<(), DlqError> {
         let purchase = &accepted.purchase;
-        let told = [(purchase.request_id, fate)];
+        let told = [(purchase.request_id, outcome)];
         self.auditor.redis.settle(&purchase.sale_id, accepted.shard, &told).await?;
         register::close_settled_one(&self.auditor.db, purchase.request_id, &self.actor.label()).await?;
         Ok(())
@@ -149,7 +151,7 @@ impl Desk {
                     }
                 }
                 (Place::Register, Some(id)) => {
-                    // Closed by its fate already; open still only when the row itself was dropped.
+                    // Closed by its outcome already; open still only when the row itself was dropped.
                     register::resolve(&self.auditor.db, id, &self.actor.label()).await?;
                 }
                 (Place::Register, None) => {}

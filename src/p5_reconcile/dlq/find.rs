@@ -129,7 +129,7 @@ impl Entry {
             reason: String::new(),
             attempts: None,
             parked_at_ms: None,
-            fate: None,
+            outcome: None,
             accepted: None,
             payload,
             place,

@@ -4,8 +4,8 @@
 //! open rows, to which P5 copies relay-DLQ entries before it deletes them. None of them decides anything: the database's
 //! `request_outcome` does, so every act asks it first.
 //!
-//! Input: what lies there. Output: a fate in the database, told to the ledger, a closed register row, a row in `operator_acts`, and
-//! then, last of all, an empty place. A crash before the end leaves the entry where it was; acting again finds the fate
+//! Input: what lies there. Output: an outcome in the database, told to the ledger, a closed register row, a row in `operator_acts`, and
+//! then, last of all, an empty place. A crash before the end leaves the entry where it was; acting again finds the outcome
 //! decided and only tidies up.
 
 mod act;
@@ -17,9 +17,9 @@ pub(super) use find::reason_of;
 pub use plan::{Act, Deed, Done, OnProgress, Report, Selection};
 
 use super::audit::{Auditor, SaleAuditError};
-use crate::domain::fate::Fate;
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::operator::Actor;
+use crate::domain::outcome::Outcome;
 use crate::domain::request::Accepted;
 use crate::store::mysql::{DbError, outcomes};
 use crate::store::rabbit::{Parked, RabbitError};
@@ -87,8 +87,8 @@ pub struct Entry {
     /// Since when, Unix milliseconds by that server's clock, when it is known.
     pub parked_at_ms: Option<i64>,
     /// What the database decided about the request meanwhile; then the entry is only to be removed.
-    #[serde(serialize_with = "fate_code")]
-    pub fate: Option<Fate>,
+    #[serde(rename = "fate", serialize_with = "outcome_code")]
+    pub outcome: Option<Outcome>,
     /// The message as it was met.
     #[serde(serialize_with = "lossy")]
     pub payload: Vec<u8>,
@@ -108,18 +108,18 @@ pub struct Listing {
     pub more: bool,
 }
 
-/// The code of a fate: `ORDER`, or the reason of the failure.
+/// The code of an outcome: `ORDER`, or the reason of the failure.
 #[must_use]
-pub const fn code_of(fate: Fate) -> &'static str {
-    match fate {
-        Fate::Ordered => "ORDER",
-        Fate::Failed(reason) => reason.code(),
+pub const fn code_of(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Ordered => "ORDER",
+        Outcome::Failed(reason) => reason.code(),
     }
 }
 
 #[expect(clippy::ref_option, reason = "serde's signature")]
-fn fate_code<S: Serializer>(fate: &Option<Fate>, serializer: S) -> Result<S::Ok, S::Error> {
-    fate.map(code_of).serialize(serializer)
+fn outcome_code<S: Serializer>(outcome: &Option<Outcome>, serializer: S) -> Result<S::Ok, S::Error> {
+    outcome.map(code_of).serialize(serializer)
 }
 
 fn lossy<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
@@ -156,9 +156,9 @@ impl Desk {
         let sweep = find::sweep(&self.auditor, source).await?;
         let mut listing = sweep.put_back().await?;
         let ids: Vec<RequestId> = listing.entries.iter().filter_map(|entry| entry.request_id).collect();
-        let fates = outcomes::fates_of(&self.auditor.db, &ids).await?;
+        let outcomes = outcomes::outcomes_of(&self.auditor.db, &ids).await?;
         for entry in &mut listing.entries {
-            entry.fate = entry.request_id.and_then(|id| fates.get(&id)).map(|decided| decided.fate);
+            entry.outcome = entry.request_id.and_then(|id| outcomes.get(&id)).map(|decided| decided.outcome);
         }
         Ok(listing)
     }

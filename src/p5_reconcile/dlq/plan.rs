@@ -38,17 +38,17 @@ pub enum Deed {
     Refused,
     /// It was given up.
     GivenUp,
-    /// Its fate was decided before; the entry was removed.
+    /// Its outcome was decided before; the entry was removed.
     DecidedBefore,
     /// Dry run: it would be landed.
     WouldLand,
     /// Dry run: it would be given up.
     WouldGiveUp,
-    /// Dry run: its fate is decided, the entry would be removed.
+    /// Dry run: its outcome is decided, the entry would be removed.
     WouldRemove,
     /// An entry that cannot be a request of ours was removed, because it was named itself.
     Dropped,
-    /// Its fate is decided and nothing of it is parked: nothing to do.
+    /// Its outcome is decided and nothing of it is parked: nothing to do.
     NothingToDo,
     /// It is not parked, and nothing is decided about it.
     NotParked,
