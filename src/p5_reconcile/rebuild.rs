@@ -14,7 +14,7 @@ use crate::domain::ids::SaleId;
 use crate::domain::message;
 use crate::domain::request::Accepted;
 use crate::domain::sale::{MetaState, Sale, SaleStatus};
-use crate::domain::shard::{lane, share};
+use crate::domain::shard::{order_queue_index, share};
 use crate::faults::crash_point;
 use crate::store::mysql::books::{self, Series, closing};
 use crate::store::mysql::codes::FailureStatus;
@@ -142,7 +142,7 @@ impl Auditor {
         match queue_depths(&self.rabbit).await {
             // The MQ DLQ's requests are decided by now (they are in the ledger) or are nowhere else either.
             Ok(depths) => {
-                let mine = format!(".orders.{}", lane(sale.as_str(), self.rabbit.queues));
+                let mine = format!(".orders.{}", order_queue_index(sale.as_str(), self.rabbit.queues));
                 let waits = |queue: &str| queue.ends_with(&mine) || queue.contains(".retry.");
                 Ok(depths.iter().any(|depth| depth.ready > 0 && waits(&depth.queue)))
             }

@@ -71,7 +71,7 @@ states! {
 states! {
     /// P2: what the reserve script decided.
     P2Reserve {
-        LuaOk = "P2-R0", "LUA_OK", "stock, buyer, ledger record and outbox entry, one atomic script";
+        Reserved = "P2-R0", "LUA_OK", "stock, buyer, ledger record and outbox entry, one atomic script";
         Duplicate = "P2-R1", "DUPLICATE", "this buyer already bought (one-per-user sale)";
         SoldOut = "P2-R2", "SOLD_OUT", "total stock really is 0";
         BucketEmpty = "P2-R3", "BUCKET_EMPTY", "this bucket is empty; units are brought from another by itself";

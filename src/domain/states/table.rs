@@ -82,7 +82,7 @@ mod tests {
         /// Whatever happens to an accepted request, in whatever order: it can still reach its one outcome.
         #[test]
         fn an_accepted_request_can_always_still_end(events in prop::collection::vec(0..Event::ALL.len(), 0..40)) {
-            let mut state = State::P2(super::super::P2Reserve::LuaOk);
+            let mut state = State::P2(super::super::P2Reserve::Reserved);
             for event in events {
                 if let Step::To(to) = next(state, Event::ALL[event]) { state = to; }
             }

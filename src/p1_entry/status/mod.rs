@@ -58,7 +58,7 @@ pub struct OrderStatus {
 impl OrderStatus {
     fn new(request_id: RequestId, quantity: u32, state: LedgerState) -> Self {
         let (status, code, reason) = match state {
-            LedgerState::Queued => ("QUEUED", P2Reserve::LuaOk.code(), None),
+            LedgerState::Queued => ("QUEUED", P2Reserve::Reserved.code(), None),
             LedgerState::Confirmed => ("CONFIRMED", P4Persist::DbOk.code(), None),
             LedgerState::Failed(reason) => ("FAILED", P4Persist::BizErrorAck.code(), Some(reason.code())),
         };
