@@ -91,7 +91,7 @@ fn row(entry: &Entry, whole: bool) -> Value {
         "reason": entry.reason,
         "attempts": entry.attempts,
         "parked_at_ms": entry.parked_at_ms,
-        "fate": entry.fate.map(code_of),
+        "fate": entry.outcome.map(code_of),
         "payload": if whole { String::from_utf8_lossy(&entry.payload).into_owned() } else { shown(&entry.payload) },
     })
 }

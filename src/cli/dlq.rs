@@ -133,8 +133,8 @@ fn text<T: ToString>(value: Option<&T>) -> String {
     value.map_or_else(|| "-".to_owned(), ToString::to_string)
 }
 
-fn fate(entry: &Entry) -> String {
-    entry.fate.map_or("undecided", code_of).to_owned()
+fn outcome(entry: &Entry) -> String {
+    entry.outcome.map_or("undecided", code_of).to_owned()
 }
 
 fn list(listing: &Listing) {
@@ -154,7 +154,7 @@ fn list(listing: &Listing) {
                 text(entry.attempts.as_ref()),
                 text(entry.parked_at_ms.map(output::time).as_ref()),
                 entry.reason.chars().take(80).collect(),
-                fate(entry),
+                outcome(entry),
             ]
         }),
     );
@@ -166,7 +166,7 @@ fn list(listing: &Listing) {
 
 fn show(listing: &Listing) {
     for entry in &listing.entries {
-        output::line(&format!("{}  database: {}", entry.entry, fate(entry)));
+        output::line(&format!("{}  database: {}", entry.entry, outcome(entry)));
         output::line(&format!("  request   {}", text(entry.request_id.as_ref())));
         output::line(&format!("  reason    {}", entry.reason));
         output::line(&format!("  attempts  {}", text(entry.attempts.as_ref())));

@@ -31,7 +31,7 @@ pub(super) enum Command {
 pub(super) struct Close {
     /// The sale
     sale: SaleId,
-    /// Acceptance numbers without a fate (P5-RC4): EPOCH:SHARD:FIRST-LAST, or EPOCH:SHARD:NUMBER
+    /// Acceptance numbers without an outcome (P5-RC4): EPOCH:SHARD:FIRST-LAST, or EPOCH:SHARD:NUMBER
     #[arg(long, group = "what", value_name = "NUMBERS")]
     gap: Option<Gap>,
     /// Units behind the numbers; one for each number when left out

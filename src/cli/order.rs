@@ -2,9 +2,9 @@
 
 use super::{Failure, context, output};
 use crate::config::Layers;
-use crate::domain::fate::Fate;
 use crate::domain::ids::RequestId;
 use crate::domain::ledger::LedgerState;
+use crate::domain::outcome::Outcome;
 use crate::p5_reconcile::Trace;
 use crate::p5_reconcile::dlq::code_of;
 use crate::store::mysql::cancels::Cancelled;
@@ -95,9 +95,9 @@ async fn show(layers: &Layers, data_dir: &Path, id: RequestId, json: bool) -> Re
 /// Status and words, as the buyer and the operator would be told.
 fn status(trace: &Trace) -> (&'static str, String) {
     if let Some(decided) = &trace.story.decided {
-        return match decided.fate {
-            Fate::Ordered => ("CONFIRMED", "the order is in the database".to_owned()),
-            Fate::Failed(reason) => ("FAILED", format!("it will never be an order: {}", reason.code())),
+        return match decided.outcome {
+            Outcome::Ordered => ("CONFIRMED", "the order is in the database".to_owned()),
+            Outcome::Failed(reason) => ("FAILED", format!("it will never be an order: {}", reason.code())),
         };
     }
     if let Some(entry) = trace.parked.first() {
@@ -135,7 +135,7 @@ fn document(id: RequestId, trace: &Trace) -> Value {
         "outbox_entry": trace.outbox_entry,
         "parked": trace.parked,
         "outcome": story.decided.as_ref().map(|decided| json!({
-            "fate": code_of(decided.fate), "sale_id": decided.sale_id, "shard": decided.shard, "epoch": decided.epoch,
+            "fate": code_of(decided.outcome), "sale_id": decided.sale_id, "shard": decided.shard, "epoch": decided.epoch,
             "number": decided.number, "decided_at": output::time(decided.decided_at_ms),
         })),
         "order": story.order.as_ref().map(|order| json!({
@@ -177,7 +177,7 @@ fn print(id: RequestId, trace: &Trace) {
     let outcome = story.decided.as_ref().map_or_else(none, |decided| {
         let at = output::time(decided.decided_at_ms);
         let number = decided.number.map_or_else(|| "another request's number".to_owned(), |n| format!("number {n}"));
-        format!("{} at {at} ({number} of {})", code_of(decided.fate), decided.sale_id)
+        format!("{} at {at} ({number} of {})", code_of(decided.outcome), decided.sale_id)
     });
     let order = story.order.as_ref().map_or_else(none, |order| {
         let at = output::time(order.created_at_ms);

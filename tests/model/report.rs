@@ -26,7 +26,7 @@ database at a later one.
 
 **A model is not the code.** Two things tie them: each request moves by the transition table itself
 (`seckill::domain::states::next`; P7 says that no step is forbidden there), and what an obstacle of the
-database means is asked of `seckill::domain::fate::after_obstacle`. The rest was written down a second time,
+database means is asked of `seckill::domain::outcome::after_obstacle`. The rest was written down a second time,
 from `lua/` and `src/p2_reserve` to `src/p5_reconcile`; the integration tests hold the code to it.
 
 It covers one sale on one shard, one unit a request, two tries before an entry or a message is parked. It does

@@ -262,7 +262,7 @@ impl World {
         }
     }
 
-    /// The end of every test: everything accepted has its fate and every sale adds up.
+    /// The end of every test: everything accepted has its outcome and every sale adds up.
     pub async fn finish(mut self) {
         for sale in sales::list(&self.servers.db).await.expect("sales") {
             if sale.status != SaleStatus::Draft {

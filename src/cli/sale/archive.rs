@@ -36,7 +36,7 @@ async fn exported(archive: &Archive) -> Result<String, ArchiveError> {
     let (manifest, hash) = archive.export().await?;
     let Manifest { sale_id, orders_count, ordered, outcomes_count, .. } = manifest;
     Ok(format!(
-        "{sale_id} is in {}: {orders_count} orders of {ordered} units, {outcomes_count} requests with a fate, as the database has them\n\
+        "{sale_id} is in {}: {orders_count} orders of {ordered} units, {outcomes_count} requests with an outcome, as the database has them\n\
          SHA-256 of manifest.json: {hash}\n\
          when the folder is in a safe place, --remove takes the sale's rows out of the database",
         archive.folder().display()

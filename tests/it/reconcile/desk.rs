@@ -75,11 +75,11 @@ fn entries_of_every_sort_are_listed_shown_and_replayed_exactly_once() {
 
         let list = world.cli(&["dlq", "list", "--json"]).exits(0).json();
         assert_eq!(entries(&list).len(), 10, "{list:#}");
-        let fate = |id: RequestId| {
+        let outcome = |id: RequestId| {
             let of = entries(&list).iter().find(|entry| entry["request_id"] == id.to_string()).expect("listed");
             of["fate"].clone()
         };
-        assert_eq!((fate(who.ordered), fate(who.healthy_mq)), (Value::from("ORDER"), Value::Null));
+        assert_eq!((outcome(who.ordered), outcome(who.healthy_mq)), (Value::from("ORDER"), Value::Null));
         let of_relay = world.cli(&["dlq", "list", "--json", "--source", "relay"]).exits(0).json();
         assert_eq!(entries(&of_relay).len(), 4, "{of_relay:#}");
         let table = world.cli(&["dlq", "list"]).exits(0).out;

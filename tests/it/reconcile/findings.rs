@@ -2,8 +2,8 @@
 
 use crate::support::audits::{kinds, lose_the_outbox};
 use crate::support::world::{World, eventually, pause, run};
-use seckill::domain::fate::Fate;
 use seckill::domain::ids::{RequestId, SaleId};
+use seckill::domain::outcome::Outcome;
 use seckill::p5_reconcile::{FindingKind, Window};
 use seckill::roles::Role::{self, Api, Consumer, Reconcile};
 use seckill::store::mysql::outcomes;
@@ -166,8 +166,8 @@ async fn another_run_or_quiet(world: &World, sale: &SaleId) {
     .await;
     let ids = world.number("SELECT CAST(MIN(request_id) AS SIGNED) AS n FROM orders").await;
     let id = RequestId::parse(&ids.to_string()).unwrap();
-    let fate = outcomes::fate_of(&world.servers.db, id).await.unwrap().unwrap().fate;
-    assert_eq!(fate, Fate::Ordered);
+    let outcome = outcomes::outcome_of(&world.servers.db, id).await.unwrap().unwrap().outcome;
+    assert_eq!(outcome, Outcome::Ordered);
 }
 
 /// The keys of a closed sale go in one step, and an audit reads them in several.

@@ -1,7 +1,7 @@
-//! The one fate of an accepted request: an order, or a recorded failure; and how the database's answers lead to it.
+//! The one outcome of an accepted request: an order, or a recorded failure; and how the database's answers lead to it.
 //!
 //! Consumer, replay, reconcile and compensation all race on the primary key of `request_outcome`; the first wins and the
-//! others learn what was decided. Only business reasons lead to [`Fate::Failed`]; a system error never does (window 92). A sale
+//! others learn what was decided. Only business reasons lead to [`Outcome::Failed`]; a system error never does (window 92). A sale
 //! that the database does not know is one: Redis accepted the request, so the row was there and is lost, or this is the wrong
 //! database.
 
@@ -65,7 +65,7 @@ impl FailReason {
 
 /// What finally became of a request. Exactly one per request id, for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Fate {
+pub enum Outcome {
     /// `request_outcome.kind = ORDER`.
     Ordered,
     /// `request_outcome.kind = FAILED`.
@@ -76,7 +76,7 @@ pub enum Fate {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Obstacle {
     /// The request id has an outcome with the same fingerprint: someone else was first.
-    SameOutcome(Fate),
+    SameOutcome(Outcome),
     /// The request id, or its acceptance number, has an outcome with another fingerprint: a forgery or a bug.
     OtherOutcome,
     /// `uk_sale_user`: the buyer has an order under another request id.
@@ -94,8 +94,8 @@ pub enum Obstacle {
 pub enum Verdict {
     /// The order was written now (`P4-C0`, `P5-COMP0`).
     Ordered,
-    /// The fate was decided before (`P4-C1`).
-    Already(Fate),
+    /// The outcome was decided before (`P4-C1`).
+    Already(Outcome),
     /// It was refused for good and that is recorded (`P4-C2`, `P5-COMP1`).
     Refused(FailReason),
     /// The id is taken by something else: parked for a person, never decided by guessing.
@@ -103,13 +103,13 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The fate the buyer may be told, if there is one.
+    /// The outcome the buyer may be told, if there is one.
     #[must_use]
-    pub const fn fate(self) -> Option<Fate> {
+    pub const fn outcome(self) -> Option<Outcome> {
         match self {
-            Self::Ordered => Some(Fate::Ordered),
-            Self::Already(fate) => Some(fate),
-            Self::Refused(reason) => Some(Fate::Failed(reason)),
+            Self::Ordered => Some(Outcome::Ordered),
+            Self::Already(outcome) => Some(outcome),
+            Self::Refused(reason) => Some(Outcome::Failed(reason)),
             Self::Conflict => None,
         }
     }
@@ -131,7 +131,7 @@ pub enum NextStep {
 #[must_use]
 pub const fn after_obstacle(obstacle: Obstacle) -> NextStep {
     match obstacle {
-        Obstacle::SameOutcome(fate) => NextStep::Conclude(Verdict::Already(fate)),
+        Obstacle::SameOutcome(outcome) => NextStep::Conclude(Verdict::Already(outcome)),
         Obstacle::OtherOutcome => NextStep::Conclude(Verdict::Conflict),
         Obstacle::BuyerHasOrder => NextStep::RecordFailure(FailReason::DuplicateBuyer),
         Obstacle::LimitPassed => NextStep::RecordFailure(FailReason::LimitExceeded),
@@ -155,8 +155,8 @@ mod tests {
     #[test]
     fn only_business_obstacles_record_a_failure() {
         assert_eq!(
-            after_obstacle(Obstacle::SameOutcome(Fate::Ordered)),
-            NextStep::Conclude(Verdict::Already(Fate::Ordered))
+            after_obstacle(Obstacle::SameOutcome(Outcome::Ordered)),
+            NextStep::Conclude(Verdict::Already(Outcome::Ordered))
         );
         assert_eq!(after_obstacle(Obstacle::OtherOutcome), NextStep::Conclude(Verdict::Conflict));
         assert_eq!(after_obstacle(Obstacle::BuyerHasOrder), NextStep::RecordFailure(FailReason::DuplicateBuyer));

@@ -1,4 +1,4 @@
-//! C3: every accepted request has exactly one fate, or is known to be open. C10: never two.
+//! C3: every accepted request has exactly one outcome, or is known to be open. C10: never two.
 
 use super::super::Found;
 use super::super::index::Index;
@@ -15,7 +15,7 @@ fn accepted(index: &Index<'_>, found: &mut Found) {
     let told = index.attempts.keys().copied().filter(|rid| index.was_told_accepted(rid));
     let known: BTreeSet<&str> = told.chain(index.ledger.keys().copied()).chain(index.moving.iter().copied()).collect();
     for rid in known {
-        // A half-written fate is reported as such.
+        // A half-written outcome is reported as such.
         if index.outcomes.contains_key(rid) || index.orders.contains_key(rid) || index.parked.contains(rid) {
             continue;
         }
@@ -28,7 +28,10 @@ fn accepted(index: &Index<'_>, found: &mut Found) {
         if places.is_empty() {
             found.add("C3-lost", format!("lost: request {rid}, {told}, is in no place at all"));
         } else {
-            found.add("C3-limbo", format!("limbo: request {rid}, {told}, has no fate; it is in {}", places.join(", ")));
+            found.add(
+                "C3-limbo",
+                format!("limbo: request {rid}, {told}, has no outcome; it is in {}", places.join(", ")),
+            );
         }
     }
 }
