@@ -1,7 +1,7 @@
 //! What every part of P5 may touch, and why a part could not do its work.
 
 use crate::domain::ids::SaleId;
-use crate::granting::GivingError;
+use crate::sales::grants::GrantError;
 use crate::store::mysql::{Db, DbError};
 use crate::store::rabbit::RabbitConfig;
 use crate::store::redis::{RedisFault, RedisStore};
@@ -56,11 +56,11 @@ impl ReconcileContext {
     }
 }
 
-impl From<GivingError> for ReconcileError {
-    fn from(error: GivingError) -> Self {
+impl From<GrantError> for ReconcileError {
+    fn from(error: GrantError) -> Self {
         match error {
-            GivingError::Redis(error) => error.into(),
-            GivingError::Database(error) => error.into(),
+            GrantError::Redis(error) => error.into(),
+            GrantError::Database(error) => error.into(),
         }
     }
 }

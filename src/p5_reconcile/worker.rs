@@ -18,8 +18,8 @@ use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::policy::PurchasePolicy;
 use crate::domain::sale::{Sale, SaleStatus};
 use crate::faults::slow_audit;
-use crate::granting;
 use crate::runtime::{Worker, now_ms};
+use crate::sales::grants;
 use crate::store::mysql::{audit as audit_store, register, sales};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -141,7 +141,7 @@ impl Reconcile {
         let now = if rebuilt { sales::get(&context.db, &sale.sale_id).await? } else { None };
         let sale = now.as_ref().unwrap_or(sale);
         // A frozen sale is given its grants by the rebuild.
-        granting::give(&context.db, &context.redis, context.shards, &sale.sale_id).await?;
+        grants::apply_open(&context.db, &context.redis, context.shards, &sale.sale_id).await?;
         finish_transfers(&context.redis, context.shards, sale).await?;
         let started_at_ms = now_ms();
         slow_audit().await;

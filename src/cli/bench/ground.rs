@@ -11,6 +11,7 @@ use crate::dev::{DevState, External, PrivateServers, ServerKind};
 use crate::domain::ids::SaleId;
 use crate::domain::policy::PurchasePolicy;
 use crate::domain::sale::{Sale, SaleStatus};
+use crate::p5_reconcile::trim_all;
 use crate::roles::{Role, RoleError, Servers};
 use crate::runtime::{Stopper, now_ms};
 use crate::sales::SaleControl;
@@ -232,10 +233,10 @@ impl Ground {
     /// Ends a sale of which everything landed; P5's own code then removes its keys from Redis.
     pub async fn archive(&mut self, id: &SaleId) -> Result<(), Failure> {
         self.sale_control().close(id).await?;
-        let auditor = context::auditor(&self.settings, &self.servers);
+        let auditor = context::reconcile(&self.settings, &self.servers);
         let none = || Failure::Failed(format!("sale {id} is gone from the database"));
         let sale = sales::get(&self.servers.db, id).await?.ok_or_else(none)?;
-        auditor.trim_all(&sale, 0, true).await?;
+        trim_all(&auditor, &sale, 0, true).await?;
         self.archived.push(id.clone());
         Ok(())
     }

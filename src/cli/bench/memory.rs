@@ -9,7 +9,7 @@ use super::scale::{Scale, Spinner};
 use super::scenarios;
 use crate::crowd;
 use crate::domain::ids::SaleId;
-use crate::p5_reconcile::Window;
+use crate::p5_reconcile::{Window, audit_sale, mark_outcomes, trim_all};
 use crate::roles::Role;
 use crate::store::mysql::sales;
 use serde_json::json;
@@ -48,12 +48,12 @@ pub(super) async fn settled(ground: &Ground, sale: &SaleId, before: u64, entries
 
 /// Trims every settled record of a sale as P5 does after the retention; returns how many went.
 pub(super) async fn trim(ground: &Ground, sale: &SaleId) -> Result<i64, Failure> {
-    let auditor = context::auditor(&ground.settings, &ground.servers);
+    let auditor = context::reconcile(&ground.settings, &ground.servers);
     let none = || Failure::Failed(format!("sale {sale} is gone from the database"));
     let row = sales::get(&ground.servers.db, sale).await?.ok_or_else(none)?;
     // What P4 could not mark is marked first, as P5 does it.
-    auditor.settle(&auditor.audit(&row, Window::Now).await?).await?;
-    Ok(auditor.trim_all(&row, 0, false).await?)
+    mark_outcomes(&auditor.redis, &audit_sale(&auditor, &row, Window::Now).await?).await?;
+    Ok(trim_all(&auditor, &row, 0, false).await?)
 }
 
 /// The most memory each role had resident since it started; makes a full load first unless there was one.

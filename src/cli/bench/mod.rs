@@ -37,7 +37,7 @@ mod touch;
 
 use super::{Failure, INCONSISTENT, context, output, run};
 use crate::config::Layers;
-use crate::p5_reconcile::{SaleAudit, Window};
+use crate::p5_reconcile::{SaleAudit, Window, audit_sale};
 use crate::runtime::Stopper;
 use crate::store::mysql::{checks, sales};
 use crate::store::rabbit::broker_info;
@@ -175,12 +175,12 @@ async fn measure(
 async fn audit(ground: &mut Ground, scale: &Scale) -> Result<Vec<SaleAudit>, Failure> {
     let spinner = Spinner::start("audit");
     ground.settle(scale.patience, &spinner).await?;
-    let auditor = context::auditor(&ground.settings, &ground.servers);
+    let auditor = context::reconcile(&ground.settings, &ground.servers);
     let mut audits = Vec::new();
     for sale in &ground.sales {
         spinner.tell(sale.sale_id.as_str());
         if let Some(sale) = sales::get(&ground.servers.db, &sale.sale_id).await? {
-            audits.push(auditor.audit(&sale, Window::Now).await?);
+            audits.push(audit_sale(&auditor, &sale, Window::Now).await?);
         }
     }
     Ok(audits)

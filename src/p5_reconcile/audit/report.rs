@@ -95,7 +95,7 @@ impl AuditReporter {
     /// Writes the row of a run, if there is news or the period is over.
     pub async fn write(&mut self, db: &Db, audit: &SaleAudit, started_at_ms: i64) -> Result<(), DbError> {
         let keys: HashSet<FindingKey> = audit.findings.iter().map(AuditFinding::key).collect();
-        let (now, period) = (Instant::now(), self.quiet);
+        let (now, period) = (Instant::now(), self.period);
         if self.rows.get(&audit.sale_id).is_some_and(|rows| !rows.is_news(&keys, now, period)) {
             return Ok(());
         }

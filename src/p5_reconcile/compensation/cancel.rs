@@ -4,8 +4,8 @@
 
 use crate::domain::ids::RequestId;
 use crate::domain::operator::{ActOutcome, Actor, Operation, OperatorAct, Target};
-use crate::granting;
 use crate::p5_reconcile::context::ReconcileContext;
+use crate::sales::grants;
 use crate::store::mysql::cancels::{self, Cancelled};
 use crate::store::mysql::{Db, DbError, acts};
 
@@ -26,7 +26,7 @@ pub async fn cancel_order(
         Cancelled::Now(sale_id, _) | Cancelled::Before(sale_id) => sale_id,
         Cancelled::NoOrder => return Ok((cancelled, false)),
     };
-    let given = granting::give(&context.db, &context.redis, context.shards, sale_id).await;
+    let given = grants::apply_open(&context.db, &context.redis, context.shards, sale_id).await;
     let in_redis = given.inspect_err(|error| {
         tracing::warn!(phase = "p5_reconcile", %request_id, %error, "cancelled; redis gets the units later");
     });

@@ -3,6 +3,7 @@
 //! A crash between the two leaves the entry in both places; the next round finds its row and removes it (window 46).
 
 use crate::domain::message::{self, MessageError};
+#[cfg(feature = "faults")]
 use crate::faults::left_out;
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
 use crate::p5_reconcile::ledger_lookup;

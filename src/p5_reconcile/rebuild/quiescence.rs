@@ -1,7 +1,7 @@
 //! Whether a request of a sale is still on its way, and since when nothing was decided.
 
 use crate::domain::ids::SaleId;
-use crate::domain::shard::lane;
+use crate::domain::shard::order_queue_index;
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
 use crate::p5_reconcile::pages::OutboxPages;
 use crate::store::rabbit::queue_depths;
@@ -42,7 +42,7 @@ pub(super) async fn in_flight(context: &ReconcileContext, sale: &SaleId) -> Resu
     match queue_depths(&context.rabbit).await {
         // Requests in the MQ DLQ are decided by now, because they are in the ledger, or are nowhere else either.
         Ok(depths) => {
-            let mine = format!(".orders.{}", lane(sale.as_str(), context.rabbit.queues));
+            let mine = format!(".orders.{}", order_queue_index(sale.as_str(), context.rabbit.queues));
             let waits = |queue: &str| queue.ends_with(&mine) || queue.contains(".retry.");
             Ok(depths.iter().any(|depth| depth.ready > 0 && waits(&depth.queue)))
         }

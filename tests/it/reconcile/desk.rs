@@ -5,7 +5,7 @@ use seckill::domain::ids::{RequestId, SaleId};
 use seckill::domain::message;
 use seckill::domain::operator::Actor;
 use seckill::domain::policy::Quantity;
-use seckill::p5_reconcile::dlq::{Act, Deed, Desk, Selection};
+use seckill::p5_reconcile::dlq::{DlqAction, DlqActionResult, DlqSelection, DlqService};
 use seckill::roles::Role::{Api, Consumer};
 use seckill::store::mysql::codes::Source;
 use seckill::store::mysql::landing;
@@ -214,11 +214,11 @@ fn the_desk_goes_no_faster_than_its_rate() {
             (number.to_string(), message::encode(&other).into_bytes(), "ATTEMPTS_SPENT")
         });
         world.park_in_mq(strangers).await;
-        let desk = Desk { auditor: world.auditor(), actor: Actor::at_the_terminal("test") };
-        let all = Selection { all: true, dry_run: true, ..Selection::default() };
+        let desk = DlqService { context: world.reconcile_context(), actor: Actor::at_the_terminal("test") };
+        let all = DlqSelection { all: true, dry_run: true, ..DlqSelection::default() };
         let begun = Instant::now();
-        let report = desk.act(&Act::Replay, &all, &|_, _| {}).await.unwrap();
-        assert_eq!(report.done.iter().filter(|done| done.result == Deed::WouldLand).count(), 600);
+        let report = desk.apply(&DlqAction::Replay, &all, &|_, _| {}).await.unwrap();
+        assert_eq!(report.done.iter().filter(|done| done.result == DlqActionResult::WouldLand).count(), 600);
         // 200 at once, then 200 a second.
         assert!(begun.elapsed() >= Duration::from_millis(1_900), "{:?}", begun.elapsed());
         landing::land_one(&world.servers.db, &accepted, Source::Replay).await.unwrap();
