@@ -103,7 +103,7 @@ impl From<SourceArg> for DlqSource {
 pub(super) async fn run(layers: &Layers, data_dir: &Path, command: Command) -> Result<u8, Failure> {
     let settings = context::settings(layers, data_dir)?;
     let servers = context::servers(&settings).await?;
-    let service = DlqService { context: context::reconcile(&settings, &servers), actor: context::operator() };
+    let service = DlqService { context: context::reconcile_context(&settings, &servers), actor: context::operator() };
     let code = match command {
         Command::List(look) => look_at(&service.context, &look, false).await?,
         Command::Show(look) => look_at(&service.context, &look, true).await?,

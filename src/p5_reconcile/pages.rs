@@ -8,8 +8,10 @@ use crate::store::mysql::{Db, DbError};
 use crate::store::redis::{Lying, ParkedEntry, RedisFault, RedisStore};
 use std::collections::HashSet;
 
-/// Entries or records of one call.
+/// Entries of one call.
 const PAGE: usize = 1_000;
+/// Ledger records of one call.
+const RECORDS: u32 = 1_000;
 
 /// Visits every readable record of a shard's ledger once; HSCAN may bring one twice. Returns the unreadable ones, field and text.
 pub(super) async fn each_record(
@@ -21,7 +23,7 @@ pub(super) async fn each_record(
     let (mut seen, mut unreadable) = (HashSet::new(), Vec::new());
     let mut cursor = Some("0".to_owned());
     while let Some(at) = cursor {
-        let page = redis.ledger_page(sale, shard, &at, PAGE as u32).await?;
+        let page = redis.ledger_page(sale, shard, &at, RECORDS).await?;
         cursor = page.next;
         unreadable.extend(page.unreadable);
         for (request_id, record) in page.records {

@@ -24,7 +24,8 @@ pub struct OpenRequest {
 /// The audit of one sale.
 #[derive(Debug, Clone, Serialize)]
 pub struct SaleAudit {
-    pub(crate) sale_id: SaleId,
+    /// The audited sale.
+    pub sale_id: SaleId,
     /// Ledger records read.
     pub examined_count: u64,
     /// The terms of the balance sheet.
