@@ -55,7 +55,8 @@ impl FindingKind {
     }
 
     /// The state code of P5 that is counted for it, if there is one.
-    pub(super) const fn state(self) -> Option<P5Reconcile> {
+    #[must_use]
+    pub const fn state(self) -> Option<P5Reconcile> {
         match self {
             Self::Leak => Some(P5Reconcile::Leak),
             Self::OverSell => Some(P5Reconcile::OverSell),
