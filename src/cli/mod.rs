@@ -105,7 +105,7 @@ enum Command {
     Finding(finding::Command),
     /// What people did to sales, orders and dead-letter queues, and how it ended
     #[command(subcommand)]
-    Act(act::Command),
+    DlqAction(act::Command),
     /// Check the three servers, their settings and their clocks; exit code 2 when something required is wrong
     Doctor(doctor::Args),
     /// Measure this machine: rates, latencies, and whether every sale added up (runs seckill-bench)
@@ -163,7 +163,7 @@ failed!(
     crate::store::redis::RedisFault,
     crate::dev::DevError,
     crate::sales::SaleControlError,
-    crate::p5_reconcile::SaleAuditError,
+    crate::p5_reconcile::ReconcileError,
     crate::p5_reconcile::dlq::DlqError,
     crate::token_issuer::IssueError,
     crate::domain::fault::Fault,
@@ -230,7 +230,7 @@ async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Some(Command::Order(command)) => order::run(&layers, &data_dir, &command).await,
         Some(Command::Dlq(command)) => dlq::run(&layers, &data_dir, command).await,
         Some(Command::Finding(command)) => finding::run(&layers, &data_dir, command).await,
-        Some(Command::Act(command)) => act::run(&layers, &data_dir, command).await,
+        Some(Command::DlqAction(command)) => act::run(&layers, &data_dir, command).await,
         Some(Command::Doctor(args)) => doctor::run(&layers, &data_dir, &args).await,
         Some(Command::Bench(args)) => bench::run(&layers, &data_dir, None, &args),
         Some(Command::BenchBuyers(args)) => bench::run(&layers, &data_dir, Some(bench::BUYERS), &args),

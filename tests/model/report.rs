@@ -33,7 +33,7 @@ one.
 
 **A model is not the code.** Two things tie them. Each request moves by the transition table itself
 (`seckill::domain::states::next`; P7 says that no step is forbidden there). And the meaning of a database obstacle
-comes from `seckill::domain::fate::after_obstacle`. Everything else was written a second time, from `lua/` and
+comes from `seckill::domain::outcome::after_obstacle`. Everything else was written a second time, from `lua/` and
 `src/p2_reserve` to `src/p5_reconcile`; the integration tests compare the code with it.
 
 The model has one sale on one shard, one unit for each request, and two tries before an entry or a message is
