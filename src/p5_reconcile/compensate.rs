@@ -28,7 +28,8 @@ impl Auditor {
     pub async fn settle(&self, audit: &SaleAudit) -> Result<usize, SaleAuditError> {
         let mut changed = 0;
         for (shard, fates) in &audit.unmarked {
-            changed += usize::try_from(self.redis.settle(&audit.sale_id, *shard, fates).await?).unwrap_or(0);
+            changed +=
+                usize::try_from(self.redis.ledger.mark_outcomes(&audit.sale_id, *shard, fates).await?).unwrap_or(0);
         }
         Ok(changed)
     }
@@ -41,14 +42,14 @@ impl Auditor {
     pub async fn trim(&self, audit: &SaleAudit, retention_ms: i64, closed: bool) -> Result<i64, SaleAuditError> {
         let mut went = 0;
         for (shard, old) in audit.old.iter().filter(|(_, old)| !old.is_empty()) {
-            let cutoff_ms = self.redis.clock_ms(*shard).await? - retention_ms;
-            went += self.redis.trim(&audit.sale_id, *shard, cutoff_ms, old).await?;
+            let cutoff_ms = self.redis.health.clock_ms(*shard).await? - retention_ms;
+            went += self.redis.ledger.trim(&audit.sale_id, *shard, cutoff_ms, old).await?;
             crash_point!(AfterTrim);
         }
         if closed && audit.consistent() {
             for shard in 0..self.shards {
                 self.write_end(audit, shard).await?;
-                if self.redis.archive(&audit.sale_id, shard).await? {
+                if self.redis.sale_keys.archive(&audit.sale_id, shard).await? {
                     tracing::info!(phase = "p5_reconcile", sale = %audit.sale_id, shard, "the closed sale's keys were removed from redis");
                 }
             }
@@ -75,7 +76,7 @@ impl Auditor {
 
     /// Writes down where a closed sale's numbers ended, before its keys go: a database that goes back later shows by it.
     async fn write_end(&self, audit: &SaleAudit, shard: u16) -> Result<(), SaleAuditError> {
-        if let Some(counts) = self.redis.shard_count(&audit.sale_id, shard).await?
+        if let Some(counts) = self.redis.sale_keys.count(&audit.sale_id, shard).await?
             && counts.meta.number > 0
         {
             let series = Series { epoch: counts.meta.epoch, shard };
@@ -126,7 +127,7 @@ impl Auditor {
                 }
             }
             for (shard, fates) in fates {
-                self.redis.settle(&audit.sale_id, shard, &fates).await?;
+                self.redis.ledger.mark_outcomes(&audit.sale_id, shard, &fates).await?;
             }
         }
         count_false_alarms(&audit.sale_id, false_alarms);

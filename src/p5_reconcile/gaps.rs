@@ -49,11 +49,11 @@ impl Auditor {
             let mut seen = HashSet::new();
             let mut cursor = Some("0".to_owned());
             while let Some(at) = cursor.filter(|_| suspects.len() < SUSPECTS_MAX) {
-                let (page, next) = self.redis.buyers_page(&audit.sale_id, of.shard, &at, PAGE).await?;
+                let (page, next) = self.redis.buyers.page(&audit.sale_id, of.shard, &at, PAGE).await?;
                 cursor = next;
                 let ids: Vec<RequestId> = page.iter().map(|buyer| buyer.first_request).collect();
                 let fates = outcomes::fates_of(&self.db, &ids).await?;
-                let records = self.redis.ledger_lookup(&audit.sale_id, of.shard, &ids).await?;
+                let records = self.redis.ledger.lookup(&audit.sale_id, of.shard, &ids).await?;
                 for (buyer, record) in page.into_iter().zip(records) {
                     let lost = record.is_none() && !fates.contains_key(&buyer.first_request);
                     if lost && seen.insert(buyer.first_request) {

@@ -20,7 +20,8 @@ impl Auditor {
         let id = &next.sale_id;
         let mut loading = Loading { epoch: next.epoch, oldest_ms: i64::MAX, pages: HashMap::new() };
         for shard in 0..self.shards {
-            loading.oldest_ms = loading.oldest_ms.min(self.redis.clock_ms(shard).await?.saturating_sub(retention_ms));
+            loading.oldest_ms =
+                loading.oldest_ms.min(self.redis.health.clock_ms(shard).await?.saturating_sub(retention_ms));
         }
         for known in books::known(&self.db, id).await? {
             let losers = decided::unnumbered(&self.db, id, known.series).await?;
@@ -53,7 +54,7 @@ impl Auditor {
         for (shard, records) in by_shard {
             let page = loading.pages.entry(shard).or_default();
             *page += 1;
-            if !self.redis.rebuild_load(sale, shard, (loading.epoch, *page), &records).await? {
+            if !self.redis.rebuild.load(sale, shard, (loading.epoch, *page), &records).await? {
                 return Ok(false);
             }
         }

@@ -81,7 +81,7 @@ impl Auditor {
     async fn parked_in_redis(&self, shard: u16, ids: &mut HashSet<RequestId>) -> Result<(), RedisFault> {
         let mut start = "-".to_owned();
         for _ in 0..PAGES_MAX {
-            let page = self.redis.parked_page(shard, &start, PAGE).await?;
+            let page = self.redis.relay_dlq.page(shard, &start, PAGE).await?;
             ids.extend(page.iter().filter_map(|entry| entry.request_id));
             match page.last() {
                 Some(last) if page.len() == PAGE => start = format!("({}", last.id),
@@ -98,7 +98,7 @@ impl Auditor {
         for shard in 0..self.shards {
             let mut start = "-".to_owned();
             for _ in 0..PAGES_MAX {
-                let page = self.redis.parked_page(shard, &start, PAGE).await?;
+                let page = self.redis.relay_dlq.page(shard, &start, PAGE).await?;
                 for entry in &page {
                     copied += usize::from(self.register_one(shard, entry).await?);
                 }
@@ -107,7 +107,7 @@ impl Auditor {
                     Some(_) | None => break,
                 }
             }
-            left += self.redis.parked_count(shard).await?;
+            left += self.redis.relay_dlq.count(shard).await?;
         }
         metrics::gauge!("seckill_p5_reconcile_dlq_count", "source" => "relay").set(left as f64);
         Ok(copied)
@@ -131,9 +131,9 @@ impl Auditor {
         }
         #[cfg(feature = "faults")]
         if left_out!(NoGiveBack) && new {
-            self.redis.give_back(shard, &accepted.purchase).await?;
+            self.redis.stock.give_back(shard, &accepted.purchase).await?;
         }
-        self.redis.parked_remove(shard, &entry.id).await?;
+        self.redis.relay_dlq.remove(shard, &entry.id).await?;
         tracing::warn!(
             phase = "p5_reconcile", request_id = %accepted.purchase.request_id, reason = %entry.reason,
             attempts = entry.attempts, "relay DLQ entry copied to the register"

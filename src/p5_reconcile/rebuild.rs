@@ -74,11 +74,11 @@ impl Auditor {
             return Ok(false);
         }
         for shard in 0..self.shards {
-            let broken = match self.redis.meta(&sale.sale_id, shard).await? {
+            let broken = match self.redis.sale_keys.meta(&sale.sale_id, shard).await? {
                 None => true,
                 Some(meta) => {
                     let apart = meta.state == MetaState::Frozen || meta.epoch != sale.epoch;
-                    apart || !self.redis.keys_complete(&sale.sale_id, shard).await?
+                    apart || !self.redis.sale_keys.are_complete(&sale.sale_id, shard).await?
                 }
             };
             if broken {
@@ -98,7 +98,7 @@ impl Auditor {
         let id = &sale.sale_id;
         for shard in 0..self.shards {
             let from = [MetaState::Loaded, MetaState::Open, MetaState::Paused];
-            self.redis.set_state(id, shard, MetaState::Frozen, &from).await?;
+            self.redis.sale_keys.set_state(id, shard, MetaState::Frozen, &from).await?;
         }
         // Whatever the ledger still knows is landed now; it is gone after the next epoch began.
         if !self.is_quiet(sale, how).await? {
@@ -131,7 +131,7 @@ impl Auditor {
         for shard in 0..self.shards {
             let mut start = "-".to_owned();
             loop {
-                let page = self.redis.outbox_walk(shard, &start, PAGE).await?;
+                let page = self.redis.outbox.scan(shard, &start, PAGE).await?;
                 if page.lying.iter().any(|lying| lying.entry.field("s") == Some(sale.as_str().as_bytes())) {
                     return Ok(true);
                 }
@@ -175,14 +175,14 @@ impl Auditor {
         // Judged once more, now that no other process can build this epoch: one that slept since its first look has lost it.
         let mut judged = Vec::with_capacity(self.shards.into());
         for shard in 0..self.shards {
-            judged.push(self.redis.replaceable(id, shard).await?);
+            judged.push(self.redis.rebuild.replaceable(id, shard).await?);
         }
         if judged.iter().any(|keys| keys.epoch > sale.epoch) || !self.is_quiet(&next, how).await? {
             return Ok(false);
         }
         self.write_ends(sale, how.seen).await?;
         for (shard, judged) in (0..self.shards).zip(judged) {
-            if !self.redis.rebuild_begin(&next, shard, how.cap, judged).await? {
+            if !self.redis.rebuild.begin(&next, shard, how.cap, judged).await? {
                 return Ok(false);
             }
             crash_point!(RebuildHalf);
@@ -196,9 +196,9 @@ impl Auditor {
         let mut opened = false;
         for shard in 0..self.shards {
             let share = share(units, shard, self.shards);
-            opened |= self.redis.rebuild_end(id, shard, epoch, (share, state, &given)).await?;
+            opened |= self.redis.rebuild.end(id, shard, epoch, (share, state, &given)).await?;
         }
-        self.redis.uncache_sale(id).await?;
+        self.redis.sale_cache.forget(id).await?;
         Ok(opened)
     }
 
@@ -211,7 +211,7 @@ impl Auditor {
             ends.insert(known.series, (known.number, known.accepted));
         }
         for shard in 0..self.shards {
-            let Some(counts) = self.redis.shard_count(id, shard).await? else { continue };
+            let Some(counts) = self.redis.sale_keys.count(id, shard).await? else { continue };
             let end = ends.entry(Series { epoch: counts.meta.epoch, shard }).or_default();
             // A Redis that is behind the database has forgotten units, too.
             if counts.meta.number >= end.0 {
@@ -262,7 +262,7 @@ impl Auditor {
     async fn next_epoch(&self, sale: &Sale) -> Result<Option<u32>, SaleAuditError> {
         let mut newest = sale.epoch;
         for shard in 0..self.shards {
-            newest = newest.max(self.redis.replaceable(&sale.sale_id, shard).await?.epoch);
+            newest = newest.max(self.redis.rebuild.replaceable(&sale.sale_id, shard).await?.epoch);
         }
         let to = if newest > sale.epoch { newest } else { sale.epoch + 1 };
         let moved = sales::advance_epoch(&self.db, &sale.sale_id, (sale.epoch, to)).await?;

@@ -116,7 +116,7 @@ impl Auditor {
         }
         for sale in sales::released(&self.db).await? {
             for shard in 0..self.shards {
-                let records = self.redis.ledger_lookup(&sale.sale_id, shard, &wanted).await?;
+                let records = self.redis.ledger.lookup(&sale.sale_id, shard, &wanted).await?;
                 for (id, record) in wanted.iter().zip(records) {
                     found.extend(record.map(|record| (*id, record.accepted(*id, &sale.sale_id, shard))));
                 }
@@ -140,7 +140,7 @@ impl Auditor {
         };
         for sale_id in sale_ids {
             for shard in 0..self.shards {
-                let record = self.redis.ledger_lookup(&sale_id, shard, &[request_id]).await?.pop().flatten();
+                let record = self.redis.ledger.lookup(&sale_id, shard, &[request_id]).await?.pop().flatten();
                 if let Some(record) = record {
                     return Ok(Some(InLedger { sale_id, shard, record }));
                 }
@@ -154,7 +154,7 @@ impl Auditor {
         let wanted = request_id.to_string();
         let mut start = found.record.accepted_at_ms.to_string();
         for _ in 0..OUTBOX_MAX / PAGE {
-            let page = self.redis.outbox_walk(found.shard, &start, PAGE).await?;
+            let page = self.redis.outbox.scan(found.shard, &start, PAGE).await?;
             let mut entries = page.lying.into_iter().map(|lying| lying.entry);
             if let Some(entry) = entries.find(|entry| entry.field("r") == Some(wanted.as_bytes())) {
                 return Ok(Some(entry.id));

@@ -19,8 +19,8 @@ impl Auditor {
             return Ok(0);
         }
         for source in 0..self.shards {
-            for transfer in self.redis.transfers(id, source).await? {
-                match self.redis.transfer_give(id, &transfer).await? {
+            for transfer in self.redis.transfers.pending(id, source).await? {
+                match self.redis.transfers.give(id, &transfer).await? {
                     Given::Now => {
                         finished += 1;
                         metrics::counter!("seckill_p5_reconcile_transfers_finished_total").increment(1);
@@ -32,7 +32,7 @@ impl Auditor {
                     // Frozen or lost: the rebuild comes first, and counts these units anew.
                     Given::KeysMissing | Given::Refused => continue,
                 }
-                self.redis.transfer_forget(id, &transfer).await?;
+                self.redis.transfers.forget(id, &transfer).await?;
             }
         }
         Ok(finished)
@@ -43,7 +43,7 @@ impl Auditor {
     /// # Errors
     /// [`SaleAuditError::OtherShards`]; others when Redis is away.
     pub async fn check_shards(&self, sale: &Sale) -> Result<(), SaleAuditError> {
-        match self.redis.shards_of(&sale.sale_id).await? {
+        match self.redis.sale_keys.shards_of(&sale.sale_id).await? {
             Some(warmed) if warmed != self.shards => Err(SaleAuditError::OtherShards(warmed, self.shards)),
             Some(_) | None => Ok(()),
         }

@@ -54,7 +54,7 @@ impl Auditor {
     async fn outbox_of(&self, shard: u16, since_ms: i64, found: &mut Whereabouts) -> Result<bool, RedisFault> {
         let mut start = since_ms.to_string();
         for _ in 0..OUTBOX_MAX / PAGE {
-            let page = self.redis.outbox_walk(shard, &start, PAGE).await?;
+            let page = self.redis.outbox.scan(shard, &start, PAGE).await?;
             for Lying { entry, relay } in &page.lying {
                 let named = entry.field("r").and_then(|id| RequestId::parse(&String::from_utf8_lossy(id)).ok());
                 let place = match relay {

@@ -124,7 +124,7 @@ impl Archive {
             return Err(ArchiveError::NotClosed(id(), sale.status.code()));
         }
         for shard in 0..self.auditor.shards {
-            let there = self.auditor.redis.shard_count(&self.sale_id, shard).await;
+            let there = self.auditor.redis.sale_keys.count(&self.sale_id, shard).await;
             if there.map_err(SaleAuditError::from)?.is_some() {
                 return Err(ArchiveError::InRedis(id()));
             }

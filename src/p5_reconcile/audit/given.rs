@@ -24,7 +24,7 @@ impl Sheet<'_, '_> {
         }
         let mut given: HashMap<String, i64> = HashMap::new();
         for shard in 0..self.auditor.shards {
-            let of_shard = self.auditor.redis.grants(&self.sale.sale_id, shard).await?;
+            let of_shard = self.auditor.redis.sale_keys.grants(&self.sale.sale_id, shard).await?;
             if of_shard.is_empty() {
                 // A closed sale may leave Redis just now; of another one, lost keys are told already.
                 let leaves = self.sale.status == SaleStatus::Closed;

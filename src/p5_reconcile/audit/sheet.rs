@@ -82,7 +82,7 @@ impl<'s, 'a> Sheet<'s, 'a> {
 
     pub(super) async fn read_shard(&mut self, shard: u16) -> Result<(), SaleAuditError> {
         let (redis, id) = (&self.auditor.redis, &self.sale.sale_id);
-        let Some(counts) = redis.shard_count(id, shard).await? else {
+        let Some(counts) = redis.sale_keys.count(id, shard).await? else {
             if matches!(self.sale.status, SaleStatus::Warmed | SaleStatus::Paused) {
                 let detail = format!(
                     "shard {shard}: the sale was warmed but redis has no keys of it; it stays closed until it is rebuilt"
@@ -93,9 +93,9 @@ impl<'s, 'a> Sheet<'s, 'a> {
             return Ok(());
         };
         // A script that misses one of the five keys sells nothing; the sums below would only show an odd difference.
-        if !redis.keys_complete(id, shard).await? && self.sale.status != SaleStatus::Draft {
+        if !redis.sale_keys.are_complete(id, shard).await? && self.sale.status != SaleStatus::Draft {
             // A closed sale may leave Redis just now, in one step. Whoever asks again finds nothing of it.
-            if redis.shard_count(id, shard).await?.is_none() {
+            if redis.sale_keys.count(id, shard).await?.is_none() {
                 return Err(SaleAuditError::Moved);
             }
             let detail = format!(
@@ -104,7 +104,7 @@ impl<'s, 'a> Sheet<'s, 'a> {
             self.find(FindingKind::KeysLost, None, detail);
         }
         self.compare_ages(shard, &counts);
-        let now_ms = redis.clock_ms(shard).await?;
+        let now_ms = redis.health.clock_ms(shard).await?;
         let window = match self.look.window {
             Window::Ms(ms) => Duration::from_millis(ms),
             Window::Now => Duration::ZERO,
@@ -115,7 +115,7 @@ impl<'s, 'a> Sheet<'s, 'a> {
         };
         if fresh {
             // Trimmed meanwhile: what this audit missed is not lost. Whoever asks again gets whole numbers.
-            let trimmed_now = redis.shard_count(id, shard).await?.map(|counts| counts.trimmed);
+            let trimmed_now = redis.sale_keys.count(id, shard).await?.map(|counts| counts.trimmed);
             if trimmed_now.is_some_and(|now| now != counts.trimmed) {
                 return Err(SaleAuditError::Moved);
             }

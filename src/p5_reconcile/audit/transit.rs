@@ -16,7 +16,7 @@ impl Sheet<'_, '_> {
         let before = self.buckets().await?;
         let mut recorded = 0;
         for source in 0..self.auditor.shards {
-            let transfers = self.auditor.redis.transfers(&self.sale.sale_id, source).await?;
+            let transfers = self.auditor.redis.transfers.pending(&self.sale.sale_id, source).await?;
             recorded += transfers.iter().map(|transfer| transfer.units).sum::<i64>();
         }
         let after = self.buckets().await?;
@@ -34,7 +34,9 @@ impl Sheet<'_, '_> {
     async fn buckets(&self) -> Result<Option<Vec<Bucket>>, SaleAuditError> {
         let mut buckets = Vec::with_capacity(self.auditor.shards.into());
         for shard in 0..self.auditor.shards {
-            let Some(bucket) = self.auditor.redis.bucket(&self.sale.sale_id, shard).await? else { return Ok(None) };
+            let Some(bucket) = self.auditor.redis.transfers.bucket(&self.sale.sale_id, shard).await? else {
+                return Ok(None);
+            };
             buckets.push(bucket);
         }
         Ok(Some(buckets))

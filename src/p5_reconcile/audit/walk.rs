@@ -88,7 +88,7 @@ impl Sheet<'_, '_> {
         let mut seen: HashSet<RequestId> = HashSet::new();
         let mut cursor = Some("0".to_owned());
         while let Some(at) = cursor {
-            let page = self.auditor.redis.ledger_page(&id, shard, &at, PAGE).await?;
+            let page = self.auditor.redis.ledger.page(&id, shard, &at, PAGE).await?;
             cursor = page.next;
             for (field, text) in page.unreadable {
                 self.find(
@@ -139,10 +139,10 @@ impl Sheet<'_, '_> {
 
     /// Every record of a shard whose counters are lost: who has no fate is landed before a rebuild forgets the ledger.
     pub(super) async fn records_without_counters(&mut self, shard: u16) -> Result<(), SaleAuditError> {
-        let now_ms = self.auditor.redis.clock_ms(shard).await?;
+        let now_ms = self.auditor.redis.health.clock_ms(shard).await?;
         let (mut seen, mut cursor) = (HashSet::new(), Some("0".to_owned()));
         while let Some(at) = cursor {
-            let page = match self.auditor.redis.ledger_page(&self.sale.sale_id, shard, &at, PAGE).await {
+            let page = match self.auditor.redis.ledger.page(&self.sale.sale_id, shard, &at, PAGE).await {
                 // Of another kind: there is no ledger to read, and the rebuild must not wait for one.
                 Err(RedisFault::Refused(_)) => return Ok(()),
                 page => page?,
@@ -167,7 +167,7 @@ impl Sheet<'_, '_> {
         let (mut found, mut seen) = (Vec::new(), HashSet::new());
         let mut cursor = Some("0".to_owned());
         while let Some(at) = cursor {
-            let page = self.auditor.redis.ledger_page(&self.sale.sale_id, shard, &at, PAGE).await?;
+            let page = self.auditor.redis.ledger.page(&self.sale.sale_id, shard, &at, PAGE).await?;
             cursor = page.next;
             for (request_id, record) in page.records {
                 let settled = record.state != LedgerState::Queued && record.epoch == epoch;

@@ -132,7 +132,7 @@ impl Desk {
     async fn tell(&self, accepted: &Accepted, fate: Fate) -> Result<(), DlqError> {
         let purchase = &accepted.purchase;
         let told = [(purchase.request_id, fate)];
-        self.auditor.redis.settle(&purchase.sale_id, accepted.shard, &told).await?;
+        self.auditor.redis.ledger.mark_outcomes(&purchase.sale_id, accepted.shard, &told).await?;
         register::close_settled_one(&self.auditor.db, purchase.request_id, &self.actor.label()).await?;
         Ok(())
     }
@@ -142,7 +142,7 @@ impl Desk {
         let decided = batch.iter().zip(lines).filter(|(_, line)| line.result.empties_its_place());
         for entry in decided.flat_map(|(group, _)| &group.entries) {
             match (&entry.place, entry.request_id) {
-                (Place::Relay { shard, id }, _) => self.auditor.redis.parked_remove(*shard, id).await?,
+                (Place::Relay { shard, id }, _) => self.auditor.redis.relay_dlq.remove(*shard, id).await?,
                 (Place::Mq(parked), _) => {
                     if let Some(reader) = &mut sweep.reader {
                         reader.remove(parked).await?;

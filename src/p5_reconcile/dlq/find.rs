@@ -63,7 +63,7 @@ impl Sweep {
     async fn relay(&mut self, auditor: &Auditor, shard: u16) -> Result<(), DlqError> {
         let mut start = "-".to_owned();
         for _ in 0..ENTRIES_MAX / PAGE {
-            let page = auditor.redis.parked_page(shard, &start, PAGE).await?;
+            let page = auditor.redis.relay_dlq.page(shard, &start, PAGE).await?;
             let Some(last) = page.last() else { return Ok(()) };
             start = format!("({}", last.id);
             let ended = page.len() < PAGE;

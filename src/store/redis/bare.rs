@@ -3,8 +3,8 @@
 //!
 //! Input: a key made for it. Output: whether a unit was taken. A crash leaves those keys.
 
-use super::client::{RedisStore, integer, list, text};
-use super::fault::RedisFault;
+use super::RedisStore;
+use super::connection::{RedisFault, integer, list, text};
 use crate::domain::ids::{SaleId, UserId};
 use crate::domain::shard::home_shard;
 use fred::types::Value;
@@ -45,7 +45,7 @@ impl RedisStore {
         let segments = segments(way);
         for segment in 0..segments {
             let share = crate::domain::shard::share(units, segment, segments);
-            self.command("SET", 0, vec![text(segment_key(key, segment)), Value::Integer(share)]).await?;
+            self.keyspace.command("SET", 0, vec![text(segment_key(key, segment)), Value::Integer(share)]).await?;
         }
         Ok(())
     }
@@ -72,8 +72,8 @@ impl RedisStore {
         for field in ["number", "accepted", "trimmed_count", "trimmed_ordered"] {
             meta.extend([text(field), Value::Integer(count)]);
         }
-        self.command("HSET", 0, meta).await?;
-        self.command("DECRBY", 0, vec![text(self.keys.stock(shard, sale)), Value::Integer(count)]).await?;
+        self.keyspace.command("HSET", 0, meta).await?;
+        self.keyspace.command("DECRBY", 0, vec![text(self.keys.stock(shard, sale)), Value::Integer(count)]).await?;
         Ok(())
     }
 
@@ -83,7 +83,7 @@ impl RedisStore {
     /// [`RedisFault`].
     pub async fn bare_forget(&self, way: Way, key: &str) -> Result<(), RedisFault> {
         for segment in 0..segments(way) {
-            self.command("UNLINK", 0, vec![text(segment_key(key, segment)), text(lock_key(key))]).await?;
+            self.keyspace.command("UNLINK", 0, vec![text(segment_key(key, segment)), text(lock_key(key))]).await?;
         }
         Ok(())
     }
@@ -118,13 +118,13 @@ impl RedisStore {
         let lock = lock_key(key);
         for _ in 0..TRIES {
             let args = vec![text(&*lock), text(user.as_str()), text("NX"), text("PX"), Value::Integer(LOCK_MS)];
-            if self.command("SET", 0, args).await?.is_null() {
+            if self.keyspace.command("SET", 0, args).await?.is_null() {
                 tokio::time::sleep(LOCK_PAUSE).await;
                 continue;
             }
             let left = self.number("GET", stock).await?;
             if left > 0 {
-                self.command("SET", 0, vec![text(stock), Value::Integer(left - 1)]).await?;
+                self.keyspace.command("SET", 0, vec![text(stock), Value::Integer(left - 1)]).await?;
             }
             self.eval(LUA_UNLOCK, &lock, Some(user.as_str())).await?;
             return Ok(left > 0);
@@ -134,15 +134,15 @@ impl RedisStore {
 
     async fn take_watched(&self, stock: &str) -> Result<bool, RedisFault> {
         for _ in 0..TRIES {
-            self.command("WATCH", 0, vec![text(stock)]).await?;
+            self.keyspace.command("WATCH", 0, vec![text(stock)]).await?;
             if self.number("GET", stock).await? <= 0 {
-                self.command("UNWATCH", 0, vec![]).await?;
+                self.keyspace.command("UNWATCH", 0, vec![]).await?;
                 return Ok(false);
             }
-            self.command("MULTI", 0, vec![]).await?;
-            self.command("DECR", 0, vec![text(stock)]).await?;
+            self.keyspace.command("MULTI", 0, vec![]).await?;
+            self.keyspace.command("DECR", 0, vec![text(stock)]).await?;
             // Null: somebody touched the key since WATCH.
-            if !list(self.command("EXEC", 0, vec![]).await?)?.is_empty() {
+            if !list(self.keyspace.command("EXEC", 0, vec![]).await?)?.is_empty() {
                 return Ok(true);
             }
         }
@@ -150,13 +150,13 @@ impl RedisStore {
     }
 
     async fn number(&self, name: &'static str, key: &str) -> Result<i64, RedisFault> {
-        integer(&self.command(name, 0, vec![text(key)]).await?)
+        integer(&self.keyspace.command(name, 0, vec![text(key)]).await?)
     }
 
     async fn eval(&self, script: &str, key: &str, arg: Option<&str>) -> Result<bool, RedisFault> {
         let mut args = vec![text(script), Value::Integer(1), text(key)];
         args.extend(arg.map(text));
-        Ok(integer(&self.command("EVAL", 2, args).await?)? == 1)
+        Ok(integer(&self.keyspace.command("EVAL", 2, args).await?)? == 1)
     }
 }
 

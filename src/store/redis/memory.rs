@@ -1,8 +1,7 @@
 //! How much memory and how big a file the servers have, for the benchmark.
 
-use super::client::{RedisStore, text};
-use super::fault::RedisFault;
-use super::health::value_in;
+use super::RedisStore;
+use super::connection::{RedisFault, text, value_in};
 
 impl RedisStore {
     /// `used_memory` of the servers, bytes: everything they have allocated, buffers of their connections included.
@@ -35,7 +34,7 @@ impl RedisStore {
     /// # Errors
     /// [`RedisFault`] when one is away or refuses, as while it does so already.
     pub async fn rewrite_file(&self) -> Result<(), RedisFault> {
-        for node in self.router.primaries() {
+        for node in self.keyspace.connection.primaries() {
             node.command("BGREWRITEAOF", vec![]).await?;
         }
         Ok(())
@@ -52,7 +51,7 @@ impl RedisStore {
     /// The sum of fields of a section of `INFO` over the servers.
     async fn sum(&self, section: &'static str, names: &[&str]) -> Result<u64, RedisFault> {
         let mut sum = 0;
-        for node in self.router.primaries() {
+        for node in self.keyspace.connection.primaries() {
             let info = node.command("INFO", vec![text(section)]).await?.as_string().unwrap_or_default();
             for name in names {
                 let missing = || RedisFault::Contract(format!("INFO {section} has no {name}"));
