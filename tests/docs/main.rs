@@ -8,12 +8,15 @@ use seckill::http::problem::Kind;
 use seckill::p1_entry::http::document;
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
+use crate::markdown::root;
+
+mod figures;
+mod languages;
+mod markdown;
+mod pages;
 
 /// Files with this ending, in a folder and the folders in it.
 fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
