@@ -23,10 +23,10 @@ every place of a bounded number of faults:
 
 P5 may land a request at any moment.
 
-The searches about the [books](architecture.md#the-books-units-and-numbers) have fewer steps on the way (from the outbox
-to the database in two) and more around it: top-ups, cancels, reclaims and closed gaps; a giver that carries grants from
-the database to Redis and sleeps or dies between reading the list, `grant.lua` and the mark; a rebuild in its steps, with
-leaders that die or sleep while another one rebuilds; trimmed records; a database that is restored from a backup of any
+The searches about the [books](architecture.md#the-books-units-and-numbers) have fewer steps on the way (two from the
+outbox to the database) and more around it: top-ups, cancels, reclaims and closed gaps; a giver that carries grants from
+the database to Redis and sleeps or dies between reading the list, `grant.lua` and the mark; a rebuild in its steps,
+with leaders that die or sleep while another one rebuilds; trimmed records; a database that is restored from a backup of any
 moment; an audit that counts Redis at one moment and reads the database at a later one.
 
 **A model is not the code.** Two things tie them. Each request moves by the transition table itself
@@ -85,8 +85,8 @@ P1, P2 and P6 hold in every row, because the database alone ensures them.
 
 *books*: P3 and P5 break where a server loses data that no other server has. P12 says that the audit reports each such
 request whose number is missing. After *the database goes back*, a top-up that it forgot is still for sale in Redis, and
-one buyer too many is accepted (P4). *Redis behind*: Redis may forget a grant that is marked as given. The fence compares
-numbers and not grants, so the grant is not given again (P10); the audit reports it (P12).
+one buyer too many is accepted (P4). *Redis behind*: Redis may forget a grant that is marked as given. The fence
+compares numbers and not grants, so the grant is not given again (P10); the audit reports it (P12).
 
 The rows rely on these rules, beyond the steps in the architecture (each is a mutation below):
 
@@ -108,10 +108,10 @@ The rows rely on these rules, beyond the steps in the architecture (each is a mu
 const MUTATIONS: &str = "
 ## Mutations
 
-Each row leaves one mechanism out, or does it wrongly; the number is its loss window ([register](register.md)). Each must
-break the laws that the row names, and the number is the length of a shortest counterexample. A mutation that breaks
-nothing fails the test. *Without P5*: the ledger does not count and no process reconciles. *With P5*: compensation at any
-moment; \"heals\" means that the search visited everything and every law held. The last column has the steps to the last
+Each row leaves one mechanism out, or does it wrongly; the number is its loss window ([register](register.md)). Each
+must break the laws that the row names, and the number is the length of a shortest counterexample. A mutation that breaks
+nothing fails the test. *Without P5*: the ledger does not count and no process reconciles. *With P5*: compensation at
+any moment; \"heals\" means that the search visited everything and every law held. The last column has the steps to the last
 law that breaks in the first column, with faults in bold. The two mutations that acknowledge an unrecorded request (60,
 61) never end with P5: the audit finds a request undecided that was acknowledged as decided (a step that the table
 forbids, P7), and lands it in vain.
