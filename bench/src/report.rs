@@ -1,6 +1,7 @@
 //! What a benchmark comes to, for people and for programs.
 
 use super::bar::{Bar, Rule};
+use super::strategies::table;
 use seckill::cli::output;
 use seckill::p5_reconcile::SaleAudit;
 use serde_json::{Value, json};
@@ -43,7 +44,9 @@ impl Report {
                 "NOT DURABLE: a server's settings would let accepted requests vanish (seckill doctor tells which)",
             );
         }
-        output::table(["name", "value", "baseline", "ratio", "bar", "holds", "note"], self.bars.iter().map(row));
+        let rows = self.bars.iter().filter(|bar| !table::is_strategy(bar)).map(row);
+        output::table(["name", "value", "baseline", "ratio", "bar", "holds", "note"], rows);
+        table::print(&self.bars);
         let left_out: Vec<String> = self.left_out.iter().map(|left| format!("{} ({})", left.name, left.why)).collect();
         if !left_out.is_empty() {
             output::line(&format!("left out: {}", left_out.join(", ")));

@@ -1,11 +1,14 @@
-//! For the benchmark: two ways to take one unit of stock in the database alone. A guarded UPDATE of the one hot row, and a
-//! row for each unit that a transaction picks with SKIP LOCKED, so that nobody waits for anybody. Both can write the order
-//! in the same transaction, as those do who use them.
+//! For the benchmark: three strategies that take one unit of stock in the database alone. A guarded UPDATE of the one hot
+//! row; the same row with a version column, read first and written only if nobody else wrote it; and a row for each unit
+//! that a transaction picks with SKIP LOCKED, so that nobody waits for anybody. All can write the order in the same
+//! transaction, as their users do.
 //!
-//! A crash leaves the table `bench_units` with the units of a benchmark.
+//! A crash leaves the tables `bench_units` and `bench_versions` with the stock of a benchmark.
 
+use super::StockAttempt;
 use super::mysql::{Manager, insert};
 use super::mysql_schema::{orders, sales};
+use super::redis::TRIES;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Binary, Unsigned};
 use diesel_async::{RunQueryDsl, SimpleAsyncConnection, TransactionManager};
@@ -16,6 +19,12 @@ const TABLE: &str = "CREATE TABLE IF NOT EXISTS bench_units (sale_id VARBINARY(6
     taken TINYINT NOT NULL DEFAULT 0, PRIMARY KEY (sale_id, unit), KEY ix_free (sale_id, taken, unit)) ENGINE = InnoDB";
 const FREE: &str = "SELECT unit FROM bench_units WHERE sale_id = ? AND taken = 0 LIMIT 1 FOR UPDATE SKIP LOCKED";
 const TAKEN: &str = "SELECT COUNT(*) AS count FROM bench_units WHERE sale_id = ? AND taken = 1";
+const VERSIONS: &str = "CREATE TABLE IF NOT EXISTS bench_versions (sale_id VARBINARY(64) NOT NULL, stock BIGINT NOT NULL, \
+    version BIGINT UNSIGNED NOT NULL, PRIMARY KEY (sale_id)) ENGINE = InnoDB";
+const READ_VERSION: &str = "SELECT stock, version FROM bench_versions WHERE sale_id = ?";
+const UPDATE_VERSION: &str =
+    "UPDATE bench_versions SET stock = stock - 1, version = version + 1 WHERE sale_id = ? AND version = ?";
+const DOUBLED: &str = "SELECT COUNT(*) - COUNT(DISTINCT user_id) AS count FROM orders WHERE sale_id = ?";
 /// Rows of one INSERT.
 const ROWS: usize = 1_000;
 
@@ -26,6 +35,14 @@ struct Unit {
 }
 
 #[derive(diesel::QueryableByName)]
+struct VersionedStock {
+    #[diesel(sql_type = BigInt)]
+    stock: i64,
+    #[diesel(sql_type = Unsigned<BigInt>)]
+    version: u64,
+}
+
+#[derive(diesel::QueryableByName)]
 struct Count {
     #[diesel(sql_type = BigInt)]
     count: i64,
@@ -33,7 +50,7 @@ struct Count {
 
 /// An order that is to be committed with the unit or not at all.
 #[derive(Debug, Clone, Copy)]
-pub struct Order {
+pub struct BareOrder {
     /// The buyer's number, and the request id.
     pub id: u64,
     /// Unix milliseconds.
@@ -44,7 +61,7 @@ pub struct Order {
 ///
 /// # Errors
 /// [`DbError`].
-pub async fn take_guarded(db: &Db, sale: &SaleId, order: Option<Order>) -> Result<bool, DbError> {
+pub async fn take_guarded(db: &Db, sale: &SaleId, order: Option<BareOrder>) -> Result<bool, DbError> {
     let sale = sale.as_str().as_bytes();
     let enough = sales::table.filter(sales::sale_id.eq(sale)).filter(sales::stock.ge(1));
     let one_less = diesel::update(enough).set(sales::stock.eq(sales::stock - 1));
@@ -82,7 +99,7 @@ pub async fn make(db: &Db, sale: &SaleId, units: u64) -> Result<(), DbError> {
 ///
 /// # Errors
 /// [`DbError`].
-pub async fn take_skip_locked(db: &Db, sale: &SaleId, order: Option<Order>) -> Result<bool, DbError> {
+pub async fn take_skip_locked(db: &Db, sale: &SaleId, order: Option<BareOrder>) -> Result<bool, DbError> {
     let sale = sale.as_str().as_bytes();
     db.run("bare_skip_locked", async |conn| {
         Manager::begin_transaction(conn).await?;
@@ -99,6 +116,71 @@ pub async fn take_skip_locked(db: &Db, sale: &SaleId, order: Option<Order>) -> R
         }
         Manager::commit_transaction(conn).await?;
         Ok(free.is_some())
+    })
+    .await
+}
+
+/// Makes the row with the version of one sale.
+///
+/// # Errors
+/// [`DbError`].
+pub async fn make_version(db: &Db, sale: &SaleId, units: i64) -> Result<(), DbError> {
+    let insert = diesel::sql_query("INSERT INTO bench_versions (sale_id, stock, version) VALUES (?, ?, 0)");
+    let insert = insert.bind::<Binary, _>(sale.as_str().as_bytes()).bind::<BigInt, _>(units);
+    db.run("bare_versions", async |conn| {
+        conn.batch_execute(VERSIONS).await?;
+        insert.execute(conn).await?;
+        Ok(())
+    })
+    .await
+}
+
+/// Reads stock and version, and updates the row if it still has this version; again when somebody else was faster. With
+/// the order if there is one, in the same transaction.
+///
+/// # Errors
+/// [`DbError`].
+pub async fn take_versioned(db: &Db, sale: &SaleId, order: Option<BareOrder>) -> Result<StockAttempt, DbError> {
+    for retries in 0..TRIES {
+        if let Some(is_taken) = try_version(db, sale, order).await? {
+            return Ok(StockAttempt { is_taken, retries });
+        }
+    }
+    Ok(StockAttempt { is_taken: false, retries: TRIES })
+}
+
+/// One try: whether a unit was taken; `None` when the row had another version by then.
+async fn try_version(db: &Db, sale: &SaleId, order: Option<BareOrder>) -> Result<Option<bool>, DbError> {
+    let sale = sale.as_str().as_bytes();
+    db.run("bare_versions", async |conn| {
+        let read = diesel::sql_query(READ_VERSION).bind::<Binary, _>(sale);
+        let VersionedStock { stock, version } = read.get_result(conn).await?;
+        if stock <= 0 {
+            return Ok(Some(false));
+        }
+        let update = diesel::sql_query(UPDATE_VERSION).bind::<Binary, _>(sale).bind::<Unsigned<BigInt>, _>(version);
+        let Some(order) = order else { return Ok((update.execute(conn).await? > 0).then_some(true)) };
+        Manager::begin_transaction(conn).await?;
+        if update.execute(conn).await? == 0 {
+            Manager::rollback_transaction(conn).await?;
+            return Ok(None);
+        }
+        insert(conn, sale, order.id, order.at_ms).await?;
+        Manager::commit_transaction(conn).await?;
+        Ok(Some(true))
+    })
+    .await
+}
+
+/// Units that are left in the row with the version.
+///
+/// # Errors
+/// [`DbError`].
+pub async fn version_left(db: &Db, sale: &SaleId) -> Result<i64, DbError> {
+    let read = diesel::sql_query(READ_VERSION).bind::<Binary, _>(sale.as_str().as_bytes());
+    db.run("bare_versions", async |conn| {
+        let left: VersionedStock = read.get_result(conn).await?;
+        Ok(left.stock)
     })
     .await
 }
@@ -125,10 +207,26 @@ pub async fn ordered(db: &Db, sale: &SaleId) -> Result<Vec<u64>, DbError> {
     db.run("bare_ordered", async |conn| Ok(of_sale.select(orders::request_id).load(conn).await?)).await
 }
 
-/// Removes the table.
+/// Orders of the sale beyond the first of each buyer.
+///
+/// # Errors
+/// [`DbError`].
+pub async fn doubled(db: &Db, sale: &SaleId) -> Result<i64, DbError> {
+    let doubled = diesel::sql_query(DOUBLED).bind::<Binary, _>(sale.as_str().as_bytes());
+    db.run("bare_doubled", async |conn| {
+        let doubled: Count = doubled.get_result(conn).await?;
+        Ok(doubled.count)
+    })
+    .await
+}
+
+/// Removes the tables.
 ///
 /// # Errors
 /// [`DbError`].
 pub async fn forget(db: &Db) -> Result<(), DbError> {
-    db.run("bare_units", async |conn| Ok(conn.batch_execute("DROP TABLE IF EXISTS bench_units").await?)).await
+    db.run("bare_units", async |conn| {
+        Ok(conn.batch_execute("DROP TABLE IF EXISTS bench_units, bench_versions").await?)
+    })
+    .await
 }

@@ -3,6 +3,7 @@
 //!
 //! Input: a key made for it. Output: whether a unit was taken. A crash leaves those keys.
 
+use super::StockAttempt;
 use fred::types::Value;
 use seckill::domain::ids::{SaleId, UserId};
 use seckill::domain::shard::{home_shard, share};
@@ -16,11 +17,11 @@ const LOCK_MS: i64 = 1_000;
 /// Pause before the next try to get the lock.
 const LOCK_PAUSE: Duration = Duration::from_millis(1);
 /// Tries to get the lock, or to commit a watched transaction; then the buyer is sent away.
-const TRIES: u32 = 2_000;
+pub(super) const TRIES: u64 = 2_000;
 
-/// A way to take a unit.
+/// How a unit is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum RedisStockStrategy {
     /// GET, and DECR when it was above 0: two buyers can read the same last unit.
     GetThenDecr,
     /// DECR, and INCR back when it went below 0.
@@ -31,16 +32,30 @@ pub enum Way {
     Lock,
     /// WATCH, GET, MULTI, DECR, EXEC; again when somebody was faster.
     Watch,
-    /// The stock split into so many keys; a buyer's key is chosen by the buyer, and empty means sold out.
+    /// The stock split into this number of keys; a buyer's key is chosen by the buyer, and empty means sold out.
     Segments(u16),
+    /// The stock split into this number of keys, each with a lock of its own. A buyer begins with the key that is chosen by
+    /// the buyer, and goes on to the next one when it is locked or empty.
+    SegmentLocks(u16),
 }
 
-/// Puts `units` under `key`, split as the way wants it.
+impl RedisStockStrategy {
+    /// Whether a try may meet a conflict and be repeated.
+    #[must_use]
+    pub const fn has_retries(self) -> bool {
+        match self {
+            Self::Lock | Self::Watch | Self::SegmentLocks(_) => true,
+            Self::GetThenDecr | Self::DecrFirst | Self::Script | Self::Segments(_) => false,
+        }
+    }
+}
+
+/// Puts `units` under `key`, split as the strategy wants it.
 ///
 /// # Errors
 /// [`RedisFault`].
-pub async fn stock(store: &RedisStore, way: Way, key: &str, units: i64) -> Result<(), RedisFault> {
-    let segments = segments(way);
+pub async fn stock(store: &RedisStore, strategy: RedisStockStrategy, key: &str, units: i64) -> Result<(), RedisFault> {
+    let segments = segments(strategy);
     for segment in 0..segments {
         let share = share(units, segment, segments);
         store.command("SET", 0, vec![text(segment_key(key, segment)), Value::Integer(share)]).await?;
@@ -52,9 +67,9 @@ pub async fn stock(store: &RedisStore, way: Way, key: &str, units: i64) -> Resul
 ///
 /// # Errors
 /// [`RedisFault`].
-pub async fn left(store: &RedisStore, way: Way, key: &str) -> Result<i64, RedisFault> {
+pub async fn left(store: &RedisStore, strategy: RedisStockStrategy, key: &str) -> Result<i64, RedisFault> {
     let mut left = 0;
-    for segment in 0..segments(way) {
+    for segment in 0..segments(strategy) {
         left += number(store, "GET", &segment_key(key, segment)).await?;
     }
     Ok(left)
@@ -79,72 +94,138 @@ pub async fn settled(store: &RedisStore, sale: &SaleId, shard: u16, count: i64) 
 ///
 /// # Errors
 /// [`RedisFault`].
-pub async fn forget(store: &RedisStore, way: Way, key: &str) -> Result<(), RedisFault> {
-    for segment in 0..segments(way) {
-        store.command("UNLINK", 0, vec![text(segment_key(key, segment)), text(lock_key(key))]).await?;
+pub async fn forget(store: &RedisStore, strategy: RedisStockStrategy, key: &str) -> Result<(), RedisFault> {
+    for segment in 0..segments(strategy) {
+        store.command("UNLINK", 0, vec![text(segment_key(key, segment)), text(lock_key(key, segment))]).await?;
     }
     Ok(())
 }
 
-/// Tries to take one unit for `user`; whether it was taken. One caller a connection: WATCH belongs to the connection.
+/// Tries to take one unit for `user`. One caller a connection: WATCH belongs to the connection.
 ///
 /// # Errors
 /// [`RedisFault`]; the unit may have been taken after `Unknown`.
-pub async fn take(store: &RedisStore, way: Way, key: &str, user: &UserId) -> Result<bool, RedisFault> {
+pub async fn take(
+    store: &RedisStore,
+    strategy: RedisStockStrategy,
+    key: &str,
+    user: &UserId,
+) -> Result<StockAttempt, RedisFault> {
+    match strategy {
+        RedisStockStrategy::Lock => take_locked(store, key, user).await,
+        RedisStockStrategy::Watch => take_watched(store, &segment_key(key, 0)).await,
+        RedisStockStrategy::SegmentLocks(count) => take_segment_locked(store, key, count, user).await,
+        RedisStockStrategy::GetThenDecr
+        | RedisStockStrategy::DecrFirst
+        | RedisStockStrategy::Script
+        | RedisStockStrategy::Segments(_) => {
+            Ok(StockAttempt { is_taken: take_at_once(store, strategy, key, user).await?, retries: 0 })
+        }
+    }
+}
+
+async fn take_at_once(
+    store: &RedisStore,
+    strategy: RedisStockStrategy,
+    key: &str,
+    user: &UserId,
+) -> Result<bool, RedisFault> {
     let stock = segment_key(key, 0);
-    match way {
-        Way::GetThenDecr => {
+    match strategy {
+        RedisStockStrategy::GetThenDecr => {
             if number(store, "GET", &stock).await? <= 0 {
                 return Ok(false);
             }
             number(store, "DECR", &stock).await.map(|_left| true)
         }
-        Way::DecrFirst => {
+        RedisStockStrategy::DecrFirst => {
             if number(store, "DECR", &stock).await? >= 0 {
                 return Ok(true);
             }
             number(store, "INCR", &stock).await.map(|_left| false)
         }
-        Way::Script => eval(store, LUA, &stock, None).await,
-        Way::Segments(count) => eval(store, LUA, &segment_key(key, home_shard(user, count)), None).await,
-        Way::Lock => take_locked(store, key, &stock, user).await,
-        Way::Watch => take_watched(store, &stock).await,
+        RedisStockStrategy::Segments(count) => eval(store, LUA, &segment_key(key, home_shard(user, count)), None).await,
+        RedisStockStrategy::Script
+        | RedisStockStrategy::Lock
+        | RedisStockStrategy::Watch
+        | RedisStockStrategy::SegmentLocks(_) => eval(store, LUA, &stock, None).await,
     }
 }
 
-async fn take_locked(store: &RedisStore, key: &str, stock: &str, user: &UserId) -> Result<bool, RedisFault> {
-    let lock = lock_key(key);
-    for _ in 0..TRIES {
-        let args = vec![text(&*lock), text(user.as_str()), text("NX"), text("PX"), Value::Integer(LOCK_MS)];
-        if store.command("SET", 0, args).await?.is_null() {
-            tokio::time::sleep(LOCK_PAUSE).await;
-            continue;
+async fn take_locked(store: &RedisStore, key: &str, user: &UserId) -> Result<StockAttempt, RedisFault> {
+    for retries in 0..TRIES {
+        if let Some(is_taken) = take_under_lock(store, key, 0, user).await? {
+            return Ok(StockAttempt { is_taken, retries });
         }
-        let left = number(store, "GET", stock).await?;
-        if left > 0 {
-            store.command("SET", 0, vec![text(stock), Value::Integer(left - 1)]).await?;
-        }
-        eval(store, LUA_UNLOCK, &lock, Some(user.as_str())).await?;
-        return Ok(left > 0);
+        tokio::time::sleep(LOCK_PAUSE).await;
     }
-    Ok(false)
+    Ok(StockAttempt { is_taken: false, retries: TRIES })
 }
 
-async fn take_watched(store: &RedisStore, stock: &str) -> Result<bool, RedisFault> {
-    for _ in 0..TRIES {
+/// One try with the lock of a segment: whether a unit was taken; `None` when somebody else holds the lock.
+async fn take_under_lock(
+    store: &RedisStore,
+    key: &str,
+    segment: u16,
+    user: &UserId,
+) -> Result<Option<bool>, RedisFault> {
+    let (stock, lock) = (segment_key(key, segment), lock_key(key, segment));
+    let args = vec![text(&*lock), text(user.as_str()), text("NX"), text("PX"), Value::Integer(LOCK_MS)];
+    if store.command("SET", 0, args).await?.is_null() {
+        return Ok(None);
+    }
+    let left = number(store, "GET", &stock).await?;
+    if left > 0 {
+        store.command("SET", 0, vec![text(&*stock), Value::Integer(left - 1)]).await?;
+    }
+    eval(store, LUA_UNLOCK, &lock, Some(user.as_str())).await?;
+    Ok(Some(left > 0))
+}
+
+async fn take_segment_locked(
+    store: &RedisStore,
+    key: &str,
+    segments: u16,
+    user: &UserId,
+) -> Result<StockAttempt, RedisFault> {
+    let (home, mut retries) = (home_shard(user, segments), 0);
+    while retries < TRIES {
+        let before = retries;
+        for offset in 0..segments {
+            let segment = (home + offset) % segments;
+            // Nobody waits for the lock of an empty segment.
+            if number(store, "GET", &segment_key(key, segment)).await? <= 0 {
+                continue;
+            }
+            match take_under_lock(store, key, segment, user).await? {
+                Some(true) => return Ok(StockAttempt { is_taken: true, retries }),
+                Some(false) => {}
+                None => retries += 1,
+            }
+        }
+        if retries == before {
+            break;
+        }
+        tokio::time::sleep(LOCK_PAUSE).await;
+    }
+    Ok(StockAttempt { is_taken: false, retries })
+}
+
+async fn take_watched(store: &RedisStore, stock: &str) -> Result<StockAttempt, RedisFault> {
+    for retries in 0..TRIES {
         store.command("WATCH", 0, vec![text(stock)]).await?;
         if number(store, "GET", stock).await? <= 0 {
             store.command("UNWATCH", 0, vec![]).await?;
-            return Ok(false);
+            return Ok(StockAttempt { is_taken: false, retries });
         }
         store.command("MULTI", 0, vec![]).await?;
         store.command("DECR", 0, vec![text(stock)]).await?;
         // Null: somebody touched the key since WATCH.
         if !store.command("EXEC", 0, vec![]).await?.is_null() {
-            return Ok(true);
+            return Ok(StockAttempt { is_taken: true, retries });
         }
     }
-    Ok(false)
+    Ok(StockAttempt { is_taken: false, retries: TRIES })
 }
 
 async fn number(store: &RedisStore, name: &'static str, key: &str) -> Result<i64, RedisFault> {
@@ -157,10 +238,14 @@ async fn eval(store: &RedisStore, script: &str, key: &str, arg: Option<&str>) ->
     Ok(integer(&store.command("EVAL", 2, args).await?)? == 1)
 }
 
-const fn segments(way: Way) -> u16 {
-    match way {
-        Way::Segments(count) => count,
-        Way::GetThenDecr | Way::DecrFirst | Way::Script | Way::Lock | Way::Watch => 1,
+const fn segments(strategy: RedisStockStrategy) -> u16 {
+    match strategy {
+        RedisStockStrategy::Segments(count) | RedisStockStrategy::SegmentLocks(count) => count,
+        RedisStockStrategy::GetThenDecr
+        | RedisStockStrategy::DecrFirst
+        | RedisStockStrategy::Script
+        | RedisStockStrategy::Lock
+        | RedisStockStrategy::Watch => 1,
     }
 }
 
@@ -168,8 +253,8 @@ fn segment_key(key: &str, segment: u16) -> String {
     format!("{{{key}}}:stock:{segment}")
 }
 
-fn lock_key(key: &str) -> String {
-    format!("{{{key}}}:lock")
+fn lock_key(key: &str, segment: u16) -> String {
+    format!("{{{key}}}:lock:{segment}")
 }
 
 fn text(value: impl Into<String>) -> Value {
