@@ -80,7 +80,7 @@ pub(super) async fn fill(environment: &mut Environment, sale: &SaleId, count: u6
         for group in purchases.chunks(GROUP) {
             environment.go_on()?;
             let group: Vec<&Purchase> = group.iter().collect();
-            let decided = environment.servers.redis.reserve(sale, *shard, 1, &group).await?.reserved;
+            let decided = environment.servers.redis.stock.reserve(sale, *shard, 1, &group).await?.reserved;
             if let Some(refused) = decided.iter().find(|one| **one != Reserved::Accepted) {
                 return Err(Failure::Failed(format!("filling the outbox: a purchase was answered {refused:?}")));
             }

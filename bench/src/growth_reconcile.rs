@@ -65,8 +65,8 @@ pub(super) async fn measure(
 ) -> Result<Vec<Bar>, Failure> {
     let mut settings = environment.settings.p5_reconcile.clone();
     settings.interval_ms = 0;
-    let auditor = context::auditor(&environment.settings, &environment.servers);
-    let mut reconcile = Reconcile::new(auditor, settings, environment.settings.p1_entry.backlog_max);
+    let context = context::reconcile_context(&environment.settings, &environment.servers);
+    let mut reconcile = Reconcile::new(context, settings, environment.settings.p1_entry.backlog_max);
     // The reconcile role led until a moment ago.
     let until = Instant::now() + sizes.patience;
     while !reconcile.leads() {

@@ -1,8 +1,8 @@
 //! `seckill bench`: what this machine can do, measured on servers of its own with durable settings, and proven correct at
-//! the end by the auditor. A measurement that is not there is said to be missing; nothing is estimated.
+//! the end by an audit. A measurement that is not there is said to be missing; nothing is estimated.
 //!
 //! By file: `sizes` (what and how much) → `measurement_plan` (in which order, how often) → one file a scenario → `bar` (medians,
-//! bars) → `report`, `html`. `environment` and `role_processes` are what everything runs on, `aof_rewrite` keeps Redis' file small; `cpu` tells who
+//! bars) → `report`, `html`. `environment` and `role_processes` are what everything runs on, `aof_rewrite` keeps Redis' file small; `cpu` says who
 //! used the processors.
 
 mod aof_rewrite;
@@ -45,7 +45,7 @@ use measurement_plan::MeasurementPlan;
 use report::{BenchReport, LeftOut};
 use seckill::cli::{Failure, INCONSISTENT, context, on_signal, output};
 use seckill::config::Layers;
-use seckill::p5_reconcile::{SaleAudit, Window};
+use seckill::p5_reconcile::{SaleAudit, Window, audit_sale};
 use seckill::runtime::Stopper;
 use seckill::store::mysql::{checks, sales};
 use seckill::store::rabbit::broker_info;
@@ -165,11 +165,11 @@ async fn measure(
 ) -> Result<BenchReport, Failure> {
     let servers = environment.servers.clone();
     let versions = [
-        ("redis", servers.redis.version().await?),
+        ("redis", servers.redis.health.version().await?),
         ("rabbitmq", broker_info(&servers.rabbit).await?.version),
         ("mysql", checks::identity(&servers.db).await?.version),
     ];
-    let durable = servers.redis.settings().await?.iter().all(|setting| setting.ok)
+    let durable = servers.redis.health.settings().await?.iter().all(|setting| setting.ok)
         && checks::checks(&servers.db).await?.iter().all(|check| check.ok);
     let machine = report::machine(&versions);
     let bars = MeasurementPlan::new(environment, sizes, chosen).run().await?;
@@ -178,16 +178,16 @@ async fn measure(
     Ok(BenchReport { machine, durable, bars, left_out, audits })
 }
 
-/// Lets everything land, then asks the auditor about every sale.
+/// Lets everything land, then audits every sale.
 async fn audit(environment: &mut Environment, sizes: &Sizes) -> Result<Vec<SaleAudit>, Failure> {
     let spinner = Spinner::start("audit");
     environment.settle(sizes.patience, &spinner).await?;
-    let auditor = context::auditor(&environment.settings, &environment.servers);
+    let context = context::reconcile_context(&environment.settings, &environment.servers);
     let mut audits = Vec::new();
     for sale in &environment.sales {
         spinner.tell(sale.sale_id.as_str());
         if let Some(sale) = sales::get(&environment.servers.db, &sale.sale_id).await? {
-            audits.push(auditor.audit(&sale, Window::Now).await?);
+            audits.push(audit_sale(&context, &sale, Window::Now).await?);
         }
     }
     Ok(audits)

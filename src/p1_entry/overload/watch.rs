@@ -57,7 +57,7 @@ impl Watch {
     async fn ask_ledgers(&self) -> Result<(), Fault> {
         let ledgers = self.overload.probes(|probes| probes.waiting());
         let asked = ledgers.into_iter().map(|((sale, shard), ids)| async move {
-            let progressed = match self.redis.progressed(&sale, shard, &ids).await {
+            let progressed = match self.redis.ledger.progress(&sale, shard, &ids).await {
                 Ok(progressed) => progressed,
                 // Of several servers one is away: its purchases must not close the entry to the others' buyers. It takes
                 // in nothing itself.
@@ -87,8 +87,8 @@ impl Watch {
     /// the database is asked itself. One that does not answer has landed nothing either.
     async fn ask_database(&self) {
         let waiting: Vec<RequestId> = self.overload.probes(|probes| probes.waiting()).into_values().flatten().collect();
-        match outcomes::fates_of(&self.db, &waiting).await {
-            Ok(fates) => self.overload.probes(|probes| probes.landed(|id| fates.contains_key(&id))),
+        match outcomes::outcomes_of(&self.db, &waiting).await {
+            Ok(outcomes) => self.overload.probes(|probes| probes.landed(|id| outcomes.contains_key(&id))),
             Err(error) => tracing::debug!(phase = "p1_entry", %error, "what has landed cannot be asked"),
         }
     }
@@ -136,7 +136,7 @@ impl Worker for Watch {
             return Ok(Progress::Idle);
         }
         metrics::gauge!("seckill_p1_entry_in_flight_count").set(self.overload.in_flight() as f64);
-        let backlog = self.redis.longest_outbox(self.shards).await.map_err(Fault::back_off)?;
+        let backlog = self.redis.outbox.longest(self.shards).await.map_err(Fault::back_off)?;
         self.ask_ledgers().await?;
         let lag_now = |overload: &Overload| overload.probes(|probes| probes.lag(Instant::now()));
         let mut lag = lag_now(&self.overload);

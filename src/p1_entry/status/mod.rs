@@ -8,9 +8,9 @@ mod looks;
 use super::known::{Judgement, Known};
 use super::orders::status_url;
 use crate::config;
-use crate::domain::fate::Fate;
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::ledger::LedgerState;
+use crate::domain::outcome::Outcome;
 use crate::domain::sale::MetaState;
 use crate::domain::shard::home_shard;
 use crate::domain::snowflake::made_at_ms;
@@ -58,7 +58,7 @@ pub struct OrderStatus {
 impl OrderStatus {
     fn new(request_id: RequestId, quantity: u32, state: LedgerState) -> Self {
         let (status, code, reason) = match state {
-            LedgerState::Queued => ("QUEUED", P2Reserve::LuaOk.code(), None),
+            LedgerState::Queued => ("QUEUED", P2Reserve::Reserved.code(), None),
             LedgerState::Confirmed => ("CONFIRMED", P4Persist::DbOk.code(), None),
             LedgerState::Failed(reason) => ("FAILED", P4Persist::BizErrorAck.code(), Some(reason.code())),
         };
@@ -166,10 +166,10 @@ impl Statuses {
 
     /// QUEUED says "accepted" as 202 does, so it may be told only when the replicas have it (`redis.wait_replicas`).
     async fn queued(&self, sale: &SaleId, shard: u16, id: RequestId) -> Result<(), Problem> {
-        if !self.redis.waits_for_replicas() {
+        if !self.redis.ledger.waits_for_replicas() {
             return Ok(());
         }
-        match Box::pin(self.redis.ledger_promised(sale, shard, &[id])).await {
+        match Box::pin(self.redis.ledger.lookup_replicated(sale, shard, &[id])).await {
             Ok((records, true)) if records.iter().all(Option::is_some) => Ok(()),
             Ok((_, false | true)) | Err(_) => {
                 Err(Kind::Unavailable.because("the status cannot be told right now").about(id, status_url(sale, id)))
@@ -186,9 +186,9 @@ impl Statuses {
 
     /// Redis did not go back in time since the boot fence, and the sale's keys are there and not frozen.
     async fn is_whole(&self, sale: &SaleId, shard: u16) -> bool {
-        let there = self.redis.meta(sale, shard).await;
+        let there = self.redis.sale_keys.meta(sale, shard).await;
         there.is_ok_and(|meta| meta.is_some_and(|meta| meta.state != MetaState::Frozen))
-            && self.redis.fence_was_passed(shard).await.unwrap_or(false)
+            && self.redis.boot_fence.was_passed(shard).await.unwrap_or(false)
     }
 
     async fn in_database(&self, user: &UserId, sale: &SaleId, id: RequestId) -> Result<Option<OrderStatus>, Problem> {
@@ -197,11 +197,11 @@ impl Statuses {
             Kind::Unavailable.because("the status cannot be told right now")
         })?;
         let mine = |of_sale: &SaleId, of_user: &UserId| of_sale == sale && of_user == user;
-        Ok(match (story.decided.map(|decided| decided.fate), story.order, story.failure) {
-            (Some(Fate::Ordered), Some(order), _) if mine(&order.sale_id, &order.user_id) => {
+        Ok(match (story.decided.map(|decided| decided.outcome), story.order, story.failure) {
+            (Some(Outcome::Ordered), Some(order), _) if mine(&order.sale_id, &order.user_id) => {
                 Some(OrderStatus::new(id, order.quantity, LedgerState::Confirmed))
             }
-            (Some(Fate::Failed(reason)), _, Some(failed)) if mine(&failed.sale_id, &failed.user_id) => {
+            (Some(Outcome::Failed(reason)), _, Some(failed)) if mine(&failed.sale_id, &failed.user_id) => {
                 Some(OrderStatus::new(id, failed.quantity, LedgerState::Failed(reason)))
             }
             _ => None,

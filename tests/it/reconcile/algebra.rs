@@ -24,7 +24,7 @@ pub(super) async fn lose_the_keys(world: &World, sale: &SaleId) {
 pub(super) async fn stock(world: &World, sale: &SaleId) -> Option<i64> {
     let mut sum = 0;
     for shard in 0..world.settings.redis.shards {
-        sum += world.servers.redis.stock(sale, shard).await.unwrap()?;
+        sum += world.servers.redis.stock.units(sale, shard).await.unwrap()?;
     }
     Some(sum)
 }
@@ -38,7 +38,7 @@ pub(super) async fn rebuilt(world: &World, sale: &SaleId, before: i64) {
     let opened = async || {
         let mut opened = epoch(world).await > before;
         for shard in 0..world.settings.redis.shards {
-            let meta = world.servers.redis.meta(sale, shard).await.unwrap();
+            let meta = world.servers.redis.sale_keys.meta(sale, shard).await.unwrap();
             opened &= meta.is_some_and(|meta| meta.state == MetaState::Open);
         }
         opened && world.audit(sale, Window::Now).await.consistent()
@@ -75,7 +75,7 @@ fn a_grant_that_meets_a_rebuild_is_given_once_however_they_meet() {
         rebuilt(&world, &sale, 2).await;
         assert_eq!(stock(&world, &sale).await, Some(16));
         let now = u32::try_from(epoch(&world).await).unwrap();
-        let again = world.servers.redis.grant(&sale, 0, now, ("late", 4)).await.unwrap();
+        let again = world.servers.redis.sale_keys.grant(&sale, 0, now, ("late", 4)).await.unwrap();
         assert_eq!(again, seckill::store::redis::Granted::Before);
 
         // One that comes after it belongs to the new epoch.
@@ -97,7 +97,7 @@ fn a_grant_that_redis_had_in_part_before_it_was_lost_is_not_given_twice() {
         assert!(world.settled(&sale).await.consistent());
         assert!(grants::top_up(&world.servers.db, &sale, "half", 8).await.unwrap());
         for shard in 0..2 {
-            world.servers.redis.grant(&sale, shard, 1, ("half", 2)).await.unwrap();
+            world.servers.redis.sale_keys.grant(&sale, shard, 1, ("half", 2)).await.unwrap();
         }
         let mut sold = 0;
         for user in 8..40 {
@@ -146,7 +146,7 @@ fn failures_from_before_a_rebuild_can_be_sold_again_and_limits_survive_it() {
 }
 
 #[test]
-fn a_number_given_twice_gets_its_loser_a_fate_and_the_sale_can_be_rebuilt() {
+fn a_number_given_twice_gets_its_loser_an_outcome_and_the_sale_can_be_rebuilt() {
     run(async {
         let world = World::with(&[Api, Relay, Consumer, Reconcile], QUICK).await;
         let sale = world.sale("twice", 10, Some(1)).await;
@@ -160,7 +160,7 @@ fn a_number_given_twice_gets_its_loser_a_fate_and_the_sale_can_be_rebuilt() {
         world.redis(&["HDEL", &keys.buyers(0, &sale), "alice"]).await;
         world.redis(&["INCRBY", &keys.stock(0, &sale), "1"]).await;
         let bob = world.bought(&sale, "bob").await;
-        eventually("bob's fate", async || world.told(&sale, "bob", bob).await.1 == "NUMBER_REUSED").await;
+        eventually("bob's outcome", async || world.told(&sale, "bob", bob).await.1 == "NUMBER_REUSED").await;
         // His unit is gone with alice's: the two sides agree again, and the sale can be built anew.
         lose_the_keys(&world, &sale).await;
         rebuilt(&world, &sale, 1).await;
@@ -194,7 +194,7 @@ fn a_gap_of_an_epoch_that_redis_forgot_is_told_for_ever_and_its_unit_is_kept_bac
         eventually("rebuilt", async || epoch(&world).await == 2 && stock(&world, &sale).await == Some(7)).await;
         eventually("it is told", async || world.rows("audit_findings", "code = 'P5-RC4'").await > 0).await;
         let said = world.cli(&["audit", "--now"]).exits(2).out;
-        assert!(said.contains("epoch 1: number 2 has no fate"), "{said}");
+        assert!(said.contains("epoch 1: number 2 has no outcome"), "{said}");
         assert_eq!(stock(&world, &sale).await, Some(7), "10 less 2 sold less 1 that somebody was promised");
         // Its message turns up after all: its unit is still there.
         let audit = world.audit(&sale, Window::Now).await;
