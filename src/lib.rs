@@ -2,16 +2,16 @@
 
 pub mod admin;
 pub mod allocator;
+pub mod bench_program;
 pub mod cli;
 pub mod config;
 pub mod console;
-pub mod crowd;
 pub mod dev;
 pub mod domain;
 pub mod faults;
-pub mod granting;
 pub mod groups;
 pub mod health;
+pub mod http;
 pub mod jwt;
 pub mod p1_entry;
 pub mod p2_reserve;
@@ -20,5 +20,7 @@ pub mod p4_persist;
 pub mod p5_reconcile;
 pub mod roles;
 pub mod runtime;
+pub mod sales;
 pub mod store;
 pub mod telemetry;
+pub mod token_issuer;

@@ -12,9 +12,9 @@ use seckill::dev::{PrivateServers, ServerKind};
 use seckill::domain::ids::SaleId;
 use seckill::domain::policy::PurchasePolicy;
 use seckill::domain::sale::{Sale, SaleStatus};
-use seckill::p1_entry::warm::Warmer;
 use seckill::roles::{self, Role, Servers};
 use seckill::runtime::{Stopper, now_ms};
+use seckill::sales::SaleControl;
 use seckill::store::mysql::{migrate, sales};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -68,13 +68,13 @@ async fn warm(settings: &Settings, servers: &Servers, spec: &SaleSpec) {
         epoch: 1,
     };
     sales::create(&servers.db, &sale).await.expect("create");
-    let warmer = Warmer {
+    let sale_control = SaleControl {
         redis: servers.redis.clone(),
         db: servers.db.clone(),
         shards: settings.redis.shards,
         backlog_max: settings.p1_entry.backlog_max,
     };
-    warmer.warm(&sale_id).await.expect("warm-up");
+    sale_control.warm(&sale_id).await.expect("warm-up");
 }
 
 async fn sql(url: &str, statements: &str) {
@@ -200,7 +200,7 @@ async fn a_run_without_faults_is_green_and_a_loss_by_hand_is_seen() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_that_met_silence_know_their_fates_in_the_end() {
+async fn clients_that_met_silence_know_their_outcomes_in_the_end() {
     let _turn = TURN.lock().await;
     let (mut servers, urls, dir) = begin("self-test-frozen").await;
     let totals = run(&mut servers, &urls, &dir, 5_000).await;

@@ -7,7 +7,7 @@ use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::domain::sale::MetaState;
 use seckill::domain::shard::home_shard;
-use seckill::p5_reconcile::Window;
+use seckill::p5_reconcile::{Window, audit_sale};
 use seckill::store::redis::{Taken, Transfer};
 
 const FOUR: [&str; 2] = ["redis.shards=4", "p1_entry.cache_ttl_ms=50"];
@@ -46,7 +46,7 @@ fn sold_out_is_said_when_all_buckets_are_empty_and_taken_back_by_a_top_up() {
         let id = RequestId::parse(&bought.text("request_id")).unwrap();
         assert!(world.servers.redis.ledger_lookup(&sale, 3, &[id]).await.unwrap()[0].is_some(), "on the home shard");
 
-        world.warmer().top_up(&sale, "more", 1).await.unwrap();
+        world.sale_control().top_up(&sale, "more", 1).await.unwrap();
         assert_eq!(stocks(&world, &sale).await, [1, 0, 0, 0]);
         eventually("it sells again", async || world.buy(&sale, &buyer_of(3, 4, 1), 1, None).await.status == 202).await;
         let counted = world.settled(&sale).await.counted;
@@ -109,10 +109,10 @@ fn the_number_of_shards_of_a_live_sale_does_not_change() {
         }
         let found = seckill::store::mysql::sales::get(&world.servers.db, &sale).await.unwrap().unwrap();
         let refusals = [
-            other.warmer().warm(&sale).await.unwrap_err().to_string(),
-            other.warmer().top_up(&sale, "more", 1).await.unwrap_err().to_string(),
-            other.warmer().pause(&sale).await.unwrap_err().to_string(),
-            other.auditor().audit(&found, Window::Now).await.unwrap_err().to_string(),
+            other.sale_control().warm(&sale).await.unwrap_err().to_string(),
+            other.sale_control().top_up(&sale, "more", 1).await.unwrap_err().to_string(),
+            other.sale_control().pause(&sale).await.unwrap_err().to_string(),
+            audit_sale(&other.reconcile_context(), &found, Window::Now).await.unwrap_err().to_string(),
         ];
         for refusal in refusals {
             assert!(refusal.contains("redis.shards = 4, this process has 2"), "{refusal}");

@@ -3,7 +3,7 @@
 use crate::support::audits::{kinds, ledger_state, lose_the_outbox};
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ledger::LedgerState;
-use seckill::p5_reconcile::{FindingKind, Window};
+use seckill::p5_reconcile::{FindingKind, Window, audit_sale};
 use seckill::roles::Role;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
 use seckill::store::mysql::{outcomes, sales};
@@ -53,7 +53,7 @@ fn audit_and_order_show_tell_the_truth_by_exit_code_and_json() {
         }
         more.stop().await;
         let sale = sales::get(&world.servers.db, &sale).await.unwrap().unwrap();
-        assert!(world.auditor().audit(&sale, Window::Now).await.unwrap().consistent());
+        assert!(audit_sale(&world.reconcile_context(), &sale, Window::Now).await.unwrap().consistent());
         world.finish().await;
     });
 }
@@ -138,7 +138,7 @@ fn settled_records_go_after_their_time_and_a_closed_sale_leaves_nothing() {
         assert!(audit.consistent() && audit.counted.accepted == 3, "the sums still hold: {audit:#?}");
         assert_eq!(world.buy(&sale, "alice", 1, None).await.code(), "P2-R1", "her purchase is not forgotten");
 
-        world.warmer().close(&sale).await.unwrap();
+        world.sale_control().close(&sale).await.unwrap();
         eventually("the closed sale's keys are gone", async || redis.meta(&sale, 0).await.unwrap().is_none()).await;
         let audit = world.audit(&sale, Window::Now).await;
         assert!(audit.consistent() && audit.counted.ordered == 3, "the database has it all: {audit:#?}");

@@ -1,0 +1,248 @@
+//! Answers that are not a success: RFC 9457 problem documents with a stable code and a message in English or Chinese.
+//!
+//! One row a problem: code, status, title in both languages. The code is a state code where a state is the reason.
+
+use crate::domain::ids::RequestId;
+use crate::domain::states::{P1Entry, P2Reserve};
+use crate::telemetry::http_request_id::{self, HttpRequestId};
+use actix_web::http::StatusCode;
+use actix_web::http::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Serialize;
+use std::sync::LazyLock;
+
+macro_rules! problems {
+    ($($kind:ident = $code:expr, $status:literal, $en:literal, $zh:literal;)*) => {
+        /// What is wrong.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[allow(missing_docs, reason = "each row of the table below says what it is")]
+        pub enum Kind { $($kind,)* }
+
+        impl Kind {
+            /// Every problem of the API.
+            pub const ALL: &'static [Self] = &[$(Self::$kind),*];
+            /// The stable code.
+            #[must_use]
+            pub const fn code(self) -> &'static str { match self { $(Self::$kind => $code,)* } }
+            /// The HTTP status.
+            #[must_use]
+            pub const fn status(self) -> u16 { match self { $(Self::$kind => $status,)* } }
+            /// The title in English.
+            #[must_use]
+            pub const fn english(self) -> &'static str { match self { $(Self::$kind => $en,)* } }
+            /// The title in Chinese.
+            #[must_use]
+            pub const fn chinese(self) -> &'static str { match self { $(Self::$kind => $zh,)* } }
+        }
+    };
+}
+
+problems! {
+    BadRequest = "BAD_REQUEST", 400, "The request is malformed", "请求格式错误";
+    Unauthorized = "UNAUTHORIZED", 401, "A valid access token is needed", "需要有效的访问令牌";
+    TokenInvalid = "TOKEN_INVALID", 403, "The purchase token is not valid for this purchase", "购买令牌无效";
+    TokenExpired = "TOKEN_EXPIRED", 403, "The purchase token has expired", "购买令牌已过期";
+    PlaceInvalid = "PLACE_INVALID", 403, "This place in the waiting room is not yours", "排队凭证无效";
+    NoSuchRoute = "NO_SUCH_ROUTE", 404, "There is nothing at this address", "该地址不存在";
+    SaleNotFound = P1Entry::NotFound.code(), 404, "There is no such sale", "活动不存在";
+    NoWaitingRoom = "NO_WAITING_ROOM", 404, "This sale has no waiting room; buy at once", "该活动无需排队，可直接购买";
+    OrderNotFound = "ORDER_NOT_FOUND", 404, "There is no such order of yours", "没有该订单";
+    MethodNotAllowed = "METHOD_NOT_ALLOWED", 405, "This method is not offered here", "不支持该请求方法";
+    RequestTimeout = "REQUEST_TIMEOUT", 408, "The request took too long to arrive", "请求接收超时";
+    Duplicate = P2Reserve::Duplicate.code(), 409, "You already bought in this sale", "您已购买过该商品";
+    LimitExceeded = P2Reserve::LimitExceeded.code(), 409, "This would exceed the purchase limit", "超出限购数量";
+    Conflict = "CONFLICT", 409, "This is not possible as things stand", "当前状态下无法执行该操作";
+    NotEnough = P2Reserve::NotEnough.code(), 409, "Fewer units are left than you want", "库存不足所需数量";
+    EntrySoldOut = P1Entry::SoldOut.code(), 410, "Sold out", "已售罄";
+    SoldOut = P2Reserve::SoldOut.code(), 410, "Sold out", "已售罄";
+    AllEmpty = P2Reserve::BucketAllEmpty.code(), 410, "Sold out", "已售罄";
+    Ended = P1Entry::Ended.code(), 410, "The sale is over", "活动已结束";
+    BodyTooLarge = "BODY_TOO_LARGE", 413, "The body is too large", "请求体过大";
+    WrongMediaType = "WRONG_MEDIA_TYPE", 415, "The body must be application/json", "请求体必须为 application/json";
+    Unprocessable = "UNPROCESSABLE", 422, "A value is out of range", "参数取值无效";
+    TokenReused = "TOKEN_REUSED", 422, "This purchase token was used for another quantity", "购买令牌已用于其他数量";
+    Paused = P1Entry::Paused.code(), 423, "The sale is paused", "活动已暂停";
+    NotStarted = P1Entry::NotStarted.code(), 425, "The sale has not started", "活动尚未开始";
+    PlaceWaiting = "PLACE_WAITING", 425, "It is not your turn yet", "尚未轮到您，请继续排队";
+    PlaceRequired = "PLACE_REQUIRED", 428, "This sale has a waiting room; take a place first", "该活动需要先排队";
+    TokenRequired = "TOKEN_REQUIRED", 428, "This sale needs a purchase token", "该活动需要购买令牌";
+    RateLimited = "RATE_LIMITED", 429, "Too many requests, slow down", "请求过于频繁，请稍后再试";
+    Internal = "INTERNAL", 500, "Something went wrong on our side", "服务内部错误";
+    Loading = P1Entry::Loading.code(), 503, "Busy, try again", "系统繁忙，请重试";
+    BucketEmpty = P2Reserve::BucketEmpty.code(), 503, "Stock is on its way; nothing was bought, try again", "库存调拨中，未产生购买，请重试";
+    Overloaded = P1Entry::Overloaded.code(), 503, "Too busy, try again shortly", "系统繁忙，请稍后再试";
+    RoomFull = "ROOM_FULL", 503, "The waiting room is full", "排队人数已满，请稍后再试";
+    Unavailable = "UNAVAILABLE", 503, "Temporarily unavailable; nothing was bought", "暂时不可用，未产生购买";
+    Unknown = "OUTCOME_UNKNOWN", 504, "No answer in time; ask by request id, or repeat with the same token", "结果未知，请用请求号查询，或用同一令牌重试";
+}
+
+/// One problem answer.
+#[derive(Debug, Clone)]
+pub struct Problem {
+    kind: Kind,
+    detail: Option<String>,
+    request_id: Option<RequestId>,
+    location: Option<String>,
+    remaining: Option<u64>,
+    retry_after_s: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct ProblemDocument<'a> {
+    r#type: &'a str,
+    title: &'a str,
+    status: u16,
+    code: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instance: Option<CallUrn>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<RequestId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status_url: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remaining: Option<u64>,
+}
+
+/// The call that was answered, as a URI: what a person quotes to find its log lines.
+struct CallUrn(HttpRequestId);
+
+impl Serialize for CallUrn {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("urn:seckill:x-request-id:{}", self.0))
+    }
+}
+
+impl From<Kind> for Problem {
+    fn from(kind: Kind) -> Self {
+        let retry_after_s = match kind.status() {
+            423 | 425 | 429 | 503 | 504 => Some(1),
+            _ => None,
+        };
+        Self { kind, detail: None, request_id: None, location: None, remaining: None, retry_after_s }
+    }
+}
+
+/// The `type` of each kind.
+static URNS: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let urn = |kind: &Kind| format!("urn:seckill:problem:{}", kind.code().to_ascii_lowercase().replace('_', "-"));
+    Kind::ALL.iter().map(urn).collect()
+});
+
+impl Kind {
+    fn urn(self) -> &'static str {
+        // `ALL` is in the order of declaration.
+        URNS.get(self as usize).map_or("about:blank", String::as_str)
+    }
+
+    /// This problem, with what exactly is wrong and what would be accepted.
+    #[must_use]
+    pub fn because(self, detail: impl Into<String>) -> Problem {
+        Problem { detail: Some(detail.into()), ..self.into() }
+    }
+}
+
+impl Problem {
+    /// The kind.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Adds the request it is about and where its status can be asked.
+    #[must_use]
+    pub fn about(mut self, request_id: RequestId, location: String) -> Self {
+        self.request_id = Some(request_id);
+        self.location = Some(location);
+        self
+    }
+
+    /// Adds how many units are left.
+    #[must_use]
+    pub const fn remaining(mut self, units: u64) -> Self {
+        self.remaining = Some(units);
+        self
+    }
+
+    /// Says when to come back, seconds.
+    #[must_use]
+    pub const fn retry_after_s(mut self, seconds: u64) -> Self {
+        self.retry_after_s = Some(seconds);
+        self
+    }
+
+    /// The HTTP answer in the language the client prefers.
+    #[must_use]
+    pub fn respond(&self, request: &HttpRequest) -> HttpResponse {
+        let chinese = prefers_chinese(request);
+        let kind = self.kind;
+        let body = ProblemDocument {
+            r#type: kind.urn(),
+            title: if chinese { kind.chinese() } else { kind.english() },
+            status: kind.status(),
+            code: kind.code(),
+            instance: http_request_id::current().map(CallUrn),
+            detail: self.detail.as_deref(),
+            request_id: self.request_id,
+            status_url: self.location.as_deref(),
+            remaining: self.remaining,
+        };
+        let status = StatusCode::from_u16(kind.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut answer = HttpResponse::build(status);
+        answer.insert_header((CONTENT_TYPE, "application/problem+json"));
+        answer.insert_header(("Content-Language", if chinese { "zh" } else { "en" }));
+        if let Some(seconds) = self.retry_after_s {
+            answer.insert_header((RETRY_AFTER, seconds));
+        }
+        if let Some(location) = &self.location {
+            answer.insert_header((LOCATION, location.as_str()));
+        }
+        if kind == Kind::Unauthorized {
+            answer.insert_header((WWW_AUTHENTICATE, "Bearer"));
+        }
+        answer.body(serde_json::to_string(&body).unwrap_or_default())
+    }
+}
+
+/// Whether Chinese stands before English in `Accept-Language`. Weights are rare in practice; order decides.
+fn prefers_chinese(request: &HttpRequest) -> bool {
+    let header = request.headers().get("Accept-Language").and_then(|value| value.to_str().ok()).unwrap_or("");
+    let speaks = |tag: &str, language: &str| {
+        tag.trim().get(..language.len()).is_some_and(|start| start.eq_ignore_ascii_case(language))
+    };
+    let ours = header.split(',').find(|tag| speaks(tag, "zh") || speaks(tag, "en"));
+    ours.is_some_and(|tag| speaks(tag, "zh"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use actix_web::test::TestRequest;
+
+    #[test]
+    fn the_language_follows_the_first_one_we_speak() {
+        for (header, chinese) in [("zh-CN,en;q=0.5", true), ("fr, en, zh", false), ("", false), ("fr,zh", true)] {
+            let request = TestRequest::default().insert_header(("Accept-Language", header)).to_http_request();
+            assert_eq!(prefers_chinese(&request), chinese, "{header}");
+        }
+    }
+
+    #[test]
+    fn each_kind_has_a_type_of_its_own_code() {
+        assert_eq!(Kind::EntrySoldOut.urn(), format!("urn:seckill:problem:{}", P1Entry::SoldOut.code().to_lowercase()));
+        for kind in Kind::ALL {
+            assert!(kind.urn().ends_with(&kind.code().to_lowercase().replace('_', "-")), "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn whoever_may_retry_is_told_when() {
+        let request = TestRequest::default().to_http_request();
+        for kind in Kind::ALL {
+            let answer = Problem::from(*kind).respond(&request);
+            let retry = answer.headers().contains_key("Retry-After");
+            assert_eq!(retry, [423, 425, 429, 503, 504].contains(&kind.status()), "{kind:?}");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! `X-Request-Id`: the caller's or a new one, in every answer; it is the current id while its call is handled.
+//!
+//! An id of a caller that cannot be used (too long, other characters, given twice) is replaced: an id that only helps to find
+//! log lines is no reason to refuse a purchase. Bytes that are not an HTTP request are refused earlier and have no id.
+
+use crate::telemetry::http_request_id::HttpRequestId;
+use actix_web::Error;
+use actix_web::body::MessageBody;
+use actix_web::dev::{Service, ServiceRequest, ServiceResponse, Transform, forward_ready};
+use actix_web::http::header::{HeaderName, HeaderValue};
+use pin_project_lite::pin_project;
+use std::future::{Future, Ready};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+const NAME: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Middleware: gives each call its `X-Request-Id`.
+pub(crate) struct RequestIdMiddleware;
+
+impl<S, B> Transform<S, ServiceRequest> for RequestIdMiddleware
+where
+    S: Service<ServiceRequest, Response = ServiceResponse<B>, Error = Error>,
+    B: MessageBody,
+{
+    type Response = ServiceResponse<B>;
+    type Error = Error;
+    type InitError = ();
+    type Transform = RequestIdService<S>;
+    type Future = Ready<Result<Self::Transform, ()>>;
+
+    fn new_transform(&self, inner: S) -> Self::Future {
+        std::future::ready(Ok(RequestIdService { inner }))
+    }
+}
+
+/// The service that the middleware wraps.
+pub(crate) struct RequestIdService<S> {
+    inner: S,
+}
+
+impl<S, B> Service<ServiceRequest> for RequestIdService<S>
+where
+    S: Service<ServiceRequest, Response = ServiceResponse<B>, Error = Error>,
+{
+    type Response = ServiceResponse<B>;
+    type Error = Error;
+    type Future = WithRequestIdFuture<S::Future>;
+
+    forward_ready!(inner);
+
+    fn call(&self, request: ServiceRequest) -> Self::Future {
+        let id = given(&request).unwrap_or_else(HttpRequestId::made);
+        let _entered = id.enter();
+        WithRequestIdFuture { inner: self.inner.call(request), id }
+    }
+}
+
+fn given(request: &ServiceRequest) -> Option<HttpRequestId> {
+    let mut values = request.headers().get_all(NAME);
+    let value = values.next()?;
+    HttpRequestId::given(value.as_bytes()).filter(|_| values.next().is_none())
+}
+
+pin_project! {
+    /// Handles one call under its id.
+    pub(crate) struct WithRequestIdFuture<F> {
+        #[pin]
+        inner: F,
+        id: HttpRequestId,
+    }
+}
+
+impl<F, B> Future for WithRequestIdFuture<F>
+where
+    F: Future<Output = Result<ServiceResponse<B>, Error>>,
+{
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let _entered = this.id.enter();
+        let mut answer = ready!(this.inner.poll(context))?;
+        if let Ok(value) = HeaderValue::from_maybe_shared(this.id.bytes()) {
+            answer.headers_mut().insert(NAME, value);
+        }
+        let (request, status) = (answer.request(), answer.status().as_u16());
+        tracing::debug!(phase = "p1_entry", method = %request.method(), path = request.path(), status, "answered");
+        Poll::Ready(Ok(answer))
+    }
+}

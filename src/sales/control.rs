@@ -1,0 +1,287 @@
+//! Warm-up (A7) and everything else that carries an operator's word from the database to Redis: grants and states.
+//!
+//! The database always comes first, and every step can be repeated. A crash in between leaves a sale that is closed to
+//! buyers, never one that is open by half:
+//!
+//! 1. activate: keys in state `loaded`, which sells nothing
+//! 2. database: the sale is `warmed`, then its first grant is applied
+//! 3. open
+//!
+//! Lost after 1: the sale is a draft, nothing was sold, activating again is right. Lost after 2: Redis has to have the keys;
+//! if it does not, it lost data, and the sale stays closed (A6).
+
+use super::grants::{self as open_grants, GrantError, GrantProgress};
+use crate::domain::ids::SaleId;
+use crate::domain::sale::{MetaState, Sale, SaleStatus};
+use crate::domain::shard::share;
+use crate::faults::crash_point;
+use crate::store::mysql::grants::Reclaimed;
+use crate::store::mysql::sales::SaleError;
+use crate::store::mysql::{Db, DbError, grants, sales};
+use crate::store::redis::{Activation, RedisFault, RedisStore};
+
+/// Status changes during one alignment that are followed; the rest is left to the next.
+const ALIGN_MAX: u32 = 5;
+
+/// Why a sale could not be warmed or changed; the text says what to do next.
+#[derive(Debug, thiserror::Error)]
+pub enum SaleControlError {
+    /// No such sale.
+    #[error("there is no sale {0}; see seckill sale list")]
+    NoSuchSale(SaleId),
+    /// It is closed for good.
+    #[error("sale {0} is closed; a closed sale is not opened again, create another one")]
+    Closed(SaleId),
+    /// It has to be warmed first.
+    #[error("sale {0} has not been warmed; run seckill sale warm {0} first")]
+    NotWarmed(SaleId),
+    /// Redis lost keys of a sale that was warmed.
+    #[error("redis has lost keys of sale {0}; it stays closed until it is rebuilt from the database")]
+    KeysLost(SaleId),
+    /// It was warmed for another number of shards.
+    #[error(
+        "sale {0} was warmed with redis.shards = {1}, this process has {2}; the number cannot change while a sale lives, set it back"
+    )]
+    OtherShards(SaleId, u16, u16),
+    /// Redis has the sale frozen.
+    #[error("sale {0} is frozen; it opens again after the reconciler has rebuilt it")]
+    Frozen(SaleId),
+    /// Redis.
+    #[error(transparent)]
+    Redis(#[from] RedisFault),
+    /// The database.
+    #[error(transparent)]
+    Database(#[from] DbError),
+    /// The database's own word on the sale.
+    #[error(transparent)]
+    Sale(#[from] SaleError),
+    /// Done, and the act has no row in `operator_acts`.
+    #[error("it was done, and who did it could not be written down: {0}; do it again, which changes nothing else")]
+    NotRecorded(DbError),
+}
+
+/// Carries sales from the database to Redis. Repeating any call is safe.
+#[derive(Clone)]
+pub struct SaleControl {
+    /// Where sales are sold.
+    pub redis: RedisStore,
+    /// Where sales are known.
+    pub db: Db,
+    /// Shards of every sale.
+    pub shards: u16,
+    /// Outbox entries at which the script refuses.
+    pub backlog_max: u64,
+}
+
+impl SaleControl {
+    async fn sale(&self, id: &SaleId) -> Result<Sale, SaleControlError> {
+        sales::get(&self.db, id).await?.ok_or_else(|| SaleControlError::NoSuchSale(id.clone()))
+    }
+
+    /// The sale, if its keys in Redis are split as this process would split them.
+    async fn sale_of_ours(&self, id: &SaleId) -> Result<Sale, SaleControlError> {
+        let sale = self.sale(id).await?;
+        match self.redis.shards_of(id).await? {
+            Some(other) if other != self.shards => Err(SaleControlError::OtherShards(id.clone(), other, self.shards)),
+            Some(_) | None => Ok(sale),
+        }
+    }
+
+    /// Warms a sale up and opens it (its window still decides when it sells). Also repairs a warm-up that was cut off.
+    ///
+    /// # Errors
+    /// [`SaleControlError`].
+    pub async fn warm(&self, id: &SaleId) -> Result<(), SaleControlError> {
+        let sale = self.sale_of_ours(id).await?;
+        match sale.status {
+            SaleStatus::Closed => return Err(SaleControlError::Closed(id.clone())),
+            SaleStatus::Draft => self.first_time(&sale).await?,
+            SaleStatus::Warmed | SaleStatus::Paused => self.apply_grants(id).await?,
+        }
+        self.align_with_database(id).await
+    }
+
+    /// Aligns, and looks once more: an operator may have changed the status in between.
+    async fn align_with_database(&self, id: &SaleId) -> Result<(), SaleControlError> {
+        let mut sale = self.sale(id).await?;
+        for _ in 0..ALIGN_MAX {
+            self.align(&sale).await?;
+            let now = self.sale(id).await?;
+            if now.status == sale.status {
+                break;
+            }
+            sale = now;
+        }
+        Ok(())
+    }
+
+    async fn first_time(&self, sale: &Sale) -> Result<(), SaleControlError> {
+        let id = &sale.sale_id;
+        // `sale create` wrote it together with the sale.
+        let Some(first) = grants::get(&self.db, id, grants::FIRST_GRANT).await? else {
+            return Err(SaleControlError::NotWarmed(id.clone()));
+        };
+        for shard in 0..self.shards {
+            let units = share(first.quantity, shard, self.shards);
+            match self.redis.activate(sale, shard, self.backlog_max, (&first.grant_id, units)).await? {
+                Activation::Created | Activation::Present => {}
+                Activation::OtherEpoch | Activation::Damaged | Activation::OtherShards => {
+                    return Err(SaleControlError::KeysLost(id.clone()));
+                }
+            }
+            crash_point!(ActivationHalf);
+        }
+        // A sale that was closed or paused since it was read stays so.
+        match sales::set_status(&self.db, id, SaleStatus::Warmed, &[SaleStatus::Draft, SaleStatus::Warmed]).await {
+            Ok(()) | Err(SaleError::Status(_, SaleStatus::Paused)) => {}
+            Err(error) => return Err(self.overtaken(id, error).await),
+        }
+        crash_point!(ActivationHalf);
+        self.redis.uncache_sale(id).await?;
+        self.apply_grants(id).await
+    }
+
+    /// Gives Redis every grant the database has and Redis was not given yet.
+    async fn apply_grants(&self, id: &SaleId) -> Result<(), SaleControlError> {
+        match open_grants::apply_open(&self.db, &self.redis, self.shards, id).await {
+            Ok(GrantProgress::Done(_) | GrantProgress::NotSelling) => Ok(()),
+            Ok(GrantProgress::Frozen) => Err(SaleControlError::Frozen(id.clone())),
+            Ok(GrantProgress::KeysLost) => Err(SaleControlError::KeysLost(id.clone())),
+            Err(GrantError::Redis(error)) => Err(error.into()),
+            Err(GrantError::Database(error)) => Err(error.into()),
+        }
+    }
+
+    /// Makes Redis' state follow the database's status. A frozen sale stays frozen.
+    async fn align(&self, sale: &Sale) -> Result<(), SaleControlError> {
+        let (to, from): (MetaState, &[MetaState]) = match sale.status {
+            SaleStatus::Draft => return Ok(()),
+            SaleStatus::Warmed => (MetaState::Open, &[MetaState::Loaded, MetaState::Paused]),
+            SaleStatus::Paused => (MetaState::Paused, &[MetaState::Loaded, MetaState::Open]),
+            SaleStatus::Closed => {
+                (MetaState::Closed, &[MetaState::Loaded, MetaState::Open, MetaState::Paused, MetaState::Frozen])
+            }
+        };
+        let id = &sale.sale_id;
+        for shard in 0..self.shards {
+            match self.redis.set_state(id, shard, to, from).await? {
+                None if sale.status != SaleStatus::Closed => return Err(SaleControlError::KeysLost(id.clone())),
+                Some(MetaState::Frozen) if to != MetaState::Closed => return Err(SaleControlError::Frozen(id.clone())),
+                None | Some(_) => {}
+            }
+            if to != MetaState::Closed && !self.redis.keys_complete(id, shard).await? {
+                return Err(SaleControlError::KeysLost(id.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Stops a sale; it can be resumed.
+    ///
+    /// # Errors
+    /// [`SaleControlError`].
+    pub async fn pause(&self, id: &SaleId) -> Result<(), SaleControlError> {
+        self.move_to(id, SaleStatus::Paused).await
+    }
+
+    /// Resumes a paused sale.
+    ///
+    /// # Errors
+    /// [`SaleControlError`].
+    pub async fn resume(&self, id: &SaleId) -> Result<(), SaleControlError> {
+        self.move_to(id, SaleStatus::Warmed).await
+    }
+
+    /// Freezes a sale that sells: the reconciler then builds it anew from the database.
+    ///
+    /// # Errors
+    /// [`SaleControlError`].
+    pub async fn freeze(&self, id: &SaleId) -> Result<(), SaleControlError> {
+        let sale = self.sale_of_ours(id).await?;
+        match sale.status {
+            SaleStatus::Closed => return Err(SaleControlError::Closed(id.clone())),
+            SaleStatus::Draft => return Err(SaleControlError::NotWarmed(id.clone())),
+            SaleStatus::Warmed | SaleStatus::Paused => {}
+        }
+        for shard in 0..self.shards {
+            let from = [MetaState::Loaded, MetaState::Open, MetaState::Paused];
+            self.redis.set_state(id, shard, MetaState::Frozen, &from).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends a sale for good. What was accepted still lands.
+    ///
+    /// # Errors
+    /// [`SaleControlError`].
+    pub async fn close(&self, id: &SaleId) -> Result<(), SaleControlError> {
+        self.move_to(id, SaleStatus::Closed).await
+    }
+
+    async fn move_to(&self, id: &SaleId, to: SaleStatus) -> Result<(), SaleControlError> {
+        self.sale_of_ours(id).await?;
+        // The database judges by the status of this moment, which may be another one than was read.
+        let from: &[SaleStatus] = match to {
+            SaleStatus::Closed => &SaleStatus::ALL,
+            SaleStatus::Warmed | SaleStatus::Paused => &[SaleStatus::Warmed, SaleStatus::Paused],
+            SaleStatus::Draft => &[],
+        };
+        if let Err(error) = sales::set_status(&self.db, id, to, from).await {
+            return Err(self.overtaken(id, error).await);
+        }
+        self.redis.uncache_sale(id).await?;
+        self.align_with_database(id).await
+    }
+
+    /// Why a status was not set. A sale that is closed is closed in Redis too, whatever was done to it meanwhile.
+    async fn overtaken(&self, id: &SaleId, error: SaleError) -> SaleControlError {
+        match error {
+            SaleError::Status(_, SaleStatus::Closed) => match self.align_with_database(id).await {
+                Ok(()) => SaleControlError::Closed(id.clone()),
+                Err(error) => error,
+            },
+            SaleError::Status(_, SaleStatus::Draft) => SaleControlError::NotWarmed(id.clone()),
+            other @ (SaleError::Exists(_)
+            | SaleError::Archived(_)
+            | SaleError::Unknown(_)
+            | SaleError::GrantConflict(_)
+            | SaleError::GrantReserved(_)
+            | SaleError::BooksDisagree(_)
+            | SaleError::TooMuch(_)
+            | SaleError::Status(_, SaleStatus::Warmed | SaleStatus::Paused)
+            | SaleError::Db(_)) => other.into(),
+        }
+    }
+
+    /// Adds units to a sale (E8): database first, then Redis, once for each grant id.
+    ///
+    /// # Errors
+    /// [`SaleControlError`]; after any of them, repeating with the same grant id is safe.
+    pub async fn top_up(&self, id: &SaleId, grant_id: &str, units: u32) -> Result<(), SaleControlError> {
+        let sale = self.sale_of_ours(id).await?;
+        if sale.status == SaleStatus::Closed {
+            return Err(SaleControlError::Closed(id.clone()));
+        }
+        grants::top_up(&self.db, id, grant_id, units).await?;
+        self.redis.uncache_sale(id).await?;
+        // A draft's grants are given at its warm-up.
+        if sale.status == SaleStatus::Draft { Ok(()) } else { self.apply_grants(id).await }
+    }
+
+    /// Sells the units of final failures again, and those of gaps that were written off, each once; an operator's decision, never
+    /// automatic. Returns what was offered now, if anything was.
+    ///
+    /// # Errors
+    /// [`SaleControlError`]; repeating is safe.
+    pub async fn reclaim(&self, id: &SaleId) -> Result<Option<Reclaimed>, SaleControlError> {
+        let sale = self.sale_of_ours(id).await?;
+        match sale.status {
+            SaleStatus::Closed => return Err(SaleControlError::Closed(id.clone())),
+            SaleStatus::Draft => return Err(SaleControlError::NotWarmed(id.clone())),
+            SaleStatus::Warmed | SaleStatus::Paused => {}
+        }
+        let reclaimed = grants::reclaim(&self.db, id).await?;
+        self.apply_grants(id).await?;
+        Ok(reclaimed)
+    }
+}

@@ -1,0 +1,66 @@
+//! One sale as the database knows it, and what Redis holds of it: for `seckill sale show` and the admin API. Reads only.
+
+use super::control::{SaleControl, SaleControlError};
+use crate::domain::ids::SaleId;
+use crate::domain::sale::Sale;
+use crate::store::mysql::{grants, sales};
+use serde::Serialize;
+
+/// One sale with what Redis holds.
+#[derive(Debug, Clone, Serialize)]
+pub struct SaleDetail {
+    /// As the database knows it.
+    pub sale: Sale,
+    /// Its grants: name, units, and whether Redis has them.
+    pub grants: Vec<String>,
+    /// Redis' side.
+    pub shards: Vec<ShardDetail>,
+    /// Units between two buckets; absent when a shard is not in Redis.
+    pub in_transit: Option<i64>,
+}
+
+/// One shard of it; all absent when Redis does not have it.
+#[derive(Debug, Clone, Serialize)]
+pub struct ShardDetail {
+    /// The shard.
+    pub shard: u16,
+    /// The state that the reserve script obeys.
+    pub state: Option<&'static str>,
+    /// Unsold units of the bucket.
+    pub remaining: Option<i64>,
+    /// Units sent to other shards less units received from them; summed over the shards, what lies between two buckets.
+    pub in_transit: Option<i64>,
+    /// Requests accepted in this epoch.
+    pub accepted_requests: Option<u64>,
+}
+
+impl SaleControl {
+    /// Reads one sale from the database, and what Redis holds of it.
+    ///
+    /// # Errors
+    /// [`SaleControlError`] when there is no such sale or a server cannot be asked.
+    pub async fn detail(&self, id: &SaleId) -> Result<SaleDetail, SaleControlError> {
+        let sale = sales::get(&self.db, id).await?.ok_or_else(|| SaleControlError::NoSuchSale(id.clone()))?;
+        let grants = grants::list(&self.db, id).await?;
+        let mut shards = Vec::with_capacity(self.shards.into());
+        for shard in 0..self.shards {
+            let count = self.redis.shard_count(id, shard).await?;
+            shards.push(ShardDetail {
+                shard,
+                state: count.as_ref().map(|count| count.meta.state.code()),
+                remaining: count.as_ref().map(|count| count.stock),
+                in_transit: count.as_ref().map(|count| count.in_transit),
+                accepted_requests: count.as_ref().map(|count| count.meta.number),
+            });
+        }
+        let grants = grants
+            .iter()
+            .map(|grant| {
+                let given = if grant.applied_at_ms.is_some() { "" } else { " (not in redis yet)" };
+                format!("{} {}{given}", grant.grant_id, grant.quantity)
+            })
+            .collect();
+        let in_transit = shards.iter().map(|shard| shard.in_transit).sum();
+        Ok(SaleDetail { sale, grants, shards, in_transit })
+    }
+}

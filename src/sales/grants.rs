@@ -1,0 +1,77 @@
+//! GrantProgress Redis the grants that the database has and Redis is not known to have (E8): the one way, for operators' commands, the
+//! api role's warm-up and P5 alike.
+//!
+//! Redis takes each grant once, by its id and within its epoch, so any number of callers may finish one at the same time. A
+//! crash between Redis and the mark leaves a grant that is given again, to no effect.
+
+use crate::domain::ids::SaleId;
+use crate::domain::sale::SaleStatus;
+use crate::domain::shard::share;
+use crate::faults::crash_point;
+use crate::store::mysql::{Db, DbError, grants, sales};
+use crate::store::redis::{Granted, RedisFault, RedisStore};
+
+/// Lists of grants looked at in one call; what is left over then waits for the next.
+const LISTS_MAX: u32 = 100;
+
+/// What became of a sale's open grants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GrantProgress {
+    /// Redis has them all; so many were finished now.
+    Done(usize),
+    /// Redis has the sale frozen: its rebuild gives them.
+    Frozen,
+    /// Redis lost keys of the sale, or has another epoch of it: the rebuild comes first.
+    KeysLost,
+    /// The sale takes no units: a draft, which is given its grants when it is warmed, or closed.
+    NotSelling,
+}
+
+/// Why it is not known what became of them; repeating is safe.
+#[derive(Debug, thiserror::Error)]
+pub enum GrantError {
+    /// Redis.
+    #[error(transparent)]
+    Redis(#[from] RedisFault),
+    /// The database.
+    #[error(transparent)]
+    Database(#[from] DbError),
+}
+
+/// Gives Redis a sale's open grants.
+///
+/// # Errors
+/// [`GrantError`] when a server is away; repeating is safe.
+pub async fn apply_open(db: &Db, redis: &RedisStore, shards: u16, id: &SaleId) -> Result<GrantProgress, GrantError> {
+    let mut finished = 0;
+    for _ in 0..LISTS_MAX {
+        // The sale before the list: whoever read an epoch and then a grant as open has read the grant in that epoch or later,
+        // and the keys of a rebuilt epoch know all grants that were open when it began.
+        let Some(sale) = sales::get(db, id).await? else { return Ok(GrantProgress::NotSelling) };
+        if !matches!(sale.status, SaleStatus::Warmed | SaleStatus::Paused) {
+            return Ok(GrantProgress::NotSelling);
+        }
+        let open = grants::unapplied(db, id, sale.epoch).await?;
+        if open.is_empty() {
+            break;
+        }
+        for grant in open {
+            for shard in 0..shards {
+                let units = share(grant.quantity, shard, shards);
+                match redis.grant(id, shard, sale.epoch, (&grant.grant_id, units)).await? {
+                    Granted::Now | Granted::Before => {}
+                    Granted::Frozen => return Ok(GrantProgress::Frozen),
+                    Granted::KeysMissing | Granted::OtherEpoch => return Ok(GrantProgress::KeysLost),
+                }
+            }
+            crash_point!(ActivationHalf);
+            if grants::mark_applied(db, id, &grant.grant_id).await? {
+                finished += 1;
+                tracing::info!(sale = %id, grant = %grant.grant_id, units = grant.quantity, "grant given");
+            }
+            // A sold-out mark must not outlive the units.
+            redis.uncache_sale(id).await?;
+        }
+    }
+    Ok(GrantProgress::Done(finished))
+}

@@ -1,0 +1,85 @@
+//! What an operator does to a sale, with its row in `operator_acts`: the same for the command line and the admin API.
+//!
+//! Input: the work and who wants it. Output: what the work came to. The row is written after the work, whether it succeeded or
+//! not; a crash in between leaves the work done and unrecorded, and doing it again does no harm and is recorded.
+
+use super::control::{SaleControl, SaleControlError};
+use crate::domain::ids::SaleId;
+use crate::domain::operator::{ActOutcome, Actor, Operation, OperatorAct, Target};
+use crate::store::mysql::sales::SaleError;
+use crate::store::mysql::{acts, sales};
+use serde_json::{Value, json};
+
+/// An act on a sale.
+pub struct SaleAct<'a> {
+    /// Who.
+    pub actor: &'a Actor,
+    /// What.
+    pub operation: Operation,
+    /// To which sale.
+    pub sale_id: &'a SaleId,
+    /// What was asked for beyond that: units, the name of a grant. `Null`: nothing.
+    pub asked: Value,
+}
+
+impl SaleControl {
+    /// Does `work` and writes down who wanted it, what the sale was before and what it is now.
+    ///
+    /// # Errors
+    /// The work's own; [`SaleControlError::NotRecorded`] when it was done and could not be written down.
+    pub async fn on_record<T>(
+        &self,
+        act: SaleAct<'_>,
+        work: impl Future<Output = Result<T, SaleControlError>>,
+    ) -> Result<T, SaleControlError> {
+        let before = self.shown(act.sale_id).await;
+        let done = work.await;
+        let mut row = OperatorAct::new(act.actor, act.operation, Target::Sale(act.sale_id.clone()));
+        row.before = before;
+        let mut after = json!({ "sale": self.shown(act.sale_id).await });
+        if !act.asked.is_null() {
+            after["asked"] = act.asked;
+        }
+        if let Err(error) = &done {
+            row.outcome = ActOutcome::Failed;
+            row.code = Some(code_of(error).to_owned());
+            after["error"] = Value::String(error.to_string());
+        }
+        row.after = Some(after);
+        let recorded = acts::record(&self.db, &[row]).await;
+        match (done, recorded) {
+            (Ok(_), Err(error)) => Err(SaleControlError::NotRecorded(error)),
+            (done, _) => done,
+        }
+    }
+
+    /// The sale in a few words; `None` when there is none, or when it cannot be read.
+    async fn shown(&self, id: &SaleId) -> Option<Value> {
+        let sale = sales::get(&self.db, id).await.ok()??;
+        Some(json!({ "status": sale.status, "granted": sale.granted, "stock": sale.stock, "epoch": sale.epoch,
+            "starts_at_ms": sale.starts_at_ms, "ends_at_ms": sale.ends_at_ms }))
+    }
+}
+
+/// A stable code of why an act failed.
+const fn code_of(error: &SaleControlError) -> &'static str {
+    match error {
+        SaleControlError::NoSuchSale(_) | SaleControlError::Sale(SaleError::Unknown(_)) => "NO_SUCH_SALE",
+        SaleControlError::Closed(_) => "CLOSED",
+        SaleControlError::NotWarmed(_) => "NOT_WARMED",
+        SaleControlError::KeysLost(_) => "KEYS_LOST",
+        SaleControlError::OtherShards(..) => "OTHER_SHARDS",
+        SaleControlError::Frozen(_) => "FROZEN",
+        SaleControlError::Redis(_) => "REDIS",
+        SaleControlError::Database(_) | SaleControlError::Sale(SaleError::Db(_)) | SaleControlError::NotRecorded(_) => {
+            "DATABASE"
+        }
+        SaleControlError::Sale(SaleError::Exists(_)) => "EXISTS",
+        SaleControlError::Sale(SaleError::Archived(_)) => "ARCHIVED",
+        SaleControlError::Sale(SaleError::GrantConflict(_)) => "GRANT_CONFLICT",
+        SaleControlError::Sale(SaleError::GrantReserved(_)) => "GRANT_RESERVED",
+        SaleControlError::Sale(SaleError::BooksDisagree(_)) => "BOOKS_DISAGREE",
+        SaleControlError::Sale(SaleError::TooMuch(_)) => "TOO_MUCH",
+        SaleControlError::Sale(SaleError::Status(..)) => "STATUS",
+    }
+}
