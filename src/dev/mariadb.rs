@@ -14,11 +14,9 @@ use std::{fs, io};
 
 use super::child::Child;
 use super::encryption::Encryption;
-use super::server::{self, Plan as AnyPlan, Server, ServerKind};
+use super::kind::ServerKind;
+use super::server::{self, Server, ServerLauncher};
 use super::{DevError, binaries};
-
-/// Name of the database that is there from the start.
-pub const DATABASE: &str = "seckill";
 
 /// Making the system tables takes 1.5 s on an idle machine.
 const INSTALL_TIMEOUT: Duration = Duration::from_secs(120);
@@ -33,14 +31,14 @@ const INIT_SQL: &str = "CREATE DATABASE IF NOT EXISTS seckill CHARACTER SET utf8
     CREATE USER IF NOT EXISTS 'root'@'127.0.0.1';\n\
     GRANT ALL PRIVILEGES ON *.* TO 'root'@'127.0.0.1' WITH GRANT OPTION;\n";
 
-/// How the server is started.
+/// The program, its data and its port.
 #[derive(Debug)]
-pub(super) struct Plan {
+struct MariadbLauncher {
     program: PathBuf,
     dir: PathBuf,
     socket: Socket,
-    pub(super) port: u16,
-    pub(super) encryption: Option<Encryption>,
+    port: u16,
+    encryption: Option<Encryption>,
 }
 
 /// Starts a mariadbd on the data in `dir` (made when missing) and waits for its greeting.
@@ -60,7 +58,7 @@ pub(super) async fn start_with(dir: &Path, port: u16, encryption: Option<Encrypt
     let init = dir.join("init.sql");
     fs::write(&init, INIT_SQL).map_err(DevError::io("write", init))?;
     let socket = Socket::place(&dir, port)?;
-    Server::start(AnyPlan::Mysql(Plan { program, dir: dir.clone(), socket, port, encryption }), &dir).await
+    Server::start(MariadbLauncher { program, dir: dir.clone(), socket, port, encryption }, &dir).await
 }
 
 /// Makes the system tables, one installation at a time in a process: of several at once one ends now and then with exit
@@ -101,8 +99,20 @@ async fn install_once(dir: &Path) -> Result<(), DevError> {
     }
 }
 
-impl Plan {
-    pub(super) fn command(&self) -> Command {
+impl ServerLauncher for MariadbLauncher {
+    fn kind(&self) -> ServerKind {
+        ServerKind::Mysql
+    }
+
+    fn encryption(&self) -> Option<&Encryption> {
+        self.encryption.as_ref()
+    }
+
+    fn port(&self) -> u16 {
+        self.port
+    }
+
+    fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.current_dir(&self.dir).arg("--no-defaults").args(user_option());
         command.arg(option("--datadir=", &self.dir.join("data")));
