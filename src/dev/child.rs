@@ -198,7 +198,7 @@ fn spawner(name: &str) -> Result<&'static mpsc::Sender<SpawnRequest>, DevError> 
             }
         })
         .map_err(|source| DevError::Spawn { name: name.to_owned(), source })?;
-    // Whoever loses the race to be first drops its sender, and that thread ends before it has started anything.
+    // The caller that loses the race drops its sender, and its thread ends before it has started anything.
     Ok(SPAWN_REQUESTS.get_or_init(|| sender))
 }
 
@@ -221,7 +221,7 @@ fn die_with_parent(command: &mut Command) {
             if libc::prctl(libc::PR_SET_PDEATHSIG, kill) != 0 {
                 return Err(io::Error::last_os_error());
             }
-            // The parent may have died before the line above: then nobody will ever send the signal.
+            // The parent may have died before the line above: then the signal never comes.
             if libc::getppid() != parent {
                 return Err(io::Error::from_raw_os_error(libc::ESRCH));
             }

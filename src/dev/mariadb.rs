@@ -126,7 +126,7 @@ impl ServerLauncher for MariadbLauncher {
             command.arg(option("--ssl-ca=", &encryption.ca)).arg(option("--ssl-cert=", &encryption.cert));
             command.arg(option("--ssl-key=", &encryption.key)).arg("--require-secure-transport=ON");
         }
-        // A commit is told only when it is on disk.
+        // A commit is answered only when it is on disk.
         command.args(["--innodb-flush-log-at-trx-commit=1", "--sync-binlog=1"]);
         command.args(["--transaction-isolation=READ-COMMITTED", "--innodb-lock-wait-timeout=3"]);
         command.args(["--character-set-server=utf8mb4", "--max-connections=500"]);
@@ -134,7 +134,7 @@ impl ServerLauncher for MariadbLauncher {
     }
 }
 
-/// mariadbd refuses to run as root unless told to.
+/// mariadbd refuses to run as root without this option.
 fn user_option() -> Option<&'static str> {
     // SAFETY: plain system call that cannot fail.
     (unsafe { libc::geteuid() } == 0).then_some("--user=root")
@@ -147,7 +147,7 @@ fn option(name: &str, path: &Path) -> std::ffi::OsString {
     option
 }
 
-/// The Unix socket. Nobody uses it, but mariadbd insists on one and its place must be ours.
+/// The Unix socket. It is not used, but mariadbd needs one, and its path must not be the system's.
 #[derive(Debug)]
 struct Socket {
     path: PathBuf,
@@ -171,7 +171,7 @@ impl Socket {
 impl Drop for Socket {
     fn drop(&mut self) {
         if let Some(folder) = &self.folder {
-            // Best effort: an empty folder in /tmp hurts nobody.
+            // Best effort: an empty folder in /tmp does no harm.
             drop(fs::remove_dir_all(folder));
         }
     }

@@ -15,7 +15,7 @@ use super::kind::ServerKind;
 use super::server::{self, Server, ServerLauncher};
 use super::{DevError, binaries};
 
-/// Data folder and node belong together by this name, so it must never change. Only the folder tells two nodes apart:
+/// Data folder and node belong together by this name, so it must never change. Two nodes differ only by their folder:
 /// without epmd the same name may run many times on one machine.
 const NODE: &str = "seckill@localhost";
 /// One administrative call; a fraction of a second is normal.
@@ -126,7 +126,7 @@ impl ServerLauncher for RabbitLauncher {
         // Log to stdout. And exec all the way, so that the child's pid is the node itself and signals reach it.
         command.env("RABBITMQ_LOGS", "-").env("RUNNING_UNDER_SYSTEMD", "true");
         // With its name and distribution set from the start, the node looks for no epmd and starts none. Its schedulers are
-        // told not to spin while they wait: they share this machine with everything else.
+        // set not to spin while they wait: they share this machine with everything else.
         let erl_args = format!(
             "+sbwt none +sbwtdcpu none +sbwtdio none -sname {NODE} -start_epmd false -erl_epmd_port {dist} -kernel inet_dist_use_interface {{127,0,0,1}} \
              -rabbit dead_letter_worker_publisher_confirm_timeout {UNPLACED_RETRY_MS}"

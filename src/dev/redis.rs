@@ -63,7 +63,7 @@ impl ServerLauncher for RedisLauncher {
         };
         command.args(["--bind", "127.0.0.1", "--daemonize", "no"]);
         command.arg("--dir").arg(&self.dir);
-        // An accept is told only when it is on disk; no snapshots besides; and never forget a key to save memory.
+        // An accept is answered only when it is on disk; no snapshots besides; and never forget a key to save memory.
         command.args(["--appendonly", "yes", "--appendfsync", "always", "--save", ""]);
         command.args(["--maxmemory-policy", "noeviction"]);
         // A rewrite of the file takes a core from everybody; small files are not worth it.

@@ -95,7 +95,7 @@ impl Server {
         self.child.terminate(self.kind().stop_timeout()).await
     }
 
-    /// SIGSTOP: it keeps its connections and answers nobody.
+    /// SIGSTOP: it keeps its connections and does not answer.
     ///
     /// # Errors
     /// [`DevError::Stop`].
