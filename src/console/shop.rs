@@ -7,8 +7,8 @@ use super::{assets, serve};
 use crate::config::{Algorithm, Auth};
 use crate::crowd::{self, CrowdPlan, Minter, Progress};
 use crate::domain::ids::SaleId;
+use crate::http::ExtraRoutes;
 use crate::http::problem::{Kind, Problem};
-use crate::p1_entry::http::Beside;
 use crate::runtime::{Stopper, now_ms};
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -76,7 +76,7 @@ impl Shop {
 
     /// The shop as routes for the public server.
     #[must_use]
-    pub fn beside(self) -> Beside {
+    pub fn extra_routes(self) -> ExtraRoutes {
         let shop = web::Data::new(self);
         Arc::new(move |config| routes(config, shop.clone()))
     }

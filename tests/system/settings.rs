@@ -104,7 +104,8 @@ fn the_api_does_not_open_before_the_settings_are_right() {
         let mut world = World::on_redis(&redis.url(), "strict-start", &[], &["redis.durability=strict"]).await;
         world.config_set("appendfsync", "everysec").await;
         let stopper = seckill::runtime::Stopper::new();
-        let running = seckill::roles::start(&world.settings, &[Role::Api], None, &stopper).expect("roles start");
+        let running =
+            seckill::roles::start(&world.settings, &[Role::Api], Default::default(), &stopper).expect("roles start");
         let address = running.api.expect("an address");
         let task = tokio::spawn(running.until_stopped(std::time::Duration::from_secs(10)));
         // Bound, so that the port is known, but not served.

@@ -19,7 +19,7 @@ use super::status::Statuses;
 use crate::config;
 use crate::http::problem::{Kind, Problem};
 use crate::http::request_id::RequestIdMiddleware;
-use crate::http::{end_gracefully, worker_count};
+use crate::http::{ExtraRoutes, end_gracefully, worker_count};
 use crate::p2_reserve::answer_on_this_thread;
 use crate::runtime::Stopper;
 use crate::store::mysql::Db;
@@ -120,9 +120,6 @@ async fn method_not_allowed(request: HttpRequest, allowed: &'static str) -> Http
     answer
 }
 
-/// Routes beside the contract: the page that shows it, the demo shop of a local stack.
-pub type Beside = Arc<dyn Fn(&mut web::ServiceConfig) + Send + Sync>;
-
 /// Starts serving on `listener`. The returned server runs when awaited and stops gracefully on `stopper`.
 ///
 /// # Errors
@@ -131,7 +128,7 @@ pub fn serve(
     public: Arc<Public>,
     listener: TcpListener,
     settings: &config::Http,
-    beside: Vec<Beside>,
+    extra_routes: Vec<ExtraRoutes>,
     stopper: Stopper,
 ) -> std::io::Result<Server> {
     let public = web::Data::from(public);
@@ -145,7 +142,7 @@ pub fn serve(
             .wrap(cors::for_pages_of(&origins))
             .wrap(RequestIdMiddleware)
             .configure(|config| {
-                for routes in &beside {
+                for routes in &extra_routes {
                     routes(config);
                 }
             })
