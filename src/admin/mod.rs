@@ -16,6 +16,7 @@ mod register;
 mod sales;
 
 pub use openapi::{ROUTES, document};
+pub use readiness::{Readiness, ServerProbe};
 
 use crate::config::{Secret, Settings};
 use crate::console;
@@ -30,7 +31,6 @@ use crate::telemetry;
 use actix_web::dev::Server;
 use actix_web::{App, HttpResponse, HttpServer, web};
 use cached::Cached;
-use readiness::Readiness;
 use std::net::TcpListener;
 use std::sync::Arc;
 use tokio::sync::Mutex;

@@ -17,21 +17,21 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// One thing a process needs.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct ServerProbe {
+pub struct ServerProbe {
     /// `redis`, `rabbitmq` or `mysql`.
-    pub(super) name: &'static str,
+    pub name: &'static str,
     /// Whether it answers and may be used.
-    pub(super) ok: bool,
+    pub ok: bool,
     /// Why it may not be used.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) problem: Option<String>,
+    pub problem: Option<String>,
     /// What weakens a guarantee although the process serves.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) warnings: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 /// Probes what the roles of a process need.
-pub(super) struct Readiness {
+pub struct Readiness {
     servers: Servers,
     roles: Vec<Role>,
     last: Mutex<Option<(Instant, Vec<ServerProbe>)>>,
@@ -40,12 +40,12 @@ pub(super) struct Readiness {
 impl Readiness {
     /// For these roles.
     #[must_use]
-    pub(super) fn new(servers: Servers, roles: Vec<Role>) -> Self {
+    pub fn new(servers: Servers, roles: Vec<Role>) -> Self {
         Self { servers, roles, last: Mutex::default() }
     }
 
     /// What is there and what is missing; at most a second old.
-    pub(super) async fn probe(&self) -> Vec<ServerProbe> {
+    pub async fn probe(&self) -> Vec<ServerProbe> {
         let mut last = self.last.lock().await;
         if let Some((at, probes)) = last.as_ref()
             && at.elapsed() < FRESH

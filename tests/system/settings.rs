@@ -4,7 +4,7 @@
 use crate::support::own_redis;
 use crate::support::resp::RawRedis;
 use crate::support::world::{World, eventually, run_waiting};
-use seckill::health::{Probe, Readiness};
+use seckill::admin::{Readiness, ServerProbe};
 use seckill::roles::Role;
 
 /// (setting, what breaks it, what it has to be); the last one is never tolerated.
@@ -15,7 +15,7 @@ const SETTINGS: [(&str, &str, &str); 4] = [
     ("maxmemory-policy", "allkeys-lru", "noeviction"),
 ];
 
-async fn probe(world: &World) -> Probe {
+async fn probe(world: &World) -> ServerProbe {
     let probes = Readiness::new(world.servers.clone(), vec![Role::Api]).probe().await;
     probes.into_iter().find(|probe| probe.name == "redis").expect("a probe")
 }
