@@ -26,7 +26,6 @@ pub use one::{Failure, fail_reused, land_one, record_failure};
 use plan::Plan;
 pub use refused::refused_from_zero;
 use std::collections::{BTreeSet, HashMap};
-pub(super) use text::Values;
 use write::Blocked;
 
 /// Most requests in one transaction; a longer input is landed in several. Bounds statement size and lock time.
