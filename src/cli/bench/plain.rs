@@ -3,7 +3,7 @@
 
 use super::super::Failure;
 use super::ground::Ground;
-use crate::p1_entry::auth::Authenticator;
+use crate::p1_entry::access_tokens::Authenticator;
 use crate::p1_entry::http::bare;
 use crate::roles;
 use crate::runtime::Stopper;

@@ -3,7 +3,7 @@
 
 use crate::config;
 use crate::http::{end_gracefully, worker_count};
-use crate::p1_entry::auth::Authenticator;
+use crate::p1_entry::access_tokens::Authenticator;
 use crate::runtime::Stopper;
 use actix_web::dev::Server;
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
