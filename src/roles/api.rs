@@ -8,18 +8,19 @@ use super::{ApiOptions, CONNECT_GRACE, RoleContext, RoleError, Servers, bind};
 use crate::config::{Settings, api_complaints};
 use crate::console::{self, Shop};
 use crate::http::ExtraRoutes;
-use crate::p1_entry::auth::Authenticator;
+use crate::p1_entry::access_tokens::Authenticator;
 use crate::p1_entry::auto_warm::AutoWarm;
 use crate::p1_entry::catalog::Catalog;
-use crate::p1_entry::http::{self, Public};
-use crate::p1_entry::known::{KeepKnown, Known};
-use crate::p1_entry::limits::Limits;
-use crate::p1_entry::orders::Orders;
-use crate::p1_entry::overload::{Overload, Watch};
+use crate::p1_entry::http::{self, PublicApi, RequestBounds};
+use crate::p1_entry::overload::{Overload, OverloadMonitor};
+use crate::p1_entry::purchase_tokens::PurchaseTokens;
+use crate::p1_entry::purchasing::{Admission, PurchaseTokenIssuer, Purchasing, Replays};
+use crate::p1_entry::rate_limits::RateLimits;
 use crate::p1_entry::request_ids::RequestIds;
-use crate::p1_entry::room::{KeepRooms, Rooms};
+use crate::p1_entry::sale_id_filter::{SaleIdFilter, SaleIdFilterRefresher};
+use crate::p1_entry::sale_list::SaleList;
 use crate::p1_entry::status::Statuses;
-use crate::p1_entry::tokens::Tokens;
+use crate::p1_entry::waiting_room::{RoomEntrance, RoomReleaser, WaitingRooms};
 use crate::p2_reserve::{Fence, Guard, Reserve};
 use crate::runtime::{Pace, Stopper};
 use crate::sales::SaleControl;
@@ -78,32 +79,34 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
     let guard = Guard::new(redis.clone());
     let fence = Fence::new(redis.clone(), db.clone(), guard.clone(), shards);
     let ids = RequestIds::start(redis.clone(), owner.clone(), stopper.clone());
-    let known = Known::default();
+    let filter = SaleIdFilter::default();
     let overload = Overload::new(entry.in_flight_max);
-    let catalog = Catalog::new(redis.clone(), db.clone(), known.clone(), &settings, &owner);
-    let rooms = Rooms::start(redis.clone(), overload.clone(), entry, &stopper);
-    let statuses = Statuses::start(redis.clone(), db.clone(), known.clone(), &settings, &stopper);
-    let orders = Orders {
+    let catalog = Catalog::new(redis.clone(), db.clone(), filter.clone(), &settings, &owner);
+    let rooms = WaitingRooms::start(redis.clone(), overload.clone(), entry, &stopper);
+    let limits = Arc::new(RateLimits::start(entry, redis.clone(), shards, &stopper));
+    let tokens = Arc::new(PurchaseTokens::new(&entry.token_secret, entry.token_ttl_s));
+    let reserve = Reserve::new(redis.clone(), fence, shards, &settings.p2_reserve);
+    let admission = Admission::new(tokens.clone(), limits.clone(), guard.clone(), overload.clone());
+    let replays = Replays::new(redis.clone(), shards);
+    let public = Arc::new(PublicApi {
+        auth: endpoint.auth,
+        purchasing: Purchasing::new(catalog.clone(), admission, replays, reserve, ids.clone()),
+        token_issuer: PurchaseTokenIssuer::new(catalog.clone(), rooms.clone(), limits.clone(), ids.clone(), tokens),
+        rooms: RoomEntrance::new(catalog.clone(), limits, rooms.clone()),
+        statuses: Statuses::start(redis.clone(), db.clone(), filter.clone(), &settings, &stopper),
+        sales: SaleList::new(db.clone()),
         catalog: catalog.clone(),
-        reserve: Reserve::new(redis.clone(), fence, shards, &settings.p2_reserve),
-        guard: guard.clone(),
-        tokens: Tokens::new(&entry.token_secret, entry.token_ttl_s),
-        ids: ids.clone(),
         overload: overload.clone(),
-        rooms: rooms.clone(),
-        limits: Limits::start(entry, redis.clone(), shards, &stopper),
-        redis: redis.clone(),
-        shards,
-    };
-    let sales = SaleControl { redis: redis.clone(), db: db.clone(), shards, backlog_max: entry.backlog_max };
+        bounds: RequestBounds::new(&settings),
+    });
+    let sale_control = SaleControl { redis: redis.clone(), db: db.clone(), shards, backlog_max: entry.backlog_max };
 
     tasks.worker(guard.clone(), Pace::idle_ms(1_000));
-    tasks.worker(KeepKnown::new(db.clone(), known), Pace::idle_ms(250));
-    tasks.worker(KeepRooms { rooms, catalog }, KeepRooms::PACE);
-    tasks.worker(Watch::new(overload, redis.clone(), db.clone(), shards, entry), Pace::idle_ms(100));
-    tasks.worker(AutoWarm::new(sales, settings.p5_reconcile.warm_ahead_ms), Pace::idle_ms(1_000));
+    tasks.worker(SaleIdFilterRefresher::new(db.clone(), filter), Pace::idle_ms(250));
+    tasks.worker(RoomReleaser::new(rooms, catalog), RoomReleaser::PACE);
+    tasks.worker(OverloadMonitor::new(overload, redis, db, shards, entry), Pace::idle_ms(100));
+    tasks.worker(AutoWarm::new(sale_control, settings.p5_reconcile.warm_ahead_ms), Pace::idle_ms(1_000));
 
-    let public = Arc::new(Public::new(&settings, endpoint.auth, orders, statuses, db));
     tasks.task(async move {
         wait_until_safe(&guard, &stopper).await;
         // A listening process is sent buyers at once; without request ids it could only turn them away.
