@@ -4,7 +4,7 @@
 
 use super::tasks::RoleTasks;
 use super::{CONNECT_GRACE, RoleContext, RoleError, Servers};
-use crate::p5_reconcile::{Auditor, MQ_DLQ_MAX, Reconcile};
+use crate::p5_reconcile::{MQ_DLQ_MAX, Reconcile, ReconcileContext};
 use crate::runtime::Pace;
 
 /// Runs until the process stops.
@@ -12,7 +12,7 @@ pub(super) async fn run(context: RoleContext) -> Result<(), RoleError> {
     let mut tasks = RoleTasks::new(&context);
     let RoleContext { settings, servers: Servers { db, redis, rabbit }, .. } = context;
     redis.wait_connected(CONNECT_GRACE).await;
-    let auditor = Auditor {
+    let reconcile = ReconcileContext {
         db,
         redis,
         rabbit,
@@ -20,7 +20,7 @@ pub(super) async fn run(context: RoleContext) -> Result<(), RoleError> {
         findings_max: settings.p5_reconcile.findings_max,
         mq_dlq_max: MQ_DLQ_MAX,
     };
-    let reconcile = Reconcile::new(auditor, settings.p5_reconcile.clone(), settings.p1_entry.backlog_max);
+    let reconcile = Reconcile::new(reconcile, settings.p5_reconcile.clone(), settings.p1_entry.backlog_max);
     tasks.worker(reconcile, Pace::idle_ms(100));
     tasks.until_ended().await;
     Ok(())

@@ -41,7 +41,7 @@ pub struct Outcomes {
 }
 
 impl Outcomes {
-    /// Whether every request has its final fate.
+    /// Whether every request has its final outcome.
     #[must_use]
     pub fn all_final(&self) -> bool {
         self.queued.is_empty() && self.missing.is_empty() && self.unanswered.is_empty()
@@ -152,7 +152,7 @@ impl Asker {
         Ok(seen)
     }
 
-    /// Asks once; `None` when the fate is final (and counted).
+    /// Asks once; `None` when the outcome is final (and counted).
     async fn ask(&mut self, request: &Accepted, seen: &mut Outcomes) -> Result<Option<Open>, CrowdError> {
         let access = self.desk.issuer.sign(&buyer_name(request.user), CROWD_TTL_S)?;
         let path = self.desk.forms.status_path(request.request_id);

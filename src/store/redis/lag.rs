@@ -9,7 +9,7 @@ use crate::domain::ids::{RequestId, SaleId};
 pub enum Progressed {
     /// Accepted, and not landed as far as the ledger knows.
     Queued,
-    /// Its fate is in the database.
+    /// Its outcome is in the database.
     Landed,
     /// The ledger does not say: the record is gone or unreadable.
     Untold,

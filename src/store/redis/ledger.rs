@@ -3,9 +3,9 @@
 use super::client::{RedisStore, list, optional_text, text};
 use super::fault::RedisFault;
 use super::scripts::{SETTLE, TRIM};
-use crate::domain::fate::Fate;
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::{LedgerError, LedgerRecord, LedgerState};
+use crate::domain::outcome::Outcome;
 use fred::types::Value;
 
 /// Request ids settled in one script call; bounds how long Redis is busy.
@@ -109,15 +109,20 @@ impl RedisStore {
     ///
     /// # Errors
     /// [`RedisFault`]; repeating is safe.
-    pub async fn settle(&self, sale: &SaleId, shard: u16, fates: &[(RequestId, Fate)]) -> Result<i64, RedisFault> {
+    pub async fn settle(
+        &self,
+        sale: &SaleId,
+        shard: u16,
+        outcomes: &[(RequestId, Outcome)],
+    ) -> Result<i64, RedisFault> {
         let mut changed = 0;
-        for part in fates.chunks(SETTLE_MAX) {
+        for part in outcomes.chunks(SETTLE_MAX) {
             let args = part
                 .iter()
-                .flat_map(|(id, fate)| {
-                    let state = match fate {
-                        Fate::Ordered => LedgerState::Confirmed,
-                        Fate::Failed(reason) => LedgerState::Failed(*reason),
+                .flat_map(|(id, outcome)| {
+                    let state = match outcome {
+                        Outcome::Ordered => LedgerState::Confirmed,
+                        Outcome::Failed(reason) => LedgerState::Failed(*reason),
                     };
                     [text(id.to_string()), text(state.letter()), text(state.reason())]
                 })
