@@ -84,17 +84,10 @@ async fn try_buy(
     let token = headers::purchase_token(request)?;
     headers::json_only(request)?;
     let body = body::read(public, declared_length(request), payload).await?;
-<<<<<<< HEAD
     let quantity = body::quantity(&body, public.bounds.quantity_max)?;
     let _under_way = public.overload.enter()?;
     let request_id = public.purchasing.buy(user, &sale, quantity, token).await?;
-    let queued = Queued { request_id, status: "QUEUED", code: P2Reserve::LuaOk.code() };
-=======
-    let quantity = body::quantity(&body, public.quantity_max)?;
-    let _under_way = public.orders.overload.enter()?;
-    let request_id = public.orders.buy(user, &sale, quantity, token).await?;
     let queued = Queued { request_id, status: "QUEUED", code: P2Reserve::Reserved.code() };
->>>>>>> main
     Ok(HttpResponse::Accepted().insert_header((LOCATION, status_url(&sale, request_id))).json(queued))
 }
 
