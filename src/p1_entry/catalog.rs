@@ -161,7 +161,7 @@ impl Catalog {
             slot.write(Some(Arc::new(SaleView { sale: view.sale.clone(), sold_out: Some(mark), remaining: Some(0) })));
         }
         // A mark that is not written costs other processes one script call.
-        if let Err(error) = Box::pin(self.redis.mark_sold_out(&view.sale.sale_id, mark)).await {
+        if let Err(error) = Box::pin(self.redis.sale_cache.mark_sold_out(&view.sale.sale_id, mark)).await {
             tracing::debug!(phase = "p1_entry", %error, "sold-out mark");
         }
     }
@@ -187,8 +187,8 @@ impl Catalog {
         });
     }
 
-    async fn load(&self, id: &SaleId) -> CatalogLookup {
-        let cached = match self.redis.cached_sale(id).await {
+    async fn load(&self, id: &SaleId) -> Look {
+        let cached = match self.redis.sale_cache.get(id).await {
             Ok(cached) => cached,
             // The server with the cached sale is unavailable, one of several; buyers of the other shards go on. A process
             // reads the database once at a time here too, and only for sales that exist.
@@ -204,13 +204,13 @@ impl Catalog {
         if let Some(sale) = cached.sale.and_then(|json| serde_json::from_str::<Sale>(&json).ok()) {
             return CatalogLookup::Found(Arc::new(self.with_stock(sale, cached.sold_out).await));
         }
-        match self.redis.lock_sale(id, &self.owner, LOCK_TTL_MS).await {
+        match self.redis.sale_cache.lock(id, &self.owner, LOCK_TTL_MS).await {
             Ok(true) => {}
             Ok(false) => return CatalogLookup::Loading,
             Err(_) => return CatalogLookup::Unavailable,
         }
-        let found = self.load_from_database(id, cached.sold_out).await;
-        if let Err(error) = self.redis.unlock_sale(id, &self.owner).await {
+        let look = self.load_from_database(id, cached.sold_out).await;
+        if let Err(error) = self.redis.sale_cache.unlock(id, &self.owner).await {
             tracing::debug!(phase = "p1_entry", sale = %id, %error, "load lock ends with its time");
         }
         found
@@ -222,7 +222,7 @@ impl Catalog {
             Ok(Some(sale)) => {
                 let ttl_ms = u64::try_from(self.ttl.as_millis()).unwrap_or(500) * REDIS_TTL_FACTOR;
                 let json = serde_json::to_string(&sale).unwrap_or_default();
-                if let Err(error) = self.redis.cache_sale(id, &json, ttl_ms).await {
+                if let Err(error) = self.redis.sale_cache.put(id, &json, ttl_ms).await {
                     tracing::debug!(phase = "p1_entry", sale = %id, %error, "sale not cached");
                 }
                 CatalogLookup::Found(Arc::new(self.with_stock(sale, mark).await))
@@ -234,9 +234,9 @@ impl Catalog {
         }
     }
 
-    async fn with_stock(&self, sale: Sale, mark: Option<SoldOutMark>) -> SaleView {
-        let reads = (0..self.shards).map(|shard| self.redis.stock(&sale.sale_id, shard));
-        let stocks = join_all(reads).await.into_iter().flatten().flatten();
+    async fn view(&self, sale: Sale, mark: Option<SoldOutMark>) -> View {
+        let looks = (0..self.shards).map(|shard| self.redis.stock.units(&sale.sale_id, shard));
+        let stocks = join_all(looks).await.into_iter().flatten().flatten();
         let remaining = stocks.reduce(|sum, stock| sum + stock);
         // A mark of an earlier epoch, or from before a top-up, is void.
         let mark = mark.filter(|mark| mark.epoch == sale.epoch && mark.granted == sale.granted);

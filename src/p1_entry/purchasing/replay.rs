@@ -34,7 +34,7 @@ impl Replays {
         let Purchase { request_id: id, sale_id: sale, user_id: user, quantity } = purchase;
         let id = *id;
         let unknown = |detail: &str| Err(Kind::Unknown.because(detail).about(id, status_url(sale, id)));
-        match Box::pin(self.redis.ledger_promised(sale, home_shard(user, self.shards), &[id])).await {
+        match Box::pin(self.redis.ledger.lookup_replicated(sale, home_shard(user, self.shards), &[id])).await {
             Ok((records, replicated)) => match records.into_iter().next().flatten() {
                 Some(record) if record.user_id == *user && record.quantity == *quantity => {
                     if !replicated {
