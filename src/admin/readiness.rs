@@ -93,7 +93,7 @@ impl Readiness {
         // Only the api role must not sell on such a server; the other roles finish what was sold.
         let sells = self.roles.contains(&Role::Api);
         let mut warnings = Vec::new();
-        let asked = tokio::time::timeout(PROBE, redis.health.settings()).await.map(|done| match done {
+        let asked = tokio::time::timeout(PROBE_TIMEOUT, redis.health.settings()).await.map(|done| match done {
             Ok(settings) => {
                 let (broken, weak): (Vec<_>, Vec<_>) =
                     settings.into_iter().filter(|setting| !setting.ok).partition(|setting| setting.required && sells);

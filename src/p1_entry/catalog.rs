@@ -187,7 +187,7 @@ impl Catalog {
         });
     }
 
-    async fn load(&self, id: &SaleId) -> Look {
+    async fn load(&self, id: &SaleId) -> CatalogLookup {
         let cached = match self.redis.sale_cache.get(id).await {
             Ok(cached) => cached,
             // The server with the cached sale is unavailable, one of several; buyers of the other shards go on. A process
@@ -209,7 +209,7 @@ impl Catalog {
             Ok(false) => return CatalogLookup::Loading,
             Err(_) => return CatalogLookup::Unavailable,
         }
-        let look = self.load_from_database(id, cached.sold_out).await;
+        let found = self.load_from_database(id, cached.sold_out).await;
         if let Err(error) = self.redis.sale_cache.unlock(id, &self.owner).await {
             tracing::debug!(phase = "p1_entry", sale = %id, %error, "load lock ends with its time");
         }
@@ -234,9 +234,9 @@ impl Catalog {
         }
     }
 
-    async fn view(&self, sale: Sale, mark: Option<SoldOutMark>) -> View {
-        let looks = (0..self.shards).map(|shard| self.redis.stock.units(&sale.sale_id, shard));
-        let stocks = join_all(looks).await.into_iter().flatten().flatten();
+    async fn with_stock(&self, sale: Sale, mark: Option<SoldOutMark>) -> SaleView {
+        let reads = (0..self.shards).map(|shard| self.redis.stock.units(&sale.sale_id, shard));
+        let stocks = join_all(reads).await.into_iter().flatten().flatten();
         let remaining = stocks.reduce(|sum, stock| sum + stock);
         // A mark of an earlier epoch, or from before a top-up, is void.
         let mark = mark.filter(|mark| mark.epoch == sale.epoch && mark.granted == sale.granted);

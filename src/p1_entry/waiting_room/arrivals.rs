@@ -41,8 +41,8 @@ async fn enter(redis: &RedisStore, places_max: u64, arrivals: Vec<Arrival>) -> V
     }
     let calls = of_sale.into_values().map(|places| {
         let mut generator = rand::rng();
-        let buyers: Vec<_> = places.iter().map(|at| (arrivals[*at].1.clone(), generator.random())).collect();
-        let sale = &arrivals[places[0]].0.sale;
+        let buyers: Vec<_> = places.iter().map(|at| (arrivals[*at].user.clone(), generator.random())).collect();
+        let sale = &arrivals[places[0]].view.sale;
         async move { (places, redis.rooms.enter(sale, &buyers, places_max).await) }
     });
     let mut answers: Vec<ArrivalResult> = Vec::new();
