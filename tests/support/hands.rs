@@ -22,7 +22,7 @@ use seckill::runtime::Stopper;
 use seckill::store::rabbit::{
     Confirms, Event, Outgoing, Publisher, QueueDepth, RabbitConfig, Topology, Verdict, queue_depths,
 };
-use seckill_bench::loadgen::{self, CrowdPlan, CrowdReport};
+use seckill_bench::loadgen::{self, LoadPlan, LoadReport};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -159,13 +159,13 @@ impl World {
     }
 
     /// A plan for buyers of this world; they buy as fast as they are answered.
-    pub fn crowd(&self, sale: &SaleId, buyers: u64) -> CrowdPlan {
+    pub fn crowd(&self, sale: &SaleId, buyers: u64) -> LoadPlan {
         let secret = self.settings.auth.secret.clone();
-        CrowdPlan { buyers, connections: 32, ..CrowdPlan::new(self.api.clone(), sale.clone(), secret) }
+        LoadPlan { buyers, connections: 32, ..LoadPlan::new(self.api.clone(), sale.clone(), secret) }
     }
 
     /// Lets `buyers` buy one unit each, all of them successfully.
-    pub async fn sell(&self, sale: &SaleId, buyers: u64) -> CrowdReport {
+    pub async fn sell(&self, sale: &SaleId, buyers: u64) -> LoadReport {
         let report = loadgen::run(self.crowd(sale, buyers)).await.expect("a crowd");
         assert_eq!(report.accepted, buyers, "{:?}", report.by_status);
         report

@@ -1,11 +1,11 @@
-//! The ground a benchmark stands on: private servers with a process for each role, or a running local stack.
+//! The environment a benchmark stands on: private servers with a process for each role, or a running local stack.
 //!
 //! The api role starts first and alone, so that accepting is measured alone; the others start when something is to land.
 //! A crash leaves a folder under the system's temporary directory; servers and roles die with this process.
 
-use super::crew::{Crew, answers};
 use super::program::program;
-use super::scale::Spinner;
+use super::role_processes::{RoleProcesses, answers};
+use super::sizes::Spinner;
 use seckill::cli::{Failure, context};
 use seckill::config::{Layers, Settings};
 use seckill::dev::{DevState, External, PrivateServers, ServerKind};
@@ -24,12 +24,12 @@ use std::time::{Duration, Instant};
 
 /// The api must answer within this time.
 const READY: Duration = Duration::from_secs(15);
-/// Servers of a ground to which none was given.
+/// Servers of an environment to which none was given.
 const OWN_SERVERS: usize = 3;
 const HOUR_MS: i64 = 3_600_000;
 
 /// What is measured, and what it runs on.
-pub(super) struct Ground {
+pub(super) struct Environment {
     pub api: String,
     pub settings: Arc<Settings>,
     pub servers: Servers,
@@ -48,14 +48,14 @@ pub(super) struct Ground {
 
 struct Private {
     // Fields drop in this order: the roles are gone before their servers.
-    crew: Crew,
+    role_processes: RoleProcesses,
     servers: PrivateServers,
     dir: PathBuf,
     /// What the command line said, for another one like it.
     layers: Layers,
 }
 
-impl Ground {
+impl Environment {
     /// A private one, with the api role only.
     pub async fn private(layers: &Layers, stop: &Stopper) -> Result<Self, Failure> {
         let run = format!("{:06x}", rand::random::<u32>() & 0x00ff_ffff);
@@ -85,10 +85,10 @@ impl Ground {
         seckill::telemetry::init_logs(&settings.log).map_err(Failure::Usage)?;
         seckill::telemetry::init_metrics();
         migrate::migrate(Address::new(&settings.mysql).map_err(RoleError::from)?).await?;
-        let mut crew = Crew::new(settings.clone(), &layers, program()?, dir.to_owned())?;
-        crew.only(&[Role::Api]).await?;
-        let (api, handles) = (crew.api(), context::servers(&settings).await?);
-        let private = Some(Private { crew, servers, dir: dir.to_owned(), layers: given });
+        let mut role_processes = RoleProcesses::new(settings.clone(), &layers, program()?, dir.to_owned())?;
+        role_processes.only(&[Role::Api]).await?;
+        let (api, handles) = (role_processes.api(), context::servers(&settings).await?);
+        let private = Some(Private { role_processes, servers, dir: dir.to_owned(), layers: given });
         let (stop, sales, strangers, archived) = (stop.clone(), Vec::new(), BTreeMap::new(), Vec::new());
         Ok(Self { api, settings, servers: handles, stop, sales, private, archived, strangers, run, made: 0 })
     }
@@ -126,13 +126,13 @@ impl Ground {
 
     /// Whether only the api role runs.
     pub fn is_api_alone(&self) -> bool {
-        self.private.as_ref().is_some_and(|private| !private.crew.runs(Role::Relay))
+        self.private.as_ref().is_some_and(|private| !private.role_processes.runs(Role::Relay))
     }
 
     /// Makes only the api role run. A stack that was there before is left as it is.
     pub async fn api_only(&mut self) -> Result<(), Failure> {
         match &mut self.private {
-            Some(private) => private.crew.only(&[Role::Api]).await,
+            Some(private) => private.role_processes.only(&[Role::Api]).await,
             None => Ok(()),
         }
     }
@@ -140,20 +140,20 @@ impl Ground {
     /// Makes every role run.
     pub async fn all_roles(&mut self) -> Result<(), Failure> {
         match &mut self.private {
-            Some(private) => private.crew.only(&Role::ALL).await,
+            Some(private) => private.role_processes.only(&Role::ALL).await,
             None => Ok(()),
         }
     }
 
     /// Its roles; a stack that was there before has none of its own.
-    pub fn crew(&self) -> Option<&Crew> {
-        self.private.as_ref().map(|private| &private.crew)
+    pub fn role_processes(&self) -> Option<&RoleProcesses> {
+        self.private.as_ref().map(|private| &private.role_processes)
     }
 
     /// Process ids by role and server; servers that were given have none.
     pub fn pids(&self) -> BTreeMap<String, u32> {
         match &self.private {
-            Some(private) => private.crew.pids().into_iter().chain(private.servers.pids()).collect(),
+            Some(private) => private.role_processes.pids().into_iter().chain(private.servers.pids()).collect(),
             None => self.strangers.clone(),
         }
     }
@@ -161,7 +161,7 @@ impl Ground {
     /// kill -9 of a role, and a new process at once.
     pub async fn kill_role(&mut self, role: Role) -> Result<(), Failure> {
         match &mut self.private {
-            Some(private) => private.crew.kill_and_restart(role).await,
+            Some(private) => private.role_processes.kill_and_restart(role).await,
             None => Err(Failure::Failed("only roles of its own are killed".to_owned())),
         }
     }
@@ -295,7 +295,7 @@ impl Ground {
         };
         self.servers.redis.quit().await;
         // Everything has been counted and the data are thrown away: dropping roles and servers kills them.
-        drop((private.crew, private.servers));
+        drop((private.role_processes, private.servers));
         Ok(std::fs::remove_dir_all(&private.dir)?)
     }
 }

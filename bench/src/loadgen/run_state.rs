@@ -1,11 +1,11 @@
 //! What the connections of one run share: the plan, the prepared requests, and the counter purchases are taken from.
 
-use super::forms::Forms;
-use super::http::Target;
+use super::access_tokens::AccessTokens;
+use super::http::ServerAddress;
 use super::latencies::Latencies;
-use super::plan::{CrowdError, CrowdPlan, Progress, buyer_name};
+use super::plan::{LoadError, LoadPlan, LoadProgress, buyer_name};
+use super::request_templates::RequestTemplates;
 use super::schedule::Schedule;
-use super::wallet::Wallet;
 use seckill::token_issuer::TokenIssuer;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -13,12 +13,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Everything one run shares.
-pub(super) struct Shared {
-    pub plan: CrowdPlan,
-    pub target: Target,
-    pub forms: Forms,
+pub(super) struct RunState {
+    pub plan: LoadPlan,
+    pub target: ServerAddress,
+    pub forms: RequestTemplates,
     pub latencies: Latencies,
-    wallet: Wallet,
+    wallet: AccessTokens,
     schedule: Option<Schedule>,
     start: OnceLock<Instant>,
     next: AtomicU64,
@@ -27,16 +27,16 @@ pub(super) struct Shared {
     pub requests: AtomicU64,
 }
 
-impl Shared {
+impl RunState {
     /// Resolves the server and signs everyone's access token.
-    pub async fn prepare(plan: CrowdPlan) -> Result<Self, CrowdError> {
-        let target = Target::resolve(&plan.api_url, Duration::from_millis(plan.timeout_ms)).await?;
+    pub async fn prepare(plan: LoadPlan) -> Result<Self, LoadError> {
+        let target = ServerAddress::resolve(&plan.api_url, Duration::from_millis(plan.timeout_ms)).await?;
         let issuer = TokenIssuer::new(&plan.secret, &plan.issuer, &plan.audience)?;
         let buyers = plan.first_buyer..plan.first_buyer + plan.buyers;
-        let fill = move || Wallet::fill(&issuer, &buyers.map(buyer_name).collect::<Vec<_>>());
-        let wallet = tokio::task::spawn_blocking(fill).await.map_err(|_| CrowdError::Crashed)??;
+        let fill = move || AccessTokens::fill(&issuer, &buyers.map(buyer_name).collect::<Vec<_>>());
+        let wallet = tokio::task::spawn_blocking(fill).await.map_err(|_| LoadError::Crashed)??;
         Ok(Self {
-            forms: Forms::new(target.host(), &plan.sale_id, plan.quantity),
+            forms: RequestTemplates::new(target.host(), &plan.sale_id, plan.quantity),
             target,
             latencies: Latencies::new()?,
             wallet,
@@ -91,8 +91,8 @@ impl Shared {
     }
 
     /// How far the run is.
-    pub fn progress(&self) -> Progress {
-        Progress {
+    pub fn progress(&self) -> LoadProgress {
+        LoadProgress {
             planned: self.plan.purchases(),
             finished: self.finished.load(Relaxed),
             accepted: self.accepted.load(Relaxed),

@@ -1,6 +1,6 @@
 //! What is measured, and how much of it.
 
-use super::Args;
+use super::BenchArgs;
 use super::report::LeftOut;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::Duration;
@@ -115,7 +115,7 @@ impl Scenario {
 }
 
 /// The scenarios to measure, and those left out with the reason. With `--only`, what was not named is not mentioned.
-pub(super) fn choose(args: &Args) -> (Vec<Scenario>, Vec<LeftOut>) {
+pub(super) fn choose(args: &BenchArgs) -> (Vec<Scenario>, Vec<LeftOut>) {
     let (mut chosen, mut left_out) = (Vec::new(), Vec::new());
     for scenario in Scenario::ALL {
         let asked = args.only.contains(&scenario);
@@ -132,7 +132,7 @@ pub(super) fn choose(args: &Args) -> (Vec<Scenario>, Vec<LeftOut>) {
 
 /// How much is done.
 #[derive(Debug, Clone)]
-pub(super) struct Scale {
+pub(super) struct Sizes {
     pub connections: u32,
     /// Each measurement takes this long.
     pub lasting: Duration,
@@ -152,8 +152,8 @@ pub(super) struct Scale {
     pub runs: u32,
 }
 
-impl Scale {
-    pub fn of(args: &Args) -> Self {
+impl Sizes {
+    pub fn of(args: &BenchArgs) -> Self {
         let (lasting_s, buyers, baseline_requests, patience_s, entries) =
             if args.quick { (1.0, 10_000, 50_000, 60, 20_000) } else { (5.0, 100_000, 300_000, 300, 100_000) };
         Self {
@@ -203,13 +203,13 @@ mod tests {
     use clap::Parser;
 
     #[derive(Parser)]
-    struct Line {
+    struct TestLine {
         #[command(flatten)]
-        args: Args,
+        args: BenchArgs,
     }
 
     fn chosen(words: &str) -> (Vec<&'static str>, Vec<&'static str>) {
-        let line = Line::try_parse_from(std::iter::once("bench").chain(words.split_whitespace())).unwrap();
+        let line = TestLine::try_parse_from(std::iter::once("bench").chain(words.split_whitespace())).unwrap();
         let (chosen, left_out) = choose(&line.args);
         (chosen.into_iter().map(Scenario::name).collect(), left_out.into_iter().map(|left| left.name).collect())
     }

@@ -1,13 +1,13 @@
 //! Counts while a run goes on: one tally a connection, so that nothing is shared; merged when all are done.
 
-use super::report::{Accepted, Answers, CrowdReport, Told, Verdict, is_final_no};
+use super::report::{AcceptedPurchase, Answers, BuyerAnswer, FinalAnswer, LoadReport, is_final_no};
 use hdrhistogram::{CreationError, Histogram};
 use std::time::Duration;
 
 /// Broken promises kept for display; all of them are counted.
 const BROKEN_KEPT_MAX: usize = 100;
 
-impl CrowdReport {
+impl LoadReport {
     /// Nothing seen yet.
     ///
     /// # Errors
@@ -39,13 +39,13 @@ impl CrowdReport {
     }
 
     /// Writes down the last word about a purchase.
-    pub(super) fn tell(&mut self, told: Told, keep: bool) {
+    pub(super) fn record(&mut self, told: BuyerAnswer, keep: bool) {
         match (told.verdict, told.request_id) {
-            (Verdict::Accepted, Some(request_id)) => {
-                self.accepted_requests.push(Accepted { request_id, user: told.user, quantity: told.quantity });
+            (FinalAnswer::Accepted, Some(request_id)) => {
+                self.accepted_requests.push(AcceptedPurchase { request_id, user: told.user, quantity: told.quantity });
             }
-            (Verdict::Unknown, _) => self.unresolved += 1,
-            (Verdict::Accepted | Verdict::Refused { .. } | Verdict::NotSent, _) => {}
+            (FinalAnswer::Unknown, _) => self.unresolved += 1,
+            (FinalAnswer::Accepted | FinalAnswer::Refused { .. } | FinalAnswer::NotSent, _) => {}
         }
         if keep {
             self.history.push(told);
@@ -53,19 +53,19 @@ impl CrowdReport {
     }
 
     /// Compares what a replay was told with what was promised the first time.
-    pub(super) fn replayed(&mut self, first: &Told, again: Told, keep: bool) {
+    pub(super) fn replayed(&mut self, first: &BuyerAnswer, again: BuyerAnswer, keep: bool) {
         self.replays += 1;
-        if first.verdict != Verdict::Accepted {
+        if first.verdict != FinalAnswer::Accepted {
             // A "no" may become a "yes" (stock was added) or a doubt; both are news about the purchase.
-            if !matches!(again.verdict, Verdict::Refused { .. }) {
-                self.tell(again, keep);
+            if !matches!(again.verdict, FinalAnswer::Refused { .. }) {
+                self.record(again, keep);
             }
             return;
         }
         let broken = match again.verdict {
-            Verdict::Accepted => again.request_id != first.request_id,
-            Verdict::Refused { status } => is_final_no(status),
-            Verdict::Unknown | Verdict::NotSent => false,
+            FinalAnswer::Accepted => again.request_id != first.request_id,
+            FinalAnswer::Refused { status } => is_final_no(status),
+            FinalAnswer::Unknown | FinalAnswer::NotSent => false,
         };
         if broken {
             self.replays_broken += 1;

@@ -1,9 +1,9 @@
 //! `--only sale`: a whole sale under each purchase policy, and whether it came out exactly.
 
 use super::bar::Bar;
-use super::ground::Ground;
-use super::scale::{Scale, Spinner};
-use crate::loadgen::{self, CrowdPlan, CrowdReport, Outcomes};
+use super::environment::Environment;
+use super::sizes::{Sizes, Spinner};
+use crate::loadgen::{self, LoadPlan, LoadReport, Outcomes};
 use seckill::cli::Failure;
 use serde_json::json;
 use std::collections::HashMap;
@@ -57,29 +57,33 @@ impl Case {
 }
 
 /// Runs the sales; one bar each, which counts what is not exact.
-pub(super) async fn sales(ground: &mut Ground, scale: &Scale, spinner: &Spinner) -> Result<Vec<Bar>, Failure> {
+pub(super) async fn sales(
+    environment: &mut Environment,
+    sizes: &Sizes,
+    spinner: &Spinner,
+) -> Result<Vec<Bar>, Failure> {
     let mut bars = Vec::new();
-    for case in Case::all(scale.sale_buyers) {
-        ground.go_on()?;
+    for case in Case::all(sizes.sale_buyers) {
+        environment.go_on()?;
         spinner.tell(case.name);
-        bars.push(one(ground, scale, &case).await?);
+        bars.push(one(environment, sizes, &case).await?);
     }
     Ok(bars)
 }
 
-async fn one(ground: &mut Ground, scale: &Scale, case: &Case) -> Result<Bar, Failure> {
-    let sale = ground.sale(&case.name.replace('_', "-"), i64::try_from(STOCK).unwrap_or(0), case.limit).await?;
-    let auth = &ground.settings.auth;
-    let mut plan = CrowdPlan::new(ground.api.clone(), sale.clone(), auth.secret.clone());
+async fn one(environment: &mut Environment, sizes: &Sizes, case: &Case) -> Result<Bar, Failure> {
+    let sale = environment.sale(&case.name.replace('_', "-"), i64::try_from(STOCK).unwrap_or(0), case.limit).await?;
+    let auth = &environment.settings.auth;
+    let mut plan = LoadPlan::new(environment.api.clone(), sale.clone(), auth.secret.clone());
     plan.issuer.clone_from(&auth.issuer);
     plan.audience.clone_from(&auth.audience);
-    plan.connections = scale.connections;
+    plan.connections = sizes.connections;
     (plan.buyers, plan.requests_per_buyer, plan.quantity) = (case.buyers, case.requests_per_buyer, case.quantity);
-    plan.stop = ground.stop.clone();
+    plan.stop = environment.stop.clone();
     let report = loadgen::run(plan.clone()).await?;
-    let outcomes = loadgen::await_outcomes(&plan, &report.accepted_requests, scale.patience).await?;
-    ground.drained(&sale, scale.patience, &|_landed, _sold| {}).await?;
-    let (landed, sold) = ground.landed_and_sold(&sale).await?;
+    let outcomes = loadgen::await_outcomes(&plan, &report.accepted_requests, sizes.patience).await?;
+    environment.drained(&sale, sizes.patience, &|_landed, _sold| {}).await?;
+    let (landed, sold) = environment.landed_and_sold(&sale).await?;
     let wrong = complaints(case, &report, &outcomes, (landed, sold));
     let figures = format!(
         "{} buyers, {:.0} requests/s: {} units accepted, {landed} ordered, {} expected",
@@ -95,7 +99,7 @@ async fn one(ground: &mut Ground, scale: &Scale, case: &Case) -> Result<Bar, Fai
 }
 
 /// Everything that is not as it must be.
-fn complaints(case: &Case, report: &CrowdReport, outcomes: &Outcomes, (landed, sold): (i64, i64)) -> Vec<String> {
+fn complaints(case: &Case, report: &LoadReport, outcomes: &Outcomes, (landed, sold): (i64, i64)) -> Vec<String> {
     let units = case.units();
     let mut owned: HashMap<u64, u64> = HashMap::new();
     for accepted in &report.accepted_requests {

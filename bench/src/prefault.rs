@@ -3,7 +3,7 @@
 //! for days; one that a benchmark started a second ago would pay for every page, on some machines and on some runs. So
 //! some free memory is written to before a measurement. The pages that were freed last are given out first.
 
-use super::ground::Ground;
+use super::environment::Environment;
 use super::report::field;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -18,8 +18,8 @@ const PART: usize = 8;
 const MEMORY: &str = "/dev/shm";
 
 /// Writes to free memory and frees it, beside servers of its own. Where that cannot be done the measurement is as it would have been.
-pub(super) async fn touched(ground: &Ground) {
-    if ground.crew().is_none() {
+pub(super) async fn touched(environment: &Environment) {
+    if environment.role_processes().is_none() {
         return;
     }
     let path = Path::new(MEMORY).join(format!("seckill-bench-{}", std::process::id()));

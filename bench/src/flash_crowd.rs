@@ -3,12 +3,12 @@
 //! stock was sold.
 
 use super::bar::Bar;
-use super::cpu::{Watch, resident_peak_mib};
-use super::ground::Ground;
+use super::cpu::{CpuMeter, resident_peak_mib};
+use super::environment::Environment;
 use super::latency;
-use super::scale::{Scale, Spinner};
 use super::scenarios;
-use crate::loadgen::{self, CrowdPlan};
+use super::sizes::{Sizes, Spinner};
+use crate::loadgen::{self, LoadPlan};
 use seckill::cli::Failure;
 use serde_json::json;
 use std::sync::Arc;
@@ -35,44 +35,48 @@ struct Sold {
 }
 
 /// One such crowd.
-pub(super) async fn crowd(ground: &mut Ground, scale: &Scale, spinner: &Spinner) -> Result<Vec<Bar>, Failure> {
-    let sale = ground.sale("crowd", i64::try_from(STOCK).unwrap_or(0), Some(1)).await?;
+pub(super) async fn crowd(
+    environment: &mut Environment,
+    sizes: &Sizes,
+    spinner: &Spinner,
+) -> Result<Vec<Bar>, Failure> {
+    let sale = environment.sale("crowd", i64::try_from(STOCK).unwrap_or(0), Some(1)).await?;
     let words = spinner.clone();
-    let plan = CrowdPlan {
-        buyers: scale.users,
+    let plan = LoadPlan {
+        buyers: sizes.users,
         requests_per_buyer: 1,
         max_retries: RETRIES,
-        stop: ground.stop.clone(),
+        stop: environment.stop.clone(),
         progress: Some(Arc::new(move |now| words.tell(&format!("{} of {} answered", now.finished, now.planned)))),
-        ..scenarios::crowd(ground, scale, &sale, spinner)
+        ..scenarios::crowd(environment, sizes, &sale, spinner)
     };
     let ready = loadgen::prepare(plan).await?;
-    let watch = Watch::start(ground);
+    let watch = CpuMeter::start(environment);
     let report = ready.run().await?;
     let usage = watch.end();
-    ground.drained(&sale, scale.patience, &|_landed, _sold| {}).await?;
-    let (landed, redis) = ground.landed_and_sold(&sale).await?;
+    environment.drained(&sale, sizes.patience, &|_landed, _sold| {}).await?;
+    let (landed, redis) = environment.landed_and_sold(&sale).await?;
     let wrong = complaints(Sold {
-        expected: STOCK.min(scale.users),
+        expected: STOCK.min(sizes.users),
         accepted: report.accepted_units,
         redis,
         landed,
         doubled: report.accepted_twice,
         unresolved: report.unresolved,
     });
-    let peak = ground.pids().get("api").and_then(|pid| resident_peak_mib(*pid));
+    let peak = environment.pids().get("api").and_then(|pid| resident_peak_mib(*pid));
     let [p50, p99] = [0.5, 0.99].map(|quantile| latency::ms(report.latency_us.value_at_quantile(quantile)));
     let memory = peak.map_or_else(String::new, |mib| format!(", api at most {mib:.0} MiB resident"));
     let note = format!(
         "{} buyers for {STOCK} units, everyone answered in {:.2} s (tokens signed before), p50 {p50:.1} ms, p99 {p99:.1} ms, {} accepted{memory}{}{}",
-        scale.users,
+        sizes.users,
         seconds(report.elapsed_ms),
         report.accepted,
         if wrong.is_empty() { String::new() } else { format!("; {}", wrong.join("; ")) },
         usage.note()
     );
     let more = json!({
-        "users": scale.users, "stock": STOCK, "crowd": report, "landed_units": landed, "api_peak_mib": peak,
+        "users": sizes.users, "stock": STOCK, "crowd": report, "landed_units": landed, "api_peak_mib": peak,
         "p50_ms": p50, "p99_ms": p99, "wall_s": seconds(report.elapsed_ms), "curve": latency::curve(&report.latency_us),
         "complaints": wrong, "cpu": usage.json(),
     });

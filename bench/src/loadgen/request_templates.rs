@@ -6,7 +6,7 @@ const END: &str = "\r\n\r\n";
 
 /// Request texts of one run against one sale.
 #[derive(Debug)]
-pub(super) struct Forms {
+pub(super) struct RequestTemplates {
     sale: String,
     host: String,
     order: String,
@@ -15,7 +15,7 @@ pub(super) struct Forms {
     body: String,
 }
 
-impl Forms {
+impl RequestTemplates {
     /// Builds them for one server, sale and quantity.
     pub fn new(host: &str, sale: &SaleId, quantity: u32) -> Self {
         let sale = format!("/v1/sales/{sale}");

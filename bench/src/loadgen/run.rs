@@ -3,10 +3,10 @@
 //! Input: a plan. Output: a report. A dropped run stops all its connections; what they had sent stays sent.
 
 use super::http::Connection;
-use super::plan::{CrowdError, CrowdPlan};
-use super::report::CrowdReport;
-use super::shared::Shared;
-use super::shopper::Shopper;
+use super::plan::{LoadError, LoadPlan};
+use super::report::LoadReport;
+use super::run_state::RunState;
+use super::virtual_user::VirtualUser;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -14,49 +14,49 @@ use tokio::task::JoinSet;
 const PROGRESS_EVERY: Duration = Duration::from_millis(250);
 
 /// A crowd at the door: access tokens signed, connections made, nothing bought.
-pub struct Ready {
-    shared: Arc<Shared>,
-    shoppers: Vec<Shopper>,
+pub struct PreparedRun {
+    shared: Arc<RunState>,
+    users: Vec<VirtualUser>,
 }
 
 /// Makes everything ready, which takes as long as signing everybody's access token does.
 ///
 /// # Errors
-/// [`CrowdError`] when the run cannot start: a plan that makes no sense, no key, nobody listening.
-pub async fn prepare(plan: CrowdPlan) -> Result<Ready, CrowdError> {
+/// [`LoadError`] when the run cannot start: a plan that makes no sense, no key, nobody listening.
+pub async fn prepare(plan: LoadPlan) -> Result<PreparedRun, LoadError> {
     plan.check()?;
-    let shared = Arc::new(Shared::prepare(plan).await?);
-    let shoppers = gather(&shared).await?;
-    Ok(Ready { shared, shoppers })
+    let shared = Arc::new(RunState::prepare(plan).await?);
+    let users = gather(&shared).await?;
+    Ok(PreparedRun { shared, users })
 }
 
 /// Prepares the crowd, lets it loose and waits for it.
 ///
 /// # Errors
-/// [`CrowdError`] when the run cannot start. Once it runs, trouble is what it reports.
-pub async fn run(plan: CrowdPlan) -> Result<CrowdReport, CrowdError> {
+/// [`LoadError`] when the run cannot start. Once it runs, trouble is what it reports.
+pub async fn run(plan: LoadPlan) -> Result<LoadReport, LoadError> {
     prepare(plan).await?.run().await
 }
 
-impl Ready {
+impl PreparedRun {
     /// Lets the crowd loose and waits for it; the clock starts now.
     ///
     /// # Errors
-    /// [`CrowdError::Crashed`].
-    pub async fn run(self) -> Result<CrowdReport, CrowdError> {
-        let Self { shared, shoppers } = self;
+    /// [`LoadError::Crashed`].
+    pub async fn run(self) -> Result<LoadReport, LoadError> {
+        let Self { shared, users } = self;
         let mut crew = JoinSet::new();
         let start = shared.start();
-        for shopper in shoppers {
-            crew.spawn(shopper.shop());
+        for user in users {
+            crew.spawn(user.run());
         }
-        let mut report = CrowdReport::empty()?;
+        let mut report = LoadReport::empty()?;
         let mut ticks = tokio::time::interval(PROGRESS_EVERY);
         loop {
             tokio::select! {
                 done = crew.join_next() => match done {
                     Some(Ok(seen)) => report.merge(seen),
-                    Some(Err(_)) => return Err(CrowdError::Crashed),
+                    Some(Err(_)) => return Err(LoadError::Crashed),
                     None => break,
                 },
                 _ = ticks.tick() => tell(&shared),
@@ -70,9 +70,9 @@ impl Ready {
 
 /// The connections, made before the clock starts. The first must succeed; a later failure leaves the rest to be made by
 /// their first request, with a buyer's patience.
-async fn gather(shared: &Arc<Shared>) -> Result<Vec<Shopper>, CrowdError> {
+async fn gather(shared: &Arc<RunState>) -> Result<Vec<VirtualUser>, LoadError> {
     let plan = &shared.plan;
-    let mut shoppers = Vec::new();
+    let mut users = Vec::new();
     let mut reachable = true;
     for no in 0..u64::from(plan.connections).min(plan.purchases()) {
         let mut connection = Connection::new(shared.target.clone(), Duration::from_millis(plan.timeout_ms));
@@ -83,12 +83,12 @@ async fn gather(shared: &Arc<Shared>) -> Result<Vec<Shopper>, CrowdError> {
                 Err(_) => reachable = false,
             }
         }
-        shoppers.push(Shopper::new(Arc::clone(shared), connection, CrowdReport::empty()?));
+        users.push(VirtualUser::new(Arc::clone(shared), connection, LoadReport::empty()?));
     }
-    Ok(shoppers)
+    Ok(users)
 }
 
-fn tell(shared: &Shared) {
+fn tell(shared: &RunState) {
     if let Some(progress) = &shared.plan.progress {
         progress(shared.progress());
     }

@@ -5,11 +5,12 @@
 //! compared with earlier ones.
 
 use super::bar::{Bar, merged};
-use super::ground::Ground;
-use super::scale::{Scale, Scenario, Spinner};
+use super::environment::Environment;
+use super::sizes::{Scenario, Sizes, Spinner};
 use super::sold_out::SoldOut;
 use super::{
-    exact, file, fill, growth, growth_reconcile, latency, memory, recovery, rush, scenarios, strategies, touch,
+    aof_rewrite, fill, flash_crowd, growth, growth_reconcile, latency, memory, prefault, recovery, scenarios,
+    strategies, whole_sale,
 };
 use seckill::cli::Failure;
 
@@ -88,37 +89,37 @@ impl Stage {
 }
 
 /// One benchmark under way.
-pub(super) struct Course<'a> {
-    ground: &'a mut Ground,
-    scale: &'a Scale,
+pub(super) struct MeasurementPlan<'a> {
+    environment: &'a mut Environment,
+    sizes: &'a Sizes,
     wanted: Vec<Scenario>,
     bars: Vec<Bar>,
     sold_out: Option<SoldOut>,
 }
 
-impl<'a> Course<'a> {
-    pub fn new(ground: &'a mut Ground, scale: &'a Scale, wanted: Vec<Scenario>) -> Self {
-        Self { ground, scale, wanted, bars: Vec::new(), sold_out: None }
+impl<'a> MeasurementPlan<'a> {
+    pub fn new(environment: &'a mut Environment, sizes: &'a Sizes, wanted: Vec<Scenario>) -> Self {
+        Self { environment, sizes, wanted, bars: Vec::new(), sold_out: None }
     }
 
     /// Warms up, then measures everything that is wanted.
     pub async fn run(mut self) -> Result<Vec<Bar>, Failure> {
-        scenarios::warm_up(self.ground, self.scale, &Spinner::start("warm-up")).await?;
+        scenarios::warm_up(self.environment, self.sizes, &Spinner::start("warm-up")).await?;
         let wanted = self.wanted.clone();
         let is_wanted = |stage: &Stage| stage.for_any_of().iter().any(|scenario| wanted.contains(scenario));
         for stage in Stage::ALL.into_iter().filter(is_wanted) {
             let mut runs = Vec::new();
-            for run in 0..if stage.is_repeated() { self.scale.runs } else { 1 } {
+            for run in 0..if stage.is_repeated() { self.sizes.runs } else { 1 } {
                 if run > 0 || stage == Stage::Latency {
                     // An outbox that grew from run to run would close the entry, and the next figure would be that of a refusal.
                     // And what is landed grows Redis' file, which must not reach its limit in the middle of a latency.
-                    self.ground
-                        .settle(self.scale.patience, &Spinner::start("landing what the run before left"))
+                    self.environment
+                        .settle(self.sizes.patience, &Spinner::start("landing what the run before left"))
                         .await?;
                 }
-                self.ground.go_on()?;
-                file::rewritten(self.ground, &Spinner::start("redis' file")).await?;
-                touch::touched(self.ground).await;
+                self.environment.go_on()?;
+                aof_rewrite::rewritten(self.environment, &Spinner::start("redis' file")).await?;
+                prefault::touched(self.environment).await;
                 runs.push(self.stage(stage).await?);
             }
             self.bars.extend(merged(runs));
@@ -135,15 +136,16 @@ impl<'a> Course<'a> {
             Stage::Accept => {
                 let spinner = Spinner::start("accept");
                 self.api_alone(&spinner).await?;
-                Ok(vec![scenarios::accept(self.ground, self.scale, &spinner).await?])
+                Ok(vec![scenarios::accept(self.environment, self.sizes, &spinner).await?])
             }
             Stage::SoldOut => self.sold_out().await,
             Stage::Latency => {
                 let spinner = Spinner::start("latency");
                 self.api_alone(&spinner).await?;
-                let mut bars = vec![latency::accept(self.ground, self.scale, self.value("accept"), &spinner).await?];
-                self.ground.settle(self.scale.patience, &spinner).await?;
-                bars.push(latency::landed(self.ground, self.scale, &spinner).await?);
+                let mut bars =
+                    vec![latency::accept(self.environment, self.sizes, self.value("accept"), &spinner).await?];
+                self.environment.settle(self.sizes.patience, &spinner).await?;
+                bars.push(latency::landed(self.environment, self.sizes, &spinner).await?);
                 Ok(bars)
             }
             Stage::Filled => {
@@ -154,61 +156,61 @@ impl<'a> Course<'a> {
                     landing: wants(Scenario::Landing),
                     memory: wants(Scenario::Memory),
                 };
-                fill::measure(self.ground, self.scale, wants, &spinner).await
+                fill::measure(self.environment, self.sizes, wants, &spinner).await
             }
             Stage::EndToEnd => {
                 let spinner = self.everything("end_to_end").await?;
                 let accept = self.value("accept");
-                scenarios::end_to_end(self.ground, self.scale, accept, &spinner).await
+                scenarios::end_to_end(self.environment, self.sizes, accept, &spinner).await
             }
             Stage::Resident => {
                 let spinner = self.everything("memory of the roles").await?;
                 let is_loaded = self.wanted.contains(&Scenario::EndToEnd);
-                Ok(vec![memory::resident(self.ground, self.scale, is_loaded, &spinner).await?])
+                Ok(vec![memory::resident(self.environment, self.sizes, is_loaded, &spinner).await?])
             }
             Stage::Sale => {
                 let spinner = self.everything("sale").await?;
-                exact::sales(self.ground, self.scale, &spinner).await
+                whole_sale::sales(self.environment, self.sizes, &spinner).await
             }
             Stage::Crowd => {
                 let spinner = self.everything("crowd").await?;
-                rush::crowd(self.ground, self.scale, &spinner).await
+                flash_crowd::crowd(self.environment, self.sizes, &spinner).await
             }
             Stage::Recovery => {
                 let spinner = self.everything("recovery").await?;
-                recovery::measure(self.ground, self.scale, &spinner).await
+                recovery::measure(self.environment, self.sizes, &spinner).await
             }
             Stage::Growth => {
                 let spinner = self.nothing_but_api("growth").await?;
-                growth::measure(self.ground, self.scale, &spinner).await
+                growth::measure(self.environment, self.sizes, &spinner).await
             }
             Stage::GrowthReconcile => {
                 let spinner = self.nothing_but_api("growth_reconcile").await?;
-                growth_reconcile::measure(self.ground, self.scale, &spinner).await
+                growth_reconcile::measure(self.environment, self.sizes, &spinner).await
             }
-            Stage::Strategies => strategies::measure(self.ground, self.scale, &Spinner::start("strategies")).await,
+            Stage::Strategies => strategies::measure(self.environment, self.sizes, &Spinner::start("strategies")).await,
         }
     }
 
     /// Every role, nothing left to land: each measurement starts from rest.
     async fn everything(&mut self, name: &'static str) -> Result<Spinner, Failure> {
         let spinner = Spinner::start(name);
-        self.ground.settle(self.scale.patience, &spinner).await?;
+        self.environment.settle(self.sizes.patience, &spinner).await?;
         Ok(spinner)
     }
 
     /// The api role, nothing left to land.
     async fn nothing_but_api(&mut self, name: &'static str) -> Result<Spinner, Failure> {
         let spinner = self.everything(name).await?;
-        self.ground.api_only().await?;
+        self.environment.api_only().await?;
         Ok(spinner)
     }
 
     async fn api_alone(&mut self, spinner: &Spinner) -> Result<(), Failure> {
-        if self.ground.backlog().await? > BACKLOG_MAX {
-            self.ground.settle(self.scale.patience, spinner).await?;
+        if self.environment.backlog().await? > BACKLOG_MAX {
+            self.environment.settle(self.sizes.patience, spinner).await?;
         }
-        self.ground.api_only().await
+        self.environment.api_only().await
     }
 
     async fn sold_out(&mut self) -> Result<Vec<Bar>, Failure> {
@@ -216,20 +218,20 @@ impl<'a> Course<'a> {
         self.api_alone(&spinner).await?;
         let sold_out = match self.sold_out.take() {
             Some(sold_out) => sold_out,
-            None => SoldOut::prepare(self.ground).await?,
+            None => SoldOut::prepare(self.environment).await?,
         };
         let mut bars = Vec::new();
         if self.wanted.contains(&Scenario::SoldOut) {
             spinner.tell("sold_out");
-            bars.push(sold_out.sold_out(self.ground, self.scale).await?);
+            bars.push(sold_out.sold_out(self.environment, self.sizes).await?);
         }
         if self.wanted.contains(&Scenario::Replay) {
             spinner.tell("replay");
-            bars.push(sold_out.replay(self.ground, self.scale).await?);
+            bars.push(sold_out.replay(self.environment, self.sizes).await?);
         }
         if self.wanted.contains(&Scenario::Poll) {
             spinner.tell("poll");
-            bars.push(sold_out.poll(self.ground, self.scale).await?);
+            bars.push(sold_out.poll(self.environment, self.sizes).await?);
         }
         self.sold_out = Some(sold_out);
         Ok(bars)

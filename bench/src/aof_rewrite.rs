@@ -5,8 +5,8 @@
 //! would have it in one run and not in the next. So it is done here, before a measurement and out of its figures.
 
 use super::baseline::redis_info;
-use super::ground::Ground;
-use super::scale::Spinner;
+use super::environment::Environment;
+use super::sizes::Spinner;
 use seckill::cli::Failure;
 use std::time::{Duration, Instant};
 
@@ -18,12 +18,12 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Has the file written anew when it is big, and waits until no server does that any more. Servers that were given, and those
 /// of a stack that was there before, are left alone.
-pub(super) async fn rewritten(ground: &Ground, spinner: &Spinner) -> Result<(), Failure> {
-    if ground.crew().is_none() || !ground.pids().contains_key("redis") {
+pub(super) async fn rewritten(environment: &Environment, spinner: &Spinner) -> Result<(), Failure> {
+    if environment.role_processes().is_none() || !environment.pids().contains_key("redis") {
         return Ok(());
     }
-    let redis = &ground.servers.redis;
-    quiet(ground, spinner).await?;
+    let redis = &environment.servers.redis;
+    quiet(environment, spinner).await?;
     if redis_info::file_bytes(redis).await? <= BIG_BYTES {
         return Ok(());
     }
@@ -33,19 +33,19 @@ pub(super) async fn rewritten(ground: &Ground, spinner: &Spinner) -> Result<(), 
     {
         return Err(fault.into());
     }
-    quiet(ground, spinner).await
+    quiet(environment, spinner).await
 }
 
 /// Waits until no server writes its file anew.
-async fn quiet(ground: &Ground, spinner: &Spinner) -> Result<(), Failure> {
+async fn quiet(environment: &Environment, spinner: &Spinner) -> Result<(), Failure> {
     let end = Instant::now() + WITHIN;
-    while redis_info::file_rewrites_count(&ground.servers.redis).await? > 0 {
+    while redis_info::file_rewrites_count(&environment.servers.redis).await? > 0 {
         spinner.tell("redis writes its file anew");
-        ground.go_on()?;
+        environment.go_on()?;
         if Instant::now() > end {
             return Err(Failure::Failed(format!("redis has not written its file anew within {WITHIN:?}")));
         }
-        ground.stop.sleep(LOOK).await;
+        environment.stop.sleep(LOOK).await;
     }
     Ok(())
 }

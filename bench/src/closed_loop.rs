@@ -1,7 +1,7 @@
 //! The same few requests again and again over many connections, for as long as it is measured.
 
 use crate::loadgen::Answers;
-use crate::loadgen::http::{Connection, Target};
+use crate::loadgen::http::{Connection, ServerAddress};
 use seckill::cli::Failure;
 use seckill::runtime::Stopper;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What came back.
 #[derive(Debug, Default)]
-pub(super) struct Heard {
+pub(super) struct ResponseCounts {
     pub answers: Answers,
     /// Calls without a usable answer.
     pub broken: u64,
     pub elapsed: Duration,
 }
 
-impl Heard {
+impl ResponseCounts {
     #[expect(clippy::cast_precision_loss, reason = "a rate for people; 53 bits are enough")]
     pub fn per_s(&self, status: u16) -> f64 {
         self.answers.status(status) as f64 / self.elapsed.as_secs_f64().max(0.001)
@@ -33,15 +33,15 @@ impl Heard {
 }
 
 /// Sends `requests` in turn over `connections` for `lasting`, or until stopped.
-pub(super) async fn hammer(
+pub(super) async fn closed_loop(
     api_url: &str,
     requests: Vec<String>,
     connections: u32,
     lasting: Duration,
     stop: &Stopper,
-) -> Result<Heard, Failure> {
+) -> Result<ResponseCounts, Failure> {
     let failed = |error: crate::loadgen::http::HttpError| Failure::Failed(error.to_string());
-    let target = Target::resolve(api_url, TIMEOUT).await.map_err(failed)?;
+    let target = ServerAddress::resolve(api_url, TIMEOUT).await.map_err(failed)?;
     let requests = Arc::new(requests);
     let mut crew = JoinSet::new();
     let mut warm = Vec::new();
@@ -54,14 +54,14 @@ pub(super) async fn hammer(
     for (at, connection) in warm.into_iter().enumerate() {
         crew.spawn(one(connection, Arc::clone(&requests), at, begin + lasting, stop.clone()));
     }
-    let mut heard = Heard::default();
+    let mut responses = ResponseCounts::default();
     while let Some(done) = crew.join_next().await {
         let (answers, broken) = done.map_err(|error| Failure::Failed(error.to_string()))?;
-        heard.answers.merge(&answers);
-        heard.broken += broken;
+        responses.answers.merge(&answers);
+        responses.broken += broken;
     }
-    heard.elapsed = begin.elapsed();
-    Ok(heard)
+    responses.elapsed = begin.elapsed();
+    Ok(responses)
 }
 
 async fn one(

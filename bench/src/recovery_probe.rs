@@ -1,10 +1,10 @@
 //! One buyer after the other, each with a connection of its own: buys once, then asks until the order is confirmed. Tells
 //! when each began and when it was confirmed; a try that fails in any way is just no success.
 
-use super::ground::Ground;
+use super::environment::Environment;
 use crate::loadgen::answer::text_field;
-use crate::loadgen::http::{Connection, Target};
-use crate::loadgen::{buyer_name, wallet::CROWD_TTL_S};
+use crate::loadgen::http::{Connection, ServerAddress};
+use crate::loadgen::{access_tokens::ACCESS_TTL_S, buyer_name};
 use seckill::cli::Failure;
 use seckill::domain::ids::SaleId;
 use seckill::runtime::Stopper;
@@ -24,42 +24,42 @@ const PATIENCE: Duration = Duration::from_secs(15);
 
 /// A purchase that was accepted and confirmed.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Success {
+pub(super) struct ConfirmedPurchase {
     pub begun: Instant,
     pub confirmed: Instant,
 }
 
 /// Buyers under way.
-pub(super) struct Probe {
-    seen: Arc<Mutex<Vec<Success>>>,
+pub(super) struct RecoveryProbe {
+    seen: Arc<Mutex<Vec<ConfirmedPurchase>>>,
     stop: Stopper,
     buyers: tokio::task::JoinHandle<()>,
 }
 
-struct Desk {
-    target: Target,
+struct ProbeClient {
+    target: ServerAddress,
     issuer: TokenIssuer,
     sale: SaleId,
 }
 
-impl Probe {
-    /// Lets buyers come until [`Probe::end`]; `first` is the first one's number.
-    pub async fn start(ground: &Ground, sale: &SaleId, first: u64) -> Result<Self, Failure> {
-        let auth = &ground.settings.auth;
-        let target = Target::resolve(&ground.api, CALL).await?;
+impl RecoveryProbe {
+    /// Lets buyers come until [`RecoveryProbe::end`]; `first` is the first one's number.
+    pub async fn start(environment: &Environment, sale: &SaleId, first: u64) -> Result<Self, Failure> {
+        let auth = &environment.settings.auth;
+        let target = ServerAddress::resolve(&environment.api, CALL).await?;
         let issuer = TokenIssuer::new(&auth.secret, &auth.issuer, &auth.audience)?;
-        let desk = Arc::new(Desk { target, issuer, sale: sale.clone() });
+        let client = Arc::new(ProbeClient { target, issuer, sale: sale.clone() });
         let (seen, stop) = (Arc::new(Mutex::new(Vec::new())), Stopper::new());
-        let buyers = tokio::spawn(come(desk, Arc::clone(&seen), stop.clone(), first));
+        let buyers = tokio::spawn(come(client, Arc::clone(&seen), stop.clone(), first));
         Ok(Self { seen, stop, buyers })
     }
 
     /// The first success that began after `since` and was confirmed after `from`; `None` after `within`.
-    pub async fn first(&self, since: Instant, from: Instant, within: Duration) -> Option<Success> {
+    pub async fn first(&self, since: Instant, from: Instant, within: Duration) -> Option<ConfirmedPurchase> {
         let end = Instant::now() + within;
         while Instant::now() < end {
             let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let mut right: Vec<Success> =
+            let mut right: Vec<ConfirmedPurchase> =
                 seen.into_iter().filter(|one| one.begun >= since && one.confirmed >= from).collect();
             right.sort_by_key(|one| one.confirmed);
             if let Some(first) = right.first() {
@@ -77,13 +77,13 @@ impl Probe {
     }
 }
 
-async fn come(desk: Arc<Desk>, seen: Arc<Mutex<Vec<Success>>>, stop: Stopper, first: u64) {
+async fn come(client: Arc<ProbeClient>, seen: Arc<Mutex<Vec<ConfirmedPurchase>>>, stop: Stopper, first: u64) {
     let mut under_way = JoinSet::new();
     let mut number = first;
     while !stop.is_stopped() {
-        let (desk, seen, buyer) = (Arc::clone(&desk), Arc::clone(&seen), number);
+        let (client, seen, buyer) = (Arc::clone(&client), Arc::clone(&seen), number);
         under_way.spawn(async move {
-            let tried = tokio::time::timeout(PATIENCE, desk.buy(buyer)).await;
+            let tried = tokio::time::timeout(PATIENCE, client.buy(buyer)).await;
             if let Ok(Some(success)) = tried {
                 seen.lock().unwrap_or_else(PoisonError::into_inner).push(success);
             }
@@ -94,10 +94,10 @@ async fn come(desk: Arc<Desk>, seen: Arc<Mutex<Vec<Success>>>, stop: Stopper, fi
     under_way.join_all().await;
 }
 
-impl Desk {
-    async fn buy(&self, buyer: u64) -> Option<Success> {
+impl ProbeClient {
+    async fn buy(&self, buyer: u64) -> Option<ConfirmedPurchase> {
         let begun = Instant::now();
-        let access = self.issuer.sign(&buyer_name(buyer), CROWD_TTL_S).ok()?;
+        let access = self.issuer.sign(&buyer_name(buyer), ACCESS_TTL_S).ok()?;
         let mut connection = Connection::new(self.target.clone(), CALL);
         let (sale, host) = (&self.sale, self.target.host());
         let order = format!(
@@ -117,7 +117,7 @@ impl Desk {
             if let Ok(answer) = connection.call(question.as_bytes()).await
                 && text_field(answer.body(), "status") == Some("CONFIRMED")
             {
-                return Some(Success { begun, confirmed: Instant::now() });
+                return Some(ConfirmedPurchase { begun, confirmed: Instant::now() });
             }
             tokio::time::sleep(ASK).await;
         }

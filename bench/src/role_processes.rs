@@ -1,4 +1,4 @@
-//! The roles of a private ground: one process each, as in production, so that the machine's work can be told apart by
+//! The roles of a private environment: one process each, as in production, so that the machine's work can be told apart by
 //! process. Started and stopped as a measurement needs them; the load generator is this process.
 //!
 //! A crash of this process kills them (the kernel does).
@@ -23,7 +23,7 @@ const SECRET: [&str; 6] =
     ["redis.url=", "rabbitmq.url=", "mysql.url=", "auth.secret=", "admin.token=", "p1_entry.token_secret="];
 
 /// The role processes.
-pub(super) struct Crew {
+pub(super) struct RoleProcesses {
     settings: Arc<Settings>,
     layers: Layers,
     dir: PathBuf,
@@ -33,7 +33,7 @@ pub(super) struct Crew {
     running: BTreeMap<Role, RoleProcess>,
 }
 
-impl Crew {
+impl RoleProcesses {
     /// Nobody yet. `layers` are those that made `settings`.
     pub fn new(settings: Arc<Settings>, layers: &Layers, program: PathBuf, dir: PathBuf) -> Result<Self, Failure> {
         let address = || Ok::<_, Failure>(format!("127.0.0.1:{}", free_port()?));
