@@ -1,11 +1,11 @@
 //! Arrivals, in groups: a crowd that comes at once costs Redis one call for hundreds of buyers.
 //!
-//! One group at a time, so that those who come to this process are in the order in which they came. The draw of those who
-//! come before the start is made here, by this process' own generator: nothing a buyer sends has a part in it.
+//! One group at a time, so that buyers who come to this process keep the order in which they came. Buyers who come before
+//! the start draw a number here, from this process' own generator: nothing that a buyer sends has a part in it.
 
 use crate::domain::ids::UserId;
 use crate::groups::{Bounds, Groups};
-use crate::p1_entry::catalog::View;
+use crate::p1_entry::catalog::SaleView;
 use crate::runtime::Stopper;
 use crate::store::redis::{RedisFault, RedisStore, RoomPlace};
 use rand::Rng;
@@ -16,12 +16,16 @@ use std::sync::Arc;
 const BOUNDS: Bounds = Bounds { group_max: 512, waiting_max: 16_384, flights_max: 1 };
 
 /// A buyer who comes to a sale.
-pub(super) type Arrival = (Arc<View>, UserId);
-/// How many have come so far, and what this buyer has.
-pub(super) type Entered = Result<(u64, RoomPlace), RedisFault>;
+pub(super) struct Arrival {
+    pub view: Arc<SaleView>,
+    pub user: UserId,
+}
+
+/// How many buyers have come so far, and the place of this one.
+pub(super) type ArrivalResult = Result<(u64, RoomPlace), RedisFault>;
 
 /// Starts taking arrivals in.
-pub(super) fn start(redis: RedisStore, places_max: u64, stopper: &Stopper) -> Groups<Arrival, Entered> {
+pub(super) fn start(redis: RedisStore, places_max: u64, stopper: &Stopper) -> Groups<Arrival, ArrivalResult> {
     Groups::start(BOUNDS, stopper.clone(), move |arrivals| {
         let redis = redis.clone();
         async move { enter(&redis, places_max, arrivals).await }
@@ -29,19 +33,19 @@ pub(super) fn start(redis: RedisStore, places_max: u64, stopper: &Stopper) -> Gr
 }
 
 /// One call for each sale; the answers in the order of the arrivals.
-async fn enter(redis: &RedisStore, places_max: u64, arrivals: Vec<Arrival>) -> Vec<Entered> {
+async fn enter(redis: &RedisStore, places_max: u64, arrivals: Vec<Arrival>) -> Vec<ArrivalResult> {
     metrics::histogram!("seckill_p1_entry_room_group_count").record(arrivals.len() as f64);
     let mut of_sale: HashMap<&str, Vec<usize>> = HashMap::new();
-    for (at, (view, _)) in arrivals.iter().enumerate() {
-        of_sale.entry(view.sale.sale_id.as_str()).or_default().push(at);
+    for (at, arrival) in arrivals.iter().enumerate() {
+        of_sale.entry(arrival.view.sale.sale_id.as_str()).or_default().push(at);
     }
     let calls = of_sale.into_values().map(|places| {
         let mut generator = rand::rng();
-        let buyers: Vec<_> = places.iter().map(|at| (arrivals[*at].1.clone(), generator.random())).collect();
-        let sale = &arrivals[places[0]].0.sale;
+        let buyers: Vec<_> = places.iter().map(|at| (arrivals[*at].user.clone(), generator.random())).collect();
+        let sale = &arrivals[places[0]].view.sale;
         async move { (places, redis.rooms.enter(sale, &buyers, places_max).await) }
     });
-    let mut answers: Vec<Entered> = Vec::new();
+    let mut answers: Vec<ArrivalResult> = Vec::new();
     answers.resize_with(arrivals.len(), || Ok((0, RoomPlace::Full)));
     for (places, entered) in futures::future::join_all(calls).await {
         match entered {

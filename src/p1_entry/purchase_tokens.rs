@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 const AUDIENCE: &str = "seckill-purchase";
 
 #[derive(Clone, Serialize, Deserialize)]
-struct Claims {
+struct PurchaseTokenClaims {
     aud: String,
     rid: RequestId,
     sub: UserId,
@@ -40,13 +40,13 @@ pub enum TokenFault {
 }
 
 /// Issues and checks purchase tokens.
-pub struct Tokens {
+pub struct PurchaseTokens {
     signer: Signer,
     ttl_s: i64,
 }
 
-impl Tokens {
-    /// Tokens signed with `secret` that live `ttl_s` seconds.
+impl PurchaseTokens {
+    /// PurchaseTokens signed with `secret` that live `ttl_s` seconds.
     #[must_use]
     pub fn new(secret: &Secret, ttl_s: u64) -> Self {
         Self { signer: Signer::new(secret, AUDIENCE), ttl_s: i64::try_from(ttl_s).unwrap_or(i64::MAX / 2000) }
@@ -56,7 +56,7 @@ impl Tokens {
     #[must_use]
     pub fn issue(&self, request_id: RequestId, user: &UserId, sale: &SaleId, now_ms: i64) -> Option<(String, i64)> {
         let exp = now_ms / 1000 + self.ttl_s;
-        let claims = Claims {
+        let claims = PurchaseTokenClaims {
             aud: AUDIENCE.to_owned(),
             rid: request_id,
             sub: user.clone(),
@@ -72,7 +72,7 @@ impl Tokens {
     /// # Errors
     /// [`TokenFault`].
     pub fn check(&self, token: &str, user: &UserId, sale: &SaleId, now_ms: i64) -> Result<PurchaseToken, TokenFault> {
-        let claims: Claims = self.signer.read(token).ok_or(TokenFault::Invalid)?;
+        let claims: PurchaseTokenClaims = self.signer.read(token).ok_or(TokenFault::Invalid)?;
         if claims.sub != *user || claims.sale != *sale {
             return Err(TokenFault::Invalid);
         }
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_token_is_good_for_its_buyer_its_sale_and_its_time_only() {
-        let tokens = Tokens::new(&Secret::new("k".repeat(32)), 60);
+        let tokens = PurchaseTokens::new(&Secret::new("k".repeat(32)), 60);
         let (alice, bob) = (UserId::parse("alice").unwrap(), UserId::parse("Alice").unwrap());
         let (sale, other) = (SaleId::parse("s").unwrap(), SaleId::parse("S").unwrap());
         let id = RequestId::new(7).unwrap();
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(tokens.check(&token, &bob, &sale, 6_000), Err(TokenFault::Invalid));
         assert_eq!(tokens.check(&token, &alice, &other, 6_000), Err(TokenFault::Invalid));
         assert_eq!(tokens.check(&token, &alice, &sale, 65_000), Err(TokenFault::Expired(id)));
-        let forged = Tokens::new(&Secret::new("x".repeat(32)), 60).issue(id, &alice, &sale, 5_500).unwrap().0;
+        let forged = PurchaseTokens::new(&Secret::new("x".repeat(32)), 60).issue(id, &alice, &sale, 5_500).unwrap().0;
         assert_eq!(tokens.check(&forged, &alice, &sale, 6_000), Err(TokenFault::Invalid));
         let mut tampered = token.clone().into_bytes();
         tampered[token.len() / 2] ^= 1;

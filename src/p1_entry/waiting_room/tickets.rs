@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 const AUDIENCE: &str = "seckill-place";
 
 #[derive(Clone, Serialize, Deserialize)]
-struct Claims {
+struct PlaceTicketClaims {
     aud: String,
     sub: UserId,
     sale: SaleId,
@@ -19,22 +19,22 @@ struct Claims {
 }
 
 /// Signs and checks tickets.
-pub(super) struct Tickets(Signer);
+pub(super) struct PlaceTickets(Signer);
 
-impl Tickets {
+impl PlaceTickets {
     pub(super) fn new(secret: &Secret) -> Self {
         Self(Signer::new(secret, AUDIENCE))
     }
 
     /// A ticket; `None` when it cannot be signed.
     pub(super) fn sign(&self, user: &UserId, sale: &SaleId, place: u64) -> Option<String> {
-        let claims = Claims { aud: AUDIENCE.to_owned(), sub: user.clone(), sale: sale.clone(), place };
+        let claims = PlaceTicketClaims { aud: AUDIENCE.to_owned(), sub: user.clone(), sale: sale.clone(), place };
         self.0.sign(&claims)
     }
 
     /// The place on a ticket of this buyer in this sale; `None` when it is malformed, forged, or another's.
     pub(super) fn check(&self, ticket: &str, user: &UserId, sale: &SaleId) -> Option<u64> {
-        let claims: Claims = self.0.read(ticket)?;
+        let claims: PlaceTicketClaims = self.0.read(ticket)?;
         (claims.sub == *user && claims.sale == *sale && claims.place > 0).then_some(claims.place)
     }
 }
@@ -43,8 +43,8 @@ impl Tickets {
 mod tests {
     use super::*;
     use crate::domain::ids::RequestId;
+    use crate::p1_entry::purchase_tokens::PurchaseTokens;
     use crate::p1_entry::signed::SIGNED_BYTES_MAX;
-    use crate::p1_entry::tokens::Tokens;
     use proptest::prelude::*;
 
     proptest! {
@@ -52,7 +52,7 @@ mod tests {
         fn a_ticket_is_good_for_its_buyer_and_its_sale_and_unchanged_only(
             name in "[a-zA-Z]{1,63}", place in 1u64..1 << 40, at in any::<prop::sample::Index>(), bit in 0u8..7,
         ) {
-            let tickets = Tickets::new(&Secret::new("k".repeat(32)));
+            let tickets = PlaceTickets::new(&Secret::new("k".repeat(32)));
             let (user, sale) = (UserId::parse(&name).unwrap(), SaleId::parse("s").unwrap());
             let ticket = tickets.sign(&user, &sale, place).unwrap();
             prop_assert!(ticket.len() <= SIGNED_BYTES_MAX);
@@ -70,12 +70,12 @@ mod tests {
     #[test]
     fn no_other_token_of_the_service_is_a_ticket_and_no_ticket_is_one_of_them() {
         let secret = Secret::new("k".repeat(32));
-        let (tickets, tokens) = (Tickets::new(&secret), Tokens::new(&secret, 60));
+        let (tickets, tokens) = (PlaceTickets::new(&secret), PurchaseTokens::new(&secret, 60));
         let (user, sale) = (UserId::parse("u").unwrap(), SaleId::parse("s").unwrap());
         let token = tokens.issue(RequestId::new(1).unwrap(), &user, &sale, 1_000).unwrap().0;
         assert_eq!(tickets.check(&token, &user, &sale), None);
         assert!(tokens.check(&tickets.sign(&user, &sale, 1).unwrap(), &user, &sale, 1_000).is_err());
-        let forged = Tickets::new(&Secret::new("x".repeat(32))).sign(&user, &sale, 1).unwrap();
+        let forged = PlaceTickets::new(&Secret::new("x".repeat(32))).sign(&user, &sale, 1).unwrap();
         for junk in ["", "a.b.c", "eyJhbGciOiJub25lIn0.e30.", &"x".repeat(2_000), &forged] {
             assert_eq!(tickets.check(junk, &user, &sale), None);
         }

@@ -11,9 +11,9 @@ use std::time::Duration;
 const BOUNDS: Bounds = Bounds { group_max: 256, waiting_max: 8_192, flights_max: 2 };
 
 /// Entrance to the buckets.
-pub(super) struct Shared(Groups<UserId, Option<Duration>>);
+pub(super) struct BuyerBuckets(Groups<UserId, Option<Duration>>);
 
-impl Shared {
+impl BuyerBuckets {
     pub(super) fn start(redis: RedisStore, shards: u16, rate_per_s: u32, stopper: &Stopper) -> Self {
         Self(Groups::start(BOUNDS, stopper.clone(), move |users| {
             let redis = redis.clone();

@@ -1,23 +1,26 @@
-//! A buyer at the room: comes in, asks how far it is.
+//! A buyer at the waiting room: takes a place, and asks how many places before it are not released.
+//!
+//! Input: a buyer and a sale, later with the ticket. Output: [`AdmissionStatus`]. A crash leaves the place in Redis.
 
-use super::away;
+use super::arrivals::Arrival;
+use super::rooms::{WaitingRooms, unavailable};
 use crate::domain::ids::{SaleId, UserId};
 use crate::domain::room::{Progress, come_back_s};
 use crate::domain::states::{P1Entry, State};
 use crate::http::problem::{Kind, Problem};
-use crate::p1_entry::catalog::View;
-use crate::p1_entry::orders::Orders;
+use crate::p1_entry::catalog::{Catalog, SaleView};
+use crate::p1_entry::rate_limits::RateLimits;
 use crate::runtime::now_ms;
 use crate::store::redis::RoomPlace;
 use crate::telemetry::count;
 use std::sync::Arc;
 
-/// Who finds the room full is told to come back after this time, seconds: it only empties by the sale's end.
+/// A buyer who finds the room full is asked to come back after this time, seconds: it only empties at the sale's end.
 const FULL_RETRY_S: u64 = 60;
 
-/// What a buyer hears.
+/// How far a buyer has come.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Visit {
+pub struct AdmissionStatus {
     /// The place and its ticket; `None` before the places are drawn.
     pub place: Option<(u64, String)>,
     /// Whether the buyer may buy.
@@ -28,28 +31,41 @@ pub struct Visit {
     pub ask_again_s: Option<u64>,
 }
 
-impl Orders {
-    /// Comes into the room of a sale; coming again changes nothing.
+/// Where buyers take places and ask for them. One a process.
+pub struct RoomEntrance {
+    catalog: Catalog,
+    limits: Arc<RateLimits>,
+    rooms: WaitingRooms,
+}
+
+impl RoomEntrance {
+    /// Puts the parts together.
+    #[must_use]
+    pub const fn new(catalog: Catalog, limits: Arc<RateLimits>, rooms: WaitingRooms) -> Self {
+        Self { catalog, limits, rooms }
+    }
+
+    /// Takes a place in the room of a sale; coming again changes nothing.
     ///
     /// # Errors
     /// The problem to answer with.
-    pub async fn enter_room(&self, user: &UserId, sale: &SaleId) -> Result<Visit, Problem> {
+    pub async fn enter(&self, user: &UserId, sale: &SaleId) -> Result<AdmissionStatus, Problem> {
         let view = self.with_room(sale).await?;
-        self.take_rate(user).await?;
-        let known = self.rooms.known(&view).await?;
-        let asked = self.rooms.arrivals.ask((view.clone(), user.clone())).await;
+        self.limits.take(user).await?;
+        let known = self.rooms.state_of(&view).await?;
+        let asked = self.rooms.arrivals.ask(Arrival { view: view.clone(), user: user.clone() }).await;
         let entered = asked.map_err(|busy| Kind::Unavailable.because(busy.to_string()))?;
-        let (arrivals, place) = entered.map_err(|error| away(&error))?;
+        let (arrivals, place) = entered.map_err(|error| unavailable(&error))?;
         match place {
             RoomPlace::Place(place) => {
                 let ticket = self.rooms.tickets.sign(user, sale, place).ok_or(Problem::from(Kind::Internal))?;
                 let progress = known.progress();
-                Ok(self.visit((place, ticket), Progress { arrivals: arrivals.max(progress.arrivals), ..progress }))
+                Ok(self.status((place, ticket), Progress { arrivals: arrivals.max(progress.arrivals), ..progress }))
             }
             RoomPlace::Undrawn => {
                 let starts_in_ms = view.sale.starts_at_ms.saturating_sub(now_ms()).max(0).unsigned_abs();
                 let ask_again_s = Some(come_back_s(starts_in_ms, arrivals, rand::random()));
-                Ok(Visit { place: None, released: false, ahead: None, ask_again_s })
+                Ok(AdmissionStatus { place: None, released: false, ahead: None, ask_again_s })
             }
             RoomPlace::Full => {
                 metrics::counter!("seckill_p1_entry_room_full_total").increment(1);
@@ -58,19 +74,24 @@ impl Orders {
         }
     }
 
-    /// How far it is to the place on a ticket. Touches no server.
+    /// How many places before the one on a ticket are not released. Asks no server.
     ///
     /// # Errors
     /// The problem to answer with.
-    pub async fn place(&self, user: &UserId, sale: &SaleId, ticket: Option<&str>) -> Result<Visit, Problem> {
+    pub async fn position(
+        &self,
+        user: &UserId,
+        sale: &SaleId,
+        ticket: Option<&str>,
+    ) -> Result<AdmissionStatus, Problem> {
         let view = self.with_room(sale).await?;
-        let (place, progress) = self.rooms.look(&view, user, ticket).await?;
-        Ok(self.visit((place, ticket.unwrap_or_default().to_owned()), progress))
+        let (place, progress) = self.rooms.position_of(&view, user, ticket).await?;
+        Ok(self.status((place, ticket.unwrap_or_default().to_owned()), progress))
     }
 
-    fn visit(&self, place: (u64, String), progress: Progress) -> Visit {
+    fn status(&self, place: (u64, String), progress: Progress) -> AdmissionStatus {
         let released = progress.has_released(place.0);
-        Visit {
+        AdmissionStatus {
             released,
             ahead: Some(progress.ahead_of(place.0)),
             ask_again_s: (!released).then(|| self.rooms.ask_again_s(progress, place.0)),
@@ -78,9 +99,9 @@ impl Orders {
         }
     }
 
-    /// The sale, if it has a room worth waiting in: nobody waits for nothing.
-    async fn with_room(&self, sale: &SaleId) -> Result<Arc<View>, Problem> {
-        let view = self.view(sale).await?;
+    /// The sale, if it has a room and waiting in it can still lead to a purchase.
+    async fn with_room(&self, sale: &SaleId) -> Result<Arc<SaleView>, Problem> {
+        let view = self.catalog.view(sale).await?;
         if !view.sale.waiting_room {
             return Err(Kind::NoWaitingRoom.because(format!("buy with POST /v1/sales/{sale}/orders")));
         }

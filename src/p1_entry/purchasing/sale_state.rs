@@ -1,18 +1,20 @@
-//! A sale that is not open: what a buyer is told. Input: the sale as the entry sees it, and the time. Output: the problem, counted.
+//! A sale that is not open: the problem to answer with.
+//!
+//! Input: the sale as the entry sees it, and the time. Output: a problem, counted by its state.
 
-use super::catalog::View;
 use crate::domain::states::{P1Entry, State};
 use crate::http::problem::{Kind, Problem};
+use crate::p1_entry::catalog::SaleView;
 use crate::telemetry::count;
 
-/// Nothing is sold of it for now.
+/// The sale is paused.
 pub(super) fn paused(detail: &str) -> Problem {
     count(State::P1(P1Entry::Paused), 1);
     Kind::Paused.because(detail)
 }
 
 /// Why a new request may not try right now, if so.
-pub(super) fn refusal(view: &View, now: i64) -> Option<Problem> {
+pub(super) fn refusal(view: &SaleView, now: i64) -> Option<Problem> {
     let state = view.sale.entry(now);
     let problem = match state {
         P1Entry::Ready => return None,

@@ -4,7 +4,7 @@
 //! line for each change. A look that Redis does not answer changes nothing: without Redis nothing is accepted anyway.
 
 use super::Overload;
-use super::control::{Control, EASE, Order, Seen};
+use super::control::{EASE, EntryCommand, EntryControl, LoadReading};
 use crate::config;
 use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::RequestId;
@@ -18,20 +18,20 @@ use std::time::{Duration, Instant};
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Keeps an [`Overload`] up with the servers.
-pub struct Watch {
+pub struct OverloadMonitor {
     overload: Overload,
     redis: RedisStore,
     db: Db,
     shards: u16,
     backlog_max: u64,
     lag_max: Duration,
-    control: Control,
+    control: EntryControl,
     looked_at: Option<Instant>,
     /// Accepted and landed at the last look.
     counts: (u64, u64),
 }
 
-impl Watch {
+impl OverloadMonitor {
     /// Watches over `overload` with the bounds of the settings.
     #[must_use]
     pub fn new(overload: Overload, redis: RedisStore, db: Db, shards: u16, settings: &config::P1Entry) -> Self {
@@ -42,7 +42,7 @@ impl Watch {
             shards,
             backlog_max: settings.backlog_max,
             lag_max: Duration::from_millis(settings.lag_max_ms),
-            control: Control::new(settings.adaptive),
+            control: EntryControl::new(settings.adaptive),
             looked_at: None,
             counts: (0, 0),
         }
@@ -93,16 +93,16 @@ impl Watch {
         }
     }
 
-    fn seen(&mut self, pressure: f64, now: Instant) -> Seen {
+    fn seen(&mut self, pressure: f64, now: Instant) -> LoadReading {
         let (accepted, landed) = self.overload.probes(|probes| probes.counts());
         let since = self.looked_at.map_or(LOOK_EVERY, |at| now.saturating_duration_since(at)).as_secs_f64().max(0.001);
         let before = std::mem::replace(&mut self.counts, (accepted, landed));
         let a_second = |now: u64, before: u64| now.saturating_sub(before) as f64 / since;
-        Seen { pressure, admitted_per_s: a_second(accepted, before.0), landed_per_s: a_second(landed, before.1) }
+        LoadReading { pressure, admitted_per_s: a_second(accepted, before.0), landed_per_s: a_second(landed, before.1) }
     }
 }
 
-fn tell(order: Order, before: Order, lag: Duration, backlog: u64) {
+fn tell(order: EntryCommand, before: EntryCommand, lag: Duration, backlog: u64) {
     let lag_ms = u64::try_from(lag.as_millis()).unwrap_or(u64::MAX);
     match (before.closed, order.closed) {
         (false, true) => {
@@ -126,7 +126,7 @@ fn tell(order: Order, before: Order, lag: Duration, backlog: u64) {
     }
 }
 
-impl Worker for Watch {
+impl Worker for OverloadMonitor {
     fn name(&self) -> &'static str {
         "p1_entry"
     }

@@ -11,11 +11,11 @@ use std::collections::HashMap;
 const BOUNDS: Bounds = Bounds { group_max: 512, waiting_max: 16_384, flights_max: 2 };
 
 /// A request on its ledger.
-pub(super) type Question = (SaleId, u16, RequestId);
-pub(super) type Found = Result<Option<LedgerRecord>, RedisFault>;
+pub(super) type LedgerQuestion = (SaleId, u16, RequestId);
+pub(super) type LedgerAnswer = Result<Option<LedgerRecord>, RedisFault>;
 
 /// Starts the grouped reads over one Redis.
-pub(super) fn start(redis: RedisStore, stopper: &Stopper) -> Groups<Question, Found> {
+pub(super) fn start(redis: RedisStore, stopper: &Stopper) -> Groups<LedgerQuestion, LedgerAnswer> {
     Groups::start(BOUNDS, stopper.clone(), move |questions| {
         let redis = redis.clone();
         async move { answer(&redis, questions).await }
@@ -23,7 +23,7 @@ pub(super) fn start(redis: RedisStore, stopper: &Stopper) -> Groups<Question, Fo
 }
 
 /// One command for each ledger that is asked about; the answers in the order of the questions.
-async fn answer(redis: &RedisStore, questions: Vec<Question>) -> Vec<Found> {
+async fn answer(redis: &RedisStore, questions: Vec<LedgerQuestion>) -> Vec<LedgerAnswer> {
     metrics::histogram!("seckill_p1_entry_status_group_count").record(questions.len() as f64);
     let mut ledgers: HashMap<(&SaleId, u16), Vec<usize>> = HashMap::new();
     for (at, (sale, shard, _)) in questions.iter().enumerate() {
@@ -33,7 +33,7 @@ async fn answer(redis: &RedisStore, questions: Vec<Question>) -> Vec<Found> {
         let ids: Vec<RequestId> = places.iter().map(|at| questions[*at].2).collect();
         async move { (places, redis.ledger.lookup(sale, shard, &ids).await) }
     });
-    let mut answers: Vec<Found> = Vec::new();
+    let mut answers: Vec<LedgerAnswer> = Vec::new();
     answers.resize_with(questions.len(), || Ok(None));
     for (places, found) in futures::future::join_all(reads).await {
         match found {

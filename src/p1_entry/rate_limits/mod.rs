@@ -1,35 +1,36 @@
-//! Rate limits (A9): a bucket for everything one process takes in, and one for each buyer, shared by all processes through
+//! Rate limits (A9): a bucket for everything one process takes in, and one for each buyer, buyer_buckets by all processes through
 //! Redis. Both are checked after everything that can be refused without a server, so a flood at a sold-out sale costs none.
 //!
 //! When Redis cannot be asked the buyer's bucket lets through: the purchase itself needs Redis and is refused there.
 
-mod shared;
+mod buyer_buckets;
 
 use crate::config;
 use crate::domain::ids::UserId;
+use crate::http::problem::{Kind, Problem};
 use crate::runtime::Stopper;
 use crate::store::redis::RedisStore;
+use buyer_buckets::BuyerBuckets;
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
-use shared::Shared;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 /// Checks requests against the buckets.
-pub struct Limits {
+pub struct RateLimits {
     global: Option<DefaultDirectRateLimiter>,
-    user: Option<Shared>,
+    user: Option<BuyerBuckets>,
     clock: DefaultClock,
 }
 
-impl Limits {
+impl RateLimits {
     /// Buckets as configured; a rate of 0 means no bucket. Its calls run on the runtime this is called in.
     #[must_use]
     pub fn start(settings: &config::P1Entry, redis: RedisStore, shards: u16, stopper: &Stopper) -> Self {
         Self {
             global: global(settings.global_rate_per_s),
             user: (settings.user_rate_per_s > 0)
-                .then(|| Shared::start(redis, shards, settings.user_rate_per_s, stopper)),
+                .then(|| BuyerBuckets::start(redis, shards, settings.user_rate_per_s, stopper)),
             clock: DefaultClock::default(),
         }
     }
@@ -37,13 +38,18 @@ impl Limits {
     /// Takes one unit for this buyer.
     ///
     /// # Errors
-    /// Seconds (rounded up, at least 1) after which a retry can succeed.
-    pub async fn take(&self, user: &UserId) -> Result<(), u64> {
+    /// 429 with the seconds (rounded up, at least 1) after which a retry can succeed.
+    pub async fn take(&self, user: &UserId) -> Result<(), Problem> {
+        let limited = |seconds| Problem::from(Kind::RateLimited).retry_after_s(seconds);
+        self.take_unit(user).await.map_err(limited)
+    }
+
+    async fn take_unit(&self, user: &UserId) -> Result<(), u64> {
         if let Some(bucket) = &self.global {
             bucket.check().map_err(|full| seconds(full.wait_time_from(self.clock.now())))?;
         }
         match &self.user {
-            Some(shared) => shared.take(user).await.map_err(seconds),
+            Some(buyer_buckets) => buyer_buckets.take(user).await.map_err(seconds),
             None => Ok(()),
         }
     }

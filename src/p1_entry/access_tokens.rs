@@ -15,7 +15,7 @@ pub const TOKEN_BYTES_MAX: usize = 8192;
 /// Why a key file cannot be used; stops the start.
 #[derive(Debug, thiserror::Error)]
 #[error("{key}: {problem}")]
-pub struct KeyError {
+pub struct AuthKeyError {
     key: &'static str,
     problem: String,
 }
@@ -23,21 +23,21 @@ pub struct KeyError {
 /// Why an access token is refused; the text is for the caller of the API.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Denied(pub String);
+pub struct AccessDenied(pub String);
 
-enum Keys {
+enum AccessKeys {
     One(DecodingKey),
     ById(HashMap<String, DecodingKey>),
 }
 
 /// Checks access tokens.
 pub struct Authenticator {
-    keys: Keys,
+    keys: AccessKeys,
     validation: Validation,
 }
 
 #[derive(Deserialize)]
-struct Claims {
+struct AccessClaims {
     sub: String,
 }
 
@@ -45,8 +45,8 @@ impl Authenticator {
     /// Reads the keys of `[auth]`.
     ///
     /// # Errors
-    /// [`KeyError`] naming the configuration key.
-    pub fn new(settings: &Auth) -> Result<Self, KeyError> {
+    /// [`AuthKeyError`] naming the configuration key.
+    pub fn new(settings: &Auth) -> Result<Self, AuthKeyError> {
         jwt::install();
         let mut validation = Validation::new(match settings.algorithm {
             Algorithm::Hs256 => jsonwebtoken::Algorithm::HS256,
@@ -65,30 +65,30 @@ impl Authenticator {
     /// The buyer a token speaks for.
     ///
     /// # Errors
-    /// [`Denied`] saying what is wrong with the token.
-    pub fn check(&self, token: &str) -> Result<UserId, Denied> {
+    /// [`AccessDenied`] saying what is wrong with the token.
+    pub fn check(&self, token: &str) -> Result<UserId, AccessDenied> {
         if token.len() > TOKEN_BYTES_MAX {
-            return Err(Denied(format!("access token has more than {TOKEN_BYTES_MAX} bytes")));
+            return Err(AccessDenied(format!("access token has more than {TOKEN_BYTES_MAX} bytes")));
         }
         let key = match &self.keys {
-            Keys::One(key) => key,
-            Keys::ById(keys) => {
+            AccessKeys::One(key) => key,
+            AccessKeys::ById(keys) => {
                 let header = decode_header(token).map_err(|error| denied(&error))?;
-                let id = header.kid.ok_or_else(|| Denied("access token names no key (kid)".to_owned()))?;
-                keys.get(&id).ok_or_else(|| Denied("access token names an unknown key (kid)".to_owned()))?
+                let id = header.kid.ok_or_else(|| AccessDenied("access token names no key (kid)".to_owned()))?;
+                keys.get(&id).ok_or_else(|| AccessDenied("access token names an unknown key (kid)".to_owned()))?
             }
         };
-        let claims = decode::<Claims>(token, key, &self.validation).map_err(|error| denied(&error))?.claims;
-        UserId::parse(&claims.sub).map_err(|error| Denied(format!("access token: {error}")))
+        let claims = decode::<AccessClaims>(token, key, &self.validation).map_err(|error| denied(&error))?.claims;
+        UserId::parse(&claims.sub).map_err(|error| AccessDenied(format!("access token: {error}")))
     }
 }
 
-fn keys(settings: &Auth) -> Result<Keys, KeyError> {
+fn keys(settings: &Auth) -> Result<AccessKeys, AuthKeyError> {
     if settings.algorithm == Algorithm::Hs256 {
-        return Ok(Keys::One(DecodingKey::from_secret(settings.secret.expose().as_bytes())));
+        return Ok(AccessKeys::One(DecodingKey::from_secret(settings.secret.expose().as_bytes())));
     }
     let read = |key: &'static str, file: &str| {
-        std::fs::read(file).map_err(|error| KeyError { key, problem: format!("cannot read {file}: {error}") })
+        std::fs::read(file).map_err(|error| AuthKeyError { key, problem: format!("cannot read {file}: {error}") })
     };
     if !settings.key_file.is_empty() {
         let key = "auth.key_file";
@@ -97,31 +97,31 @@ fn keys(settings: &Auth) -> Result<Keys, KeyError> {
             Algorithm::EdDsa => DecodingKey::from_ed_pem(&pem),
             Algorithm::Rs256 | Algorithm::Hs256 => DecodingKey::from_rsa_pem(&pem),
         };
-        let problem = |error| KeyError { key, problem: format!("not a public key in PEM form: {error}") };
-        return parsed.map(Keys::One).map_err(problem);
+        let problem = |error| AuthKeyError { key, problem: format!("not a public key in PEM form: {error}") };
+        return parsed.map(AccessKeys::One).map_err(problem);
     }
     let key = "auth.jwks_file";
     let set: JwkSet = serde_json::from_slice(&read(key, &settings.jwks_file)?)
-        .map_err(|error| KeyError { key, problem: format!("not a JWK set: {error}") })?;
+        .map_err(|error| AuthKeyError { key, problem: format!("not a JWK set: {error}") })?;
     let mut by_id = HashMap::new();
     for jwk in &set.keys {
-        let id = jwk.common.key_id.clone().ok_or(KeyError { key, problem: "a key has no kid".to_owned() })?;
+        let id = jwk.common.key_id.clone().ok_or(AuthKeyError { key, problem: "a key has no kid".to_owned() })?;
         let parsed =
-            DecodingKey::from_jwk(jwk).map_err(|error| KeyError { key, problem: format!("key {id}: {error}") })?;
+            DecodingKey::from_jwk(jwk).map_err(|error| AuthKeyError { key, problem: format!("key {id}: {error}") })?;
         by_id.insert(id, parsed);
     }
     if by_id.is_empty() {
-        return Err(KeyError { key, problem: "holds no key".to_owned() });
+        return Err(AuthKeyError { key, problem: "holds no key".to_owned() });
     }
-    Ok(Keys::ById(by_id))
+    Ok(AccessKeys::ById(by_id))
 }
 
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "not our enum and non-exhaustive; every other kind is a token that cannot be read"
 )]
-fn denied(error: &jsonwebtoken::errors::Error) -> Denied {
-    Denied(match error.kind() {
+fn denied(error: &jsonwebtoken::errors::Error) -> AccessDenied {
+    AccessDenied(match error.kind() {
         ErrorKind::ExpiredSignature => "access token has expired, get a new one".to_owned(),
         ErrorKind::ImmatureSignature => "access token is not valid yet (nbf)".to_owned(),
         ErrorKind::InvalidSignature => "access token has a wrong signature".to_owned(),

@@ -1,6 +1,6 @@
 //! Which sale ids exist, as far as a Bloom filter knows (A5): a flood of random ids ends here, in memory.
 //!
-//! Input: the ids in the database, looked over every second. Output: [`Known::judge`]. A filter errs only towards "exists".
+//! Input: the ids in the database, looked over every second. Output: [`SaleIdFilter::check`]. A filter errs only towards "exists".
 //! What it has not heard of is still looked up at a trickle, so that a sale created a moment ago is found at once on a quiet
 //! system and within a second in a flood. Until the first look it lets everything through.
 
@@ -26,11 +26,11 @@ const TRICKLE_PER_S: NonZeroU32 = NonZeroU32::MIN.saturating_add(49);
 
 /// What is to be done about a sale id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Judgement {
-    /// Look it up: it may exist, or there is room for a look.
-    LookUp,
+pub enum FilterVerdict {
+    /// CatalogLookup it up: it may exist, or there is room for a look.
+    MayExist,
     /// No sale of that id existed at this time, Unix milliseconds.
-    UnheardAt(i64),
+    UnknownAt(i64),
 }
 
 struct Filter {
@@ -41,30 +41,30 @@ struct Filter {
 
 /// What one process knows of the sale ids. Clones share it.
 #[derive(Clone)]
-pub struct Known {
+pub struct SaleIdFilter {
     filter: Arc<RwLock<Option<Filter>>>,
     trickle: Arc<DefaultDirectRateLimiter>,
 }
 
-impl Default for Known {
+impl Default for SaleIdFilter {
     fn default() -> Self {
         let trickle = RateLimiter::direct(Quota::per_second(TRICKLE_PER_S));
         Self { filter: Arc::default(), trickle: Arc::new(trickle) }
     }
 }
 
-impl Known {
+impl SaleIdFilter {
     /// Whether it is worth looking the sale up.
     #[must_use]
-    pub fn judge(&self, id: &SaleId) -> Judgement {
+    pub fn check(&self, id: &SaleId) -> FilterVerdict {
         let unheard_at_ms = {
             let filter = self.filter.read().unwrap_or_else(PoisonError::into_inner);
             let unheard = filter.as_ref().filter(|filter| !filter.bits.contains(id.as_str()));
             unheard.map(|filter| filter.complete_at_ms)
         };
         match unheard_at_ms {
-            Some(at_ms) if self.trickle.check().is_err() => Judgement::UnheardAt(at_ms),
-            Some(_) | None => Judgement::LookUp,
+            Some(at_ms) if self.trickle.check().is_err() => FilterVerdict::UnknownAt(at_ms),
+            Some(_) | None => FilterVerdict::MayExist,
         }
     }
 
@@ -94,23 +94,23 @@ impl Known {
 }
 
 /// Keeps the filter up with the database. Part of the api role.
-pub struct KeepKnown {
+pub struct SaleIdFilterRefresher {
     db: Db,
-    known: Known,
+    known: SaleIdFilter,
     /// Sales there, and sales removed.
     counted: (i64, i64),
     look_at: Instant,
 }
 
-impl KeepKnown {
+impl SaleIdFilterRefresher {
     /// Fills `known` from the database.
     #[must_use]
-    pub fn new(db: Db, known: Known) -> Self {
+    pub fn new(db: Db, known: SaleIdFilter) -> Self {
         Self { db, known, counted: (-1, 0), look_at: Instant::now() }
     }
 }
 
-impl Worker for KeepKnown {
+impl Worker for SaleIdFilterRefresher {
     fn name(&self) -> &'static str {
         "p1_entry"
     }
@@ -151,16 +151,16 @@ mod tests {
 
     #[test]
     fn what_exists_always_passes_and_a_flood_of_others_is_a_trickle() {
-        let known = Known::default();
-        assert_eq!(known.judge(&id("anything")), Judgement::LookUp, "nothing is refused before the first look");
+        let known = SaleIdFilter::default();
+        assert_eq!(known.check(&id("anything")), FilterVerdict::MayExist, "nothing is refused before the first look");
         known.replace(&[id("a"), id("b")], 7);
-        let random = |n: i32| known.judge(&id(&format!("random-{n}")));
-        let passed = (0..10_000).filter(|n| random(*n) == Judgement::LookUp).count();
+        let random = |n: i32| known.check(&id(&format!("random-{n}")));
+        let passed = (0..10_000).filter(|n| random(*n) == FilterVerdict::MayExist).count();
         assert!(passed < 200, "{passed} of 10,000 got through");
-        assert_eq!(known.judge(&id("never")), Judgement::UnheardAt(7));
+        assert_eq!(known.check(&id("never")), FilterVerdict::UnknownAt(7));
         known.still_complete(9);
-        assert_eq!(known.judge(&id("never")), Judgement::UnheardAt(9));
+        assert_eq!(known.check(&id("never")), FilterVerdict::UnknownAt(9));
         known.exists(&id("new"));
-        assert!(["a", "b", "new"].iter().all(|known_id| known.judge(&id(known_id)) == Judgement::LookUp));
+        assert!(["a", "b", "new"].iter().all(|known_id| known.check(&id(known_id)) == FilterVerdict::MayExist));
     }
 }

@@ -1,72 +1,63 @@
-//! The waiting room of a sale that has one: a fair order for those who came, and a pace at which they may buy.
+//! The waiting rooms as one process sees them: places, how many are released, and whose turn it is.
 //!
-//! Input: buyers who come, and who ask with their ticket. Output: a place, and from its turn on a purchase token. The order
-//! and how far it has been let go are in Redis; this process keeps a copy of the latter and nothing else, so a crash leaves
-//! nothing behind. A buyer who asks with a ticket costs no server a call.
+//! Input: tickets, and the sales they belong to. Output: admitted, or when to ask again. Redis has the truth; a crash loses
+//! a copy.
 
-mod enter;
-mod keep;
-mod tickets;
-mod visit;
-
-pub use keep::KeepRooms;
-pub use visit::Visit;
-
-use super::catalog::View;
-use super::overload::Overload;
+use super::arrivals::{self, Arrival, ArrivalResult};
+use super::tickets::PlaceTickets;
 use crate::config;
 use crate::domain::ids::{SaleId, UserId};
 use crate::domain::room::Progress;
 use crate::domain::sale::Sale;
 use crate::groups::Groups;
 use crate::http::problem::{Kind, Problem};
+use crate::p1_entry::catalog::SaleView;
+use crate::p1_entry::overload::Overload;
 use crate::runtime::Stopper;
 use crate::store::redis::{RedisFault, RedisStore};
-use enter::{Arrival, Entered};
 use moka::future::Cache;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
-use tickets::Tickets;
 
-/// A room nobody asked this process about for this time is let go by others, or by nobody: longer than anyone is ever sent
-/// away for.
+/// A room is forgotten when this process was not asked about it for this time; other processes may go on releasing it. It
+/// is longer than any buyer is told to wait before asking again.
 const KNOWN_FOR: Duration = Duration::from_secs(600);
-/// Rooms this process looks after at once.
+/// WaitingRooms this process looks after at once.
 const KNOWN_MAX: u64 = 1_000;
 
 /// The waiting rooms as one process sees them. Clones share it.
 #[derive(Clone)]
-pub struct Rooms {
+pub struct WaitingRooms {
     redis: RedisStore,
     overload: Overload,
-    tickets: Arc<Tickets>,
-    arrivals: Groups<Arrival, Entered>,
-    known: Cache<SaleId, Arc<Known>>,
+    pub(super) tickets: Arc<PlaceTickets>,
+    pub(super) arrivals: Groups<Arrival, ArrivalResult>,
+    pub(super) known: Cache<SaleId, Arc<RoomState>>,
     rate_per_s: u32,
 }
 
 /// What this process knows of one room.
 #[derive(Default)]
-struct Known {
+pub(super) struct RoomState {
     progress: RwLock<Progress>,
     /// The highest place seen on a ticket.
     signed_max: AtomicU64,
 }
 
-impl Known {
-    fn progress(&self) -> Progress {
+impl RoomState {
+    pub(super) fn progress(&self) -> Progress {
         *self.progress.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Rooms {
-    /// Rooms over one Redis. Its calls run on the runtime this is called in, until the stopper is pulled.
+impl WaitingRooms {
+    /// WaitingRooms over one Redis. Its calls run on the runtime this is called in, until the stopper is pulled.
     #[must_use]
     pub fn start(redis: RedisStore, overload: Overload, settings: &config::P1Entry, stopper: &Stopper) -> Self {
         Self {
-            arrivals: enter::start(redis.clone(), settings.room_places_max, stopper),
-            tickets: Arc::new(Tickets::new(&settings.token_secret)),
+            arrivals: arrivals::start(redis.clone(), settings.room_places_max, stopper),
+            tickets: Arc::new(PlaceTickets::new(&settings.token_secret)),
             known: Cache::builder().max_capacity(KNOWN_MAX).time_to_idle(KNOWN_FOR).build(),
             rate_per_s: settings.room_release_per_s,
             redis,
@@ -74,8 +65,8 @@ impl Rooms {
         }
     }
 
-    /// Lets the next places of a room go, at the pace of what the entry lets in; nothing of a sale that is sold out.
-    async fn release(&self, sale: &Sale, sold_out: bool, known: &Known) -> Result<(), RedisFault> {
+    /// Releases the next places of a room, not faster than the entry lets buyers in; none once the sale is sold out.
+    pub(super) async fn release(&self, sale: &Sale, sold_out: bool, known: &RoomState) -> Result<(), RedisFault> {
         let rate_per_s = match self.overload.lets_in_per_s() {
             _ if sold_out => 0,
             Some(let_in_per_s) => self.rate_per_s.min(let_in_per_s),
@@ -88,17 +79,22 @@ impl Rooms {
         Ok(())
     }
 
-    /// What is known of a room: at most a moment old while Redis answers. The first to ask makes it known, once.
-    async fn known(&self, view: &View) -> Result<Arc<Known>, Problem> {
+    /// The state of a room: a moment old at most while Redis answers. The first question about a room reads it, once.
+    pub(super) async fn state_of(&self, view: &SaleView) -> Result<Arc<RoomState>, Problem> {
         let first = async {
-            let known = Arc::new(Known::default());
+            let known = Arc::new(RoomState::default());
             self.release(&view.sale, view.sold_out.is_some(), &known).await.map(|()| known)
         };
-        self.known.try_get_with(view.sale.sale_id.clone(), first).await.map_err(|error| away(&error))
+        self.known.try_get_with(view.sale.sale_id.clone(), first).await.map_err(|error| unavailable(&error))
     }
 
-    /// The place on a ticket, and how far the room has been let go.
-    async fn look(&self, view: &View, user: &UserId, ticket: Option<&str>) -> Result<(u64, Progress), Problem> {
+    /// The place on a ticket, and how many places are released.
+    pub(super) async fn position_of(
+        &self,
+        view: &SaleView,
+        user: &UserId,
+        ticket: Option<&str>,
+    ) -> Result<(u64, Progress), Problem> {
         let sale = &view.sale.sale_id;
         let Some(ticket) = ticket else {
             return Err(Kind::PlaceRequired.because(format!(
@@ -110,7 +106,7 @@ impl Rooms {
                 "Seckill-Place must be a ticket from POST …/places of this sale, given to the same buyer, unchanged",
             )
         })?;
-        let known = self.known(view).await?;
+        let known = self.state_of(view).await?;
         known.signed_max.fetch_max(place, Ordering::AcqRel);
         Ok((place, known.progress()))
     }
@@ -118,9 +114,9 @@ impl Rooms {
     /// Whether this buyer's turn has come.
     ///
     /// # Errors
-    /// 428 without a ticket, 403 with a wrong one, 425 before the turn, 503 when nobody can tell.
-    pub async fn admit(&self, view: &View, user: &UserId, ticket: Option<&str>) -> Result<(), Problem> {
-        let (place, progress) = self.look(view, user, ticket).await?;
+    /// 428 without a ticket, 403 with a wrong one, 425 before the turn, 503 when Redis does not answer.
+    pub async fn admit(&self, view: &SaleView, user: &UserId, ticket: Option<&str>) -> Result<(), Problem> {
+        let (place, progress) = self.position_of(view, user, ticket).await?;
         if progress.has_released(place) {
             return Ok(());
         }
@@ -129,12 +125,12 @@ impl Rooms {
         Err(Kind::PlaceWaiting.because(detail).retry_after_s(again_s))
     }
 
-    fn ask_again_s(&self, progress: Progress, place: u64) -> u64 {
+    pub(super) fn ask_again_s(&self, progress: Progress, place: u64) -> u64 {
         progress.ask_again_s(place, self.rate_per_s, rand::random())
     }
 }
 
-fn away(error: &RedisFault) -> Problem {
+pub(super) fn unavailable(error: &RedisFault) -> Problem {
     tracing::debug!(phase = "p1_entry", %error, "waiting room");
     Kind::Unavailable.because("the waiting room cannot be asked right now; places are kept")
 }
