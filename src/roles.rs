@@ -7,7 +7,7 @@ mod api;
 mod relay;
 
 use crate::config::{QueueType, Settings, api_complaints};
-use crate::p4_persist::{Persist, Teller};
+use crate::p4_persist::{EventPublisher, Persist};
 use crate::p5_reconcile::{Auditor, MQ_DLQ_MAX, Reconcile};
 use crate::runtime::{Pace, Stopper, Worker, drive};
 use crate::store::mysql::{Address, Db, DbConfig};
@@ -229,7 +229,7 @@ pub fn start_with(
                 let Servers { db, redis, rabbit } = servers;
                 let (doubted, until) = (db.clone(), running.stopper.clone());
                 running.tasks.spawn(async move { crate::health::tell_database_doubts(doubted, until).await });
-                running.spawn(Teller::new(&db, &rabbit, &s.p4_persist), Pace::idle_ms(1_000), redis.clone());
+                running.spawn(EventPublisher::new(&db, &rabbit, &s.p4_persist), Pace::idle_ms(1_000), redis.clone());
                 for writer in Persist::writers(&db, &redis, &rabbit, &s.p4_persist) {
                     running.spawn(writer, Pace::idle_ms(10), redis.clone());
                 }

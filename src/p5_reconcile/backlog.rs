@@ -27,9 +27,9 @@ impl Auditor {
                 }
             }
         }
-        let untold = metrics::gauge!("seckill_p5_reconcile_events_untold_count");
+        let untold = metrics::gauge!("seckill_p5_reconcile_events_waiting_count");
         let open = metrics::gauge!("seckill_p5_reconcile_register_open_count");
-        match futures::future::try_join(events::untold_count(&self.db), register::open_count(&self.db)).await {
+        match futures::future::try_join(events::waiting_count(&self.db), register::open_count(&self.db)).await {
             Ok((untold_now, open_now)) => {
                 untold.set(untold_now as f64);
                 open.set(open_now as f64);

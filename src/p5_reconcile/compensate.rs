@@ -11,7 +11,7 @@ use crate::domain::states::{P5Reconcile, Phase, State};
 use crate::faults::crash_point;
 use crate::store::mysql::books::{Series, closing};
 use crate::store::mysql::codes::{Reporter, Source};
-use crate::store::mysql::landing;
+use crate::store::mysql::persist;
 use crate::telemetry::count;
 use crate::telemetry::traces::{self, Done, further};
 use std::collections::{HashMap, HashSet};
@@ -97,7 +97,7 @@ impl Auditor {
             let items: Vec<Accepted> =
                 group.iter().map(|open| open.record.accepted(open.request_id, &audit.sale_id, open.shard)).collect();
             let begun = traces::clock();
-            let verdicts = landing::land(&self.db, &items, Source::Compensation).await;
+            let verdicts = persist::persist_all(&self.db, &items, Source::Compensation).await;
             crash_point!(AfterCompensation);
             let mut outcomes: HashMap<u16, Vec<(RequestId, Outcome)>> = HashMap::new();
             for (accepted, verdict) in items.iter().zip(verdicts) {
@@ -105,7 +105,7 @@ impl Auditor {
                 let verdict = match verdict {
                     // Another request has its number: Redis went back. It gets an outcome all the same.
                     Ok(Verdict::Conflict) => {
-                        let reused = landing::fail_reused(&self.db, accepted, Reporter::Audit, "reconcile").await?;
+                        let reused = persist::fail_reused(&self.db, accepted, Reporter::Audit, "reconcile").await?;
                         reused.unwrap_or(Verdict::Conflict)
                     }
                     Ok(verdict) => verdict,
@@ -141,24 +141,31 @@ fn trace(id: RequestId, begun: Option<SystemTime>, state: P5Reconcile) {
     told.tell(further(Phase::P5Reconcile, begun), done);
 }
 
-/// Counts and logs what became of a request; the state, if this compensation decided it.
+/// Moves the leak by the transition table, counts and logs the new state; the state, if this compensation decided it.
 fn told(id: RequestId, verdict: Verdict) -> Option<P5Reconcile> {
-    match verdict {
-        Verdict::Ordered => {
-            count(State::P5(P5Reconcile::Compensated), 1);
+    let state = match State::P5(P5Reconcile::Leak).after(verdict.event()) {
+        Ok(state) => state,
+        Err(violation) => {
+            tracing::error!(phase = "p5_reconcile", request_id = %id, %violation, "not counted");
+            return None;
+        }
+    };
+    match (verdict, state) {
+        (Verdict::Ordered, State::P5(state)) => {
+            count(State::P5(state), 1);
             tracing::warn!(phase = "p5_reconcile", request_id = %id, "compensated: the missing order was written");
-            Some(P5Reconcile::Compensated)
+            Some(state)
         }
-        Verdict::Refused(reason) => {
-            count(State::P5(P5Reconcile::FailedFinal), 1);
+        (Verdict::Refused(reason), State::P5(state)) => {
+            count(State::P5(state), 1);
             tracing::warn!(phase = "p5_reconcile", request_id = %id, reason = reason.code(), "failed for good, recorded");
-            Some(P5Reconcile::FailedFinal)
+            Some(state)
         }
-        Verdict::Already(_) => None,
-        Verdict::Conflict => {
+        (Verdict::Conflict, _) => {
             tracing::error!(phase = "p5_reconcile", request_id = %id, "the request id has another outcome; a person has to look");
             None
         }
+        (Verdict::Already(_) | Verdict::Ordered | Verdict::Refused(_), _) => None,
     }
 }
 

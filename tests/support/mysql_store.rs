@@ -9,7 +9,7 @@ use seckill::domain::request::{Accepted, Purchase};
 use seckill::domain::sale::{Sale, SaleStatus};
 use seckill::store::mysql::books::{Asked, Books, Known, Query};
 use seckill::store::mysql::codes::Source;
-use seckill::store::mysql::landing::land;
+use seckill::store::mysql::persist::persist_all;
 use seckill::store::mysql::{Db, DbConfig, DbError, books, migrate};
 
 /// When everything here happens.
@@ -86,7 +86,7 @@ pub fn crowd(sale: &str, rids: std::ops::RangeInclusive<u64>) -> Vec<Accepted> {
 
 /// Lands them; none may end in an error.
 pub async fn verdicts(db: &Db, items: &[Accepted]) -> Vec<Verdict> {
-    land(db, items, Source::Relay).await.into_iter().map(Result::unwrap).collect()
+    persist_all(db, items, Source::Relay).await.into_iter().map(Result::unwrap).collect()
 }
 
 /// Every equation that the database alone can answer.

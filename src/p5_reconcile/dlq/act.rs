@@ -12,7 +12,7 @@ use crate::domain::outcome::{FailReason, Outcome, Verdict};
 use crate::domain::request::Accepted;
 use crate::faults::crash_point;
 use crate::store::mysql::codes::Source as LandingSource;
-use crate::store::mysql::{DbError, acts, landing, outcomes, register};
+use crate::store::mysql::{DbError, acts, outcomes, persist, register};
 use governor::{Quota, RateLimiter};
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -105,7 +105,7 @@ impl Desk {
             (None, Act::Replay) if dry_run => return Ok((Deed::WouldLand, "not decided yet".to_owned())),
             (None, Act::GiveUp(_)) if dry_run => return Ok((Deed::WouldGiveUp, "not decided yet".to_owned())),
             (None, Act::Replay) => {
-                let verdict = landing::land_one(db, accepted, LandingSource::Replay).await?;
+                let verdict = persist::persist_one(db, accepted, LandingSource::Replay).await?;
                 crash_point!(ReplayTaken);
                 verdict
             }

@@ -2,7 +2,7 @@
 
 use super::codes::{cut, datetime, read_request_id, read_sale_id, unix_ms};
 use super::fault::DbError;
-use super::landing::DETAIL_CHARS_MAX;
+use super::persist::DETAIL_CHARS_MAX;
 use super::pool::Db;
 use super::schema::{audit_findings, audit_runs};
 use crate::domain::ids::{RequestId, SaleId};

@@ -5,7 +5,7 @@
 
 use super::codes::datetime;
 use super::fault::DbError;
-use super::landing::Values;
+use super::persist::Values;
 use super::pool::{Conn, Db, Manager};
 use super::schema::{orders, sales};
 use crate::domain::ids::SaleId;

@@ -5,8 +5,8 @@
 
 use super::codes::{FailureStatus, Reporter, cut, read_request_id, read_sale_id, read_user_id, unix_ms, unreadable};
 use super::fault::DbError;
-use super::landing::{Failure, fail_reused, record_failure};
 use super::outcomes::outcome_of;
+use super::persist::{Failure, fail_reused, record_failure};
 use super::pool::Db;
 use super::schema::failed_request;
 use crate::domain::ids::{RequestId, SaleId, UserId};
@@ -153,7 +153,7 @@ pub async fn open(db: &Db, failure: &OpenFailure<'_>) -> Result<bool, DbError> {
                 failed_request::quantity.eq(purchase.quantity.get()),
                 failed_request::source.eq(failure.reporter.code()),
                 failed_request::reason.eq(cut(failure.reason, 24)),
-                failed_request::detail.eq(cut(failure.detail, super::landing::DETAIL_CHARS_MAX)),
+                failed_request::detail.eq(cut(failure.detail, super::persist::DETAIL_CHARS_MAX)),
                 failed_request::payload.eq(failure.payload),
                 failed_request::status.eq(FailureStatus::Open.code()),
             );
@@ -182,8 +182,8 @@ pub async fn give_up(db: &Db, accepted: &Accepted, detail: &str, by: &str) -> Re
         // Its number belongs to another request.
         return fail_reused(db, accepted, Reporter::Audit, by).await?.ok_or(DbError::Deadlock);
     };
-    match after_obstacle(super::landing::seen(accepted, &decided)) {
-        NextStep::Conclude(verdict) => Ok(verdict),
+    match after_obstacle(super::persist::seen(accepted, &decided)) {
+        NextStep::Decided(verdict) => Ok(verdict),
         NextStep::RecordFailure(_) | NextStep::Park => Err(DbError::Deadlock),
     }
 }

@@ -8,9 +8,9 @@ use seckill::domain::outcome::{FailReason, Outcome, Verdict};
 use seckill::domain::policy::PurchasePolicy;
 use seckill::store::mysql::books::{Asked, Series};
 use seckill::store::mysql::codes::{FailureStatus, Reporter, Source};
-use seckill::store::mysql::landing::{GroupResult, land, land_group, land_one};
+use seckill::store::mysql::persist::{GroupResult, persist_all, persist_group, persist_one};
 use seckill::store::mysql::sales::SaleError;
-use seckill::store::mysql::{DbError, books, grants, landing, outcomes, register, sales};
+use seckill::store::mysql::{DbError, books, grants, outcomes, persist, register, sales};
 
 #[test]
 fn a_group_lands_once_and_repeats_learn_their_outcome() {
@@ -18,8 +18,8 @@ fn a_group_lands_once_and_repeats_learn_their_outcome() {
         let db = fresh("group").await;
         sales::create(&db, &sale("s", 1_000, PurchasePolicy::OnePerUser)).await.unwrap();
         let group = crowd("s", 1..=200);
-        assert_eq!(land_group(&db, &group, Source::Relay).await, Ok(GroupResult::Landed));
-        assert_eq!(land_group(&db, &group, Source::Relay).await, Ok(GroupResult::Surprise));
+        assert_eq!(persist_group(&db, &group, Source::Relay).await, Ok(GroupResult::Committed));
+        assert_eq!(persist_group(&db, &group, Source::Relay).await, Ok(GroupResult::Surprise));
         assert_eq!(verdicts(&db, &group).await, vec![Verdict::Already(Outcome::Ordered); 200]);
 
         let mut mixed = crowd("s", 200..=260);
@@ -58,7 +58,7 @@ fn a_second_request_of_a_buyer_is_refused_and_that_is_recorded_first() {
         assert!(story.order.is_none());
         // One unit each, also in one request.
         let two = accepted("s", 4, "carol", 2);
-        assert_eq!(land_one(&db, &two, Source::Relay).await, Ok(Verdict::Refused(FailReason::LimitExceeded)));
+        assert_eq!(persist_one(&db, &two, Source::Relay).await, Ok(Verdict::Refused(FailReason::LimitExceeded)));
         assert_eq!(verdicts(&db, &[two]).await, [Verdict::Already(Outcome::Failed(FailReason::LimitExceeded))]);
         assert_sound(&db, "s", 2).await;
     });
@@ -89,7 +89,7 @@ fn a_cumulative_limit_holds_within_and_across_groups() {
         sales::create(&db, &sale("s", 1_000, PurchasePolicy::from_limit(Some(5)))).await.unwrap();
         let refused = Verdict::Refused(FailReason::LimitExceeded);
         let first = [accepted("s", 1, "a", 2), accepted("s", 2, "a", 3), accepted("s", 3, "b", 5)];
-        assert_eq!(land_group(&db, &first, Source::Relay).await, Ok(GroupResult::Landed));
+        assert_eq!(persist_group(&db, &first, Source::Relay).await, Ok(GroupResult::Committed));
         let second =
             [accepted("s", 4, "a", 1), accepted("s", 5, "b", 1), accepted("s", 6, "c", 6), accepted("s", 7, "c", 5)];
         assert_eq!(verdicts(&db, &second).await, [refused, refused, refused, Verdict::Ordered]);
@@ -97,7 +97,7 @@ fn a_cumulative_limit_holds_within_and_across_groups() {
         let tasks: Vec<_> = (0..8u64)
             .map(|task| {
                 let db = db.clone();
-                tokio::spawn(async move { land_one(&db, &accepted("s", 100 + task, "d", 1), Source::Relay).await })
+                tokio::spawn(async move { persist_one(&db, &accepted("s", 100 + task, "d", 1), Source::Relay).await })
             })
             .collect();
         let mut ordered = 0;
@@ -174,14 +174,14 @@ fn the_loser_of_a_number_given_twice_gets_an_outcome_without_it() {
             verdicts(&db, &[accepted("s", 1, "a", 1), loser.clone()]).await,
             [Verdict::Ordered, Verdict::Conflict]
         );
-        let outcome = landing::fail_reused(&db, &loser, Reporter::Audit, "test").await;
+        let outcome = persist::fail_reused(&db, &loser, Reporter::Audit, "test").await;
         assert_eq!(outcome, Ok(Some(Verdict::Refused(FailReason::NumberReused))));
         let decided = outcomes::outcome_of(&db, loser.purchase.request_id).await.unwrap().unwrap();
         assert_eq!((decided.number, decided.outcome), (None, Outcome::Failed(FailReason::NumberReused)));
-        assert_eq!(landing::fail_reused(&db, &loser, Reporter::Audit, "test").await, Ok(None), "once");
+        assert_eq!(persist::fail_reused(&db, &loser, Reporter::Audit, "test").await, Ok(None), "once");
         // A request that has its number is not touched by it, and a person who gives a loser up hears the same.
         let third = accepted("s", 3, "c", 1);
-        assert_eq!(landing::fail_reused(&db, &third, Reporter::Audit, "test").await, Ok(None));
+        assert_eq!(persist::fail_reused(&db, &third, Reporter::Audit, "test").await, Ok(None));
         let mut other = accepted("s", 4, "d", 1);
         other.number = 1;
         let given_up = register::give_up(&db, &other, "why", "who").await;
@@ -203,7 +203,7 @@ fn unknown_sales_forged_repeats_and_reused_numbers_are_told_apart() {
         let mut reused = accepted("s", 3, "c", 1);
         reused.number = 2;
         let items = [unknown.clone(), good, forged, reused, accepted("s", 4, "d", 1)];
-        let got = land(&db, &items, Source::Relay).await;
+        let got = persist_all(&db, &items, Source::Relay).await;
         let (parked, ordered, conflict) =
             (Err(DbError::UnknownSale(sale_id("nowhere"))), Ok(Verdict::Ordered), Ok(Verdict::Conflict));
         assert_eq!(got, [parked, ordered.clone(), conflict.clone(), conflict, ordered]);
@@ -223,7 +223,7 @@ fn one_impossible_row_does_not_fail_its_neighbours() {
         let mut items = crowd("s", 1..=100);
         items[57].accepted_at_ms = 253_402_300_800_000; // the year 10000
         items[12].accepted_at_ms = i64::MAX;
-        let got = land(&db, &items, Source::Relay).await;
+        let got = persist_all(&db, &items, Source::Relay).await;
         for (at, verdict) in got.iter().enumerate() {
             match at {
                 12 | 57 => assert!(matches!(verdict, Err(DbError::Other(_))), "{verdict:?}"),
@@ -252,7 +252,7 @@ fn concurrent_landers_of_the_same_requests_land_each_once() {
                 tokio::spawn(async move {
                     let mut got = Vec::new();
                     for group in items.chunks(40 + task) {
-                        got.extend(land(&db, group, Source::Relay).await);
+                        got.extend(persist_all(&db, group, Source::Relay).await);
                     }
                     got
                 })

@@ -6,7 +6,7 @@ use seckill::domain::policy::Quantity;
 use seckill::p5_reconcile::{MqSeen, Tidied};
 use seckill::roles::Role::{Api, Reconcile};
 use seckill::store::mysql::codes::Source;
-use seckill::store::mysql::landing;
+use seckill::store::mysql::persist;
 use seckill::store::rabbit::declare;
 use std::collections::HashSet;
 
@@ -30,7 +30,7 @@ fn a_message_of_a_later_version_ends_with_its_request_and_only_with_it() {
         // Alice's request is open. Bob's outcome is not what the ledger has. The third names no request.
         let mut other = world.accepted(&sale, bob).await;
         other.purchase.quantity = Quantity::new(2).unwrap();
-        landing::land_one(&world.servers.db, &other, Source::Relay).await.unwrap();
+        persist::persist_one(&world.servers.db, &other, Source::Relay).await.unwrap();
         let (of_alice, of_bob) =
             (envelope_of_tomorrow(&world, &sale, alice).await, envelope_of_tomorrow(&world, &sale, bob).await);
         world
@@ -47,7 +47,9 @@ fn a_message_of_a_later_version_ends_with_its_request_and_only_with_it() {
         let row = format!("request_id = {alice} AND status = 'open' AND reason = 'UNKNOWN_VERSION'");
         assert_eq!(world.rows("failed_request", &row).await, 1);
 
-        landing::land_one(&world.servers.db, &world.accepted(&sale, alice).await, Source::Compensation).await.unwrap();
+        persist::persist_one(&world.servers.db, &world.accepted(&sale, alice).await, Source::Compensation)
+            .await
+            .unwrap();
         let then = auditor.tidy_mq_dlq(&mut HashSet::new(), &mut MqSeen::default()).await.unwrap();
         let removed = Tidied { seen_count: 3, removed_count: 1, noted_count: 0, foreign_count: 2, unseen_count: 0 };
         assert_eq!(then, removed, "its request is decided, as the ledger has it");

@@ -26,7 +26,7 @@ pub(in super::super) const DETAIL_CHARS_MAX: usize = 1000;
 /// # Errors
 /// [`DbError`]; the outcome is then undecided or unknown, and repeating the call is safe. [`DbError::UnknownSale`] lasts until
 /// the sale has its row again.
-pub async fn land_one(db: &Db, accepted: &Accepted, source: Source) -> Result<Verdict, DbError> {
+pub async fn persist_one(db: &Db, accepted: &Accepted, source: Source) -> Result<Verdict, DbError> {
     for _ in 0..TRIES {
         let stopped = match attempt(db, accepted, source).await {
             Ok(None) => return Ok(Verdict::Ordered),
@@ -42,7 +42,7 @@ pub async fn land_one(db: &Db, accepted: &Accepted, source: Source) -> Result<Ve
             continue;
         };
         match after_obstacle(obstacle) {
-            NextStep::Conclude(verdict) => return Ok(verdict),
+            NextStep::Decided(verdict) => return Ok(verdict),
             NextStep::Park => return Err(DbError::UnknownSale(accepted.purchase.sale_id.clone())),
             NextStep::RecordFailure(reason) if left_out!(RecordedRefusal) => {
                 return Ok(Verdict::Refused(reason));
