@@ -4,8 +4,8 @@
 use seckill::config::{DEFAULT_TOML, Layers, Settings, reference};
 use seckill::domain::states;
 use seckill::faults::{CrashPoint, Mechanism};
+use seckill::http::problem::Kind;
 use seckill::p1_entry::http::document;
-use seckill::p1_entry::problem::Kind;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

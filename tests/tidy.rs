@@ -60,10 +60,7 @@ fn each_server_and_framework_is_imported_by_one_place_only() {
         (&["rustls", "tokio_rustls", "rustls_native_certs", "pkcs8"], &["src/store/", "src/dev/probe.rs"]),
         (&["amqprs"], &["src/store/rabbit/"]),
         (&["diesel", "diesel_async", "diesel_migrations", "mysql_async"], &["src/store/mysql/"]),
-        (
-            &["actix_web", "actix_cors"],
-            &["src/p1_entry/http/", "src/p1_entry/problem.rs", "src/admin/", "src/console/"],
-        ),
+        (&["actix_web", "actix_cors"], &["src/http/", "src/p1_entry/http/", "src/admin/", "src/console/"]),
         (&["clap"], &["src/cli/", "src/roles.rs"]),
     ];
     let mut complaints = Vec::new();

@@ -4,9 +4,9 @@ use super::Admin;
 use super::api::{answer, query};
 use super::sales::named;
 use crate::domain::operator::Actor;
-use crate::p1_entry::problem::{Kind, Problem};
+use crate::http::problem::{Kind, Problem};
 use crate::store::mysql::acts::{self, Recorded};
-use crate::telemetry::exchange::ExchangeId;
+use crate::telemetry::http_request_id::HttpRequestId;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
@@ -27,7 +27,7 @@ pub(super) fn actor(request: &HttpRequest, by: Option<&str>) -> Result<Actor, Pr
     if name.is_some_and(|name| name.chars().count() > NAME_CHARS_MAX) {
         return Err(Kind::Unprocessable.because(format!("by: expected at most {NAME_CHARS_MAX} characters")));
     }
-    let call = request.headers().get("x-request-id").and_then(|id| ExchangeId::given(id.as_bytes()));
+    let call = request.headers().get("x-request-id").and_then(|id| HttpRequestId::given(id.as_bytes()));
     let ip = request.peer_addr().map(|address| address.ip().to_string());
     Ok(Actor::with_admin_token(name, ip, call.map(|id| id.to_string())))
 }

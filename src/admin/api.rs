@@ -2,10 +2,10 @@
 //! each; every one needs the bearer token, and every write a JSON object.
 
 use super::{Admin, acts, audits, dlq, openapi, pipeline, register, sales};
-use crate::p1_entry::problem::{Kind, Problem};
-use crate::p1_entry::warm::WarmError;
+use crate::http::problem::{Kind, Problem};
 use crate::p5_reconcile::SaleAuditError;
 use crate::p5_reconcile::dlq::DlqError;
+use crate::sales::SaleControlError;
 use crate::store::mysql::DbError;
 use crate::store::mysql::sales::SaleError;
 use actix_web::body::MessageBody;
@@ -120,17 +120,19 @@ impl From<SaleError> for Problem {
     }
 }
 
-impl From<WarmError> for Problem {
-    fn from(error: WarmError) -> Self {
+impl From<SaleControlError> for Problem {
+    fn from(error: SaleControlError) -> Self {
         let kind = match error {
-            WarmError::Sale(error) => return error.into(),
-            WarmError::NoSuchSale(_) => Kind::SaleNotFound,
-            WarmError::Closed(_)
-            | WarmError::NotWarmed(_)
-            | WarmError::KeysLost(_)
-            | WarmError::OtherShards(..)
-            | WarmError::Frozen(_) => Kind::Conflict,
-            WarmError::Redis(_) | WarmError::Database(_) | WarmError::NotRecorded(_) => Kind::Unavailable,
+            SaleControlError::Sale(error) => return error.into(),
+            SaleControlError::NoSuchSale(_) => Kind::SaleNotFound,
+            SaleControlError::Closed(_)
+            | SaleControlError::NotWarmed(_)
+            | SaleControlError::KeysLost(_)
+            | SaleControlError::OtherShards(..)
+            | SaleControlError::Frozen(_) => Kind::Conflict,
+            SaleControlError::Redis(_) | SaleControlError::Database(_) | SaleControlError::NotRecorded(_) => {
+                Kind::Unavailable
+            }
         };
         kind.because(error.to_string())
     }

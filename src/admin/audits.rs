@@ -3,7 +3,7 @@
 use super::Admin;
 use super::api::{answer, query};
 use super::sales::named;
-use crate::p1_entry::problem::{Kind, Problem};
+use crate::http::problem::{Kind, Problem};
 use crate::p5_reconcile::{SaleAudit, Suspect, Window};
 use crate::store::mysql::{audit as audit_store, sales};
 use actix_web::{HttpRequest, HttpResponse, web};

@@ -8,7 +8,7 @@ use super::acts::actor;
 use super::api::{Body, answer, query, read};
 use super::register::shown;
 use crate::domain::operator::Actor;
-use crate::p1_entry::problem::{Kind, Problem};
+use crate::http::problem::{Kind, Problem};
 use crate::p5_reconcile::dlq::{Act, Desk, Entry, Listing, Report, Selection, Source, code_of};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Deserialize;

@@ -20,7 +20,7 @@ use crate::config::{Secret, Settings};
 use crate::console;
 use crate::domain::sale::Sale;
 use crate::health::Readiness;
-use crate::p1_entry::http::ending_with;
+use crate::http::end_gracefully;
 use crate::p5_reconcile::dlq::Listing;
 use crate::p5_reconcile::{Auditor, MQ_DLQ_MAX};
 use crate::roles::{Role, Servers};
@@ -102,7 +102,7 @@ pub fn serve(admin: Admin, listener: TcpListener, stopper: Stopper) -> std::io::
         .disable_signals()
         .listen(listener)?
         .run();
-    Ok(ending_with(server, stopper))
+    Ok(end_gracefully(server, stopper))
 }
 
 fn routes(config: &mut web::ServiceConfig) {

@@ -6,7 +6,7 @@
 use super::Admin;
 use super::api::answer;
 use super::flows::{Flow, flows};
-use crate::p1_entry::problem::Problem;
+use crate::http::problem::Problem;
 use crate::p5_reconcile::leader;
 use crate::runtime::now_ms;
 use crate::store::mysql::leader::Holder;

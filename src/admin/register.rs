@@ -3,7 +3,7 @@
 use super::Admin;
 use super::api::{answer, query};
 use crate::domain::ids::{RequestId, SaleId};
-use crate::p1_entry::problem::Kind;
+use crate::http::problem::Kind;
 use crate::store::mysql::codes::FailureStatus;
 use crate::store::mysql::register::{self, FailedRequest, Wanted};
 use actix_web::{HttpRequest, HttpResponse, web};

@@ -1,4 +1,4 @@
-//! Sales: list, look, create, and everything an operator does to one. The work is done by [`Warmer`], as on the command line.
+//! Sales: list, look, create, and everything an operator does to one. The work is done by [`SaleControl`], as on the command line.
 
 use super::Admin;
 use super::acts::actor;
@@ -6,9 +6,9 @@ use super::api::{Body, answer, read};
 use crate::domain::ids::SaleId;
 use crate::domain::new_sale::{BadSale, NewSale};
 use crate::domain::operator::Operation;
-use crate::p1_entry::problem::{Kind, Problem};
-use crate::p1_entry::recorded::SaleAct;
-use crate::p1_entry::warm::Warmer;
+use crate::http::problem::{Kind, Problem};
+use crate::sales::SaleAct;
+use crate::sales::SaleControl;
 use crate::store::mysql::sales;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Deserialize;
@@ -43,9 +43,9 @@ impl From<BadSale> for Problem {
 }
 
 impl Admin {
-    pub(super) fn warmer(&self) -> Warmer {
+    pub(super) fn sale_control(&self) -> SaleControl {
         let (redis, db) = (self.servers.redis.clone(), self.servers.db.clone());
-        Warmer { redis, db, shards: self.auditor.shards, backlog_max: self.backlog_max }
+        SaleControl { redis, db, shards: self.auditor.shards, backlog_max: self.backlog_max }
     }
 }
 
@@ -55,7 +55,7 @@ async fn list(admin: web::Data<Admin>, request: HttpRequest) -> HttpResponse {
 }
 
 async fn show(admin: web::Data<Admin>, request: HttpRequest, path: web::Path<String>) -> HttpResponse {
-    let work = async { Ok(admin.warmer().look(&named(&path)?).await?) };
+    let work = async { Ok(admin.sale_control().detail(&named(&path)?).await?) };
     answer(&request, work.await)
 }
 
@@ -77,16 +77,16 @@ async fn create(admin: web::Data<Admin>, request: HttpRequest, body: Body) -> Ht
         let new: NewSale = serde_json::from_value(Value::Object(sale))
             .map_err(|error| Kind::BadRequest.because(format!("the body is not as expected: {error}")))?;
         let sale = new.draft()?;
-        let (id, warmer) = (&sale.sale_id, admin.warmer());
+        let (id, sale_control) = (&sale.sale_id, admin.sale_control());
         let asked = json!({ "units": sale.granted, "title": sale.title, "price_cents": sale.price_cents });
         let act = |operation, asked| SaleAct { actor: &actor, operation, sale_id: id, asked };
         let creating = async { Ok(sales::create(&admin.servers.db, &sale).await?) };
-        warmer.on_record(act(Operation::SaleCreate, asked), creating).await?;
+        sale_control.on_record(act(Operation::SaleCreate, asked), creating).await?;
         if warm {
-            warmer.on_record(act(Operation::SaleWarm, Value::Null), warmer.warm(id)).await?;
+            sale_control.on_record(act(Operation::SaleWarm, Value::Null), sale_control.warm(id)).await?;
         }
         admin.changed(&sale.sale_id, "created").await;
-        Ok(admin.warmer().look(&sale.sale_id).await?)
+        Ok(admin.sale_control().detail(&sale.sale_id).await?)
     };
     answer(&request, work.await)
 }
@@ -117,21 +117,29 @@ async fn steer(
 ) -> HttpResponse {
     let work = async {
         let Nothing { by } = read(&request, body)?;
-        let (id, warmer, actor) = (named(&path)?, admin.warmer(), actor(&request, by.as_deref())?);
+        let (id, sale_control, actor) = (named(&path)?, admin.sale_control(), actor(&request, by.as_deref())?);
         let act = |operation| SaleAct { actor: &actor, operation, sale_id: &id, asked: Value::Null };
         let what = match how {
-            Steer::Warm => warmer.on_record(act(Operation::SaleWarm), warmer.warm(&id)).await.map(|()| "warmed")?,
-            Steer::Pause => warmer.on_record(act(Operation::SalePause), warmer.pause(&id)).await.map(|()| "paused")?,
-            Steer::Resume => {
-                warmer.on_record(act(Operation::SaleResume), warmer.resume(&id)).await.map(|()| "resumed")?
+            Steer::Warm => {
+                sale_control.on_record(act(Operation::SaleWarm), sale_control.warm(&id)).await.map(|()| "warmed")?
             }
-            Steer::Close => warmer.on_record(act(Operation::SaleClose), warmer.close(&id)).await.map(|()| "closed")?,
-            Steer::Rebuild => {
-                warmer.on_record(act(Operation::SaleRebuild), warmer.freeze(&id)).await.map(|()| "frozen")?
+            Steer::Pause => {
+                sale_control.on_record(act(Operation::SalePause), sale_control.pause(&id)).await.map(|()| "paused")?
             }
+            Steer::Resume => sale_control
+                .on_record(act(Operation::SaleResume), sale_control.resume(&id))
+                .await
+                .map(|()| "resumed")?,
+            Steer::Close => {
+                sale_control.on_record(act(Operation::SaleClose), sale_control.close(&id)).await.map(|()| "closed")?
+            }
+            Steer::Rebuild => sale_control
+                .on_record(act(Operation::SaleRebuild), sale_control.freeze(&id))
+                .await
+                .map(|()| "frozen")?,
         };
         admin.changed(&id, what).await;
-        Ok(warmer.look(&id).await?)
+        Ok(sale_control.detail(&id).await?)
     };
     answer(&request, work.await)
 }
@@ -156,12 +164,12 @@ async fn rebuild(admin: web::Data<Admin>, request: HttpRequest, path: web::Path<
 async fn reclaim(admin: web::Data<Admin>, request: HttpRequest, path: web::Path<String>, body: Body) -> HttpResponse {
     let work = async {
         let Nothing { by } = read(&request, body)?;
-        let (id, warmer, actor) = (named(&path)?, admin.warmer(), actor(&request, by.as_deref())?);
+        let (id, sale_control, actor) = (named(&path)?, admin.sale_control(), actor(&request, by.as_deref())?);
         let act = SaleAct { actor: &actor, operation: Operation::SaleReclaim, sale_id: &id, asked: Value::Null };
-        let made = warmer.on_record(act, warmer.reclaim(&id)).await?;
+        let made = sale_control.on_record(act, sale_control.reclaim(&id)).await?;
         admin.changed(&id, "reclaimed").await;
         let made = made.map(|made| json!({ "grant": made.grant_id, "requests": made.requests, "units": made.units }));
-        let mut answer = json!(warmer.look(&id).await?);
+        let mut answer = json!(sale_control.detail(&id).await?);
         answer["reclaimed"] = json!(made);
         Ok(answer)
     };
@@ -192,12 +200,12 @@ async fn top_up(admin: web::Data<Admin>, request: HttpRequest, path: web::Path<S
         if grant.trim().is_empty() || grant.chars().count() > GRANT_CHARS_MAX {
             return Err(Kind::Unprocessable.because("grant: expected 1 to 64 characters"));
         }
-        let (warmer, actor) = (admin.warmer(), actor(&request, by.as_deref())?);
+        let (sale_control, actor) = (admin.sale_control(), actor(&request, by.as_deref())?);
         let asked = json!({ "units": units, "grant": grant });
         let act = SaleAct { actor: &actor, operation: Operation::SaleTopUp, sale_id: &id, asked };
-        warmer.on_record(act, warmer.top_up(&id, &grant, units)).await?;
+        sale_control.on_record(act, sale_control.top_up(&id, &grant, units)).await?;
         admin.changed(&id, "topped up").await;
-        Ok(admin.warmer().look(&id).await?)
+        Ok(admin.sale_control().detail(&id).await?)
     };
     answer(&request, work.await)
 }

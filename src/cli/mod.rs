@@ -160,7 +160,7 @@ failed!(
     crate::store::mysql::sales::SaleError,
     crate::store::redis::RedisFault,
     crate::dev::DevError,
-    crate::p1_entry::warm::WarmError,
+    crate::sales::SaleControlError,
     crate::p5_reconcile::SaleAuditError,
     crate::p5_reconcile::dlq::DlqError,
     crate::crowd::CrowdError,

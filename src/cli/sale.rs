@@ -9,8 +9,8 @@ use crate::domain::ids::SaleId;
 use crate::domain::new_sale::NewSale;
 use crate::domain::operator::{Actor, Operation};
 use crate::domain::sale::Sale;
-use crate::p1_entry::recorded::SaleAct;
-use crate::p1_entry::warm::{WarmError, Warmer};
+use crate::sales::SaleAct;
+use crate::sales::{SaleControl, SaleControlError};
 use crate::store::mysql::sales;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -168,8 +168,8 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: Command) -> R
     let settings = context::settings(layers, data_dir)?;
     let servers = context::servers(&settings).await?;
     let (shards, backlog_max) = (settings.redis.shards, settings.p1_entry.backlog_max);
-    let warmer = Warmer { redis: servers.redis.clone(), db: servers.db.clone(), shards, backlog_max };
-    let desk = Steering { actor: context::operator(), warmer };
+    let sale_control = SaleControl { redis: servers.redis.clone(), db: servers.db.clone(), shards, backlog_max };
+    let desk = Steering { actor: context::operator(), sale_control };
     match command {
         Command::Create(create) => {
             let warm = create.warm;
@@ -181,18 +181,22 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: Command) -> R
             desk.act(Operation::SaleCreate, id, asked, creating).await?;
             output::line(&format!("created {id} with {} units", sale.stock));
             if warm {
-                desk.simply(Operation::SaleWarm, id, desk.warmer.warm(id)).await?;
+                desk.simply(Operation::SaleWarm, id, desk.sale_control.warm(id)).await?;
                 output::line(&format!("warmed {id}"));
             }
         }
         Command::List { json } => show::list(&servers, json).await?,
-        Command::Show { id, json } => show::show(&desk.warmer, &id, json).await?,
-        Command::Warm { id } => desk.plainly(Operation::SaleWarm, &id, desk.warmer.warm(&id), "warmed").await?,
-        Command::Pause { id } => desk.plainly(Operation::SalePause, &id, desk.warmer.pause(&id), "paused").await?,
-        Command::Resume { id } => desk.plainly(Operation::SaleResume, &id, desk.warmer.resume(&id), "resumed").await?,
+        Command::Show { id, json } => show::show(&desk.sale_control, &id, json).await?,
+        Command::Warm { id } => desk.plainly(Operation::SaleWarm, &id, desk.sale_control.warm(&id), "warmed").await?,
+        Command::Pause { id } => {
+            desk.plainly(Operation::SalePause, &id, desk.sale_control.pause(&id), "paused").await?;
+        }
+        Command::Resume { id } => {
+            desk.plainly(Operation::SaleResume, &id, desk.sale_control.resume(&id), "resumed").await?;
+        }
         Command::TopUp { id, units, grant } => desk.top_up(&id, units, grant).await?,
         Command::Reclaim { id } => {
-            output::line(&match desk.simply(Operation::SaleReclaim, &id, desk.warmer.reclaim(&id)).await? {
+            output::line(&match desk.simply(Operation::SaleReclaim, &id, desk.sale_control.reclaim(&id)).await? {
                 Some(made) => format!(
                     "{id} sells {} units again, of {} failed requests and of what was written off (grant {})",
                     made.units, made.requests, made.grant_id
@@ -201,14 +205,14 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: Command) -> R
             });
         }
         Command::Rebuild { id } => {
-            desk.simply(Operation::SaleRebuild, &id, desk.warmer.freeze(&id)).await?;
+            desk.simply(Operation::SaleRebuild, &id, desk.sale_control.freeze(&id)).await?;
             output::line(&format!("{id} is frozen; the reconciler builds it anew and opens it"));
         }
         Command::Archive { id, to, remove } => {
             archive::run(context::auditor(&settings, &servers), &desk.actor, (&id, &to), remove).await?;
         }
         Command::Close { id } => {
-            desk.simply(Operation::SaleClose, &id, desk.warmer.close(&id)).await?;
+            desk.simply(Operation::SaleClose, &id, desk.sale_control.close(&id)).await?;
             output::line(&format!("closed {id}; what was accepted still lands"));
         }
     }
@@ -219,7 +223,7 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: Command) -> R
 /// Who steers sales, and with what.
 struct Steering {
     actor: Actor,
-    warmer: Warmer,
+    sale_control: SaleControl,
 }
 
 impl Steering {
@@ -228,17 +232,17 @@ impl Steering {
         operation: Operation,
         sale_id: &SaleId,
         asked: Value,
-        work: impl Future<Output = Result<T, WarmError>>,
-    ) -> Result<T, WarmError> {
-        self.warmer.on_record(SaleAct { actor: &self.actor, operation, sale_id, asked }, work).await
+        work: impl Future<Output = Result<T, SaleControlError>>,
+    ) -> Result<T, SaleControlError> {
+        self.sale_control.on_record(SaleAct { actor: &self.actor, operation, sale_id, asked }, work).await
     }
 
     async fn simply<T>(
         &self,
         operation: Operation,
         sale_id: &SaleId,
-        work: impl Future<Output = Result<T, WarmError>>,
-    ) -> Result<T, WarmError> {
+        work: impl Future<Output = Result<T, SaleControlError>>,
+    ) -> Result<T, SaleControlError> {
         self.act(operation, sale_id, Value::Null, work).await
     }
 
@@ -247,9 +251,9 @@ impl Steering {
         &self,
         operation: Operation,
         sale_id: &SaleId,
-        work: impl Future<Output = Result<(), WarmError>>,
+        work: impl Future<Output = Result<(), SaleControlError>>,
         done: &str,
-    ) -> Result<(), WarmError> {
+    ) -> Result<(), SaleControlError> {
         self.simply(operation, sale_id, work).await?;
         output::line(&format!("{done} {sale_id}"));
         Ok(())
@@ -268,7 +272,7 @@ impl Steering {
         let failed =
             |error| Failure::Failed(format!("{error}; repeat it with --grant {grant} and nothing is added twice"));
         let asked = serde_json::json!({ "units": units, "grant": grant });
-        let adding = self.warmer.top_up(id, &grant, units);
+        let adding = self.sale_control.top_up(id, &grant, units);
         self.act(Operation::SaleTopUp, id, asked, adding).await.map_err(failed)?;
         output::line(&format!("{id} has {units} units more (grant {grant})"));
         Ok(())

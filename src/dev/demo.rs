@@ -7,9 +7,9 @@ use crate::config::Settings;
 use crate::domain::ids::SaleId;
 use crate::domain::policy::PurchasePolicy;
 use crate::domain::sale::{Sale, SaleStatus};
-use crate::p1_entry::warm::Warmer;
 use crate::roles::Servers;
 use crate::runtime::now_ms;
+use crate::sales::SaleControl;
 use crate::store::mysql::sales::{self, SaleError};
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ pub(super) async fn create(settings: &Settings) -> Result<(), StackError> {
         return Err(StackError::NotReady("redis does not answer".to_owned()));
     }
     let backlog_max = settings.p1_entry.backlog_max;
-    Warmer { redis: redis.clone(), db, shards: settings.redis.shards, backlog_max }.warm(&sale_id).await?;
+    SaleControl { redis: redis.clone(), db, shards: settings.redis.shards, backlog_max }.warm(&sale_id).await?;
     redis.quit().await;
     Ok(())
 }

@@ -10,9 +10,9 @@ use super::split::Split;
 use super::{DevError, DevState, External, PrivateServers, ServerUrls};
 use crate::admin::{self, Admin};
 use crate::config::{ConfigError, Layers, Settings};
-use crate::p1_entry::warm::WarmError;
 use crate::roles::{self, Role, RoleError, Running, Servers};
 use crate::runtime::Stopper;
+use crate::sales::SaleControlError;
 use crate::store::mysql::sales::SaleError;
 use crate::store::mysql::{Address, DbError, migrate};
 use crate::store::rabbit::declare;
@@ -45,7 +45,7 @@ pub enum StackError {
     Sale(#[from] SaleError),
     /// The demo sale's warm-up.
     #[error("demo sale: {0}")]
-    Warm(#[from] WarmError),
+    Warm(#[from] SaleControlError),
     /// Something did not become ready.
     #[error("{0}")]
     NotReady(String),

@@ -6,7 +6,6 @@
 use super::catalog::{Catalog, Look, View};
 use super::limits::Limits;
 use super::overload::{Overload, overloaded};
-use super::problem::{Kind, Problem};
 use super::refusal::{paused, refusal};
 use super::request_ids::RequestIds;
 use super::room::Rooms;
@@ -18,6 +17,7 @@ use crate::domain::request::Purchase;
 use crate::domain::reserve::Reserved;
 use crate::domain::shard::home_shard;
 use crate::domain::states::{P1Entry, P2Reserve, State};
+use crate::http::problem::{Kind, Problem};
 use crate::p2_reserve::{Decision, Guard, Reserve};
 use crate::runtime::now_ms;
 use crate::store::redis::RedisStore;

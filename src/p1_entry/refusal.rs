@@ -1,8 +1,8 @@
 //! A sale that is not open: what a buyer is told. Input: the sale as the entry sees it, and the time. Output: the problem, counted.
 
 use super::catalog::View;
-use super::problem::{Kind, Problem};
 use crate::domain::states::{P1Entry, State};
+use crate::http::problem::{Kind, Problem};
 use crate::telemetry::count;
 
 /// Nothing is sold of it for now.

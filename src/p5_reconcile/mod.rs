@@ -39,8 +39,8 @@ use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::policy::PurchasePolicy;
 use crate::domain::sale::{Sale, SaleStatus};
 use crate::faults::slow_audit;
-use crate::granting::{self, Giving, GivingError};
 use crate::runtime::{Worker, now_ms};
+use crate::sales::grants::{self, GrantError, GrantProgress};
 use crate::store::mysql::{audit as audit_store, register, sales};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -222,12 +222,12 @@ impl Auditor {
     /// # Errors
     /// [`SaleAuditError`] when a server is away; repeating is safe.
     pub async fn finish_grants(&self, sale: &Sale) -> Result<usize, SaleAuditError> {
-        match granting::give(&self.db, &self.redis, self.shards, &sale.sale_id).await {
-            Ok(Giving::Done(finished)) => Ok(finished),
+        match grants::apply_open(&self.db, &self.redis, self.shards, &sale.sale_id).await {
+            Ok(GrantProgress::Done(finished)) => Ok(finished),
             // The rebuild comes first, and gives them.
-            Ok(Giving::Frozen | Giving::KeysLost | Giving::NotSelling) => Ok(0),
-            Err(GivingError::Redis(error)) => Err(error.into()),
-            Err(GivingError::Database(error)) => Err(error.into()),
+            Ok(GrantProgress::Frozen | GrantProgress::KeysLost | GrantProgress::NotSelling) => Ok(0),
+            Err(GrantError::Redis(error)) => Err(error.into()),
+            Err(GrantError::Database(error)) => Err(error.into()),
         }
     }
 }

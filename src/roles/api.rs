@@ -18,9 +18,9 @@ use crate::p1_entry::request_ids::RequestIds;
 use crate::p1_entry::room::{KeepRooms, Rooms};
 use crate::p1_entry::status::Statuses;
 use crate::p1_entry::tokens::Tokens;
-use crate::p1_entry::warm::Warmer;
 use crate::p2_reserve::{Fence, Guard, Reserve};
 use crate::runtime::Pace;
+use crate::sales::SaleControl;
 use std::collections::HashSet;
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -72,9 +72,10 @@ impl Running {
         self.spawn(KeepKnown::new(db.clone(), known), Pace::idle_ms(250), redis.clone());
         let watch = Watch::new(overload, redis.clone(), db.clone(), shards, &s.p1_entry);
         self.spawn(watch, Pace::idle_ms(100), redis.clone());
-        let warmer = Warmer { redis: redis.clone(), db, shards, backlog_max: s.p1_entry.backlog_max };
+        let sale_control = SaleControl { redis: redis.clone(), db, shards, backlog_max: s.p1_entry.backlog_max };
         let ahead_ms = i64::try_from(s.p5_reconcile.warm_ahead_ms).unwrap_or(i64::MAX);
-        let auto_warm = AutoWarm { warmer, ahead_ms, told: HashSet::new(), look_after_at: std::time::Instant::now() };
+        let auto_warm =
+            AutoWarm { sale_control, ahead_ms, told: HashSet::new(), look_after_at: std::time::Instant::now() };
         self.spawn(auto_warm, Pace::idle_ms(1_000), redis.clone());
         self.spawn(guard.clone(), Pace::idle_ms(1_000), redis.clone());
         self.tasks.spawn(async move {

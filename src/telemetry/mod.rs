@@ -2,7 +2,7 @@
 //!
 //! Log lines carry `request_id` through all phases, and `x_request_id` where a call of the API is handled. Never logged: tokens, secrets, message bodies.
 
-pub mod exchange;
+pub mod http_request_id;
 pub mod traces;
 
 use crate::config::{Log, LogFormat};
@@ -61,9 +61,9 @@ pub fn init_logs(log: &Log) -> Result<(), String> {
     let done = match log.format {
         LogFormat::Text => {
             let ansi = std::io::IsTerminal::is_terminal(&std::io::stderr());
-            lines.with_ansi(ansi).map_event_format(exchange::Named).try_init()
+            lines.with_ansi(ansi).map_event_format(http_request_id::WithRequestId).try_init()
         }
-        LogFormat::Json => lines.json().flatten_event(true).map_event_format(exchange::Named).try_init(),
+        LogFormat::Json => lines.json().flatten_event(true).map_event_format(http_request_id::WithRequestId).try_init(),
     };
     // Already set up by an earlier call in this process: keep that one.
     drop(done);

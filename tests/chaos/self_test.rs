@@ -12,9 +12,9 @@ use seckill::dev::{PrivateServers, ServerKind};
 use seckill::domain::ids::SaleId;
 use seckill::domain::policy::PurchasePolicy;
 use seckill::domain::sale::{Sale, SaleStatus};
-use seckill::p1_entry::warm::Warmer;
 use seckill::roles::{self, Role, Servers};
 use seckill::runtime::{Stopper, now_ms};
+use seckill::sales::SaleControl;
 use seckill::store::mysql::{migrate, sales};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -68,13 +68,13 @@ async fn warm(settings: &Settings, servers: &Servers, spec: &SaleSpec) {
         epoch: 1,
     };
     sales::create(&servers.db, &sale).await.expect("create");
-    let warmer = Warmer {
+    let sale_control = SaleControl {
         redis: servers.redis.clone(),
         db: servers.db.clone(),
         shards: settings.redis.shards,
         backlog_max: settings.p1_entry.backlog_max,
     };
-    warmer.warm(&sale_id).await.expect("warm-up");
+    sale_control.warm(&sale_id).await.expect("warm-up");
 }
 
 async fn sql(url: &str, statements: &str) {

@@ -12,10 +12,10 @@ use seckill::crowd::Minter;
 use seckill::domain::ids::SaleId;
 use seckill::domain::policy::PurchasePolicy;
 use seckill::domain::sale::{Sale, SaleStatus};
-use seckill::p1_entry::warm::{WarmError, Warmer};
 use seckill::p5_reconcile::{Auditor, MQ_DLQ_MAX, SaleAudit, Window};
 use seckill::roles::{self, Role, RoleError, Servers};
 use seckill::runtime::{Stopper, now_ms};
+use seckill::sales::{SaleControl, SaleControlError};
 use seckill::store::mysql::{Address, migrate, sales};
 use seckill::store::redis::RedisFault;
 use std::sync::Arc;
@@ -33,10 +33,10 @@ pub const ALONE: &str = "p3_relay.bundle_max=1";
 const PATIENT: [&str; 2] = ["redis.command_timeout_ms=10000", "p2_reserve.deadline_ms=12000"];
 
 /// Warms a sale as an operator does: a call whose answer got lost is made again, which harms nothing.
-async fn eventually_warm(warmer: Warmer, sale: &SaleId) {
+async fn eventually_warm(sale_control: SaleControl, sale: &SaleId) {
     let deadline = Instant::now() + SETTLE;
-    while let Err(error) = warmer.warm(sale).await {
-        let lost = matches!(&error, WarmError::Redis(RedisFault::Unknown(_)));
+    while let Err(error) = sale_control.warm(sale).await {
+        let lost = matches!(&error, SaleControlError::Redis(RedisFault::Unknown(_)));
         assert!(lost && Instant::now() < deadline, "warm-up: {error:?}");
         pause().await;
     }
@@ -194,7 +194,7 @@ impl World {
     /// Creates a sale that sells now but for what `change` says, and warms it.
     pub async fn sale_with(&self, id: &str, stock: i64, change: impl FnOnce(&mut Sale)) -> SaleId {
         let sale_id = self.draft(id, stock, change).await;
-        eventually_warm(self.warmer(), &sale_id).await;
+        eventually_warm(self.sale_control(), &sale_id).await;
         sale_id
     }
 
@@ -223,8 +223,8 @@ impl World {
     }
 
     /// For warm-ups, pauses, top-ups.
-    pub fn warmer(&self) -> Warmer {
-        Warmer {
+    pub fn sale_control(&self) -> SaleControl {
+        SaleControl {
             redis: self.servers.redis.clone(),
             db: self.servers.db.clone(),
             shards: self.settings.redis.shards,

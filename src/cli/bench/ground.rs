@@ -11,9 +11,9 @@ use crate::dev::{DevState, External, PrivateServers, ServerKind};
 use crate::domain::ids::SaleId;
 use crate::domain::policy::PurchasePolicy;
 use crate::domain::sale::{Sale, SaleStatus};
-use crate::p1_entry::warm::Warmer;
 use crate::roles::{Role, RoleError, Servers};
 use crate::runtime::{Stopper, now_ms};
+use crate::sales::SaleControl;
 use crate::store::mysql::{Address, migrate, sales};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -195,7 +195,7 @@ impl Ground {
     pub async fn sale(&mut self, name: &str, stock: i64, limit: Option<u32>) -> Result<SaleId, Failure> {
         let sale = self.draft(name, stock, limit, -1_000).await?;
         let id = sale.sale_id.clone();
-        self.warmer().warm(&id).await?;
+        self.sale_control().warm(&id).await?;
         self.sales.push(sale);
         Ok(id)
     }
@@ -224,14 +224,14 @@ impl Ground {
         Ok(sale)
     }
 
-    fn warmer(&self) -> Warmer {
+    fn sale_control(&self) -> SaleControl {
         let (shards, backlog_max) = (self.settings.redis.shards, self.settings.p1_entry.backlog_max);
-        Warmer { redis: self.servers.redis.clone(), db: self.servers.db.clone(), shards, backlog_max }
+        SaleControl { redis: self.servers.redis.clone(), db: self.servers.db.clone(), shards, backlog_max }
     }
 
     /// Ends a sale of which everything landed; P5's own code then removes its keys from Redis.
     pub async fn archive(&mut self, id: &SaleId) -> Result<(), Failure> {
-        self.warmer().close(id).await?;
+        self.sale_control().close(id).await?;
         let auditor = context::auditor(&self.settings, &self.servers);
         let none = || Failure::Failed(format!("sale {id} is gone from the database"));
         let sale = sales::get(&self.servers.db, id).await?.ok_or_else(none)?;
@@ -286,7 +286,7 @@ impl Ground {
     pub async fn leave(self) -> Result<(), Failure> {
         let Some(private) = self.private else {
             for sale in &self.sales {
-                self.warmer().close(&sale.sale_id).await?;
+                self.sale_control().close(&sale.sale_id).await?;
             }
             self.servers.redis.quit().await;
             return Ok(());

@@ -3,9 +3,9 @@
 use crate::cli::{Failure, output};
 use crate::domain::ids::SaleId;
 use crate::domain::sale::Sale;
-use crate::p1_entry::look::SaleLook;
-use crate::p1_entry::warm::Warmer;
 use crate::roles::Servers;
+use crate::sales::SaleControl;
+use crate::sales::SaleDetail;
 use crate::store::mysql::archive::{self, Archived};
 use crate::store::mysql::sales;
 
@@ -83,9 +83,9 @@ fn archived(kept: &Archived, half: bool) {
     );
 }
 
-pub(super) async fn show(warmer: &Warmer, id: &SaleId, json: bool) -> Result<(), Failure> {
-    if let Some(kept) = archive::get(&warmer.db, id).await? {
-        let half = sales::get(&warmer.db, id).await?.is_some();
+pub(super) async fn show(sale_control: &SaleControl, id: &SaleId, json: bool) -> Result<(), Failure> {
+    if let Some(kept) = archive::get(&sale_control.db, id).await? {
+        let half = sales::get(&sale_control.db, id).await?.is_some();
         if json {
             output::json(&serde_json::json!({ "archived": kept, "being_removed": half }));
         } else {
@@ -93,7 +93,7 @@ pub(super) async fn show(warmer: &Warmer, id: &SaleId, json: bool) -> Result<(),
         }
         return Ok(());
     }
-    let shown = warmer.look(id).await?;
+    let shown = sale_control.detail(id).await?;
     if json {
         output::json(&shown);
     } else {
@@ -102,7 +102,7 @@ pub(super) async fn show(warmer: &Warmer, id: &SaleId, json: bool) -> Result<(),
     Ok(())
 }
 
-fn tables(shown: &SaleLook) {
+fn tables(shown: &SaleDetail) {
     let sale = &shown.sale;
     output::table(
         ["field", "value"],

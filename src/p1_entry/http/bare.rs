@@ -2,6 +2,7 @@
 //! number of workers, an answer of the same size, and nothing behind it.
 
 use crate::config;
+use crate::http::{end_gracefully, worker_count};
 use crate::p1_entry::auth::Authenticator;
 use crate::runtime::Stopper;
 use actix_web::dev::Server;
@@ -32,7 +33,7 @@ pub fn serve(
 ) -> std::io::Result<Server> {
     let auth = web::Data::new(auth);
     let server = HttpServer::new(move || App::new().app_data(auth.clone()).default_service(web::to(refuse)))
-        .workers(super::workers(settings))
+        .workers(worker_count(settings))
         .client_request_timeout(Duration::from_millis(settings.head_timeout_ms))
         .keep_alive(Duration::from_secs(settings.keep_alive_s))
         .max_connections(settings.connections_max)
@@ -40,5 +41,5 @@ pub fn serve(
         .disable_signals()
         .listen(listener)?
         .run();
-    Ok(super::ending_with(server, stopper))
+    Ok(end_gracefully(server, stopper))
 }

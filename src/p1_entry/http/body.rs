@@ -3,7 +3,7 @@
 
 use super::Public;
 use crate::domain::policy::Quantity;
-use crate::p1_entry::problem::{Kind, Problem};
+use crate::http::problem::{Kind, Problem};
 use actix_web::web::{BytesMut, Payload};
 use futures::{StreamExt, poll};
 use serde::{Deserialize, Deserializer};

@@ -2,7 +2,8 @@
 
 use super::{Public, headers};
 use crate::domain::ids::{RequestId, SaleId, UserId};
-use crate::p1_entry::problem::Problem;
+use crate::http::openapi::problem_responses;
+use crate::http::problem::Problem;
 use crate::p1_entry::status::OrderStatus;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use actix_web::web::Bytes;
@@ -28,6 +29,10 @@ pub(super) struct StatusEvent {
     data: String,
 }
 
+problem_responses! {
+    FollowProblems: 400, 401, 404, 503;
+}
+
 /// Follow a request until it is CONFIRMED or FAILED.
 #[utoipa::path(
     get, path = "/v1/sales/{sale_id}/orders/{request_id}/events", operation_id = "follow_order", tag = "orders",
@@ -39,10 +44,7 @@ pub(super) struct StatusEvent {
         (status = 200, description = "Events `status` whose data is a status document (OrderStatus); the last one is \
             final, then the stream ends. It also ends after five minutes; reconnect to go on.",
          content_type = "text/event-stream", body = StatusEvent),
-        (status = 400, response = super::openapi::ProblemResponse),
-        (status = 401, response = super::openapi::ProblemResponse),
-        (status = 404, response = super::openapi::ProblemResponse),
-        (status = 503, response = super::openapi::ProblemResponse),
+        FollowProblems,
     ),
     security(("bearer" = []))
 )]

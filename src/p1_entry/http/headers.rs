@@ -3,7 +3,7 @@
 
 use super::Public;
 use crate::domain::ids::{RequestId, SaleId, UserId};
-use crate::p1_entry::problem::{Kind, Problem};
+use crate::http::problem::{Kind, Problem};
 use actix_web::HttpRequest;
 
 /// The one value of a header.

@@ -4,7 +4,6 @@ pub mod bare;
 mod body;
 mod cors;
 mod events;
-mod exchange;
 mod headers;
 mod openapi;
 mod orders;
@@ -16,9 +15,11 @@ pub use openapi::document;
 
 use super::auth::Authenticator;
 use super::orders::Orders;
-use super::problem::{Kind, Problem};
 use super::status::Statuses;
 use crate::config;
+use crate::http::problem::{Kind, Problem};
+use crate::http::request_id::RequestIdMiddleware;
+use crate::http::{end_gracefully, worker_count};
 use crate::p2_reserve::answer_on_this_thread;
 use crate::runtime::Stopper;
 use crate::store::mysql::Db;
@@ -119,13 +120,6 @@ async fn method_not_allowed(request: HttpRequest, allowed: &'static str) -> Http
     answer
 }
 
-fn workers(settings: &config::Http) -> usize {
-    match settings.workers_count {
-        0 => std::thread::available_parallelism().map_or(2, std::num::NonZero::get),
-        count => count,
-    }
-}
-
 /// Routes beside the contract: the page that shows it, the demo shop of a local stack.
 pub type Beside = Arc<dyn Fn(&mut web::ServiceConfig) + Send + Sync>;
 
@@ -149,7 +143,7 @@ pub fn serve(
             .app_data(public.clone())
             .wrap(ErrorHandlers::new().default_handler_client(as_problem))
             .wrap(cors::for_pages_of(&origins))
-            .wrap(exchange::Naming)
+            .wrap(RequestIdMiddleware)
             .configure(|config| {
                 for routes in &beside {
                     routes(config);
@@ -157,7 +151,7 @@ pub fn serve(
             })
             .configure(routes)
     })
-    .workers(workers(settings))
+    .workers(worker_count(settings))
     .client_request_timeout(Duration::from_millis(settings.head_timeout_ms))
     .keep_alive(Duration::from_secs(settings.keep_alive_s))
     .max_connections(settings.connections_max)
@@ -165,17 +159,7 @@ pub fn serve(
     .disable_signals()
     .listen(listener)?
     .run();
-    Ok(ending_with(server, stopper))
-}
-
-/// The server, which stops gracefully when the stopper is pulled.
-pub fn ending_with(server: Server, stopper: Stopper) -> Server {
-    let handle = server.handle();
-    tokio::spawn(async move {
-        stopper.stopped().await;
-        handle.stop(true).await;
-    });
-    server
+    Ok(end_gracefully(server, stopper))
 }
 
 /// Errors that actix makes by itself (a path that does not decode, a header it refuses) become problem answers too.

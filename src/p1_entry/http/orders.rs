@@ -3,8 +3,9 @@
 use super::{Public, body, headers};
 use crate::domain::ids::RequestId;
 use crate::domain::states::P2Reserve;
+use crate::http::openapi::problem_responses;
+use crate::http::problem::{Kind, Problem};
 use crate::p1_entry::orders::status_url;
-use crate::p1_entry::problem::{Kind, Problem};
 use actix_web::http::header::{CACHE_CONTROL, LOCATION};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
@@ -37,6 +38,11 @@ pub(super) struct BuyRequest {
     quantity: Option<u32>,
 }
 
+problem_responses! {
+    PurchaseProblems: 400, 401, 403, 404, 408, 409, 410, 413, 415, 422, 423, 425, 428, 429, 503, 504;
+    StatusProblems: 400, 401, 404, 503;
+}
+
 /// Buy.
 #[utoipa::path(
     post, path = "/v1/sales/{sale_id}/orders", operation_id = "buy", tag = "orders", request_body = BuyRequest,
@@ -49,22 +55,7 @@ pub(super) struct BuyRequest {
          headers(("Location" = String, description = "Where to ask for the outcome")),
          links(("outcome" = (operation_id = "show_order", parameters(
              ("sale_id" = "$request.path.sale_id"), ("request_id" = "$response.body#/request_id")))))),
-        (status = 400, response = super::openapi::ProblemResponse),
-        (status = 401, response = super::openapi::ProblemResponse),
-        (status = 403, response = super::openapi::ProblemResponse),
-        (status = 404, response = super::openapi::ProblemResponse),
-        (status = 408, response = super::openapi::ProblemResponse),
-        (status = 409, response = super::openapi::ProblemResponse),
-        (status = 410, response = super::openapi::ProblemResponse),
-        (status = 413, response = super::openapi::ProblemResponse),
-        (status = 415, response = super::openapi::ProblemResponse),
-        (status = 422, response = super::openapi::ProblemResponse),
-        (status = 423, response = super::openapi::ProblemResponse),
-        (status = 425, response = super::openapi::ProblemResponse),
-        (status = 428, response = super::openapi::ProblemResponse),
-        (status = 429, response = super::openapi::ProblemResponse),
-        (status = 503, response = super::openapi::ProblemResponse),
-        (status = 504, response = super::openapi::ProblemResponse),
+        PurchaseProblems,
     ),
     security(("bearer" = []))
 )]
@@ -113,10 +104,7 @@ fn declared_length(request: &HttpRequest) -> Option<usize> {
     ),
     responses(
         (status = 200, description = "QUEUED, CONFIRMED or FAILED", body = crate::p1_entry::status::OrderStatus),
-        (status = 400, response = super::openapi::ProblemResponse),
-        (status = 401, response = super::openapi::ProblemResponse),
-        (status = 404, response = super::openapi::ProblemResponse),
-        (status = 503, response = super::openapi::ProblemResponse),
+        StatusProblems,
     ),
     security(("bearer" = []))
 )]

@@ -1,7 +1,8 @@
 //! `POST …/places` and `GET …/places`: the waiting room of a sale that has one.
 
 use super::{Public, headers};
-use crate::p1_entry::problem::Problem;
+use crate::http::openapi::problem_responses;
+use crate::http::problem::Problem;
 use crate::p1_entry::room::Visit;
 use actix_web::http::header::{CACHE_CONTROL, RETRY_AFTER};
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -24,6 +25,11 @@ pub(super) struct Place {
     ticket: Option<String>,
 }
 
+problem_responses! {
+    EnterProblems: 400, 401, 404, 410, 429, 503;
+    PositionProblems: 400, 401, 403, 404, 410, 428, 503;
+}
+
 /// Take a place in the waiting room.
 #[utoipa::path(
     post, path = "/v1/sales/{sale_id}/places", operation_id = "take_place", tag = "waiting room",
@@ -32,12 +38,7 @@ pub(super) struct Place {
         (status = 200, description = "In the room; coming again changes nothing. Who comes before the start comes again after \
             it, when `Retry-After` says, to hear the place that was drawn", body = Place,
          headers(("Retry-After" = u64, description = "When to ask again, seconds; absent once released"))),
-        (status = 400, response = super::openapi::ProblemResponse),
-        (status = 401, response = super::openapi::ProblemResponse),
-        (status = 404, response = super::openapi::ProblemResponse),
-        (status = 410, response = super::openapi::ProblemResponse),
-        (status = 429, response = super::openapi::ProblemResponse),
-        (status = 503, response = super::openapi::ProblemResponse),
+        EnterProblems,
     ),
     security(("bearer" = []))
 )]
@@ -59,13 +60,7 @@ pub(super) async fn enter(public: web::Data<Public>, request: HttpRequest, path:
     responses(
         (status = 200, description = "The place", body = Place,
          headers(("Retry-After" = u64, description = "When to ask again, seconds; absent once released"))),
-        (status = 400, response = super::openapi::ProblemResponse),
-        (status = 401, response = super::openapi::ProblemResponse),
-        (status = 403, response = super::openapi::ProblemResponse),
-        (status = 404, response = super::openapi::ProblemResponse),
-        (status = 410, response = super::openapi::ProblemResponse),
-        (status = 428, response = super::openapi::ProblemResponse),
-        (status = 503, response = super::openapi::ProblemResponse),
+        PositionProblems,
     ),
     security(("bearer" = []))
 )]

@@ -3,8 +3,9 @@
 use super::{Public, headers};
 use crate::domain::sale::{Sale, SaleStatus};
 use crate::domain::states::P1Entry;
+use crate::http::openapi::problem_responses;
+use crate::http::problem::{Kind, Problem};
 use crate::p1_entry::catalog::View;
-use crate::p1_entry::problem::{Kind, Problem};
 use crate::runtime::now_ms;
 use crate::store::mysql::{Db, sales};
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -118,12 +119,17 @@ pub(super) struct SaleListAnswer {
     sales: Vec<SaleInfo>,
 }
 
+problem_responses! {
+    SaleListProblems: 503;
+    SaleProblems: 400, 404, 503;
+}
+
 /// List the sales that are not closed.
 #[utoipa::path(
     get, path = "/v1/sales", operation_id = "list_sales", tag = "sales",
     responses(
         (status = 200, description = "Sales", body = SaleListAnswer),
-        (status = 503, response = super::openapi::ProblemResponse),
+        SaleListProblems,
     )
 )]
 pub(super) async fn list(public: web::Data<Public>, request: HttpRequest) -> HttpResponse {
@@ -150,9 +156,7 @@ pub(super) async fn list(public: web::Data<Public>, request: HttpRequest) -> Htt
     params(("sale_id" = String, Path, description = "The sale", pattern = "^[A-Za-z0-9_-]{1,64}$")),
     responses(
         (status = 200, description = "The sale", body = SaleInfo),
-        (status = 400, response = super::openapi::ProblemResponse),
-        (status = 404, response = super::openapi::ProblemResponse),
-        (status = 503, response = super::openapi::ProblemResponse),
+        SaleProblems,
     )
 )]
 pub(super) async fn show(public: web::Data<Public>, request: HttpRequest, path: web::Path<String>) -> HttpResponse {

@@ -2,7 +2,8 @@
 
 use super::{Public, headers};
 use crate::domain::ids::RequestId;
-use crate::p1_entry::problem::Problem;
+use crate::http::openapi::problem_responses;
+use crate::http::problem::Problem;
 use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpRequest, HttpResponse, web};
 use chrono::{DateTime, SecondsFormat};
@@ -21,6 +22,10 @@ pub(super) struct Issued {
     expires_at: String,
 }
 
+problem_responses! {
+    TokenProblems: 400, 401, 403, 404, 410, 423, 425, 428, 429, 503;
+}
+
 /// Get a purchase token.
 #[utoipa::path(
     post, path = "/v1/sales/{sale_id}/tokens", operation_id = "issue_token", tag = "orders",
@@ -30,16 +35,7 @@ pub(super) struct Issued {
     ),
     responses(
         (status = 201, description = "A token for one purchase of this buyer in this sale", body = Issued),
-        (status = 400, response = super::openapi::ProblemResponse),
-        (status = 401, response = super::openapi::ProblemResponse),
-        (status = 403, response = super::openapi::ProblemResponse),
-        (status = 404, response = super::openapi::ProblemResponse),
-        (status = 410, response = super::openapi::ProblemResponse),
-        (status = 423, response = super::openapi::ProblemResponse),
-        (status = 425, response = super::openapi::ProblemResponse),
-        (status = 428, response = super::openapi::ProblemResponse),
-        (status = 429, response = super::openapi::ProblemResponse),
-        (status = 503, response = super::openapi::ProblemResponse),
+        TokenProblems,
     ),
     security(("bearer" = []))
 )]

@@ -10,9 +10,9 @@ mod watch;
 
 pub use watch::Watch;
 
-use super::problem::{Kind, Problem};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::states::{P1Entry, State};
+use crate::http::problem::{Kind, Problem};
 use crate::telemetry::count;
 use control::Order;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};

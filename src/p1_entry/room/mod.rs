@@ -14,12 +14,12 @@ pub use visit::Visit;
 
 use super::catalog::View;
 use super::overload::Overload;
-use super::problem::{Kind, Problem};
 use crate::config;
 use crate::domain::ids::{SaleId, UserId};
 use crate::domain::room::Progress;
 use crate::domain::sale::Sale;
 use crate::groups::Groups;
+use crate::http::problem::{Kind, Problem};
 use crate::runtime::Stopper;
 use crate::store::redis::{RedisFault, RedisStore};
 use enter::{Arrival, Entered};

@@ -7,7 +7,6 @@ mod looks;
 
 use super::known::{Judgement, Known};
 use super::orders::status_url;
-use super::problem::{Kind, Problem};
 use crate::config;
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::ledger::LedgerState;
@@ -17,6 +16,7 @@ use crate::domain::shard::home_shard;
 use crate::domain::snowflake::made_at_ms;
 use crate::domain::states::{P2Reserve, P4Persist};
 use crate::groups::Groups;
+use crate::http::problem::{Kind, Problem};
 use crate::runtime::{Stopper, now_ms};
 use crate::store::mysql::{Db, outcomes};
 use crate::store::redis::RedisStore;

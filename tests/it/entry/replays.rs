@@ -17,11 +17,11 @@ fn a_replay_hears_the_same_bytes_after_the_order_the_sell_out_the_pause_and_the_
         assert!(world.buy(&sale, "carol", 1, None).await.is_sold_out());
         assert_eq!(world.buy(&sale, "carol", 1, None).await.code(), "P1-S2");
         same(&world, &sale, &token, &answer, "after sell-out").await;
-        world.warmer().pause(&sale).await.unwrap();
+        world.sale_control().pause(&sale).await.unwrap();
         same(&world, &sale, &token, &answer, "just paused").await;
         eventually("the pause at the entry", async || world.buy(&sale, "dave", 1, None).await.status == 423).await;
         same(&world, &sale, &token, &answer, "while paused").await;
-        world.warmer().close(&sale).await.unwrap();
+        world.sale_control().close(&sale).await.unwrap();
         eventually("the close at the entry", async || world.buy(&sale, "dave", 1, None).await.status == 410).await;
         same(&world, &sale, &token, &answer, "after the close").await;
         assert_eq!(world.settled(&sale).await.counted.ordered, 2);

@@ -144,7 +144,7 @@ fn a_sold_out_sale_ends_the_waiting() {
         world.numbers(&world.stored(&sale).await, &buyers(0..100)).await;
         crate::support::world::time_passes(1_000).await;
         assert_eq!(world.door(&sale).await.released, released, "nobody is let go to find nothing");
-        world.warmer().top_up(&sale, "more", 1).await.unwrap();
+        world.sale_control().top_up(&sale, "more", 1).await.unwrap();
         eventually("the entry has seen it", async || world.come(&sale, "loser").await.status == 200).await;
         world.wait_turn(&sale, "loser").await;
         world.finish().await;

@@ -72,11 +72,11 @@ fn nothing_is_let_go_before_the_start_in_a_pause_or_while_the_sale_is_not_warmed
             world.door(sale).await.released
         };
         assert_eq!((goes(&early).await, goes(&draft).await), (0, 0));
-        world.warmer().pause(&open).await.unwrap();
+        world.sale_control().pause(&open).await.unwrap();
         assert_eq!(goes(&open).await, 0, "paused");
-        world.warmer().resume(&open).await.unwrap();
+        world.sale_control().resume(&open).await.unwrap();
         assert_eq!(goes(&open).await, 100, "open again");
-        world.warmer().warm(&draft).await.unwrap();
+        world.sale_control().warm(&draft).await.unwrap();
         assert_eq!(goes(&draft).await, 100, "warmed");
         world.stop().await;
     });

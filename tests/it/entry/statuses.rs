@@ -3,7 +3,7 @@
 use crate::support::sessions::{Session, stuck};
 use crate::support::world::{World, run};
 use seckill::domain::ids::SaleId;
-use seckill::p1_entry::warm::WarmError;
+use seckill::sales::SaleControlError;
 
 /// What an operator, or the api role by itself, does to a sale.
 #[derive(Debug, Clone, Copy)]
@@ -14,15 +14,15 @@ enum Act {
 }
 
 /// Runs `act` so that it reads the sale before `status` is committed, and writes after it.
-async fn overtaken(world: &World, sale: &SaleId, act: Act, status: &str) -> Result<(), WarmError> {
+async fn overtaken(world: &World, sale: &SaleId, act: Act, status: &str) -> Result<(), SaleControlError> {
     let mut other = Session::open(world).await;
     other.run(&format!("BEGIN; UPDATE sales SET status = '{status}' WHERE sale_id = '{sale}'")).await;
-    let (warmer, id) = (world.warmer(), sale.clone());
+    let (sale_control, id) = (world.sale_control(), sale.clone());
     let acting = tokio::spawn(async move {
         match act {
-            Act::Warm => warmer.warm(&id).await,
-            Act::Pause => warmer.pause(&id).await,
-            Act::Resume => warmer.resume(&id).await,
+            Act::Warm => sale_control.warm(&id).await,
+            Act::Pause => sale_control.pause(&id).await,
+            Act::Resume => sale_control.resume(&id).await,
         }
     });
     stuck(world).await;
@@ -51,7 +51,7 @@ fn what_began_before_the_close_does_not_open_the_sale_again() {
                 Act::Pause | Act::Resume => world.sale(&name, 10, None).await,
             };
             let refused = overtaken(&world, &sale, act, "closed").await;
-            assert!(matches!(refused, Err(WarmError::Closed(_))), "{act:?}: {refused:?}");
+            assert!(matches!(refused, Err(SaleControlError::Closed(_))), "{act:?}: {refused:?}");
             assert!(is(&world, &sale, "closed").await, "{act:?}");
             assert_eq!(in_redis(&world, &sale).await, "closed", "{act:?}: redis follows the database");
         }

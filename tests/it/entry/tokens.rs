@@ -105,7 +105,7 @@ fn no_token_is_issued_before_the_start_after_the_end_after_the_sell_out_or_in_a_
         let ended = world.sale_with("ended", 5, |sale| sale.ends_at_ms = now_ms() - 1).await;
         let draft = world.draft("draft", 5, |_| {}).await;
         let paused = world.sale("paused", 5, None).await;
-        world.warmer().pause(&paused).await.unwrap();
+        world.sale_control().pause(&paused).await.unwrap();
         for (sale, status, code) in [(&early, 425, "P1-S5"), (&ended, 410, "P1-S6"), (&paused, 423, "P1-S7")] {
             let answer = ask(&world, sale, "alice").await;
             assert_eq!((answer.status, answer.code().as_str()), (status, code), "{sale}: {answer:?}");
@@ -158,7 +158,7 @@ fn a_closed_sale_issues_no_tokens() {
     run(async {
         let world = World::start().await;
         let sale = world.sale("closed", 5, None).await;
-        world.warmer().close(&sale).await.unwrap();
+        world.sale_control().close(&sale).await.unwrap();
         let stored = seckill::store::mysql::sales::get(&world.servers.db, &sale).await.unwrap().unwrap();
         assert_eq!(stored.status, SaleStatus::Closed);
         let answer = ask(&world, &sale, "alice").await;

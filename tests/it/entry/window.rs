@@ -6,9 +6,9 @@ use crate::support::world::{World, eventually, run};
 use reqwest::Method;
 use seckill::domain::ids::SaleId;
 use seckill::domain::sale::SaleStatus;
-use seckill::p1_entry::warm::WarmError;
 use seckill::roles::Role;
 use seckill::runtime::now_ms;
+use seckill::sales::SaleControlError;
 use seckill::store::mysql::sales;
 use seckill::store::redis::Activation;
 
@@ -21,19 +21,19 @@ fn a_pause_stops_a_sale_at_once_and_a_resume_goes_on() {
         let world = World::start().await;
         let sale = world.sale("pause", 5, Some(1)).await;
         assert_eq!(world.buy(&sale, "alice", 1, None).await.status, 202);
-        world.warmer().pause(&sale).await.unwrap();
+        world.sale_control().pause(&sale).await.unwrap();
         // The entry may not have heard of it yet; the script has.
         for _ in 0..20 {
             refused(&world, &sale, 423, "P1-S7").await;
         }
-        world.warmer().warm(&sale).await.expect("a warm-up of a paused sale is no mistake");
+        world.sale_control().warm(&sale).await.expect("a warm-up of a paused sale is no mistake");
         refused(&world, &sale, 423, "P1-S7").await;
-        world.warmer().resume(&sale).await.unwrap();
+        world.sale_control().resume(&sale).await.unwrap();
         eventually("selling again", async || world.buy(&sale, "bob", 1, None).await.status == 202).await;
-        world.warmer().close(&sale).await.unwrap();
+        world.sale_control().close(&sale).await.unwrap();
         refused(&world, &sale, 410, "P1-S6").await;
-        assert!(matches!(world.warmer().resume(&sale).await, Err(WarmError::Closed(_))));
-        assert!(matches!(world.warmer().warm(&sale).await, Err(WarmError::Closed(_))));
+        assert!(matches!(world.sale_control().resume(&sale).await, Err(SaleControlError::Closed(_))));
+        assert!(matches!(world.sale_control().warm(&sale).await, Err(SaleControlError::Closed(_))));
         refused(&world, &sale, 410, "P1-S6").await;
         assert_eq!(world.settled(&sale).await.counted.ordered, 2);
         world.finish().await;
@@ -54,7 +54,7 @@ fn a_draft_is_closed_and_an_unknown_sale_is_not_found() {
             let answer = crate::support::world::Answer::of(request).await;
             assert_eq!((answer.status, answer.code().as_str()), (404, "P1-S3"), "{answer:?}");
         }
-        world.warmer().warm(&draft).await.unwrap();
+        world.sale_control().warm(&draft).await.unwrap();
         eventually("selling", async || world.buy(&draft, "alice", 1, None).await.status == 202).await;
         world.stop().await;
     });
@@ -69,7 +69,7 @@ fn a_top_up_reopens_a_sold_out_sale() {
         assert!(world.buy(&sale, "bob", 1, None).await.is_sold_out());
         refused(&world, &sale, 410, "P1-S2").await;
         for _ in 0..3 {
-            world.warmer().top_up(&sale, "more-1", 2).await.unwrap();
+            world.sale_control().top_up(&sale, "more-1", 2).await.unwrap();
         }
         eventually("a sale again", async || world.buy(&sale, "bob", 1, None).await.status == 202).await;
         assert_eq!(world.buy(&sale, "carol", 1, None).await.status, 202);
@@ -100,8 +100,8 @@ fn a_hundred_warm_ups_at_once_load_the_stock_once() {
     run(async {
         let world = World::with(&Role::ALL, &BY_HAND).await;
         let sale = world.draft("hundred", 50, |_| {}).await;
-        let warmer = world.warmer();
-        let warming = (0..100).map(|_| warmer.warm(&sale));
+        let sale_control = world.sale_control();
+        let warming = (0..100).map(|_| sale_control.warm(&sale));
         for done in futures::future::join_all(warming).await {
             done.expect("every one of them succeeds");
         }
@@ -110,7 +110,7 @@ fn a_hundred_warm_ups_at_once_load_the_stock_once() {
         let grants = redis.hash(&world.servers.redis.keys.grants(0, &sale)).await;
         assert_eq!(grants.values().collect::<Vec<_>>(), ["50"], "one grant, once");
         eventually("selling", async || world.buy(&sale, "alice", 1, None).await.status == 202).await;
-        world.warmer().warm(&sale).await.expect("and later");
+        world.sale_control().warm(&sale).await.expect("and later");
         // A warm-up that read the draft before all this and was asleep since.
         let draft = sales::get(&world.servers.db, &sale).await.unwrap().unwrap();
         let grant = grants.into_keys().next().unwrap();

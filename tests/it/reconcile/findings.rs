@@ -177,7 +177,7 @@ fn a_closed_sale_that_leaves_redis_during_an_audit_has_lost_nothing() {
         let world = World::with(&[], &[]).await;
         for round in 0..30 {
             let sale = world.sale(&format!("leaves-{round}"), 5, None).await;
-            world.warmer().close(&sale).await.unwrap();
+            world.sale_control().close(&sale).await.unwrap();
             let audits = futures::future::join_all((0..8).map(|_| world.audit(&sale, Window::Now)));
             let leaves = async {
                 // Somewhere among the first steps of the audits.

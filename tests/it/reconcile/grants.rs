@@ -102,6 +102,6 @@ fn a_sold_out_sale_opens_again_and_failed_units_are_sold_again_once() {
 
 impl World {
     async fn warmer_reclaim(&self, sale: &SaleId) -> Option<Reclaimed> {
-        self.warmer().reclaim(sale).await.expect("a reclaim")
+        self.sale_control().reclaim(sale).await.expect("a reclaim")
     }
 }

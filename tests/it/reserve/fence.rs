@@ -28,8 +28,8 @@ fn a_sale_that_went_back_in_time_freezes_and_the_others_go_on() {
         }
         assert_eq!(world.servers.redis.meta(&sale, 0).await.unwrap().unwrap().state, MetaState::Frozen);
         assert_eq!(world.servers.redis.stock(&sale, 0).await.unwrap(), Some(6), "nothing is sold");
-        assert!(world.warmer().warm(&sale).await.is_err() && world.warmer().pause(&sale).await.is_err());
-        world.warmer().resume(&sale).await.expect_err("neither opens a frozen sale");
+        assert!(world.sale_control().warm(&sale).await.is_err() && world.sale_control().pause(&sale).await.is_err());
+        world.sale_control().resume(&sale).await.expect_err("neither opens a frozen sale");
         assert_eq!(world.buy(&sale, "bob", 1, None).await.status, 423);
         let again = world.buy(&sale, "alice", 1, Some(&token)).await;
         assert_eq!((again.status, again.body), (202, winner.body), "what was accepted stays accepted");

@@ -3,9 +3,9 @@
 use crate::support::beside::NO_REPAIR;
 use crate::support::resp::RawRedis;
 use crate::support::world::{World, eventually, run};
-use seckill::p1_entry::warm::WarmError;
 use seckill::p5_reconcile::{FindingKind, Window};
 use seckill::roles::Role;
+use seckill::sales::SaleControlError;
 
 #[test]
 fn a_sale_whose_keys_are_lost_stays_closed() {
@@ -20,8 +20,8 @@ fn a_sale_whose_keys_are_lost_stays_closed() {
         let closed = world.buy(&sale, "bob", 1, None).await;
         assert_eq!((closed.status, closed.code().as_str()), (423, "P1-S7"), "{closed:?}");
         assert!(closed.text("detail").contains("checked"), "{closed:?}");
-        let refused = world.warmer().warm(&sale).await;
-        assert!(matches!(refused, Err(WarmError::KeysLost(_))), "{refused:?}");
+        let refused = world.sale_control().warm(&sale).await;
+        assert!(matches!(refused, Err(SaleControlError::KeysLost(_))), "{refused:?}");
         assert!(!redis.keys().await.contains(&keys.meta(0, &sale)), "nobody brings the key back");
         assert_eq!(redis.call(&["GET", &keys.stock(0, &sale)]).await.text(), "6", "nobody refills");
         assert_eq!(world.buy(&sale, "bob", 1, None).await.status, 423);
@@ -76,7 +76,7 @@ fn a_sale_whose_keys_are_all_lost_is_not_loaded_again() {
         ] {
             redis.call(&["DEL", &key]).await;
         }
-        assert!(matches!(world.warmer().warm(&sale).await, Err(WarmError::KeysLost(_))));
+        assert!(matches!(world.sale_control().warm(&sale).await, Err(SaleControlError::KeysLost(_))));
         let closed = world.buy(&sale, "alice", 1, None).await;
         assert_eq!((closed.status, closed.code().as_str()), (423, "P1-S7"), "{closed:?}");
         assert!(redis.call(&["EXISTS", &keys.stock(0, &sale)]).await.int() == 0, "nothing is loaded lazily");

@@ -46,7 +46,7 @@ fn sold_out_is_said_when_all_buckets_are_empty_and_taken_back_by_a_top_up() {
         let id = RequestId::parse(&bought.text("request_id")).unwrap();
         assert!(world.servers.redis.ledger_lookup(&sale, 3, &[id]).await.unwrap()[0].is_some(), "on the home shard");
 
-        world.warmer().top_up(&sale, "more", 1).await.unwrap();
+        world.sale_control().top_up(&sale, "more", 1).await.unwrap();
         assert_eq!(stocks(&world, &sale).await, [1, 0, 0, 0]);
         eventually("it sells again", async || world.buy(&sale, &buyer_of(3, 4, 1), 1, None).await.status == 202).await;
         let counted = world.settled(&sale).await.counted;
@@ -109,9 +109,9 @@ fn the_number_of_shards_of_a_live_sale_does_not_change() {
         }
         let found = seckill::store::mysql::sales::get(&world.servers.db, &sale).await.unwrap().unwrap();
         let refusals = [
-            other.warmer().warm(&sale).await.unwrap_err().to_string(),
-            other.warmer().top_up(&sale, "more", 1).await.unwrap_err().to_string(),
-            other.warmer().pause(&sale).await.unwrap_err().to_string(),
+            other.sale_control().warm(&sale).await.unwrap_err().to_string(),
+            other.sale_control().top_up(&sale, "more", 1).await.unwrap_err().to_string(),
+            other.sale_control().pause(&sale).await.unwrap_err().to_string(),
             other.auditor().audit(&found, Window::Now).await.unwrap_err().to_string(),
         ];
         for refusal in refusals {

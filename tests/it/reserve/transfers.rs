@@ -74,7 +74,7 @@ fn every_step_may_come_twice_and_late() {
         let third = take(redis, &sale, 9).await;
         assert_eq!((third.units, stocks(redis, &sale).await), (2, (0, 38)), "at most all");
         assert_eq!(redis.transfer_take(&sale, (0, 1), 2, 1).await.unwrap(), Taken::Refused, "another epoch");
-        world.warmer().pause(&sale).await.unwrap();
+        world.sale_control().pause(&sale).await.unwrap();
         assert_eq!(redis.transfer_take(&sale, (1, 0), 1, 1).await.unwrap(), Taken::Refused, "not open");
         let shown = sales::get(&world.servers.db, &sale).await.unwrap().unwrap();
         assert_eq!(world.auditor().finish_transfers(&shown).await.unwrap(), 1, "also of a paused sale");

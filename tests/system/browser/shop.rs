@@ -63,9 +63,9 @@ fn a_visitor_buys_hears_the_truth_and_is_told_when_it_is_no() {
         let more = world.more(&[Role::Relay, Role::Consumer], |_| {});
         browser.sees("#confirmed", "Confirmed").await;
 
-        world.warmer().pause(&sale).await.unwrap();
+        world.sale_control().pause(&sale).await.unwrap();
         browser.sees("#buy", "Paused").await;
-        world.warmer().resume(&sale).await.unwrap();
+        world.sale_control().resume(&sale).await.unwrap();
         browser.sees("#buy", "Buy now").await;
         assert_eq!(world.buy(&sale, "the last one", 1, None).await.status, 202);
         browser.sees("#buy", "Sold out").await;

@@ -52,9 +52,9 @@ fn a_full_redis_accepts_nothing_and_lands_what_it_has() {
             redis.hash(&keys.ledger(0, &sale)).await.values().filter(|record| record.starts_with('C')).count() == 21
         })
         .await;
-        world.warmer().pause(&sale).await.expect("a sale can be stopped");
+        world.sale_control().pause(&sale).await.expect("a sale can be stopped");
         assert_eq!(world.servers.redis.meta(&sale, 0).await.unwrap().unwrap().state, MetaState::Paused);
-        world.warmer().resume(&sale).await.expect("and resumed");
+        world.sale_control().resume(&sale).await.expect("and resumed");
         assert_eq!(world.buy(&sale, "late", 1, Some(&token)).await.status, 503, "still full");
 
         redis.call(&["CONFIG", "SET", "maxmemory", "0"]).await;

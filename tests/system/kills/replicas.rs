@@ -38,7 +38,7 @@ fn what_no_replica_has_is_unknown_until_one_has_it() {
         let asked = world.status(&sale, "alice", &request_id, 0).await;
         assert_eq!(asked.status, 503, "QUEUED would say accepted: {asked:?}");
         // A pause of the sale does not make the replay a promise, either.
-        world.warmer().pause(&sale).await.unwrap();
+        world.sale_control().pause(&sale).await.unwrap();
         eventually("the entry knows of the pause", async || {
             Answer::of(world.request(reqwest::Method::GET, "/v1/sales/wait", "alice")).await.code() == "P1-S7"
         })
@@ -46,7 +46,7 @@ fn what_no_replica_has_is_unknown_until_one_has_it() {
         let set = ["redis.wait_replicas=1", "redis.wait_timeout_ms=300"];
         let unknown = world.buy(&sale, "alice", 1, Some(&token)).await;
         assert_eq!(unknown.status, 504, "{unknown:?}");
-        world.warmer().resume(&sale).await.unwrap();
+        world.sale_control().resume(&sale).await.unwrap();
 
         replica.resume().unwrap();
         eventually("the replay is told", async || {

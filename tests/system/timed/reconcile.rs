@@ -138,7 +138,7 @@ fn settled_records_go_after_their_time_and_a_closed_sale_leaves_nothing() {
         assert!(audit.consistent() && audit.counted.accepted == 3, "the sums still hold: {audit:#?}");
         assert_eq!(world.buy(&sale, "alice", 1, None).await.code(), "P2-R1", "her purchase is not forgotten");
 
-        world.warmer().close(&sale).await.unwrap();
+        world.sale_control().close(&sale).await.unwrap();
         eventually("the closed sale's keys are gone", async || redis.meta(&sale, 0).await.unwrap().is_none()).await;
         let audit = world.audit(&sale, Window::Now).await;
         assert!(audit.consistent() && audit.counted.ordered == 3, "the database has it all: {audit:#?}");

@@ -1,9 +1,9 @@
-//! `X-Request-Id`: the caller's, or one that is made, in every answer; and the current one while its request is handled.
+//! `X-Request-Id`: the caller's or a new one, in every answer; it is the current id while its call is handled.
 //!
-//! A caller's that cannot be used (too long, other characters, given twice) is replaced: an id for people who look for something is
-//! no reason to refuse a purchase. Bytes that are no HTTP request are refused before they come here, and have none.
+//! An id of a caller that cannot be used (too long, other characters, given twice) is replaced: an id that only helps to find
+//! log lines is no reason to refuse a purchase. Bytes that are not an HTTP request are refused earlier and have no id.
 
-use crate::telemetry::exchange::ExchangeId;
+use crate::telemetry::http_request_id::HttpRequestId;
 use actix_web::Error;
 use actix_web::body::MessageBody;
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse, Transform, forward_ready};
@@ -15,10 +15,10 @@ use std::task::{Context, Poll, ready};
 
 const NAME: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The middleware.
-pub(super) struct Naming;
+/// Middleware: gives each call its `X-Request-Id`.
+pub(crate) struct RequestIdMiddleware;
 
-impl<S, B> Transform<S, ServiceRequest> for Naming
+impl<S, B> Transform<S, ServiceRequest> for RequestIdMiddleware
 where
     S: Service<ServiceRequest, Response = ServiceResponse<B>, Error = Error>,
     B: MessageBody,
@@ -26,52 +26,52 @@ where
     type Response = ServiceResponse<B>;
     type Error = Error;
     type InitError = ();
-    type Transform = NamingService<S>;
+    type Transform = RequestIdService<S>;
     type Future = Ready<Result<Self::Transform, ()>>;
 
     fn new_transform(&self, inner: S) -> Self::Future {
-        std::future::ready(Ok(NamingService { inner }))
+        std::future::ready(Ok(RequestIdService { inner }))
     }
 }
 
-/// What is wrapped.
-pub(super) struct NamingService<S> {
+/// The service that the middleware wraps.
+pub(crate) struct RequestIdService<S> {
     inner: S,
 }
 
-impl<S, B> Service<ServiceRequest> for NamingService<S>
+impl<S, B> Service<ServiceRequest> for RequestIdService<S>
 where
     S: Service<ServiceRequest, Response = ServiceResponse<B>, Error = Error>,
 {
     type Response = ServiceResponse<B>;
     type Error = Error;
-    type Future = Named<S::Future>;
+    type Future = WithRequestIdFuture<S::Future>;
 
     forward_ready!(inner);
 
     fn call(&self, request: ServiceRequest) -> Self::Future {
-        let id = given(&request).unwrap_or_else(ExchangeId::made);
+        let id = given(&request).unwrap_or_else(HttpRequestId::made);
         let _entered = id.enter();
-        Named { inner: self.inner.call(request), id }
+        WithRequestIdFuture { inner: self.inner.call(request), id }
     }
 }
 
-fn given(request: &ServiceRequest) -> Option<ExchangeId> {
+fn given(request: &ServiceRequest) -> Option<HttpRequestId> {
     let mut values = request.headers().get_all(NAME);
     let value = values.next()?;
-    ExchangeId::given(value.as_bytes()).filter(|_| values.next().is_none())
+    HttpRequestId::given(value.as_bytes()).filter(|_| values.next().is_none())
 }
 
 pin_project! {
-    /// A request that is being handled.
-    pub(super) struct Named<F> {
+    /// Handles one call under its id.
+    pub(crate) struct WithRequestIdFuture<F> {
         #[pin]
         inner: F,
-        id: ExchangeId,
+        id: HttpRequestId,
     }
 }
 
-impl<F, B> Future for Named<F>
+impl<F, B> Future for WithRequestIdFuture<F>
 where
     F: Future<Output = Result<ServiceResponse<B>, Error>>,
 {

@@ -4,7 +4,7 @@
 
 use crate::domain::ids::RequestId;
 use crate::domain::states::{P1Entry, P2Reserve};
-use crate::telemetry::exchange::{self, ExchangeId};
+use crate::telemetry::http_request_id::{self, HttpRequestId};
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use actix_web::{HttpRequest, HttpResponse};
@@ -88,13 +88,13 @@ pub struct Problem {
 }
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct ProblemDocument<'a> {
     r#type: &'a str,
     title: &'a str,
     status: u16,
     code: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    instance: Option<Instance>,
+    instance: Option<CallUrn>,
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -106,9 +106,9 @@ struct Body<'a> {
 }
 
 /// The call that was answered, as a URI: what a person quotes to find its log lines.
-struct Instance(ExchangeId);
+struct CallUrn(HttpRequestId);
 
-impl Serialize for Instance {
+impl Serialize for CallUrn {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&format_args!("urn:seckill:x-request-id:{}", self.0))
     }
@@ -177,12 +177,12 @@ impl Problem {
     pub fn respond(&self, request: &HttpRequest) -> HttpResponse {
         let chinese = prefers_chinese(request);
         let kind = self.kind;
-        let body = Body {
+        let body = ProblemDocument {
             r#type: kind.urn(),
             title: if chinese { kind.chinese() } else { kind.english() },
             status: kind.status(),
             code: kind.code(),
-            instance: exchange::current().map(Instance),
+            instance: http_request_id::current().map(CallUrn),
             detail: self.detail.as_deref(),
             request_id: self.request_id,
             status_url: self.location.as_deref(),

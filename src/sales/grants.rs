@@ -1,4 +1,4 @@
-//! Giving Redis the grants that the database has and Redis is not known to have (E8): the one way, for operators' commands, the
+//! GrantProgress Redis the grants that the database has and Redis is not known to have (E8): the one way, for operators' commands, the
 //! api role's warm-up and P5 alike.
 //!
 //! Redis takes each grant once, by its id and within its epoch, so any number of callers may finish one at the same time. A
@@ -16,7 +16,7 @@ const LISTS_MAX: u32 = 100;
 
 /// What became of a sale's open grants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Giving {
+pub enum GrantProgress {
     /// Redis has them all; so many were finished now.
     Done(usize),
     /// Redis has the sale frozen: its rebuild gives them.
@@ -29,7 +29,7 @@ pub enum Giving {
 
 /// Why it is not known what became of them; repeating is safe.
 #[derive(Debug, thiserror::Error)]
-pub enum GivingError {
+pub enum GrantError {
     /// Redis.
     #[error(transparent)]
     Redis(#[from] RedisFault),
@@ -41,15 +41,15 @@ pub enum GivingError {
 /// Gives Redis a sale's open grants.
 ///
 /// # Errors
-/// [`GivingError`] when a server is away; repeating is safe.
-pub async fn give(db: &Db, redis: &RedisStore, shards: u16, id: &SaleId) -> Result<Giving, GivingError> {
+/// [`GrantError`] when a server is away; repeating is safe.
+pub async fn apply_open(db: &Db, redis: &RedisStore, shards: u16, id: &SaleId) -> Result<GrantProgress, GrantError> {
     let mut finished = 0;
     for _ in 0..LISTS_MAX {
         // The sale before the list: whoever read an epoch and then a grant as open has read the grant in that epoch or later,
         // and the keys of a rebuilt epoch know all grants that were open when it began.
-        let Some(sale) = sales::get(db, id).await? else { return Ok(Giving::NotSelling) };
+        let Some(sale) = sales::get(db, id).await? else { return Ok(GrantProgress::NotSelling) };
         if !matches!(sale.status, SaleStatus::Warmed | SaleStatus::Paused) {
-            return Ok(Giving::NotSelling);
+            return Ok(GrantProgress::NotSelling);
         }
         let open = grants::unapplied(db, id, sale.epoch).await?;
         if open.is_empty() {
@@ -60,8 +60,8 @@ pub async fn give(db: &Db, redis: &RedisStore, shards: u16, id: &SaleId) -> Resu
                 let units = share(grant.quantity, shard, shards);
                 match redis.grant(id, shard, sale.epoch, (&grant.grant_id, units)).await? {
                     Granted::Now | Granted::Before => {}
-                    Granted::Frozen => return Ok(Giving::Frozen),
-                    Granted::KeysMissing | Granted::OtherEpoch => return Ok(Giving::KeysLost),
+                    Granted::Frozen => return Ok(GrantProgress::Frozen),
+                    Granted::KeysMissing | Granted::OtherEpoch => return Ok(GrantProgress::KeysLost),
                 }
             }
             crash_point!(ActivationHalf);
@@ -73,5 +73,5 @@ pub async fn give(db: &Db, redis: &RedisStore, shards: u16, id: &SaleId) -> Resu
             redis.uncache_sale(id).await?;
         }
     }
-    Ok(Giving::Done(finished))
+    Ok(GrantProgress::Done(finished))
 }

@@ -1,10 +1,10 @@
-//! The id of one HTTP exchange (`X-Request-Id`): in the answer's head, in a problem document, in every log line that is written
-//! while the request is handled.
+//! The id of one HTTP call (`X-Request-Id`): in the head of the answer, in a problem document, and in every log line that is
+//! written while the call is handled.
 //!
-//! It names a call, not a purchase: one purchase (a request id) takes several calls, and the log line of each has both.
+//! It names a call, not a purchase: a purchase (a request id) may take several calls, and the log line of each has both.
 //!
-//! Every request passes here, so an id costs next to nothing: ids are cut off a block that is made for many, and the one in hand
-//! lies in a thread-local while its request is polled.
+//! Written by hand because every purchase passes here: ids are cut off a block of many, and the current id is in a
+//! thread-local while its request is polled. Input: a header or nothing. Output: an id. A crash leaves nothing.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -22,16 +22,16 @@ const MADE_BYTES: usize = 16;
 const BLOCK_COUNT: usize = 256;
 
 thread_local! {
-    static CURRENT: RefCell<Option<ExchangeId>> = const { RefCell::new(None) };
+    static CURRENT: RefCell<Option<HttpRequestId>> = const { RefCell::new(None) };
     static BLOCK: RefCell<BytesMut> = RefCell::default();
 }
 
 /// One id: plain characters only, so that it can stand in a header, a URN and a log line as it is. Cloning copies nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExchangeId(Bytes);
+pub struct HttpRequestId(Bytes);
 
-impl ExchangeId {
-    /// The caller's own: 1 to [`BYTES_MAX`] of `A-Z a-z 0-9 . _ -`. `None`: another one is made.
+impl HttpRequestId {
+    /// The caller's own id: 1 to [`BYTES_MAX`] of `A-Z a-z 0-9 . _ -`. `None`: it cannot be used, and a new one is made.
     #[must_use]
     pub fn given(text: &[u8]) -> Option<Self> {
         let plain = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
@@ -39,12 +39,12 @@ impl ExchangeId {
         usable.then(|| Self(Bytes::copy_from_slice(text)))
     }
 
-    /// A new one. Nothing is allocated but once for many.
+    /// A new id. One allocation serves many ids.
     #[must_use]
     pub fn made() -> Self {
         BLOCK.with_borrow_mut(|block| {
             if block.is_empty() {
-                *block = a_block();
+                *block = new_block();
             }
             Self(block.split_to(MADE_BYTES).freeze())
         })
@@ -56,21 +56,21 @@ impl ExchangeId {
         self.0.clone()
     }
 
-    /// Makes it the id of whatever this thread does until the guard is dropped.
+    /// Makes it the current id of this thread until the guard is dropped.
     #[must_use]
-    pub fn enter(&self) -> Entered {
-        Entered { before: CURRENT.replace(Some(self.clone())) }
+    pub fn enter(&self) -> CurrentRequestId {
+        CurrentRequestId { before: CURRENT.replace(Some(self.clone())) }
     }
 }
 
-impl fmt::Display for ExchangeId {
+impl fmt::Display for HttpRequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| fmt::Write::write_char(f, char::from(*byte)))
     }
 }
 
-/// Random where it begins and counted from there: two blocks do not meet.
-fn a_block() -> BytesMut {
+/// Ids counted up from a random start, so that two blocks do not overlap.
+fn new_block() -> BytesMut {
     use std::fmt::Write;
     let first = rand::random::<u64>();
     let mut text = String::with_capacity(BLOCK_COUNT * MADE_BYTES);
@@ -81,28 +81,28 @@ fn a_block() -> BytesMut {
     BytesMut::from(text.as_str())
 }
 
-/// While it lives, an id is the current one.
+/// Keeps an id current while it lives; restores the id before it when it is dropped.
 #[derive(Debug)]
-pub struct Entered {
-    before: Option<ExchangeId>,
+pub struct CurrentRequestId {
+    before: Option<HttpRequestId>,
 }
 
-impl Drop for Entered {
+impl Drop for CurrentRequestId {
     fn drop(&mut self) {
         CURRENT.set(self.before.take());
     }
 }
 
-/// The id of the exchange this thread is busy with.
+/// The id of the HTTP call that this thread is handling.
 #[must_use]
-pub fn current() -> Option<ExchangeId> {
+pub fn current() -> Option<HttpRequestId> {
     CURRENT.with_borrow(Clone::clone)
 }
 
 /// A log format whose lines end with the current id, if there is one.
-pub(super) struct Named<F>(pub F);
+pub(super) struct WithRequestId<F>(pub F);
 
-impl<S, N, F> FormatEvent<S, N> for Named<F>
+impl<S, N, F> FormatEvent<S, N> for WithRequestId<F>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
@@ -133,23 +133,23 @@ mod tests {
     #[test]
     fn only_plain_and_short_ids_are_taken_over() {
         for good in ["a", "7f3a-99.B_c", &"x".repeat(64)] {
-            assert_eq!(ExchangeId::given(good.as_bytes()).unwrap().to_string(), good);
+            assert_eq!(HttpRequestId::given(good.as_bytes()).unwrap().to_string(), good);
         }
         for bad in ["", " ", "a b", "a\n", "ä", "a\"b", "a{b", "<a>", &"x".repeat(65)] {
-            assert_eq!(ExchangeId::given(bad.as_bytes()), None, "{bad:?}");
+            assert_eq!(HttpRequestId::given(bad.as_bytes()), None, "{bad:?}");
         }
     }
 
     #[test]
     fn made_ids_differ_and_could_be_given() {
-        let made: HashSet<String> = (0..2 * BLOCK_COUNT + 1).map(|_| ExchangeId::made().to_string()).collect();
+        let made: HashSet<String> = (0..2 * BLOCK_COUNT + 1).map(|_| HttpRequestId::made().to_string()).collect();
         assert_eq!(made.len(), 2 * BLOCK_COUNT + 1);
-        assert!(made.iter().all(|id| id.len() == MADE_BYTES && ExchangeId::given(id.as_bytes()).is_some()));
+        assert!(made.iter().all(|id| id.len() == MADE_BYTES && HttpRequestId::given(id.as_bytes()).is_some()));
     }
 
     #[test]
-    fn the_one_before_comes_back_when_one_ends() {
-        let (outer, inner) = (ExchangeId::made(), ExchangeId::made());
+    fn the_id_before_is_restored_when_one_ends() {
+        let (outer, inner) = (HttpRequestId::made(), HttpRequestId::made());
         let first = outer.enter();
         let second = inner.enter();
         assert_eq!(current(), Some(inner));

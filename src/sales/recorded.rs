@@ -3,7 +3,7 @@
 //! Input: the work and who wants it. Output: what the work came to. The row is written after the work, whether it succeeded or
 //! not; a crash in between leaves the work done and unrecorded, and doing it again does no harm and is recorded.
 
-use super::warm::{WarmError, Warmer};
+use super::control::{SaleControl, SaleControlError};
 use crate::domain::ids::SaleId;
 use crate::domain::operator::{ActOutcome, Actor, Operation, OperatorAct, Target};
 use crate::store::mysql::sales::SaleError;
@@ -22,16 +22,16 @@ pub struct SaleAct<'a> {
     pub asked: Value,
 }
 
-impl Warmer {
+impl SaleControl {
     /// Does `work` and writes down who wanted it, what the sale was before and what it is now.
     ///
     /// # Errors
-    /// The work's own; [`WarmError::NotRecorded`] when it was done and could not be written down.
+    /// The work's own; [`SaleControlError::NotRecorded`] when it was done and could not be written down.
     pub async fn on_record<T>(
         &self,
         act: SaleAct<'_>,
-        work: impl Future<Output = Result<T, WarmError>>,
-    ) -> Result<T, WarmError> {
+        work: impl Future<Output = Result<T, SaleControlError>>,
+    ) -> Result<T, SaleControlError> {
         let before = self.shown(act.sale_id).await;
         let done = work.await;
         let mut row = OperatorAct::new(act.actor, act.operation, Target::Sale(act.sale_id.clone()));
@@ -48,7 +48,7 @@ impl Warmer {
         row.after = Some(after);
         let recorded = acts::record(&self.db, &[row]).await;
         match (done, recorded) {
-            (Ok(_), Err(error)) => Err(WarmError::NotRecorded(error)),
+            (Ok(_), Err(error)) => Err(SaleControlError::NotRecorded(error)),
             (done, _) => done,
         }
     }
@@ -62,22 +62,24 @@ impl Warmer {
 }
 
 /// A stable code of why an act failed.
-const fn code_of(error: &WarmError) -> &'static str {
+const fn code_of(error: &SaleControlError) -> &'static str {
     match error {
-        WarmError::NoSuchSale(_) | WarmError::Sale(SaleError::Unknown(_)) => "NO_SUCH_SALE",
-        WarmError::Closed(_) => "CLOSED",
-        WarmError::NotWarmed(_) => "NOT_WARMED",
-        WarmError::KeysLost(_) => "KEYS_LOST",
-        WarmError::OtherShards(..) => "OTHER_SHARDS",
-        WarmError::Frozen(_) => "FROZEN",
-        WarmError::Redis(_) => "REDIS",
-        WarmError::Database(_) | WarmError::Sale(SaleError::Db(_)) | WarmError::NotRecorded(_) => "DATABASE",
-        WarmError::Sale(SaleError::Exists(_)) => "EXISTS",
-        WarmError::Sale(SaleError::Archived(_)) => "ARCHIVED",
-        WarmError::Sale(SaleError::GrantConflict(_)) => "GRANT_CONFLICT",
-        WarmError::Sale(SaleError::GrantReserved(_)) => "GRANT_RESERVED",
-        WarmError::Sale(SaleError::BooksDisagree(_)) => "BOOKS_DISAGREE",
-        WarmError::Sale(SaleError::TooMuch(_)) => "TOO_MUCH",
-        WarmError::Sale(SaleError::Status(..)) => "STATUS",
+        SaleControlError::NoSuchSale(_) | SaleControlError::Sale(SaleError::Unknown(_)) => "NO_SUCH_SALE",
+        SaleControlError::Closed(_) => "CLOSED",
+        SaleControlError::NotWarmed(_) => "NOT_WARMED",
+        SaleControlError::KeysLost(_) => "KEYS_LOST",
+        SaleControlError::OtherShards(..) => "OTHER_SHARDS",
+        SaleControlError::Frozen(_) => "FROZEN",
+        SaleControlError::Redis(_) => "REDIS",
+        SaleControlError::Database(_) | SaleControlError::Sale(SaleError::Db(_)) | SaleControlError::NotRecorded(_) => {
+            "DATABASE"
+        }
+        SaleControlError::Sale(SaleError::Exists(_)) => "EXISTS",
+        SaleControlError::Sale(SaleError::Archived(_)) => "ARCHIVED",
+        SaleControlError::Sale(SaleError::GrantConflict(_)) => "GRANT_CONFLICT",
+        SaleControlError::Sale(SaleError::GrantReserved(_)) => "GRANT_RESERVED",
+        SaleControlError::Sale(SaleError::BooksDisagree(_)) => "BOOKS_DISAGREE",
+        SaleControlError::Sale(SaleError::TooMuch(_)) => "TOO_MUCH",
+        SaleControlError::Sale(SaleError::Status(..)) => "STATUS",
     }
 }

@@ -10,11 +10,11 @@
 //! Lost after 1: the sale is a draft, nothing was sold, activating again is right. Lost after 2: Redis has to have the keys;
 //! if it does not, it lost data, and the sale stays closed (A6).
 
+use super::grants::{self as open_grants, GrantError, GrantProgress};
 use crate::domain::ids::SaleId;
 use crate::domain::sale::{MetaState, Sale, SaleStatus};
 use crate::domain::shard::share;
 use crate::faults::crash_point;
-use crate::granting::{self, Giving, GivingError};
 use crate::store::mysql::grants::Reclaimed;
 use crate::store::mysql::sales::SaleError;
 use crate::store::mysql::{Db, DbError, grants, sales};
@@ -25,7 +25,7 @@ const ALIGN_MAX: u32 = 5;
 
 /// Why a sale could not be warmed or changed; the text says what to do next.
 #[derive(Debug, thiserror::Error)]
-pub enum WarmError {
+pub enum SaleControlError {
     /// No such sale.
     #[error("there is no sale {0}; see seckill sale list")]
     NoSuchSale(SaleId),
@@ -62,7 +62,7 @@ pub enum WarmError {
 
 /// Carries sales from the database to Redis. Repeating any call is safe.
 #[derive(Clone)]
-pub struct Warmer {
+pub struct SaleControl {
     /// Where sales are sold.
     pub redis: RedisStore,
     /// Where sales are known.
@@ -73,16 +73,16 @@ pub struct Warmer {
     pub backlog_max: u64,
 }
 
-impl Warmer {
-    async fn sale(&self, id: &SaleId) -> Result<Sale, WarmError> {
-        sales::get(&self.db, id).await?.ok_or_else(|| WarmError::NoSuchSale(id.clone()))
+impl SaleControl {
+    async fn sale(&self, id: &SaleId) -> Result<Sale, SaleControlError> {
+        sales::get(&self.db, id).await?.ok_or_else(|| SaleControlError::NoSuchSale(id.clone()))
     }
 
     /// The sale, if its keys in Redis are split as this process would split them.
-    async fn sale_of_ours(&self, id: &SaleId) -> Result<Sale, WarmError> {
+    async fn sale_of_ours(&self, id: &SaleId) -> Result<Sale, SaleControlError> {
         let sale = self.sale(id).await?;
         match self.redis.shards_of(id).await? {
-            Some(other) if other != self.shards => Err(WarmError::OtherShards(id.clone(), other, self.shards)),
+            Some(other) if other != self.shards => Err(SaleControlError::OtherShards(id.clone(), other, self.shards)),
             Some(_) | None => Ok(sale),
         }
     }
@@ -90,11 +90,11 @@ impl Warmer {
     /// Warms a sale up and opens it (its window still decides when it sells). Also repairs a warm-up that was cut off.
     ///
     /// # Errors
-    /// [`WarmError`].
-    pub async fn warm(&self, id: &SaleId) -> Result<(), WarmError> {
+    /// [`SaleControlError`].
+    pub async fn warm(&self, id: &SaleId) -> Result<(), SaleControlError> {
         let sale = self.sale_of_ours(id).await?;
         match sale.status {
-            SaleStatus::Closed => return Err(WarmError::Closed(id.clone())),
+            SaleStatus::Closed => return Err(SaleControlError::Closed(id.clone())),
             SaleStatus::Draft => self.first_time(&sale).await?,
             SaleStatus::Warmed | SaleStatus::Paused => self.apply_grants(id).await?,
         }
@@ -102,7 +102,7 @@ impl Warmer {
     }
 
     /// Aligns, and looks once more: an operator may have changed the status in between.
-    async fn align_with_database(&self, id: &SaleId) -> Result<(), WarmError> {
+    async fn align_with_database(&self, id: &SaleId) -> Result<(), SaleControlError> {
         let mut sale = self.sale(id).await?;
         for _ in 0..ALIGN_MAX {
             self.align(&sale).await?;
@@ -115,18 +115,18 @@ impl Warmer {
         Ok(())
     }
 
-    async fn first_time(&self, sale: &Sale) -> Result<(), WarmError> {
+    async fn first_time(&self, sale: &Sale) -> Result<(), SaleControlError> {
         let id = &sale.sale_id;
         // `sale create` wrote it together with the sale.
         let Some(first) = grants::get(&self.db, id, grants::FIRST_GRANT).await? else {
-            return Err(WarmError::NotWarmed(id.clone()));
+            return Err(SaleControlError::NotWarmed(id.clone()));
         };
         for shard in 0..self.shards {
             let units = share(first.quantity, shard, self.shards);
             match self.redis.activate(sale, shard, self.backlog_max, (&first.grant_id, units)).await? {
                 Activation::Created | Activation::Present => {}
                 Activation::OtherEpoch | Activation::Damaged | Activation::OtherShards => {
-                    return Err(WarmError::KeysLost(id.clone()));
+                    return Err(SaleControlError::KeysLost(id.clone()));
                 }
             }
             crash_point!(ActivationHalf);
@@ -142,18 +142,18 @@ impl Warmer {
     }
 
     /// Gives Redis every grant the database has and Redis was not given yet.
-    async fn apply_grants(&self, id: &SaleId) -> Result<(), WarmError> {
-        match granting::give(&self.db, &self.redis, self.shards, id).await {
-            Ok(Giving::Done(_) | Giving::NotSelling) => Ok(()),
-            Ok(Giving::Frozen) => Err(WarmError::Frozen(id.clone())),
-            Ok(Giving::KeysLost) => Err(WarmError::KeysLost(id.clone())),
-            Err(GivingError::Redis(error)) => Err(error.into()),
-            Err(GivingError::Database(error)) => Err(error.into()),
+    async fn apply_grants(&self, id: &SaleId) -> Result<(), SaleControlError> {
+        match open_grants::apply_open(&self.db, &self.redis, self.shards, id).await {
+            Ok(GrantProgress::Done(_) | GrantProgress::NotSelling) => Ok(()),
+            Ok(GrantProgress::Frozen) => Err(SaleControlError::Frozen(id.clone())),
+            Ok(GrantProgress::KeysLost) => Err(SaleControlError::KeysLost(id.clone())),
+            Err(GrantError::Redis(error)) => Err(error.into()),
+            Err(GrantError::Database(error)) => Err(error.into()),
         }
     }
 
     /// Makes Redis' state follow the database's status. A frozen sale stays frozen.
-    async fn align(&self, sale: &Sale) -> Result<(), WarmError> {
+    async fn align(&self, sale: &Sale) -> Result<(), SaleControlError> {
         let (to, from): (MetaState, &[MetaState]) = match sale.status {
             SaleStatus::Draft => return Ok(()),
             SaleStatus::Warmed => (MetaState::Open, &[MetaState::Loaded, MetaState::Paused]),
@@ -165,12 +165,12 @@ impl Warmer {
         let id = &sale.sale_id;
         for shard in 0..self.shards {
             match self.redis.set_state(id, shard, to, from).await? {
-                None if sale.status != SaleStatus::Closed => return Err(WarmError::KeysLost(id.clone())),
-                Some(MetaState::Frozen) if to != MetaState::Closed => return Err(WarmError::Frozen(id.clone())),
+                None if sale.status != SaleStatus::Closed => return Err(SaleControlError::KeysLost(id.clone())),
+                Some(MetaState::Frozen) if to != MetaState::Closed => return Err(SaleControlError::Frozen(id.clone())),
                 None | Some(_) => {}
             }
             if to != MetaState::Closed && !self.redis.keys_complete(id, shard).await? {
-                return Err(WarmError::KeysLost(id.clone()));
+                return Err(SaleControlError::KeysLost(id.clone()));
             }
         }
         Ok(())
@@ -179,28 +179,28 @@ impl Warmer {
     /// Stops a sale; it can be resumed.
     ///
     /// # Errors
-    /// [`WarmError`].
-    pub async fn pause(&self, id: &SaleId) -> Result<(), WarmError> {
+    /// [`SaleControlError`].
+    pub async fn pause(&self, id: &SaleId) -> Result<(), SaleControlError> {
         self.move_to(id, SaleStatus::Paused).await
     }
 
     /// Resumes a paused sale.
     ///
     /// # Errors
-    /// [`WarmError`].
-    pub async fn resume(&self, id: &SaleId) -> Result<(), WarmError> {
+    /// [`SaleControlError`].
+    pub async fn resume(&self, id: &SaleId) -> Result<(), SaleControlError> {
         self.move_to(id, SaleStatus::Warmed).await
     }
 
     /// Freezes a sale that sells: the reconciler then builds it anew from the database.
     ///
     /// # Errors
-    /// [`WarmError`].
-    pub async fn freeze(&self, id: &SaleId) -> Result<(), WarmError> {
+    /// [`SaleControlError`].
+    pub async fn freeze(&self, id: &SaleId) -> Result<(), SaleControlError> {
         let sale = self.sale_of_ours(id).await?;
         match sale.status {
-            SaleStatus::Closed => return Err(WarmError::Closed(id.clone())),
-            SaleStatus::Draft => return Err(WarmError::NotWarmed(id.clone())),
+            SaleStatus::Closed => return Err(SaleControlError::Closed(id.clone())),
+            SaleStatus::Draft => return Err(SaleControlError::NotWarmed(id.clone())),
             SaleStatus::Warmed | SaleStatus::Paused => {}
         }
         for shard in 0..self.shards {
@@ -213,12 +213,12 @@ impl Warmer {
     /// Ends a sale for good. What was accepted still lands.
     ///
     /// # Errors
-    /// [`WarmError`].
-    pub async fn close(&self, id: &SaleId) -> Result<(), WarmError> {
+    /// [`SaleControlError`].
+    pub async fn close(&self, id: &SaleId) -> Result<(), SaleControlError> {
         self.move_to(id, SaleStatus::Closed).await
     }
 
-    async fn move_to(&self, id: &SaleId, to: SaleStatus) -> Result<(), WarmError> {
+    async fn move_to(&self, id: &SaleId, to: SaleStatus) -> Result<(), SaleControlError> {
         self.sale_of_ours(id).await?;
         // The database judges by the status of this moment, which may be another one than was read.
         let from: &[SaleStatus] = match to {
@@ -234,13 +234,13 @@ impl Warmer {
     }
 
     /// Why a status was not set. A sale that is closed is closed in Redis too, whatever was done to it meanwhile.
-    async fn overtaken(&self, id: &SaleId, error: SaleError) -> WarmError {
+    async fn overtaken(&self, id: &SaleId, error: SaleError) -> SaleControlError {
         match error {
             SaleError::Status(_, SaleStatus::Closed) => match self.align_with_database(id).await {
-                Ok(()) => WarmError::Closed(id.clone()),
+                Ok(()) => SaleControlError::Closed(id.clone()),
                 Err(error) => error,
             },
-            SaleError::Status(_, SaleStatus::Draft) => WarmError::NotWarmed(id.clone()),
+            SaleError::Status(_, SaleStatus::Draft) => SaleControlError::NotWarmed(id.clone()),
             other @ (SaleError::Exists(_)
             | SaleError::Archived(_)
             | SaleError::Unknown(_)
@@ -256,11 +256,11 @@ impl Warmer {
     /// Adds units to a sale (E8): database first, then Redis, once for each grant id.
     ///
     /// # Errors
-    /// [`WarmError`]; after any of them, repeating with the same grant id is safe.
-    pub async fn top_up(&self, id: &SaleId, grant_id: &str, units: u32) -> Result<(), WarmError> {
+    /// [`SaleControlError`]; after any of them, repeating with the same grant id is safe.
+    pub async fn top_up(&self, id: &SaleId, grant_id: &str, units: u32) -> Result<(), SaleControlError> {
         let sale = self.sale_of_ours(id).await?;
         if sale.status == SaleStatus::Closed {
-            return Err(WarmError::Closed(id.clone()));
+            return Err(SaleControlError::Closed(id.clone()));
         }
         grants::top_up(&self.db, id, grant_id, units).await?;
         self.redis.uncache_sale(id).await?;
@@ -272,12 +272,12 @@ impl Warmer {
     /// automatic. Returns what was offered now, if anything was.
     ///
     /// # Errors
-    /// [`WarmError`]; repeating is safe.
-    pub async fn reclaim(&self, id: &SaleId) -> Result<Option<Reclaimed>, WarmError> {
+    /// [`SaleControlError`]; repeating is safe.
+    pub async fn reclaim(&self, id: &SaleId) -> Result<Option<Reclaimed>, SaleControlError> {
         let sale = self.sale_of_ours(id).await?;
         match sale.status {
-            SaleStatus::Closed => return Err(WarmError::Closed(id.clone())),
-            SaleStatus::Draft => return Err(WarmError::NotWarmed(id.clone())),
+            SaleStatus::Closed => return Err(SaleControlError::Closed(id.clone())),
+            SaleStatus::Draft => return Err(SaleControlError::NotWarmed(id.clone())),
             SaleStatus::Warmed | SaleStatus::Paused => {}
         }
         let reclaimed = grants::reclaim(&self.db, id).await?;

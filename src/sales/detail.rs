@@ -1,6 +1,6 @@
 //! One sale as the database knows it, and what Redis holds of it: for `seckill sale show` and the admin API. Reads only.
 
-use super::warm::{WarmError, Warmer};
+use super::control::{SaleControl, SaleControlError};
 use crate::domain::ids::SaleId;
 use crate::domain::sale::Sale;
 use crate::store::mysql::{grants, sales};
@@ -8,20 +8,20 @@ use serde::Serialize;
 
 /// One sale with what Redis holds.
 #[derive(Debug, Clone, Serialize)]
-pub struct SaleLook {
+pub struct SaleDetail {
     /// As the database knows it.
     pub sale: Sale,
     /// Its grants: name, units, and whether Redis has them.
     pub grants: Vec<String>,
     /// Redis' side.
-    pub shards: Vec<ShardLook>,
+    pub shards: Vec<ShardDetail>,
     /// Units between two buckets; absent when a shard is not in Redis.
     pub in_transit: Option<i64>,
 }
 
 /// One shard of it; all absent when Redis does not have it.
 #[derive(Debug, Clone, Serialize)]
-pub struct ShardLook {
+pub struct ShardDetail {
     /// The shard.
     pub shard: u16,
     /// The state that the reserve script obeys.
@@ -34,18 +34,18 @@ pub struct ShardLook {
     pub accepted_requests: Option<u64>,
 }
 
-impl Warmer {
-    /// Looks at one sale.
+impl SaleControl {
+    /// Reads one sale from the database, and what Redis holds of it.
     ///
     /// # Errors
-    /// [`WarmError`] when there is no such sale or a server cannot be asked.
-    pub async fn look(&self, id: &SaleId) -> Result<SaleLook, WarmError> {
-        let sale = sales::get(&self.db, id).await?.ok_or_else(|| WarmError::NoSuchSale(id.clone()))?;
+    /// [`SaleControlError`] when there is no such sale or a server cannot be asked.
+    pub async fn detail(&self, id: &SaleId) -> Result<SaleDetail, SaleControlError> {
+        let sale = sales::get(&self.db, id).await?.ok_or_else(|| SaleControlError::NoSuchSale(id.clone()))?;
         let grants = grants::list(&self.db, id).await?;
         let mut shards = Vec::with_capacity(self.shards.into());
         for shard in 0..self.shards {
             let count = self.redis.shard_count(id, shard).await?;
-            shards.push(ShardLook {
+            shards.push(ShardDetail {
                 shard,
                 state: count.as_ref().map(|count| count.meta.state.code()),
                 remaining: count.as_ref().map(|count| count.stock),
@@ -61,6 +61,6 @@ impl Warmer {
             })
             .collect();
         let in_transit = shards.iter().map(|shard| shard.in_transit).sum();
-        Ok(SaleLook { sale, grants, shards, in_transit })
+        Ok(SaleDetail { sale, grants, shards, in_transit })
     }
 }

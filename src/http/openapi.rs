@@ -1,0 +1,84 @@
+//! Parts of an OpenAPI document that both HTTP APIs have: the problem document, its responses and the bearer token.
+
+use super::problem::Kind;
+use std::collections::BTreeSet;
+use utoipa::Modify;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{RefOr, Schema};
+
+/// A problem document (RFC 9457).
+#[derive(utoipa::ToSchema)]
+#[allow(dead_code, reason = "describes the document that `Problem::respond` writes")]
+pub(crate) struct ProblemBody {
+    /// `urn:seckill:problem:<code>`
+    r#type: String,
+    /// The problem in the client's language (English or Chinese).
+    title: String,
+    status: u16,
+    /// Stable code; a state code where a state is the reason.
+    #[schema(example = "P2-R2")]
+    code: String,
+    /// This call: `urn:seckill:x-request-id:` and the answer's X-Request-Id.
+    #[schema(example = "urn:seckill:x-request-id:5b1f6e0a9c2d4e37")]
+    instance: Option<String>,
+    /// What exactly, and what would be accepted.
+    detail: Option<String>,
+    /// The request it is about.
+    request_id: Option<String>,
+    /// Where to ask for its status.
+    status_url: Option<String>,
+    /// Units left.
+    remaining: Option<u64>,
+}
+
+/// A problem; `code` says which, `Retry-After` when to come back.
+#[derive(utoipa::ToResponse)]
+#[response(description = "A problem; `code` says which", content_type = "application/problem+json")]
+#[allow(dead_code, reason = "a name for the OpenAPI document")]
+pub(crate) struct ProblemResponse(ProblemBody);
+
+/// Defines a type for `responses(…)` of a handler: a problem document for each status of the list.
+macro_rules! problem_responses {
+    ($($(#[$doc:meta])* $name:ident: $($status:literal),+;)+) => { $(
+        $(#[$doc])*
+        pub(super) struct $name;
+
+        impl utoipa::IntoResponses for $name {
+            fn responses() -> std::collections::BTreeMap<String, utoipa::openapi::RefOr<utoipa::openapi::Response>> {
+                $crate::http::openapi::problems(&[$($status),+])
+            }
+        }
+    )+ };
+}
+pub(crate) use problem_responses;
+
+/// The problem document as the response of each status.
+pub(crate) fn problems(statuses: &[u16]) -> std::collections::BTreeMap<String, RefOr<utoipa::openapi::Response>> {
+    let problem = || RefOr::Ref(utoipa::openapi::Ref::from_response_name("ProblemResponse"));
+    statuses.iter().map(|status| (status.to_string(), problem())).collect()
+}
+
+/// Adds the security scheme `bearer`.
+pub(crate) struct BearerScheme;
+
+impl Modify for BearerScheme {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).bearer_format("JWT").build();
+        document.components.get_or_insert_default().add_security_scheme("bearer", SecurityScheme::Http(scheme));
+    }
+}
+
+/// Names every problem code in the document, so that it cannot lag behind the code.
+pub(crate) struct ProblemCodes;
+
+impl Modify for ProblemCodes {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let schemas = document.components.as_mut().map(|components| &mut components.schemas);
+        let problem = schemas.and_then(|schemas| schemas.get_mut("ProblemBody"));
+        let Some(RefOr::T(Schema::Object(problem))) = problem else { return };
+        if let Some(RefOr::T(Schema::Object(code))) = problem.properties.get_mut("code") {
+            let codes: BTreeSet<&str> = Kind::ALL.iter().map(|kind| kind.code()).collect();
+            code.enum_values = Some(codes.into_iter().map(serde_json::Value::from).collect());
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! What operators and automatic warm-ups do to a sale: warm it up, pause, close, top up, rebuild, and show what it holds.
+//!
+//! Input: an operator's wish, or the time of a start. Output: the sale in the database, then in Redis. The database always
+//! comes first and every step can be repeated. The command line, the admin API, P1's automatic warm-up and P5 share it.
+
+mod control;
+mod detail;
+pub mod grants;
+mod recorded;
+
+pub use control::{SaleControl, SaleControlError};
+pub use detail::{SaleDetail, ShardDetail};
+pub use recorded::SaleAct;
