@@ -10,7 +10,7 @@ use crate::config::{QueueType, Settings, api_complaints};
 use crate::p4_persist::{EventPublisher, Persist};
 use crate::p5_reconcile::{Auditor, MQ_DLQ_MAX, Reconcile};
 use crate::runtime::{Pace, Stopper, Worker, drive};
-use crate::store::mysql::{Address, Db, DbConfig};
+use crate::store::mysql::{DatabaseAddress, Db, DbConfig};
 use crate::store::rabbit::{self, RabbitConfig};
 use crate::store::redis::RedisStore;
 use crate::store::tls::{TlsError, TlsFiles, Trust};
@@ -102,7 +102,7 @@ impl Servers {
         let redis = RedisStore::start(&settings.redis, trust.as_ref()).map_err(|error| refused("redis.url", &error))?;
         let mysql = &settings.mysql;
         let db = Db::connect(DbConfig {
-            address: Address::new(mysql)?,
+            address: DatabaseAddress::new(mysql)?,
             pool_max: mysql.pool_max,
             wait_timeout_ms: mysql.pool_wait_ms,
             connect_timeout_ms: mysql.connect_timeout_ms,

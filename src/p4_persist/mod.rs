@@ -29,7 +29,7 @@ use crate::domain::outcome::Verdict;
 use crate::domain::request::Accepted;
 use crate::faults::{crash_point, left_out};
 use crate::runtime::{Worker, now_ms};
-use crate::store::mysql::codes::Source;
+use crate::store::mysql::codes::PersistSource;
 use crate::store::mysql::{Db, DbError, outcomes, persist};
 use crate::store::rabbit::{Consumer, Delivery, DeliveryId, RabbitConfig, RabbitError, Sender};
 use crate::store::redis::RedisStore;
@@ -217,7 +217,7 @@ impl Persist {
 /// Writes a group; each request gets its own verdict.
 async fn transact(db: &Db, items: &[Accepted]) -> Vec<Result<Verdict, DbError>> {
     let begun = Instant::now();
-    let verdicts = persist::persist_all(db, items, Source::Relay).await;
+    let verdicts = persist::persist_all(db, items, PersistSource::Relay).await;
     metrics::histogram!("seckill_p4_persist_seconds").record(begun.elapsed());
     verdicts
 }

@@ -3,7 +3,7 @@
 //! Input: the broker and the database. Output: gauges of the process that leads. Changes nothing, so a crash leaves nothing.
 
 use super::audit::Auditor;
-use crate::store::mysql::{events, register};
+use crate::store::mysql::{events, failed_requests};
 use crate::store::rabbit::{RabbitError, Topology, queue_depths};
 
 impl Auditor {
@@ -29,7 +29,7 @@ impl Auditor {
         }
         let untold = metrics::gauge!("seckill_p5_reconcile_events_waiting_count");
         let open = metrics::gauge!("seckill_p5_reconcile_register_open_count");
-        match futures::future::try_join(events::waiting_count(&self.db), register::open_count(&self.db)).await {
+        match futures::future::try_join(events::waiting_count(&self.db), failed_requests::open_count(&self.db)).await {
             Ok((untold_now, open_now)) => {
                 untold.set(untold_now as f64);
                 open.set(open_now as f64);

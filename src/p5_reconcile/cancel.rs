@@ -4,7 +4,7 @@
 
 use super::audit::{Auditor, SaleAuditError};
 use crate::domain::ids::RequestId;
-use crate::domain::operator::{ActOutcome, Actor, Operation, OperatorAct, Target};
+use crate::domain::operator::{ActOutcome, ActTarget, Actor, Operation, OperatorAct};
 use crate::store::mysql::cancels::{self, Cancelled};
 use crate::store::mysql::{acts, sales};
 
@@ -45,7 +45,7 @@ impl Auditor {
         actor: &Actor,
         cancelled: &Cancelled,
     ) -> Result<(), SaleAuditError> {
-        let mut act = OperatorAct::new(actor, Operation::OrderCancel, Target::Request(request_id.to_string()));
+        let mut act = OperatorAct::new(actor, Operation::OrderCancel, ActTarget::Request(request_id.to_string()));
         act.reason = Some(reason.to_owned());
         let code = match cancelled {
             Cancelled::Now(sale_id, units) => {

@@ -10,7 +10,7 @@ use crate::domain::sale::Sale;
 use crate::domain::states::{P5Reconcile, Phase, State};
 use crate::faults::crash_point;
 use crate::store::mysql::books::{Series, closing};
-use crate::store::mysql::codes::{Reporter, Source};
+use crate::store::mysql::codes::{PersistSource, Reporter};
 use crate::store::mysql::persist;
 use crate::telemetry::count;
 use crate::telemetry::traces::{self, Done, further};
@@ -97,7 +97,7 @@ impl Auditor {
             let items: Vec<Accepted> =
                 group.iter().map(|open| open.record.accepted(open.request_id, &audit.sale_id, open.shard)).collect();
             let begun = traces::clock();
-            let verdicts = persist::persist_all(&self.db, &items, Source::Compensation).await;
+            let verdicts = persist::persist_all(&self.db, &items, PersistSource::Compensation).await;
             crash_point!(AfterCompensation);
             let mut outcomes: HashMap<u16, Vec<(RequestId, Outcome)>> = HashMap::new();
             for (accepted, verdict) in items.iter().zip(verdicts) {

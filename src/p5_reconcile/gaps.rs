@@ -14,8 +14,8 @@ use crate::domain::policy::Quantity;
 use crate::domain::request::{Accepted, Purchase};
 use crate::domain::snowflake;
 use crate::store::mysql::codes::Reporter;
+use crate::store::mysql::failed_requests::{self, OpenFailure};
 use crate::store::mysql::outcomes;
-use crate::store::mysql::register::{self, OpenFailure};
 use serde::Serialize;
 use std::collections::HashSet;
 
@@ -114,7 +114,7 @@ impl Auditor {
             detail: &detail,
             payload: payload.as_bytes(),
         };
-        Ok(register::open(&self.db, &failure).await?)
+        Ok(failed_requests::open(&self.db, &failure).await?)
     }
 }
 

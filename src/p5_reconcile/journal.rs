@@ -101,13 +101,13 @@ impl Journal {
         if self.written.get(&audit.sale_id).is_some_and(|written| !written.is_news(&keys, now, quiet)) {
             return Ok(());
         }
-        let findings = audit.findings.iter().map(|finding| audit_store::Finding {
+        let findings = audit.findings.iter().map(|finding| audit_store::StoredFinding {
             sale_id: Some(audit.sale_id.clone()),
             request_id: finding.request_id,
             code: finding.kind.code().to_owned(),
             detail: finding.detail.clone(),
         });
-        let run = audit_store::Run {
+        let run = audit_store::StoredRun {
             sale_id: Some(audit.sale_id.clone()),
             started_at_ms,
             ended_at_ms: now_ms(),

@@ -41,7 +41,7 @@ use crate::domain::sale::{Sale, SaleStatus};
 use crate::faults::slow_audit;
 use crate::runtime::{Worker, now_ms};
 use crate::sales::grants::{self, GrantError, GrantProgress};
-use crate::store::mysql::{audit as audit_store, register, sales};
+use crate::store::mysql::{audit as audit_store, failed_requests, sales};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
@@ -111,7 +111,7 @@ impl Reconcile {
         }
         metrics::gauge!("seckill_p5_reconcile_unreconciled_count").set(unreconciled_count);
         metrics::gauge!("seckill_p5_reconcile_oldest_unresolved_seconds").set(oldest_ms as f64 / 1000.0);
-        register::close_settled(&db, "reconcile").await.map_err(Fault::back_off)?;
+        failed_requests::close_settled(&db, "reconcile").await.map_err(Fault::back_off)?;
         audit_store::prune(&db, now_ms()).await.map_err(Fault::back_off)?;
         // Everything was looked at: what is damaged is looked at again in its turn, not at once and for ever.
         self.next_at = Instant::now() + Duration::from_millis(self.settings.interval_ms);

@@ -15,8 +15,8 @@ use crate::domain::ids::RequestId;
 use crate::domain::message::{self, MessageError};
 use crate::domain::request::Accepted;
 use crate::store::mysql::codes::Reporter;
+use crate::store::mysql::failed_requests::{self, OpenFailure};
 use crate::store::mysql::outcomes;
-use crate::store::mysql::register::{self, OpenFailure};
 use crate::store::rabbit::{DlqReader, Parked};
 use std::collections::HashSet;
 
@@ -151,7 +151,7 @@ impl Auditor {
         let (reason, detail) = why.split_once(": ").unwrap_or((&why, ""));
         let payload = parked.body.get(..PAYLOAD_MAX).unwrap_or(&parked.body);
         let failure = OpenFailure { accepted, reporter: Reporter::MqDlq, reason, detail, payload };
-        let new = register::open(&self.db, &failure).await?;
+        let new = failed_requests::open(&self.db, &failure).await?;
         noted.insert(accepted.purchase.request_id);
         Ok(usize::from(new))
     }

@@ -8,7 +8,7 @@ use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::message::{self, MessageError};
 use crate::faults::left_out;
 use crate::store::mysql::codes::{FailureStatus, Reporter};
-use crate::store::mysql::register::{self, OpenFailure, Wanted};
+use crate::store::mysql::failed_requests::{self, FailedRequestFilter, OpenFailure};
 use crate::store::rabbit::RabbitError;
 use crate::store::redis::{ParkedEntry, RedisFault};
 use std::collections::HashSet;
@@ -59,9 +59,10 @@ impl Auditor {
         parked.ids.extend(&seen.ids);
         parked.unseen_count = seen.unseen_count;
         let open = (Some(FailureStatus::Open), Some(sale.clone()));
-        let mut wanted = Wanted { status: open.0, sale_id: open.1, limit: 1000, ..Wanted::default() };
+        let mut wanted =
+            FailedRequestFilter { status: open.0, sale_id: open.1, limit: 1000, ..FailedRequestFilter::default() };
         for _ in 0..PAGES_MAX {
-            let page = register::list(&self.db, &wanted).await?;
+            let page = failed_requests::list(&self.db, &wanted).await?;
             parked.ids.extend(page.iter().map(|row| row.request_id));
             match page.last() {
                 Some(last) if page.len() == 1000 => wanted.after = Some(last.request_id),
@@ -124,7 +125,7 @@ impl Auditor {
             detail: &entry.reason,
             payload: &entry.payload,
         };
-        let new = register::open(&self.db, &failure).await?;
+        let new = failed_requests::open(&self.db, &failure).await?;
         if !readable {
             // Its request is in the register; the bytes themselves are for a person.
             return Ok(new);

@@ -19,7 +19,7 @@ use crate::faults::crash_point;
 use crate::store::mysql::books::{self, Series, closing};
 use crate::store::mysql::codes::FailureStatus;
 use crate::store::mysql::decided::{self, Opening};
-use crate::store::mysql::register::{self, Wanted};
+use crate::store::mysql::failed_requests::{self, FailedRequestFilter};
 use crate::store::mysql::{outcomes, sales};
 use crate::store::rabbit::{RabbitError, queue_depths};
 use std::collections::HashMap;
@@ -244,12 +244,13 @@ impl Auditor {
         let mut parked: Vec<Accepted> =
             seen.requests.iter().filter(|accepted| accepted.purchase.sale_id == *sale).cloned().collect();
         let (status, sale_id) = (Some(FailureStatus::Open), Some(sale.clone()));
-        let mut wanted = Wanted { status, sale_id, limit: register::PAGE_MAX, ..Wanted::default() };
+        let mut wanted =
+            FailedRequestFilter { status, sale_id, limit: failed_requests::PAGE_MAX, ..FailedRequestFilter::default() };
         loop {
-            let page = register::list(&self.db, &wanted).await?;
+            let page = failed_requests::list(&self.db, &wanted).await?;
             parked.extend(page.iter().filter_map(|row| message::decode(&row.payload).ok()));
             match page.last() {
-                Some(last) if i64::try_from(page.len()) == Ok(register::PAGE_MAX) => {
+                Some(last) if i64::try_from(page.len()) == Ok(failed_requests::PAGE_MAX) => {
                     wanted.after = Some(last.request_id);
                 }
                 Some(_) | None => return Ok(parked),

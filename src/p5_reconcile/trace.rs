@@ -8,7 +8,7 @@ use crate::domain::ledger::LedgerRecord;
 use crate::domain::message;
 use crate::domain::operator::Actor;
 use crate::domain::request::Accepted;
-use crate::store::mysql::outcomes::{self, Story};
+use crate::store::mysql::request_history::{self, RequestHistory};
 use crate::store::mysql::sales;
 use crate::store::redis::RedisFault;
 use std::collections::HashMap;
@@ -33,7 +33,7 @@ pub struct InLedger {
 #[derive(Debug, Default)]
 pub struct Trace {
     /// What the database knows.
-    pub story: Story,
+    pub story: RequestHistory,
     /// What Redis accepted.
     pub ledger: Option<InLedger>,
     /// Its entry in the outbox: accepted and not confirmed by the broker yet.
@@ -48,7 +48,7 @@ impl Trace {
     /// Whether anything knows the request.
     #[must_use]
     pub fn is_known(&self) -> bool {
-        let Story { decided, order, failure } = &self.story;
+        let RequestHistory { decided, order, failure } = &self.story;
         let in_database = decided.is_some() || order.is_some() || failure.is_some();
         in_database || self.ledger.is_some() || self.outbox_entry.is_some() || !self.parked.is_empty()
     }
@@ -58,7 +58,7 @@ impl Auditor {
     /// Looks for a request everywhere: the database, the ledgers of at most 1,000 sales, the outbox, both DLQs.
     pub async fn trace(&self, request_id: RequestId) -> Trace {
         let mut trace = Trace::default();
-        match outcomes::story_of(&self.db, request_id).await {
+        match request_history::request_history(&self.db, request_id).await {
             Ok(story) => trace.story = story,
             Err(error) => trace.not_asked.push(format!("database: {error}")),
         }

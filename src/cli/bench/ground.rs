@@ -14,7 +14,7 @@ use crate::domain::sale::{Sale, SaleStatus};
 use crate::roles::{Role, RoleError, Servers};
 use crate::runtime::{Stopper, now_ms};
 use crate::sales::SaleControl;
-use crate::store::mysql::{Address, migrate, sales};
+use crate::store::mysql::{DatabaseAddress, migrate, sales};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -82,7 +82,7 @@ impl Ground {
         let settings = Arc::new(Settings::load(&layers)?);
         crate::telemetry::init_logs(&settings.log).map_err(Failure::Usage)?;
         crate::telemetry::init_metrics();
-        migrate::migrate(Address::new(&settings.mysql).map_err(RoleError::from)?).await?;
+        migrate::migrate(DatabaseAddress::new(&settings.mysql).map_err(RoleError::from)?).await?;
         let mut crew = Crew::new(settings.clone(), &layers, dir.to_owned())?;
         crew.only(&[Role::Api]).await?;
         let (api, handles) = (crew.api(), context::servers(&settings).await?);

@@ -8,7 +8,7 @@ use crate::domain::ids::RequestId;
 use crate::domain::ledger::LedgerState;
 use crate::faults::left_out;
 use crate::store::mysql::books::Series;
-use crate::store::mysql::outcomes::{self, Decided};
+use crate::store::mysql::outcomes::{self, RequestOutcome};
 use std::collections::{BTreeMap, HashMap};
 
 impl Sheet<'_, '_> {
@@ -87,7 +87,7 @@ impl Sheet<'_, '_> {
     fn judge_open(
         &mut self,
         reads: &BTreeMap<Series, Read>,
-        outcomes: &HashMap<RequestId, Decided>,
+        outcomes: &HashMap<RequestId, RequestOutcome>,
     ) -> HashMap<u16, Undecided> {
         let window_ms = match self.look.window {
             Window::Ms(ms) => i64::try_from(ms).unwrap_or(i64::MAX),
@@ -128,7 +128,7 @@ impl Sheet<'_, '_> {
     }
 
     /// The ledger has not been told; or what it was told is not what was decided.
-    fn tell_outcome(&mut self, open: &OpenRequest, decided: &Decided) {
+    fn tell_outcome(&mut self, open: &OpenRequest, decided: &RequestOutcome) {
         let accepted = open.record.accepted(open.request_id, &self.sale.sale_id, open.shard);
         if decided.number.is_some() && decided.payload_hash != accepted.payload_hash() {
             let detail = format!(

@@ -8,7 +8,9 @@
 use super::SaleAuditError;
 use crate::domain::ids::SaleId;
 use crate::store::mysql::Db;
-use crate::store::mysql::books::{self, Asked, Books, Flow, PIECE, Piece, Query, Series, SeriesRead, Tally};
+use crate::store::mysql::books::{
+    self, Books, BooksQuery, JournalSum, PIECE, Piece, Series, SeriesQuery, SeriesRead, Tally,
+};
 use std::collections::HashMap;
 
 /// Runs of numbers without an outcome that are remembered in a series; with more the rest is counted each time.
@@ -26,7 +28,7 @@ const TRIES: u32 = 3;
 #[derive(Debug, Default)]
 pub(in super::super) struct Proof {
     series: HashMap<Series, Counted>,
-    flow: Flow,
+    flow: JournalSum,
     turn: usize,
     /// Looks since the orders were counted in their own table.
     looks: u32,
@@ -49,8 +51,8 @@ impl Counted {
         self.whole.len() as u64 * PIECE
     }
 
-    fn asked(&self, want: &Want) -> Asked {
-        Asked { series: want.series, after: self.to(), to: want.to, holes: self.holes.clone(), above: want.above }
+    fn asked(&self, want: &Want) -> SeriesQuery {
+        SeriesQuery { series: want.series, after: self.to(), to: want.to, holes: self.holes.clone(), above: want.above }
     }
 
     /// Remembers the whole pieces at the front, as far as their holes can be remembered.
@@ -145,7 +147,7 @@ impl Proof {
             at -= counted.whole.len();
         }
         let Some((series, after, before)) = looked else { return Ok(true) };
-        let asked = Asked { series, after, to: after + PIECE, holes: Vec::new(), above: false };
+        let asked = SeriesQuery { series, after, to: after + PIECE, holes: Vec::new(), above: false };
         let now = books::count(db, sale, &asked).await?.pieces.first().map(|piece| piece.tally).unwrap_or_default();
         // What is held of it changes with each reclaim.
         let same = (now.count, now.ordered, now.failed) == (before.count, before.ordered, before.failed);
@@ -166,10 +168,10 @@ impl Proof {
             for want in wants {
                 self.catch_up(db, sale, want).await?;
             }
-            let asked: Vec<Asked> =
+            let asked: Vec<SeriesQuery> =
                 wants.iter().map(|want| self.series.entry(want.series).or_default().asked(want)).collect();
             let orders_before = self.counts_orders(wants).then(|| self.orders());
-            let query = Query { asked: &asked, flow_after: self.flow.to, orders_before };
+            let query = BooksQuery { asked: &asked, flow_after: self.flow.to, orders_before };
             let Some(mut books) = books::read(db, sale, query).await? else { return Ok(None) };
             let mut agrees = true;
             for (want, read) in wants.iter().zip(&books.series) {
@@ -219,7 +221,7 @@ impl Proof {
         while counted.to() + PIECE <= want.to {
             let before = counted.to();
             let to = (before + PIECES_MAX * PIECE).min(want.to / PIECE * PIECE);
-            let asked = Asked { to, holes: Vec::new(), above: false, ..counted.asked(want) };
+            let asked = SeriesQuery { to, holes: Vec::new(), above: false, ..counted.asked(want) };
             counted.take(&books::count(db, sale, &asked).await?.pieces);
             if counted.to() < to {
                 return Ok(());
@@ -244,7 +246,7 @@ impl Proof {
         self.flow.to = books.flow.to;
         self.flow.sum += books.flow.sum;
         self.flow.cancelled += books.flow.cancelled;
-        books.flow = Flow {
+        books.flow = JournalSum {
             to: self.flow.to,
             sum: self.flow.sum + books.flow_young.sum,
             cancelled: self.flow.cancelled + books.flow_young.cancelled,

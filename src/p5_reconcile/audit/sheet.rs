@@ -5,7 +5,7 @@ use super::{Auditor, Finding, FindingKind, Look, OpenRequest, SaleAudit, SaleAud
 use crate::domain::balance::Counted;
 use crate::domain::ids::RequestId;
 use crate::domain::sale::{MetaState, Sale, SaleStatus};
-use crate::store::mysql::books::{Known, Series};
+use crate::store::mysql::books::{KnownSeries, Series};
 use crate::store::mysql::grants::Grant;
 use crate::store::redis::ShardCount;
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ pub(super) struct Sheet<'s, 'a> {
     pub sale: &'s Sale,
     pub look: &'s mut Look<'a>,
     /// What the database knew of the sale's numbers before Redis was asked.
-    pub known: &'s [Known],
+    pub known: &'s [KnownSeries],
     pub audit: SaleAudit,
     pub open: Vec<OpenRequest>,
     pub shards: HashMap<u16, Shard>,
@@ -47,7 +47,7 @@ impl Shard {
 }
 
 impl<'s, 'a> Sheet<'s, 'a> {
-    pub(super) fn new(auditor: &'s Auditor, sale: &'s Sale, look: &'s mut Look<'a>, known: &'s [Known]) -> Self {
+    pub(super) fn new(auditor: &'s Auditor, sale: &'s Sale, look: &'s mut Look<'a>, known: &'s [KnownSeries]) -> Self {
         let audit = SaleAudit {
             sale_id: sale.sale_id.clone(),
             examined_count: 0,

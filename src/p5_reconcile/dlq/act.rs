@@ -11,8 +11,8 @@ use crate::domain::ids::RequestId;
 use crate::domain::outcome::{FailReason, Outcome, Verdict};
 use crate::domain::request::Accepted;
 use crate::faults::crash_point;
-use crate::store::mysql::codes::Source as LandingSource;
-use crate::store::mysql::{DbError, acts, outcomes, persist, register};
+use crate::store::mysql::codes::PersistSource;
+use crate::store::mysql::{DbError, acts, failed_requests, outcomes, persist};
 use governor::{Quota, RateLimiter};
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -105,11 +105,11 @@ impl Desk {
             (None, Act::Replay) if dry_run => return Ok((Deed::WouldLand, "not decided yet".to_owned())),
             (None, Act::GiveUp(_)) if dry_run => return Ok((Deed::WouldGiveUp, "not decided yet".to_owned())),
             (None, Act::Replay) => {
-                let verdict = persist::persist_one(db, accepted, LandingSource::Replay).await?;
+                let verdict = persist::persist_one(db, accepted, PersistSource::Replay).await?;
                 crash_point!(ReplayTaken);
                 verdict
             }
-            (None, Act::GiveUp(reason)) => register::give_up(db, accepted, reason, &self.actor.label()).await?,
+            (None, Act::GiveUp(reason)) => failed_requests::give_up(db, accepted, reason, &self.actor.label()).await?,
         };
         match verdict {
             Verdict::Conflict => return Ok(group.foreign(act, Deed::Conflict, dry_run)),
@@ -135,7 +135,7 @@ impl Desk {
         let purchase = &accepted.purchase;
         let told = [(purchase.request_id, outcome)];
         self.auditor.redis.settle(&purchase.sale_id, accepted.shard, &told).await?;
-        register::close_settled_one(&self.auditor.db, purchase.request_id, &self.actor.label()).await?;
+        failed_requests::close_settled_one(&self.auditor.db, purchase.request_id, &self.actor.label()).await?;
         Ok(())
     }
 
@@ -152,7 +152,7 @@ impl Desk {
                 }
                 (Place::Register, Some(id)) => {
                     // Closed by its outcome already; open still only when the row itself was dropped.
-                    register::resolve(&self.auditor.db, id, &self.actor.label()).await?;
+                    failed_requests::resolve(&self.auditor.db, id, &self.actor.label()).await?;
                 }
                 (Place::Register, None) => {}
             }

@@ -7,7 +7,7 @@ use crate::domain::ids::RequestId;
 use crate::domain::message;
 use crate::domain::request::Accepted;
 use crate::store::mysql::codes::{FailureStatus, Reporter};
-use crate::store::mysql::register::{self, FailedRequest, Wanted};
+use crate::store::mysql::failed_requests::{self, FailedRequest, FailedRequestFilter};
 use crate::store::rabbit::{DlqReader, HeaderValue, Parked, attempts};
 use crate::store::redis::ParkedEntry;
 use sha2::{Digest, Sha256};
@@ -104,10 +104,11 @@ impl Sweep {
             Source::Relay => Reporter::RelayDlq,
             Source::Mq => Reporter::MqDlq,
         });
-        let limit = register::PAGE_MAX;
-        let mut wanted = Wanted { status: Some(FailureStatus::Open), limit, ..Wanted::default() };
+        let limit = failed_requests::PAGE_MAX;
+        let mut wanted =
+            FailedRequestFilter { status: Some(FailureStatus::Open), limit, ..FailedRequestFilter::default() };
         for _ in 0..ENTRIES_MAX.div_ceil(usize::try_from(limit).unwrap_or(1)) {
-            let page = register::list(&auditor.db, &wanted).await?;
+            let page = failed_requests::list(&auditor.db, &wanted).await?;
             let Some(last) = page.last() else { return Ok(()) };
             wanted.after = Some(last.request_id);
             let mine = page.into_iter().filter(|row| reporter.is_none_or(|reporter| row.reporter == reporter));

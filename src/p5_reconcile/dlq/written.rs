@@ -2,7 +2,7 @@
 
 use super::Desk;
 use super::plan::{Act, Deed, Done, Group};
-use crate::domain::operator::{ActOutcome, Operation, OperatorAct, Target};
+use crate::domain::operator::{ActOutcome, ActTarget, Operation, OperatorAct};
 use serde_json::{Value, json};
 
 /// A stranger's message is kept whole up to this size, bytes. Ours have at most 4,096.
@@ -19,8 +19,8 @@ impl Desk {
             Act::GiveUp(reason) => (Operation::DlqGiveUp, Some(reason.clone())),
         };
         let target = match line.request_id {
-            Some(id) => Target::Request(id.to_string()),
-            None => Target::Entry(line.entries.first().cloned().unwrap_or_default()),
+            Some(id) => ActTarget::Request(id.to_string()),
+            None => ActTarget::Entry(line.entries.first().cloned().unwrap_or_default()),
         };
         let mut row = OperatorAct::new(&self.actor, operation, target);
         row.sale_id = group.entries.iter().find_map(|entry| entry.sale_id.clone());

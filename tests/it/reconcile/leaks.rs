@@ -6,7 +6,7 @@ use crate::support::world::{World, eventually, run};
 use seckill::domain::request::Accepted;
 use seckill::p5_reconcile::{FindingKind, Window};
 use seckill::roles::Role::{Api, Reconcile};
-use seckill::store::mysql::codes::Source;
+use seckill::store::mysql::codes::PersistSource;
 use seckill::store::mysql::persist;
 use seckill::store::rabbit::{Outgoing, Topology, declare, send_all};
 
@@ -121,7 +121,7 @@ fn what_lands_behind_the_audits_back_counts_as_a_false_alarm() {
         let accepted: Accepted = world.accepted(&sale, id).await;
         let audit = world.audit(&sale, Window::Now).await;
         assert_eq!(audit.findings.first().map(|finding| finding.kind), Some(FindingKind::Leak));
-        persist::persist_one(&world.servers.db, &accepted, Source::Relay).await.unwrap();
+        persist::persist_one(&world.servers.db, &accepted, PersistSource::Relay).await.unwrap();
         let begins = "seckill_p5_reconcile_false_alarms_total{sale=\"behind\"} 1";
         assert_eq!(world.auditor().compensate(&audit).await.unwrap(), 0, "decided by somebody else");
         assert!(seckill::telemetry::render().lines().any(|line| line == begins));

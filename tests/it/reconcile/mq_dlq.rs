@@ -6,7 +6,7 @@ use seckill::domain::message;
 use seckill::domain::policy::Quantity;
 use seckill::p5_reconcile::{Auditor, FindingKind, MqSeen, Tidied, Window};
 use seckill::roles::Role::{Api, Reconcile};
-use seckill::store::mysql::codes::Source;
+use seckill::store::mysql::codes::PersistSource;
 use seckill::store::mysql::{persist, sales};
 use seckill::store::rabbit::{DlqReader, declare};
 use std::collections::HashSet;
@@ -22,7 +22,7 @@ fn decided_messages_go_undecided_ones_are_noted_and_strangers_stay() {
         world.lose_the_outbox().await;
         for id in [ordered, forged] {
             let accepted = world.accepted(&sale, id).await;
-            persist::persist_one(&world.servers.db, &accepted, Source::Relay).await.unwrap();
+            persist::persist_one(&world.servers.db, &accepted, PersistSource::Relay).await.unwrap();
         }
         for id in [ordered, open, ordered] {
             world.park_request_in_mq(&sale, id).await;

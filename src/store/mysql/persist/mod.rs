@@ -7,23 +7,24 @@
 //! [`persist_all`] tries everything as one transaction. A surprise sends it looking for repeats, then it halves what is left
 //! until each request stands alone in [`persist_one`], where every obstacle has a name.
 
+mod facts;
 mod one;
 mod plan;
 mod refused;
 mod text;
 mod write;
 
-use super::codes::Source;
-use super::facts::facts_of;
+use super::codes::PersistSource;
 use super::fault::DbError;
-use super::outcomes::{Decided, outcomes_of};
+use super::outcomes::{RequestOutcome, outcomes_of};
 use super::pool::Db;
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::outcome::{NextStep, Obstacle, Verdict, after_obstacle};
 use crate::domain::request::Accepted;
+use facts::facts_of;
 pub(super) use one::DETAIL_CHARS_MAX;
-pub use one::{Failure, fail_reused, persist_one, record_failure};
-use plan::Plan;
+pub use one::{FinalFailure, fail_reused, persist_one, record_failure};
+use plan::WritePlan;
 pub use refused::refused_from_zero;
 use std::collections::{BTreeSet, HashMap};
 pub(super) use text::Values;
@@ -49,19 +50,19 @@ pub enum GroupResult {
 ///
 /// # Errors
 /// [`DbError`]; nothing is committed, except that [`DbError::Unavailable`] and [`DbError::Timeout`] leave it unknown.
-pub async fn persist_group(db: &Db, group: &[Accepted], source: Source) -> Result<GroupResult, DbError> {
+pub async fn persist_group(db: &Db, group: &[Accepted], source: PersistSource) -> Result<GroupResult, DbError> {
     let group: Vec<&Accepted> = group.iter().collect();
     persist_refs(db, &group, source).await
 }
 
-async fn persist_refs(db: &Db, group: &[&Accepted], source: Source) -> Result<GroupResult, DbError> {
+async fn persist_refs(db: &Db, group: &[&Accepted], source: PersistSource) -> Result<GroupResult, DbError> {
     if group.is_empty() {
         return Ok(GroupResult::Committed);
     }
     let sale_ids: BTreeSet<&SaleId> = group.iter().map(|accepted| &accepted.purchase.sale_id).collect();
     let sale_ids: Vec<&SaleId> = sale_ids.into_iter().collect();
     let facts = facts_of(db, &sale_ids).await?;
-    let Ok(plan) = Plan::of(group, &facts, source)? else {
+    let Ok(plan) = WritePlan::of(group, &facts, source)? else {
         return Ok(GroupResult::Surprise);
     };
     let mut tries = 1;
@@ -79,8 +80,8 @@ async fn persist_refs(db: &Db, group: &[&Accepted], source: Source) -> Result<Gr
 
 /// Lands requests and gives each its own exact verdict, in input order. One request's error does not touch the others,
 /// unless the database as a whole is the problem ([`DbError::is_outage`]): then nothing more is tried.
-pub async fn persist_all(db: &Db, items: &[Accepted], source: Source) -> Vec<Result<Verdict, DbError>> {
-    let mut round = Round {
+pub async fn persist_all(db: &Db, items: &[Accepted], source: PersistSource) -> Vec<Result<Verdict, DbError>> {
+    let mut round = PersistCall {
         db,
         items,
         source,
@@ -113,10 +114,10 @@ pub async fn persist_all(db: &Db, items: &[Accepted], source: Source) -> Vec<Res
 }
 
 /// One call of [`persist_all`] under way.
-struct Round<'a> {
+struct PersistCall<'a> {
     db: &'a Db,
     items: &'a [Accepted],
-    source: Source,
+    source: PersistSource,
     verdicts: Vec<Option<Result<Verdict, DbError>>>,
     outage: Option<DbError>,
     lock_waits: u32,
@@ -124,7 +125,7 @@ struct Round<'a> {
     locked: BTreeSet<SaleId>,
 }
 
-impl Round<'_> {
+impl PersistCall<'_> {
     fn set(&mut self, index: usize, verdict: Result<Verdict, DbError>) {
         if let Some(place) = self.verdicts.get_mut(index) {
             *place = Some(verdict);
@@ -250,7 +251,7 @@ impl Round<'_> {
 }
 
 /// The obstacle that an existing outcome of the same request id is.
-pub(super) fn seen(accepted: &Accepted, decided: &Decided) -> Obstacle {
+pub(super) fn seen(accepted: &Accepted, decided: &RequestOutcome) -> Obstacle {
     if decided.payload_hash == accepted.payload_hash() {
         Obstacle::SameOutcome(decided.outcome)
     } else {
