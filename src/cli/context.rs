@@ -13,7 +13,10 @@ use std::time::Duration;
 const CONNECT: Duration = Duration::from_secs(5);
 
 /// Settings of the running local stack in `data_dir`, or of the configuration.
-pub(super) fn settings(layers: &Layers, data_dir: &Path) -> Result<Settings, Failure> {
+///
+/// # Errors
+/// [`Failure`]: an unreadable `dev.json`, or a wrong setting.
+pub fn settings(layers: &Layers, data_dir: &Path) -> Result<Settings, Failure> {
     let Some(state) = DevState::read(data_dir)?.filter(runs) else { return Ok(Settings::load(layers)?) };
     let mut files = state.config.clone();
     files.extend(layers.files.iter().cloned());
@@ -39,7 +42,10 @@ fn runs(state: &DevState) -> bool {
 }
 
 /// Handles on the three servers, with Redis connected.
-pub(super) async fn servers(settings: &Settings) -> Result<Servers, Failure> {
+///
+/// # Errors
+/// [`Failure`] when Redis does not answer.
+pub async fn servers(settings: &Settings) -> Result<Servers, Failure> {
     let servers = Servers::new(settings)?;
     if !servers.redis.wait_connected(CONNECT).await {
         return Err(Failure::Failed(format!(
@@ -51,7 +57,8 @@ pub(super) async fn servers(settings: &Settings) -> Result<Servers, Failure> {
 }
 
 /// An auditor over these servers.
-pub(super) fn auditor(settings: &Settings, servers: &Servers) -> Auditor {
+#[must_use]
+pub fn auditor(settings: &Settings, servers: &Servers) -> Auditor {
     Auditor {
         db: servers.db.clone(),
         redis: servers.redis.clone(),

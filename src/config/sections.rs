@@ -1,5 +1,5 @@
 //! One struct a section of `config/default.toml`, where every key is documented with its unit and the effect of raising it.
-#![allow(missing_docs, reason = "config/default.toml documents every key; tests/docs.rs holds the two together")]
+#![allow(missing_docs, reason = "config/default.toml documents every key; tests/docs holds the two together")]
 
 use super::origins::Origins;
 use super::secret::{Secret, ServerUrl};

@@ -8,7 +8,6 @@ pub use super::ground::{init_telemetry, shared};
 use super::schema;
 pub use super::time::{QUICK, SETTLE, after, eventually, pause, run, run_waiting, time_passes};
 use seckill::config::{Layers, Settings};
-use seckill::crowd::Minter;
 use seckill::domain::ids::SaleId;
 use seckill::domain::policy::PurchasePolicy;
 use seckill::domain::sale::{Sale, SaleStatus};
@@ -18,6 +17,7 @@ use seckill::runtime::{Stopper, now_ms};
 use seckill::sales::{SaleControl, SaleControlError};
 use seckill::store::mysql::{DatabaseAddress, migrate, sales};
 use seckill::store::redis::RedisFault;
+use seckill::token_issuer::TokenIssuer;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -58,7 +58,7 @@ pub struct World {
     pub demo_shop: bool,
     /// For requests.
     pub http: reqwest::Client,
-    pub(super) minter: Minter,
+    pub(super) issuer: TokenIssuer,
     stopper: Stopper,
     running: Option<JoinHandle<Result<(), RoleError>>>,
     ground: Option<Ground>,
@@ -139,14 +139,14 @@ impl World {
         }
         let servers = Servers::new(&settings).expect("handles");
         assert!(servers.redis.wait_connected(Duration::from_secs(20)).await, "redis connects");
-        let minter = Minter::new(&settings.auth.secret, "seckill", "seckill").expect("a minter");
+        let issuer = TokenIssuer::new(&settings.auth.secret, "seckill", "seckill").expect("an issuer");
         let mut world = Self {
             settings,
             servers,
             api: String::new(),
             demo_shop: false,
             http: client(),
-            minter,
+            issuer,
             stopper: Stopper::new(),
             running: None,
             ground: None,

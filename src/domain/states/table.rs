@@ -2,11 +2,12 @@
 
 use super::machine::{RequestEvent, State, Transition, next};
 
-/// The whole document. `tests/docs.rs` compares the file with it.
+/// The whole document. `tests/docs` compares the file with it.
 #[must_use]
 pub fn markdown() -> String {
     let mut text = String::from(
-        "# States\n\nPrinted from `src/domain/states`; a test fails when this file and the code differ \
+        "# States\n\nEvery state of a request and of a sale, with its code, and the transitions between the states.\n\
+         Printed from `src/domain/states`; a test fails when this file and the code differ\n\
          (`UPDATE_DOCS=1 cargo test --test docs` writes it).\n\n\
          The main success path is `P1-S1 → P2-R0 → P3-N2 → P4-C0 → P5-RC0`.\n\n| phase | code | label | meaning |\n|---|---|---|---|\n",
     );
@@ -20,8 +21,9 @@ pub fn markdown() -> String {
         ));
     }
     text.push_str(
-        "\n## Transitions\n\nState × event: the state that follows, `=` when the event changes nothing (a repeat, or it came \
-         late), `✗` when it must not happen.\nP1 states and refusals of P2 have no row: nothing was taken, so nothing follows.\n\n| state |",
+        "\n## Transitions\n\nA row is a state, a column an event. A cell has the next state, `=` when the event changes nothing\n\
+         (it is a repeat, or late), or `✗` when the event must not happen. States of P1 and refusals of P2 have no row:\n\
+         no unit was taken, so no event follows.\n\n| state |",
     );
     for event in RequestEvent::ALL {
         text.push_str(&format!(" {event:?} |"));

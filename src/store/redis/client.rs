@@ -113,8 +113,23 @@ impl RedisStore {
     }
 
     /// Sends one command to the server of its key. `key` is the position of the key among the arguments.
-    pub(super) async fn command(&self, name: &'static str, key: usize, args: Vec<Value>) -> Result<Value, RedisFault> {
+    ///
+    /// # Errors
+    /// [`RedisFault`].
+    pub async fn command(&self, name: &'static str, key: usize, args: Vec<Value>) -> Result<Value, RedisFault> {
         Ok(self.routed(&Call::Command(name), key, args).await?.answer)
+    }
+
+    /// Sends one command to every server that has data. Returns their answers.
+    ///
+    /// # Errors
+    /// [`RedisFault`] of the first server that fails; those before it have run the command.
+    pub async fn command_on_every_server(&self, name: &'static str, args: &[Value]) -> Result<Vec<Value>, RedisFault> {
+        let mut answers = Vec::new();
+        for node in self.router.primaries() {
+            answers.push(node.command(name, args.to_vec()).await?);
+        }
+        Ok(answers)
     }
 
     /// Makes a call on the server of its key, and on the server that has the key by now if that one says it has not.

@@ -3,7 +3,6 @@
 //! One pipelined connection serves all tasks of a process (a pool brings nothing). No command is ever sent twice by itself:
 //! `max_command_attempts` is 1, because a connection lost after a script ran would otherwise run it again.
 
-mod bare;
 mod buyers;
 mod cached;
 mod client;
@@ -13,7 +12,6 @@ mod keys;
 mod lag;
 mod ledger;
 mod locate;
-mod memory;
 mod node;
 mod nodes;
 mod orphans;
@@ -34,7 +32,6 @@ mod scripts;
 mod transfers;
 mod walk;
 
-pub use bare::Way;
 pub use buyers::Buyer;
 pub use cached::{CachedSale, SoldOutMark};
 pub use client::RedisStore;

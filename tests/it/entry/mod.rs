@@ -3,6 +3,7 @@
 mod access;
 mod bad_input;
 mod buyer_ids;
+mod catalog;
 mod cors;
 mod openapi;
 mod overload;

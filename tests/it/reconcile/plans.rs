@@ -10,8 +10,9 @@ use seckill::domain::ids::SaleId;
 use seckill::p5_reconcile::{Reconcile, Window};
 use seckill::runtime::Worker;
 use seckill::store::mysql::books::{Series, age_above_ms};
-use seckill::store::mysql::bulk::{self, Bulk};
 use seckill::store::mysql::{decided, sales};
+use seckill_bench::baseline::mysql_bulk::{self as bulk, Bulk};
+use seckill_bench::baseline::redis;
 use std::collections::BTreeMap;
 
 /// Orders of each sale; more than one piece of the audit.
@@ -41,7 +42,7 @@ async fn filled(world: &World, name: &str, first: u64) -> SaleId {
     bulk::prepare(db, &sale).await.unwrap();
     let bulk = Bulk { sale: &sale, shard: 0, number: 1, request_id: first, count: ORDERS };
     bulk::write(db, bulk).await.unwrap();
-    world.servers.redis.bare_settled(&sale, 0, 30_000).await.unwrap();
+    redis::settled(&world.servers.redis, &sale, 0, 30_000).await.unwrap();
     // A register with as many rows that nobody waits for, of requests that no outcome names.
     world
         .sql(&format!(

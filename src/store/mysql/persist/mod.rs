@@ -27,7 +27,6 @@ pub use one::{FinalFailure, fail_reused, persist_one, record_failure};
 use plan::WritePlan;
 pub use refused::refused_from_zero;
 use std::collections::{BTreeSet, HashMap};
-pub(super) use text::Values;
 use write::Blocked;
 
 /// Most requests in one transaction; a longer input is landed in several. Bounds statement size and lock time.
