@@ -12,6 +12,7 @@ use seckill::dev::{DevState, External, PrivateServers, ServerKind};
 use seckill::domain::ids::SaleId;
 use seckill::domain::policy::PurchasePolicy;
 use seckill::domain::sale::{Sale, SaleStatus};
+use seckill::p5_reconcile::trim_all;
 use seckill::roles::{Role, RoleError, Servers};
 use seckill::runtime::{Stopper, now_ms};
 use seckill::sales::SaleControl;
@@ -187,7 +188,7 @@ impl Ground {
     pub async fn backlog(&self) -> Result<u64, Failure> {
         let mut backlog = 0;
         for shard in 0..self.settings.redis.shards {
-            backlog += self.servers.redis.outbox_depth(shard).await?.0;
+            backlog += self.servers.redis.outbox.depth(shard).await?.0;
         }
         Ok(backlog)
     }
@@ -233,10 +234,10 @@ impl Ground {
     /// Ends a sale of which everything landed; P5's own code then removes its keys from Redis.
     pub async fn archive(&mut self, id: &SaleId) -> Result<(), Failure> {
         self.sale_control().close(id).await?;
-        let auditor = context::auditor(&self.settings, &self.servers);
+        let context = context::reconcile_context(&self.settings, &self.servers);
         let none = || Failure::Failed(format!("sale {id} is gone from the database"));
         let sale = sales::get(&self.servers.db, id).await?.ok_or_else(none)?;
-        auditor.trim_all(&sale, 0, true).await?;
+        trim_all(&context, &sale, 0, true).await?;
         self.archived.push(id.clone());
         Ok(())
     }
@@ -251,7 +252,7 @@ impl Ground {
         }
         let mut left = 0;
         for shard in 0..self.settings.redis.shards {
-            left += self.servers.redis.stock(id, shard).await?.unwrap_or(0);
+            left += self.servers.redis.stock.units(id, shard).await?.unwrap_or(0);
         }
         Ok((landed, sale.granted - left))
     }

@@ -61,8 +61,8 @@ struct Point {
 pub(super) async fn measure(ground: &mut Ground, scale: &Scale, spinner: &Spinner) -> Result<Vec<Bar>, Failure> {
     let mut settings = ground.settings.p5_reconcile.clone();
     settings.interval_ms = 0;
-    let auditor = context::auditor(&ground.settings, &ground.servers);
-    let mut reconcile = Reconcile::new(auditor, settings, ground.settings.p1_entry.backlog_max);
+    let context = context::reconcile_context(&ground.settings, &ground.servers);
+    let mut reconcile = Reconcile::new(context, settings, ground.settings.p1_entry.backlog_max);
     // The reconcile role led until a moment ago.
     let until = Instant::now() + scale.patience;
     while !reconcile.leads() {

@@ -1,5 +1,5 @@
 //! `seckill bench`: what this machine can do, measured on servers of its own with durable settings, and proven correct at
-//! the end by the auditor. A measurement that is not there is said to be missing; nothing is estimated.
+//! the end by an audit. A measurement that is not there is said to be missing; nothing is estimated.
 //!
 //! By file: `scale` (what and how much) → `course` (in which order, how often) → one file a scenario → `bar` (medians,
 //! bars) → `report`, `html`. `ground` and `crew` are what everything runs on, `file` keeps Redis' file small; `cpu` tells who
@@ -46,7 +46,7 @@ use report::{LeftOut, Report};
 use scale::{Scale, Scenario, Spinner, choose};
 use seckill::cli::{Failure, INCONSISTENT, context, on_signal, output};
 use seckill::config::Layers;
-use seckill::p5_reconcile::{SaleAudit, Window};
+use seckill::p5_reconcile::{SaleAudit, Window, audit_sale};
 use seckill::runtime::Stopper;
 use seckill::store::mysql::{checks, sales};
 use seckill::store::rabbit::broker_info;
@@ -162,11 +162,11 @@ async fn measure(
 ) -> Result<Report, Failure> {
     let servers = ground.servers.clone();
     let versions = [
-        ("redis", servers.redis.version().await?),
+        ("redis", servers.redis.health.version().await?),
         ("rabbitmq", broker_info(&servers.rabbit).await?.version),
         ("mysql", checks::identity(&servers.db).await?.version),
     ];
-    let durable = servers.redis.settings().await?.iter().all(|setting| setting.ok)
+    let durable = servers.redis.health.settings().await?.iter().all(|setting| setting.ok)
         && checks::checks(&servers.db).await?.iter().all(|check| check.ok);
     let machine = report::machine(&versions);
     let bars = Course::new(ground, scale, chosen).run().await?;
@@ -175,16 +175,16 @@ async fn measure(
     Ok(Report { machine, durable, bars, left_out, audits })
 }
 
-/// Lets everything land, then asks the auditor about every sale.
+/// Lets everything land, then audits every sale.
 async fn audit(ground: &mut Ground, scale: &Scale) -> Result<Vec<SaleAudit>, Failure> {
     let spinner = Spinner::start("audit");
     ground.settle(scale.patience, &spinner).await?;
-    let auditor = context::auditor(&ground.settings, &ground.servers);
+    let context = context::reconcile_context(&ground.settings, &ground.servers);
     let mut audits = Vec::new();
     for sale in &ground.sales {
         spinner.tell(sale.sale_id.as_str());
         if let Some(sale) = sales::get(&ground.servers.db, &sale.sale_id).await? {
-            audits.push(auditor.audit(&sale, Window::Now).await?);
+            audits.push(audit_sale(&context, &sale, Window::Now).await?);
         }
     }
     Ok(audits)

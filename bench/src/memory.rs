@@ -10,7 +10,7 @@ use super::scenarios;
 use crate::loadgen;
 use seckill::cli::{Failure, context};
 use seckill::domain::ids::SaleId;
-use seckill::p5_reconcile::Window;
+use seckill::p5_reconcile::{Window, audit_sale, mark_outcomes, trim_all};
 use seckill::roles::Role;
 use seckill::store::mysql::sales;
 use serde_json::json;
@@ -49,12 +49,12 @@ pub(super) async fn settled(ground: &Ground, sale: &SaleId, before: u64, entries
 
 /// Trims every settled record of a sale as P5 does after the retention; returns how many went.
 pub(super) async fn trim(ground: &Ground, sale: &SaleId) -> Result<i64, Failure> {
-    let auditor = context::auditor(&ground.settings, &ground.servers);
+    let context = context::reconcile_context(&ground.settings, &ground.servers);
     let none = || Failure::Failed(format!("sale {sale} is gone from the database"));
     let row = sales::get(&ground.servers.db, sale).await?.ok_or_else(none)?;
     // What P4 could not mark is marked first, as P5 does it.
-    auditor.settle(&auditor.audit(&row, Window::Now).await?).await?;
-    Ok(auditor.trim_all(&row, 0, false).await?)
+    mark_outcomes(&context.redis, &audit_sale(&context, &row, Window::Now).await?).await?;
+    Ok(trim_all(&context, &row, 0, false).await?)
 }
 
 /// The most memory each role had resident since it started; makes a full load first unless there was one.

@@ -4,7 +4,7 @@ use super::{Failure, output};
 use crate::config::{Layers, Settings};
 use crate::dev::DevState;
 use crate::domain::operator::Actor;
-use crate::p5_reconcile::{Auditor, MQ_DLQ_MAX};
+use crate::p5_reconcile::{MQ_DLQ_MAX, ReconcileContext};
 use crate::roles::Servers;
 use std::path::Path;
 use std::time::Duration;
@@ -56,10 +56,10 @@ pub async fn servers(settings: &Settings) -> Result<Servers, Failure> {
     Ok(servers)
 }
 
-/// An auditor over these servers.
+/// What P5 works with, over these servers.
 #[must_use]
-pub fn auditor(settings: &Settings, servers: &Servers) -> Auditor {
-    Auditor {
+pub fn reconcile_context(settings: &Settings, servers: &Servers) -> ReconcileContext {
+    ReconcileContext {
         db: servers.db.clone(),
         redis: servers.redis.clone(),
         rabbit: servers.rabbit.clone(),

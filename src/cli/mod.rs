@@ -163,7 +163,7 @@ failed!(
     crate::store::redis::RedisFault,
     crate::dev::DevError,
     crate::sales::SaleControlError,
-    crate::p5_reconcile::SaleAuditError,
+    crate::p5_reconcile::ReconcileError,
     crate::p5_reconcile::dlq::DlqError,
     crate::token_issuer::IssueError,
     crate::domain::fault::Fault,

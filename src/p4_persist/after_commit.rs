@@ -107,7 +107,7 @@ impl Persist {
     /// Marks outcomes in the ledger, so that status requests of buyers do not reach the database. Best effort: P5 marks the rest.
     async fn mark_ledger(&self, outcomes: OutcomesByLedger) {
         let marks = outcomes.into_iter().map(|((sale, shard), outcomes)| async move {
-            if let Err(error) = self.redis.settle(&sale, shard, &outcomes).await {
+            if let Err(error) = self.redis.ledger.mark_outcomes(&sale, shard, &outcomes).await {
                 tracing::debug!(phase = "p4_persist", %sale, shard, %error, count = outcomes.len(), "ledger not marked");
             }
         });

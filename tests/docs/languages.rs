@@ -2,8 +2,8 @@
 
 use crate::markdown::{Kind, Page, root};
 
-/// Pages that have, or are to have, a Chinese one.
-const IN_BOTH: [&str; 2] = ["docs/guarantees.md", "docs/operations.md"];
+/// Pages that have a Chinese one.
+const IN_BOTH: [&str; 3] = ["README.md", "docs/guarantees.md", "docs/operations.md"];
 
 /// What a line of a code block that is a command begins with.
 const COMMANDS: [&str; 14] = [
@@ -57,7 +57,7 @@ fn outline(page: &Page) -> Vec<(usize, usize)> {
         match kind {
             Kind::Prose if line.starts_with('#') => sections.push((line.chars().take_while(|&c| c == '#').count(), 0)),
             Kind::Table => sections.last_mut().map(|(_, rows)| *rows += 1).unwrap_or_default(),
-            _ => (),
+            Kind::Prose | Kind::Code => (),
         }
     }
     sections

@@ -11,7 +11,7 @@ use seckill::config::{Layers, Settings};
 use seckill::domain::ids::SaleId;
 use seckill::domain::policy::PurchasePolicy;
 use seckill::domain::sale::{Sale, SaleStatus};
-use seckill::p5_reconcile::{Auditor, MQ_DLQ_MAX, SaleAudit, Window};
+use seckill::p5_reconcile::{MQ_DLQ_MAX, ReconcileContext, SaleAudit, Window, audit_sale};
 use seckill::roles::{self, Role, RoleError, Servers};
 use seckill::runtime::{Stopper, now_ms};
 use seckill::sales::{SaleControl, SaleControlError};
@@ -233,8 +233,8 @@ impl World {
     }
 
     /// For audits and repairs.
-    pub fn auditor(&self) -> Auditor {
-        Auditor {
+    pub fn reconcile_context(&self) -> ReconcileContext {
+        ReconcileContext {
             db: self.servers.db.clone(),
             redis: self.servers.redis.clone(),
             rabbit: self.servers.rabbit.clone(),
@@ -247,7 +247,7 @@ impl World {
     /// Audits one sale.
     pub async fn audit(&self, sale: &SaleId, window: Window) -> SaleAudit {
         let sale = sales::get(&self.servers.db, sale).await.expect("the sale").expect("it exists");
-        self.auditor().audit(&sale, window).await.expect("an audit")
+        audit_sale(&self.reconcile_context(), &sale, window).await.expect("an audit")
     }
 
     /// Waits until no request of `sale` is undecided, and returns the audit.

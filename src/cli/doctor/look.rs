@@ -81,7 +81,7 @@ impl Line {
 
 pub(super) async fn redis(redis: &RedisStore, connected: bool, shards: u16) -> Vec<Line> {
     const SERVER: &str = "redis";
-    let version = match redis.version().await {
+    let version = match redis.health.version().await {
         Ok(version) => version,
         Err(error) if !connected => return vec![Line::away(SERVER, &error)],
         Err(error) => return vec![Line::away(SERVER, &format!("{error}; may this user call INFO?"))],
@@ -93,7 +93,7 @@ pub(super) async fn redis(redis: &RedisStore, connected: bool, shards: u16) -> V
         "older servers do not know the scripts' flags and auto-claim leaves deleted entries pending",
         "upgrade Redis",
     )];
-    match redis.settings().await {
+    match redis.health.settings().await {
         Ok(settings) => lines.extend(settings.into_iter().map(|s| {
             let otherwise = match s.weight {
                 Weight::Must | Weight::Promise => Verdict::Wrong,
@@ -103,14 +103,14 @@ pub(super) async fn redis(redis: &RedisStore, connected: bool, shards: u16) -> V
         })),
         Err(error) => lines.push(Line::new(SERVER, "settings", "unreadable", "CONFIG GET permitted").judged(
             false,
-            if redis.is_strict() { Verdict::Wrong } else { Verdict::Warning },
+            if redis.health.is_strict() { Verdict::Wrong } else { Verdict::Warning },
             &format!("eviction or a lazy fsync would lose accepted requests, and it cannot be checked: {error}"),
             "permit CONFIG GET to this user, or make sure of noeviction, appendonly yes and appendfsync always",
         )),
     }
     lines.extend(places(redis));
     for shard in 0..shards {
-        let (Ok(outbox), Ok(parked)) = (redis.outbox_depth(shard).await, redis.parked_count(shard).await) else {
+        let (Ok(outbox), Ok(parked)) = (redis.outbox.depth(shard).await, redis.relay_dlq.count(shard).await) else {
             continue;
         };
         let value = format!("{} entries, {} of them read", outbox.0, outbox.1);
@@ -280,7 +280,7 @@ fn places(redis: &RedisStore) -> Vec<Line> {
 pub(super) async fn clocks(servers: &Servers) -> Vec<Line> {
     let mut lines = Vec::new();
     let begin = now_ms();
-    let redis = servers.redis.clock_ms(0).await.ok();
+    let redis = servers.redis.health.clock_ms(0).await.ok();
     let middle = now_ms();
     let mysql = checks::identity(&servers.db).await.ok().map(|identity| identity.clock_ms);
     let end = now_ms();

@@ -114,7 +114,7 @@ pub struct RecordedAct {
     pub roles: String,
     /// How the actor was known.
     pub auth_method: String,
-    /// Address of the trusted hop.
+    /// DatabaseAddress of the trusted hop.
     pub ip: Option<String>,
     /// `category.operation`.
     pub action: String,

@@ -24,7 +24,7 @@ pub mod migrate;
 pub mod outcomes;
 pub mod persist;
 pub mod pool;
-pub mod request_history;
+pub mod request_records;
 pub mod rights;
 mod sale_error;
 mod sale_facts;

@@ -46,7 +46,7 @@ async fn gone_from_redis(world: &World, sale: &SaleId) {
 }
 
 fn archive(world: &World, sale: &SaleId, to: &Path) -> Archive {
-    Archive::new(world.auditor(), sale.clone(), to, Box::new(|_words: &str| {}))
+    Archive::new(world.reconcile_context(), sale.clone(), to, Box::new(|_words: &str| {}))
 }
 
 fn rows(folder: &Path, table: &str) -> Vec<Value> {

@@ -10,7 +10,7 @@ use seckill::store::mysql::books::{Series, SeriesQuery};
 use seckill::store::mysql::codes::{FailureStatus, PersistSource, Reporter};
 use seckill::store::mysql::persist::{GroupResult, persist_all, persist_group, persist_one};
 use seckill::store::mysql::sales::SaleError;
-use seckill::store::mysql::{DbError, books, failed_requests, grants, outcomes, persist, request_history, sales};
+use seckill::store::mysql::{DbError, books, failed_requests, grants, outcomes, persist, request_records, sales};
 
 #[test]
 fn a_group_lands_once_and_repeats_learn_their_outcome() {
@@ -33,7 +33,7 @@ fn a_group_lands_once_and_repeats_learn_their_outcome() {
         assert_eq!(sales::highest_number(&db, &sale_id("s"), 0, 1).await, Ok(260));
         assert_eq!(sales::highest_number(&db, &sale_id("s"), 1, 1).await, Ok(0));
 
-        let story = request_history::request_history(&db, RequestId::new(7).unwrap()).await.unwrap();
+        let story = request_records::records_of(&db, RequestId::new(7).unwrap()).await.unwrap();
         let order = story.order.unwrap();
         assert_eq!((order.amount_cents, order.accepted_at_ms, order.source.as_str()), (9_900, NOW_MS, "relay"));
         assert_eq!(story.decided.unwrap().payload_hash, group[6].payload_hash());
@@ -50,7 +50,7 @@ fn a_second_request_of_a_buyer_is_refused_and_that_is_recorded_first() {
         let got = verdicts(&db, &items).await;
         let refused = Verdict::Refused(FailReason::DuplicateBuyer);
         assert_eq!(got, [Verdict::Ordered, refused, Verdict::Ordered]);
-        let story = request_history::request_history(&db, RequestId::new(2).unwrap()).await.unwrap();
+        let story = request_records::records_of(&db, RequestId::new(2).unwrap()).await.unwrap();
         assert_eq!(story.decided.unwrap().outcome, Outcome::Failed(FailReason::DuplicateBuyer));
         let failure = story.failure.unwrap();
         assert_eq!((failure.status, failure.reason.as_str()), (FailureStatus::Final, "DUPLICATE_BUYER"));

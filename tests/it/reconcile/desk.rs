@@ -5,7 +5,7 @@ use seckill::domain::ids::{RequestId, SaleId};
 use seckill::domain::message;
 use seckill::domain::operator::Actor;
 use seckill::domain::policy::Quantity;
-use seckill::p5_reconcile::dlq::{Act, Deed, Desk, Selection};
+use seckill::p5_reconcile::dlq::{DlqAction, DlqActionResult, DlqSelection, DlqService};
 use seckill::roles::Role::{Api, Consumer};
 use seckill::store::mysql::codes::PersistSource;
 use seckill::store::mysql::persist;
@@ -194,7 +194,7 @@ fn what_was_given_up_is_failed_for_good_and_a_late_message_cannot_overturn_it() 
         assert_eq!((world.orders(&sale).await, world.rows("request_outcome", "kind = 'FAILED'").await), (0, 1));
         assert_eq!(world.told(&sale, "henry", id).await.0, "FAILED");
         assert_eq!(world.number("SELECT stock AS n FROM sales").await, 10, "the database never lost the unit");
-        let left = world.servers.redis.stock(&sale, 0).await.unwrap();
+        let left = world.servers.redis.stock.units(&sale, 0).await.unwrap();
         assert_eq!(left, Some(9), "nor was it given back to redis by itself (E4, window 90)");
         world.finish().await;
     });
@@ -214,11 +214,11 @@ fn the_desk_goes_no_faster_than_its_rate() {
             (number.to_string(), message::encode(&other).into_bytes(), "ATTEMPTS_SPENT")
         });
         world.park_in_mq(strangers).await;
-        let desk = Desk { auditor: world.auditor(), actor: Actor::at_the_terminal("test") };
-        let all = Selection { all: true, dry_run: true, ..Selection::default() };
+        let desk = DlqService { context: world.reconcile_context(), actor: Actor::at_the_terminal("test") };
+        let all = DlqSelection { all: true, dry_run: true, ..DlqSelection::default() };
         let begun = Instant::now();
-        let report = desk.act(&Act::Replay, &all, &|_, _| {}).await.unwrap();
-        assert_eq!(report.done.iter().filter(|done| done.result == Deed::WouldLand).count(), 600);
+        let report = desk.apply(&DlqAction::Replay, &all, &|_, _| {}).await.unwrap();
+        assert_eq!(report.done.iter().filter(|done| done.result == DlqActionResult::WouldLand).count(), 600);
         // 200 at once, then 200 a second.
         assert!(begun.elapsed() >= Duration::from_millis(1_900), "{:?}", begun.elapsed());
         persist::persist_one(&world.servers.db, &accepted, PersistSource::Replay).await.unwrap();

@@ -4,7 +4,7 @@ use crate::support::procs::Folder;
 use crate::support::watched::Watched;
 use crate::support::world::{World, eventually, pause, run_waiting};
 use seckill::domain::ids::SaleId;
-use seckill::p5_reconcile::{Auditor, SaleAudit, Window};
+use seckill::p5_reconcile::{ReconcileContext, SaleAudit, Window, audit_sale_confirmed};
 use seckill::roles::Role::{Api, Consumer, Relay};
 use seckill::store::mysql::sales;
 use seckill_bench::loadgen;
@@ -12,11 +12,11 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// Audits one sale again and again; how often it looked, and how many findings there were.
-async fn look(auditor: Auditor, sale: SaleId, until: tokio::task::AbortHandle) -> (u32, Vec<SaleAudit>) {
+async fn look(context: ReconcileContext, sale: SaleId, until: tokio::task::AbortHandle) -> (u32, Vec<SaleAudit>) {
     let (mut looks, mut wrong) = (0, Vec::new());
     while !until.is_finished() {
-        let row = sales::get(&auditor.db, &sale).await.unwrap().unwrap();
-        let (audit, false_alarms) = auditor.audit_twice(&row, Window::Ms(5_000)).await.unwrap();
+        let row = sales::get(&context.db, &sale).await.unwrap().unwrap();
+        let (audit, false_alarms) = audit_sale_confirmed(&context, &row, Window::Ms(5_000)).await.unwrap();
         looks += 1;
         if !audit.findings.is_empty() || false_alarms > 0 {
             wrong.push(audit);
@@ -35,7 +35,7 @@ fn audits_as_fast_as_they_can_raise_no_false_alarm_while_a_crowd_buys() {
         let plan = loadgen::CrowdPlan { requests_per_buyer: 3, rate_per_s: Some(1_200.0), ..world.crowd(&sale, 1_200) };
         let selling = tokio::spawn(loadgen::run(plan));
         let handle = selling.abort_handle();
-        let looks = [0; 3].map(|_| tokio::spawn(look(world.auditor(), sale.clone(), handle.clone())));
+        let looks = [0; 3].map(|_| tokio::spawn(look(world.reconcile_context(), sale.clone(), handle.clone())));
         for looking in looks {
             let (looks, wrong) = looking.await.unwrap();
             assert!(wrong.is_empty(), "{wrong:#?}");

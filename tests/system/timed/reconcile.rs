@@ -3,10 +3,10 @@
 use crate::support::audits::{kinds, ledger_state, lose_the_outbox};
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ledger::LedgerState;
-use seckill::p5_reconcile::{FindingKind, Window};
+use seckill::p5_reconcile::{FindingKind, Window, audit_sale};
 use seckill::roles::Role;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
-use seckill::store::mysql::{request_history, sales};
+use seckill::store::mysql::{request_records, sales};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -53,7 +53,7 @@ fn audit_and_order_show_tell_the_truth_by_exit_code_and_json() {
         }
         more.stop().await;
         let sale = sales::get(&world.servers.db, &sale).await.unwrap().unwrap();
-        assert!(world.auditor().audit(&sale, Window::Now).await.unwrap().consistent());
+        assert!(audit_sale(&world.reconcile_context(), &sale, Window::Now).await.unwrap().consistent());
         world.finish().await;
     });
 }
@@ -84,9 +84,9 @@ fn a_leak_is_found_and_landed_or_recorded_for_good() {
         assert!(accepted.elapsed() > Duration::from_secs(4), "not before the window: {:?}", accepted.elapsed());
         eventually("bob's failure", async || world.told(&sale, "bob", bob).await.0 == "FAILED").await;
         assert_eq!(world.told(&sale, "bob", bob).await.1, "DUPLICATE_BUYER");
-        let story = request_history::request_history(&world.servers.db, alice).await.unwrap();
+        let story = request_records::records_of(&world.servers.db, alice).await.unwrap();
         assert_eq!(story.order.unwrap().source, "compensation");
-        let story = request_history::request_history(&world.servers.db, bob).await.unwrap();
+        let story = request_records::records_of(&world.servers.db, bob).await.unwrap();
         assert!(story.order.is_none() && story.failure.is_some_and(|row| row.status.code() == "failed_final"));
         eventually("the finding in the database", async || {
             world.rows("audit_findings", &format!("code = 'P5-RC1' AND request_id = {alice}")).await > 0
@@ -129,17 +129,18 @@ fn settled_records_go_after_their_time_and_a_closed_sale_leaves_nothing() {
             let status = world.status(&sale, user, &answer.text("request_id"), 20).await;
             assert_eq!(status.text("status"), "CONFIRMED", "{status:?}");
         }
-        let left = async || redis.ledger_page(&sale, 0, "0", 100).await.unwrap().records.len();
+        let left = async || redis.ledger.page(&sale, 0, "0", 100).await.unwrap().records.len();
         assert_eq!(left().await, 3, "they are kept for their time");
         eventually("the records are forgotten", async || left().await == 0).await;
-        let trimmed = redis.shard_count(&sale, 0).await.unwrap().unwrap().trimmed;
+        let trimmed = redis.sale_keys.count(&sale, 0).await.unwrap().unwrap().trimmed;
         assert_eq!((trimmed.count, trimmed.ordered, trimmed.failed), (3, 3, 0));
         let audit = world.audit(&sale, Window::Now).await;
         assert!(audit.consistent() && audit.counted.accepted == 3, "the sums still hold: {audit:#?}");
         assert_eq!(world.buy(&sale, "alice", 1, None).await.code(), "P2-R1", "her purchase is not forgotten");
 
         world.sale_control().close(&sale).await.unwrap();
-        eventually("the closed sale's keys are gone", async || redis.meta(&sale, 0).await.unwrap().is_none()).await;
+        eventually("the closed sale's keys are gone", async || redis.sale_keys.meta(&sale, 0).await.unwrap().is_none())
+            .await;
         let audit = world.audit(&sale, Window::Now).await;
         assert!(audit.consistent() && audit.counted.ordered == 3, "the database has it all: {audit:#?}");
         world.finish().await;

@@ -1,0 +1,178 @@
+//! The outbox as a list with one private processing list for each relay (C8), for services that speak Redis without streams.
+//!
+//! Every call is `lua/outbox_list.lua`, one step each; the forms of the strings are in `packed.rs`.
+
+use super::list_entry_codec;
+use super::{Entry, Outbox, TakenOver};
+use crate::store::redis::connection::{DoneWhen, RedisFault, integer, list, optional_text, text};
+use crate::store::redis::scripts::OUTBOX_LIST;
+use fred::types::Value;
+
+/// Entries moved by one script call: about a millisecond of Redis' time.
+const MOVE_MAX: usize = 1_000;
+
+/// `id, entry, id, entry, …` as the script answers.
+fn entries(reply: Value) -> Result<Vec<Entry>, RedisFault> {
+    list(reply)?
+        .chunks_exact(2)
+        .map(|pair| {
+            let id = optional_text(&pair[0]).ok_or_else(|| RedisFault::Contract("entry without id".into()))?;
+            Ok(Entry { id, fields: list_entry_codec::fields(pair[1].as_bytes().unwrap_or_default()) })
+        })
+        .collect()
+}
+
+impl Outbox {
+    /// Calls the script for `consumer`; `other` is the relay whose list it also touches.
+    async fn list_act(
+        &self,
+        shard: u16,
+        (act, consumer): (&str, &str),
+        other: Option<&str>,
+        args: Vec<Value>,
+    ) -> Result<Value, RedisFault> {
+        let keys = &self.redis.keys;
+        let mut all = vec![
+            keys.outbox_list(shard),
+            keys.processing(shard, consumer),
+            keys.hands(shard),
+            keys.attempts(shard),
+            keys.relay_dlq_set(shard),
+        ];
+        all.extend(other.map(|other| keys.processing(shard, other)));
+        let args = [act, consumer].map(text).into_iter().chain(args).collect();
+        self.redis.script(&OUTBOX_LIST, all, args).await
+    }
+
+    /// The same for what hands out entries. The server is chosen before, so that it is the one whose replicas are counted.
+    async fn list_handed_out(
+        &self,
+        shard: u16,
+        act: (&str, &str),
+        other: Option<&str>,
+        args: Vec<Value>,
+    ) -> Result<Vec<Entry>, RedisFault> {
+        let node = self.redis.node_of_shard(shard)?;
+        let taken = entries(self.list_act(shard, act, other, args).await?)?;
+        if !taken.is_empty() {
+            // Whether replicas have what this server has handed out.
+            node.send(DoneWhen::Replicated, "PING", Vec::new()).await?.or_too_few()?;
+        }
+        Ok(taken)
+    }
+
+    pub(super) async fn list_take(&self, shard: u16, consumer: &str, count: usize) -> Result<Vec<Entry>, RedisFault> {
+        let count = vec![text(count.min(MOVE_MAX).to_string())];
+        self.list_handed_out(shard, ("take", consumer), None, count).await
+    }
+
+    pub(super) async fn list_own(&self, shard: u16, consumer: &str) -> Result<Vec<Entry>, RedisFault> {
+        self.list_handed_out(shard, ("own", consumer), None, vec![]).await
+    }
+
+    /// Names of relays that hold entries, in order.
+    pub(super) async fn list_hands(&self, shard: u16) -> Result<Vec<String>, RedisFault> {
+        let names = list(self.redis.command("HKEYS", 0, vec![text(self.redis.keys.hands(shard))]).await?)?;
+        let mut names: Vec<String> = names.iter().filter_map(optional_text).collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// One other relay at a time, in the order of their names, so that an error leaves no doubt about whose entries moved.
+    /// Names begin with a letter, so all of them are behind `0-0`.
+    pub(super) async fn list_take_over(
+        &self,
+        shard: u16,
+        consumer: &str,
+        idle_ms: u64,
+        (start, count): (&str, usize),
+    ) -> Result<TakenOver, RedisFault> {
+        let names = self.list_hands(shard).await?;
+        let mut others = names.into_iter().filter(|name| name != consumer && name.as_str() > start);
+        let Some(other) = others.next() else {
+            return Ok(TakenOver { entries: vec![], next: "0-0".into(), deleted: vec![] });
+        };
+        let entries = self.list_take_from(shard, consumer, &other, (idle_ms, count)).await?;
+        let next = if others.next().is_some() { other } else { "0-0".to_owned() };
+        Ok(TakenOver { entries, next, deleted: Vec::new() })
+    }
+
+    async fn list_take_from(
+        &self,
+        shard: u16,
+        consumer: &str,
+        other: &str,
+        (idle_ms, count): (u64, usize),
+    ) -> Result<Vec<Entry>, RedisFault> {
+        let args = vec![text(count.min(MOVE_MAX).to_string()), text(other), text(idle_ms.to_string())];
+        self.list_handed_out(shard, ("take_over", consumer), Some(other), args).await
+    }
+
+    /// Takes entries of a processing list that no hand belongs to, which is there only if somebody deleted the hands: one
+    /// page of all keys. Returns them and where to go on.
+    pub(super) async fn list_orphans(
+        &self,
+        shard: u16,
+        consumer: &str,
+        (start, looked_at, count): (&str, usize, usize),
+    ) -> Result<(Vec<Entry>, String), RedisFault> {
+        let (prefix, cursor) = (self.redis.keys.processing(shard, ""), if start == "-" { "0" } else { start });
+        let args = [cursor, "MATCH", &format!("{prefix}*"), "COUNT", &looked_at.to_string(), "TYPE", "list"]
+            .map(text)
+            .to_vec();
+        let mut reply = list(self.redis.node_of_shard(shard)?.command("SCAN", args).await?)?.into_iter();
+        let next = reply.next().and_then(|next| optional_text(&next)).unwrap_or_else(|| "0".to_owned());
+        let keys = list(reply.next().unwrap_or(Value::Null))?;
+        let names = keys.iter().filter_map(|key| Some(optional_text(key)?.strip_prefix(&prefix)?.to_owned()));
+        let known = self.list_hands(shard).await?;
+        if let Some(lost) = names.into_iter().find(|name| name != consumer && !known.contains(name)) {
+            // The same page once more, for what else is on it.
+            let taken = self.list_take_from(shard, consumer, &lost, (u64::from(u32::MAX), count)).await?;
+            return Ok((taken, cursor.to_owned()));
+        }
+        Ok((Vec::new(), next))
+    }
+
+    pub(super) async fn list_done(&self, shard: u16, consumer: &str, ids: &[String]) -> Result<i64, RedisFault> {
+        integer(&self.list_act(shard, ("done", consumer), None, texts(ids)).await?)
+    }
+
+    pub(super) async fn list_failed(&self, shard: u16, consumer: &str, ids: &[String]) -> Result<Vec<i64>, RedisFault> {
+        list(self.list_act(shard, ("failed", consumer), None, texts(ids)).await?)?.iter().map(integer).collect()
+    }
+
+    pub(super) async fn list_touch(
+        &self,
+        shard: u16,
+        consumer: &str,
+        ids: &[String],
+    ) -> Result<Vec<String>, RedisFault> {
+        let mine = self.list_act(shard, ("touch", consumer), None, texts(ids)).await?;
+        Ok(list(mine)?.iter().filter_map(optional_text).collect())
+    }
+
+    /// 1: moved to the relay DLQ; 0: not the consumer's any more.
+    pub(super) async fn list_park(
+        &self,
+        shard: u16,
+        consumer: &str,
+        id: &str,
+        (reason, attempts): (&str, u32),
+    ) -> Result<i64, RedisFault> {
+        let args = [id, reason, &attempts.to_string()].map(text).to_vec();
+        integer(&self.list_act(shard, ("park", consumer), None, args).await?)
+    }
+
+    /// The list first: entries go from it to the hands, so one that moves in between is counted twice and never missed.
+    pub(super) async fn list_depth(&self, shard: u16) -> Result<(u64, u64), RedisFault> {
+        let waiting = integer(&self.redis.command("LLEN", 0, vec![text(self.redis.keys.outbox_list(shard))]).await?)?;
+        let hands = list(self.redis.command("HVALS", 0, vec![text(self.redis.keys.hands(shard))]).await?)?;
+        let held = |hand: &Value| optional_text(hand)?.split_once(' ')?.1.parse::<u64>().ok();
+        let held: u64 = hands.iter().filter_map(held).sum();
+        Ok((u64::try_from(waiting).unwrap_or(0) + held, held))
+    }
+}
+
+fn texts(ids: &[String]) -> Vec<Value> {
+    ids.iter().map(|id| text(id.as_str())).collect()
+}

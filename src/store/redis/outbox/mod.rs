@@ -1,0 +1,192 @@
+//! The outbox of a shard, as the relay sees it: one interface over its two kinds (C8), a stream with a consumer group
+//! (`outbox_stream.rs`) or a list with one processing list for each relay (`outbox_list.rs`).
+//!
+//! What both promise: an entry that was read is its reader's until it is done, parked or taken over; a reader that died or
+//! did not hear the answer finds it again; nobody counts or parks what another one has by now.
+
+mod list;
+mod list_entry_codec;
+mod orphans;
+mod relay_dlq;
+mod scan;
+mod stream;
+
+pub use orphans::OrphanPage;
+pub use relay_dlq::{ParkedEntry, Parking, RelayDlq};
+pub use scan::{Lying, WalkPage};
+
+use super::connection::RedisFault;
+use super::keyspace::Keyspace;
+use crate::config::OutboxKind;
+use std::sync::Arc;
+
+/// One outbox entry as it was read. The payload is opaque here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Names it within the outbox.
+    pub id: String,
+    /// Field and value pairs; empty when the entry was deleted while it was pending.
+    pub fields: Vec<(String, Vec<u8>)>,
+}
+
+impl Entry {
+    /// The value of a field.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&[u8]> {
+        self.fields.iter().find(|(field, _)| field == name).map(|(_, value)| value.as_slice())
+    }
+}
+
+/// What a look at the entries of silent relays brought.
+#[derive(Debug)]
+pub struct TakenOver {
+    /// The caller's now.
+    pub entries: Vec<Entry>,
+    /// Where to go on; `0-0`: everything was looked at.
+    pub next: String,
+    /// Entries that were deleted while they were pending (stream only).
+    pub deleted: Vec<String>,
+}
+
+/// The outbox of every shard.
+#[derive(Clone)]
+pub struct Outbox {
+    pub(super) redis: Arc<Keyspace>,
+}
+
+impl Outbox {
+    /// Makes sure the shard's outbox and its group exist, the group reading from the very beginning. A list exists only
+    /// while it has entries.
+    ///
+    /// # Errors
+    /// [`RedisFault`] when Redis is away or refuses.
+    pub async fn ensure(&self, shard: u16) -> Result<(), RedisFault> {
+        match self.redis.outbox {
+            OutboxKind::Stream => self.stream_ensure(shard).await,
+            OutboxKind::List => Ok(()),
+        }
+    }
+
+    /// Reads up to `count` new entries for `consumer`, the oldest first. A list gives at most 1,000 at once.
+    ///
+    /// # Errors
+    /// [`RedisFault`]; after `Unknown` the entries may be the consumer's: read its own.
+    pub async fn new_entries(&self, shard: u16, consumer: &str, count: usize) -> Result<Vec<Entry>, RedisFault> {
+        match self.redis.outbox {
+            OutboxKind::Stream => self.stream_read(shard, consumer, ">", count).await,
+            OutboxKind::List => self.list_take(shard, consumer, count).await,
+        }
+    }
+
+    /// Reads entries that are `consumer`'s already, the oldest first, from a place on (`0` begins). Returns them and where to
+    /// go on. A stream gives up to `count`; a list all of them, at most a window.
+    ///
+    /// # Errors
+    /// [`RedisFault`]; repeating is safe.
+    pub async fn own_entries(
+        &self,
+        shard: u16,
+        consumer: &str,
+        from: &str,
+        count: usize,
+    ) -> Result<(Vec<Entry>, Option<String>), RedisFault> {
+        match self.redis.outbox {
+            OutboxKind::Stream => {
+                let entries = self.stream_read(shard, consumer, from, count).await?;
+                let next = entries.last().map(|last| last.id.clone());
+                Ok((entries, next))
+            }
+            OutboxKind::List => Ok((self.list_own(shard, consumer).await?, None)),
+        }
+    }
+
+    /// Takes over up to `count` entries that nobody touched for `idle_ms`, from a place on (`0-0` begins).
+    ///
+    /// # Errors
+    /// [`RedisFault`]; after `Unknown` some may be this consumer's now.
+    pub async fn take_over(
+        &self,
+        shard: u16,
+        consumer: &str,
+        idle_ms: u64,
+        from: (&str, usize),
+    ) -> Result<TakenOver, RedisFault> {
+        match self.redis.outbox {
+            OutboxKind::Stream => self.stream_claim(shard, consumer, idle_ms, from).await,
+            OutboxKind::List => self.list_take_over(shard, consumer, idle_ms, from).await,
+        }
+    }
+
+    /// Deletes confirmed entries. Returns how many were deleted; a list deletes only what is still `consumer`'s.
+    ///
+    /// # Errors
+    /// [`RedisFault`]; repeating is safe.
+    pub async fn done(&self, shard: u16, consumer: &str, ids: &[String]) -> Result<i64, RedisFault> {
+        match self.redis.outbox {
+            OutboxKind::Stream => self.stream_done(shard, ids).await,
+            OutboxKind::List => self.list_done(shard, consumer, ids).await,
+        }
+    }
+
+    /// Adds one failed attempt to each entry that is still `consumer`'s; returns the new counts in order, 0 for entries that
+    /// are not its own any more.
+    ///
+    /// # Errors
+    /// [`RedisFault`]; after `Unknown` an attempt may be counted without being seen, which only shortens the retries.
+    pub async fn failed(&self, shard: u16, consumer: &str, ids: &[String]) -> Result<Vec<u32>, RedisFault> {
+        let counts = match self.redis.outbox {
+            OutboxKind::Stream => self.stream_failed(shard, consumer, ids).await?,
+            OutboxKind::List => self.list_failed(shard, consumer, ids).await?,
+        };
+        if counts.len() != ids.len() {
+            return Err(RedisFault::Contract(format!("{} counts for {} entries", counts.len(), ids.len())));
+        }
+        Ok(counts.into_iter().map(|count| u32::try_from(count).unwrap_or(u32::MAX)).collect())
+    }
+
+    /// Keeps entries this consumer still works on from being taken over; returns those that are still its own.
+    ///
+    /// # Errors
+    /// [`RedisFault`]; repeating is safe.
+    pub async fn touch(&self, shard: u16, consumer: &str, ids: &[String]) -> Result<Vec<String>, RedisFault> {
+        match self.redis.outbox {
+            OutboxKind::Stream => self.stream_touch(shard, consumer, ids).await,
+            OutboxKind::List => self.list_touch(shard, consumer, ids).await,
+        }
+    }
+
+    /// Entries in the outbox, and how many of them are read and not done.
+    ///
+    /// # Errors
+    /// [`RedisFault`] when Redis is away or refuses.
+    pub async fn depth(&self, shard: u16) -> Result<(u64, u64), RedisFault> {
+        match self.redis.outbox {
+            OutboxKind::Stream => self.stream_depth(shard).await,
+            OutboxKind::List => self.list_depth(shard).await,
+        }
+    }
+
+    /// Entries in the fullest of the outboxes of shards 0 to `shards` - 1; O(1) each. A shard whose server is away
+    /// does not count: it takes nothing in.
+    ///
+    /// # Errors
+    /// [`RedisFault`] when every server is away or one refuses.
+    pub async fn longest(&self, shards: u16) -> Result<u64, RedisFault> {
+        let lengths = (0..shards).map(|shard| self.depth(shard));
+        let (mut longest, mut away) = (None, None);
+        for length in futures::future::join_all(lengths).await {
+            match length {
+                Ok((length, _read)) => longest = longest.max(Some(length)),
+                Err(fault @ (RedisFault::NotSent(_) | RedisFault::Unknown(_))) => away = Some(fault),
+                Err(fault @ (RedisFault::NoScript | RedisFault::Refused(_) | RedisFault::Contract(_))) => {
+                    return Err(fault);
+                }
+            }
+        }
+        match (longest, away) {
+            (Some(longest), _) => Ok(longest),
+            (None, Some(fault)) => Err(fault),
+            (None, None) => Ok(0),
+        }
+    }
+}

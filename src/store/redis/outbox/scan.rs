@@ -1,0 +1,110 @@
+//! What lies in a shard's outbox and in whose hand, for the audit, the rebuild and a person's question. Reads only.
+
+use super::list_entry_codec;
+use super::{Entry, Outbox};
+use crate::config::OutboxKind;
+use crate::store::redis::connection::{RedisFault, list, optional_text, text};
+use crate::store::redis::keyspace::GROUP;
+use crate::store::redis::scripts::OUTBOX_LIST_HELD;
+use fred::types::Value;
+use std::collections::{BTreeSet, HashMap};
+
+/// Times the hands are read again because relays came or went in between.
+const HANDS_TRIES: usize = 5;
+
+/// An entry and who has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lying {
+    /// The entry; of one in a relay's processing list only the request and the sale.
+    pub entry: Entry,
+    /// The relay that read it last; `None`: nobody did.
+    pub relay: Option<String>,
+}
+
+/// A part of an outbox.
+#[derive(Debug, Default)]
+pub struct WalkPage {
+    /// The entries.
+    pub lying: Vec<Lying>,
+    /// Where to go on; `None`: this was all.
+    pub next: Option<String>,
+}
+
+impl Outbox {
+    /// Goes through the outbox, about `count` entries at a time, from `-` on or from where the page before says. Nothing that
+    /// lies there from beginning to end is missed; of a list, what comes meanwhile can come twice. A stream can also be
+    /// entered at a time (Unix milliseconds by Redis' clock); a list then begins at its beginning.
+    ///
+    /// # Errors
+    /// [`RedisFault`] when Redis is away or refuses.
+    pub async fn scan(&self, shard: u16, start: &str, count: usize) -> Result<WalkPage, RedisFault> {
+        match self.redis.outbox {
+            OutboxKind::Stream => self.stream_walk(shard, start, count).await,
+            OutboxKind::List => self.list_walk(shard, start, count).await,
+        }
+    }
+
+    async fn stream_walk(&self, shard: u16, start: &str, count: usize) -> Result<WalkPage, RedisFault> {
+        let page = self.page(shard, start, count).await?;
+        let (Some(first), Some(last)) = (page.first(), page.last()) else { return Ok(WalkPage::default()) };
+        let next = (page.len() == count).then(|| format!("({}", last.id));
+        let (outbox, count) = (self.redis.keys.outbox(shard), count.to_string());
+        let args = [outbox.as_str(), GROUP, &first.id, &last.id, &count].map(text).to_vec();
+        let pending = match self.redis.command("XPENDING", 0, args).await {
+            Ok(page) => list(page)?,
+            Err(RedisFault::Refused(error)) if error.starts_with("NOGROUP") => Vec::new(),
+            Err(fault) => return Err(fault),
+        };
+        let mut hands = HashMap::new();
+        for held in pending {
+            let held = list(held)?;
+            let part = |at: usize| held.get(at).and_then(optional_text);
+            match (part(0), part(1)) {
+                (Some(id), Some(relay)) => hands.insert(id, relay),
+                (None, _) | (_, None) => return Err(RedisFault::Contract(format!("XPENDING answered {held:?}"))),
+            };
+        }
+        let lying = page.into_iter().map(|entry| Lying { relay: hands.remove(&entry.id), entry }).collect();
+        Ok(WalkPage { lying, next })
+    }
+
+    /// From the newest to the oldest: what comes or goes meanwhile then hides nothing, and what is taken by a relay meanwhile
+    /// is found in its hand, which is looked at last.
+    async fn list_walk(&self, shard: u16, start: &str, count: usize) -> Result<WalkPage, RedisFault> {
+        let from: usize = start.strip_prefix('@').and_then(|from| from.parse().ok()).unwrap_or(0);
+        let (first, last) = (from.to_string(), (from + count).saturating_sub(1).to_string());
+        let args = vec![text(self.redis.keys.outbox_list(shard)), text(first), text(last)];
+        let page = list(self.redis.command("LRANGE", 0, args).await?)?;
+        let next = (page.len() == count).then(|| format!("@{}", from + count));
+        let entry = |packed: &Value| list_entry_codec::entry(packed.as_bytes().unwrap_or_default());
+        let mut lying: Vec<Lying> = page.iter().map(|packed| Lying { entry: entry(packed), relay: None }).collect();
+        if next.is_none() {
+            lying.extend(self.list_held(shard).await?);
+        }
+        Ok(WalkPage { lying, next })
+    }
+
+    async fn list_held(&self, shard: u16) -> Result<Vec<Lying>, RedisFault> {
+        // Those that were there a moment ago are asked as well: busy relays come and go by the millisecond.
+        let mut names = BTreeSet::new();
+        for _ in 0..HANDS_TRIES {
+            names.extend(self.list_hands(shard).await?);
+            let processing = names.iter().map(|name| self.redis.keys.processing(shard, name));
+            let keys = std::iter::once(self.redis.keys.hands(shard)).chain(processing).collect();
+            let reply = self
+                .redis
+                .script(&OUTBOX_LIST_HELD, keys, names.iter().map(|name| text(name.as_str())).collect())
+                .await?;
+            if reply == Value::Integer(0) {
+                continue;
+            }
+            let held = list(reply)?;
+            let lying = held.chunks_exact(2).map(|pair| Lying {
+                entry: list_entry_codec::entry(pair[1].as_bytes().unwrap_or_default()),
+                relay: optional_text(&pair[0]),
+            });
+            return Ok(lying.collect());
+        }
+        Err(RedisFault::Refused(format!("relays came and went during {HANDS_TRIES} looks at their hands, ask again")))
+    }
+}
