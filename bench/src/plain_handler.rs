@@ -4,7 +4,7 @@
 use super::environment::Environment;
 use crate::baseline::http as bare;
 use seckill::cli::Failure;
-use seckill::p1_entry::auth::Authenticator;
+use seckill::p1_entry::access_tokens::Authenticator;
 use seckill::roles;
 use seckill::runtime::Stopper;
 use tokio::task::JoinHandle;

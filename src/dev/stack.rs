@@ -12,9 +12,9 @@ use super::stack_plan::{StackListeners, has_shop};
 use super::{DevError, DevState, External, PrivateServers, ServerUrls};
 use crate::admin::{self, Admin};
 use crate::config::{ConfigError, Settings};
-use crate::roles::{self, Role, RoleError, Running, Servers};
+use crate::roles::{self, ApiOptions, Role, RoleError, Running, Servers};
 use crate::runtime::Stopper;
-use crate::store::mysql::{Address, migrate};
+use crate::store::mysql::{DatabaseAddress, migrate};
 use crate::store::rabbit::declare;
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -54,7 +54,7 @@ impl Stack {
         let servers = PrivateServers::start_beside(External::from_env(), &plan.dir, on_progress).await?;
         let secrets = Secrets::kept_in(servers.dir())?;
         let settings = Arc::new(settings(plan, &servers.urls(), &secrets)?);
-        migrate::migrate(Address::new(&settings.mysql).map_err(RoleError::from)?).await?;
+        migrate::migrate(DatabaseAddress::new(&settings.mysql).map_err(RoleError::from)?).await?;
         // Every role would do it; before them none of them finds a queue missing.
         if let Err(error) = declare(&roles::rabbit_config(&settings).map_err(RoleError::from)?).await {
             tracing::warn!(%error, "the queues are left to the roles");
@@ -224,7 +224,8 @@ fn here(
     state.api = url(&public)?;
     state.admin = url(&admin)?;
     state.admins = Role::ALL.map(|role| (role.name().to_owned(), state.admin.clone())).into();
-    let running = roles::start_with(settings, &Role::ALL, Some(public), stopper, has_shop(settings))?;
+    let options = ApiOptions { listener: Some(public), demo_shop: has_shop(settings) };
+    let running = roles::start(settings, &Role::ALL, options, stopper)?;
     let server = admin::serve(Admin::new(settings, &Servers::new(settings)?, &Role::ALL), admin, stopper.clone())
         .map_err(|error| StackError::NotReady(format!("admin server: {error}")))?;
     tokio::spawn(server);

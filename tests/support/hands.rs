@@ -17,7 +17,7 @@ use diesel_async::{AsyncConnection, AsyncMysqlConnection, RunQueryDsl};
 use seckill::config::Settings;
 use seckill::dev::PrivateServers;
 use seckill::domain::ids::{RequestId, SaleId};
-use seckill::roles::{self, Role, RoleError};
+use seckill::roles::{self, ApiOptions, Role, RoleError};
 use seckill::runtime::Stopper;
 use seckill::store::rabbit::{
     Confirms, Event, Outgoing, Publisher, QueueDepth, RabbitConfig, Topology, Verdict, queue_depths,
@@ -88,7 +88,7 @@ impl World {
         let mut settings = (*self.settings).clone();
         change(&mut settings);
         let stopper = Stopper::new();
-        let running = roles::start(&Arc::new(settings), roles, None, &stopper).expect("roles start");
+        let running = roles::start(&Arc::new(settings), roles, ApiOptions::default(), &stopper).expect("roles start");
         More { stopper, task: Some(tokio::spawn(running.until_stopped(Duration::from_secs(10)))) }
     }
 

@@ -1,19 +1,11 @@
 //! How to reach the broker and how to lay out the topology. Plain values; read from files elsewhere, checked here.
 
 use super::error::RabbitError;
+use crate::config::QueueType;
 use crate::store::tls::Trust;
 use percent_encoding::percent_decode_str;
 use std::fmt;
 use std::sync::Arc;
-
-/// The kind of queue that orders travel in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum QueueType {
-    /// Replicated log, on disk before it confirms, dead-letters at least once. The choice for every real installation.
-    Quorum,
-    /// Plain queue: for brokers without quorum queues. Dead-lettering may lose a message when the broker dies in it.
-    Classic,
-}
 
 /// Everything this store needs to know.
 #[derive(Clone)]
@@ -70,7 +62,7 @@ impl RabbitConfig {
     /// # Errors
     /// [`RabbitError::Config`] naming the first key that cannot work.
     pub fn check(&self) -> Result<(), RabbitError> {
-        if Address::parse(&self.url)?.encrypted != self.trust.is_some() {
+        if BrokerAddress::parse(&self.url)?.encrypted != self.trust.is_some() {
             let problem = "needs certificates with amqps://, and only then".to_owned();
             return Err(RabbitError::Config { key: "rabbitmq.url", problem });
         }
@@ -107,7 +99,7 @@ fn between(low: u64, high: u64) -> String {
 impl fmt::Debug for RabbitConfig {
     /// Without user and password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let address = Address::parse(&self.url).map_or_else(|_| "unreadable".to_owned(), |a| a.host_and_port());
+        let address = BrokerAddress::parse(&self.url).map_or_else(|_| "unreadable".to_owned(), |a| a.host_and_port());
         f.debug_struct("RabbitConfig")
             .field("address", &address)
             .field("prefix", &self.prefix)
@@ -118,7 +110,7 @@ impl fmt::Debug for RabbitConfig {
 }
 
 /// An AMQP URL taken apart. Deliberately without `Debug`: it holds the password.
-pub(super) struct Address {
+pub(super) struct BrokerAddress {
     pub(super) host: String,
     pub(super) port: u16,
     pub(super) user: String,
@@ -127,7 +119,7 @@ pub(super) struct Address {
     pub(super) encrypted: bool,
 }
 
-impl Address {
+impl BrokerAddress {
     /// Reads `amqp[s]://[user[:password]@]host[:port][/vhost]`.
     pub(super) fn parse(url: &str) -> Result<Self, RabbitError> {
         let wrong = |problem: &str| RabbitError::Config { key: "rabbitmq.url", problem: problem.to_owned() };
@@ -177,16 +169,16 @@ mod tests {
 
     #[test]
     fn urls_are_taken_apart_and_decoded() {
-        let a = Address::parse("amqp://me:p%40ss@broker.example:5673/%2Fshop").unwrap();
+        let a = BrokerAddress::parse("amqp://me:p%40ss@broker.example:5673/%2Fshop").unwrap();
         assert_eq!((a.host.as_str(), a.port), ("broker.example", 5673));
         assert_eq!((a.user.as_str(), a.password.as_str(), a.vhost.as_str()), ("me", "p@ss", "/shop"));
-        let a = Address::parse("amqp://[::1]").unwrap();
+        let a = BrokerAddress::parse("amqp://[::1]").unwrap();
         assert_eq!((a.host_and_port().as_str(), a.user.as_str(), a.vhost.as_str()), ("[::1]:5672", "guest", "/"));
-        assert_eq!(Address::parse("amqp://h/").unwrap().vhost, "/");
-        let a = Address::parse("amqps://h").unwrap();
+        assert_eq!(BrokerAddress::parse("amqp://h/").unwrap().vhost, "/");
+        let a = BrokerAddress::parse("amqps://h").unwrap();
         assert!(a.encrypted && a.port == 5671);
         for bad in ["", "http://h", "amqpss://h", "amqp://:1", "amqp://h:x", "amqp://h?heartbeat=1", "amqp://h/%ff"] {
-            assert!(matches!(Address::parse(bad), Err(RabbitError::Config { key: "rabbitmq.url", .. })), "{bad}");
+            assert!(matches!(BrokerAddress::parse(bad), Err(RabbitError::Config { key: "rabbitmq.url", .. })), "{bad}");
         }
     }
 

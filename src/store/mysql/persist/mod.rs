@@ -1,0 +1,265 @@
+//! P4 (and P5's compensation): accepted requests become orders or recorded failures.
+//!
+//! Input: [`Accepted`] requests, any number of times, in any order, from any number of processes at once. Output: one
+//! [`Verdict`] each. A crash before COMMIT leaves nothing; after it, the repeat finds `request_outcome` and answers
+//! [`Verdict::Already`]. A failure is recorded before its verdict is returned, so a verdict may always be acknowledged.
+//!
+//! [`persist_all`] tries everything as one transaction. A surprise sends it looking for repeats, then it halves what is left
+//! until each request stands alone in [`persist_one`], where every obstacle has a name.
+
+mod facts;
+mod one;
+mod plan;
+mod refused;
+mod text;
+mod write;
+
+use super::codes::PersistSource;
+use super::fault::DbError;
+use super::outcomes::{RequestOutcome, outcomes_of};
+use super::pool::Db;
+use crate::domain::ids::{RequestId, SaleId};
+use crate::domain::outcome::{NextStep, Obstacle, Verdict, after_obstacle};
+use crate::domain::request::Accepted;
+use facts::facts_of;
+pub(super) use one::DETAIL_CHARS_MAX;
+pub use one::{FinalFailure, fail_reused, persist_one, record_failure};
+use plan::WritePlan;
+pub use refused::refused_from_zero;
+use std::collections::{BTreeSet, HashMap};
+use write::Blocked;
+
+/// Most requests in one transaction; a longer input is landed in several. Bounds statement size and lock time.
+pub const GROUP_MAX: usize = 1000;
+/// How often a group that lost a deadlock is tried again as it is; deadlocks among landers are normal.
+const DEADLOCK_TRIES: u32 = 3;
+/// Row-lock waits (3 s each) that one call of [`persist_all`] sits out while it looks for the locked row.
+const LOCK_WAITS_MAX: u32 = 8;
+
+/// What became of a group that was tried as one transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroupResult {
+    /// Every request has its order, committed now.
+    Committed,
+    /// At least one request met an obstacle; everything was rolled back.
+    Surprise,
+}
+
+/// Lands a group in one transaction, all or nothing. An empty group has landed.
+///
+/// # Errors
+/// [`DbError`]; nothing is committed, except that [`DbError::Unavailable`] and [`DbError::Timeout`] leave it unknown.
+pub async fn persist_group(db: &Db, group: &[Accepted], source: PersistSource) -> Result<GroupResult, DbError> {
+    let group: Vec<&Accepted> = group.iter().collect();
+    persist_refs(db, &group, source).await
+}
+
+async fn persist_refs(db: &Db, group: &[&Accepted], source: PersistSource) -> Result<GroupResult, DbError> {
+    if group.is_empty() {
+        return Ok(GroupResult::Committed);
+    }
+    let sale_ids: BTreeSet<&SaleId> = group.iter().map(|accepted| &accepted.purchase.sale_id).collect();
+    let sale_ids: Vec<&SaleId> = sale_ids.into_iter().collect();
+    let facts = facts_of(db, &sale_ids).await?;
+    let Ok(plan) = WritePlan::of(group, &facts, source)? else {
+        return Ok(GroupResult::Surprise);
+    };
+    let mut tries = 1;
+    loop {
+        match write::transact(db, "land_group", &plan).await {
+            Ok(None) => return Ok(GroupResult::Committed),
+            Ok(Some(Blocked::Outcome | Blocked::Buyer | Blocked::Limit | Blocked::Stock)) => {
+                return Ok(GroupResult::Surprise);
+            }
+            Err(DbError::Deadlock) if tries < DEADLOCK_TRIES => tries += 1,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Lands requests and gives each its own exact verdict, in input order. One request's error does not touch the others,
+/// unless the database as a whole is the problem ([`DbError::is_outage`]): then nothing more is tried.
+pub async fn persist_all(db: &Db, items: &[Accepted], source: PersistSource) -> Vec<Result<Verdict, DbError>> {
+    let mut round = PersistCall {
+        db,
+        items,
+        source,
+        verdicts: vec![None; items.len()],
+        outage: None,
+        lock_waits: 0,
+        locked: BTreeSet::new(),
+    };
+    let mut first_of: HashMap<RequestId, usize> = HashMap::with_capacity(items.len());
+    let mut firsts = Vec::with_capacity(items.len());
+    let mut repeats = Vec::new();
+    for (index, accepted) in items.iter().enumerate() {
+        match first_of.entry(accepted.purchase.request_id) {
+            std::collections::hash_map::Entry::Vacant(vacant) => {
+                vacant.insert(index);
+                firsts.push(index);
+            }
+            std::collections::hash_map::Entry::Occupied(_) => repeats.push(index),
+        }
+    }
+    for group in firsts.chunks(GROUP_MAX) {
+        round.persist_exactly(group.to_vec()).await;
+    }
+    // A repeat inside the input is a redelivery like any other: the database tells it what was decided.
+    for index in repeats {
+        round.persist_alone(index).await;
+    }
+    let missing = || Err(DbError::Other("a request was not looked at".to_owned()));
+    round.verdicts.into_iter().map(|verdict| verdict.unwrap_or_else(missing)).collect()
+}
+
+/// One call of [`persist_all`] under way.
+struct PersistCall<'a> {
+    db: &'a Db,
+    items: &'a [Accepted],
+    source: PersistSource,
+    verdicts: Vec<Option<Result<Verdict, DbError>>>,
+    outage: Option<DbError>,
+    lock_waits: u32,
+    /// Sales whose stock row somebody else holds; not tried again in this call.
+    locked: BTreeSet<SaleId>,
+}
+
+impl PersistCall<'_> {
+    fn set(&mut self, index: usize, verdict: Result<Verdict, DbError>) {
+        if let Some(place) = self.verdicts.get_mut(index) {
+            *place = Some(verdict);
+        }
+    }
+
+    fn set_all(&mut self, group: &[usize], verdict: &Result<Verdict, DbError>) {
+        for index in group {
+            self.set(*index, verdict.clone());
+        }
+    }
+
+    fn refs(&self, group: &[usize]) -> Vec<&Accepted> {
+        group.iter().filter_map(|index| self.items.get(*index)).collect()
+    }
+
+    /// Remembers an error that makes further tries pointless.
+    fn note(&mut self, error: &DbError) {
+        if matches!(error, DbError::LockWait | DbError::SaleLocked(_)) {
+            self.lock_waits += 1;
+        }
+        if let DbError::SaleLocked(sale) = error {
+            self.locked.insert(sale.clone());
+        }
+        if error.is_outage() || self.lock_waits >= LOCK_WAITS_MAX {
+            self.outage = Some(error.clone());
+        }
+    }
+
+    async fn persist_exactly(&mut self, whole: Vec<usize>) {
+        // Each entry: a group, and whether repeats were already taken out of it.
+        let mut open = vec![(whole, false)];
+        while let Some((group, sifted)) = open.pop() {
+            let group = self.without_locked(group);
+            if group.is_empty() {
+                continue;
+            }
+            if let Some(outage) = self.outage.clone() {
+                self.set_all(&group, &Err(outage));
+                continue;
+            }
+            if let [index] = group.as_slice() {
+                self.persist_alone(*index).await;
+                continue;
+            }
+            match persist_refs(self.db, &self.refs(&group), self.source).await {
+                Ok(GroupResult::Committed) => self.set_all(&group, &Ok(Verdict::Ordered)),
+                Ok(GroupResult::Surprise) if !sifted => {
+                    let rest = self.sift(&group).await;
+                    if rest.len() < group.len() && !rest.is_empty() {
+                        open.push((rest, true));
+                    } else {
+                        open.extend(halves(rest));
+                    }
+                }
+                Ok(GroupResult::Surprise) => open.extend(halves(group)),
+                Err(error) => {
+                    self.note(&error);
+                    if error.is_outage() {
+                        self.set_all(&group, &Err(error));
+                    } else if matches!(error, DbError::SaleLocked(_)) {
+                        open.push((group, sifted));
+                    } else {
+                        open.extend(halves(group));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Answers the requests of locked sales and returns the others.
+    fn without_locked(&mut self, group: Vec<usize>) -> Vec<usize> {
+        if self.locked.is_empty() {
+            return group;
+        }
+        let items = self.items;
+        let sale_of = |index: &usize| items.get(*index).map(|accepted| &accepted.purchase.sale_id);
+        let (locked, free): (Vec<usize>, Vec<usize>) =
+            group.into_iter().partition(|index| sale_of(index).is_some_and(|sale| self.locked.contains(sale)));
+        for index in locked {
+            if let Some(sale) = sale_of(&index) {
+                self.set(index, Err(DbError::SaleLocked(sale.clone())));
+            }
+        }
+        free
+    }
+
+    async fn persist_alone(&mut self, index: usize) {
+        let Some(accepted) = self.items.get(index) else { return };
+        let sale = &accepted.purchase.sale_id;
+        let verdict = match self.outage.clone() {
+            Some(outage) => Err(outage),
+            None if self.locked.contains(sale) => Err(DbError::SaleLocked(sale.clone())),
+            None => persist_one(self.db, accepted, self.source).await,
+        };
+        if let Err(error) = &verdict {
+            self.note(error);
+        }
+        self.set(index, verdict);
+    }
+
+    /// Gives those that have an outcome their verdict and returns the rest.
+    async fn sift(&mut self, group: &[usize]) -> Vec<usize> {
+        let ids: Vec<RequestId> = self.refs(group).iter().map(|accepted| accepted.purchase.request_id).collect();
+        let decided = match outcomes_of(self.db, &ids).await {
+            Ok(decided) => decided,
+            Err(error) => {
+                self.note(&error);
+                self.set_all(group, &Err(error));
+                return Vec::new();
+            }
+        };
+        let mut rest = Vec::with_capacity(group.len());
+        for index in group {
+            let Some(accepted) = self.items.get(*index) else { continue };
+            match decided.get(&accepted.purchase.request_id).map(|decided| after_obstacle(seen(accepted, decided))) {
+                Some(NextStep::Decided(verdict)) => self.set(*index, Ok(verdict)),
+                Some(NextStep::RecordFailure(_) | NextStep::Park) | None => rest.push(*index),
+            }
+        }
+        rest
+    }
+}
+
+/// The obstacle that an existing outcome of the same request id is.
+pub(super) fn seen(accepted: &Accepted, decided: &RequestOutcome) -> Obstacle {
+    if decided.payload_hash == accepted.payload_hash() {
+        Obstacle::SameOutcome(decided.outcome)
+    } else {
+        Obstacle::OtherOutcome
+    }
+}
+
+/// Two halves, the first half on top of the stack; nothing for nothing.
+fn halves(mut group: Vec<usize>) -> Vec<(Vec<usize>, bool)> {
+    let second = group.split_off(group.len() / 2);
+    [second, group].into_iter().filter(|half| !half.is_empty()).map(|half| (half, true)).collect()
+}

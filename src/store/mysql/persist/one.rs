@@ -1,0 +1,244 @@
+//! One request alone: every obstacle gets its name, the domain says what it means, and a failure is recorded.
+
+use super::super::codes::{PersistSource, Reporter, cut};
+use super::super::fault::DbError;
+use super::super::outcomes::outcomes_of;
+use super::super::pool::Db;
+use super::super::schema::{failed_request, outcome_event, request_outcome, sales};
+use super::facts::facts_of;
+use super::plan::{NewEventRow, NewOutcomeRow, WritePlan};
+use super::seen;
+use super::write::{self, Blocked};
+use crate::domain::message;
+use crate::domain::outcome::{FailReason, NextStep, Obstacle, Outcome, Verdict, after_obstacle};
+use crate::domain::request::Accepted;
+use crate::faults::left_out;
+use diesel::prelude::*;
+use diesel_async::{AsyncConnection, RunQueryDsl};
+
+/// How often a race is run again before the caller is asked to come back later.
+const TRIES: u32 = 5;
+/// `failed_request.detail`, in characters.
+pub(in super::super) const DETAIL_CHARS_MAX: usize = 1000;
+
+/// Lands one request. A refusal is committed before it is returned.
+///
+/// # Errors
+/// [`DbError`]; the outcome is then undecided or unknown, and repeating the call is safe. [`DbError::UnknownSale`] lasts until
+/// the sale has its row again.
+pub async fn persist_one(db: &Db, accepted: &Accepted, source: PersistSource) -> Result<Verdict, DbError> {
+    for _ in 0..TRIES {
+        let stopped = match attempt(db, accepted, source).await {
+            Ok(None) => return Ok(Verdict::Ordered),
+            Ok(Some(stopped)) => stopped,
+            Err(DbError::Deadlock) => continue,
+            Err(error) => return Err(error),
+        };
+        if stopped.is_duplicate_key() && left_out!(OwnOutcome) {
+            return Ok(Verdict::Already(Outcome::Ordered));
+        }
+        // In a new transaction, after the rollback: a re-read inside the old one could see nothing (window 73).
+        let Some(obstacle) = identify(db, accepted, stopped).await? else {
+            continue;
+        };
+        match after_obstacle(obstacle) {
+            NextStep::Decided(verdict) => return Ok(verdict),
+            NextStep::Park => return Err(DbError::UnknownSale(accepted.purchase.sale_id.clone())),
+            NextStep::RecordFailure(reason) if left_out!(RecordedRefusal) => {
+                return Ok(Verdict::Refused(reason));
+            }
+            NextStep::RecordFailure(reason) => {
+                let failure =
+                    FinalFailure { reason, reporter: source.reporter(), detail: describe(obstacle), by: "landing" };
+                match record_failure(db, accepted, failure).await {
+                    Ok(true) => {
+                        super::refused::count(reason, 1);
+                        return Ok(Verdict::Refused(reason));
+                    }
+                    // Somebody else decided meanwhile, or contention: look again.
+                    Ok(false) | Err(DbError::Deadlock) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+    }
+    Err(DbError::Deadlock)
+}
+
+/// What stopped one attempt; nothing of it remains.
+enum Stopped {
+    /// Something with a name.
+    Obstacle(Obstacle),
+    /// The request id or its acceptance number has an outcome; only a look can tell which.
+    Taken,
+}
+
+impl Stopped {
+    /// Whether the server's word was 1062.
+    const fn is_duplicate_key(&self) -> bool {
+        match self {
+            Self::Taken => true,
+            Self::Obstacle(obstacle) => matches!(obstacle, Obstacle::BuyerHasOrder),
+        }
+    }
+}
+
+async fn attempt(db: &Db, accepted: &Accepted, source: PersistSource) -> Result<Option<Stopped>, DbError> {
+    let facts = facts_of(db, &[&accepted.purchase.sale_id]).await?;
+    let plan = match WritePlan::of(&[accepted], &facts, source)? {
+        Ok(plan) => plan,
+        Err(obstacle) => return Ok(Some(Stopped::Obstacle(obstacle))),
+    };
+    let blocked = write::transact(db, "land_one", &plan).await?;
+    Ok(blocked.map(|blocked| match blocked {
+        Blocked::Outcome => Stopped::Taken,
+        Blocked::Buyer => Stopped::Obstacle(Obstacle::BuyerHasOrder),
+        Blocked::Limit => Stopped::Obstacle(Obstacle::LimitPassed),
+        Blocked::Stock => Stopped::Obstacle(Obstacle::StockShort),
+    }))
+}
+
+/// Names the obstacle; `None` when what was in the way is gone again, so that another attempt decides.
+async fn identify(db: &Db, accepted: &Accepted, stopped: Stopped) -> Result<Option<Obstacle>, DbError> {
+    let request_id = accepted.purchase.request_id;
+    if let Some(decided) = outcomes_of(db, &[request_id]).await?.get(&request_id) {
+        return Ok(Some(seen(accepted, decided)));
+    }
+    match stopped {
+        Stopped::Obstacle(Obstacle::StockShort) if !sale_exists(db, accepted).await? => Ok(Some(Obstacle::NoSuchSale)),
+        Stopped::Obstacle(obstacle) => Ok(Some(obstacle)),
+        Stopped::Taken => Ok(number_is_taken(db, accepted).await?.then_some(Obstacle::OtherOutcome)),
+    }
+}
+
+async fn sale_exists(db: &Db, accepted: &Accepted) -> Result<bool, DbError> {
+    let sale_id = accepted.purchase.sale_id.as_str().as_bytes();
+    db.run("sale_exists", async |conn| {
+        let found: i64 = sales::table.filter(sales::sale_id.eq(sale_id)).count().get_result(conn).await?;
+        Ok(found > 0)
+    })
+    .await
+}
+
+/// Whether another request holds this acceptance number: Redis was rewound and handed it out twice.
+async fn number_is_taken(db: &Db, accepted: &Accepted) -> Result<bool, DbError> {
+    let sale_id = accepted.purchase.sale_id.as_str().as_bytes();
+    db.run("number_is_taken", async |conn| {
+        let taken: i64 = request_outcome::table
+            .filter(request_outcome::sale_id.eq(sale_id))
+            .filter(request_outcome::shard.eq(accepted.shard))
+            .filter(request_outcome::epoch.eq(accepted.epoch))
+            .filter(request_outcome::number.eq(accepted.number))
+            .count()
+            .get_result(conn)
+            .await?;
+        Ok(taken > 0)
+    })
+    .await
+}
+
+/// What the register says about an obstacle.
+const fn describe(obstacle: Obstacle) -> &'static str {
+    match obstacle {
+        Obstacle::SameOutcome(_) | Obstacle::OtherOutcome => "the request was decided before",
+        Obstacle::BuyerHasOrder => "the buyer has an order in this one-per-user sale under another request id",
+        Obstacle::LimitPassed => "the order would pass the buyer's limit",
+        Obstacle::StockShort => "the database has too little stock left",
+        Obstacle::NoSuchSale => "the database does not know the sale",
+    }
+}
+
+/// A final failure as it is to be recorded.
+#[derive(Debug, Clone, Copy)]
+pub struct FinalFailure<'a> {
+    /// Why.
+    pub reason: FailReason,
+    /// Who met it.
+    pub reporter: Reporter,
+    /// For a person; cut to 1,000 characters.
+    pub detail: &'a str,
+    /// Who decided it, at most 64 characters are kept.
+    pub by: &'a str,
+}
+
+/// Gives a request its outcome whose acceptance number another request has: FAILED without a number. `None`: that is not so, and
+/// nothing was written.
+///
+/// # Errors
+/// [`DbError`]; repeating the call is safe.
+pub async fn fail_reused(
+    db: &Db,
+    accepted: &Accepted,
+    reporter: Reporter,
+    by: &str,
+) -> Result<Option<Verdict>, DbError> {
+    let id = accepted.purchase.request_id;
+    if outcomes_of(db, &[id]).await?.contains_key(&id) || !number_is_taken(db, accepted).await? {
+        return Ok(None);
+    }
+    let reason = FailReason::NumberReused;
+    let detail = format!("redis went back; another request has number {} of epoch {}", accepted.number, accepted.epoch);
+    let written = record_failure(db, accepted, FinalFailure { reason, reporter, detail: &detail, by }).await?;
+    Ok(written.then_some(Verdict::Refused(reason)))
+}
+
+/// Writes the FAILED outcome and its register row in one transaction. `false`: the request has an outcome already (or its
+/// acceptance number has), and nothing was written.
+///
+/// # Errors
+/// [`DbError`]; repeating the call is safe.
+pub async fn record_failure(db: &Db, accepted: &Accepted, failure: FinalFailure<'_>) -> Result<bool, DbError> {
+    let outcome = Outcome::Failed(failure.reason);
+    let row = NewOutcomeRow::of(accepted, outcome);
+    let event = (!failure.reporter.has_message()).then(|| NewEventRow::of(accepted, outcome));
+    let written = db
+        .run("record_failure", async |conn| {
+            conn.transaction(async |conn| {
+                diesel::insert_into(request_outcome::table).values(&row).execute(conn).await?;
+                if let Some(event) = &event {
+                    diesel::insert_into(outcome_event::table).values(event).execute(conn).await?;
+                }
+                write_register(conn, accepted, failure).await
+            })
+            .await
+        })
+        .await;
+    match written {
+        Ok(()) => Ok(true),
+        Err(DbError::Duplicate(_)) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// An open row of the same request becomes final; its first report time stays.
+async fn write_register(
+    conn: &mut super::super::pool::Conn,
+    accepted: &Accepted,
+    failure: FinalFailure<'_>,
+) -> Result<(), DbError> {
+    let purchase = &accepted.purchase;
+    let payload = message::encode(accepted);
+    let closing = (
+        failed_request::source.eq(failure.reporter.code()),
+        failed_request::reason.eq(failure.reason.code()),
+        failed_request::detail.eq(cut(failure.detail, DETAIL_CHARS_MAX)),
+        failed_request::status.eq("failed_final"),
+        failed_request::resolved_at.eq(diesel::dsl::sql("NOW(3)")),
+        failed_request::resolved_by.eq(cut(failure.by, 64)),
+    );
+    diesel::insert_into(failed_request::table)
+        .values((
+            failed_request::request_id.eq(purchase.request_id.get()),
+            failed_request::sale_id.eq(purchase.sale_id.as_str().as_bytes()),
+            failed_request::user_id.eq(purchase.user_id.as_str().as_bytes()),
+            failed_request::quantity.eq(purchase.quantity.get()),
+            failed_request::payload.eq(payload.as_bytes()),
+            closing.clone(),
+        ))
+        .on_conflict(diesel::dsl::DuplicatedKeys)
+        .do_update()
+        .set(closing)
+        .execute(conn)
+        .await?;
+    Ok(())
+}

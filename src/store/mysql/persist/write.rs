@@ -1,0 +1,152 @@
+//! The landing transaction itself: outcomes → orders → buyers → journal → stock (the hot row, last), commit.
+//!
+//! Whatever goes wrong, everything is rolled back: a lock wait (1205) undoes only its statement and a deadlock (1213) the
+//! whole transaction, and committing what is left would book stock without orders (windows 67, 68).
+
+use super::super::fault::DbError;
+use super::super::pool::{Conn, Db, Manager};
+use super::super::schema::{outcome_event, sales, stock_flow};
+use super::plan::{SaleShare, WritePlan};
+use super::text::Values;
+use crate::domain::ids::SaleId;
+use crate::faults::{crash_point, left_out};
+use diesel::prelude::*;
+use diesel::sql_types::{BigInt, Binary, Unsigned};
+use diesel_async::{RunQueryDsl, SimpleAsyncConnection, TransactionManager};
+use std::pin::pin;
+
+/// What stopped the transaction; nothing of it remains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blocked {
+    /// A request id or an acceptance number has an outcome.
+    Outcome,
+    /// A buyer has an order in a one-per-user sale.
+    Buyer,
+    /// A buyer would pass the cumulative limit.
+    Limit,
+    /// The guarded update matched no row: too little stock, or no such sale.
+    Stock,
+}
+
+/// Why the closure of a transaction ends early; both roll back.
+enum Halt {
+    Blocked(Blocked),
+    Db(DbError),
+}
+
+impl From<diesel::result::Error> for Halt {
+    fn from(error: diesel::result::Error) -> Self {
+        Self::Db(error.into())
+    }
+}
+
+/// Writes the plan in one transaction. `None`: committed. `Some`: rolled back because of this.
+pub async fn transact(db: &Db, name: &'static str, plan: &WritePlan<'_>) -> Result<Option<Blocked>, DbError> {
+    db.run(name, async |conn| {
+        match in_transaction(conn, plan).await {
+            Ok(()) => Ok(None),
+            Err(Halt::Blocked(blocked)) => Ok(Some(blocked)),
+            // A 1062 that no stage expects (from COMMIT, say) is no business answer.
+            Err(Halt::Db(DbError::Duplicate(key))) => Err(DbError::Other(format!("unexpected duplicate of {key}"))),
+            Err(Halt::Db(error)) => Err(error),
+        }
+    })
+    .await
+}
+
+/// All or nothing. After an error of the database the connection is thrown away by the caller, so that a rollback that
+/// could not be said in words happens by the connection's end.
+async fn in_transaction(conn: &mut Conn, plan: &WritePlan<'_>) -> Result<(), Halt> {
+    Manager::begin_transaction(conn).await?;
+    let halt = match write(conn, plan).await {
+        Ok(()) => return commit(conn).await,
+        Err(Halt::Db(_)) if left_out!(Rollback) => return commit(conn).await,
+        Err(halt) => halt,
+    };
+    match (Manager::rollback_transaction(conn).await, halt) {
+        (Ok(()), halt) | (Err(_), halt @ Halt::Db(_)) => Err(halt),
+        // The obstacle is certain, the connection is not.
+        (Err(error), Halt::Blocked(_)) => Err(Halt::Db(error.into())),
+    }
+}
+
+/// The first poll sends COMMIT, the others wait for its answer: in between lies the crash after which nobody knows.
+async fn commit(conn: &mut Conn) -> Result<(), Halt> {
+    let mut committing = pin!(Manager::commit_transaction(conn));
+    tokio::select! {
+        biased;
+        committed = &mut committing => return Ok(committed?),
+        () = std::future::ready(()) => crash_point!(CommitSent),
+    }
+    Ok(committing.await?)
+}
+
+async fn write(conn: &mut Conn, plan: &WritePlan<'_>) -> Result<(), Halt> {
+    let inserted = conn.batch_execute(&plan.outcomes).await;
+    inserted.map_err(|error| match DbError::from(error) {
+        error if error.is_duplicate() => Halt::Blocked(Blocked::Outcome),
+        error => Halt::Db(error),
+    })?;
+    crash_point!(AfterOutcome);
+    let inserted = conn.batch_execute(&plan.orders).await;
+    inserted.map_err(|error| match DbError::from(error) {
+        error if error.is_duplicate_of("uk_sale_user") => Halt::Blocked(Blocked::Buyer),
+        error => Halt::Db(error),
+    })?;
+    crash_point!(AfterOrder);
+    if !plan.events.is_empty() {
+        diesel::insert_into(outcome_event::table).values(&plan.events).execute(conn).await?;
+    }
+    for (sale_id, share) in &plan.shares {
+        count_buyers(conn, sale_id, share).await?;
+    }
+    diesel::insert_into(stock_flow::table).values(&plan.flow_rows()).execute(conn).await?;
+    for (sale_id, share) in &plan.shares {
+        take_stock(conn, sale_id, share.units).await?;
+    }
+    crash_point!(AfterStock);
+    Ok(())
+}
+
+/// Adds what each buyer gets and looks whether anyone passed the limit. The rows are locked by the upsert, so the look
+/// sees what will be committed; its row count is not used, because this driver counts matched rows (window 70).
+async fn count_buyers(conn: &mut Conn, sale_id: &SaleId, share: &SaleShare) -> Result<(), Halt> {
+    let Some((limit, buyers)) = &share.buyers else { return Ok(()) };
+    let sale = sale_id.as_str().as_bytes();
+    let mut upsert =
+        Values::insert("/* landing */ INSERT INTO purchases (sale_id, user_id, quantity) VALUES ", buyers.len());
+    let mut users = Values::list(buyers.len());
+    for (user, units) in buyers {
+        upsert.row();
+        upsert.bytes(sale);
+        upsert.bytes(user);
+        upsert.number(*units);
+        users.bytes(user);
+    }
+    conn.batch_execute(&(upsert.finish() + " ON DUPLICATE KEY UPDATE quantity = quantity + VALUES(quantity)")).await?;
+    let above = format!(
+        "/* landing */ SELECT COUNT(*) AS above FROM purchases WHERE sale_id = ? AND quantity > ? AND user_id IN {}",
+        users.finish()
+    );
+    let above: Above =
+        diesel::sql_query(above).bind::<Binary, _>(sale).bind::<Unsigned<BigInt>, _>(*limit).get_result(conn).await?;
+    if above.above == 0 { Ok(()) } else { Err(Halt::Blocked(Blocked::Limit)) }
+}
+
+#[derive(QueryableByName)]
+struct Above {
+    #[diesel(sql_type = BigInt)]
+    above: i64,
+}
+
+async fn take_stock(conn: &mut Conn, sale_id: &SaleId, units: i64) -> Result<(), Halt> {
+    let enough = sales::table.filter(sales::sale_id.eq(sale_id.as_str().as_bytes())).filter(sales::stock.ge(units));
+    let updated = diesel::update(enough).set(sales::stock.eq(sales::stock - units)).execute(conn).await;
+    match updated.map_err(DbError::from) {
+        Ok(0) => Err(Halt::Blocked(Blocked::Stock)),
+        Ok(_) => Ok(()),
+        // The hot row itself is stuck: no smaller group of this sale would fare better, the other sales would.
+        Err(DbError::LockWait) => Err(Halt::Db(DbError::SaleLocked(sale_id.clone()))),
+        Err(error) => Err(Halt::Db(error)),
+    }
+}
