@@ -43,7 +43,7 @@ pub use rooms::{RoomDoor, RoomPlace, RoomQueue};
 pub use sale_cache::{CachedSale, SaleCache, SoldOutMark};
 pub use sale_keys::{Activation, Granted, Meta, SaleKeys, ShardCount, Trimmed};
 pub use stock::{ReservedGroup, Stock};
-pub use transfers::{Bucket, Given, Taken, Transfer, Transfers};
+pub use transfers::{Between, Bucket, Given, Taken, Transfer, Transfers};
 
 use crate::config::Redis;
 use crate::store::tls::Trust;

@@ -45,6 +45,15 @@ impl Transfer {
     }
 }
 
+/// The two shards of a transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Between {
+    /// The shard that gives units.
+    pub source: u16,
+    /// The shard that gets them.
+    pub target: u16,
+}
+
 /// What a take did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
@@ -101,10 +110,11 @@ impl Transfers {
     pub async fn take(
         &self,
         sale: &SaleId,
-        (source, target): (u16, u16),
+        between: Between,
         epoch: u32,
         wanted: i64,
     ) -> Result<Taken, RedisFault> {
+        let Between { source, target } = between;
         let keys = vec![
             self.redis.keys.meta(source, sale),
             self.redis.keys.stock(source, sale),
