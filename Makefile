@@ -14,14 +14,17 @@ help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
 
 # `run` and `test` share one build: the dev profile, with the fault points that the tests need (off unless FAILPOINTS is set).
+# Both build the two programs, `seckill` and `seckill-bench`, which tests and the demo shop start.
 run: deps ## Everything on this machine: private servers, all roles, a demo sale; Ctrl-C stops it
 	$(CARGO) build --locked --features faults
 	target/debug/seckill dev $(ARGS)
 
 test: deps-test ## All tests, on private servers that the tests start; TESTS="--test it relay::" for some
+	$(CARGO) build --locked --features faults
 	scripts/in-memory.sh $(CARGO) test --locked $(TESTS)
 
 test-long: deps-test ## What is long by nature: growth, strategies, every control, ten minutes of chaos, the model's larger spaces
+	$(CARGO) build --locked --features faults
 	scripts/in-memory.sh $(CARGO) test --locked --test long
 	SECKILL_MODEL=bigger $(CARGO) test --locked --test model -- --nocapture
 	CHAOS_CONTROLS=all $(CARGO) test --locked --test chaos a_run_without_a_mechanism_goes_red -- --nocapture
@@ -31,7 +34,7 @@ test-long: deps-test ## What is long by nature: growth, strategies, every contro
 		data_that_go_back_or_vanish -- --nocapture
 
 check: deps ## Formatting, lints, and the dependencies' licences and sources where cargo-deny is installed
-	$(CARGO) fmt --check
+	$(CARGO) fmt --all --check
 	$(CARGO) clippy --all-targets --test long --locked -- -D warnings
 	@command -v cargo-deny >/dev/null || echo "cargo-deny is not installed: licences and sources of the dependencies are not checked"
 	@! command -v cargo-deny >/dev/null || $(CARGO) deny --offline --locked check --hide-inclusion-graph bans licenses sources
@@ -39,14 +42,15 @@ check: deps ## Formatting, lints, and the dependencies' licences and sources whe
 model: deps ## The protocol's model in larger configurations (a few minutes)
 	SECKILL_MODEL=bigger $(CARGO) test --locked --test model -- --nocapture
 
-build: deps ## The release binary, target/release/seckill
+build: deps ## The release binaries, target/release/seckill and seckill-bench
 	$(CARGO) build --release --locked
 
 fmt: ## Formats the code
-	$(CARGO) fmt
+	$(CARGO) fmt --all
 
 bench: deps ## Rates and latencies of this machine, and whether every sale added up
-	$(CARGO) run --release --locked -- bench $(ARGS)
+	$(CARGO) build --release --locked
+	target/release/seckill bench $(ARGS)
 
 # No part of the tests: needs jmeter and jmeter-http, and the build that is there.
 load: ## A crowd made by JMeter against a fresh stack, then the audit: BUYERS=2000 STOCK=1000 THREADS=50

@@ -132,7 +132,7 @@ coded! {
         NoGiveBack = "no_give_back",
         /// The audit compares the units that Redis holds with those that the database calls unsold.
         UnitBridge = "unit_bridge",
-        /// The audit looks for acceptance numbers without a fate.
+        /// The audit looks for acceptance numbers without an outcome.
         NumberEquation = "number_equation",
     }
 }

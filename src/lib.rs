@@ -2,10 +2,10 @@
 
 pub mod admin;
 pub mod allocator;
+pub mod bench_program;
 pub mod cli;
 pub mod config;
 pub mod console;
-pub mod crowd;
 pub mod dev;
 pub mod domain;
 pub mod faults;
@@ -23,3 +23,4 @@ pub mod runtime;
 pub mod sales;
 pub mod store;
 pub mod telemetry;
+pub mod token_issuer;

@@ -31,7 +31,12 @@ fn files(folder: &str, ending: &str) -> Vec<(String, String)> {
 }
 
 fn rust() -> Vec<(String, String)> {
-    [files("src", "rs"), files("tests", "rs")].concat()
+    [shipped(), files("tests", "rs")].concat()
+}
+
+/// What is shipped: the product, and the program that loads and measures it.
+fn shipped() -> Vec<(String, String)> {
+    [files("src", "rs"), files("bench/src", "rs")].concat()
 }
 
 /// Lines of code: without comments, with their numbers.
@@ -56,15 +61,18 @@ fn uses(line: &str, name: &str) -> bool {
 #[test]
 fn each_server_and_framework_is_imported_by_one_place_only() {
     let places: [(&[&str], &[&str]); 6] = [
-        (&["fred"], &["src/store/redis/"]),
+        (&["fred"], &["src/store/redis/", "bench/src/baseline/"]),
         (&["rustls", "tokio_rustls", "rustls_native_certs", "pkcs8"], &["src/store/", "src/dev/probe.rs"]),
-        (&["amqprs"], &["src/store/rabbit/"]),
-        (&["diesel", "diesel_async", "diesel_migrations", "mysql_async"], &["src/store/mysql/"]),
-        (&["actix_web", "actix_cors"], &["src/http/", "src/p1_entry/http/", "src/admin/", "src/console/"]),
-        (&["clap"], &["src/cli/", "src/roles.rs"]),
+        (&["amqprs"], &["src/store/rabbit/", "bench/src/baseline/"]),
+        (&["diesel", "diesel_async", "diesel_migrations", "mysql_async"], &["src/store/mysql/", "bench/src/baseline/"]),
+        (
+            &["actix_web", "actix_cors"],
+            &["src/http/", "src/p1_entry/http/", "src/admin/", "src/console/", "bench/src/baseline/"],
+        ),
+        (&["clap"], &["src/cli/", "src/roles.rs", "bench/src/"]),
     ];
     let mut complaints = Vec::new();
-    for (file, text) in files("src", "rs") {
+    for (file, text) in shipped() {
         for (at, line) in code(&text) {
             for (names, homes) in &places {
                 let foreign = names.iter().find(|name| uses(line, name));
@@ -89,7 +97,7 @@ fn own_imports(line: &str) -> impl Iterator<Item = &str> {
 #[test]
 fn imports_go_one_way() {
     const PHASES: [&str; 5] = ["p1_entry", "p2_reserve", "p3_relay", "p4_persist", "p5_reconcile"];
-    const ABOVE: [&str; 6] = ["roles", "admin", "console", "dev", "crowd", "health"];
+    const ABOVE: [&str; 5] = ["roles", "admin", "console", "dev", "health"];
     let mut complaints = Vec::new();
     for (file, text) in files("src", "rs") {
         let module = file.trim_start_matches("src/").split(['/', '.']).next().unwrap_or("");
@@ -266,7 +274,7 @@ fn every_setting_is_explained_and_every_duration_has_its_unit() {
 fn nothing_loses_by_a_flag() {
     let forbidden = ["NOACK", "XTRIM", "MAXLEN", "\"DELCONSUMER\"", "SETID", "alternate-exchange", "drop-head"];
     let mut complaints = Vec::new();
-    for (file, text) in [files("src", "rs"), files("lua", "lua")].concat() {
+    for (file, text) in [shipped(), files("lua", "lua")].concat() {
         let comment = if file.ends_with(".lua") { "--" } else { "//" };
         for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with(comment)) {
             for word in forbidden.iter().filter(|word| line.contains(**word)) {

@@ -3,7 +3,7 @@
 
 use super::{Admin, acts, audits, dlq, openapi, pipeline, register, sales};
 use crate::http::problem::{Kind, Problem};
-use crate::p5_reconcile::SaleAuditError;
+use crate::p5_reconcile::ReconcileError;
 use crate::p5_reconcile::dlq::DlqError;
 use crate::sales::SaleControlError;
 use crate::store::mysql::DbError;
@@ -138,11 +138,11 @@ impl From<SaleControlError> for Problem {
     }
 }
 
-impl From<SaleAuditError> for Problem {
-    fn from(error: SaleAuditError) -> Self {
+impl From<ReconcileError> for Problem {
+    fn from(error: ReconcileError) -> Self {
         let kind = match &error {
-            SaleAuditError::Refused(_) | SaleAuditError::OtherShards(..) => Kind::Conflict,
-            SaleAuditError::Redis(_) | SaleAuditError::Database(_) | SaleAuditError::Moved => Kind::Unavailable,
+            ReconcileError::OtherShards(..) => Kind::Conflict,
+            ReconcileError::Redis(_) | ReconcileError::Database(_) | ReconcileError::Moved => Kind::Unavailable,
         };
         kind.because(error.to_string())
     }

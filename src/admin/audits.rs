@@ -4,7 +4,7 @@ use super::Admin;
 use super::api::{answer, query};
 use super::sales::named;
 use crate::http::problem::{Kind, Problem};
-use crate::p5_reconcile::{SaleAudit, Suspect, Window};
+use crate::p5_reconcile::{SaleAudit, Suspect, Window, audit_sale_confirmed, gap_suspects};
 use crate::store::mysql::{audit as audit_store, sales};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Deserialize;
@@ -37,8 +37,8 @@ async fn audit(admin: web::Data<Admin>, request: HttpRequest, path: web::Path<St
         let window = if now { Window::Now } else { Window::Ms(admin.window_ms) };
         let _turn = ONE_AUDIT.acquire().await.map_err(|_| Problem::from(Kind::Internal))?;
         // As P5 does: a finding that a second look does not confirm is not told.
-        let (audit, _false_alarms) = admin.auditor.audit_twice(&sale, window).await?;
-        let suspects = admin.auditor.suspects(&audit).await?;
+        let (audit, _false_alarms) = audit_sale_confirmed(&admin.context, &sale, window).await?;
+        let suspects = gap_suspects(&admin.context, &audit).await?;
         Ok(sheet(&audit, &suspects))
     };
     answer(&request, work.await)

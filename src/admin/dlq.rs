@@ -9,7 +9,9 @@ use super::api::{Body, answer, query, read};
 use super::register::shown;
 use crate::domain::operator::Actor;
 use crate::http::problem::{Kind, Problem};
-use crate::p5_reconcile::dlq::{Act, Desk, Entry, Listing, Report, Selection, Source, code_of};
+use crate::p5_reconcile::dlq::{
+    self, DlqAction, DlqEntry, DlqListing, DlqReport, DlqSelection, DlqService, DlqSource, code_of,
+};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -28,11 +30,11 @@ pub(super) fn routes(config: &mut web::ServiceConfig) {
         .route("/dlq/give-up", web::post().to(give_up));
 }
 
-fn source(word: Option<&str>) -> Result<Option<Source>, Problem> {
+fn source(word: Option<&str>) -> Result<Option<DlqSource>, Problem> {
     match word {
         None => Ok(None),
-        Some("relay") => Ok(Some(Source::Relay)),
-        Some("mq") => Ok(Some(Source::Mq)),
+        Some("relay") => Ok(Some(DlqSource::Relay)),
+        Some("mq") => Ok(Some(DlqSource::Mq)),
         Some(other) => Err(Kind::Unprocessable.because(format!("source: {other:?}, expected relay or mq"))),
     }
 }
@@ -50,8 +52,7 @@ async fn list(admin: web::Data<Admin>, request: HttpRequest) -> HttpResponse {
         let ListQuery { source: word, named } = query(&request)?;
         let wanted = source(word.as_deref())?;
         // Always all of it: reading one queue takes as long, and every screen shares the answer.
-        let read =
-            async { admin.desk(Actor::with_admin_token(None, None, None)).list(None).await.map_err(Problem::from) };
+        let read = async { dlq::list(&admin.context, None).await.map_err(Problem::from) };
         let listing = admin.parked.get(read).await?;
         Ok(page(&listing, wanted, named.as_deref()))
     };
@@ -59,21 +60,21 @@ async fn list(admin: web::Data<Admin>, request: HttpRequest) -> HttpResponse {
 }
 
 /// Where an entry lies, by its name.
-fn place(entry: &Entry) -> &str {
+fn place(entry: &DlqEntry) -> &str {
     entry.entry.split('/').next().unwrap_or("")
 }
 
-fn page(listing: &Listing, source: Option<Source>, named: Option<&str>) -> Value {
+fn page(listing: &DlqListing, source: Option<DlqSource>, named: Option<&str>) -> Value {
     let count = |wanted: &str| listing.entries.iter().filter(|entry| place(entry) == wanted).count();
-    let wanted = |entry: &&Entry| {
+    let wanted = |entry: &&DlqEntry| {
         named.is_none_or(|word| entry.is(word))
             && match source {
                 None => true,
-                Some(Source::Relay) => place(entry) == "relay",
-                Some(Source::Mq) => place(entry) == "mq",
+                Some(DlqSource::Relay) => place(entry) == "relay",
+                Some(DlqSource::Mq) => place(entry) == "mq",
             }
     };
-    let all: Vec<&Entry> = listing.entries.iter().filter(wanted).collect();
+    let all: Vec<&DlqEntry> = listing.entries.iter().filter(wanted).collect();
     json!({
         "counts": { "relay": count("relay"), "mq": count("mq"), "register": count("register") },
         "entries": all.iter().take(SHOWN_MAX).map(|entry| row(entry, named.is_some())).collect::<Vec<_>>(),
@@ -81,7 +82,7 @@ fn page(listing: &Listing, source: Option<Source>, named: Option<&str>) -> Value
     })
 }
 
-fn row(entry: &Entry, whole: bool) -> Value {
+fn row(entry: &DlqEntry, whole: bool) -> Value {
     json!({
         "entry": entry.entry,
         "request_id": entry.request_id,
@@ -91,7 +92,7 @@ fn row(entry: &Entry, whole: bool) -> Value {
         "reason": entry.reason,
         "attempts": entry.attempts,
         "parked_at_ms": entry.parked_at_ms,
-        "fate": entry.fate.map(code_of),
+        "fate": entry.outcome.map(code_of),
         "payload": if whole { String::from_utf8_lossy(&entry.payload).into_owned() } else { shown(&entry.payload) },
     })
 }
@@ -116,7 +117,7 @@ struct ActBody {
 }
 
 impl ActBody {
-    fn selection(&self) -> Result<Selection, Problem> {
+    fn selection(&self) -> Result<DlqSelection, Problem> {
         let source = source(self.source.as_deref())?;
         if self.all != self.named.is_empty() {
             return Err(Kind::Unprocessable.because("named: expected request ids or entry names, or all: true instead"));
@@ -124,7 +125,7 @@ impl ActBody {
         if self.named.len() > NAMED_MAX {
             return Err(Kind::Unprocessable.because(format!("named: expected at most {NAMED_MAX}")));
         }
-        Ok(Selection { named: self.named.clone(), all: self.all, source, dry_run: self.dry_run })
+        Ok(DlqSelection { named: self.named.clone(), all: self.all, source, dry_run: self.dry_run })
     }
 }
 
@@ -134,7 +135,7 @@ async fn replay(admin: web::Data<Admin>, request: HttpRequest, body: Body) -> Ht
         if body.reason.is_some() {
             return Err(Kind::Unprocessable.because("reason: only for giving up"));
         }
-        admin.act(Act::Replay, &body, actor(&request, body.by.as_deref())?).await
+        admin.act(DlqAction::Replay, &body, actor(&request, body.by.as_deref())?).await
     };
     answer(&request, work.await)
 }
@@ -146,24 +147,20 @@ async fn give_up(admin: web::Data<Admin>, request: HttpRequest, body: Body) -> H
         if reason.is_empty() || reason.chars().count() > REASON_CHARS_MAX {
             return Err(Kind::Unprocessable.because(format!("reason: expected 1 to {REASON_CHARS_MAX} characters")));
         }
-        admin.act(Act::GiveUp(reason.to_owned()), &body, actor(&request, body.by.as_deref())?).await
+        admin.act(DlqAction::GiveUp(reason.to_owned()), &body, actor(&request, body.by.as_deref())?).await
     };
     answer(&request, work.await)
 }
 
 impl Admin {
-    fn desk(&self, actor: Actor) -> Desk {
-        Desk { auditor: self.auditor.clone(), actor }
-    }
-
-    async fn act(&self, act: Act, body: &ActBody, actor: Actor) -> Result<Value, Problem> {
+    async fn act(&self, act: DlqAction, body: &ActBody, actor: Actor) -> Result<Value, Problem> {
         let selection = body.selection()?;
         let busy =
             |_| Kind::Conflict.because("another replay or give-up is under way in this process; wait for its end");
         let turn = self.acting.clone().try_lock_owned().map_err(busy)?;
-        let desk = self.desk(actor);
+        let service = DlqService { context: self.context.clone(), actor };
         let (dry_run, acting) = (selection.dry_run, async move {
-            let report = desk.act(&act, &selection, &|_, _| {}).await;
+            let report = service.apply(&act, &selection, &|_, _| {}).await;
             drop(turn);
             report
         });
@@ -176,7 +173,7 @@ impl Admin {
     }
 }
 
-fn told(report: &Report, dry_run: bool) -> Value {
+fn told(report: &DlqReport, dry_run: bool) -> Value {
     let trouble = report.done.iter().filter(|done| done.result.is_trouble()).count();
     json!({ "dry_run": dry_run, "done": report.done, "more": report.more, "trouble": trouble })
 }

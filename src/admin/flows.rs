@@ -36,7 +36,7 @@ pub(super) struct Flow {
 
 /// The newest sales that are warmed or paused.
 pub(super) async fn flows(admin: &Admin, sales: &[Sale], registered: &[Registered]) -> Vec<Flow> {
-    let shards = admin.auditor.shards;
+    let shards = admin.context.shards;
     let most = (CALLS_MAX / usize::from(shards.max(1))).clamp(1, SALES_MAX);
     let live = sales.iter().filter(|sale| matches!(sale.status, SaleStatus::Warmed | SaleStatus::Paused));
     let live: Vec<&Sale> = live.take(most).collect();

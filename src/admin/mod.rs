@@ -21,8 +21,8 @@ use crate::console;
 use crate::domain::sale::Sale;
 use crate::health::Readiness;
 use crate::http::end_gracefully;
-use crate::p5_reconcile::dlq::Listing;
-use crate::p5_reconcile::{Auditor, MQ_DLQ_MAX};
+use crate::p5_reconcile::dlq::DlqListing;
+use crate::p5_reconcile::{MQ_DLQ_MAX, ReconcileContext};
 use crate::roles::{Role, Servers};
 use crate::runtime::Stopper;
 use crate::store::rabbit::QueueDepth;
@@ -48,14 +48,14 @@ pub struct Admin {
     token: Secret,
     readiness: Readiness,
     servers: Servers,
-    auditor: Auditor,
+    context: ReconcileContext,
     roles: Vec<Role>,
     window_ms: u64,
     backlog_max: u64,
     sales: Cached<Vec<Sale>>,
     snapshot: Cached<pipeline::Snapshot>,
     queues: Cached<Result<Vec<QueueDepth>, String>>,
-    parked: Cached<Listing>,
+    parked: Cached<DlqListing>,
     /// Held while a replay or give-up is under way.
     acting: Arc<Mutex<()>>,
 }
@@ -68,7 +68,7 @@ impl Admin {
         Self {
             token: settings.admin.token.clone(),
             readiness: Readiness::new(servers.clone(), roles.to_vec()),
-            auditor: Auditor {
+            context: ReconcileContext {
                 db,
                 redis,
                 rabbit,

@@ -154,7 +154,7 @@ async fn shards(admin: &Admin) -> Result<Vec<(Shard, Option<String>)>, RedisFaul
         let (outbox, pending) = depth.map_or((None, None), |(length, pending)| (Some(length), Some(pending)));
         (Shard { shard, outbox, pending, relay_dlq: parked.ok() }, fault)
     };
-    Ok(join_all((0..admin.auditor.shards).map(one)).await)
+    Ok(join_all((0..admin.context.shards).map(one)).await)
 }
 
 /// Asking the broker takes a connection, so it is asked less often.
@@ -180,7 +180,7 @@ async fn database(admin: &Admin) -> Result<Database, DbError> {
 
 async fn leases(admin: &Admin, now_ms: i64) -> Result<Vec<HeldLease>, RedisFault> {
     let mut all = Vec::new();
-    for shard in 0..admin.auditor.shards {
+    for shard in 0..admin.context.shards {
         let held = admin.servers.redis.leases.all(shard).await?;
         all.extend(held.into_iter().filter(|lease| lease.fence_ms + LEASE_SHOWN_MS > now_ms));
     }

@@ -45,7 +45,7 @@ impl From<BadSale> for Problem {
 impl Admin {
     pub(super) fn sale_control(&self) -> SaleControl {
         let (redis, db) = (self.servers.redis.clone(), self.servers.db.clone());
-        SaleControl { redis, db, shards: self.auditor.shards, backlog_max: self.backlog_max }
+        SaleControl { redis, db, shards: self.context.shards, backlog_max: self.backlog_max }
     }
 }
 

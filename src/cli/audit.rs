@@ -4,7 +4,7 @@ use super::{Failure, INCONSISTENT, context, output};
 use crate::config::Layers;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::Sale;
-use crate::p5_reconcile::{SaleAudit, Suspect, Window};
+use crate::p5_reconcile::{SaleAudit, Suspect, Window, audit_sale_confirmed, gap_suspects};
 use crate::roles::Servers;
 use crate::store::mysql::{archive, sales};
 use indicatif::ProgressBar;
@@ -32,17 +32,17 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &Args) -> Result
     let servers = context::servers(&settings).await?;
     let sales = wanted(&servers, args.sale.as_ref()).await?;
     let window = if args.now { Window::Now } else { Window::Ms(settings.p5_reconcile.window_ms) };
-    let auditor = context::auditor(&settings, &servers);
+    let context = context::reconcile_context(&settings, &servers);
     let progress = ProgressBar::new(sales.len() as u64);
     let mut audits = Vec::with_capacity(sales.len());
     for sale in &sales {
-        audits.push(auditor.audit_twice(sale, window).await?.0);
+        audits.push(audit_sale_confirmed(&context, sale, window).await?.0);
         progress.inc(1);
     }
     progress.finish_and_clear();
     let mut suspects = Vec::new();
     for audit in &audits {
-        suspects.push(auditor.suspects(audit).await?);
+        suspects.push(gap_suspects(&context, audit).await?);
     }
     servers.redis.quit().await;
     let consistent = audits.iter().all(SaleAudit::consistent);

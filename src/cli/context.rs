@@ -4,7 +4,7 @@ use super::{Failure, output};
 use crate::config::{Layers, Settings};
 use crate::dev::DevState;
 use crate::domain::operator::Actor;
-use crate::p5_reconcile::{Auditor, MQ_DLQ_MAX};
+use crate::p5_reconcile::{MQ_DLQ_MAX, ReconcileContext};
 use crate::roles::Servers;
 use std::path::Path;
 use std::time::Duration;
@@ -13,7 +13,10 @@ use std::time::Duration;
 const CONNECT: Duration = Duration::from_secs(5);
 
 /// Settings of the running local stack in `data_dir`, or of the configuration.
-pub(super) fn settings(layers: &Layers, data_dir: &Path) -> Result<Settings, Failure> {
+///
+/// # Errors
+/// [`Failure`]: an unreadable `dev.json`, or a wrong setting.
+pub fn settings(layers: &Layers, data_dir: &Path) -> Result<Settings, Failure> {
     let Some(state) = DevState::read(data_dir)?.filter(runs) else { return Ok(Settings::load(layers)?) };
     let mut files = state.config.clone();
     files.extend(layers.files.iter().cloned());
@@ -39,7 +42,10 @@ fn runs(state: &DevState) -> bool {
 }
 
 /// Handles on the three servers, with Redis connected.
-pub(super) async fn servers(settings: &Settings) -> Result<Servers, Failure> {
+///
+/// # Errors
+/// [`Failure`] when Redis does not answer.
+pub async fn servers(settings: &Settings) -> Result<Servers, Failure> {
     let servers = Servers::new(settings)?;
     if !servers.redis.wait_connected(CONNECT).await {
         return Err(Failure::Failed(format!(
@@ -50,9 +56,10 @@ pub(super) async fn servers(settings: &Settings) -> Result<Servers, Failure> {
     Ok(servers)
 }
 
-/// An auditor over these servers.
-pub(super) fn auditor(settings: &Settings, servers: &Servers) -> Auditor {
-    Auditor {
+/// What P5 works with, over these servers.
+#[must_use]
+pub fn reconcile_context(settings: &Settings, servers: &Servers) -> ReconcileContext {
+    ReconcileContext {
         db: servers.db.clone(),
         redis: servers.redis.clone(),
         rabbit: servers.rabbit.clone(),

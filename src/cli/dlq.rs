@@ -2,7 +2,11 @@
 
 use super::{Failure, context, output};
 use crate::config::Layers;
-use crate::p5_reconcile::dlq::{Act, Deed, Desk, Done, Entry, Listing, Report, Selection, Source, code_of};
+use crate::p5_reconcile::ReconcileContext;
+use crate::p5_reconcile::dlq::{
+    self, DlqAction, DlqActionResult, DlqEntry, DlqListing, DlqReport, DlqReportLine, DlqSelection, DlqService,
+    DlqSource, code_of,
+};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::Path;
 
@@ -87,7 +91,7 @@ enum SourceArg {
     Mq,
 }
 
-impl From<SourceArg> for Source {
+impl From<SourceArg> for DlqSource {
     fn from(source: SourceArg) -> Self {
         match source {
             SourceArg::Relay => Self::Relay,
@@ -99,19 +103,19 @@ impl From<SourceArg> for Source {
 pub(super) async fn run(layers: &Layers, data_dir: &Path, command: Command) -> Result<u8, Failure> {
     let settings = context::settings(layers, data_dir)?;
     let servers = context::servers(&settings).await?;
-    let desk = Desk { auditor: context::auditor(&settings, &servers), actor: context::operator() };
+    let service = DlqService { context: context::reconcile_context(&settings, &servers), actor: context::operator() };
     let code = match command {
-        Command::List(look) => look_at(&desk, &look, false).await?,
-        Command::Show(look) => look_at(&desk, &look, true).await?,
-        Command::Replay { which } => act(&desk, &Act::Replay, which).await?,
-        Command::GiveUp { which, reason } => act(&desk, &Act::GiveUp(reason), which).await?,
+        Command::List(look) => look_at(&service.context, &look, false).await?,
+        Command::Show(look) => look_at(&service.context, &look, true).await?,
+        Command::Replay { which } => act(&service, &DlqAction::Replay, which).await?,
+        Command::GiveUp { which, reason } => act(&service, &DlqAction::GiveUp(reason), which).await?,
     };
     servers.redis.quit().await;
     Ok(code)
 }
 
-async fn look_at(desk: &Desk, look: &Look, whole: bool) -> Result<u8, Failure> {
-    let mut listing = desk.list(look.source.map(Source::from)).await?;
+async fn look_at(context: &ReconcileContext, look: &Look, whole: bool) -> Result<u8, Failure> {
+    let mut listing = dlq::list(context, look.source.map(DlqSource::from)).await?;
     if !look.named.is_empty() {
         listing.entries.retain(|entry| look.named.iter().any(|word| entry.is(word)));
         if listing.entries.is_empty() {
@@ -133,11 +137,11 @@ fn text<T: ToString>(value: Option<&T>) -> String {
     value.map_or_else(|| "-".to_owned(), ToString::to_string)
 }
 
-fn fate(entry: &Entry) -> String {
-    entry.fate.map_or("undecided", code_of).to_owned()
+fn outcome(entry: &DlqEntry) -> String {
+    entry.outcome.map_or("undecided", code_of).to_owned()
 }
 
-fn list(listing: &Listing) {
+fn list(listing: &DlqListing) {
     if listing.entries.is_empty() {
         output::line("nothing is parked");
         return;
@@ -154,7 +158,7 @@ fn list(listing: &Listing) {
                 text(entry.attempts.as_ref()),
                 text(entry.parked_at_ms.map(output::time).as_ref()),
                 entry.reason.chars().take(80).collect(),
-                fate(entry),
+                outcome(entry),
             ]
         }),
     );
@@ -164,9 +168,9 @@ fn list(listing: &Listing) {
     output::line("land them with seckill dlq replay, or give them up with seckill dlq give-up --reason");
 }
 
-fn show(listing: &Listing) {
+fn show(listing: &DlqListing) {
     for entry in &listing.entries {
-        output::line(&format!("{}  database: {}", entry.entry, fate(entry)));
+        output::line(&format!("{}  database: {}", entry.entry, outcome(entry)));
         output::line(&format!("  request   {}", text(entry.request_id.as_ref())));
         output::line(&format!("  reason    {}", entry.reason));
         output::line(&format!("  attempts  {}", text(entry.attempts.as_ref())));
@@ -178,9 +182,9 @@ fn show(listing: &Listing) {
     }
 }
 
-async fn act(desk: &Desk, act: &Act, which: Which) -> Result<u8, Failure> {
+async fn act(service: &DlqService, act: &DlqAction, which: Which) -> Result<u8, Failure> {
     let Which { named, all, source, dry_run, json } = which;
-    let selection = Selection { named, all, source: source.map(Source::from), dry_run };
+    let selection = DlqSelection { named, all, source: source.map(DlqSource::from), dry_run };
     let bar = ProgressBar::new(0);
     if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} requests") {
         bar.set_style(style);
@@ -189,7 +193,7 @@ async fn act(desk: &Desk, act: &Act, which: Which) -> Result<u8, Failure> {
         bar.set_length(all as u64);
         bar.set_position(done as u64);
     };
-    let report = desk.act(act, &selection, &progress).await;
+    let report = service.apply(act, &selection, &progress).await;
     bar.finish_and_clear();
     let report = report?;
     if json {
@@ -200,14 +204,14 @@ async fn act(desk: &Desk, act: &Act, which: Which) -> Result<u8, Failure> {
     Ok(u8::from(report.done.iter().any(|done| done.result.is_trouble())))
 }
 
-fn print(report: &Report, dry_run: bool) {
+fn print(report: &DlqReport, dry_run: bool) {
     if report.done.is_empty() {
         output::line("nothing is parked, nothing to do");
         return;
     }
     output::table(
         ["request", "entries", "result", "detail"],
-        report.done.iter().map(|Done { request_id, entries, result, detail }| {
+        report.done.iter().map(|DlqReportLine { request_id, entries, result, detail }| {
             [text(request_id.as_ref()), entries.join("\n"), name(result), detail.clone()]
         }),
     );
@@ -219,6 +223,6 @@ fn print(report: &Report, dry_run: bool) {
     }
 }
 
-fn name(deed: &Deed) -> String {
+fn name(deed: &DlqActionResult) -> String {
     serde_json::to_value(deed).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }

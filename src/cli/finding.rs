@@ -4,7 +4,7 @@ use super::{Failure, context, output};
 use crate::config::Layers;
 use crate::domain::ids::SaleId;
 use crate::domain::operator::{Operation, OperatorAct, Target};
-use crate::p5_reconcile::{SaleAudit, Window};
+use crate::p5_reconcile::{SaleAudit, Window, audit_sale_confirmed};
 use crate::store::mysql::books::Series;
 use crate::store::mysql::books::closing::{self, Closing};
 use crate::store::mysql::{acts, sales};
@@ -31,7 +31,7 @@ pub(super) enum Command {
 pub(super) struct Close {
     /// The sale
     sale: SaleId,
-    /// Acceptance numbers without a fate (P5-RC4): EPOCH:SHARD:FIRST-LAST, or EPOCH:SHARD:NUMBER
+    /// Acceptance numbers without an outcome (P5-RC4): EPOCH:SHARD:FIRST-LAST, or EPOCH:SHARD:NUMBER
     #[arg(long, group = "what", value_name = "NUMBERS")]
     gap: Option<Gap>,
     /// Units behind the numbers; one for each number when left out
@@ -79,7 +79,7 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: Command) -> R
     let servers = context::servers(&settings).await?;
     let none = || Failure::Failed(format!("there is no sale {}; see seckill sale list", close.sale));
     let sale = sales::get(&servers.db, &close.sale).await?.ok_or_else(none)?;
-    let (audit, _) = context::auditor(&settings, &servers).audit_twice(&sale, Window::Now).await?;
+    let (audit, _) = audit_sale_confirmed(&context::reconcile_context(&settings, &servers), &sale, Window::Now).await?;
     let actor = context::operator();
     let by = actor.label();
     let closing = close.closing(&audit, sale.epoch, &by)?;

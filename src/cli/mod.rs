@@ -6,13 +6,13 @@
 mod act;
 mod audit;
 mod bench;
-mod context;
+pub mod context;
 mod dev;
 mod dlq;
 mod doctor;
 mod finding;
 mod order;
-mod output;
+pub mod output;
 mod run;
 mod sale;
 mod token;
@@ -20,6 +20,7 @@ mod token;
 use crate::config::{ConfigError, Layers};
 use crate::roles::{Role, RoleError};
 use clap::{Parser, Subcommand};
+pub use run::on_signal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -45,7 +46,7 @@ configuration error.";
 /// Exit code of a usage or configuration error (`EX_USAGE`).
 const USAGE: u8 = 64;
 /// Exit code of an inconsistent system.
-const INCONSISTENT: u8 = 2;
+pub const INCONSISTENT: u8 = 2;
 
 /// A flash-sale (秒杀) order system: admits at Redis speed, lands orders in MySQL, loses nothing on the way.
 ///
@@ -107,11 +108,12 @@ enum Command {
     Act(act::Command),
     /// Check the three servers, their settings and their clocks; exit code 2 when something required is wrong
     Doctor(doctor::Args),
-    /// Measure this machine: rates, latencies, and whether every sale added up
+    /// Measure this machine: rates, latencies, and whether every sale added up (runs seckill-bench)
+    #[command(disable_help_flag = true)]
     Bench(bench::Args),
     /// Buyers in a process of their own, for the benchmark to kill
-    #[command(hide = true)]
-    BenchBuyers(bench::BuyersArgs),
+    #[command(hide = true, disable_help_flag = true)]
+    BenchBuyers(bench::Args),
     /// Access tokens for trying things out (HS256 with auth.secret only)
     #[command(subcommand)]
     Token(token::Command),
@@ -122,7 +124,7 @@ enum Command {
 
 /// Why a command failed, by exit code.
 #[derive(Debug, thiserror::Error)]
-enum Failure {
+pub enum Failure {
     /// Exit code 64.
     #[error("{0}")]
     Usage(String),
@@ -161,11 +163,9 @@ failed!(
     crate::store::redis::RedisFault,
     crate::dev::DevError,
     crate::sales::SaleControlError,
-    crate::p5_reconcile::SaleAuditError,
+    crate::p5_reconcile::ReconcileError,
     crate::p5_reconcile::dlq::DlqError,
-    crate::crowd::CrowdError,
-    crate::crowd::MintError,
-    crate::crowd::http::HttpError,
+    crate::token_issuer::IssueError,
     crate::domain::fault::Fault,
     crate::store::rabbit::RabbitError,
     std::io::Error
@@ -174,9 +174,17 @@ failed!(
 /// Runs the command line of this process.
 #[must_use]
 pub fn main() -> ExitCode {
+    main_of(dispatch)
+}
+
+/// Parses the command line of this process as `Words` and runs `work` with it. `seckill-bench` begins and ends like this, too.
+#[must_use]
+pub fn main_of<Words: Parser, Work: Future<Output = Result<u8, Failure>>>(
+    work: impl FnOnce(Words) -> Work,
+) -> ExitCode {
     crate::faults::arm();
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
+    let words = match Words::try_parse() {
+        Ok(words) => words,
         Err(error) => {
             // clap's own code for a usage error is 2, which means inconsistent here.
             let code = if error.use_stderr() { USAGE } else { 0 };
@@ -191,7 +199,7 @@ pub fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let code = match runtime.block_on(dispatch(cli)) {
+    let code = match runtime.block_on(work(words)) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
             output::complain(&failure.to_string());
@@ -224,8 +232,8 @@ async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Some(Command::Finding(command)) => finding::run(&layers, &data_dir, command).await,
         Some(Command::Act(command)) => act::run(&layers, &data_dir, command).await,
         Some(Command::Doctor(args)) => doctor::run(&layers, &data_dir, &args).await,
-        Some(Command::Bench(args)) => bench::run(&layers, &data_dir, &args).await,
-        Some(Command::BenchBuyers(args)) => bench::buyers(&layers, &args).await,
+        Some(Command::Bench(args)) => bench::run(&layers, &data_dir, None, &args),
+        Some(Command::BenchBuyers(args)) => bench::run(&layers, &data_dir, Some(bench::BUYERS), &args),
         Some(Command::Token(command)) => token::run(&layers, &data_dir, command),
         Some(Command::Config(command)) => run::config(&layers, command),
     }

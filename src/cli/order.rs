@@ -2,11 +2,11 @@
 
 use super::{Failure, context, output};
 use crate::config::Layers;
-use crate::domain::fate::Fate;
 use crate::domain::ids::RequestId;
 use crate::domain::ledger::LedgerState;
-use crate::p5_reconcile::Trace;
+use crate::domain::outcome::Outcome;
 use crate::p5_reconcile::dlq::code_of;
+use crate::p5_reconcile::{RequestHistory, cancel_order, request_history};
 use crate::store::mysql::cancels::Cancelled;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -53,8 +53,8 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: &Command) -> 
 async fn cancel(layers: &Layers, data_dir: &Path, id: RequestId, reason: &str) -> Result<u8, Failure> {
     let settings = context::settings(layers, data_dir)?;
     let servers = context::servers(&settings).await?;
-    let auditor = context::auditor(&settings, &servers);
-    let (cancelled, in_redis) = auditor.cancel_order(id, reason, &context::operator()).await?;
+    let context = context::reconcile_context(&settings, &servers);
+    let (cancelled, in_redis) = cancel_order(&context, id, reason, &context::operator()).await?;
     servers.redis.quit().await;
     let redis = if in_redis { "" } else { "; redis could not be given them yet, p5 does it" };
     match cancelled {
@@ -74,39 +74,39 @@ async fn show(layers: &Layers, data_dir: &Path, id: RequestId, json: bool) -> Re
     let servers = crate::roles::Servers::new(&settings)?;
     // When Redis is away the others still tell what they know.
     servers.redis.wait_connected(std::time::Duration::from_secs(3)).await;
-    let trace = context::auditor(&settings, &servers).trace(id).await;
+    let history = request_history(&context::reconcile_context(&settings, &servers), id).await;
     servers.redis.quit().await;
-    if !trace.is_known() {
-        let unasked = if trace.not_asked.is_empty() {
+    if !history.is_known() {
+        let unasked = if history.not_asked.is_empty() {
             "is it a request of this system? its ledger record is kept for p5_reconcile.ledger_retention_s".to_owned()
         } else {
-            format!("but not everything could be asked: {}", trace.not_asked.join("; "))
+            format!("but not everything could be asked: {}", history.not_asked.join("; "))
         };
         return Err(Failure::Failed(format!("nothing knows request {id}; {unasked}")));
     }
     if json {
-        output::json(&document(id, &trace));
+        output::json(&document(id, &history));
     } else {
-        print(id, &trace);
+        print(id, &history);
     }
     Ok(0)
 }
 
 /// Status and words, as the buyer and the operator would be told.
-fn status(trace: &Trace) -> (&'static str, String) {
-    if let Some(decided) = &trace.story.decided {
-        return match decided.fate {
-            Fate::Ordered => ("CONFIRMED", "the order is in the database".to_owned()),
-            Fate::Failed(reason) => ("FAILED", format!("it will never be an order: {}", reason.code())),
+fn status(history: &RequestHistory) -> (&'static str, String) {
+    if let Some(decided) = &history.database.decided {
+        return match decided.outcome {
+            Outcome::Ordered => ("CONFIRMED", "the order is in the database".to_owned()),
+            Outcome::Failed(reason) => ("FAILED", format!("it will never be an order: {}", reason.code())),
         };
     }
-    if let Some(entry) = trace.parked.first() {
+    if let Some(entry) = history.parked.first() {
         return ("QUEUED", format!("parked as {}: {}; see seckill dlq", entry.entry, entry.reason));
     }
-    if let Some(entry) = &trace.outbox_entry {
+    if let Some(entry) = &history.outbox_entry {
         return ("QUEUED", format!("in the outbox as {entry}, the broker has not confirmed it yet"));
     }
-    match trace.ledger.as_ref().map(|found| found.record.state) {
+    match history.ledger.as_ref().map(|found| found.record.state) {
         Some(LedgerState::Queued) => (
             "QUEUED",
             "handed to the broker: in an order or retry queue, or being landed; P5 lands it from the ledger when it is overdue"
@@ -119,48 +119,48 @@ fn status(trace: &Trace) -> (&'static str, String) {
     }
 }
 
-fn document(id: RequestId, trace: &Trace) -> Value {
-    let (status, summary) = status(trace);
-    let story = &trace.story;
+fn document(id: RequestId, history: &RequestHistory) -> Value {
+    let (status, summary) = status(history);
+    let database = &history.database;
     json!({
         "request_id": id,
         "status": status,
         "summary": summary,
-        "ledger": trace.ledger.as_ref().map(|found| json!({
+        "ledger": history.ledger.as_ref().map(|found| json!({
             "sale_id": found.sale_id, "shard": found.shard, "state": found.record.state.letter().to_string(),
             "reason": found.record.state.reason(), "number": found.record.number, "epoch": found.record.epoch,
             "user_id": found.record.user_id, "quantity": found.record.quantity.get(),
             "accepted_at": output::time(found.record.accepted_at_ms),
         })),
-        "outbox_entry": trace.outbox_entry,
-        "parked": trace.parked,
-        "outcome": story.decided.as_ref().map(|decided| json!({
-            "fate": code_of(decided.fate), "sale_id": decided.sale_id, "shard": decided.shard, "epoch": decided.epoch,
+        "outbox_entry": history.outbox_entry,
+        "parked": history.parked,
+        "outcome": database.decided.as_ref().map(|decided| json!({
+            "fate": code_of(decided.outcome), "sale_id": decided.sale_id, "shard": decided.shard, "epoch": decided.epoch,
             "number": decided.number, "decided_at": output::time(decided.decided_at_ms),
         })),
-        "order": story.order.as_ref().map(|order| json!({
+        "order": database.order.as_ref().map(|order| json!({
             "sale_id": order.sale_id, "user_id": order.user_id, "quantity": order.quantity,
             "amount_cents": order.amount_cents, "source": order.source,
             "accepted_at": output::time(order.accepted_at_ms), "created_at": output::time(order.created_at_ms),
             "cancelled_at": order.cancelled_at_ms.map(output::time), "cancelled_by": order.cancelled_by,
             "cancel_reason": order.cancel_reason,
         })),
-        "failed_request": story.failure.as_ref().map(|row| json!({
+        "failed_request": database.failure.as_ref().map(|row| json!({
             "sale_id": row.sale_id, "user_id": row.user_id, "quantity": row.quantity, "source": row.reporter.code(),
             "reason": row.reason, "detail": row.detail, "status": row.status.code(),
             "created_at": output::time(row.created_at_ms), "resolved_at": row.resolved_at_ms.map(output::time),
             "resolved_by": row.resolved_by,
         })),
-        "not_asked": trace.not_asked,
+        "not_asked": history.not_asked,
     })
 }
 
-fn print(id: RequestId, trace: &Trace) {
-    let (status, summary) = status(trace);
+fn print(id: RequestId, history: &RequestHistory) {
+    let (status, summary) = status(history);
     output::line(&format!("request {id}: {status}, {summary}"));
     let none = || "-".to_owned();
-    let story = &trace.story;
-    let ledger = trace.ledger.as_ref().map_or_else(none, |found| {
+    let database = &history.database;
+    let ledger = history.ledger.as_ref().map_or_else(none, |found| {
         let record = &found.record;
         format!(
             "{} number {} of {} (shard {}, epoch {}), {} bought {} at {}",
@@ -174,12 +174,12 @@ fn print(id: RequestId, trace: &Trace) {
             output::time(record.accepted_at_ms)
         )
     });
-    let outcome = story.decided.as_ref().map_or_else(none, |decided| {
+    let outcome = database.decided.as_ref().map_or_else(none, |decided| {
         let at = output::time(decided.decided_at_ms);
         let number = decided.number.map_or_else(|| "another request's number".to_owned(), |n| format!("number {n}"));
-        format!("{} at {at} ({number} of {})", code_of(decided.fate), decided.sale_id)
+        format!("{} at {at} ({number} of {})", code_of(decided.outcome), decided.sale_id)
     });
-    let order = story.order.as_ref().map_or_else(none, |order| {
+    let order = database.order.as_ref().map_or_else(none, |order| {
         let at = output::time(order.created_at_ms);
         let cancelled = order.cancelled_at_ms.map_or_else(String::new, |at_ms| {
             let [by, reason] = [&order.cancelled_by, &order.cancel_reason].map(|text| text.as_deref().unwrap_or("-"));
@@ -190,23 +190,23 @@ fn print(id: RequestId, trace: &Trace) {
             order.user_id, order.quantity, order.amount_cents, order.source
         )
     });
-    let failure = story.failure.as_ref().map_or_else(none, |row| {
+    let failure = database.failure.as_ref().map_or_else(none, |row| {
         let closed = row.resolved_by.as_ref().map_or_else(String::new, |by| format!(", closed by {by}"));
         format!("{} {} ({}): {}{closed}", row.status.code(), row.reason, row.reporter.code(), row.detail)
     });
-    let parked = trace.parked.iter().map(|entry| format!("{} {}", entry.entry, entry.reason)).collect::<Vec<_>>();
+    let parked = history.parked.iter().map(|entry| format!("{} {}", entry.entry, entry.reason)).collect::<Vec<_>>();
     output::table(
         ["where", "what"],
         [
             ["ledger (redis)".to_owned(), ledger],
-            ["outbox (redis)".to_owned(), trace.outbox_entry.clone().unwrap_or_else(none)],
+            ["outbox (redis)".to_owned(), history.outbox_entry.clone().unwrap_or_else(none)],
             ["parked".to_owned(), if parked.is_empty() { none() } else { parked.join("\n") }],
             ["outcome (database)".to_owned(), outcome],
             ["order (database)".to_owned(), order],
             ["register of failures".to_owned(), failure],
         ],
     );
-    for problem in &trace.not_asked {
+    for problem in &history.not_asked {
         output::remark(&format!("not asked: {problem}"));
     }
 }

@@ -6,27 +6,27 @@ use comfy_table::{ContentArrangement, Table};
 use serde::Serialize;
 
 /// A line for a person, on standard output.
-pub(super) fn line(text: &str) {
+pub fn line(text: &str) {
     println!("{text}");
 }
 
 /// A complaint, on standard error.
-pub(super) fn complain(text: &str) {
+pub fn complain(text: &str) {
     eprintln!("error: {text}");
 }
 
 /// A remark that is not the answer, on standard error.
-pub(super) fn remark(text: &str) {
+pub fn remark(text: &str) {
     eprintln!("{text}");
 }
 
 /// One JSON document on standard output, nothing else.
-pub(super) fn json(value: &impl Serialize) {
+pub fn json(value: &impl Serialize) {
     println!("{}", serde_json::to_string_pretty(value).unwrap_or_default());
 }
 
 /// A table with a header.
-pub(super) fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) {
+pub fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) {
     let mut table = Table::new();
     table.load_style(UTF8_FULL_CONDENSED).set_content_arrangement(ContentArrangement::Dynamic).set_header(header);
     for row in rows {
@@ -36,7 +36,8 @@ pub(super) fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<I
 }
 
 /// Unix milliseconds as RFC 3339.
-pub(super) fn time(unix_ms: i64) -> String {
+#[must_use]
+pub fn time(unix_ms: i64) -> String {
     chrono::DateTime::from_timestamp_millis(unix_ms)
         .map_or_else(|| unix_ms.to_string(), |time| time.to_rfc3339_opts(chrono::SecondsFormat::Millis, true))
 }

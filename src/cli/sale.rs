@@ -209,7 +209,7 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: Command) -> R
             output::line(&format!("{id} is frozen; the reconciler builds it anew and opens it"));
         }
         Command::Archive { id, to, remove } => {
-            archive::run(context::auditor(&settings, &servers), &desk.actor, (&id, &to), remove).await?;
+            archive::run(context::reconcile_context(&settings, &servers), &desk.actor, (&id, &to), remove).await?;
         }
         Command::Close { id } => {
             desk.simply(Operation::SaleClose, &id, desk.sale_control.close(&id)).await?;

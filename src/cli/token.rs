@@ -2,8 +2,8 @@
 
 use super::{Failure, context, output};
 use crate::config::{Algorithm, Layers};
-use crate::crowd::{MintError, Minter};
 use crate::domain::ids::UserId;
+use crate::token_issuer::{IssueError, TokenIssuer};
 use std::path::Path;
 use std::time::Duration;
 
@@ -40,14 +40,14 @@ pub(super) fn run(layers: &Layers, data_dir: &Path, command: Command) -> Result<
             "auth.secret: tokens are minted with HS256 and its secret only; start seckill dev, or give --set auth.secret=…".to_owned(),
         ));
     }
-    let failed = |error: MintError| Failure::Failed(error.to_string());
-    let minter = Minter::new(&auth.secret, &auth.issuer, &auth.audience).map_err(failed)?;
+    let failed = |error: IssueError| Failure::Failed(error.to_string());
+    let issuer = TokenIssuer::new(&auth.secret, &auth.issuer, &auth.audience).map_err(failed)?;
     for number in 1..=count {
         let user = match (&sub, &prefix) {
             (Some(sub), _) => sub.clone(),
             (None, prefix) => numbered(prefix.as_deref().unwrap_or_default(), number)?,
         };
-        let token = minter.sign(user.as_str(), ttl.as_secs()).map_err(failed)?;
+        let token = issuer.sign(user.as_str(), ttl.as_secs()).map_err(failed)?;
         output::line(&if csv { format!("{user},{token}") } else { token });
     }
     Ok(0)

@@ -5,6 +5,7 @@
 //! contained can at worst be displayed.
 
 mod assets;
+mod crowd;
 mod shop;
 
 pub use shop::{NoShop, Shop};

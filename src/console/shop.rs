@@ -1,18 +1,20 @@
 //! The demo shop: a product page for one visitor, and a crowd at the press of a button. For a local stack only.
 //!
-//! Its two calls do what no production system may: they make access tokens for whoever asks, and load. So they exist only
+//! Its two calls do what no production system may: they make access tokens for anyone and have `seckill-bench` make load. So they exist only
 //! where [`Shop`] was made, which `seckill dev` does and which refuses an address that others can reach.
 
+use super::crowd::{self, Crowd};
 use super::{assets, serve};
+use crate::bench_program;
 use crate::config::{Algorithm, Auth};
-use crate::crowd::{self, CrowdPlan, Minter, Progress};
 use crate::domain::ids::SaleId;
 use crate::http::problem::{Kind, Problem};
 use crate::p1_entry::http::Beside;
 use crate::runtime::{Stopper, now_ms};
+use crate::token_issuer::TokenIssuer;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use actix_web::{HttpRequest, HttpResponse, web};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,21 +42,10 @@ pub enum NoShop {
 /// What the shop's calls share.
 pub struct Shop {
     auth: Auth,
-    minter: Minter,
+    issuer: TokenIssuer,
     api_url: String,
     stop: Stopper,
     crowd: Arc<Mutex<Crowd>>,
-}
-
-/// The crowd under way, or the last one.
-#[derive(Default, Clone, Serialize)]
-struct Crowd {
-    running: bool,
-    number: u32,
-    progress: Progress,
-    /// How the last one ended: answers by status and code.
-    told: Option<crowd::Answers>,
-    problem: Option<String>,
 }
 
 impl Shop {
@@ -69,9 +60,9 @@ impl Shop {
         if auth.algorithm != Algorithm::Hs256 {
             return Err(NoShop::NoKey);
         }
-        let minter = Minter::new(&auth.secret, &auth.issuer, &auth.audience).map_err(|_| NoShop::NoKey)?;
+        let issuer = TokenIssuer::new(&auth.secret, &auth.issuer, &auth.audience).map_err(|_| NoShop::NoKey)?;
         let api_url = format!("http://{address}");
-        Ok(Self { auth: auth.clone(), minter, api_url, stop, crowd: Arc::default() })
+        Ok(Self { auth: auth.clone(), issuer, api_url, stop, crowd: Arc::default() })
     }
 
     /// The shop as routes for the public server.
@@ -119,7 +110,7 @@ async fn visit(shop: web::Data<Shop>, request: HttpRequest) -> HttpResponse {
     let work = || {
         must_be_json(&request)?;
         let visitor = format!("visitor-{:08x}", rand::random::<u32>());
-        let token = shop.minter.sign(&visitor, VISIT_TTL_S);
+        let token = shop.issuer.sign(&visitor, VISIT_TTL_S);
         let token = token.map_err(|error| Kind::Internal.because(error.to_string()))?;
         Ok(json!({ "visitor": visitor, "token": token }))
     };
@@ -152,7 +143,7 @@ async fn gather(
         if !(1..=CROWD_MAX).contains(&wanted.buyers) {
             return Err(Kind::Unprocessable.because(format!("buyers: expected 1 to {CROWD_MAX}")));
         }
-        shop.send(wanted)?;
+        shop.send(&wanted)?;
         Ok(shop.told())
     };
     answer(&request, work())
@@ -168,40 +159,34 @@ impl Shop {
         json!({ "now_ms": now_ms(), "buyers_max": CROWD_MAX, "crowd": self.crowd().clone() })
     }
 
-    fn send(&self, wanted: CrowdBody) -> Result<(), Problem> {
-        let mut crowd = self.crowd();
-        if crowd.running {
+    fn send(&self, wanted: &CrowdBody) -> Result<(), Problem> {
+        let mut crowd_now = self.crowd();
+        if crowd_now.running {
             return Err(Kind::Conflict.because("a crowd is under way; wait for its end"));
         }
-        *crowd = Crowd { running: true, number: crowd.number + 1, ..Crowd::default() };
-        let progress = self.crowd.clone();
-        let plan = CrowdPlan {
-            issuer: self.auth.issuer.clone(),
-            audience: self.auth.audience.clone(),
-            buyers: wanted.buyers,
-            // Everyone is new, so that the next crowd is not refused as having bought.
-            first_buyer: u64::from(rand::random::<u32>()) * CROWD_MAX,
-            connections: CROWD_CONNECTIONS,
-            tokens: wanted.tokens || wanted.room,
-            room: wanted.room,
-            max_retries: 20,
-            stop: self.stop.clone(),
-            progress: Some(Arc::new(move |now| {
-                progress.lock().unwrap_or_else(PoisonError::into_inner).progress = now;
-            })),
-            ..CrowdPlan::new(self.api_url.clone(), wanted.sale_id, self.auth.secret.clone())
-        };
-        let ended = self.crowd.clone();
-        tokio::spawn(async move {
-            let report = crowd::run(plan).await;
-            let mut crowd = ended.lock().unwrap_or_else(PoisonError::into_inner);
-            crowd.running = false;
-            match report {
-                Ok(report) => crowd.told = Some(report.by_status),
-                Err(error) => crowd.problem = Some(error.to_string()),
-            }
-        });
+        let child = crowd::start().map_err(|error| Kind::Unavailable.because(bench_program::missing(&error)))?;
+        *crowd_now = Crowd { running: true, number: crowd_now.number + 1, ..Crowd::default() };
+        let plan = self.plan(wanted).to_string();
+        tokio::spawn(crowd::follow(child, plan, self.crowd.clone(), self.stop.clone()));
         Ok(())
+    }
+
+    /// What `seckill-bench crowd` reads on its standard input: a command line can be read by everyone on the machine.
+    fn plan(&self, wanted: &CrowdBody) -> serde_json::Value {
+        json!({
+            "api_url": self.api_url,
+            "sale_id": wanted.sale_id,
+            "secret": self.auth.secret.expose(),
+            "issuer": self.auth.issuer,
+            "audience": self.auth.audience,
+            "buyers": wanted.buyers,
+            // Everyone is new, so that the next crowd is not refused as having bought.
+            "first_buyer": u64::from(rand::random::<u32>()) * CROWD_MAX,
+            "connections": CROWD_CONNECTIONS,
+            "tokens": wanted.tokens || wanted.room,
+            "room": wanted.room,
+            "max_retries": 20,
+        })
     }
 }
 

@@ -44,23 +44,21 @@ struct RolePlan {
 }
 
 impl RoleProcess {
-    /// Starts `role` of this program. `layers` go to its command line, addresses and secrets of `settings` to its
+    /// Starts `role` of `program`, which is `seckill`. `layers` go to its command line, addresses and secrets of `settings` to its
     /// environment; its log is `<dir>/<role>.log`. Returns at once: ask its `/readyz`.
     ///
     /// # Errors
     /// [`DevError`] when the process cannot be started.
     pub async fn start(
         role: Role,
-        layers: &Layers,
-        settings: &Settings,
+        program: &Path,
+        (layers, settings): (&Layers, &Settings),
         listen: &Listen,
         dir: &Path,
     ) -> Result<Self, DevError> {
-        let program =
-            std::env::current_exe().map_err(|source| DevError::Spawn { name: role.name().to_owned(), source })?;
         let plan = RolePlan {
             role,
-            program,
+            program: program.to_owned(),
             args: args(layers, role, listen),
             environment: environment(settings),
             log: dir.join(format!("{}.log", role.name())),
@@ -113,6 +111,7 @@ impl Split {
         drop((public, admin));
         state.api = format!("http://{public_address}");
         state.admin = format!("http://{admin_address}");
+        let program = std::env::current_exe().map_err(unready)?;
         let mut children = Vec::new();
         for role in Role::ALL {
             let admin = match role {
@@ -121,7 +120,7 @@ impl Split {
             };
             state.admins.insert(role.name().to_owned(), format!("http://{admin}"));
             let listen = Listen { public: public_address.to_string(), admin, shop: has_shop(settings) };
-            children.push(RoleProcess::start(role, &plan.layers, settings, &listen, &plan.dir).await?);
+            children.push(RoleProcess::start(role, &program, (&plan.layers, settings), &listen, &plan.dir).await?);
         }
         Ok(Self { children })
     }

@@ -30,7 +30,7 @@ pub struct Counted {
     pub parked: i64,
     /// Accepted units older than the window that are nowhere (`P5-RC1`).
     pub leaked: i64,
-    /// Units of acceptance numbers of this epoch without a fate (`P5-RC4`): Redis accepted them, nobody knows them.
+    /// Units of acceptance numbers of this epoch without an outcome (`P5-RC4`): Redis accepted them, nobody knows them.
     pub gaps: i64,
     /// Units of such numbers of all epochs that are kept back: a rebuild does not sell them, only `sale reclaim` does, after a person
     /// wrote them off.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// The fate of one item in a step.
+/// The outcome of one item in a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Disposition {
     /// Finished: acknowledge it.

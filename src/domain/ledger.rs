@@ -3,8 +3,8 @@
 //! `<state> <number> <quantity> <epoch> <accepted_at_ms> <reason> <user>` — one text, space separated, the user last because
 //! it may hold spaces. `lua/reserve.lua` writes it with state `Q`; `lua/settle.lua` replaces state and reason, nothing else.
 
-use super::fate::FailReason;
 use super::ids::{RequestId, SaleId, UserId};
+use super::outcome::FailReason;
 use super::policy::Quantity;
 use super::request::{Accepted, Purchase};
 
@@ -39,7 +39,7 @@ impl LedgerState {
         }
     }
 
-    /// Whether the request has its final fate.
+    /// Whether the request has its final outcome.
     #[must_use]
     pub const fn is_final(self) -> bool {
         match self {

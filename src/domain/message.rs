@@ -10,8 +10,8 @@ mod next;
 #[cfg(feature = "faults")]
 pub use next::{is_played as is_next_version_played, play as play_next_version};
 
-use super::fate::Fate;
 use super::ids::{RequestId, SaleId, UserId};
+use super::outcome::Outcome;
 use super::policy::Quantity;
 use super::request::{Accepted, Purchase};
 use serde::{Deserialize, Serialize};
@@ -84,24 +84,24 @@ pub fn encode(accepted: &Accepted) -> String {
     text
 }
 
-/// Routing key of the event that tells a fate to downstream systems.
+/// Routing key of the event that tells an outcome to downstream systems.
 #[must_use]
-pub const fn event_key(fate: Fate) -> &'static str {
-    match fate {
-        Fate::Ordered => "order.confirmed",
-        Fate::Failed(_) => "order.failed",
+pub const fn event_key(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Ordered => "order.confirmed",
+        Outcome::Failed(_) => "order.failed",
     }
 }
 
-/// The event that tells a fate to downstream systems: versioned JSON, with versions of its own. It may come more than once; the
+/// The event that tells an outcome to downstream systems: versioned JSON, with versions of its own. It may come more than once; the
 /// request id says so.
 #[must_use]
-pub fn event(accepted: &Accepted, fate: Fate) -> String {
+pub fn event(accepted: &Accepted, outcome: Outcome) -> String {
     let mut text = String::with_capacity(192);
     head_of_ours(&accepted.purchase, &mut text);
-    let (status, reason) = match fate {
-        Fate::Ordered => ("CONFIRMED", None),
-        Fate::Failed(reason) => ("FAILED", Some(reason.code())),
+    let (status, reason) = match outcome {
+        Outcome::Ordered => ("CONFIRMED", None),
+        Outcome::Failed(reason) => ("FAILED", Some(reason.code())),
     };
     text.push_str(&format!(r#","status":"{status}""#));
     if let Some(reason) = reason {
@@ -190,15 +190,15 @@ mod tests {
     }
 
     #[test]
-    fn events_are_json_and_carry_the_fate() {
+    fn events_are_json_and_carry_the_outcome() {
         let accepted =
             decode(br#"{"v":1,"rid":"5","sale":"s","user":"a\"b","qty":2,"shard":0,"epoch":1,"no":1,"at":9}"#).unwrap();
-        let read = |fate| serde_json::from_str::<serde_json::Value>(&event(&accepted, fate)).unwrap();
+        let read = |outcome| serde_json::from_str::<serde_json::Value>(&event(&accepted, outcome)).unwrap();
         assert_eq!(
-            read(Fate::Ordered),
+            read(Outcome::Ordered),
             serde_json::json!({"v":1,"rid":"5","sale":"s","user":"a\"b","qty":2,"status":"CONFIRMED"})
         );
-        let failed = Fate::Failed(super::super::fate::FailReason::SoldOut);
+        let failed = Outcome::Failed(super::super::outcome::FailReason::SoldOut);
         assert_eq!((read(failed)["reason"].as_str(), event_key(failed)), (Some("SOLD_OUT"), "order.failed"));
     }
 

@@ -4,13 +4,13 @@
 //! translate between these types and the servers' bytes; the phases decide what to do next by asking the functions here.
 
 pub mod balance;
-pub mod fate;
 pub mod fault;
 pub mod ids;
 pub mod ledger;
 pub mod message;
 pub mod new_sale;
 pub mod operator;
+pub mod outcome;
 pub mod policy;
 pub mod request;
 pub mod reserve;

@@ -77,7 +77,7 @@ impl Reserved {
     #[must_use]
     pub const fn state(&self) -> Option<P2Reserve> {
         match self {
-            Self::Accepted => Some(P2Reserve::LuaOk),
+            Self::Accepted => Some(P2Reserve::Reserved),
             Self::Replayed => Some(P2Reserve::Replayed),
             Self::DuplicateBuyer(_) => Some(P2Reserve::Duplicate),
             Self::LimitExceeded(_) => Some(P2Reserve::LimitExceeded),

@@ -14,11 +14,12 @@ pub fn home_shard(user: &UserId, shards: u16) -> u16 {
     u16::try_from(xxh64(user.as_str().as_bytes(), 0) % shards).unwrap_or(0)
 }
 
-/// Which of `lanes` order queues a sale uses, `0..lanes`: one hot sale keeps one queue, thus one writer of its stock row.
+/// Which of the `queues` order queues a sale uses, `0..queues`. All orders of one sale go to the same queue, so that one
+/// writer at a time updates its stock row.
 #[must_use]
-pub fn lane(sale: &str, lanes: u16) -> u16 {
-    let lanes = u64::from(lanes.max(1));
-    u16::try_from(xxh64(sale.as_bytes(), 0) % lanes).unwrap_or(0)
+pub fn order_queue_index(sale: &str, queues: u16) -> u16 {
+    let queues = u64::from(queues.max(1));
+    u16::try_from(xxh64(sale.as_bytes(), 0) % queues).unwrap_or(0)
 }
 
 /// The part of `units` that `shard` gets: as even as whole units allow, the first shards take the rest.

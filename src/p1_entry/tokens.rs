@@ -35,7 +35,7 @@ pub struct PurchaseToken {
 pub enum TokenFault {
     /// Malformed, forged, another buyer's or another sale's.
     Invalid,
-    /// It was good once; the request's fate can still be asked.
+    /// It was good once; the request's outcome can still be asked.
     Expired(RequestId),
 }
 

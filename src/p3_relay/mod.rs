@@ -1,7 +1,7 @@
 //! P3 relay: outbox → RabbitMQ, confirm first, then delete.
 //!
 //! Input: outbox entries of every shard. Output: messages in the order queues, each with one order or with several of the same
-//! queue, or entries in the relay DLQ. The payload is opaque here. The entries of a message share its fate at the broker and
+//! queue, or entries in the relay DLQ. The payload is opaque here. The entries of a message share its outcome at the broker and
 //! nothing else: each has its own attempts.
 //!
 //! A crash leaves, at each line of an entry's way: *read, not sent* — it is this relay's by name (pending, or in its processing list) and read again at

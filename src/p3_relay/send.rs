@@ -4,7 +4,7 @@ use super::Relay;
 use super::breaker::Breaker;
 use super::hand::{Place, Ticket};
 use super::line::Sent;
-use crate::domain::shard::lane;
+use crate::domain::shard::order_queue_index;
 use crate::faults::{crash_point, left_out};
 use crate::store::rabbit::{Event, Outgoing, RabbitError, Verdict, may_share};
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ impl Relay {
                 break;
             }
             let Some(item) = self.hand.get(ticket) else { continue };
-            let queue = lane(item.sale_id.as_str(), self.queues);
+            let queue = order_queue_index(item.sale_id.as_str(), self.queues);
             if !may_share(&item.request_id, &item.payload) {
                 self.publish(queue, vec![ticket]).await?;
                 continue;

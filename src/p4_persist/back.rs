@@ -3,7 +3,7 @@
 //! The broker's confirm comes before the ack of the original, so the message is never in neither place. Attempts are ours,
 //! in a header; the broker's own delivery limit is only the last net, because a loop through it is cut by dropping.
 
-use super::{Outcome, parked};
+use super::{HandledDelivery, parked};
 use crate::domain::fault::Disposition;
 use crate::domain::message::MessageError;
 use crate::domain::states::P4Persist;
@@ -24,7 +24,7 @@ impl Why {
 
 /// What happens to a message that this build cannot read. While two versions run side by side, one of a later version waits in
 /// the retry queues for a consumer that can (window 24); after its attempts P5 has its request, from the ledger.
-pub(super) fn unread(delivery: Delivery, error: &MessageError, attempts_max: u32) -> Outcome {
+pub(super) fn unread(delivery: Delivery, error: &MessageError, attempts_max: u32) -> HandledDelivery {
     match error {
         MessageError::UnknownVersion(_) => {
             let why = Why::new("UNKNOWN_VERSION", error);
@@ -33,14 +33,19 @@ pub(super) fn unread(delivery: Delivery, error: &MessageError, attempts_max: u32
             }
             let (id, attempts) = (delivery.message_id.as_deref().unwrap_or_default(), delivery.attempts + 1);
             tracing::warn!(phase = "p4_persist", request_id = id, %error, attempts, "left to a consumer that can read it");
-            Outcome { delivery, disposition: Disposition::Retry, state: P4Persist::SysErrorRetry, why: Some(why) }
+            HandledDelivery {
+                delivery,
+                disposition: Disposition::Retry,
+                state: P4Persist::SysErrorRetry,
+                why: Some(why),
+            }
         }
         MessageError::TooLong(_) | MessageError::Malformed(_) => parked(delivery, Why::new("UNDECODABLE", error)),
     }
 }
 
 /// The copy that is sent back.
-pub(super) fn copy(topology: &Topology, outcome: &Outcome) -> Outgoing {
+pub(super) fn copy(topology: &Topology, outcome: &HandledDelivery) -> Outgoing {
     let Delivery { message_id, routing_key, body, attempts, headers, .. } = &outcome.delivery;
     let exchange = match outcome.disposition {
         Disposition::Retry => topology.retry_exchange(attempts + 1),

@@ -3,7 +3,7 @@
 //!
 //! While it is open no messages are pulled: they stay in their queue, unburnt. Pure but for the clock that is passed in.
 
-use crate::domain::fate::Verdict;
+use crate::domain::outcome::Verdict;
 use crate::store::mysql::DbError;
 use std::time::{Duration, Instant};
 

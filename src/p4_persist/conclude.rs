@@ -1,13 +1,13 @@
 //! What follows a landed group: its events, its acks and copies, its marks in the ledger.
 //!
-//! Input: a group whose fates are committed. Output: events at the broker, messages acknowledged or sent back, ledger records
+//! Input: a group whose outcomes are committed. Output: events at the broker, messages acknowledged or sent back, ledger records
 //! marked; in this order, while the next group is landed. A crash before the ack leaves a redelivery that finds its outcome and
 //! is told again; one after it leaves records that P5 marks.
 
-use super::{Outcome, Persist, back, events};
-use crate::domain::fate::{Fate, Verdict};
+use super::{HandledDelivery, Persist, back, events};
 use crate::domain::fault::Disposition;
 use crate::domain::ids::{RequestId, SaleId};
+use crate::domain::outcome::{Outcome, Verdict};
 use crate::domain::request::Accepted;
 use crate::domain::states::{P4Persist, Phase, State};
 use crate::faults::{crash_point, left_out};
@@ -22,18 +22,18 @@ use std::time::{Duration, Instant, SystemTime};
 /// Between two tries to send the same messages back.
 const BACK_AGAIN: Duration = Duration::from_secs(1);
 
-/// Fates by ledger.
-type Settled = HashMap<(SaleId, u16), Vec<(RequestId, Fate)>>;
+/// Outcomes by ledger.
+type Settled = HashMap<(SaleId, u16), Vec<(RequestId, Outcome)>>;
 
 /// A group that is decided and committed.
 pub(super) struct Landed {
     pub told: Vec<events::Event>,
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<HandledDelivery>,
     pub settled: Settled,
     pub acked_early: bool,
 }
 
-impl Outcome {
+impl HandledDelivery {
     /// Tells the landing as a span, if the order is traced.
     pub(super) fn trace(&self, request_id: RequestId, begun: SystemTime) {
         let Some(told) = traces::of(request_id) else { return };
@@ -57,13 +57,13 @@ impl Persist {
     }
 
     /// Acknowledges what is done, sends back what is not and acknowledges it once the broker has the copy.
-    async fn finish(&mut self, outcomes: Vec<Outcome>, acked_early: bool) -> Result<(), RabbitError> {
-        let (done, back): (Vec<Outcome>, Vec<Outcome>) =
+    async fn finish(&mut self, outcomes: Vec<HandledDelivery>, acked_early: bool) -> Result<(), RabbitError> {
+        let (done, back): (Vec<HandledDelivery>, Vec<HandledDelivery>) =
             outcomes.into_iter().partition(|outcome| outcome.disposition == Disposition::Done);
         for outcome in done.iter().chain(&back) {
             count(State::P4(outcome.state), 1);
         }
-        let ids = |outcomes: &[Outcome]| -> Vec<DeliveryId> {
+        let ids = |outcomes: &[HandledDelivery]| -> Vec<DeliveryId> {
             outcomes.iter().filter(|_| !acked_early).map(|outcome| outcome.delivery.id).collect()
         };
         self.ack(&ids(&done)).await?;
@@ -116,22 +116,22 @@ impl Persist {
 
     /// Tells the ledger what was decided, so that buyers who ask do not reach the database. Best effort: P5 marks the rest.
     async fn mark(&self, settled: Settled) {
-        let marks = settled.into_iter().map(|((sale, shard), fates)| async move {
-            if let Err(error) = self.redis.ledger.mark_outcomes(&sale, shard, &fates).await {
-                tracing::debug!(phase = "p4_persist", %sale, shard, %error, count = fates.len(), "ledger not marked");
+        let marks = settled.into_iter().map(|((sale, shard), outcomes)| async move {
+            if let Err(error) = self.redis.ledger.mark_outcomes(&sale, shard, &outcomes).await {
+                tracing::debug!(phase = "p4_persist", %sale, shard, %error, count = outcomes.len(), "ledger not marked");
             }
         });
         join_all(marks).await;
     }
 }
 
-/// The fates that are known now, by ledger.
+/// The outcomes that are known now, by ledger.
 pub(super) fn settled(items: &[Accepted], verdicts: &[Result<Verdict, DbError>]) -> Settled {
     let mut settled = Settled::new();
     for (accepted, verdict) in items.iter().zip(verdicts) {
-        if let Ok(Some(fate)) = verdict.as_ref().map(|verdict| verdict.fate()) {
+        if let Ok(Some(outcome)) = verdict.as_ref().map(|verdict| verdict.outcome()) {
             let ledger = (accepted.purchase.sale_id.clone(), accepted.shard);
-            settled.entry(ledger).or_default().push((accepted.purchase.request_id, fate));
+            settled.entry(ledger).or_default().push((accepted.purchase.request_id, outcome));
         }
     }
     settled

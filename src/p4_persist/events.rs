@@ -1,4 +1,4 @@
-//! Outcome events for downstream systems (D10): each fate at least once, in bundles of one routing key.
+//! Outcome events for downstream systems (D10): each outcome at least once, in bundles of one routing key.
 //!
 //! A group of orders is told in a handful of messages: one message an order would cost the broker, this process and whoever
 //! listens more than landing it does.
@@ -10,9 +10,9 @@
 //! told again.
 
 use super::Persist;
-use crate::domain::fate::Verdict;
 use crate::domain::ids::RequestId;
 use crate::domain::message;
+use crate::domain::outcome::Verdict;
 use crate::domain::request::Accepted;
 use crate::store::mysql::{DbError, events};
 use crate::store::rabbit::{Outgoing, RabbitError, Topology};
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 /// A broker that took no events is left alone for this time; meanwhile they go to the database at once.
 pub(super) const MUTE_FOR: Duration = Duration::from_secs(5);
 
-/// Fates told in one message; about 20 kB.
+/// Outcomes told in one message; about 20 kB.
 const BUNDLE_MAX: usize = 100;
 
 /// An event: the request, its routing key, its body.
@@ -31,14 +31,14 @@ pub(super) type Event = (RequestId, String, Vec<u8>);
 /// The events of what is decided among `items`.
 pub(super) fn of(items: &[Accepted], verdicts: &[Result<Verdict, DbError>]) -> Vec<Event> {
     let told = items.iter().zip(verdicts).filter_map(|(accepted, verdict)| {
-        let fate = verdict.as_ref().ok()?.fate()?;
-        let body = message::event(accepted, fate).into_bytes();
-        Some((accepted.purchase.request_id, message::event_key(fate).to_owned(), body))
+        let outcome = verdict.as_ref().ok()?.outcome()?;
+        let body = message::event(accepted, outcome).into_bytes();
+        Some((accepted.purchase.request_id, message::event_key(outcome).to_owned(), body))
     });
     told.collect()
 }
 
-/// One message for each key and at most [`BUNDLE_MAX`] fates, named after its first request.
+/// One message for each key and at most [`BUNDLE_MAX`] outcomes, named after its first request.
 pub(super) fn bundles(exchange: &str, told: &[Event]) -> Vec<Outgoing> {
     let mut by_key: BTreeMap<&str, Vec<&Event>> = BTreeMap::new();
     for event in told {

@@ -22,9 +22,9 @@ mod intake;
 mod teller;
 
 use crate::config;
-use crate::domain::fate::Verdict;
 use crate::domain::fault::{Disposition, Fault, Progress};
 use crate::domain::message;
+use crate::domain::outcome::Verdict;
 use crate::domain::request::Accepted;
 use crate::domain::states::P4Persist;
 use crate::faults::{crash_point, left_out};
@@ -47,7 +47,7 @@ pub use teller::Teller;
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 
 /// What happens to one delivery.
-struct Outcome {
+struct HandledDelivery {
     delivery: Delivery,
     disposition: Disposition,
     state: P4Persist,
@@ -74,7 +74,7 @@ pub struct Persist {
     /// Decided and committed, not told and acknowledged yet. Gone with the consumer: it comes again then.
     landed: Option<Landed>,
     /// To be sent back, not acknowledged (unless early) until the broker has the copies. Gone with the consumer, too.
-    back: Vec<(Outcome, bool)>,
+    back: Vec<(HandledDelivery, bool)>,
     /// When that is tried next.
     back_at: Instant,
 }
@@ -183,7 +183,7 @@ impl Persist {
                 held_gauge().increment(1.0);
                 self.held.push_back(delivery);
             } else {
-                let outcome = self.outcome(delivery, accepted, verdict);
+                let outcome = self.handle(delivery, accepted, verdict);
                 if let Some(begun) = begun {
                     outcome.trace(accepted.purchase.request_id, begun);
                 }
@@ -209,21 +209,21 @@ impl Persist {
             Some((_, DbError::ReadOnly)) => true,
             // This read would notice a connection that is out of step.
             Some(_) if left_out!(Discard) => true,
-            Some((request_id, _)) => outcomes::fate_of(&self.db, request_id).await.is_err(),
+            Some((request_id, _)) => outcomes::outcome_of(&self.db, request_id).await.is_err(),
         }
     }
 
     /// One exhaustive map from what the database said to what happens to the message.
-    fn outcome(&self, delivery: Delivery, accepted: &Accepted, verdict: Result<Verdict, DbError>) -> Outcome {
+    fn handle(&self, delivery: Delivery, accepted: &Accepted, verdict: Result<Verdict, DbError>) -> HandledDelivery {
         let id = accepted.purchase.request_id;
-        let done = |delivery, state| Outcome { delivery, disposition: Disposition::Done, state, why: None };
+        let done = |delivery, state| HandledDelivery { delivery, disposition: Disposition::Done, state, why: None };
         match verdict {
             Ok(Verdict::Ordered) => {
                 tracing::debug!(phase = "p4_persist", request_id = %id, number = accepted.number, "ordered");
                 done(delivery, P4Persist::DbOk)
             }
-            Ok(Verdict::Already(fate)) => {
-                tracing::debug!(phase = "p4_persist", request_id = %id, ?fate, "outcome was there");
+            Ok(Verdict::Already(outcome)) => {
+                tracing::debug!(phase = "p4_persist", request_id = %id, ?outcome, "outcome was there");
                 done(delivery, P4Persist::Idempotent)
             }
             Ok(Verdict::Refused(reason)) => {
@@ -245,14 +245,14 @@ impl Persist {
             Err(error) => {
                 tracing::warn!(phase = "p4_persist", request_id = %id, %error, attempts = delivery.attempts + 1, "will be redelivered");
                 let why = Some(Why::new("SYSTEM_ERROR", &error));
-                Outcome { delivery, disposition: Disposition::Retry, state: P4Persist::SysErrorRetry, why }
+                HandledDelivery { delivery, disposition: Disposition::Retry, state: P4Persist::SysErrorRetry, why }
             }
         }
     }
 }
 
-fn parked(delivery: Delivery, why: Why) -> Outcome {
-    Outcome { delivery, disposition: Disposition::Park, state: P4Persist::MqDlq, why: Some(why) }
+fn parked(delivery: Delivery, why: Why) -> HandledDelivery {
+    HandledDelivery { delivery, disposition: Disposition::Park, state: P4Persist::MqDlq, why: Some(why) }
 }
 
 impl Worker for Persist {

@@ -6,7 +6,7 @@
 use crate::clients::clock::now_ms;
 use crate::time::pause;
 use seckill::config::Secret;
-use seckill::crowd::Minter;
+use seckill::token_issuer::TokenIssuer;
 use serde_json::{Value, json};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -26,7 +26,7 @@ const SEQ_FROM: u64 = 1 << 40;
 pub struct Probe {
     apis: Vec<String>,
     http: reqwest::Client,
-    minter: Minter,
+    issuer: TokenIssuer,
     room: Semaphore,
     buyers: AtomicU64,
     attempts: Mutex<Vec<Value>>,
@@ -38,7 +38,7 @@ impl Probe {
         Self {
             apis,
             http: reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(3)).build().expect("a client"),
-            minter: Minter::new(&Secret::new(secret), "seckill", "seckill").expect("a minter"),
+            issuer: TokenIssuer::new(&Secret::new(secret), "seckill", "seckill").expect("an issuer"),
             room: Semaphore::new(AT_ONCE),
             buyers: AtomicU64::new(0),
             attempts: Mutex::default(),
@@ -63,7 +63,7 @@ impl Probe {
     async fn served(&self, deadline: Instant) -> bool {
         let buyer = self.buyers.fetch_add(1, Relaxed);
         let user = format!("probe-{buyer}");
-        let token = self.minter.sign(&user, 24 * 3600).expect("a token");
+        let token = self.issuer.sign(&user, 24 * 3600).expect("a token");
         let Some(rid) = self.accepted(buyer, &user, &token).await else { return false };
         while Instant::now() < deadline {
             for api in &self.apis {

@@ -12,7 +12,7 @@ const PROMISES: [(&str, &[&str]); 7] = [
     ("acknowledged and lost", &["C3-lost", "C3-limbo", "C3-torn", "C6"]),
     ("duplicate orders, or above the limit", &["C2"]),
     ("oversold", &["C1"]),
-    ("double fates", &["C10"]),
+    ("double outcomes", &["C10"]),
     ("orders nobody asked for", &["C4"]),
     ("wrong answers (sold out, unknown)", &["C5", "C7"]),
     ("Redis' side does not add up", &["C8"]),

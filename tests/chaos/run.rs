@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 /// Purchases begun per second.
 const RATE_PER_S: u64 = 60;
-/// Everything accepted has its fate this long after the last fault; the ledger's window and the attempts fit in.
+/// Everything accepted has its outcome this long after the last fault; the ledger's window and the attempts fit in.
 const DRAIN: Duration = Duration::from_secs(120);
 
 /// Where a mechanism is left out nobody waits long for what is lost; longer than the window and a take-over, though.

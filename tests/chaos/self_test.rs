@@ -200,7 +200,7 @@ async fn a_run_without_faults_is_green_and_a_loss_by_hand_is_seen() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_that_met_silence_know_their_fates_in_the_end() {
+async fn clients_that_met_silence_know_their_outcomes_in_the_end() {
     let _turn = TURN.lock().await;
     let (mut servers, urls, dir) = begin("self-test-frozen").await;
     let totals = run(&mut servers, &urls, &dir, 5_000).await;

@@ -181,7 +181,7 @@ fn proof_rows(title: &str) -> Vec<Vec<String>> {
 
 /// Names of the tests that exist, in the sources and in `tests/`.
 fn tests() -> BTreeSet<String> {
-    let sources = [files("src", "rs"), files("tests", "rs")].concat();
+    let sources = [files("src", "rs"), files("bench/src", "rs"), files("tests", "rs")].concat();
     let texts: String = sources.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
     let names = texts.match_indices("fn ").map(|(at, _)| texts[at + 3..].split(['(', '<']).next().unwrap().to_owned());
     names.collect()

@@ -2,7 +2,7 @@
 //! The spec is "The books" in `docs/architecture.md`; the letters D, O, R, U, P, X and W are its own.
 
 use crate::state::{Request, World};
-use seckill::domain::fate::FailReason;
+use seckill::domain::outcome::FailReason;
 
 /// Grants that fit into a state.
 pub const GRANTS: usize = 2;

@@ -1,4 +1,4 @@
-//! Who carries grants from the database to Redis (`src/p5_reconcile/grants.rs`, the api role, the operator's repeat): read the
+//! Who carries grants from the database to Redis (`src/sales/grants.rs`, the api role, the operator's repeat): read the
 //! list, `lua/grant.lua`, mark. It may sleep, or die, between any two of these.
 
 use crate::actions::Action;

@@ -115,7 +115,7 @@ pub fn database_goes_back(world: &mut World) {
     for request in &mut world.requests {
         let SavedRequest { outcome, orders, decided } = request.saved;
         if request.outcome != outcome {
-            // The table knows nothing of a fate that is undone: it is on its way again.
+            // The table knows nothing of an outcome that is undone: it is on its way again.
             request.journey = Some(SENT);
         }
         (request.outcome, request.orders, request.decided) = (outcome, orders, decided);

@@ -4,7 +4,7 @@
 use crate::actions::Action;
 use crate::setup::{Kind, Mutation, Setup};
 use crate::state::{ATTEMPTS_MAX, Delivery, FAILED, Hand, ORDER, PAIR, REQUESTS, Stage, World, index};
-use seckill::domain::fate::{FailReason, Fate, NextStep, Obstacle, Verdict, after_obstacle};
+use seckill::domain::outcome::{FailReason, NextStep, Obstacle, Outcome, Verdict, after_obstacle};
 use seckill::domain::states::Event;
 
 pub fn actions(setup: &Setup, world: &World, out: &mut Vec<Action>) {
@@ -121,11 +121,13 @@ pub fn broker_loses_data(world: &mut World) {
     }
 }
 
-/// The landing transaction of one request; what stops it means what `domain::fate` says.
+/// The landing transaction of one request; what stops it means what `domain::outcome` says.
 pub fn land(setup: &Setup, world: &mut World, at: usize) -> Verdict {
     let verdict = match obstacle(setup, world, at) {
         None => Verdict::Ordered,
-        Some(Obstacle::BuyerHasOrder) if setup.lacks(Mutation::BuyerTakenIsSuccess) => Verdict::Already(Fate::Ordered),
+        Some(Obstacle::BuyerHasOrder) if setup.lacks(Mutation::BuyerTakenIsSuccess) => {
+            Verdict::Already(Outcome::Ordered)
+        }
         Some(obstacle) => match after_obstacle(obstacle) {
             NextStep::Conclude(verdict) => verdict,
             NextStep::RecordFailure(reason) => Verdict::Refused(reason),
@@ -153,9 +155,9 @@ fn obstacle(setup: &Setup, world: &World, at: usize) -> Option<Obstacle> {
     let request = &world.requests[at];
     let keyed = !setup.lacks(Mutation::NoOutcomeKey);
     if keyed && request.outcome == ORDER {
-        Some(Obstacle::SameOutcome(Fate::Ordered))
+        Some(Obstacle::SameOutcome(Outcome::Ordered))
     } else if keyed && request.outcome == FAILED && !setup.lacks(Mutation::FailedIsOverruled) {
-        Some(Obstacle::SameOutcome(Fate::Failed(FailReason::GivenUp)))
+        Some(Obstacle::SameOutcome(Outcome::Failed(FailReason::GivenUp)))
     } else if keyed
         && (world.number_is_taken(at) || (request.decided.closed && !setup.lacks(Mutation::ClosedGapIsFree)))
     {

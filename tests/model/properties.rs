@@ -23,7 +23,7 @@ pub const LAWS: [(&str, &str); 13] = [
     ),
     (
         "P5",
-        "when nothing happens any more, every accepted request has exactly one fate (when P5 does not run: or a DLQ record)",
+        "when nothing happens any more, every accepted request has exactly one outcome (when P5 does not run: or a DLQ record)",
     ),
     ("P6", "never both ORDER and FAILED"),
     ("P7", "nothing happens that the transition table of `src/domain/states` forbids"),
@@ -76,7 +76,7 @@ pub fn all() -> Vec<Property<Setup>> {
         Property::always(p5, |setup: &Setup, world: &World| {
             ends(setup, world, |r| r.told == Told::Accepted || r.kept.ledger > 0)
         }),
-        Property::always(p6, |_, world: &World| world.requests.iter().all(one_fate)),
+        Property::always(p6, |_, world: &World| world.requests.iter().all(one_outcome)),
         Property::always(p7, |_, world: &World| !world.illegal),
         Property::always(p8, |setup: &Setup, world: &World| ends(setup, world, Request::survives)),
         Property::always(p9, books::bridge),
@@ -161,6 +161,6 @@ fn ends(setup: &Setup, world: &World, concerns: impl Fn(&Request) -> bool) -> bo
     world.requests.iter().all(|r| !concerns(r) || has_ended(r)) || !is_quiet(setup, world)
 }
 
-fn one_fate(request: &Request) -> bool {
+fn one_outcome(request: &Request) -> bool {
     request.outcome != ORDER | FAILED && !(request.outcome == FAILED && request.orders > 0)
 }

@@ -1,4 +1,4 @@
-//! The rebuild in its steps (`src/p5_reconcile/rebuild.rs`, `lua/rebuild_*.lua`): a new epoch, empty frozen keys, records, one
+//! The rebuild in its steps (`src/p5_reconcile/rebuild/`, `lua/rebuild_*.lua`): a new epoch, empty frozen keys, records, one
 //! snapshot of the database, open. A leader may die between any two of them, or sleep while another one begins.
 
 use crate::actions::Action;

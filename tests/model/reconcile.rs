@@ -5,7 +5,7 @@ use crate::books::Refusal;
 use crate::persist::{land, note};
 use crate::setup::{Kind, Mutation, Setup};
 use crate::state::{Entry, FAILED, REQUESTS, World};
-use seckill::domain::fate::Verdict;
+use seckill::domain::outcome::Verdict;
 use seckill::domain::states::Event;
 
 pub fn actions(setup: &Setup, world: &World, out: &mut Vec<Action>) {

@@ -87,7 +87,7 @@ fn run_script(setup: &Setup, world: &mut World, at: usize) -> Answer {
         request.kept.entry = Entry::New;
     }
     (request.epoch, request.number) = (world.meta.epoch, world.meta.number);
-    request.journey.get_or_insert(Journey::P2(P2Reserve::LuaOk));
+    request.journey.get_or_insert(Journey::P2(P2Reserve::Reserved));
     answer
 }
 

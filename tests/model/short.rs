@@ -5,7 +5,7 @@ use crate::actions::Action;
 use crate::persist;
 use crate::setup::{Kind, Setup};
 use crate::state::{Entry, REQUESTS, World};
-use seckill::domain::fate::Verdict;
+use seckill::domain::outcome::Verdict;
 use seckill::domain::states::Event;
 
 pub fn actions(setup: &Setup, world: &World, out: &mut Vec<Action>) {

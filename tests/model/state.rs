@@ -83,7 +83,7 @@ pub enum Stage {
     #[default]
     None,
     Received,
-    /// The database has its fate, the ack is due.
+    /// The database has its outcome, the ack is due.
     Decided,
     /// To be copied to the retry queue, then acknowledged.
     Retry,

@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 pub struct Downstream {
     _connection: Connection,
     channel: Channel,
-    /// How often which fate of which request was told.
+    /// How often which outcome of which request was told.
     pub told: BTreeMap<(String, String), u32>,
-    /// Fates in the largest message.
+    /// Outcomes in the largest message.
     pub largest: usize,
 }
 
@@ -40,19 +40,20 @@ impl Downstream {
             self.largest = self.largest.max(events.len());
             for event in events {
                 let id = event["rid"].as_str().unwrap().to_owned();
-                let fate = format!("{} {}", event["status"].as_str().unwrap(), event["reason"].as_str().unwrap_or(""))
-                    .trim()
-                    .to_owned();
-                let key = if fate == "CONFIRMED" { "order.confirmed" } else { "order.failed" };
+                let outcome =
+                    format!("{} {}", event["status"].as_str().unwrap(), event["reason"].as_str().unwrap_or(""))
+                        .trim()
+                        .to_owned();
+                let key = if outcome == "CONFIRMED" { "order.confirmed" } else { "order.failed" };
                 assert_eq!(got.routing_key(), key, "{event}");
-                *self.told.entry((id, fate)).or_default() += 1;
+                *self.told.entry((id, outcome)).or_default() += 1;
             }
         }
     }
 
-    /// Waits until a fate was told so many times.
-    pub async fn hears(&mut self, id: RequestId, fate: &str, times: u32) {
-        let key = (id.to_string(), fate.to_owned());
+    /// Waits until an outcome was told so many times.
+    pub async fn hears(&mut self, id: RequestId, outcome: &str, times: u32) {
+        let key = (id.to_string(), outcome.to_owned());
         for _ in 0..1_500 {
             self.read().await;
             if self.told.get(&key).is_some_and(|told| *told >= times) {

@@ -11,16 +11,28 @@ pub struct Faulty {
     child: Child,
     /// The public address of an api process.
     pub api: String,
+    /// Where it answers `/readyz`.
+    pub admin: String,
+}
+
+/// What a process has of its own.
+#[derive(Default)]
+pub struct Own<'a> {
+    /// Armed fault points, in the grammar of `FAILPOINTS`.
+    pub failpoints: &'a str,
+    /// Settings, over those of the world.
+    pub sets: &'a [&'a str],
+    /// Variables of its environment.
+    pub env: Vec<(&'static str, String)>,
 }
 
 impl World {
-    /// A run of the binary on this world's servers, `armed` in the grammar of `FAILPOINTS`.
+    /// A run of the binary on this world's servers, `armed` in the grammar of `FAILPOINTS`; later settings override.
     fn armed(&self, armed: &str, args: &[&str]) -> Command {
         let s = &self.settings;
         let mut sets: Vec<String> = super::world::QUICK.iter().skip(1).map(|set| (*set).to_owned()).collect();
         sets.extend(self.own_sets());
         sets.extend([
-            format!("admin.listen=127.0.0.1:{}", free_port().expect("a port")),
             format!("p5_reconcile.quiet_ms={}", s.p5_reconcile.quiet_ms),
             "p5_reconcile.warm_ahead_ms=0".to_owned(),
         ]);
@@ -42,17 +54,26 @@ impl World {
 
     /// Starts a role as a process of its own.
     pub async fn start_armed(&self, armed: &str, role: &str) -> Faulty {
-        let port = free_port().expect("a port");
-        let listen = format!("http.listen=127.0.0.1:{port}");
-        let command = self.armed(armed, &["--set", &listen, "--role", role]);
-        let log = scratch("faulty").join(format!("{role}-{port}.log"));
-        let child = Child::spawn(role, command, &log).await.expect("a process");
-        let faulty = Faulty { child, api: format!("http://127.0.0.1:{port}") };
+        let faulty = self.spawn(role, Own { failpoints: armed, ..Own::default() }).await;
         if role == "api" {
             let sales = format!("{}/v1/sales", faulty.api);
             eventually("the api answers", async || self.http.get(&sales).send().await.is_ok()).await;
         }
         faulty
+    }
+
+    /// The same with more of its own, not waiting for anything.
+    pub async fn spawn(&self, role: &str, own: Own<'_>) -> Faulty {
+        let (port, admin_port) = (free_port().expect("a port"), free_port().expect("a port"));
+        let listen = format!("http.listen=127.0.0.1:{port}");
+        let admin_listen = format!("admin.listen=127.0.0.1:{admin_port}");
+        let sets = [&listen, &admin_listen].into_iter().map(String::as_str).chain(own.sets.iter().copied());
+        let args: Vec<&str> = sets.flat_map(|set| ["--set", set]).chain(["--role", role]).collect();
+        let mut command = self.armed(own.failpoints, &args);
+        command.envs(own.env);
+        let log = scratch("faulty").join(format!("{role}-{port}.log"));
+        let child = Child::spawn(role, command, &log).await.expect("a process");
+        Faulty { child, api: format!("http://127.0.0.1:{port}"), admin: format!("http://127.0.0.1:{admin_port}") }
     }
 
     /// Buys at another process; `None` when the answer never came.

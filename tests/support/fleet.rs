@@ -2,10 +2,10 @@
 
 use super::mortal::Mortal;
 use super::world::{World, eventually};
-use seckill::crowd::{self, CrowdPlan, CrowdReport, OnProgress};
 use seckill::domain::ids::SaleId;
 use seckill::roles::Role;
 use seckill::runtime::Stopper;
+use seckill_bench::loadgen::{self, CrowdPlan, CrowdReport, OnProgress};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -84,7 +84,7 @@ impl Fleet {
             stop: self.stop.clone(),
             ..self.world.crowd(sale, 50_000)
         };
-        let running = crowd::run(plan.clone());
+        let running = loadgen::run(plan.clone());
         Crowd { plan, accepted, selling: tokio::spawn(async { running.await.expect("a crowd") }) }
     }
 
@@ -154,7 +154,7 @@ impl Fleet {
             let sold = selling.await.expect("a crowd");
             assert_eq!((sold.accepted_twice, sold.replays_broken), (0, 0));
             let plan = CrowdPlan { stop: Stopper::new(), ..plan };
-            let asked = crowd::await_outcomes(&plan, &sold.accepted_requests, Duration::from_secs(60)).await;
+            let asked = loadgen::await_outcomes(&plan, &sold.accepted_requests, Duration::from_secs(60)).await;
             let outcomes = asked.expect("outcomes");
             assert!(
                 outcomes.all_final() && outcomes.confirmed == sold.accepted,

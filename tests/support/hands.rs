@@ -15,7 +15,6 @@ use diesel::QueryableByName;
 use diesel::sql_types::BigInt;
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, RunQueryDsl};
 use seckill::config::Settings;
-use seckill::crowd::{self, CrowdPlan, CrowdReport};
 use seckill::dev::PrivateServers;
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::roles::{self, Role, RoleError};
@@ -23,6 +22,7 @@ use seckill::runtime::Stopper;
 use seckill::store::rabbit::{
     Confirms, Event, Outgoing, Publisher, QueueDepth, RabbitConfig, Topology, Verdict, queue_depths,
 };
+use seckill_bench::loadgen::{self, CrowdPlan, CrowdReport};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -166,7 +166,7 @@ impl World {
 
     /// Lets `buyers` buy one unit each, all of them successfully.
     pub async fn sell(&self, sale: &SaleId, buyers: u64) -> CrowdReport {
-        let report = crowd::run(self.crowd(sale, buyers)).await.expect("a crowd");
+        let report = loadgen::run(self.crowd(sale, buyers)).await.expect("a crowd");
         assert_eq!(report.accepted, buyers, "{:?}", report.by_status);
         report
     }

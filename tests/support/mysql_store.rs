@@ -2,8 +2,8 @@
 
 use super::world::shared;
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
-use seckill::domain::fate::Verdict;
 use seckill::domain::ids::{RequestId, SaleId, UserId};
+use seckill::domain::outcome::Verdict;
 use seckill::domain::policy::{PurchasePolicy, Quantity};
 use seckill::domain::request::{Accepted, Purchase};
 use seckill::domain::sale::{Sale, SaleStatus};

@@ -7,7 +7,7 @@ use seckill::domain::ids::SaleId;
 impl World {
     /// An access token.
     pub fn access(&self, user: &str) -> String {
-        self.minter.sign(user, 3600).expect("a token")
+        self.issuer.sign(user, 3600).expect("a token")
     }
 
     /// A request builder with a buyer's access token; `path` begins with `/`.

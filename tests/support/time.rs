@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime"));
 
-/// Accepted requests must have their fate within this time at the end of a test.
+/// Accepted requests must have their outcome within this time at the end of a test.
 pub const SETTLE: Duration = Duration::from_secs(60);
 
 /// Settings that let faults show within seconds.

@@ -8,16 +8,16 @@ pub use super::ground::{init_telemetry, shared};
 use super::schema;
 pub use super::time::{QUICK, SETTLE, after, eventually, pause, run, run_waiting, time_passes};
 use seckill::config::{Layers, Settings};
-use seckill::crowd::Minter;
 use seckill::domain::ids::SaleId;
 use seckill::domain::policy::PurchasePolicy;
 use seckill::domain::sale::{Sale, SaleStatus};
-use seckill::p5_reconcile::{Auditor, MQ_DLQ_MAX, SaleAudit, Window};
+use seckill::p5_reconcile::{MQ_DLQ_MAX, ReconcileContext, SaleAudit, Window, audit_sale};
 use seckill::roles::{self, Role, RoleError, Servers};
 use seckill::runtime::{Stopper, now_ms};
 use seckill::sales::{SaleControl, SaleControlError};
 use seckill::store::mysql::{Address, migrate, sales};
 use seckill::store::redis::RedisFault;
+use seckill::token_issuer::TokenIssuer;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -58,7 +58,7 @@ pub struct World {
     pub demo_shop: bool,
     /// For requests.
     pub http: reqwest::Client,
-    pub(super) minter: Minter,
+    pub(super) issuer: TokenIssuer,
     stopper: Stopper,
     running: Option<JoinHandle<Result<(), RoleError>>>,
     ground: Option<Ground>,
@@ -139,14 +139,14 @@ impl World {
         }
         let servers = Servers::new(&settings).expect("handles");
         assert!(servers.redis.wait_connected(Duration::from_secs(20)).await, "redis connects");
-        let minter = Minter::new(&settings.auth.secret, "seckill", "seckill").expect("a minter");
+        let issuer = TokenIssuer::new(&settings.auth.secret, "seckill", "seckill").expect("an issuer");
         let mut world = Self {
             settings,
             servers,
             api: String::new(),
             demo_shop: false,
             http: client(),
-            minter,
+            issuer,
             stopper: Stopper::new(),
             running: None,
             ground: None,
@@ -233,8 +233,8 @@ impl World {
     }
 
     /// For audits and repairs.
-    pub fn auditor(&self) -> Auditor {
-        Auditor {
+    pub fn reconcile_context(&self) -> ReconcileContext {
+        ReconcileContext {
             db: self.servers.db.clone(),
             redis: self.servers.redis.clone(),
             rabbit: self.servers.rabbit.clone(),
@@ -247,7 +247,7 @@ impl World {
     /// Audits one sale.
     pub async fn audit(&self, sale: &SaleId, window: Window) -> SaleAudit {
         let sale = sales::get(&self.servers.db, sale).await.expect("the sale").expect("it exists");
-        self.auditor().audit(&sale, window).await.expect("an audit")
+        audit_sale(&self.reconcile_context(), &sale, window).await.expect("an audit")
     }
 
     /// Waits until no request of `sale` is undecided, and returns the audit.
@@ -262,7 +262,7 @@ impl World {
         }
     }
 
-    /// The end of every test: everything accepted has its fate and every sale adds up.
+    /// The end of every test: everything accepted has its outcome and every sale adds up.
     pub async fn finish(mut self) {
         for sale in sales::list(&self.servers.db).await.expect("sales") {
             if sale.status != SaleStatus::Draft {

@@ -6,6 +6,7 @@ use crate::support::own_redis;
 use crate::support::procs::Folder;
 use crate::support::resp::RawRedis;
 use crate::support::world::{World, eventually, run, run_waiting};
+use seckill_bench::baseline::redis_info;
 
 #[test]
 fn the_bench_moves_every_entry_and_measures_what_it_compares_with() {
@@ -59,12 +60,12 @@ fn redis_writes_its_file_anew_when_it_is_asked() {
             raw.call(&["SET", "written-often", &"x".repeat(10_000)]).await;
         }
         let store = &world.servers.redis;
-        let before = store.file_bytes().await.unwrap();
+        let before = redis_info::file_bytes(store).await.unwrap();
         assert!(before > 2_000_000, "{before}");
-        store.rewrite_file().await.unwrap();
-        assert_eq!(store.file_rewrites_count().await.unwrap(), 1, "it is beside its other work");
-        eventually("the rewrite is over", async || store.file_rewrites_count().await.unwrap() == 0).await;
-        let after = store.file_bytes().await.unwrap();
+        redis_info::rewrite_file(store).await.unwrap();
+        assert_eq!(redis_info::file_rewrites_count(store).await.unwrap(), 1, "it is beside its other work");
+        eventually("the rewrite is over", async || redis_info::file_rewrites_count(store).await.unwrap() == 0).await;
+        let after = redis_info::file_bytes(store).await.unwrap();
         assert!(after < before / 10, "{after} of {before}");
     });
 }

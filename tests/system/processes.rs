@@ -3,10 +3,10 @@
 use crate::support::procs::{Folder, Program, call, nobody_works_in, runs, signal};
 use crate::support::world::{Answer, QUICK, World, eventually, run, run_waiting};
 use seckill::config::Secret;
-use seckill::crowd::{self, CrowdPlan, OnProgress, Outcomes};
 use seckill::dev::DevState;
 use seckill::domain::ids::SaleId;
 use seckill::roles::Role;
+use seckill_bench::loadgen::{self, CrowdPlan, OnProgress, Outcomes};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -125,11 +125,11 @@ fn a_split_stack_loses_nothing_by_kill_9_of_every_role_and_leaves_nothing_behind
         let shown: Value = serde_json::from_str(&stack.call(&["sale", "show", "split", "--json"])).unwrap();
         let left = shown["sale"]["stock"].as_i64().unwrap();
         assert!(left < 100_000, "{shown}");
-        let sold = crowd::run(CrowdPlan { first_buyer: 100_000, ..stack.crowd(&sale, 50) }).await.unwrap();
+        let sold = loadgen::run(CrowdPlan { first_buyer: 100_000, ..stack.crowd(&sale, 50) }).await.unwrap();
         assert_eq!(sold.accepted, 50, "{:?}", sold.by_status);
         let plan = stack.crowd(&sale, 50);
         all_confirmed(
-            &crowd::await_outcomes(&plan, &sold.accepted_requests, Duration::from_secs(20)).await.unwrap(),
+            &loadgen::await_outcomes(&plan, &sold.accepted_requests, Duration::from_secs(20)).await.unwrap(),
             50,
         );
         // Its baselines write past everything, and leave the stack in balance all the same.
@@ -178,7 +178,7 @@ async fn kill_every_role_in_a_crowd(stack: &mut Stack<'_>, sale: &SaleId) {
     let told = accepted.clone();
     let progress: OnProgress = Arc::new(move |progress| told.store(progress.accepted, Relaxed));
     let rate = CrowdPlan { rate_per_s: Some(400.0), progress: Some(progress), ..plan.clone() };
-    let selling = tokio::spawn(crowd::run(rate));
+    let selling = tokio::spawn(loadgen::run(rate));
     for role in Role::ALL.map(Role::name) {
         let sold_before = accepted.load(Relaxed);
         eventually("a load", async || accepted.load(Relaxed) > sold_before + 100).await;
@@ -194,7 +194,7 @@ async fn kill_every_role_in_a_crowd(stack: &mut Stack<'_>, sale: &SaleId) {
     let sold = selling.await.unwrap().unwrap();
     assert!(sold.accepted >= 5_900 && sold.replays_broken == 0, "{} of 6,000: {:?}", sold.accepted, sold.by_status);
     let within = Duration::from_secs(25);
-    all_confirmed(&crowd::await_outcomes(&plan, &sold.accepted_requests, within).await.unwrap(), sold.accepted);
+    all_confirmed(&loadgen::await_outcomes(&plan, &sold.accepted_requests, within).await.unwrap(), sold.accepted);
     let settled = Instant::now() + within;
     while call(&["--data-dir", stack.dir, "audit", "--now"]).0 != Some(0) {
         assert!(Instant::now() < settled, "{}", stack.call(&["audit", "--now"]));
@@ -251,7 +251,7 @@ fn sigterm_in_a_load_drains_each_role_and_loses_nothing() {
         let mut roles: Vec<(&str, Program)> = Role::ALL.map(|role| (role.name(), start(role.name()))).into();
         eventually("the api", async || world.http.get(format!("{}/v1/sales", world.api)).send().await.is_ok()).await;
         let plan = CrowdPlan { tokens: true, max_retries: 100, ..world.crowd(&sale, 4_000) };
-        let selling = tokio::spawn(crowd::run(CrowdPlan { rate_per_s: Some(500.0), ..plan.clone() }));
+        let selling = tokio::spawn(loadgen::run(CrowdPlan { rate_per_s: Some(500.0), ..plan.clone() }));
         let mut sold_before = 0;
         for (role, program) in &mut roles {
             eventually("a load", async || world.orders(&sale).await > sold_before + 100).await;
@@ -264,7 +264,7 @@ fn sigterm_in_a_load_drains_each_role_and_loses_nothing() {
         }
         let sold = selling.await.unwrap().unwrap();
         assert!(sold.accepted >= 3_950, "{} of 4,000: {:?}", sold.accepted, sold.by_status);
-        let outcomes = crowd::await_outcomes(&plan, &sold.accepted_requests, Duration::from_secs(20)).await.unwrap();
+        let outcomes = loadgen::await_outcomes(&plan, &sold.accepted_requests, Duration::from_secs(20)).await.unwrap();
         all_confirmed(&outcomes, sold.accepted);
         world.finish().await;
         for (role, program) in &mut roles {

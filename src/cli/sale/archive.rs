@@ -3,7 +3,7 @@
 use crate::cli::{Failure, output};
 use crate::domain::ids::SaleId;
 use crate::domain::operator::Actor;
-use crate::p5_reconcile::Auditor;
+use crate::p5_reconcile::ReconcileContext;
 use crate::p5_reconcile::archive::{Archive, ArchiveError, Manifest, Removed};
 use indicatif::ProgressBar;
 use std::path::Path;
@@ -16,7 +16,7 @@ impl From<ArchiveError> for Failure {
 }
 
 pub(super) async fn run(
-    auditor: Auditor,
+    context: ReconcileContext,
     actor: &Actor,
     (id, to): (&SaleId, &Path),
     remove: bool,
@@ -25,7 +25,7 @@ pub(super) async fn run(
     spinner.enable_steady_tick(Duration::from_millis(100));
     let told = spinner.clone();
     let archive =
-        Archive::new(auditor, id.clone(), to, Box::new(move |words: &str| told.set_message(words.to_owned())));
+        Archive::new(context, id.clone(), to, Box::new(move |words: &str| told.set_message(words.to_owned())));
     let done = if remove { removed(&archive, actor).await } else { exported(&archive).await };
     spinner.finish_and_clear();
     output::line(&done?);
@@ -36,7 +36,7 @@ async fn exported(archive: &Archive) -> Result<String, ArchiveError> {
     let (manifest, hash) = archive.export().await?;
     let Manifest { sale_id, orders_count, ordered, outcomes_count, .. } = manifest;
     Ok(format!(
-        "{sale_id} is in {}: {orders_count} orders of {ordered} units, {outcomes_count} requests with a fate, as the database has them\n\
+        "{sale_id} is in {}: {orders_count} orders of {ordered} units, {outcomes_count} requests with an outcome, as the database has them\n\
          SHA-256 of manifest.json: {hash}\n\
          when the folder is in a safe place, --remove takes the sale's rows out of the database",
         archive.folder().display()

@@ -76,7 +76,7 @@ fn archived(kept: &Archived, half: bool) {
             ["status".to_owned(), if half { "archived, being removed" } else { "archived" }.to_owned()],
             ["granted / unsold".to_owned(), format!("{} / {}", kept.granted, kept.stock)],
             ["orders".to_owned(), format!("{} of {} units", kept.orders_count, kept.ordered)],
-            ["requests with a fate".to_owned(), kept.outcomes_count.to_string()],
+            ["requests with an outcome".to_owned(), kept.outcomes_count.to_string()],
             ["archived".to_owned(), format!("{} by {}", output::time(kept.archived_at_ms), kept.archived_by)],
             ["SHA-256 of manifest.json".to_owned(), kept.manifest.clone()],
         ],

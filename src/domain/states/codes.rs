@@ -71,7 +71,7 @@ states! {
 states! {
     /// P2: what the reserve script decided.
     P2Reserve {
-        LuaOk = "P2-R0", "LUA_OK", "stock, buyer, ledger record and outbox entry, one atomic script";
+        Reserved = "P2-R0", "LUA_OK", "stock, buyer, ledger record and outbox entry, one atomic script";
         Duplicate = "P2-R1", "DUPLICATE", "this buyer already bought (one-per-user sale)";
         SoldOut = "P2-R2", "SOLD_OUT", "total stock really is 0";
         BucketEmpty = "P2-R3", "BUCKET_EMPTY", "this bucket is empty; units are brought from another by itself";
@@ -111,7 +111,7 @@ states! {
         Leak = "P5-RC1", "LEAK", "Redis knows the request, the database has neither order nor failure";
         OverSell = "P5-RC2", "OVER_SELL", "orders in the database exceed granted stock";
         Orphan = "P5-RC3", "ORPHAN", "the database has an outcome Redis never heard of (Redis lost data)";
-        Gap = "P5-RC4", "GAP", "an acceptance number has no fate and nobody knows the request (data were lost)";
+        Gap = "P5-RC4", "GAP", "an acceptance number has no outcome and nobody knows the request (data were lost)";
         Compensated = "P5-COMP0", "COMPENSATED", "the missing order was written";
         FailedFinal = "P5-COMP1", "FAILED_FINAL", "it can never be written; recorded for good";
     }

@@ -141,7 +141,7 @@ pub const fn next(state: State, event: Event) -> Step {
 const fn after_reserve(state: P2Reserve, event: Event) -> Step {
     match state {
         // The script's own XADD made the outbox entry: accepted is P3-N0.
-        P2Reserve::LuaOk | P2Reserve::Replayed => after_relay(P3Relay::New, event),
+        P2Reserve::Reserved | P2Reserve::Replayed => after_relay(P3Relay::New, event),
         P2Reserve::Duplicate
         | P2Reserve::SoldOut
         | P2Reserve::BucketEmpty
@@ -199,7 +199,7 @@ const fn landed(event: Event) -> Step {
 
 const fn after_persist(state: P4Persist, event: Event) -> Step {
     match (state, event) {
-        // One fate: a second commit of either kind is impossible by the outcome's primary key.
+        // One outcome: a second commit of either kind is impossible by the outcome's primary key.
         (
             P4Persist::DbOk | P4Persist::Idempotent | P4Persist::BizErrorAck,
             Event::OrderCommitted | Event::RefusalCommitted | Event::OutcomeMissing,

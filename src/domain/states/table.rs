@@ -56,7 +56,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashSet;
 
-    fn has_final_fate(state: State) -> bool {
+    fn has_final_outcome(state: State) -> bool {
         matches!(
             state,
             State::P4(P4Persist::DbOk | P4Persist::BizErrorAck | P4Persist::Idempotent)
@@ -72,8 +72,8 @@ mod tests {
     }
 
     #[test]
-    fn a_final_fate_is_never_overturned() {
-        for state in all().filter(|s| has_final_fate(*s)) {
+    fn a_final_outcome_is_never_overturned() {
+        for state in all().filter(|s| has_final_outcome(*s)) {
             for event in Event::ALL {
                 assert!(!matches!(next(state, event), Step::To(_)), "{} leaves on {event:?}", state.code());
             }
@@ -81,15 +81,15 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever happens to an accepted request, in whatever order: it can still reach its one fate.
+        /// Whatever happens to an accepted request, in whatever order: it can still reach its one outcome.
         #[test]
         fn an_accepted_request_can_always_still_end(events in prop::collection::vec(0..Event::ALL.len(), 0..40)) {
-            let mut state = State::P2(super::super::P2Reserve::LuaOk);
+            let mut state = State::P2(super::super::P2Reserve::Reserved);
             for event in events {
                 if let Step::To(to) = next(state, Event::ALL[event]) { state = to; }
             }
             let ends = [Event::OrderCommitted, Event::RefusalCommitted, Event::OutcomeFound];
-            prop_assert!(has_final_fate(state) || ends.iter().all(|e| matches!(next(state, *e), Step::To(to) if has_final_fate(to))));
+            prop_assert!(has_final_outcome(state) || ends.iter().all(|e| matches!(next(state, *e), Step::To(to) if has_final_outcome(to))));
         }
     }
 }

@@ -1,6 +1,5 @@
 //! The public HTTP server; the contract is `openapi.rs`. Handlers translate between HTTP and the entry; they decide nothing.
 
-pub mod bare;
 mod body;
 mod cors;
 mod events;

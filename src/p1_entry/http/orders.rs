@@ -86,7 +86,7 @@ async fn try_buy(
     let quantity = body::quantity(&body, public.quantity_max)?;
     let _under_way = public.orders.overload.enter()?;
     let request_id = public.orders.buy(user, &sale, quantity, token).await?;
-    let queued = Queued { request_id, status: "QUEUED", code: P2Reserve::LuaOk.code() };
+    let queued = Queued { request_id, status: "QUEUED", code: P2Reserve::Reserved.code() };
     Ok(HttpResponse::Accepted().insert_header((LOCATION, status_url(&sale, request_id))).json(queued))
 }
 

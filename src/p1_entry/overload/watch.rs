@@ -87,8 +87,8 @@ impl Watch {
     /// the database is asked itself. One that does not answer has landed nothing either.
     async fn ask_database(&self) {
         let waiting: Vec<RequestId> = self.overload.probes(|probes| probes.waiting()).into_values().flatten().collect();
-        match outcomes::fates_of(&self.db, &waiting).await {
-            Ok(fates) => self.overload.probes(|probes| probes.landed(|id| fates.contains_key(&id))),
+        match outcomes::outcomes_of(&self.db, &waiting).await {
+            Ok(outcomes) => self.overload.probes(|probes| probes.landed(|id| outcomes.contains_key(&id))),
             Err(error) => tracing::debug!(phase = "p1_entry", %error, "what has landed cannot be asked"),
         }
     }

@@ -105,8 +105,8 @@ impl Archive {
         let (mut hash, mut sum) = (Sha256::new(), Sum::default());
         for section in table.sections(series) {
             let mut walk = Walk::new(table, &section);
-            while let Some(page) = walk.next(&self.auditor, &self.sale_id).await? {
-                let (lines, of_page) = archive::lines(&self.auditor.db, &self.sale_id, page).await?;
+            while let Some(page) = walk.next(&self.context, &self.sale_id).await? {
+                let (lines, of_page) = archive::lines(&self.context.db, &self.sale_id, page).await?;
                 for line in lines {
                     let line = line + "\n";
                     hash.update(line.as_bytes());
@@ -123,7 +123,7 @@ impl Archive {
 
     /// Outcomes by epoch and shard.
     async fn sums(&self, series: &[Series]) -> Result<Vec<SeriesSum>, ArchiveError> {
-        let db = &self.auditor.db;
+        let db = &self.context.db;
         let known = books::known(db, &self.sale_id).await?;
         let mut sums = Vec::with_capacity(series.len());
         for known in known {

@@ -31,7 +31,7 @@ pub struct Manifest {
     pub ordered: i64,
     /// Orders.
     pub orders_count: u64,
-    /// Requests that had their fate.
+    /// Requests that had their outcome.
     pub outcomes_count: u64,
     /// The same by epoch and shard.
     pub series: Vec<SeriesSum>,

@@ -15,7 +15,8 @@ mod remove;
 pub use manifest::{Filed, Manifest, SeriesSum};
 pub use remove::Removed;
 
-use super::audit::{Auditor, SaleAuditError, Window};
+use super::audit::{Window, audit_sale};
+use super::context::{ReconcileContext, ReconcileError};
 use crate::domain::ids::SaleId;
 use crate::domain::sale::{Sale, SaleStatus};
 use crate::store::mysql::archive::{self, Archived, Key, Page, Section, Sum, Table};
@@ -83,7 +84,7 @@ pub enum ArchiveError {
     File(PathBuf, std::io::Error),
     /// The audit could not be made.
     #[error(transparent)]
-    Audit(#[from] SaleAuditError),
+    Audit(#[from] ReconcileError),
     /// The database.
     #[error(transparent)]
     Database(#[from] DbError),
@@ -91,7 +92,7 @@ pub enum ArchiveError {
 
 /// The archiving of one sale.
 pub struct Archive {
-    auditor: Auditor,
+    context: ReconcileContext,
     sale_id: SaleId,
     folder: PathBuf,
     told: Box<dyn Fn(&str) + Send + Sync>,
@@ -100,9 +101,9 @@ pub struct Archive {
 impl Archive {
     /// Of `sale_id`, in a folder of its name under `to`. `told` is called with words of what is going on.
     #[must_use]
-    pub fn new(auditor: Auditor, sale_id: SaleId, to: &Path, told: Box<dyn Fn(&str) + Send + Sync>) -> Self {
+    pub fn new(context: ReconcileContext, sale_id: SaleId, to: &Path, told: Box<dyn Fn(&str) + Send + Sync>) -> Self {
         let folder = to.join(sale_id.as_str());
-        Self { auditor, sale_id, folder, told }
+        Self { context, sale_id, folder, told }
     }
 
     /// Where its files are.
@@ -113,8 +114,8 @@ impl Archive {
 
     /// Its row and what is kept of it, if it was archived.
     async fn found(&self) -> Result<(Option<Sale>, Option<Archived>), ArchiveError> {
-        let kept = archive::get(&self.auditor.db, &self.sale_id).await?;
-        Ok((sales::get(&self.auditor.db, &self.sale_id).await?, kept))
+        let kept = archive::get(&self.context.db, &self.sale_id).await?;
+        Ok((sales::get(&self.context.db, &self.sale_id).await?, kept))
     }
 
     /// Refuses a sale of which anything can still change.
@@ -123,27 +124,27 @@ impl Archive {
         if sale.status != SaleStatus::Closed {
             return Err(ArchiveError::NotClosed(id(), sale.status.code()));
         }
-        for shard in 0..self.auditor.shards {
-            let there = self.auditor.redis.sale_keys.count(&self.sale_id, shard).await;
-            if there.map_err(SaleAuditError::from)?.is_some() {
+        for shard in 0..self.context.shards {
+            let there = self.context.redis.sale_keys.count(&self.sale_id, shard).await;
+            if there.map_err(ReconcileError::from)?.is_some() {
                 return Err(ArchiveError::InRedis(id()));
             }
         }
         (self.told)("auditing");
-        let audit = self.auditor.audit(sale, Window::Now).await?;
+        let audit = audit_sale(&self.context, sale, Window::Now).await?;
         if !audit.consistent() {
             let first = audit.findings.first().map_or_else(String::new, |found| found.detail.clone());
             return Err(ArchiveError::Inconsistent(id(), first));
         }
         let open = Wanted { status: Some(FailureStatus::Open), sale_id: Some(id()), limit: 1, ..Wanted::default() };
-        if !register::list(&self.auditor.db, &open).await?.is_empty() {
+        if !register::list(&self.context.db, &open).await?.is_empty() {
             return Err(ArchiveError::Open(id()));
         }
         Ok(())
     }
 
     async fn series(&self) -> Result<Vec<Series>, ArchiveError> {
-        let known = books::known(&self.auditor.db, &self.sale_id).await?;
+        let known = books::known(&self.context.db, &self.sale_id).await?;
         Ok(known.into_iter().map(|known| known.series).collect())
     }
 
@@ -152,12 +153,12 @@ impl Archive {
         let mut sum = Sum::default();
         for section in table.sections(series) {
             let mut walk = Walk::new(table, &section);
-            while let Some(page) = walk.next(&self.auditor, &self.sale_id).await? {
-                sum += archive::sum(&self.auditor.db, &self.sale_id, page).await?;
+            while let Some(page) = walk.next(&self.context, &self.sale_id).await? {
+                sum += archive::sum(&self.context.db, &self.sale_id, page).await?;
             }
         }
         // What no walk meets would be left out of the export.
-        sum.rows = sum.rows.max(archive::count(&self.auditor.db, &self.sale_id, table).await?);
+        sum.rows = sum.rows.max(archive::count(&self.context.db, &self.sale_id, table).await?);
         Ok(sum)
     }
 }
@@ -176,9 +177,9 @@ impl<'a> Walk<'a> {
     }
 
     /// The next page; `None` at the end.
-    async fn next(&mut self, auditor: &Auditor, sale_id: &SaleId) -> Result<Option<Page<'_>>, DbError> {
+    async fn next(&mut self, context: &ReconcileContext, sale_id: &SaleId) -> Result<Option<Page<'_>>, DbError> {
         self.after = self.to.clone();
-        match archive::page_end(&auditor.db, sale_id, self.table, self.section, &self.after).await? {
+        match archive::page_end(&context.db, sale_id, self.table, self.section, &self.after).await? {
             Some(to) => self.to = to,
             None => return Ok(None),
         }

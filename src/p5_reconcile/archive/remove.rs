@@ -35,9 +35,9 @@ impl Archive {
             (Some(sale), None) => {
                 self.at_rest(&sale).await?;
                 let (manifest, hash) = self.verified().await?;
-                archive::may_remove(&self.auditor.db).await?;
+                archive::may_remove(&self.context.db).await?;
                 let kept = kept_of(&manifest, &hash, actor);
-                if !archive::begin(&self.auditor.db, &sale, &kept).await? {
+                if !archive::begin(&self.context.db, &sale, &kept).await? {
                     return Err(ArchiveError::Changed(self.sale_id.clone()));
                 }
                 (manifest, hash)
@@ -57,7 +57,7 @@ impl Archive {
             "orders": manifest.orders_count, "outcomes": manifest.outcomes_count, "manifest_sha256": hash,
             "folder": self.folder.display().to_string(),
         }));
-        Ok(acts::record(&self.auditor.db, &[act]).await?)
+        Ok(acts::record(&self.context.db, &[act]).await?)
     }
 
     async fn remove_rows(&self, pages_max: usize) -> Result<Removed, ArchiveError> {
@@ -67,11 +67,11 @@ impl Archive {
         for table in &TABLES {
             for section in table.sections(&series) {
                 let mut walk = Walk::new(table, &section);
-                while let Some(page) = walk.next(&self.auditor, &self.sale_id).await? {
+                while let Some(page) = walk.next(&self.context, &self.sale_id).await? {
                     if pages == pages_max {
                         return Ok(Removed::Stopped);
                     }
-                    rows += archive::remove(&self.auditor.db, &self.sale_id, page).await?;
+                    rows += archive::remove(&self.context.db, &self.sale_id, page).await?;
                     pages += 1;
                     (self.told)(&format!("removing {}, {rows} rows are gone", table.name));
                 }

@@ -8,26 +8,26 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum FindingKind {
-    /// An accepted request older than the window without a fate.
+    /// An accepted request older than the window without an outcome.
     Leak,
     /// More orders than granted units.
     OverSell,
     /// The database decided requests that Redis does not know.
     Orphan,
-    /// The sale was warmed and its keys are missing.
+    /// The sale was warmed and Redis lacks keys of it.
     KeysLost,
     /// A ledger record cannot be read, or one is missing below the newest acceptance number.
     LedgerDamaged,
-    /// An equation of the sheet does not hold.
+    /// An equation of the balance sheet does not hold.
     Unbalanced,
-    /// Acceptance numbers without a fate, and nobody knows their requests.
+    /// Acceptance numbers without an outcome, and of unknown requests.
     Gap,
-    /// Redis gave units away that the database did not have: accepted requests ended SOLD_OUT.
+    /// Redis sold units that the database did not have: accepted requests ended SOLD_OUT.
     Refused,
 }
 
 impl FindingKind {
-    /// Every kind.
+    /// Every kind, in the order of the metrics.
     pub const ALL: [Self; 8] = [
         Self::Leak,
         Self::OverSell,
@@ -54,7 +54,7 @@ impl FindingKind {
         }
     }
 
-    /// The state it stands for, if it is one of the field's.
+    /// The state code of P5 that is counted for it, if there is one.
     #[must_use]
     pub const fn state(self) -> Option<P5Reconcile> {
         match self {
@@ -67,21 +67,22 @@ impl FindingKind {
     }
 }
 
+/// What makes two findings the same one; their words contain ages and counts, which change.
+pub(super) type FindingKey = (FindingKind, Option<RequestId>);
+
 /// One thing that is wrong.
 #[derive(Debug, Clone, Serialize)]
-pub struct Finding {
-    /// Its kind.
+pub struct AuditFinding {
+    /// What kind of thing.
     pub kind: FindingKind,
-    /// The request it is about.
+    /// The request it is about, if it is about one.
     pub request_id: Option<RequestId>,
-    /// For a person.
+    /// Words for an operator.
     pub detail: String,
 }
 
-impl Finding {
-    /// What makes two findings the same one. Words change from look to look (ages, counts).
-    #[must_use]
-    pub const fn key(&self) -> (FindingKind, Option<RequestId>) {
+impl AuditFinding {
+    pub(super) const fn key(&self) -> FindingKey {
         (self.kind, self.request_id)
     }
 }

@@ -1,159 +1,132 @@
-//! Finding what is parked. Reads only; messages of the MQ DLQ are held until the sweep is put back or dropped, which gives
+//! Reading what is parked. Changes nothing: messages of the MQ DLQ are held until the sweep is put back or dropped, which gives
 //! those that were not removed back to the queue.
 
-use super::super::audit::Auditor;
-use super::{DlqError, ENTRIES_MAX, Entry, Listing, Place, Source};
+use super::entry::{DlqEntry, DlqError, DlqListing, DlqPlace, DlqSource};
 use crate::domain::ids::RequestId;
-use crate::domain::message;
-use crate::domain::request::Accepted;
-use crate::store::mysql::codes::{FailureStatus, Reporter};
-use crate::store::mysql::register::{self, FailedRequest, Wanted};
+use crate::p5_reconcile::context::ReconcileContext;
+use crate::p5_reconcile::ledger_lookup;
+use crate::p5_reconcile::pages::{OpenFailurePages, RelayDlqPages};
+use crate::store::mysql::codes::Reporter;
+use crate::store::mysql::outcomes;
+use crate::store::mysql::register::FailedRequest;
 use crate::store::rabbit::{DlqReader, HeaderValue, Parked, attempts};
 use crate::store::redis::ParkedEntry;
 use sha2::{Digest, Sha256};
 use std::time::Duration;
 
-/// Pause before an empty queue is believed to be empty.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
-/// Looks after the first one.
-const LOOKS_AGAIN: u32 = 3;
-/// Entries read with one call.
-const PAGE: usize = 500;
+/// Messages of the MQ DLQ read at once; more are left for the next time.
+const MESSAGES_MAX: usize = 10_000;
+/// Pages read of each other place, 10,000 entries.
+const PAGES_MAX: usize = 10;
+/// Pause before an empty MQ DLQ is read again.
+const PAUSE: Duration = Duration::from_millis(200);
+/// Reads of an empty MQ DLQ after the first one.
+const READS_MORE: u32 = 3;
 
 /// Everything parked, with the reader that holds the broker's part.
-pub(super) struct Sweep {
-    pub entries: Vec<Entry>,
+pub(super) struct DlqSweep {
+    pub entries: Vec<DlqEntry>,
     pub more: bool,
     pub reader: Option<DlqReader>,
 }
 
-impl Sweep {
-    /// Gives what was not removed back to the broker.
-    pub async fn put_back(self) -> Result<Listing, DlqError> {
-        if let Some(reader) = self.reader {
-            reader.close().await?;
-        }
-        Ok(Listing { entries: self.entries, more: self.more })
+/// What is parked, with the database's outcome of each request. Changes nothing.
+pub(crate) async fn list(context: &ReconcileContext, source: Option<DlqSource>) -> Result<DlqListing, DlqError> {
+    let mut listing = sweep(context, source).await?.put_back().await?;
+    let ids: Vec<RequestId> = listing.entries.iter().filter_map(|entry| entry.request_id).collect();
+    let decided = outcomes::outcomes_of(&context.db, &ids).await?;
+    for entry in &mut listing.entries {
+        entry.outcome = entry.request_id.and_then(|id| decided.get(&id)).map(|decided| decided.outcome);
     }
+    Ok(listing)
 }
 
 /// Collects what is parked in the places of `source` (all without one).
-pub(super) async fn sweep(auditor: &Auditor, source: Option<Source>) -> Result<Sweep, DlqError> {
-    let mut sweep = Sweep { entries: Vec::new(), more: false, reader: None };
-    if source != Some(Source::Mq) {
-        for shard in 0..auditor.shards {
-            sweep.relay(auditor, shard).await?;
+pub(super) async fn sweep(context: &ReconcileContext, source: Option<DlqSource>) -> Result<DlqSweep, DlqError> {
+    let mut sweep = DlqSweep { entries: Vec::new(), more: false, reader: None };
+    if source != Some(DlqSource::Mq) {
+        for shard in 0..context.shards {
+            sweep.add_relay(context, shard).await?;
         }
     }
-    if source != Some(Source::Relay) {
-        sweep.mq(auditor).await?;
+    if source != Some(DlqSource::Relay) {
+        sweep.add_mq(context).await?;
     }
-    sweep.register(auditor, source).await?;
+    sweep.add_failed_requests(context, source).await?;
     for entry in sweep.entries.iter_mut().filter(|entry| entry.accepted.is_none()) {
         // The message is damaged, the ledger still knows what was accepted.
         if let Some(id) = entry.request_id {
-            let known = auditor.accepted_in_ledger(id).await?;
-            entry.takes(known);
+            let known = ledger_lookup::accepted(context, id).await?;
+            entry.set_accepted(known);
         }
     }
     Ok(sweep)
 }
 
-impl Sweep {
-    async fn relay(&mut self, auditor: &Auditor, shard: u16) -> Result<(), DlqError> {
-        let mut start = "-".to_owned();
-        for _ in 0..ENTRIES_MAX / PAGE {
-            let page = auditor.redis.relay_dlq.page(shard, &start, PAGE).await?;
-            let Some(last) = page.last() else { return Ok(()) };
-            start = format!("({}", last.id);
-            let ended = page.len() < PAGE;
-            self.entries.extend(page.into_iter().map(|parked| of_relay(shard, parked)));
-            if ended {
-                return Ok(());
-            }
+impl DlqSweep {
+    /// Gives what was not removed back to the broker.
+    pub async fn put_back(self) -> Result<DlqListing, DlqError> {
+        if let Some(reader) = self.reader {
+            reader.close().await?;
         }
-        self.more = true;
+        Ok(DlqListing { entries: self.entries, more: self.more })
+    }
+
+    async fn add_relay(&mut self, context: &ReconcileContext, shard: u16) -> Result<(), DlqError> {
+        let mut pages = RelayDlqPages::new(&context.redis, shard);
+        for _ in 0..PAGES_MAX {
+            let Some(page) = pages.next().await? else { break };
+            self.entries.extend(page.into_iter().map(|parked| of_relay(shard, parked)));
+        }
+        self.more |= !pages.ended();
         Ok(())
     }
 
-    async fn mq(&mut self, auditor: &Auditor) -> Result<(), DlqError> {
-        let mut reader = DlqReader::connect(&auditor.rabbit).await?;
-        let mut looked_again_count = 0;
-        let mut count = 0;
-        while count < ENTRIES_MAX {
+    async fn add_mq(&mut self, context: &ReconcileContext) -> Result<(), DlqError> {
+        let mut reader = DlqReader::connect(&context.rabbit).await?;
+        let (mut read_again_count, mut count) = (0, 0);
+        while count < MESSAGES_MAX {
             match reader.next().await? {
                 Some(parked) => {
                     self.entries.push(of_mq(parked));
                     count += 1;
                 }
-                // An audit or P5 may be holding them for a moment.
-                None if looked_again_count < LOOKS_AGAIN => {
-                    looked_again_count += 1;
-                    tokio::time::sleep(LOOK_AGAIN).await;
+                // An audit or P5 may hold the messages for a moment.
+                None if read_again_count < READS_MORE => {
+                    read_again_count += 1;
+                    tokio::time::sleep(PAUSE).await;
                 }
                 None => break,
             }
         }
-        self.more |= count == ENTRIES_MAX;
+        self.more |= count == MESSAGES_MAX;
         self.reader = Some(reader);
         Ok(())
     }
 
-    async fn register(&mut self, auditor: &Auditor, source: Option<Source>) -> Result<(), DlqError> {
+    async fn add_failed_requests(
+        &mut self,
+        context: &ReconcileContext,
+        source: Option<DlqSource>,
+    ) -> Result<(), DlqError> {
         let reporter = source.map(|source| match source {
-            Source::Relay => Reporter::RelayDlq,
-            Source::Mq => Reporter::MqDlq,
+            DlqSource::Relay => Reporter::RelayDlq,
+            DlqSource::Mq => Reporter::MqDlq,
         });
-        let limit = register::PAGE_MAX;
-        let mut wanted = Wanted { status: Some(FailureStatus::Open), limit, ..Wanted::default() };
-        for _ in 0..ENTRIES_MAX.div_ceil(usize::try_from(limit).unwrap_or(1)) {
-            let page = register::list(&auditor.db, &wanted).await?;
-            let Some(last) = page.last() else { return Ok(()) };
-            wanted.after = Some(last.request_id);
+        let mut pages = OpenFailurePages::new(&context.db, None);
+        for _ in 0..PAGES_MAX {
+            let Some(page) = pages.next().await? else { break };
             let mine = page.into_iter().filter(|row| reporter.is_none_or(|reporter| row.reporter == reporter));
-            self.entries.extend(mine.map(of_register));
+            self.entries.extend(mine.map(of_failed_request));
         }
-        self.more = true;
+        self.more |= !pages.ended();
         Ok(())
     }
 }
 
-impl Entry {
-    fn new(entry: String, place: Place, payload: Vec<u8>) -> Self {
-        let mut new = Self {
-            entry,
-            request_id: None,
-            sale_id: None,
-            user_id: None,
-            quantity: None,
-            reason: String::new(),
-            attempts: None,
-            parked_at_ms: None,
-            fate: None,
-            accepted: None,
-            payload,
-            place,
-        };
-        let read = message::decode(&new.payload).ok();
-        new.takes(read);
-        new
-    }
-
-    fn takes(&mut self, accepted: Option<Accepted>) {
-        if let Some(accepted) = &accepted {
-            let purchase = &accepted.purchase;
-            self.request_id = Some(purchase.request_id);
-            self.sale_id = Some(purchase.sale_id.clone());
-            self.user_id = Some(purchase.user_id.clone());
-            self.quantity = Some(purchase.quantity.get());
-        }
-        self.accepted = accepted;
-    }
-}
-
-fn of_relay(shard: u16, parked: ParkedEntry) -> Entry {
-    let place = Place::Relay { shard, id: parked.id.clone() };
-    let mut entry = Entry::new(format!("relay/{shard}/{}", parked.id), place, parked.payload);
+fn of_relay(shard: u16, parked: ParkedEntry) -> DlqEntry {
+    let place = DlqPlace::Relay { shard, id: parked.id.clone() };
+    let mut entry = DlqEntry::new(format!("relay/{shard}/{}", parked.id), place, parked.payload);
     entry.request_id = entry.request_id.or(parked.request_id);
     entry.reason = parked.reason;
     entry.attempts = Some(parked.attempts);
@@ -161,8 +134,8 @@ fn of_relay(shard: u16, parked: ParkedEntry) -> Entry {
     entry
 }
 
-/// Why a message of the MQ DLQ is there: a code, and words after a colon.
-pub(in super::super) fn reason_of(parked: &Parked) -> String {
+/// Why a message is in the MQ DLQ: a code, and words after a colon.
+pub(super) fn reason_of(parked: &Parked) -> String {
     let header = |name: &str| parked.headers.get(name).map(HeaderValue::to_string);
     match (header("x-seckill-reason"), header("x-seckill-detail"), header("x-first-death-reason")) {
         (Some(code), Some(detail), _) => format!("{code}: {detail}"),
@@ -172,21 +145,26 @@ pub(in super::super) fn reason_of(parked: &Parked) -> String {
     }
 }
 
-fn of_mq(parked: Parked) -> Entry {
+/// The request id that the message came with; its relay wrote it there.
+pub(super) fn request_id_of(parked: &Parked) -> Option<RequestId> {
+    parked.message_id.as_deref().and_then(|id| RequestId::parse(id).ok())
+}
+
+fn of_mq(parked: Parked) -> DlqEntry {
     let reason = reason_of(&parked);
     let tried = attempts(&parked.headers);
-    let named = parked.message_id.as_deref().and_then(|id| RequestId::parse(id).ok());
+    let named = request_id_of(&parked);
     let name = format!("mq/{}", fingerprint(&parked.body));
     let payload = parked.body.clone();
-    let mut entry = Entry::new(name, Place::Mq(Box::new(parked)), payload);
+    let mut entry = DlqEntry::new(name, DlqPlace::Mq(Box::new(parked)), payload);
     entry.request_id = entry.request_id.or(named);
     entry.reason = reason;
     entry.attempts = Some(tried);
     entry
 }
 
-fn of_register(row: FailedRequest) -> Entry {
-    let mut entry = Entry::new(format!("register/{}", row.request_id), Place::Register, row.payload);
+fn of_failed_request(row: FailedRequest) -> DlqEntry {
+    let mut entry = DlqEntry::new(format!("register/{}", row.request_id), DlqPlace::FailedRequest, row.payload);
     entry.request_id = Some(row.request_id);
     entry.sale_id = Some(row.sale_id);
     entry.user_id = Some(row.user_id);
@@ -206,7 +184,7 @@ pub(super) mod tests {
     use super::*;
 
     /// An entry of the relay DLQ with a readable message.
-    pub fn entry(stream_id: &str, rid: u64, quantity: u32) -> Entry {
+    pub fn entry(stream_id: &str, rid: u64, quantity: u32) -> DlqEntry {
         let payload = format!(
             r#"{{"v":1,"rid":"{rid}","sale":"s","user":"u","qty":{quantity},"shard":0,"epoch":1,"no":1,"at":9}}"#
         );

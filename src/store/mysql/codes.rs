@@ -1,8 +1,8 @@
 //! Codes and units as the columns hold them. An unknown code in a column is an error, never a default.
 
 use super::fault::DbError;
-use crate::domain::fate::{FailReason, Fate};
 use crate::domain::ids::{RequestId, SaleId, UserId};
+use crate::domain::outcome::{FailReason, Outcome};
 use chrono::{DateTime, NaiveDateTime};
 
 /// Which path brings a request to the database.
@@ -27,8 +27,8 @@ impl Source {
         }
     }
 
-    /// Whether an unacknowledged message stands behind the request: its consumer tells the fate to downstream systems
-    /// before the ack. On the other paths the event is written down with the fate.
+    /// Whether an unacknowledged message stands behind the request: its consumer tells the outcome to downstream systems
+    /// before the ack. On the other paths the event is written down with the outcome.
     #[must_use]
     pub const fn has_message(self) -> bool {
         match self {
@@ -122,20 +122,20 @@ codes!(
     }
 );
 
-/// `request_outcome.kind` and `reason` of a fate.
-pub(super) const fn fate_columns(fate: Fate) -> (&'static str, Option<&'static str>) {
-    match fate {
-        Fate::Ordered => ("ORDER", None),
-        Fate::Failed(reason) => ("FAILED", Some(reason.code())),
+/// `request_outcome.kind` and `reason` of an outcome.
+pub(super) const fn outcome_columns(outcome: Outcome) -> (&'static str, Option<&'static str>) {
+    match outcome {
+        Outcome::Ordered => ("ORDER", None),
+        Outcome::Failed(reason) => ("FAILED", Some(reason.code())),
     }
 }
 
 /// Reads `request_outcome.kind` and `reason`.
-pub(super) fn read_fate(kind: &str, reason: Option<&str>) -> Result<Fate, DbError> {
+pub(super) fn read_outcome(kind: &str, reason: Option<&str>) -> Result<Outcome, DbError> {
     match (kind, reason) {
-        ("ORDER", None) => Ok(Fate::Ordered),
+        ("ORDER", None) => Ok(Outcome::Ordered),
         ("FAILED", Some(code)) => {
-            FailReason::from_code(code).map(Fate::Failed).ok_or_else(|| unreadable("request_outcome.reason", code))
+            FailReason::from_code(code).map(Outcome::Failed).ok_or_else(|| unreadable("request_outcome.reason", code))
         }
         _ => Err(unreadable("request_outcome.kind", kind)),
     }
@@ -188,13 +188,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fates_and_codes_round_trip_and_an_unknown_one_is_an_error() {
-        for fate in FailReason::ALL.map(Fate::Failed).into_iter().chain([Fate::Ordered]) {
-            let (kind, reason) = fate_columns(fate);
-            assert_eq!(read_fate(kind, reason).unwrap(), fate);
+    fn outcomes_and_codes_round_trip_and_an_unknown_one_is_an_error() {
+        for outcome in FailReason::ALL.map(Outcome::Failed).into_iter().chain([Outcome::Ordered]) {
+            let (kind, reason) = outcome_columns(outcome);
+            assert_eq!(read_outcome(kind, reason).unwrap(), outcome);
         }
-        assert!(read_fate("ORDER", Some("SOLD_OUT")).is_err());
-        assert!(read_fate("FAILED", Some("WHAT")).is_err());
+        assert!(read_outcome("ORDER", Some("SOLD_OUT")).is_err());
+        assert!(read_outcome("FAILED", Some("WHAT")).is_err());
         assert!(Reporter::ALL.iter().all(|r| Reporter::from_code(r.code()) == Some(*r)));
         assert!(FailureStatus::ALL.iter().all(|s| FailureStatus::from_code(s.code()) == Some(*s)));
         assert!(GrantKind::ALL.iter().all(|k| GrantKind::from_code(k.code()) == Some(*k)));

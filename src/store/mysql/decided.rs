@@ -2,14 +2,14 @@
 
 use super::books::Series;
 use super::codes::{
-    GrantKind, datetime, read_fate, read_request_id, read_user_id, reasons_with_unit, unix_ms, unreadable,
+    GrantKind, datetime, read_outcome, read_request_id, read_user_id, reasons_with_unit, unix_ms, unreadable,
 };
 use super::fault::DbError;
 use super::grants;
 use super::pool::Db;
 use super::schema::{sales, stock_grants};
-use crate::domain::fate::Fate;
 use crate::domain::ids::{RequestId, SaleId, UserId};
+use crate::domain::outcome::Outcome;
 use crate::domain::policy::Quantity;
 use chrono::NaiveDateTime;
 use diesel::prelude::*;
@@ -24,8 +24,8 @@ pub const PAGE_MAX: usize = 1000;
 pub struct DecidedRequest {
     /// The request.
     pub request_id: RequestId,
-    /// Its fate.
-    pub fate: Fate,
+    /// Its outcome.
+    pub outcome: Outcome,
     /// The buyer.
     pub user_id: UserId,
     /// Units.
@@ -62,7 +62,7 @@ impl Row {
         let (Some(user_id), Some(quantity)) = (self.user_id, self.quantity) else { return Ok(None) };
         Ok(Some(DecidedRequest {
             request_id: read_request_id(self.request_id)?,
-            fate: read_fate(&self.kind, self.reason.as_deref())?,
+            outcome: read_outcome(&self.kind, self.reason.as_deref())?,
             user_id: read_user_id(&user_id)?,
             quantity: Quantity::new(quantity).ok_or_else(|| unreadable("quantity", "0"))?,
             epoch,

@@ -1,4 +1,4 @@
-//! Events that a fate owes to downstream systems and no message will tell (D10).
+//! Events that an outcome owes to downstream systems and no message will tell (D10).
 //!
 //! Landing writes them in the transaction that decides, for compensation, replay and give-up; a consumer writes those that
 //! the broker does not take. A consumer publishes them and forgets them after the confirm. A crash in between leaves the row: the event is told again, by whoever looks next.
@@ -17,7 +17,7 @@ pub const PAGE: u16 = 500;
 /// An event nobody has told yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Untold {
-    /// The request whose fate it tells.
+    /// The request whose outcome it tells.
     pub request_id: RequestId,
     /// Routing key.
     pub key: String,

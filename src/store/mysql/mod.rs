@@ -1,4 +1,4 @@
-//! MySQL / MariaDB: the truth about sales, orders and the one fate of each request.
+//! MySQL / MariaDB: the truth about sales, orders and the one outcome of each request.
 //!
 //! All work goes through [`Db::run`], which never lets a connection with an unfinished statement back into the pool.
 //! Everything here may be repeated: a crash leaves either a committed transaction or nothing, and the primary key of
@@ -8,10 +8,7 @@ pub mod acts;
 pub mod address;
 pub mod archive;
 pub mod audit;
-pub mod bare;
-pub mod bare_units;
 pub mod books;
-pub mod bulk;
 pub mod cancels;
 pub mod checks;
 pub mod codes;

@@ -1,12 +1,12 @@
-//! Reading what was decided: the fate of requests, and everything the database knows about one request.
+//! Reading what was decided: the outcome of requests, and everything the database knows about one request.
 
-use super::codes::{read_fate, read_request_id, read_sale_id, read_user_id, unix_ms, unreadable};
+use super::codes::{read_outcome, read_request_id, read_sale_id, read_user_id, unix_ms, unreadable};
 use super::fault::DbError;
 use super::pool::Db;
 use super::register::{FailedRequest, FailedRow};
 use super::schema::{failed_request, orders, request_outcome};
-use crate::domain::fate::Fate;
 use crate::domain::ids::{RequestId, SaleId, UserId};
+use crate::domain::outcome::Outcome;
 use crate::domain::request::PayloadHash;
 use chrono::NaiveDateTime;
 use diesel::prelude::*;
@@ -16,13 +16,13 @@ use std::collections::HashMap;
 /// Longest IN list.
 const IDS_MAX: usize = 1000;
 
-/// The recorded fate of a request, and what it was accepted as.
+/// The recorded outcome of a request, and what it was accepted as.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decided {
     /// The request.
     pub request_id: RequestId,
-    /// Its fate.
-    pub fate: Fate,
+    /// Its outcome.
+    pub outcome: Outcome,
     /// The sale.
     pub sale_id: SaleId,
     /// Home shard at acceptance.
@@ -55,7 +55,7 @@ impl OutcomeRow {
     fn read(self) -> Result<Decided, DbError> {
         Ok(Decided {
             request_id: read_request_id(self.request_id)?,
-            fate: read_fate(&self.kind, self.reason.as_deref())?,
+            outcome: read_outcome(&self.kind, self.reason.as_deref())?,
             sale_id: read_sale_id(&self.sale_id)?,
             shard: self.shard,
             epoch: self.epoch,
@@ -71,7 +71,7 @@ impl OutcomeRow {
 ///
 /// # Errors
 /// [`DbError`].
-pub async fn fates_of(db: &Db, ids: &[RequestId]) -> Result<HashMap<RequestId, Decided>, DbError> {
+pub async fn outcomes_of(db: &Db, ids: &[RequestId]) -> Result<HashMap<RequestId, Decided>, DbError> {
     let mut decided = HashMap::with_capacity(ids.len());
     for page in ids.chunks(IDS_MAX) {
         let rows: Vec<OutcomeRow> = db
@@ -92,8 +92,8 @@ pub async fn fates_of(db: &Db, ids: &[RequestId]) -> Result<HashMap<RequestId, D
 ///
 /// # Errors
 /// [`DbError`].
-pub async fn fate_of(db: &Db, request_id: RequestId) -> Result<Option<Decided>, DbError> {
-    Ok(fates_of(db, &[request_id]).await?.remove(&request_id))
+pub async fn outcome_of(db: &Db, request_id: RequestId) -> Result<Option<Decided>, DbError> {
+    Ok(outcomes_of(db, &[request_id]).await?.remove(&request_id))
 }
 
 /// An order.
@@ -160,7 +160,7 @@ impl OrderRow {
 /// Everything the database knows about a request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Story {
-    /// Its fate.
+    /// Its outcome.
     pub decided: Option<Decided>,
     /// Its order.
     pub order: Option<Order>,
@@ -202,7 +202,7 @@ pub async fn story_of(db: &Db, request_id: RequestId) -> Result<Story, DbError> 
     })
 }
 
-/// How many requests of a sale have their fate, over all epochs.
+/// How many requests of a sale have their outcome, over all epochs.
 ///
 /// # Errors
 /// [`DbError`].

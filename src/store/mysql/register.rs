@@ -1,16 +1,16 @@
 //! The register of failures (`failed_request`): open rows wait for P5 or a person, final ones have a FAILED outcome.
 //!
 //! A row never decides anything by itself; `request_outcome` does. A crash between two steps leaves an open row, which
-//! [`close_settled`] closes once its request has a fate.
+//! [`close_settled`] closes once its request has an outcome.
 
 use super::codes::{FailureStatus, Reporter, cut, read_request_id, read_sale_id, read_user_id, unix_ms, unreadable};
 use super::fault::DbError;
 use super::landing::{Failure, fail_reused, record_failure};
-use super::outcomes::fate_of;
+use super::outcomes::outcome_of;
 use super::pool::Db;
 use super::schema::failed_request;
-use crate::domain::fate::{FailReason, NextStep, Verdict, after_obstacle};
 use crate::domain::ids::{RequestId, SaleId, UserId};
+use crate::domain::outcome::{FailReason, NextStep, Verdict, after_obstacle};
 use crate::domain::request::Accepted;
 use chrono::NaiveDateTime;
 use diesel::prelude::*;
@@ -178,7 +178,7 @@ pub async fn give_up(db: &Db, accepted: &Accepted, detail: &str, by: &str) -> Re
     if record_failure(db, accepted, failure).await? {
         return Ok(Verdict::Refused(reason));
     }
-    let Some(decided) = fate_of(db, accepted.purchase.request_id).await? else {
+    let Some(decided) = outcome_of(db, accepted.purchase.request_id).await? else {
         // Its number belongs to another request.
         return fail_reused(db, accepted, Reporter::Audit, by).await?.ok_or(DbError::Deadlock);
     };
@@ -218,7 +218,7 @@ pub async fn resolve(db: &Db, request_id: RequestId, by: &str) -> Result<bool, D
     Ok(closed > 0)
 }
 
-/// Closes the open rows whose request has its fate by now: `resolved` for an order, `failed_final` for a failure. Returns
+/// Closes the open rows whose request has its outcome by now: `resolved` for an order, `failed_final` for a failure. Returns
 /// how many it closed.
 ///
 /// # Errors
@@ -238,7 +238,7 @@ pub async fn close_settled(db: &Db, by: &str) -> Result<usize, DbError> {
     .await
 }
 
-/// Closes the open row of one request that has its fate by now, as [`close_settled`] does. `false`: there is no such row.
+/// Closes the open row of one request that has its outcome by now, as [`close_settled`] does. `false`: there is no such row.
 ///
 /// # Errors
 /// [`DbError`]; repeating the call is safe.

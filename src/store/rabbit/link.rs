@@ -40,7 +40,7 @@ type Result<T> = std::result::Result<T, RabbitError>;
 
 /// Why a link is gone.
 #[derive(Debug, Clone)]
-pub(super) struct Gone {
+pub struct Gone {
     /// The broker's reply code, when it said one.
     pub(super) code: Option<u16>,
     text: String,
@@ -53,11 +53,19 @@ impl fmt::Display for Gone {
 }
 
 /// What arrives on a link without having been asked for, in the order of arrival.
-pub(super) enum Signal {
+pub enum Signal {
+    /// The broker has taken over this publish; with `multiple` all before it, too.
+    #[allow(missing_docs, reason = "AMQP's own fields")]
     Ack { tag: u64, multiple: bool },
+    /// The broker refuses this publish; with `multiple` all before it, too.
+    #[allow(missing_docs, reason = "AMQP's own fields")]
     Nack { tag: u64, multiple: bool },
+    /// No queue takes this publish.
+    #[allow(missing_docs, reason = "AMQP's own fields")]
     Returned { tag: Option<u64>, reason: String },
+    /// A message for the consumer.
     Delivered(Box<(Deliver, BasicProperties, Vec<u8>)>),
+    /// The link has ended.
     Gone(Gone),
 }
 
@@ -96,9 +104,10 @@ impl Drop for Reporter {
 }
 
 /// A connection with one channel.
-pub(super) struct Link {
+pub struct Link {
     // Fields drop in this order: the channel says goodbye before its connection does.
-    pub(super) channel: Channel,
+    /// The channel, in the library's terms.
+    pub channel: Channel,
     pub(super) connection: Connection,
     /// Differs for every link: a delivery tag means something on its own link only, and on another it would settle
     /// another message.
@@ -124,8 +133,11 @@ where
 }
 
 impl Link {
-    /// Connects and opens the channel, within `connect_timeout_ms`. `role` as in [`Link::open`].
-    pub(super) async fn connect(config: &RabbitConfig, role: &'static str) -> Result<Self> {
+    /// Connects and opens the channel, within `connect_timeout_ms`. `role` shows in the broker's list of connections.
+    ///
+    /// # Errors
+    /// [`RabbitError`] when there is no connection.
+    pub async fn connect(config: &RabbitConfig, role: &'static str) -> Result<Self> {
         let opening = config.clone();
         call("open a connection", config.connect_timeout_ms, async move { Self::open(&opening, role).await }).await
     }
@@ -182,7 +194,7 @@ impl Link {
     }
 
     /// The next signal, or `None` at the deadline. Once the link is gone, every further call says so. Cancel-safe.
-    pub(super) async fn next_signal(&mut self, deadline: Instant) -> Option<Signal> {
+    pub async fn next_signal(&mut self, deadline: Instant) -> Option<Signal> {
         loop {
             if let Some(gone) = &self.gone {
                 return Some(Signal::Gone(gone.clone()));
@@ -201,7 +213,7 @@ impl Link {
     }
 
     /// A signal that has already arrived.
-    pub(super) fn try_signal(&mut self) -> Option<Signal> {
+    pub fn try_signal(&mut self) -> Option<Signal> {
         if let Some(gone) = &self.gone {
             return Some(Signal::Gone(gone.clone()));
         }

@@ -17,7 +17,6 @@
 //!   unacknowledged deliveries (the broker gives them out again). Nothing is only in this process's memory.
 
 mod admin;
-pub mod bare;
 mod batch;
 mod bundle;
 mod config;
@@ -43,6 +42,7 @@ pub use consumer::{Consumer, Delivery, DeliveryId};
 pub use dlq::{DlqReader, Parked, browse_dlq};
 pub use error::RabbitError;
 pub use headers::{ATTEMPT_HEADER, HeaderValue, Headers, attempts};
+pub use link::{Gone, Link, Signal};
 pub use publisher::{BODY_BYTES_MAX, Event, Outgoing, Publisher, Tag};
 pub use rights::refused_rights;
 pub use topology::{QUEUE_LEFT_ALONE, Topology, declare};

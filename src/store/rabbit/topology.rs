@@ -158,7 +158,7 @@ impl Topology {
     }
 
     /// The arguments of an order queue, for the benchmark's own queue of the same kind.
-    pub(super) fn order_queue_arguments(&self) -> FieldTable {
+    pub fn order_queue_arguments(&self) -> FieldTable {
         table(self.arguments(Some(self.dlq()), DELIVERY_LIMIT))
     }
 

@@ -3,7 +3,7 @@
 //! `<prefix>:{k}:…` — the hash tag `{k}` puts all keys of shard `k` into one cluster slot, so that one script reaches them.
 
 use crate::domain::ids::{SaleId, UserId};
-use crate::domain::shard::lane;
+use crate::domain::shard::order_queue_index;
 
 /// Builds keys under one prefix.
 #[derive(Debug, Clone)]
@@ -163,7 +163,7 @@ impl Keys {
 /// each sale, so that rooms spread over the nodes.
 #[must_use]
 pub fn room_shard(sale: &SaleId, shards: u16) -> u16 {
-    lane(sale.as_str(), shards)
+    order_queue_index(sale.as_str(), shards)
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use super::connection::{RedisFault, integer, list, optional_text, text};
 use super::keyspace::Keyspace;
 use super::scripts::{SETTLE, TRIM};
-use crate::domain::fate::Fate;
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::{LedgerError, LedgerRecord, LedgerState};
+use crate::domain::outcome::Outcome;
 use fred::types::Value;
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub struct LedgerPage {
 pub enum Progressed {
     /// Accepted, and not landed as far as the ledger knows.
     Queued,
-    /// Its fate is in the database.
+    /// Its outcome is in the database.
     Landed,
     /// The ledger does not say: the record is gone or unreadable.
     Untold,
@@ -128,16 +128,16 @@ impl Ledger {
         &self,
         sale: &SaleId,
         shard: u16,
-        fates: &[(RequestId, Fate)],
+        outcomes: &[(RequestId, Outcome)],
     ) -> Result<i64, RedisFault> {
         let mut changed = 0;
-        for part in fates.chunks(SETTLE_MAX) {
+        for part in outcomes.chunks(SETTLE_MAX) {
             let args = part
                 .iter()
-                .flat_map(|(id, fate)| {
-                    let state = match fate {
-                        Fate::Ordered => LedgerState::Confirmed,
-                        Fate::Failed(reason) => LedgerState::Failed(*reason),
+                .flat_map(|(id, outcome)| {
+                    let state = match outcome {
+                        Outcome::Ordered => LedgerState::Confirmed,
+                        Outcome::Failed(reason) => LedgerState::Failed(*reason),
                     };
                     [text(id.to_string()), text(state.letter()), text(state.reason())]
                 })

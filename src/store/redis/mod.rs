@@ -6,7 +6,6 @@
 //! One call, for example a purchase: `Stock::reserve` → `ReserveScripts::call` (picks server and script, builds the command) →
 //! `Node::send` → fred.
 
-mod bare;
 mod boot_fence;
 mod buyers;
 mod connection;
@@ -15,7 +14,6 @@ mod keys;
 mod keyspace;
 mod leases;
 mod ledger;
-mod memory;
 mod outbox;
 mod rates;
 mod rebuild;
@@ -27,7 +25,6 @@ mod scripts;
 mod stock;
 mod transfers;
 
-pub use bare::Way;
 pub use boot_fence::BootFence;
 pub use buyers::{Buyer, Buyers};
 pub use connection::{RedisFault, ServerIncarnation};
@@ -47,6 +44,7 @@ pub use transfers::{Between, Bucket, Given, Taken, Transfer, Transfers};
 
 use crate::config::Redis;
 use crate::store::tls::Trust;
+use fred::types::Value;
 use keyspace::Keyspace;
 use std::sync::Arc;
 use std::time::Duration;
@@ -152,14 +150,24 @@ impl RedisStore {
             .collect()
     }
 
-    /// Empties the servers' script caches, as a restart does. For tests of the fence.
+    /// Sends one command to the server of its key. `key_at` is the position of the key among the arguments. For baselines of
+    /// the benchmark; the product has a handle for everything it does.
     ///
     /// # Errors
-    /// [`RedisFault`] when Redis is away or refuses.
-    pub async fn flush_scripts(&self) -> Result<(), RedisFault> {
+    /// [`RedisFault`].
+    pub async fn command(&self, name: &'static str, key_at: usize, args: Vec<Value>) -> Result<Value, RedisFault> {
+        self.keyspace.command(name, key_at, args).await
+    }
+
+    /// Sends one command to every server that has data. Returns their answers.
+    ///
+    /// # Errors
+    /// [`RedisFault`] of the first server that fails; those before it have run the command.
+    pub async fn command_on_every_server(&self, name: &'static str, args: &[Value]) -> Result<Vec<Value>, RedisFault> {
+        let mut answers = Vec::new();
         for node in self.keyspace.connection.primaries() {
-            node.command("SCRIPT", vec![connection::text("FLUSH")]).await?;
+            answers.push(node.command(name, args.to_vec()).await?);
         }
-        Ok(())
+        Ok(answers)
     }
 }

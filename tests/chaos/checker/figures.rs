@@ -26,7 +26,7 @@ pub struct Figures {
     pub orders_by_source: BTreeMap<String, u64>,
     /// Final failures by reason.
     pub failed: BTreeMap<String, u64>,
-    /// Requests in a DLQ, or open in the register, without a fate.
+    /// Requests in a DLQ, or open in the register, without an outcome.
     pub parked: u64,
     /// Units that were granted and neither ordered nor in stock of a sale that was told to be sold out.
     pub undersold_units: i64,

@@ -102,7 +102,7 @@ impl<'a> Index<'a> {
         self.attempts.get(rid).is_some_and(|attempts| attempts.iter().any(|attempt| told(attempt)))
     }
 
-    /// Units of a decided request: of its order, or of its row in the register; of its record if its fate is torn.
+    /// Units of a decided request: of its order, or of its row in the register; of its record if its outcome is torn.
     pub fn units(&self, rid: &str) -> Option<i64> {
         let ordered = self.orders.get(rid).map(|order| order.quantity);
         let failed = self.failed.get(rid).map(|failed| failed.quantity);

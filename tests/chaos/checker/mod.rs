@@ -10,8 +10,8 @@
 //! | C1 | more was sold than granted, at the end or in any sample; or stock, orders and journal disagree |
 //! | C2 | a request has two orders, a buyer has more than the limit, or `purchases` disagrees with the orders |
 //! | C3-lost | a client was told "accepted", and the request is nowhere |
-//! | C3-limbo | an accepted request lies in ledger, outbox or queues and has neither fate nor a place among the parked |
-//! | C3-torn | a fate is half there: an outcome without its order or register row, or the reverse |
+//! | C3-limbo | an accepted request lies in ledger, outbox or queues and has neither outcome nor a place among the parked |
+//! | C3-torn | an outcome is half there: an outcome without its order or register row, or the reverse |
 //! | C4 | an order or failure nobody asked for, or with another buyer, sale or quantity |
 //! | C5 | someone was told "sold out" although units were never accepted |
 //! | C6 | a request that was told "accepted" was later refused or not found |
@@ -82,7 +82,7 @@ pub fn check(dir: &Path) -> Verdict {
     let index = Index::of(&input);
     rules::stock::check(&index, &mut found);
     rules::limits::check(&index, &mut found);
-    rules::fates::check(&index, &mut found);
+    rules::outcomes::check(&index, &mut found);
     rules::phantoms::check(&index, &mut found);
     rules::answers::check(&index, &mut found);
     rules::converged::check(&index, &mut found);

@@ -30,7 +30,7 @@ lines! {
         request_id: String, sale_id: String, user_id: String, quantity: i64, source: String,
         #[serde(default)] cancelled_at: Option<String>,
     }
-    /// A fate; without a number when another request has the one it was accepted under.
+    /// An outcome; without a number when another request has the one it was accepted under.
     Outcome { request_id: String, kind: String, reason: Option<String>, sale_id: String, shard: u16, epoch: u64, number: Option<u64>, }
     /// A row of the register of failures.
     Failed {

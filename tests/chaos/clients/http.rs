@@ -5,7 +5,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use reqwest::{Method, RequestBuilder};
 use seckill::config::Secret;
-use seckill::crowd::Minter;
+use seckill::token_issuer::TokenIssuer;
 use serde_json::{Value, json};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -127,7 +127,7 @@ impl Heard {
 /// The way to the api processes.
 pub struct Door {
     http: reqwest::Client,
-    minter: Minter,
+    issuer: TokenIssuer,
     apis: Vec<String>,
     /// Which api an attempt goes to, and how long it waits.
     chance: Mutex<StdRng>,
@@ -139,7 +139,7 @@ impl Door {
         let http = reqwest::Client::builder().no_proxy().connect_timeout(CONNECT_MAX);
         Self {
             http: http.build().expect("a client"),
-            minter: Minter::new(&Secret::new(load.secret.clone()), "seckill", "seckill").expect("a minter"),
+            issuer: TokenIssuer::new(&Secret::new(load.secret.clone()), "seckill", "seckill").expect("an issuer"),
             apis: load.apis.clone(),
             chance: Mutex::new(StdRng::seed_from_u64(load.seed)),
         }
@@ -151,7 +151,7 @@ impl Door {
             (chance.random_range(0..self.apis.len()), chance.random_range(PATIENCE_MS))
         };
         let api = self.apis.get(api).expect("an api");
-        let access = self.minter.sign(user, ACCESS_TTL_S).expect("an access token");
+        let access = self.issuer.sign(user, ACCESS_TTL_S).expect("an access token");
         let request = self.http.request(method, format!("{api}{path}")).bearer_auth(access);
         request.timeout(Duration::from_millis(patience_ms))
     }

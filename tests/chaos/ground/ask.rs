@@ -61,7 +61,7 @@ impl Ground {
         self.must_call(&args).await;
     }
 
-    /// Waits until every accepted request has its fate and everything adds up; else what the last audit said.
+    /// Waits until every accepted request has its outcome and everything adds up; else what the last audit said.
     pub async fn drained(&self, limit: Duration) -> Result<(), String> {
         let deadline = Instant::now() + limit;
         loop {
@@ -88,7 +88,7 @@ impl Ground {
     }
 }
 
-/// Accepted units without a fate, over all sales.
+/// Accepted units without an outcome, over all sales.
 fn open_units(audit: &Value) -> i64 {
     let sales = audit["sales"].as_array().into_iter().flatten();
     let open = |sale: &Value| -> i64 {

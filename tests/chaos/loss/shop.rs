@@ -6,7 +6,7 @@ use futures::StreamExt;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use seckill::config::Secret;
-use seckill::crowd::Minter;
+use seckill::token_issuer::TokenIssuer;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct Shop {
     api: String,
     http: reqwest::Client,
-    minter: Minter,
+    issuer: TokenIssuer,
     seq: AtomicU64,
     book: Mutex<Book>,
 }
@@ -43,7 +43,7 @@ impl Shop {
         Self {
             api,
             http: reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().expect("a client"),
-            minter: Minter::new(&Secret::new(secret), "seckill", "seckill").expect("a minter"),
+            issuer: TokenIssuer::new(&Secret::new(secret), "seckill", "seckill").expect("an issuer"),
             seq: AtomicU64::new(0),
             book: Mutex::default(),
         }
@@ -78,7 +78,7 @@ impl Shop {
         // Some come back: Redis may have forgotten them, the database must not.
         let person = if buyer > 3 && dice.random_bool(0.15) { dice.random_range(0..buyer) } else { buyer };
         let user = format!("{}-b{person}", scene.sale);
-        let token = self.minter.sign(&user, 3600).expect("a token");
+        let token = self.issuer.sign(&user, 3600).expect("a token");
         let url = format!("{}/v1/sales/{}/orders", self.api, scene.sale);
         let (seq, invoke_ms) = (self.seq.fetch_add(1, Relaxed), now_ms());
         let (status, body) = ask(self.http.post(url).bearer_auth(token).json(&json!({ "quantity": quantity }))).await;

@@ -3,6 +3,8 @@
 mod access;
 mod bad_input;
 mod buyer_ids;
+mod catalog;
+mod clock_steps;
 mod cors;
 mod openapi;
 mod overload;

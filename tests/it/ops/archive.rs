@@ -46,7 +46,7 @@ async fn gone_from_redis(world: &World, sale: &SaleId) {
 }
 
 fn archive(world: &World, sale: &SaleId, to: &Path) -> Archive {
-    Archive::new(world.auditor(), sale.clone(), to, Box::new(|_words: &str| {}))
+    Archive::new(world.reconcile_context(), sale.clone(), to, Box::new(|_words: &str| {}))
 }
 
 fn rows(folder: &Path, table: &str) -> Vec<Value> {
@@ -78,7 +78,7 @@ fn an_export_has_every_row_and_column_of_a_closed_sale_and_of_no_other() {
         assert!(world.cli(&[&call[..], &["--remove"]].concat()).exits(1).err.contains("without --remove first"));
 
         let said = world.cli(&call).exits(0).out;
-        assert!(said.contains("61 orders of 61 units, 61 requests with a fate"), "{said}");
+        assert!(said.contains("61 orders of 61 units, 61 requests with an outcome"), "{said}");
         let export = folder.path().join("old");
         let manifest = std::fs::read(export.join("manifest.json")).unwrap();
         let told: Value = serde_json::from_slice(&manifest).unwrap();

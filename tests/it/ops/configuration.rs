@@ -1,6 +1,7 @@
 //! Mistakes in the configuration, as a person at the command line meets them.
 
-use crate::support::procs::{call, seckill};
+use crate::support::procs::{Folder, call, seckill};
+use serde_json::Value;
 
 #[test]
 fn mistakes_in_the_configuration_end_with_64_and_name_the_key() {
@@ -26,4 +27,45 @@ fn mistakes_in_the_configuration_end_with_64_and_name_the_key() {
     let listen = format!("admin.listen={}", taken.local_addr().unwrap());
     let (code, _, stderr) = call(&["--set", &listen, "--role", "relay"]);
     assert!(code == Some(64) && stderr.contains("admin.listen"), "{code:?} {stderr}");
+}
+
+/// What `config show --json` prints of `p3_relay.window_max` and `redis.url`, with these arguments and this environment.
+fn in_effect(args: &[&str], env: &[(&str, &str)]) -> (Value, String) {
+    let output = seckill(args).args(["config", "show", "--json"]).envs(env.iter().copied()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
+    (shown["p3_relay"]["window_max"].clone(), shown["redis"]["url"].as_str().unwrap().to_owned())
+}
+
+/// Row F2: defaults, then files in their order, then the environment, then flags; the last one that names a key decides.
+#[test]
+fn a_flag_overrides_the_environment_which_overrides_the_files_which_override_the_defaults() {
+    let folder = Folder::new("layers");
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let first = file("first.toml", "[p3_relay]\nwindow_max = 101\n[redis]\nurl = \"redis://file:1\"\n");
+    let second = file("second.toml", "[p3_relay]\nwindow_max = 102\n");
+    let variable = [("SECKILL__P3_RELAY__WINDOW_MAX", "103")];
+    let flag = ["--set", "p3_relay.window_max=104"];
+    let defaults = in_effect(&[], &[]);
+    assert!(![101, 102, 103, 104].map(Value::from).contains(&defaults.0), "the layers can be told apart: {defaults:?}");
+
+    let files = ["--config", &first, "--config", &second];
+    let shown = |args: &[&str], env: &[(&str, &str)]| in_effect(args, env).0;
+    assert_eq!(shown(&files[..2], &[]), 101, "a file over the defaults");
+    assert_eq!(shown(&files, &[]), 102, "a later file over an earlier one");
+    assert_eq!(shown(&files, &variable), 103, "the environment over the files");
+    assert_eq!(shown(&[&files[..], &flag].concat(), &variable), 104, "a flag over the environment");
+    assert_eq!(shown(&flag, &[]), 104, "a flag over the defaults");
+
+    let url = |args: &[&str], env: &[(&str, &str)]| in_effect(args, env).1;
+    assert_eq!(url(&files, &[]), "redis://file:1", "what the second file does not name stays");
+    let short = [("SECKILL_REDIS_URL", "redis://short:1")];
+    assert_eq!(url(&files, &short), "redis://short:1", "the short variable over the files");
+    let both = [short[0], ("SECKILL__REDIS__URL", "redis://long:1")];
+    assert_eq!(url(&[], &both), "redis://short:1", "the short variable over the long one");
+    assert_eq!(url(&["--set", "redis.url=redis://flag:1"], &both), "redis://flag:1", "a flag over both");
 }

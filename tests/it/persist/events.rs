@@ -1,14 +1,14 @@
-//! Every fate is told to downstream systems at least once (D10), whoever decided it and whoever died over it.
+//! Every outcome is told to downstream systems at least once (D10), whoever decided it and whoever died over it.
 
 use crate::support::downstream::Downstream;
 use crate::support::world::{ALONE, World, eventually, run};
 use seckill::domain::ids::RequestId;
 use seckill::domain::operator::Actor;
-use seckill::p5_reconcile::dlq::{Act, Desk, Selection};
+use seckill::p5_reconcile::dlq::{DlqAction, DlqSelection, DlqService};
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
 
 #[test]
-fn every_fate_a_message_brings_is_told_and_again_after_a_death_before_the_ack() {
+fn every_outcome_a_message_brings_is_told_and_again_after_a_death_before_the_ack() {
     run(async {
         let world = World::with(&[Api, Relay], &[]).await;
         let mut downstream = Downstream::listen(&world).await;
@@ -29,7 +29,7 @@ fn every_fate_a_message_brings_is_told_and_again_after_a_death_before_the_ack() 
 }
 
 #[test]
-fn fates_that_p5_and_operators_decide_are_told_too() {
+fn outcomes_that_p5_and_operators_decide_are_told_too() {
     run(async {
         let world = World::with(&[Api], &[]).await;
         let mut downstream = Downstream::listen(&world).await;
@@ -55,10 +55,10 @@ fn fates_that_p5_and_operators_decide_are_told_too() {
         let brief = world.more(&[Consumer], |settings| settings.p4_persist.attempts_max = 1);
         eventually("two dead letters", async || world.waiting_in("seckill.dlq").await == 2).await;
         world.sql("DROP TRIGGER curse").await;
-        let desk = Desk { auditor: world.auditor(), actor: Actor::at_the_terminal("an operator") };
-        let named = |id: RequestId| Selection { named: vec![id.to_string()], ..Selection::default() };
-        desk.act(&Act::Replay, &named(carol), &|_, _| {}).await.unwrap();
-        desk.act(&Act::GiveUp("called off".to_owned()), &named(dave), &|_, _| {}).await.unwrap();
+        let desk = DlqService { context: world.reconcile_context(), actor: Actor::at_the_terminal("an operator") };
+        let named = |id: RequestId| DlqSelection { named: vec![id.to_string()], ..DlqSelection::default() };
+        desk.apply(&DlqAction::Replay, &named(carol), &|_, _| {}).await.unwrap();
+        desk.apply(&DlqAction::GiveUp("called off".to_owned()), &named(dave), &|_, _| {}).await.unwrap();
         downstream.hears(carol, "CONFIRMED", 1).await;
         downstream.hears(dave, "FAILED GIVEN_UP", 1).await;
         brief.stop().await;
@@ -68,7 +68,7 @@ fn fates_that_p5_and_operators_decide_are_told_too() {
 }
 
 #[test]
-fn a_crowd_of_fates_is_told_in_bundles_each_once() {
+fn a_crowd_of_outcomes_is_told_in_bundles_each_once() {
     run(async {
         let world = World::with(&[Api, Relay], &[ALONE]).await;
         let mut downstream = Downstream::listen(&world).await;

@@ -2,9 +2,9 @@
 
 use crate::support::mysql_store::{NOW_MS, accepted, assert_sound, books_of, crowd, fresh, sale, sale_id, verdicts};
 use crate::support::world::run;
-use seckill::domain::fate::{FailReason, Fate, Verdict};
 use seckill::domain::ids::RequestId;
 use seckill::domain::message;
+use seckill::domain::outcome::{FailReason, Outcome, Verdict};
 use seckill::domain::policy::PurchasePolicy;
 use seckill::store::mysql::books::{Asked, Series};
 use seckill::store::mysql::codes::{FailureStatus, Reporter, Source};
@@ -13,22 +13,22 @@ use seckill::store::mysql::sales::SaleError;
 use seckill::store::mysql::{DbError, books, grants, landing, outcomes, register, sales};
 
 #[test]
-fn a_group_lands_once_and_repeats_learn_their_fate() {
+fn a_group_lands_once_and_repeats_learn_their_outcome() {
     run(async {
         let db = fresh("group").await;
         sales::create(&db, &sale("s", 1_000, PurchasePolicy::OnePerUser)).await.unwrap();
         let group = crowd("s", 1..=200);
         assert_eq!(land_group(&db, &group, Source::Relay).await, Ok(GroupResult::Landed));
         assert_eq!(land_group(&db, &group, Source::Relay).await, Ok(GroupResult::Surprise));
-        assert_eq!(verdicts(&db, &group).await, vec![Verdict::Already(Fate::Ordered); 200]);
+        assert_eq!(verdicts(&db, &group).await, vec![Verdict::Already(Outcome::Ordered); 200]);
 
         let mut mixed = crowd("s", 200..=260);
         mixed.reverse();
         mixed.push(mixed[3].clone());
         let got = verdicts(&db, &mixed).await;
         assert_eq!(got.iter().filter(|v| **v == Verdict::Ordered).count(), 60);
-        assert_eq!(got[60], Verdict::Already(Fate::Ordered));
-        assert_eq!(got[61], Verdict::Already(Fate::Ordered));
+        assert_eq!(got[60], Verdict::Already(Outcome::Ordered));
+        assert_eq!(got[61], Verdict::Already(Outcome::Ordered));
         assert_sound(&db, "s", 260).await;
         assert_eq!(sales::highest_number(&db, &sale_id("s"), 0, 1).await, Ok(260));
         assert_eq!(sales::highest_number(&db, &sale_id("s"), 1, 1).await, Ok(0));
@@ -51,7 +51,7 @@ fn a_second_request_of_a_buyer_is_refused_and_that_is_recorded_first() {
         let refused = Verdict::Refused(FailReason::DuplicateBuyer);
         assert_eq!(got, [Verdict::Ordered, refused, Verdict::Ordered]);
         let story = outcomes::story_of(&db, RequestId::new(2).unwrap()).await.unwrap();
-        assert_eq!(story.decided.unwrap().fate, Fate::Failed(FailReason::DuplicateBuyer));
+        assert_eq!(story.decided.unwrap().outcome, Outcome::Failed(FailReason::DuplicateBuyer));
         let failure = story.failure.unwrap();
         assert_eq!((failure.status, failure.reason.as_str()), (FailureStatus::Final, "DUPLICATE_BUYER"));
         assert_eq!(message::decode(&failure.payload).unwrap(), items[1]);
@@ -59,7 +59,7 @@ fn a_second_request_of_a_buyer_is_refused_and_that_is_recorded_first() {
         // One unit each, also in one request.
         let two = accepted("s", 4, "carol", 2);
         assert_eq!(land_one(&db, &two, Source::Relay).await, Ok(Verdict::Refused(FailReason::LimitExceeded)));
-        assert_eq!(verdicts(&db, &[two]).await, [Verdict::Already(Fate::Failed(FailReason::LimitExceeded))]);
+        assert_eq!(verdicts(&db, &[two]).await, [Verdict::Already(Outcome::Failed(FailReason::LimitExceeded))]);
         assert_sound(&db, "s", 2).await;
     });
 }
@@ -164,7 +164,7 @@ fn units_of_final_failures_are_offered_again_once_and_never_more_than_there_are(
 }
 
 #[test]
-fn the_loser_of_a_number_given_twice_gets_a_fate_without_it() {
+fn the_loser_of_a_number_given_twice_gets_an_outcome_without_it() {
     run(async {
         let db = fresh("reused").await;
         sales::create(&db, &sale("s", 10, PurchasePolicy::OnePerUser)).await.unwrap();
@@ -174,10 +174,10 @@ fn the_loser_of_a_number_given_twice_gets_a_fate_without_it() {
             verdicts(&db, &[accepted("s", 1, "a", 1), loser.clone()]).await,
             [Verdict::Ordered, Verdict::Conflict]
         );
-        let fate = landing::fail_reused(&db, &loser, Reporter::Audit, "test").await;
-        assert_eq!(fate, Ok(Some(Verdict::Refused(FailReason::NumberReused))));
-        let decided = outcomes::fate_of(&db, loser.purchase.request_id).await.unwrap().unwrap();
-        assert_eq!((decided.number, decided.fate), (None, Fate::Failed(FailReason::NumberReused)));
+        let outcome = landing::fail_reused(&db, &loser, Reporter::Audit, "test").await;
+        assert_eq!(outcome, Ok(Some(Verdict::Refused(FailReason::NumberReused))));
+        let decided = outcomes::outcome_of(&db, loser.purchase.request_id).await.unwrap().unwrap();
+        assert_eq!((decided.number, decided.outcome), (None, Outcome::Failed(FailReason::NumberReused)));
         assert_eq!(landing::fail_reused(&db, &loser, Reporter::Audit, "test").await, Ok(None), "once");
         // A request that has its number is not touched by it, and a person who gives a loser up hears the same.
         let third = accepted("s", 3, "c", 1);
@@ -263,8 +263,8 @@ fn concurrent_landers_of_the_same_requests_land_each_once() {
             for verdict in task.await.unwrap() {
                 match verdict.unwrap() {
                     Verdict::Ordered => ordered += 1,
-                    Verdict::Already(Fate::Ordered) => {}
-                    other @ (Verdict::Already(Fate::Failed(_)) | Verdict::Refused(_) | Verdict::Conflict) => {
+                    Verdict::Already(Outcome::Ordered) => {}
+                    other @ (Verdict::Already(Outcome::Failed(_)) | Verdict::Refused(_) | Verdict::Conflict) => {
                         panic!("{other:?}")
                     }
                 }

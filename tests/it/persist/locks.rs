@@ -4,7 +4,7 @@ use crate::support::mysql_store::{accepted, assert_sound, config, fresh, sale, s
 use crate::support::sessions::{ROLES, Session, connections, drained, lands, stuck};
 use crate::support::world::{World, eventually, run};
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
-use seckill::domain::fate::{Fate, Verdict};
+use seckill::domain::outcome::{Outcome, Verdict};
 use seckill::domain::policy::PurchasePolicy;
 use seckill::store::mysql::codes::Source;
 use seckill::store::mysql::landing::land;
@@ -107,7 +107,7 @@ fn a_locked_sale_in_a_group_leaves_the_other_sales_alone() {
         }
         holder.batch_execute("ROLLBACK").await.unwrap();
         let again = verdicts(&db, &items).await;
-        assert!(again.iter().all(|v| matches!(v, Verdict::Ordered | Verdict::Already(Fate::Ordered))));
+        assert!(again.iter().all(|v| matches!(v, Verdict::Ordered | Verdict::Already(Outcome::Ordered))));
         assert_sound(&db, "stuck", 20).await;
         assert_sound(&db, "free", 40).await;
     });

@@ -2,12 +2,12 @@
 
 use crate::support::hands::CURSE;
 use crate::support::world::{World, eventually, run};
-use seckill::crowd;
 use seckill::domain::ids::{RequestId, SaleId, UserId};
 use seckill::domain::message;
 use seckill::p5_reconcile::Window;
 use seckill::roles::Role::{self, Api, Consumer, Reconcile, Relay};
 use seckill::store::rabbit::{HeaderValue, Parked, attempts, browse_dlq};
+use seckill_bench::loadgen;
 
 /// Bodies of the outbox, in order, as the relay would send them.
 async fn outbox_bodies(world: &World) -> Vec<Vec<u8>> {
@@ -147,7 +147,7 @@ fn one_row_the_database_refuses_ends_in_the_dlq_its_neighbours_land_and_p5_settl
         let world = World::with(&[Api, Relay, Consumer], &set).await;
         let sale = world.sale("cursed", 1_000, Some(1)).await;
         world.sql(CURSE).await;
-        let selling = crowd::run(world.crowd(&sale, 200));
+        let selling = loadgen::run(world.crowd(&sale, 200));
         let (sold, cursed) = tokio::join!(selling, world.bought(&sale, "cursed"));
         assert_eq!(sold.unwrap().accepted, 200);
         eventually("200 neighbours", async || world.orders(&sale).await == 200).await;

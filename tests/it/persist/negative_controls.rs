@@ -84,7 +84,7 @@ fn a_column_that_folds_case_refuses_a_buyer_who_was_accepted() {
         let consumer = world.more(&[Consumer], |_| {});
         let mut told = Vec::new();
         for (user, id) in [("bob", lower), ("BOB", upper)] {
-            eventually("a fate", async || world.told(&sale, user, id).await.0 != "QUEUED").await;
+            eventually("an outcome", async || world.told(&sale, user, id).await.0 != "QUEUED").await;
             told.push(world.told(&sale, user, id).await.0);
         }
         told.sort();

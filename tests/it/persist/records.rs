@@ -2,8 +2,8 @@
 
 use crate::support::mysql_store::{NOW_MS, assert_sound, books_of, config, crowd, fresh, sale, sale_id, url, verdicts};
 use crate::support::world::run;
-use seckill::domain::fate::{FailReason, Fate, Verdict};
 use seckill::domain::ids::RequestId;
+use seckill::domain::outcome::{FailReason, Outcome, Verdict};
 use seckill::domain::policy::PurchasePolicy;
 use seckill::domain::sale::SaleStatus;
 use seckill::store::mysql::codes::{FailureStatus, Reporter};
@@ -108,10 +108,10 @@ fn the_register_opens_gives_up_and_closes_without_deciding_twice() {
         }
         let given_up = Verdict::Refused(FailReason::GivenUp);
         assert_eq!(register::give_up(&db, &items[0], "customer called", "op").await, Ok(given_up));
-        let already = Verdict::Already(Fate::Failed(FailReason::GivenUp));
+        let already = Verdict::Already(Outcome::Failed(FailReason::GivenUp));
         assert_eq!(register::give_up(&db, &items[0], "again", "op").await, Ok(already));
         assert_eq!(verdicts(&db, &items[..2]).await, [already, Verdict::Ordered]);
-        assert_eq!(register::give_up(&db, &items[1], "late", "op").await, Ok(Verdict::Already(Fate::Ordered)));
+        assert_eq!(register::give_up(&db, &items[1], "late", "op").await, Ok(Verdict::Already(Outcome::Ordered)));
         assert!(register::resolve(&db, items[2].purchase.request_id, "op").await.unwrap());
         assert!(!register::resolve(&db, items[2].purchase.request_id, "op").await.unwrap());
         assert_eq!(register::close_settled(&db, "reconcile").await, Ok(1));

@@ -146,7 +146,7 @@ fn failures_from_before_a_rebuild_can_be_sold_again_and_limits_survive_it() {
 }
 
 #[test]
-fn a_number_given_twice_gets_its_loser_a_fate_and_the_sale_can_be_rebuilt() {
+fn a_number_given_twice_gets_its_loser_an_outcome_and_the_sale_can_be_rebuilt() {
     run(async {
         let world = World::with(&[Api, Relay, Consumer, Reconcile], QUICK).await;
         let sale = world.sale("twice", 10, Some(1)).await;
@@ -160,7 +160,7 @@ fn a_number_given_twice_gets_its_loser_a_fate_and_the_sale_can_be_rebuilt() {
         world.redis(&["HDEL", &keys.buyers(0, &sale), "alice"]).await;
         world.redis(&["INCRBY", &keys.stock(0, &sale), "1"]).await;
         let bob = world.bought(&sale, "bob").await;
-        eventually("bob's fate", async || world.told(&sale, "bob", bob).await.1 == "NUMBER_REUSED").await;
+        eventually("bob's outcome", async || world.told(&sale, "bob", bob).await.1 == "NUMBER_REUSED").await;
         // His unit is gone with alice's: the two sides agree again, and the sale can be built anew.
         lose_the_keys(&world, &sale).await;
         rebuilt(&world, &sale, 1).await;
@@ -194,7 +194,7 @@ fn a_gap_of_an_epoch_that_redis_forgot_is_told_for_ever_and_its_unit_is_kept_bac
         eventually("rebuilt", async || epoch(&world).await == 2 && stock(&world, &sale).await == Some(7)).await;
         eventually("it is told", async || world.rows("audit_findings", "code = 'P5-RC4'").await > 0).await;
         let said = world.cli(&["audit", "--now"]).exits(2).out;
-        assert!(said.contains("epoch 1: number 2 has no fate"), "{said}");
+        assert!(said.contains("epoch 1: number 2 has no outcome"), "{said}");
         assert_eq!(stock(&world, &sale).await, Some(7), "10 less 2 sold less 1 that somebody was promised");
         // Its message turns up after all: its unit is still there.
         let audit = world.audit(&sale, Window::Now).await;

@@ -5,7 +5,7 @@ use seckill::domain::ids::{RequestId, SaleId};
 use seckill::domain::message;
 use seckill::domain::operator::Actor;
 use seckill::domain::policy::Quantity;
-use seckill::p5_reconcile::dlq::{Act, Deed, Desk, Selection};
+use seckill::p5_reconcile::dlq::{DlqAction, DlqActionResult, DlqSelection, DlqService};
 use seckill::roles::Role::{Api, Consumer};
 use seckill::store::mysql::codes::Source;
 use seckill::store::mysql::landing;
@@ -75,11 +75,11 @@ fn entries_of_every_sort_are_listed_shown_and_replayed_exactly_once() {
 
         let list = world.cli(&["dlq", "list", "--json"]).exits(0).json();
         assert_eq!(entries(&list).len(), 10, "{list:#}");
-        let fate = |id: RequestId| {
+        let outcome = |id: RequestId| {
             let of = entries(&list).iter().find(|entry| entry["request_id"] == id.to_string()).expect("listed");
             of["fate"].clone()
         };
-        assert_eq!((fate(who.ordered), fate(who.healthy_mq)), (Value::from("ORDER"), Value::Null));
+        assert_eq!((outcome(who.ordered), outcome(who.healthy_mq)), (Value::from("ORDER"), Value::Null));
         let of_relay = world.cli(&["dlq", "list", "--json", "--source", "relay"]).exits(0).json();
         assert_eq!(entries(&of_relay).len(), 4, "{of_relay:#}");
         let table = world.cli(&["dlq", "list"]).exits(0).out;
@@ -214,11 +214,11 @@ fn the_desk_goes_no_faster_than_its_rate() {
             (number.to_string(), message::encode(&other).into_bytes(), "ATTEMPTS_SPENT")
         });
         world.park_in_mq(strangers).await;
-        let desk = Desk { auditor: world.auditor(), actor: Actor::at_the_terminal("test") };
-        let all = Selection { all: true, dry_run: true, ..Selection::default() };
+        let desk = DlqService { context: world.reconcile_context(), actor: Actor::at_the_terminal("test") };
+        let all = DlqSelection { all: true, dry_run: true, ..DlqSelection::default() };
         let begun = Instant::now();
-        let report = desk.act(&Act::Replay, &all, &|_, _| {}).await.unwrap();
-        assert_eq!(report.done.iter().filter(|done| done.result == Deed::WouldLand).count(), 600);
+        let report = desk.apply(&DlqAction::Replay, &all, &|_, _| {}).await.unwrap();
+        assert_eq!(report.done.iter().filter(|done| done.result == DlqActionResult::WouldLand).count(), 600);
         // 200 at once, then 200 a second.
         assert!(begun.elapsed() >= Duration::from_millis(1_900), "{:?}", begun.elapsed());
         landing::land_one(&world.servers.db, &accepted, Source::Replay).await.unwrap();

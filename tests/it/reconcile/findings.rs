@@ -2,9 +2,9 @@
 
 use crate::support::audits::{kinds, lose_the_outbox};
 use crate::support::world::{World, eventually, pause, run};
-use seckill::domain::fate::Fate;
 use seckill::domain::ids::{RequestId, SaleId};
-use seckill::p5_reconcile::{FindingKind, Window};
+use seckill::domain::outcome::Outcome;
+use seckill::p5_reconcile::{FindingKind, Window, compensate};
 use seckill::roles::Role::{self, Api, Consumer, Reconcile};
 use seckill::store::mysql::outcomes;
 use seckill::store::redis::Parking;
@@ -30,7 +30,7 @@ fn a_leak_is_only_reported_when_compensation_is_manual() {
         assert_eq!(world.orders(&sale).await, 0);
         assert_eq!(world.told(&sale, "alice", alice).await.0, "QUEUED");
         let audit = world.audit(&sale, Window::Now).await;
-        assert_eq!(world.auditor().compensate(&audit).await.unwrap(), 1, "a person's decision");
+        assert_eq!(compensate(&world.reconcile_context(), &audit).await.unwrap(), 1, "a person's decision");
         assert_eq!(world.told(&sale, "alice", alice).await.0, "CONFIRMED");
         world.finish().await;
     });
@@ -143,9 +143,9 @@ fn two_reconcilers_at_once_do_no_harm() {
         // Past the leadership: both have seen the same leaks and land them at the same time.
         let audit = world.audit(&sale, Window::Now).await;
         assert_eq!(audit.counted.leaked, 60);
-        let auditor = world.auditor();
+        let context = world.reconcile_context();
         let (one, two, three) =
-            tokio::join!(auditor.compensate(&audit), auditor.compensate(&audit), auditor.compensate(&audit));
+            tokio::join!(compensate(&context, &audit), compensate(&context, &audit), compensate(&context, &audit));
         assert_eq!(one.unwrap() + two.unwrap() + three.unwrap(), 60, "each landed by one of them");
         assert_eq!(world.orders(&sale).await, 60);
         let roles = [world.more(&[Reconcile], |_| {}), world.more(&[Reconcile], |_| {})];
@@ -166,8 +166,8 @@ async fn another_run_or_quiet(world: &World, sale: &SaleId) {
     .await;
     let ids = world.number("SELECT CAST(MIN(request_id) AS SIGNED) AS n FROM orders").await;
     let id = RequestId::parse(&ids.to_string()).unwrap();
-    let fate = outcomes::fate_of(&world.servers.db, id).await.unwrap().unwrap().fate;
-    assert_eq!(fate, Fate::Ordered);
+    let outcome = outcomes::outcome_of(&world.servers.db, id).await.unwrap().unwrap().outcome;
+    assert_eq!(outcome, Outcome::Ordered);
 }
 
 /// The keys of a closed sale go in one step, and an audit reads them in several.

@@ -4,7 +4,8 @@ use crate::support::hands::port_of;
 use crate::support::slow_link::SlowLink;
 use crate::support::world::{World, eventually, run};
 use seckill::config::ServerUrl;
-use seckill::p5_reconcile::{MqSeen, Window};
+use seckill::p5_reconcile::Window;
+use seckill::p5_reconcile::dlq::{MqDlqContents, clean_mq_dlq};
 use seckill::roles::Role::{Api, Reconcile};
 use seckill::store::rabbit::{Topology, declare};
 use std::collections::HashSet;
@@ -40,9 +41,9 @@ fn requests_land_long_before_a_full_mq_dlq_could_be_read_from_a_slow_broker() {
         assert!(world.rows("audit_findings", told).await > 0);
         reconcile.stop().await;
         // Every message was given back, and goes now that its request is decided.
-        let (auditor, mut removed_count) = (world.auditor(), 0);
+        let (context, mut removed_count) = (world.reconcile_context(), 0);
         eventually("an empty MQ DLQ", async || {
-            let tidied = auditor.tidy_mq_dlq(&mut HashSet::new(), &mut MqSeen::default()).await.unwrap();
+            let tidied = clean_mq_dlq(&context, &mut HashSet::new(), &mut MqDlqContents::default()).await.unwrap();
             removed_count += tidied.removed_count;
             tidied.seen_count == 0 && removed_count > PARKED as usize / 2
         })

@@ -3,7 +3,7 @@
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::domain::policy::Quantity;
-use seckill::p5_reconcile::{MqSeen, Tidied};
+use seckill::p5_reconcile::dlq::{MqDlqCleanup, MqDlqContents, clean_mq_dlq};
 use seckill::roles::Role::{Api, Reconcile};
 use seckill::store::mysql::codes::Source;
 use seckill::store::mysql::landing;
@@ -40,16 +40,17 @@ fn a_message_of_a_later_version_ends_with_its_request_and_only_with_it() {
                 ("x".to_owned(), of_alice, "UNKNOWN_VERSION"),
             ])
             .await;
-        let auditor = world.auditor();
-        let first = auditor.tidy_mq_dlq(&mut HashSet::new(), &mut MqSeen::default()).await.unwrap();
-        let noted = Tidied { seen_count: 3, removed_count: 0, noted_count: 1, foreign_count: 2, unseen_count: 0 };
+        let context = world.reconcile_context();
+        let first = clean_mq_dlq(&context, &mut HashSet::new(), &mut MqDlqContents::default()).await.unwrap();
+        let noted = MqDlqCleanup { seen_count: 3, removed_count: 0, noted_count: 1, foreign_count: 2, unseen_count: 0 };
         assert_eq!(first, noted);
         let row = format!("request_id = {alice} AND status = 'open' AND reason = 'UNKNOWN_VERSION'");
         assert_eq!(world.rows("failed_request", &row).await, 1);
 
         landing::land_one(&world.servers.db, &world.accepted(&sale, alice).await, Source::Compensation).await.unwrap();
-        let then = auditor.tidy_mq_dlq(&mut HashSet::new(), &mut MqSeen::default()).await.unwrap();
-        let removed = Tidied { seen_count: 3, removed_count: 1, noted_count: 0, foreign_count: 2, unseen_count: 0 };
+        let then = clean_mq_dlq(&context, &mut HashSet::new(), &mut MqDlqContents::default()).await.unwrap();
+        let removed =
+            MqDlqCleanup { seen_count: 3, removed_count: 1, noted_count: 0, foreign_count: 2, unseen_count: 0 };
         assert_eq!(then, removed, "its request is decided, as the ledger has it");
 
         // In the relay's DLQ too, with P5 at work: landed from the ledger, the entry goes, its bytes are in the register.

@@ -4,7 +4,7 @@ use crate::support::procs::Folder;
 use crate::support::watched::Watched;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::request::Accepted;
-use seckill::p5_reconcile::{FindingKind, Window};
+use seckill::p5_reconcile::{FindingKind, Window, compensate};
 use seckill::roles::Role::{Api, Reconcile};
 use seckill::store::mysql::codes::Source;
 use seckill::store::mysql::landing;
@@ -76,7 +76,7 @@ fn a_finding_says_where_the_request_lies() {
         let said = detail(&world, alice).await;
         assert!(said.contains("perhaps among ") && said.contains("waiting"), "{said}");
         let audit = world.audit(&sale, Window::Now).await;
-        world.auditor().compensate(&audit).await.unwrap();
+        compensate(&world.reconcile_context(), &audit).await.unwrap();
         world.finish().await;
     });
 }
@@ -123,7 +123,7 @@ fn what_lands_behind_the_audits_back_counts_as_a_false_alarm() {
         assert_eq!(audit.findings.first().map(|finding| finding.kind), Some(FindingKind::Leak));
         landing::land_one(&world.servers.db, &accepted, Source::Relay).await.unwrap();
         let begins = "seckill_p5_reconcile_false_alarms_total{sale=\"behind\"} 1";
-        assert_eq!(world.auditor().compensate(&audit).await.unwrap(), 0, "decided by somebody else");
+        assert_eq!(compensate(&world.reconcile_context(), &audit).await.unwrap(), 0, "decided by somebody else");
         assert!(seckill::telemetry::render().lines().any(|line| line == begins));
         world.lose_the_outbox().await;
         world.finish().await;

@@ -4,7 +4,8 @@
 use crate::support::world::{World, eventually, run};
 use seckill::domain::message;
 use seckill::domain::policy::Quantity;
-use seckill::p5_reconcile::{Auditor, FindingKind, MqSeen, Tidied, Window};
+use seckill::p5_reconcile::dlq::{MqDlqCleanup, MqDlqContents, clean_mq_dlq};
+use seckill::p5_reconcile::{FindingKind, ReconcileContext, Window, audit_sale, compensate};
 use seckill::roles::Role::{Api, Reconcile};
 use seckill::store::mysql::codes::Source;
 use seckill::store::mysql::{landing, sales};
@@ -44,10 +45,11 @@ fn decided_messages_go_undecided_ones_are_noted_and_strangers_stay() {
         drop(reader);
         eventually("it is back", async || world.mq_dlq().await.len() == 6).await;
 
-        let auditor = world.auditor();
+        let context = world.reconcile_context();
         let mut noted = HashSet::new();
-        let first = auditor.tidy_mq_dlq(&mut noted, &mut MqSeen::default()).await.unwrap();
-        let expected = Tidied { seen_count: 6, removed_count: 2, noted_count: 2, foreign_count: 3, unseen_count: 0 };
+        let first = clean_mq_dlq(&context, &mut noted, &mut MqDlqContents::default()).await.unwrap();
+        let expected =
+            MqDlqCleanup { seen_count: 6, removed_count: 2, noted_count: 2, foreign_count: 3, unseen_count: 0 };
         assert_eq!(first, expected);
         let open_body = message::encode(&world.accepted(&sale, open).await);
         let mut left = vec![open_body, other, "half a message".to_owned(), "noise".to_owned()];
@@ -59,8 +61,8 @@ fn decided_messages_go_undecided_ones_are_noted_and_strangers_stay() {
         }
         assert_eq!(world.rows("failed_request", "TRUE").await, 2);
         // Another process, which does not know what was noted, changes nothing more.
-        let again = auditor.tidy_mq_dlq(&mut HashSet::new(), &mut MqSeen::default()).await.unwrap();
-        let quiet = Tidied { seen_count: 4, removed_count: 0, noted_count: 0, foreign_count: 3, unseen_count: 0 };
+        let again = clean_mq_dlq(&context, &mut HashSet::new(), &mut MqDlqContents::default()).await.unwrap();
+        let quiet = MqDlqCleanup { seen_count: 4, removed_count: 0, noted_count: 0, foreign_count: 3, unseen_count: 0 };
         assert_eq!(again, quiet);
         let audit = world.audit(&sale, Window::Now).await;
         assert_eq!((audit.counted.parked, audit.counted.leaked), (2, 0), "{audit:#?}");
@@ -85,23 +87,26 @@ fn an_audit_that_could_not_see_the_whole_mq_dlq_says_so() {
         declare(&world.servers.rabbit).await.unwrap();
         let alice = world.bought(&sale, "alice").await;
         world.lose_the_outbox().await;
-        let few = Auditor { mq_dlq_max: 20, ..world.auditor() };
+        let few = ReconcileContext { mq_dlq_max: 20, ..world.reconcile_context() };
         let noise = (0..60).map(|n| (format!("n{n}"), b"noise".to_vec(), "UNDECODABLE"));
         world.park_in_mq(noise).await;
         world.park_request_in_mq(&sale, alice).await;
         let row = sales::get(&world.servers.db, &sale).await.unwrap().expect("the sale");
-        let audit = few.audit(&row, Window::Now).await.unwrap();
+        let audit = audit_sale(&few, &row, Window::Now).await.unwrap();
         assert_eq!(audit.mq_dlq_unseen_count, 41, "{audit:#?}");
         assert_eq!((audit.findings.len(), audit.findings[0].kind), (1, FindingKind::Leak), "{audit:#?}");
         assert!(audit.findings[0].detail.contains("41 messages of the MQ DLQ were not looked at"), "{audit:#?}");
         // P5 notes what it meets in the register, and from then on it is found however much lies before it.
         assert_eq!(
-            world.auditor().tidy_mq_dlq(&mut HashSet::new(), &mut MqSeen::default()).await.unwrap().noted_count,
+            clean_mq_dlq(&world.reconcile_context(), &mut HashSet::new(), &mut MqDlqContents::default())
+                .await
+                .unwrap()
+                .noted_count,
             1
         );
-        let audit = few.audit(&row, Window::Now).await.unwrap();
+        let audit = audit_sale(&few, &row, Window::Now).await.unwrap();
         assert_eq!((audit.counted.parked, audit.counted.leaked), (1, 0), "{audit:#?}");
-        few.compensate(&audit).await.unwrap();
+        compensate(&few, &audit).await.unwrap();
         world.finish().await;
     });
 }

@@ -7,11 +7,12 @@ use diesel::sql_types::{Nullable, Text};
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, RunQueryDsl, SimpleAsyncConnection};
 use seckill::domain::fault::Progress;
 use seckill::domain::ids::SaleId;
-use seckill::p5_reconcile::{Reconcile, Window};
+use seckill::p5_reconcile::{Reconcile, Window, audit_sale};
 use seckill::runtime::Worker;
 use seckill::store::mysql::books::{Series, age_above_ms};
-use seckill::store::mysql::bulk::{self, Bulk};
 use seckill::store::mysql::{decided, sales};
+use seckill_bench::baseline::mysql_bulk::{self as bulk, Bulk};
+use seckill_bench::baseline::redis;
 use std::collections::BTreeMap;
 
 /// Orders of each sale; more than one piece of the audit.
@@ -41,7 +42,7 @@ async fn filled(world: &World, name: &str, first: u64) -> SaleId {
     bulk::prepare(db, &sale).await.unwrap();
     let bulk = Bulk { sale: &sale, shard: 0, number: 1, request_id: first, count: ORDERS };
     bulk::write(db, bulk).await.unwrap();
-    world.servers.redis.bare_settled(&sale, 0, 30_000).await.unwrap();
+    redis::settled(&world.servers.redis, &sale, 0, 30_000).await.unwrap();
     // A register with as many rows that nobody waits for, of requests that no outcome names.
     world
         .sql(&format!(
@@ -56,11 +57,11 @@ async fn filled(world: &World, name: &str, first: u64) -> SaleId {
 async fn look(world: &World, sale: &SaleId) {
     let db = &world.servers.db;
     let row = sales::get(db, sale).await.unwrap().unwrap();
-    let audit = world.auditor().audit(&row, Window::Now).await.unwrap();
+    let audit = audit_sale(&world.reconcile_context(), &row, Window::Now).await.unwrap();
     assert!(audit.consistent(), "{audit:#?}");
     let mut settings = world.settings.p5_reconcile.clone();
     settings.interval_ms = 0;
-    let mut reconcile = Reconcile::new(world.auditor(), settings, 1_000_000);
+    let mut reconcile = Reconcile::new(world.reconcile_context(), settings, 1_000_000);
     for _ in 0..3 {
         assert_eq!(reconcile.step().await.unwrap(), Progress::Idle);
         assert!(reconcile.leads());

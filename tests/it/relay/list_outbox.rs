@@ -5,7 +5,7 @@ use crate::support::hands::redis;
 use crate::support::relaying::{nobody_is_remembered, parked, read_and_die};
 use crate::support::resp::{RawRedis, Reply};
 use crate::support::world::{World, eventually, run, shared, time_passes};
-use seckill::p5_reconcile::Window;
+use seckill::p5_reconcile::{Window, request_history};
 use seckill::roles::Role::{self, Api, Consumer, Relay};
 use seckill::store::rabbit::declare;
 use serde_json::Value;
@@ -84,11 +84,11 @@ fn a_question_finds_an_entry_in_the_list_and_in_a_hand() {
             let audit = world.audit(&sale, Window::Now).await;
             audit.findings.into_iter().find(|finding| finding.request_id == Some(alice)).expect("a leak").detail
         };
-        let (waiting, entry) = (detail().await, world.auditor().trace(alice).await.outbox_entry);
+        let (waiting, entry) = (detail().await, request_history(&world.reconcile_context(), alice).await.outbox_entry);
         assert!(waiting.contains("in no relay's hand"), "{waiting}");
         assert!(entry.is_some_and(|id| id.ends_with(&alice.to_string())));
         read_and_die(&world, "relay-7", 1).await;
-        let (held, entry) = (detail().await, world.auditor().trace(alice).await.outbox_entry);
+        let (held, entry) = (detail().await, request_history(&world.reconcile_context(), alice).await.outbox_entry);
         assert!(held.contains("read by relay relay-7 and not confirmed") && entry.is_some(), "{held}");
         let page = world.servers.redis.outbox.scan(0, "-", 10).await.unwrap();
         let lying = &page.lying[0];

@@ -6,7 +6,7 @@ use crate::support::resp::RawRedis;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::RequestId;
 use seckill::domain::sale::MetaState;
-use seckill::p5_reconcile::Window;
+use seckill::p5_reconcile::{Window, compensate};
 use seckill::roles::Role;
 use seckill::store::mysql::sales;
 
@@ -121,7 +121,7 @@ fn without_the_ledger_a_lost_message_is_lost_for_good() {
         let keys = world.servers.redis.keys.clone();
         assert_eq!(redis.call(&["HLEN", &keys.ledger(0, &sale)]).await.int(), 1, "the marker only");
         redis.call(&["XTRIM", &keys.outbox(0), "MAXLEN", "0"]).await;
-        let repaired = world.auditor().compensate(&world.audit(&sale, Window::Now).await).await.unwrap();
+        let repaired = compensate(&world.reconcile_context(), &world.audit(&sale, Window::Now).await).await.unwrap();
         assert_eq!(world.orders(&sale).await, 0, "nobody knows what to land: {repaired:?}");
         assert!(!world.audit(&sale, Window::Now).await.consistent(), "the balance sheet sees it");
         api.kill().await;

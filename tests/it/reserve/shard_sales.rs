@@ -7,7 +7,7 @@ use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::domain::sale::MetaState;
 use seckill::domain::shard::home_shard;
-use seckill::p5_reconcile::Window;
+use seckill::p5_reconcile::{Window, audit_sale};
 use seckill::store::redis::{Taken, Transfer};
 
 const FOUR: [&str; 2] = ["redis.shards=4", "p1_entry.cache_ttl_ms=50"];
@@ -112,7 +112,7 @@ fn the_number_of_shards_of_a_live_sale_does_not_change() {
             other.sale_control().warm(&sale).await.unwrap_err().to_string(),
             other.sale_control().top_up(&sale, "more", 1).await.unwrap_err().to_string(),
             other.sale_control().pause(&sale).await.unwrap_err().to_string(),
-            other.auditor().audit(&found, Window::Now).await.unwrap_err().to_string(),
+            audit_sale(&other.reconcile_context(), &found, Window::Now).await.unwrap_err().to_string(),
         ];
         for refusal in refusals {
             assert!(refusal.contains("redis.shards = 4, this process has 2"), "{refusal}");

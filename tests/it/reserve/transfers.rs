@@ -6,7 +6,7 @@ use crate::support::buckets::buyer_of;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::SaleId;
 use seckill::domain::sale::MetaState;
-use seckill::p5_reconcile::Window;
+use seckill::p5_reconcile::{Window, finish_transfers};
 use seckill::roles::Role;
 use seckill::store::mysql::sales;
 use seckill::store::redis::{Given, RedisStore, Taken, Transfer};
@@ -77,8 +77,12 @@ fn every_step_may_come_twice_and_late() {
         world.sale_control().pause(&sale).await.unwrap();
         assert_eq!(redis.transfers.take(&sale, (1, 0), 1, 1).await.unwrap(), Taken::Refused, "not open");
         let shown = sales::get(&world.servers.db, &sale).await.unwrap().unwrap();
-        assert_eq!(world.auditor().finish_transfers(&shown).await.unwrap(), 1, "also of a paused sale");
-        assert_eq!(world.auditor().finish_transfers(&shown).await.unwrap(), 0);
+        assert_eq!(
+            finish_transfers(&world.servers.redis, world.settings.redis.shards, &shown).await.unwrap(),
+            1,
+            "also of a paused sale"
+        );
+        assert_eq!(finish_transfers(&world.servers.redis, world.settings.redis.shards, &shown).await.unwrap(), 0);
         assert_eq!(stocks(redis, &sale).await, (0, 40));
         world.finish().await;
     });

@@ -3,20 +3,20 @@
 use crate::support::procs::Folder;
 use crate::support::watched::Watched;
 use crate::support::world::{World, eventually, pause, run_waiting};
-use seckill::crowd;
 use seckill::domain::ids::SaleId;
-use seckill::p5_reconcile::{Auditor, SaleAudit, Window};
+use seckill::p5_reconcile::{ReconcileContext, SaleAudit, Window, audit_sale_confirmed};
 use seckill::roles::Role::{Api, Consumer, Relay};
 use seckill::store::mysql::sales;
+use seckill_bench::loadgen;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// Audits one sale again and again; how often it looked, and how many findings there were.
-async fn look(auditor: Auditor, sale: SaleId, until: tokio::task::AbortHandle) -> (u32, Vec<SaleAudit>) {
+async fn look(context: ReconcileContext, sale: SaleId, until: tokio::task::AbortHandle) -> (u32, Vec<SaleAudit>) {
     let (mut looks, mut wrong) = (0, Vec::new());
     while !until.is_finished() {
-        let row = sales::get(&auditor.db, &sale).await.unwrap().unwrap();
-        let (audit, false_alarms) = auditor.audit_twice(&row, Window::Ms(5_000)).await.unwrap();
+        let row = sales::get(&context.db, &sale).await.unwrap().unwrap();
+        let (audit, false_alarms) = audit_sale_confirmed(&context, &row, Window::Ms(5_000)).await.unwrap();
         looks += 1;
         if !audit.findings.is_empty() || false_alarms > 0 {
             wrong.push(audit);
@@ -32,10 +32,10 @@ fn audits_as_fast_as_they_can_raise_no_false_alarm_while_a_crowd_buys() {
         let sale = world.sale("alarms", 20_000, None).await;
         let folder = Folder::new("alarms");
         let watched = Watched::start(&world, &folder, &["p5_reconcile.interval_ms=10"]);
-        let plan = crowd::CrowdPlan { requests_per_buyer: 3, rate_per_s: Some(1_200.0), ..world.crowd(&sale, 1_200) };
-        let selling = tokio::spawn(crowd::run(plan));
+        let plan = loadgen::CrowdPlan { requests_per_buyer: 3, rate_per_s: Some(1_200.0), ..world.crowd(&sale, 1_200) };
+        let selling = tokio::spawn(loadgen::run(plan));
         let handle = selling.abort_handle();
-        let looks = [0; 3].map(|_| tokio::spawn(look(world.auditor(), sale.clone(), handle.clone())));
+        let looks = [0; 3].map(|_| tokio::spawn(look(world.reconcile_context(), sale.clone(), handle.clone())));
         for looking in looks {
             let (looks, wrong) = looking.await.unwrap();
             assert!(wrong.is_empty(), "{wrong:#?}");
@@ -55,7 +55,7 @@ fn there_is_no_false_alarm_while_traffic_runs() {
     run_waiting(async {
         let world = World::start().await;
         let sale = world.sale("busy", 20_000, None).await;
-        let selling = tokio::spawn(crowd::run(crowd::CrowdPlan {
+        let selling = tokio::spawn(loadgen::run(loadgen::CrowdPlan {
             requests_per_buyer: 3,
             rate_per_s: Some(1_500.0),
             ..world.crowd(&sale, 1_500)

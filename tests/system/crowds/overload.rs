@@ -1,8 +1,8 @@
 //! Ten thousand requests on a few places of one process (A9, A10).
 
 use crate::support::world::{World, run};
-use seckill::crowd;
 use seckill::roles::Role;
+use seckill_bench::loadgen;
 use std::collections::BTreeMap;
 
 #[test]
@@ -12,7 +12,7 @@ fn ten_thousand_requests_on_a_few_places_are_answered_and_what_is_promised_is_ke
         let sale = world.sale("flooded", 500, Some(1)).await;
         let mut plan = world.crowd(&sale, 10_000);
         (plan.connections, plan.max_retries, plan.timeout_ms) = (256, 0, 60_000);
-        let report = crowd::run(plan).await.expect("a run");
+        let report = loadgen::run(plan).await.expect("a run");
         assert_eq!((report.unresolved, report.accepted_twice), (0, 0), "{report:?}");
         let mut answers = BTreeMap::new();
         for row in report.by_status.rows() {

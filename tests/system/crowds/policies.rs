@@ -1,8 +1,8 @@
 //! 2,000 buyers at once against a stock of 200, under each policy. Exactly the stock is ordered.
 
 use crate::support::world::{World, run};
-use seckill::crowd::{self, CrowdPlan};
 use seckill::roles::Role;
+use seckill_bench::loadgen::{self, CrowdPlan};
 use std::time::Duration;
 
 const STOCK: i64 = 200;
@@ -15,14 +15,14 @@ async fn storm(world: &World, limit: Option<u32>, quantity: u32, requests_per_bu
     plan.quantity = quantity;
     plan.requests_per_buyer = requests_per_buyer;
     plan.timeout_ms = 30_000;
-    let report = crowd::run(plan.clone()).await.expect("a run");
+    let report = loadgen::run(plan.clone()).await.expect("a run");
     assert_eq!((report.unresolved, report.accepted_twice), (0, 0), "{report:?}");
     for row in report.by_status.rows() {
         let moving = row.status == 503 && row.code == "P2-R3";
         assert!(matches!(row.status, 202 | 409 | 410) || moving, "unexpected answer {row:?}");
     }
     assert_eq!(report.accepted_units, STOCK.unsigned_abs(), "accepted exactly the stock: {:?}", report.by_status);
-    let outcomes = crowd::await_outcomes(&plan, &report.accepted_requests, Duration::from_secs(60)).await.unwrap();
+    let outcomes = loadgen::await_outcomes(&plan, &report.accepted_requests, Duration::from_secs(60)).await.unwrap();
     assert!(outcomes.all_final(), "{outcomes:?}");
     assert_eq!((outcomes.confirmed, outcomes.failed_count()), (report.accepted, 0), "every 202 becomes an order");
     let counted = world.settled(&sale).await.counted;
@@ -75,7 +75,7 @@ fn forty_buyers_who_press_fifty_times_each_have_one_order_each() {
         let sale = world.sale("press", 1_000, Some(1)).await;
         let mut plan = CrowdPlan::new(&world.api, sale.clone(), world.settings.auth.secret.clone());
         (plan.buyers, plan.requests_per_buyer, plan.timeout_ms) = (40, 50, 30_000);
-        let report = crowd::run(plan).await.expect("a run");
+        let report = loadgen::run(plan).await.expect("a run");
         assert_eq!((report.accepted, report.by_status.code(409, "P2-R1")), (40, 40 * 49), "{:?}", report.by_status);
         assert_eq!(world.settled(&sale).await.counted.ordered, 40);
         world.finish().await;
@@ -89,7 +89,7 @@ fn a_crowd_that_repeats_its_tokens_buys_once_each() {
         let sale = world.sale_with("replays", STOCK, |sale| sale.token_required = true).await;
         let mut plan = CrowdPlan::new(&world.api, sale.clone(), world.settings.auth.secret.clone());
         (plan.buyers, plan.tokens, plan.duplicate_percent, plan.timeout_ms) = (1_000, true, 50, 30_000);
-        let report = crowd::run(plan).await.expect("a run");
+        let report = loadgen::run(plan).await.expect("a run");
         assert_eq!((report.accepted, report.accepted_twice, report.replays_broken), (200, 0, 0), "{report:?}");
         assert!(report.replays > 0, "{report:?}");
         assert_eq!(world.settled(&sale).await.counted.ordered, STOCK);

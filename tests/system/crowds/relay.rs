@@ -3,9 +3,9 @@
 use crate::support::outbox_kinds::OUTBOX_KINDS;
 use crate::support::relaying::{arrived, nothing_is_left, read_and_die};
 use crate::support::world::{World, eventually, run_waiting};
-use seckill::crowd;
 use seckill::roles::Role::{Api, Consumer, Relay};
 use seckill::store::rabbit::declare;
+use seckill_bench::loadgen;
 
 #[test]
 fn five_thousand_entries_reach_the_broker_in_order_and_land_exactly_once() {
@@ -58,7 +58,7 @@ fn two_relays_share_the_work_and_one_killed_in_it_loses_nothing() {
             let first = world.more(&[Relay], |settings| settings.runtime.node = "first".into());
             let second = world.more(&[Relay], |settings| settings.runtime.node = "second".into());
             world.sell(&sale, 1_000).await;
-            let selling = crowd::run(crowd::CrowdPlan { first_buyer: 1_000, ..world.crowd(&sale, 2_000) });
+            let selling = loadgen::run(loadgen::CrowdPlan { first_buyer: 1_000, ..world.crowd(&sale, 2_000) });
             let kill = async {
                 eventually("work under way", async || world.orders(&sale).await > 1_000).await;
                 first.kill().await;

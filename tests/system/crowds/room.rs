@@ -1,9 +1,9 @@
 //! A crowd through a waiting room.
 
 use crate::support::world::{World, eventually, run};
-use seckill::crowd::{self, CrowdPlan};
 use seckill::roles::Role;
 use seckill::runtime::now_ms;
+use seckill_bench::loadgen::{self, CrowdPlan};
 use std::time::Duration;
 
 #[test]
@@ -16,17 +16,18 @@ fn two_thousand_buyers_through_a_room_order_exactly_the_stock() {
             (sale.waiting_room, sale.starts_at_ms) = (true, starts_at_ms);
         };
         let sale = world.sale_with("room-crowd", STOCK, early).await;
-        let names: Vec<String> = (0..2_000).step_by(4).map(crowd::buyer_name).collect();
+        let names: Vec<String> = (0..2_000).step_by(4).map(loadgen::buyer_name).collect();
         world.all_come(&sale, &names).await;
         eventually("the start", async || now_ms() > starts_at_ms).await;
         let mut plan = CrowdPlan::new(&world.api, sale.clone(), world.settings.auth.secret.clone());
         (plan.buyers, plan.tokens, plan.room, plan.duplicate_percent) = (2_000, true, true, 20);
         (plan.retry_wait_max_ms, plan.timeout_ms, plan.max_retries) = (100, 30_000, 100);
-        let report = crowd::run(plan.clone()).await.expect("a run");
+        let report = loadgen::run(plan.clone()).await.expect("a run");
         assert_eq!((report.unresolved, report.accepted_twice, report.replays_broken), (0, 0, 0), "{report:?}");
         assert_eq!(report.accepted_units, STOCK.unsigned_abs(), "{:?} {:?}", report.by_status, report.places_by_status);
         assert!(report.places_by_status.status(200) >= 200, "{:?}", report.places_by_status);
-        let outcomes = crowd::await_outcomes(&plan, &report.accepted_requests, Duration::from_secs(60)).await.unwrap();
+        let outcomes =
+            loadgen::await_outcomes(&plan, &report.accepted_requests, Duration::from_secs(60)).await.unwrap();
         assert!(outcomes.all_final() && outcomes.failed_count() == 0, "{outcomes:?}");
         let counted = world.settled(&sale).await.counted;
         assert_eq!((counted.ordered, counted.database_stock), (STOCK, 0));

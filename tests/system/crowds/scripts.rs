@@ -3,9 +3,9 @@
 use crate::support::own_redis;
 use crate::support::resp::RawRedis;
 use crate::support::world::{World, run};
-use seckill::crowd::{self, CrowdPlan};
 use seckill::roles::Role;
 use seckill::runtime::Stopper;
+use seckill_bench::loadgen::{self, CrowdPlan};
 
 #[test]
 fn a_script_cache_that_is_emptied_all_the_time_costs_nobody_anything() {
@@ -28,7 +28,7 @@ fn a_script_cache_that_is_emptied_all_the_time_costs_nobody_anything() {
             let mut plan = CrowdPlan::new(&world.api, sale.clone(), world.settings.auth.secret.clone());
             // At this rate the purchases take two seconds, ten times as long as the cache lives.
             (plan.buyers, plan.connections, plan.rate_per_s, plan.timeout_ms) = (500, 8, Some(250.0), 30_000);
-            let report = crowd::run(plan).await.expect("a run");
+            let report = loadgen::run(plan).await.expect("a run");
             stopper.stop();
             report
         };

@@ -4,11 +4,11 @@ use crate::support::hands::{breakable, delete_order_exchange, memory_alarm, tell
 use crate::support::outbox_kinds::OUTBOX_KINDS;
 use crate::support::relaying::{attempts, nothing_is_left, parked};
 use crate::support::world::{World, eventually, run_waiting};
-use seckill::crowd;
 use seckill::dev::ServerKind;
 use seckill::domain::ids::SaleId;
 use seckill::p5_reconcile::Window;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
+use seckill_bench::loadgen;
 use std::time::{Duration, Instant};
 
 /// A sale of which one unit has gone all the way.
@@ -28,7 +28,7 @@ fn a_broker_that_is_away_briefly_costs_nothing_and_one_away_for_long_only_time()
                 World::on_breakable(&servers, &format!("brief{}", &outbox[13..]), &[Api, Relay, Consumer], &[outbox])
                     .await;
             let sale = world.sale("brief", 10_000, Some(1)).await;
-            let selling = crowd::run(crowd::CrowdPlan { rate_per_s: Some(800.0), ..world.crowd(&sale, 4_000) });
+            let selling = loadgen::run(loadgen::CrowdPlan { rate_per_s: Some(800.0), ..world.crowd(&sale, 4_000) });
             let harm = async {
                 eventually("a load", async || world.orders(&sale).await > 300).await;
                 servers.kill_and_restart(ServerKind::Rabbitmq).await.unwrap();
@@ -166,7 +166,7 @@ fn connections_closed_and_an_exchange_deleted_in_a_load_lose_nothing() {
         let servers = breakable().await;
         let world = World::on_breakable(&servers, "closed", &[Api, Relay, Consumer], &[]).await;
         let sale = working_sale(&world, "closed").await;
-        let selling = crowd::run(crowd::CrowdPlan { rate_per_s: Some(400.0), ..world.crowd(&sale, 2_000) });
+        let selling = loadgen::run(loadgen::CrowdPlan { rate_per_s: Some(400.0), ..world.crowd(&sale, 2_000) });
         let harm = async {
             for so_far in [100, 300, 500] {
                 eventually("a load", async || world.orders(&sale).await > so_far).await;

@@ -5,8 +5,8 @@ use crate::support::mysql_store::{assert_sound, class, config, crowd, sale, sess
 use crate::support::world::{eventually, pause, run_waiting};
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
 use seckill::dev::ServerKind;
-use seckill::domain::fate::{Fate, Verdict};
 use seckill::domain::ids::RequestId;
+use seckill::domain::outcome::{Outcome, Verdict};
 use seckill::domain::policy::PurchasePolicy;
 use seckill::store::mysql::codes::Source;
 use seckill::store::mysql::landing::land;
@@ -43,7 +43,7 @@ fn a_killed_server_heals_without_a_new_pool_and_loses_nothing_it_confirmed() {
                 confirmed
             })
         };
-        eventually("orders", async || outcomes::fate_of(&db, RequestId::new(500).unwrap()).await.unwrap().is_some())
+        eventually("orders", async || outcomes::outcome_of(&db, RequestId::new(500).unwrap()).await.unwrap().is_some())
             .await;
         servers.server(ServerKind::Mysql).unwrap().kill().await.unwrap();
         eventually("an outage seen by the others", async || db.ping().await.is_err()).await;
@@ -84,7 +84,7 @@ fn a_server_that_hangs_is_a_timeout_and_heals() {
         assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
         servers.server(ServerKind::Mysql).unwrap().resume().unwrap();
         let got = verdicts(&db, &items).await;
-        assert!(got.iter().all(|v| matches!(v, Verdict::Ordered | Verdict::Already(Fate::Ordered))));
+        assert!(got.iter().all(|v| matches!(v, Verdict::Ordered | Verdict::Already(Outcome::Ordered))));
         assert_sound(&db, "s", 100).await;
     });
 }

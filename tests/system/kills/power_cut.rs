@@ -3,10 +3,10 @@
 
 use crate::support::own_redis::Cuttable;
 use crate::support::world::{World, eventually, run_waiting, time_passes};
-use seckill::crowd::{self, CrowdPlan, CrowdReport, Told, Verdict};
 use seckill::domain::ids::SaleId;
 use seckill::p5_reconcile::Window;
 use seckill::roles::Role;
+use seckill_bench::loadgen::{self, CrowdPlan, CrowdReport, Told, Verdict};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -34,7 +34,7 @@ async fn cut_under_a_crowd(world: &World, redis: &mut Cuttable, sale: &SaleId, r
         stop.stop();
         gone
     };
-    let (report, gone) = tokio::join!(crowd::run(plan), cutting);
+    let (report, gone) = tokio::join!(loadgen::run(plan), cutting);
     redis.boot().await;
     world.redis_is_back().await;
     (report.expect("a run"), gone)

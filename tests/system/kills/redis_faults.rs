@@ -4,10 +4,10 @@
 use crate::support::hands::breakable;
 use crate::support::resp::RawRedis;
 use crate::support::world::{World, run, time_passes};
-use seckill::crowd::{self, CrowdPlan};
 use seckill::dev::{PrivateServers, ServerKind};
 use seckill::roles::Role;
 use seckill::runtime::Stopper;
+use seckill_bench::loadgen::{self, CrowdPlan};
 use std::time::Duration;
 
 const STOCK: i64 = 2_000;
@@ -29,7 +29,7 @@ where
     (plan.max_retries, plan.retry_wait_max_ms) = (1_000, 200);
     let over = Stopper::new();
     let buying = async {
-        let report = crowd::run(plan.clone()).await.expect("a run");
+        let report = loadgen::run(plan.clone()).await.expect("a run");
         over.stop();
         report
     };
@@ -41,7 +41,7 @@ where
         assert!(matches!(row.status, 201 | 202 | 409 | 410 | 423 | 503 | 504), "{name}: {row:?}");
     }
     world.redis_is_back().await;
-    let outcomes = crowd::await_outcomes(&plan, &report.accepted_requests, Duration::from_secs(60)).await.unwrap();
+    let outcomes = loadgen::await_outcomes(&plan, &report.accepted_requests, Duration::from_secs(60)).await.unwrap();
     assert!(outcomes.all_final(), "{name}: {outcomes:?}");
     assert_eq!((outcomes.confirmed, outcomes.failed_count()), (report.accepted, 0), "{name}: {outcomes:?}");
     let counted = world.settled(&sale).await.counted;

@@ -1,9 +1,9 @@
 //! The load driver's connection against a server that misbehaves byte by byte.
 
 use seckill::config::Secret;
-use seckill::crowd::http::{Connection, HttpError, Target};
-use seckill::crowd::{CrowdPlan, Verdict, run};
 use seckill::domain::ids::SaleId;
+use seckill_bench::loadgen::http::{Connection, HttpError, Target};
+use seckill_bench::loadgen::{CrowdPlan, Verdict, run};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;

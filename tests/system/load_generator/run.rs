@@ -2,8 +2,8 @@
 
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use seckill::config::Secret;
-use seckill::crowd::{Accepted, CrowdPlan, Verdict, await_outcomes, run};
 use seckill::domain::ids::{RequestId, SaleId};
+use seckill_bench::loadgen::{Accepted, CrowdPlan, Verdict, await_outcomes, run};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -131,7 +131,7 @@ async fn ten_thousand_buyers_want_a_thousand_units() {
     let (shop, plan) = open(1_000, [Trick::None; 10]);
     let last = Arc::new(Mutex::new(None));
     let sink = Arc::clone(&last);
-    let progress: seckill::crowd::OnProgress = Arc::new(move |progress| *sink.lock().unwrap() = Some(progress));
+    let progress: seckill_bench::loadgen::OnProgress = Arc::new(move |progress| *sink.lock().unwrap() = Some(progress));
     let report =
         run(CrowdPlan { buyers: 10_000, first_buyer: 70_000, progress: Some(progress), ..plan }).await.unwrap();
     assert_eq!(

@@ -3,7 +3,7 @@
 use crate::support::audits::{kinds, ledger_state, lose_the_outbox};
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ledger::LedgerState;
-use seckill::p5_reconcile::{FindingKind, Window};
+use seckill::p5_reconcile::{FindingKind, Window, audit_sale};
 use seckill::roles::Role;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
 use seckill::store::mysql::{outcomes, sales};
@@ -53,7 +53,7 @@ fn audit_and_order_show_tell_the_truth_by_exit_code_and_json() {
         }
         more.stop().await;
         let sale = sales::get(&world.servers.db, &sale).await.unwrap().unwrap();
-        assert!(world.auditor().audit(&sale, Window::Now).await.unwrap().consistent());
+        assert!(audit_sale(&world.reconcile_context(), &sale, Window::Now).await.unwrap().consistent());
         world.finish().await;
     });
 }

@@ -3,8 +3,8 @@
 use crate::support::mysql_store::{NOW_MS, assert_sound, crowd, fresh, sale, sale_id, url, verdicts};
 use crate::support::world::run;
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
-use seckill::domain::fate::{Fate, Verdict};
 use seckill::domain::ids::RequestId;
+use seckill::domain::outcome::{Outcome, Verdict};
 use seckill::domain::policy::PurchasePolicy;
 use seckill::store::mysql::codes::Source;
 use seckill::store::mysql::landing::land;
@@ -24,7 +24,7 @@ fn dropped_calls_never_lead_to_wrong_answers() {
                 let mut asked = 0u32;
                 for round in 0..20_000u64 {
                     let rid = RequestId::new(round % 500 + 1).unwrap();
-                    let answer = outcomes::fate_of(&db, rid).await.unwrap().unwrap();
+                    let answer = outcomes::outcome_of(&db, rid).await.unwrap().unwrap();
                     assert_eq!((answer.request_id, answer.number), (rid, Some(rid.get())));
                     asked += 1;
                     if asked >= 3_000 {
@@ -39,7 +39,7 @@ fn dropped_calls_never_lead_to_wrong_answers() {
                 loop {
                     let group = crowd("s", 1_000 + n * 20..=1_019 + n * 20);
                     land(&db, &group, Source::Relay).await;
-                    outcomes::fate_of(&db, RequestId::new(n + 1).unwrap()).await.ok();
+                    outcomes::outcome_of(&db, RequestId::new(n + 1).unwrap()).await.ok();
                 }
             });
             // From too early for anything to late enough for a commit, also on a crowded machine with a slow disk.
@@ -51,9 +51,9 @@ fn dropped_calls_never_lead_to_wrong_answers() {
         }
         asker.await.unwrap();
         let again = verdicts(&db, &crowd("s", 1_000..=4_999)).await;
-        assert!(again.iter().all(|v| matches!(v, Verdict::Ordered | Verdict::Already(Fate::Ordered))));
+        assert!(again.iter().all(|v| matches!(v, Verdict::Ordered | Verdict::Already(Outcome::Ordered))));
         assert!(
-            again.contains(&Verdict::Already(Fate::Ordered)),
+            again.contains(&Verdict::Already(Outcome::Ordered)),
             "some calls should have committed before they were dropped"
         );
         assert_sound(&db, "s", 4_500).await;
@@ -72,7 +72,7 @@ fn a_locked_stock_row_rolls_everything_back_and_lands_later() {
         let got = land(&db, &items, Source::Relay).await;
         assert!(got.iter().all(|v| matches!(v, Err(DbError::SaleLocked(_)))), "{got:?}");
         assert!(started.elapsed() < Duration::from_secs(9), "one wait, not one a row: {:?}", started.elapsed());
-        assert!(outcomes::fate_of(&db, items[0].purchase.request_id).await.unwrap().is_none());
+        assert!(outcomes::outcome_of(&db, items[0].purchase.request_id).await.unwrap().is_none());
         assert_sound(&db, "s", 0).await;
         holder.batch_execute("ROLLBACK").await.unwrap();
         assert_eq!(verdicts(&db, &items).await, vec![Verdict::Ordered; 100]);

@@ -28,7 +28,7 @@ pub struct Archived {
     pub ordered: i64,
     /// Orders.
     pub orders_count: u64,
-    /// Requests that had their fate.
+    /// Requests that had their outcome.
     pub outcomes_count: u64,
     /// SHA-256 of the export's manifest, hexadecimal.
     pub manifest: String,

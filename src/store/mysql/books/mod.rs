@@ -14,8 +14,8 @@ pub use series::{Asked, PIECE, Piece, Series, SeriesRead, Tally, age_above_ms, c
 use super::fault::DbError;
 use super::pool::{Conn, Db};
 use super::schema::{closed_findings, sale_epochs, sales};
-use crate::domain::fate::FailReason;
 use crate::domain::ids::SaleId;
+use crate::domain::outcome::FailReason;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Binary, Integer, Nullable, SmallInt, Text, Unsigned};
 use diesel_async::{AsyncConnection, RunQueryDsl, SimpleAsyncConnection};

@@ -16,17 +16,16 @@ mod write;
 use super::codes::Source;
 use super::facts::facts_of;
 use super::fault::DbError;
-use super::outcomes::{Decided, fates_of};
+use super::outcomes::{Decided, outcomes_of};
 use super::pool::Db;
-use crate::domain::fate::{NextStep, Obstacle, Verdict, after_obstacle};
 use crate::domain::ids::{RequestId, SaleId};
+use crate::domain::outcome::{NextStep, Obstacle, Verdict, after_obstacle};
 use crate::domain::request::Accepted;
 pub(super) use one::DETAIL_CHARS_MAX;
 pub use one::{Failure, fail_reused, land_one, record_failure};
 use plan::Plan;
 pub use refused::refused_from_zero;
 use std::collections::{BTreeSet, HashMap};
-pub(super) use text::Values;
 use write::Blocked;
 
 /// Most requests in one transaction; a longer input is landed in several. Bounds statement size and lock time.
@@ -229,7 +228,7 @@ impl Round<'_> {
     /// Gives those that have an outcome their verdict and returns the rest.
     async fn sift(&mut self, group: &[usize]) -> Vec<usize> {
         let ids: Vec<RequestId> = self.refs(group).iter().map(|accepted| accepted.purchase.request_id).collect();
-        let decided = match fates_of(self.db, &ids).await {
+        let decided = match outcomes_of(self.db, &ids).await {
             Ok(decided) => decided,
             Err(error) => {
                 self.note(&error);
@@ -252,7 +251,7 @@ impl Round<'_> {
 /// The obstacle that an existing outcome of the same request id is.
 pub(super) fn seen(accepted: &Accepted, decided: &Decided) -> Obstacle {
     if decided.payload_hash == accepted.payload_hash() {
-        Obstacle::SameOutcome(decided.fate)
+        Obstacle::SameOutcome(decided.outcome)
     } else {
         Obstacle::OtherOutcome
     }

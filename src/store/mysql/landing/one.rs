@@ -3,14 +3,14 @@
 use super::super::codes::{Reporter, Source, cut};
 use super::super::facts::facts_of;
 use super::super::fault::DbError;
-use super::super::outcomes::fates_of;
+use super::super::outcomes::outcomes_of;
 use super::super::pool::Db;
 use super::super::schema::{failed_request, outcome_event, request_outcome, sales};
 use super::plan::{EventRow, OutcomeRow, Plan};
 use super::seen;
 use super::write::{self, Blocked};
-use crate::domain::fate::{FailReason, Fate, NextStep, Obstacle, Verdict, after_obstacle};
 use crate::domain::message;
+use crate::domain::outcome::{FailReason, NextStep, Obstacle, Outcome, Verdict, after_obstacle};
 use crate::domain::request::Accepted;
 use crate::faults::left_out;
 use diesel::prelude::*;
@@ -24,7 +24,7 @@ pub(in super::super) const DETAIL_CHARS_MAX: usize = 1000;
 /// Lands one request. A refusal is committed before it is returned.
 ///
 /// # Errors
-/// [`DbError`]; the fate is then undecided or unknown, and repeating the call is safe. [`DbError::UnknownSale`] lasts until
+/// [`DbError`]; the outcome is then undecided or unknown, and repeating the call is safe. [`DbError::UnknownSale`] lasts until
 /// the sale has its row again.
 pub async fn land_one(db: &Db, accepted: &Accepted, source: Source) -> Result<Verdict, DbError> {
     for _ in 0..TRIES {
@@ -35,7 +35,7 @@ pub async fn land_one(db: &Db, accepted: &Accepted, source: Source) -> Result<Ve
             Err(error) => return Err(error),
         };
         if stopped.is_duplicate_key() && left_out!(OwnOutcome) {
-            return Ok(Verdict::Already(Fate::Ordered));
+            return Ok(Verdict::Already(Outcome::Ordered));
         }
         // In a new transaction, after the rollback: a re-read inside the old one could see nothing (window 73).
         let Some(obstacle) = identify(db, accepted, stopped).await? else {
@@ -101,7 +101,7 @@ async fn attempt(db: &Db, accepted: &Accepted, source: Source) -> Result<Option<
 /// Names the obstacle; `None` when what was in the way is gone again, so that another attempt decides.
 async fn identify(db: &Db, accepted: &Accepted, stopped: Stopped) -> Result<Option<Obstacle>, DbError> {
     let request_id = accepted.purchase.request_id;
-    if let Some(decided) = fates_of(db, &[request_id]).await?.get(&request_id) {
+    if let Some(decided) = outcomes_of(db, &[request_id]).await?.get(&request_id) {
         return Ok(Some(seen(accepted, decided)));
     }
     match stopped {
@@ -161,7 +161,7 @@ pub struct Failure<'a> {
     pub by: &'a str,
 }
 
-/// Gives a request its fate whose acceptance number another request has: FAILED without a number. `None`: that is not so, and
+/// Gives a request its outcome whose acceptance number another request has: FAILED without a number. `None`: that is not so, and
 /// nothing was written.
 ///
 /// # Errors
@@ -173,7 +173,7 @@ pub async fn fail_reused(
     by: &str,
 ) -> Result<Option<Verdict>, DbError> {
     let id = accepted.purchase.request_id;
-    if fates_of(db, &[id]).await?.contains_key(&id) || !number_is_taken(db, accepted).await? {
+    if outcomes_of(db, &[id]).await?.contains_key(&id) || !number_is_taken(db, accepted).await? {
         return Ok(None);
     }
     let reason = FailReason::NumberReused;
@@ -188,13 +188,13 @@ pub async fn fail_reused(
 /// # Errors
 /// [`DbError`]; repeating the call is safe.
 pub async fn record_failure(db: &Db, accepted: &Accepted, failure: Failure<'_>) -> Result<bool, DbError> {
-    let fate = Fate::Failed(failure.reason);
-    let outcome = OutcomeRow::of(accepted, fate);
-    let event = (!failure.reporter.has_message()).then(|| EventRow::of(accepted, fate));
+    let outcome = Outcome::Failed(failure.reason);
+    let row = OutcomeRow::of(accepted, outcome);
+    let event = (!failure.reporter.has_message()).then(|| EventRow::of(accepted, outcome));
     let written = db
         .run("record_failure", async |conn| {
             conn.transaction(async |conn| {
-                diesel::insert_into(request_outcome::table).values(&outcome).execute(conn).await?;
+                diesel::insert_into(request_outcome::table).values(&row).execute(conn).await?;
                 if let Some(event) = &event {
                     diesel::insert_into(outcome_event::table).values(event).execute(conn).await?;
                 }

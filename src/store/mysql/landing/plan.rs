@@ -1,13 +1,13 @@
 //! What a landing transaction will write, worked out before it opens, so that it holds its locks only while it writes.
 
-use super::super::codes::{Source, datetime, fate_columns};
+use super::super::codes::{Source, datetime, outcome_columns};
 use super::super::facts::Facts;
 use super::super::fault::DbError;
 use super::super::schema::{outcome_event, request_outcome, stock_flow};
 use super::text::Values;
-use crate::domain::fate::{FailReason, Fate, Obstacle};
 use crate::domain::ids::SaleId;
 use crate::domain::message;
+use crate::domain::outcome::{FailReason, Obstacle, Outcome};
 use crate::domain::policy::PurchasePolicy;
 use crate::domain::request::Accepted;
 use diesel::prelude::*;
@@ -32,8 +32,8 @@ pub struct OutcomeRow<'a> {
 }
 
 impl<'a> OutcomeRow<'a> {
-    pub fn of(accepted: &'a Accepted, fate: Fate) -> Self {
-        let (kind, reason) = fate_columns(fate);
+    pub fn of(accepted: &'a Accepted, outcome: Outcome) -> Self {
+        let (kind, reason) = outcome_columns(outcome);
         Self {
             request_id: accepted.purchase.request_id.get(),
             kind,
@@ -41,7 +41,7 @@ impl<'a> OutcomeRow<'a> {
             sale_id: accepted.purchase.sale_id.as_str().as_bytes(),
             shard: accepted.shard,
             epoch: accepted.epoch,
-            number: (fate != Fate::Failed(FailReason::NumberReused)).then_some(accepted.number),
+            number: (outcome != Outcome::Failed(FailReason::NumberReused)).then_some(accepted.number),
             payload_hash: accepted.payload_hash().to_vec(),
         }
     }
@@ -57,7 +57,7 @@ pub struct FlowRow<'a> {
     pub reference: Vec<u8>,
 }
 
-/// An event to be told by whoever consumes orders; written with the fate it tells.
+/// An event to be told by whoever consumes orders; written with the outcome it tells.
 #[derive(Insertable)]
 #[diesel(table_name = outcome_event)]
 pub struct EventRow {
@@ -67,11 +67,11 @@ pub struct EventRow {
 }
 
 impl EventRow {
-    pub fn of(accepted: &Accepted, fate: Fate) -> Self {
+    pub fn of(accepted: &Accepted, outcome: Outcome) -> Self {
         Self {
             request_id: accepted.purchase.request_id.get(),
-            event_key: message::event_key(fate),
-            body: message::event(accepted, fate).into_bytes(),
+            event_key: message::event_key(outcome),
+            body: message::event(accepted, outcome).into_bytes(),
         }
     }
 }
@@ -125,7 +125,7 @@ impl<'a> Plan<'a> {
             add_order(&mut orders, accepted, facts, source)?;
             add_share(&mut shares, accepted, facts.policy);
             if !source.has_message() {
-                events.push(EventRow::of(accepted, Fate::Ordered));
+                events.push(EventRow::of(accepted, Outcome::Ordered));
             }
         }
         Ok(Ok(Self { outcomes: outcomes.finish(), orders: orders.finish(), events, shares }))
@@ -145,7 +145,7 @@ impl<'a> Plan<'a> {
 }
 
 fn add_outcome(outcomes: &mut Values, accepted: &Accepted) {
-    let row = OutcomeRow::of(accepted, Fate::Ordered);
+    let row = OutcomeRow::of(accepted, Outcome::Ordered);
     outcomes.row();
     outcomes.number(row.request_id);
     outcomes.code(row.kind);

@@ -1,7 +1,7 @@
 //! How often the database refused for good what Redis had admitted, by reason. Each one is a buyer who heard 202 and ends as
 //! FAILED, and a sign that Redis and the database did not agree: about the stock, the buyer, or the limit.
 
-use crate::domain::fate::FailReason;
+use crate::domain::outcome::FailReason;
 
 /// The reasons that a landing can find.
 const REASONS: [FailReason; 3] = [FailReason::SoldOut, FailReason::DuplicateBuyer, FailReason::LimitExceeded];

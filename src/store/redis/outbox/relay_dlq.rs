@@ -158,7 +158,7 @@ impl RelayDlq {
         Ok(u64::try_from(integer(&count)?).unwrap_or(0))
     }
 
-    /// Deletes one entry of the relay DLQ, after its request's fate is in the database.
+    /// Deletes one entry of the relay DLQ, after its request's outcome is in the database.
     ///
     /// # Errors
     /// [`RedisFault`]; repeating is safe.

@@ -14,7 +14,7 @@ pub(super) fn check(case: &Case<'_>, sale: &str, state: &mut SaleState) {
     twice(case, sale, state);
 }
 
-/// Whoever was told "accepted" has a fate, or lies somewhere.
+/// Whoever was told "accepted" has an outcome, or lies somewhere.
 fn told(case: &Case<'_>, sale: &str, state: &mut SaleState) {
     let end = case.end;
     let accepted = |attempt: &&Attempt| attempt.sale == sale && attempt.kind == "buy" && attempt.result == "accepted";
@@ -38,7 +38,7 @@ fn told(case: &Case<'_>, sale: &str, state: &mut SaleState) {
     }
 }
 
-/// Nothing is on its way any more, so what has no fate and is not parked never gets one.
+/// Nothing is on its way any more, so what has no outcome and is not parked never gets one.
 fn limbo(case: &Case<'_>, sale: &str, state: &mut SaleState) {
     let end = case.end;
     let records = end.ledger.values().filter(|record| record.sale == sale).map(|record| record.rid.as_str());
@@ -47,7 +47,7 @@ fn limbo(case: &Case<'_>, sale: &str, state: &mut SaleState) {
     for rid in all {
         let decided = end.outcomes.contains_key(rid);
         if !decided && !end.parked.contains(rid) {
-            state.add(Trouble::Limbo, format!("request {rid} has no fate and is not parked"));
+            state.add(Trouble::Limbo, format!("request {rid} has no outcome and is not parked"));
         }
     }
 }

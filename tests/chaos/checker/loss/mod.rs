@@ -8,10 +8,10 @@
 //! |---|---|
 //! | LOST | a buyer was told "accepted", and the request is nowhere any more; its acceptance number shows the hole |
 //! | HOLE | an acceptance number below the highest known one has no request (whoever had it may have been told nothing) |
-//! | LIMBO | a request has neither a fate nor a place among the parked |
-//! | TORN | half a fate: an outcome without its order, or the reverse |
+//! | LIMBO | a request has neither an outcome nor a place among the parked |
+//! | TORN | half an outcome: an outcome without its order, or the reverse |
 //! | REFUSED | accepted, and then refused for a reason that is not the buyer's: no units, no sale, its number given twice |
-//! | TWICE | two fates, or more for a buyer than the limit |
+//! | TWICE | two outcomes, or more for a buyer than the limit |
 //! | OVERSOLD | more ordered than granted |
 //! | BOOKS | the database's own sums disagree |
 //! | BRIDGE | the database's unsold units are not where Redis' side says they are |

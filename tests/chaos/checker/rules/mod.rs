@@ -2,9 +2,9 @@
 
 pub mod answers;
 pub mod converged;
-pub mod fates;
 pub mod limits;
 pub mod numbers;
+pub mod outcomes;
 pub mod phantoms;
 pub mod redis;
 pub mod stock;

@@ -214,7 +214,7 @@ fn each_trouble_is_told() {
     assert_eq!(
         troubles(|story| drop(story.input.ledger.pop())),
         [Trouble::Ledger],
-        "its fate stands, its repeats do not"
+        "its outcome stands, its repeats do not"
     );
     assert_eq!(troubles(|story| story.input.keys.retain(|key| key.name != "grants")), [Trouble::Keys]);
     assert_eq!(

@@ -1,10 +1,10 @@
-//! Rules about Redis' sums, marks and numbers (C8), and two fates at once (C10).
+//! Rules about Redis' sums, marks and numbers (C8), and two outcomes at once (C10).
 
 use super::super::read::{Flow, Order};
 use super::{Story, broken, verdict};
 
 #[test]
-fn c8_redis_disagrees_with_the_fates() {
+fn c8_redis_disagrees_with_the_outcomes() {
     broken("C8", "left redis", |story| story.input.stock[2].value = "999".into());
     broken("C8", "its ledger has", |story| {
         let rid = story.bought("many", "b9", 1);

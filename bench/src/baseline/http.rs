@@ -1,0 +1,45 @@
+//! For the benchmark: the least an Actix server can do for an authenticated request. The same access-token check, the same
+//! number of workers, an answer of the same size, and nothing behind it.
+
+use actix_web::dev::Server;
+use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
+use seckill::config;
+use seckill::http::{end_gracefully, worker_count};
+use seckill::p1_entry::auth::Authenticator;
+use seckill::runtime::Stopper;
+use std::net::TcpListener;
+use std::time::Duration;
+
+/// About what a refusal of the real API looks like.
+const GONE: &str = r#"{"type":"about:blank","title":"Sold out","status":410,"detail":"everything is sold","code":"P1-S2","sale_id":"bench"}"#;
+
+async fn refuse(auth: web::Data<Authenticator>, request: HttpRequest, _body: web::Bytes) -> HttpResponse {
+    let token = request.headers().get("authorization").and_then(|value| value.to_str().ok());
+    match token.and_then(|token| token.strip_prefix("Bearer ")).map(|token| auth.check(token)) {
+        Some(Ok(_buyer)) => HttpResponse::Gone().content_type("application/problem+json").body(GONE),
+        Some(Err(_)) | None => HttpResponse::Unauthorized().finish(),
+    }
+}
+
+/// Serves 410 to whoever has a valid access token, on every path, until `stopper` is pulled.
+///
+/// # Errors
+/// The listener's own error.
+pub fn serve(
+    auth: Authenticator,
+    listener: TcpListener,
+    settings: &config::Http,
+    stopper: Stopper,
+) -> std::io::Result<Server> {
+    let auth = web::Data::new(auth);
+    let server = HttpServer::new(move || App::new().app_data(auth.clone()).default_service(web::to(refuse)))
+        .workers(worker_count(settings))
+        .client_request_timeout(Duration::from_millis(settings.head_timeout_ms))
+        .keep_alive(Duration::from_secs(settings.keep_alive_s))
+        .max_connections(settings.connections_max)
+        .shutdown_timeout(1)
+        .disable_signals()
+        .listen(listener)?
+        .run();
+    Ok(end_gracefully(server, stopper))
+}

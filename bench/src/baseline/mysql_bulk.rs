@@ -1,0 +1,124 @@
+//! For the benchmark: orders that landed long ago, written in bulk, so that a sale of ten million of them is there in minutes.
+//!
+//! Input: a one-per-user sale made for it. Output: outcomes, orders, journal and stock, as landing would have left them an hour
+//! ago. A crash leaves whole pieces of them and the table `bench_numbers`.
+
+use diesel::sql_types::{BigInt, Binary, SmallInt, Unsigned};
+use diesel_async::{AsyncConnection, AsyncMysqlConnection, RunQueryDsl, SimpleAsyncConnection};
+use seckill::domain::ids::SaleId;
+use seckill::store::mysql::{Db, DbError};
+
+/// Most orders of one transaction.
+pub const PIECE: u64 = 50_000;
+/// Orders of one row of the journal.
+const GROUP: u64 = 100;
+
+const TABLE: &str = "CREATE TABLE IF NOT EXISTS bench_numbers (n INT UNSIGNED NOT NULL PRIMARY KEY) ENGINE = InnoDB";
+/// 0 to 49,999, from tables of ten digits: both servers know these, and no depth of recursion limits them.
+const NUMBERS: &str = "INSERT IGNORE INTO bench_numbers SELECT a.d + 10 * b.d + 100 * c.d + 1000 * e.d + 10000 * f.d FROM \
+    (SELECT 0 d UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5 UNION SELECT 6 UNION SELECT 7 UNION SELECT 8 UNION SELECT 9) a, \
+    (SELECT 0 d UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5 UNION SELECT 6 UNION SELECT 7 UNION SELECT 8 UNION SELECT 9) b, \
+    (SELECT 0 d UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5 UNION SELECT 6 UNION SELECT 7 UNION SELECT 8 UNION SELECT 9) c, \
+    (SELECT 0 d UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5 UNION SELECT 6 UNION SELECT 7 UNION SELECT 8 UNION SELECT 9) e, \
+    (SELECT 0 d UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4) f";
+const OUTCOMES: &str = "/* bulk */ INSERT INTO request_outcome \
+    (request_id, kind, sale_id, shard, epoch, number, payload_hash, created_at) \
+    SELECT ? + n, 'ORDER', ?, ?, 1, ? + n, UNHEX(MD5(n)), NOW(3) - INTERVAL 1 HOUR FROM bench_numbers WHERE n < ? ORDER BY n";
+const ORDERS: &str = "/* bulk */ INSERT INTO orders \
+    (request_id, sale_id, user_id, one_per_user_id, quantity, amount_cents, source, accepted_at, created_at) \
+    SELECT ? + n, ?, CONCAT('bulk-', LPAD(? + n, 12, '0')), CONCAT('bulk-', LPAD(? + n, 12, '0')), 1, 100, 'relay', \
+    NOW(3) - INTERVAL 1 HOUR, NOW(3) - INTERVAL 1 HOUR FROM bench_numbers WHERE n < ? ORDER BY n";
+const FLOW: &str = "/* bulk */ INSERT INTO stock_flow (sale_id, delta, kind, orders_count, ref, created_at) \
+    SELECT ?, -units, 'order', units, CAST(first AS CHAR), NOW(3) - INTERVAL 1 HOUR FROM \
+    (SELECT ? + n * 100 AS first, LEAST(100, CAST(? AS SIGNED) - n * 100) AS units FROM bench_numbers WHERE n < ? ORDER BY n) AS grouped";
+const OLDER: &str = "/* bulk */ UPDATE stock_flow SET created_at = created_at - INTERVAL 2 HOUR WHERE sale_id = ?";
+const STOCK: &str = "/* bulk */ UPDATE sales SET stock = stock - ? WHERE sale_id = ?";
+
+/// Orders of one unit with acceptance numbers that follow each other.
+#[derive(Debug, Clone, Copy)]
+pub struct Bulk<'a> {
+    /// The sale: one per user, in its first epoch.
+    pub sale: &'a SaleId,
+    /// The shard of all their buyers.
+    pub shard: u16,
+    /// The first acceptance number.
+    pub number: u64,
+    /// The first request id; as many must be nobody else's.
+    pub request_id: u64,
+    /// How many, at most [`PIECE`].
+    pub count: u64,
+}
+
+/// Makes what the others count with, and the sale older than its orders: the journal is read in the order of time.
+///
+/// # Errors
+/// [`DbError`]; repeating the call is safe.
+pub async fn prepare(db: &Db, sale: &SaleId) -> Result<(), DbError> {
+    let sale = sale.as_str().as_bytes();
+    db.patient()
+        .run("bulk_prepare", async |conn| {
+            conn.batch_execute(TABLE).await?;
+            conn.batch_execute(NUMBERS).await?;
+            diesel::sql_query(OLDER).bind::<Binary, _>(sale).execute(conn).await?;
+            Ok(())
+        })
+        .await
+}
+
+/// Writes them, in one transaction.
+///
+/// # Errors
+/// [`DbError`]; after an unknown outcome throw the sale away.
+pub async fn write(db: &Db, bulk: Bulk<'_>) -> Result<(), DbError> {
+    let sale = bulk.sale.as_str().as_bytes();
+    let units = i64::try_from(bulk.count).unwrap_or(i64::MAX);
+    let wrote = async |conn: &mut AsyncMysqlConnection| {
+        diesel::sql_query(OUTCOMES)
+            .bind::<Unsigned<BigInt>, _>(bulk.request_id)
+            .bind::<Binary, _>(sale)
+            .bind::<Unsigned<SmallInt>, _>(bulk.shard)
+            .bind::<Unsigned<BigInt>, _>(bulk.number)
+            .bind::<Unsigned<BigInt>, _>(bulk.count)
+            .execute(conn)
+            .await?;
+        diesel::sql_query(ORDERS)
+            .bind::<Unsigned<BigInt>, _>(bulk.request_id)
+            .bind::<Binary, _>(sale)
+            .bind::<Unsigned<BigInt>, _>(bulk.request_id)
+            .bind::<Unsigned<BigInt>, _>(bulk.request_id)
+            .bind::<Unsigned<BigInt>, _>(bulk.count)
+            .execute(conn)
+            .await?;
+        diesel::sql_query(FLOW)
+            .bind::<Binary, _>(sale)
+            .bind::<Unsigned<BigInt>, _>(bulk.request_id)
+            .bind::<BigInt, _>(units)
+            .bind::<Unsigned<BigInt>, _>(bulk.count.div_ceil(GROUP))
+            .execute(conn)
+            .await?;
+        diesel::sql_query(STOCK).bind::<BigInt, _>(units).bind::<Binary, _>(sale).execute(conn).await?;
+        Ok(())
+    };
+    db.patient().run("bulk_write", async |conn| conn.transaction(async |conn| wrote(conn).await).await).await
+}
+
+/// Has the server look at the tables as a server does by itself some time after they grew, and removes what [`prepare`] made.
+///
+/// # Errors
+/// [`DbError`]; repeating the call is safe.
+pub async fn finish(db: &Db) -> Result<(), DbError> {
+    db.patient()
+        .run("bulk_finish", async |conn| {
+            // Each answers with rows, which a batch may not.
+            for table in ["request_outcome", "orders", "stock_flow"] {
+                let analyze = format!("ANALYZE TABLE {table}");
+                let _told: Vec<Analyzed> = diesel::sql_query(analyze).load(conn).await?;
+            }
+            Ok(conn.batch_execute("DROP TABLE IF EXISTS bench_numbers").await?)
+        })
+        .await
+}
+
+/// What the server says of an ANALYZE; nobody wants to know.
+#[derive(diesel::QueryableByName)]
+struct Analyzed {}

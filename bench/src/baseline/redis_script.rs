@@ -1,0 +1,105 @@
+//! What a textbook system could do on the same Redis: `redis-benchmark` driving one bare purchase script, one request a
+//! round trip. Same server, same durability; no HTTP, no access token, no ledger, no limits.
+
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::process::Command;
+
+/// Stock, buyer once, stream entry: the least that could be called a purchase.
+const BARE: &str = "\
+local left = tonumber(redis.call('GET', KEYS[1]))
+if not left or left < 1 then return 0 end
+if redis.call('HSETNX', KEYS[2], ARGV[1], 1) == 0 then return -1 end
+redis.call('DECR', KEYS[1])
+redis.call('XADD', KEYS[3], '*', 'r', ARGV[2], 's', 'bench', 'p', ARGV[3])
+return 1";
+/// As long as a real message.
+const PAYLOAD: &str = r#"{"v":1,"rid":"7390817262993408","sale":"bench","user":"buyer-00000001","qty":1,"shard":0,"epoch":1,"no":100000,"at":1763720000123}"#;
+const KEYS: [&str; 3] =
+    ["seckill-bench-bare:{0}:stock", "seckill-bench-bare:{0}:buyers", "seckill-bench-bare:{0}:outbox"];
+/// Longest run of one tool.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Purchases a second of the bare script; why not, when it cannot be measured here.
+pub async fn bare_script(redis_url: &str, connections: u32, requests: u64) -> Result<f64, String> {
+    let (host, port) =
+        plain_address(redis_url).ok_or("baseline only for a redis without password, at redis://host:port")?;
+    let at = ["-h", host, "-p", port];
+    cli(&at, &[&["UNLINK"][..], &KEYS].concat()).await?;
+    cli(&at, &["SET", KEYS[0], "1000000000"]).await?;
+    let sha = cli(&at, &["SCRIPT", "LOAD", BARE]).await?;
+    let load = [
+        "-P",
+        "1",
+        "-c",
+        &connections.to_string(),
+        "-n",
+        &requests.to_string(),
+        "-r",
+        "1000000000000",
+        "--csv",
+        "EVALSHA",
+        sha.trim(),
+        "3",
+        KEYS[0],
+        KEYS[1],
+        KEYS[2],
+        "buyer-__rand_int__",
+        "__rand_int__",
+        PAYLOAD,
+    ]
+    .map(str::to_owned);
+    let load: Vec<&str> = load.iter().map(String::as_str).collect();
+    let measured = tool("redis-benchmark", &at, &load).await;
+    cli(&at, &[&["UNLINK"][..], &KEYS].concat()).await?;
+    rate(&measured?).ok_or_else(|| "redis-benchmark answered in an unknown form".to_owned())
+}
+
+fn plain_address(url: &str) -> Option<(&str, &str)> {
+    let authority = url.strip_prefix("redis://")?.split('/').next()?;
+    if authority.contains('@') { None } else { authority.rsplit_once(':') }
+}
+
+async fn cli(at: &[&str], command: &[&str]) -> Result<String, String> {
+    tool("redis-cli", at, command).await
+}
+
+async fn tool(name: &str, at: &[&str], arguments: &[&str]) -> Result<String, String> {
+    let mut command = Command::new(name);
+    command.args(at).args(arguments).stdin(Stdio::null()).kill_on_drop(true);
+    match tokio::time::timeout(DEADLINE, command.output()).await {
+        Ok(Ok(output)) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        Ok(Ok(output)) => Err(format!("{name}: {}", String::from_utf8_lossy(&output.stderr).trim())),
+        Ok(Err(error)) => Err(format!("{name} cannot be started ({error}); install redis-tools")),
+        Err(_) => Err(format!("{name} took longer than {} s", DEADLINE.as_secs())),
+    }
+}
+
+/// The second column of the last line: `"EVALSHA …","58823.53","0.9",…`. The command's text has quotes and commas of its
+/// own, so it is read from the end of the text.
+fn rate(csv: &str) -> Option<f64> {
+    let line = csv.lines().rfind(|line| !line.trim().is_empty())?;
+    let columns: Vec<&str> = line.trim().trim_matches('"').split("\",\"").collect();
+    // rps, avg, min, p50, p95, p99, max
+    columns.iter().rev().nth(6)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_is_read_whatever_the_command_looks_like() {
+        let csv = "\"test\",\"rps\",\"avg_latency_ms\",\"min_latency_ms\",\"p50_latency_ms\",\"p95_latency_ms\",\"p99_latency_ms\",\"max_latency_ms\"\n\
+                   \"EVALSHA x {\"v\":1,\"rid\":\"7\"}\",\"58823.53\",\"0.9\",\"0.1\",\"0.8\",\"1.5\",\"2.0\",\"9.1\"\n";
+        assert_eq!(rate(csv), Some(58_823.53));
+        assert_eq!(rate(""), None);
+    }
+
+    #[test]
+    fn only_plain_addresses_are_benchmarked() {
+        assert_eq!(plain_address("redis://127.0.0.1:6379"), Some(("127.0.0.1", "6379")));
+        assert_eq!(plain_address("redis://127.0.0.1:6379/0"), Some(("127.0.0.1", "6379")));
+        assert_eq!(plain_address("redis://:secret@127.0.0.1:6379"), None);
+    }
+}

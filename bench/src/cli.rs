@@ -1,0 +1,82 @@
+//! The command line of `seckill-bench`. `seckill bench` passes its own on; exit codes are those of `seckill`.
+
+use super::loadgen::CrowdError;
+use super::loadgen::http::HttpError;
+use super::strategies::{BuyersArgs, buyers};
+use super::{Args, program, run, shop_crowd};
+use clap::{Parser, Subcommand};
+use seckill::cli::{Failure, main_of};
+use seckill::config::Layers;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Debug, Parser)]
+#[command(version, bin_name = "seckill bench", max_term_width = 110)]
+struct Cli {
+    /// Configuration file (TOML) on top of the built-in defaults; repeatable, later ones win
+    #[arg(long, value_name = "FILE")]
+    config: Vec<PathBuf>,
+    /// One setting, on top of everything else; repeatable
+    #[arg(long, value_name = "SECTION.KEY=VALUE")]
+    set: Vec<String>,
+    /// Folder of the local stack, for --here
+    #[arg(long, value_name = "DIR", default_value = ".seckill", overrides_with = "data_dir")]
+    data_dir: PathBuf,
+    /// The program whose roles are measured; else the one beside this one, else the one that PATH has
+    #[arg(long, hide = true)]
+    seckill: Option<PathBuf>,
+    #[command(flatten)]
+    args: Args,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Buyers in a process of their own, for the benchmark to kill
+    #[command(hide = true)]
+    Buyers(BuyersArgs),
+    /// The crowd of the demo shop: its plan on standard input, how far it is on standard output
+    #[command(hide = true)]
+    Crowd,
+}
+
+impl From<CrowdError> for Failure {
+    fn from(error: CrowdError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl From<HttpError> for Failure {
+    fn from(error: HttpError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+/// Runs the command line of this process.
+#[must_use]
+pub fn main() -> ExitCode {
+    main_of(dispatch)
+}
+
+async fn dispatch(cli: Cli) -> Result<u8, Failure> {
+    let Cli { config, set, data_dir, seckill, args, command } = cli;
+    let layers = Layers { files: config, set };
+    seckill.into_iter().for_each(program::give);
+    match command {
+        None => run(&layers, &data_dir, &args).await,
+        Some(Command::Buyers(args)) => buyers(&layers, &args).await,
+        Some(Command::Crowd) => shop_crowd::run().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,98 @@
+//! Full outboxes, without HTTP: purchases through the product's own script while no relay runs. On the same entries are
+//! measured, one after the other, what they take in Redis, how fast the relay empties the outboxes, how fast the consumer
+//! empties the queue, and what is left in Redis once everything is settled and trimmed.
+
+use super::bar::Bar;
+use super::baseline::redis_info;
+use super::ground::Ground;
+use super::scale::{Scale, Spinner};
+use super::{landing, memory, relay};
+use seckill::cli::Failure;
+use seckill::domain::ids::{RequestId, SaleId, UserId};
+use seckill::domain::policy::Quantity;
+use seckill::domain::request::Purchase;
+use seckill::domain::reserve::Reserved;
+use seckill::domain::shard::home_shard;
+use std::collections::BTreeMap;
+
+/// Purchases in one script call.
+const GROUP: usize = 256;
+/// More stock than entries, so that none is refused.
+const STOCK: i64 = 10_000_000;
+/// Entries that warm a phase up: connections, topology, prepared statements.
+const WARM_UP: u64 = 500;
+
+/// Which of the measurements on these entries are wanted; what must come before them is done anyway.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wants {
+    pub relay: bool,
+    pub landing: bool,
+    pub memory: bool,
+}
+
+/// Measures on a full outbox. Nothing may be under way, and only the api role may run.
+pub(super) async fn measure(
+    ground: &mut Ground,
+    scale: &Scale,
+    wants: Wants,
+    spinner: &Spinner,
+) -> Result<Vec<Bar>, Failure> {
+    let mut bars = Vec::new();
+    let sale = ground.sale("filled", STOCK, Some(1)).await?;
+    let mut relayer = relay::relayer(ground);
+    fill(ground, &sale, WARM_UP).await?;
+    relay::empty(ground, &mut relayer, scale).await?;
+    landing::empty(ground, landing::landers(ground), WARM_UP, scale).await?;
+    if wants.memory {
+        // What is settled is to be the measured entries alone.
+        memory::trim(ground, &sale).await?;
+    }
+
+    spinner.tell("filling the outbox");
+    let before = redis_info::used_memory_bytes(&ground.servers.redis).await?;
+    fill(ground, &sale, scale.entries).await?;
+    let full = redis_info::used_memory_bytes(&ground.servers.redis).await?;
+    if wants.memory {
+        bars.push(memory::in_flight(before, full, scale.entries));
+    }
+    spinner.tell("relay");
+    let relayed = relay::measure(ground, &mut relayer, scale, wants.relay).await?;
+    drop(relayer);
+    bars.extend(relayed);
+    spinner.tell("landing");
+    bars.extend(landing::measure(ground, &sale, scale, wants.landing).await?);
+    if wants.memory {
+        spinner.tell("trimming");
+        bars.push(memory::settled(ground, &sale, before, scale.entries).await?);
+    }
+    Ok(bars)
+}
+
+/// Accepts `count` purchases of one unit by as many buyers.
+pub(super) async fn fill(ground: &mut Ground, sale: &SaleId, count: u64) -> Result<(), Failure> {
+    let (shards, first) = (ground.settings.redis.shards, ground.numbers(count));
+    let mut by_shard: BTreeMap<u16, Vec<Purchase>> = BTreeMap::new();
+    for number in first..first + count {
+        let purchase = purchase(sale, number)?;
+        by_shard.entry(home_shard(&purchase.user_id, shards)).or_default().push(purchase);
+    }
+    for (shard, purchases) in &by_shard {
+        for group in purchases.chunks(GROUP) {
+            ground.go_on()?;
+            let group: Vec<&Purchase> = group.iter().collect();
+            let decided = ground.servers.redis.stock.reserve(sale, *shard, 1, &group).await?.reserved;
+            if let Some(refused) = decided.iter().find(|one| **one != Reserved::Accepted) {
+                return Err(Failure::Failed(format!("filling the outbox: a purchase was answered {refused:?}")));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A purchase of buyer `number`; its request id is far below any that the entry makes.
+pub(super) fn purchase(sale: &SaleId, number: u64) -> Result<Purchase, Failure> {
+    let user =
+        UserId::parse(&crate::loadgen::buyer_name(number)).map_err(|error| Failure::Failed(error.to_string()))?;
+    let id = RequestId::new(number).ok_or_else(|| Failure::Failed("request ids begin at 1".to_owned()))?;
+    Ok(Purchase { request_id: id, sale_id: sale.clone(), user_id: user, quantity: Quantity::ONE })
+}

@@ -1,0 +1,164 @@
+//! `landing`: P4's own code empties a full order queue. The baselines write into the same tables of the same database with
+//! the same durability: one plain transaction an order on 16 connections, and bare multi-row INSERTs with one UPDATE.
+
+use super::bar::Bar;
+use super::cpu::Watch;
+use super::ground::Ground;
+use super::relay::per_s;
+use super::scale::Scale;
+use crate::baseline::mysql::{self, Bare};
+use seckill::cli::Failure;
+use seckill::config::Settings;
+use seckill::domain::fault::{Fault, Progress};
+use seckill::domain::ids::SaleId;
+use seckill::p4_persist::Persist;
+use seckill::roles::RoleError;
+use seckill::runtime::{Stopper, Worker, now_ms};
+use seckill::store::mysql::{Address, Db, DbConfig};
+use serde_json::json;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
+
+/// The least ratio to one transaction an order.
+const BAR_PLAIN: f64 = 10.0;
+/// The least ratio to bare multi-row INSERTs.
+const BAR_ROWS: f64 = 0.6;
+/// Connections of the baseline with one transaction an order.
+pub(super) const CONNECTIONS: usize = 16;
+/// Orders in a transaction of the other one: as many as the consumer takes, within these bounds.
+const ROWS: (usize, usize) = (200, 500);
+/// More than a baseline can sell.
+const STOCK: i64 = 1_000_000_000;
+/// Request ids set aside for one baseline; more than it can write.
+const IDS: u64 = 20_000_000;
+
+/// P4 as the role runs it.
+pub(super) fn landers(ground: &Ground) -> Vec<Persist> {
+    let servers = &ground.servers;
+    Persist::writers(&servers.db, &servers.redis, &servers.rabbit, &ground.settings.p4_persist)
+}
+
+/// What the writers have done together.
+#[derive(Default)]
+struct Done {
+    orders: AtomicU64,
+    /// Orders done and the time, when the first step (which connects) had moved some.
+    first: OnceLock<(u64, Instant)>,
+}
+
+/// Steps the writers until `count` orders are done. Returns how many the first step did and the time from its end to the
+/// last acknowledgement.
+pub(super) async fn empty(
+    ground: &Ground,
+    landers: Vec<Persist>,
+    count: u64,
+    scale: &Scale,
+) -> Result<(u64, Duration), Failure> {
+    let (done, until) = (Arc::new(Done::default()), Instant::now() + scale.patience);
+    let mut crew = JoinSet::new();
+    for lander in landers {
+        crew.spawn(one(lander, done.clone(), count, until, ground.stop.clone()));
+    }
+    while let Some(ended) = crew.join_next().await {
+        ended.map_err(|error| Failure::Failed(error.to_string()))??;
+    }
+    ground.go_on()?;
+    let orders = done.orders.load(Relaxed);
+    if orders < count {
+        let patience_s = scale.patience.as_secs();
+        return Err(Failure::Failed(format!("{orders} of {count} orders landed within {patience_s} s")));
+    }
+    let (first, since) = done.first.get().copied().unwrap_or((0, Instant::now()));
+    Ok((first, since.elapsed()))
+}
+
+async fn one(mut lander: Persist, done: Arc<Done>, count: u64, until: Instant, stop: Stopper) -> Result<(), Fault> {
+    while done.orders.load(Relaxed) < count && Instant::now() < until && !stop.is_stopped() {
+        let Progress::Moved(moved) = lander.step().await? else { continue };
+        let moved = u64::try_from(moved).unwrap_or(0);
+        let all = done.orders.fetch_add(moved, Relaxed) + moved;
+        done.first.get_or_init(|| (all, Instant::now()));
+    }
+    // The last group is acknowledged now.
+    lander.drain().await;
+    Ok(())
+}
+
+/// Empties the queue, which holds `scale.entries` orders of `sale`, and with `told` compares.
+pub(super) async fn measure(
+    ground: &mut Ground,
+    sale: &SaleId,
+    scale: &Scale,
+    told: bool,
+) -> Result<Vec<Bar>, Failure> {
+    let watch = Watch::start_as("consumer", ground);
+    let (first, took) = empty(ground, landers(ground), scale.entries, scale).await?;
+    let usage = watch.end();
+    if !told {
+        return Ok(Vec::new());
+    }
+    let (landed, sold) = ground.landed_and_sold(sale).await?;
+    let rate = per_s(scale.entries - first, took);
+    let group = ground.settings.p4_persist.group_max;
+    let rows_group = u32::try_from(group.clamp(ROWS.0, ROWS.1)).unwrap_or(500);
+    let plain = one_transaction_an_order(ground, scale).await?;
+    let begun = Instant::now();
+    let bare = baseline_sale(ground, "bare-rows", scale).await?;
+    let rows = mysql::rows(&ground.servers.db, &bare, rows_group).await?;
+    let rows = per_s(rows, begun.elapsed());
+    mysql::book(&ground.servers.db, &bare.sale).await?;
+    let more = json!({
+        "orders": scale.entries, "landed_units": landed, "sold_units": sold, "took_ms": took.as_millis(),
+        "group_max": group, "cpu": usage.json(),
+    });
+    let missing = if landed == sold { String::new() } else { format!("; ONLY {landed} of {sold} landed") };
+    let note = format!(
+        "{} orders, groups of up to {group}{missing}; one transaction an order beside it{}",
+        scale.entries,
+        usage.note()
+    );
+    let against_rows = format!("against INSERTs of {rows_group} rows, outcomes and orders, with one UPDATE");
+    Ok(vec![
+        Bar::rate("landing", rate).against(Some(plain), BAR_PLAIN).note(note).more(more),
+        Bar::rate("landing_rows", rate).against(Some(rows), BAR_ROWS).note(against_rows),
+    ])
+}
+
+/// Orders a second of one plain transaction each, on 16 connections: what a system without Redis and broker does.
+pub(super) async fn one_transaction_an_order(ground: &mut Ground, scale: &Scale) -> Result<f64, Failure> {
+    let db = pool(&ground.settings, CONNECTIONS)?;
+    // The connections are made before the clock starts.
+    let warm = Bare { until: Instant::now() + scale.lasting / 10, ..baseline_sale(ground, "bare-warm", scale).await? };
+    mysql::one_by_one(&db, &warm, CONNECTIONS).await?;
+    mysql::book(&db, &warm.sale).await?;
+    let bare = baseline_sale(ground, "bare-plain", scale).await?;
+    let begun = Instant::now();
+    let committed = mysql::one_by_one(&db, &bare, CONNECTIONS).await?;
+    let rate = per_s(committed, begun.elapsed());
+    mysql::book(&ground.servers.db, &bare.sale).await?;
+    Ok(rate)
+}
+
+/// A pool of so many connections, for a writer that is not the product.
+pub(super) fn pool(settings: &Settings, connections: usize) -> Result<Db, Failure> {
+    let mysql = &settings.mysql;
+    Ok(Db::connect(DbConfig {
+        address: Address::new(mysql).map_err(RoleError::from)?,
+        pool_max: connections,
+        wait_timeout_ms: mysql.pool_wait_ms,
+        connect_timeout_ms: mysql.connect_timeout_ms,
+        statement_timeout_ms: mysql.statement_timeout_ms,
+    })?)
+}
+
+/// Thirty days.
+const FAR_AHEAD_MS: i64 = 30 * 24 * 60 * 60 * 1_000;
+
+async fn baseline_sale(ground: &mut Ground, name: &str, scale: &Scale) -> Result<Bare, Failure> {
+    // Far ahead: the api role warms up what begins soon, and these orders are none that Redis accepted.
+    let sale = ground.draft(name, STOCK, Some(1), FAR_AHEAD_MS).await?.sale_id;
+    let above = ground.numbers(IDS);
+    Ok(Bare { sale, above, until: Instant::now() + scale.lasting, at_ms: now_ms() })
+}

@@ -1,0 +1,173 @@
+//! `latency`: an open loop. Purchases are sent when they are due, answered or not, and the clock of each runs from the time
+//! it was due, so that a slow answer cannot hide the requests that would have come meanwhile. Once at half of the peak rate
+//! to the answer, once at a low rate to the order's row in the database.
+
+use super::bar::Bar;
+use super::cpu::Watch;
+use super::ground::Ground;
+use super::plain::Plain;
+use super::scale::{Scale, Spinner};
+use super::scenarios;
+use crate::loadgen::{self, CrowdPlan, CrowdReport};
+use hdrhistogram::Histogram;
+use seckill::cli::Failure;
+use seckill::domain::ids::SaleId;
+use seckill::store::mysql::lags;
+use serde_json::{Value, json};
+
+/// Most of p99 to the answer, ms.
+const BAR_ANSWER_MS: f64 = 5.0;
+/// Most of p99 to the order, ms.
+const BAR_ORDER_MS: f64 = 100.0;
+/// The low rate, purchases a second.
+const LOW_PER_S: f64 = 200.0;
+/// So many more connections than at the peak, so that a purchase which is due finds an idle one.
+const SPARE: u32 = 4;
+/// Quantiles of a curve.
+const QUANTILES: [f64; 12] = [0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9995, 0.9999, 1.0];
+
+/// The latency curve: quantile and milliseconds.
+pub(super) fn curve(latencies_us: &Histogram<u64>) -> Vec<(f64, f64)> {
+    QUANTILES.iter().map(|quantile| (*quantile, ms(latencies_us.value_at_quantile(*quantile)))).collect()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+pub(super) fn ms(us: u64) -> f64 {
+    us as f64 / 1000.0
+}
+
+/// Purchases due in the scale's time at `per_s`, at least one.
+fn due(per_s: f64, scale: &Scale) -> u64 {
+    let count = (per_s * scale.lasting.as_secs_f64()).round().clamp(1.0, 50_000_000.0);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to 1 … 50 million")]
+    let count = count as u64;
+    count
+}
+
+/// A crowd that comes at `per_s`. Before the scale's time it comes at the same rate for a quarter of it, unmeasured: until
+/// connections, caches and memory are as they stay.
+fn warmed(ground: &Ground, scale: &Scale, sale: &SaleId, per_s: f64, spinner: &Spinner) -> CrowdPlan {
+    open_loop(ground, scale, sale, (per_s, due(per_s / 4.0, scale)), spinner)
+}
+
+/// A crowd that comes at `per_s` for the scale's time, after as many `unmeasured` purchases as are told.
+fn open_loop(
+    ground: &Ground,
+    scale: &Scale,
+    sale: &SaleId,
+    (per_s, unmeasured): (f64, u64),
+    spinner: &Spinner,
+) -> CrowdPlan {
+    let purchases = unmeasured + due(per_s, scale);
+    let buyers = purchases.min(scale.buyers);
+    CrowdPlan {
+        buyers,
+        unmeasured,
+        requests_per_buyer: purchases.div_ceil(buyers.max(1)),
+        connections: scale.connections.saturating_mul(SPARE),
+        rate_per_s: Some(per_s),
+        // Stops by itself when everybody has had their turn, or with the whole benchmark.
+        stop: ground.stop.clone(),
+        progress: None,
+        ..scenarios::crowd(ground, scale, sale, spinner)
+    }
+}
+
+/// Latency to the answer at half of `peak_per_s`, with the api role alone on a private ground.
+pub(super) async fn accept(
+    ground: &mut Ground,
+    scale: &Scale,
+    peak_per_s: Option<f64>,
+    spinner: &Spinner,
+) -> Result<Bar, Failure> {
+    let peak = peak_per_s.ok_or_else(|| Failure::Failed("latency: the peak rate was not measured".to_owned()))?;
+    let rate = (peak / 2.0).max(1.0);
+    let sale = ground.sale("latency", scenarios::ENOUGH, None).await?;
+    let plan = warmed(ground, scale, &sale, rate, spinner);
+    let ready = loadgen::prepare(plan).await?;
+    let watch = Watch::start(ground);
+    let report = ready.run().await?;
+    let usage = watch.end();
+    let us = &report.latency_us;
+    let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|quantile| ms(us.value_at_quantile(quantile)));
+    let sent = report.requests_per_s();
+    let plain = plain_handler(ground, scale, &sale, rate, spinner).await?;
+    let [plain_p50, plain_p99] = [0.5, 0.99].map(|quantile| ms(plain.latency_us.value_at_quantile(quantile)));
+    let note = format!(
+        "p99 to the answer, {sent:.0} purchases/s ({rate:.0} wanted: half of the peak), from the time each was due; p50 {p50:.2}, p99.9 {p999:.2}, max {:.2} ms; a plain handler at the same rate: p50 {plain_p50:.2}, p99 {plain_p99:.2} ms{}",
+        ms(us.max()),
+        usage.note()
+    );
+    let more = json!({
+        "wanted_per_s": rate, "sent_per_s": sent, "requests": report.requests, "accepted": report.accepted,
+        "answers": report.by_status, "p50_ms": p50, "p99_ms": p99, "p99_9_ms": p999, "max_ms": ms(us.max()),
+        "curve": curve(us), "cpu": usage.json(),
+        "plain_p50_ms": plain_p50, "plain_p99_ms": plain_p99, "plain_curve": curve(&plain.latency_us),
+    });
+    Ok(Bar::of("latency", p99, "ms").at_most(BAR_ANSWER_MS).note(note).more(more))
+}
+
+/// The same crowd at a handler with nothing behind it: how late this machine and this generator are by themselves.
+async fn plain_handler(
+    ground: &Ground,
+    scale: &Scale,
+    sale: &SaleId,
+    rate: f64,
+    spinner: &Spinner,
+) -> Result<CrowdReport, Failure> {
+    spinner.tell("plain handler");
+    let plain = Plain::start(ground)?;
+    let plan = CrowdPlan { api_url: plain.url.clone(), ..warmed(ground, scale, sale, rate, spinner) };
+    let report = loadgen::run(plan).await;
+    plain.end().await?;
+    Ok(report?)
+}
+
+/// Time from acceptance to the order's row at a low rate, with every role.
+pub(super) async fn landed(ground: &mut Ground, scale: &Scale, spinner: &Spinner) -> Result<Bar, Failure> {
+    let sale = ground.sale("latency-landed", scenarios::ENOUGH, None).await?;
+    let report = loadgen::run(open_loop(ground, scale, &sale, (LOW_PER_S, 0), spinner)).await?;
+    let drained = ground.drained(&sale, scale.patience, &|_landed, _sold| {}).await?;
+    let lags = lags::lags(&ground.servers.db, &sale).await?;
+    let missing = || Failure::Failed("latency: nothing was ordered at the low rate".to_owned());
+    let at = |percent| lags.percentile_ms(percent).ok_or_else(missing);
+    let (p50, p99, max) = (at(50)?, at(99)?, at(100)?);
+    let rest = if drained { "" } else { "; NOT ALL LANDED in time" };
+    let note = format!(
+        "p99 from acceptance (Redis' clock) to the order's row (the database's), {LOW_PER_S:.0} purchases/s; p50 {p50}, max {max} ms{rest}"
+    );
+    let more: Value =
+        json!({ "accepted": report.accepted, "drained": drained, "p50_ms": p50, "p99_ms": p99, "max_ms": max });
+    #[expect(clippy::cast_precision_loss, reason = "milliseconds of one run")]
+    let p99 = p99 as f64;
+    Ok(Bar::of("latency_landed", p99, "ms").at_most(BAR_ORDER_MS).note(note).more(more))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn the_curve_is_read_off_the_histogram() {
+        let mut histogram = Histogram::new(3).unwrap();
+        (1..=1_000u64).for_each(|n| histogram.record(n * 1_000).unwrap());
+        let curve = curve(&histogram);
+        let at = |quantile: f64| curve.iter().find(|(q, _)| *q == quantile).unwrap().1;
+        // Three digits are exact to 0.1 %.
+        assert!((at(0.5) - 500.0).abs() < 1.0 && (at(0.99) - 990.0).abs() < 2.0 && (at(1.0) - 1_000.0).abs() < 2.0);
+        assert!(curve.windows(2).all(|pair| pair[0].1 <= pair[1].1));
+    }
+
+    #[test]
+    fn an_open_loop_sends_what_is_due_and_ends() {
+        use clap::Parser;
+        #[derive(Parser)]
+        struct Line {
+            #[command(flatten)]
+            args: crate::Args,
+        }
+        let scale = Scale { lasting: Duration::from_millis(500), ..Scale::of(&Line::parse_from(["bench"]).args) };
+        assert_eq!([due(200.0, &scale), due(0.1, &scale)], [100, 1]);
+    }
+}

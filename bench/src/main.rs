@@ -1,0 +1,9 @@
+//! The program behind `seckill bench`. All of it is in [`seckill_bench`].
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> std::process::ExitCode {
+    seckill::allocator::keep_memory();
+    seckill_bench::main()
+}

@@ -1,0 +1,124 @@
+//! `recovery`: kill -9 of each role and each server, one at a time, while buyers come a hundred a second. Told is the time
+//! until a purchase works again, accepted and confirmed: of a role from the kill (a new process is started at once, as a
+//! supervisor would), of a server from the moment it answers again. What was in flight is audited at the end.
+
+use super::bar::Bar;
+use super::ground::Ground;
+use super::probe::Probe;
+use super::scale::{Scale, Spinner};
+use super::scenarios::ENOUGH;
+use seckill::cli::Failure;
+use seckill::dev::ServerKind;
+use seckill::domain::ids::SaleId;
+use seckill::roles::Role;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// Most after the kill of a role, seconds.
+const BAR_ROLE_S: f64 = 2.0;
+/// Most after a server answers again, seconds.
+const BAR_SERVER_S: f64 = 3.0;
+/// Numbers set aside for the buyers of one kill; far more than come.
+const BUYERS: u64 = 100_000;
+
+/// Who is killed.
+#[derive(Debug, Clone, Copy)]
+enum Victim {
+    Role(Role),
+    Server(ServerKind),
+}
+
+/// Seconds until a purchase worked again; `None`: not in time.
+type Took = BTreeMap<&'static str, Option<f64>>;
+
+/// Kills everything once.
+pub(super) async fn measure(ground: &mut Ground, scale: &Scale, spinner: &Spinner) -> Result<Vec<Bar>, Failure> {
+    let sale = ground.sale("recovery", ENOUGH, None).await?;
+    let (mut roles, mut servers) = (Took::new(), Took::new());
+    for role in Role::ALL {
+        spinner.tell(role.name());
+        if let Some(took) = one(ground, scale, &sale, Victim::Role(role)).await? {
+            roles.insert(role.name(), took);
+        }
+    }
+    for kind in ServerKind::ALL {
+        spinner.tell(kind.name());
+        if let Some(took) = one(ground, scale, &sale, Victim::Server(kind)).await? {
+            servers.insert(kind.name(), took);
+        }
+    }
+    let mut bars = vec![bar("recovery", "from kill -9 of a role", &roles, scale).at_most(BAR_ROLE_S)];
+    if !servers.is_empty() {
+        let since = "from the moment a killed server answers again";
+        bars.push(bar("recovery_server", since, &servers, scale).at_most(BAR_SERVER_S));
+    }
+    Ok(bars)
+}
+
+/// One kill, from steady work to steady work. `None`: the server was given, so it is left alone.
+async fn one(
+    ground: &mut Ground,
+    scale: &Scale,
+    sale: &SaleId,
+    victim: Victim,
+) -> Result<Option<Option<f64>>, Failure> {
+    ground.go_on()?;
+    let first = ground.numbers(BUYERS);
+    let probe = Probe::start(ground, sale, first).await?;
+    let steady = Instant::now();
+    let works = probe.first(steady, steady, scale.patience).await;
+    works.ok_or_else(|| Failure::Failed("recovery: no purchase works before anything was killed".to_owned()))?;
+    let killed = Instant::now();
+    let from = match victim {
+        Victim::Role(role) => {
+            ground.kill_role(role).await?;
+            killed
+        }
+        Victim::Server(kind) if ground.kill_server(kind).await? => Instant::now(),
+        Victim::Server(_) => {
+            probe.end().await?;
+            return Ok(None);
+        }
+    };
+    let success = probe.first(killed, from, scale.patience).await;
+    let took = success.map(|success| success.confirmed.saturating_duration_since(from).as_secs_f64());
+    probe.end().await?;
+    ground.all_roles().await?;
+    ground.servers.redis.wait_connected(Duration::from_secs(5)).await;
+    ground.drained(sale, scale.patience, &|_landed, _sold| {}).await?;
+    Ok(Some(took))
+}
+
+fn bar(name: &'static str, since: &str, took: &Took, scale: &Scale) -> Bar {
+    let never = scale.patience.as_secs_f64();
+    let words: Vec<String> = took
+        .iter()
+        .map(|(name, took)| took.map_or_else(|| format!("{name} NOT BACK"), |took| format!("{name} {took:.2}")))
+        .collect();
+    let worst = took.values().map(|took| took.unwrap_or(never)).fold(0.0, f64::max);
+    let note = format!("worst, {since}, to the first purchase accepted and confirmed: {}", words.join(", "));
+    Bar::of(name, worst, "s").note(note).more(json!({ "seconds": took }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slowest_decides_and_one_that_never_came_back_fails() {
+        use clap::Parser;
+        #[derive(Parser)]
+        struct Line {
+            #[command(flatten)]
+            args: crate::Args,
+        }
+        let scale = Scale::of(&Line::parse_from(["bench"]).args);
+        let good = Took::from([("api", Some(0.5)), ("relay", Some(1.5))]);
+        let good = bar("recovery", "", &good, &scale).at_most(BAR_ROLE_S);
+        assert_eq!((good.value, good.holds), (1.5, Some(true)));
+        let bad = Took::from([("api", Some(0.5)), ("relay", None)]);
+        let bad = bar("recovery", "", &bad, &scale).at_most(BAR_ROLE_S);
+        assert!(bad.holds == Some(false) && bad.note.contains("relay NOT BACK"), "{bad:?}");
+    }
+}

@@ -1,0 +1,95 @@
+//! `relay`: P3's own code empties full outboxes; the baseline is a bare confirmed publisher in the same process, with the
+//! same kind of queue, the same window and messages of the same size.
+
+use super::bar::Bar;
+use super::cpu::Watch;
+use super::fill::purchase;
+use super::ground::Ground;
+use super::scale::Scale;
+use crate::baseline::rabbit::{Bare, publish_confirmed};
+use seckill::cli::Failure;
+use seckill::domain::fault::Progress;
+use seckill::domain::ids::SaleId;
+use seckill::domain::message;
+use seckill::domain::request::Accepted;
+use seckill::p3_relay::Relay;
+use seckill::runtime::{Worker, now_ms};
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+/// The least ratio to the bare publisher.
+const BAR: f64 = 0.8;
+
+/// P3 as the role runs it.
+pub(super) fn relayer(ground: &Ground) -> Relay {
+    let (servers, settings) = (&ground.servers, &ground.settings);
+    let (redis, rabbit) = (servers.redis.clone(), servers.rabbit.clone());
+    Relay::new(redis, rabbit, (settings.p3_relay.clone(), None), (0..settings.redis.shards).collect(), "bench")
+}
+
+/// Steps the relay until the outboxes are empty; the time from the first step to the last one that moved anything.
+pub(super) async fn empty(ground: &Ground, relay: &mut Relay, scale: &Scale) -> Result<Duration, Failure> {
+    let begun = Instant::now();
+    let mut moved = begun;
+    while begun.elapsed() < scale.patience {
+        ground.go_on()?;
+        match relay.step().await? {
+            Progress::Moved(_) => moved = Instant::now(),
+            Progress::Idle if ground.backlog().await? == 0 => return Ok(moved - begun),
+            Progress::Idle => {}
+        }
+    }
+    Err(Failure::Failed(format!("the relay did not empty the outbox within {} s", scale.patience.as_secs())))
+}
+
+/// Empties the outboxes, which hold `scale.entries`, and with `told` compares.
+pub(super) async fn measure(
+    ground: &Ground,
+    relay: &mut Relay,
+    scale: &Scale,
+    told: bool,
+) -> Result<Option<Bar>, Failure> {
+    let watch = Watch::start_as("relay", ground);
+    let took = empty(ground, relay, scale).await?;
+    let usage = watch.end();
+    if !told {
+        return Ok(None);
+    }
+    let body = sample()?;
+    let (window, bundle) = (ground.settings.p3_relay.window_max, ground.settings.p3_relay.bundle_max);
+    let bare = Bare { count: scale.entries, body: body.as_bytes(), window };
+    let bare = per_s(scale.entries, publish_confirmed(&ground.servers.rabbit, bare).await?);
+    let kind = format!("{:?}", ground.servers.rabbit.queue_type).to_lowercase();
+    let note = format!(
+        "{} entries, {kind} queue, window {window}, up to {bundle} in a message; a bare publisher of single ones beside it{}",
+        scale.entries,
+        usage.note()
+    );
+    let more = json!({ "entries": scale.entries, "bundle_max": bundle, "left": ground.backlog().await?, "took_ms": took.as_millis(), "cpu": usage.json() });
+    Ok(Some(Bar::rate("relay", per_s(scale.entries, took)).against(Some(bare), BAR).note(note).more(more)))
+}
+
+/// A message as the script writes it.
+fn sample() -> Result<String, Failure> {
+    let sale = SaleId::parse("bench-000000-filled-1").map_err(|error| Failure::Failed(error.to_string()))?;
+    let purchase = purchase(&sale, 1 << 40)?;
+    Ok(message::encode(&Accepted { purchase, shard: 0, epoch: 1, number: 100_000, accepted_at_ms: now_ms() }))
+}
+
+/// So many in that time, a second.
+#[expect(clippy::cast_precision_loss, reason = "a rate for people; 53 bits are enough")]
+pub(super) fn per_s(count: u64, took: Duration) -> f64 {
+    count as f64 / took.as_secs_f64().max(0.000_001)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_a_count_by_its_time() {
+        assert_eq!(per_s(500, Duration::from_millis(250)), 2_000.0);
+        assert!(per_s(1, Duration::ZERO).is_finite());
+        assert!(sample().is_ok_and(|text| message::decode(text.as_bytes()).is_ok()));
+    }
+}

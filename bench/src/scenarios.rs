@@ -1,0 +1,134 @@
+//! The rates of a crowd that buys as fast as it is answered: accepting alone, and the whole way to the order.
+
+use super::bar::Bar;
+use super::baseline::redis_script;
+use super::cpu::Watch;
+use super::ground::Ground;
+use super::scale::{Scale, Spinner};
+use super::{landing, latency};
+use crate::loadgen::{self, CrowdPlan, CrowdReport};
+use seckill::cli::Failure;
+use seckill::domain::ids::SaleId;
+use seckill::runtime::Stopper;
+use seckill::store::mysql::lags;
+use serde_json::json;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+/// Far more than can be sold in one run.
+pub(super) const ENOUGH: i64 = 50_000_000;
+/// The least ratio to the bare script.
+const BAR_ACCEPT: f64 = 1.3;
+/// The least part of the accept-only rate that lands while buyers keep buying.
+const BAR_OF_ACCEPT: f64 = 0.25;
+/// The least ratio to one plain transaction an order.
+const BAR_OF_PLAIN: f64 = 1.2;
+
+/// A crowd that buys from `sale` for the scale's time.
+pub(super) fn crowd(ground: &Ground, scale: &Scale, sale: &SaleId, spinner: &Spinner) -> CrowdPlan {
+    let auth = &ground.settings.auth;
+    let mut plan = CrowdPlan::new(ground.api.clone(), sale.clone(), auth.secret.clone());
+    plan.issuer.clone_from(&auth.issuer);
+    plan.audience.clone_from(&auth.audience);
+    plan.connections = scale.connections;
+    plan.buyers = scale.buyers;
+    plan.requests_per_buyer = 1_000;
+    plan.stop = Stopper::new();
+    // The clock starts with the first purchase, not with the minting of tokens before it.
+    let (timer, stop, outer, lasting) = (OnceLock::new(), plan.stop.clone(), ground.stop.clone(), scale.lasting);
+    let spinner = spinner.clone();
+    plan.progress = Some(Arc::new(move |progress| {
+        timer.get_or_init(|| {
+            let (stop, outer) = (stop.clone(), outer.clone());
+            tokio::spawn(async move {
+                outer.sleep(lasting).await;
+                stop.stop();
+            });
+        });
+        spinner.tell(&format!("{} accepted", progress.accepted));
+    }));
+    plan
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a rate for people; 53 bits are enough")]
+fn accepted_per_s(report: &CrowdReport) -> f64 {
+    report.accepted as f64 * 1000.0 / report.elapsed_ms.max(1) as f64
+}
+
+/// A short crowd that nobody measures: connections, caches, the script in Redis.
+pub(super) async fn warm_up(ground: &mut Ground, scale: &Scale, spinner: &Spinner) -> Result<(), Failure> {
+    let sale = ground.sale("warm-up", ENOUGH, None).await?;
+    let short = Scale { lasting: scale.lasting / 4, buyers: 1_000, ..scale.clone() };
+    let report = loadgen::run(crowd(ground, &short, &sale, spinner)).await?;
+    let none = || Failure::Failed(format!("the warm-up crowd could buy nothing: {:?}", report.by_status.rows()));
+    if report.accepted > 0 { Ok(()) } else { Err(none()) }
+}
+
+/// Accepted purchases a second through HTTP, JWT and the script.
+pub(super) async fn accept(ground: &mut Ground, scale: &Scale, spinner: &Spinner) -> Result<Bar, Failure> {
+    let alone = ground.is_api_alone();
+    let sale = ground.sale("accept", ENOUGH, None).await?;
+    let plan = crowd(ground, scale, &sale, spinner);
+    let ready = loadgen::prepare(plan).await?;
+    let watch = Watch::start(ground);
+    let report = ready.run().await?;
+    let usage = watch.end();
+    spinner.tell("bare script");
+    let redis_url = ground.settings.redis.url.expose();
+    let bare = redis_script::bare_script(redis_url, scale.connections, scale.baseline_requests).await;
+    let latency = report.latency();
+    let mut note = format!("{} connections, p99 {:.1} ms", scale.connections, latency::ms(latency.p99_us));
+    note.push_str(if alone { ", api role alone" } else { ", all roles run beside it" });
+    if let Err(why) = &bare {
+        note.push_str(&format!("; no baseline: {why}"));
+    }
+    note.push_str(&usage.note());
+    let more = json!({
+        "requests": report.requests, "accepted": report.accepted, "answers": report.by_status, "latency": latency,
+        "curve": latency::curve(&report.latency_us), "cpu": usage.json(),
+    });
+    Ok(Bar::rate("accept", accepted_per_s(&report)).against(bare.ok(), BAR_ACCEPT).note(note).more(more))
+}
+
+/// Orders a second that land while buyers keep buying, and how long the rest takes.
+pub(super) async fn end_to_end(
+    ground: &mut Ground,
+    scale: &Scale,
+    accept_alone: Option<f64>,
+    spinner: &Spinner,
+) -> Result<Vec<Bar>, Failure> {
+    let sale = ground.sale("end-to-end", ENOUGH, None).await?;
+    let plan = crowd(ground, scale, &sale, spinner);
+    let ready = loadgen::prepare(plan).await?;
+    let watch = Watch::start(ground);
+    let report = ready.run().await?;
+    let usage = watch.end();
+    let (landed, _) = ground.landed_and_sold(&sale).await?;
+    let begin = Instant::now();
+    let drained = ground
+        .drained(&sale, scale.patience, &|landed, sold| spinner.tell(&format!("{landed} of {sold} landed")))
+        .await?;
+    let drain_ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let lags = lags::lags(&ground.servers.db, &sale).await?;
+    let (p50, p99) = (lags.percentile_ms(50).unwrap_or(0), lags.percentile_ms(99).unwrap_or(0));
+    #[expect(clippy::cast_precision_loss, reason = "a rate for people; 53 bits are enough")]
+    let per_s = landed as f64 * 1000.0 / report.elapsed_ms.max(1) as f64;
+    let rest = if drained { format!("the rest after {drain_ms} ms") } else { "NOT DRAINED in time".to_owned() };
+    let note = format!(
+        "{:.0} accepted/s meanwhile, {rest}; accept to order p50 {p50} ms, p99 {p99} ms{}",
+        accepted_per_s(&report),
+        usage.note()
+    );
+    let more = json!({
+        "accepted": report.accepted, "accepted_per_s": accepted_per_s(&report), "landed_under_load": landed, "drained": drained,
+        "drain_ms": drain_ms, "accept_to_order_p50_ms": p50, "accept_to_order_p99_ms": p99, "cpu": usage.json(),
+    });
+    spinner.tell("one transaction an order");
+    let plain = landing::one_transaction_an_order(ground, scale).await?;
+    let against_plain =
+        format!("against one plain transaction an order on {} connections, nothing else", landing::CONNECTIONS);
+    Ok(vec![
+        Bar::rate("end_to_end", per_s).against(accept_alone, BAR_OF_ACCEPT).note(note).more(more),
+        Bar::rate("end_to_end_plain", per_s).against(Some(plain), BAR_OF_PLAIN).note(against_plain),
+    ])
+}

@@ -1,0 +1,170 @@
+//! The scan of a shard's ledger: requests that are undecided, requests that are decided and not marked, records that are older
+//! than the retention; and what is remembered of it, so that a ledger in which nothing can have changed is not scanned again (E13).
+
+use super::result::OpenRequest;
+use crate::domain::ids::{RequestId, SaleId};
+use crate::domain::ledger::{LedgerRecord, LedgerState};
+use crate::faults::crash_point;
+use crate::p5_reconcile::pages::each_record;
+use crate::store::redis::{RedisFault, RedisStore, ShardCount};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// Old records collected in one round; the next round collects the rest.
+const OLD_MAX: usize = 100_000;
+/// Windows after which the ledger is scanned again in any case.
+const WINDOWS: u32 = 4;
+/// Undecided requests remembered between two scans; with more the ledger is scanned each time.
+const OPEN_MAX: usize = 10_000;
+
+/// The last scan of each ledger of a sale.
+#[derive(Debug, Default)]
+pub(in crate::p5_reconcile) struct ScanMemory {
+    shards: HashMap<u16, LedgerScan>,
+}
+
+/// What one scan found.
+#[derive(Debug, Clone)]
+pub(super) struct LedgerScan {
+    at: Instant,
+    epoch: u32,
+    pub number: u64,
+    trimmed_count: u64,
+    /// Undecided, or decided and not marked.
+    pub open: Vec<OpenRequest>,
+    /// Units of all records of the epoch.
+    pub units: i64,
+    /// Records of the epoch.
+    pub count: u64,
+    /// When the next record becomes old, by Redis' clock.
+    next_old_at_ms: Option<i64>,
+    /// Settled records that are old.
+    pub old: Vec<(RequestId, LedgerRecord)>,
+}
+
+impl ScanMemory {
+    /// The last scan, if another one could find nothing more: no request that came since can be overdue yet, and no record has
+    /// become old.
+    pub(super) fn still_good(
+        &self,
+        shard: u16,
+        counts: &ShardCount,
+        window: Duration,
+        now_ms: i64,
+    ) -> Option<&LedgerScan> {
+        let scan = self.shards.get(&shard)?;
+        let same_keys = (scan.epoch, scan.trimmed_count) == (counts.meta.epoch, counts.trimmed.count);
+        let nothing_new = scan.number == counts.meta.number || scan.at.elapsed() < window;
+        let nothing_old = scan.next_old_at_ms.is_none_or(|at_ms| now_ms < at_ms);
+        // Not for ever: a Redis that went back and came to the same numbers again has other records behind them.
+        let young = scan.open.len() < OPEN_MAX && scan.at.elapsed() < window * WINDOWS;
+        (same_keys && nothing_new && nothing_old && young && counts.accepted.is_some()).then_some(scan)
+    }
+
+    pub(super) fn remember(&mut self, shard: u16, scan: LedgerScan) {
+        self.shards.insert(shard, scan);
+    }
+}
+
+/// The ledger of one shard of a sale.
+#[derive(Clone, Copy)]
+pub(super) struct Ledger<'a> {
+    pub redis: &'a RedisStore,
+    pub sale: &'a SaleId,
+    pub shard: u16,
+    /// Redis' clock.
+    pub now_ms: i64,
+}
+
+impl Ledger<'_> {
+    /// Reads the ledger up to the snapshot's number. Returns also the unreadable records, field and text.
+    pub async fn scan(
+        self,
+        counts: &ShardCount,
+        retention_ms: Option<i64>,
+    ) -> Result<(LedgerScan, Vec<(String, String)>), RedisFault> {
+        let (number, epoch) = (counts.meta.number, counts.meta.epoch);
+        let mut scan = LedgerScan {
+            at: Instant::now(),
+            epoch,
+            number,
+            trimmed_count: counts.trimmed.count,
+            open: Vec::new(),
+            units: 0,
+            count: 0,
+            next_old_at_ms: None,
+            old: Vec::new(),
+        };
+        let unreadable = each_record(self.redis, self.sale, self.shard, |request_id, record| {
+            if record.epoch == epoch && record.number > number {
+                return;
+            }
+            if record.epoch == epoch {
+                scan.count += 1;
+                scan.units += i64::from(record.quantity.get());
+            }
+            if record.state == LedgerState::Queued {
+                scan.wait_for_outcome(&record, retention_ms, self.now_ms);
+                scan.open.push(self.open(request_id, record));
+            } else if let Some(retention_ms) = retention_ms {
+                scan.collect_old(request_id, record, retention_ms, self.now_ms);
+            }
+        })
+        .await?;
+        crash_point!(AfterLedgerRead);
+        Ok((scan, unreadable))
+    }
+
+    /// Every record of a shard whose counters are lost: the undecided ones are persisted before a rebuild drops the ledger.
+    pub async fn all(self) -> Result<Vec<OpenRequest>, RedisFault> {
+        let mut found = Vec::new();
+        match each_record(self.redis, self.sale, self.shard, |id, record| found.push(self.open(id, record))).await {
+            // The key is of another kind: there is no ledger to read, and the rebuild must not wait for one.
+            Ok(_) | Err(RedisFault::Refused(_)) => Ok(found),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// Records of the epoch that are settled although their numbers have no outcome: the database went back.
+    pub async fn settled(self, epoch: u32, lacks: impl Fn(u64) -> bool) -> Result<Vec<OpenRequest>, RedisFault> {
+        let mut found = Vec::new();
+        each_record(self.redis, self.sale, self.shard, |id, record| {
+            if record.state != LedgerState::Queued && record.epoch == epoch && lacks(record.number) {
+                found.push(self.open(id, record));
+            }
+        })
+        .await?;
+        Ok(found)
+    }
+
+    fn open(self, request_id: RequestId, record: LedgerRecord) -> OpenRequest {
+        let age_ms = (self.now_ms - record.accepted_at_ms).max(0);
+        OpenRequest { request_id, shard: self.shard, record, age_ms, parked: false }
+    }
+}
+
+impl LedgerScan {
+    /// An undecided record will be settled, and old later: the ledger is scanned again by then.
+    fn wait_for_outcome(&mut self, record: &LedgerRecord, retention_ms: Option<i64>, now_ms: i64) {
+        if let Some(retention_ms) = retention_ms {
+            let old_at_ms = record.accepted_at_ms.saturating_add(retention_ms).max(now_ms);
+            self.scan_again_at(old_at_ms + retention_ms / 10);
+        }
+    }
+
+    fn collect_old(&mut self, request_id: RequestId, record: LedgerRecord, retention_ms: i64, now_ms: i64) {
+        let old_at_ms = record.accepted_at_ms.saturating_add(retention_ms);
+        if old_at_ms > now_ms {
+            // Not a scan for each record that becomes old: a tenth of the retention later more of them are.
+            self.scan_again_at(old_at_ms.saturating_add(retention_ms / 10));
+        } else if self.old.len() < OLD_MAX {
+            self.old.push((request_id, record));
+        } else {
+            self.next_old_at_ms = Some(now_ms);
+        }
+    }
+
+    fn scan_again_at(&mut self, at_ms: i64) {
+        self.next_old_at_ms = Some(self.next_old_at_ms.map_or(at_ms, |before| before.min(at_ms)));
+    }
+}

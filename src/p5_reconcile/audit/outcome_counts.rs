@@ -1,0 +1,256 @@
+//! The counts of a sale's outcomes and journal, remembered so that a round counts only what is new (E13).
+//!
+//! Outcomes never change, and the system never removes one. So a piece of acceptance numbers is counted once; only its holes,
+//! numbers without an outcome, are read again each time. To notice changes from outside, each round counts one old piece again.
+//! Everything remembered is dropped when the highest number sank, a hole was filled, a sum changed or an equation does not hold.
+//! After a crash the first round counts everything.
+
+use super::result::numbers_in;
+use crate::domain::ids::SaleId;
+use crate::p5_reconcile::context::ReconcileError;
+use crate::store::mysql::Db;
+use crate::store::mysql::books::{self, Asked, Books, Flow, PIECE, Piece, Query, Series, SeriesRead, Tally};
+use std::collections::HashMap;
+
+/// Runs of numbers without an outcome that are remembered of a series; beyond that the rest is counted each time.
+const HOLES_MAX: usize = 256;
+/// Pieces counted by one call before the snapshot.
+const PIECES_MAX: u64 = 8;
+/// Acceptance numbers up to which a sale is small.
+const SMALL: u64 = 5 * PIECE;
+/// Audits of a large sale between two counts of its orders.
+const AUDITS: u32 = 100;
+/// Tries of a count that turned out to be out of date.
+const TRIES: u32 = 3;
+
+/// What is remembered of one sale.
+#[derive(Debug, Default)]
+pub(in crate::p5_reconcile) struct CountedOutcomes {
+    series: HashMap<Series, SeriesMemory>,
+    flow: Flow,
+    /// The piece that was counted again last.
+    turn: usize,
+    /// Audits since the orders were counted in their own table.
+    audits: u32,
+    /// Units of orders that have no outcome.
+    orders_without_outcome: i64,
+}
+
+/// What is remembered of a series.
+#[derive(Debug, Default)]
+struct SeriesMemory {
+    /// The sums of its pieces, from number 1 on.
+    whole: Vec<Tally>,
+    /// What they lack.
+    holes: Vec<(u64, u64)>,
+    highest: u64,
+}
+
+impl SeriesMemory {
+    fn to(&self) -> u64 {
+        self.whole.len() as u64 * PIECE
+    }
+
+    fn asked(&self, want: &SeriesWanted) -> Asked {
+        Asked { series: want.series, after: self.to(), to: want.to, holes: self.holes.clone(), above: want.above }
+    }
+
+    /// Remembers the whole pieces at the front, as far as their holes can be remembered.
+    fn take(&mut self, pieces: &[Piece]) {
+        for piece in pieces {
+            let whole = piece.after == self.to() && piece.to == self.to() + PIECE;
+            if !whole || self.holes.len() + piece.missing.len() > HOLES_MAX {
+                return;
+            }
+            self.whole.push(piece.tally);
+            for (first, last) in &piece.missing {
+                match self.holes.last_mut() {
+                    Some(hole) if hole.1 + 1 == *first => hole.1 = *last,
+                    _ => self.holes.push((*first, *last)),
+                }
+            }
+        }
+    }
+
+    /// Forgets the piece of `number` and all above it.
+    fn forget_from(&mut self, number: u64) {
+        let piece = (number - 1) / PIECE;
+        self.whole.truncate(usize::try_from(piece).unwrap_or(0));
+        let to = self.to();
+        self.holes.retain(|(first, _)| *first <= to);
+        if let Some(hole) = self.holes.last_mut() {
+            hole.1 = hole.1.min(to);
+        }
+    }
+
+    /// Whether `read` agrees with the memory; forgets what it contradicts.
+    fn agrees(&mut self, read: &SeriesRead) -> bool {
+        if read.highest < self.highest {
+            *self = Self::default();
+            return false;
+        }
+        self.highest = read.highest;
+        if let Some(number) = read.filled {
+            self.forget_from(number);
+            return false;
+        }
+        true
+    }
+}
+
+/// A series whose numbers up to `to` are to be counted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SeriesWanted {
+    pub series: Series,
+    /// The last known number.
+    pub to: u64,
+    /// Count also the numbers above it: the series still grows.
+    pub above: bool,
+}
+
+/// The counts of a series.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SeriesCounted {
+    /// Up to the wanted number.
+    pub tally: Tally,
+    /// Above it.
+    pub above: Tally,
+    /// Numbers up to it without an outcome: first and last of each run.
+    pub missing: Vec<(u64, u64)>,
+}
+
+impl SeriesCounted {
+    pub fn missing_count(&self) -> u64 {
+        numbers_in(&self.missing)
+    }
+
+    pub fn lacks(&self, number: u64) -> bool {
+        self.missing.iter().any(|(first, last)| (*first..=*last).contains(&number))
+    }
+}
+
+impl CountedOutcomes {
+    /// Counts one old piece again, each time another one. If it has changed, everything is forgotten.
+    pub async fn recheck_one(&mut self, db: &Db, sale: &SaleId) -> Result<(), ReconcileError> {
+        let pieces: usize = self.series.values().map(|counted| counted.whole.len()).sum();
+        if pieces == 0 {
+            return Ok(());
+        }
+        self.turn = (self.turn + 1) % pieces;
+        let mut at = self.turn;
+        let mut chosen = None;
+        for (series, counted) in &self.series {
+            if let Some(tally) = counted.whole.get(at) {
+                chosen = Some((*series, at as u64 * PIECE, *tally));
+                break;
+            }
+            at -= counted.whole.len();
+        }
+        let Some((series, after, before)) = chosen else { return Ok(()) };
+        let asked = Asked { series, after, to: after + PIECE, holes: Vec::new(), above: false };
+        let now = books::count(db, sale, &asked).await?.pieces.first().map(|piece| piece.tally).unwrap_or_default();
+        // The held units of a piece change with each reclaim.
+        let same = (now.count, now.ordered, now.failed) == (before.count, before.ordered, before.failed);
+        if !same {
+            *self = Self::default();
+        }
+        Ok(())
+    }
+
+    /// Counts the wanted series in one snapshot with the rest of the books; `None` when there is no such sale.
+    pub(super) async fn read(
+        &mut self,
+        db: &Db,
+        sale: &SaleId,
+        wants: &[SeriesWanted],
+    ) -> Result<Option<(Books, Vec<SeriesCounted>)>, ReconcileError> {
+        for _ in 0..TRIES {
+            for want in wants {
+                self.catch_up(db, sale, want).await?;
+            }
+            let asked: Vec<Asked> =
+                wants.iter().map(|want| self.series.entry(want.series).or_default().asked(want)).collect();
+            let orders_before = self.counts_orders(wants).then(|| self.orders());
+            let query = Query { asked: &asked, flow_after: self.flow.to, orders_before };
+            let Some(mut books) = books::read(db, sale, query).await? else { return Ok(None) };
+            let mut agrees = true;
+            for (want, read) in wants.iter().zip(&books.series) {
+                agrees &= self.series.entry(want.series).or_default().agrees(read);
+            }
+            if !agrees {
+                continue;
+            }
+            let reads: Vec<SeriesCounted> =
+                wants.iter().zip(&books.series).map(|(want, read)| self.sum(want, read)).collect();
+            self.sum_journal(&mut books);
+            self.compare_orders(&books, &reads);
+            return Ok(Some((books, reads)));
+        }
+        Err(ReconcileError::Moved)
+    }
+
+    /// Whether to count the orders in their own table: always in a small sale, in a large one every 100 audits.
+    fn counts_orders(&mut self, wants: &[SeriesWanted]) -> bool {
+        let numbers: u64 = wants.iter().map(|want| want.to).sum();
+        let now = numbers <= SMALL || self.audits == 0;
+        self.audits = (self.audits + 1) % AUDITS;
+        now
+    }
+
+    /// Orders counted by their outcomes, of the pieces that are remembered.
+    fn orders(&self) -> u64 {
+        self.series.values().flat_map(|counted| &counted.whole).map(|tally| tally.orders).sum()
+    }
+
+    fn compare_orders(&mut self, books: &Books, reads: &[SeriesCounted]) {
+        let Some(orders) = books.orders else { return };
+        let by_outcome: i64 = reads.iter().map(|read| read.tally.ordered + read.above.ordered).sum();
+        self.orders_without_outcome = orders.units.map_or(0, |units| units - by_outcome);
+    }
+
+    /// Units of orders that have no outcome: only a person who edits the database makes one.
+    pub(super) const fn orders_without_outcome(&self) -> i64 {
+        self.orders_without_outcome
+    }
+
+    /// Counts whole pieces in calls of their own, to keep the snapshot short.
+    async fn catch_up(&mut self, db: &Db, sale: &SaleId, want: &SeriesWanted) -> Result<(), ReconcileError> {
+        let counted = self.series.entry(want.series).or_default();
+        if want.to < counted.to() {
+            *counted = SeriesMemory::default();
+        }
+        while counted.to() + PIECE <= want.to {
+            let before = counted.to();
+            let to = (before + PIECES_MAX * PIECE).min(want.to / PIECE * PIECE);
+            let asked = Asked { to, holes: Vec::new(), above: false, ..counted.asked(want) };
+            counted.take(&books::count(db, sale, &asked).await?.pieces);
+            if counted.to() < to {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn sum(&mut self, want: &SeriesWanted, read: &SeriesRead) -> SeriesCounted {
+        let counted = self.series.entry(want.series).or_default();
+        let mut sum = SeriesCounted { above: read.above, missing: counted.holes.clone(), ..SeriesCounted::default() };
+        for tally in counted.whole.iter().copied().chain(read.pieces.iter().map(|piece| piece.tally)) {
+            sum.tally += tally;
+        }
+        sum.missing.extend(read.pieces.iter().flat_map(|piece| &piece.missing));
+        counted.take(&read.pieces);
+        sum
+    }
+
+    /// Adds the remembered sums of the journal, so that they are those from its beginning.
+    const fn sum_journal(&mut self, books: &mut Books) {
+        self.flow.to = books.flow.to;
+        self.flow.sum += books.flow.sum;
+        self.flow.cancelled += books.flow.cancelled;
+        books.flow = Flow {
+            to: self.flow.to,
+            sum: self.flow.sum + books.flow_young.sum,
+            cancelled: self.flow.cancelled + books.flow_young.cancelled,
+        };
+    }
+}

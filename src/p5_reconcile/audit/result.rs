@@ -1,0 +1,115 @@
+//! What an audit came to. Values only.
+
+use super::finding::AuditFinding;
+use crate::domain::balance::{Counted, Equation};
+use crate::domain::ids::{RequestId, SaleId};
+use crate::domain::ledger::LedgerRecord;
+use crate::domain::outcome::Outcome;
+use serde::Serialize;
+use std::collections::{HashMap, HashSet};
+
+/// An accepted request without an outcome.
+#[derive(Debug, Clone)]
+pub struct OpenRequest {
+    pub(crate) request_id: RequestId,
+    /// The shard of its ledger.
+    pub(crate) shard: u16,
+    pub(crate) record: LedgerRecord,
+    /// Since it was accepted, by Redis' clock.
+    pub(crate) age_ms: i64,
+    /// It is in a DLQ, or an open failed request.
+    pub(crate) parked: bool,
+}
+
+/// The audit of one sale.
+#[derive(Debug, Clone, Serialize)]
+pub struct SaleAudit {
+    /// The audited sale.
+    pub sale_id: SaleId,
+    /// Ledger records read.
+    pub examined_count: u64,
+    /// The terms of the balance sheet.
+    pub counted: Counted,
+    /// The acceptance numbers, by epoch and shard.
+    pub series: Vec<SeriesAudit>,
+    /// The equations of the balance sheet, as they came out.
+    pub equations: Vec<Equation>,
+    /// What is wrong; at most the configured number.
+    pub findings: Vec<AuditFinding>,
+    /// Findings left out because there were too many.
+    pub findings_left_out_count: u64,
+    /// Age of the oldest undecided request, milliseconds.
+    pub oldest_open_ms: i64,
+    /// Messages of the MQ DLQ that were not read, because there were too many or no time was left: a request among them counts as
+    /// a leak instead of parked.
+    pub mq_dlq_unseen_count: u64,
+    /// Requests older than the window, parked ones too, that P5 may persist.
+    #[serde(skip)]
+    pub(crate) overdue: Vec<OpenRequest>,
+    /// Decided requests whose ledger record does not say so, by shard.
+    #[serde(skip)]
+    pub(crate) unmarked: HashMap<u16, Vec<(RequestId, Outcome)>>,
+    /// Settled requests whose record is older than the retention, by shard.
+    #[serde(skip)]
+    pub(crate) old: HashMap<u16, Vec<RequestId>>,
+}
+
+/// The acceptance numbers of one shard in one epoch: `number = outcomes + undecided + gaps + closed`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SeriesAudit {
+    /// The epoch of the numbers.
+    pub epoch: u32,
+    /// The shard that gave the numbers.
+    pub shard: u16,
+    /// The last known number.
+    pub number: u64,
+    /// Numbers that have an outcome.
+    pub outcomes: u64,
+    /// Numbers whose request is known and has no outcome yet.
+    pub undecided: u64,
+    /// Numbers of which neither is known: first and last of each run.
+    pub gaps: Vec<(u64, u64)>,
+    /// Numbers of gaps that a person has closed.
+    pub closed: u64,
+}
+
+impl SaleAudit {
+    pub(super) fn new(sale_id: SaleId) -> Self {
+        Self {
+            sale_id,
+            examined_count: 0,
+            counted: Counted::default(),
+            series: Vec::new(),
+            equations: Vec::new(),
+            findings: Vec::new(),
+            findings_left_out_count: 0,
+            oldest_open_ms: 0,
+            mq_dlq_unseen_count: 0,
+            overdue: Vec::new(),
+            unmarked: HashMap::new(),
+            old: HashMap::new(),
+        }
+    }
+
+    /// Whether everything adds up and nothing is lost.
+    #[must_use]
+    pub fn consistent(&self) -> bool {
+        self.findings.is_empty() && self.counted.consistent()
+    }
+
+    /// Findings of this audit that a second one, made right after, does not have.
+    pub(super) fn false_alarms(&self, second: &Self) -> u64 {
+        if self.findings_left_out_count + second.findings_left_out_count > 0 {
+            // The lists are cut at different places; only their lengths can be compared.
+            let found = |audit: &Self| audit.findings.len() as u64 + audit.findings_left_out_count;
+            return found(self).saturating_sub(found(second));
+        }
+        let confirmed: HashSet<_> = second.findings.iter().map(AuditFinding::key).collect();
+        self.findings.iter().filter(|finding| !confirmed.contains(&finding.key())).count() as u64
+    }
+}
+
+/// How many numbers are in these runs, each with its first and last.
+pub(super) fn numbers_in(runs: &[(u64, u64)]) -> u64 {
+    runs.iter().map(|(first, last)| last - first + 1).sum()
+}

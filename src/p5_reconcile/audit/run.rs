@@ -1,0 +1,69 @@
+//! One audit under way: what was read so far, and what was found.
+
+use super::finding::{AuditFinding, FindingKind};
+use super::ledger_scan::LedgerScan;
+use super::options::AuditOptions;
+use super::result::{OpenRequest, SaleAudit};
+use crate::domain::ids::RequestId;
+use crate::domain::sale::Sale;
+use crate::p5_reconcile::context::ReconcileContext;
+use crate::store::mysql::books::{Known, Series};
+use crate::store::mysql::grants::Grant;
+use crate::store::redis::ShardCount;
+use std::collections::HashMap;
+
+pub(super) struct AuditRun<'a> {
+    pub context: &'a ReconcileContext,
+    pub sale: &'a Sale,
+    pub options: AuditOptions<'a>,
+    /// The sale's numbers in the database before Redis was read.
+    pub known: &'a [Known],
+    pub audit: SaleAudit,
+    pub open: Vec<OpenRequest>,
+    pub shards: HashMap<u16, ShardRead>,
+    /// Grants of the epoch that Redis was known to have before it was read.
+    pub marked: Vec<Grant>,
+}
+
+/// What was read of one shard.
+pub(super) struct ShardRead {
+    /// One snapshot of the counters.
+    pub counts: ShardCount,
+    /// Its ledger up to that snapshot, or as it was at an earlier scan.
+    pub scan: LedgerScan,
+    /// Whether the ledger was scanned by this audit.
+    pub fresh: bool,
+    /// Redis' clock.
+    pub now_ms: i64,
+}
+
+impl ShardRead {
+    /// Units ever accepted in the epoch: as Redis counted them; for keys from before that counter, as the ledger has them.
+    pub fn accepted(&self) -> i64 {
+        let trimmed = self.counts.trimmed;
+        self.counts.accepted.unwrap_or(self.scan.units + trimmed.ordered + trimmed.failed)
+    }
+}
+
+impl<'a> AuditRun<'a> {
+    pub fn new(context: &'a ReconcileContext, sale: &'a Sale, options: AuditOptions<'a>, known: &'a [Known]) -> Self {
+        let audit = SaleAudit::new(sale.sale_id.clone());
+        let (open, shards, marked) = (Vec::new(), HashMap::new(), Vec::new());
+        Self { context, sale, options, known, audit, open, shards, marked }
+    }
+
+    /// Adds a finding, or counts it when there are too many.
+    pub fn find(&mut self, kind: FindingKind, request_id: Option<RequestId>, detail: String) {
+        if self.audit.findings.len() < self.context.findings_max {
+            self.audit.findings.push(AuditFinding { kind, request_id, detail });
+        } else {
+            self.audit.findings_left_out_count += 1;
+        }
+    }
+
+    /// The shard of a series, if Redis and the database are both in the epoch of the series.
+    pub fn current(&self, series: Series) -> Option<&ShardRead> {
+        let shard = self.shards.get(&series.shard)?;
+        (series.epoch == self.sale.epoch && shard.counts.meta.epoch == series.epoch).then_some(shard)
+    }
+}

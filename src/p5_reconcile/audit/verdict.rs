@@ -1,0 +1,173 @@
+//! The database's side of an audit: what became of every number and every unit that Redis gave, and what is wrong.
+
+use super::finding::FindingKind;
+use super::numbers::{self, UndecidedOfShard};
+use super::outcome_counts::{CountedOutcomes, SeriesCounted, SeriesWanted};
+use super::result::{OpenRequest, SaleAudit};
+use super::run::AuditRun;
+use super::{grants, ledger_scan, locate, parked, totals, transit};
+use crate::domain::ids::RequestId;
+use crate::domain::ledger::LedgerState;
+use crate::faults::left_out;
+use crate::p5_reconcile::context::ReconcileError;
+use crate::store::mysql::books::Series;
+use crate::store::mysql::outcomes::{self, Decided};
+use std::collections::{BTreeMap, HashMap};
+
+/// Reads the DLQs, then the database, and completes the audit.
+pub(super) async fn decide(mut run: AuditRun<'_>, counted: &mut CountedOutcomes) -> Result<SaleAudit, ReconcileError> {
+    let (context, sale_id) = (run.context, &run.sale.sale_id);
+    let parked = match run.open.is_empty() {
+        true => parked::ParkedRequests { unseen_count: Some(0), ..Default::default() },
+        false => parked::parked_requests(context, sale_id, run.options.mq_dlq).await?,
+    };
+    run.audit.mq_dlq_unseen_count = parked.unseen_count.unwrap_or(0);
+    let wanted = wanted(&run);
+    let Some((books, series)) = counted.read(&context.db, sale_id, &wanted).await? else { return Ok(run.audit) };
+    if books.epoch != run.sale.epoch {
+        return Err(ReconcileError::Moved);
+    }
+    let series: BTreeMap<Series, SeriesCounted> = wanted.iter().map(|wanted| wanted.series).zip(series).collect();
+    add_forgotten(&mut run, &series).await?;
+    let open_ids: Vec<RequestId> = run.open.iter().map(|open| open.request_id).collect();
+    let decided = outcomes::outcomes_of(&context.db, &open_ids).await?;
+    for open in &mut run.open {
+        open.parked = parked.ids.contains(&open.request_id);
+    }
+    let undecided = judge_open(&mut run, &series, &decided);
+    report_leaks(&mut run, parked.unseen_count).await;
+    numbers::compare(&mut run, &series, &books, &undecided).await?;
+    collect_old(&mut run, &series);
+    totals::balance(&mut run, &books, &series, counted.orders_without_outcome());
+    if books.grants_known && !left_out!(UnitBridge) {
+        grants::compare(&mut run).await?;
+        transit::compare(&mut run).await?;
+    }
+    Ok(run.audit)
+}
+
+/// Every known series, up to its last number.
+fn wanted(run: &AuditRun<'_>) -> Vec<SeriesWanted> {
+    let mut wanted: BTreeMap<Series, u64> = run.known.iter().map(|known| (known.series, known.number)).collect();
+    for (shard, read) in &run.shards {
+        if read.counts.meta.epoch == run.sale.epoch {
+            wanted.insert(Series { epoch: run.sale.epoch, shard: *shard }, read.counts.meta.number);
+        }
+    }
+    let want = |(series, to)| SeriesWanted { series, to, above: run.current(series).is_some() };
+    wanted.into_iter().map(want).collect()
+}
+
+/// Adds the settled records whose numbers the database does not have: they can be persisted again.
+async fn add_forgotten(run: &mut AuditRun<'_>, series: &BTreeMap<Series, SeriesCounted>) -> Result<(), ReconcileError> {
+    let mut found = Vec::new();
+    for (series, counted) in series {
+        let Some(shard) = run.current(*series) else { continue };
+        let number = shard.scan.number;
+        let of_shard = run.open.iter().filter(|open| open.shard == series.shard);
+        let open = of_shard.filter(|open| counted.lacks(open.record.number)).count();
+        let lacking: u64 =
+            counted.missing.iter().map(|(first, last)| (*last).min(number).saturating_sub(first - 1)).sum();
+        if lacking > open as u64 && !left_out!(NumberEquation) {
+            let (redis, sale) = (&run.context.redis, &run.sale.sale_id);
+            let ledger = ledger_scan::Ledger { redis, sale, shard: series.shard, now_ms: shard.now_ms };
+            found.extend(ledger.settled(series.epoch, |number| counted.lacks(number)).await?);
+        }
+    }
+    run.open.append(&mut found);
+    Ok(())
+}
+
+/// Sorts the open requests: by number and in the snapshot, so that units are counted once; by id and later, so that a request
+/// that was on its way while this audit read is no false alarm. Returns the undecided ones of each shard.
+fn judge_open(
+    run: &mut AuditRun<'_>,
+    series: &BTreeMap<Series, SeriesCounted>,
+    decided: &HashMap<RequestId, Decided>,
+) -> HashMap<u16, UndecidedOfShard> {
+    let mut undecided: HashMap<u16, UndecidedOfShard> = HashMap::new();
+    for open in std::mem::take(&mut run.open) {
+        let units = i64::from(open.record.quantity.get());
+        let of = Series { epoch: open.record.epoch, shard: open.shard };
+        let current = run.current(of).is_some();
+        let lacking = current && series.get(&of).is_some_and(|counted| counted.lacks(open.record.number));
+        if lacking {
+            let of_shard = undecided.entry(open.shard).or_default();
+            of_shard.numbers.insert(open.record.number);
+            of_shard.units += units;
+        }
+        let decided = decided.get(&open.request_id);
+        let overdue = decided.is_none() && open.age_ms > run.options.window.limit_ms();
+        if lacking {
+            let counted = &mut run.audit.counted;
+            let term = match (open.parked, overdue) {
+                (true, _) if decided.is_none() => &mut counted.parked,
+                (_, true) => &mut counted.leaked,
+                (_, false) => &mut counted.in_flight,
+            };
+            *term += units;
+        }
+        if let Some(decided) = decided {
+            note_decided(run, &open, decided);
+            continue;
+        }
+        run.audit.oldest_open_ms = run.audit.oldest_open_ms.max(open.age_ms);
+        if overdue {
+            run.audit.overdue.push(open);
+        }
+    }
+    undecided
+}
+
+/// Notes that the ledger record has to be marked, and finds a decision that is not about what the ledger accepted.
+fn note_decided(run: &mut AuditRun<'_>, open: &OpenRequest, decided: &Decided) {
+    let accepted = open.record.accepted(open.request_id, &run.sale.sale_id, open.shard);
+    if decided.number.is_some() && decided.payload_hash != accepted.payload_hash() {
+        let detail = format!(
+            "shard {}: the ledger accepted {} units as number {}, the database decided something else under this id",
+            open.shard,
+            open.record.quantity.get(),
+            open.record.number
+        );
+        run.find(FindingKind::LedgerDamaged, Some(open.request_id), detail);
+    }
+    if open.record.state == LedgerState::Queued {
+        run.audit.unmarked.entry(open.shard).or_default().push((open.request_id, decided.outcome));
+    }
+}
+
+/// Collects old records whose numbers have their outcome: they may be trimmed.
+fn collect_old(run: &mut AuditRun<'_>, series: &BTreeMap<Series, SeriesCounted>) {
+    for (shard, read) in &run.shards {
+        let settled = read.scan.old.iter().filter(|(_, record)| {
+            let of = Series { epoch: record.epoch, shard: *shard };
+            let decided = series.get(&of).is_some_and(|counted| !counted.lacks(record.number));
+            // Of two requests with the same number the loser has no number of its own.
+            decided || record.number == 0
+        });
+        run.audit.old.insert(*shard, settled.map(|(id, _)| *id).collect());
+    }
+}
+
+/// The findings of the leaks, with where each request was found.
+async fn report_leaks(run: &mut AuditRun<'_>, unseen_count: Option<u64>) {
+    let overdue = std::mem::take(&mut run.audit.overdue);
+    let leaks = || overdue.iter().filter(|open| !open.parked);
+    if let Some(since_ms) = leaks().map(|open| open.record.accepted_at_ms).min() {
+        let locations = locate::locate(run.context, since_ms, unseen_count == Some(0)).await;
+        let unseen = match unseen_count {
+            None => "; the MQ DLQ could not be read".to_owned(),
+            Some(0) => String::new(),
+            Some(unseen) => format!("; {unseen} messages of the MQ DLQ were not looked at"),
+        };
+        for open in leaks() {
+            let (age_s, number) = (open.age_ms / 1000, open.record.number);
+            let location = locations.of(open.request_id);
+            let was = if open.record.state == LedgerState::Queued { "" } else { "settled once, " };
+            let detail =
+                format!("{was}accepted {age_s} s ago as number {number} (shard {}), {location}{unseen}", open.shard);
+            run.find(FindingKind::Leak, Some(open.request_id), detail);
+        }
+    }
+    run.audit.overdue = overdue;
+}

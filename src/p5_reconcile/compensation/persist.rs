@@ -1,0 +1,96 @@
+//! Persisting overdue requests from the ledger. A crash between the database and the marks leaves records that the next round
+//! marks.
+
+use crate::domain::ids::RequestId;
+use crate::domain::outcome::{Outcome, Verdict};
+use crate::domain::request::Accepted;
+use crate::domain::states::{P5Reconcile, Phase, State};
+use crate::faults::crash_point;
+use crate::p5_reconcile::audit::{SaleAudit, count_false_alarms};
+use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
+use crate::store::mysql::codes::{Reporter, Source};
+use crate::store::mysql::landing;
+use crate::telemetry::count;
+use crate::telemetry::traces::{self, Done, further};
+use std::collections::{HashMap, HashSet};
+use std::time::SystemTime;
+
+/// Requests persisted together.
+const GROUP: usize = 200;
+
+/// Persists every overdue request of an audit. Returns how many got their outcome by it. A request that cannot be persisted does
+/// not keep the others from their outcome.
+///
+/// # Errors
+/// The first [`ReconcileError`]; repeating is safe.
+pub async fn compensate(context: &ReconcileContext, audit: &SaleAudit) -> Result<usize, ReconcileError> {
+    let leaked: HashSet<RequestId> =
+        audit.overdue.iter().filter(|open| !open.parked).map(|open| open.request_id).collect();
+    let (mut repaired, mut false_alarms, mut trouble) = (0, 0, None);
+    for group in audit.overdue.chunks(GROUP) {
+        let items: Vec<Accepted> =
+            group.iter().map(|open| open.record.accepted(open.request_id, &audit.sale_id, open.shard)).collect();
+        let begun = traces::clock();
+        let verdicts = landing::land(&context.db, &items, Source::Compensation).await;
+        crash_point!(AfterCompensation);
+        let mut outcomes: HashMap<u16, Vec<(RequestId, Outcome)>> = HashMap::new();
+        for (accepted, verdict) in items.iter().zip(verdicts) {
+            let id = accepted.purchase.request_id;
+            let verdict = match verdict {
+                // Another request has its number: Redis went back. The request gets an outcome all the same.
+                Ok(Verdict::Conflict) => {
+                    let reused = landing::fail_reused(&context.db, accepted, Reporter::Audit, "reconcile").await?;
+                    reused.unwrap_or(Verdict::Conflict)
+                }
+                Ok(verdict) => verdict,
+                Err(error) => {
+                    trouble = trouble.or(Some(error));
+                    continue;
+                }
+            };
+            if let Some(state) = report(id, verdict) {
+                repaired += 1;
+                trace(id, begun, state);
+            }
+            if matches!(verdict, Verdict::Already(_)) && leaked.contains(&id) {
+                false_alarms += 1;
+            }
+            if let Some(outcome) = verdict.outcome() {
+                outcomes.entry(accepted.shard).or_default().push((id, outcome));
+            }
+        }
+        for (shard, outcomes) in outcomes {
+            context.redis.ledger.mark_outcomes(&audit.sale_id, shard, &outcomes).await?;
+        }
+    }
+    count_false_alarms(&audit.sale_id, false_alarms);
+    trouble.map_or(Ok(repaired), |error| Err(error.into()))
+}
+
+/// Sends the span of a compensation, if the order is traced.
+fn trace(id: RequestId, begun: Option<SystemTime>, state: P5Reconcile) {
+    let Some((begun, told)) = begun.zip(traces::of(id)) else { return };
+    let done = Done { begun, state: Some(State::P5(state)), attempt: 1, failed: state == P5Reconcile::FailedFinal };
+    told.tell(further(Phase::P5Reconcile, begun), done);
+}
+
+/// Counts and logs what became of a request. Returns the state, if this compensation decided it.
+fn report(id: RequestId, verdict: Verdict) -> Option<P5Reconcile> {
+    match verdict {
+        Verdict::Ordered => {
+            count(State::P5(P5Reconcile::Compensated), 1);
+            tracing::warn!(phase = "p5_reconcile", request_id = %id, "compensated: the missing order was written");
+            Some(P5Reconcile::Compensated)
+        }
+        Verdict::Refused(reason) => {
+            count(State::P5(P5Reconcile::FailedFinal), 1);
+            tracing::warn!(phase = "p5_reconcile", request_id = %id, reason = reason.code(), "failed for good, recorded");
+            Some(P5Reconcile::FailedFinal)
+        }
+        Verdict::Already(_) => None,
+        Verdict::Conflict => {
+            tracing::error!(phase = "p5_reconcile", request_id = %id, "the request id has another outcome; a person has to look");
+            None
+        }
+    }
+}

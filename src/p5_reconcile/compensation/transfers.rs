@@ -1,0 +1,37 @@
+//! Finishes transfers between buckets (B4): units were taken from one bucket, and the process died before it gave them to the other.
+//!
+//! Input: the transfer records of every shard. Output: the units in their bucket, the records removed. A process that moves units
+//! does the same at the same time; each transfer is given once, by its number. A crash here leaves a record that is given or not
+//! given, and the next round goes on.
+
+use crate::domain::sale::{Sale, SaleStatus};
+use crate::store::redis::{Given, RedisFault, RedisStore};
+
+/// Gives the units that are between two of the sale's `shards` buckets. Returns how many transfers it finished.
+///
+/// # Errors
+/// [`RedisFault`]; repeating is safe.
+pub async fn finish_transfers(redis: &RedisStore, shards: u16, sale: &Sale) -> Result<usize, RedisFault> {
+    let (id, mut finished) = (&sale.sale_id, 0);
+    if shards == 1 || sale.status == SaleStatus::Draft {
+        return Ok(0);
+    }
+    for source in 0..shards {
+        for transfer in redis.transfers.pending(id, source).await? {
+            match redis.transfers.give(id, &transfer).await? {
+                Given::Now => {
+                    finished += 1;
+                    metrics::counter!("seckill_p5_reconcile_transfers_finished_total").increment(1);
+                    tracing::warn!(phase = "p5_reconcile", sale = %id, ?transfer, "units were between two buckets, they are in their bucket now");
+                }
+                Given::Before => {}
+                // The keys of a closed sale are removed already: its units are not for sale any more.
+                Given::KeysMissing if sale.status == SaleStatus::Closed => {}
+                // Frozen or lost: the rebuild comes first, and counts these units again.
+                Given::KeysMissing | Given::Refused => continue,
+            }
+            redis.transfers.forget(id, &transfer).await?;
+        }
+    }
+    Ok(finished)
+}

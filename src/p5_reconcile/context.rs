@@ -1,0 +1,66 @@
+//! What every part of P5 may touch, and why a part could not do its work.
+
+use crate::domain::ids::SaleId;
+use crate::sales::grants::GrantError;
+use crate::store::mysql::{Db, DbError};
+use crate::store::rabbit::RabbitConfig;
+use crate::store::redis::{RedisFault, RedisStore};
+
+/// Messages of the MQ DLQ read by an audit outside of P5's rounds. A round reads the queue once for all of its audits, and P5
+/// copies it into the failed requests: only messages younger than its last round are found nowhere else.
+pub const MQ_DLQ_MAX: usize = 5_000;
+
+/// The servers and limits that the parts of P5 work with.
+#[derive(Clone)]
+pub struct ReconcileContext {
+    /// Decides: its `request_outcome` is the truth.
+    pub db: Db,
+    /// Knows what was accepted.
+    pub redis: RedisStore,
+    /// For the MQ DLQ and the depths of the queues.
+    pub rabbit: RabbitConfig,
+    /// Shards of every sale.
+    pub shards: u16,
+    /// Most findings kept in one audit.
+    pub findings_max: usize,
+    /// Most messages of the MQ DLQ read in one audit, normally [`MQ_DLQ_MAX`].
+    pub mq_dlq_max: usize,
+}
+
+/// Why an audit or a repair could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum ReconcileError {
+    /// Redis did not answer, or refused.
+    #[error(transparent)]
+    Redis(#[from] RedisFault),
+    /// The database did not answer, or refused.
+    #[error(transparent)]
+    Database(#[from] DbError),
+    /// The sale was warmed for another number of shards than this process works with.
+    #[error(
+        "the sale was warmed with redis.shards = {0}, this process has {1}; the number cannot change while a sale lives, set it back"
+    )]
+    OtherShards(u16, u16),
+    /// Settled records were trimmed, or a closed sale left Redis, while it was counted.
+    #[error("the sale was trimmed during the audit; run it again")]
+    Moved,
+}
+
+impl ReconcileContext {
+    /// Refuses a sale that was warmed for another number of shards: every count would be wrong, and a repair too.
+    pub(super) async fn check_shards(&self, sale: &SaleId) -> Result<(), ReconcileError> {
+        match self.redis.sale_keys.shards_of(sale).await? {
+            Some(warmed) if warmed != self.shards => Err(ReconcileError::OtherShards(warmed, self.shards)),
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+impl From<GrantError> for ReconcileError {
+    fn from(error: GrantError) -> Self {
+        match error {
+            GrantError::Redis(error) => error.into(),
+            GrantError::Database(error) => error.into(),
+        }
+    }
+}

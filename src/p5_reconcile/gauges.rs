@@ -1,0 +1,57 @@
+//! How much waits outside Redis: in the broker's queues and in the database.
+//!
+//! Input: the broker and the database. Output: gauges of the process that leads. Changes nothing, so a crash leaves nothing.
+//! Trouble here must not keep sales from being repaired, so it is only logged.
+
+use crate::runtime::now_ms;
+use crate::store::mysql::ended::ended_open;
+use crate::store::mysql::{Db, events, register};
+use crate::store::rabbit::{RabbitConfig, RabbitError, Topology, queue_depths};
+
+/// Sets the gauges of the backlog. While a server does not answer its gauges are `NaN`: an unknown number must not look like one
+/// that does not change.
+pub(super) async fn measure_backlog(db: &Db, rabbit: &RabbitConfig) {
+    match queue_depths(rabbit).await {
+        Ok(depths) => {
+            for depth in depths {
+                queue_gauges(depth.queue, depth.ready as f64, f64::from(depth.consumers));
+            }
+        }
+        Err(error) => {
+            tracing::debug!(phase = "p5_reconcile", %error, "the queues cannot be counted");
+            for queue in Topology::new(rabbit).all_queues() {
+                queue_gauges(queue, f64::NAN, f64::NAN);
+            }
+            // The numbers of a queue that does not exist are known, and an alert depends on them: no consumer has ever started.
+            if let RabbitError::NoQueue { queue } = error {
+                queue_gauges(queue, 0.0, 0.0);
+            }
+        }
+    }
+    let unpublished = metrics::gauge!("seckill_p5_reconcile_events_untold_count");
+    let open = metrics::gauge!("seckill_p5_reconcile_register_open_count");
+    match futures::future::try_join(events::untold_count(db), register::open_count(db)).await {
+        Ok((unpublished_now, open_now)) => {
+            unpublished.set(unpublished_now as f64);
+            open.set(open_now as f64);
+        }
+        Err(error) => {
+            tracing::debug!(phase = "p5_reconcile", %error, "the tables cannot be counted");
+            unpublished.set(f64::NAN);
+            open.set(f64::NAN);
+        }
+    }
+}
+
+fn queue_gauges(queue: String, ready: f64, consumers: f64) {
+    metrics::gauge!("seckill_p5_reconcile_queue_count", "queue" => queue.clone()).set(ready);
+    metrics::gauge!("seckill_p5_reconcile_queue_consumers_count", "queue" => queue).set(consumers);
+}
+
+/// Counts the sales that ended and were not closed; closing one is a person's decision. On an error the gauge stays as it was.
+pub(super) async fn measure_ended(db: &Db) {
+    match ended_open(db, now_ms()).await {
+        Ok(found) => metrics::gauge!("seckill_p5_reconcile_ended_not_closed_count").set(found.count as f64),
+        Err(error) => tracing::warn!(phase = "p5_reconcile", %error, "sales that ended cannot be counted"),
+    }
+}

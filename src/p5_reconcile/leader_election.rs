@@ -1,0 +1,111 @@
+//! Leader election: one process reconciles at a time.
+//!
+//! Input: a lock of the database. Output: whether this process leads. A task of its own renews the lease, so that an audit may
+//! take longer than the lease. The other processes try to take the lock every two seconds. A leader that crashes is replaced
+//! within that time; a leader that hangs or is cut off is replaced when its lease ends, and stops before its next sale. For some
+//! seconds two processes may lead, never for longer than a lease: every repair is guarded by its own key, so that is only double
+//! work (window 93).
+
+use crate::store::mysql::leader::{self, Holder, Leadership};
+use crate::store::mysql::{Db, DbError};
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// The lock's name.
+const NAME: &str = "reconcile";
+/// Validity of the lease from the moment this process asked for it. The server counts from its answer, so a little longer.
+const LEASE: Duration = Duration::from_secs(leader::LEASE_S as u64);
+/// A third of the lease, so that one late renewal does not cost it.
+const RENEW: Duration = Duration::from_secs(leader::LEASE_S as u64 / 3);
+/// Pause between two tries of a process that does not lead.
+const TRY: Duration = Duration::from_secs(2);
+
+/// The process that leads at the moment, as the database has it; for operators.
+pub(crate) async fn leader(db: &Db) -> Result<Option<Holder>, DbError> {
+    leader::holder(db, NAME).await
+}
+
+/// Leadership with the task that renews it. Dropping it ends the task, which closes the lock's connection.
+struct HeldLeadership {
+    /// When the last successful renewal was asked for; none: the lease is lost.
+    renewed_at: watch::Receiver<Option<Instant>>,
+    renewer: JoinHandle<()>,
+}
+
+impl HeldLeadership {
+    fn start(leadership: Leadership, since: Instant) -> Self {
+        let (renewals, renewed_at) = watch::channel(Some(since));
+        Self { renewed_at, renewer: tokio::spawn(renew(leadership, renewals)) }
+    }
+
+    /// Also false when the task could not renew the lease in time, for whatever reason.
+    fn holds(&self) -> bool {
+        self.renewed_at.borrow().is_some_and(|at| at.elapsed() < LEASE)
+    }
+}
+
+impl Drop for HeldLeadership {
+    fn drop(&mut self) {
+        self.renewer.abort();
+    }
+}
+
+/// Renews the lease until it is lost or no longer needed. Each renewal has a deadline of its own.
+async fn renew(mut leadership: Leadership, renewals: watch::Sender<Option<Instant>>) {
+    loop {
+        tokio::time::sleep(RENEW).await;
+        let asked_at = Instant::now();
+        let holds = matches!(leadership.holds().await, Ok(true));
+        if !holds {
+            // At once, not when this process tries again: until then perhaps no process leads.
+            set_gauge(false);
+        }
+        if renewals.send(holds.then_some(asked_at)).is_err() || !holds {
+            return;
+        }
+    }
+}
+
+/// The election as this process sees it.
+#[derive(Default)]
+pub(super) struct LeaderElection {
+    held: Option<HeldLeadership>,
+    try_at: Option<Instant>,
+}
+
+impl LeaderElection {
+    /// Whether this process still leads, without I/O: between two sales of a round.
+    pub fn leads(&self) -> bool {
+        self.held.as_ref().is_some_and(HeldLeadership::holds)
+    }
+
+    /// Whether this process leads; tries to become the leader if there is none. Between two rounds. On an error this process
+    /// does not lead.
+    pub async fn run(&mut self, db: &Db) -> Result<bool, DbError> {
+        if self.leads() {
+            return Ok(true);
+        }
+        if self.held.take().is_some() {
+            tracing::warn!(phase = "p5_reconcile", "leadership lost, its connection is gone");
+            self.try_at = None;
+            set_gauge(false);
+        }
+        if self.try_at.is_some_and(|at| Instant::now() < at) {
+            return Ok(false);
+        }
+        self.try_at = Some(Instant::now() + TRY);
+        let since = Instant::now();
+        self.held = leader::try_lead(db, NAME).await?.map(|leadership| HeldLeadership::start(leadership, since));
+        if self.held.is_some() {
+            tracing::info!(phase = "p5_reconcile", "this process leads");
+        }
+        set_gauge(self.held.is_some());
+        Ok(self.held.is_some())
+    }
+}
+
+/// Whether this process leads, for operators. The alerts use P5's other gauges only where this one is 1.
+fn set_gauge(leads: bool) {
+    metrics::gauge!("seckill_p5_reconcile_leads").set(if leads { 1.0 } else { 0.0 });
+}

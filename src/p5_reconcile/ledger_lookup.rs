@@ -1,0 +1,84 @@
+//! What was accepted under a request id, as the ledgers in Redis have it. Reads only.
+
+use super::context::{ReconcileContext, ReconcileError};
+use crate::domain::ids::{RequestId, SaleId};
+use crate::domain::ledger::LedgerRecord;
+use crate::domain::message;
+use crate::domain::request::Accepted;
+use crate::store::mysql::sales;
+use std::collections::HashMap;
+
+/// A ledger record and where it was found.
+#[derive(Debug, Clone)]
+pub(crate) struct LedgerMatch {
+    pub sale_id: SaleId,
+    pub shard: u16,
+    pub record: LedgerRecord,
+}
+
+/// Finds the record of a request, in the ledgers of `sale` or, without one, of every released sale.
+pub(super) async fn find(
+    context: &ReconcileContext,
+    request_id: RequestId,
+    sale: Option<&SaleId>,
+) -> Result<Option<LedgerMatch>, ReconcileError> {
+    let sale_ids = match sale {
+        Some(sale_id) => vec![sale_id.clone()],
+        None => sales::released(&context.db).await?.into_iter().map(|sale| sale.sale_id).collect(),
+    };
+    for sale_id in sale_ids {
+        for shard in 0..context.shards {
+            let record = context.redis.ledger.lookup(&sale_id, shard, &[request_id]).await?.pop().flatten();
+            if let Some(record) = record {
+                return Ok(Some(LedgerMatch { sale_id, shard, record }));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// What was accepted under these ids; one call for each ledger until all are found.
+pub(super) async fn accepted_all(
+    context: &ReconcileContext,
+    request_ids: &[RequestId],
+) -> Result<HashMap<RequestId, Accepted>, ReconcileError> {
+    let (mut found, mut wanted) = (HashMap::new(), request_ids.to_vec());
+    if wanted.is_empty() {
+        return Ok(found);
+    }
+    for sale in sales::released(&context.db).await? {
+        for shard in 0..context.shards {
+            let records = context.redis.ledger.lookup(&sale.sale_id, shard, &wanted).await?;
+            for (id, record) in wanted.iter().zip(records) {
+                found.extend(record.map(|record| (*id, record.accepted(*id, &sale.sale_id, shard))));
+            }
+            wanted.retain(|id| !found.contains_key(id));
+            if wanted.is_empty() {
+                return Ok(found);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// What was accepted under this id.
+pub(super) async fn accepted(
+    context: &ReconcileContext,
+    request_id: RequestId,
+) -> Result<Option<Accepted>, ReconcileError> {
+    let found = find(context, request_id, None).await?;
+    Ok(found.map(|found| found.record.accepted(request_id, &found.sale_id, found.shard)))
+}
+
+/// What was accepted, as the message has it; if it is unreadable, as the ledger has it under the id that came with the message.
+pub(super) async fn accepted_of_message(
+    context: &ReconcileContext,
+    payload: &[u8],
+    request_id: Option<RequestId>,
+) -> Result<Option<Accepted>, ReconcileError> {
+    match (message::decode(payload).ok(), request_id) {
+        (Some(accepted), _) => Ok(Some(accepted)),
+        (None, Some(id)) => accepted(context, id).await,
+        (None, None) => Ok(None),
+    }
+}

@@ -1,0 +1,121 @@
+//! Reading what is too long for one call: the ledger and the outbox of a shard, the relay DLQ, the open failed requests.
+
+use crate::domain::ids::{RequestId, SaleId};
+use crate::domain::ledger::LedgerRecord;
+use crate::store::mysql::codes::FailureStatus;
+use crate::store::mysql::register::{self, FailedRequest, Wanted};
+use crate::store::mysql::{Db, DbError};
+use crate::store::redis::{Lying, ParkedEntry, RedisFault, RedisStore};
+use std::collections::HashSet;
+
+/// Entries of one call.
+const PAGE: usize = 1_000;
+/// Ledger records of one call.
+const RECORDS: u32 = 1_000;
+
+/// Visits every readable record of a shard's ledger once; HSCAN may bring one twice. Returns the unreadable ones, field and text.
+pub(super) async fn each_record(
+    redis: &RedisStore,
+    sale: &SaleId,
+    shard: u16,
+    mut visit: impl FnMut(RequestId, LedgerRecord),
+) -> Result<Vec<(String, String)>, RedisFault> {
+    let (mut seen, mut unreadable) = (HashSet::new(), Vec::new());
+    let mut cursor = Some("0".to_owned());
+    while let Some(at) = cursor {
+        let page = redis.ledger.page(sale, shard, &at, RECORDS).await?;
+        cursor = page.next;
+        unreadable.extend(page.unreadable);
+        for (request_id, record) in page.records {
+            if seen.insert(request_id) {
+                visit(request_id, record);
+            }
+        }
+    }
+    Ok(unreadable)
+}
+
+/// The outbox of one shard.
+pub(super) struct OutboxPages<'c> {
+    redis: &'c RedisStore,
+    shard: u16,
+    next: Option<String>,
+}
+
+impl<'c> OutboxPages<'c> {
+    /// From an entry id on; `-` is the beginning. Stream ids are milliseconds of Redis' clock.
+    pub fn from(redis: &'c RedisStore, shard: u16, start: &str) -> Self {
+        Self { redis, shard, next: Some(start.to_owned()) }
+    }
+
+    /// The next page, which may be empty; `None` at the end.
+    pub async fn next(&mut self) -> Result<Option<Vec<Lying>>, RedisFault> {
+        let Some(start) = self.next.take() else { return Ok(None) };
+        let page = self.redis.outbox.scan(self.shard, &start, PAGE).await?;
+        self.next = page.next;
+        Ok(Some(page.lying))
+    }
+
+    /// Whether the last page was the end.
+    pub const fn ended(&self) -> bool {
+        self.next.is_none()
+    }
+}
+
+/// The relay DLQ of one shard.
+pub(super) struct RelayDlqPages<'c> {
+    redis: &'c RedisStore,
+    shard: u16,
+    next: Option<String>,
+}
+
+impl<'c> RelayDlqPages<'c> {
+    pub fn new(redis: &'c RedisStore, shard: u16) -> Self {
+        Self { redis, shard, next: Some("-".to_owned()) }
+    }
+
+    /// The next page; `None` at the end. Its entries may be removed before the next one is read.
+    pub async fn next(&mut self) -> Result<Option<Vec<ParkedEntry>>, RedisFault> {
+        let Some(start) = self.next.take() else { return Ok(None) };
+        let page = self.redis.relay_dlq.page(self.shard, &start, PAGE).await?;
+        self.next = page.last().filter(|_| page.len() == PAGE).map(|last| format!("({}", last.id));
+        Ok(Some(page))
+    }
+
+    /// Whether the last page was the end.
+    pub const fn ended(&self) -> bool {
+        self.next.is_none()
+    }
+}
+
+/// The failed requests that are open.
+pub(super) struct OpenFailurePages<'c> {
+    db: &'c Db,
+    wanted: Wanted,
+    ended: bool,
+}
+
+impl<'c> OpenFailurePages<'c> {
+    /// Of one sale, or of all.
+    pub fn new(db: &'c Db, sale_id: Option<SaleId>) -> Self {
+        let wanted =
+            Wanted { status: Some(FailureStatus::Open), sale_id, limit: register::PAGE_MAX, ..Wanted::default() };
+        Self { db, wanted, ended: false }
+    }
+
+    /// The next page; `None` at the end.
+    pub async fn next(&mut self) -> Result<Option<Vec<FailedRequest>>, DbError> {
+        if self.ended {
+            return Ok(None);
+        }
+        let page = register::list(self.db, &self.wanted).await?;
+        self.wanted.after = page.last().map(|last| last.request_id);
+        self.ended = i64::try_from(page.len()) != Ok(register::PAGE_MAX);
+        Ok(Some(page))
+    }
+
+    /// Whether the last page was the end.
+    pub const fn ended(&self) -> bool {
+        self.ended
+    }
+}

@@ -1,0 +1,185 @@
+//! The steps of a rebuild, in their order: freeze, persist what the ledger has, wait, begin the next epoch, load, open.
+
+use super::quiescence::{QuiescenceTimer, in_flight};
+use super::{ends, load};
+use crate::domain::sale::{MetaState, Sale, SaleStatus};
+use crate::domain::shard::share;
+use crate::faults::crash_point;
+use crate::p5_reconcile::audit::{AuditMemory, AuditOptions, Window, audit_with};
+use crate::p5_reconcile::compensation::compensate;
+use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
+use crate::p5_reconcile::dlq::{MqDlqContents, MqDlqScan};
+use crate::store::mysql::decided::{self, Opening};
+use crate::store::mysql::{outcomes, sales};
+use crate::store::rabbit::RabbitError;
+use std::time::{Duration, Instant};
+
+/// Time for reading all of the MQ DLQ before a rebuild; tens of thousands of messages.
+const READ_ALL: Duration = Duration::from_secs(60);
+
+/// How a rebuild is made.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::p5_reconcile) struct RebuildOptions<'a> {
+    /// Nothing may have been decided for this long: longer than a transaction of P4 may take.
+    pub quiescent_for: Duration,
+    /// Outbox entries at which the admission script refuses.
+    pub backlog_max: u64,
+    /// Decided requests older than this count for their buyers and get no record, milliseconds.
+    pub retention_ms: i64,
+    /// What the round has read of the MQ DLQ.
+    pub mq_dlq: &'a MqDlqContents,
+}
+
+impl<'a> RebuildOptions<'a> {
+    const fn audit(self) -> AuditOptions<'a> {
+        AuditOptions { window: Window::Now, mq_dlq: Some(self.mq_dlq), retention_ms: None }
+    }
+}
+
+/// Whether Redis has lost data of a sale that was warmed.
+pub(in crate::p5_reconcile) async fn is_broken(
+    context: &ReconcileContext,
+    sale: &Sale,
+) -> Result<bool, ReconcileError> {
+    if !matches!(sale.status, SaleStatus::Warmed | SaleStatus::Paused) {
+        return Ok(false);
+    }
+    for shard in 0..context.shards {
+        let Some(meta) = context.redis.sale_keys.meta(&sale.sale_id, shard).await? else { return Ok(true) };
+        let in_step = meta.state != MetaState::Frozen && meta.epoch == sale.epoch;
+        if !in_step || !context.redis.sale_keys.are_complete(&sale.sale_id, shard).await? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// One step towards the rebuild of a broken sale; `true` when it sells again.
+pub(in crate::p5_reconcile) async fn rebuild(
+    context: &ReconcileContext,
+    sale: &Sale,
+    timer: &mut QuiescenceTimer,
+    options: RebuildOptions<'_>,
+) -> Result<bool, ReconcileError> {
+    let id = &sale.sale_id;
+    for shard in 0..context.shards {
+        let from = [MetaState::Loaded, MetaState::Open, MetaState::Paused];
+        context.redis.sale_keys.set_state(id, shard, MetaState::Frozen, &from).await?;
+    }
+    // Requests that only the ledger has are persisted now; the next epoch begins with another ledger.
+    if !is_quiescent(context, sale, options).await? {
+        timer.reset(id);
+        return Ok(false);
+    }
+    let decided_count = outcomes::count_of_sale(&context.db, id).await?;
+    if !timer.long_enough(id, decided_count, options.quiescent_for) {
+        return Ok(false);
+    }
+    let began = Instant::now();
+    let rebuilt = rebuild_now(context, sale, options).await?;
+    if rebuilt {
+        timer.reset(id);
+        metrics::counter!("seckill_p5_reconcile_rebuilds_total").increment(1);
+        tracing::warn!(phase = "p5_reconcile", sale = %id, took_ms = began.elapsed().as_secs_f64() * 1000.0, "rebuilt from the database, the sale goes on");
+    }
+    Ok(rebuilt)
+}
+
+/// Persists the undecided requests of the ledger. Returns whether nothing of the sale is on its way or undecided after that.
+async fn is_quiescent(
+    context: &ReconcileContext,
+    sale: &Sale,
+    options: RebuildOptions<'_>,
+) -> Result<bool, ReconcileError> {
+    let audit = audit_with(context, sale, options.audit(), &mut AuditMemory::default()).await?;
+    compensate(context, &audit).await?;
+    Ok(audit.overdue.is_empty() && !in_flight(context, &sale.sale_id).await?)
+}
+
+async fn rebuild_now(
+    context: &ReconcileContext,
+    sale: &Sale,
+    options: RebuildOptions<'_>,
+) -> Result<bool, ReconcileError> {
+    let id = &sale.sale_id;
+    // All of the MQ DLQ: a request that only this queue has needs its unit, too.
+    let mut all = MqDlqContents::default();
+    let options = if options.mq_dlq.unseen_count == Some(0) {
+        options
+    } else {
+        if let Err(error) = read_all(context, &mut all).await {
+            tracing::warn!(phase = "p5_reconcile", sale = %id, %error, "rebuild waits: the MQ DLQ cannot be read");
+        }
+        RebuildOptions { mq_dlq: &all, ..options }
+    };
+    if options.mq_dlq.unseen_count != Some(0) {
+        tracing::warn!(phase = "p5_reconcile", sale = %id, unseen = options.mq_dlq.unseen_count, "rebuild waits: the MQ DLQ is too long to be read as a whole; replay or give up its messages");
+        return Ok(false);
+    }
+    let began_at_ms = decided::now_ms(&context.db).await?;
+    let Some(epoch) = next_epoch(context, sale).await? else { return Ok(false) };
+    let next = Sale { epoch, ..sale.clone() };
+    // Checked once more, now that no other process can build this epoch: a process that slept since its first check has lost it.
+    let mut judged = Vec::with_capacity(context.shards.into());
+    for shard in 0..context.shards {
+        judged.push(context.redis.rebuild.replaceable(id, shard).await?);
+    }
+    if judged.iter().any(|keys| keys.epoch > sale.epoch) || !is_quiescent(context, &next, options).await? {
+        return Ok(false);
+    }
+    ends::write(context, sale, options.mq_dlq).await?;
+    for (shard, judged) in (0..context.shards).zip(judged) {
+        if !context.redis.rebuild.begin(&next, shard, options.backlog_max, judged).await? {
+            return Ok(false);
+        }
+        crash_point!(RebuildHalf);
+    }
+    if !load::load(context, &next, options.retention_ms).await? {
+        return Ok(false);
+    }
+    crash_point!(RebuildHalf);
+    let Some((units, given)) = fix_units(context, &next, options, began_at_ms).await? else { return Ok(false) };
+    let state = if sale.status == SaleStatus::Paused { MetaState::Paused } else { MetaState::Open };
+    let mut opened = false;
+    for shard in 0..context.shards {
+        let share = share(units, shard, context.shards);
+        opened |= context.redis.rebuild.end(id, shard, epoch, (share, state, &given)).await?;
+    }
+    context.redis.sale_cache.forget(id).await?;
+    Ok(opened)
+}
+
+/// Reads the MQ DLQ to its end, and leaves it as it is.
+async fn read_all(context: &ReconcileContext, contents: &mut MqDlqContents) -> Result<(), RabbitError> {
+    let mut scan = MqDlqScan::within(READ_ALL, &context.rabbit, usize::MAX, contents).await?;
+    while scan.next().await?.is_some() {}
+    scan.close().await
+}
+
+/// The epoch to build, which is this attempt's alone; `None` when another process was quicker, or when the database is behind
+/// Redis: the database gets Redis' epoch, and the next round begins again.
+async fn next_epoch(context: &ReconcileContext, sale: &Sale) -> Result<Option<u32>, ReconcileError> {
+    let mut newest = sale.epoch;
+    for shard in 0..context.shards {
+        newest = newest.max(context.redis.rebuild.replaceable(&sale.sale_id, shard).await?.epoch);
+    }
+    let to = if newest > sale.epoch { newest } else { sale.epoch + 1 };
+    let moved = sales::advance_epoch(&context.db, &sale.sale_id, (sale.epoch, to)).await?;
+    Ok((moved && newest == sale.epoch).then_some(to))
+}
+
+/// The units to sell: the database's stock less what it holds for failures and gaps. Written down together with all earlier grants
+/// in one step; `None` when something moved in between.
+async fn fix_units(
+    context: &ReconcileContext,
+    next: &Sale,
+    options: RebuildOptions<'_>,
+    began_at_ms: i64,
+) -> Result<Option<(i64, Vec<String>)>, ReconcileError> {
+    let counted = audit_with(context, next, options.audit(), &mut AuditMemory::default()).await?.counted;
+    let units = (counted.database_stock - counted.failed_held - counted.gaps_held).max(0);
+    let (stock, held) = (counted.database_stock, counted.failed_held);
+    let opening = Opening { epoch: next.epoch, stock, held, units, began_at_ms };
+    let given = decided::open(&context.db, &next.sale_id, &opening).await?;
+    Ok(given.map(|given| (units, given)))
+}

@@ -1,0 +1,210 @@
+//! The worker of P5: one process leads, and audits and repairs every sale once an interval.
+//!
+//! Input: the released sales. Output: reports, repairs, trimmed ledgers, rebuilt sales. A crash at any line leaves each repair done
+//! or not done, and the next round reads everything again.
+
+use super::audit::{
+    AuditMemory, AuditOptions, AuditReporter, FindingKind, SaleAudit, Window, audit_confirmed_with, record_suspects,
+};
+use super::compensation::{compensate, finish_transfers, mark_outcomes, trim};
+use super::context::{ReconcileContext, ReconcileError};
+use super::dlq::{MqDlqContents, clean_mq_dlq, copy_relay_dlq};
+use super::gauges::{measure_backlog, measure_ended};
+use super::leader_election::LeaderElection;
+use super::rebuild::{QuiescenceTimer, RebuildOptions, is_broken, rebuild};
+use crate::config::{self, Compensate};
+use crate::domain::fault::{Fault, Progress};
+use crate::domain::ids::{RequestId, SaleId};
+use crate::domain::policy::PurchasePolicy;
+use crate::domain::sale::{Sale, SaleStatus};
+use crate::faults::slow_audit;
+use crate::runtime::{Worker, now_ms};
+use crate::sales::grants;
+use crate::store::mysql::{audit as audit_store, register, sales};
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+/// Sales whose counts are remembered; beyond that everything is counted again.
+const SALES_REMEMBERED_MAX: usize = 10_000;
+
+/// The reconciler of one process; one process leads at a time.
+pub struct Reconcile {
+    context: ReconcileContext,
+    settings: config::P5Reconcile,
+    /// Outbox entries at which the script of a rebuilt sale refuses.
+    backlog_max: u64,
+    next_at: Instant,
+    election: LeaderElection,
+    reporter: AuditReporter,
+    /// Requests of the MQ DLQ that are failed requests already.
+    noted: HashSet<RequestId>,
+    quiescence: QuiescenceTimer,
+    /// What the last audit of each sale remembers for the next.
+    memories: HashMap<SaleId, AuditMemory>,
+    /// Closed sales that were consistent with nothing left in Redis.
+    fully_reconciled: HashSet<SaleId>,
+}
+
+impl Reconcile {
+    /// A reconciler; `backlog_max` is where a rebuilt sale's script refuses.
+    #[must_use]
+    pub fn new(context: ReconcileContext, settings: config::P5Reconcile, backlog_max: u64) -> Self {
+        Self {
+            context,
+            backlog_max,
+            next_at: Instant::now(),
+            election: LeaderElection::default(),
+            reporter: AuditReporter::new(settings.interval_ms),
+            noted: HashSet::new(),
+            quiescence: QuiescenceTimer::default(),
+            memories: HashMap::new(),
+            fully_reconciled: HashSet::new(),
+            settings,
+        }
+    }
+
+    /// Whether this process leads, so that its next step is a round when the time has come.
+    #[must_use]
+    pub fn leads(&self) -> bool {
+        self.election.leads()
+    }
+
+    async fn round(&mut self) -> Result<Progress, Fault> {
+        let db = self.context.db.clone();
+        let mut mq_dlq = MqDlqContents::default();
+        let mut trouble = self.empty_dlqs(&mut mq_dlq).await;
+        measure_backlog(&db, &self.context.rabbit).await;
+        measure_ended(&db).await;
+        let (mut repaired, mut oldest_ms, mut unreconciled_count) = (0, 0, 0_u32);
+        for sale in sales::released(&db).await.map_err(Fault::back_off)? {
+            if self.fully_reconciled.contains(&sale.sale_id) {
+                continue;
+            }
+            // A task renews the lease during a long audit. If it is lost all the same, another process leads by now.
+            if !self.election.leads() {
+                return Ok(Progress::Idle);
+            }
+            match self.reconcile(&sale, &mq_dlq).await {
+                Ok((of_sale, oldest_of_sale_ms)) => {
+                    repaired += of_sale;
+                    oldest_ms = oldest_ms.max(oldest_of_sale_ms);
+                }
+                // One sale's damage must not keep the others from being repaired.
+                Err(error) => {
+                    tracing::error!(phase = "p5_reconcile", sale = %sale.sale_id, %error, "the sale cannot be reconciled");
+                    unreconciled_count += 1;
+                    trouble = trouble.or(Some(error));
+                }
+            }
+        }
+        metrics::gauge!("seckill_p5_reconcile_unreconciled_count").set(unreconciled_count);
+        metrics::gauge!("seckill_p5_reconcile_oldest_unresolved_seconds").set(oldest_ms as f64 / 1000.0);
+        register::close_settled(&db, "reconcile").await.map_err(Fault::back_off)?;
+        audit_store::prune(&db, now_ms()).await.map_err(Fault::back_off)?;
+        // The round is complete: a damaged sale is tried again in the next round, not at once and for ever.
+        self.next_at = Instant::now() + Duration::from_millis(self.settings.interval_ms);
+        match trouble {
+            Some(error) => Err(Fault::back_off(error)),
+            None if repaired > 0 => Ok(Progress::Moved(repaired)),
+            None => Ok(Progress::Idle),
+        }
+    }
+
+    /// Works on the dead-letter queues. `mq_dlq` gets what is in the MQ DLQ, which is not read again in this round. Relay-DLQ entries
+    /// are in the database before they leave Redis (window 46). Trouble here must not keep sales from being repaired: leaks are
+    /// persisted from the ledger, whatever is in a DLQ.
+    async fn empty_dlqs(&mut self, mq_dlq: &mut MqDlqContents) -> Option<ReconcileError> {
+        if let Err(error) = clean_mq_dlq(&self.context, &mut self.noted, mq_dlq).await {
+            // After an outage the rows are read again.
+            self.noted.clear();
+            tracing::warn!(phase = "p5_reconcile", %error, "the MQ DLQ cannot be cleaned");
+        }
+        let copied = copy_relay_dlq(&self.context).await;
+        copied
+            .inspect_err(|error| tracing::error!(phase = "p5_reconcile", %error, "the relay DLQ cannot be copied"))
+            .err()
+    }
+
+    /// Audits and repairs one sale. Returns how many requests were repaired and the age of the oldest undecided one.
+    async fn reconcile(&mut self, sale: &Sale, mq_dlq: &MqDlqContents) -> Result<(usize, i64), ReconcileError> {
+        let context = self.context.clone();
+        context.check_shards(&sale.sale_id).await?;
+        let retention_ms = i64::try_from(self.settings.ledger_retention_s.saturating_mul(1000)).unwrap_or(i64::MAX);
+        let rebuilt = if is_broken(&context, sale).await? {
+            let quiescent_for = Duration::from_millis(self.settings.quiet_ms);
+            let options = RebuildOptions { quiescent_for, backlog_max: self.backlog_max, retention_ms, mq_dlq };
+            rebuild(&context, sale, &mut self.quiescence, options).await?
+        } else {
+            false
+        };
+        // A rebuilt sale has another epoch by now; with the old one its numbers would look lost.
+        let now = if rebuilt { sales::get(&context.db, &sale.sale_id).await? } else { None };
+        let sale = now.as_ref().unwrap_or(sale);
+        // A frozen sale is given its grants by the rebuild.
+        grants::apply_open(&context.db, &context.redis, context.shards, &sale.sale_id).await?;
+        finish_transfers(&context.redis, context.shards, sale).await?;
+        let started_at_ms = now_ms();
+        slow_audit().await;
+        let options = AuditOptions {
+            window: Window::Ms(self.settings.window_ms),
+            mq_dlq: Some(mq_dlq),
+            retention_ms: Some(retention_ms),
+        };
+        let (audit, false_alarms) = self.audit(sale, options).await?;
+        // Reported before it is repaired: a repair that fails must not hide what was found.
+        self.reporter.report(&audit, false_alarms);
+        self.reporter.write(&context.db, &audit, started_at_ms).await?;
+        let repaired = self.repair(sale, &audit).await?;
+        let closed = sale.status == SaleStatus::Closed;
+        trim(&context, &audit, retention_ms, closed).await?;
+        if closed && audit.consistent() && audit.examined_count == 0 {
+            // Closed, consistent, and gone from Redis: nothing can change any more. After a restart it is audited once more.
+            self.fully_reconciled.insert(sale.sale_id.clone());
+        }
+        Ok((repaired, audit.oldest_open_ms))
+    }
+
+    /// Audits a sale with what the last audit remembers.
+    async fn audit(&mut self, sale: &Sale, options: AuditOptions<'_>) -> Result<(SaleAudit, u64), ReconcileError> {
+        if self.memories.len() >= SALES_REMEMBERED_MAX {
+            self.memories.clear();
+        }
+        // Out of the map while it is used: after an error everything is counted again.
+        let mut memory = self.memories.remove(&sale.sale_id).unwrap_or_default();
+        memory.outcomes.recheck_one(&self.context.db, &sale.sale_id).await?;
+        let (audit, false_alarms) = audit_confirmed_with(&self.context, sale, options, &mut memory).await?;
+        memory.expect_again(&audit);
+        self.memories.insert(sale.sale_id.clone(), memory);
+        Ok((audit, false_alarms))
+    }
+
+    /// Marks decided requests, names the buyers of gaps, and persists overdue requests. Returns how many of these.
+    async fn repair(&self, sale: &Sale, audit: &SaleAudit) -> Result<usize, ReconcileError> {
+        mark_outcomes(&self.context.redis, audit).await?;
+        if audit.findings.iter().any(|finding| finding.kind == FindingKind::Gap) {
+            let one_per_user = sale.policy == PurchasePolicy::OnePerUser;
+            let recorded = record_suspects(&self.context, audit, one_per_user).await?;
+            if recorded > 0 {
+                tracing::warn!(phase = "p5_reconcile", sale = %sale.sale_id, recorded, "buyers of lost requests are among the failed requests");
+            }
+        }
+        match self.settings.compensate {
+            Compensate::Auto => compensate(&self.context, audit).await,
+            Compensate::Manual => Ok(0),
+        }
+    }
+}
+
+impl Worker for Reconcile {
+    fn name(&self) -> &'static str {
+        "p5_reconcile"
+    }
+
+    async fn step(&mut self) -> Result<Progress, Fault> {
+        let leads = self.election.run(&self.context.db).await.map_err(Fault::back_off)?;
+        if !leads || Instant::now() < self.next_at {
+            return Ok(Progress::Idle);
+        }
+        self.round().await
+    }
+}
