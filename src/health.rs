@@ -1,6 +1,6 @@
 //! Whether this process may serve: the servers answer, and their settings keep the promises.
 
-use crate::p2_reserve::Guard;
+use crate::p2_reserve::DurabilityGuard;
 use crate::roles::{Role, RoleError, Servers};
 use crate::runtime::Stopper;
 use crate::store::mysql::{Db, checks};
@@ -18,7 +18,7 @@ const FRESH: Duration = Duration::from_secs(1);
 const PROBE: Duration = Duration::from_secs(2);
 
 /// Waits until Redis answers and its settings let the api role sell. Says what it waits for.
-pub async fn wait_until_safe(guard: &Guard, stopper: &Stopper) {
+pub async fn wait_until_safe(guard: &DurabilityGuard, stopper: &Stopper) {
     let mut told: Option<Instant> = None;
     while !stopper.is_stopped() {
         let problem = match guard.look().await {

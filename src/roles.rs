@@ -9,7 +9,7 @@ mod relay;
 use crate::config::{QueueType, Settings, api_complaints};
 use crate::p4_persist::{Persist, Teller};
 use crate::p5_reconcile::{MQ_DLQ_MAX, Reconcile, ReconcileContext};
-use crate::runtime::{Pace, Stopper, Worker, drive};
+use crate::runtime::{PollInterval, Stopper, Worker, run_worker};
 use crate::store::mysql::{Address, Db, DbConfig};
 use crate::store::rabbit::{self, RabbitConfig};
 use crate::store::redis::RedisStore;
@@ -229,9 +229,9 @@ pub fn start_with(
                 let Servers { db, redis, rabbit } = servers;
                 let (doubted, until) = (db.clone(), running.stopper.clone());
                 running.tasks.spawn(async move { crate::health::tell_database_doubts(doubted, until).await });
-                running.spawn(Teller::new(&db, &rabbit, &s.p4_persist), Pace::idle_ms(1_000), redis.clone());
+                running.spawn(Teller::new(&db, &rabbit, &s.p4_persist), PollInterval::idle_ms(1_000), redis.clone());
                 for writer in Persist::writers(&db, &redis, &rabbit, &s.p4_persist) {
-                    running.spawn(writer, Pace::idle_ms(10), redis.clone());
+                    running.spawn(writer, PollInterval::idle_ms(10), redis.clone());
                 }
             }
             Role::Reconcile => {
@@ -240,7 +240,7 @@ pub fn start_with(
                 let mq_dlq_max = MQ_DLQ_MAX;
                 let context = ReconcileContext { db, redis: redis.clone(), rabbit, shards, findings_max, mq_dlq_max };
                 let reconcile = Reconcile::new(context, s.p5_reconcile.clone(), s.p1_entry.backlog_max);
-                running.spawn(reconcile, Pace::idle_ms(100), redis);
+                running.spawn(reconcile, PollInterval::idle_ms(100), redis);
             }
         }
     }
@@ -249,11 +249,11 @@ pub fn start_with(
 
 impl Running {
     /// Runs a background phase. Redis gets a moment to connect first, so that a normal start logs no trouble.
-    fn spawn<W: Worker + 'static>(&mut self, worker: W, pace: Pace, redis: RedisStore) {
+    fn spawn<W: Worker + 'static>(&mut self, worker: W, pace: PollInterval, redis: RedisStore) {
         let stopper = self.stopper.clone();
         self.tasks.spawn(async move {
             redis.wait_connected(CONNECT_GRACE).await;
-            drive(worker, pace, stopper).await.map_err(|fault| RoleError::Ended(fault.to_string()))
+            run_worker(worker, pace, stopper).await.map_err(|fault| RoleError::Ended(fault.to_string()))
         });
     }
 

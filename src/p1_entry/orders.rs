@@ -18,7 +18,7 @@ use crate::domain::reserve::Reserved;
 use crate::domain::shard::home_shard;
 use crate::domain::states::{P1Entry, P2Reserve, State};
 use crate::http::problem::{Kind, Problem};
-use crate::p2_reserve::{Decision, Guard, Reserve};
+use crate::p2_reserve::{Decision, DurabilityGuard, Reserve};
 use crate::runtime::now_ms;
 use crate::store::redis::RedisStore;
 use crate::telemetry::{count, traces};
@@ -35,7 +35,7 @@ pub struct Orders {
     /// P2.
     pub reserve: Reserve,
     /// Whether this Redis may be sold on.
-    pub guard: Guard,
+    pub guard: DurabilityGuard,
     /// Purchase tokens.
     pub tokens: Tokens,
     /// Request ids.

@@ -5,7 +5,7 @@
 use super::breaker::Breaker;
 use super::hand::Ticket;
 use crate::config::P3Relay;
-use crate::runtime::grown;
+use crate::runtime::exponential_backoff;
 use crate::store::rabbit::{
     Confirms, Outgoing, Publisher, QUEUE_LEFT_ALONE, RabbitConfig, RabbitError, Topology, declare,
 };
@@ -124,7 +124,9 @@ impl Line {
     pub(super) fn is_silent(&self) -> Option<String> {
         let limit = match self.breaker {
             Breaker::Closed | Breaker::HalfOpen => self.confirm_timeout,
-            Breaker::Open => grown(self.confirm_timeout, self.silences, PATIENCE_MAX.max(self.confirm_timeout)),
+            Breaker::Open => {
+                exponential_backoff(self.confirm_timeout, self.silences, PATIENCE_MAX.max(self.confirm_timeout))
+            }
         };
         let late = self.confirms.expired(Instant::now(), limit);
         late.then(|| format!("no confirm within {} ms", limit.as_millis()))

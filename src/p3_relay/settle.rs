@@ -4,7 +4,7 @@ use super::hand::{Place, Ticket};
 use super::{IDS_MAX, Relay};
 use crate::domain::states::Event;
 use crate::faults::crash_point;
-use crate::runtime::grown;
+use crate::runtime::exponential_backoff;
 use crate::store::redis::{Parking, RedisFault};
 use futures::future::join_all;
 use std::collections::HashSet;
@@ -71,7 +71,7 @@ impl Relay {
         } else if attempts < self.settings.attempts_max {
             item.happened(Event::PublishFailed);
             let (first, longest) = (self.settings.backoff_ms, self.settings.backoff_max_ms);
-            let pause = grown(Duration::from_millis(first), attempts - 1, Duration::from_millis(longest));
+            let pause = exponential_backoff(Duration::from_millis(first), attempts - 1, Duration::from_millis(longest));
             tracing::debug!(phase = "p3_relay", %request_id, attempts, %reason, "will be sent again");
             self.hand.put(ticket, Place::Waiting(Instant::now() + pause));
         } else {

@@ -18,8 +18,8 @@ use crate::p1_entry::request_ids::RequestIds;
 use crate::p1_entry::room::{KeepRooms, Rooms};
 use crate::p1_entry::status::Statuses;
 use crate::p1_entry::tokens::Tokens;
-use crate::p2_reserve::{Fence, Guard, Reserve};
-use crate::runtime::Pace;
+use crate::p2_reserve::{DurabilityGuard, Fence, Reserve, ReserveHandles};
+use crate::runtime::PollInterval;
 use crate::sales::SaleControl;
 use std::collections::HashSet;
 use std::net::TcpListener;
@@ -47,8 +47,8 @@ impl Running {
         // Random, because two processes of one name would otherwise share a lease or a lock.
         let owner = format!("{}-{:016x}", s.node(), rand::random::<u64>());
         let shards = s.redis.shards;
-        let guard = Guard::new(redis.clone());
-        let fence = Fence::new(redis.clone(), db.clone(), guard.clone(), shards);
+        let guard = DurabilityGuard::new(redis.health.clone());
+        let fence = Fence::new(redis.boot_fence.clone(), redis.sale_keys.clone(), db.clone(), guard.clone(), shards);
         let ids = RequestIds::start(redis.clone(), owner.clone(), stopper.clone());
         let known = Known::default();
         let overload = Overload::new(s.p1_entry.in_flight_max);
@@ -57,7 +57,7 @@ impl Running {
         self.spawn(KeepRooms { rooms: rooms.clone(), catalog: catalog.clone() }, KeepRooms::PACE, redis.clone());
         let orders = Orders {
             catalog,
-            reserve: Reserve::new(redis.clone(), fence, shards, &s.p2_reserve),
+            reserve: Reserve::new(ReserveHandles::of(&redis), fence, shards, &s.p2_reserve),
             guard: guard.clone(),
             tokens: Tokens::new(&s.p1_entry.token_secret, s.p1_entry.token_ttl_s),
             ids: ids.clone(),
@@ -69,15 +69,15 @@ impl Running {
         };
         let statuses = Statuses::start(redis.clone(), db.clone(), known.clone(), &s, &stopper);
         let public = Arc::new(Public::new(&s, auth, orders, statuses, db.clone()));
-        self.spawn(KeepKnown::new(db.clone(), known), Pace::idle_ms(250), redis.clone());
+        self.spawn(KeepKnown::new(db.clone(), known), PollInterval::idle_ms(250), redis.clone());
         let watch = Watch::new(overload, redis.clone(), db.clone(), shards, &s.p1_entry);
-        self.spawn(watch, Pace::idle_ms(100), redis.clone());
+        self.spawn(watch, PollInterval::idle_ms(100), redis.clone());
         let sale_control = SaleControl { redis: redis.clone(), db, shards, backlog_max: s.p1_entry.backlog_max };
         let ahead_ms = i64::try_from(s.p5_reconcile.warm_ahead_ms).unwrap_or(i64::MAX);
         let auto_warm =
             AutoWarm { sale_control, ahead_ms, told: HashSet::new(), look_after_at: std::time::Instant::now() };
-        self.spawn(auto_warm, Pace::idle_ms(1_000), redis.clone());
-        self.spawn(guard.clone(), Pace::idle_ms(1_000), redis.clone());
+        self.spawn(auto_warm, PollInterval::idle_ms(1_000), redis.clone());
+        self.spawn(guard.clone(), PollInterval::idle_ms(1_000), redis.clone());
         self.tasks.spawn(async move {
             redis.wait_connected(CONNECT_GRACE).await;
             crate::health::wait_until_safe(&guard, &stopper).await;

@@ -5,7 +5,7 @@
 use super::{CONNECT_GRACE, RoleError, Servers, outcome};
 use crate::config::{RedisMode, Settings};
 use crate::p3_relay::{Relay, rate_cap};
-use crate::runtime::{Pace, Stopper, drive};
+use crate::runtime::{PollInterval, Stopper, run_worker};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -32,10 +32,10 @@ pub(super) async fn run(s: Arc<Settings>, servers: Servers, stopper: Stopper) ->
     for shards in redis.shards_by_server() {
         let settings = (s.p3_relay.clone(), cap.clone());
         let relay = Relay::new(redis.clone(), rabbit.clone(), settings, shards, &s.node());
-        let (pace, stopper) = (Pace::idle_ms(s.p3_relay.idle_ms), stopper.clone());
-        relays.spawn(
-            async move { drive(relay, pace, stopper).await.map_err(|fault| RoleError::Ended(fault.to_string())) },
-        );
+        let (pace, stopper) = (PollInterval::idle_ms(s.p3_relay.idle_ms), stopper.clone());
+        relays.spawn(async move {
+            run_worker(relay, pace, stopper).await.map_err(|fault| RoleError::Ended(fault.to_string()))
+        });
     }
     let mut ended = Ok(());
     while let Some(one) = relays.join_next().await {

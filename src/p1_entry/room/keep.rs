@@ -6,7 +6,7 @@
 use super::Rooms;
 use crate::domain::fault::{Fault, Progress};
 use crate::p1_entry::catalog::{Catalog, Look};
-use crate::runtime::{Pace, Worker};
+use crate::runtime::{PollInterval, Worker};
 
 /// Lets places go, and reads how far.
 pub struct KeepRooms {
@@ -18,7 +18,7 @@ pub struct KeepRooms {
 
 impl KeepRooms {
     /// How often a room is let go.
-    pub const PACE: Pace = Pace::idle_ms(200);
+    pub const PACE: PollInterval = PollInterval::idle_ms(200);
 }
 
 impl Worker for KeepRooms {

@@ -18,9 +18,9 @@ use crate::config;
 use crate::domain::ids::{SaleId, UserId};
 use crate::domain::room::Progress;
 use crate::domain::sale::Sale;
-use crate::groups::Groups;
 use crate::http::problem::{Kind, Problem};
 use crate::runtime::Stopper;
+use crate::runtime::batcher::QuestionBatcher;
 use crate::store::redis::{RedisFault, RedisStore};
 use enter::{Arrival, Entered};
 use moka::future::Cache;
@@ -41,7 +41,7 @@ pub struct Rooms {
     redis: RedisStore,
     overload: Overload,
     tickets: Arc<Tickets>,
-    arrivals: Groups<Arrival, Entered>,
+    arrivals: QuestionBatcher<Arrival, Entered>,
     known: Cache<SaleId, Arc<Known>>,
     rate_per_s: u32,
 }

@@ -15,8 +15,8 @@ use crate::domain::sale::MetaState;
 use crate::domain::shard::home_shard;
 use crate::domain::snowflake::made_at_ms;
 use crate::domain::states::{P2Reserve, P4Persist};
-use crate::groups::Groups;
 use crate::http::problem::{Kind, Problem};
+use crate::runtime::batcher::QuestionBatcher;
 use crate::runtime::{Stopper, now_ms};
 use crate::store::mysql::{Db, outcomes};
 use crate::store::redis::RedisStore;
@@ -75,7 +75,7 @@ impl OrderStatus {
 /// Answers status questions.
 pub struct Statuses {
     redis: RedisStore,
-    looks: Groups<looks::Question, looks::Found>,
+    looks: QuestionBatcher<looks::Question, looks::Found>,
     db: Db,
     shards: u16,
     retention_ms: i64,

@@ -107,13 +107,7 @@ impl Transfers {
     ///
     /// # Errors
     /// [`RedisFault`]; after `Unknown`, calling again finds the record.
-    pub async fn take(
-        &self,
-        sale: &SaleId,
-        between: Between,
-        epoch: u32,
-        wanted: i64,
-    ) -> Result<Taken, RedisFault> {
+    pub async fn take(&self, sale: &SaleId, between: Between, epoch: u32, wanted: i64) -> Result<Taken, RedisFault> {
         let Between { source, target } = between;
         let keys = vec![
             self.redis.keys.meta(source, sale),
