@@ -4,7 +4,7 @@
 
 use super::{CONNECT_GRACE, RoleError, Servers, outcome};
 use crate::config::{RedisMode, Settings};
-use crate::p3_relay::{Relay, rate_cap};
+use crate::p3_relay::{Relay, RelayPlan, rate_cap};
 use crate::runtime::{PollInterval, Stopper, run_worker};
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,8 +30,9 @@ pub(super) async fn run(s: Arc<Settings>, servers: Servers, stopper: Stopper) ->
     let cap = rate_cap(&s.p3_relay);
     let mut relays = JoinSet::new();
     for shards in redis.shards_by_server() {
-        let settings = (s.p3_relay.clone(), cap.clone());
-        let relay = Relay::new(redis.clone(), rabbit.clone(), settings, shards, &s.node());
+        let plan =
+            RelayPlan { settings: s.p3_relay.clone(), rate_cap: cap.clone(), shards, node: s.node().to_string() };
+        let relay = Relay::new(redis.outbox.clone(), redis.relay_dlq.clone(), rabbit.clone(), plan);
         let (pace, stopper) = (PollInterval::idle_ms(s.p3_relay.idle_ms), stopper.clone());
         relays.spawn(async move {
             run_worker(relay, pace, stopper).await.map_err(|fault| RoleError::Ended(fault.to_string()))
