@@ -21,7 +21,7 @@ const PROBE: Duration = Duration::from_secs(2);
 pub async fn wait_until_safe(guard: &DurabilityGuard, stopper: &Stopper) {
     let mut told: Option<Instant> = None;
     while !stopper.is_stopped() {
-        let problem = match guard.look().await {
+        let problem = match guard.check().await {
             Ok(None) => return,
             Ok(Some(refusal)) => format!("{refusal}; not serving until it is changed"),
             Err(error) => format!("waiting for redis: {error}"),

@@ -53,7 +53,7 @@ pub trait Worker: Send {
 ///
 /// # Errors
 /// [`Fault::Stop`] when the worker must not go on.
-pub async fn drive<W: Worker>(mut worker: W, pace: PollInterval, stopper: Stopper) -> Result<(), Fault> {
+pub async fn run_worker<W: Worker>(mut worker: W, pace: PollInterval, stopper: Stopper) -> Result<(), Fault> {
     let name = worker.name();
     let mut faults = 0u32;
     // Exported from the start, so that the first fault counts as an increase.
