@@ -7,7 +7,7 @@
 use crate::domain::ids::RequestId;
 use crate::domain::snowflake::{NODES, Snowflake, SnowflakeError};
 use crate::runtime::{Stopper, now_ms};
-use crate::store::redis::{NodeLease, RedisFault, RedisStore};
+use crate::store::redis::{LeaseTime, NodeLease, RedisFault, RedisStore};
 use rand::Rng;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -163,7 +163,10 @@ impl Leasing {
     }
 
     async fn lease(&self, node: u16, take: bool) -> Result<Option<NodeLease>, RedisFault> {
-        self.redis.leases.lease(node, &self.owner, (now_ms(), self.terms.lease_ms), take).await
+        self.redis
+            .leases
+            .lease(node, &self.owner, LeaseTime { now_ms: now_ms(), lease_ms: self.terms.lease_ms }, take)
+            .await
     }
 
     async fn take(&self) -> Result<Option<NodeLease>, RedisFault> {

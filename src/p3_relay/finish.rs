@@ -5,7 +5,7 @@ use super::{IDS_MAX, Relay};
 use crate::domain::states::Event;
 use crate::faults::crash_point;
 use crate::runtime::exponential_backoff;
-use crate::store::redis::{Parking, RedisFault};
+use crate::store::redis::{ParkReason, Parking, RedisFault};
 use futures::future::join_all;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -78,7 +78,8 @@ impl Relay {
             let (shard, id) = (entry.shard, entry.id.clone());
             crash_point!(BeforePark);
             // After an error it stays failed: counted once more, and parked then.
-            let parking = self.outbox.park(shard, &self.consumer, &id, (&reason, attempts)).await?;
+            let parking =
+                self.outbox.park(shard, &self.consumer, &id, ParkReason { reason: &reason, attempts }).await?;
             crash_point!(AfterPark);
             match (parking, self.window.remove(key)) {
                 (Parking::Moved, Some(mut entry)) => {

@@ -4,7 +4,7 @@ use super::Relay;
 use super::entry::RelayEntry;
 use crate::domain::states::{P3Relay, State};
 use crate::faults::{crash_point, left_out};
-use crate::store::redis::{Entry, Parking, RedisFault};
+use crate::store::redis::{Entry, ParkReason, Parking, RedisFault};
 use crate::telemetry::count;
 use futures::future::join_all;
 use std::collections::VecDeque;
@@ -155,7 +155,7 @@ impl Relay {
 
     async fn park_poison(&mut self, shard: u16, id: &str, reason: &str) -> Result<(), RedisFault> {
         crash_point!(BeforePark);
-        match self.outbox.park(shard, &self.consumer, id, (reason, 0)).await? {
+        match self.outbox.park(shard, &self.consumer, id, ParkReason { reason, attempts: 0 }).await? {
             Parking::Moved => {
                 crash_point!(AfterPark);
                 count(State::P3(P3Relay::RelayDlq), 1);

@@ -5,7 +5,7 @@
 
 use super::{GAUGES_EVERY, Relay};
 use crate::faults::{crash_point, left_out};
-use crate::store::redis::{OrphanPage, RedisFault, TakenOver};
+use crate::store::redis::{OrphanPage, PageFrom, RedisFault, TakenOver};
 use std::time::{Duration, Instant};
 
 /// Entries checked for orphans, for each shard and claim interval. Before the last delivered id there are only entries in some
@@ -41,7 +41,8 @@ impl Relay {
                 return Ok(taken);
             }
             let idle_ms = self.settings.claim_idle_ms;
-            let taken_over = self.outbox.take_over(shard, &self.consumer, idle_ms, (&start, room)).await;
+            let taken_over =
+                self.outbox.take_over(shard, &self.consumer, idle_ms, PageFrom { start: &start, count: room }).await;
             let TakenOver { entries, next, deleted } = taken_over.inspect_err(|fault| self.doubt(shard, fault))?;
             if !deleted.is_empty() {
                 self.deleted_while_pending(shard, &deleted).await?;
@@ -84,7 +85,7 @@ impl Relay {
 
     async fn forget_names(&mut self, shard: u16) -> Result<(), RedisFault> {
         let idle_ms = self.settings.claim_idle_ms.saturating_mul(FORGET_AFTER_CLAIMS);
-        let gone = self.outbox.forget_relays(shard, &self.consumer, (idle_ms, FORGET_MAX)).await?;
+        let gone = self.outbox.forget_relays(shard, &self.consumer, idle_ms, FORGET_MAX).await?;
         if !gone.is_empty() {
             tracing::info!(phase = "p3_relay", shard, ?gone, "forgot relays that are gone and left nothing");
         }
