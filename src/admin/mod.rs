@@ -11,15 +11,16 @@ mod dlq;
 mod flows;
 mod openapi;
 mod pipeline;
+mod readiness;
 mod register;
 mod sales;
 
 pub use openapi::{ROUTES, document};
+pub use readiness::{Readiness, ServerProbe};
 
 use crate::config::{Secret, Settings};
 use crate::console;
 use crate::domain::sale::Sale;
-use crate::health::Readiness;
 use crate::http::end_gracefully;
 use crate::p5_reconcile::dlq::DlqListing;
 use crate::p5_reconcile::{MQ_DLQ_MAX, ReconcileContext};

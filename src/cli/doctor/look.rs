@@ -1,10 +1,11 @@
 //! Asking the three servers, one check a line.
 
 use super::advice::{self, at_least};
+use crate::config::QueueType;
 use crate::roles::Servers;
 use crate::runtime::now_ms;
 use crate::store::mysql::{Db, checks, migrate};
-use crate::store::rabbit::{QueueType, RabbitConfig, RabbitError, Topology, broker_info, declare, queue_depths};
+use crate::store::rabbit::{RabbitConfig, RabbitError, Topology, broker_info, declare, queue_depths};
 use crate::store::redis::{RedisStore, Weight};
 use serde::Serialize;
 
