@@ -2,7 +2,7 @@
 
 use super::in_flight::{EntryKey, EntryState};
 use super::{IDS_MAX, Relay};
-use crate::domain::states::Event;
+use crate::domain::states::RequestEvent;
 use crate::faults::crash_point;
 use crate::runtime::exponential_backoff;
 use crate::store::redis::{ParkReason, Parking, RedisFault};
@@ -38,7 +38,7 @@ impl Relay {
 
     fn finished(&mut self, keys: Vec<EntryKey>) {
         for mut entry in keys.into_iter().filter_map(|key| self.window.remove(key)) {
-            entry.happened(Event::Confirmed);
+            entry.happened(RequestEvent::Confirmed);
             tracing::debug!(phase = "p3_relay", request_id = %entry.request_id, "the broker has it");
         }
     }
@@ -69,7 +69,7 @@ impl Relay {
             tracing::debug!(phase = "p3_relay", %request_id, %reason, "failed here, but another relay has it by now");
             self.window.remove(key);
         } else if attempts < self.settings.attempts_max {
-            entry.happened(Event::PublishFailed);
+            entry.happened(RequestEvent::PublishFailed);
             let (first, longest) = (self.settings.backoff_ms, self.settings.backoff_max_ms);
             let pause = exponential_backoff(Duration::from_millis(first), attempts - 1, Duration::from_millis(longest));
             tracing::debug!(phase = "p3_relay", %request_id, attempts, %reason, "will be sent again");
@@ -83,7 +83,7 @@ impl Relay {
             crash_point!(AfterPark);
             match (parking, self.window.remove(key)) {
                 (Parking::Moved, Some(mut entry)) => {
-                    entry.happened(Event::PublishSpent);
+                    entry.happened(RequestEvent::PublishSpent);
                     tracing::error!(phase = "p3_relay", %request_id, attempts, %reason, "parked in the relay DLQ");
                 }
                 (Parking::Gone, _) => self.deleted_while_pending(shard, &[id]).await?,
