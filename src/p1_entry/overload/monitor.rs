@@ -11,6 +11,7 @@ use crate::domain::ids::RequestId;
 use crate::runtime::Worker;
 use crate::store::mysql::{Db, outcomes};
 use crate::store::redis::{Progressed, RedisFault, RedisStore};
+use crate::telemetry::{ENTRY_LAG_S, ENTRY_OPEN};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
@@ -150,9 +151,9 @@ impl Worker for OverloadMonitor {
         let order = self.control.decide(seen);
         let before = self.overload.obey(order);
         tell(order, before, lag, backlog);
-        metrics::gauge!("seckill_p1_entry_open").set(if order.closed { 0.0 } else { 1.0 });
+        ENTRY_OPEN.set(&metrics::gauge!("seckill_p1_entry_open"), if order.closed { 0.0 } else { 1.0 });
         metrics::gauge!("seckill_p1_entry_limit_per_s").set(order.limit_per_s.map_or(0.0, f64::from));
-        metrics::gauge!("seckill_p1_entry_lag_seconds").set(lag.as_secs_f64());
+        ENTRY_LAG_S.set(&metrics::gauge!("seckill_p1_entry_lag_seconds"), lag.as_secs_f64());
         metrics::gauge!("seckill_p1_entry_backlog_count").set(backlog as f64);
         Ok(Progress::Idle)
     }
