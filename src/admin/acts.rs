@@ -5,7 +5,7 @@ use super::api::{answer, query};
 use super::sales::named;
 use crate::domain::operator::Actor;
 use crate::http::problem::{Kind, Problem};
-use crate::store::mysql::acts::{self, Recorded};
+use crate::store::mysql::acts::{self, RecordedAct};
 use crate::telemetry::http_request_id::HttpRequestId;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Deserialize;
@@ -49,14 +49,14 @@ async fn list(admin: web::Data<Admin>, request: HttpRequest) -> HttpResponse {
             return Err(Kind::Unprocessable.because(format!("limit: expected 1 to {}", acts::PAGE_MAX)));
         }
         let sale_id = sale_id.as_deref().map(named).transpose()?;
-        let page = acts::list(&admin.servers.db, &acts::Wanted { sale_id, before, limit }).await?;
+        let page = acts::list(&admin.servers.db, &acts::ActFilter { sale_id, before, limit }).await?;
         Ok(json!({ "acts": page.iter().map(shown).collect::<Vec<_>>() }))
     };
     answer(&request, work.await)
 }
 
 /// An act for a program: what was JSON is JSON again.
-fn shown(act: &Recorded) -> Value {
+fn shown(act: &RecordedAct) -> Value {
     // Written by another version perhaps: shown as it is.
     let raw = |text: &Option<String>| text.clone().and_then(|text| RawValue::from_string(text).ok());
     json!({

@@ -77,7 +77,7 @@ async fn runs(admin: web::Data<Admin>, request: HttpRequest) -> HttpResponse {
     answer(&request, work.await)
 }
 
-fn run(run: &audit_store::Run) -> Value {
+fn run(run: &audit_store::StoredRun) -> Value {
     let findings: Vec<Value> = run
         .findings
         .iter()

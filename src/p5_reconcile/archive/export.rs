@@ -3,8 +3,8 @@
 use super::manifest::{self, FORMAT, Filed, Manifest, SeriesSum};
 use super::{Archive, ArchiveError, Walk};
 use crate::runtime::now_ms;
-use crate::store::mysql::archive::{self, Sum, TABLES, Table};
-use crate::store::mysql::books::{self, Asked, Series};
+use crate::store::mysql::archive::{self, ArchiveSum, ArchiveTable, TABLES};
+use crate::store::mysql::books::{self, Series, SeriesQuery};
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -39,7 +39,9 @@ impl Archive {
             self.compare(table, &filed, &series).await?;
             files.push(filed);
         }
-        let of = |name: &str| files.iter().find(|filed| filed.table == name).map_or(Sum::default(), |filed| filed.sum);
+        let of = |name: &str| {
+            files.iter().find(|filed| filed.table == name).map_or(ArchiveSum::default(), |filed| filed.sum)
+        };
         let manifest = Manifest {
             format: FORMAT,
             sale_id: sale.sale_id.clone(),
@@ -88,7 +90,12 @@ impl Archive {
         Ok((manifest, hash))
     }
 
-    async fn compare(&self, table: &'static Table, filed: &Filed, series: &[Series]) -> Result<(), ArchiveError> {
+    async fn compare(
+        &self,
+        table: &'static ArchiveTable,
+        filed: &Filed,
+        series: &[Series],
+    ) -> Result<(), ArchiveError> {
         let counted = self.counted(table, series).await?;
         if counted == filed.sum {
             return Ok(());
@@ -97,12 +104,12 @@ impl Archive {
         Err(ArchiveError::Differs { sale_id, table: table.name, file, filed: filed.sum, counted })
     }
 
-    async fn write(&self, table: &Table, series: &[Series]) -> Result<Filed, ArchiveError> {
+    async fn write(&self, table: &ArchiveTable, series: &[Series]) -> Result<Filed, ArchiveError> {
         let name = table.file();
         let path = self.folder.join(format!("{name}.part"));
         let failed = |error: std::io::Error| ArchiveError::File(path.clone(), error);
         let mut file = BufWriter::with_capacity(1 << 20, File::create(&path).map_err(failed)?);
-        let (mut hash, mut sum) = (Sha256::new(), Sum::default());
+        let (mut hash, mut sum) = (Sha256::new(), ArchiveSum::default());
         for section in table.sections(series) {
             let mut walk = Walk::new(table, &section);
             while let Some(page) = walk.next(&self.context, &self.sale_id).await? {
@@ -127,7 +134,8 @@ impl Archive {
         let known = books::known(db, &self.sale_id).await?;
         let mut sums = Vec::with_capacity(series.len());
         for known in known {
-            let asked = Asked { series: known.series, after: 0, to: known.number, holes: Vec::new(), above: false };
+            let asked =
+                SeriesQuery { series: known.series, after: 0, to: known.number, holes: Vec::new(), above: false };
             let read = books::count(db, &self.sale_id, &asked).await?;
             sums.push(SeriesSum {
                 epoch: known.series.epoch,

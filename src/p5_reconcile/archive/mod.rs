@@ -19,10 +19,10 @@ use super::audit::{Window, audit_sale};
 use super::context::{ReconcileContext, ReconcileError};
 use crate::domain::ids::SaleId;
 use crate::domain::sale::{Sale, SaleStatus};
-use crate::store::mysql::archive::{self, Archived, Key, Page, Section, Sum, Table};
+use crate::store::mysql::archive::{self, ArchivePage, ArchiveSum, ArchiveTable, Archived, PageKey, Section};
 use crate::store::mysql::books::{self, Series};
 use crate::store::mysql::codes::FailureStatus;
-use crate::store::mysql::register::{self, Wanted};
+use crate::store::mysql::failed_requests::{self, FailedRequestFilter};
 use crate::store::mysql::{DbError, sales};
 use std::path::{Path, PathBuf};
 
@@ -66,9 +66,9 @@ pub enum ArchiveError {
         /// Its file.
         file: PathBuf,
         /// What is in the file.
-        filed: Sum,
+        filed: ArchiveSum,
         /// What is in the database.
-        counted: Sum,
+        counted: ArchiveSum,
     },
     /// The files are not those of the manifest.
     #[error("{0} is not what its manifest says; take another copy of the folder, or delete it and export again")]
@@ -136,8 +136,13 @@ impl Archive {
             let first = audit.findings.first().map_or_else(String::new, |found| found.detail.clone());
             return Err(ArchiveError::Inconsistent(id(), first));
         }
-        let open = Wanted { status: Some(FailureStatus::Open), sale_id: Some(id()), limit: 1, ..Wanted::default() };
-        if !register::list(&self.context.db, &open).await?.is_empty() {
+        let open = FailedRequestFilter {
+            status: Some(FailureStatus::Open),
+            sale_id: Some(id()),
+            limit: 1,
+            ..FailedRequestFilter::default()
+        };
+        if !failed_requests::list(&self.context.db, &open).await?.is_empty() {
             return Err(ArchiveError::Open(id()));
         }
         Ok(())
@@ -149,8 +154,8 @@ impl Archive {
     }
 
     /// Every row of a table as the database has it, summed page by page.
-    async fn counted(&self, table: &Table, series: &[Series]) -> Result<Sum, ArchiveError> {
-        let mut sum = Sum::default();
+    async fn counted(&self, table: &ArchiveTable, series: &[Series]) -> Result<ArchiveSum, ArchiveError> {
+        let mut sum = ArchiveSum::default();
         for section in table.sections(series) {
             let mut walk = Walk::new(table, &section);
             while let Some(page) = walk.next(&self.context, &self.sale_id).await? {
@@ -165,24 +170,24 @@ impl Archive {
 
 /// A walk over a section, page by page.
 struct Walk<'a> {
-    table: &'a Table,
+    table: &'a ArchiveTable,
     section: &'a Section,
-    after: Key,
-    to: Key,
+    after: PageKey,
+    to: PageKey,
 }
 
 impl<'a> Walk<'a> {
-    const fn new(table: &'a Table, section: &'a Section) -> Self {
-        Self { table, section, after: Key::before_all(table), to: Key::before_all(table) }
+    const fn new(table: &'a ArchiveTable, section: &'a Section) -> Self {
+        Self { table, section, after: PageKey::before_all(table), to: PageKey::before_all(table) }
     }
 
     /// The next page; `None` at the end.
-    async fn next(&mut self, context: &ReconcileContext, sale_id: &SaleId) -> Result<Option<Page<'_>>, DbError> {
+    async fn next(&mut self, context: &ReconcileContext, sale_id: &SaleId) -> Result<Option<ArchivePage<'_>>, DbError> {
         self.after = self.to.clone();
         match archive::page_end(&context.db, sale_id, self.table, self.section, &self.after).await? {
             Some(to) => self.to = to,
             None => return Ok(None),
         }
-        Ok(Some(Page { table: self.table, section: self.section, after: &self.after, to: &self.to }))
+        Ok(Some(ArchivePage { table: self.table, section: self.section, after: &self.after, to: &self.to }))
     }
 }

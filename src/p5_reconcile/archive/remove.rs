@@ -3,7 +3,7 @@
 
 use super::manifest::Manifest;
 use super::{Archive, ArchiveError, Walk};
-use crate::domain::operator::{Actor, Operation, OperatorAct, Target};
+use crate::domain::operator::{ActTarget, Actor, Operation, OperatorAct};
 use crate::store::mysql::acts;
 use crate::store::mysql::archive::{self, Archived, TABLES};
 use serde_json::json;
@@ -51,7 +51,7 @@ impl Archive {
 
     /// Before the first row goes: the sums outlive the rows twice.
     async fn note(&self, actor: &Actor, manifest: &Manifest, hash: &str) -> Result<(), ArchiveError> {
-        let mut act = OperatorAct::new(actor, Operation::SaleArchive, Target::Sale(self.sale_id.clone()));
+        let mut act = OperatorAct::new(actor, Operation::SaleArchive, ActTarget::Sale(self.sale_id.clone()));
         act.after = Some(json!({
             "granted": manifest.granted, "stock": manifest.stock, "ordered": manifest.ordered,
             "orders": manifest.orders_count, "outcomes": manifest.outcomes_count, "manifest_sha256": hash,
