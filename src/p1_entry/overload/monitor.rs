@@ -129,7 +129,7 @@ fn log_change(command: EntryCommand, before: EntryCommand, lag: Duration, backlo
             );
         }
         (Some(_), None) => {
-            tracing::info!(phase = "p1_entry", lag_ms, backlog, "new purchases are not limited any more")
+            tracing::info!(phase = "p1_entry", lag_ms, backlog, "new purchases are not limited any more");
         }
         (None, None) | (Some(_), Some(_)) => {}
     }
