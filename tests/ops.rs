@@ -172,7 +172,7 @@ fn every_alert_finding_and_reason_has_its_row_in_the_runbook() {
     let relay = flat(rows(RELAY_REASONS, 1));
     let mut given = between("src/p3_relay/entry.rs", "format!(\"", &[':']);
     for opening in
-        ["fail_trials(&format!(\"", "let reason = format!(\"", "failed(&tickets, &format!(\"", "failed(&tickets, \""]
+        ["fail_probes(&format!(\"", "let reason = format!(\"", "failed(&keys, &format!(\"", "failed(&keys, \""]
     {
         given.extend(between("src/p3_relay/send.rs", opening, &[':', '"']));
     }
