@@ -1,6 +1,9 @@
 //! House rules that a compiler cannot check. Reads the sources as text; imports nothing.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
 
+#[path = "tidy/names.rs"]
+mod names;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +13,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Every file under `folder` with this ending: path from the root, and text.
+/// Files under `folder` with this ending: path from the root, and text.
 fn files(folder: &str, ending: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut open: Vec<PathBuf> = vec![root().join(folder)];

@@ -1,0 +1,121 @@
+//! Names: a type name means one thing in the whole tree, parameters that belong together have names, rooms form no circle.
+
+use super::{code, files, no_complaints, own_imports};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The product and the benchmark, without their unit tests.
+fn product() -> impl Iterator<Item = (String, String)> {
+    let all = [files("src", "rs"), files("bench/src", "rs")].concat().into_iter();
+    all.map(|(file, text)| {
+        let kept = text.split("\n#[cfg(test)]\nmod ").next().unwrap_or_default().to_owned();
+        (file, kept)
+    })
+}
+
+/// The name of the type that a line declares; an associated type is none.
+fn declared(line: &str) -> Option<&str> {
+    let alias = line.trim_start_matches("pub ").trim_start_matches("pub(crate) ").trim_start_matches("pub(super) ");
+    let rest = if let Some(rest) = alias.strip_prefix("type ") {
+        rest
+    } else {
+        let mut words = line.trim_start().splitn(2, ['(', ' ']);
+        let line = match words.next()? {
+            "pub" => line.trim_start().split_once(' ').map(|(_, rest)| rest)?.trim_start_matches("(crate) "),
+            _ => line.trim_start(),
+        };
+        let line = line.trim_start_matches("pub(crate) ").trim_start_matches("pub(super) ");
+        ["struct ", "enum ", "trait ", "union "].iter().find_map(|kind| line.strip_prefix(kind))?
+    };
+    let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+    Some(&rest[..end]).filter(|name| name.starts_with(char::is_uppercase))
+}
+
+#[test]
+fn a_declaration_is_recognised() {
+    for line in ["struct Hand {", "pub enum Hand {", "    pub(crate) struct Hand;", "pub(super) type Hand<T> = T;"] {
+        assert_eq!(declared(line), Some("Hand"), "{line}");
+    }
+    for line in ["    type Output = u8;", "let structure = 1;", "impl Hand {", "use a::Hand;"] {
+        assert_eq!(declared(line), None, "{line}");
+    }
+}
+
+#[test]
+fn a_type_name_means_one_thing() {
+    let mut homes: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (file, text) in product() {
+        for (at, line) in code(&text) {
+            if let Some(name) = declared(line) {
+                homes.entry(name.to_owned()).or_default().push(format!("{file}:{at}"));
+            }
+        }
+    }
+    let twice = homes.into_iter().filter(|(_, homes)| homes.len() > 1);
+    no_complaints(&twice.map(|(name, homes)| format!("{name}: {}", homes.join(", "))).collect::<Vec<_>>());
+}
+
+/// The types of the outermost tuples among the parameters of a signature, whose text may be of several lines.
+fn tuples(parameters: &str) -> impl Iterator<Item = Vec<&str>> {
+    parameters.match_indices(": (").filter_map(|(at, found)| {
+        let inside = &parameters[at + found.len()..];
+        let (mut depth, mut from, mut types) = (0_usize, 0, vec![]);
+        for (place, c) in inside.char_indices() {
+            match c {
+                '(' | '<' | '[' => depth += 1,
+                ')' if depth == 0 => {
+                    types.push(inside[from..place].trim());
+                    return Some(types);
+                }
+                ')' | '>' | ']' => depth = depth.saturating_sub(1),
+                ',' if depth == 0 => {
+                    types.push(inside[from..place].trim());
+                    from = place + 1;
+                }
+                _ => {}
+            }
+        }
+        None
+    })
+}
+
+#[test]
+fn no_parameter_is_a_tuple_of_equal_types() {
+    let mut complaints = Vec::new();
+    for (file, text) in product() {
+        for (at, _) in text.match_indices("fn ") {
+            let signature = text[at..].split(['{', ';']).next().unwrap_or_default();
+            let parameters = signature.split(" -> ").next().unwrap_or_default();
+            for types in tuples(parameters) {
+                let types: Vec<&str> = types.into_iter().filter(|name| !name.is_empty()).collect();
+                let different: BTreeSet<&&str> = types.iter().collect();
+                if different.len() < types.len() {
+                    let line = text[..at].lines().count();
+                    complaints.push(format!("{file}:{line}: ({}) wants a struct with names", types.join(", ")));
+                }
+            }
+        }
+    }
+    no_complaints(&complaints);
+}
+
+#[test]
+fn no_circle_between_rooms() {
+    let mut arrows: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (file, text) in product().filter(|(file, _)| file.starts_with("src/")) {
+        let room = file.trim_start_matches("src/").split(['/', '.']).next().unwrap_or_default().to_owned();
+        for (_, line) in code(&text) {
+            for wanted in own_imports(line).filter(|wanted| *wanted != room) {
+                arrows.entry(room.clone()).or_default().insert(wanted.to_owned());
+            }
+        }
+    }
+    // Rooms without an arrow to a room that is left go first, until none is left or only circles are.
+    while let Some(bottom) =
+        arrows.iter().find(|(_, to)| !to.iter().any(|to| arrows.contains_key(to))).map(|(room, _)| room.clone())
+    {
+        arrows.remove(&bottom);
+    }
+    let circles =
+        arrows.iter().map(|(room, to)| format!("{room} imports {}", to.iter().cloned().collect::<Vec<_>>().join(", ")));
+    no_complaints(&circles.collect::<Vec<_>>());
+}
