@@ -7,7 +7,7 @@ use super::hand::Ticket;
 use crate::config::P3Relay;
 use crate::runtime::grown;
 use crate::store::rabbit::{
-    Confirms, Outgoing, Publisher, QUEUE_LEFT_ALONE, RabbitConfig, RabbitError, Topology, declare,
+    Confirms, Outgoing, PublishRoute, Publisher, QUEUE_LEFT_ALONE, RabbitConfig, RabbitError, Topology, declare,
 };
 use std::time::{Duration, Instant};
 
@@ -114,7 +114,8 @@ impl Line {
         }
         let Some(publisher) = &mut self.publisher else { return Ok(()) };
         let exchange = Topology::new(&self.config).orders_exchange();
-        let canary = Outgoing::new((&exchange, "canary"), "canary", Vec::new()).optional();
+        let canary =
+            Outgoing::new(PublishRoute { exchange: &exchange, key: "canary" }, "canary", Vec::new()).optional();
         let tag = publisher.publish(canary).await.map_err(|error| error.to_string())?;
         self.confirms.sent(tag, Sent::Canary, Instant::now());
         Ok(())
@@ -158,7 +159,7 @@ impl Line {
 
     /// Whether nothing more is to be sent on this connection. It is dropped once everything on it is answered, so that it
     /// costs nobody an attempt.
-    pub(super) fn is_worn_out(&mut self) -> bool {
+    pub(super) fn should_reconnect(&mut self) -> bool {
         if self.replace_at.is_none_or(|at| Instant::now() < at) {
             return false;
         }
@@ -171,7 +172,7 @@ impl Line {
     }
 
     /// Notes that a message came back.
-    pub(super) fn came_back(&mut self) {
+    pub(super) fn was_returned(&mut self) {
         metrics::counter!("seckill_p3_relay_returned_total").increment(1);
         if !self.unroutable {
             self.unroutable = true;

@@ -6,7 +6,7 @@ use super::hand::{Place, Ticket};
 use super::line::Sent;
 use crate::domain::shard::order_queue_index;
 use crate::faults::{crash_point, left_out};
-use crate::store::rabbit::{Event, Outgoing, RabbitError, Verdict, may_share};
+use crate::store::rabbit::{Outgoing, PublishEvent, PublishResult, PublishRoute, RabbitError, may_share};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ impl Relay {
             self.line.breaker.close();
         }
         let nothing_to_do = !self.hand.has_ready() && self.line.breaker == Breaker::Closed;
-        if nothing_to_do || self.line.is_worn_out() || !self.connected().await {
+        if nothing_to_do || self.line.should_reconnect() || !self.connected().await {
             return;
         }
         let sent = match self.line.breaker {
@@ -71,10 +71,10 @@ impl Relay {
         let mut orders = items.map(|item| (item.request_id.as_str(), item.payload.as_slice()));
         let (exchange, key) = (self.topology.orders_exchange(), self.topology.orders_key(queue));
         let mut message = if tickets.len() > 1 {
-            Outgoing::bundle((&exchange, &key), orders)
+            Outgoing::bundle(PublishRoute { exchange: &exchange, key: &key }, orders)
         } else {
             let Some((request_id, payload)) = orders.next() else { return Ok(()) };
-            Outgoing::new((&exchange, &key), request_id, payload)
+            Outgoing::new(PublishRoute { exchange: &exchange, key: &key }, request_id, payload)
         };
         if left_out!(Mandatory) {
             message = message.optional();
@@ -164,7 +164,7 @@ impl Relay {
                 event => event,
             };
             match event {
-                Some(Event::Closed(reason)) => return self.give_up_connection(&reason),
+                Some(PublishEvent::Closed(reason)) => return self.give_up_connection(&reason),
                 Some(event) => self.judge(event),
                 None => break,
             }
@@ -174,9 +174,9 @@ impl Relay {
         }
     }
 
-    fn judge(&mut self, event: Event) {
-        if matches!(event, Event::Returned { .. }) {
-            self.line.came_back();
+    fn judge(&mut self, event: PublishEvent) {
+        if matches!(event, PublishEvent::Returned { .. }) {
+            self.line.was_returned();
             crash_point!(AfterReturn);
         }
         for (sent, verdict) in self.line.confirms.apply(event) {
@@ -191,16 +191,18 @@ impl Relay {
                 self.hand.wake_all();
             }
             match verdict {
-                Verdict::Confirmed => {
+                PublishResult::Confirmed => {
                     for ticket in tickets {
                         self.hand.put(ticket, Place::Confirmed);
                     }
                 }
-                Verdict::Refused => {
+                PublishResult::Refused => {
                     self.line.refused();
                     self.failed(&tickets, "nack: the broker refused it");
                 }
-                Verdict::Unroutable(words) => self.failed(&tickets, &format!("returned: no queue for it ({words})")),
+                PublishResult::Unroutable(words) => {
+                    self.failed(&tickets, &format!("returned: no queue for it ({words})"))
+                }
             }
         }
     }
