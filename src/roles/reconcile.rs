@@ -5,7 +5,7 @@
 use super::tasks::RoleTasks;
 use super::{CONNECT_GRACE, RoleContext, RoleError, Servers};
 use crate::p5_reconcile::{MQ_DLQ_MAX, Reconcile, ReconcileContext};
-use crate::runtime::Pace;
+use crate::runtime::PollInterval;
 
 /// Runs until the process stops.
 pub(super) async fn run(context: RoleContext) -> Result<(), RoleError> {
@@ -21,7 +21,7 @@ pub(super) async fn run(context: RoleContext) -> Result<(), RoleError> {
         mq_dlq_max: MQ_DLQ_MAX,
     };
     let reconcile = Reconcile::new(reconcile, settings.p5_reconcile.clone(), settings.p1_entry.backlog_max);
-    tasks.worker(reconcile, Pace::idle_ms(100));
+    tasks.worker(reconcile, PollInterval::idle_ms(100));
     tasks.until_ended().await;
     Ok(())
 }
