@@ -41,7 +41,7 @@ fn source(word: Option<&str>) -> Result<Option<DlqSource>, Problem> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ListQuery {
+struct DlqQuery {
     source: Option<String>,
     /// Only this request or entry, with its whole message.
     named: Option<String>,
@@ -49,7 +49,7 @@ struct ListQuery {
 
 async fn list(admin: web::Data<Admin>, request: HttpRequest) -> HttpResponse {
     let work = async {
-        let ListQuery { source: word, named } = query(&request)?;
+        let DlqQuery { source: word, named } = query(&request)?;
         let wanted = source(word.as_deref())?;
         // Always all of it: reading one queue takes as long, and every screen shares the answer.
         let read = async { dlq::list(&admin.context, None).await.map_err(Problem::from) };
@@ -103,7 +103,7 @@ struct ActBody {
     /// Request ids or entry names.
     #[serde(default)]
     named: Vec<String>,
-    /// Everything instead.
+    /// All parked requests, instead of naming them.
     #[serde(default)]
     all: bool,
     source: Option<String>,

@@ -5,7 +5,7 @@
 
 use super::Admin;
 use super::api::answer;
-use super::flows::{Flow, flows};
+use super::flows::{SaleFlow, flows};
 use crate::http::problem::Problem;
 use crate::p5_reconcile::leader;
 use crate::runtime::now_ms;
@@ -41,12 +41,12 @@ pub(super) struct Snapshot {
     at_ms: i64,
     /// How long it took to ask, milliseconds.
     took_ms: u64,
-    servers: [Server; 3],
+    servers: [ServerState; 3],
     shards: Vec<Shard>,
     /// Absent when the broker does not answer.
     queues: Option<Vec<Queue>>,
     /// The newest sales that are warmed or paused.
-    sales: Vec<Flow>,
+    sales: Vec<SaleFlow>,
     register: Option<RegisterCount>,
     leader: Option<Holder>,
     leases: Vec<HeldLease>,
@@ -54,13 +54,13 @@ pub(super) struct Snapshot {
 }
 
 #[derive(Serialize)]
-struct Server {
+struct ServerState {
     name: &'static str,
     ok: bool,
     problem: Option<String>,
 }
 
-impl Server {
+impl ServerState {
     fn of<T>(name: &'static str, outcome: &Result<T, String>) -> Self {
         Self { name, ok: outcome.is_ok(), problem: outcome.as_ref().err().cloned() }
     }
@@ -94,7 +94,7 @@ struct RegisterCount {
 struct Process {
     roles: Vec<&'static str>,
     /// Transitions since it started, by state code.
-    states: BTreeMap<String, f64>,
+    states: BTreeMap<&'static str, f64>,
     /// Absent: this process does not run that role.
     relay_breaker_open: Option<bool>,
     persist_breaker_open: Option<bool>,
@@ -131,9 +131,9 @@ async fn look(admin: &Admin) -> Snapshot {
         at_ms,
         took_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
         servers: [
-            Server::of("redis", &redis),
-            Server::of("rabbitmq", &queues.as_ref().as_ref().map(|_| ()).map_err(Clone::clone)),
-            Server::of("mysql", &database),
+            ServerState::of("redis", &redis),
+            ServerState::of("rabbitmq", &queues.as_ref().as_ref().map(|_| ()).map_err(Clone::clone)),
+            ServerState::of("mysql", &database),
         ],
         shards: redis.unwrap_or_default().into_iter().map(|(shard, _)| shard).collect(),
         queues: queues.as_ref().as_ref().ok().map(|depths| depths.iter().map(Queue::of).collect()),
@@ -210,19 +210,14 @@ impl RegisterCount {
 
 impl Process {
     fn of(admin: &Admin) -> Self {
-        let samples = telemetry::samples();
-        let gauge = |name: &str| {
-            let values = samples.iter().filter(|sample| sample.name == name).map(|sample| sample.value);
-            values.reduce(f64::max)
-        };
-        let states = samples.iter().filter(|sample| sample.name == "seckill_state_total");
+        let open = |reading: &telemetry::Reading| reading.get().map(|open| open > 0.0);
         Self {
             roles: admin.roles.iter().map(|role| role.name()).collect(),
-            states: states.filter_map(|sample| Some((sample.label("code")?.to_owned(), sample.value))).collect(),
-            relay_breaker_open: gauge("seckill_p3_relay_breaker_open").map(|open| open > 0.0),
-            persist_breaker_open: gauge("seckill_p4_persist_breaker_open").map(|open| open > 0.0),
-            entry_open: gauge("seckill_p1_entry_open").map(|open| open > 0.0),
-            entry_lag_s: gauge("seckill_p1_entry_lag_seconds"),
+            states: telemetry::state_counts().map(|(state, count)| (state.code(), count as f64)).collect(),
+            relay_breaker_open: open(&telemetry::RELAY_BREAKER_OPEN),
+            persist_breaker_open: open(&telemetry::PERSIST_BREAKER_OPEN),
+            entry_open: open(&telemetry::ENTRY_OPEN),
+            entry_lag_s: telemetry::ENTRY_LAG_S.get(),
         }
     }
 }

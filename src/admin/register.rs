@@ -21,7 +21,7 @@ pub(super) fn routes(config: &mut web::ServiceConfig) {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ListQuery {
+struct RegisterQuery {
     status: Option<String>,
     sale_id: Option<SaleId>,
     after: Option<RequestId>,
@@ -30,7 +30,7 @@ struct ListQuery {
 
 async fn list(admin: web::Data<Admin>, request: HttpRequest) -> HttpResponse {
     let work = async {
-        let ListQuery { status, sale_id, after, limit } = query(&request)?;
+        let RegisterQuery { status, sale_id, after, limit } = query(&request)?;
         let status = status
             .map(|code| {
                 FailureStatus::from_code(&code)
