@@ -105,7 +105,7 @@ enum Command {
     Finding(finding::Command),
     /// What people did to sales, orders and dead-letter queues, and how it ended
     #[command(subcommand)]
-    DlqAction(act::Command),
+    Act(act::Command),
     /// Check the three servers, their settings and their clocks; exit code 2 when something required is wrong
     Doctor(doctor::Args),
     /// Measure this machine: rates, latencies, and whether every sale added up (runs seckill-bench)
@@ -230,7 +230,7 @@ async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Some(Command::Order(command)) => order::run(&layers, &data_dir, &command).await,
         Some(Command::Dlq(command)) => dlq::run(&layers, &data_dir, command).await,
         Some(Command::Finding(command)) => finding::run(&layers, &data_dir, command).await,
-        Some(Command::DlqAction(command)) => act::run(&layers, &data_dir, command).await,
+        Some(Command::Act(command)) => act::run(&layers, &data_dir, command).await,
         Some(Command::Doctor(args)) => doctor::run(&layers, &data_dir, &args).await,
         Some(Command::Bench(args)) => bench::run(&layers, &data_dir, None, &args),
         Some(Command::BenchBuyers(args)) => bench::run(&layers, &data_dir, Some(bench::BUYERS), &args),
