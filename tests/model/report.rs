@@ -6,8 +6,9 @@ use crate::search::Found;
 
 const HEAD: &str = "# Model
 
-For readers who want to know what was searched, and what was not. Printed by `tests/model`; a test fails when this file
-and the computed results differ (`UPDATE_DOCS=1 cargo test --test model` writes it). `make model` searches more.
+For readers who want to know what was searched, and what was not. Printed by `tests/model`; a test fails when this
+file and the computed results differ (`UPDATE_DOCS=1 cargo test --test model` writes it). `make model` searches
+more.
 
 Contents: [What must hold](#what-must-hold) · [Configurations](#configurations) · [Mutations](#mutations)
 
@@ -23,23 +24,24 @@ every place of a bounded number of faults:
 
 P5 may land a request at any moment.
 
-The searches about the [books](architecture.md#the-books-units-and-numbers) have fewer steps on the way (two from the
-outbox to the database) and more around it: top-ups, cancels, reclaims and closed gaps; a giver that carries grants from
-the database to Redis and sleeps or dies between reading the list, `grant.lua` and the mark; a rebuild in its steps,
-with leaders that die or sleep while another one rebuilds; trimmed records; a database that is restored from a backup of any
-moment; an audit that counts Redis at one moment and reads the database at a later one.
+The searches about the [books](architecture.md#the-books-units-and-numbers) have fewer steps on the way (two from
+the outbox to the database) and more around it: top-ups, cancels, reclaims and closed gaps; a giver that carries
+grants from the database to Redis and sleeps or dies between reading the list, `grant.lua` and the mark; a rebuild
+in its steps, with leaders that die or sleep while another one rebuilds; trimmed records; a database that is
+restored from a backup of any moment; an audit that counts Redis at one moment and reads the database at a later
+one.
 
 **A model is not the code.** Two things tie them. Each request moves by the transition table itself
-(`seckill::domain::states::next`; P7 says that no step is forbidden there). And the meaning of a database obstacle comes
-from `seckill::domain::outcome::after_obstacle`. Everything else was written a second time, from `lua/` and
+(`seckill::domain::states::next`; P7 says that no step is forbidden there). And the meaning of a database obstacle
+comes from `seckill::domain::outcome::after_obstacle`. Everything else was written a second time, from `lua/` and
 `src/p2_reserve` to `src/p5_reconcile`; the integration tests compare the code with it.
 
-The model has one sale on one shard, one unit for each request, and two tries before an entry or a message is parked.
-It does not have: several shards and transfers (T is 0); several sales; cumulative limits; groups (one transaction for
-many messages); the copy of relay-DLQ entries in the register; more than two grants, one giver, two operator acts; a
-person who closes a refusal (only gaps are closed); time (a rebuild waits until no process holds a request: that stands
-for `quiet_ms`); a request that is repeated after Redis forgot it while its message is on its way; more faults than the
-number given. Two states with the same 64-bit hash would count as one.
+The model has one sale on one shard, one unit for each request, and two tries before an entry or a message is
+parked. It does not have: several shards and transfers (T is 0); several sales; cumulative limits; groups (one
+transaction for many messages); the copy of relay-DLQ entries in the register; more than two grants, one giver, two
+operator acts; a person who closes a refusal (only gaps are closed); time (a rebuild waits until no process holds a
+request: that stands for `quiet_ms`); a request that is repeated after Redis forgot it while its message is on its
+way; more faults than the number given. Two states with the same 64-bit hash would count as one.
 ";
 
 pub fn markdown(configurations: &[(Configuration, Found)], mutants: &[(Mutant, [Option<Found>; 2])]) -> String {
@@ -75,46 +77,46 @@ pub fn markdown(configurations: &[(Configuration, Found)], mutants: &[(Mutant, [
 }
 
 const NOTES: &str = "
-The last four rows before the books are about a Redis that loses data. `appendfsync always` excludes that while the disk
-lives. In three of them relays see an accept before it is on disk, and a crash takes the part that is not on disk.
-*Behind the database*: the database has decided a number that Redis forgot, and the fence detects it; or nothing is left
-of the forgotten request.
-*No number shows it*: a forgotten accept is still on its way when the fence compares, so another request gets its
-number. The second of the two to land fails for good with NUMBER_REUSED, and more was accepted than was for sale (P4).
-P1, P2 and P6 hold in every row, because the database alone ensures them.
+The last four rows before the books are about a Redis that loses data. `appendfsync always` excludes that while the
+disk lives. In three of them relays see an accept before it is on disk, and a crash takes the part that is not on
+disk. *Behind the database*: the database has decided a number that Redis forgot, and the fence detects it; or
+nothing is left of the forgotten request. *No number shows it*: a forgotten accept is still on its way when the
+fence compares, so another request gets its number. The second of the two to land fails for good with NUMBER_REUSED,
+and more was accepted than was for sale (P4). P1, P2 and P6 hold in every row, because the database alone ensures
+them.
 
-*books*: P3 and P5 break where a server loses data that no other server has. P12 says that the audit reports each such
-request whose number is missing. After *the database goes back*, a top-up that it forgot is still for sale in Redis, and
-one buyer too many is accepted (P4). *Redis behind*: Redis may forget a grant that is marked as given. The fence
-compares numbers and not grants, so the grant is not given again (P10); the audit reports it (P12).
+*books*: P3 and P5 break where a server loses data that no other server has. P12 says that the audit reports each
+such request whose number is missing. After *the database goes back*, a top-up that it forgot is still for sale in
+Redis, and one buyer too many is accepted (P4). *Redis behind*: Redis may forget a grant that is marked as given.
+The fence compares numbers and not grants, so the grant is not given again (P10); the audit reports it (P12).
 
 The rows rely on these rules, beyond the steps in the architecture (each is a mutation below):
 
-- An attempt takes its epoch first and judges then whether a request is on its way. It replaces only the very keys that
-  it judged (same epoch, still building or not, or still none), and takes its snapshot only while the sale's epoch is
-  its own.
+- An attempt takes its epoch first and judges then whether a request is on its way. It replaces only the very keys
+  that it judged (same epoch, still building or not, or still none), and takes its snapshot only while the sale's
+  epoch is its own.
 - P5 freezes an open sale whose epoch in Redis is not the database's, and rebuilds it. A rebuild that is overtaken
   between its snapshot and its last step opens such a sale.
 - A request that only the MQ DLQ has is undecided (U): a rebuild waits for it.
 - A giver reads the grants of the sale's epoch, together with that epoch.
-- P is counted grant by grant: the grants of the epoch whose id was not in Redis. As a difference of two sums it hides
-  units in Redis that nobody granted: R is as much more as P is less. And Redis has each grant that was marked before
-  Redis was counted.
+- P is counted grant by grant: the grants of the epoch whose id was not in Redis. As a difference of two sums it
+  hides units in Redis that nobody granted: R is as much more as P is less. And Redis has each grant that was marked
+  before Redis was counted.
 - Orders above the count are added cancelled or not, failures above it are taken away reclaimed or not.
-- Closing a gap takes its number, so a late message meets a conflict. Its unit is W only in the sale's epoch: a rebuild
-  has already given the unit of an older gap to Redis.
+- Closing a gap takes its number, so a late message meets a conflict. Its unit is W only in the sale's epoch: a
+  rebuild has already given the unit of an older gap to Redis.
 ";
 
 const MUTATIONS: &str = "
 ## Mutations
 
 Each row leaves one mechanism out, or does it wrongly; the number is its loss window ([register](register.md)). Each
-must break the laws that the row names, and the number is the length of a shortest counterexample. A mutation that breaks
-nothing fails the test. *Without P5*: the ledger does not count and no process reconciles. *With P5*: compensation at
-any moment; \"heals\" means that the search visited everything and every law held. The last column has the steps to the last
-law that breaks in the first column, with faults in bold. The two mutations that acknowledge an unrecorded request (60,
-61) never end with P5: the audit finds a request undecided that was acknowledged as decided (a step that the table
-forbids, P7), and lands it in vain.
+must break the laws that the row names, and the number is the length of a shortest counterexample. A mutation that
+breaks nothing fails the test. *Without P5*: the ledger does not count and no process reconciles. *With P5*:
+compensation at any moment; \"heals\" means that the search visited everything and every law held. The last column has
+the steps to the last law that breaks in the first column, with faults in bold. The two mutations that acknowledge
+an unrecorded request (60, 61) never end with P5: the audit finds a request undecided that was acknowledged as
+decided (a step that the table forbids, P7), and lands it in vain.
 
 | left out | without P5 | with P5 | a shortest way |
 |---|---|---|---|
