@@ -1,6 +1,7 @@
 //! Which system a subcommand talks to: a running local stack if there is one, else the one of the configuration.
 
-use super::{Failure, output};
+use super::failure::Failure;
+use super::output;
 use crate::config::{Layers, Settings};
 use crate::dev::DevState;
 use crate::domain::operator::Actor;

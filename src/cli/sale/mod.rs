@@ -1,9 +1,10 @@
-//! `seckill sale …`: create, look at and steer sales.
+//! `seckill sale …`: creates, shows and changes sales.
 
 mod archive;
 mod show;
 
-use super::{Failure, context, output};
+use crate::cli::failure::Failure;
+use crate::cli::{context, output};
 use crate::config::Layers;
 use crate::domain::ids::SaleId;
 use crate::domain::new_sale::NewSale;
@@ -18,14 +19,14 @@ use std::path::{Path, PathBuf};
 
 /// `seckill sale …`
 #[derive(Debug, clap::Subcommand)]
-pub(super) enum Command {
+pub(super) enum SaleCommand {
     /// Create a sale as a draft
     ///
     /// It is put into Redis by `--warm`, by `sale warm`, or by itself p5_reconcile.warm_ahead_ms before it starts.
     #[command(after_help = "Example:
   seckill sale create --id s1 --product p1 --title 'One phone' --stock 1000 --limit 1 \\
       --price-cents 199900 --starts-at 2026-01-01T10:00:00+08:00 --ends-at 2026-01-01T12:00:00+08:00 --warm")]
-    Create(Box<Create>),
+    Create(Box<SaleCreateArgs>),
     /// List the newest sales
     List {
         /// As JSON
@@ -101,7 +102,7 @@ pub(super) enum Command {
 
 /// `seckill sale create`
 #[derive(Debug, Clone, clap::Args)]
-pub(super) struct Create {
+pub(super) struct SaleCreateArgs {
     /// 1 to 64 characters of A-Z a-z 0-9 _ -
     #[arg(long)]
     id: SaleId,
@@ -140,7 +141,7 @@ pub(super) struct Create {
     warm: bool,
 }
 
-impl Create {
+impl SaleCreateArgs {
     fn sale(self) -> Result<Sale, Failure> {
         let new = NewSale {
             id: self.id,
@@ -160,8 +161,8 @@ impl Create {
     }
 }
 
-pub(super) async fn run(layers: &Layers, data_dir: &Path, command: Command) -> Result<u8, Failure> {
-    if let Command::Create(create) = &command {
+pub(super) async fn run(layers: &Layers, data_dir: &Path, command: SaleCommand) -> Result<u8, Failure> {
+    if let SaleCommand::Create(create) = &command {
         // A mistake shows before any server is asked.
         create.clone().sale()?;
     }
@@ -169,50 +170,59 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: Command) -> R
     let servers = context::servers(&settings).await?;
     let (shards, backlog_max) = (settings.redis.shards, settings.p1_entry.backlog_max);
     let sale_control = SaleControl { redis: servers.redis.clone(), db: servers.db.clone(), shards, backlog_max };
-    let desk = Steering { actor: context::operator(), sale_control };
+    let operator = SaleOperator { actor: context::operator(), sale_control };
     match command {
-        Command::Create(create) => {
+        SaleCommand::Create(create) => {
             let warm = create.warm;
             let sale = create.sale()?;
             let id = &sale.sale_id;
             let asked =
                 serde_json::json!({ "units": sale.granted, "title": sale.title, "price_cents": sale.price_cents });
             let creating = async { Ok(sales::create(&servers.db, &sale).await?) };
-            desk.act(Operation::SaleCreate, id, asked, creating).await?;
+            operator.record(Operation::SaleCreate, id, asked, creating).await?;
             output::line(&format!("created {id} with {} units", sale.stock));
             if warm {
-                desk.simply(Operation::SaleWarm, id, desk.sale_control.warm(id)).await?;
+                operator.change(Operation::SaleWarm, id, operator.sale_control.warm(id)).await?;
                 output::line(&format!("warmed {id}"));
             }
         }
-        Command::List { json } => show::list(&servers, json).await?,
-        Command::Show { id, json } => show::show(&desk.sale_control, &id, json).await?,
-        Command::Warm { id } => desk.plainly(Operation::SaleWarm, &id, desk.sale_control.warm(&id), "warmed").await?,
-        Command::Pause { id } => {
-            desk.plainly(Operation::SalePause, &id, desk.sale_control.pause(&id), "paused").await?;
+        SaleCommand::List { json } => show::list(&servers, json).await?,
+        SaleCommand::Show { id, json } => show::show(&operator.sale_control, &id, json).await?,
+        SaleCommand::Warm { id } => {
+            operator.change_and_print(Operation::SaleWarm, &id, operator.sale_control.warm(&id), "warmed").await?
         }
-        Command::Resume { id } => {
-            desk.plainly(Operation::SaleResume, &id, desk.sale_control.resume(&id), "resumed").await?;
+        SaleCommand::Pause { id } => {
+            operator.change_and_print(Operation::SalePause, &id, operator.sale_control.pause(&id), "paused").await?;
         }
-        Command::TopUp { id, units, grant } => desk.top_up(&id, units, grant).await?,
-        Command::Reclaim { id } => {
-            output::line(&match desk.simply(Operation::SaleReclaim, &id, desk.sale_control.reclaim(&id)).await? {
-                Some(made) => format!(
-                    "{id} sells {} units again, of {} failed requests and of what was written off (grant {})",
-                    made.units, made.requests, made.grant_id
-                ),
-                None => format!("{id} has no units of final failures that are not on sale again"),
-            });
+        SaleCommand::Resume { id } => {
+            operator.change_and_print(Operation::SaleResume, &id, operator.sale_control.resume(&id), "resumed").await?;
         }
-        Command::Rebuild { id } => {
-            desk.simply(Operation::SaleRebuild, &id, desk.sale_control.freeze(&id)).await?;
+        SaleCommand::TopUp { id, units, grant } => operator.top_up(&id, units, grant).await?,
+        SaleCommand::Reclaim { id } => {
+            output::line(
+                &match operator.change(Operation::SaleReclaim, &id, operator.sale_control.reclaim(&id)).await? {
+                    Some(made) => format!(
+                        "{id} sells {} units again, of {} failed requests and of what was written off (grant {})",
+                        made.units, made.requests, made.grant_id
+                    ),
+                    None => format!("{id} has no units of final failures that are not on sale again"),
+                },
+            );
+        }
+        SaleCommand::Rebuild { id } => {
+            operator.change(Operation::SaleRebuild, &id, operator.sale_control.freeze(&id)).await?;
             output::line(&format!("{id} is frozen; the reconciler builds it anew and opens it"));
         }
-        Command::Archive { id, to, remove } => {
-            archive::run(context::reconcile_context(&settings, &servers), &desk.actor, (&id, &to), remove).await?;
+        SaleCommand::Archive { id, to, remove } => {
+            archive::run(
+                context::reconcile_context(&settings, &servers),
+                &operator.actor,
+                &archive::ArchiveArgs { id, to, remove },
+            )
+            .await?;
         }
-        Command::Close { id } => {
-            desk.simply(Operation::SaleClose, &id, desk.sale_control.close(&id)).await?;
+        SaleCommand::Close { id } => {
+            operator.change(Operation::SaleClose, &id, operator.sale_control.close(&id)).await?;
             output::line(&format!("closed {id}; what was accepted still lands"));
         }
     }
@@ -220,14 +230,14 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: Command) -> R
     Ok(0)
 }
 
-/// Who steers sales, and with what.
-struct Steering {
+/// An operator who changes sales; every change is recorded.
+struct SaleOperator {
     actor: Actor,
     sale_control: SaleControl,
 }
 
-impl Steering {
-    async fn act<T>(
+impl SaleOperator {
+    async fn record<T>(
         &self,
         operation: Operation,
         sale_id: &SaleId,
@@ -237,24 +247,24 @@ impl Steering {
         self.sale_control.on_record(SaleAct { actor: &self.actor, operation, sale_id, asked }, work).await
     }
 
-    async fn simply<T>(
+    async fn change<T>(
         &self,
         operation: Operation,
         sale_id: &SaleId,
         work: impl Future<Output = Result<T, SaleControlError>>,
     ) -> Result<T, SaleControlError> {
-        self.act(operation, sale_id, Value::Null, work).await
+        self.record(operation, sale_id, Value::Null, work).await
     }
 
-    /// And says that it was done.
-    async fn plainly(
+    /// The same, and prints that it was done.
+    async fn change_and_print(
         &self,
         operation: Operation,
         sale_id: &SaleId,
         work: impl Future<Output = Result<(), SaleControlError>>,
         done: &str,
     ) -> Result<(), SaleControlError> {
-        self.simply(operation, sale_id, work).await?;
+        self.change(operation, sale_id, work).await?;
         output::line(&format!("{done} {sale_id}"));
         Ok(())
     }
@@ -273,7 +283,7 @@ impl Steering {
             |error| Failure::Failed(format!("{error}; repeat it with --grant {grant} and nothing is added twice"));
         let asked = serde_json::json!({ "units": units, "grant": grant });
         let adding = self.sale_control.top_up(id, &grant, units);
-        self.act(Operation::SaleTopUp, id, asked, adding).await.map_err(failed)?;
+        self.record(Operation::SaleTopUp, id, asked, adding).await.map_err(failed)?;
         output::line(&format!("{id} has {units} units more (grant {grant})"));
         Ok(())
     }
