@@ -7,7 +7,7 @@ use crate::domain::operator::Operation;
 use crate::http::problem::{Kind, Problem};
 use crate::sales::SaleAct;
 use crate::store::mysql::sales;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse, Route, web};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -65,12 +65,20 @@ struct OperatorBody {
 
 /// Writes that need nothing but the sale.
 #[derive(Clone, Copy)]
-enum SaleChange {
+pub(super) enum SaleChange {
     Warm,
     Pause,
     Resume,
     Close,
     Rebuild,
+}
+
+/// The route of a change.
+pub(super) fn change(change: SaleChange) -> Route {
+    let handler = move |admin: web::Data<Admin>, request: HttpRequest, path: web::Path<String>, body: JsonBody| {
+        apply(admin, request, path, body, change)
+    };
+    web::post().to(handler)
 }
 
 async fn apply(
@@ -83,66 +91,28 @@ async fn apply(
     let work = async {
         let OperatorBody { by } = read(&request, body)?;
         let (id, sale_control, actor) = (sale_id_in(&path)?, admin.sale_control(), actor(&request, by.as_deref())?);
-        let act = |operation| SaleAct { actor: &actor, operation, sale_id: &id, asked: Value::Null };
-        let what = match change {
-            SaleChange::Warm => {
-                sale_control.on_record(act(Operation::SaleWarm), sale_control.warm(&id)).await.map(|()| "warmed")?
-            }
-            SaleChange::Pause => {
-                sale_control.on_record(act(Operation::SalePause), sale_control.pause(&id)).await.map(|()| "paused")?
-            }
-            SaleChange::Resume => sale_control
-                .on_record(act(Operation::SaleResume), sale_control.resume(&id))
-                .await
-                .map(|()| "resumed")?,
-            SaleChange::Close => {
-                sale_control.on_record(act(Operation::SaleClose), sale_control.close(&id)).await.map(|()| "closed")?
-            }
-            SaleChange::Rebuild => sale_control
-                .on_record(act(Operation::SaleRebuild), sale_control.freeze(&id))
-                .await
-                .map(|()| "frozen")?,
+        let (operation, what) = match change {
+            SaleChange::Warm => (Operation::SaleWarm, "warmed"),
+            SaleChange::Pause => (Operation::SalePause, "paused"),
+            SaleChange::Resume => (Operation::SaleResume, "resumed"),
+            SaleChange::Close => (Operation::SaleClose, "closed"),
+            SaleChange::Rebuild => (Operation::SaleRebuild, "frozen"),
         };
+        let changing = async {
+            match change {
+                SaleChange::Warm => sale_control.warm(&id).await,
+                SaleChange::Pause => sale_control.pause(&id).await,
+                SaleChange::Resume => sale_control.resume(&id).await,
+                SaleChange::Close => sale_control.close(&id).await,
+                SaleChange::Rebuild => sale_control.freeze(&id).await,
+            }
+        };
+        let act = SaleAct { actor: &actor, operation, sale_id: &id, asked: Value::Null };
+        sale_control.on_record(act, changing).await?;
         admin.changed(&id, what).await;
         Ok(sale_control.detail(&id).await?)
     };
     answer(&request, work.await)
-}
-
-pub(super) async fn warm(
-    admin: web::Data<Admin>,
-    request: HttpRequest,
-    path: web::Path<String>,
-    body: JsonBody,
-) -> HttpResponse {
-    apply(admin, request, path, body, SaleChange::Warm).await
-}
-
-pub(super) async fn pause(
-    admin: web::Data<Admin>,
-    request: HttpRequest,
-    path: web::Path<String>,
-    body: JsonBody,
-) -> HttpResponse {
-    apply(admin, request, path, body, SaleChange::Pause).await
-}
-
-pub(super) async fn resume(
-    admin: web::Data<Admin>,
-    request: HttpRequest,
-    path: web::Path<String>,
-    body: JsonBody,
-) -> HttpResponse {
-    apply(admin, request, path, body, SaleChange::Resume).await
-}
-
-pub(super) async fn rebuild(
-    admin: web::Data<Admin>,
-    request: HttpRequest,
-    path: web::Path<String>,
-    body: JsonBody,
-) -> HttpResponse {
-    apply(admin, request, path, body, SaleChange::Rebuild).await
 }
 
 /// The answer has the sale, and in `reclaimed` the units that this call offers again; null when there were none.
@@ -164,15 +134,6 @@ pub(super) async fn reclaim(
         Ok(answer)
     };
     answer(&request, work.await)
-}
-
-pub(super) async fn close(
-    admin: web::Data<Admin>,
-    request: HttpRequest,
-    path: web::Path<String>,
-    body: JsonBody,
-) -> HttpResponse {
-    apply(admin, request, path, body, SaleChange::Close).await
 }
 
 #[derive(Deserialize)]

@@ -1,6 +1,7 @@
 //! The operators' HTTP server: its routes, and the token that the admin API needs.
 
 use super::json_api::BODY_BYTES_MAX;
+use super::sales::SaleChange;
 use super::state::Admin;
 use super::{acts, audits, dlq, failed_requests, openapi, pipeline, sales};
 use crate::console;
@@ -73,13 +74,13 @@ fn api_routes(config: &mut web::ServiceConfig) {
         .route("/sales", web::get().to(sales::list))
         .route("/sales", web::post().to(sales::create))
         .route("/sales/{sale_id}", web::get().to(sales::show))
-        .route("/sales/{sale_id}/warm", web::post().to(sales::warm))
-        .route("/sales/{sale_id}/pause", web::post().to(sales::pause))
-        .route("/sales/{sale_id}/resume", web::post().to(sales::resume))
+        .route("/sales/{sale_id}/warm", sales::change(SaleChange::Warm))
+        .route("/sales/{sale_id}/pause", sales::change(SaleChange::Pause))
+        .route("/sales/{sale_id}/resume", sales::change(SaleChange::Resume))
         .route("/sales/{sale_id}/top-up", web::post().to(sales::top_up))
         .route("/sales/{sale_id}/reclaim", web::post().to(sales::reclaim))
-        .route("/sales/{sale_id}/rebuild", web::post().to(sales::rebuild))
-        .route("/sales/{sale_id}/close", web::post().to(sales::close))
+        .route("/sales/{sale_id}/rebuild", sales::change(SaleChange::Rebuild))
+        .route("/sales/{sale_id}/close", sales::change(SaleChange::Close))
         .route("/sales/{sale_id}/audit", web::get().to(audits::audit))
         .route("/audits", web::get().to(audits::runs))
         .route("/acts", web::get().to(acts::list))
