@@ -23,13 +23,16 @@
 -- hides an error. Replay comes first: a winner's retry must hear "accepted" after sell-out, pause and end alike.
 -- All work is O(group); the hashes and the outbox are only touched by key (the hands are as many as relays at work).
 
--- Another word stands here in a system with redis.outbox = "list" (store/redis/scripts.rs).
-local OUTBOX = 'stream'
+-- A line that ends in "@slot" may be replaced before the script is loaded (src/store/redis/scripts/reserve.rs).
+-- The key prefix of the system, so that no two systems on one server share this script's SHA-1. -- @slot system
 
--- On a server that can be promoted its replication id stands here. Redis makes it anew at every promotion; a server that
--- was promoted since the boot fence, and kept its scripts from an earlier time as primary, must not run on (window 17).
-local TERM = nil
-if TERM and not string.find(redis.call('INFO', 'replication'), 'master_replid:' .. TERM, 1, true) then
+-- The kind of outbox (redis.outbox).
+local OUTBOX = 'stream' -- @slot outbox
+
+-- The replication id of a server that can be promoted. Redis changes it at every promotion. A server that was promoted since
+-- the boot fence, and kept its scripts from an earlier time as primary, must not run this one (window 17).
+local REPLICATION_ID = nil -- @slot replication_id
+if REPLICATION_ID and not string.find(redis.call('INFO', 'replication'), 'master_replid:' .. REPLICATION_ID, 1, true) then
   return redis.error_reply('NOSCRIPT this server was promoted since the boot fence')
 end
 
@@ -127,7 +130,7 @@ for i = 1, count do
   local at = FIRST + (i - 1) * WIDTH
   local id, user, quantity = ids[i], users[i], whole(ARGV[at + 2])
   local code, detail = 0, 0
-  local record = known[i] or new_records[id]
+  local record = known[i] or new_records[id] -- @slot replay_check
   if not quantity or quantity < 1 then
     code = 12
   elseif record then
@@ -183,7 +186,7 @@ for i = 1, accepted do
     redis.call('XADD', outbox_key, 'NOMKSTREAM', '*', 'r', id, 's', sale, 'p', payload)
   end
 end
-redis.call('HSET', ledger_key, unpack(ledger_writes))
+redis.call('HSET', ledger_key, unpack(ledger_writes)) -- @slot ledger
 redis.call('HSET', buyers_key, unpack(buyer_writes))
 if counted then
   redis.call('HSET', meta_key, 'number', number_now, 'accepted', number_now .. ' ' .. string.format('%d', counted + taken))

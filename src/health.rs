@@ -134,7 +134,7 @@ impl Readiness {
         // Only who sells must not: the others bring to its end what was sold.
         let sells = self.roles.contains(&Role::Api);
         let mut warnings = Vec::new();
-        let asked = tokio::time::timeout(PROBE, redis.settings()).await.map(|done| match done {
+        let asked = tokio::time::timeout(PROBE, redis.health.settings()).await.map(|done| match done {
             Ok(settings) => {
                 let (broken, weak): (Vec<_>, Vec<_>) =
                     settings.into_iter().filter(|setting| !setting.ok).partition(|setting| setting.required && sells);
@@ -142,7 +142,7 @@ impl Readiness {
                 let broken: Vec<String> = broken.iter().map(Setting::headline).collect();
                 if broken.is_empty() { Ok(()) } else { Err(broken.join("; ")) }
             }
-            Err(RedisFault::Refused(error)) if !redis.is_strict() || !sells => {
+            Err(RedisFault::Refused(error)) if !redis.health.is_strict() || !sells => {
                 warnings.push(format!("the settings cannot be checked: {error}"));
                 Ok(())
             }

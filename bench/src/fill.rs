@@ -80,7 +80,7 @@ pub(super) async fn fill(ground: &mut Ground, sale: &SaleId, count: u64) -> Resu
         for group in purchases.chunks(GROUP) {
             ground.go_on()?;
             let group: Vec<&Purchase> = group.iter().collect();
-            let decided = ground.servers.redis.reserve(sale, *shard, 1, &group).await?.reserved;
+            let decided = ground.servers.redis.stock.reserve(sale, *shard, 1, &group).await?.reserved;
             if let Some(refused) = decided.iter().find(|one| **one != Reserved::Accepted) {
                 return Err(Failure::Failed(format!("filling the outbox: a purchase was answered {refused:?}")));
             }

@@ -188,7 +188,7 @@ impl Ground {
     pub async fn backlog(&self) -> Result<u64, Failure> {
         let mut backlog = 0;
         for shard in 0..self.settings.redis.shards {
-            backlog += self.servers.redis.outbox_depth(shard).await?.0;
+            backlog += self.servers.redis.outbox.depth(shard).await?.0;
         }
         Ok(backlog)
     }
@@ -252,7 +252,7 @@ impl Ground {
         }
         let mut left = 0;
         for shard in 0..self.settings.redis.shards {
-            left += self.servers.redis.stock(id, shard).await?.unwrap_or(0);
+            left += self.servers.redis.stock.units(id, shard).await?.unwrap_or(0);
         }
         Ok((landed, sale.granted - left))
     }

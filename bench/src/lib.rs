@@ -162,11 +162,11 @@ async fn measure(
 ) -> Result<Report, Failure> {
     let servers = ground.servers.clone();
     let versions = [
-        ("redis", servers.redis.version().await?),
+        ("redis", servers.redis.health.version().await?),
         ("rabbitmq", broker_info(&servers.rabbit).await?.version),
         ("mysql", checks::identity(&servers.db).await?.version),
     ];
-    let durable = servers.redis.settings().await?.iter().all(|setting| setting.ok)
+    let durable = servers.redis.health.settings().await?.iter().all(|setting| setting.ok)
         && checks::checks(&servers.db).await?.iter().all(|check| check.ok);
     let machine = report::machine(&versions);
     let bars = Course::new(ground, scale, chosen).run().await?;

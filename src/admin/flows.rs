@@ -44,7 +44,8 @@ pub(super) async fn flows(admin: &Admin, sales: &[Sale], registered: &[Registere
         let redis = &admin.servers.redis;
         // A shard that cannot be read leaves the sale without Redis' side, not with half of it.
         join_all(
-            (0..shards).map(move |shard| async move { redis.shard_count(&sale.sale_id, shard).await.ok().flatten() }),
+            (0..shards)
+                .map(move |shard| async move { redis.sale_keys.count(&sale.sale_id, shard).await.ok().flatten() }),
         )
     });
     let counts = join_all(counts).await;

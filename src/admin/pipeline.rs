@@ -146,7 +146,7 @@ async fn take(admin: &Admin) -> PipelineSnapshot {
 async fn shards(admin: &Admin) -> Result<Vec<(ShardBacklog, Option<String>)>, RedisFault> {
     let redis = &admin.servers.redis;
     let one = |shard| async move {
-        let (depth, parked) = tokio::join!(redis.outbox_depth(shard), redis.parked_count(shard));
+        let (depth, parked) = tokio::join!(redis.outbox.depth(shard), redis.relay_dlq.count(shard));
         let fault = depth.as_ref().err().or(parked.as_ref().err()).map(ToString::to_string);
         let (outbox, pending) = depth.map_or((None, None), |(length, pending)| (Some(length), Some(pending)));
         (ShardBacklog { shard, outbox, pending, relay_dlq: parked.ok() }, fault)
@@ -178,7 +178,7 @@ async fn database(admin: &Admin) -> Result<Database, DbError> {
 async fn leases(admin: &Admin, now_ms: i64) -> Result<Vec<HeldLease>, RedisFault> {
     let mut all = Vec::new();
     for shard in 0..admin.context.shards {
-        let held = admin.servers.redis.node_leases(shard).await?;
+        let held = admin.servers.redis.leases.all(shard).await?;
         all.extend(held.into_iter().filter(|lease| lease.fence_ms + LEASE_SHOWN_MS > now_ms));
     }
     all.sort_by_key(|lease| std::cmp::Reverse(lease.fence_ms));

@@ -4,7 +4,7 @@
 //! `docs/configuration.md` is this text; a test holds the two together.
 
 use super::bounds::{bounds, relations};
-use super::sections::{Algorithm, Compensate, Durability, LogFormat, Outbox, QueueType, RedisMode};
+use super::sections::{Algorithm, Compensate, Durability, LogFormat, OutboxKind, QueueType, RedisMode};
 use super::{ConfigError, DEFAULT_TOML, Settings};
 use std::collections::BTreeMap;
 
@@ -82,7 +82,7 @@ fn values_of(full: &str, default: &str) -> String {
         "log.format" => LogFormat::NAMES,
         "auth.algorithm" => Algorithm::NAMES,
         "redis.mode" => RedisMode::NAMES,
-        "redis.outbox" => Outbox::NAMES,
+        "redis.outbox" => OutboxKind::NAMES,
         "redis.durability" => Durability::NAMES,
         "rabbitmq.queue_type" => QueueType::NAMES,
         "p5_reconcile.compensate" => Compensate::NAMES,

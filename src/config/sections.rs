@@ -61,7 +61,7 @@ sections! {
         prefix: String,
         mode: RedisMode,
         shards: u16,
-        outbox: Outbox,
+        outbox: OutboxKind,
         durability: Durability,
         wait_replicas: u16,
         wait_timeout_ms: u64,
@@ -156,7 +156,7 @@ choices! {
     LogFormat { Text = "text", Json = "json", }
     Algorithm { Hs256 = "HS256", Rs256 = "RS256", EdDsa = "EdDSA", }
     RedisMode { Single = "single", Sentinel = "sentinel", Cluster = "cluster", }
-    Outbox { Stream = "stream", List = "list", }
+    OutboxKind { Stream = "stream", List = "list", }
     Durability { Warn = "warn", Strict = "strict", }
     QueueType { Quorum = "quorum", Classic = "classic", }
     Compensate { Auto = "auto", Manual = "manual", }

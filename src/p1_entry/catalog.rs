@@ -137,7 +137,7 @@ impl Catalog {
             slot.write(Some(Arc::new(View { sale: view.sale.clone(), sold_out: Some(mark), remaining: Some(0) })));
         }
         // A mark that is not written costs other processes one script call.
-        if let Err(error) = Box::pin(self.redis.mark_sold_out(&view.sale.sale_id, mark)).await {
+        if let Err(error) = Box::pin(self.redis.sale_cache.mark_sold_out(&view.sale.sale_id, mark)).await {
             tracing::debug!(phase = "p1_entry", %error, "sold-out mark");
         }
     }
@@ -164,7 +164,7 @@ impl Catalog {
     }
 
     async fn load(&self, id: &SaleId) -> Look {
-        let cached = match self.redis.cached_sale(id).await {
+        let cached = match self.redis.sale_cache.get(id).await {
             Ok(cached) => cached,
             // Of several servers the one with the cached sale is away, and buyers of the others' shards go on. Here too a
             // process asks the database once at a time, and only for sales that exist.
@@ -180,13 +180,13 @@ impl Catalog {
         if let Some(sale) = cached.sale.and_then(|json| serde_json::from_str::<Sale>(&json).ok()) {
             return Look::Found(Arc::new(self.view(sale, cached.sold_out).await));
         }
-        match self.redis.lock_sale(id, &self.owner, LOCK_TTL_MS).await {
+        match self.redis.sale_cache.lock(id, &self.owner, LOCK_TTL_MS).await {
             Ok(true) => {}
             Ok(false) => return Look::Loading,
             Err(_) => return Look::Unavailable,
         }
         let look = self.load_from_database(id, cached.sold_out).await;
-        if let Err(error) = self.redis.unlock_sale(id, &self.owner).await {
+        if let Err(error) = self.redis.sale_cache.unlock(id, &self.owner).await {
             tracing::debug!(phase = "p1_entry", sale = %id, %error, "load lock ends with its time");
         }
         look
@@ -198,7 +198,7 @@ impl Catalog {
             Ok(Some(sale)) => {
                 let ttl_ms = u64::try_from(self.ttl.as_millis()).unwrap_or(500) * REDIS_TTL_FACTOR;
                 let json = serde_json::to_string(&sale).unwrap_or_default();
-                if let Err(error) = self.redis.cache_sale(id, &json, ttl_ms).await {
+                if let Err(error) = self.redis.sale_cache.put(id, &json, ttl_ms).await {
                     tracing::debug!(phase = "p1_entry", sale = %id, %error, "sale not cached");
                 }
                 Look::Found(Arc::new(self.view(sale, mark).await))
@@ -211,7 +211,7 @@ impl Catalog {
     }
 
     async fn view(&self, sale: Sale, mark: Option<SoldOutMark>) -> View {
-        let looks = (0..self.shards).map(|shard| self.redis.stock(&sale.sale_id, shard));
+        let looks = (0..self.shards).map(|shard| self.redis.stock.units(&sale.sale_id, shard));
         let stocks = join_all(looks).await.into_iter().flatten().flatten();
         let remaining = stocks.reduce(|sum, stock| sum + stock);
         // A mark of an earlier epoch, or from before a top-up, is void.

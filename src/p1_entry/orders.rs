@@ -185,7 +185,7 @@ impl Orders {
     ) -> Result<RequestId, Problem> {
         let shard = home_shard(&user, self.shards);
         let not_told = |detail: &str| Err(Kind::Unknown.because(detail).about(id, status_url(sale, id)));
-        match Box::pin(self.redis.ledger_promised(sale, shard, &[id])).await {
+        match Box::pin(self.redis.ledger.lookup_replicated(sale, shard, &[id])).await {
             Ok((records, replicated)) => match records.into_iter().next().flatten() {
                 Some(record) if record.user_id == user && record.quantity == quantity => {
                     if !replicated {

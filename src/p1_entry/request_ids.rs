@@ -163,7 +163,7 @@ impl Leasing {
     }
 
     async fn lease(&self, node: u16, take: bool) -> Result<Option<NodeLease>, RedisFault> {
-        self.redis.lease_node(node, &self.owner, (now_ms(), self.terms.lease_ms), take).await
+        self.redis.leases.lease(node, &self.owner, (now_ms(), self.terms.lease_ms), take).await
     }
 
     async fn take(&self) -> Result<Option<NodeLease>, RedisFault> {

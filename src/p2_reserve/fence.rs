@@ -74,9 +74,9 @@ impl Fence {
     }
 
     async fn compare_and_load(&self, shard: u16) -> Result<(), FenceFault> {
-        let life = self.redis.life(shard).await?;
+        let life = self.redis.boot_fence.incarnation(shard).await?;
         if left_out!(BootFence) {
-            return Ok(self.redis.load_reserve_after_fence(shard, &life).await?);
+            return Ok(self.redis.boot_fence.load_script(shard, &life).await?);
         }
         // A server that restarted may have come back with other settings than it had.
         if let Some(refusal) = self.guard.look().await? {
@@ -85,11 +85,11 @@ impl Fence {
         let beside = self.beside(shard);
         self.compare(&beside).await?;
         // A restart between comparison and loading would hand the script to data that was not compared.
-        if self.redis.life(shard).await? != life || self.beside(shard) != beside {
+        if self.redis.boot_fence.incarnation(shard).await? != life || self.beside(shard) != beside {
             return Err(FenceFault::RestartedMeanwhile);
         }
-        self.redis.load_reserve_after_fence(shard, &life).await?;
-        if self.redis.life(shard).await? != life {
+        self.redis.boot_fence.load_script(shard, &life).await?;
+        if self.redis.boot_fence.incarnation(shard).await? != life {
             self.compare(&beside).await?;
         }
         Ok(())
@@ -127,7 +127,7 @@ impl Fence {
         let from = [MetaState::Loaded, MetaState::Open, MetaState::Paused];
         let others = (0..self.shards).filter(|shard| *shard != rewound);
         for shard in std::iter::once(rewound).chain(others) {
-            self.redis.set_state(sale, shard, MetaState::Frozen, &from).await?;
+            self.redis.sale_keys.set_state(sale, shard, MetaState::Frozen, &from).await?;
         }
         Ok(())
     }
@@ -135,7 +135,7 @@ impl Fence {
     /// The meta to compare; `None` when there is none that can be read. The script sells nothing of such a sale (A6) and P5
     /// reports it; the other sales must not wait for it.
     async fn readable_meta(&self, sale: &SaleId, shard: u16) -> Result<Option<Meta>, RedisFault> {
-        let damage = match self.redis.meta(sale, shard).await {
+        let damage = match self.redis.sale_keys.meta(sale, shard).await {
             Ok(Some(meta)) => return Ok(Some(meta)),
             Ok(None) => "lost".to_owned(),
             Err(RedisFault::Contract(error)) => error,

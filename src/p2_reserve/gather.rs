@@ -117,7 +117,7 @@ impl Gather {
     /// The buckets of the sale by shard, and whether they are all there. One that is missing, of another epoch, not open, or
     /// whose server is away counts as empty: what is in it can neither be brought nor told.
     async fn look(&self) -> (Vec<Bucket>, bool) {
-        let looks = (0..self.inner.shards).map(|shard| self.inner.redis.bucket(&self.sale, shard));
+        let looks = (0..self.inner.shards).map(|shard| self.inner.redis.transfers.bucket(&self.sale, shard));
         let looked = join_all(looks).await;
         let usable = |bucket: &Bucket| bucket.state == MetaState::Open && bucket.epoch == self.epoch;
         let buckets: Vec<Option<Bucket>> =
@@ -152,18 +152,18 @@ impl Gather {
     /// Take, give, forget. Returns the units that came.
     async fn transfer(&self, source: u16, wanted: i64) -> Result<i64, RedisFault> {
         let redis = &self.inner.redis;
-        let transfer = match redis.transfer_take(&self.sale, (source, self.target), self.epoch, wanted).await? {
+        let transfer = match redis.transfers.take(&self.sale, (source, self.target), self.epoch, wanted).await? {
             Taken::Record(transfer) => transfer,
             Taken::Empty | Taken::Refused => return Ok(0),
         };
         crash_point!(AfterTake);
-        let came = match redis.transfer_give(&self.sale, &transfer).await? {
+        let came = match redis.transfers.give(&self.sale, &transfer).await? {
             Given::Now => transfer.units,
             Given::Before => 0,
             Given::KeysMissing | Given::Refused => return Ok(0),
         };
         crash_point!(AfterGive);
-        redis.transfer_forget(&self.sale, &transfer).await?;
+        redis.transfers.forget(&self.sale, &transfer).await?;
         metrics::counter!("seckill_p2_reserve_transfers_total").increment(1);
         metrics::counter!("seckill_p2_reserve_transferred_units_total").increment(came.unsigned_abs());
         tracing::debug!(phase = "p2_reserve", sale = %self.sale, ?transfer, came, "units moved");

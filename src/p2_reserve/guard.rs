@@ -49,13 +49,13 @@ impl Guard {
     /// # Errors
     /// [`RedisFault`] when Redis is away; what was found before holds on.
     pub async fn look(&self) -> Result<Option<String>, RedisFault> {
-        let (refusal, doubts) = match self.redis.settings().await {
+        let (refusal, doubts) = match self.redis.health.settings().await {
             Ok(settings) => judge(&settings),
             // Without the right to ask (ACL) the operator has to know; doctor tells the same.
             Err(RedisFault::Refused(error)) if error.starts_with("NOPERM") || error.contains("unknown command") => {
                 let text =
                     format!("redis settings cannot be checked ({error}); permit CONFIG GET and INFO to this user");
-                if self.redis.is_strict() { (Some(text.clone()), vec![text]) } else { (None, vec![text]) }
+                if self.redis.health.is_strict() { (Some(text.clone()), vec![text]) } else { (None, vec![text]) }
             }
             Err(fault) => return Err(fault),
         };

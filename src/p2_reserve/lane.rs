@@ -133,7 +133,7 @@ impl Lane {
         crash_point!(AfterScript);
         match answer {
             Err(RedisFault::Unknown(_)) if left_out!(ReplayCheck) => {
-                self.inner.redis.reserve(&self.sale, self.shard, epoch, purchases).await
+                self.inner.redis.stock.reserve(&self.sale, self.shard, epoch, purchases).await
             }
             answer => answer,
         }
@@ -142,7 +142,7 @@ impl Lane {
     async fn reserve_past_fence(&self, epoch: u32, purchases: &[&Purchase]) -> Result<ReservedGroup, RedisFault> {
         let inner = &self.inner;
         for _ in 0..FENCE_TRIES {
-            match inner.redis.reserve(&self.sale, self.shard, epoch, purchases).await {
+            match inner.redis.stock.reserve(&self.sale, self.shard, epoch, purchases).await {
                 // Nothing ran. The server restarted or failed over: compare before selling on (the boot fence).
                 Err(RedisFault::NoScript) => {
                     inner.fence.pass(self.shard).await.map_err(|fault| RedisFault::NotSent(fault.to_string()))?;
@@ -150,7 +150,7 @@ impl Lane {
                 done => return done,
             }
         }
-        inner.redis.reserve(&self.sale, self.shard, epoch, purchases).await
+        inner.redis.stock.reserve(&self.sale, self.shard, epoch, purchases).await
     }
 
     /// Without a decision of the script: whoever is in the ledger was accepted; the others are `otherwise`. After a lost
@@ -158,7 +158,7 @@ impl Lane {
     /// with the same token (window 9).
     async fn look(&self, purchases: &[&Purchase], otherwise: &Decision) -> Vec<Decision> {
         let ids: Vec<_> = purchases.iter().map(|purchase| purchase.request_id).collect();
-        match self.inner.redis.ledger_promised(&self.sale, self.shard, &ids).await {
+        match self.inner.redis.ledger.lookup_replicated(&self.sale, self.shard, &ids).await {
             Ok((records, replicated)) => records
                 .into_iter()
                 .zip(purchases)

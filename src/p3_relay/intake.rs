@@ -40,7 +40,7 @@ impl Relay {
         if room == 0 {
             return Ok(0);
         }
-        let read = self.redis.outbox_own(shard, &self.consumer, &from, room).await;
+        let read = self.redis.outbox.own_entries(shard, &self.consumer, &from, room).await;
         let (entries, next) = read.inspect_err(|fault| self.doubt(shard, fault))?;
         if !entries.is_empty() {
             crash_point!(AfterRead);
@@ -69,7 +69,7 @@ impl Relay {
             let count = (room / SHARE_MIN).clamp(1, shards.len());
             let share = room / count;
             let asked: Vec<u16> = shards.drain(..count).collect();
-            let reads = asked.iter().map(|shard| self.redis.outbox_new(*shard, &self.consumer, share));
+            let reads = asked.iter().map(|shard| self.redis.outbox.new_entries(*shard, &self.consumer, share));
             let reads = join_all(reads).await;
             if reads.iter().flatten().any(|entries| !entries.is_empty()) {
                 crash_point!(AfterRead);
@@ -150,7 +150,7 @@ impl Relay {
 
     async fn park_poison(&mut self, shard: u16, id: &str, reason: &str) -> Result<(), RedisFault> {
         crash_point!(BeforePark);
-        match self.redis.outbox_park(shard, &self.consumer, id, (reason, 0)).await? {
+        match self.redis.outbox.park(shard, &self.consumer, id, (reason, 0)).await? {
             Parking::Moved => {
                 crash_point!(AfterPark);
                 count(State::P3(P3Relay::RelayDlq), 1);

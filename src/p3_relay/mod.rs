@@ -150,7 +150,7 @@ impl Worker for Relay {
             Err(fault) if no_group(&fault) => {
                 tracing::warn!(phase = "p3_relay", "an outbox has no consumer group: making one that reads all of it");
                 for shard in self.shards.iter().copied() {
-                    self.redis.ensure_outbox(shard).await.map_err(Fault::back_off)?;
+                    self.redis.outbox.ensure(shard).await.map_err(Fault::back_off)?;
                 }
                 Ok(Progress::Moved(1))
             }

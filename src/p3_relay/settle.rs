@@ -20,7 +20,7 @@ impl Relay {
                 return Ok(());
             }
             crash_point!(AfterConfirm);
-            let done = parts.iter().map(|(shard, (_, ids))| self.redis.outbox_done(*shard, &self.consumer, ids));
+            let done = parts.iter().map(|(shard, (_, ids))| self.redis.outbox.done(*shard, &self.consumer, ids));
             let done = join_all(done).await;
             crash_point!(AfterDone);
             let mut failed = None;
@@ -52,7 +52,7 @@ impl Relay {
                     break;
                 }
                 // A reply lost here counts twice, which only shortens the retries.
-                let counts = self.redis.outbox_failed(shard, &self.consumer, &ids).await?;
+                let counts = self.redis.outbox.failed(shard, &self.consumer, &ids).await?;
                 for (ticket, attempts) in tickets.into_iter().zip(counts) {
                     self.counted(ticket, attempts).await?;
                 }
@@ -78,7 +78,7 @@ impl Relay {
             let (shard, id) = (item.shard, item.id.clone());
             crash_point!(BeforePark);
             // After an error it stays failed: counted once more, and parked then.
-            let parking = self.redis.outbox_park(shard, &self.consumer, &id, (&reason, attempts)).await?;
+            let parking = self.redis.outbox.park(shard, &self.consumer, &id, (&reason, attempts)).await?;
             crash_point!(AfterPark);
             match (parking, self.hand.let_go(ticket)) {
                 (Parking::Moved, Some(mut item)) => {
@@ -103,7 +103,7 @@ impl Relay {
         for shard in self.shards.clone() {
             for part in self.hand.ids_of(shard).chunks(IDS_MAX) {
                 let mine: HashSet<String> =
-                    self.redis.outbox_touch(shard, &self.consumer, part).await?.into_iter().collect();
+                    self.redis.outbox.touch(shard, &self.consumer, part).await?.into_iter().collect();
                 let lost: Vec<&String> = part.iter().filter(|id| !mine.contains(*id)).collect();
                 if !lost.is_empty() {
                     tracing::warn!(

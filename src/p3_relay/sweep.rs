@@ -41,7 +41,7 @@ impl Relay {
                 return Ok(taken);
             }
             let idle_ms = self.settings.claim_idle_ms;
-            let taken_over = self.redis.outbox_take_over(shard, &self.consumer, idle_ms, (&start, room)).await;
+            let taken_over = self.redis.outbox.take_over(shard, &self.consumer, idle_ms, (&start, room)).await;
             let TakenOver { entries, next, deleted } = taken_over.inspect_err(|fault| self.doubt(shard, fault))?;
             if !deleted.is_empty() {
                 self.deleted_while_pending(shard, &deleted).await?;
@@ -65,7 +65,7 @@ impl Relay {
         if page.taken_max == 0 {
             return Ok(0);
         }
-        let found = self.redis.outbox_orphans(shard, &self.consumer, page).await;
+        let found = self.redis.outbox.take_orphans(shard, &self.consumer, page).await;
         let (orphans, next) = found.inspect_err(|fault| self.doubt(shard, fault))?;
         if let Some(from) = self.orphans_from.get_mut(usize::from(shard)) {
             *from = next;
@@ -84,7 +84,7 @@ impl Relay {
 
     async fn forget_names(&mut self, shard: u16) -> Result<(), RedisFault> {
         let idle_ms = self.settings.claim_idle_ms.saturating_mul(FORGET_AFTER_CLAIMS);
-        let gone = self.redis.outbox_forget(shard, &self.consumer, (idle_ms, FORGET_MAX)).await?;
+        let gone = self.redis.outbox.forget_relays(shard, &self.consumer, (idle_ms, FORGET_MAX)).await?;
         if !gone.is_empty() {
             tracing::info!(phase = "p3_relay", shard, ?gone, "forgot relays that are gone and left nothing");
         }
@@ -101,7 +101,7 @@ impl Relay {
             ?ids,
             "outbox entries were deleted before they were relayed: the audit finds their requests and lands them"
         );
-        self.redis.outbox_done(shard, &self.consumer, ids).await.map(|_deleted| ())
+        self.redis.outbox.done(shard, &self.consumer, ids).await.map(|_deleted| ())
     }
 
     pub(super) async fn gauges(&mut self) -> Result<(), RedisFault> {
@@ -111,8 +111,8 @@ impl Relay {
         self.gauges_at = Instant::now() + GAUGES_EVERY;
         self.line.breaker.tell();
         for shard in self.shards.clone() {
-            let (length, pending) = self.redis.outbox_depth(shard).await?;
-            let parked = self.redis.parked_count(shard).await?;
+            let (length, pending) = self.redis.outbox.depth(shard).await?;
+            let parked = self.redis.relay_dlq.count(shard).await?;
             let label = shard.to_string();
             metrics::gauge!("seckill_p3_relay_outbox_count", "shard" => label.clone()).set(length as f64);
             metrics::gauge!("seckill_p3_relay_pending_count", "shard" => label.clone()).set(pending as f64);

@@ -117,7 +117,7 @@ impl Persist {
     /// Tells the ledger what was decided, so that buyers who ask do not reach the database. Best effort: P5 marks the rest.
     async fn mark(&self, settled: Settled) {
         let marks = settled.into_iter().map(|((sale, shard), outcomes)| async move {
-            if let Err(error) = self.redis.settle(&sale, shard, &outcomes).await {
+            if let Err(error) = self.redis.ledger.mark_outcomes(&sale, shard, &outcomes).await {
                 tracing::debug!(phase = "p4_persist", %sale, shard, %error, count = outcomes.len(), "ledger not marked");
             }
         });

@@ -49,7 +49,7 @@ pub enum ReconcileError {
 impl ReconcileContext {
     /// Refuses a sale that was warmed for another number of shards: every count would be wrong, and a repair too.
     pub(super) async fn check_shards(&self, sale: &SaleId) -> Result<(), ReconcileError> {
-        match self.redis.shards_of(sale).await? {
+        match self.redis.sale_keys.shards_of(sale).await? {
             Some(warmed) if warmed != self.shards => Err(ReconcileError::OtherShards(warmed, self.shards)),
             Some(_) | None => Ok(()),
         }

@@ -28,7 +28,7 @@ pub(super) async fn find(
     };
     for sale_id in sale_ids {
         for shard in 0..context.shards {
-            let record = context.redis.ledger_lookup(&sale_id, shard, &[request_id]).await?.pop().flatten();
+            let record = context.redis.ledger.lookup(&sale_id, shard, &[request_id]).await?.pop().flatten();
             if let Some(record) = record {
                 return Ok(Some(LedgerMatch { sale_id, shard, record }));
             }
@@ -48,7 +48,7 @@ pub(super) async fn accepted_all(
     }
     for sale in sales::released(&context.db).await? {
         for shard in 0..context.shards {
-            let records = context.redis.ledger_lookup(&sale.sale_id, shard, &wanted).await?;
+            let records = context.redis.ledger.lookup(&sale.sale_id, shard, &wanted).await?;
             for (id, record) in wanted.iter().zip(records) {
                 found.extend(record.map(|record| (*id, record.accepted(*id, &sale.sale_id, shard))));
             }

@@ -23,7 +23,7 @@ pub(super) async fn each_record(
     let (mut seen, mut unreadable) = (HashSet::new(), Vec::new());
     let mut cursor = Some("0".to_owned());
     while let Some(at) = cursor {
-        let page = redis.ledger_page(sale, shard, &at, RECORDS).await?;
+        let page = redis.ledger.page(sale, shard, &at, RECORDS).await?;
         cursor = page.next;
         unreadable.extend(page.unreadable);
         for (request_id, record) in page.records {
@@ -51,7 +51,7 @@ impl<'c> OutboxPages<'c> {
     /// The next page, which may be empty; `None` at the end.
     pub async fn next(&mut self) -> Result<Option<Vec<Lying>>, RedisFault> {
         let Some(start) = self.next.take() else { return Ok(None) };
-        let page = self.redis.outbox_walk(self.shard, &start, PAGE).await?;
+        let page = self.redis.outbox.scan(self.shard, &start, PAGE).await?;
         self.next = page.next;
         Ok(Some(page.lying))
     }
@@ -77,7 +77,7 @@ impl<'c> RelayDlqPages<'c> {
     /// The next page; `None` at the end. Its entries may be removed before the next one is read.
     pub async fn next(&mut self) -> Result<Option<Vec<ParkedEntry>>, RedisFault> {
         let Some(start) = self.next.take() else { return Ok(None) };
-        let page = self.redis.parked_page(self.shard, &start, PAGE).await?;
+        let page = self.redis.relay_dlq.page(self.shard, &start, PAGE).await?;
         self.next = page.last().filter(|_| page.len() == PAGE).map(|last| format!("({}", last.id));
         Ok(Some(page))
     }

@@ -81,7 +81,7 @@ impl SaleControl {
     /// The sale, if its keys in Redis are split as this process would split them.
     async fn sale_of_ours(&self, id: &SaleId) -> Result<Sale, SaleControlError> {
         let sale = self.sale(id).await?;
-        match self.redis.shards_of(id).await? {
+        match self.redis.sale_keys.shards_of(id).await? {
             Some(other) if other != self.shards => Err(SaleControlError::OtherShards(id.clone(), other, self.shards)),
             Some(_) | None => Ok(sale),
         }
@@ -123,7 +123,7 @@ impl SaleControl {
         };
         for shard in 0..self.shards {
             let units = share(first.quantity, shard, self.shards);
-            match self.redis.activate(sale, shard, self.backlog_max, (&first.grant_id, units)).await? {
+            match self.redis.sale_keys.activate(sale, shard, self.backlog_max, (&first.grant_id, units)).await? {
                 Activation::Created | Activation::Present => {}
                 Activation::OtherEpoch | Activation::Damaged | Activation::OtherShards => {
                     return Err(SaleControlError::KeysLost(id.clone()));
@@ -137,7 +137,7 @@ impl SaleControl {
             Err(error) => return Err(self.overtaken(id, error).await),
         }
         crash_point!(ActivationHalf);
-        self.redis.uncache_sale(id).await?;
+        self.redis.sale_cache.forget(id).await?;
         self.apply_grants(id).await
     }
 
@@ -164,12 +164,12 @@ impl SaleControl {
         };
         let id = &sale.sale_id;
         for shard in 0..self.shards {
-            match self.redis.set_state(id, shard, to, from).await? {
+            match self.redis.sale_keys.set_state(id, shard, to, from).await? {
                 None if sale.status != SaleStatus::Closed => return Err(SaleControlError::KeysLost(id.clone())),
                 Some(MetaState::Frozen) if to != MetaState::Closed => return Err(SaleControlError::Frozen(id.clone())),
                 None | Some(_) => {}
             }
-            if to != MetaState::Closed && !self.redis.keys_complete(id, shard).await? {
+            if to != MetaState::Closed && !self.redis.sale_keys.are_complete(id, shard).await? {
                 return Err(SaleControlError::KeysLost(id.clone()));
             }
         }
@@ -205,7 +205,7 @@ impl SaleControl {
         }
         for shard in 0..self.shards {
             let from = [MetaState::Loaded, MetaState::Open, MetaState::Paused];
-            self.redis.set_state(id, shard, MetaState::Frozen, &from).await?;
+            self.redis.sale_keys.set_state(id, shard, MetaState::Frozen, &from).await?;
         }
         Ok(())
     }
@@ -229,7 +229,7 @@ impl SaleControl {
         if let Err(error) = sales::set_status(&self.db, id, to, from).await {
             return Err(self.overtaken(id, error).await);
         }
-        self.redis.uncache_sale(id).await?;
+        self.redis.sale_cache.forget(id).await?;
         self.align_with_database(id).await
     }
 
@@ -263,7 +263,7 @@ impl SaleControl {
             return Err(SaleControlError::Closed(id.clone()));
         }
         grants::top_up(&self.db, id, grant_id, units).await?;
-        self.redis.uncache_sale(id).await?;
+        self.redis.sale_cache.forget(id).await?;
         // A draft's grants are given at its warm-up.
         if sale.status == SaleStatus::Draft { Ok(()) } else { self.apply_grants(id).await }
     }

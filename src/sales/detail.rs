@@ -44,7 +44,7 @@ impl SaleControl {
         let grants = grants::list(&self.db, id).await?;
         let mut shards = Vec::with_capacity(self.shards.into());
         for shard in 0..self.shards {
-            let count = self.redis.shard_count(id, shard).await?;
+            let count = self.redis.sale_keys.count(id, shard).await?;
             shards.push(ShardDetail {
                 shard,
                 state: count.as_ref().map(|count| count.meta.state.code()),

@@ -58,7 +58,7 @@ pub async fn apply_open(db: &Db, redis: &RedisStore, shards: u16, id: &SaleId) -
         for grant in open {
             for shard in 0..shards {
                 let units = share(grant.quantity, shard, shards);
-                match redis.grant(id, shard, sale.epoch, (&grant.grant_id, units)).await? {
+                match redis.sale_keys.grant(id, shard, sale.epoch, (&grant.grant_id, units)).await? {
                     Granted::Now | Granted::Before => {}
                     Granted::Frozen => return Ok(GrantProgress::Frozen),
                     Granted::KeysMissing | Granted::OtherEpoch => return Ok(GrantProgress::KeysLost),
@@ -70,7 +70,7 @@ pub async fn apply_open(db: &Db, redis: &RedisStore, shards: u16, id: &SaleId) -
                 tracing::info!(sale = %id, grant = %grant.grant_id, units = grant.quantity, "grant given");
             }
             // A sold-out mark must not outlive the units.
-            redis.uncache_sale(id).await?;
+            redis.sale_cache.forget(id).await?;
         }
     }
     Ok(GrantProgress::Done(finished))

@@ -8,35 +8,20 @@ use crate::ground::{Ground, Options, PREFIX};
 use crate::process::RoleEnv;
 use crate::sampler::Sampler;
 use crate::time::{run_waiting, time_passes};
+use crate::wrong_clock::offset_by;
 use seckill::roles::Role;
-use std::process::Command;
 use std::time::Duration;
 
-/// The library that turns clocks, as the `faketime` command would preload it.
-fn library() -> String {
-    let output = Command::new("faketime").args(["-f", "+0s", "env"]).output().expect("the program faketime");
-    let env = String::from_utf8(output.stdout).expect("text");
-    let preload = env.lines().find_map(|line| line.strip_prefix("LD_PRELOAD="));
-    preload.expect("faketime preloads something").to_owned()
-}
-
-fn hours(role: Role, offset: &str, library: &str) -> Vec<RoleEnv> {
-    let env = [
-        ("LD_PRELOAD", library),
-        ("FAKETIME", offset),
-        // Waiting goes on as ever: only the time of day is wrong.
-        ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
-    ];
-    let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    env.map(|(name, value)| RoleEnv { role, name, value, first_life_only: false }).to_vec()
+fn hours(role: Role, offset: &str) -> Vec<RoleEnv> {
+    let env = offset_by(offset);
+    env.map(|(name, value)| RoleEnv { role, name: name.to_owned(), value, first_life_only: false }).to_vec()
 }
 
 #[test]
 fn processes_whose_clocks_are_hours_off_change_nothing() {
     run_waiting(async {
-        let library = library();
         let offsets = [(Role::Relay, "+2h"), (Role::Consumer, "-3h"), (Role::Reconcile, "+5h")];
-        let env = offsets.iter().flat_map(|(role, offset)| hours(*role, offset, &library)).collect();
+        let env = offsets.iter().flat_map(|(role, offset)| hours(*role, offset)).collect();
         let ground = Ground::start("clocks", Options { env, ..Options::default() }).await;
         let dir = ground.dir().to_owned();
         let sales = [("one-each", 200, Some(1)), ("any", 10_000, None)];

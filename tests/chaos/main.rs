@@ -33,6 +33,8 @@ mod self_test;
 #[path = "../support/time.rs"]
 mod time;
 mod weather;
+#[path = "../support/wrong_clock.rs"]
+mod wrong_clock;
 
 use seckill::faults::Mechanism;
 

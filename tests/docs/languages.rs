@@ -57,7 +57,7 @@ fn outline(page: &Page) -> Vec<(usize, usize)> {
         match kind {
             Kind::Prose if line.starts_with('#') => sections.push((line.chars().take_while(|&c| c == '#').count(), 0)),
             Kind::Table => sections.last_mut().map(|(_, rows)| *rows += 1).unwrap_or_default(),
-            _ => (),
+            Kind::Prose | Kind::Code => (),
         }
     }
     sections

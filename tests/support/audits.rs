@@ -8,7 +8,7 @@ use seckill::p5_reconcile::{FindingKind, SaleAudit};
 /// Takes every entry out of the outbox behind everybody's back.
 pub async fn lose_the_outbox(world: &World) {
     let outbox = world.servers.redis.keys.outbox(0);
-    for entry in world.servers.redis.outbox_page(0, "-", 100).await.unwrap() {
+    for entry in world.servers.redis.outbox.page(0, "-", 100).await.unwrap() {
         assert_eq!(world.redis(&["XDEL", &outbox, &entry.id]).await, 1);
     }
 }
@@ -22,5 +22,5 @@ pub fn kinds(audit: &SaleAudit) -> Vec<FindingKind> {
 
 /// What the ledger says of a request.
 pub async fn ledger_state(world: &World, sale: &SaleId, id: RequestId) -> LedgerState {
-    world.servers.redis.ledger_lookup(sale, 0, &[id]).await.unwrap()[0].clone().expect("a record").state
+    world.servers.redis.ledger.lookup(sale, 0, &[id]).await.unwrap()[0].clone().expect("a record").state
 }

@@ -43,8 +43,9 @@ impl Buckets {
         let open = |shard| {
             let (sale, units) = (&sale, share(stock, shard, self.shards));
             async move {
-                self.store.activate(sale, shard, 100_000, ("first", units)).await.expect("activated");
-                let opened = self.store.set_state(&sale.sale_id, shard, MetaState::Open, &[MetaState::Loaded]).await;
+                self.store.sale_keys.activate(sale, shard, 100_000, ("first", units)).await.expect("activated");
+                let opened =
+                    self.store.sale_keys.set_state(&sale.sale_id, shard, MetaState::Open, &[MetaState::Loaded]).await;
                 opened.expect("opened");
             }
         };
@@ -54,7 +55,7 @@ impl Buckets {
 
     /// Adds units.
     pub async fn grant(&self, sale: &SaleId, id: &str, units: i64) {
-        let grant = |shard| self.store.grant(sale, shard, EPOCH, (id, share(units, shard, self.shards)));
+        let grant = |shard| self.store.sale_keys.grant(sale, shard, EPOCH, (id, share(units, shard, self.shards)));
         for granted in join_all((0..self.shards).map(grant)).await {
             assert_eq!(granted.expect("granted"), Granted::Now);
         }
@@ -70,7 +71,7 @@ impl Buckets {
     pub async fn left(&self, sale: &SaleId) -> i64 {
         let (mut left, mut between) = (0, 0);
         let looks = (0..self.shards).map(|shard| async move {
-            tokio::join!(self.store.bucket(sale, shard), self.store.transfers(sale, shard))
+            tokio::join!(self.store.transfers.bucket(sale, shard), self.store.transfers.pending(sale, shard))
         });
         for (bucket, transfers) in join_all(looks).await {
             let bucket = bucket.expect("redis").expect("a bucket");

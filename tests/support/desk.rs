@@ -61,14 +61,14 @@ impl World {
 
     /// What Redis accepted.
     pub async fn accepted(&self, sale: &SaleId, id: RequestId) -> Accepted {
-        let record = self.servers.redis.ledger_lookup(sale, 0, &[id]).await.expect("redis").remove(0);
+        let record = self.servers.redis.ledger.lookup(sale, 0, &[id]).await.expect("redis").remove(0);
         record.expect("a ledger record").accepted(id, sale, 0)
     }
 
     /// Takes every entry out of the outbox behind everybody's back.
     pub async fn lose_the_outbox(&self) {
         let outbox = self.servers.redis.keys.outbox(0);
-        for entry in self.servers.redis.outbox_page(0, "-", 1_000).await.expect("redis") {
+        for entry in self.servers.redis.outbox.page(0, "-", 1_000).await.expect("redis") {
             assert_eq!(self.redis(&["XDEL", &outbox, &entry.id]).await, 1);
         }
     }
@@ -76,8 +76,8 @@ impl World {
     /// Moves everything in the outbox to the relay DLQ, as a relay whose attempts are spent does.
     pub async fn park_the_outbox(&self) {
         let redis = &self.servers.redis;
-        for entry in redis.outbox_new(0, "by hand", 1_000).await.expect("redis") {
-            let parking = redis.outbox_park(0, "by hand", &entry.id, ("nack", 10)).await.expect("redis");
+        for entry in redis.outbox.new_entries(0, "by hand", 1_000).await.expect("redis") {
+            let parking = redis.outbox.park(0, "by hand", &entry.id, ("nack", 10)).await.expect("redis");
             assert_eq!(parking, Parking::Moved);
         }
     }
@@ -102,7 +102,7 @@ impl World {
     pub async fn park_all_in_mq(&self, sale: &SaleId) -> usize {
         let (mut all, mut cursor) = (HashMap::new(), Some("0".to_owned()));
         while let Some(at) = cursor {
-            let page = self.servers.redis.ledger_page(sale, 0, &at, 1_000).await.expect("redis");
+            let page = self.servers.redis.ledger.page(sale, 0, &at, 1_000).await.expect("redis");
             all.extend(page.records.into_iter().map(|(id, record)| (id, record.accepted(id, sale, 0))));
             cursor = page.next;
         }

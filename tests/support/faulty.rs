@@ -15,6 +15,17 @@ pub struct Faulty {
     pub admin: String,
 }
 
+/// What a process has of its own.
+#[derive(Default)]
+pub struct Own<'a> {
+    /// Armed fault points, in the grammar of `FAILPOINTS`.
+    pub failpoints: &'a str,
+    /// Settings, over those of the world.
+    pub sets: &'a [&'a str],
+    /// Variables of its environment.
+    pub env: Vec<(&'static str, String)>,
+}
+
 impl World {
     /// A run of the binary on this world's servers, `armed` in the grammar of `FAILPOINTS`; later settings override.
     fn armed(&self, armed: &str, args: &[&str]) -> Command {
@@ -43,7 +54,7 @@ impl World {
 
     /// Starts a role as a process of its own.
     pub async fn start_armed(&self, armed: &str, role: &str) -> Faulty {
-        let faulty = self.spawn_armed(armed, role, &[]).await;
+        let faulty = self.spawn(role, Own { failpoints: armed, ..Own::default() }).await;
         if role == "api" {
             let sales = format!("{}/v1/sales", faulty.api);
             eventually("the api answers", async || self.http.get(&sales).send().await.is_ok()).await;
@@ -51,14 +62,15 @@ impl World {
         faulty
     }
 
-    /// The same with settings of its own, not waiting for anything.
-    pub async fn spawn_armed(&self, armed: &str, role: &str, sets: &[&str]) -> Faulty {
+    /// The same with more of its own, not waiting for anything.
+    pub async fn spawn(&self, role: &str, own: Own<'_>) -> Faulty {
         let (port, admin_port) = (free_port().expect("a port"), free_port().expect("a port"));
         let listen = format!("http.listen=127.0.0.1:{port}");
         let admin_listen = format!("admin.listen=127.0.0.1:{admin_port}");
-        let own = [&listen, &admin_listen].into_iter().map(String::as_str).chain(sets.iter().copied());
-        let args: Vec<&str> = own.flat_map(|set| ["--set", set]).chain(["--role", role]).collect();
-        let command = self.armed(armed, &args);
+        let sets = [&listen, &admin_listen].into_iter().map(String::as_str).chain(own.sets.iter().copied());
+        let args: Vec<&str> = sets.flat_map(|set| ["--set", set]).chain(["--role", role]).collect();
+        let mut command = self.armed(own.failpoints, &args);
+        command.envs(own.env);
         let log = scratch("faulty").join(format!("{role}-{port}.log"));
         let child = Child::spawn(role, command, &log).await.expect("a process");
         Faulty { child, api: format!("http://127.0.0.1:{port}"), admin: format!("http://127.0.0.1:{admin_port}") }

@@ -132,7 +132,7 @@ impl World {
 
     /// Length of the outbox and its pending entries.
     pub async fn outbox(&self) -> (u64, u64) {
-        self.servers.redis.outbox_depth(0).await.expect("redis")
+        self.servers.redis.outbox.depth(0).await.expect("redis")
     }
 
     /// Messages that wait in a queue of this world.

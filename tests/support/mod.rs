@@ -56,3 +56,4 @@ pub mod winners;
 pub mod wire;
 pub mod world;
 pub mod world_redis;
+pub mod wrong_clock;

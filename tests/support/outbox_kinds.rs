@@ -1,7 +1,7 @@
 //! Both kinds of outbox (C8): what the relay promises it promises with either, so the tests of its promises run with both.
 
 use super::world::World;
-use seckill::config::Outbox;
+use seckill::config::OutboxKind;
 
 /// The kinds, as settings.
 pub const OUTBOX_KINDS: [&str; 2] = ["redis.outbox=stream", "redis.outbox=list"];
@@ -10,8 +10,8 @@ impl World {
     /// The kind of the outbox, as a setting.
     pub fn outbox_set(&self) -> &'static str {
         match self.settings.redis.outbox {
-            Outbox::Stream => OUTBOX_KINDS[0],
-            Outbox::List => OUTBOX_KINDS[1],
+            OutboxKind::Stream => OUTBOX_KINDS[0],
+            OutboxKind::List => OUTBOX_KINDS[1],
         }
     }
 
@@ -19,13 +19,13 @@ impl World {
     pub async fn put_in_outbox(&self, sale: Option<&str>, rid: &str, payload: Option<&str>) {
         let keys = &self.servers.redis.keys;
         match self.settings.redis.outbox {
-            Outbox::Stream => {
+            OutboxKind::Stream => {
                 let (outbox, all) =
                     (keys.outbox(0), [("who", Some("knows")), ("s", sale), ("r", Some(rid)), ("p", payload)]);
                 let fields = all.into_iter().filter_map(|(name, value)| Some([name, value?])).flatten();
                 self.redis(&["XADD", &outbox, "*"].into_iter().chain(fields).collect::<Vec<_>>()).await;
             }
-            Outbox::List => {
+            OutboxKind::List => {
                 let id = format!("{}-{rid}", rand::random::<u32>());
                 let entry = match (sale, payload) {
                     (Some(sale), Some(payload)) => format!("{id} {} {payload}", sale.replace(' ', "!")),

@@ -38,7 +38,7 @@ impl World {
 
     /// Waits until the test's own connection is there again.
     pub async fn redis_is_back(&self) {
-        eventually("the test's own connection", async || self.servers.redis.ping().await.is_ok()).await;
+        eventually("the test's own connection", async || self.servers.redis.health.ping().await.is_ok()).await;
     }
 }
 

@@ -12,7 +12,7 @@ pub async fn read_and_die(world: &World, consumer: &str, count: usize) {
     let mut read = 0;
     while read < count {
         // A list gives no more than 1,000 at once.
-        let entries = world.servers.redis.outbox_new(0, consumer, count - read).await.expect("entries");
+        let entries = world.servers.redis.outbox.new_entries(0, consumer, count - read).await.expect("entries");
         assert!(!entries.is_empty(), "{read} of {count}");
         read += entries.len();
     }
@@ -27,7 +27,7 @@ pub async fn attempts(world: &World) -> Vec<u64> {
 
 /// Entries in the relay DLQ.
 pub async fn parked(world: &World) -> u64 {
-    world.servers.redis.parked_count(0).await.expect("redis")
+    world.servers.redis.relay_dlq.count(0).await.expect("redis")
 }
 
 /// Waits until the outbox is empty, and nothing else remembers its entries.

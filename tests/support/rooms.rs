@@ -100,7 +100,7 @@ impl World {
         let mut places = Vec::new();
         for group in users.chunks(GROUP) {
             let buyers: Vec<_> = group.iter().map(|user| (UserId::parse(user).unwrap(), 0.5)).collect();
-            places.extend(self.servers.redis.room_enter(sale, &buyers, 1_000_000).await.expect("places").1);
+            places.extend(self.servers.redis.rooms.enter(sale, &buyers, 1_000_000).await.expect("places").1);
         }
         places
     }

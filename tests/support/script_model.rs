@@ -52,10 +52,10 @@ pub async fn reserve(store: &RedisStore, sale: &SaleId, epoch: u32, group: &[Ask
         .collect();
     let group: Vec<&Purchase> = purchases.iter().collect();
     loop {
-        match store.reserve(sale, 0, epoch, &group).await {
+        match store.stock.reserve(sale, 0, epoch, &group).await {
             Err(RedisFault::NoScript) => {
-                let life = store.life(0).await.unwrap();
-                store.load_reserve_after_fence(0, &life).await.unwrap();
+                let life = store.boot_fence.incarnation(0).await.unwrap();
+                store.boot_fence.load_script(0, &life).await.unwrap();
             }
             done => return done.expect("the script ran").reserved,
         }

@@ -22,7 +22,14 @@ pub async fn sells_again(world: &World, sale: &SaleId, winners: &[(String, Strin
     eventually("the sale is rebuilt", async || {
         world.buy(sale, &winners[0].0, 1, Some(&winners[0].1)).await.status == 202
             && sales::get(&world.servers.db, sale).await.unwrap().unwrap().epoch == epoch
-            && world.servers.redis.meta(sale, 0).await.unwrap().is_some_and(|meta| meta.state.code() == "open")
+            && world
+                .servers
+                .redis
+                .sale_keys
+                .meta(sale, 0)
+                .await
+                .unwrap()
+                .is_some_and(|meta| meta.state.code() == "open")
     })
     .await;
     for (user, token, request_id) in winners {

@@ -111,13 +111,16 @@ async fn sells_trims_and_closes(world: &World) {
     world.sale_control().resume(&sale).await.expect("resumed");
     assert_eq!(world.settled(&sale).await.counted.ordered, 3);
     let redis = &world.servers.redis;
-    let left = async || redis.ledger_page(&sale, 0, "0", 100).await.expect("the ledger").records.len();
+    let left = async || redis.ledger.page(&sale, 0, "0", 100).await.expect("the ledger").records.len();
     eventually("the records are forgotten", async || left().await == 0).await;
     assert_eq!(world.sale_control().reclaim(&sale).await.expect("asked"), None, "nothing failed");
     let close = OperatorAct::new(&Actor::at_the_terminal("ann"), Operation::SaleClose, Target::Sale(sale.clone()));
     acts::record(&world.servers.db, &[close]).await.expect("written down");
     world.sale_control().close(&sale).await.expect("closed");
-    eventually("the closed sale's keys are gone", async || redis.meta(&sale, 0).await.expect("redis").is_none()).await;
+    eventually("the closed sale's keys are gone", async || {
+        redis.sale_keys.meta(&sale, 0).await.expect("redis").is_none()
+    })
+    .await;
 }
 
 fn doctor_is_content(world: &World) {

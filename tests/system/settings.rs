@@ -33,9 +33,9 @@ fn strict_sells_nothing_while_a_setting_breaks_the_promise() {
             eventually("the entry refuses", async || world.buy(&sale, "bob", 1, None).await.status == 503).await;
             let refused = world.buy(&sale, "bob", 1, None).await;
             assert_eq!((refused.status, refused.code().as_str()), (503, "UNAVAILABLE"), "{name}: {refused:?}");
-            let stock = world.servers.redis.stock(&sale, 0).await.unwrap();
+            let stock = world.servers.redis.stock.units(&sale, 0).await.unwrap();
             assert_eq!(world.buy(&sale, "bob", 1, None).await.status, 503);
-            assert_eq!(world.servers.redis.stock(&sale, 0).await.unwrap(), stock, "{name}: nothing is accepted");
+            assert_eq!(world.servers.redis.stock.units(&sale, 0).await.unwrap(), stock, "{name}: nothing is accepted");
             let replay = world.buy(&sale, "alice", 1, Some(&token)).await;
             assert_eq!((replay.status, replay.text("request_id")), (202, request_id.clone()), "{name}: {replay:?}");
             let redis = probe(&world).await;

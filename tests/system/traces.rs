@@ -142,7 +142,7 @@ fn a_parked_and_compensated_order_shows_every_attempt_and_who_wrote_it_in_the_en
         crate::support::procs::signal(relay.1.program.pid(), libc::SIGSTOP);
         let lost = world.bought(sale, "lost").await.to_string();
         let outbox = world.servers.redis.keys.outbox(0);
-        for entry in world.servers.redis.outbox_page(0, "-", 100).await.unwrap() {
+        for entry in world.servers.redis.outbox.page(0, "-", 100).await.unwrap() {
             assert_eq!(redis(world.settings.redis.url.expose(), &["XDEL", &outbox, &entry.id]).await, 1);
         }
         crate::support::procs::signal(relay.1.program.pid(), libc::SIGCONT);

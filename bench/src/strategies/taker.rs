@@ -149,7 +149,7 @@ impl Taker {
             if group.is_empty() {
                 continue;
             }
-            let decided = redis.reserve(&self.sale, shard, 1, &group).await?.reserved;
+            let decided = redis.stock.reserve(&self.sale, shard, 1, &group).await?.reserved;
             let accepted = group.iter().zip(&decided).filter(|(_, one)| **one == Reserved::Accepted);
             winners.extend(accepted.map(|(one, _)| one.request_id.get()));
         }

@@ -56,7 +56,7 @@ fn missing(server: &'static str, refused: &[String]) -> DoctorCheck {
 /// Of a server that answered.
 pub(super) async fn redis(servers: &Servers, url: &ServerUrl) -> Vec<DoctorCheck> {
     let user = if url.user().is_empty() { "default" } else { url.user() };
-    match servers.redis.refused_rights().await {
+    match servers.redis.health.refused_rights().await {
         Ok(refused) => vec![too_many("redis", user, user == "default", url), missing("redis", &refused)],
         Err(error) => vec![DoctorCheck::away("redis", &error)],
     }

@@ -12,7 +12,7 @@ const CLOCKS_MS: i64 = 1_000;
 pub(super) async fn check_clocks(servers: &Servers) -> Vec<DoctorCheck> {
     let mut found = Vec::new();
     let begin = now_ms();
-    let redis = servers.redis.clock_ms(0).await.ok();
+    let redis = servers.redis.health.clock_ms(0).await.ok();
     let middle = now_ms();
     let mysql = checks::identity(&servers.db).await.ok().map(|identity| identity.clock_ms);
     let end = now_ms();

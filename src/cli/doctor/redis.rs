@@ -6,7 +6,7 @@ use crate::store::redis::{RedisStore, Weight};
 
 pub(super) async fn check_redis(redis: &RedisStore, connected: bool, shards: u16) -> Vec<DoctorCheck> {
     const SERVER: &str = "redis";
-    let version = match redis.version().await {
+    let version = match redis.health.version().await {
         Ok(version) => version,
         Err(error) if !connected => return vec![DoctorCheck::away(SERVER, &error)],
         Err(error) => return vec![DoctorCheck::away(SERVER, &format!("{error}; may this user call INFO?"))],
@@ -18,7 +18,7 @@ pub(super) async fn check_redis(redis: &RedisStore, connected: bool, shards: u16
         "older servers do not know the scripts' flags and auto-claim leaves deleted entries pending",
         "upgrade Redis",
     )];
-    match redis.settings().await {
+    match redis.health.settings().await {
         Ok(settings) => found.extend(settings.into_iter().map(|s| {
             let otherwise = match s.weight {
                 Weight::Must | Weight::Promise => CheckVerdict::Wrong,
@@ -28,14 +28,14 @@ pub(super) async fn check_redis(redis: &RedisStore, connected: bool, shards: u16
         })),
         Err(error) => found.push(DoctorCheck::new(SERVER, "settings", "unreadable", "CONFIG GET permitted").judged(
             false,
-            if redis.is_strict() { CheckVerdict::Wrong } else { CheckVerdict::Warning },
+            if redis.health.is_strict() { CheckVerdict::Wrong } else { CheckVerdict::Warning },
             &format!("eviction or a lazy fsync would lose accepted requests, and it cannot be checked: {error}"),
             "permit CONFIG GET to this user, or make sure of noeviction, appendonly yes and appendfsync always",
         )),
     }
     found.extend(places(redis));
     for shard in 0..shards {
-        let (Ok(outbox), Ok(parked)) = (redis.outbox_depth(shard).await, redis.parked_count(shard).await) else {
+        let (Ok(outbox), Ok(parked)) = (redis.outbox.depth(shard).await, redis.relay_dlq.count(shard).await) else {
             continue;
         };
         let value = format!("{} entries, {} of them read", outbox.0, outbox.1);

@@ -39,7 +39,7 @@ async fn take(redis: &RedisStore, shards: u16, rate_per_s: u32, users: Vec<UserI
     }
     let calls = of_shard.into_iter().map(|(shard, places)| {
         let of_shard: Vec<UserId> = places.iter().map(|at| users[*at].clone()).collect();
-        async move { (places, redis.take_rates(shard, &of_shard, rate_per_s).await) }
+        async move { (places, redis.rates.take(shard, &of_shard, rate_per_s).await) }
     });
     let mut waits = vec![None; users.len()];
     for (places, taken) in futures::future::join_all(calls).await {

@@ -57,7 +57,7 @@ impl Watch {
     async fn ask_ledgers(&self) -> Result<(), Fault> {
         let ledgers = self.overload.probes(|probes| probes.waiting());
         let asked = ledgers.into_iter().map(|((sale, shard), ids)| async move {
-            let progressed = match self.redis.progressed(&sale, shard, &ids).await {
+            let progressed = match self.redis.ledger.progress(&sale, shard, &ids).await {
                 Ok(progressed) => progressed,
                 // Of several servers one is away: its purchases must not close the entry to the others' buyers. It takes
                 // in nothing itself.
@@ -136,7 +136,7 @@ impl Worker for Watch {
             return Ok(Progress::Idle);
         }
         metrics::gauge!("seckill_p1_entry_in_flight_count").set(self.overload.in_flight() as f64);
-        let backlog = self.redis.longest_outbox(self.shards).await.map_err(Fault::back_off)?;
+        let backlog = self.redis.outbox.longest(self.shards).await.map_err(Fault::back_off)?;
         self.ask_ledgers().await?;
         let lag_now = |overload: &Overload| overload.probes(|probes| probes.lag(Instant::now()));
         let mut lag = lag_now(&self.overload);

@@ -39,7 +39,7 @@ async fn enter(redis: &RedisStore, places_max: u64, arrivals: Vec<Arrival>) -> V
         let mut generator = rand::rng();
         let buyers: Vec<_> = places.iter().map(|at| (arrivals[*at].1.clone(), generator.random())).collect();
         let sale = &arrivals[places[0]].0.sale;
-        async move { (places, redis.room_enter(sale, &buyers, places_max).await) }
+        async move { (places, redis.rooms.enter(sale, &buyers, places_max).await) }
     });
     let mut answers: Vec<Entered> = Vec::new();
     answers.resize_with(arrivals.len(), || Ok((0, RoomPlace::Full)));

@@ -81,7 +81,7 @@ impl Rooms {
             Some(let_in_per_s) => self.rate_per_s.min(let_in_per_s),
             None => self.rate_per_s,
         };
-        let door = self.redis.room_release(sale, rate_per_s, known.signed_max.load(Ordering::Acquire)).await?;
+        let door = self.redis.rooms.release(sale, rate_per_s, known.signed_max.load(Ordering::Acquire)).await?;
         metrics::counter!("seckill_p1_entry_room_released_total").increment(door.gained);
         *known.progress.write().unwrap_or_else(PoisonError::into_inner) =
             Progress { released: door.released, arrivals: door.arrivals, opens_in_ms: door.opens_in_ms };

@@ -31,7 +31,7 @@ async fn answer(redis: &RedisStore, questions: Vec<Question>) -> Vec<Found> {
     }
     let reads = ledgers.into_iter().map(|((sale, shard), places)| {
         let ids: Vec<RequestId> = places.iter().map(|at| questions[*at].2).collect();
-        async move { (places, redis.ledger_lookup(sale, shard, &ids).await) }
+        async move { (places, redis.ledger.lookup(sale, shard, &ids).await) }
     });
     let mut answers: Vec<Found> = Vec::new();
     answers.resize_with(questions.len(), || Ok(None));

@@ -166,10 +166,10 @@ impl Statuses {
 
     /// QUEUED says "accepted" as 202 does, so it may be told only when the replicas have it (`redis.wait_replicas`).
     async fn queued(&self, sale: &SaleId, shard: u16, id: RequestId) -> Result<(), Problem> {
-        if !self.redis.waits_for_replicas() {
+        if !self.redis.ledger.waits_for_replicas() {
             return Ok(());
         }
-        match Box::pin(self.redis.ledger_promised(sale, shard, &[id])).await {
+        match Box::pin(self.redis.ledger.lookup_replicated(sale, shard, &[id])).await {
             Ok((records, true)) if records.iter().all(Option::is_some) => Ok(()),
             Ok((_, false | true)) | Err(_) => {
                 Err(Kind::Unavailable.because("the status cannot be told right now").about(id, status_url(sale, id)))
@@ -186,9 +186,9 @@ impl Statuses {
 
     /// Redis did not go back in time since the boot fence, and the sale's keys are there and not frozen.
     async fn is_whole(&self, sale: &SaleId, shard: u16) -> bool {
-        let there = self.redis.meta(sale, shard).await;
+        let there = self.redis.sale_keys.meta(sale, shard).await;
         there.is_ok_and(|meta| meta.is_some_and(|meta| meta.state != MetaState::Frozen))
-            && self.redis.fence_was_passed(shard).await.unwrap_or(false)
+            && self.redis.boot_fence.was_passed(shard).await.unwrap_or(false)
     }
 
     async fn in_database(&self, user: &UserId, sale: &SaleId, id: RequestId) -> Result<Option<OrderStatus>, Problem> {

@@ -53,7 +53,7 @@ impl Archive {
             return Err(ArchiveError::NotClosed(id(), sale.status.code()));
         }
         for shard in 0..self.context.shards {
-            let there = self.context.redis.shard_count(&self.sale_id, shard).await;
+            let there = self.context.redis.sale_keys.count(&self.sale_id, shard).await;
             if there.map_err(ReconcileError::from)?.is_some() {
                 return Err(ArchiveError::InRedis(id()));
             }

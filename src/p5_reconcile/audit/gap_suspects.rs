@@ -49,11 +49,11 @@ pub async fn gap_suspects(context: &ReconcileContext, audit: &SaleAudit) -> Resu
         let mut seen = HashSet::new();
         let mut cursor = Some("0".to_owned());
         while let Some(at) = cursor.filter(|_| suspects.len() < SUSPECTS_MAX) {
-            let (page, next) = context.redis.buyers_page(&audit.sale_id, of.shard, &at, PAGE).await?;
+            let (page, next) = context.redis.buyers.page(&audit.sale_id, of.shard, &at, PAGE).await?;
             cursor = next;
             let ids: Vec<RequestId> = page.iter().map(|buyer| buyer.first_request).collect();
             let outcomes = outcomes::outcomes_of(&context.db, &ids).await?;
-            let records = context.redis.ledger_lookup(&audit.sale_id, of.shard, &ids).await?;
+            let records = context.redis.ledger.lookup(&audit.sale_id, of.shard, &ids).await?;
             for (buyer, record) in page.into_iter().zip(records) {
                 let lost = record.is_none() && !outcomes.contains_key(&buyer.first_request);
                 if lost && seen.insert(buyer.first_request) {

@@ -23,7 +23,7 @@ pub(super) async fn compare(run: &mut AuditRun<'_>) -> Result<(), ReconcileError
     }
     let mut given: HashMap<String, i64> = HashMap::new();
     for shard in 0..run.context.shards {
-        let of_shard = run.context.redis.grants(&run.sale.sale_id, shard).await?;
+        let of_shard = run.context.redis.sale_keys.grants(&run.sale.sale_id, shard).await?;
         if of_shard.is_empty() {
             // A closed sale may leave Redis at this moment; the lost keys of another one are a finding already.
             let leaves = run.sale.status == SaleStatus::Closed;

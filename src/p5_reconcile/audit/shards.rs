@@ -13,21 +13,21 @@ use crate::store::redis::ShardCount;
 pub(super) async fn read(run: &mut AuditRun<'_>, memory: &mut ScanMemory, shard: u16) -> Result<(), ReconcileError> {
     let (redis, sale) = (&run.context.redis, run.sale);
     let id = &sale.sale_id;
-    let Some(counts) = redis.shard_count(id, shard).await? else {
+    let Some(counts) = redis.sale_keys.count(id, shard).await? else {
         if matches!(sale.status, SaleStatus::Warmed | SaleStatus::Paused) {
             let detail = format!(
                 "shard {shard}: the sale was warmed but redis has no keys of it; it stays closed until it is rebuilt"
             );
             run.find(FindingKind::KeysLost, None, detail);
-            let now_ms = redis.clock_ms(shard).await?;
+            let now_ms = redis.health.clock_ms(shard).await?;
             run.open.append(&mut Ledger { redis, sale: id, shard, now_ms }.all().await?);
         }
         return Ok(());
     };
     // A script that misses one of the five keys sells nothing; the sums below would only show a difference.
-    if !redis.keys_complete(id, shard).await? && sale.status != SaleStatus::Draft {
+    if !redis.sale_keys.are_complete(id, shard).await? && sale.status != SaleStatus::Draft {
         // A closed sale may leave Redis at this moment, in one step. The next audit finds nothing of it.
-        if redis.shard_count(id, shard).await?.is_none() {
+        if redis.sale_keys.count(id, shard).await?.is_none() {
             return Err(ReconcileError::Moved);
         }
         let detail = format!(
@@ -36,7 +36,7 @@ pub(super) async fn read(run: &mut AuditRun<'_>, memory: &mut ScanMemory, shard:
         run.find(FindingKind::KeysLost, None, detail);
     }
     compare_epochs_and_numbers(run, shard, &counts);
-    let now_ms = redis.clock_ms(shard).await?;
+    let now_ms = redis.health.clock_ms(shard).await?;
     let remembered = memory.still_good(shard, &counts, run.options.window.duration(), now_ms).cloned();
     let fresh = remembered.is_none();
     let scan = match remembered {
@@ -71,7 +71,7 @@ async fn scan_ledger(
         run.find(FindingKind::LedgerDamaged, RequestId::parse(&field).ok(), detail);
     }
     // Records that were trimmed meanwhile are missing in this scan and not lost. The next audit reads whole numbers.
-    let trimmed_now = redis.shard_count(sale, shard).await?.map(|counts| counts.trimmed);
+    let trimmed_now = redis.sale_keys.count(sale, shard).await?.map(|counts| counts.trimmed);
     if trimmed_now.is_some_and(|now| now != counts.trimmed) {
         return Err(ReconcileError::Moved);
     }

@@ -16,7 +16,7 @@ pub(super) async fn compare(run: &mut AuditRun<'_>) -> Result<(), ReconcileError
     let before = buckets(run).await?;
     let mut recorded = 0;
     for source in 0..run.context.shards {
-        let transfers = run.context.redis.transfers(&run.sale.sale_id, source).await?;
+        let transfers = run.context.redis.transfers.pending(&run.sale.sale_id, source).await?;
         recorded += transfers.iter().map(|transfer| transfer.units).sum::<i64>();
     }
     let after = buckets(run).await?;
@@ -34,7 +34,7 @@ pub(super) async fn compare(run: &mut AuditRun<'_>) -> Result<(), ReconcileError
 async fn buckets(run: &AuditRun<'_>) -> Result<Option<Vec<Bucket>>, ReconcileError> {
     let mut buckets = Vec::with_capacity(run.context.shards.into());
     for shard in 0..run.context.shards {
-        let Some(bucket) = run.context.redis.bucket(&run.sale.sale_id, shard).await? else { return Ok(None) };
+        let Some(bucket) = run.context.redis.transfers.bucket(&run.sale.sale_id, shard).await? else { return Ok(None) };
         buckets.push(bucket);
     }
     Ok(Some(buckets))

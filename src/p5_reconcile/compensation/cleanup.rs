@@ -13,7 +13,7 @@ use crate::store::redis::{RedisFault, RedisStore};
 /// [`RedisFault`]; repeating is safe.
 pub async fn mark_outcomes(redis: &RedisStore, audit: &SaleAudit) -> Result<(), RedisFault> {
     for (shard, outcomes) in &audit.unmarked {
-        redis.settle(&audit.sale_id, *shard, outcomes).await?;
+        redis.ledger.mark_outcomes(&audit.sale_id, *shard, outcomes).await?;
     }
     Ok(())
 }
@@ -28,14 +28,14 @@ pub(in crate::p5_reconcile) async fn trim(
 ) -> Result<i64, ReconcileError> {
     let mut removed = 0;
     for (shard, old) in audit.old.iter().filter(|(_, old)| !old.is_empty()) {
-        let cutoff_ms = context.redis.clock_ms(*shard).await? - retention_ms;
-        removed += context.redis.trim(&audit.sale_id, *shard, cutoff_ms, old).await?;
+        let cutoff_ms = context.redis.health.clock_ms(*shard).await? - retention_ms;
+        removed += context.redis.ledger.trim(&audit.sale_id, *shard, cutoff_ms, old).await?;
         crash_point!(AfterTrim);
     }
     if closed && audit.consistent() {
         for shard in 0..context.shards {
             write_end(context, audit, shard).await?;
-            if context.redis.archive(&audit.sale_id, shard).await? {
+            if context.redis.sale_keys.archive(&audit.sale_id, shard).await? {
                 tracing::info!(phase = "p5_reconcile", sale = %audit.sale_id, shard, "the closed sale's keys were removed from redis");
             }
         }
@@ -66,7 +66,7 @@ pub async fn trim_all(
 
 /// Writes down where a closed sale's numbers ended, before its keys go: a later audit shows by it that the database went back.
 async fn write_end(context: &ReconcileContext, audit: &SaleAudit, shard: u16) -> Result<(), ReconcileError> {
-    if let Some(counts) = context.redis.shard_count(&audit.sale_id, shard).await?
+    if let Some(counts) = context.redis.sale_keys.count(&audit.sale_id, shard).await?
         && counts.meta.number > 0
     {
         let series = Series { epoch: counts.meta.epoch, shard };

@@ -60,7 +60,7 @@ pub async fn compensate(context: &ReconcileContext, audit: &SaleAudit) -> Result
             }
         }
         for (shard, outcomes) in outcomes {
-            context.redis.settle(&audit.sale_id, shard, &outcomes).await?;
+            context.redis.ledger.mark_outcomes(&audit.sale_id, shard, &outcomes).await?;
         }
     }
     count_false_alarms(&audit.sale_id, false_alarms);

@@ -17,8 +17,8 @@ pub async fn finish_transfers(redis: &RedisStore, shards: u16, sale: &Sale) -> R
         return Ok(0);
     }
     for source in 0..shards {
-        for transfer in redis.transfers(id, source).await? {
-            match redis.transfer_give(id, &transfer).await? {
+        for transfer in redis.transfers.pending(id, source).await? {
+            match redis.transfers.give(id, &transfer).await? {
                 Given::Now => {
                     finished += 1;
                     metrics::counter!("seckill_p5_reconcile_transfers_finished_total").increment(1);
@@ -30,7 +30,7 @@ pub async fn finish_transfers(redis: &RedisStore, shards: u16, sale: &Sale) -> R
                 // Frozen or lost: the rebuild comes first, and counts these units again.
                 Given::KeysMissing | Given::Refused => continue,
             }
-            redis.transfer_forget(id, &transfer).await?;
+            redis.transfers.forget(id, &transfer).await?;
         }
     }
     Ok(finished)

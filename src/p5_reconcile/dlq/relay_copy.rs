@@ -27,7 +27,7 @@ pub(in crate::p5_reconcile) async fn copy_relay_dlq(context: &ReconcileContext) 
                 copy(context, shard, entry).await?;
             }
         }
-        left += context.redis.parked_count(shard).await?;
+        left += context.redis.relay_dlq.count(shard).await?;
     }
     metrics::gauge!("seckill_p5_reconcile_dlq_count", "source" => "relay").set(left as f64);
     Ok(())
@@ -52,9 +52,9 @@ async fn copy(context: &ReconcileContext, shard: u16, entry: &ParkedEntry) -> Re
     }
     #[cfg(feature = "faults")]
     if left_out!(NoGiveBack) && new {
-        context.redis.give_back(shard, &accepted.purchase).await?;
+        context.redis.stock.give_back(shard, &accepted.purchase).await?;
     }
-    context.redis.parked_remove(shard, &entry.id).await?;
+    context.redis.relay_dlq.remove(shard, &entry.id).await?;
     tracing::warn!(
         phase = "p5_reconcile", request_id = %accepted.purchase.request_id, reason = %entry.reason,
         attempts = entry.attempts, new, "relay DLQ entry copied to the failed requests"

@@ -171,7 +171,7 @@ impl DlqService {
     async fn mark_decided(&self, accepted: &Accepted, outcome: Outcome) -> Result<(), DlqError> {
         let purchase = &accepted.purchase;
         let decided = [(purchase.request_id, outcome)];
-        self.context.redis.settle(&purchase.sale_id, accepted.shard, &decided).await?;
+        self.context.redis.ledger.mark_outcomes(&purchase.sale_id, accepted.shard, &decided).await?;
         register::close_settled_one(&self.context.db, purchase.request_id, &self.actor.label()).await?;
         Ok(())
     }
@@ -181,7 +181,7 @@ impl DlqService {
         let decided = batch.iter().zip(lines).filter(|(_, line)| line.result.empties_its_place());
         for entry in decided.flat_map(|(group, _)| &group.entries) {
             match (&entry.place, entry.request_id) {
-                (DlqPlace::Relay { shard, id }, _) => self.context.redis.parked_remove(*shard, id).await?,
+                (DlqPlace::Relay { shard, id }, _) => self.context.redis.relay_dlq.remove(*shard, id).await?,
                 (DlqPlace::Mq(parked), _) => {
                     if let Some(reader) = &mut sweep.reader {
                         reader.remove(parked).await?;

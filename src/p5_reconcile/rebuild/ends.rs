@@ -21,7 +21,7 @@ pub(super) async fn write(
         ends.insert(known.series, (known.number, known.accepted));
     }
     for shard in 0..context.shards {
-        let Some(counts) = context.redis.shard_count(id, shard).await? else { continue };
+        let Some(counts) = context.redis.sale_keys.count(id, shard).await? else { continue };
         let end = ends.entry(Series { epoch: counts.meta.epoch, shard }).or_default();
         // A Redis that is behind the database has forgotten units, too.
         if counts.meta.number >= end.0 {

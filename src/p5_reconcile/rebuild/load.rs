@@ -19,7 +19,7 @@ pub(super) async fn load(context: &ReconcileContext, next: &Sale, retention_ms: 
     let id = &next.sale_id;
     let mut load = RebuildLoad { context, epoch: next.epoch, oldest_ms: i64::MAX, pages: HashMap::new() };
     for shard in 0..context.shards {
-        load.oldest_ms = load.oldest_ms.min(context.redis.clock_ms(shard).await?.saturating_sub(retention_ms));
+        load.oldest_ms = load.oldest_ms.min(context.redis.health.clock_ms(shard).await?.saturating_sub(retention_ms));
     }
     for known in books::known(&context.db, id).await? {
         let losers = decided::unnumbered(&context.db, id, known.series).await?;
@@ -58,7 +58,7 @@ impl RebuildLoad<'_> {
         for (shard, records) in by_shard {
             let page = self.pages.entry(shard).or_default();
             *page += 1;
-            if !self.context.redis.rebuild_load(sale, shard, (self.epoch, *page), &records).await? {
+            if !self.context.redis.rebuild.load(sale, shard, (self.epoch, *page), &records).await? {
                 return Ok(false);
             }
         }

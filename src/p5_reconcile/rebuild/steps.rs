@@ -45,9 +45,9 @@ pub(in crate::p5_reconcile) async fn is_broken(
         return Ok(false);
     }
     for shard in 0..context.shards {
-        let Some(meta) = context.redis.meta(&sale.sale_id, shard).await? else { return Ok(true) };
+        let Some(meta) = context.redis.sale_keys.meta(&sale.sale_id, shard).await? else { return Ok(true) };
         let in_step = meta.state != MetaState::Frozen && meta.epoch == sale.epoch;
-        if !in_step || !context.redis.keys_complete(&sale.sale_id, shard).await? {
+        if !in_step || !context.redis.sale_keys.are_complete(&sale.sale_id, shard).await? {
             return Ok(true);
         }
     }
@@ -64,7 +64,7 @@ pub(in crate::p5_reconcile) async fn rebuild(
     let id = &sale.sale_id;
     for shard in 0..context.shards {
         let from = [MetaState::Loaded, MetaState::Open, MetaState::Paused];
-        context.redis.set_state(id, shard, MetaState::Frozen, &from).await?;
+        context.redis.sale_keys.set_state(id, shard, MetaState::Frozen, &from).await?;
     }
     // Requests that only the ledger has are persisted now; the next epoch begins with another ledger.
     if !is_quiescent(context, sale, options).await? {
@@ -122,14 +122,14 @@ async fn rebuild_now(
     // Checked once more, now that no other process can build this epoch: a process that slept since its first check has lost it.
     let mut judged = Vec::with_capacity(context.shards.into());
     for shard in 0..context.shards {
-        judged.push(context.redis.replaceable(id, shard).await?);
+        judged.push(context.redis.rebuild.replaceable(id, shard).await?);
     }
     if judged.iter().any(|keys| keys.epoch > sale.epoch) || !is_quiescent(context, &next, options).await? {
         return Ok(false);
     }
     ends::write(context, sale, options.mq_dlq).await?;
     for (shard, judged) in (0..context.shards).zip(judged) {
-        if !context.redis.rebuild_begin(&next, shard, options.backlog_max, judged).await? {
+        if !context.redis.rebuild.begin(&next, shard, options.backlog_max, judged).await? {
             return Ok(false);
         }
         crash_point!(RebuildHalf);
@@ -143,9 +143,9 @@ async fn rebuild_now(
     let mut opened = false;
     for shard in 0..context.shards {
         let share = share(units, shard, context.shards);
-        opened |= context.redis.rebuild_end(id, shard, epoch, (share, state, &given)).await?;
+        opened |= context.redis.rebuild.end(id, shard, epoch, (share, state, &given)).await?;
     }
-    context.redis.uncache_sale(id).await?;
+    context.redis.sale_cache.forget(id).await?;
     Ok(opened)
 }
 
@@ -161,7 +161,7 @@ async fn read_all(context: &ReconcileContext, contents: &mut MqDlqContents) -> R
 async fn next_epoch(context: &ReconcileContext, sale: &Sale) -> Result<Option<u32>, ReconcileError> {
     let mut newest = sale.epoch;
     for shard in 0..context.shards {
-        newest = newest.max(context.redis.replaceable(&sale.sale_id, shard).await?.epoch);
+        newest = newest.max(context.redis.rebuild.replaceable(&sale.sale_id, shard).await?.epoch);
     }
     let to = if newest > sale.epoch { newest } else { sale.epoch + 1 };
     let moved = sales::advance_epoch(&context.db, &sale.sale_id, (sale.epoch, to)).await?;

@@ -1,9 +1,10 @@
 //! The buyers hash read in pages: what Redis remembers of who bought, for naming requests that everything else has lost.
 
-use super::client::{RedisStore, list, optional_text, text};
-use super::fault::RedisFault;
+use super::connection::{RedisFault, list, optional_text, text};
+use super::keyspace::Keyspace;
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use fred::types::Value;
+use std::sync::Arc;
 
 /// What Redis remembers of a buyer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,21 +17,28 @@ pub struct Buyer {
     pub first_request: RequestId,
 }
 
-impl RedisStore {
+/// Who bought in a sale, as Redis remembers it.
+#[derive(Clone)]
+pub struct Buyers {
+    pub(super) redis: Arc<Keyspace>,
+}
+
+impl Buyers {
     /// One page of a sale's buyers, about `count` from `cursor` (`"0"` begins), and where to go on; `None` at the end. One may
     /// come twice; what cannot be read is left out.
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is away or refuses.
-    pub async fn buyers_page(
+    pub async fn page(
         &self,
         sale: &SaleId,
         shard: u16,
         cursor: &str,
         count: u32,
     ) -> Result<(Vec<Buyer>, Option<String>), RedisFault> {
-        let args = vec![text(self.keys.buyers(shard, sale)), text(cursor), text("COUNT"), text(count.to_string())];
-        let mut reply = list(self.command("HSCAN", 0, args).await?)?.into_iter();
+        let args =
+            vec![text(self.redis.keys.buyers(shard, sale)), text(cursor), text("COUNT"), text(count.to_string())];
+        let mut reply = list(self.redis.command("HSCAN", 0, args).await?)?.into_iter();
         let next = reply.next().and_then(|cursor| optional_text(&cursor)).unwrap_or_default();
         let fields = list(reply.next().unwrap_or(Value::Null))?;
         let read = |pair: &[Value]| {

@@ -1,11 +1,12 @@
 //! Settings of the server that a guarantee depends on.
 
-use super::client::{RedisStore, list, optional_text, text};
-use super::fault::RedisFault;
-use super::node::Node;
+use super::connection::Node;
+use super::connection::{RedisFault, good_replicas, info_field, list, optional_text, text};
+use super::keyspace::Keyspace;
 use crate::config::Durability;
 use futures::future::join_all;
 use serde::Serialize;
+use std::sync::Arc;
 
 /// One setting and whether the guarantees hold with it.
 #[derive(Debug, Clone, Serialize)]
@@ -61,26 +62,24 @@ impl Setting {
     }
 }
 
-/// A server between a start or promotion and the next one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Life {
-    /// Another one means that the process restarted.
-    pub run_id: String,
-    /// Another one means that it was promoted.
-    pub replication_id: String,
+/// What the servers are and how they are configured.
+#[derive(Clone)]
+pub struct RedisHealth {
+    pub(super) redis: Arc<Keyspace>,
+    pub(super) durability: Durability,
 }
 
-impl RedisStore {
+impl RedisHealth {
     /// Reads the settings the guarantees depend on, of every server that can be asked; with `redis.wait_replicas` also the
     /// replicas.
     ///
     /// # Errors
     /// [`RedisFault`] when no server can be asked, or CONFIG is not permitted.
     pub async fn settings(&self) -> Result<Vec<Setting>, RedisFault> {
-        let nodes = self.router.primaries();
+        let nodes = self.redis.connection.primaries();
         let asked = join_all(nodes.iter().map(|node| self.settings_of(node))).await;
         let mut found = Vec::new();
-        let mut away = self.router.nobody();
+        let mut away = self.redis.connection.no_server_known();
         for settings in asked {
             match settings {
                 Ok(settings) => found.extend(settings),
@@ -111,7 +110,7 @@ impl RedisStore {
             });
         }
         self.replica_settings(node, &mut found).await?;
-        if !self.router.is_single() {
+        if !self.redis.connection.is_single() {
             found.extend(self.coverage(node).await?);
             found.iter_mut().for_each(|setting| setting.server = Some(node.address.clone()));
         }
@@ -127,9 +126,9 @@ impl RedisStore {
     }
 
     async fn replica_settings(&self, node: &Node, found: &mut Vec<Setting>) -> Result<(), RedisFault> {
-        let (wanted, connected) = (self.wait_replicas, self.replicas_of(node).await?);
+        let (wanted, connected) = (self.redis.connection.wait_replicas(), self.replicas_of(node).await?);
         // Over a single server nobody is promoted: its replicas are copies.
-        if !self.router.is_single() {
+        if !self.redis.connection.is_single() {
             found.push(Setting {
                 name: "redis.wait_replicas",
                 server: None,
@@ -164,7 +163,7 @@ impl RedisStore {
             why: "no accept can be told as safe before redis.wait_replicas of them have it",
             weight: Weight::Must,
             // One server without its replicas must not close the others: its own accepts are refused one by one.
-            required: self.router.is_single(),
+            required: self.redis.connection.is_single(),
         });
         Ok(())
     }
@@ -195,33 +194,17 @@ impl RedisStore {
         }
     }
 
-    /// Which life the server of a shard is in.
-    ///
-    /// # Errors
-    /// [`RedisFault`] when it is away.
-    pub async fn life(&self, shard: u16) -> Result<Life, RedisFault> {
-        let node = self.node_of_shard(shard)?;
-        self.life_of(&node).await
-    }
-
-    pub(super) async fn life_of(&self, node: &Node) -> Result<Life, RedisFault> {
-        Ok(Life {
-            run_id: info(node, "server", "run_id").await?,
-            replication_id: info(node, "replication", "master_replid").await?,
-        })
-    }
-
     /// Version of the servers, the oldest. Compatible servers of other names tell which Redis they stand for.
     ///
     /// # Errors
     /// [`RedisFault`] when one is away.
     pub async fn version(&self) -> Result<String, RedisFault> {
         let mut versions = Vec::new();
-        for node in self.router.primaries() {
-            versions.push(info(&node, "server", "redis_version").await?);
+        for node in self.redis.connection.primaries() {
+            versions.push(info_field(&node, "server", "redis_version").await?);
         }
         let parts = |version: &String| version.split('.').map(|part| part.parse().unwrap_or(0)).collect::<Vec<u32>>();
-        let none = || self.router.nobody();
+        let none = || self.redis.connection.no_server_known();
         versions.into_iter().min_by_key(parts).ok_or_else(none)
     }
 
@@ -230,26 +213,33 @@ impl RedisStore {
     /// # Errors
     /// [`RedisFault`] when one does not.
     pub async fn ping(&self) -> Result<(), RedisFault> {
-        for node in self.router.primaries() {
+        for node in self.redis.connection.primaries() {
             node.command("PING", vec![]).await?;
         }
-        self.node_of_shard(0).map(|_known| ())
+        self.redis.node_of_shard(0).map(|_known| ())
+    }
+
+    /// Replicas of a server that are connected and have answered lately.
+    async fn replicas_of(&self, node: &Node) -> Result<u16, RedisFault> {
+        let info = node.command("INFO", vec![text("replication")]).await?.as_string().unwrap_or_default();
+        Ok(good_replicas(&info))
+    }
+
+    /// The clock of the server that has a shard, Unix milliseconds: ages are only compared within one clock (window 95).
+    ///
+    /// # Errors
+    /// [`RedisFault`] when Redis is away.
+    pub async fn clock_ms(&self, shard: u16) -> Result<i64, RedisFault> {
+        let parts = list(self.redis.node_of_shard(shard)?.command("TIME", vec![]).await?)?;
+        let part = |at: usize| parts.get(at).and_then(optional_text).and_then(|part| part.parse::<i64>().ok());
+        match (part(0), part(1)) {
+            (Some(seconds), Some(micros)) => Ok(seconds * 1000 + micros / 1000),
+            (None, _) | (_, None) => Err(RedisFault::Contract(format!("TIME answered {parts:?}"))),
+        }
     }
 }
 
 async fn config_value(node: &Node, name: &'static str) -> Result<String, RedisFault> {
     let reply = list(node.command("CONFIG", vec![text("GET"), text(name)]).await?)?;
     Ok(reply.get(1).and_then(optional_text).unwrap_or_default())
-}
-
-async fn info(node: &Node, section: &'static str, field: &str) -> Result<String, RedisFault> {
-    let info = node.command("INFO", vec![text(section)]).await?.as_string().unwrap_or_default();
-    value_in(&info, field)
-        .map(str::to_owned)
-        .ok_or_else(|| RedisFault::Contract(format!("INFO {section} has no {field}")))
-}
-
-/// The value of a field in what `INFO` says.
-pub(super) fn value_in<'a>(info: &'a str, field: &str) -> Option<&'a str> {
-    info.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':')).map(str::trim)
 }

@@ -1,12 +1,13 @@
 //! The ledger hash: look-ups by request id, pages for the audit, settling.
 
-use super::client::{RedisStore, list, optional_text, text};
-use super::fault::RedisFault;
+use super::connection::{RedisFault, integer, list, optional_text, text};
+use super::keyspace::Keyspace;
 use super::scripts::{SETTLE, TRIM};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::{LedgerError, LedgerRecord, LedgerState};
 use crate::domain::outcome::Outcome;
 use fred::types::Value;
+use std::sync::Arc;
 
 /// Request ids settled in one script call; bounds how long Redis is busy.
 const SETTLE_MAX: usize = 500;
@@ -22,12 +23,29 @@ pub struct LedgerPage {
     pub next: Option<String>,
 }
 
-impl RedisStore {
+/// How far a request has come, by its ledger record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progressed {
+    /// Accepted, and not landed as far as the ledger knows.
+    Queued,
+    /// Its outcome is in the database.
+    Landed,
+    /// The ledger does not say: the record is gone or unreadable.
+    Untold,
+}
+
+/// The ledger of a sale on a shard: request id → record.
+#[derive(Clone)]
+pub struct Ledger {
+    pub(super) redis: Arc<Keyspace>,
+}
+
+impl Ledger {
     /// The records of some requests, in their order; `None` where the ledger has none.
     ///
     /// # Errors
     /// [`RedisFault`]; `Contract` for an unreadable record.
-    pub async fn ledger_lookup(
+    pub async fn lookup(
         &self,
         sale: &SaleId,
         shard: u16,
@@ -36,15 +54,15 @@ impl RedisStore {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        records(self.command("HMGET", 0, self.of_ids(sale, shard, ids)).await?)
+        records(self.redis.command("HMGET", 0, self.of_ids(sale, shard, ids)).await?)
     }
 
-    /// Like [`RedisStore::ledger_lookup`], for an answer that promises something: with it comes whether enough replicas have
+    /// Like [`Ledger::lookup`], for an answer that promises something: with it comes whether enough replicas have
     /// these records (`redis.wait_replicas`; true without).
     ///
     /// # Errors
     /// [`RedisFault`]; `Contract` for an unreadable record.
-    pub async fn ledger_promised(
+    pub async fn lookup_replicated(
         &self,
         sale: &SaleId,
         shard: u16,
@@ -53,27 +71,24 @@ impl RedisStore {
         if ids.is_empty() {
             return Ok((Vec::new(), true));
         }
-        let promised = self.promised("HMGET", 0, self.of_ids(sale, shard, ids)).await?;
+        let promised = self.redis.replicated("HMGET", 0, self.of_ids(sale, shard, ids)).await?;
         Ok((records(promised.answer)?, promised.replicated))
     }
 
     fn of_ids(&self, sale: &SaleId, shard: u16, ids: &[RequestId]) -> Vec<Value> {
-        std::iter::once(text(self.keys.ledger(shard, sale))).chain(ids.iter().map(|id| text(id.to_string()))).collect()
+        std::iter::once(text(self.redis.keys.ledger(shard, sale)))
+            .chain(ids.iter().map(|id| text(id.to_string())))
+            .collect()
     }
 
     /// One page of the ledger, about `count` records from `cursor` (`"0"` begins).
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is away or refuses.
-    pub async fn ledger_page(
-        &self,
-        sale: &SaleId,
-        shard: u16,
-        cursor: &str,
-        count: u32,
-    ) -> Result<LedgerPage, RedisFault> {
-        let args = vec![text(self.keys.ledger(shard, sale)), text(cursor), text("COUNT"), text(count.to_string())];
-        let mut reply = list(self.command("HSCAN", 0, args).await?)?.into_iter();
+    pub async fn page(&self, sale: &SaleId, shard: u16, cursor: &str, count: u32) -> Result<LedgerPage, RedisFault> {
+        let args =
+            vec![text(self.redis.keys.ledger(shard, sale)), text(cursor), text("COUNT"), text(count.to_string())];
+        let mut reply = list(self.redis.command("HSCAN", 0, args).await?)?.into_iter();
         let next = reply.next().and_then(|cursor| optional_text(&cursor)).unwrap_or_default();
         let fields = list(reply.next().unwrap_or(Value::Null))?;
         let mut page = LedgerPage { next: (next != "0").then_some(next), ..LedgerPage::default() };
@@ -99,8 +114,8 @@ impl RedisStore {
         for part in ids.chunks(SETTLE_MAX) {
             let cutoff = std::iter::once(text(cutoff_ms.to_string()));
             let args = cutoff.chain(part.iter().map(|id| text(id.to_string()))).collect();
-            let keys = vec![self.keys.meta(shard, sale), self.keys.ledger(shard, sale)];
-            went += super::client::integer(&self.script(&TRIM, keys, args).await?)?;
+            let keys = vec![self.redis.keys.meta(shard, sale), self.redis.keys.ledger(shard, sale)];
+            went += integer(&self.redis.script(&TRIM, keys, args).await?)?;
         }
         Ok(went)
     }
@@ -109,7 +124,7 @@ impl RedisStore {
     ///
     /// # Errors
     /// [`RedisFault`]; repeating is safe.
-    pub async fn settle(
+    pub async fn mark_outcomes(
         &self,
         sale: &SaleId,
         shard: u16,
@@ -127,10 +142,36 @@ impl RedisStore {
                     [text(id.to_string()), text(state.letter()), text(state.reason())]
                 })
                 .collect();
-            let reply = self.script(&SETTLE, vec![self.keys.ledger(shard, sale)], args).await?;
-            changed += super::client::integer(&reply)?;
+            let reply = self.redis.script(&SETTLE, vec![self.redis.keys.ledger(shard, sale)], args).await?;
+            changed += integer(&reply)?;
         }
         Ok(changed)
+    }
+
+    /// How far requests of one ledger have come, in their order; one HMGET.
+    ///
+    /// # Errors
+    /// [`RedisFault`] when Redis is away. A ledger that cannot be read is no error: it tells nothing.
+    pub async fn progress(&self, sale: &SaleId, shard: u16, ids: &[RequestId]) -> Result<Vec<Progressed>, RedisFault> {
+        match self.lookup(sale, shard, ids).await {
+            Ok(records) => Ok(records
+                .into_iter()
+                .map(|record| match record {
+                    Some(record) if record.state.is_final() => Progressed::Landed,
+                    Some(_) => Progressed::Queued,
+                    None => Progressed::Untold,
+                })
+                .collect()),
+            // A damaged ledger is the audit's to report; it must not stop the look at the others.
+            Err(RedisFault::Contract(_) | RedisFault::Refused(_)) => Ok(vec![Progressed::Untold; ids.len()]),
+            Err(fault @ (RedisFault::NotSent(_) | RedisFault::Unknown(_) | RedisFault::NoScript)) => Err(fault),
+        }
+    }
+
+    /// Whether an answer that promises something waits for replicas.
+    #[must_use]
+    pub fn waits_for_replicas(&self) -> bool {
+        self.redis.connection.wait_replicas() > 0
     }
 }
 

@@ -1,52 +1,173 @@
 //! Redis: the only importer of `fred`. Scripts and keys, typed; nothing here decides about a sale.
 //!
-//! One pipelined connection serves all tasks of a process (a pool brings nothing). No command is ever sent twice by itself:
-//! `max_command_attempts` is 1, because a connection lost after a script ran would otherwise run it again.
+//! Layers, each knowing only the ones before it: `connection` (servers, no keys), `scripts` (SHA-1 and NOSCRIPT, no routing),
+//! `keyspace` (both, with the names of the keys), and one handle a family of keys. A phase is given the handles it may touch.
+//!
+//! One call, for example a purchase: `Stock::reserve` → `ReserveScripts::call` (picks server and script, builds the command) →
+//! `Node::send` → fred.
 
+mod boot_fence;
 mod buyers;
-mod cached;
-mod client;
-mod fault;
+mod connection;
 mod health;
 mod keys;
-mod lag;
+mod keyspace;
+mod leases;
 mod ledger;
-mod locate;
-mod node;
-mod nodes;
-mod orphans;
 mod outbox;
-mod outbox_list;
-mod outbox_stream;
-mod packed;
-mod parked;
 mod rates;
 mod rebuild;
-mod replicas;
-mod reserve;
 mod rights;
-mod room;
-mod router;
+mod rooms;
+mod sale_cache;
 mod sale_keys;
 mod scripts;
+mod stock;
 mod transfers;
-mod walk;
 
-pub use buyers::Buyer;
-pub use cached::{CachedSale, SoldOutMark};
-pub use client::RedisStore;
-pub use fault::RedisFault;
-pub use health::{Life, Setting, Weight};
+pub use boot_fence::BootFence;
+pub use buyers::{Buyer, Buyers};
+pub use connection::{RedisFault, ServerIncarnation};
+pub use health::{RedisHealth, Setting, Weight};
 pub use keys::Keys;
-pub use lag::Progressed;
-pub use ledger::LedgerPage;
-pub use nodes::{HeldLease, NodeLease};
-pub use orphans::OrphanPage;
-pub use outbox::{Entry, GROUP, TakenOver};
-pub use parked::{ParkedEntry, Parking};
-pub use rebuild::{DecidedRecord, Replaceable};
-pub use reserve::ReservedGroup;
-pub use room::{RoomDoor, RoomPlace};
-pub use sale_keys::{Activation, Granted, Meta, ShardCount, Trimmed};
-pub use transfers::{Bucket, Given, Taken, Transfer};
-pub use walk::{Lying, WalkPage};
+pub use keyspace::GROUP;
+pub use leases::{HeldLease, NodeLease, NodeLeases};
+pub use ledger::{Ledger, LedgerPage, Progressed};
+pub use outbox::{Entry, Lying, OrphanPage, Outbox, ParkedEntry, Parking, RelayDlq, TakenOver, WalkPage};
+pub use rates::RateBuckets;
+pub use rebuild::{DecidedRecord, RebuildKeys, Replaceable};
+pub use rooms::{RoomDoor, RoomPlace, RoomQueue};
+pub use sale_cache::{CachedSale, SaleCache, SoldOutMark};
+pub use sale_keys::{Activation, Granted, Meta, SaleKeys, ShardCount, Trimmed};
+pub use stock::{ReservedGroup, Stock};
+pub use transfers::{Bucket, Given, Taken, Transfer, Transfers};
+
+use crate::config::Redis;
+use crate::store::tls::Trust;
+use fred::types::Value;
+use keyspace::Keyspace;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Every handle on one Redis. They share the connections; a phase gets only those it works with.
+#[derive(Clone)]
+pub struct RedisStore {
+    /// The units of a sale.
+    pub stock: Stock,
+    /// A sale's keys as a whole.
+    pub sale_keys: SaleKeys,
+    /// The cached sale.
+    pub sale_cache: SaleCache,
+    /// Who bought.
+    pub buyers: Buyers,
+    /// Accepted requests.
+    pub ledger: Ledger,
+    /// Accepted requests that are not sent yet.
+    pub outbox: Outbox,
+    /// Entries that the relay gave up.
+    pub relay_dlq: RelayDlq,
+    /// Units between two shards.
+    pub transfers: Transfers,
+    /// Keys under reconstruction.
+    pub rebuild: RebuildKeys,
+    /// The order in waiting rooms.
+    pub rooms: RoomQueue,
+    /// Buyers' token buckets.
+    pub rates: RateBuckets,
+    /// Node ids for request ids.
+    pub leases: NodeLeases,
+    /// Settings, versions and rights of the servers.
+    pub health: RedisHealth,
+    /// The fence that a restarted server has to pass.
+    pub boot_fence: BootFence,
+    /// The keys of this system.
+    pub keys: Keys,
+    keyspace: Arc<Keyspace>,
+}
+
+impl RedisStore {
+    /// Starts connecting and returns at once; connections are rebuilt for as long as a handle lives. With `trust` they are
+    /// encrypted.
+    ///
+    /// # Errors
+    /// [`RedisFault::Refused`] when `redis.url` cannot be used at all.
+    pub fn start(settings: &Redis, trust: Option<&Trust>) -> Result<Self, RedisFault> {
+        let keyspace = Keyspace::start(settings, trust)?;
+        let redis = || keyspace.clone();
+        Ok(Self {
+            stock: Stock { redis: redis() },
+            sale_keys: SaleKeys { redis: redis() },
+            sale_cache: SaleCache { redis: redis() },
+            buyers: Buyers { redis: redis() },
+            ledger: Ledger { redis: redis() },
+            outbox: Outbox { redis: redis() },
+            relay_dlq: RelayDlq { redis: redis() },
+            transfers: Transfers { redis: redis() },
+            rebuild: RebuildKeys { redis: redis() },
+            rooms: RoomQueue { redis: redis() },
+            rates: RateBuckets { redis: redis() },
+            leases: NodeLeases { redis: redis() },
+            health: RedisHealth { redis: redis(), durability: settings.durability },
+            boot_fence: BootFence { redis: redis() },
+            keys: keyspace.keys.clone(),
+            keyspace,
+        })
+    }
+
+    /// Whether any server that has data is connected right now.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        self.keyspace.connection.is_connected()
+    }
+
+    /// Waits for the first connection to every server that has data, at most `deadline`; whether there is any.
+    pub async fn wait_connected(&self, deadline: Duration) -> bool {
+        self.keyspace.connection.wait_connected(deadline).await
+    }
+
+    /// Closes the connections after what was sent is answered.
+    pub async fn quit(&self) {
+        self.keyspace.connection.quit().await;
+    }
+
+    /// Shards by the server they are on at the moment; those whose server is not known stand together.
+    #[must_use]
+    pub fn shards_by_server(&self) -> Vec<Vec<u16>> {
+        self.keyspace.shards_by_server()
+    }
+
+    /// Every server that has data, and its shards.
+    #[must_use]
+    pub fn servers(&self) -> Vec<(String, Vec<u16>)> {
+        let keyspace = &self.keyspace;
+        let has = |node: &Arc<connection::Node>, shard: &u16| {
+            keyspace.node_of_shard(*shard).is_ok_and(|of| Arc::ptr_eq(&of, node))
+        };
+        let nodes = keyspace.connection.primaries();
+        nodes
+            .iter()
+            .map(|node| (node.address.clone(), (0..keyspace.shards).filter(|shard| has(node, shard)).collect()))
+            .collect()
+    }
+
+    /// Sends one command to the server of its key. `key_at` is the position of the key among the arguments. For baselines of
+    /// the benchmark; the product has a handle for everything it does.
+    ///
+    /// # Errors
+    /// [`RedisFault`].
+    pub async fn command(&self, name: &'static str, key_at: usize, args: Vec<Value>) -> Result<Value, RedisFault> {
+        self.keyspace.command(name, key_at, args).await
+    }
+
+    /// Sends one command to every server that has data. Returns their answers.
+    ///
+    /// # Errors
+    /// [`RedisFault`] of the first server that fails; those before it have run the command.
+    pub async fn command_on_every_server(&self, name: &'static str, args: &[Value]) -> Result<Vec<Value>, RedisFault> {
+        let mut answers = Vec::new();
+        for node in self.keyspace.connection.primaries() {
+            answers.push(node.command(name, args.to_vec()).await?);
+        }
+        Ok(answers)
+    }
+}

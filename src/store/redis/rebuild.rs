@@ -1,12 +1,13 @@
 //! Typed calls of the three rebuild scripts (E7).
 
-use super::client::{RedisStore, integer, list, text};
-use super::fault::RedisFault;
+use super::connection::{RedisFault, integer, list, text};
+use super::keyspace::Keyspace;
 use super::scripts::{REBUILD_BEGIN, REBUILD_END, REBUILD_LOAD};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::LedgerRecord;
 use crate::domain::sale::{MetaState, Sale};
 use fred::types::Value;
+use std::sync::Arc;
 
 /// The keys that a rebuild finds on a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,14 +31,20 @@ pub struct DecidedRecord {
     pub keeps_record: bool,
 }
 
-impl RedisStore {
+/// The keys of a sale while it is rebuilt.
+#[derive(Clone)]
+pub struct RebuildKeys {
+    pub(super) redis: Arc<Keyspace>,
+}
+
+impl RebuildKeys {
     /// What a rebuild would replace on a shard.
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is away.
     pub async fn replaceable(&self, sale: &SaleId, shard: u16) -> Result<Replaceable, RedisFault> {
-        let args = vec![text(self.keys.meta(shard, sale)), text("epoch"), text("page")];
-        let fields = list(self.command("HMGET", 0, args).await?)?;
+        let args = vec![text(self.redis.keys.meta(shard, sale)), text("epoch"), text("page")];
+        let fields = list(self.redis.command("HMGET", 0, args).await?)?;
         let epoch = fields.first().and_then(|epoch| epoch.as_string()?.parse().ok()).unwrap_or(0);
         Ok(Replaceable { epoch, building: fields.get(1).is_some_and(|page| !page.is_null()) })
     }
@@ -47,51 +54,25 @@ impl RedisStore {
     ///
     /// # Errors
     /// [`RedisFault`]; after `Unknown`, begin again under the next epoch.
-    pub async fn rebuild_begin(
-        &self,
-        sale: &Sale,
-        shard: u16,
-        cap: u64,
-        judged: Replaceable,
-    ) -> Result<bool, RedisFault> {
+    pub async fn begin(&self, sale: &Sale, shard: u16, cap: u64, judged: Replaceable) -> Result<bool, RedisFault> {
         let id = &sale.sale_id;
-        let mut keys = self.keys.of_warmed(shard, id);
-        keys.extend([self.keys.transfers(shard, id), self.outbox_key(shard)]);
+        let mut keys = self.redis.keys.of_warmed(shard, id);
+        keys.extend([self.redis.keys.transfers(shard, id), self.redis.outbox_key(shard)]);
         let limit = sale.policy.limit().unwrap_or(0);
         let args = vec![
             Value::Integer(sale.epoch.into()),
             Value::Integer(limit.into()),
             text(cap.to_string()),
-            text(self.group()),
-            Value::Integer(self.shards.into()),
+            text(self.redis.outbox_group()),
+            Value::Integer(self.redis.shards.into()),
             Value::Integer(judged.epoch.into()),
             Value::Integer(judged.building.into()),
         ];
-        match integer(&self.script(&REBUILD_BEGIN, keys, args).await?)? {
+        match integer(&self.redis.script(&REBUILD_BEGIN, keys, args).await?)? {
             1 => Ok(true),
             -1 => Ok(false),
             other => Err(RedisFault::Contract(format!("rebuild_begin answered {other}"))),
         }
-    }
-
-    /// Whether all five keys of a sale are there, and of their kind.
-    ///
-    /// # Errors
-    /// [`RedisFault`] when Redis is away.
-    pub async fn keys_complete(&self, sale: &SaleId, shard: u16) -> Result<bool, RedisFault> {
-        let keys = [
-            (self.keys.meta(shard, sale), "hash"),
-            (self.keys.stock(shard, sale), "string"),
-            (self.keys.buyers(shard, sale), "hash"),
-            (self.keys.ledger(shard, sale), "hash"),
-            (self.keys.grants(shard, sale), "hash"),
-        ];
-        for (key, kind) in keys {
-            if self.command("TYPE", 0, vec![text(key)]).await?.as_string().as_deref() != Some(kind) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 
     /// Loads the `page`-th page (from 1) of decided requests of a shard; `false` when the sale is not being rebuilt in this epoch
@@ -99,14 +80,18 @@ impl RedisStore {
     ///
     /// # Errors
     /// [`RedisFault`]; repeating with the same number is safe.
-    pub async fn rebuild_load(
+    pub async fn load(
         &self,
         sale: &SaleId,
         shard: u16,
         (epoch, page): (u32, u64),
         records: &[DecidedRecord],
     ) -> Result<bool, RedisFault> {
-        let keys = vec![self.keys.meta(shard, sale), self.keys.buyers(shard, sale), self.keys.ledger(shard, sale)];
+        let keys = vec![
+            self.redis.keys.meta(shard, sale),
+            self.redis.keys.buyers(shard, sale),
+            self.redis.keys.ledger(shard, sale),
+        ];
         let mut args = vec![Value::Integer(epoch.into()), text(page.to_string())];
         for decided in records {
             let units = if decided.counts { decided.record.quantity.get() } else { 0 };
@@ -115,7 +100,7 @@ impl RedisStore {
             args.push(text(decided.record.user_id.as_str()));
             args.push(Value::Integer(units.into()));
         }
-        Ok(integer(&self.script(&REBUILD_LOAD, keys, args).await?)? >= 0)
+        Ok(integer(&self.redis.script(&REBUILD_LOAD, keys, args).await?)? >= 0)
     }
 
     /// Sets the stock and opens (or pauses) the sale; the grants of `given` are among `units` and are never given again. `false`
@@ -123,16 +108,20 @@ impl RedisStore {
     ///
     /// # Errors
     /// [`RedisFault`]; repeating is safe.
-    pub async fn rebuild_end(
+    pub async fn end(
         &self,
         sale: &SaleId,
         shard: u16,
         epoch: u32,
         (units, state, given): (i64, MetaState, &[String]),
     ) -> Result<bool, RedisFault> {
-        let keys = vec![self.keys.meta(shard, sale), self.keys.stock(shard, sale), self.keys.grants(shard, sale)];
+        let keys = vec![
+            self.redis.keys.meta(shard, sale),
+            self.redis.keys.stock(shard, sale),
+            self.redis.keys.grants(shard, sale),
+        ];
         let mut args = vec![Value::Integer(epoch.into()), Value::Integer(units), text(state.code())];
         args.extend(given.iter().map(|id| text(id.as_str())));
-        Ok(integer(&self.script(&REBUILD_END, keys, args).await?)? == 1)
+        Ok(integer(&self.redis.script(&REBUILD_END, keys, args).await?)? == 1)
     }
 }

@@ -3,23 +3,22 @@
 //! Input: nothing. Output: the commands that Redis refuses to the account. What would have to write to be tried (HSET, INCRBY
 //! and their like) is not tried; it belongs to the same category (`+@write`) as what is.
 
-use super::client::{RedisStore, text};
-use super::fault::RedisFault;
-use super::node::Node;
+use super::connection::{Node, RedisFault, text};
+use super::health::RedisHealth;
 use fred::types::Value;
 use std::sync::Arc;
 
 /// How Redis begins when an account may not.
 const DENIED: &str = "NOPERM";
 
-impl RedisStore {
+impl RedisHealth {
     /// Commands that the account may not use, on any of the servers.
     ///
     /// # Errors
     /// [`RedisFault`] when a server does not answer.
     pub async fn refused_rights(&self) -> Result<Vec<String>, RedisFault> {
         let mut refused = Vec::new();
-        for node in self.router.primaries() {
+        for node in self.redis.connection.primaries() {
             self.try_on(&node, &mut refused).await?;
         }
         refused.sort();
@@ -29,9 +28,10 @@ impl RedisStore {
 
     async fn try_on(&self, node: &Arc<Node>, refused: &mut Vec<String>) -> Result<(), RedisFault> {
         // A key of a shard that this server has, and that nobody ever writes.
-        let shard = (0..self.shards).find(|shard| self.node_of_shard(*shard).is_ok_and(|of| Arc::ptr_eq(&of, node)));
+        let shard = (0..self.redis.shards)
+            .find(|shard| self.redis.node_of_shard(*shard).is_ok_and(|of| Arc::ptr_eq(&of, node)));
         let Some(shard) = shard else { return Ok(()) };
-        let key = format!("{}:{{{shard}}}:doctor", self.keys.prefix());
+        let key = format!("{}:{{{shard}}}:doctor", self.redis.keys.prefix());
         let key = key.as_str();
         let no_script = "0".repeat(40);
         let mut calls: Vec<(&'static str, Vec<&str>)> = vec![
@@ -52,10 +52,10 @@ impl RedisStore {
             ("EVALSHA", vec![&no_script, "1", key]),
             ("SCRIPT", vec!["EXISTS", &no_script]),
         ];
-        if self.wait_replicas > 0 {
+        if self.redis.connection.wait_replicas() > 0 {
             calls.extend([("WAIT", vec!["0", "1"]), ("CLIENT", vec!["GETNAME"]), ("PUBLISH", vec![key, ""])]);
         }
-        if !self.router.is_single() {
+        if !self.redis.connection.is_single() {
             calls.push(("CLUSTER", vec!["INFO"]));
         }
         for (name, args) in calls {

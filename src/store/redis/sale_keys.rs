@@ -1,11 +1,12 @@
 //! A sale's keys on one shard: warm-up, grants, state, counts.
 
-use super::client::{RedisStore, integer, list, optional_text, text};
-use super::fault::RedisFault;
+use super::connection::{RedisFault, integer, list, text};
+use super::keyspace::Keyspace;
 use super::scripts::{ACTIVATE, ARCHIVE, COUNT, GRANT, SET_STATE};
 use crate::domain::ids::SaleId;
 use crate::domain::sale::{MetaState, Sale};
 use fred::types::Value;
+use std::sync::Arc;
 
 /// What a warm-up of one shard found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +88,13 @@ fn read_meta(fields: &[Value]) -> Option<Meta> {
     })
 }
 
-impl RedisStore {
+/// A sale's keys on a shard as a whole: made, opened, granted to, counted, removed.
+#[derive(Clone)]
+pub struct SaleKeys {
+    pub(super) redis: Arc<Keyspace>,
+}
+
+impl SaleKeys {
     /// Creates the keys of `sale` on `shard` with the units of its first grant, or finds them there.
     ///
     /// # Errors
@@ -100,18 +107,18 @@ impl RedisStore {
         grant: (&str, i64),
     ) -> Result<Activation, RedisFault> {
         let id = &sale.sale_id;
-        let mut keys = self.keys.of_warmed(shard, id);
-        keys.push(self.outbox_key(shard));
+        let mut keys = self.redis.keys.of_warmed(shard, id);
+        keys.push(self.redis.outbox_key(shard));
         let args = vec![
             Value::Integer(sale.epoch.into()),
             Value::Integer(sale.policy.limit().unwrap_or(0).into()),
             text(cap.to_string()),
-            text(self.group()),
+            text(self.redis.outbox_group()),
             text(grant.0),
             Value::Integer(grant.1),
-            Value::Integer(self.shards.into()),
+            Value::Integer(self.redis.shards.into()),
         ];
-        match integer(&self.script(&ACTIVATE, keys, args).await?)? {
+        match integer(&self.redis.script(&ACTIVATE, keys, args).await?)? {
             1 => Ok(Activation::Created),
             0 => Ok(Activation::Present),
             -1 => Ok(Activation::OtherEpoch),
@@ -132,9 +139,13 @@ impl RedisStore {
         epoch: u32,
         grant: (&str, i64),
     ) -> Result<Granted, RedisFault> {
-        let keys = vec![self.keys.meta(shard, sale), self.keys.stock(shard, sale), self.keys.grants(shard, sale)];
+        let keys = vec![
+            self.redis.keys.meta(shard, sale),
+            self.redis.keys.stock(shard, sale),
+            self.redis.keys.grants(shard, sale),
+        ];
         let args = vec![Value::Integer(epoch.into()), text(grant.0), Value::Integer(grant.1)];
-        match integer(&self.kept(&GRANT, keys, args).await?)? {
+        match integer(&self.redis.script_replicated(&GRANT, keys, args).await?)? {
             1 => Ok(Granted::Now),
             0 => Ok(Granted::Before),
             -1 => Ok(Granted::KeysMissing),
@@ -157,7 +168,7 @@ impl RedisStore {
     ) -> Result<Option<MetaState>, RedisFault> {
         let mut args = vec![text(to.code())];
         args.extend(from.iter().map(|state| text(state.code())));
-        let before = self.script(&SET_STATE, vec![self.keys.meta(shard, sale)], args).await?;
+        let before = self.redis.script(&SET_STATE, vec![self.redis.keys.meta(shard, sale)], args).await?;
         match before.as_string().unwrap_or_default().as_str() {
             "" => Ok(None),
             code => MetaState::from_code(code)
@@ -171,21 +182,12 @@ impl RedisStore {
     /// # Errors
     /// [`RedisFault`], `Contract` when a field is missing or unreadable.
     pub async fn meta(&self, sale: &SaleId, shard: u16) -> Result<Option<Meta>, RedisFault> {
-        let args = vec![text(self.keys.meta(shard, sale)), text("state"), text("epoch"), text("number")];
-        let fields = list(self.command("HMGET", 0, args).await?)?;
+        let args = vec![text(self.redis.keys.meta(shard, sale)), text("state"), text("epoch"), text("number")];
+        let fields = list(self.redis.command("HMGET", 0, args).await?)?;
         if fields.iter().all(Value::is_null) {
             return Ok(None);
         }
         read_meta(&fields).map(Some).ok_or_else(|| RedisFault::Contract(format!("meta of {sale} is {fields:?}")))
-    }
-
-    /// Units left in the bucket; `None` when the key is missing.
-    ///
-    /// # Errors
-    /// [`RedisFault`], `Contract` when it is not a number.
-    pub async fn stock(&self, sale: &SaleId, shard: u16) -> Result<Option<i64>, RedisFault> {
-        let value = self.command("GET", 0, vec![text(self.keys.stock(shard, sale))]).await?;
-        if value.is_null() { Ok(None) } else { integer(&value).map(Some) }
     }
 
     /// The grants that one shard was given in this epoch, and how many units of each. A person may have written others.
@@ -193,7 +195,7 @@ impl RedisStore {
     /// # Errors
     /// [`RedisFault`] when Redis is away.
     pub async fn grants(&self, sale: &SaleId, shard: u16) -> Result<Vec<(String, i64)>, RedisFault> {
-        let fields = list(self.command("HGETALL", 0, vec![text(self.keys.grants(shard, sale))]).await?)?;
+        let fields = list(self.redis.command("HGETALL", 0, vec![text(self.redis.keys.grants(shard, sale))]).await?)?;
         let read = |pair: &[Value]| Some((pair.first()?.as_string()?, pair.get(1)?.as_i64()?));
         Ok(fields.chunks_exact(2).filter_map(read).collect())
     }
@@ -202,9 +204,13 @@ impl RedisStore {
     ///
     /// # Errors
     /// [`RedisFault`], `Contract` when a field is missing or unreadable.
-    pub async fn shard_count(&self, sale: &SaleId, shard: u16) -> Result<Option<ShardCount>, RedisFault> {
-        let keys = vec![self.keys.meta(shard, sale), self.keys.stock(shard, sale), self.keys.grants(shard, sale)];
-        let fields = list(self.script(&COUNT, keys, vec![]).await?)?;
+    pub async fn count(&self, sale: &SaleId, shard: u16) -> Result<Option<ShardCount>, RedisFault> {
+        let keys = vec![
+            self.redis.keys.meta(shard, sale),
+            self.redis.keys.stock(shard, sale),
+            self.redis.keys.grants(shard, sale),
+        ];
+        let fields = list(self.redis.script(&COUNT, keys, vec![]).await?)?;
         if fields.is_empty() {
             return Ok(None);
         }
@@ -232,21 +238,48 @@ impl RedisStore {
     /// # Errors
     /// [`RedisFault`]; repeating is safe.
     pub async fn archive(&self, sale: &SaleId, shard: u16) -> Result<bool, RedisFault> {
-        let mut keys = self.keys.of_warmed(shard, sale);
-        keys.push(self.keys.transfers(shard, sale));
-        Ok(integer(&self.script(&ARCHIVE, keys, vec![]).await?)? == 1)
+        let mut keys = self.redis.keys.of_warmed(shard, sale);
+        keys.push(self.redis.keys.transfers(shard, sale));
+        Ok(integer(&self.redis.script(&ARCHIVE, keys, vec![]).await?)? == 1)
     }
 
-    /// The clock of the server that has a shard, Unix milliseconds: ages are only compared within one clock (window 95).
+    /// Whether all five keys of a sale are there, and of their kind.
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is away.
-    pub async fn clock_ms(&self, shard: u16) -> Result<i64, RedisFault> {
-        let parts = list(self.node_of_shard(shard)?.command("TIME", vec![]).await?)?;
-        let part = |at: usize| parts.get(at).and_then(optional_text).and_then(|part| part.parse::<i64>().ok());
-        match (part(0), part(1)) {
-            (Some(seconds), Some(micros)) => Ok(seconds * 1000 + micros / 1000),
-            (None, _) | (_, None) => Err(RedisFault::Contract(format!("TIME answered {parts:?}"))),
+    pub async fn are_complete(&self, sale: &SaleId, shard: u16) -> Result<bool, RedisFault> {
+        let keys = [
+            (self.redis.keys.meta(shard, sale), "hash"),
+            (self.redis.keys.stock(shard, sale), "string"),
+            (self.redis.keys.buyers(shard, sale), "hash"),
+            (self.redis.keys.ledger(shard, sale), "hash"),
+            (self.redis.keys.grants(shard, sale), "hash"),
+        ];
+        for (key, kind) in keys {
+            if self.redis.command("TYPE", 0, vec![text(key)]).await?.as_string().as_deref() != Some(kind) {
+                return Ok(false);
+            }
         }
+        Ok(true)
+    }
+
+    /// For how many shards the sale was warmed; `None` when it is not in Redis. Keys without the figure are of one shard.
+    ///
+    /// # Errors
+    /// [`RedisFault`], `Contract` when it is not a number.
+    pub async fn shards_of(&self, sale: &SaleId) -> Result<Option<u16>, RedisFault> {
+        // Shard 0 is there for any number of shards; the others help when its keys are lost.
+        for shard in 0..self.redis.shards {
+            let args = vec![text(self.redis.keys.meta(shard, sale)), text("epoch"), text("shards")];
+            let fields = list(self.redis.command("HMGET", 0, args).await?)?;
+            let [epoch, shards] = fields.as_slice() else { continue };
+            if shards.is_null() && epoch.is_null() {
+                continue;
+            }
+            let number = if shards.is_null() { Some(1) } else { shards.as_string().and_then(|n| n.parse().ok()) };
+            let odd = || RedisFault::Contract(format!("meta of {sale} has {shards:?} shards"));
+            return number.map(Some).ok_or_else(odd);
+        }
+        Ok(None)
     }
 }

@@ -4,12 +4,13 @@
 //! only when the replicas have the take, and the take is forgotten only when they have the gift (window 15): else a promotion
 //! of one side would bring the units twice, or not at all.
 
-use super::client::{RedisStore, integer, list, text};
-use super::fault::RedisFault;
+use super::connection::{RedisFault, integer, list, text};
+use super::keyspace::Keyspace;
 use super::scripts::{BUCKET, TRANSFER_FORGET, TRANSFER_GIVE, TRANSFER_TAKE};
 use crate::domain::ids::SaleId;
 use crate::domain::sale::MetaState;
 use fred::types::Value;
+use std::sync::Arc;
 
 /// One transfer: units that left the source's bucket. (sale, epoch, source, target, number) names it for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,22 +86,32 @@ pub struct Bucket {
     pub received: i64,
 }
 
-impl RedisStore {
+/// Buckets and the transfers between them.
+#[derive(Clone)]
+pub struct Transfers {
+    pub(super) redis: Arc<Keyspace>,
+}
+
+impl Transfers {
     /// Takes about half of the source's bucket for `target`, at least `wanted` if it has that; or finds the transfer that
     /// was begun before.
     ///
     /// # Errors
     /// [`RedisFault`]; after `Unknown`, calling again finds the record.
-    pub async fn transfer_take(
+    pub async fn take(
         &self,
         sale: &SaleId,
         (source, target): (u16, u16),
         epoch: u32,
         wanted: i64,
     ) -> Result<Taken, RedisFault> {
-        let keys = vec![self.keys.meta(source, sale), self.keys.stock(source, sale), self.keys.transfers(source, sale)];
+        let keys = vec![
+            self.redis.keys.meta(source, sale),
+            self.redis.keys.stock(source, sale),
+            self.redis.keys.transfers(source, sale),
+        ];
         let args = vec![Value::Integer(epoch.into()), Value::Integer(target.into()), Value::Integer(wanted)];
-        let reply = list(self.kept(&TRANSFER_TAKE, keys, args).await?)?;
+        let reply = list(self.redis.script_replicated(&TRANSFER_TAKE, keys, args).await?)?;
         let odd = || RedisFault::Contract(format!("transfer_take answered {reply:?}"));
         let [code, number, units] = reply.as_slice() else { return Err(odd()) };
         match integer(code)? {
@@ -118,15 +129,15 @@ impl RedisStore {
     ///
     /// # Errors
     /// [`RedisFault`]; repeating is safe, however late.
-    pub async fn transfer_give(&self, sale: &SaleId, transfer: &Transfer) -> Result<Given, RedisFault> {
-        let keys = vec![self.keys.meta(transfer.target, sale), self.keys.stock(transfer.target, sale)];
+    pub async fn give(&self, sale: &SaleId, transfer: &Transfer) -> Result<Given, RedisFault> {
+        let keys = vec![self.redis.keys.meta(transfer.target, sale), self.redis.keys.stock(transfer.target, sale)];
         let args = vec![
             Value::Integer(transfer.epoch.into()),
             Value::Integer(transfer.source.into()),
             text(transfer.number.to_string()),
             Value::Integer(transfer.units),
         ];
-        match integer(&self.kept(&TRANSFER_GIVE, keys, args).await?)? {
+        match integer(&self.redis.script_replicated(&TRANSFER_GIVE, keys, args).await?)? {
             1 => Ok(Given::Now),
             0 => Ok(Given::Before),
             -1 => Ok(Given::KeysMissing),
@@ -139,17 +150,21 @@ impl RedisStore {
     ///
     /// # Errors
     /// [`RedisFault`]; repeating is safe.
-    pub async fn transfer_forget(&self, sale: &SaleId, transfer: &Transfer) -> Result<(), RedisFault> {
+    pub async fn forget(&self, sale: &SaleId, transfer: &Transfer) -> Result<(), RedisFault> {
         let args = vec![Value::Integer(transfer.target.into()), text(transfer.record())];
-        self.script(&TRANSFER_FORGET, vec![self.keys.transfers(transfer.source, sale)], args).await.map(|_count| ())
+        self.redis
+            .script(&TRANSFER_FORGET, vec![self.redis.keys.transfers(transfer.source, sale)], args)
+            .await
+            .map(|_count| ())
     }
 
     /// The transfers out of one shard that were begun and not forgotten. They may be given: enough replicas have them.
     ///
     /// # Errors
     /// [`RedisFault`], `Contract` for a record that cannot be read.
-    pub async fn transfers(&self, sale: &SaleId, source: u16) -> Result<Vec<Transfer>, RedisFault> {
-        let fields = list(self.handed_out("HGETALL", 0, vec![text(self.keys.transfers(source, sale))]).await?)?;
+    pub async fn pending(&self, sale: &SaleId, source: u16) -> Result<Vec<Transfer>, RedisFault> {
+        let fields =
+            list(self.redis.hand_out("HGETALL", 0, vec![text(self.redis.keys.transfers(source, sale))]).await?)?;
         let read = |pair: &[Value]| Transfer::parse(source, &pair.first()?.as_string()?, &pair.get(1)?.as_string()?);
         fields
             .chunks(2)
@@ -162,8 +177,8 @@ impl RedisStore {
     /// # Errors
     /// [`RedisFault`], `Contract` when a field is missing or unreadable.
     pub async fn bucket(&self, sale: &SaleId, shard: u16) -> Result<Option<Bucket>, RedisFault> {
-        let keys = vec![self.keys.meta(shard, sale), self.keys.stock(shard, sale)];
-        let fields = list(self.script(&BUCKET, keys, vec![]).await?)?;
+        let keys = vec![self.redis.keys.meta(shard, sale), self.redis.keys.stock(shard, sale)];
+        let fields = list(self.redis.script(&BUCKET, keys, vec![]).await?)?;
         if fields.is_empty() {
             return Ok(None);
         }
@@ -179,25 +194,5 @@ impl RedisStore {
             })
         };
         read().map(Some).ok_or_else(|| RedisFault::Contract(format!("bucket of {sale} is {fields:?}")))
-    }
-
-    /// For how many shards the sale was warmed; `None` when it is not in Redis. Keys without the figure are of one shard.
-    ///
-    /// # Errors
-    /// [`RedisFault`], `Contract` when it is not a number.
-    pub async fn shards_of(&self, sale: &SaleId) -> Result<Option<u16>, RedisFault> {
-        // Shard 0 is there for any number of shards; the others help when its keys are lost.
-        for shard in 0..self.shards {
-            let args = vec![text(self.keys.meta(shard, sale)), text("epoch"), text("shards")];
-            let fields = list(self.command("HMGET", 0, args).await?)?;
-            let [epoch, shards] = fields.as_slice() else { continue };
-            if shards.is_null() && epoch.is_null() {
-                continue;
-            }
-            let number = if shards.is_null() { Some(1) } else { shards.as_string().and_then(|n| n.parse().ok()) };
-            let odd = || RedisFault::Contract(format!("meta of {sale} has {shards:?} shards"));
-            return number.map(Some).ok_or_else(odd);
-        }
-        Ok(None)
     }
 }

@@ -92,15 +92,15 @@ fn a_load_lock_is_given_back_by_its_owner_only() {
     run(async {
         let world = World::with(&[], &[]).await;
         let (redis, sale) = (&world.servers.redis, SaleId::parse("locked").unwrap());
-        assert!(redis.lock_sale(&sale, "first", 60_000).await.unwrap());
-        assert!(!redis.lock_sale(&sale, "second", 60_000).await.unwrap(), "it has an owner");
+        assert!(redis.sale_cache.lock(&sale, "first", 60_000).await.unwrap());
+        assert!(!redis.sale_cache.lock(&sale, "second", 60_000).await.unwrap(), "it has an owner");
         // The first one's time runs out, and the second takes it.
         RawRedis::of(&world).await.call(&["DEL", &redis.keys.sale_lock(&sale)]).await;
-        assert!(redis.lock_sale(&sale, "second", 60_000).await.unwrap());
-        redis.unlock_sale(&sale, "first").await.unwrap();
-        assert!(!redis.lock_sale(&sale, "third", 60_000).await.unwrap(), "the second still has it");
-        redis.unlock_sale(&sale, "second").await.unwrap();
-        assert!(redis.lock_sale(&sale, "third", 60_000).await.unwrap());
+        assert!(redis.sale_cache.lock(&sale, "second", 60_000).await.unwrap());
+        redis.sale_cache.unlock(&sale, "first").await.unwrap();
+        assert!(!redis.sale_cache.lock(&sale, "third", 60_000).await.unwrap(), "the second still has it");
+        redis.sale_cache.unlock(&sale, "second").await.unwrap();
+        assert!(redis.sale_cache.lock(&sale, "third", 60_000).await.unwrap());
         world.finish().await;
     });
 }

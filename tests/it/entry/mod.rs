@@ -4,6 +4,7 @@ mod access;
 mod bad_input;
 mod buyer_ids;
 mod catalog;
+mod clock_steps;
 mod cors;
 mod openapi;
 mod overload;

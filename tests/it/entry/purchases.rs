@@ -85,7 +85,7 @@ fn wanting_more_than_is_left_is_no_sell_out() {
         let five = world.buy(&sale, "alice", 5, None).await;
         assert_eq!((five.status, five.code().as_str()), (409, "P2-R7"), "{five:?}");
         assert_eq!(five.json["remaining"], 3, "{five:?}");
-        let mark = world.servers.redis.cached_sale(&sale).await.unwrap().sold_out;
+        let mark = world.servers.redis.sale_cache.get(&sale).await.unwrap().sold_out;
         assert_eq!(mark, None, "not enough for one is not sold out for all");
         assert_eq!(world.buy(&sale, "bob", 3, None).await.status, 202);
         let gone = world.buy(&sale, "carol", 1, None).await;
@@ -111,7 +111,7 @@ fn a_full_outbox_refuses_and_takes_nothing() {
         let full = world.buy(&sale, "d", 1, None).await;
         assert_eq!((full.status, full.code().as_str()), (503, "P1-S8"), "{full:?}");
         assert!(!full.header("retry-after").is_empty(), "{full:?}");
-        assert_eq!(world.servers.redis.stock(&sale, 0).await.unwrap(), Some(7));
+        assert_eq!(world.servers.redis.stock.units(&sale, 0).await.unwrap(), Some(7));
         // The entry may be closed by now, but for a trickle.
         eventually("who has bought hears so", async || {
             let again = world.buy(&sale, "a", 1, None).await;

@@ -10,7 +10,7 @@ use seckill::roles::Role;
 /// One call of the script, and what it must have done by the clock that it read.
 async fn release(world: &World, sale: &Sale, rate: u32, arrivals: u64) -> Door {
     let before = world.door(&sale.sale_id).await;
-    let told = world.servers.redis.room_release(sale, rate, 0).await.unwrap();
+    let told = world.servers.redis.rooms.release(sale, rate, 0).await.unwrap();
     let door = world.door(&sale.sale_id).await;
     let elapsed_us = if before.at_us == 0 { 0 } else { door.at_us.saturating_sub(before.at_us).min(1_000_000) };
     let parts = before.part + u64::from(rate) * elapsed_us;
@@ -66,7 +66,7 @@ fn nothing_is_let_go_before_the_start_in_a_pause_or_while_the_sale_is_not_warmed
         let goes = async |sale: &_| {
             let stored = world.stored(sale).await;
             for _ in 0..3 {
-                world.servers.redis.room_release(&stored, 1_000_000, 0).await.unwrap();
+                world.servers.redis.rooms.release(&stored, 1_000_000, 0).await.unwrap();
                 time_passes(30).await;
             }
             world.door(sale).await.released
@@ -93,7 +93,7 @@ fn drawn_places_are_heard_before_the_first_one_is_let_go() {
         let clock = RawRedis::of(&world).await.call(&["TIME"]).await.items();
         let started = Sale { starts_at_ms: clock[0].text().parse::<i64>().unwrap() * 1000, ..early };
         let opens_us = u64::try_from(started.starts_at_ms).unwrap() * 1_000 + 1_050_000;
-        let release = async || world.servers.redis.room_release(&started, 1_000_000, 0).await.unwrap();
+        let release = async || world.servers.redis.rooms.release(&started, 1_000_000, 0).await.unwrap();
         // The first look only begins the count.
         assert_eq!(release().await.released, 0);
         eventually("somebody is let go", async || {

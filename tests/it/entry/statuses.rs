@@ -67,7 +67,7 @@ fn a_pause_during_the_warm_up_holds() {
         overtaken(&world, &sale, Act::Warm, "paused").await.unwrap();
         assert!(is(&world, &sale, "paused").await);
         assert_eq!(in_redis(&world, &sale).await, "paused", "its units are there, and not for sale");
-        assert_eq!(world.servers.redis.stock(&sale, 0).await.unwrap(), Some(10));
+        assert_eq!(world.servers.redis.stock.units(&sale, 0).await.unwrap(), Some(10));
         world.finish().await;
     });
 }

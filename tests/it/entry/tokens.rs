@@ -139,7 +139,7 @@ fn a_winners_token_is_heard_after_the_sell_out_and_a_fresh_one_is_not() {
         assert_eq!(world.buy(&sale, "alice", 1, Some(&winner)).await.status, 202);
         let lost = world.buy(&sale, "bob", 1, Some(&loser)).await;
         assert_eq!((lost.status, lost.code().as_str()), (410, "P2-R2"), "{lost:?}");
-        let mark = world.servers.redis.cached_sale(&sale).await.unwrap().sold_out.expect("a sold-out mark");
+        let mark = world.servers.redis.sale_cache.get(&sale).await.unwrap().sold_out.expect("a sold-out mark");
         assert_eq!((mark.epoch, mark.granted), (1, 1));
         let again = world.buy(&sale, "alice", 1, Some(&winner)).await;
         assert_eq!((again.status, again.text("request_id")), (202, id), "{again:?}");

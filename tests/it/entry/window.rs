@@ -46,7 +46,7 @@ fn a_draft_is_closed_and_an_unknown_sale_is_not_found() {
         let world = World::with(&[Role::Api], &BY_HAND).await;
         let draft = world.draft("draft", 5, |_| {}).await;
         refused(&world, &draft, 503, "P1-S4").await;
-        assert!(world.servers.redis.meta(&draft, 0).await.unwrap().is_none(), "a purchase loads no stock");
+        assert!(world.servers.redis.sale_keys.meta(&draft, 0).await.unwrap().is_none(), "a purchase loads no stock");
         let unknown = SaleId::parse("unknown").unwrap();
         refused(&world, &unknown, 404, "P1-S3").await;
         for (path, method) in [("", Method::GET), ("/tokens", Method::POST)] {
@@ -88,7 +88,7 @@ fn a_draft_warms_itself_ahead_of_its_start() {
         let later = world.draft("later", 5, |sale| sale.starts_at_ms = now_ms() + 3_000_000).await;
         let status = async |sale: &SaleId| sales::get(&world.servers.db, sale).await.unwrap().unwrap().status;
         eventually("a warmed sale", async || status(&soon).await == SaleStatus::Warmed).await;
-        eventually("its stock", async || world.servers.redis.stock(&soon, 0).await.unwrap() == Some(5)).await;
+        eventually("its stock", async || world.servers.redis.stock.units(&soon, 0).await.unwrap() == Some(5)).await;
         assert_eq!(status(&later).await, SaleStatus::Draft, "not yet");
         refused(&world, &soon, 425, "P1-S5").await;
         world.finish().await;
@@ -114,7 +114,7 @@ fn a_hundred_warm_ups_at_once_load_the_stock_once() {
         // A warm-up that read the draft before all this and was asleep since.
         let draft = sales::get(&world.servers.db, &sale).await.unwrap().unwrap();
         let grant = grants.into_keys().next().unwrap();
-        let late = world.servers.redis.activate(&draft, 0, 1_000, (&grant, 50)).await.unwrap();
+        let late = world.servers.redis.sale_keys.activate(&draft, 0, 1_000, (&grant, 50)).await.unwrap();
         assert_eq!(late, Activation::Present);
         assert_eq!(world.settled(&sale).await.counted.redis_stock, 49, "a warm-up never refills");
         world.finish().await;

@@ -1,6 +1,6 @@
 //! `/readyz` of each role, over HTTP: 200 with its servers, 503 without any one of those it needs (row F7).
 
-use crate::support::faulty::Faulty;
+use crate::support::faulty::{Faulty, Own};
 use crate::support::world::{Answer, World, eventually, run};
 use seckill::dev::ports::free_port;
 use serde_json::Value;
@@ -34,7 +34,7 @@ fn a_role_is_ready_with_what_it_needs_and_not_ready_without_any_of_it() {
     run(async {
         let world = World::with(&[], &[]).await;
         for (role, needs) in NEEDS {
-            let whole = world.spawn_armed("", role, &[]).await;
+            let whole = world.spawn(role, Own::default()).await;
             let all: Vec<(String, bool)> = needs.iter().map(|need| ((*need).to_owned(), true)).collect();
             eventually("a ready role", async || readiness(&world, &whole).await == (200, all.clone())).await;
             whole.kill().await;
@@ -45,7 +45,7 @@ fn a_role_is_ready_with_what_it_needs_and_not_ready_without_any_of_it() {
                     _ => ("mysql", "/seckill"),
                 };
                 let nobody = format!("{missing}.url={scheme}://127.0.0.1:{}{path}", free_port().expect("a port"));
-                let lame = world.spawn_armed("", role, &[&nobody]).await;
+                let lame = world.spawn(role, Own { sets: &[&nobody], ..Own::default() }).await;
                 let without = |(name, _): &(String, bool)| (name.clone(), name != missing);
                 let expected = (503, all.iter().map(without).collect::<Vec<_>>());
                 let what = format!("{role} not ready without {missing} only");

@@ -11,7 +11,7 @@ use seckill_bench::loadgen;
 
 /// Bodies of the outbox, in order, as the relay would send them.
 async fn outbox_bodies(world: &World) -> Vec<Vec<u8>> {
-    let entries = world.servers.redis.outbox_page(0, "-", 1_000).await.unwrap();
+    let entries = world.servers.redis.outbox.page(0, "-", 1_000).await.unwrap();
     entries.iter().map(|entry| entry.field("p").unwrap().to_vec()).collect()
 }
 

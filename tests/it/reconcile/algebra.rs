@@ -24,7 +24,7 @@ pub(super) async fn lose_the_keys(world: &World, sale: &SaleId) {
 pub(super) async fn stock(world: &World, sale: &SaleId) -> Option<i64> {
     let mut sum = 0;
     for shard in 0..world.settings.redis.shards {
-        sum += world.servers.redis.stock(sale, shard).await.unwrap()?;
+        sum += world.servers.redis.stock.units(sale, shard).await.unwrap()?;
     }
     Some(sum)
 }
@@ -38,7 +38,7 @@ pub(super) async fn rebuilt(world: &World, sale: &SaleId, before: i64) {
     let opened = async || {
         let mut opened = epoch(world).await > before;
         for shard in 0..world.settings.redis.shards {
-            let meta = world.servers.redis.meta(sale, shard).await.unwrap();
+            let meta = world.servers.redis.sale_keys.meta(sale, shard).await.unwrap();
             opened &= meta.is_some_and(|meta| meta.state == MetaState::Open);
         }
         opened && world.audit(sale, Window::Now).await.consistent()
@@ -75,7 +75,7 @@ fn a_grant_that_meets_a_rebuild_is_given_once_however_they_meet() {
         rebuilt(&world, &sale, 2).await;
         assert_eq!(stock(&world, &sale).await, Some(16));
         let now = u32::try_from(epoch(&world).await).unwrap();
-        let again = world.servers.redis.grant(&sale, 0, now, ("late", 4)).await.unwrap();
+        let again = world.servers.redis.sale_keys.grant(&sale, 0, now, ("late", 4)).await.unwrap();
         assert_eq!(again, seckill::store::redis::Granted::Before);
 
         // One that comes after it belongs to the new epoch.
@@ -97,7 +97,7 @@ fn a_grant_that_redis_had_in_part_before_it_was_lost_is_not_given_twice() {
         assert!(world.settled(&sale).await.consistent());
         assert!(grants::top_up(&world.servers.db, &sale, "half", 8).await.unwrap());
         for shard in 0..2 {
-            world.servers.redis.grant(&sale, shard, 1, ("half", 2)).await.unwrap();
+            world.servers.redis.sale_keys.grant(&sale, shard, 1, ("half", 2)).await.unwrap();
         }
         let mut sold = 0;
         for user in 8..40 {

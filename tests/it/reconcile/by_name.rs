@@ -36,17 +36,17 @@ fn a_lost_gift_between_two_buckets_is_told_and_wedges_nothing() {
         let mut world = World::with(&[Api, Relay, Consumer], &[QUICK, &["redis.shards=2"]].concat()).await;
         let sale = world.sale("gift", 20, Some(1)).await;
         let redis = &world.servers.redis;
-        let Taken::Record(first) = redis.transfer_take(&sale, (0, 1), 1, 4).await.unwrap() else {
+        let Taken::Record(first) = redis.transfers.take(&sale, (0, 1), 1, 4).await.unwrap() else {
             panic!("nothing taken")
         };
         // The target's server is replaced by one that never heard of it; the source's has forgotten the record.
-        redis.transfer_forget(&sale, &first).await.unwrap();
-        let Taken::Record(second) = redis.transfer_take(&sale, (0, 1), 1, 2).await.unwrap() else {
+        redis.transfers.forget(&sale, &first).await.unwrap();
+        let Taken::Record(second) = redis.transfers.take(&sale, (0, 1), 1, 2).await.unwrap() else {
             panic!("nothing taken")
         };
         assert_eq!((first.number, second.number), (1, 2));
-        assert_eq!(redis.transfer_give(&sale, &second).await.unwrap(), Given::Now, "the lower number is no obstacle");
-        redis.transfer_forget(&sale, &second).await.unwrap();
+        assert_eq!(redis.transfers.give(&sale, &second).await.unwrap(), Given::Now, "the lower number is no obstacle");
+        redis.transfers.forget(&sale, &second).await.unwrap();
         let audit = world.audit(&sale, Window::Now).await;
         let told = audit.findings.iter().map(|finding| finding.detail.clone()).collect::<Vec<_>>().join("; ");
         assert!(told.contains(&format!("{} units left a bucket and reached no other", first.units)), "{told}");

@@ -60,7 +60,7 @@ fn a_reconciler_that_dies_after_trimming_leaves_sums_that_hold() {
         eventually("an order", async || world.told(&sale, "alice", alice).await.0 == "CONFIRMED").await;
         let folder = Folder::new("trims");
         // Passes while the record is too young, dies behind the trimming that took it.
-        let left = async || world.servers.redis.ledger_page(&sale, 0, "0", 10).await.unwrap().records.len();
+        let left = async || world.servers.redis.ledger.page(&sale, 0, "0", 10).await.unwrap().records.len();
         let mut deaths = 0;
         while left().await > 0 {
             dies(armed(&world, &folder, "F21=return", &trims)).await;
@@ -83,8 +83,10 @@ fn giving_parked_units_back_is_what_the_audit_would_find() {
         let alice = world.bought(&sale, "alice").await;
         world.park_the_outbox().await;
         let armed = armed(&world, &folder, "no_give_back=return", &[]);
-        eventually("the forbidden thing", async || world.servers.redis.stock(&sale, 0).await.unwrap() == Some(10))
-            .await;
+        eventually("the forbidden thing", async || {
+            world.servers.redis.stock.units(&sale, 0).await.unwrap() == Some(10)
+        })
+        .await;
         eventually("the order all the same", async || world.told(&sale, "alice", alice).await.0 == "CONFIRMED").await;
         let audit = world.audit(&sale, Window::Now).await;
         assert_eq!(audit.findings.first().map(|finding| finding.kind), Some(FindingKind::Unbalanced), "{audit:#?}");

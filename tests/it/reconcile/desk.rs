@@ -194,7 +194,7 @@ fn what_was_given_up_is_failed_for_good_and_a_late_message_cannot_overturn_it() 
         assert_eq!((world.orders(&sale).await, world.rows("request_outcome", "kind = 'FAILED'").await), (0, 1));
         assert_eq!(world.told(&sale, "henry", id).await.0, "FAILED");
         assert_eq!(world.number("SELECT stock AS n FROM sales").await, 10, "the database never lost the unit");
-        let left = world.servers.redis.stock(&sale, 0).await.unwrap();
+        let left = world.servers.redis.stock.units(&sale, 0).await.unwrap();
         assert_eq!(left, Some(9), "nor was it given back to redis by itself (E4, window 90)");
         world.finish().await;
     });

@@ -26,7 +26,7 @@ fn a_replay_killed_in_the_middle_is_finished_by_the_next_one() {
         let said = world.cli_with_faults("F22=5*off->return", &["dlq", "replay", "--all"]);
         assert_eq!(said.code, None, "killed: {said:?}");
         assert_eq!((world.orders(&sale).await, world.rows("operator_acts", "action = 'dlq.replay'").await), (6, 0));
-        assert_eq!(world.servers.redis.parked_count(0).await.unwrap(), 4, "the entries are where they were");
+        assert_eq!(world.servers.redis.relay_dlq.count(0).await.unwrap(), 4, "the entries are where they were");
         eventually("the broker has its messages back", async || world.mq_dlq().await.len() == 4).await;
 
         // And once more, later; then to the end.
@@ -36,7 +36,7 @@ fn a_replay_killed_in_the_middle_is_finished_by_the_next_one() {
         world.cli(&["dlq", "replay", "--all"]).exits(0);
         assert_eq!(world.orders(&sale).await, 8, "each exactly once");
         assert!(world.mq_dlq().await.is_empty());
-        assert_eq!(world.servers.redis.parked_count(0).await.unwrap(), 0);
+        assert_eq!(world.servers.redis.relay_dlq.count(0).await.unwrap(), 0);
         for (user, id) in &ids {
             assert_eq!(world.told(&sale, user, *id).await.0, "CONFIRMED");
             assert_eq!(world.rows("operator_acts", &format!("target_id = '{id}'")).await, 1);

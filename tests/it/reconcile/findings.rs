@@ -42,7 +42,7 @@ async fn figures(world: &World, sale: &SaleId) -> (i64, i64, i64, String) {
         world.orders(sale).await,
         world.number("SELECT stock AS n FROM sales").await,
         world.number("SELECT CAST(SUM(delta) AS SIGNED) AS n FROM stock_flow").await,
-        format!("{:?}", world.servers.redis.shard_count(sale, 0).await.unwrap()),
+        format!("{:?}", world.servers.redis.sale_keys.count(sale, 0).await.unwrap()),
     )
 }
 
@@ -106,22 +106,22 @@ fn relay_dlq_entries_are_in_the_register_before_they_leave_redis() {
         for _ in 0..600 {
             world.redis(&["XADD", &dlq, "*", "reason", "unreadable"]).await;
         }
-        let entry = redis.outbox_new(0, "by hand", 1).await.unwrap().remove(0);
-        let parking = redis.outbox_park(0, "by hand", &entry.id, ("the broker said no", 10)).await.unwrap();
+        let entry = redis.outbox.new_entries(0, "by hand", 1).await.unwrap().remove(0);
+        let parking = redis.outbox.park(0, "by hand", &entry.id, ("the broker said no", 10)).await.unwrap();
         assert_eq!(parking, Parking::Moved);
-        assert_eq!(redis.parked_count(0).await.unwrap(), 601);
+        assert_eq!(redis.relay_dlq.count(0).await.unwrap(), 601);
         world
             .sql("CREATE TRIGGER refuse BEFORE INSERT ON failed_request FOR EACH ROW SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no'")
             .await;
         let reconcile = world.more(&[Reconcile], |_| {});
         let patience = Instant::now() + Duration::from_secs(3);
         while Instant::now() < patience {
-            assert_eq!(redis.parked_count(0).await.unwrap(), 601, "deleted before it was written down");
+            assert_eq!(redis.relay_dlq.count(0).await.unwrap(), 601, "deleted before it was written down");
             pause().await;
         }
         world.sql("DROP TRIGGER refuse").await;
         eventually("an open row", async || world.rows("failed_request", "source = 'relay_dlq'").await == 1).await;
-        eventually("it left redis", async || redis.parked_count(0).await.unwrap() == 600).await;
+        eventually("it left redis", async || redis.relay_dlq.count(0).await.unwrap() == 600).await;
         eventually("the order", async || world.told(&sale, "alice", alice).await.0 == "CONFIRMED").await;
         eventually("a closed row", async || world.rows("failed_request", "status = 'resolved'").await == 1).await;
         assert_eq!(
@@ -182,7 +182,7 @@ fn a_closed_sale_that_leaves_redis_during_an_audit_has_lost_nothing() {
             let leaves = async {
                 // Somewhere among the first steps of the audits.
                 world.rows("sales", "TRUE").await;
-                assert!(world.servers.redis.archive(&sale, 0).await.unwrap(), "it was there");
+                assert!(world.servers.redis.sale_keys.archive(&sale, 0).await.unwrap(), "it was there");
             };
             let (audits, ()) = tokio::join!(audits, leaves);
             for audit in audits {

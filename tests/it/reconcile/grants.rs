@@ -7,7 +7,7 @@ use seckill::store::mysql::grants;
 use seckill::store::mysql::grants::Reclaimed;
 
 async fn stock(world: &World, sale: &SaleId) -> i64 {
-    world.servers.redis.stock(sale, 0).await.unwrap().unwrap()
+    world.servers.redis.stock.units(sale, 0).await.unwrap().unwrap()
 }
 
 async fn unapplied(world: &World) -> i64 {

@@ -63,7 +63,7 @@ fn a_finding_says_where_the_request_lies() {
             said.contains("as number 1 (shard 0), in the outbox as ") && said.contains("in no relay's hand"),
             "{said}"
         );
-        world.servers.redis.outbox_new(0, "relay-7", 10).await.unwrap();
+        world.servers.redis.outbox.new_entries(0, "relay-7", 10).await.unwrap();
         let said = detail(&world, alice).await;
         assert!(said.contains("read by relay relay-7 and not confirmed"), "{said}");
         world.lose_the_outbox().await;

@@ -13,7 +13,7 @@ fn grant_of(said: &Said) -> String {
 /// Units granted by the database, and unsold in Redis.
 async fn units(world: &World, sale: &SaleId) -> (i64, Option<i64>) {
     let granted = world.number(&format!("SELECT granted AS n FROM sales WHERE sale_id = '{sale}'")).await;
-    (granted, world.servers.redis.stock(sale, 0).await.unwrap())
+    (granted, world.servers.redis.stock.units(sale, 0).await.unwrap())
 }
 
 #[test]

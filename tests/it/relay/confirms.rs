@@ -57,7 +57,7 @@ fn confirms_that_stay_out_for_long_end_in_the_relay_dlq_and_that_is_no_verdict()
         let lost = world.bought(&sale, "lost").await;
         eventually("the relay DLQ", async || parked(&world).await == 1).await;
         nothing_is_left(&world).await;
-        let entry = world.servers.redis.parked_page(0, "-", 1).await.unwrap().pop().unwrap();
+        let entry = world.servers.redis.relay_dlq.page(0, "-", 1).await.unwrap().pop().unwrap();
         assert!(entry.attempts == 3 && entry.parked_at_ms > 0 && !entry.reason.is_empty(), "{entry:?}");
         // Window 45: the order is there all the same, and P5 closes the entry without another one.
         eventually("the order", async || world.told(&sale, "lost", lost).await.0 == "CONFIRMED").await;
@@ -142,7 +142,7 @@ fn what_a_full_queue_refused_too_often_is_parked_and_lands_from_the_ledger() {
         let all = fill_queue(&world, &sale, 1).await + 30;
         world.sell(&sale, 30).await;
         nothing_is_left(&world).await;
-        let entries = world.servers.redis.parked_page(0, "-", 100).await.unwrap();
+        let entries = world.servers.redis.relay_dlq.page(0, "-", 100).await.unwrap();
         assert!(entries.len() >= 20, "{} refused", entries.len());
         assert!(entries.iter().all(|entry| entry.attempts == 2 && entry.reason.starts_with("nack")), "{entries:?}");
         assert_eq!(entries.len() as u64 + world.waiting_in("seckill.orders").await, all);

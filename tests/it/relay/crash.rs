@@ -54,13 +54,13 @@ fn a_relay_that_dies_over_a_returned_message_or_around_parking_leaves_nothing_un
             world.put_in_outbox(None, "5", None).await;
             for (point, parked) in [("F9", 0), ("F9a", 1)] {
                 world.mortal("relay", &format!("{point}=return"), &[]).dies_at(point).await;
-                let page = world.servers.redis.parked_page(0, "-", 10).await.unwrap();
+                let page = world.servers.redis.relay_dlq.page(0, "-", 10).await.unwrap();
                 assert_eq!(page.len(), parked, "{point}: {page:?}");
             }
             let relay = world.more(&[Relay], |_| {});
             eventually("an order", async || world.told(&sale, "second", second).await.0 == "CONFIRMED").await;
             eventually("nothing left", async || world.outbox().await == (0, 0)).await;
-            assert_eq!(world.servers.redis.parked_page(0, "-", 10).await.unwrap().len(), 1);
+            assert_eq!(world.servers.redis.relay_dlq.page(0, "-", 10).await.unwrap().len(), 1);
             relay.stop().await;
             world.finish().await;
         }

@@ -29,23 +29,23 @@ fn with_lists_no_phase_needs_a_stream() {
         world.sell(&sale, 200).await;
         eventually("all of them", async || world.orders(&sale).await == 200).await;
         eventually("an empty outbox", async || world.outbox().await == (0, 0)).await;
-        assert!(world.servers.redis.outbox_walk(0, "-", 10).await.unwrap().lying.is_empty());
+        assert!(world.servers.redis.outbox.scan(0, "-", 10).await.unwrap().lying.is_empty());
         // Parked, looked at, copied to the register: the poison stays for a person.
         let mut raw = RawRedis::at(&urls.redis_url, name).await;
         raw.call(&["LPUSH", &world.servers.redis.keys.outbox_list(0), "who knows"]).await;
         eventually("a parked one", async || parked(&world).await == 1).await;
-        let entry = world.servers.redis.parked_page(0, "-", 10).await.unwrap().remove(0);
+        let entry = world.servers.redis.relay_dlq.page(0, "-", 10).await.unwrap().remove(0);
         assert!(entry.reason.contains("field s is missing") && entry.parked_at_ms > 0, "{entry:?}");
-        assert!(world.servers.redis.parked_page(0, &format!("({}", entry.id), 10).await.unwrap().is_empty());
+        assert!(world.servers.redis.relay_dlq.page(0, &format!("({}", entry.id), 10).await.unwrap().is_empty());
         // Lost keys: the rebuild makes the sale anew.
         raw.call(&["DEL", &world.servers.redis.keys.ledger(0, &sale)]).await;
         eventually("the rebuilt sale", async || {
-            world.servers.redis.meta(&sale, 0).await.unwrap().is_some_and(|meta| meta.epoch == 2)
+            world.servers.redis.sale_keys.meta(&sale, 0).await.unwrap().is_some_and(|meta| meta.epoch == 2)
         })
         .await;
         eventually("it sells again", async || world.buy(&sale, "last", 1, None).await.status == 202).await;
         eventually("the last one", async || world.orders(&sale).await == 201).await;
-        world.servers.redis.parked_remove(0, &entry.id).await.unwrap();
+        world.servers.redis.relay_dlq.remove(0, &entry.id).await.unwrap();
         assert_eq!(parked(&world).await, 0);
         for key in raw.keys().await {
             assert_ne!(raw.call(&["TYPE", &key]).await, Reply::Bytes(b"stream".to_vec()), "{key}");
@@ -90,7 +90,7 @@ fn a_question_finds_an_entry_in_the_list_and_in_a_hand() {
         read_and_die(&world, "relay-7", 1).await;
         let (held, entry) = (detail().await, request_history(&world.reconcile_context(), alice).await.outbox_entry);
         assert!(held.contains("read by relay relay-7 and not confirmed") && entry.is_some(), "{held}");
-        let page = world.servers.redis.outbox_walk(0, "-", 10).await.unwrap();
+        let page = world.servers.redis.outbox.scan(0, "-", 10).await.unwrap();
         let lying = &page.lying[0];
         assert_eq!(
             (page.lying.len(), lying.entry.field("s")),
@@ -98,7 +98,7 @@ fn a_question_finds_an_entry_in_the_list_and_in_a_hand() {
             "what a rebuild asks"
         );
         // Its time is over and nobody holds it: parked, then landed out of the ledger like any other.
-        world.servers.redis.outbox_park(0, "relay-7", &lying.entry.id, ("nack", 10)).await.unwrap();
+        world.servers.redis.outbox.park(0, "relay-7", &lying.entry.id, ("nack", 10)).await.unwrap();
         let audit = world.audit(&sale, Window::Now).await;
         assert!(audit.consistent() && audit.counted.parked == 1, "{audit:#?}");
         let rest = world.more(&[Consumer, Role::Reconcile], |_| {});
@@ -116,27 +116,27 @@ fn who_lost_an_entry_counts_and_parks_nothing_and_deletes_only_its_own() {
         world.sell(&sale, 3).await;
         let redis = &world.servers.redis;
         let ids: Vec<String> =
-            redis.outbox_new(0, "slow", 3).await.unwrap().into_iter().map(|entry| entry.id).collect();
+            redis.outbox.new_entries(0, "slow", 3).await.unwrap().into_iter().map(|entry| entry.id).collect();
         assert!(
-            redis.outbox_take_over(0, "quick", 60_000, ("0-0", 10)).await.unwrap().entries.is_empty(),
+            redis.outbox.take_over(0, "quick", 60_000, ("0-0", 10)).await.unwrap().entries.is_empty(),
             "it is alive"
         );
-        assert_eq!(redis.outbox_failed(0, "slow", &ids).await.unwrap(), [1, 1, 1]);
+        assert_eq!(redis.outbox.failed(0, "slow", &ids).await.unwrap(), [1, 1, 1]);
         // Windows 28, 29: it slept, and woke up too late.
-        let taken = redis.outbox_take_over(0, "quick", 0, ("0-0", 2)).await.unwrap().entries;
+        let taken = redis.outbox.take_over(0, "quick", 0, ("0-0", 2)).await.unwrap().entries;
         assert_eq!(taken.iter().map(|entry| &entry.id).collect::<Vec<_>>(), [&ids[0], &ids[1]], "the oldest first");
-        assert_eq!(redis.outbox_touch(0, "slow", &ids).await.unwrap(), ids[2..]);
-        assert_eq!(redis.outbox_failed(0, "slow", &ids).await.unwrap(), [0, 0, 2]);
-        let parking = redis.outbox_park(0, "slow", &ids[0], ("nack", 10)).await.unwrap();
+        assert_eq!(redis.outbox.touch(0, "slow", &ids).await.unwrap(), ids[2..]);
+        assert_eq!(redis.outbox.failed(0, "slow", &ids).await.unwrap(), [0, 0, 2]);
+        let parking = redis.outbox.park(0, "slow", &ids[0], ("nack", 10)).await.unwrap();
         assert_eq!((parking, parked(&world).await), (seckill::store::redis::Parking::NotOurs, 0));
-        assert_eq!(redis.outbox_done(0, "slow", &ids).await.unwrap(), 1);
+        assert_eq!(redis.outbox.done(0, "slow", &ids).await.unwrap(), 1);
         assert_eq!(world.outbox().await, (2, 2));
-        assert_eq!(redis.outbox_failed(0, "quick", &ids).await.unwrap(), [2, 2, 0], "counted on by the new owner");
+        assert_eq!(redis.outbox.failed(0, "quick", &ids).await.unwrap(), [2, 2, 0], "counted on by the new owner");
         // In any order, and twice.
-        assert_eq!(redis.outbox_done(0, "quick", &[ids[1].clone()]).await.unwrap(), 1);
-        assert_eq!(redis.outbox_own(0, "quick", "0", 10).await.unwrap().0, taken[..1]);
-        assert_eq!(redis.outbox_done(0, "quick", &ids).await.unwrap(), 1);
-        assert_eq!(redis.outbox_done(0, "quick", &ids).await.unwrap(), 0);
+        assert_eq!(redis.outbox.done(0, "quick", &[ids[1].clone()]).await.unwrap(), 1);
+        assert_eq!(redis.outbox.own_entries(0, "quick", "0", 10).await.unwrap().0, taken[..1]);
+        assert_eq!(redis.outbox.done(0, "quick", &ids).await.unwrap(), 1);
+        assert_eq!(redis.outbox.done(0, "quick", &ids).await.unwrap(), 0);
         nobody_is_remembered(&world).await;
         world.stop().await;
     });
@@ -152,7 +152,7 @@ fn a_rebuild_waits_for_an_entry_in_a_dead_relays_hand() {
         // Empty queues: without any the rebuild would wait for those.
         declare(&world.servers.rabbit).await.unwrap();
         assert_eq!(world.redis(&["DEL", &world.servers.redis.keys.ledger(0, &sale)]).await, Value::from(1));
-        let epoch = async || world.servers.redis.meta(&sale, 0).await.unwrap().map(|meta| meta.epoch);
+        let epoch = async || world.servers.redis.sale_keys.meta(&sale, 0).await.unwrap().map(|meta| meta.epoch);
         let reconcile = world.more(&[Role::Reconcile], |_| {});
         time_passes(4_000).await;
         assert_eq!(epoch().await, Some(1), "nothing but the entry knows alice");

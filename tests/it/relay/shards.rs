@@ -21,7 +21,7 @@ async fn sell_on(world: &World, sale: &SaleId, shard: u16, count: usize) {
 
 /// Entries of all outboxes, and those in a relay's hand.
 async fn outboxes(world: &World) -> (u64, u64) {
-    let depths = join_all((0..SHARDS).map(|shard| world.servers.redis.outbox_depth(shard))).await;
+    let depths = join_all((0..SHARDS).map(|shard| world.servers.redis.outbox.depth(shard))).await;
     depths.into_iter().map(|depth| depth.expect("redis")).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
 }
 
@@ -70,7 +70,7 @@ fn what_other_shards_gave_is_not_lost_by_a_shard_that_answers_with_an_error() {
             sell_on(&world, &sale, shard, 10).await;
         }
         let others = async || {
-            let depths = join_all([0, 2, 3].map(|shard| world.servers.redis.outbox_depth(shard))).await;
+            let depths = join_all([0, 2, 3].map(|shard| world.servers.redis.outbox.depth(shard))).await;
             depths.into_iter().map(|depth| depth.expect("redis").1).sum::<u64>()
         };
         eventually("the others' in the relay's hand", async || others().await == 30).await;

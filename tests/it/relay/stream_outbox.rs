@@ -11,7 +11,7 @@ fn an_entry_acknowledged_but_not_deleted_is_relayed_again_and_harms_nobody() {
         let sale = world.sale("zombie", 100, Some(1)).await;
         let outbox = outbox_key(&world);
         world.sell(&sale, 2).await;
-        let entries = world.servers.redis.outbox_page(0, "-", 10).await.unwrap();
+        let entries = world.servers.redis.outbox.page(0, "-", 10).await.unwrap();
         let relay = world.more(&[Relay], |_| {});
         eventually("both orders", async || world.orders(&sale).await == 2).await;
         nothing_is_left(&world).await;
@@ -20,7 +20,7 @@ fn an_entry_acknowledged_but_not_deleted_is_relayed_again_and_harms_nobody() {
         let field = |name: &str| String::from_utf8(entries[0].field(name).unwrap().to_vec()).unwrap();
         world.redis(&["XADD", &outbox, "*", "s", &field("s"), "r", &field("r"), "p", &field("p")]).await;
         let last = world.bought(&sale, "last").await;
-        let read = world.servers.redis.outbox_new(0, "ghost", 10).await.unwrap();
+        let read = world.servers.redis.outbox.new_entries(0, "ghost", 10).await.unwrap();
         for entry in &read {
             world.redis(&["XACK", &outbox, "relay", &entry.id]).await;
         }
@@ -46,7 +46,7 @@ fn deleted_entries_do_not_break_their_batch_and_their_requests_land_from_the_led
         // Window 32: in this relay's own history. Window 31: in another one's.
         read_and_die(&world, &format!("relay-{}", world.settings.node()), 10).await;
         read_and_die(&world, "ghost", 10).await;
-        let all = world.servers.redis.outbox_page(0, "-", 20).await.unwrap();
+        let all = world.servers.redis.outbox.page(0, "-", 20).await.unwrap();
         for gone in [2, 3, 12, 17] {
             world.redis(&["HINCRBY", &counts, &all[gone].id, "3"]).await;
             world.redis(&["XDEL", &outbox, &all[gone].id]).await;
@@ -82,9 +82,10 @@ fn names_of_relays_that_are_gone_go_too_but_never_with_entries() {
             world.redis(&["XGROUP", "CREATECONSUMER", &outbox, "relay", name]).await;
         }
         let redis = &world.servers.redis;
-        assert!(redis.outbox_forget(0, "me", (60_000, 16)).await.unwrap().is_empty(), "they may only be slow");
-        eventually("silence", async || redis.outbox_forget(0, "dead-3", (200, 1)).await.unwrap().len() == 1).await;
-        let rest = redis.outbox_forget(0, "dead-3", (0, 16)).await.unwrap();
+        assert!(redis.outbox.forget_relays(0, "me", (60_000, 16)).await.unwrap().is_empty(), "they may only be slow");
+        eventually("silence", async || redis.outbox.forget_relays(0, "dead-3", (200, 1)).await.unwrap().len() == 1)
+            .await;
+        let rest = redis.outbox.forget_relays(0, "dead-3", (0, 16)).await.unwrap();
         assert!(rest.len() == 1 && !rest.contains(&"dead-with-entries".to_owned()), "{rest:?}");
         let relay = world.more(&[Relay], |_| {});
         eventually("all ten", async || world.orders(&sale).await == 10).await;

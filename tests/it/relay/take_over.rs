@@ -44,7 +44,7 @@ fn a_poison_entry_goes_to_the_relay_dlq_with_its_reason_and_blocks_nobody() {
             eventually("the one behind the poison", async || world.told(&sale, "after", last).await.0 == "CONFIRMED")
                 .await;
             nothing_is_left(&world).await;
-            let parked = world.servers.redis.parked_page(0, "-", 10).await.unwrap();
+            let parked = world.servers.redis.relay_dlq.page(0, "-", 10).await.unwrap();
             for reason in ["field s is missing", "field p is missing", "sale_id"] {
                 assert_eq!(parked.iter().filter(|entry| entry.reason.contains(reason)).count(), 1, "{parked:?}");
             }

@@ -23,7 +23,7 @@ fn an_api_that_dies_around_the_script_takes_one_unit_for_one_purchase() {
             assert_eq!(world.buy_at(&api, sale.as_str(), "alice", Some(&token)).await, None, "{point}: no answer");
             api.died().await;
             let id = RequestId::parse(&request_id).unwrap();
-            let record = world.servers.redis.ledger_lookup(&sale, 0, &[id]).await.unwrap().remove(0);
+            let record = world.servers.redis.ledger.lookup(&sale, 0, &[id]).await.unwrap().remove(0);
             assert_eq!(record.is_some(), is_in_the_ledger, "{point}");
             let again = world.buy(&sale, "alice", 1, Some(&token)).await;
             assert_eq!((again.status, again.text("request_id")), (202, request_id.clone()), "{point}: {again:?}");
@@ -44,12 +44,12 @@ fn a_warm_up_that_dies_half_way_is_finished_by_the_next_one() {
         for (at, armed) in ["F23=return", "F23=1*off->return", "F23=2*off->return"].into_iter().enumerate() {
             let sale = world.draft(&format!("half-{at}"), 7, |_| {}).await;
             assert!(world.run_armed(armed, &["sale", "warm", sale.as_str()]), "{armed}: it dies there");
-            let meta = world.servers.redis.meta(&sale, 0).await.unwrap().unwrap();
+            let meta = world.servers.redis.sale_keys.meta(&sale, 0).await.unwrap().unwrap();
             assert_eq!(meta.state, MetaState::Loaded, "{armed}: closed to buyers");
             assert!(!world.run_armed("", &["sale", "warm", sale.as_str()]));
-            let meta = world.servers.redis.meta(&sale, 0).await.unwrap().unwrap();
+            let meta = world.servers.redis.sale_keys.meta(&sale, 0).await.unwrap().unwrap();
             assert_eq!(meta.state, MetaState::Open, "{armed}");
-            assert_eq!(world.servers.redis.stock(&sale, 0).await.unwrap(), Some(7), "{armed}: loaded once");
+            assert_eq!(world.servers.redis.stock.units(&sale, 0).await.unwrap(), Some(7), "{armed}: loaded once");
         }
         world.start_roles(&Role::ALL).await;
         for at in 0..3 {
@@ -77,7 +77,7 @@ fn a_rebuild_that_dies_half_way_is_finished_by_the_next_one() {
 
             let dying = world.start_armed(armed, "reconcile").await;
             dying.died().await;
-            let meta = world.servers.redis.meta(&sale, 0).await.unwrap().unwrap();
+            let meta = world.servers.redis.sale_keys.meta(&sale, 0).await.unwrap().unwrap();
             assert_eq!(meta.state, MetaState::Frozen, "{armed}: closed to buyers");
             assert_eq!(world.buy(&sale, "bob", 1, None).await.status, 423, "{armed}");
             let next = world.start_armed("", "reconcile").await;
@@ -86,7 +86,7 @@ fn a_rebuild_that_dies_half_way_is_finished_by_the_next_one() {
             assert_eq!(world.buy(&sale, "alice", 1, None).await.code(), "P2-R1", "{armed}: and so is the buyer");
             let now = sales::get(&world.servers.db, &sale).await.unwrap().unwrap();
             assert_eq!(now.epoch, 3, "{armed}: each attempt has an epoch of its own");
-            assert_eq!(world.servers.redis.stock(&sale, 0).await.unwrap(), Some(8), "{armed}");
+            assert_eq!(world.servers.redis.stock.units(&sale, 0).await.unwrap(), Some(8), "{armed}");
             next.kill().await;
         }
         world.finish().await;
@@ -103,7 +103,7 @@ fn without_the_replay_check_one_purchase_takes_two_units() {
         for _ in 0..2 {
             assert_eq!(world.buy_at(&api, "twice", "alice", Some(&token)).await, Some(202));
         }
-        assert_eq!(world.servers.redis.stock(&sale, 0).await.unwrap(), Some(8));
+        assert_eq!(world.servers.redis.stock.units(&sale, 0).await.unwrap(), Some(8));
         assert!(!world.settled(&sale).await.consistent(), "the balance sheet sees it");
         api.kill().await;
         world.stop().await;

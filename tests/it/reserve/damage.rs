@@ -17,8 +17,8 @@ const BOB: Ask = Ask { id: 2, user: 1, quantity: 1 };
 async fn fresh(world: &World, redis: &mut RawRedis) -> SaleId {
     redis.clear().await;
     let (store, sale) = (&world.servers.redis, redis_sale("damage", 5));
-    store.activate(&sale, 0, 100, ("g", 10)).await.unwrap();
-    store.set_state(&sale.sale_id, 0, MetaState::Open, &[MetaState::Loaded]).await.unwrap();
+    store.sale_keys.activate(&sale, 0, 100, ("g", 10)).await.unwrap();
+    store.sale_keys.set_state(&sale.sale_id, 0, MetaState::Open, &[MetaState::Loaded]).await.unwrap();
     assert_eq!(reserve(store, &sale.sale_id, EPOCH, &[ALICE]).await, [Reserved::Accepted]);
     sale.sale_id
 }
@@ -169,7 +169,7 @@ fn a_grant_to_a_damaged_stock_is_not_written_down() {
             let sale = fresh(&world, &mut redis).await;
             redis.call(&["SET", &keys.stock(0, &sale), text]).await;
             let before = redis.dump().await;
-            let refused = store.grant(&sale, 0, EPOCH, ("more", 5)).await;
+            let refused = store.sale_keys.grant(&sale, 0, EPOCH, ("more", 5)).await;
             assert!(!matches!(refused, Ok(seckill::store::redis::Granted::Now)), "stock {text:?}: {refused:?}");
             assert!(before == redis.dump().await, "stock {text:?}: something was written");
         }
@@ -185,27 +185,27 @@ fn the_backlog_cap_is_exact() {
             let mut redis = RawRedis::of(&world).await;
             redis.clear().await;
             let (store, sale) = (&world.servers.redis, redis_sale("cap", 0));
-            store.activate(&sale, 0, 5, ("g", 100)).await.unwrap();
-            store.set_state(&sale.sale_id, 0, MetaState::Open, &[MetaState::Loaded]).await.unwrap();
+            store.sale_keys.activate(&sale, 0, 5, ("g", 100)).await.unwrap();
+            store.sale_keys.set_state(&sale.sale_id, 0, MetaState::Open, &[MetaState::Loaded]).await.unwrap();
             let ask = |id| Ask { id, user: 0, quantity: 1 };
             let group: Vec<Ask> = (1..=8).map(ask).collect();
             let answers = reserve(store, &sale.sale_id, EPOCH, &group).await;
             let accepted = answers.iter().filter(|answer| **answer == Reserved::Accepted).count();
             assert_eq!(accepted, 5, "{answers:?}");
             assert!(answers[5..].iter().all(|answer| *answer == Reserved::Backlog), "{answers:?}");
-            assert_eq!(store.outbox_depth(0).await.unwrap(), (5, 0));
+            assert_eq!(store.outbox.depth(0).await.unwrap(), (5, 0));
             assert_eq!(
                 reserve(store, &sale.sale_id, EPOCH, &[ask(1)]).await,
                 [Reserved::Replayed],
                 "a replay is no load"
             );
             // In a relay's hand it is as unsent as before.
-            let read = store.outbox_new(0, "relay-1", 3).await.unwrap();
+            let read = store.outbox.new_entries(0, "relay-1", 3).await.unwrap();
             assert_eq!(reserve(store, &sale.sale_id, EPOCH, &[ask(6)]).await, [Reserved::Backlog]);
-            assert_eq!(store.outbox_done(0, "relay-1", &[read[0].id.clone()]).await.unwrap(), 1);
+            assert_eq!(store.outbox.done(0, "relay-1", &[read[0].id.clone()]).await.unwrap(), 1);
             let answers = reserve(store, &sale.sale_id, EPOCH, &[ask(6), ask(7)]).await;
             assert_eq!(answers, [Reserved::Accepted, Reserved::Backlog]);
-            assert_eq!(store.stock(&sale.sale_id, 0).await.unwrap(), Some(94));
+            assert_eq!(store.stock.units(&sale.sale_id, 0).await.unwrap(), Some(94));
             world.stop().await;
         }
     });

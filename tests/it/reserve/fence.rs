@@ -26,8 +26,8 @@ fn a_sale_that_went_back_in_time_freezes_and_the_others_go_on() {
             let frozen = world.buy(&sale, user, 1, None).await;
             assert_eq!((frozen.status, frozen.code().as_str()), (423, "P1-S7"), "{frozen:?}");
         }
-        assert_eq!(world.servers.redis.meta(&sale, 0).await.unwrap().unwrap().state, MetaState::Frozen);
-        assert_eq!(world.servers.redis.stock(&sale, 0).await.unwrap(), Some(6), "nothing is sold");
+        assert_eq!(world.servers.redis.sale_keys.meta(&sale, 0).await.unwrap().unwrap().state, MetaState::Frozen);
+        assert_eq!(world.servers.redis.stock.units(&sale, 0).await.unwrap(), Some(6), "nothing is sold");
         assert!(world.sale_control().warm(&sale).await.is_err() && world.sale_control().pause(&sale).await.is_err());
         world.sale_control().resume(&sale).await.expect_err("neither opens a frozen sale");
         assert_eq!(world.buy(&sale, "bob", 1, None).await.status, 423);
@@ -76,7 +76,7 @@ fn one_damaged_sale_does_not_keep_the_others_closed() {
         for sale in [&no_number, &no_hash] {
             let answer = world.buy(sale, "alice", 1, None).await;
             assert_eq!((answer.status, answer.code().as_str()), (503, "UNAVAILABLE"), "{answer:?}");
-            assert_eq!(world.servers.redis.stock(sale, 0).await.unwrap(), Some(10));
+            assert_eq!(world.servers.redis.stock.units(sale, 0).await.unwrap(), Some(10));
         }
         // Its neighbour's trouble does not keep a later sale from being warmed by itself, either.
         let draft = world.draft("z-draft", 5, |_| {}).await;

@@ -7,7 +7,7 @@ use crate::support::script_model::{redis_sale, request_id, reserve, user_id};
 use crate::support::world::{World, run};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
-use seckill::config::Outbox;
+use seckill::config::OutboxKind;
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::domain::message;
 use seckill::domain::reserve::Reserved;
@@ -47,14 +47,17 @@ impl Bench<'_> {
                 prop_assert_eq!(answers, expected, "step {}", no);
             }
             Step::State(state) => {
-                store.set_state(&self.sale, 0, *state, &MetaState::ALL).await.unwrap();
+                store.sale_keys.set_state(&self.sale, 0, *state, &MetaState::ALL).await.unwrap();
                 self.model.state = *state;
             }
             Step::Grant(units) => {
                 let is_frozen = self.model.state == MetaState::Frozen;
                 for expected in if is_frozen { [Granted::Frozen; 2] } else { [Granted::Now, Granted::Before] } {
-                    let given =
-                        store.grant(&self.sale, 0, EPOCH, (&format!("g{no}"), i64::from(*units))).await.unwrap();
+                    let given = store
+                        .sale_keys
+                        .grant(&self.sale, 0, EPOCH, (&format!("g{no}"), i64::from(*units)))
+                        .await
+                        .unwrap();
                     prop_assert_eq!(given, expected, "step {}", no);
                 }
                 if !is_frozen {
@@ -65,9 +68,9 @@ impl Bench<'_> {
             Step::Relay(count) => {
                 let gone = (*count).min(self.model.outbox);
                 if gone > 0 {
-                    let read = store.outbox_new(0, "relay-1", gone).await.unwrap();
+                    let read = store.outbox.new_entries(0, "relay-1", gone).await.unwrap();
                     let ids: Vec<String> = read.into_iter().map(|entry| entry.id).collect();
-                    let done = store.outbox_done(0, "relay-1", &ids).await.unwrap();
+                    let done = store.outbox.done(0, "relay-1", &ids).await.unwrap();
                     prop_assert_eq!(done.unsigned_abs(), gone as u64);
                 }
                 self.model.outbox -= gone;
@@ -85,7 +88,7 @@ impl Bench<'_> {
             redis.call(&["HLEN", &keys.ledger(0, &self.sale)]).await.int().unsigned_abs(),
             1 + ids.len() as u64
         );
-        let records = self.world.servers.redis.ledger_lookup(&self.sale, 0, &ids).await.unwrap();
+        let records = self.world.servers.redis.ledger.lookup(&self.sale, 0, &ids).await.unwrap();
         let (mut numbers, mut units) = (BTreeSet::new(), 0);
         let mut of_buyer: HashMap<String, u64> = HashMap::new();
         for ((user, quantity, number), record) in model.ledger.values().zip(records) {
@@ -106,8 +109,8 @@ impl Bench<'_> {
         let stock: u64 = redis.call(&["GET", &keys.stock(0, &self.sale)]).await.text().parse().unwrap();
         prop_assert_eq!((stock, model.granted - stock), (model.stock, units), "given minus left is the ledger's sum");
         let length = match self.world.settings.redis.outbox {
-            Outbox::Stream => redis.call(&["XLEN", &keys.outbox(0)]).await,
-            Outbox::List => redis.call(&["LLEN", &keys.outbox_list(0)]).await,
+            OutboxKind::Stream => redis.call(&["XLEN", &keys.outbox(0)]).await,
+            OutboxKind::List => redis.call(&["LLEN", &keys.outbox_list(0)]).await,
         };
         prop_assert_eq!(length.int().unsigned_abs(), model.outbox as u64);
         prop_assert_eq!(model.outbox + self.relayed, ids.len(), "one entry for each accepted request");
@@ -125,11 +128,11 @@ impl Bench<'_> {
     /// The messages in the outbox are the ledger's requests, readable by the consumer.
     async fn messages(&self) -> Result<(), TestCaseError> {
         let store = &self.world.servers.redis;
-        for Lying { entry, .. } in store.outbox_walk(0, "-", 1_000).await.unwrap().lying {
+        for Lying { entry, .. } in store.outbox.scan(0, "-", 1_000).await.unwrap().lying {
             let accepted = message::decode(entry.field("p").expect("a payload")).expect("a message");
             let (id, sale) = (accepted.purchase.request_id, accepted.purchase.sale_id.clone());
             prop_assert_eq!(String::from_utf8_lossy(entry.field("r").unwrap()), id.to_string());
-            let record = store.ledger_lookup(&sale, 0, &[id]).await.unwrap().remove(0).expect("a ledger record");
+            let record = store.ledger.lookup(&sale, 0, &[id]).await.unwrap().remove(0).expect("a ledger record");
             prop_assert_eq!(record.accepted(id, &sale, 0), accepted, "message and ledger say the same");
         }
         Ok(())
@@ -140,8 +143,8 @@ async fn sequence(world: &World, (limit, cap, stock): (u32, usize, u64), steps: 
     RawRedis::of(world).await.clear().await;
     let store = &world.servers.redis;
     let sale = redis_sale("model", limit);
-    store.activate(&sale, 0, cap as u64, ("g", i64::try_from(stock).unwrap())).await.unwrap();
-    store.set_state(&sale.sale_id, 0, MetaState::Open, &[MetaState::Loaded]).await.unwrap();
+    store.sale_keys.activate(&sale, 0, cap as u64, ("g", i64::try_from(stock).unwrap())).await.unwrap();
+    store.sale_keys.set_state(&sale.sale_id, 0, MetaState::Open, &[MetaState::Loaded]).await.unwrap();
     let model = Model::new(u64::from(limit), cap, stock);
     let mut bench = Bench { world, sale: sale.sale_id, model, relayed: 0 };
     for (no, step) in steps.iter().enumerate() {

@@ -15,7 +15,7 @@ const FOUR: [&str; 2] = ["redis.shards=4", "p1_entry.cache_ttl_ms=50"];
 async fn stocks(world: &World, sale: &SaleId) -> Vec<i64> {
     let mut all = Vec::new();
     for shard in 0..4 {
-        all.push(world.servers.redis.stock(sale, shard).await.unwrap().unwrap());
+        all.push(world.servers.redis.stock.units(sale, shard).await.unwrap().unwrap());
     }
     all
 }
@@ -44,7 +44,7 @@ fn sold_out_is_said_when_all_buckets_are_empty_and_taken_back_by_a_top_up() {
         let again = world.buy(&sale, &buyer, 5, Some(&token)).await;
         assert_eq!((again.status, again.text("request_id")), (202, bought.text("request_id")), "the winner's replay");
         let id = RequestId::parse(&bought.text("request_id")).unwrap();
-        assert!(world.servers.redis.ledger_lookup(&sale, 3, &[id]).await.unwrap()[0].is_some(), "on the home shard");
+        assert!(world.servers.redis.ledger.lookup(&sale, 3, &[id]).await.unwrap()[0].is_some(), "on the home shard");
 
         world.sale_control().top_up(&sale, "more", 1).await.unwrap();
         assert_eq!(stocks(&world, &sale).await, [1, 0, 0, 0]);
@@ -64,7 +64,7 @@ fn a_sale_with_units_between_two_buckets_is_not_sold_out() {
             assert_eq!(world.buy(&sale, &buyer_of(shard, 4, 0), 1, None).await.status, 202);
         }
         // Someone took the last unit for shard 1 and died.
-        let taken = redis.transfer_take(&sale, (0, 1), 1, 1).await.unwrap();
+        let taken = redis.transfers.take(&sale, (0, 1), 1, 1).await.unwrap();
         let transfer = Transfer { source: 0, target: 1, number: 1, units: 1, epoch: 1 };
         assert_eq!((taken, stocks(&world, &sale).await), (Taken::Record(transfer), vec![0; 4]));
         let shown = world.cli(&["sale", "show", "between", "--json"]).exits(0).json();
@@ -84,7 +84,7 @@ fn a_sale_with_units_between_two_buckets_is_not_sold_out() {
         assert!(counted.equations().iter().all(|equation| equation.holds()), "{counted:?}");
         // A buyer of shard 1 finds the record; nobody has to wait for P5.
         assert_eq!(world.buy(&sale, &buyer_of(1, 4, 1), 1, None).await.status, 202);
-        assert_eq!(redis.transfers(&sale, 0).await.unwrap(), []);
+        assert_eq!(redis.transfers.pending(&sale, 0).await.unwrap(), []);
         let none = world.buy(&sale, &buyer_of(2, 4, 1), 1, None).await;
         assert_eq!((none.status, none.code().as_str()), (410, "P2-R4"), "{none:?}");
         world.finish().await;
@@ -137,13 +137,20 @@ fn a_shard_that_went_back_in_time_freezes_the_whole_sale_and_it_is_rebuilt_over_
         raw.call(&["SCRIPT", "FLUSH"]).await;
         assert_eq!(world.buy(&sale, &buyer_of(0, 4, 0), 1, None).await.status, 423);
         for shard in 0..4 {
-            assert_eq!(redis.meta(&sale, shard).await.unwrap().unwrap().state, MetaState::Frozen, "shard {shard}");
+            assert_eq!(
+                redis.sale_keys.meta(&sale, shard).await.unwrap().unwrap().state,
+                MetaState::Frozen,
+                "shard {shard}"
+            );
         }
         let p5 = world.more(&[seckill::roles::Role::Reconcile], |s| {
             s.p5_reconcile.interval_ms = 100;
             s.p5_reconcile.quiet_ms = 200;
         });
-        eventually("it is rebuilt", async || redis.meta(&sale, 3).await.unwrap().is_some_and(|m| m.epoch == 2)).await;
+        eventually("it is rebuilt", async || {
+            redis.sale_keys.meta(&sale, 3).await.unwrap().is_some_and(|m| m.epoch == 2)
+        })
+        .await;
         eventually("it sells", async || world.buy(&sale, &buyer_of(0, 4, 0), 7, None).await.status == 202).await;
         let none = world.buy(&sale, &buyer_of(2, 4, 0), 1, None).await;
         assert_eq!((none.status, none.code().as_str()), (410, "P2-R4"), "{none:?}");

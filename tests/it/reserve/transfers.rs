@@ -12,11 +12,11 @@ use seckill::store::mysql::sales;
 use seckill::store::redis::{Given, RedisStore, Taken, Transfer};
 
 async fn stocks(redis: &RedisStore, sale: &SaleId) -> (i64, i64) {
-    (redis.stock(sale, 0).await.unwrap().unwrap(), redis.stock(sale, 1).await.unwrap().unwrap())
+    (redis.stock.units(sale, 0).await.unwrap().unwrap(), redis.stock.units(sale, 1).await.unwrap().unwrap())
 }
 
 async fn take(redis: &RedisStore, sale: &SaleId, wanted: i64) -> Transfer {
-    let taken = redis.transfer_take(sale, (0, 1), 1, wanted).await.unwrap();
+    let taken = redis.transfers.take(sale, (0, 1), 1, wanted).await.unwrap();
     let Taken::Record(transfer) = taken else { panic!("{taken:?}") };
     transfer
 }
@@ -32,11 +32,11 @@ fn an_api_that_dies_in_the_middle_of_a_transfer_strands_nothing() {
             assert_eq!(world.buy_at(&dying, sale.as_str(), &buyer_of(1, 2, 1), None).await, None, "{point}");
             dying.died().await;
             assert_eq!(stocks(redis, &sale).await, at_death, "{point}");
-            assert_eq!(redis.transfers(&sale, 0).await.unwrap().len(), 1, "{point}: the record is there");
+            assert_eq!(redis.transfers.pending(&sale, 0).await.unwrap().len(), 1, "{point}: the record is there");
             let counted = world.audit(&sale, Window::Now).await.counted;
             assert_eq!(counted.redis_stock + counted.in_transit, 1, "{point}: {counted:?}");
             let p5 = world.more(&[Role::Reconcile], |s| s.p5_reconcile.interval_ms = 100);
-            eventually("p5 finished it", async || redis.transfers(&sale, 0).await.unwrap().is_empty()).await;
+            eventually("p5 finished it", async || redis.transfers.pending(&sale, 0).await.unwrap().is_empty()).await;
             p5.stop().await;
             assert_eq!(stocks(redis, &sale).await, (0, 1), "{point}: once");
             assert_eq!(world.buy(&sale, &buyer_of(0, 2, 0), 1, None).await.status, 202, "{point}: it is sold");
@@ -55,27 +55,27 @@ fn every_step_may_come_twice_and_late() {
         let first = take(redis, &sale, 3).await;
         assert_eq!((first.number, first.units, stocks(redis, &sale).await), (1, 10, (10, 20)), "about half");
         assert_eq!(take(redis, &sale, 5).await, first, "a repeat finds the record");
-        assert_eq!(redis.transfers(&sale, 0).await.unwrap(), [first]);
-        assert_eq!(redis.transfer_give(&sale, &first).await.unwrap(), Given::Now);
-        assert_eq!(redis.transfer_give(&sale, &first).await.unwrap(), Given::Before);
+        assert_eq!(redis.transfers.pending(&sale, 0).await.unwrap(), [first]);
+        assert_eq!(redis.transfers.give(&sale, &first).await.unwrap(), Given::Now);
+        assert_eq!(redis.transfers.give(&sale, &first).await.unwrap(), Given::Before);
         for _ in 0..2 {
-            redis.transfer_forget(&sale, &first).await.unwrap();
+            redis.transfers.forget(&sale, &first).await.unwrap();
         }
         let second = take(redis, &sale, 8).await;
         assert_eq!((second.number, second.units, stocks(redis, &sale).await), (2, 8, (2, 30)), "what is wanted");
         // The first transfer's steps once more, as late as can be.
-        redis.transfer_forget(&sale, &first).await.unwrap();
-        assert_eq!(redis.transfer_give(&sale, &first).await.unwrap(), Given::Before);
-        assert_eq!(redis.transfers(&sale, 0).await.unwrap(), [second], "the second one's record stays");
+        redis.transfers.forget(&sale, &first).await.unwrap();
+        assert_eq!(redis.transfers.give(&sale, &first).await.unwrap(), Given::Before);
+        assert_eq!(redis.transfers.pending(&sale, 0).await.unwrap(), [second], "the second one's record stays");
         let old = Transfer { epoch: 7, ..second };
-        assert_eq!(redis.transfer_give(&sale, &old).await.unwrap(), Given::Refused, "another epoch");
-        assert_eq!(redis.transfer_give(&sale, &second).await.unwrap(), Given::Now);
-        redis.transfer_forget(&sale, &second).await.unwrap();
+        assert_eq!(redis.transfers.give(&sale, &old).await.unwrap(), Given::Refused, "another epoch");
+        assert_eq!(redis.transfers.give(&sale, &second).await.unwrap(), Given::Now);
+        redis.transfers.forget(&sale, &second).await.unwrap();
         let third = take(redis, &sale, 9).await;
         assert_eq!((third.units, stocks(redis, &sale).await), (2, (0, 38)), "at most all");
-        assert_eq!(redis.transfer_take(&sale, (0, 1), 2, 1).await.unwrap(), Taken::Refused, "another epoch");
+        assert_eq!(redis.transfers.take(&sale, (0, 1), 2, 1).await.unwrap(), Taken::Refused, "another epoch");
         world.sale_control().pause(&sale).await.unwrap();
-        assert_eq!(redis.transfer_take(&sale, (1, 0), 1, 1).await.unwrap(), Taken::Refused, "not open");
+        assert_eq!(redis.transfers.take(&sale, (1, 0), 1, 1).await.unwrap(), Taken::Refused, "not open");
         let shown = sales::get(&world.servers.db, &sale).await.unwrap().unwrap();
         assert_eq!(
             finish_transfers(&world.servers.redis, world.settings.redis.shards, &shown).await.unwrap(),
@@ -97,21 +97,21 @@ fn a_rebuild_counts_units_between_two_buckets_once() {
         assert_eq!(world.settled(&sale).await.counted.ordered, 1);
         let stranded = take(redis, &sale, 1).await;
         for shard in 0..2 {
-            redis.set_state(&sale, shard, MetaState::Frozen, &[MetaState::Open]).await.unwrap();
+            redis.sale_keys.set_state(&sale, shard, MetaState::Frozen, &[MetaState::Open]).await.unwrap();
         }
-        assert_eq!(redis.transfer_give(&sale, &stranded).await.unwrap(), Given::Refused, "frozen");
+        assert_eq!(redis.transfers.give(&sale, &stranded).await.unwrap(), Given::Refused, "frozen");
         let p5 = world.more(&[Role::Reconcile], |s| {
             s.p5_reconcile.interval_ms = 100;
             s.p5_reconcile.quiet_ms = 200;
         });
         eventually("it is rebuilt", async || {
-            let metas = [redis.meta(&sale, 0).await.unwrap(), redis.meta(&sale, 1).await.unwrap()];
+            let metas = [redis.sale_keys.meta(&sale, 0).await.unwrap(), redis.sale_keys.meta(&sale, 1).await.unwrap()];
             metas.iter().flatten().all(|meta| meta.state == MetaState::Open && meta.epoch == 2)
         })
         .await;
         assert_eq!(stocks(redis, &sale).await, (5, 4));
-        assert_eq!(redis.transfer_give(&sale, &stranded).await.unwrap(), Given::Refused, "its epoch is over");
-        assert_eq!(redis.transfers(&sale, 0).await.unwrap(), []);
+        assert_eq!(redis.transfers.give(&sale, &stranded).await.unwrap(), Given::Refused, "its epoch is over");
+        assert_eq!(redis.transfers.pending(&sale, 0).await.unwrap(), []);
 
         // Again with one unit left for two shards: the one that gets none is rebuilt all the same, not "still being rebuilt".
         eventually("it sells", async || world.buy(&sale, &buyer_of(1, 2, 0), 1, None).await.status == 202).await;
@@ -120,9 +120,10 @@ fn a_rebuild_counts_units_between_two_buckets_once() {
         }
         assert_eq!(world.settled(&sale).await.counted.ordered, 9);
         for epoch in [3, 4] {
-            redis.set_state(&sale, 1, MetaState::Frozen, &[MetaState::Open]).await.unwrap();
+            redis.sale_keys.set_state(&sale, 1, MetaState::Frozen, &[MetaState::Open]).await.unwrap();
             eventually("it is rebuilt", async || {
-                let metas = [redis.meta(&sale, 0).await.unwrap(), redis.meta(&sale, 1).await.unwrap()];
+                let metas =
+                    [redis.sale_keys.meta(&sale, 0).await.unwrap(), redis.sale_keys.meta(&sale, 1).await.unwrap()];
                 metas.iter().flatten().all(|meta| meta.state == MetaState::Open && meta.epoch == epoch)
             })
             .await;

@@ -41,7 +41,7 @@ async fn stock(world: &World, sale: &SaleId, shard: u16) -> i64 {
     // The test's own connection finds the promoted server in its own time.
     let mut bucket = None;
     eventually("the bucket's server answers", async || {
-        bucket = world.servers.redis.bucket(sale, shard).await.ok().flatten();
+        bucket = world.servers.redis.transfers.bucket(sale, shard).await.ok().flatten();
         bucket.is_some()
     })
     .await;
@@ -53,9 +53,9 @@ async fn every_unit_sells_once(world: World, sale: &SaleId, sold: usize) {
     eventually("no unit lies between two buckets", async || {
         let mut left = 0;
         for shard in 0..SHARDS {
-            let Ok(Some(bucket)) = world.servers.redis.bucket(sale, shard).await else { return false };
+            let Ok(Some(bucket)) = world.servers.redis.transfers.bucket(sale, shard).await else { return false };
             left += bucket.stock + bucket.sent - bucket.received;
-            if !world.servers.redis.transfers(sale, shard).await.is_ok_and(|records| records.is_empty()) {
+            if !world.servers.redis.transfers.pending(sale, shard).await.is_ok_and(|records| records.is_empty()) {
                 return false;
             }
         }
@@ -77,7 +77,7 @@ fn units_that_no_replica_knows_to_be_taken_are_not_given() {
         let sale = world.sale("taken", STOCK, None).await;
         let (old, replica, source, target) = alone(&cluster, &world).await;
         let redis = &world.servers.redis;
-        let taken = redis.transfer_take(&sale, (source, target), 1, 1).await;
+        let taken = redis.transfers.take(&sale, (source, target), 1, 1).await;
         assert!(taken.is_err(), "only one server knows of it: {taken:?}");
         assert_eq!((stock(&world, &sale, source).await, stock(&world, &sale, target).await), (1, 2));
         time_passes(P5_MS).await;
@@ -104,14 +104,14 @@ fn units_that_no_replica_knows_to_be_given_are_given_again() {
         let sale = world.sale("given", STOCK, None).await;
         let (old, replica, target, source) = alone(&cluster, &world).await;
         let redis = &world.servers.redis;
-        let Taken::Record(transfer) = redis.transfer_take(&sale, (source, target), 1, 1).await.unwrap() else {
+        let Taken::Record(transfer) = redis.transfers.take(&sale, (source, target), 1, 1).await.unwrap() else {
             panic!("a record")
         };
-        let given = redis.transfer_give(&sale, &transfer).await;
+        let given = redis.transfers.give(&sale, &transfer).await;
         assert!(given.is_err(), "only one server knows of it: {given:?}");
         assert_eq!(stock(&world, &sale, target).await, 3);
         time_passes(P5_MS).await;
-        assert_eq!(redis.transfers(&sale, source).await.unwrap(), [transfer], "nobody forgets it");
+        assert_eq!(redis.transfers.pending(&sale, source).await.unwrap(), [transfer], "nobody forgets it");
 
         replace(&cluster, old, replica).await;
         every_unit_sells_once(world, &sale, 0).await;

@@ -53,9 +53,9 @@ fn a_broker_that_is_away_briefly_costs_nothing_and_one_away_for_long_only_time()
             for user in ["a", "b", "c"] {
                 away.push((user, world.bought(&sale, user).await));
             }
-            eventually("the relay DLQ", async || world.servers.redis.parked_count(0).await.unwrap() == 3).await;
+            eventually("the relay DLQ", async || world.servers.redis.relay_dlq.count(0).await.unwrap() == 3).await;
             nothing_is_left(&world).await;
-            let parked = world.servers.redis.parked_page(0, "-", 10).await.unwrap();
+            let parked = world.servers.redis.relay_dlq.page(0, "-", 10).await.unwrap();
             assert!(
                 parked.iter().all(|entry| entry.attempts == 3 && entry.reason.contains("broker is away")),
                 "{parked:?}"
@@ -75,7 +75,7 @@ fn a_broker_that_is_away_briefly_costs_nothing_and_one_away_for_long_only_time()
             for (user, id) in &away {
                 assert_eq!(world.told(&sale, user, *id).await.0, "CONFIRMED");
             }
-            assert_eq!(world.servers.redis.parked_count(0).await.unwrap(), 0);
+            assert_eq!(world.servers.redis.relay_dlq.count(0).await.unwrap(), 0);
             servers.server(ServerKind::Rabbitmq).unwrap().restart().await.unwrap();
             let last = world.bought(&sale, "last").await;
             eventually("selling goes on", async || world.told(&sale, "last", last).await.0 == "CONFIRMED").await;

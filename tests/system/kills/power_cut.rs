@@ -47,7 +47,7 @@ async fn lost(world: &World, sale: &SaleId, report: &CrowdReport) -> usize {
     let mut lost = 0;
     for page in told.chunks(500) {
         let ids: Vec<_> = page.iter().map(|told| told.request_id.expect("an id")).collect();
-        let records = world.servers.redis.ledger_lookup(sale, 0, &ids).await.expect("the ledger");
+        let records = world.servers.redis.ledger.lookup(sale, 0, &ids).await.expect("the ledger");
         lost += records.iter().filter(|record| record.is_none()).count();
     }
     lost

@@ -53,7 +53,7 @@ fn a_full_redis_accepts_nothing_and_lands_what_it_has() {
         })
         .await;
         world.sale_control().pause(&sale).await.expect("a sale can be stopped");
-        assert_eq!(world.servers.redis.meta(&sale, 0).await.unwrap().unwrap().state, MetaState::Paused);
+        assert_eq!(world.servers.redis.sale_keys.meta(&sale, 0).await.unwrap().unwrap().state, MetaState::Paused);
         world.sale_control().resume(&sale).await.expect("and resumed");
         assert_eq!(world.buy(&sale, "late", 1, Some(&token)).await.status, 503, "still full");
 

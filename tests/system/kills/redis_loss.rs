@@ -58,14 +58,14 @@ fn a_rewound_and_an_emptied_redis_sell_nothing_twice() {
         servers.server(ServerKind::Redis).unwrap().kill().await.unwrap();
         copy(&data, &old);
         servers.server(ServerKind::Redis).unwrap().restart().await.unwrap();
-        eventually("redis is back", async || world.servers.redis.ping().await.is_ok()).await;
+        eventually("redis is back", async || world.servers.redis.health.ping().await.is_ok()).await;
         winners.push(buy_at_last(&world, &sale, "buyer-3").await);
         winners.extend(buy_all(&world, &sale, 4..6).await);
         servers.server(ServerKind::Redis).unwrap().kill().await.unwrap();
         copy(&old, &data);
         servers.server(ServerKind::Redis).unwrap().restart().await.unwrap();
-        eventually("redis is back", async || world.servers.redis.ping().await.is_ok()).await;
-        assert_eq!(world.servers.redis.meta(&sale, 0).await.unwrap().unwrap().number, 3, "it was rewound");
+        eventually("redis is back", async || world.servers.redis.health.ping().await.is_ok()).await;
+        assert_eq!(world.servers.redis.sale_keys.meta(&sale, 0).await.unwrap().unwrap().number, 3, "it was rewound");
         eventually("the fence closes the sale", async || world.buy(&sale, "late", 1, None).await.code() == "P1-S7")
             .await;
         sells_again(&world, &sale, &winners, 2).await;
@@ -129,7 +129,7 @@ fn what_was_accepted_before_the_rewind_lands_in_its_old_epoch_before_the_sale_is
         // The reconcile role alone must not rebuild: a message of the sale still waits.
         let reconcile = world.more(&[Role::Reconcile], |_| {});
         crate::support::world::time_passes(4_000).await;
-        let meta = world.servers.redis.meta(&sale, 0).await.unwrap().unwrap();
+        let meta = world.servers.redis.sale_keys.meta(&sale, 0).await.unwrap().unwrap();
         assert_eq!((meta.state.code(), meta.epoch), ("frozen", 1), "not while something is on its way");
         let landing = world.more(&[Role::Consumer], |_| {});
         sells_again(&world, &sale, &winners, 2).await;

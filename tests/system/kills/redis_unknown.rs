@@ -34,7 +34,7 @@ fn an_answer_that_never_came_is_told_as_unknown_and_resolved_by_the_request_id()
         .await;
         let status = world.status(&sale, "alice", &request_id, 20).await;
         assert_eq!(status.text("status"), "CONFIRMED", "{status:?}");
-        eventually("the test's own connection", async || world.servers.redis.ping().await.is_ok()).await;
+        eventually("the test's own connection", async || world.servers.redis.health.ping().await.is_ok()).await;
         let audit = world.settled(&sale).await;
         assert_eq!((audit.counted.ordered, audit.counted.redis_stock), (2, 8), "one unit, not two: {audit:#?}");
 
@@ -43,7 +43,7 @@ fn an_answer_that_never_came_is_told_as_unknown_and_resolved_by_the_request_id()
         eventually("the entry knows", async || world.buy(&sale, "bob", 1, None).await.status == 503).await;
         servers.server(ServerKind::Redis).unwrap().restart().await.unwrap();
         eventually("selling goes on", async || world.buy(&sale, "carol", 1, None).await.status == 202).await;
-        eventually("the test's own connection", async || world.servers.redis.ping().await.is_ok()).await;
+        eventually("the test's own connection", async || world.servers.redis.health.ping().await.is_ok()).await;
         world.finish().await;
     });
 }

@@ -34,7 +34,7 @@ fn what_no_replica_has_is_unknown_until_one_has_it() {
             assert_eq!((unknown.status, unknown.code().as_str()), (504, "OUTCOME_UNKNOWN"), "{time}: {unknown:?}");
             assert_eq!(unknown.text("request_id"), request_id, "{time}: {unknown:?}");
         }
-        assert_eq!(world.servers.redis.stock(&sale, 0).await.unwrap(), Some(8), "it is real here, once");
+        assert_eq!(world.servers.redis.stock.units(&sale, 0).await.unwrap(), Some(8), "it is real here, once");
         let asked = world.status(&sale, "alice", &request_id, 0).await;
         assert_eq!(asked.status, 503, "QUEUED would say accepted: {asked:?}");
         // A pause of the sale does not make the replay a promise, either.
@@ -86,12 +86,12 @@ fn readiness_says_when_replicas_are_missing_and_nothing_is_sold_then() {
         eventually("the entry refuses at once", async || world.buy(&sale, "bob", 1, None).await.status == 503).await;
         let (is_ready, why) = ready(&world).await;
         assert!(!is_ready && why.contains("connected replicas is 0, expected 1 or more"), "{why}");
-        let stock = world.servers.redis.stock(&sale, 0).await.unwrap();
+        let stock = world.servers.redis.stock.units(&sale, 0).await.unwrap();
         for _ in 0..3 {
             let refused = world.buy(&sale, "carol", 1, None).await;
             assert_eq!((refused.status, refused.code().as_str()), (503, "UNAVAILABLE"), "{refused:?}");
         }
-        assert_eq!(world.servers.redis.stock(&sale, 0).await.unwrap(), stock, "nothing was accepted");
+        assert_eq!(world.servers.redis.stock.units(&sale, 0).await.unwrap(), stock, "nothing was accepted");
 
         replica.restart().await.unwrap();
         let port = primary.port().to_string();

@@ -68,7 +68,7 @@ fn a_consumer_that_stands_still_closes_the_entry_and_its_return_opens_it_once() 
         assert_eq!(refused.header("retry-after"), "5", "{refused:?}");
         // What was accepted last may still be on its way there.
         eventually("it is the lag: all of it is in the broker", async || {
-            world.servers.redis.outbox_depth(0).await.unwrap().0 == 0
+            world.servers.redis.outbox.depth(0).await.unwrap().0 == 0
         })
         .await;
 
@@ -114,7 +114,7 @@ fn a_full_outbox_closes_the_entry_without_flapping_and_never_grows_past_its_boun
             api.metric("seckill_p1_entry_open").await == Some(0.0)
         })
         .await;
-        let depth = world.servers.redis.outbox_depth(0).await.unwrap().0;
+        let depth = world.servers.redis.outbox.depth(0).await.unwrap().0;
         assert!(depth <= 200, "{depth}");
         let rest = world.beside(&[Role::Relay, Role::Consumer], &[]).await;
         api.until_metric("seckill_p1_entry_open", |open| open > 0.5).await;
@@ -156,7 +156,7 @@ fn a_ledger_that_was_not_told_of_the_landing_does_not_close_the_entry() {
         let rest = world.beside(&[Role::Consumer], &[]).await;
         assert_eq!(rest.settled(&sale).await.counted.ordered, 20);
         let (mut redis, ledger) = (RawRedis::of(&world).await, world.servers.redis.keys.ledger(0, &sale));
-        let page = world.servers.redis.ledger_page(&sale, 0, "0", 1_000).await.unwrap();
+        let page = world.servers.redis.ledger.page(&sale, 0, "0", 1_000).await.unwrap();
         assert_eq!(page.records.len(), 20);
         for (id, _) in page.records {
             let record = redis.call(&["HGET", &ledger, &id.to_string()]).await.text();

@@ -129,17 +129,18 @@ fn settled_records_go_after_their_time_and_a_closed_sale_leaves_nothing() {
             let status = world.status(&sale, user, &answer.text("request_id"), 20).await;
             assert_eq!(status.text("status"), "CONFIRMED", "{status:?}");
         }
-        let left = async || redis.ledger_page(&sale, 0, "0", 100).await.unwrap().records.len();
+        let left = async || redis.ledger.page(&sale, 0, "0", 100).await.unwrap().records.len();
         assert_eq!(left().await, 3, "they are kept for their time");
         eventually("the records are forgotten", async || left().await == 0).await;
-        let trimmed = redis.shard_count(&sale, 0).await.unwrap().unwrap().trimmed;
+        let trimmed = redis.sale_keys.count(&sale, 0).await.unwrap().unwrap().trimmed;
         assert_eq!((trimmed.count, trimmed.ordered, trimmed.failed), (3, 3, 0));
         let audit = world.audit(&sale, Window::Now).await;
         assert!(audit.consistent() && audit.counted.accepted == 3, "the sums still hold: {audit:#?}");
         assert_eq!(world.buy(&sale, "alice", 1, None).await.code(), "P2-R1", "her purchase is not forgotten");
 
         world.sale_control().close(&sale).await.unwrap();
-        eventually("the closed sale's keys are gone", async || redis.meta(&sale, 0).await.unwrap().is_none()).await;
+        eventually("the closed sale's keys are gone", async || redis.sale_keys.meta(&sale, 0).await.unwrap().is_none())
+            .await;
         let audit = world.audit(&sale, Window::Now).await;
         assert!(audit.consistent() && audit.counted.ordered == 3, "the database has it all: {audit:#?}");
         world.finish().await;

@@ -1,11 +1,11 @@
 //! One Redis server and the connections to it.
 //!
-//! A cluster is a set of these, each with its own connection, and not fred's cluster client: that one stalls as a whole while
-//! one server is dead, and here a dead server must cost its own share only (B4).
+//! A cluster is a set of these, each with its own connection. fred's cluster client is not used: it stalls as a whole while one
+//! server is dead, and here a dead server must cost its own share only (B4).
 
+use super::DoneWhen;
 use super::fault::RedisFault;
-use super::replicas::Barrier;
-use super::scripts::OwnReserve;
+use super::replicas::{Replicated, ReplicationBarrier};
 use crate::config::{Redis, RedisMode};
 use crate::store::tls::advised;
 use fred::clients::Client;
@@ -19,26 +19,24 @@ use futures::future::join_all;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// Commands waiting in this process for the connection; further ones fail at once instead of piling up in an outage.
+/// Commands that wait in this process for the connection; more of them fail at once instead of piling up in an outage.
 const BUFFERED_COMMANDS_MAX: usize = 65_536;
-/// A server that is left gets this long to answer what was sent.
-const QUIT: Duration = Duration::from_secs(1);
+/// A connection that is closed waits this long for the answers to what was sent.
+const QUIT_WAIT: Duration = Duration::from_secs(1);
 
 /// Why the last attempt to connect failed, for people.
-type Trouble = Arc<Mutex<Option<String>>>;
+type LastError = Arc<Mutex<Option<String>>>;
 
-/// One server.
-pub(super) struct Node {
-    /// `host:port`.
-    pub(super) address: String,
+/// One Redis server.
+pub(in crate::store::redis) struct Node {
+    /// `host:port`, as it is known to this process.
+    pub(in crate::store::redis) address: String,
     client: Client,
     config: Config,
     settings: Redis,
-    trouble: Trouble,
+    last_error: LastError,
     /// Connected with the first command that has to be on replicas.
-    barrier: OnceLock<Barrier>,
-    /// The reserve script as this process last knew that this server may run it.
-    reserve: Mutex<Option<Arc<OwnReserve>>>,
+    barrier: OnceLock<ReplicationBarrier>,
 }
 
 impl Node {
@@ -48,25 +46,17 @@ impl Node {
         let server = ServerConfig::Centralized { server: server.clone() };
         let config = Config { server, fail_fast: false, ..config.clone() };
         let address = config.server.hosts().first().map(ToString::to_string).unwrap_or_default();
-        let trouble = Trouble::default();
-        let client = connect(&config, settings, &trouble)?;
-        let node = Self {
-            address,
-            client,
-            config,
-            settings: settings.clone(),
-            trouble,
-            barrier: OnceLock::new(),
-            reserve: Mutex::default(),
-        };
+        let last_error = LastError::default();
+        let client = connect(&config, settings, &last_error)?;
+        let node = Self { address, client, config, settings: settings.clone(), last_error, barrier: OnceLock::new() };
         if settings.mode == RedisMode::Single {
-            node.expect_calls();
+            node.prepare();
         }
         Ok(node)
     }
 
-    /// Connects what calls will need, so that the first purchase finds it there.
-    pub(super) fn expect_calls(&self) {
+    /// Opens the connections that calls will need, so that the first purchase does not wait for them.
+    pub(super) fn prepare(&self) {
         if self.settings.wait_replicas > 0
             && let Err(error) = self.barrier()
         {
@@ -79,10 +69,10 @@ impl Node {
         self.client.is_connected() && self.barrier.get().is_none_or(|barrier| barrier.client.is_connected())
     }
 
-    /// That there is no connection, and why if that is known: a wrong password is no dead server.
-    pub(super) fn away(&self) -> String {
-        match &*self.trouble.lock().unwrap_or_else(PoisonError::into_inner) {
-            Some(trouble) => format!("no connection to {}: {trouble}", self.address),
+    /// The text "no connection", with the reason if it is known: a wrong password is no dead server.
+    pub(super) fn not_connected(&self) -> String {
+        match &*self.last_error.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(last_error) => format!("no connection to {}: {last_error}", self.address),
             None => format!("no connection to {}", self.address),
         }
     }
@@ -97,7 +87,7 @@ impl Node {
         self.client.wait_for_connect().await.is_ok()
     }
 
-    /// Closes the connections after what was sent is answered. A server that is gone already has nothing to be told.
+    /// Closes the connections after what was sent is answered.
     pub(super) async fn quit(&self) {
         quit(self.clients()).await;
     }
@@ -106,37 +96,45 @@ impl Node {
         self.barrier.get().map(|barrier| barrier.client.clone()).into_iter().chain([self.client.clone()]).collect()
     }
 
+    /// Sends one command and returns its answer when it counts as done.
+    pub(in crate::store::redis) async fn send(
+        &self,
+        done_when: DoneWhen,
+        name: &'static str,
+        args: Vec<Value>,
+    ) -> Result<Replicated, RedisFault> {
+        if done_when == DoneWhen::Replicated && self.settings.wait_replicas > 0 {
+            return self.barrier()?.send(name, args).await;
+        }
+        Ok(Replicated { answer: self.command(name, args).await?, replicated: true })
+    }
+
     /// Sends one command.
-    pub(super) async fn command(&self, name: &'static str, args: Vec<Value>) -> Result<Value, RedisFault> {
-        // A command queued while disconnected could run much later, after its caller was told it failed.
+    pub(in crate::store::redis) async fn command(
+        &self,
+        name: &'static str,
+        args: Vec<Value>,
+    ) -> Result<Value, RedisFault> {
+        // A command queued while disconnected could run much later, after its caller has got a failure.
         if !self.client.is_connected() {
-            return Err(RedisFault::NotSent(self.away()));
+            return Err(RedisFault::NotSent(self.not_connected()));
         }
         let command = CustomCommand::new_static(name, ClusterHash::Custom(0), false);
         Ok(ClientLike::custom::<Value, Value>(&self.client, command, args).await?)
     }
 
     /// The connection for what has to be on replicas.
-    pub(super) fn barrier(&self) -> Result<&Barrier, RedisFault> {
+    fn barrier(&self) -> Result<&ReplicationBarrier, RedisFault> {
         if let Some(barrier) = self.barrier.get() {
             return Ok(barrier);
         }
-        let fresh = Barrier::new(connect(&self.config, &self.settings, &self.trouble)?, &self.settings);
-        // Of two that came at once, the second is dropped with its connection.
+        let fresh = ReplicationBarrier::new(connect(&self.config, &self.settings, &self.last_error)?, &self.settings);
+        // Of two made at the same time, the second is dropped with its connection.
         Ok(self.barrier.get_or_init(|| fresh))
-    }
-
-    /// The reserve script this server may run, as far as this process knows.
-    pub(super) fn reserve(&self) -> Option<Arc<OwnReserve>> {
-        self.reserve.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    pub(super) fn set_reserve(&self, script: Option<Arc<OwnReserve>>) {
-        *self.reserve.lock().unwrap_or_else(PoisonError::into_inner) = script;
     }
 }
 
-/// The library's tasks hold their client themselves: without a word they would keep the connection, and rebuild it, for ever.
+/// The library's tasks hold their client themselves: without `quit` they would keep the connection, and rebuild it, for ever.
 impl Drop for Node {
     fn drop(&mut self) {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
@@ -147,11 +145,11 @@ impl Drop for Node {
 
 async fn quit(clients: Vec<Client>) {
     let all = join_all(clients.iter().map(ClientLike::quit));
-    drop(tokio::time::timeout(QUIT, all).await);
+    drop(tokio::time::timeout(QUIT_WAIT, all).await);
 }
 
 /// Starts one connection.
-fn connect(config: &Config, settings: &Redis, trouble: &Trouble) -> Result<Client, RedisFault> {
+fn connect(config: &Config, settings: &Redis, last_error: &LastError) -> Result<Client, RedisFault> {
     let client = Builder::from_config(config.clone())
         .set_performance_config(PerformanceConfig {
             default_command_timeout: Duration::from_millis(settings.command_timeout_ms),
@@ -160,12 +158,13 @@ fn connect(config: &Config, settings: &Redis, trouble: &Trouble) -> Result<Clien
         .set_connection_config(connection(settings))
         .set_policy(ReconnectPolicy::new_constant(0, 100))
         .build()?;
-    // Connection errors are told here once each; without a listener fred would keep them to itself.
-    let (trouble, encrypted) = (trouble.clone(), config.tls.is_some());
+    // Each connection error is logged here once; without a listener fred would not report it.
+    let (last_error, encrypted) = (last_error.clone(), config.tls.is_some());
     client.on_error(move |(error, server)| {
         let server = server.map(|server| server.to_string()).unwrap_or_default();
         tracing::warn!(%error, server, "redis connection");
-        *trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(advised("redis", encrypted, &error.to_string()));
+        *last_error.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(advised("redis", encrypted, &error.to_string()));
         async { Ok(()) }
     });
     client.connect();
@@ -185,14 +184,14 @@ fn connection(settings: &Redis) -> ConnectionConfig {
             interval: Duration::from_millis((settings.command_timeout_ms / 2).max(10)),
         },
         reconnect_errors: match settings.mode {
-            // Behind one name there may be another server by now.
+            // The same address may belong to another server by now.
             RedisMode::Single => vec![
                 ReconnectError::ClusterDown,
                 ReconnectError::MasterDown,
                 ReconnectError::ReadOnly,
                 ReconnectError::Loading,
             ],
-            // The router looks where the data is now; this server's address does not change.
+            // The topology finds the server that has the data now; this server's address does not change.
             RedisMode::Sentinel | RedisMode::Cluster => Vec::new(),
         },
         ..ConnectionConfig::default()

@@ -4,7 +4,7 @@
 //! The payload is the rest, whatever its bytes. What is no entry of ours becomes one without the fields the relay needs, so
 //! that the relay says what is wrong with it and parks it (C6).
 
-use super::outbox::Entry;
+use super::Entry;
 
 /// Bytes up to the first space, and those behind it; all of them and `None` without a space.
 fn word(bytes: &[u8]) -> (&[u8], Option<&[u8]>) {

@@ -1,11 +1,11 @@
 //! What lies in a shard's outbox and in whose hand, for the audit, the rebuild and a person's question. Reads only.
 
-use super::client::{RedisStore, list, optional_text, text};
-use super::fault::RedisFault;
-use super::outbox::{Entry, GROUP};
-use super::packed;
-use super::scripts::OUTBOX_LIST_HELD;
-use crate::config::Outbox;
+use super::list_entry_codec;
+use super::{Entry, Outbox};
+use crate::config::OutboxKind;
+use crate::store::redis::connection::{RedisFault, list, optional_text, text};
+use crate::store::redis::keyspace::GROUP;
+use crate::store::redis::scripts::OUTBOX_LIST_HELD;
 use fred::types::Value;
 use std::collections::{BTreeSet, HashMap};
 
@@ -30,27 +30,27 @@ pub struct WalkPage {
     pub next: Option<String>,
 }
 
-impl RedisStore {
+impl Outbox {
     /// Goes through the outbox, about `count` entries at a time, from `-` on or from where the page before says. Nothing that
     /// lies there from beginning to end is missed; of a list, what comes meanwhile can come twice. A stream can also be
     /// entered at a time (Unix milliseconds by Redis' clock); a list then begins at its beginning.
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is away or refuses.
-    pub async fn outbox_walk(&self, shard: u16, start: &str, count: usize) -> Result<WalkPage, RedisFault> {
-        match self.outbox {
-            Outbox::Stream => self.stream_walk(shard, start, count).await,
-            Outbox::List => self.list_walk(shard, start, count).await,
+    pub async fn scan(&self, shard: u16, start: &str, count: usize) -> Result<WalkPage, RedisFault> {
+        match self.redis.outbox {
+            OutboxKind::Stream => self.stream_walk(shard, start, count).await,
+            OutboxKind::List => self.list_walk(shard, start, count).await,
         }
     }
 
     async fn stream_walk(&self, shard: u16, start: &str, count: usize) -> Result<WalkPage, RedisFault> {
-        let page = self.outbox_page(shard, start, count).await?;
+        let page = self.page(shard, start, count).await?;
         let (Some(first), Some(last)) = (page.first(), page.last()) else { return Ok(WalkPage::default()) };
         let next = (page.len() == count).then(|| format!("({}", last.id));
-        let (outbox, count) = (self.keys.outbox(shard), count.to_string());
+        let (outbox, count) = (self.redis.keys.outbox(shard), count.to_string());
         let args = [outbox.as_str(), GROUP, &first.id, &last.id, &count].map(text).to_vec();
-        let pending = match self.command("XPENDING", 0, args).await {
+        let pending = match self.redis.command("XPENDING", 0, args).await {
             Ok(page) => list(page)?,
             Err(RedisFault::Refused(error)) if error.starts_with("NOGROUP") => Vec::new(),
             Err(fault) => return Err(fault),
@@ -73,10 +73,10 @@ impl RedisStore {
     async fn list_walk(&self, shard: u16, start: &str, count: usize) -> Result<WalkPage, RedisFault> {
         let from: usize = start.strip_prefix('@').and_then(|from| from.parse().ok()).unwrap_or(0);
         let (first, last) = (from.to_string(), (from + count).saturating_sub(1).to_string());
-        let args = vec![text(self.keys.outbox_list(shard)), text(first), text(last)];
-        let page = list(self.command("LRANGE", 0, args).await?)?;
+        let args = vec![text(self.redis.keys.outbox_list(shard)), text(first), text(last)];
+        let page = list(self.redis.command("LRANGE", 0, args).await?)?;
         let next = (page.len() == count).then(|| format!("@{}", from + count));
-        let entry = |packed: &Value| packed::entry(packed.as_bytes().unwrap_or_default());
+        let entry = |packed: &Value| list_entry_codec::entry(packed.as_bytes().unwrap_or_default());
         let mut lying: Vec<Lying> = page.iter().map(|packed| Lying { entry: entry(packed), relay: None }).collect();
         if next.is_none() {
             lying.extend(self.list_held(shard).await?);
@@ -89,16 +89,18 @@ impl RedisStore {
         let mut names = BTreeSet::new();
         for _ in 0..HANDS_TRIES {
             names.extend(self.list_hands(shard).await?);
-            let processing = names.iter().map(|name| self.keys.processing(shard, name));
-            let keys = std::iter::once(self.keys.hands(shard)).chain(processing).collect();
-            let reply =
-                self.script(&OUTBOX_LIST_HELD, keys, names.iter().map(|name| text(name.as_str())).collect()).await?;
+            let processing = names.iter().map(|name| self.redis.keys.processing(shard, name));
+            let keys = std::iter::once(self.redis.keys.hands(shard)).chain(processing).collect();
+            let reply = self
+                .redis
+                .script(&OUTBOX_LIST_HELD, keys, names.iter().map(|name| text(name.as_str())).collect())
+                .await?;
             if reply == Value::Integer(0) {
                 continue;
             }
             let held = list(reply)?;
             let lying = held.chunks_exact(2).map(|pair| Lying {
-                entry: packed::entry(pair[1].as_bytes().unwrap_or_default()),
+                entry: list_entry_codec::entry(pair[1].as_bytes().unwrap_or_default()),
                 relay: optional_text(&pair[0]),
             });
             return Ok(lying.collect());

@@ -3,11 +3,12 @@
 //! A cache and nothing more: it has a TTL, losing it costs a database read, and the sold-out mark is derived. The reserve
 //! script never looks at it.
 
-use super::client::{RedisStore, list, optional_text, text};
-use super::fault::RedisFault;
+use super::connection::{RedisFault, list, optional_text, text};
+use super::keyspace::Keyspace;
 use super::scripts::UNLOCK;
 use crate::domain::ids::SaleId;
 use fred::types::Value;
+use std::sync::Arc;
 
 /// The cached sale as bytes the entry encodes, and the sold-out mark.
 #[derive(Debug, Clone, Default)]
@@ -44,14 +45,20 @@ impl SoldOutMark {
     }
 }
 
-impl RedisStore {
+/// The cached sale, its sold-out mark, and the lock that guards loading it.
+#[derive(Clone)]
+pub struct SaleCache {
+    pub(super) redis: Arc<Keyspace>,
+}
+
+impl SaleCache {
     /// Reads the cached sale.
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is away.
-    pub async fn cached_sale(&self, sale: &SaleId) -> Result<CachedSale, RedisFault> {
-        let args = vec![text(self.keys.sale(sale)), text("sale"), text("sold_out")];
-        let fields = list(self.command("HMGET", 0, args).await?)?;
+    pub async fn get(&self, sale: &SaleId) -> Result<CachedSale, RedisFault> {
+        let args = vec![text(self.redis.keys.sale(sale)), text("sale"), text("sold_out")];
+        let fields = list(self.redis.command("HMGET", 0, args).await?)?;
         Ok(CachedSale {
             sale: fields.first().and_then(optional_text),
             sold_out: fields.get(1).and_then(optional_text).and_then(|mark| SoldOutMark::parse(&mark)),
@@ -62,18 +69,18 @@ impl RedisStore {
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is away.
-    pub async fn cache_sale(&self, sale: &SaleId, json: &str, ttl_ms: u64) -> Result<(), RedisFault> {
-        let key = self.keys.sale(sale);
-        self.command("HSET", 0, vec![text(key.as_str()), text("sale"), text(json)]).await?;
-        self.command("PEXPIRE", 0, vec![text(key), text(ttl_ms.to_string())]).await.map(|_set| ())
+    pub async fn put(&self, sale: &SaleId, json: &str, ttl_ms: u64) -> Result<(), RedisFault> {
+        let key = self.redis.keys.sale(sale);
+        self.redis.command("HSET", 0, vec![text(key.as_str()), text("sale"), text(json)]).await?;
+        self.redis.command("PEXPIRE", 0, vec![text(key), text(ttl_ms.to_string())]).await.map(|_set| ())
     }
 
     /// Forgets the cached sale, so that the next look reads the database. The sold-out mark goes with it.
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is away.
-    pub async fn uncache_sale(&self, sale: &SaleId) -> Result<(), RedisFault> {
-        self.command("DEL", 0, vec![text(self.keys.sale(sale))]).await.map(|_count| ())
+    pub async fn forget(&self, sale: &SaleId) -> Result<(), RedisFault> {
+        self.redis.command("DEL", 0, vec![text(self.redis.keys.sale(sale))]).await.map(|_count| ())
     }
 
     /// Sets the sold-out mark for every process to see.
@@ -81,7 +88,8 @@ impl RedisStore {
     /// # Errors
     /// [`RedisFault`] when Redis is away.
     pub async fn mark_sold_out(&self, sale: &SaleId, mark: SoldOutMark) -> Result<(), RedisFault> {
-        self.command("HSET", 0, vec![text(self.keys.sale(sale)), text("sold_out"), text(mark.encode())])
+        self.redis
+            .command("HSET", 0, vec![text(self.redis.keys.sale(sale)), text("sold_out"), text(mark.encode())])
             .await
             .map(|_n| ())
     }
@@ -90,17 +98,17 @@ impl RedisStore {
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is away.
-    pub async fn lock_sale(&self, sale: &SaleId, owner: &str, ttl_ms: u64) -> Result<bool, RedisFault> {
+    pub async fn lock(&self, sale: &SaleId, owner: &str, ttl_ms: u64) -> Result<bool, RedisFault> {
         let ttl = ttl_ms.to_string();
-        let args = [self.keys.sale_lock(sale).as_str(), owner, "NX", "PX", &ttl].map(text).to_vec();
-        Ok(!matches!(self.command("SET", 0, args).await?, Value::Null))
+        let args = [self.redis.keys.sale_lock(sale).as_str(), owner, "NX", "PX", &ttl].map(text).to_vec();
+        Ok(!matches!(self.redis.command("SET", 0, args).await?, Value::Null))
     }
 
     /// Releases the load lock if it is still the owner's.
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is away; the lock then ends with its TTL.
-    pub async fn unlock_sale(&self, sale: &SaleId, owner: &str) -> Result<(), RedisFault> {
-        self.script(&UNLOCK, vec![self.keys.sale_lock(sale)], vec![text(owner)]).await.map(|_released| ())
+    pub async fn unlock(&self, sale: &SaleId, owner: &str) -> Result<(), RedisFault> {
+        self.redis.script(&UNLOCK, vec![self.redis.keys.sale_lock(sale)], vec![text(owner)]).await.map(|_released| ())
     }
 }

@@ -1,11 +1,11 @@
-//! Which server has which slots: what a cluster's servers, or the sentinels, say. Reads only.
+//! Which server has which slots: as the servers of a cluster, or the sentinels, answer. Reads only.
 //!
-//! All that can be reached are asked at once and the newest word counts: a server that was cut off from the others, or a
-//! sentinel that slept, still tells what was true before (windows 15 and 16).
+//! All of them get the question at the same time and the newest answer counts: a server that was cut off from the others, or a
+//! sentinel that was frozen, still answers what was true before (windows 15 and 16).
 
-use super::client::{integer, list, optional_text, text};
 use super::fault::RedisFault;
 use super::node::Node;
+use super::values::{integer, list, optional_text, text};
 use fred::types::Value;
 use fred::types::config::Server;
 use futures::future::join_all;
@@ -14,44 +14,67 @@ use std::time::Duration;
 
 /// Slots of a Redis Cluster.
 pub(super) const SLOTS: u16 = 16_384;
-/// One server's word is waited for this long; a frozen one must not keep the others' from being heard.
-const ASK: Duration = Duration::from_millis(500);
+/// Longest wait for one server: a frozen server must not delay the answers of the others.
+const ANSWER_WAIT: Duration = Duration::from_millis(500);
+
+/// A range of slots and the server that has them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SlotRange<S> {
+    pub(super) first: u16,
+    /// Inclusive.
+    pub(super) last: u16,
+    pub(super) server: S,
+}
+
+impl<S> SlotRange<S> {
+    /// Every slot there is.
+    pub(super) const fn all(server: S) -> Self {
+        Self { first: 0, last: SLOTS - 1, server }
+    }
+
+    /// The same slots with another server.
+    pub(super) const fn with<T>(&self, server: T) -> SlotRange<T> {
+        SlotRange { first: self.first, last: self.last, server }
+    }
+}
 
 /// Where the data is.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Located {
-    /// First and last slot, and the primary that has them.
-    pub(super) ranges: Vec<(u16, u16, Server)>,
-    /// Replicas: they know as well where the data is.
+    /// Slots and their primaries.
+    pub(super) ranges: Vec<SlotRange<Server>>,
+    /// Replicas: they can answer the same question.
     pub(super) replicas: Vec<Server>,
-    /// How new the word is; of a cluster's election, or the sentinels'.
+    /// How new the answer is: the epoch of a cluster's, or the sentinels', last election.
     epoch: u64,
 }
 
-/// Whom it is asked of.
-pub(super) enum Asked<'a> {
+/// The servers that can answer.
+pub(super) enum Source<'a> {
     /// Servers of a cluster.
     Cluster(Vec<Arc<Node>>),
     /// Sentinels, and the name they have for the master.
     Sentinels(&'a [Arc<Node>], &'a str),
 }
 
-/// Asks where the data is; `None` when nobody says.
-pub(super) async fn locate(asked: Asked<'_>) -> Option<Located> {
-    let words = match &asked {
-        Asked::Cluster(nodes) => join_all(nodes.iter().map(|node| heard(node, of_cluster(node)))).await,
-        Asked::Sentinels(nodes, name) => join_all(nodes.iter().map(|node| heard(node, of_sentinel(node, name)))).await,
+/// Finds out where the data is; `None` without any answer.
+pub(super) async fn locate(source: Source<'_>) -> Option<Located> {
+    let answers = match &source {
+        Source::Cluster(nodes) => join_all(nodes.iter().map(|node| in_time(node, of_cluster(node)))).await,
+        Source::Sentinels(nodes, name) => {
+            join_all(nodes.iter().map(|node| in_time(node, of_sentinel(node, name)))).await
+        }
     };
-    let known = words.into_iter().flatten().filter(|located| !located.ranges.is_empty());
-    // Of equally new ones the one that knows of most slots: a server that just starts knows few.
+    let known = answers.into_iter().flatten().filter(|located| !located.ranges.is_empty());
+    // Of equally new answers the one with most slots: a server that just starts knows few.
     known.max_by_key(|located| (located.epoch, located.slots_count()))
 }
 
-async fn heard(node: &Node, word: impl Future<Output = Result<Located, RedisFault>>) -> Option<Located> {
-    match tokio::time::timeout(ASK, word).await {
+async fn in_time(node: &Node, answer: impl Future<Output = Result<Located, RedisFault>>) -> Option<Located> {
+    match tokio::time::timeout(ANSWER_WAIT, answer).await {
         Ok(Ok(located)) => Some(located),
         Ok(Err(error)) => {
-            tracing::debug!(server = node.address, %error, "does not say where the data is");
+            tracing::debug!(server = node.address, %error, "redis: a server did not answer where the data is");
             None
         }
         Err(_) => None,
@@ -71,7 +94,7 @@ async fn of_sentinel(node: &Node, name: &str) -> Result<Located, RedisFault> {
 
 impl Located {
     fn slots_count(&self) -> u32 {
-        self.ranges.iter().map(|(first, last, _)| u32::from(last - first) + 1).sum()
+        self.ranges.iter().map(|range| u32::from(range.last - range.first) + 1).sum()
     }
 }
 
@@ -79,9 +102,9 @@ fn host_of(address: &str) -> String {
     address.rsplit_once(':').map_or(address, |(host, _port)| host).to_owned()
 }
 
-/// A list of (first slot, last slot, primary, replicas…); a server that does not know its own address gives none, and is
-/// reached as it was for this question.
-fn slots_of(reply: Value, asked_host: &str) -> Result<Located, RedisFault> {
+/// Reads a list of (first slot, last slot, primary, replicas…). A server that does not know its own address gives none; the
+/// address that this question was sent to holds then.
+fn slots_of(reply: Value, own_host: &str) -> Result<Located, RedisFault> {
     let mut located = Located::default();
     for range in list(reply)? {
         let mut parts = list(range)?.into_iter();
@@ -91,23 +114,23 @@ fn slots_of(reply: Value, asked_host: &str) -> Result<Located, RedisFault> {
             slot.ok_or_else(|| RedisFault::Contract("CLUSTER SLOTS names a slot that does not exist".to_owned()))
         };
         let (first, last) = (slot()?, slot()?);
-        let mut servers = parts.map(|server| server_of(server, asked_host));
+        let mut servers = parts.map(|server| server_of(server, own_host));
         let Some(primary) = servers.next() else { continue };
-        located.ranges.push((first, last, primary?));
+        located.ranges.push(SlotRange { first, last, server: primary? });
         for replica in servers {
             located.replicas.push(replica?);
         }
     }
-    located.ranges.sort_by_key(|(first, _, _)| *first);
+    located.ranges.sort_by_key(|range| range.first);
     Ok(located)
 }
 
-fn server_of(value: Value, asked_host: &str) -> Result<Server, RedisFault> {
+fn server_of(value: Value, own_host: &str) -> Result<Server, RedisFault> {
     let parts = list(value)?;
     let host = parts.first().and_then(optional_text).filter(|host| !host.is_empty() && host != "?");
     let port = parts.get(1).map_or(Ok(0), integer)?;
     let port = u16::try_from(port).map_err(|_| RedisFault::Contract(format!("CLUSTER SLOTS names port {port}")))?;
-    Ok(Server::new(host.unwrap_or_else(|| asked_host.to_owned()), port))
+    Ok(Server::new(host.unwrap_or_else(|| own_host.to_owned()), port))
 }
 
 /// Field, value, field, value …; the master has every slot.
@@ -119,7 +142,7 @@ fn master_of(reply: Value) -> Result<Located, RedisFault> {
         return Err(RedisFault::Contract(format!("SENTINEL MASTER answered {fields:?}")));
     };
     let epoch = field("config-epoch").and_then(|epoch| epoch.parse().ok()).unwrap_or(0);
-    Ok(Located { ranges: vec![(0, SLOTS - 1, Server::new(host, port))], replicas: Vec::new(), epoch })
+    Ok(Located { ranges: vec![SlotRange::all(Server::new(host, port))], replicas: Vec::new(), epoch })
 }
 
 #[cfg(test)]
@@ -146,7 +169,10 @@ mod tests {
         let located = slots_of(reply, "asked").unwrap();
         assert_eq!(
             located.ranges,
-            [(0, 7_999, Server::new("10.0.0.1", 7_000)), (8_000, 16_383, Server::new("asked", 7_001))]
+            [
+                SlotRange { first: 0, last: 7_999, server: Server::new("10.0.0.1", 7_000) },
+                SlotRange { first: 8_000, last: 16_383, server: Server::new("asked", 7_001) }
+            ]
         );
         assert_eq!(located.replicas, [Server::new("10.0.0.2", 7_002)]);
         assert_eq!(located.slots_count(), u32::from(SLOTS));
@@ -157,7 +183,7 @@ mod tests {
     #[test]
     fn a_sentinels_master_has_every_slot() {
         let located = master_of(words(&["name", "m", "ip", "10.0.0.9", "port", "6380", "config-epoch", "7"])).unwrap();
-        assert_eq!(located.ranges, [(0, SLOTS - 1, Server::new("10.0.0.9", 6_380))]);
+        assert_eq!(located.ranges, [SlotRange::all(Server::new("10.0.0.9", 6_380))]);
         assert_eq!(located.epoch, 7);
         assert!(matches!(master_of(words(&["ip", "10.0.0.9"])), Err(RedisFault::Contract(_))));
     }

@@ -4,12 +4,21 @@
 //! What both promise: an entry that was read is its reader's until it is done, parked or taken over; a reader that died or
 //! did not hear the answer finds it again; nobody counts or parks what another one has by now.
 
-use super::client::RedisStore;
-use super::fault::RedisFault;
-use crate::config::Outbox;
+mod list;
+mod list_entry_codec;
+mod orphans;
+mod relay_dlq;
+mod scan;
+mod stream;
 
-/// The one consumer group of every outbox. A second group would let one group's XDEL lose the other's entries.
-pub const GROUP: &str = "relay";
+pub use orphans::OrphanPage;
+pub use relay_dlq::{ParkedEntry, Parking, RelayDlq};
+pub use scan::{Lying, WalkPage};
+
+use super::connection::RedisFault;
+use super::keyspace::Keyspace;
+use crate::config::OutboxKind;
+use std::sync::Arc;
 
 /// One outbox entry as it was read. The payload is opaque here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,32 +48,22 @@ pub struct TakenOver {
     pub deleted: Vec<String>,
 }
 
-impl RedisStore {
-    /// The key new entries go to.
-    pub(super) fn outbox_key(&self, shard: u16) -> String {
-        match self.outbox {
-            Outbox::Stream => self.keys.outbox(shard),
-            Outbox::List => self.keys.outbox_list(shard),
-        }
-    }
+/// The outbox of every shard.
+#[derive(Clone)]
+pub struct Outbox {
+    pub(super) redis: Arc<Keyspace>,
+}
 
-    /// The group as the scripts take it that make it; a list has none.
-    pub(super) const fn group(&self) -> &'static str {
-        match self.outbox {
-            Outbox::Stream => GROUP,
-            Outbox::List => "",
-        }
-    }
-
+impl Outbox {
     /// Makes sure the shard's outbox and its group exist, the group reading from the very beginning. A list exists only
     /// while it has entries.
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is away or refuses.
-    pub async fn ensure_outbox(&self, shard: u16) -> Result<(), RedisFault> {
-        match self.outbox {
-            Outbox::Stream => self.stream_ensure(shard).await,
-            Outbox::List => Ok(()),
+    pub async fn ensure(&self, shard: u16) -> Result<(), RedisFault> {
+        match self.redis.outbox {
+            OutboxKind::Stream => self.stream_ensure(shard).await,
+            OutboxKind::List => Ok(()),
         }
     }
 
@@ -72,10 +71,10 @@ impl RedisStore {
     ///
     /// # Errors
     /// [`RedisFault`]; after `Unknown` the entries may be the consumer's: read its own.
-    pub async fn outbox_new(&self, shard: u16, consumer: &str, count: usize) -> Result<Vec<Entry>, RedisFault> {
-        match self.outbox {
-            Outbox::Stream => self.stream_read(shard, consumer, ">", count).await,
-            Outbox::List => self.list_take(shard, consumer, count).await,
+    pub async fn new_entries(&self, shard: u16, consumer: &str, count: usize) -> Result<Vec<Entry>, RedisFault> {
+        match self.redis.outbox {
+            OutboxKind::Stream => self.stream_read(shard, consumer, ">", count).await,
+            OutboxKind::List => self.list_take(shard, consumer, count).await,
         }
     }
 
@@ -84,20 +83,20 @@ impl RedisStore {
     ///
     /// # Errors
     /// [`RedisFault`]; repeating is safe.
-    pub async fn outbox_own(
+    pub async fn own_entries(
         &self,
         shard: u16,
         consumer: &str,
         from: &str,
         count: usize,
     ) -> Result<(Vec<Entry>, Option<String>), RedisFault> {
-        match self.outbox {
-            Outbox::Stream => {
+        match self.redis.outbox {
+            OutboxKind::Stream => {
                 let entries = self.stream_read(shard, consumer, from, count).await?;
                 let next = entries.last().map(|last| last.id.clone());
                 Ok((entries, next))
             }
-            Outbox::List => Ok((self.list_own(shard, consumer).await?, None)),
+            OutboxKind::List => Ok((self.list_own(shard, consumer).await?, None)),
         }
     }
 
@@ -105,16 +104,16 @@ impl RedisStore {
     ///
     /// # Errors
     /// [`RedisFault`]; after `Unknown` some may be this consumer's now.
-    pub async fn outbox_take_over(
+    pub async fn take_over(
         &self,
         shard: u16,
         consumer: &str,
         idle_ms: u64,
         from: (&str, usize),
     ) -> Result<TakenOver, RedisFault> {
-        match self.outbox {
-            Outbox::Stream => self.stream_claim(shard, consumer, idle_ms, from).await,
-            Outbox::List => self.list_take_over(shard, consumer, idle_ms, from).await,
+        match self.redis.outbox {
+            OutboxKind::Stream => self.stream_claim(shard, consumer, idle_ms, from).await,
+            OutboxKind::List => self.list_take_over(shard, consumer, idle_ms, from).await,
         }
     }
 
@@ -122,10 +121,10 @@ impl RedisStore {
     ///
     /// # Errors
     /// [`RedisFault`]; repeating is safe.
-    pub async fn outbox_done(&self, shard: u16, consumer: &str, ids: &[String]) -> Result<i64, RedisFault> {
-        match self.outbox {
-            Outbox::Stream => self.stream_done(shard, ids).await,
-            Outbox::List => self.list_done(shard, consumer, ids).await,
+    pub async fn done(&self, shard: u16, consumer: &str, ids: &[String]) -> Result<i64, RedisFault> {
+        match self.redis.outbox {
+            OutboxKind::Stream => self.stream_done(shard, ids).await,
+            OutboxKind::List => self.list_done(shard, consumer, ids).await,
         }
     }
 
@@ -134,10 +133,10 @@ impl RedisStore {
     ///
     /// # Errors
     /// [`RedisFault`]; after `Unknown` an attempt may be counted without being seen, which only shortens the retries.
-    pub async fn outbox_failed(&self, shard: u16, consumer: &str, ids: &[String]) -> Result<Vec<u32>, RedisFault> {
-        let counts = match self.outbox {
-            Outbox::Stream => self.stream_failed(shard, consumer, ids).await?,
-            Outbox::List => self.list_failed(shard, consumer, ids).await?,
+    pub async fn failed(&self, shard: u16, consumer: &str, ids: &[String]) -> Result<Vec<u32>, RedisFault> {
+        let counts = match self.redis.outbox {
+            OutboxKind::Stream => self.stream_failed(shard, consumer, ids).await?,
+            OutboxKind::List => self.list_failed(shard, consumer, ids).await?,
         };
         if counts.len() != ids.len() {
             return Err(RedisFault::Contract(format!("{} counts for {} entries", counts.len(), ids.len())));
@@ -149,10 +148,10 @@ impl RedisStore {
     ///
     /// # Errors
     /// [`RedisFault`]; repeating is safe.
-    pub async fn outbox_touch(&self, shard: u16, consumer: &str, ids: &[String]) -> Result<Vec<String>, RedisFault> {
-        match self.outbox {
-            Outbox::Stream => self.stream_touch(shard, consumer, ids).await,
-            Outbox::List => self.list_touch(shard, consumer, ids).await,
+    pub async fn touch(&self, shard: u16, consumer: &str, ids: &[String]) -> Result<Vec<String>, RedisFault> {
+        match self.redis.outbox {
+            OutboxKind::Stream => self.stream_touch(shard, consumer, ids).await,
+            OutboxKind::List => self.list_touch(shard, consumer, ids).await,
         }
     }
 
@@ -160,10 +159,34 @@ impl RedisStore {
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is away or refuses.
-    pub async fn outbox_depth(&self, shard: u16) -> Result<(u64, u64), RedisFault> {
-        match self.outbox {
-            Outbox::Stream => self.stream_depth(shard).await,
-            Outbox::List => self.list_depth(shard).await,
+    pub async fn depth(&self, shard: u16) -> Result<(u64, u64), RedisFault> {
+        match self.redis.outbox {
+            OutboxKind::Stream => self.stream_depth(shard).await,
+            OutboxKind::List => self.list_depth(shard).await,
+        }
+    }
+
+    /// Entries in the fullest of the outboxes of shards 0 to `shards` - 1; O(1) each. A shard whose server is away
+    /// does not count: it takes nothing in.
+    ///
+    /// # Errors
+    /// [`RedisFault`] when every server is away or one refuses.
+    pub async fn longest(&self, shards: u16) -> Result<u64, RedisFault> {
+        let lengths = (0..shards).map(|shard| self.depth(shard));
+        let (mut longest, mut away) = (None, None);
+        for length in futures::future::join_all(lengths).await {
+            match length {
+                Ok((length, _read)) => longest = longest.max(Some(length)),
+                Err(fault @ (RedisFault::NotSent(_) | RedisFault::Unknown(_))) => away = Some(fault),
+                Err(fault @ (RedisFault::NoScript | RedisFault::Refused(_) | RedisFault::Contract(_))) => {
+                    return Err(fault);
+                }
+            }
+        }
+        match (longest, away) {
+            (Some(longest), _) => Ok(longest),
+            (None, Some(fault)) => Err(fault),
+            (None, None) => Ok(0),
         }
     }
 }

@@ -2,13 +2,13 @@
 
 use fred::error::{Error, ErrorKind};
 
-/// Why a command has no answer, told apart by what it means for the data.
+/// Why a command has no answer. The variants differ in what they mean for the data.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum RedisFault {
     /// The command never left this process.
     #[error("redis is not connected ({0}); check redis.url and that the server runs")]
     NotSent(String),
-    /// It may or may not have run. Look, don't guess.
+    /// It may or may not have run: read the data, do not guess.
     #[error("redis did not answer, the outcome is unknown ({0})")]
     Unknown(String),
     /// The script is not in the server's cache; it did not run.
@@ -45,9 +45,9 @@ impl From<Error> for RedisFault {
 }
 
 impl RedisFault {
-    /// Whether the server says that another one has the data: nothing ran. (Slots on the move, ASK and TRYAGAIN, are not
+    /// Whether the server says that another server has the data: nothing ran. (Slots on the move, ASK and TRYAGAIN, are not
     /// followed: there is no resharding while a sale runs, window 20.)
-    pub(super) fn is_elsewhere(&self) -> bool {
+    pub(in crate::store::redis) fn is_elsewhere(&self) -> bool {
         match self {
             Self::Refused(text) => text.starts_with("MOVED ") || text.starts_with("READONLY "),
             Self::NotSent(_) | Self::Unknown(_) | Self::NoScript | Self::Contract(_) => false,

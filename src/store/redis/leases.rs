@@ -1,8 +1,9 @@
 //! Leases of node ids for request ids; see `domain/snowflake.rs` for what the fences mean.
 
-use super::client::{RedisStore, integer, list, optional_text, text};
-use super::fault::RedisFault;
+use super::connection::{RedisFault, integer, list, optional_text, text};
+use super::keyspace::Keyspace;
 use super::scripts::LEASE_NODE;
+use std::sync::Arc;
 
 /// A lease that was granted or renewed. Unix milliseconds by the holder's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,13 +27,19 @@ pub struct HeldLease {
     pub fence_ms: i64,
 }
 
-impl RedisStore {
+/// Leases of node ids for request ids.
+#[derive(Clone)]
+pub struct NodeLeases {
+    pub(super) redis: Arc<Keyspace>,
+}
+
+impl NodeLeases {
     /// The leases of node ids that were ever taken on a shard (1,024 ids over all shards at most).
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is away.
-    pub async fn node_leases(&self, shard: u16) -> Result<Vec<HeldLease>, RedisFault> {
-        let fields = self.command("HGETALL", 0, vec![text(self.keys.nodes(shard))]).await?;
+    pub async fn all(&self, shard: u16) -> Result<Vec<HeldLease>, RedisFault> {
+        let fields = self.redis.command("HGETALL", 0, vec![text(self.redis.keys.nodes(shard))]).await?;
         let fields: Vec<String> = list(fields)?.iter().filter_map(optional_text).collect();
         Ok(fields.chunks_exact(2).filter_map(|pair| read_lease(pair.first()?, pair.get(1)?)).collect())
     }
@@ -41,7 +48,7 @@ impl RedisStore {
     ///
     /// # Errors
     /// [`RedisFault`]; repeating is safe.
-    pub async fn lease_node(
+    pub async fn lease(
         &self,
         node: u16,
         owner: &str,
@@ -52,7 +59,11 @@ impl RedisStore {
         let args =
             [node.to_string().as_str(), owner, &now_ms.to_string(), &lease_ms.to_string(), take].map(text).to_vec();
         // Were it lost by a fail-over, the node id could be leased again for the same time.
-        let fences = list(self.kept(&LEASE_NODE, vec![self.keys.nodes(node % self.shards.max(1))], args).await?)?;
+        let fences = list(
+            self.redis
+                .script_replicated(&LEASE_NODE, vec![self.redis.keys.nodes(node % self.redis.shards.max(1))], args)
+                .await?,
+        )?;
         match fences.as_slice() {
             [before, now] => {
                 let (after_ms, fence_ms) = (integer(before)?, integer(now)?);

@@ -3,10 +3,10 @@
 //! Replies are parsed raw, entry by entry: fred's own maps fail a whole batch on one deleted entry and hide the deleted ids
 //! of XAUTOCLAIM (windows 31, 32).
 
-use super::client::{RedisStore, integer, list, optional_text, text};
-use super::fault::RedisFault;
-use super::outbox::{Entry, GROUP, TakenOver};
-use super::scripts::{RELAY_DONE, RELAY_FAILED, RELAY_TOUCH};
+use super::{Entry, Outbox, TakenOver};
+use crate::store::redis::connection::{RedisFault, integer, list, optional_text, text};
+use crate::store::redis::keyspace::{GROUP, Keyspace};
+use crate::store::redis::scripts::{RELAY_DONE, RELAY_FAILED, RELAY_TOUCH};
 use fred::types::Value;
 
 fn entry(value: Value) -> Result<Entry, RedisFault> {
@@ -27,10 +27,10 @@ pub(super) fn entries(value: Value) -> Result<Vec<Entry>, RedisFault> {
     list(value)?.into_iter().filter(|value| !value.is_null()).map(entry).collect()
 }
 
-impl RedisStore {
+impl Outbox {
     pub(super) async fn stream_ensure(&self, shard: u16) -> Result<(), RedisFault> {
-        let args = vec![text("CREATE"), text(self.keys.outbox(shard)), text(GROUP), text("0"), text("MKSTREAM")];
-        match self.command("XGROUP", 1, args).await {
+        let args = vec![text("CREATE"), text(self.redis.keys.outbox(shard)), text(GROUP), text("0"), text("MKSTREAM")];
+        match self.redis.command("XGROUP", 1, args).await {
             Ok(_) => Ok(()),
             Err(RedisFault::Refused(error)) if error.starts_with("BUSYGROUP") => Ok(()),
             Err(fault) => Err(fault),
@@ -46,8 +46,9 @@ impl RedisStore {
         count: usize,
     ) -> Result<Vec<Entry>, RedisFault> {
         let args = ["GROUP", GROUP, consumer, "COUNT"].map(text).into_iter();
-        let args = args.chain([text(count.to_string()), text("STREAMS"), text(self.keys.outbox(shard)), text(after)]);
-        let streams = list(self.handed_out("XREADGROUP", 6, args.collect()).await?)?;
+        let args =
+            args.chain([text(count.to_string()), text("STREAMS"), text(self.redis.keys.outbox(shard)), text(after)]);
+        let streams = list(self.redis.hand_out("XREADGROUP", 6, args.collect()).await?)?;
         match streams.into_iter().next() {
             None => Ok(Vec::new()),
             Some(stream) => entries(list(stream)?.into_iter().nth(1).unwrap_or(Value::Null)),
@@ -61,9 +62,10 @@ impl RedisStore {
         idle_ms: u64,
         (start, count): (&str, usize),
     ) -> Result<TakenOver, RedisFault> {
-        let args = [self.keys.outbox(shard).as_str(), GROUP, consumer, &idle_ms.to_string(), start, "COUNT"].map(text);
+        let args =
+            [self.redis.keys.outbox(shard).as_str(), GROUP, consumer, &idle_ms.to_string(), start, "COUNT"].map(text);
         let args = args.into_iter().chain([text(count.to_string())]).collect();
-        let mut reply = list(self.handed_out("XAUTOCLAIM", 0, args).await?)?.into_iter();
+        let mut reply = list(self.redis.hand_out("XAUTOCLAIM", 0, args).await?)?.into_iter();
         let next = reply.next().and_then(|next| optional_text(&next)).unwrap_or_else(|| "0-0".to_owned());
         let entries = entries(reply.next().unwrap_or(Value::Null))?;
         let deleted = list(reply.next().unwrap_or(Value::Null))?.iter().filter_map(optional_text).collect();
@@ -71,9 +73,9 @@ impl RedisStore {
     }
 
     pub(super) async fn stream_done(&self, shard: u16, ids: &[String]) -> Result<i64, RedisFault> {
-        let keys = vec![self.keys.outbox(shard), self.keys.attempts(shard)];
+        let keys = vec![self.redis.keys.outbox(shard), self.redis.keys.attempts(shard)];
         let args = std::iter::once(text(GROUP)).chain(ids.iter().map(|id| text(id.as_str()))).collect();
-        integer(&self.script(&RELAY_DONE, keys, args).await?)
+        integer(&self.redis.script(&RELAY_DONE, keys, args).await?)
     }
 
     pub(super) async fn stream_failed(
@@ -82,9 +84,9 @@ impl RedisStore {
         consumer: &str,
         ids: &[String],
     ) -> Result<Vec<i64>, RedisFault> {
-        let keys = vec![self.keys.outbox(shard), self.keys.attempts(shard)];
+        let keys = vec![self.redis.keys.outbox(shard), self.redis.keys.attempts(shard)];
         let args = [GROUP, consumer].map(text).into_iter().chain(ids.iter().map(|id| text(id.as_str()))).collect();
-        list(self.script(&RELAY_FAILED, keys, args).await?)?.iter().map(integer).collect()
+        list(self.redis.script(&RELAY_FAILED, keys, args).await?)?.iter().map(integer).collect()
     }
 
     pub(super) async fn stream_touch(
@@ -94,17 +96,18 @@ impl RedisStore {
         ids: &[String],
     ) -> Result<Vec<String>, RedisFault> {
         let args = [GROUP, consumer].map(text).into_iter().chain(ids.iter().map(|id| text(id.as_str()))).collect();
-        let mine = self.script(&RELAY_TOUCH, vec![self.keys.outbox(shard)], args).await?;
+        let mine = self.redis.script(&RELAY_TOUCH, vec![self.redis.keys.outbox(shard)], args).await?;
         Ok(list(mine)?.iter().filter_map(optional_text).collect())
     }
 
     pub(super) async fn stream_depth(&self, shard: u16) -> Result<(u64, u64), RedisFault> {
-        let length = integer(&self.command("XLEN", 0, vec![text(self.keys.outbox(shard))]).await?)?;
-        let pending = match self.command("XPENDING", 0, vec![text(self.keys.outbox(shard)), text(GROUP)]).await {
-            Ok(summary) => list(summary)?.first().map_or(Ok(0), integer)?,
-            Err(RedisFault::Refused(error)) if error.starts_with("NOGROUP") => 0,
-            Err(fault) => return Err(fault),
-        };
+        let length = integer(&self.redis.command("XLEN", 0, vec![text(self.redis.keys.outbox(shard))]).await?)?;
+        let pending =
+            match self.redis.command("XPENDING", 0, vec![text(self.redis.keys.outbox(shard)), text(GROUP)]).await {
+                Ok(summary) => list(summary)?.first().map_or(Ok(0), integer)?,
+                Err(RedisFault::Refused(error)) if error.starts_with("NOGROUP") => 0,
+                Err(fault) => return Err(fault),
+            };
         Ok((u64::try_from(length).unwrap_or(0), u64::try_from(pending).unwrap_or(0)))
     }
 
@@ -112,12 +115,18 @@ impl RedisStore {
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is away or refuses.
-    pub async fn outbox_page(&self, shard: u16, start: &str, count: usize) -> Result<Vec<Entry>, RedisFault> {
-        self.stream_page(self.keys.outbox(shard), start, count).await
+    pub async fn page(&self, shard: u16, start: &str, count: usize) -> Result<Vec<Entry>, RedisFault> {
+        stream_page(&self.redis, self.redis.keys.outbox(shard), start, count).await
     }
+}
 
-    pub(super) async fn stream_page(&self, key: String, start: &str, count: usize) -> Result<Vec<Entry>, RedisFault> {
-        let args = vec![text(key), text(start), text("+"), text("COUNT"), text(count.to_string())];
-        entries(self.command("XRANGE", 0, args).await?)
-    }
+/// A page of a stream in order, from `start` (inclusive; `-` begins).
+pub(super) async fn stream_page(
+    redis: &Keyspace,
+    key: String,
+    start: &str,
+    count: usize,
+) -> Result<Vec<Entry>, RedisFault> {
+    let args = vec![text(key), text(start), text("+"), text("COUNT"), text(count.to_string())];
+    entries(redis.command("XRANGE", 0, args).await?)
 }

@@ -2,11 +2,10 @@
 //!
 //! Every call is `lua/outbox_list.lua`, one step each; the forms of the strings are in `packed.rs`.
 
-use super::client::{RedisStore, integer, list, optional_text, text};
-use super::fault::RedisFault;
-use super::outbox::{Entry, TakenOver};
-use super::packed;
-use super::scripts::OUTBOX_LIST;
+use super::list_entry_codec;
+use super::{Entry, Outbox, TakenOver};
+use crate::store::redis::connection::{DoneWhen, RedisFault, integer, list, optional_text, text};
+use crate::store::redis::scripts::OUTBOX_LIST;
 use fred::types::Value;
 
 /// Entries moved by one script call: about a millisecond of Redis' time.
@@ -18,12 +17,12 @@ fn entries(reply: Value) -> Result<Vec<Entry>, RedisFault> {
         .chunks_exact(2)
         .map(|pair| {
             let id = optional_text(&pair[0]).ok_or_else(|| RedisFault::Contract("entry without id".into()))?;
-            Ok(Entry { id, fields: packed::fields(pair[1].as_bytes().unwrap_or_default()) })
+            Ok(Entry { id, fields: list_entry_codec::fields(pair[1].as_bytes().unwrap_or_default()) })
         })
         .collect()
 }
 
-impl RedisStore {
+impl Outbox {
     /// Calls the script for `consumer`; `other` is the relay whose list it also touches.
     async fn list_act(
         &self,
@@ -32,7 +31,7 @@ impl RedisStore {
         other: Option<&str>,
         args: Vec<Value>,
     ) -> Result<Value, RedisFault> {
-        let keys = &self.keys;
+        let keys = &self.redis.keys;
         let mut all = vec![
             keys.outbox_list(shard),
             keys.processing(shard, consumer),
@@ -42,7 +41,7 @@ impl RedisStore {
         ];
         all.extend(other.map(|other| keys.processing(shard, other)));
         let args = [act, consumer].map(text).into_iter().chain(args).collect();
-        self.script(&OUTBOX_LIST, all, args).await
+        self.redis.script(&OUTBOX_LIST, all, args).await
     }
 
     /// The same for what hands out entries. The server is chosen before, so that it is the one whose replicas are counted.
@@ -53,10 +52,11 @@ impl RedisStore {
         other: Option<&str>,
         args: Vec<Value>,
     ) -> Result<Vec<Entry>, RedisFault> {
-        let node = self.node_of_shard(shard)?;
+        let node = self.redis.node_of_shard(shard)?;
         let taken = entries(self.list_act(shard, act, other, args).await?)?;
         if !taken.is_empty() {
-            self.sendable(&node).await?;
+            // Whether replicas have what this server has handed out.
+            node.send(DoneWhen::Replicated, "PING", Vec::new()).await?.or_too_few()?;
         }
         Ok(taken)
     }
@@ -72,7 +72,7 @@ impl RedisStore {
 
     /// Names of relays that hold entries, in order.
     pub(super) async fn list_hands(&self, shard: u16) -> Result<Vec<String>, RedisFault> {
-        let names = list(self.command("HKEYS", 0, vec![text(self.keys.hands(shard))]).await?)?;
+        let names = list(self.redis.command("HKEYS", 0, vec![text(self.redis.keys.hands(shard))]).await?)?;
         let mut names: Vec<String> = names.iter().filter_map(optional_text).collect();
         names.sort();
         Ok(names)
@@ -116,11 +116,11 @@ impl RedisStore {
         consumer: &str,
         (start, looked_at, count): (&str, usize, usize),
     ) -> Result<(Vec<Entry>, String), RedisFault> {
-        let (prefix, cursor) = (self.keys.processing(shard, ""), if start == "-" { "0" } else { start });
+        let (prefix, cursor) = (self.redis.keys.processing(shard, ""), if start == "-" { "0" } else { start });
         let args = [cursor, "MATCH", &format!("{prefix}*"), "COUNT", &looked_at.to_string(), "TYPE", "list"]
             .map(text)
             .to_vec();
-        let mut reply = list(self.node_of_shard(shard)?.command("SCAN", args).await?)?.into_iter();
+        let mut reply = list(self.redis.node_of_shard(shard)?.command("SCAN", args).await?)?.into_iter();
         let next = reply.next().and_then(|next| optional_text(&next)).unwrap_or_else(|| "0".to_owned());
         let keys = list(reply.next().unwrap_or(Value::Null))?;
         let names = keys.iter().filter_map(|key| Some(optional_text(key)?.strip_prefix(&prefix)?.to_owned()));
@@ -165,8 +165,8 @@ impl RedisStore {
 
     /// The list first: entries go from it to the hands, so one that moves in between is counted twice and never missed.
     pub(super) async fn list_depth(&self, shard: u16) -> Result<(u64, u64), RedisFault> {
-        let waiting = integer(&self.command("LLEN", 0, vec![text(self.keys.outbox_list(shard))]).await?)?;
-        let hands = list(self.command("HVALS", 0, vec![text(self.keys.hands(shard))]).await?)?;
+        let waiting = integer(&self.redis.command("LLEN", 0, vec![text(self.redis.keys.outbox_list(shard))]).await?)?;
+        let hands = list(self.redis.command("HVALS", 0, vec![text(self.redis.keys.hands(shard))]).await?)?;
         let held = |hand: &Value| optional_text(hand)?.split_once(' ')?.1.parse::<u64>().ok();
         let held: u64 = hands.iter().filter_map(held).sum();
         Ok((u64::try_from(waiting).unwrap_or(0) + held, held))

@@ -3,14 +3,15 @@
 //! Both keys of a room go by themselves a day after the sale's end: nobody needs a place then, and a sale that is never
 //! closed, or never warmed, leaves nothing behind either.
 
-use super::RedisFault;
-use super::client::{RedisStore, integer, list, text};
+use super::connection::{RedisFault, integer, list, text};
 use super::keys::room_shard;
+use super::keyspace::Keyspace;
 use super::scripts::{ROOM_ENTER, ROOM_RELEASE};
 use crate::domain::ids::UserId;
 use crate::domain::room::{TOLD_MAX_MS, TOLD_PER_MS};
 use crate::domain::sale::Sale;
 use fred::types::Value;
+use std::sync::Arc;
 
 /// How long the keys stay after the end of the sale, milliseconds.
 const KEPT_MS: i64 = 24 * 3_600_000;
@@ -39,10 +40,16 @@ pub struct RoomDoor {
     pub opens_in_ms: u64,
 }
 
-impl RedisStore {
+/// The order in the waiting room of a sale.
+#[derive(Clone)]
+pub struct RoomQueue {
+    pub(super) redis: Arc<Keyspace>,
+}
+
+impl RoomQueue {
     fn room_keys(&self, sale: &Sale) -> (u16, Vec<String>) {
-        let (shard, id) = (room_shard(&sale.sale_id, self.shards), &sale.sale_id);
-        (shard, vec![self.keys.room(shard, id), self.keys.door(shard, id)])
+        let (shard, id) = (room_shard(&sale.sale_id, self.redis.shards), &sale.sale_id);
+        (shard, vec![self.redis.keys.room(shard, id), self.redis.keys.door(shard, id)])
     }
 
     /// Takes buyers into the room of `sale`, each with a random number in `[0, 1)`, in their order: the arrivals so far, and
@@ -50,7 +57,7 @@ impl RedisStore {
     ///
     /// # Errors
     /// [`RedisFault`]; after `Unknown`, calling again is safe.
-    pub async fn room_enter(
+    pub async fn enter(
         &self,
         sale: &Sale,
         buyers: &[(UserId, f64)],
@@ -59,7 +66,7 @@ impl RedisStore {
         let mut args = times(sale);
         args.push(text(places_max.to_string()));
         args.extend(buyers.iter().flat_map(|(user, draw)| [text(user.as_str()), text(draw.to_string())]));
-        let mut reply = list(self.script(&ROOM_ENTER, self.room_keys(sale).1, args).await?)?.into_iter();
+        let mut reply = list(self.redis.script(&ROOM_ENTER, self.room_keys(sale).1, args).await?)?.into_iter();
         let arrivals = count(reply.next())?;
         let places = reply.map(|place| match integer(&place)? {
             -1 => Ok(RoomPlace::Full),
@@ -78,14 +85,14 @@ impl RedisStore {
     ///
     /// # Errors
     /// [`RedisFault`]; after `Unknown`, calling again is safe.
-    pub async fn room_release(&self, sale: &Sale, rate_per_s: u32, signed_max: u64) -> Result<RoomDoor, RedisFault> {
+    pub async fn release(&self, sale: &Sale, rate_per_s: u32, signed_max: u64) -> Result<RoomDoor, RedisFault> {
         let (shard, mut keys) = self.room_keys(sale);
-        keys.push(self.keys.meta(shard, &sale.sale_id));
+        keys.push(self.redis.keys.meta(shard, &sale.sale_id));
         let mut args = times(sale);
         args.extend(
             [rate_per_s.into(), signed_max, TOLD_PER_MS, TOLD_MAX_MS].map(|number: u64| text(number.to_string())),
         );
-        let mut reply = list(self.script(&ROOM_RELEASE, keys, args).await?)?.into_iter();
+        let mut reply = list(self.redis.script(&ROOM_RELEASE, keys, args).await?)?.into_iter();
         Ok(RoomDoor {
             released: count(reply.next())?,
             arrivals: count(reply.next())?,

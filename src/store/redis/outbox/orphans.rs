@@ -1,12 +1,12 @@
 //! What nobody would find in a shard's outbox by reading: entries in no pending list (in a processing list without an owner),
 //! and names of relays that are gone.
 
-use super::client::{RedisStore, list, optional_text, text};
-use super::fault::RedisFault;
-use super::outbox::{Entry, GROUP};
-use super::outbox_stream::entries;
-use super::scripts::{RELAY_FORGET, RELAY_ORPHANS};
-use crate::config::Outbox;
+use super::stream::entries;
+use super::{Entry, Outbox};
+use crate::config::OutboxKind;
+use crate::store::redis::connection::{RedisFault, list, optional_text, text};
+use crate::store::redis::keyspace::GROUP;
+use crate::store::redis::scripts::{RELAY_FORGET, RELAY_ORPHANS};
 use fred::types::Value;
 
 /// A part of the outbox to look at for orphans.
@@ -20,25 +20,25 @@ pub struct OrphanPage<'a> {
     pub taken_max: usize,
 }
 
-impl RedisStore {
+impl Outbox {
     /// Takes entries of one page that were delivered once and are in nobody's pending list (window 30). Returns them and
     /// where to go on (`-`: from the start).
     ///
     /// # Errors
     /// [`RedisFault`]; after `Unknown` some may be this consumer's now.
-    pub async fn outbox_orphans(
+    pub async fn take_orphans(
         &self,
         shard: u16,
         consumer: &str,
         page: OrphanPage<'_>,
     ) -> Result<(Vec<Entry>, String), RedisFault> {
-        if self.outbox == Outbox::List {
+        if self.redis.outbox == OutboxKind::List {
             let page = (page.start, page.looked_at_max, page.taken_max);
             return self.list_orphans(shard, consumer, page).await;
         }
         let (looked_at, taken) = (page.looked_at_max.to_string(), page.taken_max.to_string());
         let args = [GROUP, consumer, page.start, &looked_at, &taken].map(text).to_vec();
-        let reply = self.script(&RELAY_ORPHANS, vec![self.keys.outbox(shard)], args).await?;
+        let reply = self.redis.script(&RELAY_ORPHANS, vec![self.redis.keys.outbox(shard)], args).await?;
         let mut reply = list(reply)?.into_iter();
         let next = reply.next().and_then(|next| optional_text(&next)).unwrap_or_else(|| "-".to_owned());
         Ok((entries(reply.next().unwrap_or(Value::Null))?, next))
@@ -49,17 +49,17 @@ impl RedisStore {
     ///
     /// # Errors
     /// [`RedisFault`]; repeating is safe.
-    pub async fn outbox_forget(
+    pub async fn forget_relays(
         &self,
         shard: u16,
         consumer: &str,
         (idle_ms, count_max): (u64, usize),
     ) -> Result<Vec<String>, RedisFault> {
-        if self.outbox == Outbox::List {
+        if self.redis.outbox == OutboxKind::List {
             return Ok(Vec::new());
         }
         let args = [GROUP, consumer, &idle_ms.to_string(), &count_max.to_string()].map(text).to_vec();
-        let gone = self.script(&RELAY_FORGET, vec![self.keys.outbox(shard)], args).await?;
+        let gone = self.redis.script(&RELAY_FORGET, vec![self.redis.keys.outbox(shard)], args).await?;
         Ok(list(gone)?.iter().filter_map(optional_text).collect())
     }
 }

@@ -3,15 +3,17 @@
 //! A stream beside an outbox that is one; beside a list a sorted set with score 0, which is in the order of the ids (they
 //! begin with the time) and gives a page or an entry by its id without a look at the others.
 
-use super::client::{RedisStore, integer, list, text};
-use super::fault::RedisFault;
-use super::outbox::{Entry, GROUP};
-use super::packed;
-use super::scripts::RELAY_PARK;
-use crate::config::Outbox;
+use super::list_entry_codec;
+use super::stream::stream_page;
+use super::{Entry, Outbox};
+use crate::config::OutboxKind;
 use crate::domain::ids::RequestId;
 use crate::faults::{crash_point, left_out};
+use crate::store::redis::connection::{RedisFault, integer, list, text};
+use crate::store::redis::keyspace::{GROUP, Keyspace};
+use crate::store::redis::scripts::RELAY_PARK;
 use fred::types::Value;
+use std::sync::Arc;
 
 /// One entry of the relay DLQ.
 #[derive(Debug, Clone)]
@@ -55,12 +57,12 @@ pub enum Parking {
     Gone,
 }
 
-impl RedisStore {
+impl Outbox {
     /// Moves one entry to the relay DLQ.
     ///
     /// # Errors
     /// [`RedisFault`]; repeating is safe.
-    pub async fn outbox_park(
+    pub async fn park(
         &self,
         shard: u16,
         consumer: &str,
@@ -68,16 +70,20 @@ impl RedisStore {
         (reason, attempts): (&str, u32),
     ) -> Result<Parking, RedisFault> {
         // Of the stream only: the list's script has no halves to part.
-        if self.outbox == Outbox::Stream && left_out!(ParkAtomic) {
+        if self.redis.outbox == OutboxKind::Stream && left_out!(ParkAtomic) {
             return self.park_in_two_steps(shard, id, (reason, attempts)).await;
         }
-        let parked = match self.outbox {
-            Outbox::Stream => {
-                let keys = vec![self.keys.outbox(shard), self.keys.attempts(shard), self.keys.relay_dlq(shard)];
+        let parked = match self.redis.outbox {
+            OutboxKind::Stream => {
+                let keys = vec![
+                    self.redis.keys.outbox(shard),
+                    self.redis.keys.attempts(shard),
+                    self.redis.keys.relay_dlq(shard),
+                ];
                 let args = [GROUP, consumer, id, reason, &attempts.to_string()].map(text).to_vec();
-                integer(&self.script(&RELAY_PARK, keys, args).await?)?
+                integer(&self.redis.script(&RELAY_PARK, keys, args).await?)?
             }
-            Outbox::List => self.list_park(shard, consumer, id, (reason, attempts)).await?,
+            OutboxKind::List => self.list_park(shard, consumer, id, (reason, attempts)).await?,
         };
         match parked {
             1 => Ok(Parking::Moved),
@@ -94,36 +100,45 @@ impl RedisStore {
         id: &str,
         (reason, attempts): (&str, u32),
     ) -> Result<Parking, RedisFault> {
-        let Some(entry) = self.outbox_page(shard, id, 1).await?.into_iter().find(|entry| entry.id == id) else {
+        let Some(entry) = self.page(shard, id, 1).await?.into_iter().find(|entry| entry.id == id) else {
             return Ok(Parking::Gone);
         };
         self.stream_done(shard, &[id.to_owned()]).await?;
         crash_point!(AfterDone);
-        let mut args = vec![text(self.keys.relay_dlq(shard)), text("*")];
+        let mut args = vec![text(self.redis.keys.relay_dlq(shard)), text("*")];
         args.extend(["entry", id, "reason", reason, "attempts", &attempts.to_string(), "parked_at_ms", "0"].map(text));
         for (name, value) in entry.fields {
             args.extend([text(name), Value::Bytes(value.into())]);
         }
-        self.command("XADD", 0, args).await.map(|_id| Parking::Moved)
+        self.redis.command("XADD", 0, args).await.map(|_id| Parking::Moved)
     }
+}
 
+/// The relay DLQ of every shard.
+#[derive(Clone)]
+pub struct RelayDlq {
+    pub(in crate::store::redis) redis: Arc<Keyspace>,
+}
+
+impl RelayDlq {
     /// A page of the relay DLQ in order, from `start` (inclusive; `-` begins, `(` before an id leaves it out).
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is away or refuses.
-    pub async fn parked_page(&self, shard: u16, start: &str, count: usize) -> Result<Vec<ParkedEntry>, RedisFault> {
-        let page = match self.outbox {
-            Outbox::Stream => self.stream_page(self.keys.relay_dlq(shard), start, count).await?,
-            Outbox::List => {
+    pub async fn page(&self, shard: u16, start: &str, count: usize) -> Result<Vec<ParkedEntry>, RedisFault> {
+        let page = match self.redis.outbox {
+            OutboxKind::Stream => stream_page(&self.redis, self.redis.keys.relay_dlq(shard), start, count).await?,
+            OutboxKind::List => {
                 // Behind an id stands a space, and `!` is the next character.
                 let from = match start.strip_prefix('(') {
                     Some(id) => format!("[{id}!"),
                     None if start == "-" => start.to_owned(),
                     None => format!("[{start}"),
                 };
-                let args = [&self.keys.relay_dlq_set(shard), &from, "+", "LIMIT", "0", &count.to_string()].map(text);
-                let members = list(self.command("ZRANGEBYLEX", 0, args.to_vec()).await?)?;
-                members.iter().map(|member| packed::parked(member.as_bytes().unwrap_or_default())).collect()
+                let args =
+                    [&self.redis.keys.relay_dlq_set(shard), &from, "+", "LIMIT", "0", &count.to_string()].map(text);
+                let members = list(self.redis.command("ZRANGEBYLEX", 0, args.to_vec()).await?)?;
+                members.iter().map(|member| list_entry_codec::parked(member.as_bytes().unwrap_or_default())).collect()
             }
         };
         Ok(page.into_iter().map(ParkedEntry::from).collect())
@@ -133,10 +148,12 @@ impl RedisStore {
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is away or refuses.
-    pub async fn parked_count(&self, shard: u16) -> Result<u64, RedisFault> {
-        let count = match self.outbox {
-            Outbox::Stream => self.command("XLEN", 0, vec![text(self.keys.relay_dlq(shard))]).await?,
-            Outbox::List => self.command("ZCARD", 0, vec![text(self.keys.relay_dlq_set(shard))]).await?,
+    pub async fn count(&self, shard: u16) -> Result<u64, RedisFault> {
+        let count = match self.redis.outbox {
+            OutboxKind::Stream => self.redis.command("XLEN", 0, vec![text(self.redis.keys.relay_dlq(shard))]).await?,
+            OutboxKind::List => {
+                self.redis.command("ZCARD", 0, vec![text(self.redis.keys.relay_dlq_set(shard))]).await?
+            }
         };
         Ok(u64::try_from(integer(&count)?).unwrap_or(0))
     }
@@ -145,26 +162,16 @@ impl RedisStore {
     ///
     /// # Errors
     /// [`RedisFault`]; repeating is safe.
-    pub async fn parked_remove(&self, shard: u16, id: &str) -> Result<(), RedisFault> {
-        let removed = match self.outbox {
-            Outbox::Stream => self.command("XDEL", 0, vec![text(self.keys.relay_dlq(shard)), text(id)]).await,
-            Outbox::List => {
-                let of_id = [self.keys.relay_dlq_set(shard), format!("[{id}"), format!("({id}!")];
-                self.command("ZREMRANGEBYLEX", 0, of_id.map(text).to_vec()).await
+    pub async fn remove(&self, shard: u16, id: &str) -> Result<(), RedisFault> {
+        let removed = match self.redis.outbox {
+            OutboxKind::Stream => {
+                self.redis.command("XDEL", 0, vec![text(self.redis.keys.relay_dlq(shard)), text(id)]).await
+            }
+            OutboxKind::List => {
+                let of_id = [self.redis.keys.relay_dlq_set(shard), format!("[{id}"), format!("({id}!")];
+                self.redis.command("ZREMRANGEBYLEX", 0, of_id.map(text).to_vec()).await
             }
         };
         removed.map(|_count| ())
-    }
-
-    /// The forbidden thing: gives a parked request's units back although the database may still sell them to it (window 90).
-    /// Only for the test that shows what it would do.
-    ///
-    /// # Errors
-    /// [`RedisFault`] when Redis is away or refuses.
-    #[cfg(feature = "faults")]
-    pub async fn give_back(&self, shard: u16, purchase: &crate::domain::request::Purchase) -> Result<(), RedisFault> {
-        let units = purchase.quantity.get().to_string();
-        let args = vec![text(self.keys.stock(shard, &purchase.sale_id)), text(units)];
-        self.command("INCRBY", 0, args).await.map(|_stock| ())
     }
 }

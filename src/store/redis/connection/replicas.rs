@@ -1,24 +1,23 @@
-//! Answers that may be told only when replicas have what they are about (`redis.wait_replicas`, windows 15 and 16).
+//! Answers that count only when enough replicas have the data (`redis.wait_replicas`, windows 15 and 16).
 //!
-//! `WAIT` counts for the connection it is sent on: it asks whether the replicas have what that connection has written. So the
-//! command and its WAIT go out together, and the connection is named before and asked for its name after; another name means
+//! `WAIT` counts for the connection it is sent on: it says how many replicas have what that connection has written. So the
+//! command and its WAIT are sent together. The connection gets a name before and its name is read after: another name means
 //! that it was rebuilt in between, perhaps to another server, and then the count says nothing. The PUBLISH gives a command
-//! that only read something to wait for. The connection is one of its own, because WAIT blocks it.
+//! that only reads something to wait for. This connection is separate, because WAIT blocks it.
 
-use super::client::{Call, RedisStore, integer, text};
 use super::fault::RedisFault;
-use super::node::Node;
+use super::values::{integer, text};
 use crate::config::Redis;
 use fred::clients::Client;
 use fred::interfaces::ClientLike;
 use fred::types::{ClusterHash, CustomCommand, Value};
 
-/// A replica that has said nothing for longer does not count as connected, seconds; Redis' own `min-replicas-max-lag`.
+/// A replica that was silent for longer does not count as connected, seconds; Redis' own `min-replicas-max-lag`.
 const LAG_MAX_S: u64 = 10;
 
-/// The connection for what has to be on replicas, and how many.
+/// The connection for commands that have to be on replicas, and the number of replicas.
 #[derive(Clone)]
-pub(super) struct Barrier {
+pub(super) struct ReplicationBarrier {
     pub(super) client: Client,
     replicas: u16,
     timeout_ms: u64,
@@ -26,14 +25,14 @@ pub(super) struct Barrier {
 }
 
 /// An answer, and whether enough replicas have everything that it says.
-pub(super) struct Promised {
-    pub(super) answer: Value,
-    pub(super) replicated: bool,
+pub(in crate::store::redis) struct Replicated {
+    pub(in crate::store::redis) answer: Value,
+    pub(in crate::store::redis) replicated: bool,
 }
 
-impl Promised {
-    /// The answer, or that it cannot be built on.
-    pub(super) fn or_too_few(self) -> Result<Value, RedisFault> {
+impl Replicated {
+    /// The answer; a fault when too few replicas have it: nothing may be built on it.
+    pub(in crate::store::redis) fn or_too_few(self) -> Result<Value, RedisFault> {
         if self.replicated {
             return Ok(self.answer);
         }
@@ -41,7 +40,7 @@ impl Promised {
     }
 }
 
-impl Barrier {
+impl ReplicationBarrier {
     pub(super) fn new(client: Client, settings: &Redis) -> Self {
         Self {
             client,
@@ -51,7 +50,7 @@ impl Barrier {
         }
     }
 
-    async fn run(&self, name: &'static str, args: Vec<Value>) -> Result<Promised, RedisFault> {
+    pub(super) async fn send(&self, name: &'static str, args: Vec<Value>) -> Result<Replicated, RedisFault> {
         if !self.client.is_connected() {
             return Err(RedisFault::NotSent("no connection".to_owned()));
         }
@@ -80,68 +79,16 @@ impl Barrier {
         let [_named, answer, _published, waited, name_now] = answers;
         let count = waited.ok().and_then(|count| integer(&count).ok()).unwrap_or(0);
         let same = name_now.is_ok_and(|name| name.as_string().as_deref() == Some(connection.as_str()));
-        Ok(Promised { answer: answer?, replicated: same && count >= i64::from(self.replicas) })
+        Ok(Replicated { answer: answer?, replicated: same && count >= i64::from(self.replicas) })
     }
 }
 
-impl RedisStore {
-    /// Sends one command whose answer may be told only when enough replicas have what it wrote and what it saw. `key` is the
-    /// position of the key among the arguments.
-    pub(super) async fn promised(
-        &self,
-        name: &'static str,
-        key: usize,
-        args: Vec<Value>,
-    ) -> Result<Promised, RedisFault> {
-        self.routed(&Call::Promised(name), key, args).await
-    }
-
-    pub(super) async fn promised_on(
-        &self,
-        node: &Node,
-        name: &'static str,
-        args: Vec<Value>,
-    ) -> Result<Promised, RedisFault> {
-        if self.waits_for_replicas() {
-            return node.barrier()?.run(name, args).await;
-        }
-        Ok(Promised { answer: node.command(name, args).await?, replicated: true })
-    }
-
-    /// Sends one command that hands out what was accepted. What too few replicas have stays where it is (window 15): were it
-    /// an order already, a promoted replica would sell its units once more.
-    pub(super) async fn handed_out(
-        &self,
-        name: &'static str,
-        key: usize,
-        args: Vec<Value>,
-    ) -> Result<Value, RedisFault> {
-        self.promised(name, key, args).await?.or_too_few()
-    }
-
-    /// Whether what `node` has handed out before may be sent on.
-    pub(super) async fn sendable(&self, node: &Node) -> Result<(), RedisFault> {
-        if !self.waits_for_replicas() {
-            return Ok(());
-        }
-        node.barrier()?.run("PING", Vec::new()).await?.or_too_few().map(|_pong| ())
-    }
-
-    /// Whether an accept must be on replicas before it is told.
-    #[must_use]
-    pub fn waits_for_replicas(&self) -> bool {
-        self.wait_replicas > 0
-    }
-
-    /// Replicas that are connected and have answered lately.
-    pub(super) async fn replicas_of(&self, node: &Node) -> Result<u16, RedisFault> {
-        let info = node.command("INFO", vec![text("replication")]).await?.as_string().unwrap_or_default();
-        let count = info.lines().filter(|line| is_good_replica(line)).count();
-        Ok(u16::try_from(count).unwrap_or(u16::MAX))
-    }
+/// Replicas that are connected and have answered lately, of an answer of `INFO replication`.
+pub(in crate::store::redis) fn good_replicas(info: &str) -> u16 {
+    u16::try_from(info.lines().filter(|line| is_good_replica(line)).count()).unwrap_or(u16::MAX)
 }
 
-/// `slave0:ip=127.0.0.1,port=6380,state=online,offset=14,lag=1`
+/// Reads a line such as `slave0:ip=127.0.0.1,port=6380,state=online,offset=14,lag=1`.
 fn is_good_replica(line: &str) -> bool {
     let Some((name, fields)) = line.trim().split_once(':') else { return false };
     let field = |wanted: &str| fields.split(',').find_map(|field| field.strip_prefix(wanted)?.strip_prefix('='));

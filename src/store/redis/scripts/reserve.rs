@@ -1,0 +1,186 @@
+//! The reserve script, and the boot fence in front of it.
+//!
+//! A server that restarted or was promoted has an empty script cache and answers NOSCRIPT. For this script that answer is the
+//! boot fence (`p2_reserve/fence.rs`): nobody loads the script before the acceptance numbers were compared.
+//!
+//! A server that was a primary before, was demoted and is promoted again still has its cache. So where servers can be promoted
+//! (Sentinel, Cluster) the script of a server carries the server's replication id, which Redis changes at every promotion. The
+//! script itself answers NOSCRIPT when that id is not the present one.
+
+use super::registry::RESERVE;
+use super::slots::assemble;
+use super::{evalsha, load};
+use crate::config::OutboxKind;
+use crate::store::redis::connection::{
+    DoneWhen, Node, RedisConnection, RedisFault, Replicated, ServerIncarnation, list, text,
+};
+use fred::types::Value;
+use fred::util::sha1_hash;
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// The reserve script of one server in one incarnation.
+struct AssembledReserve {
+    source: String,
+    sha: String,
+}
+
+impl AssembledReserve {
+    /// For the system with this key prefix and this kind of outbox, and a server with this replication id (`None`: it cannot be
+    /// promoted).
+    ///
+    /// The prefix makes the SHA-1 this system's own. With a shared one, the boot fence of one system would open the rewound
+    /// sales of another system on the same server.
+    fn new(prefix: &str, outbox: OutboxKind, replication_id: Option<&str>) -> Self {
+        let source = assemble(RESERVE, |slot| match slot {
+            "system" => Some(format!("-- {prefix}")),
+            "outbox" => Some(format!("local OUTBOX = '{}'", redis_type_of(outbox))),
+            "replication_id" => replication_id.map(|id| format!("local REPLICATION_ID = '{id}'")),
+            other => left_out(other),
+        });
+        Self { sha: sha1_hash(&source), source }
+    }
+}
+
+/// What TYPE answers for the key of an outbox.
+const fn redis_type_of(outbox: OutboxKind) -> &'static str {
+    match outbox {
+        OutboxKind::Stream => "stream",
+        OutboxKind::List => "list",
+    }
+}
+
+/// What stands in the slot of a mechanism that this process was configured to leave out. Test builds only.
+#[cfg(feature = "faults")]
+fn left_out(slot: &str) -> Option<String> {
+    match slot {
+        "replay_check" => crate::faults::left_out!(ReplayCheck).then(|| "local record = nil".to_owned()),
+        "ledger" => crate::faults::left_out!(Ledger).then(String::new),
+        _ => None,
+    }
+}
+
+#[cfg(not(feature = "faults"))]
+const fn left_out(_slot: &str) -> Option<String> {
+    None
+}
+
+/// The reserve scripts of all servers; clones share them.
+#[derive(Clone)]
+pub(in crate::store::redis) struct ReserveScripts {
+    connection: RedisConnection,
+    prefix: Arc<str>,
+    outbox: OutboxKind,
+    /// By address: the script this server may run, as far as this process knows.
+    of_servers: Arc<RwLock<HashMap<String, Arc<AssembledReserve>>>>,
+}
+
+impl ReserveScripts {
+    pub(in crate::store::redis) fn new(connection: RedisConnection, prefix: &str, outbox: OutboxKind) -> Self {
+        Self { connection, prefix: prefix.into(), outbox, of_servers: Arc::default() }
+    }
+
+    /// Calls the script on the server that has `key`. `arguments` makes the keys and arguments for one server tried, nearly
+    /// always once.
+    ///
+    /// [`RedisFault::NoScript`] is for the caller: nothing ran, and the boot fence comes first.
+    pub(in crate::store::redis) async fn call(
+        &self,
+        key: &str,
+        arguments: impl Fn() -> (Vec<String>, Vec<Value>),
+    ) -> Result<Replicated, RedisFault> {
+        let mut route = self.connection.route(key)?;
+        loop {
+            let answer = self.call_on(route.node(), arguments()).await;
+            if !route.follow(&answer).await {
+                return answer;
+            }
+        }
+    }
+
+    async fn call_on(&self, node: &Node, (keys, args): (Vec<String>, Vec<Value>)) -> Result<Replicated, RedisFault> {
+        let script = match self.known(node) {
+            Some(script) => script,
+            None => self.learn(node, self.replication_id(node).await?.as_deref()),
+        };
+        let answer = node.send(DoneWhen::Replicated, "EVALSHA", evalsha(&script.sha, keys, args)).await;
+        if matches!(answer, Err(RedisFault::NoScript)) {
+            // The server restarted or was promoted: after the boot fence it may run another script.
+            self.of_servers.write().unwrap_or_else(PoisonError::into_inner).remove(&node.address);
+        }
+        answer
+    }
+
+    fn known(&self, node: &Node) -> Option<Arc<AssembledReserve>> {
+        self.of_servers.read().unwrap_or_else(PoisonError::into_inner).get(&node.address).cloned()
+    }
+
+    fn learn(&self, node: &Node, replication_id: Option<&str>) -> Arc<AssembledReserve> {
+        let script = Arc::new(self.assembled(replication_id));
+        let mut of_servers = self.of_servers.write().unwrap_or_else(PoisonError::into_inner);
+        of_servers.insert(node.address.clone(), script.clone());
+        script
+    }
+
+    fn assembled(&self, replication_id: Option<&str>) -> AssembledReserve {
+        AssembledReserve::new(&self.prefix, self.outbox, replication_id)
+    }
+
+    /// The id that the script of a server carries; `None` when no other server can be promoted.
+    async fn replication_id(&self, node: &Node) -> Result<Option<String>, RedisFault> {
+        if self.connection.is_single() {
+            return Ok(None);
+        }
+        Ok(Some(ServerIncarnation::of(node).await?.replication_id))
+    }
+
+    /// Whether the server that has `key` knows the script: no restart or fail-over since the boot fence was passed.
+    pub(in crate::store::redis) async fn is_loaded(&self, key: &str) -> Result<bool, RedisFault> {
+        let node = self.connection.node_of(key)?;
+        let script = self.assembled(self.replication_id(&node).await?.as_deref());
+        let known = list(node.command("SCRIPT", vec![text("EXISTS"), text(script.sha)]).await?)?;
+        Ok(known.first().is_some_and(|known| *known == Value::Integer(1)))
+    }
+
+    /// Loads the script on the server that has `key`, for the incarnation that was compared.
+    pub(in crate::store::redis) async fn load(
+        &self,
+        key: &str,
+        incarnation: &ServerIncarnation,
+    ) -> Result<(), RedisFault> {
+        let node = self.connection.node_of(key)?;
+        let replication_id = (!self.connection.is_single()).then_some(incarnation.replication_id.as_str());
+        let script = self.learn(&node, replication_id);
+        load(&node, &script.source).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::slots::slots_in;
+    use super::{AssembledReserve, RESERVE};
+    use crate::config::OutboxKind;
+
+    #[test]
+    fn every_slot_is_in_the_script_once() {
+        let mut slots = slots_in(RESERVE);
+        slots.sort_unstable();
+        assert_eq!(slots, ["ledger", "outbox", "replay_check", "replication_id", "system"]);
+    }
+
+    #[test]
+    fn systems_outboxes_and_promotions_have_scripts_of_their_own() {
+        let scripts = [
+            AssembledReserve::new("p", OutboxKind::Stream, None),
+            AssembledReserve::new("q", OutboxKind::Stream, None),
+            AssembledReserve::new("p", OutboxKind::List, None),
+            AssembledReserve::new("p", OutboxKind::Stream, Some("00ff")),
+        ];
+        assert!(scripts[1].source.contains("\n-- q\n"));
+        assert!(scripts[2].source.contains("\nlocal OUTBOX = 'list'\n"));
+        assert!(scripts[3].source.contains("\nlocal REPLICATION_ID = '00ff'\n"));
+        let different: std::collections::BTreeSet<&str> = scripts.iter().map(|script| script.sha.as_str()).collect();
+        assert_eq!(different.len(), scripts.len());
+        assert!(scripts.iter().all(|script| script.source.starts_with("#!lua\n")));
+    }
+}

@@ -1,0 +1,114 @@
+//! The stock of a sale on a shard: `lua/reserve.lua`, which sells it, and how much is left.
+
+use super::connection::Replicated;
+use super::connection::{RedisFault, integer, list, text};
+use super::keyspace::Keyspace;
+use crate::config::OutboxKind;
+use crate::domain::ids::SaleId;
+use crate::domain::message;
+use crate::domain::request::Purchase;
+use crate::domain::reserve::Reserved;
+use fred::types::Value;
+use std::sync::Arc;
+
+/// What the script decided about a group.
+#[derive(Debug)]
+pub struct ReservedGroup {
+    /// In the order of the group.
+    pub reserved: Vec<Reserved>,
+    /// Whether enough replicas have it (`redis.wait_replicas`). If not, an accept is real here and may be lost with this
+    /// server: it must not be told as accepted.
+    pub replicated: bool,
+}
+
+/// The units of a sale on a shard, and the only way to sell them.
+#[derive(Clone)]
+pub struct Stock {
+    pub(super) redis: Arc<Keyspace>,
+}
+
+impl Stock {
+    /// Decides a group of purchases of one sale on one shard; the answers come in the order of the group.
+    ///
+    /// # Errors
+    /// [`RedisFault::NoScript`]: nothing ran, pass the boot fence first. [`RedisFault::Unknown`]: look each request up.
+    /// The others: nothing ran.
+    pub async fn reserve(
+        &self,
+        sale: &SaleId,
+        shard: u16,
+        epoch: u32,
+        group: &[&Purchase],
+    ) -> Result<ReservedGroup, RedisFault> {
+        let key = self.redis.keys.stock(shard, sale);
+        let call = || (self.reserve_keys(sale, shard), self.reserve_args(sale, shard, epoch, group));
+        let Replicated { answer, replicated } = self.redis.reserve_scripts.call(&key, call).await?;
+        let reply = list(answer)?;
+        if reply.len() != 2 * group.len() {
+            // It ran, but what it decided cannot be read: the same as no answer.
+            return Err(RedisFault::Unknown(format!("{} values for {} requests", reply.len(), group.len())));
+        }
+        let reserved: Result<Vec<Reserved>, RedisFault> = reply
+            .chunks_exact(2)
+            .map(|pair| {
+                let decided = integer(&pair[0]).and_then(|code| {
+                    Reserved::from_reply(code, integer(&pair[1])?).map_err(|e| RedisFault::Contract(e.to_string()))
+                });
+                decided.map_err(|fault| RedisFault::Unknown(fault.to_string()))
+            })
+            .collect();
+        Ok(ReservedGroup { reserved: reserved?, replicated })
+    }
+
+    fn reserve_keys(&self, sale: &SaleId, shard: u16) -> Vec<String> {
+        let keys = &self.redis.keys;
+        let mut all = vec![
+            keys.meta(shard, sale),
+            keys.stock(shard, sale),
+            keys.buyers(shard, sale),
+            keys.ledger(shard, sale),
+            self.redis.outbox_key(shard),
+        ];
+        match self.redis.outbox {
+            OutboxKind::Stream => {}
+            OutboxKind::List => all.push(keys.hands(shard)),
+        }
+        all
+    }
+
+    fn reserve_args(&self, sale: &SaleId, shard: u16, epoch: u32, group: &[&Purchase]) -> Vec<Value> {
+        let mut args = Vec::with_capacity(4 + 4 * group.len());
+        args.extend([Value::Integer(epoch.into()), text(sale.as_str())]);
+        args.extend([Value::Integer(shard.into()), Value::Integer(self.redis.shards.into())]);
+        for purchase in group {
+            let mut head = String::with_capacity(160);
+            message::head(purchase, &mut head);
+            args.push(text(purchase.request_id.to_string()));
+            args.push(text(purchase.user_id.as_str()));
+            args.push(Value::Integer(purchase.quantity.get().into()));
+            args.push(text(head));
+        }
+        args
+    }
+
+    /// Units left in the bucket; `None` when the key is missing.
+    ///
+    /// # Errors
+    /// [`RedisFault`], `Contract` when it is not a number.
+    pub async fn units(&self, sale: &SaleId, shard: u16) -> Result<Option<i64>, RedisFault> {
+        let value = self.redis.command("GET", 0, vec![text(self.redis.keys.stock(shard, sale))]).await?;
+        if value.is_null() { Ok(None) } else { integer(&value).map(Some) }
+    }
+
+    /// The forbidden thing: gives a parked request's units back although the database may still sell them to it (window 90).
+    /// Only for the test that shows what it would do.
+    ///
+    /// # Errors
+    /// [`RedisFault`] when Redis is away or refuses.
+    #[cfg(feature = "faults")]
+    pub async fn give_back(&self, shard: u16, purchase: &crate::domain::request::Purchase) -> Result<(), RedisFault> {
+        let units = purchase.quantity.get().to_string();
+        let args = vec![text(self.redis.keys.stock(shard, &purchase.sale_id)), text(units)];
+        self.redis.command("INCRBY", 0, args).await.map(|_stock| ())
+    }
+}
