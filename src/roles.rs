@@ -8,7 +8,7 @@ mod relay;
 
 use crate::config::{QueueType, Settings, api_complaints};
 use crate::p4_persist::{Persist, Teller};
-use crate::p5_reconcile::{MQ_DLQ_MAX, Reconcile, ReconcileContext};
+use crate::p5_reconcile::{Reconcile, ReconcileContext};
 use crate::runtime::{Pace, Stopper, Worker, drive};
 use crate::store::mysql::{Address, Db, DbConfig};
 use crate::store::rabbit::{self, RabbitConfig};
@@ -236,9 +236,7 @@ pub fn start_with(
             }
             Role::Reconcile => {
                 let Servers { db, redis, rabbit } = servers;
-                let (shards, findings_max) = (s.redis.shards, s.p5_reconcile.findings_max);
-                let mq_dlq_max = MQ_DLQ_MAX;
-                let context = ReconcileContext { db, redis: redis.clone(), rabbit, shards, findings_max, mq_dlq_max };
+                let context = ReconcileContext::new(db, redis.clone(), rabbit, &s);
                 let reconcile = Reconcile::new(context, s.p5_reconcile.clone(), s.p1_entry.backlog_max);
                 running.spawn(reconcile, Pace::idle_ms(100), redis);
             }

@@ -5,8 +5,8 @@ use crate::config::{Secret, Settings};
 use crate::domain::ids::SaleId;
 use crate::domain::sale::Sale;
 use crate::health::Readiness;
+use crate::p5_reconcile::ReconcileContext;
 use crate::p5_reconcile::dlq::DlqListing;
-use crate::p5_reconcile::{MQ_DLQ_MAX, ReconcileContext};
 use crate::roles::{Role, Servers};
 use crate::sales::SaleControl;
 use crate::store::rabbit::QueueDepth;
@@ -46,14 +46,7 @@ impl Admin {
         Self {
             token: settings.admin.token.clone(),
             readiness: Readiness::new(servers.clone(), roles.to_vec()),
-            context: ReconcileContext {
-                db,
-                redis,
-                rabbit,
-                shards: settings.redis.shards,
-                findings_max: settings.p5_reconcile.findings_max,
-                mq_dlq_max: MQ_DLQ_MAX,
-            },
+            context: ReconcileContext::new(db, redis, rabbit, settings),
             servers: servers.clone(),
             roles: roles.to_vec(),
             window_ms: settings.p5_reconcile.window_ms,
