@@ -10,8 +10,8 @@ use crate::domain::ids::SaleId;
 use crate::domain::new_sale::NewSale;
 use crate::domain::operator::{Actor, Operation};
 use crate::domain::sale::Sale;
-use crate::sales::SaleAct;
-use crate::sales::{SaleControl, SaleControlError};
+use crate::roles::Servers;
+use crate::sales::{SaleAct, SaleControl, SaleControlError};
 use crate::store::mysql::sales;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -163,66 +163,43 @@ impl SaleCreateArgs {
 
 pub(super) async fn run(layers: &Layers, data_dir: &Path, command: SaleCommand) -> Result<u8, Failure> {
     if let SaleCommand::Create(create) = &command {
-        // A mistake shows before any server is asked.
+        // A mistake shows before any server is called.
         create.clone().sale()?;
     }
     let settings = context::settings(layers, data_dir)?;
     let servers = context::servers(&settings).await?;
     let (shards, backlog_max) = (settings.redis.shards, settings.p1_entry.backlog_max);
-    let sale_control = SaleControl { redis: servers.redis.clone(), db: servers.db.clone(), shards, backlog_max };
-    let operator = SaleOperator { actor: context::operator(), sale_control };
+    let control = SaleControl { redis: servers.redis.clone(), db: servers.db.clone(), shards, backlog_max };
+    let operator = SaleOperator { actor: context::operator(), control };
+    let control = &operator.control;
     match command {
-        SaleCommand::Create(create) => {
-            let warm = create.warm;
-            let sale = create.sale()?;
-            let id = &sale.sale_id;
-            let asked =
-                serde_json::json!({ "units": sale.granted, "title": sale.title, "price_cents": sale.price_cents });
-            let creating = async { Ok(sales::create(&servers.db, &sale).await?) };
-            operator.record(Operation::SaleCreate, id, asked, creating).await?;
-            output::line(&format!("created {id} with {} units", sale.stock));
-            if warm {
-                operator.change(Operation::SaleWarm, id, operator.sale_control.warm(id)).await?;
-                output::line(&format!("warmed {id}"));
-            }
-        }
+        SaleCommand::Create(create) => operator.create(*create, &servers).await?,
         SaleCommand::List { json } => show::list(&servers, json).await?,
-        SaleCommand::Show { id, json } => show::show(&operator.sale_control, &id, json).await?,
+        SaleCommand::Show { id, json } => show::show(control, &id, json).await?,
         SaleCommand::Warm { id } => {
-            operator.change_and_print(Operation::SaleWarm, &id, operator.sale_control.warm(&id), "warmed").await?
+            operator.change(Operation::SaleWarm, &id, control.warm(&id)).await?;
+            output::line(&format!("warmed {id}"));
         }
         SaleCommand::Pause { id } => {
-            operator.change_and_print(Operation::SalePause, &id, operator.sale_control.pause(&id), "paused").await?;
+            operator.change(Operation::SalePause, &id, control.pause(&id)).await?;
+            output::line(&format!("paused {id}"));
         }
         SaleCommand::Resume { id } => {
-            operator.change_and_print(Operation::SaleResume, &id, operator.sale_control.resume(&id), "resumed").await?;
+            operator.change(Operation::SaleResume, &id, control.resume(&id)).await?;
+            output::line(&format!("resumed {id}"));
         }
         SaleCommand::TopUp { id, units, grant } => operator.top_up(&id, units, grant).await?,
-        SaleCommand::Reclaim { id } => {
-            output::line(
-                &match operator.change(Operation::SaleReclaim, &id, operator.sale_control.reclaim(&id)).await? {
-                    Some(made) => format!(
-                        "{id} sells {} units again, of {} failed requests and of what was written off (grant {})",
-                        made.units, made.requests, made.grant_id
-                    ),
-                    None => format!("{id} has no units of final failures that are not on sale again"),
-                },
-            );
-        }
+        SaleCommand::Reclaim { id } => operator.reclaim(&id).await?,
         SaleCommand::Rebuild { id } => {
-            operator.change(Operation::SaleRebuild, &id, operator.sale_control.freeze(&id)).await?;
-            output::line(&format!("{id} is frozen; the reconciler builds it anew and opens it"));
+            operator.change(Operation::SaleRebuild, &id, control.freeze(&id)).await?;
+            output::line(&format!("{id} is frozen; the reconciler rebuilds and opens it"));
         }
         SaleCommand::Archive { id, to, remove } => {
-            archive::run(
-                context::reconcile_context(&settings, &servers),
-                &operator.actor,
-                &archive::ArchiveArgs { id, to, remove },
-            )
-            .await?;
+            let args = archive::ArchiveArgs { id, to, remove };
+            archive::run(context::reconcile_context(&settings, &servers), &operator.actor, &args).await?;
         }
         SaleCommand::Close { id } => {
-            operator.change(Operation::SaleClose, &id, operator.sale_control.close(&id)).await?;
+            operator.change(Operation::SaleClose, &id, control.close(&id)).await?;
             output::line(&format!("closed {id}; what was accepted still lands"));
         }
     }
@@ -233,7 +210,7 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: SaleCommand) 
 /// An operator who changes sales; every change is recorded.
 struct SaleOperator {
     actor: Actor,
-    sale_control: SaleControl,
+    control: SaleControl,
 }
 
 impl SaleOperator {
@@ -244,7 +221,7 @@ impl SaleOperator {
         asked: Value,
         work: impl Future<Output = Result<T, SaleControlError>>,
     ) -> Result<T, SaleControlError> {
-        self.sale_control.on_record(SaleAct { actor: &self.actor, operation, sale_id, asked }, work).await
+        self.control.on_record(SaleAct { actor: &self.actor, operation, sale_id, asked }, work).await
     }
 
     async fn change<T>(
@@ -256,33 +233,44 @@ impl SaleOperator {
         self.record(operation, sale_id, Value::Null, work).await
     }
 
-    /// The same, and prints that it was done.
-    async fn change_and_print(
-        &self,
-        operation: Operation,
-        sale_id: &SaleId,
-        work: impl Future<Output = Result<(), SaleControlError>>,
-        done: &str,
-    ) -> Result<(), SaleControlError> {
-        self.change(operation, sale_id, work).await?;
-        output::line(&format!("{done} {sale_id}"));
+    async fn create(&self, create: SaleCreateArgs, servers: &Servers) -> Result<(), Failure> {
+        let warm = create.warm;
+        let sale = create.sale()?;
+        let id = &sale.sale_id;
+        let asked = serde_json::json!({ "units": sale.granted, "title": sale.title, "price_cents": sale.price_cents });
+        let creating = async { Ok(sales::create(&servers.db, &sale).await?) };
+        self.record(Operation::SaleCreate, id, asked, creating).await?;
+        output::line(&format!("created {id} with {} units", sale.stock));
+        if warm {
+            self.change(Operation::SaleWarm, id, self.control.warm(id)).await?;
+            output::line(&format!("warmed {id}"));
+        }
+        Ok(())
+    }
+
+    async fn reclaim(&self, id: &SaleId) -> Result<(), Failure> {
+        output::line(&match self.change(Operation::SaleReclaim, id, self.control.reclaim(id)).await? {
+            Some(made) => format!(
+                "{id} sells {} units again, of {} failed requests and of what was written off (grant {})",
+                made.units, made.requests, made.grant_id
+            ),
+            None => format!("{id} has no units of final failures that are not on sale again"),
+        });
         Ok(())
     }
 
     async fn top_up(&self, id: &SaleId, units: u32, grant: Option<String>) -> Result<(), Failure> {
         let grant = grant.unwrap_or_else(|| {
             let name = format!("top-up-{:016x}", rand::random::<u64>());
-            // Before anything is done: a command that dies later must not take the name with it.
-            output::remark(&format!(
-                "should this not end well, repeat it with --grant {name} and nothing is added twice"
-            ));
+            // Printed before anything is done: the name must outlive a command that dies.
+            output::remark(&format!("if this fails, repeat it with --grant {name} and nothing is added twice"));
             name
         });
         // Most errors come after the commit: without the name a repeat would add the units once more.
         let failed =
             |error| Failure::Failed(format!("{error}; repeat it with --grant {grant} and nothing is added twice"));
         let asked = serde_json::json!({ "units": units, "grant": grant });
-        let adding = self.sale_control.top_up(id, &grant, units);
+        let adding = self.control.top_up(id, &grant, units);
         self.record(Operation::SaleTopUp, id, asked, adding).await.map_err(failed)?;
         output::line(&format!("{id} has {units} units more (grant {grant})"));
         Ok(())
