@@ -10,7 +10,6 @@ pub mod dev;
 pub mod domain;
 pub mod faults;
 pub mod groups;
-pub mod health;
 pub mod http;
 pub mod jwt;
 pub mod p1_entry;

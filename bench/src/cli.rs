@@ -1,9 +1,9 @@
 //! The command line of `seckill-bench`. `seckill bench` passes its own on; exit codes are those of `seckill`.
 
-use super::loadgen::CrowdError;
+use super::loadgen::LoadError;
 use super::loadgen::http::HttpError;
 use super::strategies::{BuyersArgs, buyers};
-use super::{Args, program, run, shop_crowd};
+use super::{BenchArgs, program, run, shop_crowd};
 use clap::{Parser, Subcommand};
 use seckill::cli::{Failure, main_of};
 use seckill::config::Layers;
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 #[derive(Debug, Parser)]
 #[command(version, bin_name = "seckill bench", max_term_width = 110)]
-struct Cli {
+struct BenchCli {
     /// Configuration file (TOML) on top of the built-in defaults; repeatable, later ones win
     #[arg(long, value_name = "FILE")]
     config: Vec<PathBuf>,
@@ -26,13 +26,13 @@ struct Cli {
     #[arg(long, hide = true)]
     seckill: Option<PathBuf>,
     #[command(flatten)]
-    args: Args,
+    args: BenchArgs,
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<BenchCommand>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum BenchCommand {
     /// Buyers in a process of their own, for the benchmark to kill
     #[command(hide = true)]
     Buyers(BuyersArgs),
@@ -41,8 +41,8 @@ enum Command {
     Crowd,
 }
 
-impl From<CrowdError> for Failure {
-    fn from(error: CrowdError) -> Self {
+impl From<LoadError> for Failure {
+    fn from(error: LoadError) -> Self {
         Self::Failed(error.to_string())
     }
 }
@@ -59,14 +59,14 @@ pub fn main() -> ExitCode {
     main_of(dispatch)
 }
 
-async fn dispatch(cli: Cli) -> Result<u8, Failure> {
-    let Cli { config, set, data_dir, seckill, args, command } = cli;
+async fn dispatch(cli: BenchCli) -> Result<u8, Failure> {
+    let BenchCli { config, set, data_dir, seckill, args, command } = cli;
     let layers = Layers { files: config, set };
     seckill.into_iter().for_each(program::give);
     match command {
         None => run(&layers, &data_dir, &args).await,
-        Some(Command::Buyers(args)) => buyers(&layers, &args).await,
-        Some(Command::Crowd) => shop_crowd::run().await,
+        Some(BenchCommand::Buyers(args)) => buyers(&layers, &args).await,
+        Some(BenchCommand::Crowd) => shop_crowd::run().await,
     }
 }
 
@@ -77,6 +77,6 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         use clap::CommandFactory;
-        Cli::command().debug_assert();
+        BenchCli::command().debug_assert();
     }
 }

@@ -1,7 +1,7 @@
 //! Who used the processors while something was measured: processor seconds of the load generator (this process), of each
 //! role and of each server, from its processor clock or `/proc/<pid>/stat`. Where there is neither, nothing is told.
 
-use super::ground::Ground;
+use super::environment::Environment;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use std::time::Instant;
 pub(super) const LOAD: &str = "load generator";
 
 /// Processor time from now on.
-pub(super) struct Watch {
+pub(super) struct CpuMeter {
     pids: BTreeMap<String, u32>,
     before: BTreeMap<String, f64>,
     begun: Instant,
@@ -18,32 +18,32 @@ pub(super) struct Watch {
 
 /// Processor seconds of a measurement, by process.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Usage {
+pub(super) struct CpuUsage {
     pub seconds: BTreeMap<String, f64>,
     pub elapsed_s: f64,
 }
 
-impl Watch {
-    pub fn start(ground: &Ground) -> Self {
-        Self::start_as(LOAD, ground)
+impl CpuMeter {
+    pub fn start(environment: &Environment) -> Self {
+        Self::start_as(LOAD, environment)
     }
 
     /// With another name for this process: that of the role whose code it runs itself.
-    pub fn start_as(this: &str, ground: &Ground) -> Self {
-        let mut pids = ground.pids();
+    pub fn start_as(this: &str, environment: &Environment) -> Self {
+        let mut pids = environment.pids();
         pids.insert(this.to_owned(), std::process::id());
         Self { before: all(&pids), pids, begun: Instant::now() }
     }
 
     /// Processes that were there at both ends.
-    pub fn end(&self) -> Usage {
+    pub fn end(&self) -> CpuUsage {
         let after = all(&self.pids);
         let used = after.iter().filter_map(|(name, after)| Some((name.clone(), after - self.before.get(name)?)));
-        Usage { seconds: used.collect(), elapsed_s: self.begun.elapsed().as_secs_f64() }
+        CpuUsage { seconds: used.collect(), elapsed_s: self.begun.elapsed().as_secs_f64() }
     }
 }
 
-impl Usage {
+impl CpuUsage {
     /// The load generator's part of all processor time told apart here; `None` when nothing was.
     pub fn load_share(&self) -> Option<f64> {
         let all: f64 = self.seconds.values().sum();
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn shares_are_parts_of_what_was_used() {
-        let used = |pairs: &[(&str, f64)]| Usage {
+        let used = |pairs: &[(&str, f64)]| CpuUsage {
             seconds: pairs.iter().map(|(name, seconds)| ((*name).to_owned(), *seconds)).collect(),
             elapsed_s: 2.0,
         };

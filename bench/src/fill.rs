@@ -4,8 +4,8 @@
 
 use super::bar::Bar;
 use super::baseline::redis_info;
-use super::ground::Ground;
-use super::scale::{Scale, Spinner};
+use super::environment::Environment;
+use super::sizes::{Sizes, Spinner};
 use super::{landing, memory, relay};
 use seckill::cli::Failure;
 use seckill::domain::ids::{RequestId, SaleId, UserId};
@@ -32,45 +32,45 @@ pub(super) struct Wants {
 
 /// Measures on a full outbox. Nothing may be under way, and only the api role may run.
 pub(super) async fn measure(
-    ground: &mut Ground,
-    scale: &Scale,
+    environment: &mut Environment,
+    sizes: &Sizes,
     wants: Wants,
     spinner: &Spinner,
 ) -> Result<Vec<Bar>, Failure> {
     let mut bars = Vec::new();
-    let sale = ground.sale("filled", STOCK, Some(1)).await?;
-    let mut relayer = relay::relayer(ground);
-    fill(ground, &sale, WARM_UP).await?;
-    relay::empty(ground, &mut relayer, scale).await?;
-    landing::empty(ground, landing::landers(ground), WARM_UP, scale).await?;
+    let sale = environment.sale("filled", STOCK, Some(1)).await?;
+    let mut relayer = relay::relayer(environment);
+    fill(environment, &sale, WARM_UP).await?;
+    relay::empty(environment, &mut relayer, sizes).await?;
+    landing::empty(environment, landing::landers(environment), WARM_UP, sizes).await?;
     if wants.memory {
         // What is settled is to be the measured entries alone.
-        memory::trim(ground, &sale).await?;
+        memory::trim(environment, &sale).await?;
     }
 
     spinner.tell("filling the outbox");
-    let before = redis_info::used_memory_bytes(&ground.servers.redis).await?;
-    fill(ground, &sale, scale.entries).await?;
-    let full = redis_info::used_memory_bytes(&ground.servers.redis).await?;
+    let before = redis_info::used_memory_bytes(&environment.servers.redis).await?;
+    fill(environment, &sale, sizes.entries).await?;
+    let full = redis_info::used_memory_bytes(&environment.servers.redis).await?;
     if wants.memory {
-        bars.push(memory::in_flight(before, full, scale.entries));
+        bars.push(memory::in_flight(before, full, sizes.entries));
     }
     spinner.tell("relay");
-    let relayed = relay::measure(ground, &mut relayer, scale, wants.relay).await?;
+    let relayed = relay::measure(environment, &mut relayer, sizes, wants.relay).await?;
     drop(relayer);
     bars.extend(relayed);
     spinner.tell("landing");
-    bars.extend(landing::measure(ground, &sale, scale, wants.landing).await?);
+    bars.extend(landing::measure(environment, &sale, sizes, wants.landing).await?);
     if wants.memory {
         spinner.tell("trimming");
-        bars.push(memory::settled(ground, &sale, before, scale.entries).await?);
+        bars.push(memory::settled(environment, &sale, before, sizes.entries).await?);
     }
     Ok(bars)
 }
 
 /// Accepts `count` purchases of one unit by as many buyers.
-pub(super) async fn fill(ground: &mut Ground, sale: &SaleId, count: u64) -> Result<(), Failure> {
-    let (shards, first) = (ground.settings.redis.shards, ground.numbers(count));
+pub(super) async fn fill(environment: &mut Environment, sale: &SaleId, count: u64) -> Result<(), Failure> {
+    let (shards, first) = (environment.settings.redis.shards, environment.numbers(count));
     let mut by_shard: BTreeMap<u16, Vec<Purchase>> = BTreeMap::new();
     for number in first..first + count {
         let purchase = purchase(sale, number)?;
@@ -78,9 +78,9 @@ pub(super) async fn fill(ground: &mut Ground, sale: &SaleId, count: u64) -> Resu
     }
     for (shard, purchases) in &by_shard {
         for group in purchases.chunks(GROUP) {
-            ground.go_on()?;
+            environment.go_on()?;
             let group: Vec<&Purchase> = group.iter().collect();
-            let decided = ground.servers.redis.stock.reserve(sale, *shard, 1, &group).await?.reserved;
+            let decided = environment.servers.redis.stock.reserve(sale, *shard, 1, &group).await?.reserved;
             if let Some(refused) = decided.iter().find(|one| **one != Reserved::Accepted) {
                 return Err(Failure::Failed(format!("filling the outbox: a purchase was answered {refused:?}")));
             }

@@ -7,11 +7,11 @@
 
 use super::bar::Bar;
 use super::baseline::redis_info;
-use super::cpu::Watch;
+use super::cpu::CpuMeter;
+use super::environment::Environment;
 use super::fill::fill;
-use super::ground::Ground;
-use super::growth_cost::{Cost, Point, each, worst};
-use super::scale::{Scale, Spinner};
+use super::growth_cost::{GrowthPoint, OrderCost, each, worst};
+use super::sizes::{Sizes, Spinner};
 use super::{landing, memory, relay, scenarios};
 use seckill::cli::Failure;
 use seckill::domain::ids::SaleId;
@@ -48,13 +48,17 @@ fn sizes(largest: u64) -> Vec<u64> {
 }
 
 /// Orders that are measured at every size.
-fn probe_of(scale: &Scale) -> u64 {
-    (scale.entries / 20).clamp(100, 5_000)
+fn probe_of(sizes: &Sizes) -> u64 {
+    (sizes.entries / 20).clamp(100, 5_000)
 }
 
 /// Measures them all. Nothing may be under way, and only the api role may run.
-pub(super) async fn measure(ground: &mut Ground, scale: &Scale, spinner: &Spinner) -> Result<Vec<Bar>, Failure> {
-    let mut lab = Lab::new(ground, scale);
+pub(super) async fn measure(
+    environment: &mut Environment,
+    sizes: &Sizes,
+    spinner: &Spinner,
+) -> Result<Vec<Bar>, Failure> {
+    let mut lab = Lab::new(environment, sizes);
     let warm = lab.sale("warm").await?;
     lab.point(0, &[warm], 0).await?;
     let mut bars = lab.orders(spinner).await?;
@@ -62,60 +66,62 @@ pub(super) async fn measure(ground: &mut Ground, scale: &Scale, spinner: &Spinne
     bars.push(lab.stock().await?);
     spinner.tell("sales");
     bars.push(lab.sales().await?);
-    bars.extend(shards(lab.ground, scale, spinner).await?);
+    bars.extend(shards(lab.environment, sizes, spinner).await?);
     Ok(bars)
 }
 
-/// A ground and how much is measured on it.
+/// An environment and how much is measured on it.
 struct Lab<'a> {
-    ground: &'a mut Ground,
-    scale: &'a Scale,
+    environment: &'a mut Environment,
+    sizes: &'a Sizes,
     probe: u64,
     /// One for everything: what a relay does for each shard when it starts is no cost of an order.
     relayer: Relay,
 }
 
 impl<'a> Lab<'a> {
-    fn new(ground: &'a mut Ground, scale: &'a Scale) -> Self {
-        Self { probe: probe_of(scale), relayer: relay::relayer(ground), ground, scale }
+    fn new(environment: &'a mut Environment, sizes: &'a Sizes) -> Self {
+        Self { probe: probe_of(sizes), relayer: relay::relayer(environment), environment, sizes }
     }
 
     async fn sale(&mut self, name: &str) -> Result<SaleId, Failure> {
-        self.ground.sale(&format!("growth-{name}"), STOCK, Some(1)).await
+        self.environment.sale(&format!("growth-{name}"), STOCK, Some(1)).await
     }
 
     /// The probe's orders on `sales` in turn, through all three steps; `before` orders wait in the outboxes already and
     /// go with them.
-    async fn point(&mut self, size: u64, sales: &[SaleId], before: u64) -> Result<Point, Failure> {
-        let watch = Watch::start_as("seckill", self.ground);
+    async fn point(&mut self, size: u64, sales: &[SaleId], before: u64) -> Result<GrowthPoint, Failure> {
+        let watch = CpuMeter::start_as("seckill", self.environment);
         let mut left = self.probe;
         // Everybody's calls have the same size: the buyers of one round are spread over the shards.
-        let round = GROUP * u64::from(self.ground.settings.redis.shards);
+        let round = GROUP * u64::from(self.environment.settings.redis.shards);
         for sale in sales.iter().cycle() {
             let count = left.min(round);
             if count == 0 {
                 break;
             }
-            fill(self.ground, sale, count).await?;
+            fill(self.environment, sale, count).await?;
             left -= count;
         }
-        let reserve = Cost::of(&watch.end(), self.probe);
+        let reserve = OrderCost::of(&watch.end(), self.probe);
         let all = before + self.probe;
-        let watch = Watch::start_as("seckill", self.ground);
-        relay::empty(self.ground, &mut self.relayer, self.scale).await?;
-        let relay = Cost::of(&watch.end(), all);
-        let landers = landing::landers(self.ground);
-        let watch = Watch::start_as("seckill", self.ground);
-        landing::empty(self.ground, landers, all, self.scale).await?;
-        let landing = Cost::of(&watch.end(), all);
-        Ok(Point { size, reserve, relay, landing })
+        let watch = CpuMeter::start_as("seckill", self.environment);
+        relay::empty(self.environment, &mut self.relayer, self.sizes).await?;
+        let relay = OrderCost::of(&watch.end(), all);
+        let landers = landing::landers(self.environment);
+        let watch = CpuMeter::start_as("seckill", self.environment);
+        landing::empty(self.environment, landers, all, self.sizes).await?;
+        let landing = OrderCost::of(&watch.end(), all);
+        Ok(GrowthPoint { size, reserve, relay, landing })
     }
 
     /// Waits until Redis, which frees big keys beside its other work, has done so.
     async fn freed(&self) -> Result<(), Failure> {
         let deadline = Instant::now() + FREED_WITHIN;
-        while redis_info::lazyfree_pending_count(&self.ground.servers.redis).await? > 0 && Instant::now() < deadline {
-            self.ground.stop.sleep(FREED_LOOK).await;
+        while redis_info::lazyfree_pending_count(&self.environment.servers.redis).await? > 0
+            && Instant::now() < deadline
+        {
+            self.environment.stop.sleep(FREED_LOOK).await;
         }
         Ok(())
     }
@@ -124,21 +130,21 @@ impl<'a> Lab<'a> {
     async fn orders(&mut self, spinner: &Spinner) -> Result<Vec<Bar>, Failure> {
         let (mut backlogs, mut ledgers, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
         // The script refuses behind a backlog of this many.
-        let cap = self.ground.settings.p1_entry.backlog_max.saturating_sub(2 * self.probe);
-        for size in sizes(self.scale.entries.min(cap.max(1))) {
+        let cap = self.environment.settings.p1_entry.backlog_max.saturating_sub(2 * self.probe);
+        for size in sizes(self.sizes.entries.min(cap.max(1))) {
             spinner.tell(&format!("{size} orders"));
             let sale = self.sale("orders").await?;
-            let empty = redis_info::used_memory_bytes(&self.ground.servers.redis).await?;
-            fill(self.ground, &sale, size).await?;
-            let full = redis_info::used_memory_bytes(&self.ground.servers.redis).await?;
+            let empty = redis_info::used_memory_bytes(&self.environment.servers.redis).await?;
+            fill(self.environment, &sale, size).await?;
+            let full = redis_info::used_memory_bytes(&self.environment.servers.redis).await?;
             backlogs.push(self.point(size, std::slice::from_ref(&sale), size).await?);
             ledgers.push(self.point(size, std::slice::from_ref(&sale), 0).await?);
-            memory::trim(self.ground, &sale).await?;
-            let trimmed = redis_info::used_memory_bytes(&self.ground.servers.redis).await?;
+            memory::trim(self.environment, &sale).await?;
+            let trimmed = redis_info::used_memory_bytes(&self.environment.servers.redis).await?;
             let settled = size + 2 * self.probe;
-            self.ground.archive(&sale).await?;
+            self.environment.archive(&sale).await?;
             self.freed().await?;
-            let closed = redis_info::used_memory_bytes(&self.ground.servers.redis).await?;
+            let closed = redis_info::used_memory_bytes(&self.environment.servers.redis).await?;
             bytes.push(Bytes {
                 size,
                 in_flight: memory::bytes_each(empty, full, size),
@@ -160,7 +166,7 @@ impl<'a> Lab<'a> {
         for times in STOCKS {
             let stock = times * self.probe;
             let units = i64::try_from(stock).unwrap_or(STOCK);
-            let sale = self.ground.sale("growth-stock", units, Some(1)).await?;
+            let sale = self.environment.sale("growth-stock", units, Some(1)).await?;
             points.push(self.point(stock, &[sale], 0).await?);
         }
         Ok(bar("growth_stock", "units of stock", &points))
@@ -179,15 +185,17 @@ impl<'a> Lab<'a> {
     }
 }
 
-/// More and more shards on one server. How many there are is part of the setup, so each has a ground of its own, which
+/// More and more shards on one server. How many there are is part of the setup, so each has an environment of its own, which
 /// is audited before it goes.
-async fn shards(ground: &Ground, scale: &Scale, spinner: &Spinner) -> Result<Vec<Bar>, Failure> {
+async fn shards(environment: &Environment, sizes: &Sizes, spinner: &Spinner) -> Result<Vec<Bar>, Failure> {
     let (mut points, mut wrong) = (Vec::new(), 0);
     for count in SHARDS {
         spinner.tell(&format!("{count} shards"));
-        let Some(mut other) = ground.another(&format!("redis.shards={count}")).await? else { return Ok(Vec::new()) };
-        let measured = on_shards(&mut other, scale, spinner).await;
-        let audits = super::audit(&mut other, scale).await;
+        let Some(mut other) = environment.another(&format!("redis.shards={count}")).await? else {
+            return Ok(Vec::new());
+        };
+        let measured = on_shards(&mut other, sizes, spinner).await;
+        let audits = super::audit(&mut other, sizes).await;
         other.leave().await?;
         points.push(measured?);
         wrong += audits?.iter().filter(|audit| !SaleAudit::consistent(audit)).count() as u64;
@@ -197,13 +205,13 @@ async fn shards(ground: &Ground, scale: &Scale, spinner: &Spinner) -> Result<Vec
     Ok(vec![bar, Bar::violations("growth_shards_exact", wrong).note(note)])
 }
 
-async fn on_shards(ground: &mut Ground, scale: &Scale, spinner: &Spinner) -> Result<Point, Failure> {
+async fn on_shards(environment: &mut Environment, sizes: &Sizes, spinner: &Spinner) -> Result<GrowthPoint, Failure> {
     // The first purchase through the api is what puts the script into Redis.
-    scenarios::warm_up(ground, scale, spinner).await?;
-    ground.settle(scale.patience, spinner).await?;
-    ground.api_only().await?;
-    let shards = ground.settings.redis.shards;
-    let mut lab = Lab::new(ground, scale);
+    scenarios::warm_up(environment, sizes, spinner).await?;
+    environment.settle(sizes.patience, spinner).await?;
+    environment.api_only().await?;
+    let shards = environment.settings.redis.shards;
+    let mut lab = Lab::new(environment, sizes);
     let sale = lab.sale("shards").await?;
     // Once to warm up, once to measure.
     lab.point(0, std::slice::from_ref(&sale), 0).await?;
@@ -211,9 +219,9 @@ async fn on_shards(ground: &mut Ground, scale: &Scale, spinner: &Spinner) -> Res
 }
 
 /// The highest ratio of any step at any size to the smallest.
-fn bar(name: &'static str, what: &str, points: &[Point]) -> Bar {
+fn bar(name: &'static str, what: &str, points: &[GrowthPoint]) -> Bar {
     let (ratio, step) = worst(points);
-    let told: Vec<String> = points.iter().map(Point::words).collect();
+    let told: Vec<String> = points.iter().map(GrowthPoint::words).collect();
     let note = format!(
         "dearest step of an order ({step}) against the smallest size; µs of processor for reserve + relay + landing by {what}: {}",
         told.join(", ")

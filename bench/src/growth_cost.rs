@@ -1,12 +1,12 @@
 //! What an order cost at one size, and how that compares with the smallest.
 
-use super::cpu::Usage;
+use super::cpu::CpuUsage;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Cost of one step for each order, microseconds.
 #[derive(Debug, Clone, Default, Serialize)]
-pub(super) struct Cost {
+pub(super) struct OrderCost {
     /// Processor time of all processes together.
     pub cpu_us: f64,
     /// Of each process; `seckill` is the step's own code and what feeds it.
@@ -17,17 +17,17 @@ pub(super) struct Cost {
 
 /// One size.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Point {
+pub(super) struct GrowthPoint {
     pub size: u64,
-    pub reserve: Cost,
-    pub relay: Cost,
-    pub landing: Cost,
+    pub reserve: OrderCost,
+    pub relay: OrderCost,
+    pub landing: OrderCost,
 }
 
-impl Cost {
+impl OrderCost {
     /// Of `count` orders.
     #[expect(clippy::cast_precision_loss, reason = "a count of one run; 53 bits are enough")]
-    pub fn of(usage: &Usage, count: u64) -> Self {
+    pub fn of(usage: &CpuUsage, count: u64) -> Self {
         let us = |seconds: f64| seconds * 1_000_000.0 / count.max(1) as f64;
         let by_process_us: BTreeMap<String, f64> =
             usage.seconds.iter().map(|(name, seconds)| (name.clone(), us(*seconds))).collect();
@@ -35,8 +35,8 @@ impl Cost {
     }
 }
 
-impl Point {
-    fn steps(&self) -> [(&'static str, &Cost); 3] {
+impl GrowthPoint {
+    fn steps(&self) -> [(&'static str, &OrderCost); 3] {
         [("reserve", &self.reserve), ("relay", &self.relay), ("landing", &self.landing)]
     }
 
@@ -48,7 +48,7 @@ impl Point {
 }
 
 /// The highest ratio of a step's cost to the same step's at the first size, and which step that is.
-pub(super) fn worst(points: &[Point]) -> (f64, &'static str) {
+pub(super) fn worst(points: &[GrowthPoint]) -> (f64, &'static str) {
     let Some(first) = points.first() else { return (0.0, "none") };
     let ratios = points.iter().skip(1).flat_map(|point| {
         let steps = point.steps().into_iter().zip(first.steps());
@@ -66,9 +66,9 @@ pub(super) fn each(value: f64, smallest: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn point(size: u64, us: [f64; 3]) -> Point {
-        let [reserve, relay, landing] = us.map(|cpu_us| Cost { cpu_us, ..Cost::default() });
-        Point { size, reserve, relay, landing }
+    fn point(size: u64, us: [f64; 3]) -> GrowthPoint {
+        let [reserve, relay, landing] = us.map(|cpu_us| OrderCost { cpu_us, ..OrderCost::default() });
+        GrowthPoint { size, reserve, relay, landing }
     }
 
     #[test]
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn cost_is_told_for_each_order() {
         let seconds = [("redis".to_owned(), 0.5), ("seckill".to_owned(), 1.5)].into();
-        let cost = Cost::of(&Usage { seconds, elapsed_s: 1.0 }, 100_000);
+        let cost = OrderCost::of(&CpuUsage { seconds, elapsed_s: 1.0 }, 100_000);
         assert_eq!((cost.cpu_us, cost.elapsed_us, cost.by_process_us["redis"]), (20.0, 10.0, 5.0));
     }
 }

@@ -6,11 +6,11 @@
 //! takes, and how that of the large sale compares with that of the small one.
 
 use super::bar::{Bar, median};
-use super::cpu::Watch;
+use super::cpu::CpuMeter;
+use super::environment::Environment;
 use super::fill::fill;
-use super::ground::Ground;
 use super::growth_cost::each;
-use super::scale::{Scale, Spinner};
+use super::sizes::{Sizes, Spinner};
 use super::{landing, relay};
 use crate::baseline::mysql_bulk::{self as bulk, Bulk};
 use crate::baseline::redis;
@@ -37,7 +37,7 @@ const MORE: u64 = 100_000;
 
 /// What one round took.
 #[derive(Debug, Clone, Copy, Serialize)]
-struct Round {
+struct ReconcileRound {
     /// Time passed, ms.
     elapsed_ms: f64,
     /// Processor time of this process and all servers, ms.
@@ -46,103 +46,107 @@ struct Round {
 
 /// One size.
 #[derive(Debug, Clone, Serialize)]
-struct Point {
+struct ReconcilePoint {
     orders: u64,
     /// To write them, s.
     filled_s: f64,
     /// The first round.
-    first: Round,
+    first: ReconcileRound,
     /// The median of the later rounds, each figure by itself.
-    later: Round,
-    rounds: Vec<Round>,
+    later: ReconcileRound,
+    rounds: Vec<ReconcileRound>,
 }
 
 /// Measures both. Nothing may be under way, and only the api role may run.
-pub(super) async fn measure(ground: &mut Ground, scale: &Scale, spinner: &Spinner) -> Result<Vec<Bar>, Failure> {
-    let mut settings = ground.settings.p5_reconcile.clone();
+pub(super) async fn measure(
+    environment: &mut Environment,
+    sizes: &Sizes,
+    spinner: &Spinner,
+) -> Result<Vec<Bar>, Failure> {
+    let mut settings = environment.settings.p5_reconcile.clone();
     settings.interval_ms = 0;
-    let context = context::reconcile_context(&ground.settings, &ground.servers);
-    let mut reconcile = Reconcile::new(context, settings, ground.settings.p1_entry.backlog_max);
+    let context = context::reconcile_context(&environment.settings, &environment.servers);
+    let mut reconcile = Reconcile::new(context, settings, environment.settings.p1_entry.backlog_max);
     // The reconcile role led until a moment ago.
-    let until = Instant::now() + scale.patience;
+    let until = Instant::now() + sizes.patience;
     while !reconcile.leads() {
-        ground.go_on()?;
+        environment.go_on()?;
         reconcile.step().await?;
         if Instant::now() > until {
             return Err(Failure::Failed("growth_reconcile: another process leads the reconciliation".to_owned()));
         }
     }
-    let small = one(ground, scale, &mut reconcile, (SMALL, spinner)).await?;
-    let large = one(ground, scale, &mut reconcile, (scale.orders, spinner)).await?;
+    let small = one(environment, sizes, &mut reconcile, (SMALL, spinner)).await?;
+    let large = one(environment, sizes, &mut reconcile, (sizes.orders, spinner)).await?;
     Ok(vec![bar(&small, &large)])
 }
 
 async fn one(
-    ground: &mut Ground,
-    scale: &Scale,
+    environment: &mut Environment,
+    sizes: &Sizes,
     reconcile: &mut Reconcile,
     (orders, spinner): (u64, &Spinner),
-) -> Result<Point, Failure> {
+) -> Result<ReconcilePoint, Failure> {
     let begun = Instant::now();
-    let sale = filled(ground, orders, spinner).await?;
+    let sale = filled(environment, orders, spinner).await?;
     let filled_s = begun.elapsed().as_secs_f64();
     spinner.tell(&format!("{orders} orders: the first round"));
-    let first = round(ground, reconcile).await?;
-    let (mut relayer, mut rounds) = (relay::relayer(ground), Vec::new());
+    let first = round(environment, reconcile).await?;
+    let (mut relayer, mut rounds) = (relay::relayer(environment), Vec::new());
     for no in 1..=ROUNDS {
         spinner.tell(&format!("{orders} orders: round {no} of {ROUNDS}"));
-        fill(ground, &sale, NEW).await?;
-        relay::empty(ground, &mut relayer, scale).await?;
-        landing::empty(ground, landing::landers(ground), NEW, scale).await?;
-        rounds.push(round(ground, reconcile).await?);
+        fill(environment, &sale, NEW).await?;
+        relay::empty(environment, &mut relayer, sizes).await?;
+        landing::empty(environment, landing::landers(environment), NEW, sizes).await?;
+        rounds.push(round(environment, reconcile).await?);
     }
     // The next one must not pay for this sale, too.
-    ground.archive(&sale).await?;
-    let of = |figure: fn(&Round) -> f64| median(&rounds.iter().map(figure).collect::<Vec<_>>()).unwrap_or(0.0);
-    let later = Round { elapsed_ms: of(|round| round.elapsed_ms), cpu_ms: of(|round| round.cpu_ms) };
-    Ok(Point { orders, filled_s, first, later, rounds })
+    environment.archive(&sale).await?;
+    let of = |figure: fn(&ReconcileRound) -> f64| median(&rounds.iter().map(figure).collect::<Vec<_>>()).unwrap_or(0.0);
+    let later = ReconcileRound { elapsed_ms: of(|round| round.elapsed_ms), cpu_ms: of(|round| round.cpu_ms) };
+    Ok(ReconcilePoint { orders, filled_s, first, later, rounds })
 }
 
 /// A warmed sale with so many orders, spread over all shards.
-async fn filled(ground: &mut Ground, orders: u64, spinner: &Spinner) -> Result<SaleId, Failure> {
+async fn filled(environment: &mut Environment, orders: u64, spinner: &Spinner) -> Result<SaleId, Failure> {
     let units = i64::try_from(2 * orders + MORE).unwrap_or(i64::MAX);
-    let sale = ground.sale("growth-reconcile", units, Some(1)).await?;
-    let (db, shards) = (ground.servers.db.clone(), ground.settings.redis.shards);
+    let sale = environment.sale("growth-reconcile", units, Some(1)).await?;
+    let (db, shards) = (environment.servers.db.clone(), environment.settings.redis.shards);
     bulk::prepare(&db, &sale).await?;
     let mut written = 0;
     for shard in 0..shards {
         let of_shard = share(i64::try_from(orders).unwrap_or(i64::MAX), shard, shards);
         let (mut number, last) = (1, of_shard.unsigned_abs());
         while number <= last {
-            ground.go_on()?;
+            environment.go_on()?;
             spinner.tell(&format!("{written} of {orders} orders written"));
             let count = (last - number + 1).min(bulk::PIECE);
-            let request_id = ground.numbers(count);
+            let request_id = environment.numbers(count);
             bulk::write(&db, Bulk { sale: &sale, shard, number, request_id, count }).await?;
             (number, written) = (number + count, written + count);
         }
-        redis::settled(&ground.servers.redis, &sale, shard, of_shard).await?;
+        redis::settled(&environment.servers.redis, &sale, shard, of_shard).await?;
     }
     bulk::finish(&db).await?;
     Ok(sale)
 }
 
 /// One step of the leader: everything a round does, with all sales.
-async fn round(ground: &Ground, reconcile: &mut Reconcile) -> Result<Round, Failure> {
-    ground.go_on()?;
-    let watch = Watch::start_as("reconcile", ground);
+async fn round(environment: &Environment, reconcile: &mut Reconcile) -> Result<ReconcileRound, Failure> {
+    environment.go_on()?;
+    let watch = CpuMeter::start_as("reconcile", environment);
     reconcile.step().await?;
     let usage = watch.end();
     if !reconcile.leads() {
         return Err(Failure::Failed("growth_reconcile: another process leads the reconciliation by now".to_owned()));
     }
-    Ok(Round { elapsed_ms: usage.elapsed_s * 1e3, cpu_ms: usage.seconds.values().sum::<f64>() * 1e3 })
+    Ok(ReconcileRound { elapsed_ms: usage.elapsed_s * 1e3, cpu_ms: usage.seconds.values().sum::<f64>() * 1e3 })
 }
 
-fn bar(small: &Point, large: &Point) -> Bar {
+fn bar(small: &ReconcilePoint, large: &ReconcilePoint) -> Bar {
     let ratio = each(large.later.cpu_ms, small.later.cpu_ms);
-    let words = |point: &Point| {
-        let Point { orders, first, later, .. } = point;
+    let words = |point: &ReconcilePoint| {
+        let ReconcilePoint { orders, first, later, .. } = point;
         format!(
             "{orders} orders: {:.0} ms ({:.0} ms of processor), the first one {:.0} ms ({:.0})",
             later.elapsed_ms, later.cpu_ms, first.elapsed_ms, first.cpu_ms
@@ -161,9 +165,9 @@ fn bar(small: &Point, large: &Point) -> Bar {
 mod tests {
     use super::*;
 
-    fn point(orders: u64, cpu_ms: f64) -> Point {
-        let later = Round { elapsed_ms: cpu_ms, cpu_ms };
-        Point { orders, filled_s: 1.0, first: later, later, rounds: vec![later] }
+    fn point(orders: u64, cpu_ms: f64) -> ReconcilePoint {
+        let later = ReconcileRound { elapsed_ms: cpu_ms, cpu_ms };
+        ReconcilePoint { orders, filled_s: 1.0, first: later, later, rounds: vec![later] }
     }
 
     #[test]

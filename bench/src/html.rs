@@ -2,8 +2,8 @@
 
 use super::bar::{Bar, Rule};
 use super::cpu::LOAD;
-use super::plot::{Curve, Row, bars, curves, escaped};
-use super::report::{Report, limit, machine_line, short, value};
+use super::plot::{Curve, PlotRow, bars, curves, escaped};
+use super::report::{BenchReport, limit, machine_line, short, value};
 use serde_json::Value;
 
 const STYLE: &str = "\
@@ -22,7 +22,7 @@ svg .grid{stroke:var(--line)}svg polyline{fill:none;stroke-width:2}.curve0{strok
 const PROCESSES: [&str; 8] = [LOAD, "api", "redis", "relay", "rabbitmq", "consumer", "mysql", "reconcile"];
 
 /// The page.
-pub(super) fn page(report: &Report) -> String {
+pub(super) fn page(report: &BenchReport) -> String {
     let mut out =
         String::from("<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>seckill bench</title><style>");
     out.push_str(STYLE);
@@ -75,21 +75,21 @@ fn class(bar: &Bar) -> &'static str {
     }
 }
 
-fn ratios(all: &[Bar]) -> Vec<Row> {
+fn ratios(all: &[Bar]) -> Vec<PlotRow> {
     let row = |bar: &Bar| {
         let ratio = bar.ratio?;
         let label = format!("{}× of {} {}", short(ratio), short(bar.baseline?), bar.unit);
-        Some(Row { name: bar.name.to_owned(), parts: vec![ratio], mark: bar.bar, label, class: class(bar) })
+        Some(PlotRow { name: bar.name.to_owned(), parts: vec![ratio], mark: bar.bar, label, class: class(bar) })
     };
     all.iter().filter_map(row).collect()
 }
 
-fn limits(all: &[Bar]) -> Vec<Row> {
+fn limits(all: &[Bar]) -> Vec<PlotRow> {
     let row = |bar: &Bar| {
         let most = bar.bar.filter(|most| bar.rule == Rule::AtMost && *most > 0.0)?;
         let part = (bar.value / most).max(0.0);
         let label = format!("{} of {} {}", short(bar.value), short(most), bar.unit);
-        Some(Row { name: bar.name.to_owned(), parts: vec![part], mark: Some(1.0), label, class: class(bar) })
+        Some(PlotRow { name: bar.name.to_owned(), parts: vec![part], mark: Some(1.0), label, class: class(bar) })
     };
     all.iter().filter_map(row).collect()
 }
@@ -99,14 +99,14 @@ fn latencies(all: &[Bar]) -> Vec<Curve> {
     all.iter().filter_map(|bar| Some((bar.name.to_owned(), read(bar)?))).collect()
 }
 
-fn processors(all: &[Bar]) -> Vec<Row> {
+fn processors(all: &[Bar]) -> Vec<PlotRow> {
     let row = |bar: &Bar| {
         let cpu = bar.more.get("cpu")?;
         let elapsed_s = cpu.get("elapsed_s").and_then(Value::as_f64).filter(|elapsed| *elapsed > 0.0)?;
         let of = |name: &&str| cpu.get("seconds").and_then(|all| all.get(*name)).and_then(Value::as_f64).unwrap_or(0.0);
         let parts: Vec<f64> = PROCESSES.iter().map(|name| of(name) / elapsed_s).collect();
         let label = format!("{} cores", short(parts.iter().sum()));
-        Some(Row { name: bar.name.to_owned(), parts, mark: None, label, class: "plain" })
+        Some(PlotRow { name: bar.name.to_owned(), parts, mark: None, label, class: "plain" })
     };
     all.iter().filter_map(row).collect()
 }
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn the_page_shows_everything_and_fetches_nothing() {
         let cpu = json!({ "seconds": { LOAD: 1.0, "api": 2.0 }, "elapsed_s": 2.0 });
-        let report = Report {
+        let report = BenchReport {
             machine: json!({ "cpu": "<fast>" }),
             durable: true,
             bars: vec![

@@ -2,11 +2,11 @@
 //! the same durability: one plain transaction an order on 16 connections, and bare multi-row INSERTs with one UPDATE.
 
 use super::bar::Bar;
-use super::cpu::Watch;
-use super::ground::Ground;
+use super::cpu::CpuMeter;
+use super::environment::Environment;
 use super::relay::per_s;
-use super::scale::Scale;
-use crate::baseline::mysql::{self, Bare};
+use super::sizes::Sizes;
+use crate::baseline::mysql::{self, BaselineRun};
 use seckill::cli::Failure;
 use seckill::config::Settings;
 use seckill::domain::fault::{Fault, Progress};
@@ -35,14 +35,14 @@ const STOCK: i64 = 1_000_000_000;
 const IDS: u64 = 20_000_000;
 
 /// P4 as the role runs it.
-pub(super) fn landers(ground: &Ground) -> Vec<Persist> {
-    let servers = &ground.servers;
-    Persist::writers(&servers.db, &servers.redis, &servers.rabbit, &ground.settings.p4_persist)
+pub(super) fn landers(environment: &Environment) -> Vec<Persist> {
+    let servers = &environment.servers;
+    Persist::writers(&servers.db, &servers.redis, &servers.rabbit, &environment.settings.p4_persist)
 }
 
 /// What the writers have done together.
 #[derive(Default)]
-struct Done {
+struct PersistedOrders {
     orders: AtomicU64,
     /// Orders done and the time, when the first step (which connects) had moved some.
     first: OnceLock<(u64, Instant)>,
@@ -51,30 +51,36 @@ struct Done {
 /// Steps the writers until `count` orders are done. Returns how many the first step did and the time from its end to the
 /// last acknowledgement.
 pub(super) async fn empty(
-    ground: &Ground,
+    environment: &Environment,
     landers: Vec<Persist>,
     count: u64,
-    scale: &Scale,
+    sizes: &Sizes,
 ) -> Result<(u64, Duration), Failure> {
-    let (done, until) = (Arc::new(Done::default()), Instant::now() + scale.patience);
+    let (done, until) = (Arc::new(PersistedOrders::default()), Instant::now() + sizes.patience);
     let mut crew = JoinSet::new();
     for lander in landers {
-        crew.spawn(one(lander, done.clone(), count, until, ground.stop.clone()));
+        crew.spawn(one(lander, done.clone(), count, until, environment.stop.clone()));
     }
     while let Some(ended) = crew.join_next().await {
         ended.map_err(|error| Failure::Failed(error.to_string()))??;
     }
-    ground.go_on()?;
+    environment.go_on()?;
     let orders = done.orders.load(Relaxed);
     if orders < count {
-        let patience_s = scale.patience.as_secs();
+        let patience_s = sizes.patience.as_secs();
         return Err(Failure::Failed(format!("{orders} of {count} orders landed within {patience_s} s")));
     }
     let (first, since) = done.first.get().copied().unwrap_or((0, Instant::now()));
     Ok((first, since.elapsed()))
 }
 
-async fn one(mut lander: Persist, done: Arc<Done>, count: u64, until: Instant, stop: Stopper) -> Result<(), Fault> {
+async fn one(
+    mut lander: Persist,
+    done: Arc<PersistedOrders>,
+    count: u64,
+    until: Instant,
+    stop: Stopper,
+) -> Result<(), Fault> {
     while done.orders.load(Relaxed) < count && Instant::now() < until && !stop.is_stopped() {
         let Progress::Moved(moved) = lander.step().await? else { continue };
         let moved = u64::try_from(moved).unwrap_or(0);
@@ -86,37 +92,37 @@ async fn one(mut lander: Persist, done: Arc<Done>, count: u64, until: Instant, s
     Ok(())
 }
 
-/// Empties the queue, which holds `scale.entries` orders of `sale`, and with `told` compares.
+/// Empties the queue, which holds `sizes.entries` orders of `sale`, and with `told` compares.
 pub(super) async fn measure(
-    ground: &mut Ground,
+    environment: &mut Environment,
     sale: &SaleId,
-    scale: &Scale,
+    sizes: &Sizes,
     told: bool,
 ) -> Result<Vec<Bar>, Failure> {
-    let watch = Watch::start_as("consumer", ground);
-    let (first, took) = empty(ground, landers(ground), scale.entries, scale).await?;
+    let watch = CpuMeter::start_as("consumer", environment);
+    let (first, took) = empty(environment, landers(environment), sizes.entries, sizes).await?;
     let usage = watch.end();
     if !told {
         return Ok(Vec::new());
     }
-    let (landed, sold) = ground.landed_and_sold(sale).await?;
-    let rate = per_s(scale.entries - first, took);
-    let group = ground.settings.p4_persist.group_max;
+    let (landed, sold) = environment.landed_and_sold(sale).await?;
+    let rate = per_s(sizes.entries - first, took);
+    let group = environment.settings.p4_persist.group_max;
     let rows_group = u32::try_from(group.clamp(ROWS.0, ROWS.1)).unwrap_or(500);
-    let plain = one_transaction_an_order(ground, scale).await?;
+    let plain = one_transaction_an_order(environment, sizes).await?;
     let begun = Instant::now();
-    let bare = baseline_sale(ground, "bare-rows", scale).await?;
-    let rows = mysql::rows(&ground.servers.db, &bare, rows_group).await?;
+    let bare = baseline_sale(environment, "bare-rows", sizes).await?;
+    let rows = mysql::rows(&environment.servers.db, &bare, rows_group).await?;
     let rows = per_s(rows, begun.elapsed());
-    mysql::book(&ground.servers.db, &bare.sale).await?;
+    mysql::book(&environment.servers.db, &bare.sale).await?;
     let more = json!({
-        "orders": scale.entries, "landed_units": landed, "sold_units": sold, "took_ms": took.as_millis(),
+        "orders": sizes.entries, "landed_units": landed, "sold_units": sold, "took_ms": took.as_millis(),
         "group_max": group, "cpu": usage.json(),
     });
     let missing = if landed == sold { String::new() } else { format!("; ONLY {landed} of {sold} landed") };
     let note = format!(
         "{} orders, groups of up to {group}{missing}; one transaction an order beside it{}",
-        scale.entries,
+        sizes.entries,
         usage.note()
     );
     let against_rows = format!("against INSERTs of {rows_group} rows, outcomes and orders, with one UPDATE");
@@ -127,17 +133,20 @@ pub(super) async fn measure(
 }
 
 /// Orders a second of one plain transaction each, on 16 connections: what a system without Redis and broker does.
-pub(super) async fn one_transaction_an_order(ground: &mut Ground, scale: &Scale) -> Result<f64, Failure> {
-    let db = pool(&ground.settings, CONNECTIONS)?;
+pub(super) async fn one_transaction_an_order(environment: &mut Environment, sizes: &Sizes) -> Result<f64, Failure> {
+    let db = pool(&environment.settings, CONNECTIONS)?;
     // The connections are made before the clock starts.
-    let warm = Bare { until: Instant::now() + scale.lasting / 10, ..baseline_sale(ground, "bare-warm", scale).await? };
+    let warm = BaselineRun {
+        until: Instant::now() + sizes.lasting / 10,
+        ..baseline_sale(environment, "bare-warm", sizes).await?
+    };
     mysql::one_by_one(&db, &warm, CONNECTIONS).await?;
     mysql::book(&db, &warm.sale).await?;
-    let bare = baseline_sale(ground, "bare-plain", scale).await?;
+    let bare = baseline_sale(environment, "bare-plain", sizes).await?;
     let begun = Instant::now();
     let committed = mysql::one_by_one(&db, &bare, CONNECTIONS).await?;
     let rate = per_s(committed, begun.elapsed());
-    mysql::book(&ground.servers.db, &bare.sale).await?;
+    mysql::book(&environment.servers.db, &bare.sale).await?;
     Ok(rate)
 }
 
@@ -156,9 +165,9 @@ pub(super) fn pool(settings: &Settings, connections: usize) -> Result<Db, Failur
 /// Thirty days.
 const FAR_AHEAD_MS: i64 = 30 * 24 * 60 * 60 * 1_000;
 
-async fn baseline_sale(ground: &mut Ground, name: &str, scale: &Scale) -> Result<Bare, Failure> {
+async fn baseline_sale(environment: &mut Environment, name: &str, sizes: &Sizes) -> Result<BaselineRun, Failure> {
     // Far ahead: the api role warms up what begins soon, and these orders are none that Redis accepted.
-    let sale = ground.draft(name, STOCK, Some(1), FAR_AHEAD_MS).await?.sale_id;
-    let above = ground.numbers(IDS);
-    Ok(Bare { sale, above, until: Instant::now() + scale.lasting, at_ms: now_ms() })
+    let sale = environment.draft(name, STOCK, Some(1), FAR_AHEAD_MS).await?.sale_id;
+    let above = environment.numbers(IDS);
+    Ok(BaselineRun { sale, above, until: Instant::now() + sizes.lasting, at_ms: now_ms() })
 }

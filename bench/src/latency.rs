@@ -3,12 +3,12 @@
 //! to the answer, once at a low rate to the order's row in the database.
 
 use super::bar::Bar;
-use super::cpu::Watch;
-use super::ground::Ground;
-use super::plain::Plain;
-use super::scale::{Scale, Spinner};
+use super::cpu::CpuMeter;
+use super::environment::Environment;
+use super::plain_handler::PlainHandler;
 use super::scenarios;
-use crate::loadgen::{self, CrowdPlan, CrowdReport};
+use super::sizes::{Sizes, Spinner};
+use crate::loadgen::{self, LoadPlan, LoadReport};
 use hdrhistogram::Histogram;
 use seckill::cli::Failure;
 use seckill::domain::ids::SaleId;
@@ -37,8 +37,8 @@ pub(super) fn ms(us: u64) -> f64 {
 }
 
 /// Purchases due in the scale's time at `per_s`, at least one.
-fn due(per_s: f64, scale: &Scale) -> u64 {
-    let count = (per_s * scale.lasting.as_secs_f64()).round().clamp(1.0, 50_000_000.0);
+fn due(per_s: f64, sizes: &Sizes) -> u64 {
+    let count = (per_s * sizes.lasting.as_secs_f64()).round().clamp(1.0, 50_000_000.0);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to 1 … 50 million")]
     let count = count as u64;
     count
@@ -46,52 +46,52 @@ fn due(per_s: f64, scale: &Scale) -> u64 {
 
 /// A crowd that comes at `per_s`. Before the scale's time it comes at the same rate for a quarter of it, unmeasured: until
 /// connections, caches and memory are as they stay.
-fn warmed(ground: &Ground, scale: &Scale, sale: &SaleId, per_s: f64, spinner: &Spinner) -> CrowdPlan {
-    open_loop(ground, scale, sale, (per_s, due(per_s / 4.0, scale)), spinner)
+fn warmed(environment: &Environment, sizes: &Sizes, sale: &SaleId, per_s: f64, spinner: &Spinner) -> LoadPlan {
+    open_loop(environment, sizes, sale, (per_s, due(per_s / 4.0, sizes)), spinner)
 }
 
 /// A crowd that comes at `per_s` for the scale's time, after as many `unmeasured` purchases as are told.
 fn open_loop(
-    ground: &Ground,
-    scale: &Scale,
+    environment: &Environment,
+    sizes: &Sizes,
     sale: &SaleId,
     (per_s, unmeasured): (f64, u64),
     spinner: &Spinner,
-) -> CrowdPlan {
-    let purchases = unmeasured + due(per_s, scale);
-    let buyers = purchases.min(scale.buyers);
-    CrowdPlan {
+) -> LoadPlan {
+    let purchases = unmeasured + due(per_s, sizes);
+    let buyers = purchases.min(sizes.buyers);
+    LoadPlan {
         buyers,
         unmeasured,
         requests_per_buyer: purchases.div_ceil(buyers.max(1)),
-        connections: scale.connections.saturating_mul(SPARE),
+        connections: sizes.connections.saturating_mul(SPARE),
         rate_per_s: Some(per_s),
         // Stops by itself when everybody has had their turn, or with the whole benchmark.
-        stop: ground.stop.clone(),
+        stop: environment.stop.clone(),
         progress: None,
-        ..scenarios::crowd(ground, scale, sale, spinner)
+        ..scenarios::crowd(environment, sizes, sale, spinner)
     }
 }
 
-/// Latency to the answer at half of `peak_per_s`, with the api role alone on a private ground.
+/// Latency to the answer at half of `peak_per_s`, with the api role alone on a private environment.
 pub(super) async fn accept(
-    ground: &mut Ground,
-    scale: &Scale,
+    environment: &mut Environment,
+    sizes: &Sizes,
     peak_per_s: Option<f64>,
     spinner: &Spinner,
 ) -> Result<Bar, Failure> {
     let peak = peak_per_s.ok_or_else(|| Failure::Failed("latency: the peak rate was not measured".to_owned()))?;
     let rate = (peak / 2.0).max(1.0);
-    let sale = ground.sale("latency", scenarios::ENOUGH, None).await?;
-    let plan = warmed(ground, scale, &sale, rate, spinner);
+    let sale = environment.sale("latency", scenarios::ENOUGH, None).await?;
+    let plan = warmed(environment, sizes, &sale, rate, spinner);
     let ready = loadgen::prepare(plan).await?;
-    let watch = Watch::start(ground);
+    let watch = CpuMeter::start(environment);
     let report = ready.run().await?;
     let usage = watch.end();
     let us = &report.latency_us;
     let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|quantile| ms(us.value_at_quantile(quantile)));
     let sent = report.requests_per_s();
-    let plain = plain_handler(ground, scale, &sale, rate, spinner).await?;
+    let plain = plain_handler(environment, sizes, &sale, rate, spinner).await?;
     let [plain_p50, plain_p99] = [0.5, 0.99].map(|quantile| ms(plain.latency_us.value_at_quantile(quantile)));
     let note = format!(
         "p99 to the answer, {sent:.0} purchases/s ({rate:.0} wanted: half of the peak), from the time each was due; p50 {p50:.2}, p99.9 {p999:.2}, max {:.2} ms; a plain handler at the same rate: p50 {plain_p50:.2}, p99 {plain_p99:.2} ms{}",
@@ -109,26 +109,26 @@ pub(super) async fn accept(
 
 /// The same crowd at a handler with nothing behind it: how late this machine and this generator are by themselves.
 async fn plain_handler(
-    ground: &Ground,
-    scale: &Scale,
+    environment: &Environment,
+    sizes: &Sizes,
     sale: &SaleId,
     rate: f64,
     spinner: &Spinner,
-) -> Result<CrowdReport, Failure> {
+) -> Result<LoadReport, Failure> {
     spinner.tell("plain handler");
-    let plain = Plain::start(ground)?;
-    let plan = CrowdPlan { api_url: plain.url.clone(), ..warmed(ground, scale, sale, rate, spinner) };
+    let plain = PlainHandler::start(environment)?;
+    let plan = LoadPlan { api_url: plain.url.clone(), ..warmed(environment, sizes, sale, rate, spinner) };
     let report = loadgen::run(plan).await;
     plain.end().await?;
     Ok(report?)
 }
 
 /// Time from acceptance to the order's row at a low rate, with every role.
-pub(super) async fn landed(ground: &mut Ground, scale: &Scale, spinner: &Spinner) -> Result<Bar, Failure> {
-    let sale = ground.sale("latency-landed", scenarios::ENOUGH, None).await?;
-    let report = loadgen::run(open_loop(ground, scale, &sale, (LOW_PER_S, 0), spinner)).await?;
-    let drained = ground.drained(&sale, scale.patience, &|_landed, _sold| {}).await?;
-    let lags = lags::lags(&ground.servers.db, &sale).await?;
+pub(super) async fn landed(environment: &mut Environment, sizes: &Sizes, spinner: &Spinner) -> Result<Bar, Failure> {
+    let sale = environment.sale("latency-landed", scenarios::ENOUGH, None).await?;
+    let report = loadgen::run(open_loop(environment, sizes, &sale, (LOW_PER_S, 0), spinner)).await?;
+    let drained = environment.drained(&sale, sizes.patience, &|_landed, _sold| {}).await?;
+    let lags = lags::lags(&environment.servers.db, &sale).await?;
     let missing = || Failure::Failed("latency: nothing was ordered at the low rate".to_owned());
     let at = |percent| lags.percentile_ms(percent).ok_or_else(missing);
     let (p50, p99, max) = (at(50)?, at(99)?, at(100)?);
@@ -163,11 +163,11 @@ mod tests {
     fn an_open_loop_sends_what_is_due_and_ends() {
         use clap::Parser;
         #[derive(Parser)]
-        struct Line {
+        struct TestLine {
             #[command(flatten)]
-            args: crate::Args,
+            args: crate::BenchArgs,
         }
-        let scale = Scale { lasting: Duration::from_millis(500), ..Scale::of(&Line::parse_from(["bench"]).args) };
-        assert_eq!([due(200.0, &scale), due(0.1, &scale)], [100, 1]);
+        let sizes = Sizes { lasting: Duration::from_millis(500), ..Sizes::of(&TestLine::parse_from(["bench"]).args) };
+        assert_eq!([due(200.0, &sizes), due(0.1, &sizes)], [100, 1]);
     }
 }

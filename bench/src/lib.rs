@@ -1,55 +1,55 @@
 //! `seckill bench`: what this machine can do, measured on servers of its own with durable settings, and proven correct at
 //! the end by an audit. A measurement that is not there is said to be missing; nothing is estimated.
 //!
-//! By file: `scale` (what and how much) → `course` (in which order, how often) → one file a scenario → `bar` (medians,
-//! bars) → `report`, `html`. `ground` and `crew` are what everything runs on, `file` keeps Redis' file small; `cpu` tells who
+//! By file: `sizes` (what and how much) → `measurement_plan` (in which order, how often) → one file a scenario → `bar` (medians,
+//! bars) → `report`, `html`. `environment` and `role_processes` are what everything runs on, `aof_rewrite` keeps Redis' file small; `cpu` says who
 //! used the processors.
 
+mod aof_rewrite;
 mod bar;
 pub mod baseline;
 mod cli;
-mod course;
+mod closed_loop;
 mod cpu;
-mod crew;
-mod exact;
-mod file;
+mod environment;
 mod fill;
-mod ground;
+mod flash_crowd;
 mod growth;
 mod growth_cost;
 mod growth_reconcile;
-mod hammer;
 mod html;
 mod landing;
 mod latency;
 pub mod loadgen;
+mod measurement_plan;
 mod memory;
-mod plain;
+mod plain_handler;
 mod plot;
-mod probe;
+mod prefault;
 mod program;
 mod recovery;
+mod recovery_probe;
 mod relay;
 mod report;
-mod rush;
-mod scale;
+mod role_processes;
 mod scenarios;
 mod shop_crowd;
+mod sizes;
 mod sold_out;
 mod strategies;
-mod touch;
+mod whole_sale;
 
 pub use cli::main;
-use course::Course;
-use ground::Ground;
-use report::{LeftOut, Report};
-use scale::{Scale, Scenario, Spinner, choose};
+use environment::Environment;
+use measurement_plan::MeasurementPlan;
+use report::{BenchReport, LeftOut};
 use seckill::cli::{Failure, INCONSISTENT, context, on_signal, output};
 use seckill::config::Layers;
 use seckill::p5_reconcile::{SaleAudit, Window, audit_sale};
 use seckill::runtime::Stopper;
 use seckill::store::mysql::{checks, sales};
 use seckill::store::rabbit::broker_info;
+use sizes::{Scenario, Sizes, Spinner, choose};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -76,7 +76,7 @@ const SLOW_START: Duration = Duration::from_secs(6);
   seckill bench --only growth --entries 1000000
   seckill bench --only growth_reconcile --orders 10000000
   seckill bench --here               against the running seckill dev (adds sales named bench-…, closed afterwards)")]
-struct Args {
+struct BenchArgs {
     /// Short measurements: done within half a minute, less exact; says what it leaves out
     #[arg(long)]
     quick: bool,
@@ -120,7 +120,7 @@ fn seconds(text: &str) -> Result<f64, String> {
     read.ok_or_else(|| "expected 0.1 to 60 seconds".to_owned())
 }
 
-async fn run(layers: &Layers, data_dir: &Path, args: &Args) -> Result<u8, Failure> {
+async fn run(layers: &Layers, data_dir: &Path, args: &BenchArgs) -> Result<u8, Failure> {
     if cfg!(debug_assertions) {
         output::remark("this is a debug build: its figures mean nothing, use make bench");
     }
@@ -131,15 +131,18 @@ async fn run(layers: &Layers, data_dir: &Path, args: &Args) -> Result<u8, Failur
     let stop = Stopper::new();
     on_signal(stop.clone())?;
     let spinner = Spinner::start("servers");
-    let (begin, mut scale) = (Instant::now(), Scale::of(args));
-    let mut ground =
-        if args.here { Ground::here(layers, data_dir, &stop).await? } else { Ground::private(layers, &stop).await? };
+    let (begin, mut sizes) = (Instant::now(), Sizes::of(args));
+    let mut environment = if args.here {
+        Environment::here(layers, data_dir, &stop).await?
+    } else {
+        Environment::private(layers, &stop).await?
+    };
     drop(spinner);
     if args.quick && begin.elapsed() > SLOW_START {
-        scale.lasting /= 2;
+        sizes.lasting /= 2;
     }
-    let measured = measure(&mut ground, &scale, chosen, left_out).await;
-    let left = ground.leave().await;
+    let measured = measure(&mut environment, &sizes, chosen, left_out).await;
+    let left = environment.leave().await;
     let report = measured?;
     left?;
     if let Some(file) = &args.html {
@@ -155,12 +158,12 @@ async fn run(layers: &Layers, data_dir: &Path, args: &Args) -> Result<u8, Failur
 }
 
 async fn measure(
-    ground: &mut Ground,
-    scale: &Scale,
+    environment: &mut Environment,
+    sizes: &Sizes,
     chosen: Vec<Scenario>,
     left_out: Vec<LeftOut>,
-) -> Result<Report, Failure> {
-    let servers = ground.servers.clone();
+) -> Result<BenchReport, Failure> {
+    let servers = environment.servers.clone();
     let versions = [
         ("redis", servers.redis.health.version().await?),
         ("rabbitmq", broker_info(&servers.rabbit).await?.version),
@@ -169,21 +172,21 @@ async fn measure(
     let durable = servers.redis.health.settings().await?.iter().all(|setting| setting.ok)
         && checks::checks(&servers.db).await?.iter().all(|check| check.ok);
     let machine = report::machine(&versions);
-    let bars = Course::new(ground, scale, chosen).run().await?;
-    ground.go_on()?;
-    let audits = audit(ground, scale).await?;
-    Ok(Report { machine, durable, bars, left_out, audits })
+    let bars = MeasurementPlan::new(environment, sizes, chosen).run().await?;
+    environment.go_on()?;
+    let audits = audit(environment, sizes).await?;
+    Ok(BenchReport { machine, durable, bars, left_out, audits })
 }
 
 /// Lets everything land, then audits every sale.
-async fn audit(ground: &mut Ground, scale: &Scale) -> Result<Vec<SaleAudit>, Failure> {
+async fn audit(environment: &mut Environment, sizes: &Sizes) -> Result<Vec<SaleAudit>, Failure> {
     let spinner = Spinner::start("audit");
-    ground.settle(scale.patience, &spinner).await?;
-    let context = context::reconcile_context(&ground.settings, &ground.servers);
+    environment.settle(sizes.patience, &spinner).await?;
+    let context = context::reconcile_context(&environment.settings, &environment.servers);
     let mut audits = Vec::new();
-    for sale in &ground.sales {
+    for sale in &environment.sales {
         spinner.tell(sale.sale_id.as_str());
-        if let Some(sale) = sales::get(&ground.servers.db, &sale.sale_id).await? {
+        if let Some(sale) = sales::get(&environment.servers.db, &sale.sale_id).await? {
             audits.push(audit_sale(&context, &sale, Window::Now).await?);
         }
     }

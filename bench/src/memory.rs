@@ -4,9 +4,9 @@
 use super::bar::Bar;
 use super::baseline::redis_info;
 use super::cpu::resident_peak_mib;
-use super::ground::Ground;
-use super::scale::{Scale, Spinner};
+use super::environment::Environment;
 use super::scenarios;
+use super::sizes::{Sizes, Spinner};
 use crate::loadgen;
 use seckill::cli::{Failure, context};
 use seckill::domain::ids::SaleId;
@@ -35,10 +35,15 @@ pub(super) fn in_flight(before: u64, full: u64, entries: u64) -> Bar {
 }
 
 /// The same requests after they landed and P5 has trimmed the ledger, without waiting for the retention.
-pub(super) async fn settled(ground: &Ground, sale: &SaleId, before: u64, entries: u64) -> Result<Bar, Failure> {
-    let settled = redis_info::used_memory_bytes(&ground.servers.redis).await?;
-    let trimmed = trim(ground, sale).await?;
-    let after = redis_info::used_memory_bytes(&ground.servers.redis).await?;
+pub(super) async fn settled(
+    environment: &Environment,
+    sale: &SaleId,
+    before: u64,
+    entries: u64,
+) -> Result<Bar, Failure> {
+    let settled = redis_info::used_memory_bytes(&environment.servers.redis).await?;
+    let trimmed = trim(environment, sale).await?;
+    let after = redis_info::used_memory_bytes(&environment.servers.redis).await?;
     let note = format!(
         "Redis, the same requests landed and {trimmed} ledger records trimmed: buyers; {:.0} B before trimming",
         bytes_each(before, settled, entries)
@@ -48,10 +53,10 @@ pub(super) async fn settled(ground: &Ground, sale: &SaleId, before: u64, entries
 }
 
 /// Trims every settled record of a sale as P5 does after the retention; returns how many went.
-pub(super) async fn trim(ground: &Ground, sale: &SaleId) -> Result<i64, Failure> {
-    let context = context::reconcile_context(&ground.settings, &ground.servers);
+pub(super) async fn trim(environment: &Environment, sale: &SaleId) -> Result<i64, Failure> {
+    let context = context::reconcile_context(&environment.settings, &environment.servers);
     let none = || Failure::Failed(format!("sale {sale} is gone from the database"));
-    let row = sales::get(&ground.servers.db, sale).await?.ok_or_else(none)?;
+    let row = sales::get(&environment.servers.db, sale).await?.ok_or_else(none)?;
     // What P4 could not mark is marked first, as P5 does it.
     mark_outcomes(&context.redis.ledger, &audit_sale(&context, &row, Window::Now).await?).await?;
     Ok(trim_all(&context, &row, 0, false).await?)
@@ -59,18 +64,18 @@ pub(super) async fn trim(ground: &Ground, sale: &SaleId) -> Result<i64, Failure>
 
 /// The most memory each role had resident since it started; makes a full load first unless there was one.
 pub(super) async fn resident(
-    ground: &mut Ground,
-    scale: &Scale,
+    environment: &mut Environment,
+    sizes: &Sizes,
     is_loaded: bool,
     spinner: &Spinner,
 ) -> Result<Bar, Failure> {
     if !is_loaded {
-        let sale = ground.sale("resident", scenarios::ENOUGH, None).await?;
-        loadgen::run(scenarios::crowd(ground, scale, &sale, spinner)).await?;
-        ground.drained(&sale, scale.patience, &|_landed, _sold| {}).await?;
+        let sale = environment.sale("resident", scenarios::ENOUGH, None).await?;
+        loadgen::run(scenarios::crowd(environment, sizes, &sale, spinner)).await?;
+        environment.drained(&sale, sizes.patience, &|_landed, _sold| {}).await?;
     }
     let roles = Role::ALL.map(Role::name);
-    let peaks: BTreeMap<String, f64> = ground
+    let peaks: BTreeMap<String, f64> = environment
         .pids()
         .into_iter()
         .filter(|(name, _)| roles.contains(&name.as_str()))

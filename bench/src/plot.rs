@@ -13,7 +13,7 @@ const CURVE_HEIGHT: f64 = 280.0;
 const MARGIN: f64 = 46.0;
 
 /// One horizontal bar.
-pub(super) struct Row {
+pub(super) struct PlotRow {
     pub name: String,
     /// Length of each part, in the order they are stacked.
     pub parts: Vec<f64>,
@@ -36,7 +36,7 @@ fn add(out: &mut String, text: std::fmt::Arguments<'_>) {
 }
 
 /// Horizontal bars on one scale that begins at 0; empty without rows.
-pub(super) fn bars(rows: &[Row]) -> String {
+pub(super) fn bars(rows: &[PlotRow]) -> String {
     let most = rows.iter().map(|row| row.parts.iter().sum::<f64>().max(row.mark.unwrap_or(0.0))).fold(0.0, f64::max);
     if most <= 0.0 {
         return String::new();
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn bars_share_a_scale_and_show_their_mark() {
-        let row = |name: &str, parts: &[f64], mark| Row {
+        let row = |name: &str, parts: &[f64], mark| PlotRow {
             name: name.to_owned(),
             parts: parts.to_vec(),
             mark,

@@ -3,10 +3,10 @@
 //! supervisor would), of a server from the moment it answers again. What was in flight is audited at the end.
 
 use super::bar::Bar;
-use super::ground::Ground;
-use super::probe::Probe;
-use super::scale::{Scale, Spinner};
+use super::environment::Environment;
+use super::recovery_probe::RecoveryProbe;
 use super::scenarios::ENOUGH;
+use super::sizes::{Sizes, Spinner};
 use seckill::cli::Failure;
 use seckill::dev::ServerKind;
 use seckill::domain::ids::SaleId;
@@ -33,65 +33,69 @@ enum Victim {
 type Took = BTreeMap<&'static str, Option<f64>>;
 
 /// Kills everything once.
-pub(super) async fn measure(ground: &mut Ground, scale: &Scale, spinner: &Spinner) -> Result<Vec<Bar>, Failure> {
-    let sale = ground.sale("recovery", ENOUGH, None).await?;
+pub(super) async fn measure(
+    environment: &mut Environment,
+    sizes: &Sizes,
+    spinner: &Spinner,
+) -> Result<Vec<Bar>, Failure> {
+    let sale = environment.sale("recovery", ENOUGH, None).await?;
     let (mut roles, mut servers) = (Took::new(), Took::new());
     for role in Role::ALL {
         spinner.tell(role.name());
-        if let Some(took) = one(ground, scale, &sale, Victim::Role(role)).await? {
+        if let Some(took) = one(environment, sizes, &sale, Victim::Role(role)).await? {
             roles.insert(role.name(), took);
         }
     }
     for kind in ServerKind::ALL {
         spinner.tell(kind.name());
-        if let Some(took) = one(ground, scale, &sale, Victim::Server(kind)).await? {
+        if let Some(took) = one(environment, sizes, &sale, Victim::Server(kind)).await? {
             servers.insert(kind.name(), took);
         }
     }
-    let mut bars = vec![bar("recovery", "from kill -9 of a role", &roles, scale).at_most(BAR_ROLE_S)];
+    let mut bars = vec![bar("recovery", "from kill -9 of a role", &roles, sizes).at_most(BAR_ROLE_S)];
     if !servers.is_empty() {
         let since = "from the moment a killed server answers again";
-        bars.push(bar("recovery_server", since, &servers, scale).at_most(BAR_SERVER_S));
+        bars.push(bar("recovery_server", since, &servers, sizes).at_most(BAR_SERVER_S));
     }
     Ok(bars)
 }
 
 /// One kill, from steady work to steady work. `None`: the server was given, so it is left alone.
 async fn one(
-    ground: &mut Ground,
-    scale: &Scale,
+    environment: &mut Environment,
+    sizes: &Sizes,
     sale: &SaleId,
     victim: Victim,
 ) -> Result<Option<Option<f64>>, Failure> {
-    ground.go_on()?;
-    let first = ground.numbers(BUYERS);
-    let probe = Probe::start(ground, sale, first).await?;
+    environment.go_on()?;
+    let first = environment.numbers(BUYERS);
+    let probe = RecoveryProbe::start(environment, sale, first).await?;
     let steady = Instant::now();
-    let works = probe.first(steady, steady, scale.patience).await;
+    let works = probe.first(steady, steady, sizes.patience).await;
     works.ok_or_else(|| Failure::Failed("recovery: no purchase works before anything was killed".to_owned()))?;
     let killed = Instant::now();
     let from = match victim {
         Victim::Role(role) => {
-            ground.kill_role(role).await?;
+            environment.kill_role(role).await?;
             killed
         }
-        Victim::Server(kind) if ground.kill_server(kind).await? => Instant::now(),
+        Victim::Server(kind) if environment.kill_server(kind).await? => Instant::now(),
         Victim::Server(_) => {
             probe.end().await?;
             return Ok(None);
         }
     };
-    let success = probe.first(killed, from, scale.patience).await;
+    let success = probe.first(killed, from, sizes.patience).await;
     let took = success.map(|success| success.confirmed.saturating_duration_since(from).as_secs_f64());
     probe.end().await?;
-    ground.all_roles().await?;
-    ground.servers.redis.wait_connected(Duration::from_secs(5)).await;
-    ground.drained(sale, scale.patience, &|_landed, _sold| {}).await?;
+    environment.all_roles().await?;
+    environment.servers.redis.wait_connected(Duration::from_secs(5)).await;
+    environment.drained(sale, sizes.patience, &|_landed, _sold| {}).await?;
     Ok(Some(took))
 }
 
-fn bar(name: &'static str, since: &str, took: &Took, scale: &Scale) -> Bar {
-    let never = scale.patience.as_secs_f64();
+fn bar(name: &'static str, since: &str, took: &Took, sizes: &Sizes) -> Bar {
+    let never = sizes.patience.as_secs_f64();
     let words: Vec<String> = took
         .iter()
         .map(|(name, took)| took.map_or_else(|| format!("{name} NOT BACK"), |took| format!("{name} {took:.2}")))
@@ -109,16 +113,16 @@ mod tests {
     fn the_slowest_decides_and_one_that_never_came_back_fails() {
         use clap::Parser;
         #[derive(Parser)]
-        struct Line {
+        struct TestLine {
             #[command(flatten)]
-            args: crate::Args,
+            args: crate::BenchArgs,
         }
-        let scale = Scale::of(&Line::parse_from(["bench"]).args);
+        let sizes = Sizes::of(&TestLine::parse_from(["bench"]).args);
         let good = Took::from([("api", Some(0.5)), ("relay", Some(1.5))]);
-        let good = bar("recovery", "", &good, &scale).at_most(BAR_ROLE_S);
+        let good = bar("recovery", "", &good, &sizes).at_most(BAR_ROLE_S);
         assert_eq!((good.value, good.holds), (1.5, Some(true)));
         let bad = Took::from([("api", Some(0.5)), ("relay", None)]);
-        let bad = bar("recovery", "", &bad, &scale).at_most(BAR_ROLE_S);
+        let bad = bar("recovery", "", &bad, &sizes).at_most(BAR_ROLE_S);
         assert!(bad.holds == Some(false) && bad.note.contains("relay NOT BACK"), "{bad:?}");
     }
 }

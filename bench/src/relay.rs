@@ -2,11 +2,11 @@
 //! same kind of queue, the same window and messages of the same size.
 
 use super::bar::Bar;
-use super::cpu::Watch;
+use super::cpu::CpuMeter;
+use super::environment::Environment;
 use super::fill::purchase;
-use super::ground::Ground;
-use super::scale::Scale;
-use crate::baseline::rabbit::{Bare, publish_confirmed};
+use super::sizes::Sizes;
+use crate::baseline::rabbit::{PublishRun, publish_confirmed};
 use seckill::cli::Failure;
 use seckill::domain::fault::Progress;
 use seckill::domain::ids::SaleId;
@@ -21,52 +21,52 @@ use std::time::{Duration, Instant};
 const BAR: f64 = 0.8;
 
 /// P3 as the role runs it.
-pub(super) fn relayer(ground: &Ground) -> Relay {
-    let (servers, settings) = (&ground.servers, &ground.settings);
+pub(super) fn relayer(environment: &Environment) -> Relay {
+    let (servers, settings) = (&environment.servers, &environment.settings);
     let (redis, rabbit) = (servers.redis.clone(), servers.rabbit.clone());
     Relay::new(redis, rabbit, (settings.p3_relay.clone(), None), (0..settings.redis.shards).collect(), "bench")
 }
 
 /// Steps the relay until the outboxes are empty; the time from the first step to the last one that moved anything.
-pub(super) async fn empty(ground: &Ground, relay: &mut Relay, scale: &Scale) -> Result<Duration, Failure> {
+pub(super) async fn empty(environment: &Environment, relay: &mut Relay, sizes: &Sizes) -> Result<Duration, Failure> {
     let begun = Instant::now();
     let mut moved = begun;
-    while begun.elapsed() < scale.patience {
-        ground.go_on()?;
+    while begun.elapsed() < sizes.patience {
+        environment.go_on()?;
         match relay.step().await? {
             Progress::Moved(_) => moved = Instant::now(),
-            Progress::Idle if ground.backlog().await? == 0 => return Ok(moved - begun),
+            Progress::Idle if environment.backlog().await? == 0 => return Ok(moved - begun),
             Progress::Idle => {}
         }
     }
-    Err(Failure::Failed(format!("the relay did not empty the outbox within {} s", scale.patience.as_secs())))
+    Err(Failure::Failed(format!("the relay did not empty the outbox within {} s", sizes.patience.as_secs())))
 }
 
-/// Empties the outboxes, which hold `scale.entries`, and with `told` compares.
+/// Empties the outboxes, which hold `sizes.entries`, and with `told` compares.
 pub(super) async fn measure(
-    ground: &Ground,
+    environment: &Environment,
     relay: &mut Relay,
-    scale: &Scale,
+    sizes: &Sizes,
     told: bool,
 ) -> Result<Option<Bar>, Failure> {
-    let watch = Watch::start_as("relay", ground);
-    let took = empty(ground, relay, scale).await?;
+    let watch = CpuMeter::start_as("relay", environment);
+    let took = empty(environment, relay, sizes).await?;
     let usage = watch.end();
     if !told {
         return Ok(None);
     }
     let body = sample()?;
-    let (window, bundle) = (ground.settings.p3_relay.window_max, ground.settings.p3_relay.bundle_max);
-    let bare = Bare { count: scale.entries, body: body.as_bytes(), window };
-    let bare = per_s(scale.entries, publish_confirmed(&ground.servers.rabbit, bare).await?);
-    let kind = format!("{:?}", ground.servers.rabbit.queue_type).to_lowercase();
+    let (window, bundle) = (environment.settings.p3_relay.window_max, environment.settings.p3_relay.bundle_max);
+    let bare = PublishRun { count: sizes.entries, body: body.as_bytes(), window };
+    let bare = per_s(sizes.entries, publish_confirmed(&environment.servers.rabbit, bare).await?);
+    let kind = format!("{:?}", environment.servers.rabbit.queue_type).to_lowercase();
     let note = format!(
         "{} entries, {kind} queue, window {window}, up to {bundle} in a message; a bare publisher of single ones beside it{}",
-        scale.entries,
+        sizes.entries,
         usage.note()
     );
-    let more = json!({ "entries": scale.entries, "bundle_max": bundle, "left": ground.backlog().await?, "took_ms": took.as_millis(), "cpu": usage.json() });
-    Ok(Some(Bar::rate("relay", per_s(scale.entries, took)).against(Some(bare), BAR).note(note).more(more)))
+    let more = json!({ "entries": sizes.entries, "bundle_max": bundle, "left": environment.backlog().await?, "took_ms": took.as_millis(), "cpu": usage.json() });
+    Ok(Some(Bar::rate("relay", per_s(sizes.entries, took)).against(Some(bare), BAR).note(note).more(more)))
 }
 
 /// A message as the script writes it.

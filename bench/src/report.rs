@@ -14,7 +14,7 @@ pub(super) struct LeftOut {
 }
 
 /// The whole result.
-pub(super) struct Report {
+pub(super) struct BenchReport {
     pub machine: Value,
     pub durable: bool,
     pub bars: Vec<Bar>,
@@ -22,7 +22,7 @@ pub(super) struct Report {
     pub audits: Vec<SaleAudit>,
 }
 
-impl Report {
+impl BenchReport {
     /// Whether nothing was lost, doubled or oversold.
     pub fn correct(&self) -> bool {
         let exact = self.bars.iter().filter(|bar| bar.counts_violations()).all(|bar| bar.holds == Some(true));
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn one_violation_makes_the_whole_result_incorrect() {
-        let report = |count| Report {
+        let report = |count| BenchReport {
             machine: json!({ "cores": 2 }),
             durable: true,
             bars: vec![Bar::rate("accept", 1.0), Bar::violations("crowd", count)],

@@ -2,11 +2,11 @@
 
 use super::bar::Bar;
 use super::baseline::redis_script;
-use super::cpu::Watch;
-use super::ground::Ground;
-use super::scale::{Scale, Spinner};
+use super::cpu::CpuMeter;
+use super::environment::Environment;
+use super::sizes::{Sizes, Spinner};
 use super::{landing, latency};
-use crate::loadgen::{self, CrowdPlan, CrowdReport};
+use crate::loadgen::{self, LoadPlan, LoadReport};
 use seckill::cli::Failure;
 use seckill::domain::ids::SaleId;
 use seckill::runtime::Stopper;
@@ -25,17 +25,17 @@ const BAR_OF_ACCEPT: f64 = 0.25;
 const BAR_OF_PLAIN: f64 = 1.2;
 
 /// A crowd that buys from `sale` for the scale's time.
-pub(super) fn crowd(ground: &Ground, scale: &Scale, sale: &SaleId, spinner: &Spinner) -> CrowdPlan {
-    let auth = &ground.settings.auth;
-    let mut plan = CrowdPlan::new(ground.api.clone(), sale.clone(), auth.secret.clone());
+pub(super) fn crowd(environment: &Environment, sizes: &Sizes, sale: &SaleId, spinner: &Spinner) -> LoadPlan {
+    let auth = &environment.settings.auth;
+    let mut plan = LoadPlan::new(environment.api.clone(), sale.clone(), auth.secret.clone());
     plan.issuer.clone_from(&auth.issuer);
     plan.audience.clone_from(&auth.audience);
-    plan.connections = scale.connections;
-    plan.buyers = scale.buyers;
+    plan.connections = sizes.connections;
+    plan.buyers = sizes.buyers;
     plan.requests_per_buyer = 1_000;
     plan.stop = Stopper::new();
     // The clock starts with the first purchase, not with the minting of tokens before it.
-    let (timer, stop, outer, lasting) = (OnceLock::new(), plan.stop.clone(), ground.stop.clone(), scale.lasting);
+    let (timer, stop, outer, lasting) = (OnceLock::new(), plan.stop.clone(), environment.stop.clone(), sizes.lasting);
     let spinner = spinner.clone();
     plan.progress = Some(Arc::new(move |progress| {
         timer.get_or_init(|| {
@@ -51,33 +51,33 @@ pub(super) fn crowd(ground: &Ground, scale: &Scale, sale: &SaleId, spinner: &Spi
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a rate for people; 53 bits are enough")]
-fn accepted_per_s(report: &CrowdReport) -> f64 {
+fn accepted_per_s(report: &LoadReport) -> f64 {
     report.accepted as f64 * 1000.0 / report.elapsed_ms.max(1) as f64
 }
 
 /// A short crowd that nobody measures: connections, caches, the script in Redis.
-pub(super) async fn warm_up(ground: &mut Ground, scale: &Scale, spinner: &Spinner) -> Result<(), Failure> {
-    let sale = ground.sale("warm-up", ENOUGH, None).await?;
-    let short = Scale { lasting: scale.lasting / 4, buyers: 1_000, ..scale.clone() };
-    let report = loadgen::run(crowd(ground, &short, &sale, spinner)).await?;
+pub(super) async fn warm_up(environment: &mut Environment, sizes: &Sizes, spinner: &Spinner) -> Result<(), Failure> {
+    let sale = environment.sale("warm-up", ENOUGH, None).await?;
+    let short = Sizes { lasting: sizes.lasting / 4, buyers: 1_000, ..sizes.clone() };
+    let report = loadgen::run(crowd(environment, &short, &sale, spinner)).await?;
     let none = || Failure::Failed(format!("the warm-up crowd could buy nothing: {:?}", report.by_status.rows()));
     if report.accepted > 0 { Ok(()) } else { Err(none()) }
 }
 
 /// Accepted purchases a second through HTTP, JWT and the script.
-pub(super) async fn accept(ground: &mut Ground, scale: &Scale, spinner: &Spinner) -> Result<Bar, Failure> {
-    let alone = ground.is_api_alone();
-    let sale = ground.sale("accept", ENOUGH, None).await?;
-    let plan = crowd(ground, scale, &sale, spinner);
+pub(super) async fn accept(environment: &mut Environment, sizes: &Sizes, spinner: &Spinner) -> Result<Bar, Failure> {
+    let alone = environment.is_api_alone();
+    let sale = environment.sale("accept", ENOUGH, None).await?;
+    let plan = crowd(environment, sizes, &sale, spinner);
     let ready = loadgen::prepare(plan).await?;
-    let watch = Watch::start(ground);
+    let watch = CpuMeter::start(environment);
     let report = ready.run().await?;
     let usage = watch.end();
     spinner.tell("bare script");
-    let redis_url = ground.settings.redis.url.expose();
-    let bare = redis_script::bare_script(redis_url, scale.connections, scale.baseline_requests).await;
+    let redis_url = environment.settings.redis.url.expose();
+    let bare = redis_script::bare_script(redis_url, sizes.connections, sizes.baseline_requests).await;
     let latency = report.latency();
-    let mut note = format!("{} connections, p99 {:.1} ms", scale.connections, latency::ms(latency.p99_us));
+    let mut note = format!("{} connections, p99 {:.1} ms", sizes.connections, latency::ms(latency.p99_us));
     note.push_str(if alone { ", api role alone" } else { ", all roles run beside it" });
     if let Err(why) = &bare {
         note.push_str(&format!("; no baseline: {why}"));
@@ -92,24 +92,24 @@ pub(super) async fn accept(ground: &mut Ground, scale: &Scale, spinner: &Spinner
 
 /// Orders a second that land while buyers keep buying, and how long the rest takes.
 pub(super) async fn end_to_end(
-    ground: &mut Ground,
-    scale: &Scale,
+    environment: &mut Environment,
+    sizes: &Sizes,
     accept_alone: Option<f64>,
     spinner: &Spinner,
 ) -> Result<Vec<Bar>, Failure> {
-    let sale = ground.sale("end-to-end", ENOUGH, None).await?;
-    let plan = crowd(ground, scale, &sale, spinner);
+    let sale = environment.sale("end-to-end", ENOUGH, None).await?;
+    let plan = crowd(environment, sizes, &sale, spinner);
     let ready = loadgen::prepare(plan).await?;
-    let watch = Watch::start(ground);
+    let watch = CpuMeter::start(environment);
     let report = ready.run().await?;
     let usage = watch.end();
-    let (landed, _) = ground.landed_and_sold(&sale).await?;
+    let (landed, _) = environment.landed_and_sold(&sale).await?;
     let begin = Instant::now();
-    let drained = ground
-        .drained(&sale, scale.patience, &|landed, sold| spinner.tell(&format!("{landed} of {sold} landed")))
+    let drained = environment
+        .drained(&sale, sizes.patience, &|landed, sold| spinner.tell(&format!("{landed} of {sold} landed")))
         .await?;
     let drain_ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let lags = lags::lags(&ground.servers.db, &sale).await?;
+    let lags = lags::lags(&environment.servers.db, &sale).await?;
     let (p50, p99) = (lags.percentile_ms(50).unwrap_or(0), lags.percentile_ms(99).unwrap_or(0));
     #[expect(clippy::cast_precision_loss, reason = "a rate for people; 53 bits are enough")]
     let per_s = landed as f64 * 1000.0 / report.elapsed_ms.max(1) as f64;
@@ -124,7 +124,7 @@ pub(super) async fn end_to_end(
         "drain_ms": drain_ms, "accept_to_order_p50_ms": p50, "accept_to_order_p99_ms": p99, "cpu": usage.json(),
     });
     spinner.tell("one transaction an order");
-    let plain = landing::one_transaction_an_order(ground, scale).await?;
+    let plain = landing::one_transaction_an_order(environment, sizes).await?;
     let against_plain =
         format!("against one plain transaction an order on {} connections, nothing else", landing::CONNECTIONS);
     Ok(vec![

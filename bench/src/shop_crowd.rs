@@ -3,7 +3,7 @@
 //! Input: a line of JSON with the plan; the end of the input ends the crowd early. Output: lines of JSON, `{"progress": …}` while
 //! it buys and `{"answers": […]}` at the end. A crash leaves what the buyers had sent.
 
-use super::loadgen::{self, CrowdPlan};
+use super::loadgen::{self, LoadPlan};
 use seckill::cli::{Failure, output};
 use seckill::config::Secret;
 use seckill::domain::ids::SaleId;
@@ -40,7 +40,7 @@ pub(crate) async fn run() -> Result<u8, Failure> {
         drop(std::io::copy(&mut std::io::stdin(), &mut std::io::sink()));
         stopping.stop();
     });
-    let plan = CrowdPlan {
+    let plan = LoadPlan {
         issuer: plan.issuer,
         audience: plan.audience,
         buyers: plan.buyers,
@@ -51,7 +51,7 @@ pub(crate) async fn run() -> Result<u8, Failure> {
         max_retries: plan.max_retries,
         stop,
         progress: Some(Arc::new(|now| output::line(&json!({ "progress": now }).to_string()))),
-        ..CrowdPlan::new(plan.api_url, plan.sale_id, Secret::new(plan.secret))
+        ..LoadPlan::new(plan.api_url, plan.sale_id, Secret::new(plan.secret))
     };
     let report = loadgen::run(plan).await?;
     output::line(&json!({ "answers": report.by_status }).to_string());

@@ -13,10 +13,12 @@ mod json_api;
 mod openapi;
 mod pipeline;
 mod problems;
+mod readiness;
 mod sales;
 mod server;
 mod state;
 
 pub use openapi::{ROUTES, document};
+pub use readiness::{Readiness, ServerProbe};
 pub use server::serve;
 pub use state::Admin;

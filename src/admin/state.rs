@@ -1,10 +1,10 @@
 //! What the handlers of the admin API share.
 
 use super::cached::Cached;
+use super::readiness::Readiness;
 use crate::config::{Secret, Settings};
 use crate::domain::ids::SaleId;
 use crate::domain::sale::Sale;
-use crate::health::Readiness;
 use crate::p5_reconcile::ReconcileContext;
 use crate::p5_reconcile::dlq::DlqListing;
 use crate::roles::{Role, Servers};

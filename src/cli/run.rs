@@ -4,7 +4,7 @@ use super::failure::Failure;
 use super::{context, output};
 use crate::admin::{self, Admin};
 use crate::config::{Layers, Settings, reference};
-use crate::roles::{self, Role, RoleError, Servers};
+use crate::roles::{self, ApiOptions, Role, RoleError, Servers};
 use crate::runtime::Stopper;
 use crate::store::mysql::Address;
 use crate::store::mysql::migrate::migrate as migrate_database;
@@ -78,7 +78,7 @@ pub(super) async fn roles(layers: &Layers, roles: &[Role], demo_shop: bool) -> R
     on_signal(stopper.clone())?;
     let listener = roles::bind("admin.listen", &settings.admin.listen)?;
     tracing::info!(address = %settings.admin.listen, "admin: /console/ /livez /readyz /metrics");
-    let running = roles::start_with(&settings, &roles, None, &stopper, demo_shop)?;
+    let running = roles::start(&settings, &roles, ApiOptions { listener: None, demo_shop }, &stopper)?;
     let admin = Admin::new(&settings, &Servers::new(&settings)?, &roles);
     // It answers probes until the roles have drained, then it goes with the process.
     let admin = admin::serve(admin, listener, Stopper::new())?;

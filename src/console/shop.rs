@@ -8,8 +8,8 @@ use super::{assets, serve};
 use crate::bench_program;
 use crate::config::{Algorithm, Auth};
 use crate::domain::ids::SaleId;
+use crate::http::ExtraRoutes;
 use crate::http::problem::{Kind, Problem};
-use crate::p1_entry::http::Beside;
 use crate::runtime::{Stopper, now_ms};
 use crate::token_issuer::TokenIssuer;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -67,7 +67,7 @@ impl Shop {
 
     /// The shop as routes for the public server.
     #[must_use]
-    pub fn beside(self) -> Beside {
+    pub fn extra_routes(self) -> ExtraRoutes {
         let shop = web::Data::new(self);
         Arc::new(move |config| routes(config, shop.clone()))
     }

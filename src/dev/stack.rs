@@ -10,7 +10,7 @@ use super::split::Split;
 use super::{DevError, DevState, External, PrivateServers, ServerUrls};
 use crate::admin::{self, Admin};
 use crate::config::{ConfigError, Layers, Settings};
-use crate::roles::{self, Role, RoleError, Running, Servers};
+use crate::roles::{self, ApiOptions, Role, RoleError, Running, Servers};
 use crate::runtime::Stopper;
 use crate::sales::SaleControlError;
 use crate::store::mysql::sales::SaleError;
@@ -257,7 +257,8 @@ fn here(
     state.api = url(&public)?;
     state.admin = url(&admin)?;
     state.admins = Role::ALL.map(|role| (role.name().to_owned(), state.admin.clone())).into();
-    let running = roles::start_with(settings, &Role::ALL, Some(public), stopper, has_shop(settings))?;
+    let options = ApiOptions { listener: Some(public), demo_shop: has_shop(settings) };
+    let running = roles::start(settings, &Role::ALL, options, stopper)?;
     let server = admin::serve(Admin::new(settings, &Servers::new(settings)?, &Role::ALL), admin, stopper.clone())
         .map_err(|error| StackError::NotReady(format!("admin server: {error}")))?;
     tokio::spawn(server);

@@ -8,4 +8,4 @@ pub mod problem;
 pub(crate) mod request_id;
 mod server;
 
-pub use server::{end_gracefully, worker_count};
+pub use server::{ExtraRoutes, end_gracefully, worker_count};

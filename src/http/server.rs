@@ -3,6 +3,11 @@
 use crate::config;
 use crate::runtime::Stopper;
 use actix_web::dev::Server;
+use actix_web::web;
+use std::sync::Arc;
+
+/// Routes of the public port that are not part of its contract: the page that shows it, the demo shop of a local stack.
+pub type ExtraRoutes = Arc<dyn Fn(&mut web::ServiceConfig) + Send + Sync>;
 
 /// Threads that handle requests: as configured, or one for each core.
 #[must_use]

@@ -1,4 +1,4 @@
-//! Warm-ups that nobody has to think of (A7): drafts ahead of their start, and what a crash left unfinished.
+//! Automatic warm-ups (A7): drafts ahead of their start, and warm-ups that a crash left unfinished.
 //!
 //! Input: the list of sales. Output: calls of the [`SaleControl`], all of which can be repeated; a crash leaves nothing behind.
 
@@ -12,20 +12,28 @@ use crate::store::redis::RedisFault;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-/// Sales that are warmed already are looked after this often; drafts that wait for their start every second.
-const LOOK_AFTER: Duration = Duration::from_secs(10);
+/// Sales that are warmed already are checked this often; drafts that wait for their start every second.
+const CHECK_EVERY: Duration = Duration::from_secs(10);
 
 /// Warms drafts ahead of their start and finishes what a crash left between database and Redis. Part of the api role; it
 /// may run in every api process, because all it does can be repeated.
 pub struct AutoWarm {
-    /// Does the work.
-    pub sale_control: SaleControl,
+    sale_control: SaleControl,
     /// How long before its start a draft is warmed, milliseconds; 0: never by itself.
-    pub ahead_ms: i64,
-    /// Sales whose trouble was reported; told once, not every second.
-    pub told: HashSet<SaleId>,
-    /// When warmed sales are looked after next.
-    pub look_after_at: Instant,
+    ahead_ms: i64,
+    /// Sales whose trouble was logged: once, not every second.
+    reported: HashSet<SaleId>,
+    /// When warmed sales are checked next.
+    check_at: Instant,
+}
+
+impl AutoWarm {
+    /// Warms drafts `ahead_ms` before their start; 0: never by itself.
+    #[must_use]
+    pub fn new(sale_control: SaleControl, ahead_ms: u64) -> Self {
+        let ahead_ms = i64::try_from(ahead_ms).unwrap_or(i64::MAX);
+        Self { sale_control, ahead_ms, reported: HashSet::new(), check_at: Instant::now() }
+    }
 }
 
 impl Worker for AutoWarm {
@@ -35,14 +43,14 @@ impl Worker for AutoWarm {
 
     async fn step(&mut self) -> Result<Progress, Fault> {
         let now = now_ms();
-        let look_after = Instant::now() >= self.look_after_at;
-        if look_after {
-            self.look_after_at = Instant::now() + LOOK_AFTER;
+        let check_due = Instant::now() >= self.check_at;
+        if check_due {
+            self.check_at = Instant::now() + CHECK_EVERY;
         }
         for sale in sales::unfinished(&self.sale_control.db, now).await.map_err(Fault::back_off)? {
             let due = match sale.status {
                 SaleStatus::Draft => self.ahead_ms > 0 && sale.starts_at_ms - self.ahead_ms <= now,
-                SaleStatus::Warmed | SaleStatus::Paused => look_after,
+                SaleStatus::Warmed | SaleStatus::Paused => check_due,
                 SaleStatus::Closed => false,
             };
             if !due {
@@ -50,7 +58,7 @@ impl Worker for AutoWarm {
             }
             match self.sale_control.warm(&sale.sale_id).await {
                 Ok(()) => {
-                    self.told.remove(&sale.sale_id);
+                    self.reported.remove(&sale.sale_id);
                 }
                 Err(SaleControlError::Redis(
                     fault @ (RedisFault::NotSent(_) | RedisFault::Unknown(_) | RedisFault::NoScript),
@@ -58,8 +66,8 @@ impl Worker for AutoWarm {
                     return Err(Fault::back_off(fault));
                 }
                 Err(SaleControlError::Database(error)) => return Err(Fault::back_off(error)),
-                // Whatever else is wrong is wrong with this sale; the ones behind it must not wait.
-                Err(error) if self.told.insert(sale.sale_id.clone()) => {
+                // Any other error concerns this sale only; the sales behind it must not wait.
+                Err(error) if self.reported.insert(sale.sale_id.clone()) => {
                     tracing::error!(phase = "p1_entry", sale = %sale.sale_id, %error, "sale stays closed");
                 }
                 Err(_) => {}

@@ -1,15 +1,20 @@
 //! The sales as the entry sees them (A4): process-local with logical expiry → Redis → database behind a lock.
 //!
-//! A stale view is served while one task refreshes it. A sale nobody has cached is loaded by one process at a time; the
-//! others answer `P1-S4`. What is cached is never authority over stock: the script is.
+//! A stale view is served while one task refreshes it. A sale that is not cached is loaded by one process at a time; the
+//! others answer `P1-S4`. The cache has no authority over stock: the reserve script has.
+//!
+//! Input: a sale id. Output: [`CatalogLookup`]. A crash leaves a load lock that ends by itself.
 
-use super::known::{Judgement, Known};
+use super::sale_id_filter::{FilterVerdict, SaleIdFilter};
 use crate::config;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::Sale;
+use crate::domain::states::{P1Entry, State};
+use crate::http::problem::{Kind, Problem};
 use crate::runtime::now_ms;
 use crate::store::mysql::{Db, sales};
 use crate::store::redis::{RedisFault, RedisStore, SoldOutMark};
+use crate::telemetry::count;
 use futures::future::join_all;
 use moka::future::Cache;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,10 +26,10 @@ const LOCK_TTL_MS: u64 = 5_000;
 /// Redis keeps a cached sale this many times longer than a process does.
 const REDIS_TTL_FACTOR: u64 = 10;
 
-/// A sale, and what is known about its stock right now.
+/// A sale, and what this process knows about its stock right now.
 #[derive(Debug, Clone)]
-pub struct View {
-    /// The sale.
+pub struct SaleView {
+    /// The sale as the database has it, at most a cache time old.
     pub sale: Sale,
     /// Set when it was found sold out in its present epoch and with its present grants.
     pub sold_out: Option<SoldOutMark>,
@@ -32,35 +37,35 @@ pub struct View {
     pub remaining: Option<i64>,
 }
 
-/// What a look-up found.
+/// The result of a lookup.
 #[derive(Debug, Clone)]
-pub enum Look {
-    /// The sale.
-    Found(Arc<View>),
+pub enum CatalogLookup {
+    /// There is one.
+    Found(Arc<SaleView>),
     /// There is no such sale (`P1-S3`).
     Missing,
-    /// Someone else is loading it (`P1-S4`).
+    /// Another process is loading it (`P1-S4`).
     Loading,
-    /// Neither Redis nor the database can be asked.
+    /// Neither Redis nor the database answers.
     Unavailable,
 }
 
 struct Slot {
-    view: RwLock<(Option<Arc<View>>, Instant)>,
+    view: RwLock<(Option<Arc<SaleView>>, Instant)>,
     refreshing: AtomicBool,
 }
 
 impl Slot {
-    fn read(&self) -> (Option<Arc<View>>, Instant) {
+    fn read(&self) -> (Option<Arc<SaleView>>, Instant) {
         self.view.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
-    fn write(&self, view: Option<Arc<View>>) {
+    fn write(&self, view: Option<Arc<SaleView>>) {
         *self.view.write().unwrap_or_else(std::sync::PoisonError::into_inner) = (view, Instant::now());
     }
 }
 
-/// The three-level look-up. Clones share the cache.
+/// The lookup over three levels. Clones share the cache.
 #[derive(Clone)]
 pub struct Catalog {
     local: Cache<SaleId, Arc<Slot>>,
@@ -70,13 +75,13 @@ pub struct Catalog {
     ttl: Duration,
     missing_ttl: Duration,
     owner: Arc<str>,
-    known: Known,
+    known: SaleIdFilter,
 }
 
 impl Catalog {
     /// An empty catalog; `owner` names this process in the load lock.
     #[must_use]
-    pub fn new(redis: RedisStore, db: Db, known: Known, settings: &config::Settings, owner: &str) -> Self {
+    pub fn new(redis: RedisStore, db: Db, known: SaleIdFilter, settings: &config::Settings, owner: &str) -> Self {
         let (shards, settings) = (settings.redis.shards, &settings.p1_entry);
         Self {
             local: Cache::builder().max_capacity(settings.cache_sales_max).build(),
@@ -90,51 +95,70 @@ impl Catalog {
         }
     }
 
-    /// Looks a sale up.
-    pub async fn look(&self, id: &SaleId) -> Look {
+    /// The sale, or the problem to answer with when it cannot be had.
+    ///
+    /// # Errors
+    /// 404, or 503 while it is loaded elsewhere or no server answers.
+    pub async fn view(&self, id: &SaleId) -> Result<Arc<SaleView>, Problem> {
+        match self.lookup(id).await {
+            CatalogLookup::Found(view) => Ok(view),
+            CatalogLookup::Missing => {
+                count(State::P1(P1Entry::NotFound), 1);
+                Err(Kind::SaleNotFound.because(format!("there is no sale {id}")))
+            }
+            CatalogLookup::Loading => {
+                count(State::P1(P1Entry::Loading), 1);
+                Err(Kind::Loading.because("the sale is being loaded"))
+            }
+            CatalogLookup::Unavailable => Err(Kind::Unavailable.because("the sale cannot be looked up right now")),
+        }
+    }
+
+    /// Looks a sale up: in this process, then in Redis, then in the database.
+    pub async fn lookup(&self, id: &SaleId) -> CatalogLookup {
         if let Some(slot) = self.local.get(id).await {
             match slot.read() {
                 (Some(view), read_at) => {
                     if read_at.elapsed() > self.ttl {
                         self.refresh_behind(id, &slot);
                     }
-                    return Look::Found(view);
+                    return CatalogLookup::Found(view);
                 }
-                (None, read_at) if read_at.elapsed() <= self.missing_ttl => return Look::Missing,
+                (None, read_at) if read_at.elapsed() <= self.missing_ttl => return CatalogLookup::Missing,
                 (None, _) => self.forget(id).await,
             }
         }
         // Boxed, here and below: a future of several kilobytes that nearly no request needs, and each would carry.
-        Box::pin(self.look_up(id)).await
+        Box::pin(self.load_once(id)).await
     }
 
-    async fn look_up(&self, id: &SaleId) -> Look {
+    async fn load_once(&self, id: &SaleId) -> CatalogLookup {
         let loaded = self.local.try_get_with(id.clone(), async {
-            // In here, because those who ask for the same id at once are one look-up.
-            if self.known.judge(id) != Judgement::LookUp {
-                return Err(Look::Missing);
+            // Inside, so that concurrent requests for one id are one lookup.
+            if self.known.check(id) != FilterVerdict::MayExist {
+                return Err(CatalogLookup::Missing);
             }
             let view = match self.load(id).await {
-                Look::Found(view) => {
+                CatalogLookup::Found(view) => {
                     self.known.exists(id);
                     Some(view)
                 }
-                Look::Missing => None,
-                other @ (Look::Loading | Look::Unavailable) => return Err(other),
+                CatalogLookup::Missing => None,
+                other @ (CatalogLookup::Loading | CatalogLookup::Unavailable) => return Err(other),
             };
             Ok(Arc::new(Slot { view: RwLock::new((view, Instant::now())), refreshing: AtomicBool::new(false) }))
         });
         match loaded.await {
-            Ok(slot) => slot.read().0.map_or(Look::Missing, Look::Found),
-            Err(look) => (*look).clone(),
+            Ok(slot) => slot.read().0.map_or(CatalogLookup::Missing, CatalogLookup::Found),
+            Err(not_found) => (*not_found).clone(),
         }
     }
 
     /// Records here and in Redis that the sale is sold out as `view` knows it.
-    pub async fn mark_sold_out(&self, view: &View) {
+    pub async fn mark_sold_out(&self, view: &SaleView) {
         let mark = SoldOutMark { epoch: view.sale.epoch, granted: view.sale.granted, at_ms: now_ms() };
         if let Some(slot) = self.local.get(&view.sale.sale_id).await {
-            slot.write(Some(Arc::new(View { sale: view.sale.clone(), sold_out: Some(mark), remaining: Some(0) })));
+            slot.write(Some(Arc::new(SaleView { sale: view.sale.clone(), sold_out: Some(mark), remaining: Some(0) })));
         }
         // A mark that is not written costs other processes one script call.
         if let Err(error) = Box::pin(self.redis.sale_cache.mark_sold_out(&view.sale.sale_id, mark)).await {
@@ -142,7 +166,7 @@ impl Catalog {
         }
     }
 
-    /// Forgets what this process knows of a sale; the next look loads it.
+    /// Forgets what this process knows of a sale; the next lookup loads it.
     pub async fn forget(&self, id: &SaleId) {
         Box::pin(self.local.invalidate(id)).await;
     }
@@ -154,65 +178,65 @@ impl Catalog {
         let (catalog, id, slot) = (self.clone(), id.clone(), slot.clone());
         tokio::spawn(async move {
             match catalog.load(&id).await {
-                Look::Found(view) => slot.write(Some(view)),
-                Look::Missing => slot.write(None),
-                // The stale view goes on; the next look tries again.
-                Look::Loading | Look::Unavailable => {}
+                CatalogLookup::Found(view) => slot.write(Some(view)),
+                CatalogLookup::Missing => slot.write(None),
+                // The stale view stays; the next lookup tries again.
+                CatalogLookup::Loading | CatalogLookup::Unavailable => {}
             }
             slot.refreshing.store(false, Ordering::Release);
         });
     }
 
-    async fn load(&self, id: &SaleId) -> Look {
+    async fn load(&self, id: &SaleId) -> CatalogLookup {
         let cached = match self.redis.sale_cache.get(id).await {
             Ok(cached) => cached,
-            // Of several servers the one with the cached sale is away, and buyers of the others' shards go on. Here too a
-            // process asks the database once at a time, and only for sales that exist.
+            // The server with the cached sale is unavailable, one of several; buyers of the other shards go on. A process
+            // reads the database once at a time here too, and only for sales that exist.
             Err(RedisFault::NotSent(_) | RedisFault::Unknown(_)) if self.shards > 1 && self.redis.is_connected() => {
                 return self.load_from_database(id, None).await;
             }
             Err(error) => {
                 tracing::debug!(phase = "p1_entry", sale = %id, %error, "cached sale");
-                return Look::Unavailable;
+                return CatalogLookup::Unavailable;
             }
         };
-        // JSON of another build that cannot be read counts as not cached.
+        // JSON that this build cannot read counts as not cached.
         if let Some(sale) = cached.sale.and_then(|json| serde_json::from_str::<Sale>(&json).ok()) {
-            return Look::Found(Arc::new(self.view(sale, cached.sold_out).await));
+            return CatalogLookup::Found(Arc::new(self.with_stock(sale, cached.sold_out).await));
         }
         match self.redis.sale_cache.lock(id, &self.owner, LOCK_TTL_MS).await {
             Ok(true) => {}
-            Ok(false) => return Look::Loading,
-            Err(_) => return Look::Unavailable,
+            Ok(false) => return CatalogLookup::Loading,
+            Err(_) => return CatalogLookup::Unavailable,
         }
-        let look = self.load_from_database(id, cached.sold_out).await;
+        let found = self.load_from_database(id, cached.sold_out).await;
         if let Err(error) = self.redis.sale_cache.unlock(id, &self.owner).await {
             tracing::debug!(phase = "p1_entry", sale = %id, %error, "load lock ends with its time");
         }
-        look
+        found
     }
 
-    async fn load_from_database(&self, id: &SaleId, mark: Option<SoldOutMark>) -> Look {
+    async fn load_from_database(&self, id: &SaleId, mark: Option<SoldOutMark>) -> CatalogLookup {
         match sales::get(&self.db, id).await {
-            Ok(None) => Look::Missing,
+            Ok(None) => CatalogLookup::Missing,
             Ok(Some(sale)) => {
                 let ttl_ms = u64::try_from(self.ttl.as_millis()).unwrap_or(500) * REDIS_TTL_FACTOR;
                 let json = serde_json::to_string(&sale).unwrap_or_default();
                 if let Err(error) = self.redis.sale_cache.put(id, &json, ttl_ms).await {
                     tracing::debug!(phase = "p1_entry", sale = %id, %error, "sale not cached");
                 }
-                Look::Found(Arc::new(self.view(sale, mark).await))
+                CatalogLookup::Found(Arc::new(self.with_stock(sale, mark).await))
             }
             Err(error) => {
                 tracing::warn!(phase = "p1_entry", sale = %id, %error, "sale cannot be loaded");
-                Look::Unavailable
+                CatalogLookup::Unavailable
             }
         }
     }
 
-    async fn view(&self, sale: Sale, mark: Option<SoldOutMark>) -> View {
-        let looks = (0..self.shards).map(|shard| self.redis.stock.units(&sale.sale_id, shard));
-        let stocks = join_all(looks).await.into_iter().flatten().flatten();
+    async fn with_stock(&self, sale: Sale, mark: Option<SoldOutMark>) -> SaleView {
+        let reads = (0..self.shards).map(|shard| self.redis.stock.units(&sale.sale_id, shard));
+        let stocks = join_all(reads).await.into_iter().flatten().flatten();
         let remaining = stocks.reduce(|sum, stock| sum + stock);
         // A mark of an earlier epoch, or from before a top-up, is void.
         let mark = mark.filter(|mark| mark.epoch == sale.epoch && mark.granted == sale.granted);
@@ -224,6 +248,6 @@ impl Catalog {
             Some(_) => None,
             None => mark,
         };
-        View { sale, sold_out, remaining }
+        SaleView { sale, sold_out, remaining }
     }
 }

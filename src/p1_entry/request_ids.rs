@@ -6,6 +6,7 @@
 
 use crate::domain::ids::RequestId;
 use crate::domain::snowflake::{NODES, Snowflake, SnowflakeError};
+use crate::http::problem::{Kind, Problem};
 use crate::runtime::{Stopper, now_ms};
 use crate::store::redis::{NodeLease, RedisFault, RedisStore};
 use rand::Rng;
@@ -14,20 +15,20 @@ use std::time::Duration;
 
 /// How long node ids are leased, and how often.
 #[derive(Debug, Clone, Copy)]
-pub struct Terms {
+pub struct LeaseTerms {
     /// How far ahead of the clock a lease reaches.
     pub lease_ms: i64,
     /// Pause between renewals; several fit into half a lease.
     pub renew: Duration,
 }
 
-impl Default for Terms {
+impl Default for LeaseTerms {
     fn default() -> Self {
         Self { lease_ms: 60_000, renew: Duration::from_secs(10) }
     }
 }
 
-impl Terms {
+impl LeaseTerms {
     /// Whether to look for another node id, because the lease could not be renewed for half its time. Ids of the old one go
     /// on until there is another, or up to its fence.
     const fn looks_elsewhere(&self, now_ms: i64, fence_ms: i64) -> bool {
@@ -53,6 +54,12 @@ pub enum NoRequestId {
     Generator(#[from] SnowflakeError),
 }
 
+impl From<NoRequestId> for Problem {
+    fn from(error: NoRequestId) -> Self {
+        Kind::Unavailable.because(error.to_string())
+    }
+}
+
 /// Hands out request ids. Clones share one generator.
 #[derive(Clone)]
 pub struct RequestIds {
@@ -63,12 +70,12 @@ impl RequestIds {
     /// Starts leasing in the background; ids come once the first lease stands.
     #[must_use]
     pub fn start(redis: RedisStore, owner: String, stopper: Stopper) -> Self {
-        Self::on_terms(redis, owner, stopper, Terms::default())
+        Self::on_terms(redis, owner, stopper, LeaseTerms::default())
     }
 
     /// The same with other terms.
     #[must_use]
-    pub fn on_terms(redis: RedisStore, owner: String, stopper: Stopper, terms: Terms) -> Self {
+    pub fn on_terms(redis: RedisStore, owner: String, stopper: Stopper, terms: LeaseTerms) -> Self {
         let ids = Self { generator: Arc::default() };
         let leasing = Leasing { ids: ids.clone(), redis, owner, terms };
         tokio::spawn(leasing.keep(stopper));
@@ -117,7 +124,7 @@ struct Leasing {
     ids: RequestIds,
     redis: RedisStore,
     owner: String,
-    terms: Terms,
+    terms: LeaseTerms,
 }
 
 impl Leasing {
@@ -183,11 +190,11 @@ impl Leasing {
 
 #[cfg(test)]
 mod tests {
-    use super::Terms;
+    use super::LeaseTerms;
 
     #[test]
     fn another_node_id_is_looked_for_in_the_second_half_of_the_lease() {
-        let terms = Terms::default();
+        let terms = LeaseTerms::default();
         let now = 1_800_000_000_000;
         assert!(!terms.looks_elsewhere(now, now + terms.lease_ms), "just renewed");
         assert!(!terms.looks_elsewhere(now, now + terms.lease_ms / 2));

@@ -1,103 +1,140 @@
-//! The api role: P1 and P2 put together, with the tasks that keep them up to date.
+//! The api role: P1 and P2 put together, with the workers that keep them up to date.
 //!
-//! Input: the settings, handles on the servers, a bound listener. Output: tasks of this process. A crash leaves nothing
-//! behind but what P1 and P2 say themselves.
+//! Input: the settings, handles on the servers, a bound listener. Output: a public server that listens once it is safe to
+//! sell. A crash leaves only what P1 and P2 themselves leave.
 
-use super::{CONNECT_GRACE, RoleError, Running, Servers};
-use crate::config::Settings;
+use super::tasks::RoleTasks;
+use super::{ApiOptions, CONNECT_GRACE, RoleContext, RoleError, Servers, bind};
+use crate::config::{Settings, api_complaints};
 use crate::console::{self, Shop};
-use crate::p1_entry::auth::Authenticator;
+use crate::http::ExtraRoutes;
+use crate::p1_entry::access_tokens::Authenticator;
 use crate::p1_entry::auto_warm::AutoWarm;
 use crate::p1_entry::catalog::Catalog;
-use crate::p1_entry::http::{self, Beside, Public};
-use crate::p1_entry::known::{KeepKnown, Known};
-use crate::p1_entry::limits::Limits;
-use crate::p1_entry::orders::Orders;
-use crate::p1_entry::overload::{Overload, Watch};
+use crate::p1_entry::http::{self, PublicApi, RequestBounds};
+use crate::p1_entry::overload::{Overload, OverloadMonitor};
+use crate::p1_entry::purchase_tokens::PurchaseTokens;
+use crate::p1_entry::purchasing::{Admission, PurchaseTokenIssuer, Purchasing, Replays};
+use crate::p1_entry::rate_limits::RateLimits;
 use crate::p1_entry::request_ids::RequestIds;
-use crate::p1_entry::room::{KeepRooms, Rooms};
+use crate::p1_entry::sale_id_filter::{SaleIdFilter, SaleIdFilterRefresher};
+use crate::p1_entry::sale_list::SaleList;
 use crate::p1_entry::status::Statuses;
-use crate::p1_entry::tokens::Tokens;
+use crate::p1_entry::waiting_room::{RoomEntrance, RoomReleaser, WaitingRooms};
 use crate::p2_reserve::{Fence, Guard, Reserve};
-use crate::runtime::Pace;
+use crate::runtime::{Pace, Stopper};
 use crate::sales::SaleControl;
-use std::collections::HashSet;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-impl Running {
-    /// Puts the api role together and serves on `listener` once it is safe to.
+/// The reason why the role does not sell yet is logged this often.
+const REMIND: Duration = Duration::from_secs(5);
+
+/// What can be refused before anything runs: the address, the keys, the demo shop.
+pub(super) struct PublicEndpoint {
+    listener: TcpListener,
+    auth: Authenticator,
+    extra_routes: Vec<ExtraRoutes>,
+}
+
+impl PublicEndpoint {
+    /// Binds the public address, unless the caller has, and reads the keys that tokens are checked with.
     ///
     /// # Errors
-    /// [`RoleError::Config`] when a key to check tokens with cannot be used.
-    pub(super) fn serve_api(
-        &mut self,
-        settings: &Arc<Settings>,
-        servers: Servers,
-        listener: TcpListener,
-        demo_shop: bool,
-    ) -> Result<(), RoleError> {
-        let mut beside: Vec<Beside> = vec![Arc::new(console::docs)];
-        if demo_shop {
-            beside.push(self.shop(settings, &listener)?);
+    /// [`RoleError`] naming the configuration key.
+    pub(super) fn new(settings: &Settings, options: ApiOptions, stopper: &Stopper) -> Result<Self, RoleError> {
+        let refused = |why: String| RoleError::Config(vec![why]);
+        let complaints = api_complaints(settings);
+        if !complaints.is_empty() {
+            return Err(RoleError::Config(complaints));
         }
-        let (s, stopper) = (settings.clone(), self.stopper.clone());
-        let Servers { redis, db, .. } = servers;
-        let auth = Authenticator::new(&s.auth).map_err(|error| RoleError::Config(vec![error.to_string()]))?;
-        // Random, because two processes of one name would otherwise share a lease or a lock.
-        let owner = format!("{}-{:016x}", s.node(), rand::random::<u64>());
-        let shards = s.redis.shards;
-        let guard = Guard::new(redis.clone());
-        let fence = Fence::new(redis.clone(), db.clone(), guard.clone(), shards);
-        let ids = RequestIds::start(redis.clone(), owner.clone(), stopper.clone());
-        let known = Known::default();
-        let overload = Overload::new(s.p1_entry.in_flight_max);
-        let catalog = Catalog::new(redis.clone(), db.clone(), known.clone(), &s, &owner);
-        let rooms = Rooms::start(redis.clone(), overload.clone(), &s.p1_entry, &stopper);
-        self.spawn(KeepRooms { rooms: rooms.clone(), catalog: catalog.clone() }, KeepRooms::PACE, redis.clone());
-        let orders = Orders {
-            catalog,
-            reserve: Reserve::new(redis.clone(), fence, shards, &s.p2_reserve),
-            guard: guard.clone(),
-            tokens: Tokens::new(&s.p1_entry.token_secret, s.p1_entry.token_ttl_s),
-            ids: ids.clone(),
-            overload: overload.clone(),
-            rooms,
-            limits: Limits::start(&s.p1_entry, redis.clone(), shards, &stopper),
-            redis: redis.clone(),
-            shards,
-        };
-        let statuses = Statuses::start(redis.clone(), db.clone(), known.clone(), &s, &stopper);
-        let public = Arc::new(Public::new(&s, auth, orders, statuses, db.clone()));
-        self.spawn(KeepKnown::new(db.clone(), known), Pace::idle_ms(250), redis.clone());
-        let watch = Watch::new(overload, redis.clone(), db.clone(), shards, &s.p1_entry);
-        self.spawn(watch, Pace::idle_ms(100), redis.clone());
-        let sale_control = SaleControl { redis: redis.clone(), db, shards, backlog_max: s.p1_entry.backlog_max };
-        let ahead_ms = i64::try_from(s.p5_reconcile.warm_ahead_ms).unwrap_or(i64::MAX);
-        let auto_warm =
-            AutoWarm { sale_control, ahead_ms, told: HashSet::new(), look_after_at: std::time::Instant::now() };
-        self.spawn(auto_warm, Pace::idle_ms(1_000), redis.clone());
-        self.spawn(guard.clone(), Pace::idle_ms(1_000), redis.clone());
-        self.tasks.spawn(async move {
-            redis.wait_connected(CONNECT_GRACE).await;
-            crate::health::wait_until_safe(&guard, &stopper).await;
-            // A listening process is sent buyers at once; without request ids it could only turn them away.
-            ids.wait_ready(CONNECT_GRACE, &stopper).await;
-            if stopper.is_stopped() {
-                return Ok(());
-            }
-            let server = http::serve(public, listener, &s.http, beside, stopper)
-                .map_err(|error| RoleError::Ended(format!("http server: {error}")))?;
-            server.await.map_err(|error| RoleError::Ended(format!("http server: {error}")))
-        });
-        Ok(())
+        let listener = options.listener.map_or_else(|| bind("http.listen", &settings.http.listen), Ok)?;
+        let auth = Authenticator::new(&settings.auth).map_err(|error| refused(error.to_string()))?;
+        let mut extra_routes: Vec<ExtraRoutes> = vec![Arc::new(console::docs)];
+        if options.demo_shop {
+            let address = listener.local_addr().map_err(|error| refused(format!("http.listen: {error}")))?;
+            let shop =
+                Shop::new(&settings.auth, address, stopper.clone()).map_err(|error| refused(error.to_string()))?;
+            extra_routes.push(shop.extra_routes());
+        }
+        Ok(Self { listener, auth, extra_routes })
     }
 
-    /// The demo shop, if it may be.
-    fn shop(&self, settings: &Settings, listener: &TcpListener) -> Result<Beside, RoleError> {
-        let refused = |why: String| RoleError::Config(vec![why]);
-        let address = listener.local_addr().map_err(|error| refused(format!("http.listen: {error}")))?;
-        let shop = Shop::new(&settings.auth, address, self.stopper.clone()).map_err(|no| refused(no.to_string()))?;
-        Ok(shop.beside())
+    /// The address that is bound.
+    pub(super) fn address(&self) -> Option<SocketAddr> {
+        self.listener.local_addr().ok()
+    }
+}
+
+/// Runs until the process stops.
+pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Result<(), RoleError> {
+    let mut tasks = RoleTasks::new(&context);
+    let RoleContext { settings, servers: Servers { redis, db, .. }, stopper, .. } = context;
+    redis.wait_connected(CONNECT_GRACE).await;
+    let (entry, shards) = (&settings.p1_entry, settings.redis.shards);
+    // Random, because two processes of one name would otherwise share a lease or a lock.
+    let owner = format!("{}-{:016x}", settings.node(), rand::random::<u64>());
+
+    let guard = Guard::new(redis.clone());
+    let fence = Fence::new(redis.clone(), db.clone(), guard.clone(), shards);
+    let ids = RequestIds::start(redis.clone(), owner.clone(), stopper.clone());
+    let filter = SaleIdFilter::default();
+    let overload = Overload::new(entry.in_flight_max);
+    let catalog = Catalog::new(redis.clone(), db.clone(), filter.clone(), &settings, &owner);
+    let rooms = WaitingRooms::start(redis.clone(), overload.clone(), entry, &stopper);
+    let limits = Arc::new(RateLimits::start(entry, redis.clone(), shards, &stopper));
+    let tokens = Arc::new(PurchaseTokens::new(&entry.token_secret, entry.token_ttl_s));
+    let reserve = Reserve::new(redis.clone(), fence, shards, &settings.p2_reserve);
+    let admission = Admission::new(tokens.clone(), limits.clone(), guard.clone(), overload.clone());
+    let replays = Replays::new(redis.clone(), shards);
+    let public = Arc::new(PublicApi {
+        auth: endpoint.auth,
+        purchasing: Purchasing::new(catalog.clone(), admission, replays, reserve, ids.clone()),
+        token_issuer: PurchaseTokenIssuer::new(catalog.clone(), rooms.clone(), limits.clone(), ids.clone(), tokens),
+        rooms: RoomEntrance::new(catalog.clone(), limits, rooms.clone()),
+        statuses: Statuses::start(redis.clone(), db.clone(), filter.clone(), &settings, &stopper),
+        sales: SaleList::new(db.clone()),
+        catalog: catalog.clone(),
+        overload: overload.clone(),
+        bounds: RequestBounds::new(&settings),
+    });
+    let sale_control = SaleControl { redis: redis.clone(), db: db.clone(), shards, backlog_max: entry.backlog_max };
+
+    tasks.worker(guard.clone(), Pace::idle_ms(1_000));
+    tasks.worker(SaleIdFilterRefresher::new(db.clone(), filter), Pace::idle_ms(250));
+    tasks.worker(RoomReleaser::new(rooms, catalog), RoomReleaser::PACE);
+    tasks.worker(OverloadMonitor::new(overload, redis, db, shards, entry), Pace::idle_ms(100));
+    tasks.worker(AutoWarm::new(sale_control, settings.p5_reconcile.warm_ahead_ms), Pace::idle_ms(1_000));
+
+    tasks.task(async move {
+        wait_until_safe(&guard, &stopper).await;
+        // A listening process is sent buyers at once; without request ids it could only turn them away.
+        ids.wait_ready(CONNECT_GRACE, &stopper).await;
+        if stopper.is_stopped() {
+            return Ok(());
+        }
+        let failed = |error: std::io::Error| RoleError::Ended(format!("http server: {error}"));
+        let server = http::serve(public, endpoint.listener, &settings.http, endpoint.extra_routes, stopper);
+        server.map_err(failed)?.await.map_err(failed)
+    });
+    tasks.until_ended().await;
+    Ok(())
+}
+
+/// Waits until Redis answers and its settings allow to sell; logs what it waits for.
+async fn wait_until_safe(guard: &Guard, stopper: &Stopper) {
+    let mut logged_at: Option<Instant> = None;
+    while !stopper.is_stopped() {
+        let problem = match guard.look().await {
+            Ok(None) => return,
+            Ok(Some(refusal)) => format!("{refusal}; not serving until it is changed"),
+            Err(error) => format!("waiting for redis: {error}"),
+        };
+        if logged_at.is_none_or(|at| at.elapsed() > REMIND) {
+            tracing::warn!("{problem}");
+            logged_at = Some(Instant::now());
+        }
+        stopper.sleep(Duration::from_millis(200)).await;
     }
 }

@@ -1,47 +1,35 @@
-//! The relay role: one relay for each Redis server, so that a server that is away or frozen stops its own shards only.
+//! The relay role: one relay for each Redis server, so that a server that is unavailable or frozen stops its own shards only.
 //!
-//! Input: the settings, handles on the servers. Output: running relays. A crash leaves nothing behind but what P3 says itself.
+//! Input: the settings, handles on the servers. Output: running relays. A crash leaves only what P3 itself leaves.
 
-use super::{CONNECT_GRACE, RoleError, Servers, outcome};
-use crate::config::{RedisMode, Settings};
+use super::tasks::RoleTasks;
+use super::{CONNECT_GRACE, RoleContext, RoleError, Servers};
+use crate::config::RedisMode;
 use crate::p3_relay::{Relay, rate_cap};
-use crate::runtime::{Pace, Stopper, drive};
-use std::sync::Arc;
+use crate::runtime::Pace;
 use std::time::Duration;
-use tokio::task::JoinSet;
 
-/// Pause between two looks for where the shards are.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// Pause between two questions where the shards are.
+const TOPOLOGY_POLL: Duration = Duration::from_millis(200);
 
-/// Runs until it is stopped.
-///
-/// # Errors
-/// [`RoleError`] when a relay ends by itself.
-pub(super) async fn run(s: Arc<Settings>, servers: Servers, stopper: Stopper) -> Result<(), RoleError> {
-    let Servers { redis, rabbit, .. } = servers;
+/// Runs until the process stops.
+pub(super) async fn run(context: RoleContext) -> Result<(), RoleError> {
+    let mut tasks = RoleTasks::new(&context);
+    let RoleContext { settings, servers: Servers { redis, rabbit, .. }, stopper, .. } = context;
     redis.wait_connected(CONNECT_GRACE).await;
-    while s.redis.mode != RedisMode::Single && !redis.is_connected() {
+    while settings.redis.mode != RedisMode::Single && !redis.is_connected() {
         if stopper.is_stopped() {
             return Ok(());
         }
-        stopper.sleep(LOOK_EVERY).await;
+        stopper.sleep(TOPOLOGY_POLL).await;
     }
-    // A fail-over changes the server of a slot and not which slots are together, so this stays true.
-    let cap = rate_cap(&s.p3_relay);
-    let mut relays = JoinSet::new();
+    let cap = rate_cap(&settings.p3_relay);
+    // A fail-over changes the server of a slot, not which slots are together, so this grouping stays true.
     for shards in redis.shards_by_server() {
-        let settings = (s.p3_relay.clone(), cap.clone());
-        let relay = Relay::new(redis.clone(), rabbit.clone(), settings, shards, &s.node());
-        let (pace, stopper) = (Pace::idle_ms(s.p3_relay.idle_ms), stopper.clone());
-        relays.spawn(
-            async move { drive(relay, pace, stopper).await.map_err(|fault| RoleError::Ended(fault.to_string())) },
-        );
+        let limits = (settings.p3_relay.clone(), cap.clone());
+        let relay = Relay::new(redis.clone(), rabbit.clone(), limits, shards, &settings.node());
+        tasks.worker(relay, Pace::idle_ms(settings.p3_relay.idle_ms));
     }
-    let mut ended = Ok(());
-    while let Some(one) = relays.join_next().await {
-        // One that ends by itself ends the process, and the others with it.
-        stopper.stop();
-        ended = ended.and(outcome(Some(one)));
-    }
-    ended
+    tasks.until_ended().await;
+    Ok(())
 }

@@ -12,7 +12,7 @@ use seckill::dev::{PrivateServers, ServerKind};
 use seckill::domain::ids::SaleId;
 use seckill::domain::policy::PurchasePolicy;
 use seckill::domain::sale::{Sale, SaleStatus};
-use seckill::roles::{self, Role, Servers};
+use seckill::roles::{self, ApiOptions, Role, Servers};
 use seckill::runtime::{Stopper, now_ms};
 use seckill::sales::SaleControl;
 use seckill::store::mysql::{migrate, sales};
@@ -107,7 +107,7 @@ async fn run(servers: &mut PrivateServers, urls: &DumpUrls, dir: &Path, frozen_m
         warm(&settings, &handles, spec).await;
     }
     let stopper = Stopper::new();
-    let running = roles::start(&settings, &Role::ALL, None, &stopper).expect("roles start");
+    let running = roles::start(&settings, &Role::ALL, ApiOptions::default(), &stopper).expect("roles start");
     let api = format!("http://{}", running.api.expect("an address"));
     let running = tokio::spawn(running.until_stopped(Duration::from_secs(10)));
     let sampler = Sampler::start(&urls.mysql, &dir.join("samples.jsonl"));

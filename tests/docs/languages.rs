@@ -1,9 +1,9 @@
 //! A page and its Chinese one say the same: headings, rows of tables, commands, links.
 
-use crate::markdown::{Kind, Page, root};
+use crate::markdown::{Kind, Page};
 
-/// Pages that have, or are to have, a Chinese one.
-const IN_BOTH: [&str; 2] = ["docs/guarantees.md", "docs/operations.md"];
+/// Pages that have a Chinese one.
+const IN_BOTH: [&str; 3] = ["README.md", "docs/guarantees.md", "docs/operations.md"];
 
 /// What a line of a code block that is a command begins with.
 const COMMANDS: [&str; 14] = [
@@ -28,8 +28,7 @@ fn chinese(name: &str) -> String {
 }
 
 fn both() -> impl Iterator<Item = (Page, Page)> {
-    let there = IN_BOTH.into_iter().filter(|name| root().join(chinese(name)).exists());
-    there.map(|name| (Page::read(name), Page::read(&chinese(name))))
+    IN_BOTH.into_iter().map(|name| (Page::read(name), Page::read(&chinese(name))))
 }
 
 fn commands(page: &Page) -> Vec<String> {

@@ -115,7 +115,7 @@ const BESIDE_THE_CONTRACT: [&str; 1] = ["/openapi.json"];
 
 #[test]
 fn the_contract_lists_exactly_the_routes_of_the_server() {
-    let source = fs::read_to_string(root().join("src/p1_entry/http/mod.rs")).unwrap();
+    let source = fs::read_to_string(root().join("src/p1_entry/http/server.rs")).unwrap();
     let literals = ["web::resource(\"", ".route(\"", "web::scope(\""].into_iter().flat_map(|opening| {
         source.match_indices(opening).map(|(at, found)| source[at + found.len()..].split('"').next().unwrap())
     });

@@ -8,14 +8,6 @@ const WIDTH_MAX: usize = 120;
 const WITHOUT_CONTENTS_MAX: usize = 150;
 const README_MAX: usize = 150;
 
-/// Pages that are being rewritten: their widths and tables of contents come with it.
-const BEING_REWRITTEN: [&str; 5] =
-    ["README.md", "README.zh-CN.md", "docs/glossary.md", "docs/guarantees.md", "docs/operations.md"];
-
-fn settled() -> impl Iterator<Item = Page> {
-    pages().into_iter().filter(|page| !BEING_REWRITTEN.contains(&page.name.as_str()))
-}
-
 /// `path`, `path:line` or `path:from-to`; no line for anything else after the colon.
 fn split_line(named: &str) -> (&str, Option<usize>) {
     let Some((path, line)) = named.split_once(':') else { return (named, None) };
@@ -64,8 +56,8 @@ fn is_path(span: &str) -> bool {
 #[test]
 fn every_path_in_backticks_names_a_file_and_a_line_within_it() {
     let mut complaints = Vec::new();
-    // The changelog says what was where, then; the glossary is ahead of the code until its folders are there.
-    for page in pages().iter().filter(|page| !["CHANGELOG.md", "docs/glossary.md"].contains(&page.name.as_str())) {
+    // The changelog says what was where, then.
+    for page in pages().iter().filter(|page| page.name != "CHANGELOG.md") {
         for (at, span) in page.spans().into_iter().filter(|(_, span)| is_path(span)) {
             let (path, line) = split_line(span);
             let wrong = [root().join(path), root().join("src").join(path)].map(|path| missing(&path, line));
@@ -86,7 +78,7 @@ fn unbreakable(line: &str) -> bool {
 #[test]
 fn prose_is_narrow_enough_for_an_editor() {
     let mut complaints = Vec::new();
-    for page in settled() {
+    for page in pages() {
         for (at, kind, line) in page.lines() {
             let width = line.chars().count();
             if matches!(kind, Kind::Prose) && width > WIDTH_MAX && !unbreakable(line) {
@@ -101,7 +93,7 @@ fn prose_is_narrow_enough_for_an_editor() {
 fn a_long_page_begins_with_links_to_its_sections() {
     let mut complaints = Vec::new();
     // The changelog is sorted by version.
-    for page in settled().filter(|page| page.name != "CHANGELOG.md") {
+    for page in pages().into_iter().filter(|page| page.name != "CHANGELOG.md") {
         if page.text.lines().count() <= WITHOUT_CONTENTS_MAX {
             continue;
         }
@@ -119,7 +111,7 @@ fn a_long_page_begins_with_links_to_its_sections() {
 
 #[test]
 fn the_readme_is_short() {
-    for page in settled().filter(|page| page.name.starts_with("README")) {
+    for page in pages().into_iter().filter(|page| page.name.starts_with("README")) {
         let count = page.text.lines().count();
         assert!(count <= README_MAX, "{} has {count} lines, {README_MAX} are enough", page.name);
     }

@@ -5,7 +5,7 @@ use super::world::{World, eventually};
 use seckill::domain::ids::SaleId;
 use seckill::roles::Role;
 use seckill::runtime::Stopper;
-use seckill_bench::loadgen::{self, CrowdPlan, CrowdReport, OnProgress};
+use seckill_bench::loadgen::{self, LoadPlan, LoadReport, OnLoadProgress};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -32,9 +32,9 @@ struct Member {
 
 /// Buyers of one api process; they go to no other.
 struct Crowd {
-    plan: CrowdPlan,
+    plan: LoadPlan,
     accepted: Arc<AtomicU64>,
-    selling: JoinHandle<CrowdReport>,
+    selling: JoinHandle<LoadReport>,
 }
 
 /// The processes, and who buys from them.
@@ -71,8 +71,8 @@ impl Fleet {
     fn crowd(&self, sale: &SaleId, place: usize) -> Crowd {
         let accepted = Arc::new(AtomicU64::new(0));
         let told = accepted.clone();
-        let progress: OnProgress = Arc::new(move |progress| told.store(progress.accepted, Relaxed));
-        let plan = CrowdPlan {
+        let progress: OnLoadProgress = Arc::new(move |progress| told.store(progress.accepted, Relaxed));
+        let plan = LoadPlan {
             api_url: format!("http://{}", self.public[place]),
             first_buyer: place as u64 * 100_000,
             connections: CONNECTIONS,
@@ -147,13 +147,13 @@ impl Fleet {
     }
 
     /// Ends the buying; every 202 has to become CONFIRMED.
-    pub async fn all_confirmed(&mut self) -> Vec<CrowdReport> {
+    pub async fn all_confirmed(&mut self) -> Vec<LoadReport> {
         self.stop.stop();
         let mut reports = Vec::new();
         for Crowd { plan, selling, .. } in self.crowds.drain(..) {
             let sold = selling.await.expect("a crowd");
             assert_eq!((sold.accepted_twice, sold.replays_broken), (0, 0));
-            let plan = CrowdPlan { stop: Stopper::new(), ..plan };
+            let plan = LoadPlan { stop: Stopper::new(), ..plan };
             let asked = loadgen::await_outcomes(&plan, &sold.accepted_requests, Duration::from_secs(60)).await;
             let outcomes = asked.expect("outcomes");
             assert!(

@@ -17,12 +17,12 @@ use diesel_async::{AsyncConnection, AsyncMysqlConnection, RunQueryDsl};
 use seckill::config::Settings;
 use seckill::dev::PrivateServers;
 use seckill::domain::ids::{RequestId, SaleId};
-use seckill::roles::{self, Role, RoleError};
+use seckill::roles::{self, ApiOptions, Role, RoleError};
 use seckill::runtime::Stopper;
 use seckill::store::rabbit::{
     Confirms, Event, Outgoing, Publisher, QueueDepth, RabbitConfig, Topology, Verdict, queue_depths,
 };
-use seckill_bench::loadgen::{self, CrowdPlan, CrowdReport};
+use seckill_bench::loadgen::{self, LoadPlan, LoadReport};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -88,7 +88,7 @@ impl World {
         let mut settings = (*self.settings).clone();
         change(&mut settings);
         let stopper = Stopper::new();
-        let running = roles::start(&Arc::new(settings), roles, None, &stopper).expect("roles start");
+        let running = roles::start(&Arc::new(settings), roles, ApiOptions::default(), &stopper).expect("roles start");
         More { stopper, task: Some(tokio::spawn(running.until_stopped(Duration::from_secs(10)))) }
     }
 
@@ -159,13 +159,13 @@ impl World {
     }
 
     /// A plan for buyers of this world; they buy as fast as they are answered.
-    pub fn crowd(&self, sale: &SaleId, buyers: u64) -> CrowdPlan {
+    pub fn crowd(&self, sale: &SaleId, buyers: u64) -> LoadPlan {
         let secret = self.settings.auth.secret.clone();
-        CrowdPlan { buyers, connections: 32, ..CrowdPlan::new(self.api.clone(), sale.clone(), secret) }
+        LoadPlan { buyers, connections: 32, ..LoadPlan::new(self.api.clone(), sale.clone(), secret) }
     }
 
     /// Lets `buyers` buy one unit each, all of them successfully.
-    pub async fn sell(&self, sale: &SaleId, buyers: u64) -> CrowdReport {
+    pub async fn sell(&self, sale: &SaleId, buyers: u64) -> LoadReport {
         let report = loadgen::run(self.crowd(sale, buyers)).await.expect("a crowd");
         assert_eq!(report.accepted, buyers, "{:?}", report.by_status);
         report

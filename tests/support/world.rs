@@ -12,7 +12,7 @@ use seckill::domain::ids::SaleId;
 use seckill::domain::policy::PurchasePolicy;
 use seckill::domain::sale::{Sale, SaleStatus};
 use seckill::p5_reconcile::{ReconcileContext, SaleAudit, Window, audit_sale};
-use seckill::roles::{self, Role, RoleError, Servers};
+use seckill::roles::{self, ApiOptions, Role, RoleError, Servers};
 use seckill::runtime::{Stopper, now_ms};
 use seckill::sales::{SaleControl, SaleControlError};
 use seckill::store::mysql::{Address, migrate, sales};
@@ -161,8 +161,8 @@ impl World {
             return;
         }
         self.stopper = Stopper::new();
-        let running =
-            roles::start_with(&self.settings, roles, None, &self.stopper, self.demo_shop).expect("roles start");
+        let options = ApiOptions { listener: None, demo_shop: self.demo_shop };
+        let running = roles::start(&self.settings, roles, options, &self.stopper).expect("roles start");
         if let Some(address) = running.api {
             self.api = format!("http://{address}");
         }

@@ -6,7 +6,7 @@ use crate::support::procs::call;
 use crate::support::world::{World, eventually, run_waiting};
 use amqprs::channel::{QueueDeclareArguments, QueueDeleteArguments};
 use amqprs::{FieldTable, FieldValue, ShortStr};
-use seckill::health::Readiness;
+use seckill::admin::Readiness;
 use seckill::roles::Role;
 use seckill::store::rabbit::{RabbitConfig, Topology, declare, queue_depths};
 use serde_json::Value;

@@ -6,7 +6,7 @@ use seckill::config::Secret;
 use seckill::dev::DevState;
 use seckill::domain::ids::SaleId;
 use seckill::roles::Role;
-use seckill_bench::loadgen::{self, CrowdPlan, OnProgress, Outcomes};
+use seckill_bench::loadgen::{self, LoadPlan, OnLoadProgress, Outcomes};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -65,13 +65,13 @@ impl<'a> Stack<'a> {
         SaleId::parse(id).unwrap()
     }
 
-    fn crowd(&self, sale: &SaleId, buyers: u64) -> CrowdPlan {
+    fn crowd(&self, sale: &SaleId, buyers: u64) -> LoadPlan {
         let secret = Secret::new(self.state.jwt_secret.clone());
-        CrowdPlan {
+        LoadPlan {
             buyers,
             tokens: true,
             max_retries: 100,
-            ..CrowdPlan::new(self.state.api.clone(), sale.clone(), secret)
+            ..LoadPlan::new(self.state.api.clone(), sale.clone(), secret)
         }
     }
 
@@ -125,7 +125,7 @@ fn a_split_stack_loses_nothing_by_kill_9_of_every_role_and_leaves_nothing_behind
         let shown: Value = serde_json::from_str(&stack.call(&["sale", "show", "split", "--json"])).unwrap();
         let left = shown["sale"]["stock"].as_i64().unwrap();
         assert!(left < 100_000, "{shown}");
-        let sold = loadgen::run(CrowdPlan { first_buyer: 100_000, ..stack.crowd(&sale, 50) }).await.unwrap();
+        let sold = loadgen::run(LoadPlan { first_buyer: 100_000, ..stack.crowd(&sale, 50) }).await.unwrap();
         assert_eq!(sold.accepted, 50, "{:?}", sold.by_status);
         let plan = stack.crowd(&sale, 50);
         all_confirmed(
@@ -176,8 +176,8 @@ async fn kill_every_role_in_a_crowd(stack: &mut Stack<'_>, sale: &SaleId) {
     let plan = stack.crowd(sale, 6_000);
     let accepted = Arc::new(AtomicU64::new(0));
     let told = accepted.clone();
-    let progress: OnProgress = Arc::new(move |progress| told.store(progress.accepted, Relaxed));
-    let rate = CrowdPlan { rate_per_s: Some(400.0), progress: Some(progress), ..plan.clone() };
+    let progress: OnLoadProgress = Arc::new(move |progress| told.store(progress.accepted, Relaxed));
+    let rate = LoadPlan { rate_per_s: Some(400.0), progress: Some(progress), ..plan.clone() };
     let selling = tokio::spawn(loadgen::run(rate));
     for role in Role::ALL.map(Role::name) {
         let sold_before = accepted.load(Relaxed);
@@ -250,8 +250,8 @@ fn sigterm_in_a_load_drains_each_role_and_loses_nothing() {
         let start = |role: &str| Program::start(folder.path(), &[&args[..], &["--role", role]].concat());
         let mut roles: Vec<(&str, Program)> = Role::ALL.map(|role| (role.name(), start(role.name()))).into();
         eventually("the api", async || world.http.get(format!("{}/v1/sales", world.api)).send().await.is_ok()).await;
-        let plan = CrowdPlan { tokens: true, max_retries: 100, ..world.crowd(&sale, 4_000) };
-        let selling = tokio::spawn(loadgen::run(CrowdPlan { rate_per_s: Some(500.0), ..plan.clone() }));
+        let plan = LoadPlan { tokens: true, max_retries: 100, ..world.crowd(&sale, 4_000) };
+        let selling = tokio::spawn(loadgen::run(LoadPlan { rate_per_s: Some(500.0), ..plan.clone() }));
         let mut sold_before = 0;
         for (role, program) in &mut roles {
             eventually("a load", async || world.orders(&sale).await > sold_before + 100).await;

@@ -4,7 +4,7 @@
 use crate::support::own_redis;
 use crate::support::resp::RawRedis;
 use crate::support::world::{World, eventually, run_waiting};
-use seckill::health::{Probe, Readiness};
+use seckill::admin::{Readiness, ServerProbe};
 use seckill::roles::Role;
 
 /// (setting, what breaks it, what it has to be); the last one is never tolerated.
@@ -15,7 +15,7 @@ const SETTINGS: [(&str, &str, &str); 4] = [
     ("maxmemory-policy", "allkeys-lru", "noeviction"),
 ];
 
-async fn probe(world: &World) -> Probe {
+async fn probe(world: &World) -> ServerProbe {
     let probes = Readiness::new(world.servers.clone(), vec![Role::Api]).probe().await;
     probes.into_iter().find(|probe| probe.name == "redis").expect("a probe")
 }
@@ -104,7 +104,8 @@ fn the_api_does_not_open_before_the_settings_are_right() {
         let mut world = World::on_redis(&redis.url(), "strict-start", &[], &["redis.durability=strict"]).await;
         world.config_set("appendfsync", "everysec").await;
         let stopper = seckill::runtime::Stopper::new();
-        let running = seckill::roles::start(&world.settings, &[Role::Api], None, &stopper).expect("roles start");
+        let running =
+            seckill::roles::start(&world.settings, &[Role::Api], Default::default(), &stopper).expect("roles start");
         let address = running.api.expect("an address");
         let task = tokio::spawn(running.until_stopped(std::time::Duration::from_secs(10)));
         // Bound, so that the port is known, but not served.

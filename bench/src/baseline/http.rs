@@ -5,7 +5,7 @@ use actix_web::dev::Server;
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use seckill::config;
 use seckill::http::{end_gracefully, worker_count};
-use seckill::p1_entry::auth::Authenticator;
+use seckill::p1_entry::access_tokens::Authenticator;
 use seckill::runtime::Stopper;
 use std::net::TcpListener;
 use std::time::Duration;

@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 use tokio::task::JoinSet;
 
-type Conn = AsyncMysqlConnection;
-pub(super) type Manager = <Conn as AsyncConnection>::TransactionManager;
+type BaselineConnection = AsyncMysqlConnection;
+pub(super) type BaselineTransactions = <BaselineConnection as AsyncConnection>::TransactionManager;
 
 const OUTCOMES: &str = "/* bare */ INSERT INTO request_outcome \
     (request_id, kind, sale_id, shard, epoch, number, payload_hash) VALUES ";
@@ -29,7 +29,7 @@ const BOOK: &str = "INSERT INTO stock_flow (sale_id, delta, kind, orders_count, 
 
 /// What is written, and for how long.
 #[derive(Debug, Clone)]
-pub struct Bare {
+pub struct BaselineRun {
     /// A one-per-user sale with more stock than can be sold meanwhile.
     pub sale: SaleId,
     /// The request ids begin above it; they must be nobody else's.
@@ -63,7 +63,7 @@ fn buyer(id: u64) -> Vec<u8> {
 ///
 /// # Errors
 /// [`DbError`]; lost deadlocks and lock waits are not errors, they only commit nothing.
-pub async fn one_by_one(db: &Db, bare: &Bare, connections: usize) -> Result<u64, DbError> {
+pub async fn one_by_one(db: &Db, bare: &BaselineRun, connections: usize) -> Result<u64, DbError> {
     let next = Arc::new(AtomicU64::new(bare.above + 1));
     let mut crew = JoinSet::new();
     for _ in 0..connections {
@@ -76,7 +76,7 @@ pub async fn one_by_one(db: &Db, bare: &Bare, connections: usize) -> Result<u64,
     Ok(committed)
 }
 
-async fn one_writer(db: Db, bare: Bare, next: Arc<AtomicU64>) -> Result<u64, DbError> {
+async fn one_writer(db: Db, bare: BaselineRun, next: Arc<AtomicU64>) -> Result<u64, DbError> {
     let mut committed = 0;
     while Instant::now() < bare.until {
         let id = next.fetch_add(1, Relaxed);
@@ -107,7 +107,7 @@ pub async fn order(db: &Db, sale: &SaleId, id: u64, at_ms: i64) -> Result<(), Db
 }
 
 /// The order's row alone.
-pub(super) async fn insert(conn: &mut Conn, sale: &[u8], id: u64, at_ms: i64) -> Result<(), DbError> {
+pub(super) async fn insert(conn: &mut BaselineConnection, sale: &[u8], id: u64, at_ms: i64) -> Result<(), DbError> {
     let user = buyer(id);
     let row = (
         orders::request_id.eq(id),
@@ -123,7 +123,7 @@ pub(super) async fn insert(conn: &mut Conn, sale: &[u8], id: u64, at_ms: i64) ->
     Ok(())
 }
 
-async fn take(conn: &mut Conn, sale: &[u8], units: i64) -> Result<(), DbError> {
+async fn take(conn: &mut BaselineConnection, sale: &[u8], units: i64) -> Result<(), DbError> {
     let enough = sales::table.filter(sales::sale_id.eq(sale)).filter(sales::stock.ge(units));
     match diesel::update(enough).set(sales::stock.eq(sales::stock - units)).execute(conn).await? {
         0 => Err(DbError::Other("the bare sale has no stock left".to_owned())),
@@ -136,7 +136,7 @@ async fn take(conn: &mut Conn, sale: &[u8], units: i64) -> Result<(), DbError> {
 ///
 /// # Errors
 /// [`DbError`].
-pub async fn rows(db: &Db, bare: &Bare, group: u32) -> Result<u64, DbError> {
+pub async fn rows(db: &Db, bare: &BaselineRun, group: u32) -> Result<u64, DbError> {
     let at = datetime(bare.at_ms)?;
     let sale = bare.sale.as_str().as_bytes();
     let mut committed = 0;
@@ -144,11 +144,11 @@ pub async fn rows(db: &Db, bare: &Bare, group: u32) -> Result<u64, DbError> {
         let first = bare.above + committed + 1;
         let (outcomes, orders) = insert_texts(bare, at, first..first + u64::from(group));
         db.run("bare_rows", async |conn| {
-            Manager::begin_transaction(conn).await?;
+            BaselineTransactions::begin_transaction(conn).await?;
             conn.batch_execute(&outcomes).await?;
             conn.batch_execute(&orders).await?;
             take(conn, sale, i64::from(group)).await?;
-            Ok(Manager::commit_transaction(conn).await?)
+            Ok(BaselineTransactions::commit_transaction(conn).await?)
         })
         .await?;
         committed += u64::from(group);
@@ -157,7 +157,7 @@ pub async fn rows(db: &Db, bare: &Bare, group: u32) -> Result<u64, DbError> {
 }
 
 /// Both INSERTs. A sale id is letters, digits, - and _ only, so nothing needs to be escaped.
-fn insert_texts(bare: &Bare, at: NaiveDateTime, ids: std::ops::Range<u64>) -> (String, String) {
+fn insert_texts(bare: &BaselineRun, at: NaiveDateTime, ids: std::ops::Range<u64>) -> (String, String) {
     let sale = &bare.sale;
     let (mut outcomes, mut orders) = (OUTCOMES.to_owned(), ORDERS.to_owned());
     for id in ids {

@@ -4,7 +4,7 @@
 //!
 //! A crash leaves the tables `bench_outbox` and `bench_transactions` with the rows of a benchmark.
 
-use super::mysql::{Manager, insert};
+use super::mysql::{BaselineTransactions, insert};
 use super::mysql_schema::sales;
 use super::mysql_units::BareOrder;
 use diesel::prelude::*;
@@ -96,13 +96,13 @@ pub async fn order_with_event(db: &Db, sale: &SaleId, order: BareOrder) -> Resul
     let event = diesel::sql_query("INSERT INTO bench_outbox (sale_id, request_id) VALUES (?, ?)");
     let event = event.bind::<Binary, _>(sale).bind::<Unsigned<BigInt>, _>(order.id);
     db.run("bare_outbox", async |conn| {
-        Manager::begin_transaction(conn).await?;
+        BaselineTransactions::begin_transaction(conn).await?;
         let taken = one_less.execute(conn).await? > 0;
         if taken {
             insert(conn, sale, order.id, order.at_ms).await?;
             event.execute(conn).await?;
         }
-        Manager::commit_transaction(conn).await?;
+        BaselineTransactions::commit_transaction(conn).await?;
         Ok(taken)
     })
     .await
@@ -139,21 +139,21 @@ pub async fn order_after_half(db: &Db, sale: &SaleId, order: BareOrder) -> Resul
     let state = diesel::sql_query("INSERT INTO bench_transactions (request_id, sale_id, committed) VALUES (?, ?, 1)");
     let state = state.bind::<Unsigned<BigInt>, _>(order.id).bind::<Binary, _>(sale);
     db.run("bare_half", async |conn| {
-        Manager::begin_transaction(conn).await?;
+        BaselineTransactions::begin_transaction(conn).await?;
         if one_less.execute(conn).await? == 0 {
-            Manager::rollback_transaction(conn).await?;
+            BaselineTransactions::rollback_transaction(conn).await?;
             return Ok(LocalTransaction::SoldOut);
         }
         match state.execute(conn).await.map_err(DbError::from) {
             Ok(_) => {}
             Err(DbError::Duplicate(_)) => {
-                Manager::rollback_transaction(conn).await?;
+                BaselineTransactions::rollback_transaction(conn).await?;
                 return Ok(LocalTransaction::TooLate);
             }
             Err(error) => return Err(error),
         }
         insert(conn, sale, order.id, order.at_ms).await?;
-        Manager::commit_transaction(conn).await?;
+        BaselineTransactions::commit_transaction(conn).await?;
         Ok(LocalTransaction::Committed)
     })
     .await

@@ -6,7 +6,7 @@
 //! A crash leaves the tables `bench_units` and `bench_versions` with the stock of a benchmark.
 
 use super::StockAttempt;
-use super::mysql::{Manager, insert};
+use super::mysql::{BaselineTransactions, insert};
 use super::mysql_schema::{orders, sales};
 use super::redis::TRIES;
 use diesel::prelude::*;
@@ -67,12 +67,12 @@ pub async fn take_guarded(db: &Db, sale: &SaleId, order: Option<BareOrder>) -> R
     let one_less = diesel::update(enough).set(sales::stock.eq(sales::stock - 1));
     db.run("bare_guarded", async |conn| {
         let Some(order) = order else { return Ok(one_less.execute(conn).await? > 0) };
-        Manager::begin_transaction(conn).await?;
+        BaselineTransactions::begin_transaction(conn).await?;
         let taken = one_less.execute(conn).await? > 0;
         if taken {
             insert(conn, sale, order.id, order.at_ms).await?;
         }
-        Manager::commit_transaction(conn).await?;
+        BaselineTransactions::commit_transaction(conn).await?;
         Ok(taken)
     })
     .await
@@ -102,7 +102,7 @@ pub async fn make(db: &Db, sale: &SaleId, units: u64) -> Result<(), DbError> {
 pub async fn take_skip_locked(db: &Db, sale: &SaleId, order: Option<BareOrder>) -> Result<bool, DbError> {
     let sale = sale.as_str().as_bytes();
     db.run("bare_skip_locked", async |conn| {
-        Manager::begin_transaction(conn).await?;
+        BaselineTransactions::begin_transaction(conn).await?;
         let free: Option<Unit> = diesel::sql_query(FREE).bind::<Binary, _>(sale).get_result(conn).await.optional()?;
         if let Some(Unit { unit }) = &free {
             diesel::sql_query("UPDATE bench_units SET taken = 1 WHERE sale_id = ? AND unit = ?")
@@ -114,7 +114,7 @@ pub async fn take_skip_locked(db: &Db, sale: &SaleId, order: Option<BareOrder>) 
                 insert(conn, sale, order.id, order.at_ms).await?;
             }
         }
-        Manager::commit_transaction(conn).await?;
+        BaselineTransactions::commit_transaction(conn).await?;
         Ok(free.is_some())
     })
     .await
@@ -160,13 +160,13 @@ async fn try_version(db: &Db, sale: &SaleId, order: Option<BareOrder>) -> Result
         }
         let update = diesel::sql_query(UPDATE_VERSION).bind::<Binary, _>(sale).bind::<Unsigned<BigInt>, _>(version);
         let Some(order) = order else { return Ok((update.execute(conn).await? > 0).then_some(true)) };
-        Manager::begin_transaction(conn).await?;
+        BaselineTransactions::begin_transaction(conn).await?;
         if update.execute(conn).await? == 0 {
-            Manager::rollback_transaction(conn).await?;
+            BaselineTransactions::rollback_transaction(conn).await?;
             return Ok(None);
         }
         insert(conn, sale, order.id, order.at_ms).await?;
-        Manager::commit_transaction(conn).await?;
+        BaselineTransactions::commit_transaction(conn).await?;
         Ok(Some(true))
     })
     .await

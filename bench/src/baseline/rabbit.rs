@@ -16,7 +16,7 @@ const SILENCE: Duration = Duration::from_secs(10);
 
 /// What to publish.
 #[derive(Debug, Clone, Copy)]
-pub struct Bare<'a> {
+pub struct PublishRun<'a> {
     /// How many messages.
     pub count: u64,
     /// Each one's body.
@@ -30,7 +30,7 @@ pub struct Bare<'a> {
 ///
 /// # Errors
 /// [`RabbitError`]: no connection, a refused message, or silence.
-pub async fn publish_confirmed(config: &RabbitConfig, bare: Bare<'_>) -> Result<Duration, RabbitError> {
+pub async fn publish_confirmed(config: &RabbitConfig, bare: PublishRun<'_>) -> Result<Duration, RabbitError> {
     let queue = format!("{}.bench-bare", config.prefix);
     let failed = |error: amqprs::error::Error| RabbitError::Closed(error.to_string());
     let mut link = Link::connect(config, "bench").await?;
@@ -43,7 +43,7 @@ pub async fn publish_confirmed(config: &RabbitConfig, bare: Bare<'_>) -> Result<
     took
 }
 
-async fn publish(link: &mut Link, queue: &str, bare: Bare<'_>) -> Result<Duration, RabbitError> {
+async fn publish(link: &mut Link, queue: &str, bare: PublishRun<'_>) -> Result<Duration, RabbitError> {
     let begun = Instant::now();
     let mut open = BTreeSet::new();
     let mut sent = 0;

@@ -31,7 +31,7 @@ pub enum RedisStockStrategy {
     /// `SET NX PX`, GET, SET, unlock.
     Lock,
     /// WATCH, GET, MULTI, DECR, EXEC; again when somebody was faster.
-    Watch,
+    CpuMeter,
     /// The stock split into this number of keys; a buyer's key is chosen by the buyer, and empty means sold out.
     Segments(u16),
     /// The stock split into this number of keys, each with a lock of its own. A buyer begins with the key that is chosen by
@@ -44,7 +44,7 @@ impl RedisStockStrategy {
     #[must_use]
     pub const fn has_retries(self) -> bool {
         match self {
-            Self::Lock | Self::Watch | Self::SegmentLocks(_) => true,
+            Self::Lock | Self::CpuMeter | Self::SegmentLocks(_) => true,
             Self::GetThenDecr | Self::DecrFirst | Self::Script | Self::Segments(_) => false,
         }
     }
@@ -113,7 +113,7 @@ pub async fn take(
 ) -> Result<StockAttempt, RedisFault> {
     match strategy {
         RedisStockStrategy::Lock => take_locked(store, key, user).await,
-        RedisStockStrategy::Watch => take_watched(store, &segment_key(key, 0)).await,
+        RedisStockStrategy::CpuMeter => take_watched(store, &segment_key(key, 0)).await,
         RedisStockStrategy::SegmentLocks(count) => take_segment_locked(store, key, count, user).await,
         RedisStockStrategy::GetThenDecr
         | RedisStockStrategy::DecrFirst
@@ -147,7 +147,7 @@ async fn take_at_once(
         RedisStockStrategy::Segments(count) => eval(store, LUA, &segment_key(key, home_shard(user, count)), None).await,
         RedisStockStrategy::Script
         | RedisStockStrategy::Lock
-        | RedisStockStrategy::Watch
+        | RedisStockStrategy::CpuMeter
         | RedisStockStrategy::SegmentLocks(_) => eval(store, LUA, &stock, None).await,
     }
 }
@@ -245,7 +245,7 @@ const fn segments(strategy: RedisStockStrategy) -> u16 {
         | RedisStockStrategy::DecrFirst
         | RedisStockStrategy::Script
         | RedisStockStrategy::Lock
-        | RedisStockStrategy::Watch => 1,
+        | RedisStockStrategy::CpuMeter => 1,
     }
 }
 

@@ -34,7 +34,7 @@ pub enum ParseError {
 
 /// A complete head. The body follows it directly.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Head {
+pub struct ResponseHead {
     /// The status, 200–999.
     pub status: u16,
     /// Length of the head with its empty line, bytes.
@@ -49,7 +49,7 @@ pub struct Head {
     pub closes: bool,
 }
 
-impl Head {
+impl ResponseHead {
     /// Length of the whole answer, bytes.
     #[must_use]
     pub const fn total_bytes(&self) -> usize {
@@ -61,7 +61,7 @@ impl Head {
 ///
 /// # Errors
 /// [`ParseError`]; the connection cannot be used any further then.
-pub fn parse_head(buffer: &[u8]) -> Result<Option<Head>, ParseError> {
+pub fn parse_head(buffer: &[u8]) -> Result<Option<ResponseHead>, ParseError> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_COUNT_MAX];
     let mut answer = httparse::Response::new(&mut headers);
     let head_bytes = match answer.parse(buffer) {
@@ -75,7 +75,7 @@ pub fn parse_head(buffer: &[u8]) -> Result<Option<Head>, ParseError> {
     if status < 200 {
         return Err(ParseError::Malformed("an interim answer nobody asked for"));
     }
-    let mut head = Head {
+    let mut head = ResponseHead {
         status,
         head_bytes,
         body_bytes: 0,

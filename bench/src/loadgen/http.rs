@@ -3,7 +3,7 @@
 //! It shares the machine with the servers it measures, so it does per request what must be done and nothing else. After
 //! any fault, and when a call is dropped half-way, the connection is thrown away: no answer is ever taken for another's.
 
-use super::answer::{Head, ParseError, parse_head};
+use super::answer::{ParseError, ResponseHead, parse_head};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -60,13 +60,13 @@ impl HttpError {
 
 /// A server, resolved once; when its name has several addresses, connections take them in turn. Clones are cheap.
 #[derive(Debug, Clone)]
-pub struct Target {
+pub struct ServerAddress {
     host: Arc<str>,
     addresses: Arc<[SocketAddr]>,
     turn: Arc<AtomicUsize>,
 }
 
-impl Target {
+impl ServerAddress {
     /// Resolves `http://host[:port][/]` within `within`.
     ///
     /// # Errors
@@ -104,12 +104,12 @@ impl Target {
 
 /// One answer; its bytes live in the connection's buffer until the next call.
 #[derive(Debug)]
-pub struct Answer<'a> {
-    head: Head,
+pub struct ServerResponse<'a> {
+    head: ResponseHead,
     bytes: &'a [u8],
 }
 
-impl Answer<'_> {
+impl ServerResponse<'_> {
     /// The status.
     #[must_use]
     pub const fn status(&self) -> u16 {
@@ -141,7 +141,7 @@ impl Answer<'_> {
 /// A keep-alive connection that is (re)made when it is needed.
 #[derive(Debug)]
 pub struct Connection {
-    target: Target,
+    target: ServerAddress,
     deadline: Duration,
     stream: Option<TcpStream>,
     used: Instant,
@@ -152,7 +152,7 @@ pub struct Connection {
 impl Connection {
     /// A connection to `target`, not made yet. `deadline` bounds connecting, and again writing and reading together.
     #[must_use]
-    pub fn new(target: Target, deadline: Duration) -> Self {
+    pub fn new(target: ServerAddress, deadline: Duration) -> Self {
         Self { target, deadline, stream: None, used: Instant::now(), made: 0, inbox: Vec::with_capacity(READ_BYTES) }
     }
 
@@ -160,7 +160,7 @@ impl Connection {
     ///
     /// # Errors
     /// [`HttpError`]; the next call makes a new connection.
-    pub async fn call(&mut self, request: &[u8]) -> Result<Answer<'_>, HttpError> {
+    pub async fn call(&mut self, request: &[u8]) -> Result<ServerResponse<'_>, HttpError> {
         // Taken out, so that a fault below or a dropped call leaves no half-used connection behind.
         let mut stream = match self.stream.take() {
             Some(stream) if self.is_fresh(&stream) => stream,
@@ -176,7 +176,7 @@ impl Connection {
             self.used = Instant::now();
         }
         let bytes = self.inbox.get(..head.total_bytes()).unwrap_or_default();
-        Ok(Answer { head, bytes })
+        Ok(ServerResponse { head, bytes })
     }
 
     /// Makes the connection now, so that the first call does not pay for it.
@@ -217,7 +217,7 @@ impl Connection {
     }
 }
 
-async fn converse(stream: &mut TcpStream, request: &[u8], inbox: &mut Vec<u8>) -> Result<Head, HttpError> {
+async fn converse(stream: &mut TcpStream, request: &[u8], inbox: &mut Vec<u8>) -> Result<ResponseHead, HttpError> {
     stream.write_all(request).await?;
     let head = loop {
         receive(stream, inbox).await?;
@@ -250,7 +250,8 @@ mod tests {
         let ((first, first_open), (second, second_open), (dead, closed)) =
             (listener().await, listener().await, listener().await);
         drop(closed);
-        let target = Target { host: "name".into(), addresses: [first, second, dead].into(), turn: Arc::default() };
+        let target =
+            ServerAddress { host: "name".into(), addresses: [first, second, dead].into(), turn: Arc::default() };
         for _ in 0..3 {
             Connection::new(target.clone(), Duration::from_secs(5)).warm().await.unwrap();
         }

@@ -44,9 +44,9 @@ impl Latencies {
 }
 
 /// The latest latencies of one connection.
-pub(super) struct Batch(Vec<u64>);
+pub(super) struct LatencyBatch(Vec<u64>);
 
-impl Batch {
+impl LatencyBatch {
     pub fn new() -> Self {
         Self(Vec::with_capacity(BATCH_COUNT))
     }
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn every_latency_is_counted_once_and_the_slowest_are_cut_to_an_hour() {
         let all = Latencies::new().unwrap();
-        let mut batches = [Batch::new(), Batch::new()];
+        let mut batches = [LatencyBatch::new(), LatencyBatch::new()];
         for n in 0..300u64 {
             batches.iter_mut().for_each(|batch| batch.took(Duration::from_micros(n), &all));
         }

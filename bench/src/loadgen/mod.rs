@@ -1,30 +1,31 @@
 //! A crowd of buyers against the public HTTP API: the load of `seckill bench`, of the tests, and of the demo shop.
 //!
-//! Input: a plan ([`CrowdPlan`]). Output: a report ([`CrowdReport`]) of what the buyers were told, nothing else: it knows no
+//! Input: a plan ([`LoadPlan`]). Output: a report ([`LoadReport`]) of what the buyers were told, nothing else: it knows no
 //! server, queue or database, so a balance can be struck between what was promised and what was done. Not a role; a crash
 //! here leaves only what the buyers had sent.
 //!
-//! By file: `plan` → `buyers` (a run) → `shopper` (a connection's buyers) → `calls` → `http` → `answer` (the parser);
-//! `schedule` tells an open loop when; `tally` counts into `report`, `latencies` into its histogram; `outcomes` asks afterwards
-//! what became of it; `wallet` holds the access tokens.
+//! By file: `plan` → `run` → `purchase` (what a buyer does) → `calls`, `waiting_room` → `http` → `answer` (the parser).
+//! A `virtual_user` is a connection with its buyers, `run_state` what all of them share, `schedule` the clock of an open
+//! loop. `counts` fills the `report`, `latencies` its histogram. `outcomes` asks for the outcomes after a run.
 
+pub mod access_tokens;
 pub mod answer;
-pub mod buyers;
 mod calls;
-mod forms;
+mod counts;
 pub mod http;
 mod latencies;
 pub mod outcomes;
 pub mod plan;
+mod purchase;
 pub mod report;
-mod room;
+mod request_templates;
+pub mod run;
+mod run_state;
 mod schedule;
-mod shared;
-mod shopper;
-mod tally;
-pub mod wallet;
+mod virtual_user;
+mod waiting_room;
 
-pub use buyers::{Ready, prepare, run};
 pub use outcomes::{Outcomes, await_outcomes};
-pub use plan::{CrowdError, CrowdPlan, OnProgress, Progress, buyer_name};
-pub use report::{Accepted, Answers, CrowdReport, Latency, StatusCount, Told, Verdict};
+pub use plan::{LoadError, LoadPlan, LoadProgress, OnLoadProgress, buyer_name};
+pub use report::{AcceptedPurchase, Answers, BuyerAnswer, FinalAnswer, Latency, LoadReport, StatusCount};
+pub use run::{PreparedRun, prepare, run};

@@ -1,11 +1,11 @@
 //! After a run: what became of the accepted requests, asked the way buyers ask.
 
+use super::access_tokens::ACCESS_TTL_S;
 use super::answer::text_field;
-use super::forms::Forms;
-use super::http::{Connection, Target};
-use super::plan::{CrowdError, CrowdPlan, buyer_name};
-use super::report::{Accepted, Answers};
-use super::wallet::CROWD_TTL_S;
+use super::http::{Connection, ServerAddress};
+use super::plan::{LoadError, LoadPlan, buyer_name};
+use super::report::{AcceptedPurchase, Answers};
+use super::request_templates::RequestTemplates;
 use seckill::domain::ids::RequestId;
 use seckill::token_issuer::TokenIssuer;
 use serde::Serialize;
@@ -70,20 +70,24 @@ impl Outcomes {
 /// connections and timeout; requests may come from several runs against the same sale.
 ///
 /// # Errors
-/// [`CrowdError`] when asking cannot start.
-pub async fn await_outcomes(plan: &CrowdPlan, accepted: &[Accepted], within: Duration) -> Result<Outcomes, CrowdError> {
+/// [`LoadError`] when asking cannot start.
+pub async fn await_outcomes(
+    plan: &LoadPlan,
+    accepted: &[AcceptedPurchase],
+    within: Duration,
+) -> Result<Outcomes, LoadError> {
     plan.check()?;
     let (start, timeout) = (Instant::now(), Duration::from_millis(plan.timeout_ms));
-    let target = Target::resolve(&plan.api_url, timeout).await?;
-    let desk = Arc::new(Desk {
-        forms: Forms::new(target.host(), &plan.sale_id, plan.quantity),
+    let target = ServerAddress::resolve(&plan.api_url, timeout).await?;
+    let desk = Arc::new(OutcomeQueries {
+        forms: RequestTemplates::new(target.host(), &plan.sale_id, plan.quantity),
         issuer: TokenIssuer::new(&plan.secret, &plan.issuer, &plan.audience)?,
         deadline: start + within,
     });
     let mut crew = JoinSet::new();
     let share = accepted.len().div_ceil(usize::try_from(plan.connections).unwrap_or(1)).max(1);
     for part in accepted.chunks(share) {
-        let asker = Asker {
+        let asker = OutcomePoller {
             desk: Arc::clone(&desk),
             connection: Connection::new(target.clone(), timeout),
             outbox: String::new(),
@@ -92,7 +96,7 @@ pub async fn await_outcomes(plan: &CrowdPlan, accepted: &[Accepted], within: Dur
     }
     let mut outcomes = Outcomes::default();
     while let Some(done) = crew.join_next().await {
-        outcomes.merge(done.map_err(|_| CrowdError::Crashed)??);
+        outcomes.merge(done.map_err(|_| LoadError::Crashed)??);
     }
     for ids in [&mut outcomes.failed_requests, &mut outcomes.queued, &mut outcomes.missing, &mut outcomes.unanswered] {
         ids.sort_unstable();
@@ -101,31 +105,31 @@ pub async fn await_outcomes(plan: &CrowdPlan, accepted: &[Accepted], within: Dur
     Ok(outcomes)
 }
 
-struct Desk {
-    forms: Forms,
+struct OutcomeQueries {
+    forms: RequestTemplates,
     issuer: TokenIssuer,
     deadline: Instant,
 }
 
 /// What is known about a request that is not final.
 #[derive(Clone, Copy)]
-enum Open {
+enum Undecided {
     Queued,
     Missing,
     Unanswered,
 }
 
-struct Asker {
-    desk: Arc<Desk>,
+struct OutcomePoller {
+    desk: Arc<OutcomeQueries>,
     connection: Connection,
     outbox: String,
 }
 
-impl Asker {
+impl OutcomePoller {
     /// Follows its share of the requests, round after round.
-    async fn follow(mut self, requests: Vec<Accepted>) -> Result<Outcomes, CrowdError> {
+    async fn follow(mut self, requests: Vec<AcceptedPurchase>) -> Result<Outcomes, LoadError> {
         let mut seen = Outcomes::default();
-        let mut open: Vec<_> = requests.into_iter().map(|request| (request, Open::Unanswered)).collect();
+        let mut open: Vec<_> = requests.into_iter().map(|request| (request, Undecided::Unanswered)).collect();
         let mut pause = ROUND_PAUSE;
         loop {
             let mut still = Vec::new();
@@ -143,9 +147,9 @@ impl Asker {
         }
         for (request, state) in open {
             let list = match state {
-                Open::Queued => &mut seen.queued,
-                Open::Missing => &mut seen.missing,
-                Open::Unanswered => &mut seen.unanswered,
+                Undecided::Queued => &mut seen.queued,
+                Undecided::Missing => &mut seen.missing,
+                Undecided::Unanswered => &mut seen.unanswered,
             };
             list.push(request.request_id);
         }
@@ -153,11 +157,13 @@ impl Asker {
     }
 
     /// Asks once; `None` when the outcome is final (and counted).
-    async fn ask(&mut self, request: &Accepted, seen: &mut Outcomes) -> Result<Option<Open>, CrowdError> {
-        let access = self.desk.issuer.sign(&buyer_name(request.user), CROWD_TTL_S)?;
+    async fn ask(&mut self, request: &AcceptedPurchase, seen: &mut Outcomes) -> Result<Option<Undecided>, LoadError> {
+        let access = self.desk.issuer.sign(&buyer_name(request.user), ACCESS_TTL_S)?;
         let path = self.desk.forms.status_path(request.request_id);
         self.desk.forms.status(&mut self.outbox, &access, &path);
-        let Ok(answer) = self.connection.call(self.outbox.as_bytes()).await else { return Ok(Some(Open::Unanswered)) };
+        let Ok(answer) = self.connection.call(self.outbox.as_bytes()).await else {
+            return Ok(Some(Undecided::Unanswered));
+        };
         let (status, body) = (answer.status(), answer.body());
         seen.polls_by_status.add(status, text_field(body, "code").unwrap_or_default());
         Ok(match (status, text_field(body, "status")) {
@@ -171,9 +177,9 @@ impl Asker {
                 seen.failed_requests.push(request.request_id);
                 None
             }
-            (200, Some("QUEUED")) => Some(Open::Queued),
-            (404, _) => Some(Open::Missing),
-            (_, Some(_) | None) => Some(Open::Unanswered),
+            (200, Some("QUEUED")) => Some(Undecided::Queued),
+            (404, _) => Some(Undecided::Missing),
+            (_, Some(_) | None) => Some(Undecided::Unanswered),
         })
     }
 }

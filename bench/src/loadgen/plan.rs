@@ -17,11 +17,11 @@ pub const CONNECTIONS_MAX: u32 = 10_000;
 pub const RETRIES_MAX: u32 = 1_000;
 
 /// Called a few times a second, and once at the end. Must return at once.
-pub type OnProgress = Arc<dyn Fn(Progress) + Send + Sync>;
+pub type OnLoadProgress = Arc<dyn Fn(LoadProgress) + Send + Sync>;
 
 /// How far a run is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Progress {
+pub struct LoadProgress {
     /// Purchases planned.
     pub planned: u64,
     /// Purchases finished, whatever came of them.
@@ -32,9 +32,9 @@ pub struct Progress {
     pub requests: u64,
 }
 
-/// One run of a crowd. Start from [`CrowdPlan::new`] and change what differs.
+/// One run of a crowd. Start from [`LoadPlan::new`] and change what differs.
 #[derive(Clone)]
-pub struct CrowdPlan {
+pub struct LoadPlan {
     /// `http://host:port` of the public API.
     pub api_url: String,
     /// What they buy.
@@ -80,11 +80,11 @@ pub struct CrowdPlan {
     pub seed: u64,
     /// Ends the run early; purchases under way are finished.
     pub stop: Stopper,
-    /// Told how far the run is.
-    pub progress: Option<OnProgress>,
+    /// BuyerAnswer how far the run is.
+    pub progress: Option<OnLoadProgress>,
 }
 
-impl CrowdPlan {
+impl LoadPlan {
     /// 1,000 buyers with one purchase of one unit each over 64 connections, as fast as they are answered, without tokens.
     #[must_use]
     pub fn new(api_url: impl Into<String>, sale_id: SaleId, secret: Secret) -> Self {
@@ -124,8 +124,8 @@ impl CrowdPlan {
     /// Whether the plan can be run.
     ///
     /// # Errors
-    /// [`CrowdError::Plan`] naming the field and what would be accepted.
-    pub fn check(&self) -> Result<(), CrowdError> {
+    /// [`LoadError::Plan`] naming the field and what would be accepted.
+    pub fn check(&self) -> Result<(), LoadError> {
         let rules = [
             (self.buyers >= 1 && self.buyers <= BUYERS_MAX, "buyers must be 1 to 1,000,000"),
             (self.first_buyer <= u64::MAX / 2, "first_buyer must be below 2^63"),
@@ -141,7 +141,7 @@ impl CrowdPlan {
             (self.retry_wait_max_ms <= 600_000, "retry_wait_max_ms must be at most 600,000"),
             (self.rate_per_s.is_none_or(|rate| (0.001..=1e6).contains(&rate)), "rate_per_s must be 0.001 to 1,000,000"),
         ];
-        rules.iter().find(|(holds, _)| !holds).map_or(Ok(()), |(_, rule)| Err(CrowdError::Plan(rule)))
+        rules.iter().find(|(holds, _)| !holds).map_or(Ok(()), |(_, rule)| Err(LoadError::Plan(rule)))
     }
 }
 
@@ -153,7 +153,7 @@ pub fn buyer_name(no: u64) -> String {
 
 /// Why a run did not take place.
 #[derive(Debug, thiserror::Error)]
-pub enum CrowdError {
+pub enum LoadError {
     /// The plan makes no sense.
     #[error("{0}")]
     Plan(&'static str),

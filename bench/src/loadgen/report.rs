@@ -11,7 +11,7 @@ const KINDS_COUNT_MAX: usize = 256;
 /// The last word a buyer heard about one purchase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
-pub enum Verdict {
+pub enum FinalAnswer {
     /// 202, or the status URL knows the request.
     Accepted,
     /// A definite no with this status.
@@ -34,7 +34,7 @@ pub(super) const fn is_final_no(status: u16) -> bool {
 
 /// What one buyer was told about one purchase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Told {
+pub struct BuyerAnswer {
     /// Number of the buyer; written as its name.
     #[serde(serialize_with = "as_name")]
     pub user: u64,
@@ -43,12 +43,12 @@ pub struct Told {
     /// Units.
     pub quantity: u32,
     /// What was said last.
-    pub verdict: Verdict,
+    pub verdict: FinalAnswer,
     /// Some answer to it was unknown before the last word was said.
     pub doubted: bool,
 }
 
-impl Told {
+impl BuyerAnswer {
     /// The buyer's `sub`.
     #[must_use]
     pub fn user_name(&self) -> String {
@@ -58,7 +58,7 @@ impl Told {
 
 /// One accepted request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Accepted {
+pub struct AcceptedPurchase {
     /// The request.
     pub request_id: RequestId,
     /// Number of the buyer; written as its name.
@@ -167,7 +167,7 @@ impl From<&Histogram<u64>> for Latency {
 
 /// What one connection, and in the end the whole crowd, has seen.
 #[derive(Debug, Clone, Serialize)]
-pub struct CrowdReport {
+pub struct LoadReport {
     /// Purchases finished, whatever came of them; replays are not purchases.
     pub purchases: u64,
     /// Purchase requests sent: first ones, repeats and replays. Rates are made of these.
@@ -200,7 +200,7 @@ pub struct CrowdReport {
     /// Replays of accepted purchases that did not hear the same 202 again but something else definite. Must be 0.
     pub replays_broken: u64,
     /// The first of them, as they were told the second time.
-    pub broken: Vec<Told>,
+    pub broken: Vec<BuyerAnswer>,
     /// From the first request to the last answer, milliseconds.
     pub elapsed_ms: u64,
     /// Latency of purchase requests, microseconds; one that was cut off counts until then. With a rate it counts from the
@@ -209,13 +209,13 @@ pub struct CrowdReport {
     pub latency_us: Histogram<u64>,
     /// The distinct accepted requests, by id.
     #[serde(skip)]
-    pub accepted_requests: Vec<Accepted>,
+    pub accepted_requests: Vec<AcceptedPurchase>,
     /// What everyone was told, when the plan asks for it. A replay that changed the answer is a second entry.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub history: Vec<Told>,
+    pub history: Vec<BuyerAnswer>,
 }
 
-impl CrowdReport {
+impl LoadReport {
     /// Purchase requests a second.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a rate for people; 53 bits are enough")]

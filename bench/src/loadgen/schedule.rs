@@ -4,7 +4,7 @@
 //! out, because the runtime's timer counts in whole milliseconds: with it every purchase was late by one of them, or two, and
 //! came together with all others of its millisecond.
 
-use super::plan::CrowdPlan;
+use super::plan::LoadPlan;
 use seckill::runtime::Stopper;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,12 +18,12 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// So many purchases, evenly over the time.
 #[derive(Debug, Clone, Copy)]
-struct Times {
+struct DueTimes {
     per_s: f64,
     count: u64,
 }
 
-impl Times {
+impl DueTimes {
     /// When purchase `index` is due, counted from the start.
     #[expect(clippy::cast_precision_loss, reason = "below 2^53")]
     fn due(&self, index: u64) -> Duration {
@@ -38,7 +38,7 @@ impl Times {
 
 /// The purchases of one open loop.
 pub(super) struct Schedule {
-    times: Times,
+    times: DueTimes,
     connections: usize,
     stop: Stopper,
     permits: Arc<Semaphore>,
@@ -46,8 +46,8 @@ pub(super) struct Schedule {
 
 impl Schedule {
     /// That of `plan`; `None` for a closed loop.
-    pub fn of(plan: &CrowdPlan) -> Option<Self> {
-        let times = Times { per_s: plan.rate_per_s?, count: plan.purchases() };
+    pub fn of(plan: &LoadPlan) -> Option<Self> {
+        let times = DueTimes { per_s: plan.rate_per_s?, count: plan.purchases() };
         let (connections, permits) = (plan.connections as usize, Arc::new(Semaphore::new(0)));
         Some(Self { times, connections, stop: plan.stop.clone(), permits })
     }
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn each_purchase_is_due_once_and_in_its_time() {
-        let times = Times { per_s: 1_000.0, count: 10 };
+        let times = DueTimes { per_s: 1_000.0, count: 10 };
         let at = |ms, given| times.due_after(Duration::from_millis(ms), given);
         assert_eq!([at(0, 0), at(0, 1), at(4, 1), at(9, 5), at(1_000, 10), at(1_000, 0)], [1, 1, 5, 10, 10, 10]);
         assert_eq!(times.due(10), Duration::from_millis(10));
@@ -103,7 +103,7 @@ mod tests {
     #[tokio::test]
     async fn who_waits_for_a_purchase_that_is_not_due_is_let_go_by_a_stop() {
         let stop = Stopper::new();
-        let times = Times { per_s: 0.001, count: 10 };
+        let times = DueTimes { per_s: 0.001, count: 10 };
         let schedule = Schedule { times, connections: 2, stop: stop.clone(), permits: Arc::new(Semaphore::new(0)) };
         schedule.begin(Instant::now());
         schedule.wait().await;

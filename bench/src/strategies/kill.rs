@@ -11,7 +11,7 @@ use super::taker::{key, stock_up, stores};
 use super::victim::{PUBLISHED, READY, VictimPart};
 use crate::baseline::mysql_units;
 use crate::baseline::redis as redis_strategies;
-use crate::ground::Ground;
+use crate::environment::Environment;
 use seckill::cli::Failure;
 use seckill::dev::Child;
 use seckill::domain::ids::SaleId;
@@ -68,19 +68,23 @@ struct VictimStarter<'a> {
 }
 
 impl VictimStarter<'_> {
-    async fn start(&self, ground: &Ground, part: VictimPart) -> Result<Child, Failure> {
+    async fn start(&self, environment: &Environment, part: VictimPart) -> Result<Child, Failure> {
         let (name, first) = (self.name, self.first.to_string());
         let none = || Failure::Failed("strategies need servers and roles of their own".to_owned());
         let part = part.name();
         let words = ["buyers", "--strategy", name, "--sale", self.sale.as_str(), "--first", &first, "--part", part];
         // A log of its own for each victim: what is in it is what was told. Both dispatchers of a sale share one.
-        ground.crew().ok_or_else(none)?.child(&format!("{name}-{first}-{part}"), &words.map(str::to_owned)).await
+        environment
+            .role_processes()
+            .ok_or_else(none)?
+            .child(&format!("{name}-{first}-{part}"), &words.map(str::to_owned))
+            .await
     }
 
     /// What publishes the events, at work.
-    async fn dispatcher(&self, ground: &Ground, patience: Duration) -> Result<Child, Failure> {
-        let mut dispatcher = self.start(ground, VictimPart::Dispatcher).await?;
-        wait_for(ground, &mut dispatcher, patience, |child| Ok(log(child)?.contains(READY))).await?;
+    async fn dispatcher(&self, environment: &Environment, patience: Duration) -> Result<Child, Failure> {
+        let mut dispatcher = self.start(environment, VictimPart::Dispatcher).await?;
+        wait_for(environment, &mut dispatcher, patience, |child| Ok(log(child)?.contains(READY))).await?;
         Ok(dispatcher)
     }
 }
@@ -88,41 +92,41 @@ impl VictimStarter<'_> {
 /// Starts the application of one strategy, and kills it while it sells. What publishes events is killed before, and again with
 /// it; of ours, relay and consumer are killed right after it, with the sale's orders on their way.
 pub(super) async fn one(
-    ground: &mut Ground,
+    environment: &mut Environment,
     (name, strategy): (&str, StockStrategy),
     patience: Duration,
 ) -> Result<Killed, Failure> {
-    let sale = stock_up(ground, strategy, UNITS).await?;
-    let starter = VictimStarter { name, sale: &sale, first: ground.numbers(UNITS) };
+    let sale = stock_up(environment, strategy, UNITS).await?;
+    let starter = VictimStarter { name, sale: &sale, first: environment.numbers(UNITS) };
     let told = |count| move |child: &Child| Ok(buyers_told(child)?.len() >= count);
     let mut killed = vec![VictimPart::Buyers.name()];
     let buyers = if strategy.scheme().is_some() {
-        let mut dispatcher = starter.dispatcher(ground, patience).await?;
-        let mut buyers = starter.start(ground, VictimPart::Buyers).await?;
-        wait_for(ground, &mut buyers, patience, told(TOLD / 2)).await?;
-        wait_for(ground, &mut dispatcher, patience, |child| Ok(log(child)?.contains(PUBLISHED))).await?;
+        let mut dispatcher = starter.dispatcher(environment, patience).await?;
+        let mut buyers = starter.start(environment, VictimPart::Buyers).await?;
+        wait_for(environment, &mut buyers, patience, told(TOLD / 2)).await?;
+        wait_for(environment, &mut dispatcher, patience, |child| Ok(log(child)?.contains(PUBLISHED))).await?;
         kill(&mut dispatcher).await?;
-        dispatcher = starter.start(ground, VictimPart::Dispatcher).await?;
-        wait_for(ground, &mut buyers, patience, told(TOLD)).await?;
+        dispatcher = starter.start(environment, VictimPart::Dispatcher).await?;
+        wait_for(environment, &mut buyers, patience, told(TOLD)).await?;
         kill(&mut buyers).await?;
         kill(&mut dispatcher).await?;
         killed.push(VictimPart::Dispatcher.name());
         buyers
     } else {
         if let StockStrategy::Ours(_) = strategy {
-            ground.all_roles().await?;
+            environment.all_roles().await?;
         }
-        let mut buyers = starter.start(ground, VictimPart::Buyers).await?;
-        wait_for(ground, &mut buyers, patience, told(TOLD)).await?;
+        let mut buyers = starter.start(environment, VictimPart::Buyers).await?;
+        wait_for(environment, &mut buyers, patience, told(TOLD)).await?;
         kill(&mut buyers).await?;
         buyers
     };
     if let StockStrategy::Ours(_) = strategy {
         for role in [Role::Relay, Role::Consumer] {
-            ground.kill_role(role).await?;
+            environment.kill_role(role).await?;
             killed.push(role.name());
         }
-        ground.api_only().await?;
+        environment.api_only().await?;
     }
     // It is dead and reaped: nothing is written any more.
     let told = buyers_told(&buyers)?;
@@ -130,19 +134,19 @@ pub(super) async fn one(
 }
 
 async fn wait_for(
-    ground: &Ground,
+    environment: &Environment,
     child: &mut Child,
     patience: Duration,
     is_there: impl Fn(&Child) -> Result<bool, Failure>,
 ) -> Result<(), Failure> {
     let until = Instant::now() + patience;
     while !is_there(child)? {
-        ground.go_on()?;
+        environment.go_on()?;
         if !child.is_alive() || Instant::now() > until {
             let (name, tail) = (child.name(), child.log_tail());
             return Err(Failure::Failed(format!("{name} did not get as far as its kill: {tail}")));
         }
-        ground.stop.sleep(LOOK).await;
+        environment.stop.sleep(LOOK).await;
     }
     Ok(())
 }
@@ -172,8 +176,8 @@ fn told_in(log: &str) -> BTreeSet<u64> {
 impl Killed {
     /// Counts, when everything that could land has landed, and removes what the field's strategies have in Redis and in
     /// the broker.
-    pub async fn count(&self, ground: &Ground, patience: Duration) -> Result<Losses, Failure> {
-        let (redis, db) = (&ground.servers.redis, &ground.servers.db);
+    pub async fn count(&self, environment: &Environment, patience: Duration) -> Result<Losses, Failure> {
+        let (redis, db) = (&environment.servers.redis, &environment.servers.db);
         let units = i64::try_from(UNITS).unwrap_or(i64::MAX);
         let taken = match self.strategy {
             StockStrategy::Redis(strategy) => {
@@ -184,13 +188,13 @@ impl Killed {
             }
             StockStrategy::SkipLocked => mysql_units::taken(db, &self.sale).await?,
             StockStrategy::Versioned => units - mysql_units::version_left(db, &self.sale).await?,
-            StockStrategy::Guarded | StockStrategy::Messages(_) => ground.landed_and_sold(&self.sale).await?.0,
-            StockStrategy::Ours(_) => ground.landed_and_sold(&self.sale).await?.1,
+            StockStrategy::Guarded | StockStrategy::Messages(_) => environment.landed_and_sold(&self.sale).await?.0,
+            StockStrategy::Ours(_) => environment.landed_and_sold(&self.sale).await?.1,
         };
         let orders: BTreeSet<u64> = mysql_units::ordered(db, &self.sale).await?.into_iter().collect();
         let events = match self.strategy.scheme() {
             Some(scheme) => {
-                let stores = stores(ground, &self.sale);
+                let stores = stores(environment, &self.sale);
                 EventDispatcher::start(scheme, stores.clone()).await?.drain(patience).await?;
                 Some((stores.take_events(patience).await?, stores.check_backs(scheme).await?))
             }

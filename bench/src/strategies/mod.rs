@@ -10,8 +10,8 @@ mod taker;
 mod victim;
 
 use super::bar::Bar;
-use super::ground::Ground;
-use super::scale::{Scale, Spinner};
+use super::environment::Environment;
+use super::sizes::{Sizes, Spinner};
 use crate::baseline::redis::RedisStockStrategy;
 use crate::baseline::{mysql_messages, mysql_units};
 use messages::MessageScheme;
@@ -47,7 +47,7 @@ const ALL: [(&str, StockStrategy); 14] = [
     ("strategy_decr_first", StockStrategy::Redis(RedisStockStrategy::DecrFirst)),
     ("strategy_script", StockStrategy::Redis(RedisStockStrategy::Script)),
     ("strategy_lock", StockStrategy::Redis(RedisStockStrategy::Lock)),
-    ("strategy_watch", StockStrategy::Redis(RedisStockStrategy::Watch)),
+    ("strategy_watch", StockStrategy::Redis(RedisStockStrategy::CpuMeter)),
     ("strategy_segments", StockStrategy::Redis(RedisStockStrategy::Segments(SEGMENTS))),
     ("strategy_segment_locks", StockStrategy::Redis(RedisStockStrategy::SegmentLocks(SEGMENTS))),
     ("strategy_db_guarded", StockStrategy::Guarded),
@@ -79,25 +79,29 @@ impl StockStrategy {
 }
 
 /// Measures them all, then lets what was sold land and counts what the kills left.
-pub(super) async fn measure(ground: &mut Ground, scale: &Scale, spinner: &Spinner) -> Result<Vec<Bar>, Failure> {
-    ground.api_only().await?;
-    let connections = connect(&ground.settings).await?;
-    let stock = (scale.entries / 10).max(1);
+pub(super) async fn measure(
+    environment: &mut Environment,
+    sizes: &Sizes,
+    spinner: &Spinner,
+) -> Result<Vec<Bar>, Failure> {
+    environment.api_only().await?;
+    let connections = connect(&environment.settings).await?;
+    let stock = (sizes.entries / 10).max(1);
     let (mut bars, mut killed, mut wrong) = (Vec::new(), Vec::new(), 0);
     for (name, strategy) in ALL {
-        ground.go_on()?;
+        environment.go_on()?;
         spinner.tell(name);
-        let (bar, inexact) = pace::one(ground, &connections, (name, strategy), (stock, scale.patience)).await?;
+        let (bar, inexact) = pace::one(environment, &connections, (name, strategy), (stock, sizes.patience)).await?;
         bars.push(bar);
-        killed.push(kill::one(ground, (name, strategy), scale.patience).await?);
+        killed.push(kill::one(environment, (name, strategy), sizes.patience).await?);
         if matches!(strategy, StockStrategy::Ours(_)) {
             wrong += inexact;
         }
     }
     spinner.tell("landing what was sold");
-    ground.settle(scale.patience, spinner).await?;
+    environment.settle(sizes.patience, spinner).await?;
     for (bar, killed) in bars.iter_mut().zip(&killed) {
-        let losses = killed.count(ground, scale.patience).await?;
+        let losses = killed.count(environment, sizes.patience).await?;
         bar.note.push_str(&format!("; {losses}"));
         if let Value::Object(more) = &mut bar.more {
             more.insert("kill".to_owned(), json!(losses));
@@ -108,8 +112,8 @@ pub(super) async fn measure(ground: &mut Ground, scale: &Scale, spinner: &Spinne
     }
     let note = "units that our own strategies sold too much or too little, or that a kill -9 lost, doubled or stranded";
     bars.push(Bar::violations("strategies_exact", wrong).note(note.to_owned()));
-    mysql_units::forget(&ground.servers.db).await?;
-    mysql_messages::forget(&ground.servers.db).await?;
+    mysql_units::forget(&environment.servers.db).await?;
+    mysql_messages::forget(&environment.servers.db).await?;
     for redis in connections {
         redis.quit().await;
     }

@@ -8,7 +8,7 @@ use super::taker::{Taker, stock_up, stores};
 use super::{CROWD, StockStrategy};
 use crate::bar::Bar;
 use crate::baseline::redis as redis_strategies;
-use crate::ground::Ground;
+use crate::environment::Environment;
 use crate::latency::ms;
 use crate::relay::per_s;
 use hdrhistogram::Histogram;
@@ -58,16 +58,16 @@ impl RoundResult {
 /// Measures one; the other figure is how many units it sold too much or too little. `stock` is followed by the longest wait
 /// for events.
 pub(super) async fn one(
-    ground: &mut Ground,
+    environment: &mut Environment,
     connections: &[RedisStore],
     (name, strategy): (&'static str, StockStrategy),
     (stock, patience): (u64, Duration),
 ) -> Result<(Bar, u64), Failure> {
     let tries = stock * TRIES_PER_UNIT;
-    let sale = stock_up(ground, strategy, stock).await?;
-    let first = ground.numbers(tries);
-    let stores = stores(ground, &sale);
-    let taker = Taker::new(ground.servers.db.clone(), ground.settings.redis.shards, strategy, sale);
+    let sale = stock_up(environment, strategy, stock).await?;
+    let first = environment.numbers(tries);
+    let stores = stores(environment, &sale);
+    let taker = Taker::new(environment.servers.db.clone(), environment.settings.redis.shards, strategy, sale);
     let (halves, publishing) = match strategy.scheme() {
         Some(MessageScheme::HalfMessage) => {
             let (producer, publishing) = SharedProducer::connect(&stores.rabbit).await?;
@@ -88,7 +88,7 @@ pub(super) async fn one(
     }
     let took = begun.elapsed();
     if let StockStrategy::Redis(redis) = strategy {
-        redis_strategies::forget(&ground.servers.redis, redis, &round.taker.key).await?;
+        redis_strategies::forget(&environment.servers.redis, redis, &round.taker.key).await?;
     }
     drop(round);
     if let Some(publishing) = publishing {

@@ -4,8 +4,8 @@ use super::StockStrategy;
 use super::messages::{HalfMessageSender, MessageScheme, MessageStores};
 use crate::baseline::mysql_units::{self, BareOrder};
 use crate::baseline::{StockAttempt, mysql_messages, redis as redis_strategies};
+use crate::environment::Environment;
 use crate::fill::purchase;
-use crate::ground::Ground;
 use seckill::cli::Failure;
 use seckill::domain::ids::{SaleId, UserId};
 use seckill::domain::request::Purchase;
@@ -37,19 +37,23 @@ pub(super) struct TakenUnits {
 }
 
 /// Makes a sale of this number of units, with its stock where the strategy takes it from, and its queues.
-pub(super) async fn stock_up(ground: &mut Ground, strategy: StockStrategy, units: u64) -> Result<SaleId, Failure> {
+pub(super) async fn stock_up(
+    environment: &mut Environment,
+    strategy: StockStrategy,
+    units: u64,
+) -> Result<SaleId, Failure> {
     let count = i64::try_from(units).unwrap_or(i64::MAX);
     if let StockStrategy::Ours(_) = strategy {
-        return ground.sale("strategy", count, Some(1)).await;
+        return environment.sale("strategy", count, Some(1)).await;
     }
-    let sale = ground.draft("strategy", count, Some(1), -1_000).await?.sale_id;
+    let sale = environment.draft("strategy", count, Some(1), -1_000).await?.sale_id;
     match strategy {
         StockStrategy::Redis(redis) => {
-            redis_strategies::stock(&ground.servers.redis, redis, &key(&sale), count).await?;
+            redis_strategies::stock(&environment.servers.redis, redis, &key(&sale), count).await?;
         }
-        StockStrategy::SkipLocked => mysql_units::make(&ground.servers.db, &sale, units).await?,
-        StockStrategy::Versioned => mysql_units::make_version(&ground.servers.db, &sale, count).await?,
-        StockStrategy::Messages(_) => stores(ground, &sale).make().await?,
+        StockStrategy::SkipLocked => mysql_units::make(&environment.servers.db, &sale, units).await?,
+        StockStrategy::Versioned => mysql_units::make_version(&environment.servers.db, &sale, count).await?,
+        StockStrategy::Messages(_) => stores(environment, &sale).make().await?,
         StockStrategy::Guarded | StockStrategy::Ours(_) => {}
     }
     Ok(sale)
@@ -61,8 +65,8 @@ pub(super) fn key(sale: &SaleId) -> String {
 }
 
 /// Where this sale's rows and messages are.
-pub(super) fn stores(ground: &Ground, sale: &SaleId) -> MessageStores {
-    MessageStores::new(ground.servers.db.clone(), ground.servers.rabbit.clone(), sale.clone())
+pub(super) fn stores(environment: &Environment, sale: &SaleId) -> MessageStores {
+    MessageStores::new(environment.servers.db.clone(), environment.servers.rabbit.clone(), sale.clone())
 }
 
 impl Taker {

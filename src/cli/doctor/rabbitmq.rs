@@ -1,7 +1,8 @@
 //! The checks of RabbitMQ: version, queue type, topology, consumers.
 
 use super::check::{CheckVerdict, DoctorCheck, at_least, dlq_check};
-use crate::store::rabbit::{QueueType, RabbitConfig, RabbitError, Topology, broker_info, declare, queue_depths};
+use crate::config::QueueType;
+use crate::store::rabbit::{RabbitConfig, RabbitError, Topology, broker_info, declare, queue_depths};
 
 /// Name of the check of the topology.
 pub(super) const DECLARED: &str = "queues and exchanges";

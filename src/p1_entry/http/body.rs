@@ -1,7 +1,7 @@
 //! Bodies: bounded in size and time, and parsed strictly — a field nobody knows or given twice is a mistake to report, not
 //! to guess about.
 
-use super::Public;
+use super::state::PublicApi;
 use crate::domain::policy::Quantity;
 use crate::http::problem::{Kind, Problem};
 use actix_web::web::{BytesMut, Payload};
@@ -12,8 +12,12 @@ use std::pin::pin;
 use std::task::Poll;
 
 /// Reads a whole body.
-pub(super) async fn read(public: &Public, declared: Option<usize>, mut payload: Payload) -> Result<BytesMut, Problem> {
-    let max = public.body_bytes_max;
+pub(super) async fn read(
+    public: &PublicApi,
+    declared: Option<usize>,
+    mut payload: Payload,
+) -> Result<BytesMut, Problem> {
+    let max = public.bounds.body_bytes_max;
     let too_large = || Kind::BodyTooLarge.because(format!("the body has more than {max} bytes"));
     if declared.is_some_and(|length| length > max) {
         return Err(too_large());
@@ -35,9 +39,9 @@ pub(super) async fn read(public: &Public, declared: Option<usize>, mut payload: 
     if let Poll::Ready(body) = poll!(&mut reading) {
         return body;
     }
-    tokio::time::timeout(public.body_timeout, reading).await.unwrap_or_else(|_| {
+    tokio::time::timeout(public.bounds.body_timeout, reading).await.unwrap_or_else(|_| {
         Err(Kind::RequestTimeout
-            .because(format!("the body did not arrive within {} ms", public.body_timeout.as_millis())))
+            .because(format!("the body did not arrive within {} ms", public.bounds.body_timeout.as_millis())))
     })
 }
 

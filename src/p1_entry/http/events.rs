@@ -1,6 +1,7 @@
 //! `GET …/orders/{request_id}/events`: the status as server-sent events, until it is final.
 
-use super::{Public, headers};
+use super::headers;
+use super::state::PublicApi;
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::http::openapi::problem_responses;
 use crate::http::problem::Problem;
@@ -49,7 +50,7 @@ problem_responses! {
     security(("bearer" = []))
 )]
 pub(super) async fn follow(
-    public: web::Data<Public>,
+    public: web::Data<PublicApi>,
     request: HttpRequest,
     path: web::Path<(String, String)>,
 ) -> HttpResponse {
@@ -60,7 +61,7 @@ pub(super) async fn follow(
 }
 
 async fn try_follow(
-    public: web::Data<Public>,
+    public: web::Data<PublicApi>,
     request: &HttpRequest,
     path: &(String, String),
 ) -> Result<HttpResponse, Problem> {
@@ -84,7 +85,7 @@ enum Next {
 }
 
 struct Follower {
-    public: web::Data<Public>,
+    public: web::Data<PublicApi>,
     user: UserId,
     sale: SaleId,
     id: RequestId,

@@ -1,7 +1,7 @@
 //! What a request's head says: who is asking, and with which purchase token. A header given twice is refused, because two
 //! readers could take two different ones.
 
-use super::Public;
+use super::state::PublicApi;
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::http::problem::{Kind, Problem};
 use actix_web::HttpRequest;
@@ -20,7 +20,7 @@ fn single<'a>(request: &'a HttpRequest, name: &str) -> Result<Option<&'a str>, P
 }
 
 /// The buyer.
-pub(super) fn buyer(public: &Public, request: &HttpRequest) -> Result<UserId, Problem> {
+pub(super) fn buyer(public: &PublicApi, request: &HttpRequest) -> Result<UserId, Problem> {
     let header = single(request, "authorization")?.ok_or_else(|| {
         Kind::Unauthorized.because("header Authorization is missing, expected: Bearer <access token>")
     })?;
@@ -41,7 +41,7 @@ pub(super) fn purchase_token(request: &HttpRequest) -> Result<Option<&str>, Prob
 }
 
 /// The ticket of a place in a waiting room, if one is sent.
-pub(super) fn place(request: &HttpRequest) -> Result<Option<&str>, Problem> {
+pub(super) fn place_ticket(request: &HttpRequest) -> Result<Option<&str>, Problem> {
     single(request, "seckill-place")
 }
 

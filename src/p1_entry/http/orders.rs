@@ -1,11 +1,12 @@
 //! `POST …/orders` and `GET …/orders/{request_id}`.
 
-use super::{Public, body, headers};
+use super::state::PublicApi;
+use super::{body, headers};
 use crate::domain::ids::RequestId;
 use crate::domain::states::P2Reserve;
 use crate::http::openapi::problem_responses;
 use crate::http::problem::{Kind, Problem};
-use crate::p1_entry::orders::status_url;
+use crate::p1_entry::status::status_url;
 use actix_web::http::header::{CACHE_CONTROL, LOCATION};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
@@ -60,7 +61,7 @@ problem_responses! {
     security(("bearer" = []))
 )]
 pub(super) async fn buy(
-    public: web::Data<Public>,
+    public: web::Data<PublicApi>,
     request: HttpRequest,
     path: web::Path<String>,
     payload: web::Payload,
@@ -72,20 +73,20 @@ pub(super) async fn buy(
 }
 
 async fn try_buy(
-    public: &Public,
+    public: &PublicApi,
     request: &HttpRequest,
     sale: &str,
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
-    public.orders.overload.check_room()?;
+    public.overload.check_room()?;
     let user = headers::buyer(public, request)?;
     let sale = headers::sale(sale)?;
     let token = headers::purchase_token(request)?;
     headers::json_only(request)?;
     let body = body::read(public, declared_length(request), payload).await?;
-    let quantity = body::quantity(&body, public.quantity_max)?;
-    let _under_way = public.orders.overload.enter()?;
-    let request_id = public.orders.buy(user, &sale, quantity, token).await?;
+    let quantity = body::quantity(&body, public.bounds.quantity_max)?;
+    let _under_way = public.overload.enter()?;
+    let request_id = public.purchasing.buy(user, &sale, quantity, token).await?;
     let queued = Queued { request_id, status: "QUEUED", code: P2Reserve::Reserved.code() };
     Ok(HttpResponse::Accepted().insert_header((LOCATION, status_url(&sale, request_id))).json(queued))
 }
@@ -109,7 +110,7 @@ fn declared_length(request: &HttpRequest) -> Option<usize> {
     security(("bearer" = []))
 )]
 pub(super) async fn show(
-    public: web::Data<Public>,
+    public: web::Data<PublicApi>,
     request: HttpRequest,
     path: web::Path<(String, String)>,
 ) -> HttpResponse {
@@ -119,7 +120,7 @@ pub(super) async fn show(
     }
 }
 
-async fn try_show(public: &Public, request: &HttpRequest, path: &(String, String)) -> Result<HttpResponse, Problem> {
+async fn try_show(public: &PublicApi, request: &HttpRequest, path: &(String, String)) -> Result<HttpResponse, Problem> {
     let user = headers::buyer(public, request)?;
     let (sale, id) = (headers::sale(&path.0)?, headers::request_id(&path.1)?);
     let wait = Duration::from_secs(wait_s(request.query_string())?.min(WAIT_MAX_S));

@@ -1,16 +1,18 @@
 //! `POST …/places` and `GET …/places`: the waiting room of a sale that has one.
 
-use super::{Public, headers};
+use super::headers;
+use super::state::PublicApi;
 use crate::http::openapi::problem_responses;
 use crate::http::problem::Problem;
-use crate::p1_entry::room::Visit;
+use crate::p1_entry::waiting_room::AdmissionStatus;
 use actix_web::http::header::{CACHE_CONTROL, RETRY_AFTER};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 
 /// A place in the waiting room.
 #[derive(Serialize, utoipa::ToSchema)]
-pub(super) struct Place {
+#[schema(as = Place)]
+pub(super) struct QueuePosition {
     /// `waiting` or `released`: then get a purchase token with the ticket.
     #[schema(example = "waiting")]
     state: &'static str,
@@ -36,16 +38,16 @@ problem_responses! {
     params(("sale_id" = String, Path, description = "The sale", pattern = "^[A-Za-z0-9_-]{1,64}$")),
     responses(
         (status = 200, description = "In the room; coming again changes nothing. Who comes before the start comes again after \
-            it, when `Retry-After` says, to hear the place that was drawn", body = Place,
+            it, when `Retry-After` says, to hear the place that was drawn", body = QueuePosition,
          headers(("Retry-After" = u64, description = "When to ask again, seconds; absent once released"))),
         EnterProblems,
     ),
     security(("bearer" = []))
 )]
-pub(super) async fn enter(public: web::Data<Public>, request: HttpRequest, path: web::Path<String>) -> HttpResponse {
+pub(super) async fn enter(public: web::Data<PublicApi>, request: HttpRequest, path: web::Path<String>) -> HttpResponse {
     let work = async {
         let user = headers::buyer(&public, &request)?;
-        public.orders.enter_room(&user, &headers::sale(&path)?).await
+        public.rooms.enter(&user, &headers::sale(&path)?).await
     };
     answer(work.await, &request)
 }
@@ -58,30 +60,35 @@ pub(super) async fn enter(public: web::Data<Public>, request: HttpRequest, path:
         ("Seckill-Place" = Option<String>, Header, description = "The ticket; without one the answer is 428"),
     ),
     responses(
-        (status = 200, description = "The place", body = Place,
+        (status = 200, description = "The place", body = QueuePosition,
          headers(("Retry-After" = u64, description = "When to ask again, seconds; absent once released"))),
         PositionProblems,
     ),
     security(("bearer" = []))
 )]
-pub(super) async fn show(public: web::Data<Public>, request: HttpRequest, path: web::Path<String>) -> HttpResponse {
+pub(super) async fn show(public: web::Data<PublicApi>, request: HttpRequest, path: web::Path<String>) -> HttpResponse {
     let work = async {
         let user = headers::buyer(&public, &request)?;
-        public.orders.place(&user, &headers::sale(&path)?, headers::place(&request)?).await
+        public.rooms.position(&user, &headers::sale(&path)?, headers::place_ticket(&request)?).await
     };
     answer(work.await, &request)
 }
 
-fn answer(visit: Result<Visit, Problem>, request: &HttpRequest) -> HttpResponse {
-    let visit = match visit {
-        Ok(visit) => visit,
+fn answer(status: Result<AdmissionStatus, Problem>, request: &HttpRequest) -> HttpResponse {
+    let status = match status {
+        Ok(status) => status,
         Err(problem) => return problem.respond(request),
     };
-    let (place, ticket) = visit.place.unzip();
+    let (place, ticket) = status.place.unzip();
     let mut answer = HttpResponse::Ok();
     answer.insert_header((CACHE_CONTROL, "no-store"));
-    if let Some(seconds) = visit.ask_again_s {
+    if let Some(seconds) = status.ask_again_s {
         answer.insert_header((RETRY_AFTER, seconds));
     }
-    answer.json(Place { state: if visit.released { "released" } else { "waiting" }, place, ahead: visit.ahead, ticket })
+    answer.json(QueuePosition {
+        state: if status.released { "released" } else { "waiting" },
+        place,
+        ahead: status.ahead,
+        ticket,
+    })
 }

@@ -1,22 +1,15 @@
 //! `GET /v1/sales` and `GET /v1/sales/{sale_id}`.
 
-use super::{Public, headers};
-use crate::domain::sale::{Sale, SaleStatus};
+use super::headers;
+use super::state::PublicApi;
+use crate::domain::sale::Sale;
 use crate::domain::states::P1Entry;
 use crate::http::openapi::problem_responses;
-use crate::http::problem::{Kind, Problem};
-use crate::p1_entry::catalog::View;
+use crate::p1_entry::catalog::SaleView;
 use crate::runtime::now_ms;
-use crate::store::mysql::{Db, sales};
 use actix_web::{HttpRequest, HttpResponse, web};
 use chrono::{DateTime, SecondsFormat};
 use serde::Serialize;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-use tokio::sync::Mutex;
-
-/// The list of sales is read from the database at most this often.
-const LIST_TTL: Duration = Duration::from_secs(1);
 
 /// A sale as a buyer sees it.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
@@ -69,48 +62,12 @@ impl SaleInfo {
         }
     }
 
-    fn of_view(view: &View, now_ms: i64) -> Self {
+    fn of_view(view: &SaleView, now_ms: i64) -> Self {
         let mut state = view.sale.entry(now_ms);
         if state == P1Entry::Ready && view.sold_out.is_some() {
             state = P1Entry::SoldOut;
         }
         Self::new(&view.sale, state, view.remaining)
-    }
-}
-
-/// The sales, read from the database at most once a second and by one request at a time.
-pub struct SaleList {
-    db: Db,
-    read: Mutex<Option<(Instant, Arc<Vec<Sale>>)>>,
-}
-
-impl SaleList {
-    pub(super) fn new(db: Db) -> Self {
-        Self { db, read: Mutex::default() }
-    }
-
-    async fn get(&self) -> Result<Arc<Vec<Sale>>, Problem> {
-        let mut read = self.read.lock().await;
-        if let Some((at, sales)) = read.as_ref()
-            && at.elapsed() < LIST_TTL
-        {
-            return Ok(sales.clone());
-        }
-        match sales::list(&self.db).await {
-            Ok(mut found) => {
-                found.retain(|sale| sale.status != SaleStatus::Closed);
-                let sales = Arc::new(found);
-                *read = Some((Instant::now(), sales.clone()));
-                Ok(sales)
-            }
-            Err(error) => {
-                tracing::warn!(phase = "p1_entry", %error, "list of sales");
-                // An old list beats none.
-                read.as_ref()
-                    .map(|(_, sales)| sales.clone())
-                    .ok_or_else(|| Kind::Unavailable.because("the sales cannot be listed right now"))
-            }
-        }
     }
 }
 
@@ -132,14 +89,14 @@ problem_responses! {
         SaleListProblems,
     )
 )]
-pub(super) async fn list(public: web::Data<Public>, request: HttpRequest) -> HttpResponse {
+pub(super) async fn list(public: web::Data<PublicApi>, request: HttpRequest) -> HttpResponse {
     match public.sales.get().await {
         Ok(sales) => {
             let now = now_ms();
             let mut infos = Vec::with_capacity(sales.len());
             for sale in sales.iter() {
                 // What the entry knows is fresher; a sale it cannot look up right now is listed as the database has it.
-                infos.push(match public.orders.view(&sale.sale_id).await {
+                infos.push(match public.catalog.view(&sale.sale_id).await {
                     Ok(view) => SaleInfo::of_view(&view, now),
                     Err(_) => SaleInfo::new(sale, sale.entry(now), None),
                 });
@@ -159,10 +116,10 @@ pub(super) async fn list(public: web::Data<Public>, request: HttpRequest) -> Htt
         SaleProblems,
     )
 )]
-pub(super) async fn show(public: web::Data<Public>, request: HttpRequest, path: web::Path<String>) -> HttpResponse {
+pub(super) async fn show(public: web::Data<PublicApi>, request: HttpRequest, path: web::Path<String>) -> HttpResponse {
     let look = async {
         let sale = headers::sale(&path)?;
-        public.orders.view(&sale).await
+        public.catalog.view(&sale).await
     };
     match look.await {
         Ok(view) => HttpResponse::Ok().json(SaleInfo::of_view(&view, now_ms())),

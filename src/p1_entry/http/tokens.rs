@@ -1,6 +1,7 @@
 //! `POST …/tokens`: a purchase token, so that every repeat of a purchase is the same purchase.
 
-use super::{Public, headers};
+use super::headers;
+use super::state::PublicApi;
 use crate::domain::ids::RequestId;
 use crate::http::openapi::problem_responses;
 use crate::http::problem::Problem;
@@ -11,13 +12,14 @@ use serde::Serialize;
 
 /// A purchase token.
 #[derive(Serialize, utoipa::ToSchema)]
-pub(super) struct Issued {
+#[schema(as = Issued)]
+pub(super) struct IssuedToken {
     /// The request it stands for; a decimal string.
     #[schema(value_type = String, example = "254385310867492864")]
     request_id: RequestId,
     /// Send it as Idempotency-Key.
     token: String,
-    /// RFC 3339.
+    /// The end of its time, RFC 3339.
     #[schema(example = "2026-11-11T12:15:00Z")]
     expires_at: String,
 }
@@ -34,28 +36,28 @@ problem_responses! {
         ("Seckill-Place" = Option<String>, Header, description = "The ticket of a released place, in a sale with a waiting room"),
     ),
     responses(
-        (status = 201, description = "A token for one purchase of this buyer in this sale", body = Issued),
+        (status = 201, description = "A token for one purchase of this buyer in this sale", body = IssuedToken),
         TokenProblems,
     ),
     security(("bearer" = []))
 )]
-pub(super) async fn issue(public: web::Data<Public>, request: HttpRequest, path: web::Path<String>) -> HttpResponse {
+pub(super) async fn issue(public: web::Data<PublicApi>, request: HttpRequest, path: web::Path<String>) -> HttpResponse {
     match try_issue(&public, &request, &path).await {
         Ok(answer) => answer,
         Err(problem) => problem.respond(&request),
     }
 }
 
-async fn try_issue(public: &Public, request: &HttpRequest, sale: &str) -> Result<HttpResponse, Problem> {
+async fn try_issue(public: &PublicApi, request: &HttpRequest, sale: &str) -> Result<HttpResponse, Problem> {
     let user = headers::buyer(public, request)?;
     let sale = headers::sale(sale)?;
-    let place = headers::place(request)?;
-    let (request_id, token, expires_at_s) = public.orders.issue(&user, &sale, place).await?;
+    let place = headers::place_ticket(request)?;
+    let issued = public.token_issuer.issue(&user, &sale, place).await?;
     let expires_at =
-        DateTime::from_timestamp(expires_at_s, 0).unwrap_or_default().to_rfc3339_opts(SecondsFormat::Secs, true);
-    Ok(HttpResponse::Created().insert_header((CACHE_CONTROL, "no-store")).json(Issued {
-        request_id,
-        token,
+        DateTime::from_timestamp(issued.expires_at_s, 0).unwrap_or_default().to_rfc3339_opts(SecondsFormat::Secs, true);
+    Ok(HttpResponse::Created().insert_header((CACHE_CONTROL, "no-store")).json(IssuedToken {
+        request_id: issued.request_id,
+        token: issued.token,
         expires_at,
     }))
 }

@@ -19,7 +19,7 @@ const SMOOTHING: f64 = 0.2;
 
 /// What was seen in the last second.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Seen {
+pub(super) struct LoadReading {
     /// 0 and up; 1 is the bound.
     pub pressure: f64,
     /// Purchases accepted, a second.
@@ -30,7 +30,7 @@ pub(super) struct Seen {
 
 /// What the entry does until the next look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Order {
+pub(super) struct EntryCommand {
     /// New purchases are refused.
     pub closed: bool,
     /// New purchases a second; none: all of them.
@@ -39,7 +39,7 @@ pub(super) struct Order {
 
 /// Decides, second by second.
 #[derive(Debug, Clone)]
-pub(super) struct Control {
+pub(super) struct EntryControl {
     adaptive: bool,
     closed: bool,
     landing_per_s: f64,
@@ -47,21 +47,21 @@ pub(super) struct Control {
     limit: Option<(f64, f64)>,
 }
 
-impl Control {
+impl EntryControl {
     pub(super) const fn new(adaptive: bool) -> Self {
         Self { adaptive, closed: false, landing_per_s: 0.0, limit: None }
     }
 
     /// One second's decision.
-    pub(super) fn decide(&mut self, seen: Seen) -> Order {
+    pub(super) fn decide(&mut self, seen: LoadReading) -> EntryCommand {
         self.closed = seen.pressure >= if self.closed { EASE } else { CLOSE };
         self.landing_per_s += (seen.landed_per_s - self.landing_per_s) * SMOOTHING;
         self.limit = self.next_limit(seen).filter(|_| self.adaptive);
         let whole = |(limit, _)| num_of(limit);
-        Order { closed: self.closed, limit_per_s: self.limit.map(whole) }
+        EntryCommand { closed: self.closed, limit_per_s: self.limit.map(whole) }
     }
 
-    fn next_limit(&self, seen: Seen) -> Option<(f64, f64)> {
+    fn next_limit(&self, seen: LoadReading) -> Option<(f64, f64)> {
         if seen.pressure >= EASE {
             let free = self.limit.map_or(seen.admitted_per_s, |(_, free)| free).max(FLOOR_PER_S);
             return Some(((self.landing_per_s * PART_OF_LANDING).max(FLOOR_PER_S), free));
@@ -83,13 +83,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn seen(pressure: f64, admitted_per_s: f64, landed_per_s: f64) -> Seen {
-        Seen { pressure, admitted_per_s, landed_per_s }
+    fn seen(pressure: f64, admitted_per_s: f64, landed_per_s: f64) -> LoadReading {
+        LoadReading { pressure, admitted_per_s, landed_per_s }
     }
 
     #[test]
     fn it_closes_at_the_bound_and_opens_below_half_of_it() {
-        let mut control = Control::new(false);
+        let mut control = EntryControl::new(false);
         let closed: Vec<bool> = [0.0, 0.99, 1.0, 0.99, 0.6, 0.5, 0.49, 0.9, 0.99, 1.5, 0.1]
             .into_iter()
             .map(|pressure| control.decide(seen(pressure, 100.0, 100.0)).closed)
@@ -100,8 +100,8 @@ mod tests {
     /// A queue of a database that lands `lands` a second, with `wanted` a second at the door: how long it gets, and what is
     /// let in at the end.
     fn queue(adaptive: bool, wanted: f64, lands: impl Fn(u32) -> f64, seconds: u32) -> (f64, f64) {
-        let (lag_max_s, mut control) = (120.0, Control::new(adaptive));
-        let (mut waiting, mut longest, mut order, mut admitted) = (0.0_f64, 0.0_f64, Order::default(), 0.0);
+        let (lag_max_s, mut control) = (120.0, EntryControl::new(adaptive));
+        let (mut waiting, mut longest, mut order, mut admitted) = (0.0_f64, 0.0_f64, EntryCommand::default(), 0.0);
         for second in 0..seconds {
             admitted = order.limit_per_s.map_or(wanted, |limit| wanted.min(f64::from(limit)));
             if order.closed {
@@ -133,8 +133,8 @@ mod tests {
             looks in prop::collection::vec((0.0..3.0_f64, 0.0..50_000.0_f64, 0.0..50_000.0_f64), 1..200),
             adaptive: bool,
         ) {
-            let mut control = Control::new(adaptive);
-            let mut before = Order::default();
+            let mut control = EntryControl::new(adaptive);
+            let mut before = EntryCommand::default();
             let most_landed = looks.iter().map(|look| look.2).fold(0.0, f64::max);
             for (pressure, admitted, landed) in looks {
                 let order = control.decide(seen(pressure, admitted, landed));
@@ -152,7 +152,7 @@ mod tests {
                 before = order;
             }
             let calm = (0..30).map(|_| control.decide(seen(0.1, 1_000.0, 1_000.0))).last();
-            prop_assert_eq!(calm, Some(Order::default()));
+            prop_assert_eq!(calm, Some(EntryCommand::default()));
         }
     }
 }

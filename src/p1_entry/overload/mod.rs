@@ -1,22 +1,22 @@
 //! Overload (A10, C7): what one process takes in at once is bounded, and new purchases are refused with 503 while what was
 //! accepted before does not land.
 //!
-//! Input: the looks of [`Watch`], and every purchase. Output: go on, or the problem to answer with. A crash forgets the
+//! Input: the looks of [`OverloadMonitor`], and every purchase. Output: go on, or the problem to answer with. A crash forgets the
 //! probes and the limit: the next life measures anew by its own first purchases.
 
 mod control;
+mod monitor;
 mod probes;
-mod watch;
 
-pub use watch::Watch;
+pub use monitor::OverloadMonitor;
 
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::states::{P1Entry, State};
 use crate::http::problem::{Kind, Problem};
 use crate::telemetry::count;
-use control::Order;
+use control::EntryCommand;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
-use probes::Probes;
+use probes::LandingProbes;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -37,20 +37,20 @@ pub(super) fn overloaded(detail: &str) -> Problem {
 /// The load of one process. Clones share it.
 #[derive(Clone)]
 pub struct Overload {
-    inner: Arc<Inner>,
+    inner: Arc<OverloadState>,
 }
 
-struct Inner {
+struct OverloadState {
     in_flight_max: usize,
     in_flight: AtomicUsize,
     closed: AtomicBool,
     trickle: DefaultDirectRateLimiter,
     limit: RwLock<Option<(u32, DefaultDirectRateLimiter)>>,
-    probes: Mutex<Probes>,
+    probes: Mutex<LandingProbes>,
 }
 
 /// A purchase under way. Dropping it makes room, also when its connection was lost.
-pub struct UnderWay(Arc<Inner>);
+pub struct UnderWay(Arc<OverloadState>);
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
@@ -59,14 +59,14 @@ impl Drop for UnderWay {
 }
 
 impl Overload {
-    /// At most `in_flight_max` purchases at once; open, without a limit, until a [`Watch`] says otherwise.
+    /// At most `in_flight_max` purchases at once; open, without a limit, until a [`OverloadMonitor`] says otherwise.
     #[must_use]
     pub fn new(in_flight_max: usize) -> Self {
         for why in ["in_flight", "slowed", "closed"] {
             metrics::counter!("seckill_p1_entry_refused_total", "why" => why).increment(0);
         }
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(OverloadState {
                 in_flight_max,
                 in_flight: AtomicUsize::new(0),
                 closed: AtomicBool::new(false),
@@ -133,12 +133,12 @@ impl Overload {
         probes.accepted(|| (sale.clone(), shard, id), Instant::now());
     }
 
-    fn probes<T>(&self, work: impl FnOnce(&mut Probes) -> T) -> T {
+    fn probes<T>(&self, work: impl FnOnce(&mut LandingProbes) -> T) -> T {
         work(&mut self.inner.probes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Puts an order into effect; returns the one before.
-    fn obey(&self, order: Order) -> Order {
+    fn obey(&self, order: EntryCommand) -> EntryCommand {
         let closed = self.inner.closed.swap(order.closed, Ordering::AcqRel);
         let mut limit = self.inner.limit.write().unwrap_or_else(PoisonError::into_inner);
         let before = limit.as_ref().map(|(rate, _)| *rate);
@@ -146,7 +146,7 @@ impl Overload {
         if before != order.limit_per_s {
             *limit = order.limit_per_s.and_then(NonZeroU32::new).map(|rate| (rate.get(), bucket(rate)));
         }
-        Order { closed, limit_per_s: before }
+        EntryCommand { closed, limit_per_s: before }
     }
 
     fn in_flight(&self) -> usize {
@@ -190,17 +190,17 @@ mod tests {
         let passed = |overload: &Overload, of: usize| (0..of).filter(|_| overload.refusal().is_none()).count();
         let overload = Overload::new(1);
         assert_eq!((passed(&overload, 1_000), overload.lets_in_per_s()), (1_000, None));
-        overload.obey(Order { closed: true, limit_per_s: None });
+        overload.obey(EntryCommand { closed: true, limit_per_s: None });
         let trickle = passed(&overload, 1_000);
         assert!((1..=5).contains(&trickle), "{trickle}");
         assert_eq!(overload.lets_in_per_s(), Some(1));
         assert_eq!(overload.refusal().map(|problem| problem.kind()), Some(Kind::Overloaded));
-        let before = overload.obey(Order { closed: false, limit_per_s: Some(100) });
-        assert_eq!(before, Order { closed: true, limit_per_s: None });
+        let before = overload.obey(EntryCommand { closed: false, limit_per_s: Some(100) });
+        assert_eq!(before, EntryCommand { closed: true, limit_per_s: None });
         let slowed = passed(&overload, 1_000);
         assert!((11..=200).contains(&slowed), "{slowed}");
         assert_eq!(overload.lets_in_per_s(), Some(100));
-        overload.obey(Order::default());
+        overload.obey(EntryCommand::default());
         assert_eq!(passed(&overload, 1_000), 1_000);
     }
 }

@@ -8,18 +8,18 @@ use crate::domain::ids::{RequestId, SaleId};
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-/// Probes are at least this far apart.
+/// LandingProbes are at least this far apart.
 const SAMPLE_EVERY: Duration = Duration::from_millis(10);
-/// Probes kept. When there are more, every second one goes, so that they reach back as far as the queue is long.
+/// LandingProbes kept. When there are more, every second one goes, so that they reach back as far as the queue is long.
 const PROBES_MAX: usize = 256;
 /// Fewer probes that do not land than this are trouble of those requests, not of landing.
 const PROBES_MIN: usize = 5;
 
 /// A request of one ledger.
-pub(super) type Place = (SaleId, u16, RequestId);
+pub(super) type ProbedRequest = (SaleId, u16, RequestId);
 
-struct Probe {
-    place: Place,
+struct LandingProbe {
+    place: ProbedRequest,
     accepted_at: Instant,
     /// How many this process had accepted with it.
     number: u64,
@@ -27,16 +27,16 @@ struct Probe {
 
 /// The probes of one process.
 #[derive(Default)]
-pub(super) struct Probes {
+pub(super) struct LandingProbes {
     accepted: u64,
     landed: u64,
     sampled_at: Option<Instant>,
-    waiting: VecDeque<Probe>,
+    waiting: VecDeque<LandingProbe>,
 }
 
-impl Probes {
+impl LandingProbes {
     /// Counts an accepted purchase, and remembers it if it is time for a probe.
-    pub(super) fn accepted(&mut self, place: impl FnOnce() -> Place, now: Instant) {
+    pub(super) fn accepted(&mut self, place: impl FnOnce() -> ProbedRequest, now: Instant) {
         self.accepted += 1;
         if self.sampled_at.is_some_and(|at| now.saturating_duration_since(at) < SAMPLE_EVERY) {
             return;
@@ -49,13 +49,13 @@ impl Probes {
             });
         }
         self.sampled_at = Some(now);
-        self.waiting.push_back(Probe { place: place(), accepted_at: now, number: self.accepted });
+        self.waiting.push_back(LandingProbe { place: place(), accepted_at: now, number: self.accepted });
     }
 
     /// What has not landed yet as far as is known, by ledger.
     pub(super) fn waiting(&self) -> HashMap<(SaleId, u16), Vec<RequestId>> {
         let mut ledgers: HashMap<_, Vec<RequestId>> = HashMap::new();
-        for Probe { place: (sale, shard, id), .. } in &self.waiting {
+        for LandingProbe { place: (sale, shard, id), .. } in &self.waiting {
             ledgers.entry((sale.clone(), *shard)).or_default().push(*id);
         }
         ledgers
@@ -96,8 +96,8 @@ mod tests {
         RequestId::parse(&number.to_string()).unwrap()
     }
 
-    fn probes(now: Instant, count: u64, every_ms: u64) -> Probes {
-        let mut probes = Probes::default();
+    fn probes(now: Instant, count: u64, every_ms: u64) -> LandingProbes {
+        let mut probes = LandingProbes::default();
         for number in 1..=count {
             let at = now + Duration::from_millis(number * every_ms);
             probes.accepted(|| (SaleId::parse("s").unwrap(), 0, id(number)), at);

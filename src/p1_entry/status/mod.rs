@@ -3,10 +3,9 @@
 //! Only the buyer may ask; everyone else hears 404. Requests in either DLQ are still QUEUED: they are being worked on. The
 //! database is asked only about requests older than a ledger record is kept, or when Redis cannot tell.
 
-mod looks;
+mod ledger_reads;
 
-use super::known::{Judgement, Known};
-use super::orders::status_url;
+use super::sale_id_filter::{FilterVerdict, SaleIdFilter};
 use crate::config;
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::ledger::LedgerState;
@@ -25,7 +24,7 @@ use serde::Serialize;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// First pause between two looks of a long poll; grows by half up to the next.
+/// First pause between two ledger_reads of a long poll; grows by half up to the next.
 const POLL: Duration = Duration::from_millis(50);
 const POLL_MAX: Duration = Duration::from_millis(500);
 
@@ -72,14 +71,20 @@ impl OrderStatus {
     }
 }
 
+/// Where the status of a request can be read.
+#[must_use]
+pub fn status_url(sale: &SaleId, id: RequestId) -> String {
+    format!("/v1/sales/{sale}/orders/{id}")
+}
+
 /// Answers status questions.
 pub struct Statuses {
     redis: RedisStore,
-    looks: Groups<looks::Question, looks::Found>,
+    ledger_reads: Groups<ledger_reads::LedgerQuestion, ledger_reads::LedgerAnswer>,
     db: Db,
     shards: u16,
     retention_ms: i64,
-    known: Known,
+    known: SaleIdFilter,
     /// Which ledgers are whole, as of at most [`WHOLE_TTL`] ago.
     whole: Cache<(SaleId, u16), bool>,
     stopper: Stopper,
@@ -89,12 +94,18 @@ impl Statuses {
     /// Over one Redis and one database; ledger records are kept as configured. Its reads run on the runtime
     /// this is called in, until the stopper is pulled.
     #[must_use]
-    pub fn start(redis: RedisStore, db: Db, known: Known, settings: &config::Settings, stopper: &Stopper) -> Self {
+    pub fn start(
+        redis: RedisStore,
+        db: Db,
+        known: SaleIdFilter,
+        settings: &config::Settings,
+        stopper: &Stopper,
+    ) -> Self {
         let (shards, retention_s) = (settings.redis.shards, settings.p5_reconcile.ledger_retention_s);
-        let looks = looks::start(redis.clone(), stopper);
+        let ledger_reads = ledger_reads::start(redis.clone(), stopper);
         let retention_ms = i64::try_from(retention_s.saturating_mul(1000)).unwrap_or(i64::MAX);
         let whole = Cache::builder().max_capacity(WHOLE_MAX).time_to_live(WHOLE_TTL).build();
-        Self { redis, looks, db, shards, retention_ms, known, whole, stopper: stopper.clone() }
+        Self { redis, ledger_reads, db, shards, retention_ms, known, whole, stopper: stopper.clone() }
     }
 
     /// Whether this process is about to end: whoever follows a request does so elsewhere.
@@ -131,17 +142,17 @@ impl Statuses {
     }
 
     async fn look(&self, user: &UserId, sale: &SaleId, id: RequestId) -> Result<OrderStatus, Problem> {
-        match self.known.judge(sale) {
+        match self.known.check(sale) {
             // Nothing is accepted of a sale before it exists.
-            Judgement::UnheardAt(at_ms) if made_at_ms(id) + CLOCK_SKEW_MS < at_ms => return Err(not_yours()),
-            Judgement::UnheardAt(_) => {
+            FilterVerdict::UnknownAt(at_ms) if made_at_ms(id) + CLOCK_SKEW_MS < at_ms => return Err(not_yours()),
+            FilterVerdict::UnknownAt(_) => {
                 return Err(Kind::Unavailable.because("too many questions about sales unheard of"));
             }
-            Judgement::LookUp => {}
+            FilterVerdict::MayExist => {}
         }
         let shard = home_shard(user, self.shards);
         let found = self
-            .looks
+            .ledger_reads
             .ask((sale.clone(), shard, id))
             .await
             .map_err(|busy| Kind::Unavailable.because(busy.to_string()).about(id, status_url(sale, id)))?;

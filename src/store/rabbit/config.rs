@@ -1,19 +1,11 @@
 //! How to reach the broker and how to lay out the topology. Plain values; read from files elsewhere, checked here.
 
 use super::error::RabbitError;
+use crate::config::QueueType;
 use crate::store::tls::Trust;
 use percent_encoding::percent_decode_str;
 use std::fmt;
 use std::sync::Arc;
-
-/// The kind of queue that orders travel in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum QueueType {
-    /// Replicated log, on disk before it confirms, dead-letters at least once. The choice for every real installation.
-    Quorum,
-    /// Plain queue: for brokers without quorum queues. Dead-lettering may lose a message when the broker dies in it.
-    Classic,
-}
 
 /// Everything this store needs to know.
 #[derive(Clone)]

@@ -36,7 +36,7 @@ mod unsettled;
 pub use admin::{BrokerInfo, QueueDepth, broker_info, queue_depths};
 pub use batch::{Sender, send_all};
 pub use bundle::may_share;
-pub use config::{QueueType, RabbitConfig};
+pub use config::RabbitConfig;
 pub use confirms::{Confirms, Verdict};
 pub use consumer::{Consumer, Delivery, DeliveryId};
 pub use dlq::{DlqReader, Parked, browse_dlq};

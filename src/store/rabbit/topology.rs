@@ -14,9 +14,10 @@
 //! is off), so a queue deleted by hand is back after a reconnect. A crash in the middle leaves a part of the topology, which the
 //! next one completes.
 
-use super::config::{QueueType, RabbitConfig};
+use super::config::RabbitConfig;
 use super::error::RabbitError;
 use super::link::{Link, call};
+use crate::config::QueueType;
 use crate::faults::left_out;
 use amqprs::channel::{ExchangeDeclareArguments, QueueBindArguments, QueueDeclareArguments};
 use amqprs::{FieldTable, FieldValue, ShortStr};

@@ -5,7 +5,7 @@ use crate::support::world::{Answer, World, run};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use reqwest::Method;
 use seckill::config::Algorithm as Accepted;
-use seckill::p1_entry::auth::Authenticator;
+use seckill::p1_entry::access_tokens::Authenticator;
 use seckill::runtime::now_ms;
 use serde_json::{Value, json};
 

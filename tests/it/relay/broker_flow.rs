@@ -2,9 +2,10 @@
 
 use crate::support::rabbit_store::{config, order, receive, send, send_many};
 use crate::support::world::run;
+use seckill::config::QueueType;
 use seckill::store::rabbit::{
-    ATTEMPT_HEADER, Consumer, Delivery, DlqReader, HeaderValue, Outgoing, Parked, Publisher, QueueType, RabbitConfig,
-    RabbitError, Topology, Verdict, broker_info, browse_dlq, declare, queue_depths,
+    ATTEMPT_HEADER, Consumer, Delivery, DlqReader, HeaderValue, Outgoing, Parked, Publisher, RabbitConfig, RabbitError,
+    Topology, Verdict, broker_info, browse_dlq, declare, queue_depths,
 };
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -7,7 +7,7 @@ use crate::support::winners::sells_out;
 use crate::support::world::{World, eventually, pause, run_waiting, time_passes};
 use seckill::domain::ids::SaleId;
 use seckill::domain::snowflake::NODES;
-use seckill::p1_entry::request_ids::{RequestIds, Terms};
+use seckill::p1_entry::request_ids::{LeaseTerms, RequestIds};
 use seckill::runtime::Stopper;
 use seckill::store::redis::Taken;
 use std::collections::HashSet;
@@ -124,7 +124,7 @@ fn a_process_whose_node_id_is_on_a_dead_server_takes_another() {
         let cluster = Cluster::start(3, 0, &[]).await;
         let world = world_on(&cluster, "cluster-ids", &["redis.command_timeout_ms=500"]).await;
         let stopper = Stopper::new();
-        let terms = Terms { lease_ms: 20_000, renew: Duration::from_secs(1) };
+        let terms = LeaseTerms { lease_ms: 20_000, renew: Duration::from_secs(1) };
         let ids = RequestIds::on_terms(world.servers.redis.clone(), "one".to_owned(), stopper.clone(), terms);
         eventually("a lease", async || ids.is_ready()).await;
         let mut seen = HashSet::new();

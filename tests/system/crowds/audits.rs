@@ -32,7 +32,7 @@ fn audits_as_fast_as_they_can_raise_no_false_alarm_while_a_crowd_buys() {
         let sale = world.sale("alarms", 20_000, None).await;
         let folder = Folder::new("alarms");
         let watched = Watched::start(&world, &folder, &["p5_reconcile.interval_ms=10"]);
-        let plan = loadgen::CrowdPlan { requests_per_buyer: 3, rate_per_s: Some(1_200.0), ..world.crowd(&sale, 1_200) };
+        let plan = loadgen::LoadPlan { requests_per_buyer: 3, rate_per_s: Some(1_200.0), ..world.crowd(&sale, 1_200) };
         let selling = tokio::spawn(loadgen::run(plan));
         let handle = selling.abort_handle();
         let looks = [0; 3].map(|_| tokio::spawn(look(world.reconcile_context(), sale.clone(), handle.clone())));
@@ -55,7 +55,7 @@ fn there_is_no_false_alarm_while_traffic_runs() {
     run_waiting(async {
         let world = World::start().await;
         let sale = world.sale("busy", 20_000, None).await;
-        let selling = tokio::spawn(loadgen::run(loadgen::CrowdPlan {
+        let selling = tokio::spawn(loadgen::run(loadgen::LoadPlan {
             requests_per_buyer: 3,
             rate_per_s: Some(1_500.0),
             ..world.crowd(&sale, 1_500)

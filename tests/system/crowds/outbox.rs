@@ -48,7 +48,7 @@ fn a_group_that_was_destroyed_is_made_again_from_the_beginning() {
         eventually("a full hand again", async || world.outbox().await == (20, 4)).await;
         stuck.stop().await;
         let relay = world.more(&[Relay], |_| {});
-        let selling = loadgen::run(loadgen::CrowdPlan { first_buyer: 1_000, ..world.crowd(&sale, 2_000) });
+        let selling = loadgen::run(loadgen::LoadPlan { first_buyer: 1_000, ..world.crowd(&sale, 2_000) });
         let harm = async {
             for so_far in [100, 400, 900] {
                 eventually("a load", async || world.orders(&sale).await > so_far).await;

@@ -2,7 +2,7 @@
 
 use crate::support::world::{World, run};
 use seckill::roles::Role;
-use seckill_bench::loadgen::{self, CrowdPlan};
+use seckill_bench::loadgen::{self, LoadPlan};
 use std::time::Duration;
 
 const STOCK: i64 = 200;
@@ -10,7 +10,7 @@ const STOCK: i64 = 200;
 /// 2,000 buyers with `quantity` units each over 64 connections; checks everything that holds for every policy.
 async fn storm(world: &World, limit: Option<u32>, quantity: u32, requests_per_buyer: u64) {
     let sale = world.sale(&format!("storm-{}-{quantity}", limit.unwrap_or(0)), STOCK, limit).await;
-    let mut plan = CrowdPlan::new(&world.api, sale.clone(), world.settings.auth.secret.clone());
+    let mut plan = LoadPlan::new(&world.api, sale.clone(), world.settings.auth.secret.clone());
     plan.buyers = 2_000;
     plan.quantity = quantity;
     plan.requests_per_buyer = requests_per_buyer;
@@ -73,7 +73,7 @@ fn forty_buyers_who_press_fifty_times_each_have_one_order_each() {
     run(async {
         let world = World::start().await;
         let sale = world.sale("press", 1_000, Some(1)).await;
-        let mut plan = CrowdPlan::new(&world.api, sale.clone(), world.settings.auth.secret.clone());
+        let mut plan = LoadPlan::new(&world.api, sale.clone(), world.settings.auth.secret.clone());
         (plan.buyers, plan.requests_per_buyer, plan.timeout_ms) = (40, 50, 30_000);
         let report = loadgen::run(plan).await.expect("a run");
         assert_eq!((report.accepted, report.by_status.code(409, "P2-R1")), (40, 40 * 49), "{:?}", report.by_status);
@@ -87,7 +87,7 @@ fn a_crowd_that_repeats_its_tokens_buys_once_each() {
     run(async {
         let world = World::start().await;
         let sale = world.sale_with("replays", STOCK, |sale| sale.token_required = true).await;
-        let mut plan = CrowdPlan::new(&world.api, sale.clone(), world.settings.auth.secret.clone());
+        let mut plan = LoadPlan::new(&world.api, sale.clone(), world.settings.auth.secret.clone());
         (plan.buyers, plan.tokens, plan.duplicate_percent, plan.timeout_ms) = (1_000, true, 50, 30_000);
         let report = loadgen::run(plan).await.expect("a run");
         assert_eq!((report.accepted, report.accepted_twice, report.replays_broken), (200, 0, 0), "{report:?}");

@@ -58,7 +58,7 @@ fn two_relays_share_the_work_and_one_killed_in_it_loses_nothing() {
             let first = world.more(&[Relay], |settings| settings.runtime.node = "first".into());
             let second = world.more(&[Relay], |settings| settings.runtime.node = "second".into());
             world.sell(&sale, 1_000).await;
-            let selling = loadgen::run(loadgen::CrowdPlan { first_buyer: 1_000, ..world.crowd(&sale, 2_000) });
+            let selling = loadgen::run(loadgen::LoadPlan { first_buyer: 1_000, ..world.crowd(&sale, 2_000) });
             let kill = async {
                 eventually("work under way", async || world.orders(&sale).await > 1_000).await;
                 first.kill().await;

@@ -3,7 +3,7 @@
 use crate::support::world::{World, eventually, run};
 use seckill::roles::Role;
 use seckill::runtime::now_ms;
-use seckill_bench::loadgen::{self, CrowdPlan};
+use seckill_bench::loadgen::{self, LoadPlan};
 use std::time::Duration;
 
 #[test]
@@ -19,7 +19,7 @@ fn two_thousand_buyers_through_a_room_order_exactly_the_stock() {
         let names: Vec<String> = (0..2_000).step_by(4).map(loadgen::buyer_name).collect();
         world.all_come(&sale, &names).await;
         eventually("the start", async || now_ms() > starts_at_ms).await;
-        let mut plan = CrowdPlan::new(&world.api, sale.clone(), world.settings.auth.secret.clone());
+        let mut plan = LoadPlan::new(&world.api, sale.clone(), world.settings.auth.secret.clone());
         (plan.buyers, plan.tokens, plan.room, plan.duplicate_percent) = (2_000, true, true, 20);
         (plan.retry_wait_max_ms, plan.timeout_ms, plan.max_retries) = (100, 30_000, 100);
         let report = loadgen::run(plan.clone()).await.expect("a run");

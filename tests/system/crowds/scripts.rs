@@ -5,7 +5,7 @@ use crate::support::resp::RawRedis;
 use crate::support::world::{World, run};
 use seckill::roles::Role;
 use seckill::runtime::Stopper;
-use seckill_bench::loadgen::{self, CrowdPlan};
+use seckill_bench::loadgen::{self, LoadPlan};
 
 #[test]
 fn a_script_cache_that_is_emptied_all_the_time_costs_nobody_anything() {
@@ -25,7 +25,7 @@ fn a_script_cache_that_is_emptied_all_the_time_costs_nobody_anything() {
             times
         };
         let buying = async {
-            let mut plan = CrowdPlan::new(&world.api, sale.clone(), world.settings.auth.secret.clone());
+            let mut plan = LoadPlan::new(&world.api, sale.clone(), world.settings.auth.secret.clone());
             // At this rate the purchases take two seconds, ten times as long as the cache lives.
             (plan.buyers, plan.connections, plan.rate_per_s, plan.timeout_ms) = (500, 8, Some(250.0), 30_000);
             let report = loadgen::run(plan).await.expect("a run");

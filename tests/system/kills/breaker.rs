@@ -23,7 +23,7 @@ fn an_outage_opens_the_breaker_burns_no_attempt_and_its_end_closes_it() {
         eventually("50 orders", async || world.orders(&sale).await == 50).await;
         consumer.until_metric(OPEN, |open| open == 0.0).await;
         servers.server(ServerKind::Mysql).unwrap().kill().await.unwrap();
-        let sold = seckill_bench::loadgen::run(seckill_bench::loadgen::CrowdPlan {
+        let sold = seckill_bench::loadgen::run(seckill_bench::loadgen::LoadPlan {
             first_buyer: 100,
             ..world.crowd(&sale, 100)
         });

@@ -13,7 +13,7 @@ fn a_broker_that_dies_in_a_load_is_answered_with_no_stale_ack() {
         let set = ["p4_persist.group_max=50", "p4_persist.prefetch=100"];
         let world = World::on_breakable(&servers, "brokerdies", &[Api, Relay, Consumer], &set).await;
         let sale = world.sale("brokerdies", 10_000, Some(1)).await;
-        let plan = seckill_bench::loadgen::CrowdPlan { rate_per_s: Some(400.0), ..world.crowd(&sale, 2_000) };
+        let plan = seckill_bench::loadgen::LoadPlan { rate_per_s: Some(400.0), ..world.crowd(&sale, 2_000) };
         let selling = tokio::spawn(seckill_bench::loadgen::run(plan));
         eventually("a load", async || world.orders(&sale).await > 300).await;
         servers.server(ServerKind::Rabbitmq).unwrap().kill().await.unwrap();

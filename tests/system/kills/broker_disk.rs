@@ -5,10 +5,10 @@ use crate::support::world::{ALONE, World, eventually, run_waiting};
 use seckill::dev::ServerKind;
 use seckill::domain::ids::SaleId;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
-use seckill_bench::loadgen::{self, CrowdPlan};
+use seckill_bench::loadgen::{self, LoadPlan};
 
 async fn sell(world: &World, sale: &SaleId, first_buyer: u64, buyers: u64) {
-    let report = loadgen::run(CrowdPlan { first_buyer, ..world.crowd(sale, buyers) }).await.unwrap();
+    let report = loadgen::run(LoadPlan { first_buyer, ..world.crowd(sale, buyers) }).await.unwrap();
     assert_eq!(report.accepted, buyers, "{:?}", report.by_status);
 }
 

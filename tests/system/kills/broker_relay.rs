@@ -28,7 +28,7 @@ fn a_broker_that_is_away_briefly_costs_nothing_and_one_away_for_long_only_time()
                 World::on_breakable(&servers, &format!("brief{}", &outbox[13..]), &[Api, Relay, Consumer], &[outbox])
                     .await;
             let sale = world.sale("brief", 10_000, Some(1)).await;
-            let selling = loadgen::run(loadgen::CrowdPlan { rate_per_s: Some(800.0), ..world.crowd(&sale, 4_000) });
+            let selling = loadgen::run(loadgen::LoadPlan { rate_per_s: Some(800.0), ..world.crowd(&sale, 4_000) });
             let harm = async {
                 eventually("a load", async || world.orders(&sale).await > 300).await;
                 servers.kill_and_restart(ServerKind::Rabbitmq).await.unwrap();
@@ -166,7 +166,7 @@ fn connections_closed_and_an_exchange_deleted_in_a_load_lose_nothing() {
         let servers = breakable().await;
         let world = World::on_breakable(&servers, "closed", &[Api, Relay, Consumer], &[]).await;
         let sale = working_sale(&world, "closed").await;
-        let selling = loadgen::run(loadgen::CrowdPlan { rate_per_s: Some(400.0), ..world.crowd(&sale, 2_000) });
+        let selling = loadgen::run(loadgen::LoadPlan { rate_per_s: Some(400.0), ..world.crowd(&sale, 2_000) });
         let harm = async {
             for so_far in [100, 300, 500] {
                 eventually("a load", async || world.orders(&sale).await > so_far).await;

@@ -7,7 +7,7 @@ use diesel_async::{AsyncConnection, AsyncMysqlConnection};
 use seckill::config::ServerUrl;
 use seckill::dev::ServerKind;
 use seckill::roles::Role::{Api, Consumer, Relay};
-use seckill_bench::loadgen::{self, CrowdPlan};
+use seckill_bench::loadgen::{self, LoadPlan};
 
 #[test]
 fn a_lost_deadlock_is_run_again_as_a_whole() {
@@ -125,7 +125,7 @@ fn a_database_that_stands_still_beyond_the_deadline_answers_nobody_wrongly_after
         let set = ["mysql.statement_timeout_ms=500", "p4_persist.group_max=50", "p4_persist.prefetch=100"];
         let world = World::on_breakable(&servers, "standing", &ROLES, &set).await;
         let sale = world.sale("standing", 10_000, Some(1)).await;
-        let selling = tokio::spawn(loadgen::run(CrowdPlan { rate_per_s: Some(400.0), ..world.crowd(&sale, 3_000) }));
+        let selling = tokio::spawn(loadgen::run(LoadPlan { rate_per_s: Some(400.0), ..world.crowd(&sale, 3_000) }));
         for stop in 1..=3 {
             eventually("a load", async || world.orders(&sale).await > stop * 300).await;
             servers.server(ServerKind::Mysql).unwrap().pause().unwrap();

@@ -24,7 +24,7 @@ fn a_database_that_dies_in_a_load_opens_the_breaker_and_loses_and_doubles_nothin
         let world = World::on_breakable(&servers, "database", &[Api, Relay, Consumer], &set).await;
         let sale = world.sale("database", 10_000, Some(1)).await;
         let selling =
-            tokio::spawn(loadgen::run(loadgen::CrowdPlan { rate_per_s: Some(600.0), ..world.crowd(&sale, 3_000) }));
+            tokio::spawn(loadgen::run(loadgen::LoadPlan { rate_per_s: Some(600.0), ..world.crowd(&sale, 3_000) }));
         eventually("a load", async || world.orders(&sale).await > 200).await;
         servers.server(ServerKind::Mysql).unwrap().kill().await.unwrap();
         assert_eq!(selling.await.unwrap().unwrap().accepted, 3_000, "buyers do not notice the database");

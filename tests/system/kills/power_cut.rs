@@ -6,7 +6,7 @@ use crate::support::world::{World, eventually, run_waiting, time_passes};
 use seckill::domain::ids::SaleId;
 use seckill::p5_reconcile::Window;
 use seckill::roles::Role;
-use seckill_bench::loadgen::{self, CrowdPlan, CrowdReport, Told, Verdict};
+use seckill_bench::loadgen::{self, BuyerAnswer, FinalAnswer, LoadPlan, LoadReport};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,8 +18,8 @@ const CUTS_MAX: u64 = 10;
 
 /// A crowd buys until the power is cut under it, at some moment of the second between two lazy fsyncs; Redis is on the rest
 /// of its disk afterwards. Returns what the buyers were told.
-async fn cut_under_a_crowd(world: &World, redis: &mut Cuttable, sale: &SaleId, round: u64) -> (CrowdReport, u64) {
-    let mut plan = CrowdPlan::new(&world.api, sale.clone(), world.settings.auth.secret.clone());
+async fn cut_under_a_crowd(world: &World, redis: &mut Cuttable, sale: &SaleId, round: u64) -> (LoadReport, u64) {
+    let mut plan = LoadPlan::new(&world.api, sale.clone(), world.settings.auth.secret.clone());
     (plan.buyers, plan.first_buyer, plan.connections) = (100_000, round * 100_000, 16);
     let accepted = Arc::new(AtomicU64::new(0));
     let seen = accepted.clone();
@@ -41,8 +41,8 @@ async fn cut_under_a_crowd(world: &World, redis: &mut Cuttable, sale: &SaleId, r
 }
 
 /// How many of those who heard 202 Redis does not know any more.
-async fn lost(world: &World, sale: &SaleId, report: &CrowdReport) -> usize {
-    let told: Vec<&Told> = report.history.iter().filter(|told| told.verdict == Verdict::Accepted).collect();
+async fn lost(world: &World, sale: &SaleId, report: &LoadReport) -> usize {
+    let told: Vec<&BuyerAnswer> = report.history.iter().filter(|told| told.verdict == FinalAnswer::Accepted).collect();
     assert!(!told.is_empty(), "nobody bought: {:?}", report.by_status);
     let mut lost = 0;
     for page in told.chunks(500) {

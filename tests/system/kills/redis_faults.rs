@@ -7,7 +7,7 @@ use crate::support::world::{World, run, time_passes};
 use seckill::dev::{PrivateServers, ServerKind};
 use seckill::roles::Role;
 use seckill::runtime::Stopper;
-use seckill_bench::loadgen::{self, CrowdPlan};
+use seckill_bench::loadgen::{self, LoadPlan};
 use std::time::Duration;
 
 const STOCK: i64 = 2_000;
@@ -23,7 +23,7 @@ where
     let set = ["redis.command_timeout_ms=500", "p2_reserve.deadline_ms=2000"];
     let world = World::on_breakable(servers, name, &Role::ALL, &set).await;
     let sale = world.sale(name, STOCK, Some(1)).await;
-    let mut plan = CrowdPlan::new(&world.api, sale.clone(), world.settings.auth.secret.clone());
+    let mut plan = LoadPlan::new(&world.api, sale.clone(), world.settings.auth.secret.clone());
     (plan.buyers, plan.connections, plan.tokens) = (BUYERS, 32, true);
     (plan.rate_per_s, plan.timeout_ms) = (Some(RATE), 30_000);
     (plan.max_retries, plan.retry_wait_max_ms) = (1_000, 200);

@@ -4,7 +4,7 @@
 use crate::support::replicas::{in_step, pair};
 use crate::support::resp::RawRedis;
 use crate::support::world::{Answer, World, eventually, run_waiting};
-use seckill::health::Readiness;
+use seckill::admin::Readiness;
 use seckill::roles::Role;
 
 /// What the api role of this world says about Redis: whether it is ready, and why not.

@@ -2,8 +2,8 @@
 
 use seckill::config::Secret;
 use seckill::domain::ids::SaleId;
-use seckill_bench::loadgen::http::{Connection, HttpError, Target};
-use seckill_bench::loadgen::{CrowdPlan, Verdict, run};
+use seckill_bench::loadgen::http::{Connection, HttpError, ServerAddress};
+use seckill_bench::loadgen::{FinalAnswer, LoadPlan, run};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
@@ -50,7 +50,7 @@ const OK: &[u8] =
     b"HTTP/1.1 202 Accepted\r\nContent-Length: 19\r\nLocation: /v1/sales/s/orders/77\r\n\r\n{\"request_id\":\"77\"}";
 
 async fn connect(url: &str) -> Connection {
-    let target = Target::resolve(url, Duration::from_secs(1)).await.unwrap();
+    let target = ServerAddress::resolve(url, Duration::from_secs(1)).await.unwrap();
     Connection::new(target, Duration::from_millis(300))
 }
 
@@ -108,9 +108,9 @@ async fn a_connection_closed_while_idle_is_replaced_before_it_is_used() {
     assert_eq!(made.load(SeqCst), 2);
 }
 
-fn plan(url: String, tokens: bool) -> CrowdPlan {
-    let plan = CrowdPlan::new(url, SaleId::parse("s").unwrap(), Secret::new("k".repeat(32)));
-    CrowdPlan {
+fn plan(url: String, tokens: bool) -> LoadPlan {
+    let plan = LoadPlan::new(url, SaleId::parse("s").unwrap(), Secret::new("k".repeat(32)));
+    LoadPlan {
         buyers: 1,
         connections: 1,
         tokens,
@@ -142,7 +142,7 @@ async fn a_purchase_cut_off_in_mid_answer_is_unknown_and_resolved_by_its_status(
         // Without a token nobody knows whom to ask about, and repeating could buy twice.
         let report = run(plan(url, false)).await.unwrap();
         assert_eq!((report.requests, report.unknown, report.unresolved, report.accepted), (1, 1, 1, 0));
-        assert_eq!(report.history[0].verdict, Verdict::Unknown);
+        assert_eq!(report.history[0].verdict, FinalAnswer::Unknown);
     }
 }
 
@@ -158,5 +158,5 @@ async fn busy_after_a_doubt_is_not_a_no() {
     .await;
     let report = run(plan(url, true)).await.unwrap();
     assert_eq!((report.requests, report.by_status.status(503), report.unknown, report.unresolved), (6, 5, 1, 1));
-    assert_eq!((report.history[0].verdict, report.history[0].doubted), (Verdict::Unknown, true));
+    assert_eq!((report.history[0].verdict, report.history[0].doubted), (FinalAnswer::Unknown, true));
 }

@@ -3,7 +3,7 @@
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use seckill::config::Secret;
 use seckill::domain::ids::{RequestId, SaleId};
-use seckill_bench::loadgen::{Accepted, CrowdPlan, Verdict, await_outcomes, run};
+use seckill_bench::loadgen::{AcceptedPurchase, FinalAnswer, LoadPlan, await_outcomes, run};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,7 +21,7 @@ enum Trick {
 struct Book {
     stock: u64,
     tricks: [Trick; 10],
-    /// Accepted requests, and how often each was asked about.
+    /// AcceptedPurchase requests, and how often each was asked about.
     accepted: BTreeMap<u64, u64>,
     tried: BTreeSet<u64>,
     next: u64,
@@ -108,7 +108,7 @@ async fn status(shop: Shop, id: web::Path<u64>) -> HttpResponse {
 
 const KEY: &str = "0123456789abcdef0123456789abcdef";
 
-fn open(stock: u64, tricks: [Trick; 10]) -> (Shop, CrowdPlan) {
+fn open(stock: u64, tricks: [Trick; 10]) -> (Shop, LoadPlan) {
     let book = Book { stock, tricks, accepted: BTreeMap::new(), tried: BTreeSet::new(), next: 0, forgetful: false };
     let shop = web::Data::new(Mutex::new(book));
     let data = shop.clone();
@@ -122,8 +122,8 @@ fn open(stock: u64, tricks: [Trick; 10]) -> (Shop, CrowdPlan) {
     let server = server.workers(1).disable_signals().bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", server.addrs()[0]);
     tokio::spawn(server.run());
-    let plan = CrowdPlan::new(url, SaleId::parse("s").unwrap(), Secret::new(KEY.to_owned()));
-    (shop, CrowdPlan { quantity: 2, retry_wait_max_ms: 5, keep_history: true, ..plan })
+    let plan = LoadPlan::new(url, SaleId::parse("s").unwrap(), Secret::new(KEY.to_owned()));
+    (shop, LoadPlan { quantity: 2, retry_wait_max_ms: 5, keep_history: true, ..plan })
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -131,9 +131,9 @@ async fn ten_thousand_buyers_want_a_thousand_units() {
     let (shop, plan) = open(1_000, [Trick::None; 10]);
     let last = Arc::new(Mutex::new(None));
     let sink = Arc::clone(&last);
-    let progress: seckill_bench::loadgen::OnProgress = Arc::new(move |progress| *sink.lock().unwrap() = Some(progress));
-    let report =
-        run(CrowdPlan { buyers: 10_000, first_buyer: 70_000, progress: Some(progress), ..plan }).await.unwrap();
+    let progress: seckill_bench::loadgen::OnLoadProgress =
+        Arc::new(move |progress| *sink.lock().unwrap() = Some(progress));
+    let report = run(LoadPlan { buyers: 10_000, first_buyer: 70_000, progress: Some(progress), ..plan }).await.unwrap();
     assert_eq!(
         (report.purchases, report.requests, report.accepted, report.accepted_units),
         (10_000, 10_000, 1_000, 2_000)
@@ -169,7 +169,7 @@ async fn every_trouble_ends_in_one_acceptance_each() {
     use Trick::{AcceptThen504, Busy, None, Only504, Slow};
     let tricks = [None, Busy, Slow, AcceptThen504, Only504, None, None, None, None, None];
     let (shop, plan) = open(1_000, tricks);
-    let plan = CrowdPlan { buyers: 200, connections: 8, tokens: true, duplicate_percent: 100, ..plan };
+    let plan = LoadPlan { buyers: 200, connections: 8, tokens: true, duplicate_percent: 100, ..plan };
     let report = run(plan).await.unwrap();
     assert_eq!((report.accepted, report.unresolved, report.unknown), (200, 0, 40));
     assert_eq!(
@@ -182,7 +182,7 @@ async fn every_trouble_ends_in_one_acceptance_each() {
     assert_eq!((report.tokens_by_status.status(201), report.tokens_by_status.total()), (200, 200));
     assert_eq!(report.requests, report.by_status.total());
     assert_eq!(report.history.iter().filter(|told| told.doubted).count(), 40);
-    assert!(report.history.iter().all(|told| told.verdict == Verdict::Accepted));
+    assert!(report.history.iter().all(|told| told.verdict == FinalAnswer::Accepted));
     let book = shop.lock().unwrap();
     assert_eq!((book.accepted.len(), book.stock), (200, 800));
 }
@@ -205,7 +205,7 @@ async fn without_a_token_nobody_repeats_what_may_have_happened() {
             Only504,
         ],
     );
-    let report = run(CrowdPlan { buyers: 20, connections: 4, max_retries: 3, ..plan }).await.unwrap();
+    let report = run(LoadPlan { buyers: 20, connections: 4, max_retries: 3, ..plan }).await.unwrap();
     assert_eq!((report.requests, report.unknown, report.accepted, report.unresolved), (20, 20, 10, 10));
     assert_eq!((report.polls_by_status.status(200), report.polls_by_status.status(404)), (10, 40));
     assert_eq!(shop.lock().unwrap().accepted.len(), 10);
@@ -216,17 +216,17 @@ async fn without_a_token_nobody_repeats_what_may_have_happened() {
 async fn a_shop_that_forgets_its_promise_is_found_out() {
     let (shop, plan) = open(31, [Trick::None; 10]);
     shop.lock().unwrap().forgetful = true;
-    let plan = CrowdPlan { buyers: 30, connections: 1, tokens: true, duplicate_percent: 100, ..plan };
+    let plan = LoadPlan { buyers: 30, connections: 1, tokens: true, duplicate_percent: 100, ..plan };
     let report = run(plan).await.unwrap();
     // Each replay takes a unit again and hears 202, which keeps the promise; of 31 units the last leaves none for its replay.
     assert_eq!((report.accepted, report.replays, report.replays_broken), (16, 30, 1));
-    assert_eq!((report.broken.len(), report.broken[0].verdict), (1, Verdict::Refused { status: 410 }));
+    assert_eq!((report.broken.len(), report.broken[0].verdict), (1, FinalAnswer::Refused { status: 410 }));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_seed_chooses_who_comes_again() {
     let (_, plan) = open(10_000, [Trick::None; 10]);
-    let plan = CrowdPlan {
+    let plan = LoadPlan {
         buyers: 500,
         requests_per_buyer: 2,
         tokens: true,
@@ -243,16 +243,16 @@ async fn the_seed_chooses_who_comes_again() {
         one.purchases
     );
     assert_eq!((one.accepted, one.accepted_twice), (one.purchases, 0));
-    let other = run(CrowdPlan { seed: 2, ..plan }).await.unwrap();
+    let other = run(LoadPlan { seed: 2, ..plan }).await.unwrap();
     assert_ne!((other.replays, other.purchases), (one.replays, one.purchases));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn outcomes_are_awaited_until_time_is_up() {
     let (_, plan) = open(100, [Trick::None; 10]);
-    let report = run(CrowdPlan { buyers: 100, connections: 8, ..plan.clone() }).await.unwrap();
+    let report = run(LoadPlan { buyers: 100, connections: 8, ..plan.clone() }).await.unwrap();
     let mut accepted = report.accepted_requests;
-    accepted.push(Accepted { request_id: RequestId::new(5_000).unwrap(), user: 1, quantity: 2 });
+    accepted.push(AcceptedPurchase { request_id: RequestId::new(5_000).unwrap(), user: 1, quantity: 2 });
     let outcomes = await_outcomes(&plan, &accepted, Duration::from_millis(400)).await.unwrap();
     assert_eq!((outcomes.confirmed, outcomes.failed["LIMIT"], outcomes.failed_count()), (80, 10, 10));
     assert_eq!(outcomes.queued.iter().map(|id| id.get() % 10).collect::<Vec<_>>(), vec![9; 10]);
@@ -264,11 +264,11 @@ async fn outcomes_are_awaited_until_time_is_up() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rate_is_kept_and_late_sends_count_as_latency() {
     let (shop, plan) = open(1_000, [Trick::None; 10]);
-    let plan = CrowdPlan { buyers: 200, connections: 4, rate_per_s: Some(1_000.0), ..plan };
+    let plan = LoadPlan { buyers: 200, connections: 4, rate_per_s: Some(1_000.0), ..plan };
     let report = run(plan.clone()).await.unwrap();
     assert!(report.elapsed_ms >= 199, "{} ms", report.elapsed_ms);
     assert!(report.latency().max_us > 50, "{:?}", report.latency());
-    let warmed = run(CrowdPlan { unmeasured: 150, ..plan.clone() }).await.unwrap();
+    let warmed = run(LoadPlan { unmeasured: 150, ..plan.clone() }).await.unwrap();
     assert_eq!((warmed.purchases, report.latency().count, warmed.latency().count), (200, 200, 50));
     let task = tokio::spawn(run(plan));
     // The shop stands still for 300 ms: everything that should have been sent meanwhile is late.
@@ -284,13 +284,13 @@ async fn a_rate_is_kept_and_late_sends_count_as_latency() {
 #[tokio::test]
 async fn a_run_that_cannot_start_says_why() {
     let (_, plan) = open(1, [Trick::None; 10]);
-    let why = async |plan: CrowdPlan| run(plan).await.unwrap_err().to_string();
-    assert_eq!(why(CrowdPlan { duplicate_percent: 1, ..plan.clone() }).await, "duplicate_percent needs tokens");
-    assert!(why(CrowdPlan { api_url: "https://x".into(), ..plan.clone() }).await.contains("plain address"));
+    let why = async |plan: LoadPlan| run(plan).await.unwrap_err().to_string();
+    assert_eq!(why(LoadPlan { duplicate_percent: 1, ..plan.clone() }).await, "duplicate_percent needs tokens");
+    assert!(why(LoadPlan { api_url: "https://x".into(), ..plan.clone() }).await.contains("plain address"));
     assert!(
-        why(CrowdPlan { api_url: "http://127.0.0.1:1".into(), ..plan.clone() })
+        why(LoadPlan { api_url: "http://127.0.0.1:1".into(), ..plan.clone() })
             .await
             .starts_with("cannot connect to 127.0.0.1:1")
     );
-    assert!(why(CrowdPlan { secret: Secret::default(), ..plan }).await.contains("auth.secret"));
+    assert!(why(LoadPlan { secret: Secret::default(), ..plan }).await.contains("auth.secret"));
 }

@@ -31,10 +31,50 @@ struct HeldHalf {
 }
 
 /// A half message that is decided, with what is to be acknowledged then.
+#[derive(Debug, PartialEq, Eq)]
 struct DecidedHalf {
     request_id: u64,
     command: HalfCommand,
     tags: Vec<u64>,
+}
+
+/// Half messages without a command, and commands without a half message: either may come first. A command whose half
+/// message a check-back has decided stays here.
+#[derive(Default)]
+struct UndecidedHalves {
+    halves: BTreeMap<u64, HeldHalf>,
+    /// With the tag of the command.
+    commands: BTreeMap<u64, (HalfCommand, u64)>,
+}
+
+impl UndecidedHalves {
+    fn half(&mut self, request_id: u64, half: HeldHalf) -> Option<DecidedHalf> {
+        self.halves.insert(request_id, half);
+        self.pair(request_id)
+    }
+
+    fn command(&mut self, request_id: u64, command: HalfCommand, tag: u64) -> Option<DecidedHalf> {
+        self.commands.insert(request_id, (command, tag));
+        self.pair(request_id)
+    }
+
+    fn pair(&mut self, request_id: u64) -> Option<DecidedHalf> {
+        let (command, tag) = *self.commands.get(&request_id)?;
+        let half = self.halves.remove(&request_id)?;
+        self.commands.remove(&request_id);
+        Some(DecidedHalf { request_id, command, tags: vec![half.tag, tag] })
+    }
+
+    fn in_doubt(&self, now: Instant) -> Vec<u64> {
+        let is_late = |half: &HeldHalf| now.saturating_duration_since(half.since) > IN_DOUBT;
+        self.halves.iter().filter(|(_, half)| is_late(half)).map(|(request_id, _)| *request_id).collect()
+    }
+
+    fn checked(&mut self, request_id: u64, is_committed: bool) -> Option<DecidedHalf> {
+        let command = if is_committed { HalfCommand::Commit } else { HalfCommand::RollBack };
+        let half = self.halves.remove(&request_id)?;
+        Some(DecidedHalf { request_id, command, tags: vec![half.tag] })
+    }
 }
 
 /// Decides the half messages of one sale.
@@ -42,9 +82,7 @@ pub(in crate::strategies) struct TransactionCoordinator {
     stores: MessageStores,
     reader: QueueReader,
     publisher: Option<Publisher>,
-    halves: BTreeMap<u64, HeldHalf>,
-    /// Commands that came before their half message, or after a check-back: with their tags.
-    commands: BTreeMap<u64, (HalfCommand, u64)>,
+    undecided: UndecidedHalves,
     last_message: Instant,
 }
 
@@ -53,8 +91,8 @@ impl TransactionCoordinator {
         let queues = &stores.queues;
         let reader = QueueReader::open(&stores.rabbit, &[&queues.halves, &queues.commands]).await?;
         let publisher = Some(Publisher::connect(&stores.rabbit).await?);
-        let (halves, commands) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Self { stores, reader, publisher, halves, commands, last_message: Instant::now() })
+        let undecided = UndecidedHalves::default();
+        Ok(Self { stores, reader, publisher, undecided, last_message: Instant::now() })
     }
 
     /// Takes what has arrived and decides what can be decided; how many events were published.
@@ -74,7 +112,7 @@ impl TransactionCoordinator {
     /// Whether no half message is left, neither here nor in the broker.
     pub async fn is_drained(&self) -> Result<bool, Failure> {
         let queues = &self.stores.queues;
-        let is_silent = self.halves.is_empty() && self.last_message.elapsed() > SILENCE;
+        let is_silent = self.undecided.halves.is_empty() && self.last_message.elapsed() > SILENCE;
         Ok(is_silent && self.reader.ready(&queues.halves).await? + self.reader.ready(&queues.commands).await? == 0)
     }
 
@@ -82,30 +120,21 @@ impl TransactionCoordinator {
         let unreadable = || Failure::Failed(format!("{} holds a message of somebody else", delivery.queue));
         let request_id = delivery.message_id.parse().map_err(|_| unreadable())?;
         if delivery.queue == self.stores.queues.halves {
-            self.halves.insert(request_id, HeldHalf { tag: delivery.tag, since: Instant::now() });
-        } else {
-            let command = HalfCommand::of_body(&delivery.body).ok_or_else(unreadable)?;
-            self.commands.insert(request_id, (command, delivery.tag));
+            let half = HeldHalf { tag: delivery.tag, since: Instant::now() };
+            return Ok(self.undecided.half(request_id, half));
         }
-        if !(self.halves.contains_key(&request_id) && self.commands.contains_key(&request_id)) {
-            return Ok(None);
-        }
-        let pair = self.halves.remove(&request_id).zip(self.commands.remove(&request_id));
-        Ok(pair.map(|(half, (command, tag))| DecidedHalf { request_id, command, tags: vec![half.tag, tag] }))
+        let command = HalfCommand::of_body(&delivery.body).ok_or_else(unreadable)?;
+        Ok(self.undecided.command(request_id, command, delivery.tag))
     }
 
     async fn check_back(&mut self) -> Result<Vec<DecidedHalf>, Failure> {
-        let in_doubt = |(request_id, half): (&u64, &HeldHalf)| (half.since.elapsed() > IN_DOUBT).then_some(*request_id);
         let mut decided = Vec::new();
-        for request_id in self.halves.iter().filter_map(in_doubt).collect::<Vec<_>>() {
-            let is_committed = match check_back(&self.stores.db, &self.stores.sale, request_id).await {
-                // Its transaction is under way; asked again in the next step.
-                Err(DbError::Deadlock | DbError::LockWait) => continue,
-                answered => answered?,
-            };
-            let command = if is_committed { HalfCommand::Commit } else { HalfCommand::RollBack };
-            let half = self.halves.remove(&request_id);
-            decided.extend(half.map(|half| DecidedHalf { request_id, command, tags: vec![half.tag] }));
+        for request_id in self.undecided.in_doubt(Instant::now()) {
+            match check_back(&self.stores.db, &self.stores.sale, request_id).await {
+                // Its transaction is under way: the next step checks again.
+                Err(DbError::Deadlock | DbError::LockWait) => {}
+                checked => decided.extend(self.undecided.checked(request_id, checked?)),
+            }
         }
         Ok(decided)
     }
@@ -119,5 +148,38 @@ impl TransactionCoordinator {
             self.reader.ack(tag).await?;
         }
         Ok(published)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn half(tag: u64) -> HeldHalf {
+        HeldHalf { tag, since: Instant::now() }
+    }
+
+    #[test]
+    fn a_half_message_is_decided_by_its_own_command_whichever_comes_first() {
+        let mut undecided = UndecidedHalves::default();
+        assert_eq!(undecided.half(1, half(10)), None);
+        assert_eq!(undecided.command(2, HalfCommand::RollBack, 20), None);
+        let first = undecided.command(1, HalfCommand::Commit, 21);
+        assert_eq!(first, Some(DecidedHalf { request_id: 1, command: HalfCommand::Commit, tags: vec![10, 21] }));
+        let second = undecided.half(2, half(11));
+        assert_eq!(second, Some(DecidedHalf { request_id: 2, command: HalfCommand::RollBack, tags: vec![11, 20] }));
+        assert!(undecided.halves.is_empty() && undecided.commands.is_empty());
+    }
+
+    #[test]
+    fn a_half_message_without_a_command_is_in_doubt_and_a_check_back_decides_it_once() {
+        let mut undecided = UndecidedHalves::default();
+        undecided.half(1, half(10));
+        let now = Instant::now();
+        assert!(undecided.in_doubt(now).is_empty());
+        assert_eq!(undecided.in_doubt(now + IN_DOUBT * 2), [1]);
+        let decided = DecidedHalf { request_id: 1, command: HalfCommand::RollBack, tags: vec![10] };
+        assert_eq!((undecided.checked(1, false), undecided.checked(1, true)), (Some(decided), None));
+        assert_eq!(undecided.command(1, HalfCommand::Commit, 20), None, "a command that comes too late");
     }
 }

@@ -1,0 +1,301 @@
+//! The environment a benchmark stands on: private servers with a process for each role, or a running local stack.
+//!
+//! The api role starts first and alone, so that accepting is measured alone; the others start when something is to land.
+//! A crash leaves a folder under the system's temporary directory; servers and roles die with this process.
+
+use super::program::program;
+use super::role_processes::{RoleProcesses, answers};
+use super::sizes::Spinner;
+use seckill::cli::{Failure, context};
+use seckill::config::{Layers, Settings};
+use seckill::dev::{DevState, External, PrivateServers, ServerKind};
+use seckill::domain::ids::SaleId;
+use seckill::domain::policy::PurchasePolicy;
+use seckill::domain::sale::{Sale, SaleStatus};
+use seckill::p5_reconcile::trim_all;
+use seckill::roles::{Role, RoleError, Servers};
+use seckill::runtime::{Stopper, now_ms};
+use seckill::sales::SaleControl;
+use seckill::store::mysql::{Address, migrate, sales};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The api must answer within this time.
+const READY: Duration = Duration::from_secs(15);
+/// Servers of an environment to which none was given.
+const OWN_SERVERS: usize = 3;
+const HOUR_MS: i64 = 3_600_000;
+
+/// What is measured, and what it runs on.
+pub(super) struct Environment {
+    pub api: String,
+    pub settings: Arc<Settings>,
+    pub servers: Servers,
+    pub stop: Stopper,
+    /// Sales made here, for the audit at the end.
+    pub sales: Vec<Sale>,
+    private: Option<Private>,
+    /// Sales of these are closed, and Redis has none of their keys.
+    archived: Vec<SaleId>,
+    /// Processes of a stack that was there before.
+    strangers: BTreeMap<String, u32>,
+    run: String,
+    /// How many sales and requests were made here so far.
+    made: u64,
+}
+
+struct Private {
+    // Fields drop in this order: the roles are gone before their servers.
+    role_processes: RoleProcesses,
+    servers: PrivateServers,
+    dir: PathBuf,
+    /// What the command line said, for another one like it.
+    layers: Layers,
+}
+
+impl Environment {
+    /// A private one, with the api role only.
+    pub async fn private(layers: &Layers, stop: &Stopper) -> Result<Self, Failure> {
+        let run = format!("{:06x}", rand::random::<u32>() & 0x00ff_ffff);
+        let dir = std::env::temp_dir().join(format!("seckill-bench-{run}"));
+        let started = Self::start(layers, stop, &dir, run).await;
+        // The servers are dead by now: nothing holds the folder.
+        started.inspect_err(|_failure| drop(std::fs::remove_dir_all(&dir)))
+    }
+
+    async fn start(layers: &Layers, stop: &Stopper, dir: &Path, run: String) -> Result<Self, Failure> {
+        let servers = PrivateServers::start_beside(External::from_env(), dir, &|_progress| {}).await?;
+        let urls = servers.urls();
+        let secret = |name: &str| format!("bench-{name}-{:032x}", rand::random::<u128>());
+        let mut set = vec!["log.level=error".to_owned()];
+        set.extend(layers.set.iter().cloned());
+        set.extend([
+            format!("redis.url={}", urls.redis_url),
+            format!("rabbitmq.url={}", urls.amqp_url),
+            format!("mysql.url={}", urls.mysql_url),
+            "auth.algorithm=HS256".to_owned(),
+            format!("auth.secret={}", secret("jwt")),
+            format!("p1_entry.token_secret={}", secret("purchase")),
+        ]);
+        let given = layers.clone();
+        let layers = Layers { files: layers.files.clone(), set };
+        let settings = Arc::new(Settings::load(&layers)?);
+        seckill::telemetry::init_logs(&settings.log).map_err(Failure::Usage)?;
+        seckill::telemetry::init_metrics();
+        migrate::migrate(Address::new(&settings.mysql).map_err(RoleError::from)?).await?;
+        let mut role_processes = RoleProcesses::new(settings.clone(), &layers, program()?, dir.to_owned())?;
+        role_processes.only(&[Role::Api]).await?;
+        let (api, handles) = (role_processes.api(), context::servers(&settings).await?);
+        let private = Some(Private { role_processes, servers, dir: dir.to_owned(), layers: given });
+        let (stop, sales, strangers, archived) = (stop.clone(), Vec::new(), BTreeMap::new(), Vec::new());
+        Ok(Self { api, settings, servers: handles, stop, sales, private, archived, strangers, run, made: 0 })
+    }
+
+    /// Another private one with one setting changed, on servers of its own. `None` where a server was given: two grounds
+    /// with different settings cannot share it.
+    pub async fn another(&self, setting: &str) -> Result<Option<Self>, Failure> {
+        let own = |private: &&Private| private.servers.pids().len() == OWN_SERVERS;
+        let Some(private) = self.private.as_ref().filter(own) else { return Ok(None) };
+        let mut layers = private.layers.clone();
+        layers.set.push(setting.to_owned());
+        Self::private(&layers, &self.stop).await.map(Some)
+    }
+
+    /// The local stack that runs in `data_dir`, with all its roles.
+    pub async fn here(layers: &Layers, data_dir: &Path, stop: &Stopper) -> Result<Self, Failure> {
+        let none =
+            || Failure::Failed(format!("no local stack runs in {}; start seckill dev first", data_dir.display()));
+        let state = DevState::read(data_dir)?.ok_or_else(none)?;
+        let settings = Arc::new(context::settings(layers, data_dir)?);
+        answers(&format!("{}/v1/sales", state.api), READY).await?;
+        let servers = context::servers(&settings).await?;
+        let run = format!("{:06x}", rand::random::<u32>() & 0x00ff_ffff);
+        let (stop, sales, strangers, archived) = (stop.clone(), Vec::new(), state.pids, Vec::new());
+        // An earlier run on the same stack has left its rows there, so this one counts from the time: 16 million a second.
+        let made = (now_ms().unsigned_abs() / 1000) << 24;
+        Ok(Self { api: state.api, settings, servers, stop, sales, private: None, archived, strangers, run, made })
+    }
+
+    /// Half a measurement is none.
+    pub fn go_on(&self) -> Result<(), Failure> {
+        let stopped = || Failure::Failed("stopped before the end, so nothing is told".to_owned());
+        if self.stop.is_stopped() { Err(stopped()) } else { Ok(()) }
+    }
+
+    /// Whether only the api role runs.
+    pub fn is_api_alone(&self) -> bool {
+        self.private.as_ref().is_some_and(|private| !private.role_processes.runs(Role::Relay))
+    }
+
+    /// Makes only the api role run. A stack that was there before is left as it is.
+    pub async fn api_only(&mut self) -> Result<(), Failure> {
+        match &mut self.private {
+            Some(private) => private.role_processes.only(&[Role::Api]).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Makes every role run.
+    pub async fn all_roles(&mut self) -> Result<(), Failure> {
+        match &mut self.private {
+            Some(private) => private.role_processes.only(&Role::ALL).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Its roles; a stack that was there before has none of its own.
+    pub fn role_processes(&self) -> Option<&RoleProcesses> {
+        self.private.as_ref().map(|private| &private.role_processes)
+    }
+
+    /// Process ids by role and server; servers that were given have none.
+    pub fn pids(&self) -> BTreeMap<String, u32> {
+        match &self.private {
+            Some(private) => private.role_processes.pids().into_iter().chain(private.servers.pids()).collect(),
+            None => self.strangers.clone(),
+        }
+    }
+
+    /// kill -9 of a role, and a new process at once.
+    pub async fn kill_role(&mut self, role: Role) -> Result<(), Failure> {
+        match &mut self.private {
+            Some(private) => private.role_processes.kill_and_restart(role).await,
+            None => Err(Failure::Failed("only roles of its own are killed".to_owned())),
+        }
+    }
+
+    /// kill -9 of a server and its restart; returns when it answers. `false`: it was given, so it is left alone.
+    pub async fn kill_server(&mut self, kind: ServerKind) -> Result<bool, Failure> {
+        match &mut self.private {
+            Some(private) if private.servers.pids().contains_key(kind.name()) => {
+                private.servers.kill_and_restart(kind).await?;
+                Ok(true)
+            }
+            Some(_) | None => Ok(false),
+        }
+    }
+
+    /// The first of `count` numbers nobody else uses. As request ids they are far below those of the entry.
+    pub fn numbers(&mut self, count: u64) -> u64 {
+        let first = self.made + 1;
+        self.made += count;
+        first
+    }
+
+    /// Entries in all outboxes.
+    pub async fn backlog(&self) -> Result<u64, Failure> {
+        let mut backlog = 0;
+        for shard in 0..self.settings.redis.shards {
+            backlog += self.servers.redis.outbox.depth(shard).await?.0;
+        }
+        Ok(backlog)
+    }
+
+    /// A warmed sale that is open now.
+    pub async fn sale(&mut self, name: &str, stock: i64, limit: Option<u32>) -> Result<SaleId, Failure> {
+        let sale = self.draft(name, stock, limit, -1_000).await?;
+        let id = sale.sale_id.clone();
+        self.sale_control().warm(&id).await?;
+        self.sales.push(sale);
+        Ok(id)
+    }
+
+    /// A sale that is in the database only and starts in `in_ms` milliseconds; far ahead no role looks at it, and no audit.
+    pub async fn draft(&mut self, name: &str, stock: i64, limit: Option<u32>, in_ms: i64) -> Result<Sale, Failure> {
+        let number = self.numbers(1);
+        let name = format!("bench-{}-{name}-{number}", self.run);
+        let sale = Sale {
+            sale_id: SaleId::parse(&name).map_err(|error| Failure::Failed(error.to_string()))?,
+            product_id: "bench".to_owned(),
+            title: format!("bench {name}"),
+            price_cents: 100,
+            currency: "CNY".to_owned(),
+            granted: stock,
+            stock,
+            policy: PurchasePolicy::from_limit(limit),
+            token_required: false,
+            waiting_room: false,
+            starts_at_ms: now_ms() + in_ms,
+            ends_at_ms: now_ms() + in_ms.max(0) + HOUR_MS,
+            status: SaleStatus::Draft,
+            epoch: 1,
+        };
+        sales::create(&self.servers.db, &sale).await?;
+        Ok(sale)
+    }
+
+    fn sale_control(&self) -> SaleControl {
+        let (shards, backlog_max) = (self.settings.redis.shards, self.settings.p1_entry.backlog_max);
+        SaleControl { redis: self.servers.redis.clone(), db: self.servers.db.clone(), shards, backlog_max }
+    }
+
+    /// Ends a sale of which everything landed; P5's own code then removes its keys from Redis.
+    pub async fn archive(&mut self, id: &SaleId) -> Result<(), Failure> {
+        self.sale_control().close(id).await?;
+        let context = context::reconcile_context(&self.settings, &self.servers);
+        let none = || Failure::Failed(format!("sale {id} is gone from the database"));
+        let sale = sales::get(&self.servers.db, id).await?.ok_or_else(none)?;
+        trim_all(&context, &sale, 0, true).await?;
+        self.archived.push(id.clone());
+        Ok(())
+    }
+
+    /// Units that are orders by now, and units that Redis sold; of an archived sale it knows nothing any more.
+    pub async fn landed_and_sold(&self, id: &SaleId) -> Result<(i64, i64), Failure> {
+        let none = || Failure::Failed(format!("sale {id} is gone from the database"));
+        let sale = sales::get(&self.servers.db, id).await?.ok_or_else(none)?;
+        let landed = sale.granted - sale.stock;
+        if self.archived.contains(id) {
+            return Ok((landed, landed));
+        }
+        let mut left = 0;
+        for shard in 0..self.settings.redis.shards {
+            left += self.servers.redis.stock.units(id, shard).await?.unwrap_or(0);
+        }
+        Ok((landed, sale.granted - left))
+    }
+
+    /// Waits until everything sold is an order; `false` when `within` was not enough. Calls `told` with both figures.
+    pub async fn drained(&self, id: &SaleId, within: Duration, told: &dyn Fn(i64, i64)) -> Result<bool, Failure> {
+        let end = Instant::now() + within;
+        loop {
+            let (landed, sold) = self.landed_and_sold(id).await?;
+            told(landed, sold);
+            if landed >= sold {
+                return Ok(true);
+            }
+            if Instant::now() > end || self.stop.is_stopped() {
+                return Ok(false);
+            }
+            self.stop.sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Makes every role run and waits until everything accepted so far has landed.
+    pub async fn settle(&mut self, within: Duration, spinner: &Spinner) -> Result<(), Failure> {
+        self.go_on()?;
+        self.all_roles().await?;
+        for sale in &self.sales {
+            let told = |landed, sold| spinner.tell(&format!("first {landed} of {sold} earlier ones land"));
+            self.drained(&sale.sale_id, within, &told).await?;
+        }
+        self.go_on()
+    }
+
+    /// Stops what was started; closes the sales of a stack that goes on running.
+    pub async fn leave(self) -> Result<(), Failure> {
+        let Some(private) = self.private else {
+            for sale in &self.sales {
+                self.sale_control().close(&sale.sale_id).await?;
+            }
+            self.servers.redis.quit().await;
+            return Ok(());
+        };
+        self.servers.redis.quit().await;
+        // Everything has been counted and the data are thrown away: dropping roles and servers kills them.
+        drop((private.role_processes, private.servers));
+        Ok(std::fs::remove_dir_all(&private.dir)?)
+    }
+}

@@ -1,0 +1,109 @@
+//! Counts while a run goes on: one tally a connection, so that nothing is shared; merged when all are done.
+
+use super::report::{AcceptedPurchase, Answers, BuyerAnswer, FinalAnswer, LoadReport, is_final_no};
+use hdrhistogram::{CreationError, Histogram};
+use std::time::Duration;
+
+/// Broken promises kept for display; all of them are counted.
+const BROKEN_KEPT_MAX: usize = 100;
+
+impl LoadReport {
+    /// Nothing seen yet.
+    ///
+    /// # Errors
+    /// The histogram's, which its fixed settings do not have.
+    pub(super) fn empty() -> Result<Self, CreationError> {
+        Ok(Self {
+            purchases: 0,
+            requests: 0,
+            accepted: 0,
+            accepted_units: 0,
+            accepted_twice: 0,
+            by_status: Answers::default(),
+            tokens_by_status: Answers::default(),
+            places_by_status: Answers::default(),
+            polls_by_status: Answers::default(),
+            unknown: 0,
+            unresolved: 0,
+            connected: 0,
+            not_connected: 0,
+            replays: 0,
+            replays_broken: 0,
+            broken: Vec::new(),
+            elapsed_ms: 0,
+            // The smallest there is: the crowd's is put here at the end.
+            latency_us: Histogram::new(0)?,
+            accepted_requests: Vec::new(),
+            history: Vec::new(),
+        })
+    }
+
+    /// Writes down the last word about a purchase.
+    pub(super) fn record(&mut self, told: BuyerAnswer, keep: bool) {
+        match (told.verdict, told.request_id) {
+            (FinalAnswer::Accepted, Some(request_id)) => {
+                self.accepted_requests.push(AcceptedPurchase { request_id, user: told.user, quantity: told.quantity });
+            }
+            (FinalAnswer::Unknown, _) => self.unresolved += 1,
+            (FinalAnswer::Accepted | FinalAnswer::Refused { .. } | FinalAnswer::NotSent, _) => {}
+        }
+        if keep {
+            self.history.push(told);
+        }
+    }
+
+    /// Compares what a replay was told with what was promised the first time.
+    pub(super) fn replayed(&mut self, first: &BuyerAnswer, again: BuyerAnswer, keep: bool) {
+        self.replays += 1;
+        if first.verdict != FinalAnswer::Accepted {
+            // A "no" may become a "yes" (stock was added) or a doubt; both are news about the purchase.
+            if !matches!(again.verdict, FinalAnswer::Refused { .. }) {
+                self.record(again, keep);
+            }
+            return;
+        }
+        let broken = match again.verdict {
+            FinalAnswer::Accepted => again.request_id != first.request_id,
+            FinalAnswer::Refused { status } => is_final_no(status),
+            FinalAnswer::Unknown | FinalAnswer::NotSent => false,
+        };
+        if broken {
+            self.replays_broken += 1;
+            if self.broken.len() < BROKEN_KEPT_MAX {
+                self.broken.push(again);
+            }
+        }
+    }
+
+    /// Adds what another connection has seen.
+    pub(super) fn merge(&mut self, other: Self) {
+        self.purchases += other.purchases;
+        self.requests += other.requests;
+        self.by_status.merge(&other.by_status);
+        self.tokens_by_status.merge(&other.tokens_by_status);
+        self.places_by_status.merge(&other.places_by_status);
+        self.polls_by_status.merge(&other.polls_by_status);
+        self.unknown += other.unknown;
+        self.unresolved += other.unresolved;
+        self.connected += other.connected;
+        self.not_connected += other.not_connected;
+        self.replays += other.replays;
+        self.replays_broken += other.replays_broken;
+        self.broken.extend(other.broken);
+        self.broken.truncate(BROKEN_KEPT_MAX);
+        self.accepted_requests.extend(other.accepted_requests);
+        self.history.extend(other.history);
+    }
+
+    /// Closes the books: distinct requests, their units, the time it took.
+    pub(super) fn settle(&mut self, elapsed: Duration, latency_us: Histogram<u64>) {
+        self.latency_us = latency_us;
+        let told = self.accepted_requests.len();
+        self.accepted_requests.sort_unstable();
+        self.accepted_requests.dedup_by_key(|accepted| accepted.request_id);
+        self.accepted = u64::try_from(self.accepted_requests.len()).unwrap_or(u64::MAX);
+        self.accepted_twice = u64::try_from(told).unwrap_or(u64::MAX) - self.accepted;
+        self.accepted_units = self.accepted_requests.iter().map(|accepted| u64::from(accepted.quantity)).sum();
+        self.elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+    }
+}

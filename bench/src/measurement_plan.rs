@@ -1,0 +1,251 @@
+//! In which order things are measured and how often. First those for which the api role runs alone, then those that need
+//! an empty pipeline without a relay, then those with everything running; the ones that kill come last.
+//!
+//! Each stage is measured `runs` times in a row and becomes its medians before the next one begins, because later ones are
+//! compared with earlier ones.
+
+use super::bar::{Bar, merged};
+use super::environment::Environment;
+use super::sizes::{Scenario, Sizes, Spinner};
+use super::sold_out::SoldOut;
+use super::{
+    aof_rewrite, fill, flash_crowd, growth, growth_reconcile, latency, memory, prefault, recovery, scenarios,
+    strategies, whole_sale,
+};
+use seckill::cli::Failure;
+
+/// Entries that may lie in the outboxes when the api role is measured alone: a quarter of the backlog at which it would
+/// begin to refuse, by default.
+const BACKLOG_MAX: u64 = 250_000;
+
+/// Things measured together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Accept,
+    SoldOut,
+    Latency,
+    Filled,
+    EndToEnd,
+    Resident,
+    Sale,
+    Crowd,
+    Recovery,
+    Growth,
+    GrowthReconcile,
+    Strategies,
+}
+
+impl Stage {
+    const ALL: [Self; 12] = [
+        Self::Accept,
+        Self::SoldOut,
+        Self::Latency,
+        Self::Filled,
+        Self::EndToEnd,
+        Self::Resident,
+        Self::Sale,
+        Self::Crowd,
+        Self::Recovery,
+        Self::Growth,
+        Self::GrowthReconcile,
+        Self::Strategies,
+    ];
+
+    /// The scenarios that need it.
+    const fn for_any_of(self) -> &'static [Scenario] {
+        match self {
+            // end_to_end and latency are measured against it.
+            Self::Accept => &[Scenario::Accept, Scenario::EndToEnd, Scenario::Latency],
+            Self::SoldOut => &[Scenario::SoldOut, Scenario::Replay, Scenario::Poll],
+            Self::Latency => &[Scenario::Latency],
+            Self::Filled => &[Scenario::Relay, Scenario::Landing, Scenario::Memory],
+            Self::EndToEnd => &[Scenario::EndToEnd],
+            Self::Resident => &[Scenario::Memory],
+            Self::Sale => &[Scenario::Sale],
+            Self::Crowd => &[Scenario::Crowd],
+            Self::Recovery => &[Scenario::Recovery],
+            Self::Growth => &[Scenario::Growth],
+            Self::GrowthReconcile => &[Scenario::GrowthReconcile],
+            Self::Strategies => &[Scenario::Strategies],
+        }
+    }
+
+    /// A peak of memory is one for the whole life of a process, a whole sale is exact or not, and filling a sale with millions
+    /// of orders takes minutes: once is enough.
+    const fn is_repeated(self) -> bool {
+        match self {
+            Self::Resident | Self::Sale | Self::GrowthReconcile => false,
+            Self::Accept
+            | Self::SoldOut
+            | Self::Latency
+            | Self::Filled
+            | Self::EndToEnd
+            | Self::Crowd
+            | Self::Recovery
+            | Self::Growth
+            | Self::Strategies => true,
+        }
+    }
+}
+
+/// One benchmark under way.
+pub(super) struct MeasurementPlan<'a> {
+    environment: &'a mut Environment,
+    sizes: &'a Sizes,
+    wanted: Vec<Scenario>,
+    bars: Vec<Bar>,
+    sold_out: Option<SoldOut>,
+}
+
+impl<'a> MeasurementPlan<'a> {
+    pub fn new(environment: &'a mut Environment, sizes: &'a Sizes, wanted: Vec<Scenario>) -> Self {
+        Self { environment, sizes, wanted, bars: Vec::new(), sold_out: None }
+    }
+
+    /// Warms up, then measures everything that is wanted.
+    pub async fn run(mut self) -> Result<Vec<Bar>, Failure> {
+        scenarios::warm_up(self.environment, self.sizes, &Spinner::start("warm-up")).await?;
+        let wanted = self.wanted.clone();
+        let is_wanted = |stage: &Stage| stage.for_any_of().iter().any(|scenario| wanted.contains(scenario));
+        for stage in Stage::ALL.into_iter().filter(is_wanted) {
+            let mut runs = Vec::new();
+            for run in 0..if stage.is_repeated() { self.sizes.runs } else { 1 } {
+                if run > 0 || stage == Stage::Latency {
+                    // An outbox that grew from run to run would close the entry, and the next figure would be that of a refusal.
+                    // And what is landed grows Redis' file, which must not reach its limit in the middle of a latency.
+                    self.environment
+                        .settle(self.sizes.patience, &Spinner::start("landing what the run before left"))
+                        .await?;
+                }
+                self.environment.go_on()?;
+                aof_rewrite::rewritten(self.environment, &Spinner::start("redis' file")).await?;
+                prefault::touched(self.environment).await;
+                runs.push(self.stage(stage).await?);
+            }
+            self.bars.extend(merged(runs));
+        }
+        Ok(self.bars)
+    }
+
+    fn value(&self, name: &str) -> Option<f64> {
+        self.bars.iter().find(|bar| bar.name == name).map(|bar| bar.value)
+    }
+
+    async fn stage(&mut self, stage: Stage) -> Result<Vec<Bar>, Failure> {
+        match stage {
+            Stage::Accept => {
+                let spinner = Spinner::start("accept");
+                self.api_alone(&spinner).await?;
+                Ok(vec![scenarios::accept(self.environment, self.sizes, &spinner).await?])
+            }
+            Stage::SoldOut => self.sold_out().await,
+            Stage::Latency => {
+                let spinner = Spinner::start("latency");
+                self.api_alone(&spinner).await?;
+                let mut bars =
+                    vec![latency::accept(self.environment, self.sizes, self.value("accept"), &spinner).await?];
+                self.environment.settle(self.sizes.patience, &spinner).await?;
+                bars.push(latency::landed(self.environment, self.sizes, &spinner).await?);
+                Ok(bars)
+            }
+            Stage::Filled => {
+                let spinner = self.nothing_but_api("memory, relay, landing").await?;
+                let wants = |scenario| self.wanted.contains(&scenario);
+                let wants = fill::Wants {
+                    relay: wants(Scenario::Relay),
+                    landing: wants(Scenario::Landing),
+                    memory: wants(Scenario::Memory),
+                };
+                fill::measure(self.environment, self.sizes, wants, &spinner).await
+            }
+            Stage::EndToEnd => {
+                let spinner = self.everything("end_to_end").await?;
+                let accept = self.value("accept");
+                scenarios::end_to_end(self.environment, self.sizes, accept, &spinner).await
+            }
+            Stage::Resident => {
+                let spinner = self.everything("memory of the roles").await?;
+                let is_loaded = self.wanted.contains(&Scenario::EndToEnd);
+                Ok(vec![memory::resident(self.environment, self.sizes, is_loaded, &spinner).await?])
+            }
+            Stage::Sale => {
+                let spinner = self.everything("sale").await?;
+                whole_sale::sales(self.environment, self.sizes, &spinner).await
+            }
+            Stage::Crowd => {
+                let spinner = self.everything("crowd").await?;
+                flash_crowd::crowd(self.environment, self.sizes, &spinner).await
+            }
+            Stage::Recovery => {
+                let spinner = self.everything("recovery").await?;
+                recovery::measure(self.environment, self.sizes, &spinner).await
+            }
+            Stage::Growth => {
+                let spinner = self.nothing_but_api("growth").await?;
+                growth::measure(self.environment, self.sizes, &spinner).await
+            }
+            Stage::GrowthReconcile => {
+                let spinner = self.nothing_but_api("growth_reconcile").await?;
+                growth_reconcile::measure(self.environment, self.sizes, &spinner).await
+            }
+            Stage::Strategies => strategies::measure(self.environment, self.sizes, &Spinner::start("strategies")).await,
+        }
+    }
+
+    /// Every role, nothing left to land: each measurement starts from rest.
+    async fn everything(&mut self, name: &'static str) -> Result<Spinner, Failure> {
+        let spinner = Spinner::start(name);
+        self.environment.settle(self.sizes.patience, &spinner).await?;
+        Ok(spinner)
+    }
+
+    /// The api role, nothing left to land.
+    async fn nothing_but_api(&mut self, name: &'static str) -> Result<Spinner, Failure> {
+        let spinner = self.everything(name).await?;
+        self.environment.api_only().await?;
+        Ok(spinner)
+    }
+
+    async fn api_alone(&mut self, spinner: &Spinner) -> Result<(), Failure> {
+        if self.environment.backlog().await? > BACKLOG_MAX {
+            self.environment.settle(self.sizes.patience, spinner).await?;
+        }
+        self.environment.api_only().await
+    }
+
+    async fn sold_out(&mut self) -> Result<Vec<Bar>, Failure> {
+        let spinner = Spinner::start("sold_out, replay, poll");
+        self.api_alone(&spinner).await?;
+        let sold_out = match self.sold_out.take() {
+            Some(sold_out) => sold_out,
+            None => SoldOut::prepare(self.environment).await?,
+        };
+        let mut bars = Vec::new();
+        if self.wanted.contains(&Scenario::SoldOut) {
+            spinner.tell("sold_out");
+            bars.push(sold_out.sold_out(self.environment, self.sizes).await?);
+        }
+        if self.wanted.contains(&Scenario::Replay) {
+            spinner.tell("replay");
+            bars.push(sold_out.replay(self.environment, self.sizes).await?);
+        }
+        if self.wanted.contains(&Scenario::Poll) {
+            spinner.tell("poll");
+            bars.push(sold_out.poll(self.environment, self.sizes).await?);
+        }
+        self.sold_out = Some(sold_out);
+        Ok(bars)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_scenario_has_a_stage() {
+        for scenario in Scenario::ALL {
+            assert!(Stage::ALL.iter().any(|stage| stage.for_any_of().contains(&scenario)), "{scenario:?}");
+        }
+    }
+}

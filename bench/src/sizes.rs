@@ -1,0 +1,235 @@
+//! What is measured, and how much of it.
+
+use super::BenchArgs;
+use super::report::LeftOut;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::time::Duration;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(super) enum Scenario {
+    /// Accepted purchases a second, against a bare script under redis-benchmark
+    Accept,
+    /// Refusals a second on a sold-out sale, against a plain Actix handler with the same JWT check
+    SoldOut,
+    /// Repeated requests of winners a second
+    Replay,
+    /// Status answers a second
+    Poll,
+    /// Time to an answer at half of the peak rate, and from acceptance to the order at a low rate
+    Latency,
+    /// Confirmed messages a second out of a full outbox, against a bare confirmed publisher
+    Relay,
+    /// Orders a second out of a full queue, against one transaction an order and against bare multi-row INSERTs
+    Landing,
+    /// Redis' bytes a request in flight and a settled one; resident memory of the roles under full load
+    Memory,
+    /// Orders landed a second while buyers keep buying
+    EndToEnd,
+    /// Whole sales under the three policies, checked for exactness
+    Sale,
+    /// Many buyers (--users) for 500 units, each until an answer
+    Crowd,
+    /// Time until a purchase works again after kill -9 of each role and each server
+    Recovery,
+    /// What an order costs as everything grows by tens (only when asked for)
+    Growth,
+    /// What a round of P5 costs beside a sale of ten thousand and of a million (--orders) orders (only when asked for)
+    GrowthReconcile,
+    /// The field's ways to take stock, side by side (only when asked for)
+    Strategies,
+}
+
+impl Scenario {
+    pub const ALL: [Self; 15] = [
+        Self::Accept,
+        Self::SoldOut,
+        Self::Replay,
+        Self::Poll,
+        Self::Latency,
+        Self::Relay,
+        Self::Landing,
+        Self::Memory,
+        Self::EndToEnd,
+        Self::Sale,
+        Self::Crowd,
+        Self::Recovery,
+        Self::Growth,
+        Self::GrowthReconcile,
+        Self::Strategies,
+    ];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Accept => "accept",
+            Self::SoldOut => "sold_out",
+            Self::Replay => "replay",
+            Self::Poll => "poll",
+            Self::Latency => "latency",
+            Self::Relay => "relay",
+            Self::Landing => "landing",
+            Self::Memory => "memory",
+            Self::EndToEnd => "end_to_end",
+            Self::Sale => "sale",
+            Self::Crowd => "crowd",
+            Self::Recovery => "recovery",
+            Self::Growth => "growth",
+            Self::GrowthReconcile => "growth_reconcile",
+            Self::Strategies => "strategies",
+        }
+    }
+
+    /// Why it is not measured although nobody said `--only`, or although somebody did.
+    const fn obstacle(self, quick: bool, asked: bool, here: bool) -> Option<&'static str> {
+        match self {
+            Self::Relay
+            | Self::Landing
+            | Self::Memory
+            | Self::Recovery
+            | Self::Growth
+            | Self::GrowthReconcile
+            | Self::Strategies
+                if here =>
+            {
+                Some("needs servers and roles of its own")
+            }
+            Self::Crowd | Self::Recovery if quick && !asked => Some("takes too long for --quick"),
+            Self::Growth | Self::GrowthReconcile | Self::Strategies if !asked => Some("only when asked for"),
+            Self::Accept
+            | Self::SoldOut
+            | Self::Replay
+            | Self::Poll
+            | Self::Latency
+            | Self::Relay
+            | Self::Landing
+            | Self::Memory
+            | Self::EndToEnd
+            | Self::Sale
+            | Self::Crowd
+            | Self::Recovery
+            | Self::Growth
+            | Self::GrowthReconcile
+            | Self::Strategies => None,
+        }
+    }
+}
+
+/// The scenarios to measure, and those left out with the reason. With `--only`, what was not named is not mentioned.
+pub(super) fn choose(args: &BenchArgs) -> (Vec<Scenario>, Vec<LeftOut>) {
+    let (mut chosen, mut left_out) = (Vec::new(), Vec::new());
+    for scenario in Scenario::ALL {
+        let asked = args.only.contains(&scenario);
+        if !args.only.is_empty() && !asked {
+            continue;
+        }
+        match scenario.obstacle(args.quick, asked, args.here) {
+            Some(why) => left_out.push(LeftOut { name: scenario.name(), why }),
+            None => chosen.push(scenario),
+        }
+    }
+    (chosen, left_out)
+}
+
+/// How much is done.
+#[derive(Debug, Clone)]
+pub(super) struct Sizes {
+    pub connections: u32,
+    /// Each measurement takes this long.
+    pub lasting: Duration,
+    /// Different buyers of the rate scenarios.
+    pub buyers: u64,
+    pub sale_buyers: u64,
+    /// Buyers of the scenario `crowd`.
+    pub users: u64,
+    /// Entries of `relay`, `landing` and `memory`; the largest size of `growth`.
+    pub entries: u64,
+    /// Orders of the large sale of `growth_reconcile`.
+    pub orders: u64,
+    pub baseline_requests: u64,
+    /// Longest wait until everything has landed.
+    pub patience: Duration,
+    /// How often everything is measured.
+    pub runs: u32,
+}
+
+impl Sizes {
+    pub fn of(args: &BenchArgs) -> Self {
+        let (lasting_s, buyers, baseline_requests, patience_s, entries) =
+            if args.quick { (1.0, 10_000, 50_000, 60, 20_000) } else { (5.0, 100_000, 300_000, 300, 100_000) };
+        Self {
+            connections: args.connections,
+            lasting: Duration::from_secs_f64(args.seconds.unwrap_or(lasting_s)),
+            buyers,
+            sale_buyers: args.buyers,
+            users: args.users,
+            entries: args.entries.unwrap_or(entries),
+            orders: args.orders,
+            baseline_requests,
+            patience: Duration::from_secs(patience_s),
+            runs: args.runs,
+        }
+    }
+}
+
+/// Says on standard error what is going on; silent when that is not a terminal.
+#[derive(Clone)]
+pub(super) struct Spinner(ProgressBar);
+
+impl Spinner {
+    pub fn start(name: &'static str) -> Self {
+        let bar = ProgressBar::new_spinner().with_prefix(name);
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} {msg} {elapsed}") {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(Duration::from_millis(100));
+        Self(bar)
+    }
+
+    pub fn tell(&self, words: &str) {
+        self.0.set_message(words.to_owned());
+    }
+}
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        // Clones share the bar; whoever ends first clears it.
+        self.0.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct TestLine {
+        #[command(flatten)]
+        args: BenchArgs,
+    }
+
+    fn chosen(words: &str) -> (Vec<&'static str>, Vec<&'static str>) {
+        let line = TestLine::try_parse_from(std::iter::once("bench").chain(words.split_whitespace())).unwrap();
+        let (chosen, left_out) = choose(&line.args);
+        (chosen.into_iter().map(Scenario::name).collect(), left_out.into_iter().map(|left| left.name).collect())
+    }
+
+    #[test]
+    fn what_is_left_out_is_named() {
+        let (all, left_out) = chosen("");
+        assert_eq!((all.len(), left_out), (12, vec!["growth", "growth_reconcile", "strategies"]));
+        assert_eq!(chosen("--quick").1, ["crowd", "recovery", "growth", "growth_reconcile", "strategies"]);
+        assert_eq!(chosen("--quick --only recovery"), (vec!["recovery"], vec![]));
+        assert_eq!(chosen("--only strategies").0, ["strategies"]);
+        assert_eq!(chosen("--here --only relay --only poll"), (vec!["poll"], vec!["relay"]));
+    }
+
+    #[test]
+    fn each_scenario_has_one_name_on_the_command_line_and_in_the_report() {
+        use clap::ValueEnum;
+        for scenario in Scenario::ALL {
+            assert_eq!(scenario.to_possible_value().unwrap().get_name(), scenario.name());
+        }
+        assert_eq!(Scenario::ALL.len(), Scenario::value_variants().len());
+    }
+}

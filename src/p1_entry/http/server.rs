@@ -1,0 +1,133 @@
+//! Starts the public HTTP server and routes its requests to the handlers.
+
+use super::state::PublicApi;
+use super::{cors, events, openapi, orders, places, sales, tokens};
+use crate::config;
+use crate::http::problem::{Kind, Problem};
+use crate::http::request_id::RequestIdMiddleware;
+use crate::http::{ExtraRoutes, end_gracefully, worker_count};
+use crate::p2_reserve::answer_on_this_thread;
+use crate::runtime::Stopper;
+use actix_web::dev::{Server, ServiceResponse};
+use actix_web::http::header::{ALLOW, HeaderValue};
+use actix_web::middleware::{ErrorHandlerResponse, ErrorHandlers};
+use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The routes, for the server and for tests.
+pub fn routes(config: &mut web::ServiceConfig) {
+    config
+        // Patterns are tried in this order, so what a crowd sends stands first.
+        .service(
+            web::resource("/v1/sales/{sale_id}/orders")
+                .route(web::post().to(orders::buy))
+                .default_service(web::to(|request| method_not_allowed(request, "POST"))),
+        )
+        .service(
+            web::resource("/v1/sales")
+                .route(web::get().to(sales::list))
+                .default_service(web::to(|request| method_not_allowed(request, "GET"))),
+        )
+        .service(
+            web::resource("/v1/sales/{sale_id}")
+                .route(web::get().to(sales::show))
+                .default_service(web::to(|request| method_not_allowed(request, "GET"))),
+        )
+        .service(
+            web::resource("/v1/sales/{sale_id}/places")
+                .route(web::post().to(places::enter))
+                .route(web::get().to(places::show))
+                .default_service(web::to(|request| method_not_allowed(request, "GET, POST"))),
+        )
+        .service(
+            web::resource("/v1/sales/{sale_id}/tokens")
+                .route(web::post().to(tokens::issue))
+                .default_service(web::to(|request| method_not_allowed(request, "POST"))),
+        )
+        .service(
+            web::resource("/v1/sales/{sale_id}/orders/{request_id}")
+                .route(web::get().to(orders::show))
+                .default_service(web::to(|request| method_not_allowed(request, "GET"))),
+        )
+        .service(
+            web::resource("/v1/sales/{sale_id}/orders/{request_id}/events")
+                .route(web::get().to(events::follow))
+                .default_service(web::to(|request| method_not_allowed(request, "GET"))),
+        )
+        .service(web::resource("/openapi.json").route(web::get().to(openapi::json)))
+        .default_service(web::to(no_such_route));
+}
+
+async fn no_such_route(request: HttpRequest) -> HttpResponse {
+    Kind::NoSuchRoute.because(format!("{}; the routes are listed in /openapi.json", request.path())).respond(&request)
+}
+
+async fn method_not_allowed(request: HttpRequest, allowed: &'static str) -> HttpResponse {
+    let detail = format!("{} {}, expected {allowed}", request.method(), request.path());
+    let mut answer = Kind::MethodNotAllowed.because(detail).respond(&request);
+    answer.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+    answer
+}
+
+/// Starts serving on `listener`. The returned server runs when awaited and stops gracefully on `stopper`.
+///
+/// # Errors
+/// The listener's own error.
+pub fn serve(
+    public: Arc<PublicApi>,
+    listener: TcpListener,
+    settings: &config::Http,
+    extra_routes: Vec<ExtraRoutes>,
+    stopper: Stopper,
+) -> std::io::Result<Server> {
+    let public = web::Data::from(public);
+    let origins = settings.cors_origins.clone();
+    let server = HttpServer::new(move || {
+        // Called once on each worker's thread.
+        answer_on_this_thread();
+        App::new()
+            .app_data(public.clone())
+            .wrap(ErrorHandlers::new().default_handler_client(as_problem))
+            .wrap(cors::for_pages_of(&origins))
+            .wrap(RequestIdMiddleware)
+            .configure(|config| {
+                for routes in &extra_routes {
+                    routes(config);
+                }
+            })
+            .configure(routes)
+    })
+    .workers(worker_count(settings))
+    .client_request_timeout(Duration::from_millis(settings.head_timeout_ms))
+    .keep_alive(Duration::from_secs(settings.keep_alive_s))
+    .max_connections(settings.connections_max)
+    .shutdown_timeout(5)
+    .disable_signals()
+    .listen(listener)?
+    .run();
+    Ok(end_gracefully(server, stopper))
+}
+
+/// Errors that actix makes by itself (a path that does not decode, a header it refuses) become problem answers too.
+fn as_problem<B>(answer: ServiceResponse<B>) -> actix_web::Result<ErrorHandlerResponse<B>> {
+    let is_problem = answer
+        .headers()
+        .get("content-type")
+        .is_some_and(|kind| kind.as_bytes().starts_with(b"application/problem+json"));
+    if is_problem {
+        return Ok(ErrorHandlerResponse::Response(answer.map_into_left_body()));
+    }
+    let kind = match answer.status().as_u16() {
+        404 => Kind::NoSuchRoute,
+        405 => Kind::MethodNotAllowed,
+        408 => Kind::RequestTimeout,
+        413 => Kind::BodyTooLarge,
+        415 => Kind::WrongMediaType,
+        _ => Kind::BadRequest,
+    };
+    let (request, _) = answer.into_parts();
+    let response = Problem::from(kind).respond(&request);
+    Ok(ErrorHandlerResponse::Response(ServiceResponse::new(request, response).map_into_right_body()))
+}

@@ -1,0 +1,55 @@
+//! What the handlers of the public API share. One a process.
+
+use crate::config;
+use crate::p1_entry::access_tokens::Authenticator;
+use crate::p1_entry::catalog::Catalog;
+use crate::p1_entry::overload::Overload;
+use crate::p1_entry::purchasing::{PurchaseTokenIssuer, Purchasing};
+use crate::p1_entry::sale_list::SaleList;
+use crate::p1_entry::status::Statuses;
+use crate::p1_entry::waiting_room::RoomEntrance;
+use std::time::Duration;
+
+/// The use cases of the entry, and the bounds of a request.
+pub struct PublicApi {
+    /// Checks access tokens.
+    pub auth: Authenticator,
+    /// Buys.
+    pub purchasing: Purchasing,
+    /// Issues purchase tokens.
+    pub token_issuer: PurchaseTokenIssuer,
+    /// Waiting rooms.
+    pub rooms: RoomEntrance,
+    /// Answers what became of a request.
+    pub statuses: Statuses,
+    /// The list of sales.
+    pub sales: SaleList,
+    /// Single sales.
+    pub catalog: Catalog,
+    /// Bounds the purchases under way.
+    pub overload: Overload,
+    /// Bounds of a request.
+    pub bounds: RequestBounds,
+}
+
+/// Bounds of one request.
+pub struct RequestBounds {
+    /// Longest body, bytes.
+    pub(super) body_bytes_max: usize,
+    /// Time for a body to arrive.
+    pub(super) body_timeout: Duration,
+    /// Most units in one request.
+    pub(super) quantity_max: u32,
+}
+
+impl RequestBounds {
+    /// As configured.
+    #[must_use]
+    pub const fn new(settings: &config::Settings) -> Self {
+        Self {
+            body_bytes_max: settings.http.body_bytes_max,
+            body_timeout: Duration::from_millis(settings.http.body_timeout_ms),
+            quantity_max: settings.p1_entry.quantity_max,
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Looks every second how far landing is behind, and opens and closes the entry. Part of the api role.
+//!
+//! Input: outbox lengths and the ledger records of the probes, from Redis. Output: an order to [`Overload`], gauges, one log
+//! line for each change. A look that Redis does not answer changes nothing: without Redis nothing is accepted anyway.
+
+use super::Overload;
+use super::control::{EASE, EntryCommand, EntryControl, LoadReading};
+use crate::config;
+use crate::domain::fault::{Fault, Progress};
+use crate::domain::ids::RequestId;
+use crate::runtime::Worker;
+use crate::store::mysql::{Db, outcomes};
+use crate::store::redis::{Progressed, RedisFault, RedisStore};
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+/// Pause between two looks.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Keeps an [`Overload`] up with the servers.
+pub struct OverloadMonitor {
+    overload: Overload,
+    redis: RedisStore,
+    db: Db,
+    shards: u16,
+    backlog_max: u64,
+    lag_max: Duration,
+    control: EntryControl,
+    looked_at: Option<Instant>,
+    /// Accepted and landed at the last look.
+    counts: (u64, u64),
+}
+
+impl OverloadMonitor {
+    /// Watches over `overload` with the bounds of the settings.
+    #[must_use]
+    pub fn new(overload: Overload, redis: RedisStore, db: Db, shards: u16, settings: &config::P1Entry) -> Self {
+        Self {
+            overload,
+            redis,
+            db,
+            shards,
+            backlog_max: settings.backlog_max,
+            lag_max: Duration::from_millis(settings.lag_max_ms),
+            control: EntryControl::new(settings.adaptive),
+            looked_at: None,
+            counts: (0, 0),
+        }
+    }
+
+    fn pressure(&self, lag: Duration, backlog: u64) -> f64 {
+        let of_lag = if self.lag_max.is_zero() { 0.0 } else { lag.as_secs_f64() / self.lag_max.as_secs_f64() };
+        of_lag.max(backlog as f64 / self.backlog_max.max(1) as f64)
+    }
+
+    /// Asks the ledgers how far the probes have come.
+    async fn ask_ledgers(&self) -> Result<(), Fault> {
+        let ledgers = self.overload.probes(|probes| probes.waiting());
+        let asked = ledgers.into_iter().map(|((sale, shard), ids)| async move {
+            let progressed = match self.redis.ledger.progress(&sale, shard, &ids).await {
+                Ok(progressed) => progressed,
+                // Of several servers one is away: its purchases must not close the entry to the others' buyers. It takes
+                // in nothing itself.
+                Err(RedisFault::NotSent(_) | RedisFault::Unknown(_)) if self.shards > 1 => {
+                    vec![Progressed::Untold; ids.len()]
+                }
+                Err(fault) => return Err(fault),
+            };
+            Ok::<_, RedisFault>(ids.into_iter().zip(progressed).collect::<Vec<_>>())
+        });
+        let (mut landed, mut untold) = (HashSet::new(), HashSet::new());
+        for (id, progressed) in futures::future::try_join_all(asked).await.map_err(Fault::back_off)?.concat() {
+            match progressed {
+                Progressed::Landed => landed.insert(id),
+                Progressed::Untold => untold.insert(id),
+                Progressed::Queued => false,
+            };
+        }
+        self.overload.probes(|probes| {
+            probes.landed(|id| landed.contains(&id));
+            probes.forget(|id| untold.contains(&id));
+        });
+        Ok(())
+    }
+
+    /// The ledger is told after the database committed, and only as well as it can be: before the entry is closed over it,
+    /// the database is asked itself. One that does not answer has landed nothing either.
+    async fn ask_database(&self) {
+        let waiting: Vec<RequestId> = self.overload.probes(|probes| probes.waiting()).into_values().flatten().collect();
+        match outcomes::outcomes_of(&self.db, &waiting).await {
+            Ok(outcomes) => self.overload.probes(|probes| probes.landed(|id| outcomes.contains_key(&id))),
+            Err(error) => tracing::debug!(phase = "p1_entry", %error, "what has landed cannot be asked"),
+        }
+    }
+
+    fn seen(&mut self, pressure: f64, now: Instant) -> LoadReading {
+        let (accepted, landed) = self.overload.probes(|probes| probes.counts());
+        let since = self.looked_at.map_or(LOOK_EVERY, |at| now.saturating_duration_since(at)).as_secs_f64().max(0.001);
+        let before = std::mem::replace(&mut self.counts, (accepted, landed));
+        let a_second = |now: u64, before: u64| now.saturating_sub(before) as f64 / since;
+        LoadReading { pressure, admitted_per_s: a_second(accepted, before.0), landed_per_s: a_second(landed, before.1) }
+    }
+}
+
+fn tell(order: EntryCommand, before: EntryCommand, lag: Duration, backlog: u64) {
+    let lag_ms = u64::try_from(lag.as_millis()).unwrap_or(u64::MAX);
+    match (before.closed, order.closed) {
+        (false, true) => {
+            metrics::counter!("seckill_p1_entry_closed_total").increment(1);
+            tracing::warn!(
+                phase = "p1_entry",
+                lag_ms,
+                backlog,
+                "the entry closes to new purchases until what was accepted has landed; look at relay, broker, consumer, database"
+            );
+        }
+        (true, false) => tracing::info!(phase = "p1_entry", lag_ms, backlog, "the entry is open again"),
+        (false, false) | (true, true) => {}
+    }
+    match (before.limit_per_s, order.limit_per_s) {
+        (None, Some(limit_per_s)) => {
+            tracing::warn!(phase = "p1_entry", lag_ms, backlog, limit_per_s, "orders land too slowly, letting in less");
+        }
+        (Some(_), None) => tracing::info!(phase = "p1_entry", lag_ms, backlog, "letting in everybody again"),
+        (None, None) | (Some(_), Some(_)) => {}
+    }
+}
+
+impl Worker for OverloadMonitor {
+    fn name(&self) -> &'static str {
+        "p1_entry"
+    }
+
+    async fn step(&mut self) -> Result<Progress, Fault> {
+        if self.looked_at.is_some_and(|at| at.elapsed() < LOOK_EVERY) {
+            return Ok(Progress::Idle);
+        }
+        metrics::gauge!("seckill_p1_entry_in_flight_count").set(self.overload.in_flight() as f64);
+        let backlog = self.redis.outbox.longest(self.shards).await.map_err(Fault::back_off)?;
+        self.ask_ledgers().await?;
+        let lag_now = |overload: &Overload| overload.probes(|probes| probes.lag(Instant::now()));
+        let mut lag = lag_now(&self.overload);
+        if self.pressure(lag, 0) >= EASE {
+            self.ask_database().await;
+            lag = lag_now(&self.overload);
+        }
+        let now = Instant::now();
+        let seen = self.seen(self.pressure(lag, backlog), now);
+        self.looked_at = Some(now);
+        let order = self.control.decide(seen);
+        let before = self.overload.obey(order);
+        tell(order, before, lag, backlog);
+        metrics::gauge!("seckill_p1_entry_open").set(if order.closed { 0.0 } else { 1.0 });
+        metrics::gauge!("seckill_p1_entry_limit_per_s").set(order.limit_per_s.map_or(0.0, f64::from));
+        metrics::gauge!("seckill_p1_entry_lag_seconds").set(lag.as_secs_f64());
+        metrics::gauge!("seckill_p1_entry_backlog_count").set(backlog as f64);
+        Ok(Progress::Idle)
+    }
+}

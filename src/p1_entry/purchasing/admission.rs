@@ -1,0 +1,129 @@
+//! Whether a purchase may be tried now: checks in the order that keeps promises, each with one reason to refuse.
+//!
+//! Input: an attempt. Output: admitted, or a refusal that says whether a replay overrides it. Keeps nothing of its own.
+
+use super::sale_state;
+use crate::domain::ids::{RequestId, SaleId, UserId};
+use crate::domain::states::{P1Entry, State};
+use crate::http::problem::{Kind, Problem};
+use crate::p1_entry::catalog::SaleView;
+use crate::p1_entry::overload::Overload;
+use crate::p1_entry::purchase_tokens::{PurchaseToken, PurchaseTokens, TokenFault};
+use crate::p1_entry::rate_limits::RateLimits;
+use crate::p1_entry::status::status_url;
+use crate::p2_reserve::Guard;
+use crate::telemetry::count;
+use std::sync::Arc;
+
+/// Clocks of two api processes may differ by this much; a token this much younger than the sold-out mark still gets through
+/// to Redis, because it may be a winner's.
+const CLOCK_SKEW_MS: i64 = 2_000;
+
+/// Checks attempts to buy. One a process.
+pub struct Admission {
+    tokens: Arc<PurchaseTokens>,
+    limits: Arc<RateLimits>,
+    guard: Guard,
+    overload: Overload,
+}
+
+/// One attempt to buy.
+pub(super) struct Attempt<'a> {
+    pub user: &'a UserId,
+    pub view: &'a SaleView,
+    /// The purchase token that was sent, already checked.
+    pub token: Option<PurchaseToken>,
+    pub now_ms: i64,
+}
+
+/// Why an attempt is not admitted.
+pub(super) enum Refusal {
+    /// Whatever happened before.
+    Final(Problem),
+    /// Unless the same request was accepted before; then it gets its first answer again.
+    UnlessReplayed(Problem),
+}
+
+type Check = fn(&Admission, &Attempt<'_>) -> Option<Refusal>;
+
+impl Admission {
+    /// The checks that ask no server, in their order.
+    const CHECKS: [Check; 4] = [Self::sale_is_closed, Self::redis_is_unsafe, Self::token_is_missing, Self::sold_out];
+
+    /// Puts the parts together.
+    #[must_use]
+    pub const fn new(tokens: Arc<PurchaseTokens>, limits: Arc<RateLimits>, guard: Guard, overload: Overload) -> Self {
+        Self { tokens, limits, guard, overload }
+    }
+
+    /// The token that was sent as `Idempotency-Key`.
+    pub(super) fn read_token(
+        &self,
+        text: &str,
+        user: &UserId,
+        sale: &SaleId,
+        now_ms: i64,
+    ) -> Result<PurchaseToken, Problem> {
+        self.tokens.check(text, user, sale, now_ms).map_err(|fault| match fault {
+            TokenFault::Invalid => Kind::TokenInvalid.because(
+                "Idempotency-Key must be a token from POST …/tokens of this sale, issued to the same buyer, unchanged",
+            ),
+            TokenFault::Expired(id) => Kind::TokenExpired
+                .because("if it was used in time, its purchase can be looked up")
+                .about(id, status_url(sale, id)),
+        })
+    }
+
+    /// Remembers a purchase that was accepted just now, to measure how far P4 is behind.
+    pub(super) fn accepted(&self, sale: &SaleId, shard: u16, id: RequestId) {
+        self.overload.accepted(sale, shard, id);
+    }
+
+    /// Whether the attempt may go on to P2.
+    pub(super) async fn admit(&self, attempt: &Attempt<'_>) -> Result<(), Refusal> {
+        if let Some(refusal) = Self::CHECKS.iter().find_map(|check| check(self, attempt)) {
+            return Err(refusal);
+        }
+        let overloaded = self.overload.refusal();
+        // Without a token it cannot be a replay: refused before any server is asked.
+        if let (Some(problem), None) = (&overloaded, &attempt.token) {
+            return Err(Refusal::Final(problem.clone()));
+        }
+        self.limits.take(attempt.user).await.map_err(Refusal::Final)?;
+        overloaded.map_or(Ok(()), |problem| Err(Refusal::UnlessReplayed(problem)))
+    }
+
+    /// Before its start, after its end, paused, or not loaded.
+    fn sale_is_closed(&self, attempt: &Attempt<'_>) -> Option<Refusal> {
+        sale_state::refusal(attempt.view, attempt.now_ms).map(Refusal::UnlessReplayed)
+    }
+
+    /// The guard refuses this Redis. What exactly is wrong is for operators: readiness, log and doctor say it.
+    fn redis_is_unsafe(&self, _: &Attempt<'_>) -> Option<Refusal> {
+        self.guard.refusal().map(|why| {
+            tracing::debug!(phase = "p1_entry", %why, "not selling");
+            let problem =
+                Kind::Unavailable.because("nothing is sold until the operators have corrected a server's settings");
+            Refusal::UnlessReplayed(problem)
+        })
+    }
+
+    /// The sale is sold with purchase tokens only. A sale with a waiting room is: a token is issued to released buyers only.
+    fn token_is_missing(&self, attempt: &Attempt<'_>) -> Option<Refusal> {
+        let sale = &attempt.view.sale;
+        (attempt.token.is_none() && (sale.token_required || sale.waiting_room)).then(|| {
+            let how = format!("get one with POST /v1/sales/{}/tokens and send it as Idempotency-Key", sale.sale_id);
+            Refusal::Final(Kind::TokenRequired.because(how))
+        })
+    }
+
+    /// Sold out, unless the token is old enough to be a winner's.
+    fn sold_out(&self, attempt: &Attempt<'_>) -> Option<Refusal> {
+        let mark = attempt.view.sold_out?;
+        let too_late = attempt.token.is_none_or(|token| token.issued_at_ms > mark.at_ms + CLOCK_SKEW_MS);
+        too_late.then(|| {
+            count(State::P1(P1Entry::SoldOut), 1);
+            Refusal::Final(Kind::EntrySoldOut.into())
+        })
+    }
+}

@@ -1,0 +1,84 @@
+//! P2's decision as the buyer's answer: the request id, or the problem that says why not.
+//!
+//! Input: a decision. Output: the answer, counted by its state. Marks the sale as sold out when P2 found it so.
+
+use super::Purchasing;
+use super::sale_state::paused;
+use crate::domain::ids::RequestId;
+use crate::domain::reserve::Reserved;
+use crate::domain::states::{P2Reserve, State};
+use crate::http::problem::{Kind, Problem};
+use crate::p1_entry::catalog::SaleView;
+use crate::p1_entry::overload::overloaded;
+use crate::p1_entry::status::status_url;
+use crate::p2_reserve::Decision;
+use crate::telemetry::count;
+
+impl Purchasing {
+    /// The answer to one decision.
+    pub(super) async fn answer(
+        &self,
+        decision: Decision,
+        id: RequestId,
+        shard: u16,
+        view: &SaleView,
+    ) -> Result<RequestId, Problem> {
+        let sale = &view.sale.sale_id;
+        let reserved = match decision {
+            Decision::Decided(reserved) => reserved,
+            Decision::Unknown => {
+                return Err(Kind::Unknown
+                    .because("the purchase may or may not have been accepted")
+                    .about(id, status_url(sale, id)));
+            }
+            Decision::Unavailable => return Err(Kind::Unavailable.into()),
+            Decision::AllEmpty => {
+                count(State::P2(P2Reserve::BucketAllEmpty), 1);
+                self.catalog.mark_sold_out(view).await;
+                return Err(Kind::AllEmpty.into());
+            }
+            Decision::BucketEmpty => return Err(Kind::BucketEmpty.because("units are between two buckets")),
+            Decision::Overloaded => return Err(overloaded("too many requests are waiting")),
+        };
+        if let Some(state) = reserved.state() {
+            count(State::P2(state), 1);
+        }
+        tracing::debug!(phase = "p2_reserve", request_id = %id, %sale, ?reserved, "decided");
+        match reserved {
+            Reserved::Accepted => {
+                self.admission.accepted(sale, shard, id);
+                Ok(id)
+            }
+            Reserved::Replayed => Ok(id),
+            Reserved::DuplicateBuyer(first) => {
+                Err(Kind::Duplicate.because("one purchase a buyer in this sale").about(first, status_url(sale, first)))
+            }
+            Reserved::LimitExceeded(owned) => Err(Kind::LimitExceeded.because(format!(
+                "the limit is {} a buyer, you have {owned}",
+                view.sale.policy.limit().unwrap_or_default()
+            ))),
+            Reserved::Short(0) => {
+                self.catalog.mark_sold_out(view).await;
+                Err(Kind::SoldOut.into())
+            }
+            Reserved::Short(left) => Err(Kind::NotEnough.because(format!("{left} left")).remaining(left)),
+            Reserved::Conflict => Err(Kind::TokenReused.because("repeat it with the quantity of the first time")),
+            Reserved::Paused => Err(paused("stopped by an operator")),
+            Reserved::Closed => Err(Kind::Ended.into()),
+            Reserved::Frozen | Reserved::NotLoaded => Err(paused("closed until its stock has been checked")),
+            Reserved::StaleEpoch => {
+                self.catalog.forget(sale).await;
+                Err(Kind::Loading.because("the sale is being reloaded"))
+            }
+            Reserved::Backlog => Err(overloaded("more orders are waiting than can be landed in time")),
+            Reserved::Damaged => {
+                tracing::error!(phase = "p2_reserve", %sale, "the sale's keys in redis are damaged, nothing is sold; run seckill audit");
+                Err(Kind::Unavailable.into())
+            }
+            Reserved::OtherShards => {
+                tracing::error!(phase = "p2_reserve", %sale, shards = self.replays.shards(), "the sale was warmed for another number of shards, nothing is sold; set redis.shards back");
+                Err(Kind::Unavailable.into())
+            }
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! A purchase from the buyer's side: admission, then P2, then an answer.
+//!
+//! Input: a buyer, a sale, a quantity, perhaps a purchase token. Output: the request id of an accepted purchase, or the
+//! problem to answer with. A replay comes before every refusal that time can bring: a purchase that was accepted once is
+//! answered "accepted" for ever, whatever has happened to its sale since. A crash leaves what P2 leaves.
+
+mod admission;
+mod answer;
+mod replay;
+mod sale_state;
+mod spans;
+mod token_issue;
+
+pub use admission::Admission;
+pub use replay::Replays;
+pub use token_issue::{NewPurchaseToken, PurchaseTokenIssuer};
+
+use super::catalog::Catalog;
+use super::request_ids::RequestIds;
+use crate::domain::ids::{RequestId, SaleId, UserId};
+use crate::domain::policy::Quantity;
+use crate::domain::request::Purchase;
+use crate::domain::shard::home_shard;
+use crate::domain::states::{P1Entry, State};
+use crate::http::problem::Problem;
+use crate::p2_reserve::Reserve;
+use crate::runtime::now_ms;
+use crate::telemetry::{count, traces};
+use admission::{Attempt, Refusal};
+
+/// Buys. One a process.
+pub struct Purchasing {
+    catalog: Catalog,
+    admission: Admission,
+    replays: Replays,
+    reserve: Reserve,
+    ids: RequestIds,
+}
+
+impl Purchasing {
+    /// Puts the parts together.
+    #[must_use]
+    pub const fn new(
+        catalog: Catalog,
+        admission: Admission,
+        replays: Replays,
+        reserve: Reserve,
+        ids: RequestIds,
+    ) -> Self {
+        Self { catalog, admission, replays, reserve, ids }
+    }
+
+    /// Buys `quantity` units for `user`.
+    ///
+    /// # Errors
+    /// The problem to answer with; only 504 leaves open whether the purchase was accepted.
+    pub async fn buy(
+        &self,
+        user: UserId,
+        sale: &SaleId,
+        quantity: Quantity,
+        token: Option<&str>,
+    ) -> Result<RequestId, Problem> {
+        let begun = traces::clock();
+        let view = self.catalog.view(sale).await?;
+        let now_ms = now_ms();
+        let token = token.map(|text| self.admission.read_token(text, &user, sale, now_ms)).transpose()?;
+        let admitted = self.admission.admit(&Attempt { user: &user, view: &view, token, now_ms }).await;
+        let request_id = match (&token, &admitted) {
+            (Some(token), _) => token.request_id,
+            (None, Ok(())) => self.ids.next()?,
+            (None, Err(Refusal::Final(problem) | Refusal::UnlessReplayed(problem))) => return Err(problem.clone()),
+        };
+        let shard = home_shard(&user, self.replays.shards());
+        let purchase = Purchase { request_id, sale_id: sale.clone(), user_id: user, quantity };
+        match admitted {
+            Ok(()) => {}
+            Err(Refusal::Final(problem)) => return Err(problem),
+            Err(Refusal::UnlessReplayed(problem)) => return self.replays.first_answer_or(problem, &purchase).await,
+        }
+        count(State::P1(P1Entry::Ready), 1);
+        let asked = traces::clock();
+        let decision = self.reserve.decide(purchase, view.sale.epoch).await;
+        spans::tell(request_id, begun, asked, &decision);
+        self.answer(decision, request_id, shard, &view).await
+    }
+}

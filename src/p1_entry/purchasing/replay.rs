@@ -1,0 +1,55 @@
+//! A request that was accepted before gets its first answer again, whatever has happened to the sale since.
+//!
+//! Input: a purchase with its token's request id. Output: the first answer, as the ledger has it. Reads only.
+
+use crate::domain::ids::RequestId;
+use crate::domain::request::Purchase;
+use crate::domain::shard::home_shard;
+use crate::domain::states::{P2Reserve, State};
+use crate::http::problem::{Kind, Problem};
+use crate::p1_entry::status::status_url;
+use crate::store::redis::RedisStore;
+use crate::telemetry::count;
+
+/// Looks up what was answered before.
+pub struct Replays {
+    redis: RedisStore,
+    shards: u16,
+}
+
+impl Replays {
+    /// Over the ledgers of a Redis with `shards` shards a sale.
+    #[must_use]
+    pub const fn new(redis: RedisStore, shards: u16) -> Self {
+        Self { redis, shards }
+    }
+
+    /// Shards of every sale.
+    pub(super) const fn shards(&self) -> u16 {
+        self.shards
+    }
+
+    /// The request id, if exactly this purchase was accepted before; else `problem`.
+    pub(super) async fn first_answer_or(&self, problem: Problem, purchase: &Purchase) -> Result<RequestId, Problem> {
+        let Purchase { request_id: id, sale_id: sale, user_id: user, quantity } = purchase;
+        let id = *id;
+        let unknown = |detail: &str| Err(Kind::Unknown.because(detail).about(id, status_url(sale, id)));
+        match Box::pin(self.redis.ledger.lookup_replicated(sale, home_shard(user, self.shards), &[id])).await {
+            Ok((records, replicated)) => match records.into_iter().next().flatten() {
+                Some(record) if record.user_id == *user && record.quantity == *quantity => {
+                    if !replicated {
+                        return unknown("it was accepted, but too few replicas have it yet");
+                    }
+                    count(State::P2(P2Reserve::Replayed), 1);
+                    Ok(id)
+                }
+                Some(_) => Err(Kind::TokenReused.into()),
+                None => Err(problem),
+            },
+            Err(error) => {
+                tracing::debug!(phase = "p1_entry", request_id = %id, %error, "replay lookup");
+                unknown("whether it was accepted before cannot be told right now")
+            }
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! A sale that is not open: the problem to answer with.
+//!
+//! Input: the sale as the entry sees it, and the time. Output: a problem, counted by its state.
+
+use crate::domain::states::{P1Entry, State};
+use crate::http::problem::{Kind, Problem};
+use crate::p1_entry::catalog::SaleView;
+use crate::telemetry::count;
+
+/// The sale is paused.
+pub(super) fn paused(detail: &str) -> Problem {
+    count(State::P1(P1Entry::Paused), 1);
+    Kind::Paused.because(detail)
+}
+
+/// Why a new request may not try right now, if so.
+pub(super) fn refusal(view: &SaleView, now: i64) -> Option<Problem> {
+    let state = view.sale.entry(now);
+    let problem = match state {
+        P1Entry::Ready => return None,
+        P1Entry::NotStarted => {
+            let wait_ms = (view.sale.starts_at_ms - now).max(0);
+            let seconds = wait_ms.unsigned_abs().div_ceil(1000).max(1);
+            Kind::NotStarted.because(format!("starts in {seconds} s")).retry_after_s(seconds)
+        }
+        P1Entry::Ended => Kind::Ended.into(),
+        P1Entry::Paused => Kind::Paused.because("stopped by an operator"),
+        P1Entry::Loading => Kind::Loading.because("the sale is not warmed up yet"),
+        P1Entry::SoldOut => Kind::EntrySoldOut.into(),
+        P1Entry::NotFound => Kind::SaleNotFound.into(),
+        P1Entry::Overloaded => Kind::Overloaded.into(),
+    };
+    count(State::P1(state), 1);
+    Some(problem)
+}

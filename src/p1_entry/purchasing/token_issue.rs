@@ -1,0 +1,74 @@
+//! Issues purchase tokens: a request id now, for a purchase later.
+//!
+//! Input: a buyer and a sale, with the ticket of a place if the sale has a waiting room. Output: a signed token. Stores
+//! nothing: a crash leaves nothing.
+
+use super::sale_state;
+use crate::domain::ids::{RequestId, SaleId, UserId};
+use crate::domain::states::{P1Entry, State};
+use crate::http::problem::{Kind, Problem};
+use crate::p1_entry::catalog::Catalog;
+use crate::p1_entry::purchase_tokens::PurchaseTokens;
+use crate::p1_entry::rate_limits::RateLimits;
+use crate::p1_entry::request_ids::RequestIds;
+use crate::p1_entry::waiting_room::WaitingRooms;
+use crate::runtime::now_ms;
+use crate::telemetry::count;
+use std::sync::Arc;
+
+/// A purchase token that was just issued.
+pub struct NewPurchaseToken {
+    /// The request it stands for.
+    pub request_id: RequestId,
+    /// The text to send as `Idempotency-Key`.
+    pub token: String,
+    /// When it expires, Unix seconds.
+    pub expires_at_s: i64,
+}
+
+/// Issues purchase tokens. One a process.
+pub struct PurchaseTokenIssuer {
+    catalog: Catalog,
+    rooms: WaitingRooms,
+    limits: Arc<RateLimits>,
+    ids: RequestIds,
+    tokens: Arc<PurchaseTokens>,
+}
+
+impl PurchaseTokenIssuer {
+    /// Puts the parts together.
+    #[must_use]
+    pub const fn new(
+        catalog: Catalog,
+        rooms: WaitingRooms,
+        limits: Arc<RateLimits>,
+        ids: RequestIds,
+        tokens: Arc<PurchaseTokens>,
+    ) -> Self {
+        Self { catalog, rooms, limits, ids, tokens }
+    }
+
+    /// A token for one purchase of this buyer in this sale. `ticket` is that of a place in the sale's waiting room.
+    ///
+    /// # Errors
+    /// The problem to answer with; no token before the start or when sold out, and none before the place is released.
+    pub async fn issue(&self, user: &UserId, sale: &SaleId, ticket: Option<&str>) -> Result<NewPurchaseToken, Problem> {
+        let view = self.catalog.view(sale).await?;
+        let now_ms = now_ms();
+        if let Some(problem) = sale_state::refusal(&view, now_ms) {
+            return Err(problem);
+        }
+        if view.sold_out.is_some() {
+            count(State::P1(P1Entry::SoldOut), 1);
+            return Err(Kind::EntrySoldOut.into());
+        }
+        if view.sale.waiting_room {
+            Box::pin(self.rooms.admit(&view, user, ticket)).await?;
+        }
+        self.limits.take(user).await?;
+        let request_id = self.ids.next()?;
+        let signed = self.tokens.issue(request_id, user, sale, now_ms);
+        let (token, expires_at_s) = signed.ok_or(Problem::from(Kind::Internal))?;
+        Ok(NewPurchaseToken { request_id, token, expires_at_s })
+    }
+}

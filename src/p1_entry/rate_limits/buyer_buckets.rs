@@ -1,0 +1,52 @@
+//! Buyers' buckets in Redis, taken from in groups.
+
+use crate::domain::ids::UserId;
+use crate::domain::shard::home_shard;
+use crate::groups::{Bounds, Groups};
+use crate::runtime::Stopper;
+use crate::store::redis::RedisStore;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+const BOUNDS: Bounds = Bounds { group_max: 256, waiting_max: 8_192, flights_max: 2 };
+
+/// Entrance to the buckets.
+pub(super) struct BuyerBuckets(Groups<UserId, Option<Duration>>);
+
+impl BuyerBuckets {
+    pub(super) fn start(redis: RedisStore, shards: u16, rate_per_s: u32, stopper: &Stopper) -> Self {
+        Self(Groups::start(BOUNDS, stopper.clone(), move |users| {
+            let redis = redis.clone();
+            async move { take(&redis, shards, rate_per_s, users).await }
+        }))
+    }
+
+    /// Takes one unit; an error says how long until one is there.
+    pub(super) async fn take(&self, user: &UserId) -> Result<(), Duration> {
+        match self.0.ask(user.clone()).await {
+            Ok(None) => Ok(()),
+            Ok(Some(wait)) => Err(wait),
+            Err(_busy) => Err(Duration::ZERO),
+        }
+    }
+}
+
+/// One call for each shard; the answers in the order of the buyers.
+async fn take(redis: &RedisStore, shards: u16, rate_per_s: u32, users: Vec<UserId>) -> Vec<Option<Duration>> {
+    let mut of_shard: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
+    for (at, user) in users.iter().enumerate() {
+        of_shard.entry(home_shard(user, shards)).or_default().push(at);
+    }
+    let calls = of_shard.into_iter().map(|(shard, places)| {
+        let of_shard: Vec<UserId> = places.iter().map(|at| users[*at].clone()).collect();
+        async move { (places, redis.rates.take(shard, &of_shard, rate_per_s).await) }
+    });
+    let mut waits = vec![None; users.len()];
+    for (places, taken) in futures::future::join_all(calls).await {
+        match taken {
+            Ok(taken) => places.into_iter().zip(taken).for_each(|(at, wait)| waits[at] = wait),
+            Err(error) => tracing::debug!(phase = "p1_entry", %error, "buyers' rates cannot be checked"),
+        }
+    }
+    waits
+}

@@ -1,0 +1,77 @@
+//! Rate limits (A9): a bucket for everything one process takes in, and one for each buyer, buyer_buckets by all processes through
+//! Redis. Both are checked after everything that can be refused without a server, so a flood at a sold-out sale costs none.
+//!
+//! When Redis cannot be asked the buyer's bucket lets through: the purchase itself needs Redis and is refused there.
+
+mod buyer_buckets;
+
+use crate::config;
+use crate::domain::ids::UserId;
+use crate::http::problem::{Kind, Problem};
+use crate::runtime::Stopper;
+use crate::store::redis::RedisStore;
+use buyer_buckets::BuyerBuckets;
+use governor::clock::{Clock, DefaultClock};
+use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+/// Checks requests against the buckets.
+pub struct RateLimits {
+    global: Option<DefaultDirectRateLimiter>,
+    user: Option<BuyerBuckets>,
+    clock: DefaultClock,
+}
+
+impl RateLimits {
+    /// Buckets as configured; a rate of 0 means no bucket. Its calls run on the runtime this is called in.
+    #[must_use]
+    pub fn start(settings: &config::P1Entry, redis: RedisStore, shards: u16, stopper: &Stopper) -> Self {
+        Self {
+            global: global(settings.global_rate_per_s),
+            user: (settings.user_rate_per_s > 0)
+                .then(|| BuyerBuckets::start(redis, shards, settings.user_rate_per_s, stopper)),
+            clock: DefaultClock::default(),
+        }
+    }
+
+    /// Takes one unit for this buyer.
+    ///
+    /// # Errors
+    /// 429 with the seconds (rounded up, at least 1) after which a retry can succeed.
+    pub async fn take(&self, user: &UserId) -> Result<(), Problem> {
+        let limited = |seconds| Problem::from(Kind::RateLimited).retry_after_s(seconds);
+        self.take_unit(user).await.map_err(limited)
+    }
+
+    async fn take_unit(&self, user: &UserId) -> Result<(), u64> {
+        if let Some(bucket) = &self.global {
+            bucket.check().map_err(|full| seconds(full.wait_time_from(self.clock.now())))?;
+        }
+        match &self.user {
+            Some(buyer_buckets) => buyer_buckets.take(user).await.map_err(seconds),
+            None => Ok(()),
+        }
+    }
+}
+
+fn global(rate_per_s: u32) -> Option<DefaultDirectRateLimiter> {
+    NonZeroU32::new(rate_per_s).map(Quota::per_second).map(RateLimiter::direct)
+}
+
+fn seconds(wait: Duration) -> u64 {
+    wait.as_secs() + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spent_bucket_says_when_to_come_back() {
+        assert!(global(0).is_none(), "no limit");
+        let (bucket, clock) = (global(2).unwrap(), DefaultClock::default());
+        assert!(bucket.check().is_ok() && bucket.check().is_ok());
+        assert_eq!(seconds(bucket.check().unwrap_err().wait_time_from(clock.now())), 1);
+    }
+}

@@ -1,0 +1,166 @@
+//! Which sale ids exist, as far as a Bloom filter knows (A5): a flood of random ids ends here, in memory.
+//!
+//! Input: the ids in the database, looked over every second. Output: [`SaleIdFilter::check`]. A filter errs only towards "exists".
+//! What it has not heard of is still looked up at a trickle, so that a sale created a moment ago is found at once on a quiet
+//! system and within a second in a flood. Until the first look it lets everything through.
+
+use crate::domain::fault::{Fault, Progress};
+use crate::domain::ids::SaleId;
+use crate::runtime::{Worker, now_ms};
+use crate::store::mysql::{Db, sales};
+use fastbloom::AtomicBloomFilter;
+use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+use std::num::NonZeroU32;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+/// The database is asked for new ids this often.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Of a thousand ids that do not exist, about this many get through to the look-up.
+const FALSE_POSITIVES: f64 = 0.001;
+/// Room of a filter that has just been filled, in multiples of what it holds.
+const GROWTH: usize = 2;
+const ROOM_MIN: usize = 10_000;
+/// Unheard-of ids a second that are looked up all the same.
+const TRICKLE_PER_S: NonZeroU32 = NonZeroU32::MIN.saturating_add(49);
+
+/// What is to be done about a sale id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FilterVerdict {
+    /// CatalogLookup it up: it may exist, or there is room for a look.
+    MayExist,
+    /// No sale of that id existed at this time, Unix milliseconds.
+    UnknownAt(i64),
+}
+
+struct Filter {
+    bits: AtomicBloomFilter,
+    /// It has every sale that existed then, Unix milliseconds.
+    complete_at_ms: i64,
+}
+
+/// What one process knows of the sale ids. Clones share it.
+#[derive(Clone)]
+pub struct SaleIdFilter {
+    filter: Arc<RwLock<Option<Filter>>>,
+    trickle: Arc<DefaultDirectRateLimiter>,
+}
+
+impl Default for SaleIdFilter {
+    fn default() -> Self {
+        let trickle = RateLimiter::direct(Quota::per_second(TRICKLE_PER_S));
+        Self { filter: Arc::default(), trickle: Arc::new(trickle) }
+    }
+}
+
+impl SaleIdFilter {
+    /// Whether it is worth looking the sale up.
+    #[must_use]
+    pub fn check(&self, id: &SaleId) -> FilterVerdict {
+        let unheard_at_ms = {
+            let filter = self.filter.read().unwrap_or_else(PoisonError::into_inner);
+            let unheard = filter.as_ref().filter(|filter| !filter.bits.contains(id.as_str()));
+            unheard.map(|filter| filter.complete_at_ms)
+        };
+        match unheard_at_ms {
+            Some(at_ms) if self.trickle.check().is_err() => FilterVerdict::UnknownAt(at_ms),
+            Some(_) | None => FilterVerdict::MayExist,
+        }
+    }
+
+    /// Remembers a sale that was found.
+    pub fn exists(&self, id: &SaleId) {
+        if let Some(filter) = self.filter.read().unwrap_or_else(PoisonError::into_inner).as_ref() {
+            filter.bits.insert(id.as_str());
+        }
+    }
+
+    /// Nothing has changed since the filter was filled.
+    fn still_complete(&self, at_ms: i64) {
+        if let Some(filter) = self.filter.write().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            filter.complete_at_ms = at_ms;
+        }
+    }
+
+    fn replace(&self, ids: &[SaleId], complete_at_ms: i64) {
+        let room = (ids.len() * GROWTH).max(ROOM_MIN);
+        let seed = &rand::random::<u128>();
+        let bits = AtomicBloomFilter::with_false_pos(FALSE_POSITIVES).seed(seed).expected_items(room);
+        for id in ids {
+            bits.insert(id.as_str());
+        }
+        *self.filter.write().unwrap_or_else(PoisonError::into_inner) = Some(Filter { bits, complete_at_ms });
+    }
+}
+
+/// Keeps the filter up with the database. Part of the api role.
+pub struct SaleIdFilterRefresher {
+    db: Db,
+    known: SaleIdFilter,
+    /// Sales there, and sales removed.
+    counted: (i64, i64),
+    look_at: Instant,
+}
+
+impl SaleIdFilterRefresher {
+    /// Fills `known` from the database.
+    #[must_use]
+    pub fn new(db: Db, known: SaleIdFilter) -> Self {
+        Self { db, known, counted: (-1, 0), look_at: Instant::now() }
+    }
+}
+
+impl Worker for SaleIdFilterRefresher {
+    fn name(&self) -> &'static str {
+        "p1_entry"
+    }
+
+    async fn step(&mut self) -> Result<Progress, Fault> {
+        if Instant::now() < self.look_at {
+            return Ok(Progress::Idle);
+        }
+        let looked_at_ms = now_ms();
+        let count = sales::count(&self.db).await.map_err(Fault::back_off)?;
+        if count == self.counted {
+            self.known.still_complete(looked_at_ms);
+        } else {
+            let mut ids: Vec<SaleId> = Vec::new();
+            loop {
+                let page = sales::ids_after(&self.db, ids.last()).await.map_err(Fault::back_off)?;
+                if page.is_empty() {
+                    break;
+                }
+                ids.extend(page);
+            }
+            self.known.replace(&ids, looked_at_ms);
+            // A sale created while the pages were read may be in none of them; then the count differs at the next look.
+            self.counted = (count.0.min(i64::try_from(ids.len()).unwrap_or(i64::MAX)), count.1);
+        }
+        self.look_at = Instant::now() + LOOK_EVERY;
+        Ok(Progress::Idle)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(text: &str) -> SaleId {
+        SaleId::parse(text).unwrap()
+    }
+
+    #[test]
+    fn what_exists_always_passes_and_a_flood_of_others_is_a_trickle() {
+        let known = SaleIdFilter::default();
+        assert_eq!(known.check(&id("anything")), FilterVerdict::MayExist, "nothing is refused before the first look");
+        known.replace(&[id("a"), id("b")], 7);
+        let random = |n: i32| known.check(&id(&format!("random-{n}")));
+        let passed = (0..10_000).filter(|n| random(*n) == FilterVerdict::MayExist).count();
+        assert!(passed < 200, "{passed} of 10,000 got through");
+        assert_eq!(known.check(&id("never")), FilterVerdict::UnknownAt(7));
+        known.still_complete(9);
+        assert_eq!(known.check(&id("never")), FilterVerdict::UnknownAt(9));
+        known.exists(&id("new"));
+        assert!(["a", "b", "new"].iter().all(|known_id| known.check(&id(known_id)) == FilterVerdict::MayExist));
+    }
+}

@@ -1,0 +1,45 @@
+//! Ledger reads of everyone who asks for a status, in groups: a crowd that polls costs Redis one command for hundreds of
+//! questions.
+
+use crate::domain::ids::{RequestId, SaleId};
+use crate::domain::ledger::LedgerRecord;
+use crate::groups::{Bounds, Groups};
+use crate::runtime::Stopper;
+use crate::store::redis::{RedisFault, RedisStore};
+use std::collections::HashMap;
+
+const BOUNDS: Bounds = Bounds { group_max: 512, waiting_max: 16_384, flights_max: 2 };
+
+/// A request on its ledger.
+pub(super) type LedgerQuestion = (SaleId, u16, RequestId);
+pub(super) type LedgerAnswer = Result<Option<LedgerRecord>, RedisFault>;
+
+/// Starts the grouped reads over one Redis.
+pub(super) fn start(redis: RedisStore, stopper: &Stopper) -> Groups<LedgerQuestion, LedgerAnswer> {
+    Groups::start(BOUNDS, stopper.clone(), move |questions| {
+        let redis = redis.clone();
+        async move { answer(&redis, questions).await }
+    })
+}
+
+/// One command for each ledger that is asked about; the answers in the order of the questions.
+async fn answer(redis: &RedisStore, questions: Vec<LedgerQuestion>) -> Vec<LedgerAnswer> {
+    metrics::histogram!("seckill_p1_entry_status_group_count").record(questions.len() as f64);
+    let mut ledgers: HashMap<(&SaleId, u16), Vec<usize>> = HashMap::new();
+    for (at, (sale, shard, _)) in questions.iter().enumerate() {
+        ledgers.entry((sale, *shard)).or_default().push(at);
+    }
+    let reads = ledgers.into_iter().map(|((sale, shard), places)| {
+        let ids: Vec<RequestId> = places.iter().map(|at| questions[*at].2).collect();
+        async move { (places, redis.ledger.lookup(sale, shard, &ids).await) }
+    });
+    let mut answers: Vec<LedgerAnswer> = Vec::new();
+    answers.resize_with(questions.len(), || Ok(None));
+    for (places, found) in futures::future::join_all(reads).await {
+        match found {
+            Ok(records) => places.into_iter().zip(records).for_each(|(at, record)| answers[at] = Ok(record)),
+            Err(fault) => places.into_iter().for_each(|at| answers[at] = Err(fault.clone())),
+        }
+    }
+    answers
+}

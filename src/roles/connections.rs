@@ -1,0 +1,83 @@
+//! Handles on the three servers, made from the settings. Making them connects to nothing.
+//!
+//! Input: the settings. Output: [`Servers`], or the key that cannot be used. A crash leaves nothing.
+
+use super::RoleError;
+use crate::config::Settings;
+use crate::store::mysql::{Address, Db, DbConfig};
+use crate::store::rabbit::RabbitConfig;
+use crate::store::redis::RedisStore;
+use crate::store::tls::{TlsError, TlsFiles, Trust};
+use std::sync::Arc;
+
+/// Handles on the three servers. Nothing is connected by making them.
+#[derive(Clone)]
+pub struct Servers {
+    /// Sales that sell, the ledger and the outbox.
+    pub redis: RedisStore,
+    /// Sales, orders and outcomes.
+    pub db: Db,
+    /// How to reach the broker.
+    pub rabbit: RabbitConfig,
+}
+
+impl Servers {
+    /// Handles for the servers of `settings`.
+    ///
+    /// # Errors
+    /// [`RoleError::Config`] when an address cannot be used at all.
+    pub fn new(settings: &Settings) -> Result<Self, RoleError> {
+        let refused = |key: &str, error: &dyn std::fmt::Display| RoleError::Config(vec![format!("{key}: {error}")]);
+        let trust = redis_trust(settings)?;
+        let redis = RedisStore::start(&settings.redis, trust.as_ref()).map_err(|error| refused("redis.url", &error))?;
+        let mysql = &settings.mysql;
+        let db = Db::connect(DbConfig {
+            address: Address::new(mysql)?,
+            pool_max: mysql.pool_max,
+            wait_timeout_ms: mysql.pool_wait_ms,
+            connect_timeout_ms: mysql.connect_timeout_ms,
+            statement_timeout_ms: mysql.statement_timeout_ms,
+        })
+        .map_err(|error| refused("mysql.url", &error))?;
+        let rabbit = rabbit_config(settings)?;
+        rabbit.check().map_err(|error| refused("rabbitmq", &error))?;
+        Ok(Self { redis, db, rabbit })
+    }
+}
+
+/// Certificates for Redis, when its URL encrypts.
+///
+/// # Errors
+/// [`TlsError`] naming the key of a file that cannot be used.
+pub fn redis_trust(settings: &Settings) -> Result<Option<Trust>, TlsError> {
+    let s = &settings.redis;
+    let files = TlsFiles { section: "redis", ca: &s.tls_ca_file, cert: &s.tls_cert_file, key: &s.tls_key_file };
+    s.url.is_encrypted().then(|| Trust::read(files)).transpose()
+}
+
+/// How to reach the broker, and how its queues are laid out.
+///
+/// # Errors
+/// [`TlsError`] naming the key of a file that cannot be used.
+pub fn rabbit_config(settings: &Settings) -> Result<RabbitConfig, TlsError> {
+    let rabbit = &settings.rabbitmq;
+    let files = TlsFiles {
+        section: "rabbitmq",
+        ca: &rabbit.tls_ca_file,
+        cert: &rabbit.tls_cert_file,
+        key: &rabbit.tls_key_file,
+    };
+    let trust = rabbit.url.is_encrypted().then(|| Trust::read(files)).transpose()?;
+    Ok(RabbitConfig {
+        trust: trust.map(Arc::new),
+        prefix: rabbit.prefix.clone(),
+        queue_type: rabbit.queue_type,
+        queues: rabbit.queues,
+        declare: rabbit.declare,
+        heartbeat_s: rabbit.heartbeat_s,
+        connect_timeout_ms: rabbit.connect_timeout_ms,
+        retry_delay_ms: settings.p4_persist.retry_delay_ms,
+        retry_delay_max_ms: settings.p4_persist.retry_delay_max_ms,
+        ..RabbitConfig::new(rabbit.url.expose())
+    })
+}

@@ -1,0 +1,20 @@
+//! The reconcile role: one reconciler. Several processes may run it; the database elects the one that works.
+//!
+//! Input: the settings, handles on the servers. Output: a running reconciler. A crash leaves only what P5 itself leaves.
+
+use super::tasks::RoleTasks;
+use super::{CONNECT_GRACE, RoleContext, RoleError, Servers};
+use crate::p5_reconcile::{Reconcile, ReconcileContext};
+use crate::runtime::Pace;
+
+/// Runs until the process stops.
+pub(super) async fn run(context: RoleContext) -> Result<(), RoleError> {
+    let mut tasks = RoleTasks::new(&context);
+    let RoleContext { settings, servers: Servers { db, redis, rabbit }, .. } = context;
+    redis.wait_connected(CONNECT_GRACE).await;
+    let reconcile = ReconcileContext::new(db, redis, rabbit, &settings);
+    let reconcile = Reconcile::new(reconcile, settings.p5_reconcile.clone(), settings.p1_entry.backlog_max);
+    tasks.worker(reconcile, Pace::idle_ms(100));
+    tasks.until_ended().await;
+    Ok(())
+}
