@@ -16,7 +16,7 @@ use seckill::p5_reconcile::trim_all;
 use seckill::roles::{Role, RoleError, Servers};
 use seckill::runtime::{Stopper, now_ms};
 use seckill::sales::SaleControl;
-use seckill::store::mysql::{Address, migrate, sales};
+use seckill::store::mysql::{DatabaseAddress, migrate, sales};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -84,7 +84,7 @@ impl Environment {
         let settings = Arc::new(Settings::load(&layers)?);
         seckill::telemetry::init_logs(&settings.log).map_err(Failure::Usage)?;
         seckill::telemetry::init_metrics();
-        migrate::migrate(Address::new(&settings.mysql).map_err(RoleError::from)?).await?;
+        migrate::migrate(DatabaseAddress::new(&settings.mysql).map_err(RoleError::from)?).await?;
         let mut role_processes = RoleProcesses::new(settings.clone(), &layers, program()?, dir.to_owned())?;
         role_processes.only(&[Role::Api]).await?;
         let (api, handles) = (role_processes.api(), context::servers(&settings).await?);

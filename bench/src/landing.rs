@@ -14,7 +14,7 @@ use seckill::domain::ids::SaleId;
 use seckill::p4_persist::Persist;
 use seckill::roles::RoleError;
 use seckill::runtime::{Stopper, Worker, now_ms};
-use seckill::store::mysql::{Address, Db, DbConfig};
+use seckill::store::mysql::{DatabaseAddress, Db, DbConfig};
 use serde_json::json;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -154,7 +154,7 @@ pub(super) async fn one_transaction_an_order(environment: &mut Environment, size
 pub(super) fn pool(settings: &Settings, connections: usize) -> Result<Db, Failure> {
     let mysql = &settings.mysql;
     Ok(Db::connect(DbConfig {
-        address: Address::new(mysql).map_err(RoleError::from)?,
+        address: DatabaseAddress::new(mysql).map_err(RoleError::from)?,
         pool_max: connections,
         wait_timeout_ms: mysql.pool_wait_ms,
         connect_timeout_ms: mysql.connect_timeout_ms,

@@ -3,7 +3,7 @@
 use super::json_api::{answer, query, sale_id_in};
 use super::state::Admin;
 use crate::http::problem::Kind;
-use crate::store::mysql::acts::{self, Recorded};
+use crate::store::mysql::acts::{self, RecordedAct};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
@@ -28,14 +28,14 @@ pub(super) async fn list(admin: web::Data<Admin>, request: HttpRequest) -> HttpR
             return Err(Kind::Unprocessable.because(format!("limit: expected 1 to {}", acts::PAGE_MAX)));
         }
         let sale_id = sale_id.as_deref().map(sale_id_in).transpose()?;
-        let page = acts::list(&admin.servers.db, &acts::Wanted { sale_id, before, limit }).await?;
+        let page = acts::list(&admin.servers.db, &acts::ActFilter { sale_id, before, limit }).await?;
         Ok(json!({ "acts": page.iter().map(shown).collect::<Vec<_>>() }))
     };
     answer(&request, work.await)
 }
 
 /// An act for a program: what was JSON is JSON again.
-fn shown(act: &Recorded) -> Value {
+fn shown(act: &RecordedAct) -> Value {
     // Another version may have written it: shown as it is.
     let raw = |text: &Option<String>| text.clone().and_then(|text| RawValue::from_string(text).ok());
     json!({

@@ -72,7 +72,7 @@ pub(super) async fn runs(admin: web::Data<Admin>, request: HttpRequest) -> HttpR
     answer(&request, work.await)
 }
 
-fn run(run: &audit_store::Run) -> Value {
+fn run(run: &audit_store::StoredRun) -> Value {
     let findings: Vec<Value> = run
         .findings
         .iter()

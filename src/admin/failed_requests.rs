@@ -5,7 +5,7 @@ use super::state::Admin;
 use crate::domain::ids::{RequestId, SaleId};
 use crate::http::problem::Kind;
 use crate::store::mysql::codes::FailureStatus;
-use crate::store::mysql::register::{self, FailedRequest, Wanted};
+use crate::store::mysql::failed_requests::{self, FailedRequest, FailedRequestFilter};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -35,7 +35,8 @@ pub(super) async fn list(admin: web::Data<Admin>, request: HttpRequest) -> HttpR
         if !(1..=PAGE_MAX).contains(&limit) {
             return Err(Kind::Unprocessable.because(format!("limit: expected 1 to {PAGE_MAX}")));
         }
-        let rows = register::list(&admin.servers.db, &Wanted { status, sale_id, after, limit }).await?;
+        let rows =
+            failed_requests::list(&admin.servers.db, &FailedRequestFilter { status, sale_id, after, limit }).await?;
         let more = i64::try_from(rows.len()).is_ok_and(|count| count == limit);
         Ok(json!({ "rows": rows.iter().map(row).collect::<Vec<_>>(), "more": more }))
     };

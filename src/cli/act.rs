@@ -5,7 +5,7 @@ use super::{context, output};
 use crate::config::Layers;
 use crate::domain::ids::SaleId;
 use crate::roles::Servers;
-use crate::store::mysql::acts::{self, Recorded};
+use crate::store::mysql::acts::{self, RecordedAct};
 use std::path::Path;
 
 /// Longest words of a cell, characters; `--json` has all of them.
@@ -32,7 +32,7 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: ActCommand) -
     let ActCommand::List { sale, limit, json } = command;
     // Redis and the broker are not asked: what was done can be read while they are away.
     let servers = Servers::new(&context::settings(layers, data_dir)?)?;
-    let found = acts::list(&servers.db, &acts::Wanted { sale_id: sale, before: None, limit }).await?;
+    let found = acts::list(&servers.db, &acts::ActFilter { sale_id: sale, before: None, limit }).await?;
     if json {
         output::json(&found);
     } else if found.is_empty() {
@@ -43,7 +43,7 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: ActCommand) -
     Ok(0)
 }
 
-fn row(act: &Recorded) -> [String; 7] {
+fn row(act: &RecordedAct) -> [String; 7] {
     let dash = || "-".to_owned();
     let who = if act.actor_name.is_empty() || act.actor_name == act.actor_id {
         act.actor_id.clone()

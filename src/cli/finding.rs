@@ -4,7 +4,7 @@ use super::failure::Failure;
 use super::{context, output};
 use crate::config::Layers;
 use crate::domain::ids::SaleId;
-use crate::domain::operator::{Operation, OperatorAct, Target};
+use crate::domain::operator::{ActTarget, Operation, OperatorAct};
 use crate::p5_reconcile::{SaleAudit, Window, audit_sale_confirmed};
 use crate::store::mysql::books::Series;
 use crate::store::mysql::books::closing::{self, Closing};
@@ -87,7 +87,7 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: FindingComman
     if !closing::close(&servers.db, &close.sale, &closing).await? {
         return Err(Failure::Failed("these numbers were closed before; see seckill act list".to_owned()));
     }
-    let mut act = OperatorAct::new(&actor, Operation::FindingClose, Target::Sale(close.sale.clone()));
+    let mut act = OperatorAct::new(&actor, Operation::FindingClose, ActTarget::Sale(close.sale.clone()));
     act.reason = Some(close.reason.clone());
     act.after = Some(serde_json::json!({ "code": closing.code, "units": closing.units,
         "numbers": closing.numbers.map(|(series, first, last)| [u64::from(series.epoch), u64::from(series.shard), first, last]) }));

@@ -6,7 +6,7 @@ use crate::admin::{self, Admin};
 use crate::config::{Layers, Settings, reference};
 use crate::roles::{self, ApiOptions, Role, RoleError, Servers};
 use crate::runtime::Stopper;
-use crate::store::mysql::Address;
+use crate::store::mysql::DatabaseAddress;
 use crate::store::mysql::migrate::migrate as migrate_database;
 use crate::store::rabbit::{self, RabbitConfig};
 use crate::telemetry;
@@ -49,7 +49,7 @@ pub(super) fn config(layers: &Layers, command: ConfigCommand) -> Result<u8, Fail
 
 pub(super) async fn migrate(layers: &Layers, data_dir: &Path) -> Result<u8, Failure> {
     let settings = context::settings(layers, data_dir)?;
-    let applied = migrate_database(Address::new(&settings.mysql).map_err(RoleError::from)?).await?;
+    let applied = migrate_database(DatabaseAddress::new(&settings.mysql).map_err(RoleError::from)?).await?;
     for name in &applied {
         output::line(&format!("applied {name}"));
     }

@@ -14,7 +14,7 @@ use crate::roles::{self, ApiOptions, Role, RoleError, Running, Servers};
 use crate::runtime::Stopper;
 use crate::sales::SaleControlError;
 use crate::store::mysql::sales::SaleError;
-use crate::store::mysql::{Address, DbError, migrate};
+use crate::store::mysql::{DatabaseAddress, DbError, migrate};
 use crate::store::rabbit::declare;
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -90,7 +90,7 @@ impl Stack {
         let servers = PrivateServers::start_beside(External::from_env(), &plan.dir, on_progress).await?;
         let secrets = Secrets::kept_in(servers.dir())?;
         let settings = Arc::new(settings(plan, &servers.urls(), &secrets)?);
-        migrate::migrate(Address::new(&settings.mysql).map_err(RoleError::from)?).await?;
+        migrate::migrate(DatabaseAddress::new(&settings.mysql).map_err(RoleError::from)?).await?;
         // Every role would do it; before them none of them finds a queue missing.
         if let Err(error) = declare(&roles::rabbit_config(&settings).map_err(RoleError::from)?).await {
             tracing::warn!(%error, "the queues are left to the roles");

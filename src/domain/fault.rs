@@ -1,17 +1,7 @@
-//! Two kinds of trouble that must not be mixed: what happens to one item, and what happens to the loop that carries items.
+//! Trouble of a background phase as a whole, and what one step of it achieved. What happens to a single item is a state
+//! ([`super::states`]).
 
 use std::borrow::Cow;
-
-/// The outcome of one item in a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Disposition {
-    /// Finished: acknowledge it.
-    Done,
-    /// Not now: it comes back after a back-off, counted.
-    Retry,
-    /// Never by itself: it goes to a dead-letter queue where a person or P5 finds it.
-    Park,
-}
 
 /// What a step of a background phase achieved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +12,7 @@ pub enum Progress {
     Idle,
 }
 
-/// Trouble of the loop itself: a server is away or an invariant is broken.
+/// Trouble of the loop itself: a server is unavailable or an invariant is broken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// A server did not answer; wait with growing pauses, then step again.

@@ -141,14 +141,14 @@ pub fn decode(bytes: &[u8]) -> Result<Accepted, MessageError> {
         return Ok(accepted);
     }
     #[derive(Deserialize)]
-    struct Version {
+    struct EnvelopeVersion {
         v: u32,
     }
     let envelope: Envelope = match serde_json::from_slice(bytes) {
         Ok(envelope) => envelope,
         // A later version may have other fields altogether: say that rather than name a missing field.
-        Err(error) => match serde_json::from_slice::<Version>(bytes) {
-            Ok(Version { v }) if v != VERSION => return Err(MessageError::UnknownVersion(v)),
+        Err(error) => match serde_json::from_slice::<EnvelopeVersion>(bytes) {
+            Ok(EnvelopeVersion { v }) if v != VERSION => return Err(MessageError::UnknownVersion(v)),
             Ok(_) | Err(_) => return Err(error.into()),
         },
     };

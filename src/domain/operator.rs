@@ -163,7 +163,7 @@ impl Operation {
 
 /// What an act is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum ActTarget {
     /// A sale.
     Sale(SaleId),
     /// A purchase request, by its id.
@@ -172,7 +172,7 @@ pub enum Target {
     Entry(String),
 }
 
-impl Target {
+impl ActTarget {
     /// The stored code of its sort, and its id.
     #[must_use]
     pub fn code_and_id(&self) -> (&'static str, &str) {
@@ -215,7 +215,7 @@ pub struct OperatorAct {
     /// What.
     pub operation: Operation,
     /// To what.
-    pub target: Target,
+    pub target: ActTarget,
     /// The sale it is about, if any.
     pub sale_id: Option<SaleId>,
     /// How it ended.
@@ -233,10 +233,10 @@ pub struct OperatorAct {
 impl OperatorAct {
     /// An act that was done; the rest is for the caller to fill in.
     #[must_use]
-    pub fn new(actor: &Actor, operation: Operation, target: Target) -> Self {
+    pub fn new(actor: &Actor, operation: Operation, target: ActTarget) -> Self {
         let sale_id = match &target {
-            Target::Sale(id) => Some(id.clone()),
-            Target::Request(_) | Target::Entry(_) => None,
+            ActTarget::Sale(id) => Some(id.clone()),
+            ActTarget::Request(_) | ActTarget::Entry(_) => None,
         };
         Self {
             actor: actor.clone(),

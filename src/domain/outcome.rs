@@ -5,6 +5,8 @@
 //! that the database does not know is one: Redis accepted the request, so the row was there and is lost, or this is the wrong
 //! database.
 
+use super::states::RequestEvent;
+
 /// Why a request will never be an order. The code is stable: it is stored, shown to buyers and used in metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FailReason {
@@ -72,7 +74,7 @@ pub enum Outcome {
     Failed(FailReason),
 }
 
-/// What stopped the landing transaction of one request; it was rolled back and nothing of it remains.
+/// What stopped the transaction of one request. It was rolled back and nothing of it remains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Obstacle {
     /// The request id has an outcome with the same fingerprint: someone else was first.
@@ -113,14 +115,25 @@ impl Verdict {
             Self::Conflict => None,
         }
     }
+
+    /// What happened to the request, for the transition table. A conflict is never decided: it is spent at once.
+    #[must_use]
+    pub const fn event(self) -> RequestEvent {
+        match self {
+            Self::Ordered => RequestEvent::OrderCommitted,
+            Self::Already(_) => RequestEvent::OutcomeFound,
+            Self::Refused(_) => RequestEvent::RefusalCommitted,
+            Self::Conflict => RequestEvent::PersistSpent,
+        }
+    }
 }
 
 /// What to do about an obstacle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NextStep {
-    /// Nothing more to write.
-    Conclude(Verdict),
-    /// Write the FAILED outcome and the register row in a new transaction, then conclude [`Verdict::Refused`].
+    /// The outcome is known; there is nothing to write.
+    Decided(Verdict),
+    /// Write the FAILED outcome and the register row in a new transaction, then answer [`Verdict::Refused`].
     RecordFailure(FailReason),
     /// Nothing is decided: the request is left to its attempts, a dead-letter queue, and whoever mends the cause.
     Park,
@@ -131,8 +144,8 @@ pub enum NextStep {
 #[must_use]
 pub const fn after_obstacle(obstacle: Obstacle) -> NextStep {
     match obstacle {
-        Obstacle::SameOutcome(outcome) => NextStep::Conclude(Verdict::Already(outcome)),
-        Obstacle::OtherOutcome => NextStep::Conclude(Verdict::Conflict),
+        Obstacle::SameOutcome(outcome) => NextStep::Decided(Verdict::Already(outcome)),
+        Obstacle::OtherOutcome => NextStep::Decided(Verdict::Conflict),
         Obstacle::BuyerHasOrder => NextStep::RecordFailure(FailReason::DuplicateBuyer),
         Obstacle::LimitPassed => NextStep::RecordFailure(FailReason::LimitExceeded),
         Obstacle::StockShort => NextStep::RecordFailure(FailReason::SoldOut),
@@ -156,9 +169,9 @@ mod tests {
     fn only_business_obstacles_record_a_failure() {
         assert_eq!(
             after_obstacle(Obstacle::SameOutcome(Outcome::Ordered)),
-            NextStep::Conclude(Verdict::Already(Outcome::Ordered))
+            NextStep::Decided(Verdict::Already(Outcome::Ordered))
         );
-        assert_eq!(after_obstacle(Obstacle::OtherOutcome), NextStep::Conclude(Verdict::Conflict));
+        assert_eq!(after_obstacle(Obstacle::OtherOutcome), NextStep::Decided(Verdict::Conflict));
         assert_eq!(after_obstacle(Obstacle::BuyerHasOrder), NextStep::RecordFailure(FailReason::DuplicateBuyer));
         assert_eq!(after_obstacle(Obstacle::NoSuchSale), NextStep::Park);
     }

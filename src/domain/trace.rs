@@ -38,7 +38,7 @@ impl Trace {
 
     /// The id of a step, 8 bytes.
     #[must_use]
-    pub fn span_id(&self, step: Step) -> [u8; 8] {
+    pub fn span_id(&self, step: TraceStep) -> [u8; 8] {
         let mut bytes = [0; 17];
         bytes[0] = match step.phase {
             Phase::P1Entry => 1,
@@ -55,7 +55,7 @@ impl Trace {
 
 /// One step of an order's way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Step {
+pub struct TraceStep {
     /// Where.
     pub phase: Phase,
     /// 0: the step that the next phase hangs under; there is one of it however often it is repeated. Anything else (the moment it
@@ -63,7 +63,7 @@ pub struct Step {
     pub number: u64,
 }
 
-impl Step {
+impl TraceStep {
     /// The step of `phase` that the next phase hangs under.
     #[must_use]
     pub const fn joint(phase: Phase) -> Self {
@@ -100,7 +100,7 @@ mod tests {
         let trace = of(254_385_310_867_492_864, MILLION).unwrap();
         assert_eq!(format!("{:032x}", u128::from_be_bytes(trace.id())), "49e0c2d0f08fe66246d5e226d49383fb");
         let spans = [Phase::P1Entry, Phase::P2Reserve, Phase::P3Relay]
-            .map(|phase| format!("{:016x}", u64::from_be_bytes(trace.span_id(Step::joint(phase)))));
+            .map(|phase| format!("{:016x}", u64::from_be_bytes(trace.span_id(TraceStep::joint(phase)))));
         assert_eq!(spans, ["39cdc1fdc9ad2cfe", "f1fec1fcf171534f", "2a2add263dd55835"]);
     }
 

@@ -1,7 +1,7 @@
 //! An entry in a relay's hand, and how its state moves.
 
 use crate::domain::ids::SaleId;
-use crate::domain::states::{Event, P3Relay, State, Step, next};
+use crate::domain::states::{P3Relay, RequestEvent, State};
 use crate::store::redis::Entry;
 use crate::telemetry::count;
 use crate::telemetry::traces::Trail;
@@ -39,23 +39,25 @@ impl InHand {
             state: P3Relay::New,
             trail: Trail::begin(text("r")?),
         };
-        item.happened(Event::Read);
+        item.happened(RequestEvent::Read);
         Ok(item)
     }
 
     /// Moves the state by the table and counts the new one.
-    pub(super) fn happened(&mut self, event: Event) {
-        match next(State::P3(self.state), event) {
-            Step::To(State::P3(to)) => {
-                self.state = to;
-                count(State::P3(to), 1);
+    pub(super) fn happened(&mut self, event: RequestEvent) {
+        match State::P3(self.state).after(event) {
+            Ok(State::P3(state)) => {
+                self.state = state;
+                count(State::P3(state), 1);
             }
-            Step::Already => count(State::P3(self.state), 1),
-            Step::To(State::P1(_) | State::P2(_) | State::P4(_) | State::P5(_)) | Step::Illegal => {
+            Ok(other @ (State::P1(_) | State::P2(_) | State::P4(_) | State::P5(_))) => {
                 tracing::error!(
-                    phase = "p3_relay", request_id = %self.request_id, state = self.state.code(), ?event,
-                    "illegal transition, ignored"
+                    phase = "p3_relay", request_id = %self.request_id, state = other.code(), ?event,
+                    "contract violation: not a state of the relay, ignored"
                 );
+            }
+            Err(violation) => {
+                tracing::error!(phase = "p3_relay", request_id = %self.request_id, %violation, "ignored");
             }
         }
         if let Some(trail) = &mut self.trail {

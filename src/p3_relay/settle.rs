@@ -2,7 +2,7 @@
 
 use super::hand::{Place, Ticket};
 use super::{IDS_MAX, Relay};
-use crate::domain::states::Event;
+use crate::domain::states::RequestEvent;
 use crate::faults::crash_point;
 use crate::runtime::grown;
 use crate::store::redis::{Parking, RedisFault};
@@ -38,7 +38,7 @@ impl Relay {
 
     fn finished(&mut self, tickets: Vec<Ticket>) {
         for mut item in tickets.into_iter().filter_map(|ticket| self.hand.let_go(ticket)) {
-            item.happened(Event::Confirmed);
+            item.happened(RequestEvent::Confirmed);
             tracing::debug!(phase = "p3_relay", request_id = %item.request_id, "the broker has it");
         }
     }
@@ -69,7 +69,7 @@ impl Relay {
             tracing::debug!(phase = "p3_relay", %request_id, %reason, "failed here, but another relay has it by now");
             self.hand.let_go(ticket);
         } else if attempts < self.settings.attempts_max {
-            item.happened(Event::PublishFailed);
+            item.happened(RequestEvent::PublishFailed);
             let (first, longest) = (self.settings.backoff_ms, self.settings.backoff_max_ms);
             let pause = grown(Duration::from_millis(first), attempts - 1, Duration::from_millis(longest));
             tracing::debug!(phase = "p3_relay", %request_id, attempts, %reason, "will be sent again");
@@ -82,7 +82,7 @@ impl Relay {
             crash_point!(AfterPark);
             match (parking, self.hand.let_go(ticket)) {
                 (Parking::Moved, Some(mut item)) => {
-                    item.happened(Event::PublishSpent);
+                    item.happened(RequestEvent::PublishSpent);
                     tracing::error!(phase = "p3_relay", %request_id, attempts, %reason, "parked in the relay DLQ");
                 }
                 (Parking::Gone, _) => self.deleted_while_pending(shard, &[id]).await?,

@@ -1,7 +1,8 @@
-//! The circuit breaker around the database (D6): closed, open, half-open. It decides how much is asked of the database, never
-//! what becomes of a message.
+//! The circuit breaker around the database (D6): closed, open, half-open. It limits the load on the database. It never decides
+//! what happens to a message.
 //!
-//! While it is open no messages are pulled: they stay in their queue, unburnt. Pure but for the clock that is passed in.
+//! While it is open no messages are pulled: they stay in their queue, and their attempts are not counted. Pure; the caller
+//! passes the clock in.
 
 use crate::domain::outcome::Verdict;
 use crate::store::mysql::DbError;
@@ -9,14 +10,14 @@ use std::time::{Duration, Instant};
 
 /// Counts outages in a row.
 #[derive(Debug)]
-pub(super) struct Breaker {
+pub(super) struct DatabaseBreaker {
     failures_max: u32,
     pause: Duration,
     failures: u32,
     open_until: Option<Instant>,
 }
 
-impl Breaker {
+impl DatabaseBreaker {
     pub(super) fn new(failures_max: u32, pause: Duration) -> Self {
         metrics::gauge!("seckill_p4_persist_breaker_open").set(0.0);
         Self { failures_max, pause, failures: 0, open_until: None }
@@ -31,9 +32,9 @@ impl Breaker {
         }
     }
 
-    /// Learns from a group: an outage of the database as a whole counts, one row's trouble does not. A locked sale counts
-    /// when nothing else was in the group: then there is nobody to go on for.
-    pub(super) fn saw(&mut self, now: Instant, verdicts: &[Result<Verdict, DbError>]) {
+    /// Counts a group as a failure or a success. An outage of the whole database is a failure, an error of one row is not. A
+    /// locked sale is a failure when the group has no other sale: then no request can make progress.
+    pub(super) fn observe(&mut self, now: Instant, verdicts: &[Result<Verdict, DbError>]) {
         let outage = verdicts.iter().any(|verdict| verdict.as_ref().is_err_and(DbError::is_outage));
         let locked = |verdict: &Result<Verdict, DbError>| matches!(verdict, Err(DbError::SaleLocked(_)));
         let outage = outage || (!verdicts.is_empty() && verdicts.iter().all(locked));
@@ -44,7 +45,7 @@ impl Breaker {
                     tracing::warn!(
                         phase = "p4_persist",
                         failures = self.failures,
-                        "breaker opens: the database is away"
+                        "breaker opens: the database is unavailable"
                     );
                     metrics::counter!("seckill_p4_persist_breaker_opened_total").increment(1);
                 }
@@ -53,7 +54,7 @@ impl Breaker {
             }
         } else if !verdicts.is_empty() {
             if self.open_until.take().is_some() {
-                tracing::info!(phase = "p4_persist", "breaker closes: the database is back");
+                tracing::info!(phase = "p4_persist", "breaker closes: the database is available again");
             }
             self.failures = 0;
             metrics::gauge!("seckill_p4_persist_breaker_open").set(0.0);
@@ -68,31 +69,31 @@ mod tests {
     #[test]
     fn it_opens_after_outages_in_a_row_tries_one_and_closes_again() {
         let (start, pause) = (Instant::now(), Duration::from_secs(1));
-        let mut breaker = Breaker::new(2, pause);
+        let mut breaker = DatabaseBreaker::new(2, pause);
         let (outage, fine) = ([Err(DbError::Unavailable("down".into()))], [Ok(Verdict::Ordered)]);
-        breaker.saw(start, &outage);
-        breaker.saw(start, &fine);
-        breaker.saw(start, &outage);
+        breaker.observe(start, &outage);
+        breaker.observe(start, &fine);
+        breaker.observe(start, &outage);
         assert_eq!(breaker.admits(start, 500), Some(500), "a success in between starts the row again");
-        breaker.saw(start, &outage);
+        breaker.observe(start, &outage);
         assert_eq!(breaker.admits(start, 500), None);
         assert_eq!(breaker.admits(start + pause, 500), Some(1));
-        breaker.saw(start + pause, &outage);
+        breaker.observe(start + pause, &outage);
         assert_eq!(breaker.admits(start + pause, 500), None, "the one failed: open again");
-        breaker.saw(start + pause * 2, &fine);
+        breaker.observe(start + pause * 2, &fine);
         assert_eq!(breaker.admits(start + pause * 2, 500), Some(500));
     }
 
     #[test]
     fn one_rows_trouble_and_undecodable_messages_do_not_count() {
         let now = Instant::now();
-        let mut breaker = Breaker::new(1, Duration::from_secs(1));
-        breaker.saw(now, &[Err(DbError::LockWait), Ok(Verdict::Ordered)]);
+        let mut breaker = DatabaseBreaker::new(1, Duration::from_secs(1));
+        breaker.observe(now, &[Err(DbError::LockWait), Ok(Verdict::Ordered)]);
         let locked = || Err(DbError::SaleLocked(crate::domain::ids::SaleId::parse("s").unwrap()));
-        breaker.saw(now, &[locked(), Ok(Verdict::Ordered)]);
-        breaker.saw(now, &[]);
+        breaker.observe(now, &[locked(), Ok(Verdict::Ordered)]);
+        breaker.observe(now, &[]);
         assert_eq!(breaker.admits(now, 500), Some(500));
-        breaker.saw(now, &[locked(), locked()]);
+        breaker.observe(now, &[locked(), locked()]);
         assert_eq!(breaker.admits(now, 500), None, "nothing but a locked sale");
     }
 }

@@ -1,4 +1,4 @@
-//! Where deliveries come from: the broker, or what waited in hand for the database.
+//! Where deliveries come from: the broker, or the deliveries that are held until the database is available.
 //!
 //! Input: the order queues. Output: the next group. A crash here leaves deliveries unacknowledged: they come again.
 
@@ -6,20 +6,20 @@ use super::Persist;
 use crate::store::rabbit::{Consumer, Delivery, QUEUE_LEFT_ALONE, RabbitError};
 use std::time::{Duration, Instant};
 
-/// What is known about the queues of a consumer that was lost.
+/// Whether a queue of a lost consumer was deleted.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) enum Missing {
-    /// Nothing was lost yet.
+pub(super) enum LostQueue {
+    /// No consumer was lost yet.
     #[default]
     No,
-    /// The consumer was lost; whether a queue is missing is to be seen.
+    /// The consumer was lost; the next one shows whether a queue is missing.
     Perhaps,
-    /// A queue is missing since then, as far as is known here.
+    /// This writer has known since then that a queue is missing.
     Since(Instant),
 }
 
 impl Persist {
-    /// What is to be landed next: what waited for the database, else what the broker gives out.
+    /// The next group: deliveries that are held, else new ones from the broker.
     pub(super) async fn group(&mut self, group_max: usize, wait: Duration) -> Result<Vec<Delivery>, RabbitError> {
         let consumer = match &mut self.consumer {
             Some(consumer) => consumer,
@@ -27,12 +27,12 @@ impl Persist {
                 let queues: Vec<u16> = (0..self.rabbit.queues).collect();
                 let consumer = match Consumer::consume(&self.rabbit, &queues, self.settings.prefetch).await {
                     Err(error @ RabbitError::NoQueue { .. }) => {
-                        self.let_deletion_end(error)?;
+                        self.wait_for_deletion(error)?;
                         Consumer::connect(&self.rabbit, &queues, self.settings.prefetch).await?
                     }
                     done => done?,
                 };
-                self.missing = Missing::No;
+                self.lost_queue = LostQueue::No;
                 tracing::info!(phase = "p4_persist", queues = queues.len(), "consuming");
                 self.consumer.insert(consumer)
             }
@@ -45,31 +45,32 @@ impl Persist {
         Ok(self.held.drain(..size).collect())
     }
 
-    /// The error while a queue that was consumed before is missing, and not for long enough yet.
-    fn let_deletion_end(&mut self, error: RabbitError) -> Result<(), RabbitError> {
-        match self.missing {
-            Missing::No => Ok(()),
-            Missing::Since(since) if since.elapsed() >= QUEUE_LEFT_ALONE => Ok(()),
-            Missing::Since(_) => Err(error),
-            Missing::Perhaps => {
-                self.missing = Missing::Since(Instant::now());
+    /// Returns the error while a queue that was consumed before has been missing for a short time only: its deletion may still be
+    /// under way, and this writer must not declare it again too early.
+    fn wait_for_deletion(&mut self, error: RabbitError) -> Result<(), RabbitError> {
+        match self.lost_queue {
+            LostQueue::No => Ok(()),
+            LostQueue::Since(since) if since.elapsed() >= QUEUE_LEFT_ALONE => Ok(()),
+            LostQueue::Since(_) => Err(error),
+            LostQueue::Perhaps => {
+                self.lost_queue = LostQueue::Since(Instant::now());
                 Err(error)
             }
         }
     }
 
-    /// Unacknowledged messages go back to their queue with the connection.
-    pub(super) fn let_go(&mut self) {
+    /// Drops the consumer. Its unacknowledged messages return to their queues with the connection.
+    pub(super) fn release(&mut self) {
         if self.consumer.take().is_some() {
-            self.missing = Missing::Perhaps;
+            self.lost_queue = LostQueue::Perhaps;
         }
         held_gauge().decrement(self.held.len() as f64);
         self.held.clear();
-        self.back.clear();
+        self.unsent_copies.clear();
     }
 }
 
-/// Messages in the hands of all writers that wait for the database.
+/// Messages that all writers hold until the database is available.
 pub(super) fn held_gauge() -> metrics::Gauge {
     metrics::gauge!("seckill_p4_persist_held_count")
 }

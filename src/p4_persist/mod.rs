@@ -1,121 +1,138 @@
 //! P4 consume & persist: order queue → one idempotent MySQL transaction → ack.
 //!
-//! Input: messages of the order queues, any of them any number of times. Output: for each an order or a recorded refusal
-//! in the database, or the message in a retry queue or the MQ DLQ.
+//! Input: messages of the order queues, any of them any number of times. Output: for each message an order or a recorded
+//! refusal in the database, or the message in a retry queue or the MQ DLQ.
 //!
-//! A crash leaves: *before the commit* — nothing, the broker gives the message out again; *after the commit, before the ack*
-//! — a redelivery, which finds its outcome (`P4-C1`); *after a retry was published, before the ack* — two copies, the same;
-//! *after the ack, before the ledger was marked* — a status that says QUEUED until P5 corrects it.
+//! A crash leaves: *before the commit* — nothing, the broker delivers the message again; *after the commit, before the ack* — a
+//! redelivery, which finds its outcome (`P4-C1`); *after a retry was published, before the ack* — two copies, the same; *after
+//! the ack, before the ledger was marked* — a status that says QUEUED until P5 corrects it.
 //!
-//! A message whose landing failed because the database is away stays in hand, unacknowledged and uncounted, and is tried
-//! again when the breaker lets it; with the connection (or the process) it goes back to its queue.
+//! A message whose transaction failed because the database is unavailable is held: it stays unacknowledged, its attempts are
+//! not counted, and it is tried again when the breaker admits it. With the connection or the process it returns to its queue.
 //!
-//! While one group is landed the one before is told, acknowledged and marked: at most two groups of a writer are between
-//! commit and ack. A process has a few writers ([`Persist::writers`]); each writes the stock row last, so that one's inserts
-//! go on while another's commit is synced.
+//! While one group is written, the group before it gets its events, acks and ledger marks: at most two groups of a writer are
+//! between commit and ack. A process has a few writers ([`Persist::writers`]). Each updates the stock row last, so the inserts
+//! of one writer go on while the commit of another is synced.
 
-mod back;
+mod after_commit;
 mod breaker;
-mod conclude;
+mod event_publisher;
 mod events;
+mod handled;
 mod intake;
-mod teller;
+mod send_back;
 
 use crate::config;
-use crate::domain::fault::{Disposition, Fault, Progress};
+use crate::domain::fault::{Fault, Progress};
 use crate::domain::message;
 use crate::domain::outcome::Verdict;
 use crate::domain::request::Accepted;
-use crate::domain::states::P4Persist;
 use crate::faults::{crash_point, left_out};
 use crate::runtime::{Worker, now_ms};
-use crate::store::mysql::codes::Source;
-use crate::store::mysql::{Db, DbError, landing, outcomes};
+use crate::store::mysql::codes::PersistSource;
+use crate::store::mysql::{Db, DbError, outcomes, persist};
 use crate::store::rabbit::{Consumer, Delivery, DeliveryId, RabbitConfig, RabbitError, Sender};
 use crate::store::redis::RedisStore;
 use crate::telemetry::traces;
-use back::Why;
-use breaker::Breaker;
-use conclude::{Landed, settled};
-use intake::{Missing, held_gauge};
+use after_commit::CommittedGroup;
+use breaker::DatabaseBreaker;
+pub use event_publisher::EventPublisher;
+use handled::HandledDelivery;
+use intake::{LostQueue, held_gauge};
+use send_back::UnsentCopy;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-pub use teller::Teller;
 
 /// Longest wait for the first message of a group; a stop is noticed within it.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 
-/// What happens to one delivery.
-struct HandledDelivery {
-    delivery: Delivery,
-    disposition: Disposition,
-    state: P4Persist,
-    why: Option<Why>,
-}
-
-/// One writer of a process: a consumer of all order queues with a transaction at a time.
+/// One writer of a process: a consumer of all order queues with one transaction at a time.
 pub struct Persist {
     db: Db,
     redis: RedisStore,
     rabbit: RabbitConfig,
     settings: config::P4Persist,
     consumer: Option<Consumer>,
-    /// Whether, and since when, an order queue is missing that this writer had consumed.
-    missing: Missing,
-    /// Deliveries of this consumer that wait for the database, oldest first. At most its prefetch, and gone with it.
+    /// Whether, and since when, an order queue is missing that this writer has consumed.
+    lost_queue: LostQueue,
+    /// Deliveries of this consumer that wait for the database, oldest first. At most its prefetch; dropped with the consumer.
     held: VecDeque<Delivery>,
-    /// Until then the broker is not offered events: it took none a moment ago.
-    mute_until: Instant,
-    /// Sends messages back and events out; a connection of its own, because a broker that blocks publishers would block acks too.
+    /// The broker took no events a moment ago and is offered none before.
+    events_paused_until: Instant,
+    /// Sends copies and events. It has a connection of its own, because a broker that blocks publishers would block acks, too.
     sender: Sender,
-    /// Shared by the writers of a process: a database that is away is away for all of them.
-    breaker: Arc<Mutex<Breaker>>,
-    /// Decided and committed, not told and acknowledged yet. Gone with the consumer: it comes again then.
-    landed: Option<Landed>,
-    /// To be sent back, not acknowledged (unless early) until the broker has the copies. Gone with the consumer, too.
-    back: Vec<(HandledDelivery, bool)>,
-    /// When that is tried next.
-    back_at: Instant,
+    /// Shared by the writers of a process: they use the same database.
+    breaker: Arc<Mutex<DatabaseBreaker>>,
+    /// Committed and not acknowledged yet. Dropped with the consumer: the messages come again.
+    committed: Option<CommittedGroup>,
+    /// Sent back, not acknowledged (unless early) until the broker has the copies. Dropped with the consumer, too.
+    unsent_copies: Vec<UnsentCopy>,
+    /// When the unsent copies are tried next.
+    send_back_at: Instant,
+}
+
+/// A group of deliveries, decoded; `deliveries` and `items` belong together by position.
+struct DecodedGroup {
+    deliveries: Vec<Delivery>,
+    items: Vec<Accepted>,
+    unreadable: Vec<HandledDelivery>,
+}
+
+impl DecodedGroup {
+    fn new(group: Vec<Delivery>, attempts_max: u32) -> Self {
+        let (deliveries, items) = (Vec::with_capacity(group.len()), Vec::with_capacity(group.len()));
+        let mut decoded = Self { deliveries, items, unreadable: Vec::new() };
+        for delivery in group {
+            match message::decode(&delivery.body) {
+                Ok(accepted) => {
+                    decoded.deliveries.push(delivery);
+                    decoded.items.push(accepted);
+                }
+                Err(error) => decoded.unreadable.push(HandledDelivery::unreadable(delivery, &error, attempts_max)),
+            }
+        }
+        decoded
+    }
 }
 
 impl Persist {
     /// The writers of one process, as many as the settings say.
     #[must_use]
     pub fn writers(db: &Db, redis: &RedisStore, rabbit: &RabbitConfig, settings: &config::P4Persist) -> Vec<Self> {
-        let breaker = Breaker::new(settings.breaker_failures, Duration::from_millis(settings.breaker_open_ms));
+        let breaker = DatabaseBreaker::new(settings.breaker_failures, Duration::from_millis(settings.breaker_open_ms));
         let breaker = Arc::new(Mutex::new(breaker));
         held_gauge().set(0.0);
-        landing::refused_from_zero();
+        persist::refused_from_zero();
         let writer = || Self {
             db: db.clone(),
             redis: redis.clone(),
             rabbit: rabbit.clone(),
             settings: settings.clone(),
             consumer: None,
-            missing: Missing::default(),
+            lost_queue: LostQueue::default(),
             held: VecDeque::new(),
-            mute_until: Instant::now(),
+            events_paused_until: Instant::now(),
             sender: Sender::new(rabbit),
             breaker: breaker.clone(),
-            landed: None,
-            back: Vec::new(),
-            back_at: Instant::now(),
+            committed: None,
+            unsent_copies: Vec::new(),
+            send_back_at: Instant::now(),
         };
         (0..settings.writers_count.max(1)).map(|_| writer()).collect()
     }
 
-    fn breaker(&self) -> MutexGuard<'_, Breaker> {
+    fn breaker(&self) -> MutexGuard<'_, DatabaseBreaker> {
         // A panic elsewhere leaves it whole: every change is one assignment.
         self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lands the next group while the one before is told and acknowledged.
+    /// Writes the next group while the group before it is acknowledged.
     async fn work(&mut self) -> Result<Progress, RabbitError> {
-        let before = self.landed.take();
+        let before = self.committed.take();
         let group_max = self.breaker().admits(Instant::now(), self.settings.group_max);
         let group = match group_max {
-            // What is decided is told at once; only an idle consumer waits for messages.
+            // A committed group is acknowledged at once; only an idle writer waits for messages.
             Some(group_max) => {
                 let wait = if before.is_some() { Duration::ZERO } else { FIRST_WAIT };
                 self.group(group_max, wait).await?
@@ -128,7 +145,7 @@ impl Persist {
                 self.send_back().await?;
                 return Ok(Progress::Idle);
             };
-            self.conclude(before).await?;
+            self.after_commit(before).await?;
             // Nothing new, but not idle.
             return Ok(Progress::Moved(0));
         }
@@ -138,121 +155,71 @@ impl Persist {
         Ok(Progress::Moved(size))
     }
 
-    async fn process(&mut self, group: Vec<Delivery>, before: Option<Landed>) -> Result<(), RabbitError> {
+    async fn process(&mut self, group: Vec<Delivery>, before: Option<CommittedGroup>) -> Result<(), RabbitError> {
         let acked_early = left_out!(AckAfterCommit);
         if acked_early {
             let ids: Vec<DeliveryId> = group.iter().map(|delivery| delivery.id).collect();
             self.ack_early(&ids).await?;
         }
-        let mut outcomes = Vec::with_capacity(group.len());
-        let (mut deliveries, mut items) = (Vec::with_capacity(group.len()), Vec::with_capacity(group.len()));
-        for delivery in group {
-            match message::decode(&delivery.body) {
-                Ok(accepted) => {
-                    deliveries.push(delivery);
-                    items.push(accepted);
-                }
-                Err(error) => outcomes.push(back::unread(delivery, &error, self.settings.attempts_max)),
-            }
-        }
-        let db = self.db.clone();
-        let begun = traces::clock();
-        let landing = async {
-            let begun = Instant::now();
-            let verdicts = landing::land(&db, &items, Source::Relay).await;
-            metrics::histogram!("seckill_p4_persist_seconds").record(begun.elapsed());
-            verdicts
+        let DecodedGroup { deliveries, items, unreadable } = DecodedGroup::new(group, self.settings.attempts_max);
+        let (db, begun) = (self.db.clone(), traces::clock());
+        let (verdicts, acknowledged) = match before {
+            Some(before) => tokio::join!(transact(&db, &items), self.after_commit(before)),
+            None => (transact(&db, &items).await, Ok(())),
         };
-        let (verdicts, concluded) = match before {
-            Some(before) => tokio::join!(landing, self.conclude(before)),
-            None => (landing.await, Ok(())),
-        };
-        self.breaker().saw(Instant::now(), &verdicts);
+        self.breaker().observe(Instant::now(), &verdicts);
         if verdicts.contains(&Ok(Verdict::Ordered)) {
             crash_point!(AfterCommit);
         }
         if verdicts.iter().any(|verdict| matches!(verdict, Ok(Verdict::Refused(_)))) {
             crash_point!(AfterFailedCommit);
         }
-        conclude::time_landing(&items, &verdicts, now_ms());
-        let settled = settled(&items, &verdicts);
-        let told = events::of(&items, &verdicts);
-        let away = self.is_away(&items, &verdicts).await;
+        after_commit::record_delay(&items, &verdicts, now_ms());
+        let unavailable = self.database_is_unavailable(&items, &verdicts).await;
+        let mut committed = CommittedGroup::new(&items, &verdicts, acked_early);
+        committed.handled = unreadable;
         for ((delivery, accepted), verdict) in deliveries.into_iter().zip(&items).zip(verdicts) {
-            if away && verdict.as_ref().is_err_and(DbError::is_outage) {
+            if unavailable && verdict.as_ref().is_err_and(DbError::is_outage) {
                 held_gauge().increment(1.0);
                 self.held.push_back(delivery);
-            } else {
-                let outcome = self.handle(delivery, accepted, verdict);
-                if let Some(begun) = begun {
-                    outcome.trace(accepted.purchase.request_id, begun);
-                }
-                outcomes.push(outcome);
+                continue;
             }
+            let handled = HandledDelivery::decided(delivery, accepted, verdict, self.settings.attempts_max);
+            if let Some(begun) = begun {
+                after_commit::trace(&handled, accepted.purchase.request_id, begun);
+            }
+            committed.handled.push(handled);
         }
-        // If the one before could not be acknowledged, neither can this one: it comes again and finds its outcome.
-        concluded?;
-        self.landed = Some(Landed { told, outcomes, settled, acked_early });
+        // If the group before could not be acknowledged, neither can this one: it comes again and finds its outcomes.
+        acknowledged?;
+        self.committed = Some(committed);
         Ok(())
     }
 
-    /// Whether it was the database and not the requests: then no attempt is counted (D6). An outage that a read of the
-    /// outcomes does not share may be the work of one of these requests, and the attempts end it.
-    async fn is_away(&self, items: &[Accepted], verdicts: &[Result<Verdict, DbError>]) -> bool {
+    /// Whether the database failed and not the requests; then no attempt is counted (D6). If a read of an outcome succeeds, the
+    /// failure may be caused by one of these requests, and counting attempts ends it.
+    async fn database_is_unavailable(&self, items: &[Accepted], verdicts: &[Result<Verdict, DbError>]) -> bool {
         let failed = items.iter().zip(verdicts).find_map(|(accepted, verdict)| match verdict {
             Err(error) if error.is_outage() => Some((accepted.purchase.request_id, error)),
             Ok(_) | Err(_) => None,
         });
         match failed {
             None => false,
-            // A read says nothing about it.
+            // A read says nothing about a database that takes no writes.
             Some((_, DbError::ReadOnly)) => true,
             // This read would notice a connection that is out of step.
             Some(_) if left_out!(Discard) => true,
             Some((request_id, _)) => outcomes::outcome_of(&self.db, request_id).await.is_err(),
         }
     }
-
-    /// One exhaustive map from what the database said to what happens to the message.
-    fn handle(&self, delivery: Delivery, accepted: &Accepted, verdict: Result<Verdict, DbError>) -> HandledDelivery {
-        let id = accepted.purchase.request_id;
-        let done = |delivery, state| HandledDelivery { delivery, disposition: Disposition::Done, state, why: None };
-        match verdict {
-            Ok(Verdict::Ordered) => {
-                tracing::debug!(phase = "p4_persist", request_id = %id, number = accepted.number, "ordered");
-                done(delivery, P4Persist::DbOk)
-            }
-            Ok(Verdict::Already(outcome)) => {
-                tracing::debug!(phase = "p4_persist", request_id = %id, ?outcome, "outcome was there");
-                done(delivery, P4Persist::Idempotent)
-            }
-            Ok(Verdict::Refused(reason)) => {
-                tracing::warn!(phase = "p4_persist", request_id = %id, reason = reason.code(), "refused and recorded");
-                done(delivery, P4Persist::BizErrorAck)
-            }
-            Ok(Verdict::Conflict) => {
-                tracing::error!(phase = "p4_persist", request_id = %id, "the request id has another outcome, parked");
-                parked(delivery, Why::new("CONFLICT", &"the request id or its acceptance number has another outcome"))
-            }
-            Err(error @ DbError::UnknownSale(_)) if delivery.attempts + 1 >= self.settings.attempts_max => {
-                tracing::error!(phase = "p4_persist", request_id = %id, %error, "accepted, and its sale is unknown: parked");
-                parked(delivery, Why::new("UNKNOWN_SALE", &error))
-            }
-            Err(error) if delivery.attempts + 1 >= self.settings.attempts_max => {
-                tracing::error!(phase = "p4_persist", request_id = %id, %error, attempts = delivery.attempts + 1, "attempts spent, parked");
-                parked(delivery, Why::new("ATTEMPTS_SPENT", &error))
-            }
-            Err(error) => {
-                tracing::warn!(phase = "p4_persist", request_id = %id, %error, attempts = delivery.attempts + 1, "will be redelivered");
-                let why = Some(Why::new("SYSTEM_ERROR", &error));
-                HandledDelivery { delivery, disposition: Disposition::Retry, state: P4Persist::SysErrorRetry, why }
-            }
-        }
-    }
 }
 
-fn parked(delivery: Delivery, why: Why) -> HandledDelivery {
-    HandledDelivery { delivery, disposition: Disposition::Park, state: P4Persist::MqDlq, why: Some(why) }
+/// Writes a group; each request gets its own verdict.
+async fn transact(db: &Db, items: &[Accepted]) -> Vec<Result<Verdict, DbError>> {
+    let begun = Instant::now();
+    let verdicts = persist::persist_all(db, items, PersistSource::Relay).await;
+    metrics::histogram!("seckill_p4_persist_seconds").record(begun.elapsed());
+    verdicts
 }
 
 impl Worker for Persist {
@@ -262,20 +229,20 @@ impl Worker for Persist {
 
     async fn step(&mut self) -> Result<Progress, Fault> {
         self.work().await.map_err(|error| {
-            // Whatever was held comes again on the next connection.
-            self.let_go();
-            self.landed = None;
+            // What was held comes again on the next connection.
+            self.release();
+            self.committed = None;
             Fault::back_off(error)
         })
     }
 
     async fn drain(&mut self) {
-        if let Some(landed) = self.landed.take()
-            && let Err(error) = self.conclude(landed).await
+        if let Some(committed) = self.committed.take()
+            && let Err(error) = self.after_commit(committed).await
         {
-            tracing::warn!(phase = "p4_persist", %error, "what was landed last is not acknowledged, it comes again");
+            tracing::warn!(phase = "p4_persist", %error, "the last committed group is not acknowledged, it comes again");
         }
-        self.let_go();
+        self.release();
         self.sender = Sender::new(&self.rabbit);
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::runtime::now_ms;
 use crate::store::mysql::ended::ended_open;
-use crate::store::mysql::{Db, events, register};
+use crate::store::mysql::{Db, events, failed_requests};
 use crate::store::rabbit::{RabbitConfig, RabbitError, Topology, queue_depths};
 
 /// Sets the gauges of the backlog. While a server does not answer its gauges are `NaN`: an unknown number must not look like one
@@ -30,7 +30,7 @@ pub(super) async fn measure_backlog(db: &Db, rabbit: &RabbitConfig) {
     }
     let unpublished = metrics::gauge!("seckill_p5_reconcile_events_untold_count");
     let open = metrics::gauge!("seckill_p5_reconcile_register_open_count");
-    match futures::future::try_join(events::untold_count(db), register::open_count(db)).await {
+    match futures::future::try_join(events::waiting_count(db), failed_requests::open_count(db)).await {
         Ok((unpublished_now, open_now)) => {
             unpublished.set(unpublished_now as f64);
             open.set(open_now as f64);

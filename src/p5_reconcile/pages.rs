@@ -3,7 +3,7 @@
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::LedgerRecord;
 use crate::store::mysql::codes::FailureStatus;
-use crate::store::mysql::register::{self, FailedRequest, Wanted};
+use crate::store::mysql::failed_requests::{self, FailedRequest, FailedRequestFilter};
 use crate::store::mysql::{Db, DbError};
 use crate::store::redis::{Ledger, Lying, Outbox, ParkedEntry, RedisFault, RelayDlq};
 use std::collections::HashSet;
@@ -91,15 +91,19 @@ impl<'c> RelayDlqPages<'c> {
 /// The failed requests that are open.
 pub(super) struct OpenFailurePages<'c> {
     db: &'c Db,
-    wanted: Wanted,
+    wanted: FailedRequestFilter,
     ended: bool,
 }
 
 impl<'c> OpenFailurePages<'c> {
     /// Of one sale, or of all.
     pub fn new(db: &'c Db, sale_id: Option<SaleId>) -> Self {
-        let wanted =
-            Wanted { status: Some(FailureStatus::Open), sale_id, limit: register::PAGE_MAX, ..Wanted::default() };
+        let wanted = FailedRequestFilter {
+            status: Some(FailureStatus::Open),
+            sale_id,
+            limit: failed_requests::PAGE_MAX,
+            ..FailedRequestFilter::default()
+        };
         Self { db, wanted, ended: false }
     }
 
@@ -108,9 +112,9 @@ impl<'c> OpenFailurePages<'c> {
         if self.ended {
             return Ok(None);
         }
-        let page = register::list(self.db, &self.wanted).await?;
+        let page = failed_requests::list(self.db, &self.wanted).await?;
         self.wanted.after = page.last().map(|last| last.request_id);
-        self.ended = i64::try_from(page.len()) != Ok(register::PAGE_MAX);
+        self.ended = i64::try_from(page.len()) != Ok(failed_requests::PAGE_MAX);
         Ok(Some(page))
     }
 

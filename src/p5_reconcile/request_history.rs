@@ -6,7 +6,7 @@ use super::dlq::{self, DlqEntry, DlqSource};
 use super::ledger_lookup::{self, LedgerMatch};
 use super::pages::OutboxPages;
 use crate::domain::ids::RequestId;
-use crate::store::mysql::outcomes::{self, Story};
+use crate::store::mysql::request_records::{self, RequestRecords};
 use crate::store::redis::RedisFault;
 
 /// Pages of the outbox searched, from the moment of acceptance on. One script call makes at most a few hundred entries in a
@@ -16,7 +16,7 @@ const OUTBOX_PAGES_MAX: usize = 20;
 /// Everything known about one request.
 #[derive(Debug, Default)]
 pub struct RequestHistory {
-    pub(crate) database: Story,
+    pub(crate) database: RequestRecords,
     pub(crate) ledger: Option<LedgerMatch>,
     /// Its entry in the outbox, when it was accepted and the broker has not confirmed it yet.
     pub outbox_entry: Option<String>,
@@ -28,7 +28,7 @@ pub struct RequestHistory {
 impl RequestHistory {
     /// Whether any place has the request.
     pub(crate) const fn is_known(&self) -> bool {
-        let Story { decided, order, failure } = &self.database;
+        let RequestRecords { decided, order, failure } = &self.database;
         let in_database = decided.is_some() || order.is_some() || failure.is_some();
         in_database || self.ledger.is_some() || self.outbox_entry.is_some() || !self.parked.is_empty()
     }
@@ -37,8 +37,8 @@ impl RequestHistory {
 /// Searches the database, the ledgers of at most 1,000 sales, the outbox and both DLQs for a request.
 pub async fn request_history(context: &ReconcileContext, request_id: RequestId) -> RequestHistory {
     let mut history = RequestHistory::default();
-    match outcomes::story_of(&context.db, request_id).await {
-        Ok(story) => history.database = story,
+    match request_records::records_of(&context.db, request_id).await {
+        Ok(records) => history.database = records,
         Err(error) => history.not_asked.push(format!("database: {error}")),
     }
     match ledger_lookup::find(context, request_id, history.database.sale_id()).await {

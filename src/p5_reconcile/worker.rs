@@ -20,7 +20,7 @@ use crate::domain::sale::{Sale, SaleStatus};
 use crate::faults::slow_audit;
 use crate::runtime::{Worker, now_ms};
 use crate::sales::grants;
-use crate::store::mysql::{audit as audit_store, register, sales};
+use crate::store::mysql::{audit as audit_store, failed_requests, sales};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
@@ -99,7 +99,7 @@ impl Reconcile {
         }
         metrics::gauge!("seckill_p5_reconcile_unreconciled_count").set(unreconciled_count);
         metrics::gauge!("seckill_p5_reconcile_oldest_unresolved_seconds").set(oldest_ms as f64 / 1000.0);
-        register::close_settled(&db, "reconcile").await.map_err(Fault::back_off)?;
+        failed_requests::close_settled(&db, "reconcile").await.map_err(Fault::back_off)?;
         audit_store::prune(&db, now_ms()).await.map_err(Fault::back_off)?;
         // The round is complete: a damaged sale is tried again in the next round, not at once and for ever.
         self.next_at = Instant::now() + Duration::from_millis(self.settings.interval_ms);

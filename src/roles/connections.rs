@@ -4,7 +4,7 @@
 
 use super::RoleError;
 use crate::config::Settings;
-use crate::store::mysql::{Address, Db, DbConfig};
+use crate::store::mysql::{DatabaseAddress, Db, DbConfig};
 use crate::store::rabbit::RabbitConfig;
 use crate::store::redis::RedisStore;
 use crate::store::tls::{TlsError, TlsFiles, Trust};
@@ -32,7 +32,7 @@ impl Servers {
         let redis = RedisStore::start(&settings.redis, trust.as_ref()).map_err(|error| refused("redis.url", &error))?;
         let mysql = &settings.mysql;
         let db = Db::connect(DbConfig {
-            address: Address::new(mysql)?,
+            address: DatabaseAddress::new(mysql)?,
             pool_max: mysql.pool_max,
             wait_timeout_ms: mysql.pool_wait_ms,
             connect_timeout_ms: mysql.connect_timeout_ms,

@@ -5,7 +5,7 @@
 
 use super::control::{SaleControl, SaleControlError};
 use crate::domain::ids::SaleId;
-use crate::domain::operator::{ActOutcome, Actor, Operation, OperatorAct, Target};
+use crate::domain::operator::{ActOutcome, ActTarget, Actor, Operation, OperatorAct};
 use crate::store::mysql::sales::SaleError;
 use crate::store::mysql::{acts, sales};
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ impl SaleControl {
     ) -> Result<T, SaleControlError> {
         let before = self.shown(act.sale_id).await;
         let done = work.await;
-        let mut row = OperatorAct::new(act.actor, act.operation, Target::Sale(act.sale_id.clone()));
+        let mut row = OperatorAct::new(act.actor, act.operation, ActTarget::Sale(act.sale_id.clone()));
         row.before = before;
         let mut after = json!({ "sale": self.shown(act.sale_id).await });
         if !act.asked.is_null() {

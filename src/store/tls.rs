@@ -45,7 +45,7 @@ const CERT: &str = "a PEM file with this program's certificate, and the ones bet
 const KEY: &str = "a PEM file with the key of tls_cert_file without a password (BEGIN PRIVATE KEY, RSA PRIVATE KEY or EC PRIVATE KEY)";
 
 /// This program's own certificate and its key.
-pub(super) struct Identity {
+pub(super) struct ClientCertificate {
     pub(super) chain: Vec<CertificateDer<'static>>,
     pub(super) key: PrivateKeyDer<'static>,
     pub(super) cert_file: PathBuf,
@@ -56,7 +56,7 @@ pub struct Trust {
     section: &'static str,
     /// All of them are usable.
     pub(super) roots: Vec<CertificateDer<'static>>,
-    pub(super) identity: Option<Identity>,
+    pub(super) identity: Option<ClientCertificate>,
     connector: tokio_rustls::TlsConnector,
 }
 
@@ -93,7 +93,7 @@ impl Trust {
         let builder = ClientConfig::builder().with_root_certificates(store);
         let config = match &identity {
             None => builder.with_no_client_auth(),
-            Some(Identity { chain, key, .. }) => {
+            Some(ClientCertificate { chain, key, .. }) => {
                 builder.with_client_auth_cert(chain.clone(), key.clone_key()).map_err(|error| {
                     wrong("tls_key_file", format!("{} does not fit {}: {error}", files.key, files.cert), KEY)
                 })?
@@ -134,7 +134,7 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     }
 }
 
-fn identity(files: TlsFiles<'_>) -> Result<Option<Identity>, TlsError> {
+fn identity(files: TlsFiles<'_>) -> Result<Option<ClientCertificate>, TlsError> {
     let wrong = |key, problem, expected| TlsError::new((files.section, key), problem, expected);
     match (files.cert, files.key) {
         ("", "") => Ok(None),
@@ -145,7 +145,7 @@ fn identity(files: TlsFiles<'_>) -> Result<Option<Identity>, TlsError> {
             let chain = certificates(&cert_file).map_err(|problem| wrong("tls_cert_file", problem, CERT))?;
             let key = PrivateKeyDer::from_pem_file(key)
                 .map_err(|error| wrong("tls_key_file", unreadable(Path::new(key), &error), KEY))?;
-            Ok(Some(Identity { chain, key, cert_file }))
+            Ok(Some(ClientCertificate { chain, key, cert_file }))
         }
     }
 }

@@ -39,7 +39,7 @@ pub enum Action {
     Giver,
     /// The short way from the outbox to the database.
     Send(usize),
-    Land(usize),
+    Persist(usize),
     Act(Act, usize),
     /// An audit counts Redis.
     Count,
@@ -101,7 +101,7 @@ fn apply(setup: &Setup, world: &mut World, action: Action) {
         Action::GiverReads(at) => giver::read(world, at),
         Action::Giver => giver::go_on(setup, world),
         Action::Send(at) => short::send(world, at),
-        Action::Land(at) => short::land(setup, world, at),
+        Action::Persist(at) => short::persist(setup, world, at),
         Action::Act(act, at) => operator::act(setup, world, act, at),
         Action::Count => operator::count(world),
         Action::Backup => operator::back_up(world),

@@ -34,7 +34,7 @@ use actions::REACHED;
 use properties::SIGHTS;
 use rows::{Configuration, Expected, Mutant};
 use search::{Found, look_for, search, side_by_side};
-use seckill::domain::states::{self, Event, State, Step, next};
+use seckill::domain::states::{self, RequestEvent, State, Transition, next};
 use setup::Setup;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -96,8 +96,8 @@ fn every_interesting_situation_is_reached() {
 fn every_state_that_the_transition_table_leads_to_is_reached() {
     assert!(!CONFIGURATIONS.is_empty());
     let reached = REACHED.lock().unwrap().clone();
-    let targets = states::all().flat_map(|state| Event::ALL.map(|event| next(state, event)));
-    let targets = targets.filter_map(|step| if let Step::To(to) = step { Some(to) } else { None });
+    let targets = states::all().flat_map(|state| RequestEvent::ALL.map(|event| next(state, event)));
+    let targets = targets.filter_map(|step| if let Transition::To(to) = step { Some(to) } else { None });
     let missing: BTreeSet<_> = targets.filter(|to| !reached.contains(to)).map(State::code).collect();
     assert!(missing.is_empty(), "never reached: {missing:?}");
 }

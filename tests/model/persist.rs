@@ -1,11 +1,11 @@
-//! The broker's queues and P4 (`src/p4_persist`, `src/store/mysql/landing`): deliver, one transaction, ack; or send back
+//! The broker's queues and P4 (`src/p4_persist`, `src/store/mysql/persist`): deliver, one transaction, ack; or send back
 //! a confirmed copy, then ack.
 
 use crate::actions::Action;
 use crate::setup::{Kind, Mutation, Setup};
 use crate::state::{ATTEMPTS_MAX, Delivery, FAILED, Hand, ORDER, PAIR, REQUESTS, Stage, World, index};
 use seckill::domain::outcome::{FailReason, NextStep, Obstacle, Outcome, Verdict, after_obstacle};
-use seckill::domain::states::Event;
+use seckill::domain::states::RequestEvent;
 
 pub fn actions(setup: &Setup, world: &World, out: &mut Vec<Action>) {
     let faulty = |kind| world.faults_left > 0 && setup.may(kind);
@@ -64,10 +64,10 @@ pub fn expire(setup: &Setup, world: &mut World, at: usize) {
 pub fn go_on(setup: &Setup, world: &mut World, at: usize, k: usize) {
     match world.requests[at].consumer[k].stage {
         Stage::Received => {
-            let verdict = land(setup, world, at);
+            let verdict = transact(setup, world, at);
             let stage = if verdict == Verdict::Conflict { Stage::Park } else { Stage::Decided };
             world.requests[at].consumer[k].stage = stage;
-            note(world, at, verdict, Event::PersistSpent);
+            world.note(at, verdict.event());
         }
         Stage::Retry => {
             world.requests[at].retry += 1;
@@ -89,14 +89,14 @@ pub fn go_on(setup: &Setup, world: &mut World, at: usize, k: usize) {
 pub fn system_error(setup: &Setup, world: &mut World, (at, k): (usize, usize), committed: bool) {
     if committed {
         // Nobody sees the verdict.
-        land(setup, world, at);
+        transact(setup, world, at);
     } else if setup.lacks(Mutation::HalfTransaction) && world.requests[at].outcome == 0 {
         world.db_stock -= 1;
     }
     let delivery = &mut world.requests[at].consumer[k];
     let spent = delivery.attempts + 1 >= ATTEMPTS_MAX;
     delivery.stage = if spent { Stage::Park } else { Stage::Retry };
-    world.note(at, if spent { Event::PersistSpent } else { Event::PersistFailed });
+    world.note(at, if spent { RequestEvent::PersistSpent } else { RequestEvent::PersistFailed });
 }
 
 /// The consumer dies: what it had not acknowledged is delivered again.
@@ -121,15 +121,15 @@ pub fn broker_loses_data(world: &mut World) {
     }
 }
 
-/// The landing transaction of one request; what stops it means what `domain::outcome` says.
-pub fn land(setup: &Setup, world: &mut World, at: usize) -> Verdict {
+/// The transaction of one request; what stops it means what `domain::outcome` says.
+pub fn transact(setup: &Setup, world: &mut World, at: usize) -> Verdict {
     let verdict = match obstacle(setup, world, at) {
         None => Verdict::Ordered,
         Some(Obstacle::BuyerHasOrder) if setup.lacks(Mutation::BuyerTakenIsSuccess) => {
             Verdict::Already(Outcome::Ordered)
         }
         Some(obstacle) => match after_obstacle(obstacle) {
-            NextStep::Conclude(verdict) => verdict,
+            NextStep::Decided(verdict) => verdict,
             NextStep::RecordFailure(reason) => Verdict::Refused(reason),
             NextStep::Park => unreachable!("the model's database knows its sale"),
         },
@@ -150,7 +150,7 @@ pub fn land(setup: &Setup, world: &mut World, at: usize) -> Verdict {
     verdict
 }
 
-/// In the order of the landing's statements: outcome, order, stock.
+/// In the order of the transaction's statements: outcome, order, stock.
 fn obstacle(setup: &Setup, world: &World, at: usize) -> Option<Obstacle> {
     let request = &world.requests[at];
     let keyed = !setup.lacks(Mutation::NoOutcomeKey);
@@ -169,15 +169,4 @@ fn obstacle(setup: &Setup, world: &World, at: usize) -> Option<Obstacle> {
     } else {
         None
     }
-}
-
-/// Moves the journey by what the database said.
-pub fn note(world: &mut World, at: usize, verdict: Verdict, conflict: Event) {
-    let event = match verdict {
-        Verdict::Ordered => Event::OrderCommitted,
-        Verdict::Already(_) => Event::OutcomeFound,
-        Verdict::Refused(_) => Event::RefusalCommitted,
-        Verdict::Conflict => conflict,
-    };
-    world.note(at, event);
 }

@@ -2,11 +2,11 @@
 
 use crate::actions::Action;
 use crate::books::Refusal;
-use crate::persist::{land, note};
+use crate::persist::transact;
 use crate::setup::{Kind, Mutation, Setup};
 use crate::state::{Entry, FAILED, REQUESTS, World};
 use seckill::domain::outcome::Verdict;
-use seckill::domain::states::Event;
+use seckill::domain::states::RequestEvent;
 
 pub fn actions(setup: &Setup, world: &World, out: &mut Vec<Action>) {
     for at in 0..REQUESTS {
@@ -35,17 +35,17 @@ pub fn actions(setup: &Setup, world: &World, out: &mut Vec<Action>) {
 pub fn audit(world: &mut World, at: usize) {
     world.requests[at].audited = true;
     if !world.requests[at].is_parked() {
-        world.note(at, Event::OutcomeMissing);
+        world.note(at, RequestEvent::OutcomeMissing);
     }
 }
 
 pub fn compensate(setup: &Setup, world: &mut World, at: usize) {
     world.requests[at].audited = false;
-    match land(setup, world, at) {
+    match transact(setup, world, at) {
         // Another request has its number for good: it fails without one.
         Verdict::Conflict => fail(world, at, Refusal::NumberReused),
         verdict @ (Verdict::Ordered | Verdict::Already(_) | Verdict::Refused(_)) => {
-            note(world, at, verdict, Event::PersistFailed);
+            world.note(at, verdict.event());
         }
     }
 }
@@ -60,7 +60,7 @@ pub fn give_up(world: &mut World, at: usize) {
 fn fail(world: &mut World, at: usize, refusal: Refusal) {
     world.requests[at].outcome |= FAILED;
     world.refused(at, refusal);
-    world.note(at, Event::RefusalCommitted);
+    world.note(at, RequestEvent::RefusalCommitted);
 }
 
 /// A settled record is only counted from here on.

@@ -3,7 +3,7 @@
 use crate::actions::Action;
 use crate::setup::{Kind, Mutation, Setup};
 use crate::state::{ATTEMPTS_MAX, Entry, Hand, PAIR, REQUESTS, World, index};
-use seckill::domain::states::Event;
+use seckill::domain::states::RequestEvent;
 
 pub fn actions(setup: &Setup, world: &World, out: &mut Vec<Action>) {
     let faulty = |kind| world.faults_left > 0 && setup.may(kind);
@@ -67,7 +67,7 @@ fn read_actions(setup: &Setup, world: &World, (at, k): (usize, usize), out: &mut
 pub fn read(world: &mut World, at: usize, k: usize) {
     world.requests[at].kept.entry = Entry::Pending(index(k));
     world.requests[at].hand[k] = Hand::Ready;
-    world.note(at, Event::Read);
+    world.note(at, RequestEvent::Read);
 }
 
 /// What became of a message that was sent.
@@ -112,7 +112,7 @@ pub fn go_on(setup: &Setup, world: &mut World, at: usize, k: usize) {
             let request = &mut world.requests[at];
             (request.kept.entry, request.kept.attempts) = (Entry::None, 0);
             request.hand[k] = Hand::None;
-            world.note(at, Event::Confirmed);
+            world.note(at, RequestEvent::Confirmed);
         }
         Hand::Failed => count(world, at, k),
         Hand::Spent => park(setup, world, at, k),
@@ -129,7 +129,7 @@ fn count(world: &mut World, at: usize, k: usize) {
     request.kept.attempts = ATTEMPTS_MAX.min(request.kept.attempts + 1);
     if request.kept.attempts < ATTEMPTS_MAX {
         request.hand[k] = Hand::Ready;
-        world.note(at, Event::PublishFailed);
+        world.note(at, RequestEvent::PublishFailed);
     } else {
         request.hand[k] = Hand::Spent;
     }
@@ -151,7 +151,7 @@ fn park(setup: &Setup, world: &mut World, at: usize, k: usize) {
     if setup.lacks(Mutation::DlqGivesStockBack) {
         world.meta.stock += 1;
     }
-    world.note(at, Event::PublishSpent);
+    world.note(at, RequestEvent::PublishSpent);
 }
 
 /// The relay's memory is gone; what it had read stays pending for its name.

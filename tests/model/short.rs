@@ -6,7 +6,7 @@ use crate::persist;
 use crate::setup::{Kind, Setup};
 use crate::state::{Entry, REQUESTS, World};
 use seckill::domain::outcome::Verdict;
-use seckill::domain::states::Event;
+use seckill::domain::states::RequestEvent;
 
 pub fn actions(setup: &Setup, world: &World, out: &mut Vec<Action>) {
     for at in 0..REQUESTS {
@@ -15,7 +15,7 @@ pub fn actions(setup: &Setup, world: &World, out: &mut Vec<Action>) {
             out.push(Action::Send(at));
         }
         if request.is_queued() {
-            out.push(Action::Land(at));
+            out.push(Action::Persist(at));
             if world.faults_left > 0 && setup.may(Kind::SystemError) {
                 out.push(Action::Fault(Kind::SystemError, at, 0));
             }
@@ -27,22 +27,22 @@ pub fn send(world: &mut World, at: usize) {
     let request = &mut world.requests[at];
     request.kept.entry = Entry::None;
     request.queue[0] += 1;
-    world.note(at, Event::Read);
-    world.note(at, Event::Confirmed);
+    world.note(at, RequestEvent::Read);
+    world.note(at, RequestEvent::Confirmed);
 }
 
-pub fn land(setup: &Setup, world: &mut World, at: usize) {
-    let verdict = persist::land(setup, world, at);
+pub fn persist(setup: &Setup, world: &mut World, at: usize) {
+    let verdict = persist::transact(setup, world, at);
     if verdict == Verdict::Conflict {
         return park(world, at);
     }
     world.requests[at].queue[0] -= 1;
-    persist::note(world, at, verdict, Event::PersistSpent);
+    world.note(at, verdict.event());
 }
 
 /// Tried so often that it is in the MQ DLQ now.
 pub fn park(world: &mut World, at: usize) {
     world.requests[at].queue[0] -= 1;
     world.requests[at].mq_dlq = true;
-    world.note(at, Event::PersistSpent);
+    world.note(at, RequestEvent::PersistSpent);
 }

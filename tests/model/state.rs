@@ -2,7 +2,7 @@
 //! database. Small on purpose: a search keeps millions of these.
 
 use crate::books::{Books, Decided, GRANTS, SavedRequest};
-use seckill::domain::states::{Event, P3Relay, State as Journey, Step, next};
+use seckill::domain::states::{P3Relay, RequestEvent, State as Journey};
 
 /// Requests that fit into a state; a setup may use fewer.
 pub const REQUESTS: usize = 3;
@@ -132,14 +132,11 @@ pub struct Request {
 impl Request {
     /// Moves the journey by the domain's table. `false`: the table says this must not happen.
     #[must_use]
-    pub fn happened(&mut self, event: Event) -> bool {
+    pub fn happened(&mut self, event: RequestEvent) -> bool {
         let Some(from) = self.journey else { return false };
-        match next(from, event) {
-            Step::To(to) => self.journey = Some(to),
-            Step::Already => {}
-            Step::Illegal => return false,
-        }
-        true
+        let to = from.after(event);
+        self.journey = Some(to.unwrap_or(from));
+        to.is_ok()
     }
 
     /// Whether either DLQ has it.
@@ -209,7 +206,7 @@ pub struct World {
 }
 
 impl World {
-    pub fn note(&mut self, request: usize, event: Event) {
+    pub fn note(&mut self, request: usize, event: RequestEvent) {
         self.illegal |= !self.requests[request].happened(event);
     }
 

@@ -7,9 +7,9 @@ use seckill::domain::outcome::Verdict;
 use seckill::domain::policy::{PurchasePolicy, Quantity};
 use seckill::domain::request::{Accepted, Purchase};
 use seckill::domain::sale::{Sale, SaleStatus};
-use seckill::store::mysql::books::{Asked, Books, Known, Query};
-use seckill::store::mysql::codes::Source;
-use seckill::store::mysql::landing::land;
+use seckill::store::mysql::books::{Books, BooksQuery, KnownSeries, SeriesQuery};
+use seckill::store::mysql::codes::PersistSource;
+use seckill::store::mysql::persist::persist_all;
 use seckill::store::mysql::{Db, DbConfig, DbError, books, migrate};
 
 /// When everything here happens.
@@ -86,7 +86,7 @@ pub fn crowd(sale: &str, rids: std::ops::RangeInclusive<u64>) -> Vec<Accepted> {
 
 /// Lands them; none may end in an error.
 pub async fn verdicts(db: &Db, items: &[Accepted]) -> Vec<Verdict> {
-    land(db, items, Source::Relay).await.into_iter().map(Result::unwrap).collect()
+    persist_all(db, items, PersistSource::Relay).await.into_iter().map(Result::unwrap).collect()
 }
 
 /// Every equation that the database alone can answer.
@@ -101,9 +101,15 @@ pub async fn assert_sound(db: &Db, sale: &str, ordered: i64) {
 /// What the database says of a sale, counted from the beginning.
 pub async fn books_of(db: &Db, sale: &str) -> Books {
     let known = books::known(db, &sale_id(sale)).await.unwrap();
-    let ask = |known: &Known| Asked { series: known.series, after: 0, to: known.number, holes: vec![], above: false };
-    let asked: Vec<Asked> = known.iter().map(ask).collect();
-    books::read(db, &sale_id(sale), Query { asked: &asked, flow_after: 0, orders_before: Some(0) })
+    let ask = |known: &KnownSeries| SeriesQuery {
+        series: known.series,
+        after: 0,
+        to: known.number,
+        holes: vec![],
+        above: false,
+    };
+    let asked: Vec<SeriesQuery> = known.iter().map(ask).collect();
+    books::read(db, &sale_id(sale), BooksQuery { asked: &asked, flow_after: 0, orders_before: Some(0) })
         .await
         .unwrap()
         .unwrap()

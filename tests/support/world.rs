@@ -15,7 +15,7 @@ use seckill::p5_reconcile::{ReconcileContext, SaleAudit, Window, audit_sale};
 use seckill::roles::{self, ApiOptions, Role, RoleError, Servers};
 use seckill::runtime::{Stopper, now_ms};
 use seckill::sales::{SaleControl, SaleControlError};
-use seckill::store::mysql::{Address, migrate, sales};
+use seckill::store::mysql::{DatabaseAddress, migrate, sales};
 use seckill::store::redis::RedisFault;
 use seckill::token_issuer::TokenIssuer;
 use std::sync::Arc;
@@ -132,7 +132,7 @@ impl World {
         match settings.mysql.url.expose() {
             // The copy's own connections know no certificates.
             encrypted if encrypted.starts_with("mysqls:") => {
-                let address = Address::new(&settings.mysql).expect("certificates");
+                let address = DatabaseAddress::new(&settings.mysql).expect("certificates");
                 drop(migrate::migrate(address).await.expect("migrations"));
             }
             plain => schema::make(plain).await,

@@ -8,7 +8,7 @@ use crate::support::raw::try_redis_all;
 use crate::support::world::{World, eventually, run_waiting};
 use amqprs::channel::{QueueDeclareArguments, QueueDeleteArguments};
 use seckill::dev::PrivateServers;
-use seckill::domain::operator::{Actor, Operation, OperatorAct, Target};
+use seckill::domain::operator::{ActTarget, Actor, Operation, OperatorAct};
 use seckill::roles::Role;
 use seckill::store::mysql::acts;
 use seckill::store::rabbit::{RabbitConfig, Topology};
@@ -114,7 +114,7 @@ async fn sells_trims_and_closes(world: &World) {
     let left = async || redis.ledger.page(&sale, 0, "0", 100).await.expect("the ledger").records.len();
     eventually("the records are forgotten", async || left().await == 0).await;
     assert_eq!(world.sale_control().reclaim(&sale).await.expect("asked"), None, "nothing failed");
-    let close = OperatorAct::new(&Actor::at_the_terminal("ann"), Operation::SaleClose, Target::Sale(sale.clone()));
+    let close = OperatorAct::new(&Actor::at_the_terminal("ann"), Operation::SaleClose, ActTarget::Sale(sale.clone()));
     acts::record(&world.servers.db, &[close]).await.expect("written down");
     world.sale_control().close(&sale).await.expect("closed");
     eventually("the closed sale's keys are gone", async || {

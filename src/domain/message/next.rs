@@ -28,7 +28,7 @@ pub fn is_played() -> bool {
 struct Envelope {
     v: u32,
     rid: RequestId,
-    order: Order,
+    order: NextOrder,
     shard: u16,
     epoch: u32,
     no: u64,
@@ -36,7 +36,7 @@ struct Envelope {
 }
 
 #[derive(Deserialize)]
-struct Order {
+struct NextOrder {
     sale: SaleId,
     user: UserId,
     qty: Quantity,
@@ -52,7 +52,7 @@ pub(super) fn head(purchase: &Purchase, out: &mut String) {
 /// What was accepted, if the bytes are an envelope of this version.
 pub(super) fn decode(bytes: &[u8]) -> Option<Accepted> {
     let Envelope { v, rid, order, shard, epoch, no, at } = serde_json::from_slice(bytes).ok()?;
-    let Order { sale, user, qty } = order;
+    let NextOrder { sale, user, qty } = order;
     (v == VERSION).then_some(Accepted {
         purchase: Purchase { request_id: rid, sale_id: sale, user_id: user, quantity: qty },
         shard,

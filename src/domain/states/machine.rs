@@ -1,8 +1,8 @@
 //! The transition table as a function: state × event → where to, already there, or illegal.
 //!
-//! `Already` is what makes repeats harmless: the same event again changes nothing. `Illegal` is a bug or a forgery: the
-//! caller logs both sides and does not move. Every pair is written out per phase; a new state or event does not compile
-//! until someone decides.
+//! P3, P4 and P5 move a request through [`State::after`]; tests/model searches the same table. `Already` makes repeats
+//! harmless: the same event again changes nothing. `Illegal` is a bug or a forgery: the caller logs it and does not move.
+//! Every pair is written out per phase; a new state or event does not compile until someone decides.
 
 use super::codes::{P1Entry, P2Reserve, P3Relay, P4Persist, P5Reconcile};
 
@@ -61,11 +61,33 @@ impl State {
             Self::P5(_) => Phase::P5Reconcile,
         }
     }
+
+    /// The state after `event`. An event that repeats or comes late leaves the state as it is.
+    ///
+    /// # Errors
+    /// [`IllegalTransition`] when the table forbids it; the caller logs it and keeps its state.
+    pub const fn after(self, event: RequestEvent) -> Result<Self, IllegalTransition> {
+        match next(self, event) {
+            Transition::To(state) => Ok(state),
+            Transition::Already => Ok(self),
+            Transition::Illegal => Err(IllegalTransition { from: self, event }),
+        }
+    }
+}
+
+/// A transition that the table forbids: a bug or a forgery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("contract violation: {event:?} must not happen in state {}", from.code())]
+pub struct IllegalTransition {
+    /// The state of the request before the event.
+    pub from: State,
+    /// The event that the table forbids in this state.
+    pub event: RequestEvent,
 }
 
 /// What can happen to a request after it was accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Event {
+pub enum RequestEvent {
     /// A relay read the entry, or claimed it from one that died.
     Read,
     /// The broker confirmed the message.
@@ -74,7 +96,7 @@ pub enum Event {
     PublishFailed,
     /// Nack, return or timeout, attempts spent; or the entry is unreadable.
     PublishSpent,
-    /// The landing transaction committed the order.
+    /// The transaction that writes the order was committed.
     OrderCommitted,
     /// The outcome was there already, with the same fingerprint.
     OutcomeFound,
@@ -88,7 +110,7 @@ pub enum Event {
     OutcomeMissing,
 }
 
-impl Event {
+impl RequestEvent {
     /// Every event.
     pub const ALL: [Self; 10] = [
         Self::Read,
@@ -106,7 +128,7 @@ impl Event {
 
 /// The table's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Step {
+pub enum Transition {
     /// Move to this state.
     To(State),
     /// Nothing changes; the event is a repeat or came late.
@@ -115,22 +137,22 @@ pub enum Step {
     Illegal,
 }
 
-const fn relay(to: P3Relay) -> Step {
-    Step::To(State::P3(to))
+const fn relay(to: P3Relay) -> Transition {
+    Transition::To(State::P3(to))
 }
-const fn persist(to: P4Persist) -> Step {
-    Step::To(State::P4(to))
+const fn persist(to: P4Persist) -> Transition {
+    Transition::To(State::P4(to))
 }
-const fn reconcile(to: P5Reconcile) -> Step {
-    Step::To(State::P5(to))
+const fn reconcile(to: P5Reconcile) -> Transition {
+    Transition::To(State::P5(to))
 }
 
 /// What follows `state` when `event` happens.
 #[must_use]
-pub const fn next(state: State, event: Event) -> Step {
+pub const fn next(state: State, event: RequestEvent) -> Transition {
     match state {
         // Nothing was taken: nothing can happen to it later. P2 answers for the request, not P1.
-        State::P1(_) => Step::Illegal,
+        State::P1(_) => Transition::Illegal,
         State::P2(state) => after_reserve(state, event),
         State::P3(state) => after_relay(state, event),
         State::P4(state) => after_persist(state, event),
@@ -138,7 +160,7 @@ pub const fn next(state: State, event: Event) -> Step {
     }
 }
 
-const fn after_reserve(state: P2Reserve, event: Event) -> Step {
+const fn after_reserve(state: P2Reserve, event: RequestEvent) -> Transition {
     match state {
         // The script's own XADD made the outbox entry: accepted is P3-N0.
         P2Reserve::Reserved | P2Reserve::Replayed => after_relay(P3Relay::New, event),
@@ -147,75 +169,81 @@ const fn after_reserve(state: P2Reserve, event: Event) -> Step {
         | P2Reserve::BucketEmpty
         | P2Reserve::BucketAllEmpty
         | P2Reserve::LimitExceeded
-        | P2Reserve::NotEnough => Step::Illegal,
+        | P2Reserve::NotEnough => Transition::Illegal,
     }
 }
 
-const fn after_relay(state: P3Relay, event: Event) -> Step {
+const fn after_relay(state: P3Relay, event: RequestEvent) -> Transition {
     match (state, event) {
-        (P3Relay::New, Event::Read) => relay(P3Relay::Pending),
-        (P3Relay::Pending | P3Relay::Retrying, Event::Read) => Step::Already,
-        (P3Relay::Pending | P3Relay::Retrying, Event::Confirmed) => relay(P3Relay::SentOk),
-        (P3Relay::Pending, Event::PublishFailed) => relay(P3Relay::Retrying),
-        (P3Relay::Retrying, Event::PublishFailed) => Step::Already,
-        (P3Relay::Pending | P3Relay::Retrying, Event::PublishSpent) => relay(P3Relay::RelayDlq),
+        (P3Relay::New, RequestEvent::Read) => relay(P3Relay::Pending),
+        (P3Relay::Pending | P3Relay::Retrying, RequestEvent::Read) => Transition::Already,
+        (P3Relay::Pending | P3Relay::Retrying, RequestEvent::Confirmed) => relay(P3Relay::SentOk),
+        (P3Relay::Pending, RequestEvent::PublishFailed) => relay(P3Relay::Retrying),
+        (P3Relay::Retrying, RequestEvent::PublishFailed) => Transition::Already,
+        (P3Relay::Pending | P3Relay::Retrying, RequestEvent::PublishSpent) => relay(P3Relay::RelayDlq),
         // A stale relay's verdict on an entry another relay finished (windows 28, 29, 45).
         (
             P3Relay::SentOk | P3Relay::RelayDlq,
-            Event::Read | Event::Confirmed | Event::PublishFailed | Event::PublishSpent,
-        ) => Step::Already,
-        (P3Relay::New, Event::Confirmed | Event::PublishFailed | Event::PublishSpent) => Step::Illegal,
+            RequestEvent::Read | RequestEvent::Confirmed | RequestEvent::PublishFailed | RequestEvent::PublishSpent,
+        ) => Transition::Already,
+        (P3Relay::New, RequestEvent::Confirmed | RequestEvent::PublishFailed | RequestEvent::PublishSpent) => {
+            Transition::Illegal
+        }
         // The broker may deliver before its confirm is seen, or after the entry was parked: the database decides.
         (
             P3Relay::Pending | P3Relay::Retrying | P3Relay::SentOk | P3Relay::RelayDlq,
-            Event::OrderCommitted
-            | Event::RefusalCommitted
-            | Event::OutcomeFound
-            | Event::PersistFailed
-            | Event::PersistSpent,
-        ) => landed(event),
+            RequestEvent::OrderCommitted
+            | RequestEvent::RefusalCommitted
+            | RequestEvent::OutcomeFound
+            | RequestEvent::PersistFailed
+            | RequestEvent::PersistSpent,
+        ) => after_delivery(event),
         // P5 may compensate at any moment; the outcome's key makes the race safe.
-        (P3Relay::New, Event::OrderCommitted | Event::RefusalCommitted | Event::OutcomeFound) => landed(event),
-        (P3Relay::New, Event::PersistFailed | Event::PersistSpent) => Step::Illegal,
+        (P3Relay::New, RequestEvent::OrderCommitted | RequestEvent::RefusalCommitted | RequestEvent::OutcomeFound) => {
+            after_delivery(event)
+        }
+        (P3Relay::New, RequestEvent::PersistFailed | RequestEvent::PersistSpent) => Transition::Illegal,
         (
             P3Relay::New | P3Relay::Pending | P3Relay::Retrying | P3Relay::SentOk | P3Relay::RelayDlq,
-            Event::OutcomeMissing,
+            RequestEvent::OutcomeMissing,
         ) => reconcile(P5Reconcile::Leak),
     }
 }
 
-const fn landed(event: Event) -> Step {
+const fn after_delivery(event: RequestEvent) -> Transition {
     match event {
-        Event::OrderCommitted => persist(P4Persist::DbOk),
-        Event::RefusalCommitted => persist(P4Persist::BizErrorAck),
-        Event::OutcomeFound => persist(P4Persist::Idempotent),
-        Event::PersistFailed => persist(P4Persist::SysErrorRetry),
-        Event::PersistSpent => persist(P4Persist::MqDlq),
-        Event::Read | Event::Confirmed | Event::PublishFailed | Event::PublishSpent | Event::OutcomeMissing => {
-            Step::Illegal
-        }
+        RequestEvent::OrderCommitted => persist(P4Persist::DbOk),
+        RequestEvent::RefusalCommitted => persist(P4Persist::BizErrorAck),
+        RequestEvent::OutcomeFound => persist(P4Persist::Idempotent),
+        RequestEvent::PersistFailed => persist(P4Persist::SysErrorRetry),
+        RequestEvent::PersistSpent => persist(P4Persist::MqDlq),
+        RequestEvent::Read
+        | RequestEvent::Confirmed
+        | RequestEvent::PublishFailed
+        | RequestEvent::PublishSpent
+        | RequestEvent::OutcomeMissing => Transition::Illegal,
     }
 }
 
-const fn after_persist(state: P4Persist, event: Event) -> Step {
+const fn after_persist(state: P4Persist, event: RequestEvent) -> Transition {
     match (state, event) {
         // One outcome: a second commit of either kind is impossible by the outcome's primary key.
         (
             P4Persist::DbOk | P4Persist::Idempotent | P4Persist::BizErrorAck,
-            Event::OrderCommitted | Event::RefusalCommitted | Event::OutcomeMissing,
-        ) => Step::Illegal,
+            RequestEvent::OrderCommitted | RequestEvent::RefusalCommitted | RequestEvent::OutcomeMissing,
+        ) => Transition::Illegal,
         (
             P4Persist::DbOk | P4Persist::Idempotent | P4Persist::BizErrorAck,
-            Event::OutcomeFound | Event::PersistFailed | Event::PersistSpent,
-        ) => Step::Already,
-        (P4Persist::SysErrorRetry, Event::PersistFailed) => Step::Already,
-        (P4Persist::SysErrorRetry, Event::PersistSpent) => persist(P4Persist::MqDlq),
-        (P4Persist::MqDlq, Event::PersistFailed | Event::PersistSpent) => Step::Already,
+            RequestEvent::OutcomeFound | RequestEvent::PersistFailed | RequestEvent::PersistSpent,
+        ) => Transition::Already,
+        (P4Persist::SysErrorRetry, RequestEvent::PersistFailed) => Transition::Already,
+        (P4Persist::SysErrorRetry, RequestEvent::PersistSpent) => persist(P4Persist::MqDlq),
+        (P4Persist::MqDlq, RequestEvent::PersistFailed | RequestEvent::PersistSpent) => Transition::Already,
         (
             P4Persist::SysErrorRetry | P4Persist::MqDlq,
-            Event::OrderCommitted | Event::RefusalCommitted | Event::OutcomeFound,
-        ) => landed(event),
-        (P4Persist::SysErrorRetry | P4Persist::MqDlq, Event::OutcomeMissing) => reconcile(P5Reconcile::Leak),
+            RequestEvent::OrderCommitted | RequestEvent::RefusalCommitted | RequestEvent::OutcomeFound,
+        ) => after_delivery(event),
+        (P4Persist::SysErrorRetry | P4Persist::MqDlq, RequestEvent::OutcomeMissing) => reconcile(P5Reconcile::Leak),
         // The relay's side may still be publishing a repeat of it: harmless.
         (
             P4Persist::DbOk
@@ -223,35 +251,38 @@ const fn after_persist(state: P4Persist, event: Event) -> Step {
             | P4Persist::BizErrorAck
             | P4Persist::SysErrorRetry
             | P4Persist::MqDlq,
-            Event::Read | Event::Confirmed | Event::PublishFailed | Event::PublishSpent,
-        ) => Step::Already,
+            RequestEvent::Read | RequestEvent::Confirmed | RequestEvent::PublishFailed | RequestEvent::PublishSpent,
+        ) => Transition::Already,
     }
 }
 
-const fn after_reconcile(state: P5Reconcile, event: Event) -> Step {
+const fn after_reconcile(state: P5Reconcile, event: RequestEvent) -> Transition {
     match (state, event) {
-        (P5Reconcile::Leak, Event::OrderCommitted) => reconcile(P5Reconcile::Compensated),
-        (P5Reconcile::Leak, Event::RefusalCommitted) => reconcile(P5Reconcile::FailedFinal),
-        (P5Reconcile::Leak, Event::OutcomeFound) => reconcile(P5Reconcile::Match),
-        (P5Reconcile::Leak, Event::OutcomeMissing | Event::PersistFailed | Event::PersistSpent) => Step::Already,
+        (P5Reconcile::Leak, RequestEvent::OrderCommitted) => reconcile(P5Reconcile::Compensated),
+        (P5Reconcile::Leak, RequestEvent::RefusalCommitted) => reconcile(P5Reconcile::FailedFinal),
+        (P5Reconcile::Leak, RequestEvent::OutcomeFound) => reconcile(P5Reconcile::Match),
+        (
+            P5Reconcile::Leak,
+            RequestEvent::OutcomeMissing | RequestEvent::PersistFailed | RequestEvent::PersistSpent,
+        ) => Transition::Already,
         (
             P5Reconcile::Match | P5Reconcile::Compensated | P5Reconcile::FailedFinal,
-            Event::OutcomeFound | Event::PersistFailed | Event::PersistSpent,
-        ) => Step::Already,
+            RequestEvent::OutcomeFound | RequestEvent::PersistFailed | RequestEvent::PersistSpent,
+        ) => Transition::Already,
         (
             P5Reconcile::Match | P5Reconcile::Compensated | P5Reconcile::FailedFinal,
-            Event::OrderCommitted | Event::RefusalCommitted | Event::OutcomeMissing,
-        ) => Step::Illegal,
+            RequestEvent::OrderCommitted | RequestEvent::RefusalCommitted | RequestEvent::OutcomeMissing,
+        ) => Transition::Illegal,
         // For a person: nothing automatic follows (E3).
         (
             P5Reconcile::OverSell | P5Reconcile::Orphan | P5Reconcile::Gap,
-            Event::OrderCommitted
-            | Event::RefusalCommitted
-            | Event::OutcomeFound
-            | Event::OutcomeMissing
-            | Event::PersistFailed
-            | Event::PersistSpent,
-        ) => Step::Illegal,
+            RequestEvent::OrderCommitted
+            | RequestEvent::RefusalCommitted
+            | RequestEvent::OutcomeFound
+            | RequestEvent::OutcomeMissing
+            | RequestEvent::PersistFailed
+            | RequestEvent::PersistSpent,
+        ) => Transition::Illegal,
         (
             P5Reconcile::Match
             | P5Reconcile::Leak
@@ -260,7 +291,7 @@ const fn after_reconcile(state: P5Reconcile, event: Event) -> Step {
             | P5Reconcile::Gap
             | P5Reconcile::Compensated
             | P5Reconcile::FailedFinal,
-            Event::Read | Event::Confirmed | Event::PublishFailed | Event::PublishSpent,
-        ) => Step::Already,
+            RequestEvent::Read | RequestEvent::Confirmed | RequestEvent::PublishFailed | RequestEvent::PublishSpent,
+        ) => Transition::Already,
     }
 }

@@ -8,7 +8,7 @@ mod machine;
 mod table;
 
 pub use codes::{P1Entry, P2Reserve, P3Relay, P4Persist, P5Reconcile, Phase};
-pub use machine::{Event, State, Step, next};
+pub use machine::{IllegalTransition, RequestEvent, State, Transition, next};
 pub use table::markdown;
 
 /// Every state of every phase, in the order of the pipeline; metrics export each from the start.

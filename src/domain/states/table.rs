@@ -1,6 +1,6 @@
 //! The states and the transition table as Markdown, for `docs/states.md`.
 
-use super::machine::{Event, State, Step, next};
+use super::machine::{RequestEvent, State, Transition, next};
 
 /// The whole document. `tests/docs` compares the file with it.
 #[must_use]
@@ -25,19 +25,19 @@ pub fn markdown() -> String {
          (it is a repeat, or late), or `✗` when the event must not happen. States of P1 and refusals of P2 have no row:\n\
          no unit was taken, so no event follows.\n\n| state |",
     );
-    for event in Event::ALL {
+    for event in RequestEvent::ALL {
         text.push_str(&format!(" {event:?} |"));
     }
     text.push_str("\n|---|");
-    text.push_str(&"---|".repeat(Event::ALL.len()));
+    text.push_str(&"---|".repeat(RequestEvent::ALL.len()));
     text.push('\n');
     for state in super::all().filter(|state| is_alive(*state)) {
         text.push_str(&format!("| `{}` {} |", state.code(), state.label()));
-        for event in Event::ALL {
+        for event in RequestEvent::ALL {
             text.push_str(&match next(state, event) {
-                Step::To(to) => format!(" `{}` |", to.code()),
-                Step::Already => " = |".to_owned(),
-                Step::Illegal => " ✗ |".to_owned(),
+                Transition::To(to) => format!(" `{}` |", to.code()),
+                Transition::Already => " = |".to_owned(),
+                Transition::Illegal => " ✗ |".to_owned(),
             });
         }
         text.push('\n');
@@ -46,7 +46,7 @@ pub fn markdown() -> String {
 }
 
 fn is_alive(state: State) -> bool {
-    Event::ALL.iter().any(|event| next(state, *event) != Step::Illegal)
+    RequestEvent::ALL.iter().any(|event| next(state, *event) != Transition::Illegal)
 }
 
 #[cfg(test)]
@@ -74,8 +74,8 @@ mod tests {
     #[test]
     fn a_final_outcome_is_never_overturned() {
         for state in all().filter(|s| has_final_outcome(*s)) {
-            for event in Event::ALL {
-                assert!(!matches!(next(state, event), Step::To(_)), "{} leaves on {event:?}", state.code());
+            for event in RequestEvent::ALL {
+                assert!(!matches!(next(state, event), Transition::To(_)), "{} leaves on {event:?}", state.code());
             }
         }
     }
@@ -83,13 +83,13 @@ mod tests {
     proptest! {
         /// Whatever happens to an accepted request, in whatever order: it can still reach its one outcome.
         #[test]
-        fn an_accepted_request_can_always_still_end(events in prop::collection::vec(0..Event::ALL.len(), 0..40)) {
+        fn an_accepted_request_can_always_still_end(events in prop::collection::vec(0..RequestEvent::ALL.len(), 0..40)) {
             let mut state = State::P2(super::super::P2Reserve::Reserved);
             for event in events {
-                if let Step::To(to) = next(state, Event::ALL[event]) { state = to; }
+                if let Transition::To(to) = next(state, RequestEvent::ALL[event]) { state = to; }
             }
-            let ends = [Event::OrderCommitted, Event::RefusalCommitted, Event::OutcomeFound];
-            prop_assert!(has_final_outcome(state) || ends.iter().all(|e| matches!(next(state, *e), Step::To(to) if has_final_outcome(to))));
+            let ends = [RequestEvent::OrderCommitted, RequestEvent::RefusalCommitted, RequestEvent::OutcomeFound];
+            prop_assert!(has_final_outcome(state) || ends.iter().all(|e| matches!(next(state, *e), Transition::To(to) if has_final_outcome(to))));
         }
     }
 }

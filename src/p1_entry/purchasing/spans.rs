@@ -5,7 +5,7 @@
 use crate::domain::ids::RequestId;
 use crate::domain::reserve::Reserved;
 use crate::domain::states::{P1Entry, P2Reserve, Phase, State};
-use crate::domain::trace::Step;
+use crate::domain::trace::TraceStep;
 use crate::p2_reserve::Decision;
 use crate::telemetry::traces::{self, Done, further};
 use std::time::SystemTime;
@@ -19,8 +19,8 @@ pub(super) fn tell(id: RequestId, begun: Option<SystemTime>, asked: Option<Syste
     let call = Done { begun, state: Some(State::P1(P1Entry::Ready)), attempt: 1, failed: !known };
     // A replay is a call of its own under the first one: orders hang under what first decided them.
     let again = state == Some(P2Reserve::Replayed);
-    let step = if again { further(Phase::P1Entry, begun) } else { Step::joint(Phase::P1Entry) };
-    told.tell(Step { phase: Phase::P2Reserve, ..step }, reserve);
+    let step = if again { further(Phase::P1Entry, begun) } else { TraceStep::joint(Phase::P1Entry) };
+    told.tell(TraceStep { phase: Phase::P2Reserve, ..step }, reserve);
     told.tell(step, call);
 }
 

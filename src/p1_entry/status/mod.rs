@@ -17,7 +17,7 @@ use crate::domain::states::{P2Reserve, P4Persist};
 use crate::groups::Groups;
 use crate::http::problem::{Kind, Problem};
 use crate::runtime::{Stopper, now_ms};
-use crate::store::mysql::{Db, outcomes};
+use crate::store::mysql::{Db, request_records};
 use crate::store::redis::RedisStore;
 use moka::future::Cache;
 use serde::Serialize;
@@ -203,7 +203,7 @@ impl Statuses {
     }
 
     async fn in_database(&self, user: &UserId, sale: &SaleId, id: RequestId) -> Result<Option<OrderStatus>, Problem> {
-        let story = Box::pin(outcomes::story_of(&self.db, id)).await.map_err(|error| {
+        let story = Box::pin(request_records::records_of(&self.db, id)).await.map_err(|error| {
             tracing::warn!(phase = "p1_entry", request_id = %id, %error, "status");
             Kind::Unavailable.because("the status cannot be told right now")
         })?;

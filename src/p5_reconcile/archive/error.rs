@@ -3,7 +3,7 @@
 use crate::domain::ids::SaleId;
 use crate::p5_reconcile::context::ReconcileError;
 use crate::store::mysql::DbError;
-use crate::store::mysql::archive::Sum;
+use crate::store::mysql::archive::ArchiveSum;
 use std::path::PathBuf;
 
 /// Why a sale was not archived; the text says what to do next.
@@ -46,9 +46,9 @@ pub enum ArchiveError {
         /// The file of the table.
         file: PathBuf,
         /// Rows and units of the file.
-        filed: Sum,
+        filed: ArchiveSum,
         /// Rows and units of the database.
-        counted: Sum,
+        counted: ArchiveSum,
     },
     /// The files are not those of the manifest.
     #[error("{0} is not what its manifest says; take another copy of the folder, or delete it and export again")]

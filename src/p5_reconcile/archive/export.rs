@@ -5,8 +5,8 @@ use super::manifest::{self, ExportedFile, FORMAT, Manifest, SeriesSum};
 use super::pages::TablePages;
 use super::sale_archive::Archive;
 use crate::runtime::now_ms;
-use crate::store::mysql::archive::{self, Sum, TABLES, Table};
-use crate::store::mysql::books::{self, Asked, Series};
+use crate::store::mysql::archive::{self, ArchiveSum, ArchiveTable, TABLES};
+use crate::store::mysql::books::{self, Series, SeriesQuery};
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -41,7 +41,9 @@ impl Archive {
             self.compare(table, &filed, &series).await?;
             files.push(filed);
         }
-        let of = |name: &str| files.iter().find(|filed| filed.table == name).map_or(Sum::default(), |filed| filed.sum);
+        let of = |name: &str| {
+            files.iter().find(|filed| filed.table == name).map_or(ArchiveSum::default(), |filed| filed.sum)
+        };
         let manifest = Manifest {
             format: FORMAT,
             sale_id: sale.sale_id.clone(),
@@ -92,7 +94,7 @@ impl Archive {
 
     async fn compare(
         &self,
-        table: &'static Table,
+        table: &'static ArchiveTable,
         filed: &ExportedFile,
         series: &[Series],
     ) -> Result<(), ArchiveError> {
@@ -104,12 +106,12 @@ impl Archive {
         Err(ArchiveError::Differs { sale_id, table: table.name, file, filed: filed.sum, counted })
     }
 
-    async fn write(&self, table: &Table, series: &[Series]) -> Result<ExportedFile, ArchiveError> {
+    async fn write(&self, table: &ArchiveTable, series: &[Series]) -> Result<ExportedFile, ArchiveError> {
         let name = table.file();
         let path = self.folder.join(format!("{name}.part"));
         let failed = |error: std::io::Error| ArchiveError::File(path.clone(), error);
         let mut file = BufWriter::with_capacity(1 << 20, File::create(&path).map_err(failed)?);
-        let (mut hash, mut sum) = (Sha256::new(), Sum::default());
+        let (mut hash, mut sum) = (Sha256::new(), ArchiveSum::default());
         for section in table.sections(series) {
             let mut pages = TablePages::new(table, &section);
             while let Some(page) = pages.next(&self.context.db, &self.sale_id).await? {
@@ -134,7 +136,8 @@ impl Archive {
         let known = books::known(db, &self.sale_id).await?;
         let mut sums = Vec::with_capacity(series.len());
         for known in known {
-            let asked = Asked { series: known.series, after: 0, to: known.number, holes: Vec::new(), above: false };
+            let asked =
+                SeriesQuery { series: known.series, after: 0, to: known.number, holes: Vec::new(), above: false };
             let read = books::count(db, &self.sale_id, &asked).await?;
             sums.push(SeriesSum {
                 epoch: known.series.epoch,

@@ -2,7 +2,7 @@
 
 use super::error::ArchiveError;
 use crate::domain::ids::SaleId;
-use crate::store::mysql::archive::{Sum, Table};
+use crate::store::mysql::archive::{ArchiveSum, ArchiveTable};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fs::File;
@@ -65,7 +65,7 @@ pub struct ExportedFile {
     pub file: String,
     /// Rows and their units.
     #[serde(flatten)]
-    pub sum: Sum,
+    pub sum: ArchiveSum,
     /// SHA-256 of the file, hexadecimal.
     pub sha256: String,
 }
@@ -114,7 +114,7 @@ pub(super) fn finish(file: &File, folder: &Path, name: &str) -> std::io::Result<
 }
 
 /// Reads a whole file of a table again; `None`: there is none yet. A line that is no row of the table is damage.
-pub(super) fn read(folder: &Path, table: &Table) -> Result<Option<ExportedFile>, ArchiveError> {
+pub(super) fn read(folder: &Path, table: &ArchiveTable) -> Result<Option<ExportedFile>, ArchiveError> {
     let (name, path) = (table.file(), folder.join(table.file()));
     let file = match File::open(&path) {
         Ok(file) => file,
@@ -122,7 +122,7 @@ pub(super) fn read(folder: &Path, table: &Table) -> Result<Option<ExportedFile>,
         Err(error) => return Err(ArchiveError::File(path, error)),
     };
     let (mut reader, mut line) = (BufReader::with_capacity(1 << 20, file), Vec::new());
-    let (mut hash, mut sum) = (Sha256::new(), Sum::default());
+    let (mut hash, mut sum) = (Sha256::new(), ArchiveSum::default());
     loop {
         line.clear();
         let read = reader.read_until(b'\n', &mut line).map_err(|error| ArchiveError::File(path.clone(), error))?;
@@ -135,11 +135,11 @@ pub(super) fn read(folder: &Path, table: &Table) -> Result<Option<ExportedFile>,
     Ok(Some(ExportedFile { table: table.name.to_owned(), file: name, sum, sha256: hex(&hash.finalize()) }))
 }
 
-fn row(table: &Table, line: &[u8]) -> Option<Sum> {
+fn row(table: &ArchiveTable, line: &[u8]) -> Option<ArchiveSum> {
     let row: serde_json::Value = serde_json::from_slice(line).ok()?;
     let units = match table.units {
         Some(units) => row.get(units)?.as_i64()?,
         None => 0,
     };
-    Some(Sum { rows: 1, units })
+    Some(ArchiveSum { rows: 1, units })
 }

@@ -5,7 +5,7 @@ use super::error::ArchiveError;
 use super::manifest::Manifest;
 use super::pages::TablePages;
 use super::sale_archive::Archive;
-use crate::domain::operator::{Actor, Operation, OperatorAct, Target};
+use crate::domain::operator::{ActTarget, Actor, Operation, OperatorAct};
 use crate::store::mysql::acts;
 use crate::store::mysql::archive::{self, Archived, TABLES};
 use serde_json::json;
@@ -53,7 +53,7 @@ impl Archive {
 
     /// Before the first row goes: the sums outlive the rows twice.
     async fn note(&self, actor: &Actor, manifest: &Manifest, hash: &str) -> Result<(), ArchiveError> {
-        let mut act = OperatorAct::new(actor, Operation::SaleArchive, Target::Sale(self.sale_id.clone()));
+        let mut act = OperatorAct::new(actor, Operation::SaleArchive, ActTarget::Sale(self.sale_id.clone()));
         act.after = Some(json!({
             "granted": manifest.granted, "stock": manifest.stock, "ordered": manifest.ordered,
             "orders": manifest.orders_count, "outcomes": manifest.outcomes_count, "manifest_sha256": hash,

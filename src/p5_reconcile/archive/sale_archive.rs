@@ -6,10 +6,10 @@ use crate::domain::ids::SaleId;
 use crate::domain::sale::{Sale, SaleStatus};
 use crate::p5_reconcile::audit::{Window, audit_sale};
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
-use crate::store::mysql::archive::{self, Archived, Sum, Table};
+use crate::store::mysql::archive::{self, ArchiveSum, ArchiveTable, Archived};
 use crate::store::mysql::books::{self, Series};
 use crate::store::mysql::codes::FailureStatus;
-use crate::store::mysql::register::{self, Wanted};
+use crate::store::mysql::failed_requests::{self, FailedRequestFilter};
 use crate::store::mysql::sales;
 use std::path::{Path, PathBuf};
 
@@ -64,8 +64,13 @@ impl Archive {
             let first = audit.findings.first().map_or_else(String::new, |found| found.detail.clone());
             return Err(ArchiveError::Inconsistent(id(), first));
         }
-        let open = Wanted { status: Some(FailureStatus::Open), sale_id: Some(id()), limit: 1, ..Wanted::default() };
-        if !register::list(&self.context.db, &open).await?.is_empty() {
+        let open = FailedRequestFilter {
+            status: Some(FailureStatus::Open),
+            sale_id: Some(id()),
+            limit: 1,
+            ..FailedRequestFilter::default()
+        };
+        if !failed_requests::list(&self.context.db, &open).await?.is_empty() {
             return Err(ArchiveError::Open(id()));
         }
         Ok(())
@@ -77,8 +82,8 @@ impl Archive {
     }
 
     /// Every row of a table as the database has it, summed page by page.
-    pub(super) async fn counted(&self, table: &Table, series: &[Series]) -> Result<Sum, ArchiveError> {
-        let mut sum = Sum::default();
+    pub(super) async fn counted(&self, table: &ArchiveTable, series: &[Series]) -> Result<ArchiveSum, ArchiveError> {
+        let mut sum = ArchiveSum::default();
         for section in table.sections(series) {
             let mut pages = TablePages::new(table, &section);
             while let Some(page) = pages.next(&self.context.db, &self.sale_id).await? {

@@ -15,8 +15,8 @@ use crate::domain::request::{Accepted, Purchase};
 use crate::domain::snowflake;
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
 use crate::store::mysql::codes::Reporter;
+use crate::store::mysql::failed_requests::{self, OpenFailure};
 use crate::store::mysql::outcomes;
-use crate::store::mysql::register::{self, OpenFailure};
 use serde::Serialize;
 use std::collections::HashSet;
 
@@ -118,5 +118,5 @@ async fn record(
         detail: &detail,
         payload: payload.as_bytes(),
     };
-    Ok(register::open(&context.db, &failure).await?)
+    Ok(failed_requests::open(&context.db, &failure).await?)
 }

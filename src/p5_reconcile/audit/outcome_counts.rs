@@ -9,7 +9,9 @@ use super::result::numbers_in;
 use crate::domain::ids::SaleId;
 use crate::p5_reconcile::context::ReconcileError;
 use crate::store::mysql::Db;
-use crate::store::mysql::books::{self, Asked, Books, Flow, PIECE, Piece, Query, Series, SeriesRead, Tally};
+use crate::store::mysql::books::{
+    self, Books, BooksQuery, JournalSum, PIECE, Piece, Series, SeriesQuery, SeriesRead, Tally,
+};
 use std::collections::HashMap;
 
 /// Runs of numbers without an outcome that are remembered of a series; beyond that the rest is counted each time.
@@ -27,7 +29,7 @@ const TRIES: u32 = 3;
 #[derive(Debug, Default)]
 pub(in crate::p5_reconcile) struct CountedOutcomes {
     series: HashMap<Series, SeriesMemory>,
-    flow: Flow,
+    flow: JournalSum,
     /// The piece that was counted again last.
     turn: usize,
     /// Audits since the orders were counted in their own table.
@@ -51,8 +53,8 @@ impl SeriesMemory {
         self.whole.len() as u64 * PIECE
     }
 
-    fn asked(&self, want: &SeriesWanted) -> Asked {
-        Asked { series: want.series, after: self.to(), to: want.to, holes: self.holes.clone(), above: want.above }
+    fn asked(&self, want: &SeriesWanted) -> SeriesQuery {
+        SeriesQuery { series: want.series, after: self.to(), to: want.to, holes: self.holes.clone(), above: want.above }
     }
 
     /// Remembers the whole pieces at the front, as far as their holes can be remembered.
@@ -147,7 +149,7 @@ impl CountedOutcomes {
             at -= counted.whole.len();
         }
         let Some((series, after, before)) = chosen else { return Ok(()) };
-        let asked = Asked { series, after, to: after + PIECE, holes: Vec::new(), above: false };
+        let asked = SeriesQuery { series, after, to: after + PIECE, holes: Vec::new(), above: false };
         let now = books::count(db, sale, &asked).await?.pieces.first().map(|piece| piece.tally).unwrap_or_default();
         // The held units of a piece change with each reclaim.
         let same = (now.count, now.ordered, now.failed) == (before.count, before.ordered, before.failed);
@@ -168,10 +170,10 @@ impl CountedOutcomes {
             for want in wants {
                 self.catch_up(db, sale, want).await?;
             }
-            let asked: Vec<Asked> =
+            let asked: Vec<SeriesQuery> =
                 wants.iter().map(|want| self.series.entry(want.series).or_default().asked(want)).collect();
             let orders_before = self.counts_orders(wants).then(|| self.orders());
-            let query = Query { asked: &asked, flow_after: self.flow.to, orders_before };
+            let query = BooksQuery { asked: &asked, flow_after: self.flow.to, orders_before };
             let Some(mut books) = books::read(db, sale, query).await? else { return Ok(None) };
             let mut agrees = true;
             for (want, read) in wants.iter().zip(&books.series) {
@@ -222,7 +224,7 @@ impl CountedOutcomes {
         while counted.to() + PIECE <= want.to {
             let before = counted.to();
             let to = (before + PIECES_MAX * PIECE).min(want.to / PIECE * PIECE);
-            let asked = Asked { to, holes: Vec::new(), above: false, ..counted.asked(want) };
+            let asked = SeriesQuery { to, holes: Vec::new(), above: false, ..counted.asked(want) };
             counted.take(&books::count(db, sale, &asked).await?.pieces);
             if counted.to() < to {
                 return Ok(());
@@ -247,7 +249,7 @@ impl CountedOutcomes {
         self.flow.to = books.flow.to;
         self.flow.sum += books.flow.sum;
         self.flow.cancelled += books.flow.cancelled;
-        books.flow = Flow {
+        books.flow = JournalSum {
             to: self.flow.to,
             sum: self.flow.sum + books.flow_young.sum,
             cancelled: self.flow.cancelled + books.flow_young.cancelled,

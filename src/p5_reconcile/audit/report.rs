@@ -99,13 +99,13 @@ impl AuditReporter {
         if self.rows.get(&audit.sale_id).is_some_and(|rows| !rows.is_news(&keys, now, period)) {
             return Ok(());
         }
-        let findings = audit.findings.iter().map(|finding| audit_store::Finding {
+        let findings = audit.findings.iter().map(|finding| audit_store::StoredFinding {
             sale_id: Some(audit.sale_id.clone()),
             request_id: finding.request_id,
             code: finding.kind.code().to_owned(),
             detail: finding.detail.clone(),
         });
-        let run = audit_store::Run {
+        let run = audit_store::StoredRun {
             sale_id: Some(audit.sale_id.clone()),
             started_at_ms,
             ended_at_ms: now_ms(),

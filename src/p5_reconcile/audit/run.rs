@@ -7,7 +7,7 @@ use super::result::{OpenRequest, SaleAudit};
 use crate::domain::ids::RequestId;
 use crate::domain::sale::Sale;
 use crate::p5_reconcile::context::ReconcileContext;
-use crate::store::mysql::books::{Known, Series};
+use crate::store::mysql::books::{KnownSeries, Series};
 use crate::store::mysql::grants::Grant;
 use crate::store::redis::ShardCount;
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ pub(super) struct AuditRun<'a> {
     pub sale: &'a Sale,
     pub options: AuditOptions<'a>,
     /// The sale's numbers in the database before Redis was read.
-    pub known: &'a [Known],
+    pub known: &'a [KnownSeries],
     pub audit: SaleAudit,
     pub open: Vec<OpenRequest>,
     pub shards: HashMap<u16, ShardRead>,
@@ -46,7 +46,12 @@ impl ShardRead {
 }
 
 impl<'a> AuditRun<'a> {
-    pub fn new(context: &'a ReconcileContext, sale: &'a Sale, options: AuditOptions<'a>, known: &'a [Known]) -> Self {
+    pub fn new(
+        context: &'a ReconcileContext,
+        sale: &'a Sale,
+        options: AuditOptions<'a>,
+        known: &'a [KnownSeries],
+    ) -> Self {
         let audit = SaleAudit::new(sale.sale_id.clone());
         let (open, shards, marked) = (Vec::new(), HashMap::new(), Vec::new());
         Self { context, sale, options, known, audit, open, shards, marked }

@@ -11,7 +11,7 @@ use crate::domain::ledger::LedgerState;
 use crate::faults::left_out;
 use crate::p5_reconcile::context::ReconcileError;
 use crate::store::mysql::books::Series;
-use crate::store::mysql::outcomes::{self, Decided};
+use crate::store::mysql::outcomes::{self, RequestOutcome};
 use std::collections::{BTreeMap, HashMap};
 
 /// Reads the DLQs, then the database, and completes the audit.
@@ -83,7 +83,7 @@ async fn add_forgotten(run: &mut AuditRun<'_>, series: &BTreeMap<Series, SeriesC
 fn judge_open(
     run: &mut AuditRun<'_>,
     series: &BTreeMap<Series, SeriesCounted>,
-    decided: &HashMap<RequestId, Decided>,
+    decided: &HashMap<RequestId, RequestOutcome>,
 ) -> HashMap<u16, UndecidedOfShard> {
     let mut undecided: HashMap<u16, UndecidedOfShard> = HashMap::new();
     for open in std::mem::take(&mut run.open) {
@@ -120,7 +120,7 @@ fn judge_open(
 }
 
 /// Notes that the ledger record has to be marked, and finds a decision that is not about what the ledger accepted.
-fn note_decided(run: &mut AuditRun<'_>, open: &OpenRequest, decided: &Decided) {
+fn note_decided(run: &mut AuditRun<'_>, open: &OpenRequest, decided: &RequestOutcome) {
     let accepted = open.record.accepted(open.request_id, &run.sale.sale_id, open.shard);
     if decided.number.is_some() && decided.payload_hash != accepted.payload_hash() {
         let detail = format!(

@@ -3,7 +3,7 @@
 //! A crash between the two leaves an unfinished grant; the next run of P5 finishes it.
 
 use crate::domain::ids::RequestId;
-use crate::domain::operator::{ActOutcome, Actor, Operation, OperatorAct, Target};
+use crate::domain::operator::{ActOutcome, ActTarget, Actor, Operation, OperatorAct};
 use crate::p5_reconcile::context::ReconcileContext;
 use crate::sales::grants;
 use crate::store::mysql::cancels::{self, Cancelled};
@@ -41,7 +41,7 @@ async fn record(
     actor: &Actor,
     cancelled: &Cancelled,
 ) -> Result<(), DbError> {
-    let mut act = OperatorAct::new(actor, Operation::OrderCancel, Target::Request(request_id.to_string()));
+    let mut act = OperatorAct::new(actor, Operation::OrderCancel, ActTarget::Request(request_id.to_string()));
     act.reason = Some(reason.to_owned());
     let code = match cancelled {
         Cancelled::Now(sale_id, units) => {

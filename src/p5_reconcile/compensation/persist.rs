@@ -8,8 +8,8 @@ use crate::domain::states::{P5Reconcile, Phase, State};
 use crate::faults::crash_point;
 use crate::p5_reconcile::audit::{SaleAudit, count_false_alarms};
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
-use crate::store::mysql::codes::{Reporter, Source};
-use crate::store::mysql::landing;
+use crate::store::mysql::codes::{PersistSource, Reporter};
+use crate::store::mysql::persist;
 use crate::telemetry::count;
 use crate::telemetry::traces::{self, Done, further};
 use std::collections::{HashMap, HashSet};
@@ -31,7 +31,7 @@ pub async fn compensate(context: &ReconcileContext, audit: &SaleAudit) -> Result
         let items: Vec<Accepted> =
             group.iter().map(|open| open.record.accepted(open.request_id, &audit.sale_id, open.shard)).collect();
         let begun = traces::clock();
-        let verdicts = landing::land(&context.db, &items, Source::Compensation).await;
+        let verdicts = persist::persist_all(&context.db, &items, PersistSource::Compensation).await;
         crash_point!(AfterCompensation);
         let mut outcomes: HashMap<u16, Vec<(RequestId, Outcome)>> = HashMap::new();
         for (accepted, verdict) in items.iter().zip(verdicts) {
@@ -39,7 +39,7 @@ pub async fn compensate(context: &ReconcileContext, audit: &SaleAudit) -> Result
             let verdict = match verdict {
                 // Another request has its number: Redis went back. The request gets an outcome all the same.
                 Ok(Verdict::Conflict) => {
-                    let reused = landing::fail_reused(&context.db, accepted, Reporter::Audit, "reconcile").await?;
+                    let reused = persist::fail_reused(&context.db, accepted, Reporter::Audit, "reconcile").await?;
                     reused.unwrap_or(Verdict::Conflict)
                 }
                 Ok(verdict) => verdict,
@@ -74,23 +74,30 @@ fn trace(id: RequestId, begun: Option<SystemTime>, state: P5Reconcile) {
     told.tell(further(Phase::P5Reconcile, begun), done);
 }
 
-/// Counts and logs what became of a request. Returns the state, if this compensation decided it.
+/// Moves the leak through the transition table, counts and logs its new state. Returns the state, if this compensation decided it.
 fn report(id: RequestId, verdict: Verdict) -> Option<P5Reconcile> {
-    match verdict {
-        Verdict::Ordered => {
-            count(State::P5(P5Reconcile::Compensated), 1);
+    let state = match State::P5(P5Reconcile::Leak).after(verdict.event()) {
+        Ok(state) => state,
+        Err(violation) => {
+            tracing::error!(phase = "p5_reconcile", request_id = %id, %violation, "not counted");
+            return None;
+        }
+    };
+    match (verdict, state) {
+        (Verdict::Ordered, State::P5(state)) => {
+            count(State::P5(state), 1);
             tracing::warn!(phase = "p5_reconcile", request_id = %id, "compensated: the missing order was written");
-            Some(P5Reconcile::Compensated)
+            Some(state)
         }
-        Verdict::Refused(reason) => {
-            count(State::P5(P5Reconcile::FailedFinal), 1);
+        (Verdict::Refused(reason), State::P5(state)) => {
+            count(State::P5(state), 1);
             tracing::warn!(phase = "p5_reconcile", request_id = %id, reason = reason.code(), "failed for good, recorded");
-            Some(P5Reconcile::FailedFinal)
+            Some(state)
         }
-        Verdict::Already(_) => None,
-        Verdict::Conflict => {
+        (Verdict::Conflict, _) => {
             tracing::error!(phase = "p5_reconcile", request_id = %id, "the request id has another outcome; a person has to look");
             None
         }
+        (Verdict::Already(_) | Verdict::Ordered | Verdict::Refused(_), _) => None,
     }
 }

@@ -17,7 +17,7 @@ use crate::domain::request::Accepted;
 use crate::p5_reconcile::context::ReconcileContext;
 use crate::p5_reconcile::ledger_lookup;
 use crate::store::mysql::codes::Reporter;
-use crate::store::mysql::register::{self, OpenFailure};
+use crate::store::mysql::failed_requests::{self, OpenFailure};
 use crate::store::mysql::{Db, outcomes};
 use crate::store::rabbit::{DlqReader, Parked};
 use std::collections::HashSet;
@@ -156,7 +156,7 @@ async fn note(
     let (reason, detail) = why.split_once(": ").unwrap_or((&why, ""));
     let payload = parked.body.get(..PAYLOAD_MAX).unwrap_or(&parked.body);
     let failure = OpenFailure { accepted, reporter: Reporter::MqDlq, reason, detail, payload };
-    let new = register::open(db, &failure).await?;
+    let new = failed_requests::open(db, &failure).await?;
     noted.insert(accepted.purchase.request_id);
     Ok(usize::from(new))
 }

@@ -1,7 +1,7 @@
 //! The row of `operator_acts` for what became of a request, or of another system's message. Pure.
 
 use super::action::{DlqAction, DlqActionResult, DlqGroup, DlqReportLine};
-use crate::domain::operator::{ActOutcome, Actor, Operation, OperatorAct, Target};
+use crate::domain::operator::{ActOutcome, ActTarget, Actor, Operation, OperatorAct};
 use serde_json::{Value, json};
 
 /// A message of another system is kept whole up to this size, bytes. Ours have at most 4,096.
@@ -17,8 +17,8 @@ pub(super) fn row(actor: &Actor, action: &DlqAction, group: &DlqGroup, line: &Dl
         DlqAction::GiveUp(reason) => (Operation::DlqGiveUp, Some(reason.clone())),
     };
     let target = match line.request_id {
-        Some(id) => Target::Request(id.to_string()),
-        None => Target::Entry(line.entries.first().cloned().unwrap_or_default()),
+        Some(id) => ActTarget::Request(id.to_string()),
+        None => ActTarget::Entry(line.entries.first().cloned().unwrap_or_default()),
     };
     let mut row = OperatorAct::new(actor, operation, target);
     row.sale_id = group.entries.iter().find_map(|entry| entry.sale_id.clone());

@@ -9,7 +9,7 @@ use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
 use crate::p5_reconcile::ledger_lookup;
 use crate::p5_reconcile::pages::RelayDlqPages;
 use crate::store::mysql::codes::Reporter;
-use crate::store::mysql::register::{self, OpenFailure};
+use crate::store::mysql::failed_requests::{self, OpenFailure};
 use crate::store::redis::ParkedEntry;
 
 /// Pages of a shard's relay DLQ copied in one round.
@@ -45,7 +45,7 @@ async fn copy(context: &ReconcileContext, shard: u16, entry: &ParkedEntry) -> Re
         detail: &entry.reason,
         payload: &entry.payload,
     };
-    let new = register::open(&context.db, &failure).await?;
+    let new = failed_requests::open(&context.db, &failure).await?;
     if !readable {
         // The request is a failed request now; the bytes themselves are for a person.
         return Ok(());

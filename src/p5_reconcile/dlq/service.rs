@@ -16,8 +16,8 @@ use crate::domain::outcome::{FailReason, Outcome, Verdict};
 use crate::domain::request::Accepted;
 use crate::faults::crash_point;
 use crate::p5_reconcile::context::ReconcileContext;
-use crate::store::mysql::codes::Source;
-use crate::store::mysql::{DbError, acts, landing, outcomes, register};
+use crate::store::mysql::codes::PersistSource;
+use crate::store::mysql::{DbError, acts, failed_requests, outcomes, persist};
 use governor::{Quota, RateLimiter};
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -140,11 +140,13 @@ impl DlqService {
                 return Ok((DlqActionResult::WouldGiveUp, "not decided yet".to_owned()));
             }
             (None, DlqAction::Replay) => {
-                let verdict = landing::land_one(db, accepted, Source::Replay).await?;
+                let verdict = persist::persist_one(db, accepted, PersistSource::Replay).await?;
                 crash_point!(ReplayTaken);
                 verdict
             }
-            (None, DlqAction::GiveUp(reason)) => register::give_up(db, accepted, reason, &self.actor.label()).await?,
+            (None, DlqAction::GiveUp(reason)) => {
+                failed_requests::give_up(db, accepted, reason, &self.actor.label()).await?
+            }
         };
         match verdict {
             Verdict::Conflict => return Ok(group.foreign(action, DlqActionResult::Conflict, dry_run)),
@@ -172,7 +174,7 @@ impl DlqService {
         let purchase = &accepted.purchase;
         let decided = [(purchase.request_id, outcome)];
         self.context.redis.ledger.mark_outcomes(&purchase.sale_id, accepted.shard, &decided).await?;
-        register::close_settled_one(&self.context.db, purchase.request_id, &self.actor.label()).await?;
+        failed_requests::close_settled_one(&self.context.db, purchase.request_id, &self.actor.label()).await?;
         Ok(())
     }
 
@@ -189,7 +191,7 @@ impl DlqService {
                 }
                 (DlqPlace::FailedRequest, Some(id)) => {
                     // Closed by its outcome already; still open only when the row itself was dropped.
-                    register::resolve(&self.context.db, id, &self.actor.label()).await?;
+                    failed_requests::resolve(&self.context.db, id, &self.actor.label()).await?;
                 }
                 (DlqPlace::FailedRequest, None) => {}
             }

@@ -99,7 +99,7 @@ pub async fn record(db: &Db, acts: &[OperatorAct]) -> Result<(), DbError> {
 
 /// An act as it is on record. Codes are kept as they stand: another version may have written them.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Recorded {
+pub struct RecordedAct {
     /// Order of writing.
     pub act_id: u64,
     /// Unix milliseconds by the database's clock.
@@ -114,7 +114,7 @@ pub struct Recorded {
     pub roles: String,
     /// How the actor was known.
     pub auth_method: String,
-    /// Address of the trusted hop.
+    /// DatabaseAddress of the trusted hop.
     pub ip: Option<String>,
     /// `category.operation`.
     pub action: String,
@@ -162,8 +162,8 @@ struct RecordedRow {
 }
 
 impl RecordedRow {
-    fn read(self) -> Result<Recorded, DbError> {
-        Ok(Recorded {
+    fn read(self) -> Result<RecordedAct, DbError> {
+        Ok(RecordedAct {
             act_id: self.act_id,
             at_ms: unix_ms(self.at),
             actor_kind: self.actor_kind,
@@ -188,7 +188,7 @@ impl RecordedRow {
 
 /// Which acts a listing wants.
 #[derive(Debug, Clone, Default)]
-pub struct Wanted {
+pub struct ActFilter {
     /// Only about this sale.
     pub sale_id: Option<SaleId>,
     /// Only acts before this one; the last one of a page asks for the next page.
@@ -201,7 +201,7 @@ pub struct Wanted {
 ///
 /// # Errors
 /// [`DbError`].
-pub async fn list(db: &Db, wanted: &Wanted) -> Result<Vec<Recorded>, DbError> {
+pub async fn list(db: &Db, wanted: &ActFilter) -> Result<Vec<RecordedAct>, DbError> {
     let rows: Vec<RecordedRow> = db
         .run("acts_list", async |conn| {
             let mut query = operator_acts::table.select(RecordedRow::as_select()).into_boxed();

@@ -1,11 +1,10 @@
 //! Where the database is, and connections to it, plain or encrypted. Nothing is kept; the certificates are read once for
-//! each [`Address`].
+//! each [`DatabaseAddress`].
 
-use super::pool::Conn;
 use crate::config::Mysql;
-use crate::store::tls::{Identity, TlsError, TlsFiles, Trust, advised};
+use crate::store::tls::{ClientCertificate, TlsError, TlsFiles, Trust, advised};
 use diesel::{ConnectionError, ConnectionResult};
-use diesel_async::AsyncConnection;
+use diesel_async::{AsyncConnection, AsyncMysqlConnection};
 use mysql_async::{ClientIdentity, Opts, OptsBuilder, SslOpts};
 use pkcs8::{ObjectIdentifier, PrivateKeyInfo};
 use rustls::pki_types::PrivateKeyDer;
@@ -17,14 +16,14 @@ const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1
 
 /// How to reach the database. Clones share the certificates. Deliberately without `Debug`: it holds the password.
 #[derive(Clone)]
-pub struct Address {
+pub struct DatabaseAddress {
     /// `mysql://…`
     url: String,
     /// What is believed, and the options that hold it for this URL; they share one TLS configuration.
     tls: Option<(SslOpts, Result<Opts, String>)>,
 }
 
-impl Address {
+impl DatabaseAddress {
     /// From `mysql.url` and the certificates it needs.
     ///
     /// # Errors
@@ -65,29 +64,30 @@ impl Address {
     }
 
     /// Connects.
-    pub(super) async fn establish(&self) -> ConnectionResult<Conn> {
+    pub(super) async fn establish(&self) -> ConnectionResult<AsyncMysqlConnection> {
         let options = match &self.tls {
-            None => return Conn::establish(&self.url).await.map_err(|error| explained(false, &error)),
+            None => return AsyncMysqlConnection::establish(&self.url).await.map_err(|error| explained(false, &error)),
             Some((_, options)) => options.clone().map_err(ConnectionError::InvalidConnectionUrl)?,
         };
-        Conn::try_from(mysql_async::Conn::new(options).await.map_err(|error| explained(true, &error))?).await
+        AsyncMysqlConnection::try_from(mysql_async::Conn::new(options).await.map_err(|error| explained(true, &error))?)
+            .await
     }
 }
 
 /// Without certificates; `mysqls://` is refused by the driver then.
-impl From<&str> for Address {
+impl From<&str> for DatabaseAddress {
     fn from(url: &str) -> Self {
         Self { url: url.to_owned(), tls: None }
     }
 }
 
-impl From<String> for Address {
+impl From<String> for DatabaseAddress {
     fn from(url: String) -> Self {
         Self { url, tls: None }
     }
 }
 
-impl From<&String> for Address {
+impl From<&String> for DatabaseAddress {
     fn from(url: &String) -> Self {
         Self::from(url.as_str())
     }
@@ -104,7 +104,7 @@ fn options(trust: &Trust) -> Result<SslOpts, TlsError> {
 }
 
 /// The driver takes RSA keys in PKCS#1 only, so one in PKCS#8 is unpacked.
-fn identity(identity: &Identity) -> Result<ClientIdentity, TlsError> {
+fn identity(identity: &ClientCertificate) -> Result<ClientIdentity, TlsError> {
     let other = || TlsError::new(("mysql", "tls_key_file"), "is not an RSA key".to_owned(), RSA_KEY);
     let key = match &identity.key {
         PrivateKeyDer::Pkcs1(key) => key.secret_pkcs1_der().to_vec(),

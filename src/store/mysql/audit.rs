@@ -2,7 +2,7 @@
 
 use super::codes::{cut, datetime, read_request_id, read_sale_id, unix_ms};
 use super::fault::DbError;
-use super::landing::DETAIL_CHARS_MAX;
+use super::persist::DETAIL_CHARS_MAX;
 use super::pool::Db;
 use super::schema::{audit_findings, audit_runs};
 use crate::domain::ids::{RequestId, SaleId};
@@ -23,7 +23,7 @@ pub const PRUNED_MAX: i64 = 1_000;
 
 /// One run of the audit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Run {
+pub struct StoredRun {
     /// The sale; `None` for all.
     pub sale_id: Option<SaleId>,
     /// Unix milliseconds.
@@ -37,12 +37,12 @@ pub struct Run {
     /// The balance sheet as JSON.
     pub sheet: String,
     /// What was wrong.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<StoredFinding>,
 }
 
 /// Something that was wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct StoredFinding {
     /// The sale it is about.
     pub sale_id: Option<SaleId>,
     /// The request it is about.
@@ -60,7 +60,7 @@ type FindingColumns = (u64, Option<Vec<u8>>, Option<u64>, String, String);
 ///
 /// # Errors
 /// [`DbError`].
-pub async fn record(db: &Db, run: &Run) -> Result<u64, DbError> {
+pub async fn record(db: &Db, run: &StoredRun) -> Result<u64, DbError> {
     let row = (
         audit_runs::sale_id.eq(run.sale_id.as_ref().map(|sale_id| sale_id.as_str().as_bytes())),
         audit_runs::started_at.eq(datetime(run.started_at_ms)?),
@@ -95,7 +95,7 @@ struct FindingRow<'a> {
     detail: &'a str,
 }
 
-fn finding_row(run_id: u64, finding: &Finding) -> FindingRow<'_> {
+fn finding_row(run_id: u64, finding: &StoredFinding) -> FindingRow<'_> {
     FindingRow {
         run_id,
         sale_id: finding.sale_id.as_ref().map(|sale_id| sale_id.as_str().as_bytes()),
@@ -109,7 +109,7 @@ fn finding_row(run_id: u64, finding: &Finding) -> FindingRow<'_> {
 ///
 /// # Errors
 /// [`DbError`].
-pub async fn last_runs(db: &Db, limit: u32) -> Result<Vec<Run>, DbError> {
+pub async fn last_runs(db: &Db, limit: u32) -> Result<Vec<StoredRun>, DbError> {
     let (runs, findings): (Vec<RunColumns>, Vec<FindingColumns>) = db
         .run("audit_last_runs", async |conn| {
             let newest = audit_runs::table.order(audit_runs::run_id.desc()).limit(i64::from(limit.min(100)));
@@ -129,10 +129,10 @@ pub async fn last_runs(db: &Db, limit: u32) -> Result<Vec<Run>, DbError> {
     runs.into_iter().map(|run| read_run(run, &findings)).collect()
 }
 
-fn read_run(columns: RunColumns, findings: &[FindingColumns]) -> Result<Run, DbError> {
+fn read_run(columns: RunColumns, findings: &[FindingColumns]) -> Result<StoredRun, DbError> {
     let (run_id, sale_id, started_at, ended_at, consistent, examined_count, sheet) = columns;
     let mine = findings.iter().filter(|finding| finding.0 == run_id);
-    Ok(Run {
+    Ok(StoredRun {
         sale_id: sale_id.as_deref().map(read_sale_id).transpose()?,
         started_at_ms: unix_ms(started_at),
         ended_at_ms: unix_ms(ended_at),
@@ -141,7 +141,7 @@ fn read_run(columns: RunColumns, findings: &[FindingColumns]) -> Result<Run, DbE
         sheet,
         findings: mine
             .map(|(_, sale_id, request_id, code, detail)| {
-                Ok(Finding {
+                Ok(StoredFinding {
                     sale_id: sale_id.as_deref().map(read_sale_id).transpose()?,
                     request_id: request_id.map(read_request_id).transpose()?,
                     code: code.clone(),

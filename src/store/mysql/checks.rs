@@ -31,7 +31,7 @@ struct Variable {
 }
 
 #[derive(diesel::QueryableByName)]
-struct Found {
+struct CountRow {
     #[diesel(sql_type = BigInt)]
     found: i64,
 }
@@ -56,8 +56,8 @@ pub async fn checks(db: &Db) -> Result<Vec<Check>, DbError> {
     let (variables, folding_ids, stock_checks) = db
         .run("checks", async |conn| {
             let variables: Vec<Variable> = diesel::sql_query(VARIABLES).load(conn).await?;
-            let folding: Found = diesel::sql_query(ID_COLUMNS).get_result(conn).await?;
-            let stock: Found = diesel::sql_query(STOCK_CHECK).get_result(conn).await?;
+            let folding: CountRow = diesel::sql_query(ID_COLUMNS).get_result(conn).await?;
+            let stock: CountRow = diesel::sql_query(STOCK_CHECK).get_result(conn).await?;
             Ok((variables, folding.found, stock.found))
         })
         .await?;
@@ -108,7 +108,7 @@ pub async fn checks(db: &Db) -> Result<Vec<Check>, DbError> {
 
 /// Which server answers, and what time it has.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Identity {
+pub struct ServerIdentity {
     /// As the server tells it, e.g. `10.11.6-MariaDB-0+deb12u1` or `8.4.2`.
     pub version: String,
     /// Unix milliseconds by the server's clock.
@@ -127,12 +127,12 @@ struct IdentityRow {
 ///
 /// # Errors
 /// [`DbError`].
-pub async fn identity(db: &Db) -> Result<Identity, DbError> {
+pub async fn identity(db: &Db) -> Result<ServerIdentity, DbError> {
     let row: IdentityRow = db
         .run("identity", async |conn| {
             let query = "SELECT VERSION() AS version, CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED) AS clock_ms";
             Ok(diesel::sql_query(query).get_result(conn).await?)
         })
         .await?;
-    Ok(Identity { version: row.version, clock_ms: row.clock_ms })
+    Ok(ServerIdentity { version: row.version, clock_ms: row.clock_ms })
 }

@@ -7,7 +7,7 @@ use chrono::{DateTime, NaiveDateTime};
 
 /// Which path brings a request to the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Source {
+pub enum PersistSource {
     /// The ordinary way: relay, broker, consumer.
     Relay,
     /// P5, from the ledger.
@@ -16,7 +16,7 @@ pub enum Source {
     Replay,
 }
 
-impl Source {
+impl PersistSource {
     /// `orders.source`.
     #[must_use]
     pub const fn code(self) -> &'static str {
@@ -88,7 +88,7 @@ codes!(
 );
 
 impl Reporter {
-    /// As [`Source::has_message`].
+    /// As [`PersistSource::has_message`].
     #[must_use]
     pub const fn has_message(self) -> bool {
         match self {

@@ -39,7 +39,7 @@ pub struct DecidedRequest {
 }
 
 #[derive(QueryableByName)]
-struct Row {
+struct DecidedRow {
     #[diesel(sql_type = Unsigned<BigInt>)]
     request_id: u64,
     #[diesel(sql_type = Text)]
@@ -56,7 +56,7 @@ struct Row {
     decided_at: NaiveDateTime,
 }
 
-impl Row {
+impl DecidedRow {
     /// `None` for an outcome that lost its order or its register row: there is no buyer to load.
     fn read(self, epoch: u32) -> Result<Option<DecidedRequest>, DbError> {
         let (Some(user_id), Some(quantity)) = (self.user_id, self.quantity) else { return Ok(None) };
@@ -74,7 +74,7 @@ impl Row {
 
 /// One page of a series.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Page {
+pub struct DecidedPage {
     /// What was decided.
     pub requests: Vec<DecidedRequest>,
     /// Where the next page begins; `None` at the end.
@@ -92,14 +92,14 @@ const COLUMNS: &str = "SELECT r.request_id, r.kind, r.reason, COALESCE(o.user_id
 ///
 /// # Errors
 /// [`DbError`], `Other` when a row cannot be read.
-pub async fn page(db: &Db, sale_id: &SaleId, series: Series, after: u64) -> Result<Page, DbError> {
+pub async fn page(db: &Db, sale_id: &SaleId, series: Series, after: u64) -> Result<DecidedPage, DbError> {
     let query = format!(
         "/* decided::page */ {COLUMNS} AND r.number > ? ORDER BY r.sale_id, r.shard, r.epoch, r.number LIMIT {PAGE_MAX}"
     );
     let rows = rows(db, sale_id, series, (query, after)).await?;
     let next = if rows.len() < PAGE_MAX { None } else { rows.last().and_then(|row| row.number) };
     let requests = rows.into_iter().filter_map(|row| row.read(series.epoch).transpose()).collect::<Result<_, _>>()?;
-    Ok(Page { requests, next })
+    Ok(DecidedPage { requests, next })
 }
 
 /// What was decided in a series without a number of its own, at most [`PAGE_MAX`]: the losers of numbers given twice.
@@ -113,7 +113,12 @@ pub async fn unnumbered(db: &Db, sale_id: &SaleId, series: Series) -> Result<Vec
     rows.into_iter().filter_map(|row| row.read(series.epoch).transpose()).collect()
 }
 
-async fn rows(db: &Db, sale_id: &SaleId, series: Series, (query, after): (String, u64)) -> Result<Vec<Row>, DbError> {
+async fn rows(
+    db: &Db,
+    sale_id: &SaleId,
+    series: Series,
+    (query, after): (String, u64),
+) -> Result<Vec<DecidedRow>, DbError> {
     let sale = sale_id.as_str().as_bytes();
     db.patient()
         .run("decided_page", async |conn| {
@@ -160,7 +165,7 @@ pub struct Opening {
 }
 
 #[derive(QueryableByName)]
-struct Held {
+struct HeldRow {
     #[diesel(sql_type = BigInt)]
     units: i64,
 }
@@ -185,7 +190,7 @@ pub async fn open(db: &Db, sale_id: &SaleId, opening: &Opening) -> Result<Option
             conn.transaction(async |conn| {
                 let row = sales::table.find(sale).select((sales::stock, sales::epoch)).for_update();
                 let row: Option<(i64, u32)> = row.first(conn).await.optional()?;
-                let held: Held = diesel::sql_query(format!("{HELD} ({})", reasons_with_unit()))
+                let held: HeldRow = diesel::sql_query(format!("{HELD} ({})", reasons_with_unit()))
                     .bind::<Binary, _>(sale)
                     .get_result(conn)
                     .await?;

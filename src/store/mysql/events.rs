@@ -1,7 +1,8 @@
-//! Events that an outcome owes to downstream systems and no message will tell (D10).
+//! Outcome events that no message carries (D10). They wait in the database until a consumer publishes them.
 //!
-//! Landing writes them in the transaction that decides, for compensation, replay and give-up; a consumer writes those that
-//! the broker does not take. A consumer publishes them and forgets them after the confirm. A crash in between leaves the row: the event is told again, by whoever looks next.
+//! Compensation, replay and give-up write them in the transaction that decides; a consumer writes the events that the broker
+//! does not take. A consumer publishes waiting events and deletes them after the confirm. A crash in between leaves the row,
+//! and the event is published again.
 
 use super::codes::read_request_id;
 use super::fault::DbError;
@@ -11,55 +12,55 @@ use crate::domain::ids::RequestId;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 
-/// Most events of one look.
-pub const PAGE: u16 = 500;
+/// Most events that one call of [`waiting`] returns.
+pub const WAITING_MAX: u16 = 500;
 
-/// An event nobody has told yet.
+/// The event of one outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Untold {
-    /// The request whose outcome it tells.
+pub struct OutcomeEvent {
+    /// The request that has this outcome.
     pub request_id: RequestId,
-    /// Routing key.
+    /// Routing key at the broker.
     pub key: String,
-    /// What is published.
+    /// The body of the message, JSON.
     pub body: Vec<u8>,
 }
 
-/// The first events to tell, at most [`PAGE`]. Several processes may get the same ones.
+/// The first waiting events, at most [`WAITING_MAX`]. Several processes may get the same ones.
 ///
 /// # Errors
 /// [`DbError`].
-pub async fn untold(db: &Db) -> Result<Vec<Untold>, DbError> {
+pub async fn waiting(db: &Db) -> Result<Vec<OutcomeEvent>, DbError> {
     let rows: Vec<(u64, String, Vec<u8>)> = db
         .run("untold_events", async |conn| {
             let columns = (outcome_event::request_id, outcome_event::event_key, outcome_event::body);
-            let page = outcome_event::table.order(outcome_event::request_id).limit(PAGE.into());
+            let page = outcome_event::table.order(outcome_event::request_id).limit(WAITING_MAX.into());
             Ok(page.select(columns).load(conn).await?)
         })
         .await?;
-    rows.into_iter().map(|(id, key, body)| Ok(Untold { request_id: read_request_id(id)?, key, body })).collect()
+    rows.into_iter().map(|(id, key, body)| Ok(OutcomeEvent { request_id: read_request_id(id)?, key, body })).collect()
 }
 
 /// How many events wait.
 ///
 /// # Errors
 /// [`DbError`].
-pub async fn untold_count(db: &Db) -> Result<i64, DbError> {
+pub async fn waiting_count(db: &Db) -> Result<i64, DbError> {
     db.run("untold_events_count", async |conn| Ok(outcome_event::table.count().get_result(conn).await?)).await
 }
 
-/// Writes down events that could not be told: (request, routing key, body). Those that wait already stay as they are.
+/// Stores events that could not be published. Events that wait already stay as they are.
 ///
 /// # Errors
-/// [`DbError`]; none may be written then.
-pub async fn owe(db: &Db, events: &[(RequestId, String, Vec<u8>)]) -> Result<(), DbError> {
+/// [`DbError`]; then none of them may be stored.
+pub async fn store(db: &Db, events: &[OutcomeEvent]) -> Result<(), DbError> {
     let rows: Vec<_> = events
         .iter()
-        .map(|(id, key, body)| {
+        .map(|event| {
             (
-                outcome_event::request_id.eq(id.get()),
-                outcome_event::event_key.eq(key.as_str()),
-                outcome_event::body.eq(body.as_slice()),
+                outcome_event::request_id.eq(event.request_id.get()),
+                outcome_event::event_key.eq(event.key.as_str()),
+                outcome_event::body.eq(event.body.as_slice()),
             )
         })
         .collect();
@@ -70,15 +71,15 @@ pub async fn owe(db: &Db, events: &[(RequestId, String, Vec<u8>)]) -> Result<(),
     .await
 }
 
-/// Forgets events that were told.
+/// Deletes events that were published.
 ///
 /// # Errors
-/// [`DbError`]; they are told again then.
-pub async fn told(db: &Db, ids: &[RequestId]) -> Result<(), DbError> {
+/// [`DbError`]; they are published again then.
+pub async fn delete(db: &Db, ids: &[RequestId]) -> Result<(), DbError> {
     let ids: Vec<u64> = ids.iter().map(|id| id.get()).collect();
     db.run("told_events", async |conn| {
-        let told = outcome_event::table.filter(outcome_event::request_id.eq_any(&ids));
-        diesel::delete(told).execute(conn).await?;
+        let published = outcome_event::table.filter(outcome_event::request_id.eq_any(&ids));
+        diesel::delete(published).execute(conn).await?;
         Ok(())
     })
     .await

@@ -22,7 +22,7 @@ pub struct Leadership {
 }
 
 #[derive(diesel::QueryableByName)]
-struct Answer {
+struct LockAnswer {
     #[diesel(sql_type = Nullable<Integer>)]
     answer: Option<i32>,
 }
@@ -84,7 +84,8 @@ impl Leadership {
     }
 
     async fn ask(&mut self, query: &str) -> Result<Option<i32>, DbError> {
-        let asking = diesel::sql_query(query).bind::<Text, _>(self.name.as_str()).get_result::<Answer>(&mut self.conn);
+        let asking =
+            diesel::sql_query(query).bind::<Text, _>(self.name.as_str()).get_result::<LockAnswer>(&mut self.conn);
         match tokio::time::timeout(self.deadline, asking).await {
             Ok(answer) => Ok(answer?.answer),
             Err(_elapsed) => Err(DbError::Timeout("the leader's lock".to_owned())),

@@ -1,7 +1,7 @@
 //! Brings the schema up to date. Input: `migrations/`, compiled in. A crash leaves the statements that were done; the next
 //! run goes on from there, because each migration is one statement.
 
-use super::address::Address;
+use super::address::DatabaseAddress;
 use super::fault::DbError;
 use super::pool::{Conn, Db};
 use diesel::migration::MigrationSource;
@@ -30,14 +30,14 @@ struct Locked {
 ///
 /// # Errors
 /// [`DbError`] when the server is away, forbids it, or a migration fails (the text names it).
-pub async fn migrate(address: impl Into<Address>) -> Result<Vec<String>, DbError> {
+pub async fn migrate(address: impl Into<DatabaseAddress>) -> Result<Vec<String>, DbError> {
     match tokio::time::timeout(DEADLINE, migrate_locked(&address.into())).await {
         Ok(result) => result,
         Err(_elapsed) => Err(DbError::Timeout("migrations took longer than 10 minutes".to_owned())),
     }
 }
 
-async fn migrate_locked(address: &Address) -> Result<Vec<String>, DbError> {
+async fn migrate_locked(address: &DatabaseAddress) -> Result<Vec<String>, DbError> {
     let mut conn = match address.establish().await {
         Ok(conn) => conn,
         Err(error) if error.to_string().contains("Unknown database") => {
@@ -72,7 +72,7 @@ async fn migrate_locked(address: &Address) -> Result<Vec<String>, DbError> {
 }
 
 #[derive(diesel::QueryableByName)]
-struct Version {
+struct AppliedVersion {
     #[diesel(sql_type = Text)]
     version: String,
 }
@@ -88,7 +88,7 @@ pub async fn pending(db: &Db) -> Result<Vec<String>, DbError> {
 async fn missing(conn: &mut Conn) -> Result<Vec<String>, DbError> {
     const TABLE: &str = "SELECT table_name AS version FROM information_schema.tables \
                          WHERE table_schema = DATABASE() AND table_name = '__diesel_schema_migrations'";
-    let mut applied: Vec<Version> = diesel::sql_query(TABLE).load(conn).await?;
+    let mut applied: Vec<AppliedVersion> = diesel::sql_query(TABLE).load(conn).await?;
     if !applied.is_empty() {
         applied = diesel::sql_query("SELECT version FROM __diesel_schema_migrations").load(conn).await?;
     }
@@ -99,7 +99,7 @@ async fn missing(conn: &mut Conn) -> Result<Vec<String>, DbError> {
     Ok(missing.map(ToString::to_string).collect())
 }
 
-async fn create_database(address: &Address) -> Result<(), DbError> {
+async fn create_database(address: &DatabaseAddress) -> Result<(), DbError> {
     let Some((server, name)) = split_url(address.url()) else {
         return Err(DbError::Other("mysql.url names no database, write mysql://…/seckill".to_owned()));
     };

@@ -5,9 +5,9 @@
 //! left it in step; in every other case (error, deadline, dropped future, panic) it is thrown away, and the server rolls
 //! its transaction back. A crash of the process is the same case.
 
-use super::address::Address;
-use super::facts::FactsCache;
+use super::address::DatabaseAddress;
 use super::fault::DbError;
+use super::sale_facts::SaleFactsCache;
 use crate::faults::left_out;
 use deadpool::Runtime;
 use deadpool::managed::{PoolError, TimeoutType};
@@ -24,9 +24,9 @@ pub(super) type Conn = AsyncMysqlConnection;
 /// What remembers whether a transaction is open on it.
 pub(super) type Manager = <Conn as AsyncConnection>::TransactionManager;
 
-/// A connection that lay idle longer than this is asked for a sign of life before it is used.
+/// A connection that was idle for longer than this is tested before it is used.
 const IDLE_TRUSTED: Duration = Duration::from_millis(500);
-/// Longest run of one statement that counts, and as many connections for it at most.
+/// Deadline of a statement that counts, and the connections for such statements.
 const PATIENT_MS: u64 = 60_000;
 const PATIENT_CONNECTIONS: usize = 2;
 /// Seconds a statement waits for a row lock before 1205.
@@ -36,7 +36,7 @@ const LOCK_WAIT_S: u32 = 3;
 #[derive(Clone)]
 pub struct DbConfig {
     /// Where it is.
-    pub address: Address,
+    pub address: DatabaseAddress,
     /// Most connections open at once, 1 ….
     pub pool_max: usize,
     /// Longest wait for a free connection.
@@ -57,13 +57,13 @@ impl std::fmt::Debug for DbConfig {
 /// The database. Cheap to clone; all clones share one pool.
 #[derive(Clone)]
 pub struct Db {
-    inner: Arc<Inner>,
+    inner: Arc<DbInner>,
 }
 
-struct Inner {
+struct DbInner {
     pool: Pool<Conn>,
     config: DbConfig,
-    facts: FactsCache,
+    sale_facts: SaleFactsCache,
     patient: OnceLock<Db>,
 }
 
@@ -81,16 +81,16 @@ where
     type Fut = Fut;
 }
 
-/// Throws its connection away unless told that the call finished.
-struct Guard(Option<Object<Conn>>);
+/// Throws its connection away unless the call has finished ([`ConnectionGuard::give_back`]).
+struct ConnectionGuard(Option<Object<Conn>>);
 
-impl Guard {
+impl ConnectionGuard {
     fn give_back(mut self) {
         drop(self.0.take());
     }
 }
 
-impl Drop for Guard {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         let Some(mut object) = self.0.take() else { return };
         if left_out!(Discard) {
@@ -104,7 +104,7 @@ impl Drop for Guard {
 }
 
 impl Db {
-    /// Prepares a pool; connects lazily, so a database that is away shows in [`Db::run`], not here.
+    /// Prepares a pool; connects lazily, so an unavailable database shows in [`Db::run`], not here.
     ///
     /// # Errors
     /// [`DbError::Other`] when the pool cannot be built.
@@ -117,7 +117,7 @@ impl Db {
         let manager = AsyncDieselConnectionManager::new_with_config(config.address.url(), manager_config);
         // The pool gives its own steps a deadline, and a hook none: a server that stands still would be waited for for ever.
         let deadline = Duration::from_millis(config.connect_timeout_ms);
-        let sign_of_life = Hook::async_fn(move |conn: &mut Conn, metrics| {
+        let liveness_test = Hook::async_fn(move |conn: &mut Conn, metrics| {
             let idle = metrics.last_used();
             Box::pin(async move {
                 if idle <= IDLE_TRUSTED {
@@ -125,7 +125,7 @@ impl Db {
                 }
                 match tokio::time::timeout(deadline, conn.batch_execute("DO 0")).await {
                     Ok(lives) => lives.map_err(|error| HookError::message(error.to_string())),
-                    Err(_elapsed) => Err(HookError::message("no sign of life")),
+                    Err(_elapsed) => Err(HookError::message("the connection did not answer")),
                 }
             })
         });
@@ -135,10 +135,12 @@ impl Db {
             .create_timeout(Some(Duration::from_millis(config.connect_timeout_ms)))
             .recycle_timeout(Some(Duration::from_millis(config.connect_timeout_ms)))
             .runtime(Runtime::Tokio1)
-            .pre_recycle(sign_of_life)
+            .pre_recycle(liveness_test)
             .build()
             .map_err(|error| DbError::Other(error.to_string()))?;
-        Ok(Self { inner: Arc::new(Inner { pool, config, facts: FactsCache::default(), patient: OnceLock::new() }) })
+        Ok(Self {
+            inner: Arc::new(DbInner { pool, config, sale_facts: SaleFactsCache::default(), patient: OnceLock::new() }),
+        })
     }
 
     /// Runs `work` on a connection of the pool, within the deadline; `name` labels `seckill_mysql_seconds`.
@@ -167,7 +169,7 @@ impl Db {
         for<'c> F: AsyncFnOnce(&'c mut AsyncMysqlConnection) -> Result<T, DbError>
             + Work<&'c mut AsyncMysqlConnection, Result<T, DbError>, Fut: Send>,
     {
-        let mut guard = Guard(Some(self.connection().await?));
+        let mut guard = ConnectionGuard(Some(self.connection().await?));
         let Some(object) = guard.0.as_mut() else {
             return Err(DbError::Other("no connection in the guard".to_owned()));
         };
@@ -188,26 +190,26 @@ impl Db {
         let patience = Duration::from_millis(config.wait_timeout_ms.saturating_add(config.connect_timeout_ms));
         match tokio::time::timeout(patience, self.inner.pool.get()).await {
             Ok(got) => got.map_err(|error| pool_error(&error)),
-            Err(_elapsed) => Err(DbError::Unavailable("no connection gave a sign of life in time".to_owned())),
+            Err(_elapsed) => Err(DbError::Unavailable("no connection of the pool answered in time".to_owned())),
         }
     }
 
-    /// Asks the server for a sign of life.
+    /// Sends the server a statement that does nothing.
     ///
     /// # Errors
-    /// [`DbError`] when it gives none.
+    /// [`DbError`] when it does not answer.
     pub async fn ping(&self) -> Result<(), DbError> {
         self.run("ping", async |conn| Ok(conn.batch_execute("DO 0").await?)).await
     }
 
-    /// The same database with the deadline of counting: the limit that is right for landing would stop P5 at some million orders
-    /// of a sale. Few connections of its own, so that counting never takes landing's.
+    /// The same database with a longer deadline, for counting: the deadline of ordinary statements would stop P5 at some million
+    /// orders of a sale. It has a few connections of its own, so that counting takes none from the writers.
     #[must_use]
     pub fn patient(&self) -> &Self {
         self.inner.patient.get_or_init(|| {
             let statement_timeout_ms = self.inner.config.statement_timeout_ms.max(PATIENT_MS);
             let config = DbConfig { pool_max: PATIENT_CONNECTIONS, statement_timeout_ms, ..self.inner.config.clone() };
-            // Built like the other one; without it counting would only be hastier.
+            // Built like the first pool. Should it fail, counting has the shorter deadline.
             Self::connect(config).unwrap_or_else(|_error| self.clone())
         })
     }
@@ -222,8 +224,8 @@ impl Db {
         }
     }
 
-    pub(super) fn facts(&self) -> &FactsCache {
-        &self.inner.facts
+    pub(super) fn sale_facts(&self) -> &SaleFactsCache {
+        &self.inner.sale_facts
     }
 
     pub(super) fn deadline(&self) -> Duration {
@@ -245,7 +247,7 @@ fn pool_error(error: &PoolError<diesel_async::pooled_connection::PoolError>) -> 
 
 /// Opens a connection and sets the session up the same way on both servers. The commented parts are read by one of them
 /// only: `/*M! … */` by MariaDB, `/*!80000 … */` by MySQL.
-async fn open_session(address: Address, statement_timeout_ms: u64) -> diesel::ConnectionResult<Conn> {
+async fn open_session(address: DatabaseAddress, statement_timeout_ms: u64) -> diesel::ConnectionResult<Conn> {
     let mut conn = address.establish().await?;
     let seconds = format!("{}.{:03}", statement_timeout_ms / 1000, statement_timeout_ms % 1000);
     let session = format!(

@@ -62,7 +62,7 @@ impl RabbitConfig {
     /// # Errors
     /// [`RabbitError::Config`] naming the first key that cannot work.
     pub fn check(&self) -> Result<(), RabbitError> {
-        if Address::parse(&self.url)?.encrypted != self.trust.is_some() {
+        if BrokerAddress::parse(&self.url)?.encrypted != self.trust.is_some() {
             let problem = "needs certificates with amqps://, and only then".to_owned();
             return Err(RabbitError::Config { key: "rabbitmq.url", problem });
         }
@@ -99,7 +99,7 @@ fn between(low: u64, high: u64) -> String {
 impl fmt::Debug for RabbitConfig {
     /// Without user and password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let address = Address::parse(&self.url).map_or_else(|_| "unreadable".to_owned(), |a| a.host_and_port());
+        let address = BrokerAddress::parse(&self.url).map_or_else(|_| "unreadable".to_owned(), |a| a.host_and_port());
         f.debug_struct("RabbitConfig")
             .field("address", &address)
             .field("prefix", &self.prefix)
@@ -110,7 +110,7 @@ impl fmt::Debug for RabbitConfig {
 }
 
 /// An AMQP URL taken apart. Deliberately without `Debug`: it holds the password.
-pub(super) struct Address {
+pub(super) struct BrokerAddress {
     pub(super) host: String,
     pub(super) port: u16,
     pub(super) user: String,
@@ -119,7 +119,7 @@ pub(super) struct Address {
     pub(super) encrypted: bool,
 }
 
-impl Address {
+impl BrokerAddress {
     /// Reads `amqp[s]://[user[:password]@]host[:port][/vhost]`.
     pub(super) fn parse(url: &str) -> Result<Self, RabbitError> {
         let wrong = |problem: &str| RabbitError::Config { key: "rabbitmq.url", problem: problem.to_owned() };
@@ -169,16 +169,16 @@ mod tests {
 
     #[test]
     fn urls_are_taken_apart_and_decoded() {
-        let a = Address::parse("amqp://me:p%40ss@broker.example:5673/%2Fshop").unwrap();
+        let a = BrokerAddress::parse("amqp://me:p%40ss@broker.example:5673/%2Fshop").unwrap();
         assert_eq!((a.host.as_str(), a.port), ("broker.example", 5673));
         assert_eq!((a.user.as_str(), a.password.as_str(), a.vhost.as_str()), ("me", "p@ss", "/shop"));
-        let a = Address::parse("amqp://[::1]").unwrap();
+        let a = BrokerAddress::parse("amqp://[::1]").unwrap();
         assert_eq!((a.host_and_port().as_str(), a.user.as_str(), a.vhost.as_str()), ("[::1]:5672", "guest", "/"));
-        assert_eq!(Address::parse("amqp://h/").unwrap().vhost, "/");
-        let a = Address::parse("amqps://h").unwrap();
+        assert_eq!(BrokerAddress::parse("amqp://h/").unwrap().vhost, "/");
+        let a = BrokerAddress::parse("amqps://h").unwrap();
         assert!(a.encrypted && a.port == 5671);
         for bad in ["", "http://h", "amqpss://h", "amqp://:1", "amqp://h:x", "amqp://h?heartbeat=1", "amqp://h/%ff"] {
-            assert!(matches!(Address::parse(bad), Err(RabbitError::Config { key: "rabbitmq.url", .. })), "{bad}");
+            assert!(matches!(BrokerAddress::parse(bad), Err(RabbitError::Config { key: "rabbitmq.url", .. })), "{bad}");
         }
     }
 

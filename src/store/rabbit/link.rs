@@ -8,7 +8,7 @@
 //! Known rest: if the broker is frozen with the socket full, dropping a link leaves the library's writer task waiting in
 //! the socket until the broker wakes or dies. That is one socket a freeze, as a new connection to a frozen broker fails.
 
-use super::config::{Address, RabbitConfig};
+use super::config::{BrokerAddress, RabbitConfig};
 use super::error::RabbitError;
 use crate::store::tls::advised;
 use amqprs::callbacks::{ChannelCallback, ConnectionCallback};
@@ -145,7 +145,7 @@ impl Link {
     /// Connects and opens the channel; run inside [`call`]. `role` shows in the broker's list of connections.
     pub(super) async fn open(config: &RabbitConfig, role: &str) -> Result<Self> {
         config.check()?;
-        let address = Address::parse(&config.url)?;
+        let address = BrokerAddress::parse(&config.url)?;
         let failed = |error: amqprs::error::Error| RabbitError::Connect {
             address: address.host_and_port(),
             reason: advised("rabbitmq", address.encrypted, &error.to_string()),

@@ -6,7 +6,7 @@
 use super::Done;
 use crate::config;
 use crate::domain::states::{Phase, State};
-use crate::domain::trace::{Step, Trace};
+use crate::domain::trace::{Trace, TraceStep};
 use opentelemetry::trace::{SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState};
 use opentelemetry::{InstrumentationScope, KeyValue};
 use opentelemetry_otlp::{RetryPolicy, SpanExporter, WithExportConfig, WithHttpConfig};
@@ -31,7 +31,7 @@ pub(super) enum Message {
 /// A span as it is told: no texts, so telling one allocates nothing.
 pub(super) struct Span {
     pub trace: Trace,
-    pub step: Step,
+    pub step: TraceStep,
     pub done: Done,
     pub ended: SystemTime,
 }

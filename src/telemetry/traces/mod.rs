@@ -9,7 +9,7 @@ mod export;
 use crate::config;
 use crate::domain::ids::RequestId;
 use crate::domain::states::{Phase, State};
-use crate::domain::trace::{Step, Trace};
+use crate::domain::trace::{Trace, TraceStep};
 use export::{Message, Span, exporter, run};
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -100,7 +100,7 @@ impl std::fmt::Debug for Told {
 
 impl Told {
     /// Tells a step, which ends now.
-    pub fn tell(&self, step: Step, done: Done) {
+    pub fn tell(&self, step: TraceStep, done: Done) {
         let span = Span { trace: self.trace, step, done, ended: SystemTime::now() };
         if self.traces.queue.try_send(Message::Span(span)).is_err() {
             self.traces.dropped.increment(1);
@@ -110,9 +110,9 @@ impl Told {
 
 /// A step that nothing hangs under, or one that is done again: told from others by when it began.
 #[must_use]
-pub fn further(phase: Phase, begun: SystemTime) -> Step {
+pub fn further(phase: Phase, begun: SystemTime) -> TraceStep {
     let since = begun.duration_since(UNIX_EPOCH).unwrap_or_default();
-    Step { phase, number: u64::try_from(since.as_nanos()).unwrap_or(u64::MAX).max(1) }
+    TraceStep { phase, number: u64::try_from(since.as_nanos()).unwrap_or(u64::MAX).max(1) }
 }
 
 /// An order on its way through a phase that may take several attempts.
@@ -140,7 +140,7 @@ impl Trail {
 
     /// The phase is done with it.
     pub fn through(&self, state: State) {
-        self.told.tell(Step::joint(state.phase()), self.done(state, false));
+        self.told.tell(TraceStep::joint(state.phase()), self.done(state, false));
     }
 
     const fn done(&self, state: State, failed: bool) -> Done {

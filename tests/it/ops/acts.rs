@@ -4,15 +4,15 @@ use crate::support::mysql_store::{NOW_MS, fresh, sale_id};
 use crate::support::operators::TOKEN;
 use crate::support::world::{World, run};
 use seckill::domain::ids::RequestId;
-use seckill::domain::operator::{Actor, Operation, OperatorAct, Target};
+use seckill::domain::operator::{ActTarget, Actor, Operation, OperatorAct};
 use seckill::roles::Role::Api;
-use seckill::store::mysql::acts::{self, Wanted};
+use seckill::store::mysql::acts::{self, ActFilter};
 use seckill::store::mysql::audit;
 use seckill::store::rabbit::declare;
 use serde_json::{Value, json};
 
-fn quiet_run(at_ms: i64) -> audit::Run {
-    audit::Run {
+fn quiet_run(at_ms: i64) -> audit::StoredRun {
+    audit::StoredRun {
         sale_id: Some(sale_id("s")),
         started_at_ms: at_ms,
         ended_at_ms: at_ms,
@@ -27,15 +27,16 @@ fn quiet_run(at_ms: i64) -> audit::Run {
 fn acts_and_findings_outlive_thousands_of_quiet_audits() {
     run(async {
         let db = fresh("acts").await;
-        let close = OperatorAct::new(&Actor::at_the_terminal("ann"), Operation::SaleClose, Target::Sale(sale_id("s")));
+        let close =
+            OperatorAct::new(&Actor::at_the_terminal("ann"), Operation::SaleClose, ActTarget::Sale(sale_id("s")));
         acts::record(&db, &[close]).await.unwrap();
-        let finding = audit::Finding {
+        let finding = audit::StoredFinding {
             sale_id: Some(sale_id("s")),
             request_id: RequestId::new(5),
             code: "P5-RC1".to_owned(),
             detail: "lost".to_owned(),
         };
-        let found = audit::Run { consistent: false, findings: vec![finding], ..quiet_run(NOW_MS) };
+        let found = audit::StoredRun { consistent: false, findings: vec![finding], ..quiet_run(NOW_MS) };
         audit::record(&db, &found).await.unwrap();
         // A hundred sales write a row each every five minutes.
         for n in 0..3_000 {
@@ -49,7 +50,7 @@ fn acts_and_findings_outlive_thousands_of_quiet_audits() {
         assert_eq!(went, [1_000, 1_000, 1_000, 0], "by age, a thousand a call");
         assert_eq!(audit::last_runs(&db, 10).await.unwrap(), [found]);
         assert_eq!(audit::prune(&db, later).await, Ok(1), "findings go a month later");
-        let left = acts::list(&db, &Wanted { limit: 10, ..Wanted::default() }).await.unwrap();
+        let left = acts::list(&db, &ActFilter { limit: 10, ..ActFilter::default() }).await.unwrap();
         assert_eq!(left.iter().map(|act| act.action.as_str()).collect::<Vec<_>>(), ["sale.close"], "acts never");
     });
 }
@@ -60,7 +61,7 @@ fn acts_are_listed_by_sale_in_pages_newest_first() {
         let db = fresh("acts_pages").await;
         let act = |sale: &str, n: usize| {
             let mut act =
-                OperatorAct::new(&Actor::at_the_terminal("ann"), Operation::SaleTopUp, Target::Sale(sale_id(sale)));
+                OperatorAct::new(&Actor::at_the_terminal("ann"), Operation::SaleTopUp, ActTarget::Sale(sale_id(sale)));
             // Three of these do not fit into one statement.
             act.after = Some(json!({ "n": n, "words": "x".repeat(200_000) }));
             act
@@ -68,7 +69,7 @@ fn acts_are_listed_by_sale_in_pages_newest_first() {
         let many: Vec<_> = (0..6).map(|n| act(if n % 2 == 0 { "even" } else { "odd" }, n)).collect();
         acts::record(&db, &many).await.unwrap();
         let page = async |sale: Option<&str>, before, limit| {
-            let wanted = Wanted { sale_id: sale.map(sale_id), before, limit };
+            let wanted = ActFilter { sale_id: sale.map(sale_id), before, limit };
             let found = acts::list(&db, &wanted).await.unwrap();
             let n = |text: &Option<String>| serde_json::from_str::<Value>(text.as_ref().unwrap()).unwrap()["n"].clone();
             (found.iter().map(|act| n(&act.after_json)).collect::<Vec<_>>(), found.last().map(|act| act.act_id))
@@ -140,7 +141,7 @@ fn a_dropped_message_is_kept_whole() {
             world.cli(&["dlq", "give-up", entry, "--reason", "not ours"]).exits(0);
         }
         assert!(world.mq_dlq().await.is_empty());
-        let kept = acts::list(&world.servers.db, &Wanted { limit: 10, ..Wanted::default() }).await.unwrap();
+        let kept = acts::list(&world.servers.db, &ActFilter { limit: 10, ..ActFilter::default() }).await.unwrap();
         let before: Vec<Value> =
             kept.iter().map(|act| serde_json::from_str(act.before_json.as_ref().unwrap()).unwrap()).collect();
         assert!(before.iter().any(|before| before["message"] == long), "all of it, not its first thousand characters");

@@ -6,11 +6,11 @@ use seckill::domain::ids::RequestId;
 use seckill::domain::message;
 use seckill::domain::outcome::{FailReason, Outcome, Verdict};
 use seckill::domain::policy::PurchasePolicy;
-use seckill::store::mysql::books::{Asked, Series};
-use seckill::store::mysql::codes::{FailureStatus, Reporter, Source};
-use seckill::store::mysql::landing::{GroupResult, land, land_group, land_one};
+use seckill::store::mysql::books::{Series, SeriesQuery};
+use seckill::store::mysql::codes::{FailureStatus, PersistSource, Reporter};
+use seckill::store::mysql::persist::{GroupResult, persist_all, persist_group, persist_one};
 use seckill::store::mysql::sales::SaleError;
-use seckill::store::mysql::{DbError, books, grants, landing, outcomes, register, sales};
+use seckill::store::mysql::{DbError, books, failed_requests, grants, outcomes, persist, request_records, sales};
 
 #[test]
 fn a_group_lands_once_and_repeats_learn_their_outcome() {
@@ -18,8 +18,8 @@ fn a_group_lands_once_and_repeats_learn_their_outcome() {
         let db = fresh("group").await;
         sales::create(&db, &sale("s", 1_000, PurchasePolicy::OnePerUser)).await.unwrap();
         let group = crowd("s", 1..=200);
-        assert_eq!(land_group(&db, &group, Source::Relay).await, Ok(GroupResult::Landed));
-        assert_eq!(land_group(&db, &group, Source::Relay).await, Ok(GroupResult::Surprise));
+        assert_eq!(persist_group(&db, &group, PersistSource::Relay).await, Ok(GroupResult::Committed));
+        assert_eq!(persist_group(&db, &group, PersistSource::Relay).await, Ok(GroupResult::Surprise));
         assert_eq!(verdicts(&db, &group).await, vec![Verdict::Already(Outcome::Ordered); 200]);
 
         let mut mixed = crowd("s", 200..=260);
@@ -33,7 +33,7 @@ fn a_group_lands_once_and_repeats_learn_their_outcome() {
         assert_eq!(sales::highest_number(&db, &sale_id("s"), 0, 1).await, Ok(260));
         assert_eq!(sales::highest_number(&db, &sale_id("s"), 1, 1).await, Ok(0));
 
-        let story = outcomes::story_of(&db, RequestId::new(7).unwrap()).await.unwrap();
+        let story = request_records::records_of(&db, RequestId::new(7).unwrap()).await.unwrap();
         let order = story.order.unwrap();
         assert_eq!((order.amount_cents, order.accepted_at_ms, order.source.as_str()), (9_900, NOW_MS, "relay"));
         assert_eq!(story.decided.unwrap().payload_hash, group[6].payload_hash());
@@ -50,7 +50,7 @@ fn a_second_request_of_a_buyer_is_refused_and_that_is_recorded_first() {
         let got = verdicts(&db, &items).await;
         let refused = Verdict::Refused(FailReason::DuplicateBuyer);
         assert_eq!(got, [Verdict::Ordered, refused, Verdict::Ordered]);
-        let story = outcomes::story_of(&db, RequestId::new(2).unwrap()).await.unwrap();
+        let story = request_records::records_of(&db, RequestId::new(2).unwrap()).await.unwrap();
         assert_eq!(story.decided.unwrap().outcome, Outcome::Failed(FailReason::DuplicateBuyer));
         let failure = story.failure.unwrap();
         assert_eq!((failure.status, failure.reason.as_str()), (FailureStatus::Final, "DUPLICATE_BUYER"));
@@ -58,7 +58,7 @@ fn a_second_request_of_a_buyer_is_refused_and_that_is_recorded_first() {
         assert!(story.order.is_none());
         // One unit each, also in one request.
         let two = accepted("s", 4, "carol", 2);
-        assert_eq!(land_one(&db, &two, Source::Relay).await, Ok(Verdict::Refused(FailReason::LimitExceeded)));
+        assert_eq!(persist_one(&db, &two, PersistSource::Relay).await, Ok(Verdict::Refused(FailReason::LimitExceeded)));
         assert_eq!(verdicts(&db, &[two]).await, [Verdict::Already(Outcome::Failed(FailReason::LimitExceeded))]);
         assert_sound(&db, "s", 2).await;
     });
@@ -89,7 +89,7 @@ fn a_cumulative_limit_holds_within_and_across_groups() {
         sales::create(&db, &sale("s", 1_000, PurchasePolicy::from_limit(Some(5)))).await.unwrap();
         let refused = Verdict::Refused(FailReason::LimitExceeded);
         let first = [accepted("s", 1, "a", 2), accepted("s", 2, "a", 3), accepted("s", 3, "b", 5)];
-        assert_eq!(land_group(&db, &first, Source::Relay).await, Ok(GroupResult::Landed));
+        assert_eq!(persist_group(&db, &first, PersistSource::Relay).await, Ok(GroupResult::Committed));
         let second =
             [accepted("s", 4, "a", 1), accepted("s", 5, "b", 1), accepted("s", 6, "c", 6), accepted("s", 7, "c", 5)];
         assert_eq!(verdicts(&db, &second).await, [refused, refused, refused, Verdict::Ordered]);
@@ -97,7 +97,9 @@ fn a_cumulative_limit_holds_within_and_across_groups() {
         let tasks: Vec<_> = (0..8u64)
             .map(|task| {
                 let db = db.clone();
-                tokio::spawn(async move { land_one(&db, &accepted("s", 100 + task, "d", 1), Source::Relay).await })
+                tokio::spawn(
+                    async move { persist_one(&db, &accepted("s", 100 + task, "d", 1), PersistSource::Relay).await },
+                )
             })
             .collect();
         let mut ordered = 0;
@@ -142,7 +144,8 @@ fn units_of_final_failures_are_offered_again_once_and_never_more_than_there_are(
         // One of them buys again, and two are given up.
         assert_eq!(verdicts(&db, &[accepted("s", 6, "u1", 1)]).await, [Verdict::Refused(FailReason::DuplicateBuyer)]);
         for rid in [7, 8] {
-            let given_up = register::give_up(&db, &accepted("s", rid, &format!("u{rid}"), 1), "why", "who").await;
+            let given_up =
+                failed_requests::give_up(&db, &accepted("s", rid, &format!("u{rid}"), 1), "why", "who").await;
             assert_eq!(given_up, Ok(Verdict::Refused(FailReason::GivenUp)));
         }
         assert_eq!(books_of(&db, "s").await.held, 3);
@@ -155,7 +158,7 @@ fn units_of_final_failures_are_offered_again_once_and_never_more_than_there_are(
         assert_eq!((books.held, books.grants_unapplied, books.stock), (0, 3, 5), "and the stock does not move");
         // Two units are left that nobody was promised; three more failures would take units that are not there.
         for rid in 9..=11 {
-            register::give_up(&db, &accepted("s", rid, &format!("u{rid}"), 1), "why", "who").await.unwrap();
+            failed_requests::give_up(&db, &accepted("s", rid, &format!("u{rid}"), 1), "why", "who").await.unwrap();
         }
         let refused = grants::reclaim(&db, &sale_id("s")).await;
         assert_eq!(refused, Err(SaleError::BooksDisagree(sale_id("s"))));
@@ -174,17 +177,17 @@ fn the_loser_of_a_number_given_twice_gets_an_outcome_without_it() {
             verdicts(&db, &[accepted("s", 1, "a", 1), loser.clone()]).await,
             [Verdict::Ordered, Verdict::Conflict]
         );
-        let outcome = landing::fail_reused(&db, &loser, Reporter::Audit, "test").await;
+        let outcome = persist::fail_reused(&db, &loser, Reporter::Audit, "test").await;
         assert_eq!(outcome, Ok(Some(Verdict::Refused(FailReason::NumberReused))));
         let decided = outcomes::outcome_of(&db, loser.purchase.request_id).await.unwrap().unwrap();
         assert_eq!((decided.number, decided.outcome), (None, Outcome::Failed(FailReason::NumberReused)));
-        assert_eq!(landing::fail_reused(&db, &loser, Reporter::Audit, "test").await, Ok(None), "once");
+        assert_eq!(persist::fail_reused(&db, &loser, Reporter::Audit, "test").await, Ok(None), "once");
         // A request that has its number is not touched by it, and a person who gives a loser up hears the same.
         let third = accepted("s", 3, "c", 1);
-        assert_eq!(landing::fail_reused(&db, &third, Reporter::Audit, "test").await, Ok(None));
+        assert_eq!(persist::fail_reused(&db, &third, Reporter::Audit, "test").await, Ok(None));
         let mut other = accepted("s", 4, "d", 1);
         other.number = 1;
-        let given_up = register::give_up(&db, &other, "why", "who").await;
+        let given_up = failed_requests::give_up(&db, &other, "why", "who").await;
         assert_eq!(given_up, Ok(Verdict::Refused(FailReason::NumberReused)));
         assert_eq!(grants::reclaim(&db, &sale_id("s")).await, Ok(None), "it has no unit");
         assert_sound(&db, "s", 1).await;
@@ -203,7 +206,7 @@ fn unknown_sales_forged_repeats_and_reused_numbers_are_told_apart() {
         let mut reused = accepted("s", 3, "c", 1);
         reused.number = 2;
         let items = [unknown.clone(), good, forged, reused, accepted("s", 4, "d", 1)];
-        let got = land(&db, &items, Source::Relay).await;
+        let got = persist_all(&db, &items, PersistSource::Relay).await;
         let (parked, ordered, conflict) =
             (Err(DbError::UnknownSale(sale_id("nowhere"))), Ok(Verdict::Ordered), Ok(Verdict::Conflict));
         assert_eq!(got, [parked, ordered.clone(), conflict.clone(), conflict, ordered]);
@@ -223,7 +226,7 @@ fn one_impossible_row_does_not_fail_its_neighbours() {
         let mut items = crowd("s", 1..=100);
         items[57].accepted_at_ms = 253_402_300_800_000; // the year 10000
         items[12].accepted_at_ms = i64::MAX;
-        let got = land(&db, &items, Source::Relay).await;
+        let got = persist_all(&db, &items, PersistSource::Relay).await;
         for (at, verdict) in got.iter().enumerate() {
             match at {
                 12 | 57 => assert!(matches!(verdict, Err(DbError::Other(_))), "{verdict:?}"),
@@ -232,7 +235,7 @@ fn one_impossible_row_does_not_fail_its_neighbours() {
         }
         assert_sound(&db, "s", 98).await;
         let series = Series { shard: 0, epoch: 1 };
-        let asked = Asked { series, after: 0, to: 102, holes: vec![(58, 58), (7, 7)], above: true };
+        let asked = SeriesQuery { series, after: 0, to: 102, holes: vec![(58, 58), (7, 7)], above: true };
         let read = books::count(&db, &sale_id("s"), &asked).await.unwrap();
         assert_eq!(read.pieces[0].missing, [(13, 13), (58, 58), (101, 102)]);
         assert_eq!((read.highest, read.filled, read.above.count), (100, Some(7), 0));
@@ -252,7 +255,7 @@ fn concurrent_landers_of_the_same_requests_land_each_once() {
                 tokio::spawn(async move {
                     let mut got = Vec::new();
                     for group in items.chunks(40 + task) {
-                        got.extend(land(&db, group, Source::Relay).await);
+                        got.extend(persist_all(&db, group, PersistSource::Relay).await);
                     }
                     got
                 })

@@ -6,8 +6,8 @@ use crate::support::world::{World, eventually, run};
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
 use seckill::domain::outcome::{Outcome, Verdict};
 use seckill::domain::policy::PurchasePolicy;
-use seckill::store::mysql::codes::Source;
-use seckill::store::mysql::landing::land;
+use seckill::store::mysql::codes::PersistSource;
+use seckill::store::mysql::persist::persist_all;
 use seckill::store::mysql::{Db, DbError, migrate, sales};
 
 #[test]
@@ -101,7 +101,7 @@ fn a_locked_sale_in_a_group_leaves_the_other_sales_alone() {
             .map(|rid| accepted(if rid % 3 == 0 { "stuck" } else { "free" }, rid, &format!("u{rid}"), 1))
             .collect();
         let locked = Err(DbError::SaleLocked(sale_id("stuck")));
-        for (accepted, verdict) in items.iter().zip(land(&db, &items, Source::Relay).await) {
+        for (accepted, verdict) in items.iter().zip(persist_all(&db, &items, PersistSource::Relay).await) {
             let free = accepted.purchase.sale_id == sale_id("free");
             assert_eq!(verdict, if free { Ok(Verdict::Ordered) } else { locked.clone() });
         }

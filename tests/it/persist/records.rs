@@ -7,9 +7,9 @@ use seckill::domain::outcome::{FailReason, Outcome, Verdict};
 use seckill::domain::policy::PurchasePolicy;
 use seckill::domain::sale::SaleStatus;
 use seckill::store::mysql::codes::{FailureStatus, Reporter};
-use seckill::store::mysql::register::{OpenFailure, Wanted};
+use seckill::store::mysql::failed_requests::{FailedRequestFilter, OpenFailure};
 use seckill::store::mysql::sales::SaleError;
-use seckill::store::mysql::{Db, checks, grants, migrate, register, sales};
+use seckill::store::mysql::{Db, checks, failed_requests, grants, migrate, sales};
 
 #[test]
 fn migrations_run_once_whoever_runs_them_and_the_server_is_checked() {
@@ -103,24 +103,33 @@ fn the_register_opens_gives_up_and_closes_without_deciding_twice() {
             let payload = b"\xff raw bytes";
             let failure =
                 OpenFailure { accepted: item, reporter: Reporter::RelayDlq, reason: "ATTEMPTS", detail: "x", payload };
-            assert!(register::open(&db, &failure).await.unwrap());
-            assert!(!register::open(&db, &failure).await.unwrap());
+            assert!(failed_requests::open(&db, &failure).await.unwrap());
+            assert!(!failed_requests::open(&db, &failure).await.unwrap());
         }
         let given_up = Verdict::Refused(FailReason::GivenUp);
-        assert_eq!(register::give_up(&db, &items[0], "customer called", "op").await, Ok(given_up));
+        assert_eq!(failed_requests::give_up(&db, &items[0], "customer called", "op").await, Ok(given_up));
         let already = Verdict::Already(Outcome::Failed(FailReason::GivenUp));
-        assert_eq!(register::give_up(&db, &items[0], "again", "op").await, Ok(already));
+        assert_eq!(failed_requests::give_up(&db, &items[0], "again", "op").await, Ok(already));
         assert_eq!(verdicts(&db, &items[..2]).await, [already, Verdict::Ordered]);
-        assert_eq!(register::give_up(&db, &items[1], "late", "op").await, Ok(Verdict::Already(Outcome::Ordered)));
-        assert!(register::resolve(&db, items[2].purchase.request_id, "op").await.unwrap());
-        assert!(!register::resolve(&db, items[2].purchase.request_id, "op").await.unwrap());
-        assert_eq!(register::close_settled(&db, "reconcile").await, Ok(1));
-        let open = Wanted { status: Some(FailureStatus::Open), limit: 10, ..Wanted::default() };
-        let rows = register::list(&db, &open).await.unwrap();
+        assert_eq!(
+            failed_requests::give_up(&db, &items[1], "late", "op").await,
+            Ok(Verdict::Already(Outcome::Ordered))
+        );
+        assert!(failed_requests::resolve(&db, items[2].purchase.request_id, "op").await.unwrap());
+        assert!(!failed_requests::resolve(&db, items[2].purchase.request_id, "op").await.unwrap());
+        assert_eq!(failed_requests::close_settled(&db, "reconcile").await, Ok(1));
+        let open =
+            FailedRequestFilter { status: Some(FailureStatus::Open), limit: 10, ..FailedRequestFilter::default() };
+        let rows = failed_requests::list(&db, &open).await.unwrap();
         assert_eq!(rows.iter().map(|r| r.request_id.get()).collect::<Vec<_>>(), [4]);
         assert_eq!(rows[0].payload, b"\xff raw bytes");
-        let all = Wanted { sale_id: Some(sale_id("s")), after: RequestId::new(1), limit: 10, ..Wanted::default() };
-        let all = register::list(&db, &all).await.unwrap();
+        let all = FailedRequestFilter {
+            sale_id: Some(sale_id("s")),
+            after: RequestId::new(1),
+            limit: 10,
+            ..FailedRequestFilter::default()
+        };
+        let all = failed_requests::list(&db, &all).await.unwrap();
         assert_eq!(
             all.iter().map(|r| r.status).collect::<Vec<_>>(),
             [FailureStatus::Resolved, FailureStatus::Resolved, FailureStatus::Open]

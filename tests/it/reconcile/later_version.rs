@@ -5,8 +5,8 @@ use seckill::domain::ids::{RequestId, SaleId};
 use seckill::domain::policy::Quantity;
 use seckill::p5_reconcile::dlq::{MqDlqCleanup, MqDlqContents, clean_mq_dlq};
 use seckill::roles::Role::{Api, Reconcile};
-use seckill::store::mysql::codes::Source;
-use seckill::store::mysql::landing;
+use seckill::store::mysql::codes::PersistSource;
+use seckill::store::mysql::persist;
 use seckill::store::rabbit::declare;
 use std::collections::HashSet;
 
@@ -30,7 +30,7 @@ fn a_message_of_a_later_version_ends_with_its_request_and_only_with_it() {
         // Alice's request is open. Bob's outcome is not what the ledger has. The third names no request.
         let mut other = world.accepted(&sale, bob).await;
         other.purchase.quantity = Quantity::new(2).unwrap();
-        landing::land_one(&world.servers.db, &other, Source::Relay).await.unwrap();
+        persist::persist_one(&world.servers.db, &other, PersistSource::Relay).await.unwrap();
         let (of_alice, of_bob) =
             (envelope_of_tomorrow(&world, &sale, alice).await, envelope_of_tomorrow(&world, &sale, bob).await);
         world
@@ -47,7 +47,9 @@ fn a_message_of_a_later_version_ends_with_its_request_and_only_with_it() {
         let row = format!("request_id = {alice} AND status = 'open' AND reason = 'UNKNOWN_VERSION'");
         assert_eq!(world.rows("failed_request", &row).await, 1);
 
-        landing::land_one(&world.servers.db, &world.accepted(&sale, alice).await, Source::Compensation).await.unwrap();
+        persist::persist_one(&world.servers.db, &world.accepted(&sale, alice).await, PersistSource::Compensation)
+            .await
+            .unwrap();
         let then = clean_mq_dlq(&context, &mut HashSet::new(), &mut MqDlqContents::default()).await.unwrap();
         let removed =
             MqDlqCleanup { seen_count: 3, removed_count: 1, noted_count: 0, foreign_count: 2, unseen_count: 0 };

@@ -6,8 +6,8 @@ use crate::support::world::{World, eventually, run};
 use seckill::domain::request::Accepted;
 use seckill::p5_reconcile::{FindingKind, Window, compensate};
 use seckill::roles::Role::{Api, Reconcile};
-use seckill::store::mysql::codes::Source;
-use seckill::store::mysql::landing;
+use seckill::store::mysql::codes::PersistSource;
+use seckill::store::mysql::persist;
 use seckill::store::rabbit::{Outgoing, Topology, declare, send_all};
 
 #[test]
@@ -121,7 +121,7 @@ fn what_lands_behind_the_audits_back_counts_as_a_false_alarm() {
         let accepted: Accepted = world.accepted(&sale, id).await;
         let audit = world.audit(&sale, Window::Now).await;
         assert_eq!(audit.findings.first().map(|finding| finding.kind), Some(FindingKind::Leak));
-        landing::land_one(&world.servers.db, &accepted, Source::Relay).await.unwrap();
+        persist::persist_one(&world.servers.db, &accepted, PersistSource::Relay).await.unwrap();
         let begins = "seckill_p5_reconcile_false_alarms_total{sale=\"behind\"} 1";
         assert_eq!(compensate(&world.reconcile_context(), &audit).await.unwrap(), 0, "decided by somebody else");
         assert!(seckill::telemetry::render().lines().any(|line| line == begins));

@@ -7,8 +7,8 @@ use seckill::domain::policy::Quantity;
 use seckill::p5_reconcile::dlq::{MqDlqCleanup, MqDlqContents, clean_mq_dlq};
 use seckill::p5_reconcile::{FindingKind, ReconcileContext, Window, audit_sale, compensate};
 use seckill::roles::Role::{Api, Reconcile};
-use seckill::store::mysql::codes::Source;
-use seckill::store::mysql::{landing, sales};
+use seckill::store::mysql::codes::PersistSource;
+use seckill::store::mysql::{persist, sales};
 use seckill::store::rabbit::{DlqReader, declare};
 use std::collections::HashSet;
 
@@ -23,7 +23,7 @@ fn decided_messages_go_undecided_ones_are_noted_and_strangers_stay() {
         world.lose_the_outbox().await;
         for id in [ordered, forged] {
             let accepted = world.accepted(&sale, id).await;
-            landing::land_one(&world.servers.db, &accepted, Source::Relay).await.unwrap();
+            persist::persist_one(&world.servers.db, &accepted, PersistSource::Relay).await.unwrap();
         }
         for id in [ordered, open, ordered] {
             world.park_request_in_mq(&sale, id).await;

@@ -80,7 +80,7 @@ async fn look(world: &World, sale: &SaleId) {
 async fn sent(session: &mut AsyncMysqlConnection, sale: &SaleId) -> BTreeMap<String, String> {
     let query = format!(
         "SELECT CONVERT(argument USING utf8mb4) AS text FROM mysql.general_log WHERE command_type = 'Execute' \
-         AND (argument LIKE '%{sale}%' OR argument LIKE '%register::close_settled%') AND argument NOT LIKE '%general_log%'"
+         AND (argument LIKE '%{sale}%' OR argument LIKE '%failed_requests::close_settled%') AND argument NOT LIKE '%general_log%'"
     );
     let all: Vec<Sent> = diesel::sql_query(query).load(session).await.expect("the general log");
     let mut kinds = BTreeMap::new();
@@ -122,7 +122,7 @@ fn no_statement_of_p5_reads_a_table_from_end_to_end_or_sorts_a_sale() {
             "books::age",
             "decided::page",
             "decided::unnumbered",
-            "register::close_settled",
+            "failed_requests::close_settled",
             "books::orders_count",
         ];
         for mark in marks {

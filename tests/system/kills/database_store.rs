@@ -8,8 +8,8 @@ use seckill::dev::ServerKind;
 use seckill::domain::ids::RequestId;
 use seckill::domain::outcome::{Outcome, Verdict};
 use seckill::domain::policy::PurchasePolicy;
-use seckill::store::mysql::codes::Source;
-use seckill::store::mysql::landing::land;
+use seckill::store::mysql::codes::PersistSource;
+use seckill::store::mysql::persist::persist_all;
 use seckill::store::mysql::{Db, DbConfig, DbError, migrate, outcomes, sales};
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ fn a_killed_server_heals_without_a_new_pool_and_loses_nothing_it_confirmed() {
                 let mut next = 1u64;
                 while outages == 0 || confirmed < 3_000 {
                     let group = crowd("s", next..=next + 49);
-                    let got = land(&db, &group, Source::Relay).await;
+                    let got = persist_all(&db, &group, PersistSource::Relay).await;
                     if got.iter().all(Result::is_ok) {
                         confirmed += 50;
                         next += 50;
@@ -79,7 +79,7 @@ fn a_server_that_hangs_is_a_timeout_and_heals() {
         servers.server(ServerKind::Mysql).unwrap().pause().unwrap();
         let started = Instant::now();
         let items = crowd("s", 1..=100);
-        let got = land(&db, &items, Source::Relay).await;
+        let got = persist_all(&db, &items, PersistSource::Relay).await;
         assert!(got.iter().all(|v| v.as_ref().is_err_and(DbError::is_outage)), "{got:?}");
         assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
         servers.server(ServerKind::Mysql).unwrap().resume().unwrap();

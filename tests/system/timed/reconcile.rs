@@ -6,7 +6,7 @@ use seckill::domain::ledger::LedgerState;
 use seckill::p5_reconcile::{FindingKind, Window, audit_sale};
 use seckill::roles::Role;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
-use seckill::store::mysql::{outcomes, sales};
+use seckill::store::mysql::{request_records, sales};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -84,9 +84,9 @@ fn a_leak_is_found_and_landed_or_recorded_for_good() {
         assert!(accepted.elapsed() > Duration::from_secs(4), "not before the window: {:?}", accepted.elapsed());
         eventually("bob's failure", async || world.told(&sale, "bob", bob).await.0 == "FAILED").await;
         assert_eq!(world.told(&sale, "bob", bob).await.1, "DUPLICATE_BUYER");
-        let story = outcomes::story_of(&world.servers.db, alice).await.unwrap();
+        let story = request_records::records_of(&world.servers.db, alice).await.unwrap();
         assert_eq!(story.order.unwrap().source, "compensation");
-        let story = outcomes::story_of(&world.servers.db, bob).await.unwrap();
+        let story = request_records::records_of(&world.servers.db, bob).await.unwrap();
         assert!(story.order.is_none() && story.failure.is_some_and(|row| row.status.code() == "failed_final"));
         eventually("the finding in the database", async || {
             world.rows("audit_findings", &format!("code = 'P5-RC1' AND request_id = {alice}")).await > 0

@@ -6,8 +6,8 @@ use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection}
 use seckill::domain::ids::RequestId;
 use seckill::domain::outcome::{Outcome, Verdict};
 use seckill::domain::policy::PurchasePolicy;
-use seckill::store::mysql::codes::Source;
-use seckill::store::mysql::landing::land;
+use seckill::store::mysql::codes::PersistSource;
+use seckill::store::mysql::persist::persist_all;
 use seckill::store::mysql::{DbError, audit, leader, outcomes, sales};
 use std::time::{Duration, Instant};
 
@@ -38,7 +38,7 @@ fn dropped_calls_never_lead_to_wrong_answers() {
             let mut task = tokio::spawn(async move {
                 loop {
                     let group = crowd("s", 1_000 + n * 20..=1_019 + n * 20);
-                    land(&db, &group, Source::Relay).await;
+                    persist_all(&db, &group, PersistSource::Relay).await;
                     outcomes::outcome_of(&db, RequestId::new(n + 1).unwrap()).await.ok();
                 }
             });
@@ -69,7 +69,7 @@ fn a_locked_stock_row_rolls_everything_back_and_lands_later() {
         holder.batch_execute("BEGIN; UPDATE sales SET title = 'x'").await.unwrap();
         let started = Instant::now();
         let items = crowd("s", 1..=100);
-        let got = land(&db, &items, Source::Relay).await;
+        let got = persist_all(&db, &items, PersistSource::Relay).await;
         assert!(got.iter().all(|v| matches!(v, Err(DbError::SaleLocked(_)))), "{got:?}");
         assert!(started.elapsed() < Duration::from_secs(9), "one wait, not one a row: {:?}", started.elapsed());
         assert!(outcomes::outcome_of(&db, items[0].purchase.request_id).await.unwrap().is_none());
@@ -84,14 +84,14 @@ fn a_locked_stock_row_rolls_everything_back_and_lands_later() {
 fn audits_are_kept_and_one_leads_at_a_time() {
     run(async {
         let db = fresh("audit").await;
-        let finding = audit::Finding {
+        let finding = audit::StoredFinding {
             sale_id: Some(sale_id("s")),
             request_id: RequestId::new(5),
             code: "P5-RC1".into(),
             detail: "d".into(),
         };
         for n in 0..3 {
-            let run = audit::Run {
+            let run = audit::StoredRun {
                 sale_id: None,
                 started_at_ms: NOW_MS + n,
                 ended_at_ms: NOW_MS + n + 10,

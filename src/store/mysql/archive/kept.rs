@@ -40,7 +40,7 @@ pub struct Archived {
 
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = archived_sales)]
-struct Row {
+struct ArchivedRow {
     sale_id: Vec<u8>,
     title: String,
     granted: i64,
@@ -53,7 +53,7 @@ struct Row {
     archived_at: NaiveDateTime,
 }
 
-impl Row {
+impl ArchivedRow {
     fn read(self) -> Result<Archived, DbError> {
         Ok(Archived {
             sale_id: read_sale_id(&self.sale_id)?,
@@ -75,9 +75,9 @@ impl Row {
 /// # Errors
 /// [`DbError`].
 pub async fn get(db: &Db, sale_id: &SaleId) -> Result<Option<Archived>, DbError> {
-    let sale = archived_sales::table.find(sale_id.as_str().as_bytes()).select(Row::as_select());
-    let row: Option<Row> = db.run("archived_get", async |conn| Ok(sale.first(conn).await.optional()?)).await?;
-    row.map(Row::read).transpose()
+    let sale = archived_sales::table.find(sale_id.as_str().as_bytes()).select(ArchivedRow::as_select());
+    let row: Option<ArchivedRow> = db.run("archived_get", async |conn| Ok(sale.first(conn).await.optional()?)).await?;
+    row.map(ArchivedRow::read).transpose()
 }
 
 /// The last [`SALES_MAX`] of them, newest first.
@@ -86,9 +86,9 @@ pub async fn get(db: &Db, sale_id: &SaleId) -> Result<Option<Archived>, DbError>
 /// [`DbError`].
 pub async fn list(db: &Db) -> Result<Vec<Archived>, DbError> {
     let newest = archived_sales::table.order((archived_sales::archived_at.desc(), archived_sales::sale_id));
-    let newest = newest.limit(SALES_MAX).select(Row::as_select());
-    let rows: Vec<Row> = db.run("archived_list", async |conn| Ok(newest.load(conn).await?)).await?;
-    rows.into_iter().map(Row::read).collect()
+    let newest = newest.limit(SALES_MAX).select(ArchivedRow::as_select());
+    let rows: Vec<ArchivedRow> = db.run("archived_list", async |conn| Ok(newest.load(conn).await?)).await?;
+    rows.into_iter().map(ArchivedRow::read).collect()
 }
 
 /// Whether a sale was archived, or is being removed.

@@ -1,14 +1,14 @@
 //! The rows of one sale read, summed and removed in pages, for `sale archive`, and what is kept of a sale that was removed.
 //!
 //! Every statement is a range of one index (why `>=` and `<=` of the same value: `books::series`), bounded by a page of
-//! a walk ([`Table::sections`]); the caller moves on by the key that it is told. A crash while rows are removed leaves the rest of them, the row of `sales` and the row of `archived_sales`: the next walk goes on.
+//! a walk ([`ArchiveTable::sections`]); the caller moves on by the key that it is told. A crash while rows are removed leaves the rest of them, the row of `sales` and the row of `archived_sales`: the next walk goes on.
 
 mod kept;
 mod tables;
 
 pub(super) use kept::is_there;
 pub use kept::{Archived, begin, get, list};
-pub use tables::{Section, TABLES, Table};
+pub use tables::{ArchiveTable, Section, TABLES};
 
 use super::fault::DbError;
 use super::pool::Db;
@@ -21,17 +21,17 @@ pub const PAGE: u32 = 2_000;
 
 /// Where a page ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Key {
+pub enum PageKey {
     /// A number.
     Number(u64),
     /// Text, compared byte for byte.
     Bytes(Vec<u8>),
 }
 
-impl Key {
+impl PageKey {
     /// Before the first one of a table.
     #[must_use]
-    pub const fn before_all(table: &Table) -> Self {
+    pub const fn before_all(table: &ArchiveTable) -> Self {
         if table.text { Self::Bytes(Vec::new()) } else { Self::Number(0) }
     }
 
@@ -49,18 +49,18 @@ impl Key {
 
 /// A page of a walk.
 #[derive(Debug, Clone, Copy)]
-pub struct Page<'a> {
+pub struct ArchivePage<'a> {
     /// The table.
-    pub table: &'a Table,
+    pub table: &'a ArchiveTable,
     /// The part of the walk.
     pub section: &'a Section,
     /// Keys above this one.
-    pub after: &'a Key,
+    pub after: &'a PageKey,
     /// Up to this one.
-    pub to: &'a Key,
+    pub to: &'a PageKey,
 }
 
-impl Page<'_> {
+impl ArchivePage<'_> {
     fn matching(&self) -> String {
         let Section { filter, key, .. } = self.section;
         let (of, after, to) = (self.table.of, self.after.literal(), self.to.literal());
@@ -70,14 +70,14 @@ impl Page<'_> {
 
 /// Rows and their units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
-pub struct Sum {
+pub struct ArchiveSum {
     /// Rows.
     pub rows: u64,
     /// Units of them; 0 in a table that has none.
     pub units: i64,
 }
 
-impl std::ops::AddAssign for Sum {
+impl std::ops::AddAssign for ArchiveSum {
     fn add_assign(&mut self, other: Self) {
         self.rows += other.rows;
         self.units += other.units;
@@ -105,8 +105,8 @@ struct SumRow {
 }
 
 impl SumRow {
-    fn read(self) -> Sum {
-        Sum { rows: u64::try_from(self.counted).unwrap_or(0), units: self.units }
+    fn read(self) -> ArchiveSum {
+        ArchiveSum { rows: u64::try_from(self.counted).unwrap_or(0), units: self.units }
     }
 }
 
@@ -125,10 +125,10 @@ struct LineRow {
 pub async fn page_end(
     db: &Db,
     sale_id: &SaleId,
-    table: &Table,
+    table: &ArchiveTable,
     section: &Section,
-    after: &Key,
-) -> Result<Option<Key>, DbError> {
+    after: &PageKey,
+) -> Result<Option<PageKey>, DbError> {
     let (sale, Section { filter, key, order }) = (sale_id.as_str().as_bytes(), section);
     let (of, spine, above) = (table.of, table.spine, after.literal());
     let query = format!(
@@ -141,10 +141,10 @@ pub async fn page_end(
             let query = diesel::sql_query(query).bind::<Binary, _>(sale).bind::<Binary, _>(sale);
             if text {
                 let row: BytesRow = query.get_result(conn).await?;
-                return Ok(row.at.map(Key::Bytes));
+                return Ok(row.at.map(PageKey::Bytes));
             }
             let row: NumberRow = query.get_result(conn).await?;
-            Ok(row.at.map(Key::Number))
+            Ok(row.at.map(PageKey::Number))
         })
         .await
 }
@@ -153,7 +153,7 @@ pub async fn page_end(
 ///
 /// # Errors
 /// [`DbError`].
-pub async fn lines(db: &Db, sale_id: &SaleId, page: Page<'_>) -> Result<(Vec<String>, Sum), DbError> {
+pub async fn lines(db: &Db, sale_id: &SaleId, page: ArchivePage<'_>) -> Result<(Vec<String>, ArchiveSum), DbError> {
     let (sale, table) = (sale_id.as_str().as_bytes(), page.table);
     let query = format!(
         "/* archive::lines */ SELECT {} AS line, CAST({} AS SIGNED) AS units FROM {} WHERE {} ORDER BY {}, {}",
@@ -170,7 +170,7 @@ pub async fn lines(db: &Db, sale_id: &SaleId, page: Page<'_>) -> Result<(Vec<Str
             Ok(diesel::sql_query(query).bind::<Binary, _>(sale).bind::<Binary, _>(sale).load(conn).await?)
         })
         .await?;
-    let sum = Sum { rows: rows.len() as u64, units: rows.iter().map(|row| row.units).sum() };
+    let sum = ArchiveSum { rows: rows.len() as u64, units: rows.iter().map(|row| row.units).sum() };
     Ok((rows.into_iter().map(|row| row.line).collect(), sum))
 }
 
@@ -178,7 +178,7 @@ pub async fn lines(db: &Db, sale_id: &SaleId, page: Page<'_>) -> Result<(Vec<Str
 ///
 /// # Errors
 /// [`DbError`].
-pub async fn sum(db: &Db, sale_id: &SaleId, page: Page<'_>) -> Result<Sum, DbError> {
+pub async fn sum(db: &Db, sale_id: &SaleId, page: ArchivePage<'_>) -> Result<ArchiveSum, DbError> {
     let sale = sale_id.as_str().as_bytes();
     let (units, from, matching) = (page.table.units_of_row(), page.table.from, page.matching());
     let query = format!(
@@ -197,7 +197,7 @@ pub async fn sum(db: &Db, sale_id: &SaleId, page: Page<'_>) -> Result<Sum, DbErr
 ///
 /// # Errors
 /// [`DbError`].
-pub async fn count(db: &Db, sale_id: &SaleId, table: &Table) -> Result<u64, DbError> {
+pub async fn count(db: &Db, sale_id: &SaleId, table: &ArchiveTable) -> Result<u64, DbError> {
     let sale = sale_id.as_str().as_bytes();
     let query =
         format!("/* archive::count */ SELECT COUNT(*) AS counted, 0 AS units FROM {} WHERE sale_id = ?", table.name);
@@ -214,7 +214,7 @@ pub async fn count(db: &Db, sale_id: &SaleId, table: &Table) -> Result<u64, DbEr
 ///
 /// # Errors
 /// [`DbError`], [`DbError::Other`] when the sale is not being removed; repeating the call is safe.
-pub async fn remove(db: &Db, sale_id: &SaleId, page: Page<'_>) -> Result<usize, DbError> {
+pub async fn remove(db: &Db, sale_id: &SaleId, page: ArchivePage<'_>) -> Result<usize, DbError> {
     let sale = sale_id.as_str().as_bytes();
     let query = format!("/* archive::remove */ DELETE t FROM {} WHERE {}", page.table.from, page.matching());
     db.patient()

@@ -5,7 +5,7 @@ use crate::store::mysql::books::Series;
 
 /// One table with rows of a sale.
 #[derive(Debug)]
-pub struct Table {
+pub struct ArchiveTable {
     /// Its name; in statements it is `t`.
     pub name: &'static str,
     /// What is walked; orders are walked along their outcomes, because no index of theirs fits every policy.
@@ -51,8 +51,8 @@ enum As {
 use As::{Hex, Is, Text, Utf8};
 
 /// Every table, in the order in which its rows are removed: what refers to something before that. `sales` is the last one.
-pub const TABLES: [Table; 9] = [
-    Table {
+pub const TABLES: [ArchiveTable; 9] = [
+    ArchiveTable {
         name: "orders",
         spine: "request_outcome r",
         from: "request_outcome r JOIN orders t ON t.request_id = r.request_id",
@@ -76,7 +76,7 @@ pub const TABLES: [Table; 9] = [
         ],
         units: Some("quantity"),
     },
-    Table {
+    ArchiveTable {
         sections: Sections::ByStatus,
         columns: &[
             ("request_id", Text),
@@ -96,13 +96,13 @@ pub const TABLES: [Table; 9] = [
         units: Some("quantity"),
         ..plain("failed_request", "failed_request t", "t.request_id")
     },
-    Table {
+    ArchiveTable {
         text: true,
         columns: &[("sale_id", Utf8), ("user_id", Utf8), ("quantity", Is)],
         units: Some("quantity"),
         ..plain("purchases", "purchases t", "t.user_id")
     },
-    Table {
+    ArchiveTable {
         columns: &[
             ("flow_id", Text),
             ("sale_id", Utf8),
@@ -115,7 +115,7 @@ pub const TABLES: [Table; 9] = [
         units: Some("delta"),
         ..plain("stock_flow", "stock_flow t", "t.flow_id")
     },
-    Table {
+    ArchiveTable {
         text: true,
         columns: &[
             ("sale_id", Utf8),
@@ -129,7 +129,7 @@ pub const TABLES: [Table; 9] = [
         units: Some("quantity"),
         ..plain("stock_grants", "stock_grants t", "t.grant_id")
     },
-    Table {
+    ArchiveTable {
         columns: &[
             ("sale_id", Utf8),
             ("epoch", Is),
@@ -140,7 +140,7 @@ pub const TABLES: [Table; 9] = [
         ],
         ..plain("sale_epochs", "sale_epochs t", "t.epoch")
     },
-    Table {
+    ArchiveTable {
         columns: &[
             ("closure_id", Text),
             ("sale_id", Utf8),
@@ -158,7 +158,7 @@ pub const TABLES: [Table; 9] = [
         units: Some("units"),
         ..plain("closed_findings", "closed_findings t", "t.closure_id")
     },
-    Table {
+    ArchiveTable {
         sections: Sections::BySeries,
         columns: &[
             ("request_id", Text),
@@ -173,7 +173,7 @@ pub const TABLES: [Table; 9] = [
         ],
         ..plain("request_outcome", "request_outcome t", "t.number")
     },
-    Table {
+    ArchiveTable {
         text: true,
         columns: &[
             ("sale_id", Utf8),
@@ -198,9 +198,9 @@ pub const TABLES: [Table; 9] = [
 ];
 
 /// A table that is walked along a key of its own.
-const fn plain(name: &'static str, from: &'static str, key: &'static str) -> Table {
+const fn plain(name: &'static str, from: &'static str, key: &'static str) -> ArchiveTable {
     let (spine, sections) = (from, Sections::Whole);
-    Table { name, spine, from, of: "t", sections, key, text: false, columns: &[], units: None }
+    ArchiveTable { name, spine, from, of: "t", sections, key, text: false, columns: &[], units: None }
 }
 
 /// A part of a walk.
@@ -212,7 +212,7 @@ pub struct Section {
     pub(super) order: String,
 }
 
-impl Table {
+impl ArchiveTable {
     /// The names of its columns.
     pub fn columns(&self) -> impl Iterator<Item = &'static str> {
         self.columns.iter().map(|(name, _)| *name)

@@ -8,7 +8,7 @@ use diesel_async::RunQueryDsl;
 
 /// The journal of a sale summed, in units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Flow {
+pub struct JournalSum {
     /// Rows up to this one are in the sums. Younger rows may still be committed with lower numbers.
     pub to: u64,
     /// Sum of `delta`.
@@ -18,7 +18,7 @@ pub struct Flow {
 }
 
 #[derive(QueryableByName)]
-struct FlowRow {
+struct JournalSumRow {
     #[diesel(sql_type = Unsigned<BigInt>)]
     last: u64,
     #[diesel(sql_type = BigInt)]
@@ -28,8 +28,8 @@ struct FlowRow {
 }
 
 /// The journal above `after` (a range of `ix_flow_sale`, see `series`): what is old enough that no lower number can still be committed, and the rest.
-pub(super) async fn journal(conn: &mut Conn, sale: &[u8], after: u64) -> Result<[Flow; 2], DbError> {
-    let mut flows = [Flow::default(); 2];
+pub(super) async fn journal(conn: &mut Conn, sale: &[u8], after: u64) -> Result<[JournalSum; 2], DbError> {
+    let mut flows = [JournalSum::default(); 2];
     for (flow, age) in flows.iter_mut().zip(["<", ">="]) {
         let query = format!(
             "/* books::journal */ SELECT COALESCE(MAX(flow_id), 0) AS last, \
@@ -37,13 +37,13 @@ pub(super) async fn journal(conn: &mut Conn, sale: &[u8], after: u64) -> Result<
              CAST(COALESCE(SUM(IF(kind = 'cancel', delta, 0)), 0) AS SIGNED) AS cancelled \
              FROM stock_flow FORCE INDEX (ix_flow_sale) WHERE sale_id >= ? AND sale_id <= ? AND flow_id > ? AND created_at {age} NOW(3) - INTERVAL 60 SECOND"
         );
-        let row: FlowRow = diesel::sql_query(query)
+        let row: JournalSumRow = diesel::sql_query(query)
             .bind::<Binary, _>(sale)
             .bind::<Binary, _>(sale)
             .bind::<Unsigned<BigInt>, _>(after)
             .get_result(conn)
             .await?;
-        *flow = Flow { to: row.last.max(after), sum: row.sum, cancelled: row.cancelled };
+        *flow = JournalSum { to: row.last.max(after), sum: row.sum, cancelled: row.cancelled };
     }
     Ok(flows)
 }

@@ -7,9 +7,9 @@ pub mod closing;
 mod journal;
 mod series;
 
-pub use journal::Flow;
+pub use journal::JournalSum;
 use journal::journal;
-pub use series::{Asked, PIECE, Piece, Series, SeriesRead, Tally, age_above_ms, count};
+pub use series::{PIECE, Piece, Series, SeriesQuery, SeriesRead, Tally, age_above_ms, count};
 
 use super::fault::DbError;
 use super::pool::{Conn, Db};
@@ -48,10 +48,10 @@ pub struct Books {
     pub stock: i64,
     /// `sales.epoch`.
     pub epoch: u32,
-    /// The journal above the row that was asked for, up to which `Flow::to` may be remembered.
-    pub flow: Flow,
+    /// The journal above the row that was asked for, up to which `JournalSum::to` may be remembered.
+    pub flow: JournalSum,
     /// The same for the rest of it, which has to be read again.
-    pub flow_young: Flow,
+    pub flow_young: JournalSum,
     /// Grants of the epoch, the one of its rebuild too.
     pub grants: i64,
     /// Grants that Redis is not known to have.
@@ -61,7 +61,7 @@ pub struct Books {
     /// Final failures that Redis had taken units for and nobody offered again, all epochs.
     pub held: i64,
     /// All orders, as they lie in their own table; `None` when they were not asked for.
-    pub orders: Option<Orders>,
+    pub orders: Option<OrdersCount>,
     /// Final failures for lack of units, all epochs.
     pub refused: i64,
     /// What persons closed.
@@ -72,7 +72,7 @@ pub struct Books {
 
 /// The orders of a sale, counted in their own table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Orders {
+pub struct OrdersCount {
     /// How many.
     pub count: u64,
     /// Their units, when their number is not the expected one; a sum that has to read every row.
@@ -81,10 +81,10 @@ pub struct Orders {
 
 /// What to read of a sale.
 #[derive(Debug, Clone, Copy)]
-pub struct Query<'a> {
+pub struct BooksQuery<'a> {
     /// Its numbers.
-    pub asked: &'a [Asked],
-    /// The journal above this row ([`Flow::to`]).
+    pub asked: &'a [SeriesQuery],
+    /// The journal above this row ([`JournalSum::to`]).
     pub flow_after: u64,
     /// Count the orders in their own table, too, with the orders that were counted before by their outcomes.
     pub orders_before: Option<u64>,
@@ -92,7 +92,7 @@ pub struct Query<'a> {
 
 /// A series that has ended, or one that the database has outcomes of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Known {
+pub struct KnownSeries {
     /// Which.
     pub series: Series,
     /// The last acceptance number that anybody knows of: the highest with an outcome, or Redis' own when the epoch ended.
@@ -115,7 +115,7 @@ struct KnownRow {
 ///
 /// # Errors
 /// [`DbError`].
-pub async fn known(db: &Db, sale_id: &SaleId) -> Result<Vec<Known>, DbError> {
+pub async fn known(db: &Db, sale_id: &SaleId) -> Result<Vec<KnownSeries>, DbError> {
     let sale = sale_id.as_str().as_bytes();
     let (ended, counted) = db
         .patient()
@@ -138,14 +138,14 @@ pub async fn known(db: &Db, sale_id: &SaleId) -> Result<Vec<Known>, DbError> {
             Ok((ended, counted))
         })
         .await?;
-    let mut known: std::collections::BTreeMap<Series, Known> = ended
+    let mut known: std::collections::BTreeMap<Series, KnownSeries> = ended
         .into_iter()
         .map(|(epoch, shard, number, accepted)| (Series { epoch, shard }, number, accepted))
-        .map(|(series, number, accepted)| (series, Known { series, number, accepted }))
+        .map(|(series, number, accepted)| (series, KnownSeries { series, number, accepted }))
         .collect();
     for KnownRow { epoch, shard, number } in counted {
         let series = Series { epoch, shard };
-        let known = known.entry(series).or_insert(Known { series, number: 0, accepted: None });
+        let known = known.entry(series).or_insert(KnownSeries { series, number: 0, accepted: None });
         known.number = known.number.max(number.unwrap_or(0));
     }
     Ok(known.into_values().collect())
@@ -155,7 +155,7 @@ pub async fn known(db: &Db, sale_id: &SaleId) -> Result<Vec<Known>, DbError> {
 ///
 /// # Errors
 /// [`DbError`].
-pub async fn read(db: &Db, sale_id: &SaleId, query: Query<'_>) -> Result<Option<Books>, DbError> {
+pub async fn read(db: &Db, sale_id: &SaleId, query: BooksQuery<'_>) -> Result<Option<Books>, DbError> {
     let sale = sale_id.as_str().as_bytes();
     db.patient()
         .run("books_read", async |conn| {
@@ -166,11 +166,11 @@ pub async fn read(db: &Db, sale_id: &SaleId, query: Query<'_>) -> Result<Option<
         .await
 }
 
-async fn in_snapshot(conn: &mut Conn, sale: &[u8], query: Query<'_>) -> Result<Option<Books>, DbError> {
+async fn in_snapshot(conn: &mut Conn, sale: &[u8], query: BooksQuery<'_>) -> Result<Option<Books>, DbError> {
     let of_sale = sales::table.find(sale).select((sales::granted, sales::stock, sales::epoch));
     let row: Option<(i64, i64, u32)> = of_sale.first(conn).await.optional()?;
     let Some((granted, stock, epoch)) = row else { return Ok(None) };
-    let Query { asked, flow_after, orders_before } = query;
+    let BooksQuery { asked, flow_after, orders_before } = query;
     let [flow, flow_young] = journal(conn, sale, flow_after).await?;
     let given: Grants = diesel::sql_query(GRANTS)
         .bind::<Unsigned<Integer>, _>(epoch)
@@ -242,22 +242,22 @@ const GRANTS: &str = "/* books::grants */ SELECT \
     CAST(COALESCE(SUM(kind = 'rebuild' AND epoch = ?), 0) AS SIGNED) AS rebuilds FROM stock_grants WHERE sale_id = ?";
 
 /// The orders of a sale in their own table: by index, and row by row only if there are not as many as their outcomes say.
-async fn orders(conn: &mut Conn, sale: &[u8], expected: u64) -> Result<Orders, DbError> {
+async fn orders(conn: &mut Conn, sale: &[u8], expected: u64) -> Result<OrdersCount, DbError> {
     // The index is named: where most orders are of one sale the server would read the whole table instead.
     let query =
         "/* books::orders_count */ SELECT COUNT(*) AS units FROM orders FORCE INDEX (uk_sale_user) WHERE sale_id = ?";
-    let counted: Sum = diesel::sql_query(query).bind::<Binary, _>(sale).get_result(conn).await?;
+    let counted: UnitsRow = diesel::sql_query(query).bind::<Binary, _>(sale).get_result(conn).await?;
     let count = u64::try_from(counted.units).unwrap_or(0);
     if count == expected {
-        return Ok(Orders { count, units: None });
+        return Ok(OrdersCount { count, units: None });
     }
     let query = "/* books::orders */ SELECT CAST(COALESCE(SUM(quantity), 0) AS SIGNED) AS units FROM orders FORCE INDEX (uk_sale_user) WHERE sale_id = ?";
-    let sum: Sum = diesel::sql_query(query).bind::<Binary, _>(sale).get_result(conn).await?;
-    Ok(Orders { count, units: Some(sum.units) })
+    let sum: UnitsRow = diesel::sql_query(query).bind::<Binary, _>(sale).get_result(conn).await?;
+    Ok(OrdersCount { count, units: Some(sum.units) })
 }
 
 #[derive(QueryableByName)]
-struct Sum {
+struct UnitsRow {
     #[diesel(sql_type = BigInt)]
     units: i64,
 }

@@ -60,7 +60,7 @@ pub struct Piece {
 
 /// What to read of a series.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct SeriesQuery {
     /// Which.
     pub series: Series,
     /// Numbers up to this one were counted before.
@@ -90,7 +90,7 @@ pub struct SeriesRead {
 ///
 /// # Errors
 /// [`DbError`].
-pub async fn count(db: &Db, sale_id: &SaleId, asked: &Asked) -> Result<SeriesRead, DbError> {
+pub async fn count(db: &Db, sale_id: &SaleId, asked: &SeriesQuery) -> Result<SeriesRead, DbError> {
     let sale = sale_id.as_str().as_bytes();
     db.patient().run("books_count", async |conn| read(conn, sale, asked).await).await
 }
@@ -178,7 +178,7 @@ struct Number {
 const NUMBERS: &str = "/* books::numbers */ SELECT number FROM request_outcome FORCE INDEX (uk_acceptance) \
     WHERE sale_id >= ? AND sale_id <= ? AND shard >= ? AND shard <= ? AND epoch >= ? AND epoch <= ? AND number > ? AND number <= ? ORDER BY sale_id, shard, epoch, number";
 
-pub(super) async fn read(conn: &mut Conn, sale: &[u8], asked: &Asked) -> Result<SeriesRead, DbError> {
+pub(super) async fn read(conn: &mut Conn, sale: &[u8], asked: &SeriesQuery) -> Result<SeriesRead, DbError> {
     let of = Of { sale, series: asked.series };
     let mut read = SeriesRead { highest: of.highest(conn).await?, ..SeriesRead::default() };
     for (first, last) in &asked.holes {

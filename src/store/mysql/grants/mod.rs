@@ -10,7 +10,7 @@ pub use reclaim::{Reclaimed, reclaim};
 use super::codes::{GrantKind, read_sale_id, unix_ms, unreadable};
 use super::fault::DbError;
 use super::pool::{Conn, Db};
-use super::sales::SaleError;
+use super::sale_error::SaleError;
 use super::schema::{sales, stock_flow, stock_grants};
 use crate::domain::ids::SaleId;
 use crate::domain::sale::STOCK_MAX;
@@ -125,19 +125,19 @@ pub async fn top_up(db: &Db, sale_id: &SaleId, grant_id: &str, quantity: u32) ->
                 let room = sales::table.find(sale).filter(sales::granted.le(STOCK_MAX - quantity));
                 let more = (sales::granted.eq(sales::granted + quantity), sales::stock.eq(sales::stock + quantity));
                 let matched = diesel::update(room).set(more).execute(conn).await?;
-                if matched == 1 { Ok(true) } else { Err(Halted::NoRoom) }
+                if matched == 1 { Ok(None) } else { Err(Halted::NoRoom) }
             })
             .await
             .or_else(|halted| match halted {
-                Halted::NoRoom | Halted::Unknown => Ok(false),
+                Halted::NoRoom => Ok(Some(SaleError::TooMuch(sale_id.clone()))),
+                Halted::Unknown => Ok(Some(SaleError::Unknown(sale_id.clone()))),
                 Halted::Db(error) => Err(error),
             })
         })
         .await;
     match moved {
-        Ok(true) => Ok(true),
-        Ok(false) if super::sales::get(db, sale_id).await?.is_none() => Err(SaleError::Unknown(sale_id.clone())),
-        Ok(false) => Err(SaleError::TooMuch(sale_id.clone())),
+        Ok(None) => Ok(true),
+        Ok(Some(refusal)) => Err(refusal),
         Err(DbError::Duplicate(_)) => {
             let there = get(db, sale_id, grant_id).await?;
             let same = |grant: Grant| grant.quantity == quantity && grant.kind == GrantKind::Grant;

@@ -5,7 +5,7 @@
 
 use super::super::codes::{GrantKind, reasons_with_unit};
 use super::super::pool::Db;
-use super::super::sales::SaleError;
+use super::super::sale_error::SaleError;
 use super::super::schema::sales;
 use super::{Halted, write};
 use crate::domain::ids::SaleId;

@@ -1,8 +1,8 @@
 //! What a landing transaction will write, worked out before it opens, so that it holds its locks only while it writes.
 
-use super::super::codes::{Source, datetime, outcome_columns};
-use super::super::facts::Facts;
+use super::super::codes::{PersistSource, datetime, outcome_columns};
 use super::super::fault::DbError;
+use super::super::sale_facts::SaleFacts;
 use super::super::schema::{outcome_event, request_outcome, stock_flow};
 use super::text::Values;
 use crate::domain::ids::SaleId;
@@ -20,7 +20,7 @@ const ORDER_COLUMNS: &str = "/* landing */ INSERT INTO orders \
 
 #[derive(Insertable)]
 #[diesel(table_name = request_outcome, treat_none_as_default_value = false)]
-pub struct OutcomeRow<'a> {
+pub struct NewOutcomeRow<'a> {
     pub request_id: u64,
     pub kind: &'static str,
     pub reason: Option<&'static str>,
@@ -31,7 +31,7 @@ pub struct OutcomeRow<'a> {
     pub payload_hash: Vec<u8>,
 }
 
-impl<'a> OutcomeRow<'a> {
+impl<'a> NewOutcomeRow<'a> {
     pub fn of(accepted: &'a Accepted, outcome: Outcome) -> Self {
         let (kind, reason) = outcome_columns(outcome);
         Self {
@@ -49,7 +49,7 @@ impl<'a> OutcomeRow<'a> {
 
 #[derive(Insertable)]
 #[diesel(table_name = stock_flow)]
-pub struct FlowRow<'a> {
+pub struct NewFlowRow<'a> {
     pub sale_id: &'a [u8],
     pub delta: i64,
     pub kind: &'static str,
@@ -60,13 +60,13 @@ pub struct FlowRow<'a> {
 /// An event to be told by whoever consumes orders; written with the outcome it tells.
 #[derive(Insertable)]
 #[diesel(table_name = outcome_event)]
-pub struct EventRow {
+pub struct NewEventRow {
     pub request_id: u64,
     pub event_key: &'static str,
     pub body: Vec<u8>,
 }
 
-impl EventRow {
+impl NewEventRow {
     pub fn of(accepted: &Accepted, outcome: Outcome) -> Self {
         Self {
             request_id: accepted.purchase.request_id.get(),
@@ -77,7 +77,7 @@ impl EventRow {
 }
 
 /// What one sale gives to the group.
-pub struct Share {
+pub struct SaleShare {
     pub units: i64,
     pub orders_count: u32,
     pub first_request: u64,
@@ -87,26 +87,26 @@ pub struct Share {
 }
 
 /// What one landing transaction writes. Sorted by request id and by sale: one lock order for all landers.
-pub struct Plan<'a> {
+pub struct WritePlan<'a> {
     /// The INSERT into `request_outcome`.
     pub outcomes: String,
     /// The INSERT into `orders`.
     pub orders: String,
     /// The events to be told later; empty when a message is behind the requests, whose consumer tells them itself.
-    pub events: Vec<EventRow>,
+    pub events: Vec<NewEventRow>,
     /// What each sale gives.
-    pub shares: BTreeMap<&'a SaleId, Share>,
+    pub shares: BTreeMap<&'a SaleId, SaleShare>,
 }
 
-impl<'a> Plan<'a> {
+impl<'a> WritePlan<'a> {
     /// The plan, or the obstacle that shows already now.
     ///
     /// # Errors
     /// [`DbError::Other`] when a value does not fit its column; such a request can never land and is for a person.
     pub fn of(
         group: &[&'a Accepted],
-        facts: &HashMap<SaleId, Facts>,
-        source: Source,
+        facts: &HashMap<SaleId, SaleFacts>,
+        source: PersistSource,
     ) -> Result<Result<Self, Obstacle>, DbError> {
         let mut group = group.to_vec();
         group.sort_unstable_by_key(|accepted| accepted.purchase.request_id);
@@ -125,15 +125,15 @@ impl<'a> Plan<'a> {
             add_order(&mut orders, accepted, facts, source)?;
             add_share(&mut shares, accepted, facts.policy);
             if !source.has_message() {
-                events.push(EventRow::of(accepted, Outcome::Ordered));
+                events.push(NewEventRow::of(accepted, Outcome::Ordered));
             }
         }
         Ok(Ok(Self { outcomes: outcomes.finish(), orders: orders.finish(), events, shares }))
     }
 
     /// One journal row a sale.
-    pub fn flow_rows(&self) -> Vec<FlowRow<'a>> {
-        let row = |(sale_id, share): (&&'a SaleId, &Share)| FlowRow {
+    pub fn flow_rows(&self) -> Vec<NewFlowRow<'a>> {
+        let row = |(sale_id, share): (&&'a SaleId, &SaleShare)| NewFlowRow {
             sale_id: sale_id.as_str().as_bytes(),
             delta: -share.units,
             kind: "order",
@@ -145,7 +145,7 @@ impl<'a> Plan<'a> {
 }
 
 fn add_outcome(outcomes: &mut Values, accepted: &Accepted) {
-    let row = OutcomeRow::of(accepted, Outcome::Ordered);
+    let row = NewOutcomeRow::of(accepted, Outcome::Ordered);
     outcomes.row();
     outcomes.number(row.request_id);
     outcomes.code(row.kind);
@@ -156,7 +156,12 @@ fn add_outcome(outcomes: &mut Values, accepted: &Accepted) {
     outcomes.bytes(&row.payload_hash);
 }
 
-fn add_order(orders: &mut Values, accepted: &Accepted, facts: &Facts, source: Source) -> Result<(), DbError> {
+fn add_order(
+    orders: &mut Values,
+    accepted: &Accepted,
+    facts: &SaleFacts,
+    source: PersistSource,
+) -> Result<(), DbError> {
     let purchase = &accepted.purchase;
     let user_id = purchase.user_id.as_str().as_bytes();
     let amount_cents = facts.price_cents.checked_mul(i64::from(purchase.quantity.get())).ok_or_else(|| {
@@ -177,9 +182,9 @@ fn add_order(orders: &mut Values, accepted: &Accepted, facts: &Facts, source: So
     Ok(())
 }
 
-fn add_share<'a>(shares: &mut BTreeMap<&'a SaleId, Share>, accepted: &'a Accepted, policy: PurchasePolicy) {
+fn add_share<'a>(shares: &mut BTreeMap<&'a SaleId, SaleShare>, accepted: &'a Accepted, policy: PurchasePolicy) {
     let purchase = &accepted.purchase;
-    let share = shares.entry(&purchase.sale_id).or_insert_with(|| Share {
+    let share = shares.entry(&purchase.sale_id).or_insert_with(|| SaleShare {
         units: 0,
         orders_count: 0,
         first_request: purchase.request_id.get(),

@@ -6,7 +6,7 @@
 use super::super::fault::DbError;
 use super::super::pool::{Conn, Db, Manager};
 use super::super::schema::{outcome_event, sales, stock_flow};
-use super::plan::{Plan, Share};
+use super::plan::{SaleShare, WritePlan};
 use super::text::Values;
 use crate::domain::ids::SaleId;
 use crate::faults::{crash_point, left_out};
@@ -41,7 +41,7 @@ impl From<diesel::result::Error> for Halt {
 }
 
 /// Writes the plan in one transaction. `None`: committed. `Some`: rolled back because of this.
-pub async fn transact(db: &Db, name: &'static str, plan: &Plan<'_>) -> Result<Option<Blocked>, DbError> {
+pub async fn transact(db: &Db, name: &'static str, plan: &WritePlan<'_>) -> Result<Option<Blocked>, DbError> {
     db.run(name, async |conn| {
         match in_transaction(conn, plan).await {
             Ok(()) => Ok(None),
@@ -56,7 +56,7 @@ pub async fn transact(db: &Db, name: &'static str, plan: &Plan<'_>) -> Result<Op
 
 /// All or nothing. After an error of the database the connection is thrown away by the caller, so that a rollback that
 /// could not be said in words happens by the connection's end.
-async fn in_transaction(conn: &mut Conn, plan: &Plan<'_>) -> Result<(), Halt> {
+async fn in_transaction(conn: &mut Conn, plan: &WritePlan<'_>) -> Result<(), Halt> {
     Manager::begin_transaction(conn).await?;
     let halt = match write(conn, plan).await {
         Ok(()) => return commit(conn).await,
@@ -81,7 +81,7 @@ async fn commit(conn: &mut Conn) -> Result<(), Halt> {
     Ok(committing.await?)
 }
 
-async fn write(conn: &mut Conn, plan: &Plan<'_>) -> Result<(), Halt> {
+async fn write(conn: &mut Conn, plan: &WritePlan<'_>) -> Result<(), Halt> {
     let inserted = conn.batch_execute(&plan.outcomes).await;
     inserted.map_err(|error| match DbError::from(error) {
         error if error.is_duplicate() => Halt::Blocked(Blocked::Outcome),
@@ -110,7 +110,7 @@ async fn write(conn: &mut Conn, plan: &Plan<'_>) -> Result<(), Halt> {
 
 /// Adds what each buyer gets and looks whether anyone passed the limit. The rows are locked by the upsert, so the look
 /// sees what will be committed; its row count is not used, because this driver counts matched rows (window 70).
-async fn count_buyers(conn: &mut Conn, sale_id: &SaleId, share: &Share) -> Result<(), Halt> {
+async fn count_buyers(conn: &mut Conn, sale_id: &SaleId, share: &SaleShare) -> Result<(), Halt> {
     let Some((limit, buyers)) = &share.buyers else { return Ok(()) };
     let sale = sale_id.as_str().as_bytes();
     let mut upsert =

@@ -1,12 +1,12 @@
 //! One request alone: every obstacle gets its name, the domain says what it means, and a failure is recorded.
 
-use super::super::codes::{Reporter, Source, cut};
-use super::super::facts::facts_of;
+use super::super::codes::{PersistSource, Reporter, cut};
 use super::super::fault::DbError;
 use super::super::outcomes::outcomes_of;
 use super::super::pool::Db;
 use super::super::schema::{failed_request, outcome_event, request_outcome, sales};
-use super::plan::{EventRow, OutcomeRow, Plan};
+use super::facts::facts_of;
+use super::plan::{NewEventRow, NewOutcomeRow, WritePlan};
 use super::seen;
 use super::write::{self, Blocked};
 use crate::domain::message;
@@ -26,7 +26,7 @@ pub(in super::super) const DETAIL_CHARS_MAX: usize = 1000;
 /// # Errors
 /// [`DbError`]; the outcome is then undecided or unknown, and repeating the call is safe. [`DbError::UnknownSale`] lasts until
 /// the sale has its row again.
-pub async fn land_one(db: &Db, accepted: &Accepted, source: Source) -> Result<Verdict, DbError> {
+pub async fn persist_one(db: &Db, accepted: &Accepted, source: PersistSource) -> Result<Verdict, DbError> {
     for _ in 0..TRIES {
         let stopped = match attempt(db, accepted, source).await {
             Ok(None) => return Ok(Verdict::Ordered),
@@ -42,14 +42,14 @@ pub async fn land_one(db: &Db, accepted: &Accepted, source: Source) -> Result<Ve
             continue;
         };
         match after_obstacle(obstacle) {
-            NextStep::Conclude(verdict) => return Ok(verdict),
+            NextStep::Decided(verdict) => return Ok(verdict),
             NextStep::Park => return Err(DbError::UnknownSale(accepted.purchase.sale_id.clone())),
             NextStep::RecordFailure(reason) if left_out!(RecordedRefusal) => {
                 return Ok(Verdict::Refused(reason));
             }
             NextStep::RecordFailure(reason) => {
                 let failure =
-                    Failure { reason, reporter: source.reporter(), detail: describe(obstacle), by: "landing" };
+                    FinalFailure { reason, reporter: source.reporter(), detail: describe(obstacle), by: "landing" };
                 match record_failure(db, accepted, failure).await {
                     Ok(true) => {
                         super::refused::count(reason, 1);
@@ -83,9 +83,9 @@ impl Stopped {
     }
 }
 
-async fn attempt(db: &Db, accepted: &Accepted, source: Source) -> Result<Option<Stopped>, DbError> {
+async fn attempt(db: &Db, accepted: &Accepted, source: PersistSource) -> Result<Option<Stopped>, DbError> {
     let facts = facts_of(db, &[&accepted.purchase.sale_id]).await?;
-    let plan = match Plan::of(&[accepted], &facts, source)? {
+    let plan = match WritePlan::of(&[accepted], &facts, source)? {
         Ok(plan) => plan,
         Err(obstacle) => return Ok(Some(Stopped::Obstacle(obstacle))),
     };
@@ -150,7 +150,7 @@ const fn describe(obstacle: Obstacle) -> &'static str {
 
 /// A final failure as it is to be recorded.
 #[derive(Debug, Clone, Copy)]
-pub struct Failure<'a> {
+pub struct FinalFailure<'a> {
     /// Why.
     pub reason: FailReason,
     /// Who met it.
@@ -178,7 +178,7 @@ pub async fn fail_reused(
     }
     let reason = FailReason::NumberReused;
     let detail = format!("redis went back; another request has number {} of epoch {}", accepted.number, accepted.epoch);
-    let written = record_failure(db, accepted, Failure { reason, reporter, detail: &detail, by }).await?;
+    let written = record_failure(db, accepted, FinalFailure { reason, reporter, detail: &detail, by }).await?;
     Ok(written.then_some(Verdict::Refused(reason)))
 }
 
@@ -187,10 +187,10 @@ pub async fn fail_reused(
 ///
 /// # Errors
 /// [`DbError`]; repeating the call is safe.
-pub async fn record_failure(db: &Db, accepted: &Accepted, failure: Failure<'_>) -> Result<bool, DbError> {
+pub async fn record_failure(db: &Db, accepted: &Accepted, failure: FinalFailure<'_>) -> Result<bool, DbError> {
     let outcome = Outcome::Failed(failure.reason);
-    let row = OutcomeRow::of(accepted, outcome);
-    let event = (!failure.reporter.has_message()).then(|| EventRow::of(accepted, outcome));
+    let row = NewOutcomeRow::of(accepted, outcome);
+    let event = (!failure.reporter.has_message()).then(|| NewEventRow::of(accepted, outcome));
     let written = db
         .run("record_failure", async |conn| {
             conn.transaction(async |conn| {
@@ -214,7 +214,7 @@ pub async fn record_failure(db: &Db, accepted: &Accepted, failure: Failure<'_>) 
 async fn write_register(
     conn: &mut super::super::pool::Conn,
     accepted: &Accepted,
-    failure: Failure<'_>,
+    failure: FinalFailure<'_>,
 ) -> Result<(), DbError> {
     let purchase = &accepted.purchase;
     let payload = message::encode(accepted);

@@ -4,26 +4,27 @@
 //! [`Verdict`] each. A crash before COMMIT leaves nothing; after it, the repeat finds `request_outcome` and answers
 //! [`Verdict::Already`]. A failure is recorded before its verdict is returned, so a verdict may always be acknowledged.
 //!
-//! [`land`] tries everything as one transaction. A surprise sends it looking for repeats, then it halves what is left
-//! until each request stands alone in [`land_one`], where every obstacle has a name.
+//! [`persist_all`] tries everything as one transaction. A surprise sends it looking for repeats, then it halves what is left
+//! until each request stands alone in [`persist_one`], where every obstacle has a name.
 
+mod facts;
 mod one;
 mod plan;
 mod refused;
 mod text;
 mod write;
 
-use super::codes::Source;
-use super::facts::facts_of;
+use super::codes::PersistSource;
 use super::fault::DbError;
-use super::outcomes::{Decided, outcomes_of};
+use super::outcomes::{RequestOutcome, outcomes_of};
 use super::pool::Db;
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::outcome::{NextStep, Obstacle, Verdict, after_obstacle};
 use crate::domain::request::Accepted;
+use facts::facts_of;
 pub(super) use one::DETAIL_CHARS_MAX;
-pub use one::{Failure, fail_reused, land_one, record_failure};
-use plan::Plan;
+pub use one::{FinalFailure, fail_reused, persist_one, record_failure};
+use plan::WritePlan;
 pub use refused::refused_from_zero;
 use std::collections::{BTreeSet, HashMap};
 use write::Blocked;
@@ -32,14 +33,14 @@ use write::Blocked;
 pub const GROUP_MAX: usize = 1000;
 /// How often a group that lost a deadlock is tried again as it is; deadlocks among landers are normal.
 const DEADLOCK_TRIES: u32 = 3;
-/// Row-lock waits (3 s each) that one call of [`land`] sits out while it looks for the locked row.
+/// Row-lock waits (3 s each) that one call of [`persist_all`] sits out while it looks for the locked row.
 const LOCK_WAITS_MAX: u32 = 8;
 
 /// What became of a group that was tried as one transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupResult {
     /// Every request has its order, committed now.
-    Landed,
+    Committed,
     /// At least one request met an obstacle; everything was rolled back.
     Surprise,
 }
@@ -48,25 +49,25 @@ pub enum GroupResult {
 ///
 /// # Errors
 /// [`DbError`]; nothing is committed, except that [`DbError::Unavailable`] and [`DbError::Timeout`] leave it unknown.
-pub async fn land_group(db: &Db, group: &[Accepted], source: Source) -> Result<GroupResult, DbError> {
+pub async fn persist_group(db: &Db, group: &[Accepted], source: PersistSource) -> Result<GroupResult, DbError> {
     let group: Vec<&Accepted> = group.iter().collect();
-    land_refs(db, &group, source).await
+    persist_refs(db, &group, source).await
 }
 
-async fn land_refs(db: &Db, group: &[&Accepted], source: Source) -> Result<GroupResult, DbError> {
+async fn persist_refs(db: &Db, group: &[&Accepted], source: PersistSource) -> Result<GroupResult, DbError> {
     if group.is_empty() {
-        return Ok(GroupResult::Landed);
+        return Ok(GroupResult::Committed);
     }
     let sale_ids: BTreeSet<&SaleId> = group.iter().map(|accepted| &accepted.purchase.sale_id).collect();
     let sale_ids: Vec<&SaleId> = sale_ids.into_iter().collect();
     let facts = facts_of(db, &sale_ids).await?;
-    let Ok(plan) = Plan::of(group, &facts, source)? else {
+    let Ok(plan) = WritePlan::of(group, &facts, source)? else {
         return Ok(GroupResult::Surprise);
     };
     let mut tries = 1;
     loop {
         match write::transact(db, "land_group", &plan).await {
-            Ok(None) => return Ok(GroupResult::Landed),
+            Ok(None) => return Ok(GroupResult::Committed),
             Ok(Some(Blocked::Outcome | Blocked::Buyer | Blocked::Limit | Blocked::Stock)) => {
                 return Ok(GroupResult::Surprise);
             }
@@ -78,8 +79,8 @@ async fn land_refs(db: &Db, group: &[&Accepted], source: Source) -> Result<Group
 
 /// Lands requests and gives each its own exact verdict, in input order. One request's error does not touch the others,
 /// unless the database as a whole is the problem ([`DbError::is_outage`]): then nothing more is tried.
-pub async fn land(db: &Db, items: &[Accepted], source: Source) -> Vec<Result<Verdict, DbError>> {
-    let mut round = Round {
+pub async fn persist_all(db: &Db, items: &[Accepted], source: PersistSource) -> Vec<Result<Verdict, DbError>> {
+    let mut round = PersistCall {
         db,
         items,
         source,
@@ -101,21 +102,21 @@ pub async fn land(db: &Db, items: &[Accepted], source: Source) -> Vec<Result<Ver
         }
     }
     for group in firsts.chunks(GROUP_MAX) {
-        round.land_group_exactly(group.to_vec()).await;
+        round.persist_exactly(group.to_vec()).await;
     }
     // A repeat inside the input is a redelivery like any other: the database tells it what was decided.
     for index in repeats {
-        round.settle_alone(index).await;
+        round.persist_alone(index).await;
     }
     let missing = || Err(DbError::Other("a request was not looked at".to_owned()));
     round.verdicts.into_iter().map(|verdict| verdict.unwrap_or_else(missing)).collect()
 }
 
-/// One call of [`land`] under way.
-struct Round<'a> {
+/// One call of [`persist_all`] under way.
+struct PersistCall<'a> {
     db: &'a Db,
     items: &'a [Accepted],
-    source: Source,
+    source: PersistSource,
     verdicts: Vec<Option<Result<Verdict, DbError>>>,
     outage: Option<DbError>,
     lock_waits: u32,
@@ -123,7 +124,7 @@ struct Round<'a> {
     locked: BTreeSet<SaleId>,
 }
 
-impl Round<'_> {
+impl PersistCall<'_> {
     fn set(&mut self, index: usize, verdict: Result<Verdict, DbError>) {
         if let Some(place) = self.verdicts.get_mut(index) {
             *place = Some(verdict);
@@ -153,7 +154,7 @@ impl Round<'_> {
         }
     }
 
-    async fn land_group_exactly(&mut self, whole: Vec<usize>) {
+    async fn persist_exactly(&mut self, whole: Vec<usize>) {
         // Each entry: a group, and whether repeats were already taken out of it.
         let mut open = vec![(whole, false)];
         while let Some((group, sifted)) = open.pop() {
@@ -166,11 +167,11 @@ impl Round<'_> {
                 continue;
             }
             if let [index] = group.as_slice() {
-                self.settle_alone(*index).await;
+                self.persist_alone(*index).await;
                 continue;
             }
-            match land_refs(self.db, &self.refs(&group), self.source).await {
-                Ok(GroupResult::Landed) => self.set_all(&group, &Ok(Verdict::Ordered)),
+            match persist_refs(self.db, &self.refs(&group), self.source).await {
+                Ok(GroupResult::Committed) => self.set_all(&group, &Ok(Verdict::Ordered)),
                 Ok(GroupResult::Surprise) if !sifted => {
                     let rest = self.sift(&group).await;
                     if rest.len() < group.len() && !rest.is_empty() {
@@ -211,13 +212,13 @@ impl Round<'_> {
         free
     }
 
-    async fn settle_alone(&mut self, index: usize) {
+    async fn persist_alone(&mut self, index: usize) {
         let Some(accepted) = self.items.get(index) else { return };
         let sale = &accepted.purchase.sale_id;
         let verdict = match self.outage.clone() {
             Some(outage) => Err(outage),
             None if self.locked.contains(sale) => Err(DbError::SaleLocked(sale.clone())),
-            None => land_one(self.db, accepted, self.source).await,
+            None => persist_one(self.db, accepted, self.source).await,
         };
         if let Err(error) = &verdict {
             self.note(error);
@@ -240,7 +241,7 @@ impl Round<'_> {
         for index in group {
             let Some(accepted) = self.items.get(*index) else { continue };
             match decided.get(&accepted.purchase.request_id).map(|decided| after_obstacle(seen(accepted, decided))) {
-                Some(NextStep::Conclude(verdict)) => self.set(*index, Ok(verdict)),
+                Some(NextStep::Decided(verdict)) => self.set(*index, Ok(verdict)),
                 Some(NextStep::RecordFailure(_) | NextStep::Park) | None => rest.push(*index),
             }
         }
@@ -249,7 +250,7 @@ impl Round<'_> {
 }
 
 /// The obstacle that an existing outcome of the same request id is.
-pub(super) fn seen(accepted: &Accepted, decided: &Decided) -> Obstacle {
+pub(super) fn seen(accepted: &Accepted, decided: &RequestOutcome) -> Obstacle {
     if decided.payload_hash == accepted.payload_hash() {
         Obstacle::SameOutcome(decided.outcome)
     } else {

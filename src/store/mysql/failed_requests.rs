@@ -5,8 +5,8 @@
 
 use super::codes::{FailureStatus, Reporter, cut, read_request_id, read_sale_id, read_user_id, unix_ms, unreadable};
 use super::fault::DbError;
-use super::landing::{Failure, fail_reused, record_failure};
 use super::outcomes::outcome_of;
+use super::persist::{FinalFailure, fail_reused, record_failure};
 use super::pool::Db;
 use super::schema::failed_request;
 use crate::domain::ids::{RequestId, SaleId, UserId};
@@ -88,7 +88,7 @@ impl FailedRow {
 
 /// Which rows a listing wants.
 #[derive(Debug, Clone, Default)]
-pub struct Wanted {
+pub struct FailedRequestFilter {
     /// Only this status.
     pub status: Option<FailureStatus>,
     /// Only this sale.
@@ -103,7 +103,7 @@ pub struct Wanted {
 ///
 /// # Errors
 /// [`DbError`].
-pub async fn list(db: &Db, wanted: &Wanted) -> Result<Vec<FailedRequest>, DbError> {
+pub async fn list(db: &Db, wanted: &FailedRequestFilter) -> Result<Vec<FailedRequest>, DbError> {
     let rows: Vec<FailedRow> = db
         .run("register_list", async |conn| {
             let mut query = failed_request::table.select(FailedRow::as_select()).into_boxed();
@@ -153,7 +153,7 @@ pub async fn open(db: &Db, failure: &OpenFailure<'_>) -> Result<bool, DbError> {
                 failed_request::quantity.eq(purchase.quantity.get()),
                 failed_request::source.eq(failure.reporter.code()),
                 failed_request::reason.eq(cut(failure.reason, 24)),
-                failed_request::detail.eq(cut(failure.detail, super::landing::DETAIL_CHARS_MAX)),
+                failed_request::detail.eq(cut(failure.detail, super::persist::DETAIL_CHARS_MAX)),
                 failed_request::payload.eq(failure.payload),
                 failed_request::status.eq(FailureStatus::Open.code()),
             );
@@ -174,7 +174,7 @@ pub async fn open(db: &Db, failure: &OpenFailure<'_>) -> Result<bool, DbError> {
 /// [`DbError`]; repeating the call is safe.
 pub async fn give_up(db: &Db, accepted: &Accepted, detail: &str, by: &str) -> Result<Verdict, DbError> {
     let reason = FailReason::GivenUp;
-    let failure = Failure { reason, reporter: Reporter::Audit, detail, by };
+    let failure = FinalFailure { reason, reporter: Reporter::Audit, detail, by };
     if record_failure(db, accepted, failure).await? {
         return Ok(Verdict::Refused(reason));
     }
@@ -182,8 +182,8 @@ pub async fn give_up(db: &Db, accepted: &Accepted, detail: &str, by: &str) -> Re
         // Its number belongs to another request.
         return fail_reused(db, accepted, Reporter::Audit, by).await?.ok_or(DbError::Deadlock);
     };
-    match after_obstacle(super::landing::seen(accepted, &decided)) {
-        NextStep::Conclude(verdict) => Ok(verdict),
+    match after_obstacle(super::persist::seen(accepted, &decided)) {
+        NextStep::Decided(verdict) => Ok(verdict),
         NextStep::RecordFailure(_) | NextStep::Park => Err(DbError::Deadlock),
     }
 }
@@ -227,7 +227,7 @@ pub async fn close_settled(db: &Db, by: &str) -> Result<usize, DbError> {
     use diesel::sql_types::Text;
     db.run("register_close_settled", async |conn| {
         Ok(diesel::sql_query(
-            "/* register::close_settled */ UPDATE failed_request f JOIN request_outcome o USING (request_id) \
+            "/* failed_requests::close_settled */ UPDATE failed_request f JOIN request_outcome o USING (request_id) \
              SET f.status = IF(o.kind = 'ORDER', 'resolved', 'failed_final'), f.reason = COALESCE(o.reason, f.reason), \
              f.resolved_at = NOW(3), f.resolved_by = ? WHERE f.status = 'open'",
         )
@@ -247,7 +247,7 @@ pub async fn close_settled_one(db: &Db, request_id: RequestId, by: &str) -> Resu
     let closed = db
         .run("register_close_settled_one", async |conn| {
             Ok(diesel::sql_query(
-                "/* register::close_settled_one */ UPDATE failed_request f JOIN request_outcome o USING (request_id) \
+                "/* failed_requests::close_settled_one */ UPDATE failed_request f JOIN request_outcome o USING (request_id) \
                  SET f.status = IF(o.kind = 'ORDER', 'resolved', 'failed_final'), \
                  f.reason = COALESCE(o.reason, f.reason), f.resolved_at = NOW(3), f.resolved_by = ? \
                  WHERE f.status = 'open' AND f.request_id = ?",

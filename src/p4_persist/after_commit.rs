@@ -1,0 +1,127 @@
+//! What follows the commit of a group: its events, its acks and copies, its outcomes in the ledger.
+//!
+//! Input: a group whose outcomes are committed. Output, in this order and while the next group is written: events at the
+//! broker, messages acknowledged or sent back, ledger records marked. A crash before the ack leaves a redelivery, which finds
+//! its outcome and publishes the event again; a crash after it leaves records that P5 marks.
+
+use super::handled::HandledDelivery;
+use super::send_back::{UnsentCopy, copy};
+use super::{Persist, events};
+use crate::domain::ids::{RequestId, SaleId};
+use crate::domain::outcome::{Outcome, Verdict};
+use crate::domain::request::Accepted;
+use crate::domain::states::{P4Persist, Phase, State};
+use crate::faults::{crash_point, left_out};
+use crate::store::mysql::DbError;
+use crate::store::mysql::events::OutcomeEvent;
+use crate::store::rabbit::{DeliveryId, RabbitError, Topology};
+use crate::telemetry::count;
+use crate::telemetry::traces::{self, Done, further};
+use futures::future::join_all;
+use std::collections::HashMap;
+use std::time::{Duration, SystemTime};
+
+/// Outcomes by ledger: a sale on a shard.
+type OutcomesByLedger = HashMap<(SaleId, u16), Vec<(RequestId, Outcome)>>;
+
+/// A group whose outcomes are committed, and whose messages are not acknowledged yet.
+pub(super) struct CommittedGroup {
+    pub events: Vec<OutcomeEvent>,
+    pub handled: Vec<HandledDelivery>,
+    pub outcomes: OutcomesByLedger,
+    /// Only without the mechanism `AckAfterCommit`.
+    pub acked_early: bool,
+}
+
+impl CommittedGroup {
+    /// The events and outcomes of what is decided among `items`.
+    pub(super) fn new(items: &[Accepted], verdicts: &[Result<Verdict, DbError>], acked_early: bool) -> Self {
+        let mut outcomes = OutcomesByLedger::new();
+        for (accepted, verdict) in items.iter().zip(verdicts) {
+            if let Ok(Some(outcome)) = verdict.as_ref().map(|verdict| verdict.outcome()) {
+                let ledger = (accepted.purchase.sale_id.clone(), accepted.shard);
+                outcomes.entry(ledger).or_default().push((accepted.purchase.request_id, outcome));
+            }
+        }
+        Self { events: events::of(items, verdicts), handled: Vec::with_capacity(items.len()), outcomes, acked_early }
+    }
+}
+
+/// Emits the P4 span of a request, if it is traced.
+pub(super) fn trace(handled: &HandledDelivery, request_id: RequestId, begun: SystemTime) {
+    let Some(span) = traces::of(request_id) else { return };
+    let failed = !matches!(handled.state, P4Persist::DbOk | P4Persist::Idempotent);
+    let done = Done { begun, state: Some(State::P4(handled.state)), attempt: handled.delivery.attempts + 1, failed };
+    span.tell(further(Phase::P4Persist, begun), done);
+}
+
+impl Persist {
+    /// Publishes the events of a committed group, acknowledges its messages and marks its ledger records.
+    pub(super) async fn after_commit(&mut self, group: CommittedGroup) -> Result<(), RabbitError> {
+        let CommittedGroup { events, handled, outcomes, acked_early } = group;
+        if let Err(error) = self.publish_or_store(events).await {
+            // Without its events nothing may be acknowledged: the group comes again, finds its outcomes and publishes then.
+            return Err(RabbitError::Closed(format!("given up, because events could not be written: {error}")));
+        }
+        self.ack_or_send_back(handled, acked_early).await?;
+        self.mark_ledger(outcomes).await;
+        Ok(())
+    }
+
+    /// Acknowledges finished messages. Sends the others back, and acknowledges them once the broker has the copies.
+    async fn ack_or_send_back(&mut self, handled: Vec<HandledDelivery>, acked_early: bool) -> Result<(), RabbitError> {
+        for delivery in &handled {
+            count(State::P4(delivery.state), 1);
+        }
+        let (done, unfinished): (Vec<_>, Vec<_>) = handled.into_iter().partition(HandledDelivery::is_done);
+        let ids = |handled: &[HandledDelivery]| -> Vec<DeliveryId> {
+            handled.iter().filter(|_| !acked_early).map(|handled| handled.delivery.id).collect()
+        };
+        self.ack(&ids(&done)).await?;
+        if left_out!(ConfirmedRetry) && !unfinished.is_empty() {
+            self.ack_early(&ids(&unfinished)).await?;
+            crash_point!(AfterRetryPublished);
+            let topology = Topology::new(&self.rabbit);
+            let copies = unfinished.iter().map(|handled| copy(&topology, handled)).collect();
+            return self.sender.send(copies).await;
+        }
+        self.unsent_copies.extend(unfinished.into_iter().map(|handled| UnsentCopy { handled, acked_early }));
+        self.send_back().await
+    }
+
+    pub(super) async fn ack(&mut self, ids: &[DeliveryId]) -> Result<(), RabbitError> {
+        match &mut self.consumer {
+            Some(consumer) if !ids.is_empty() => consumer.ack(ids).await,
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Only where a mechanism is left out. The client library sends from a task of its own, and the ack has to be out before
+    /// the process may die.
+    pub(super) async fn ack_early(&mut self, ids: &[DeliveryId]) -> Result<(), RabbitError> {
+        self.ack(ids).await?;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        Ok(())
+    }
+
+    /// Marks outcomes in the ledger, so that status requests of buyers do not reach the database. Best effort: P5 marks the rest.
+    async fn mark_ledger(&self, outcomes: OutcomesByLedger) {
+        let marks = outcomes.into_iter().map(|((sale, shard), outcomes)| async move {
+            if let Err(error) = self.redis.ledger.mark_outcomes(&sale, shard, &outcomes).await {
+                tracing::debug!(phase = "p4_persist", %sale, shard, %error, count = outcomes.len(), "ledger not marked");
+            }
+        });
+        join_all(marks).await;
+    }
+}
+
+/// Records how long ago what was committed now was accepted. Redis' clock and this machine's clock may differ; an acceptance
+/// that seems to lie in the future took no time. Repeats are not recorded: their first commit was.
+pub(super) fn record_delay(items: &[Accepted], verdicts: &[Result<Verdict, DbError>], now_ms: i64) {
+    let histogram = metrics::histogram!("seckill_p4_persist_accept_to_landed_seconds");
+    for (accepted, verdict) in items.iter().zip(verdicts) {
+        if matches!(verdict, Ok(Verdict::Ordered | Verdict::Refused(_))) {
+            histogram.record((now_ms - accepted.accepted_at_ms).max(0) as f64 / 1000.0);
+        }
+    }
+}

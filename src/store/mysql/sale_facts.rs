@@ -1,0 +1,42 @@
+//! The facts of a sale that never change and that each order needs: price and purchase policy. A cache of the process.
+
+use crate::domain::ids::SaleId;
+use crate::domain::policy::PurchasePolicy;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Most sales in the cache; no installation runs that many at a time. A full cache is emptied.
+const SALES_MAX: usize = 4096;
+
+/// The unchanging part of a sale.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SaleFacts {
+    pub price_cents: i64,
+    pub policy: PurchasePolicy,
+}
+
+/// Facts by sale. Unknown sales are not remembered: they may be created at any moment.
+#[derive(Debug, Default)]
+pub(super) struct SaleFactsCache(Mutex<HashMap<SaleId, SaleFacts>>);
+
+impl SaleFactsCache {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SaleId, SaleFacts>> {
+        // A panic elsewhere leaves the map whole: every change is one insert.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The facts of those of `sale_ids` that are in the cache.
+    pub(super) fn get(&self, sale_ids: &[&SaleId]) -> HashMap<SaleId, SaleFacts> {
+        let cache = self.lock();
+        sale_ids.iter().filter_map(|sale_id| Some(((*sale_id).clone(), *cache.get(*sale_id)?))).collect()
+    }
+
+    /// Remembers facts.
+    pub(super) fn extend(&self, facts: &HashMap<SaleId, SaleFacts>) {
+        let mut cache = self.lock();
+        if cache.len() + facts.len() > SALES_MAX {
+            cache.clear();
+        }
+        cache.extend(facts.iter().map(|(sale_id, facts)| (sale_id.clone(), *facts)));
+    }
+}
