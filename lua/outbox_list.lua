@@ -7,7 +7,7 @@
 -- ARGV[1] what to do, ARGV[2] the caller's name, then its arguments, as told at each act below
 -- Returns what is told there; entries as id, entry, id, entry, ...
 --
--- An entry is one string, "<id> <sale> <payload>", its id "<at_ms>-<request id>" (reserve.lua writes it, store/redis/packed.rs
+-- An entry is one string, "<id> <sale> <payload>", its id "<at_ms>-<request id>" (reserve.lua writes it, store/redis/outbox/list_entry_codec.rs
 -- reads it). New ones come in at the left of the outbox and leave at its right, into the right end of a processing list.
 -- Hands: name -> "<last seen, ms> <entries held>", written in the step that changes a processing list. A name is there
 -- exactly while its list is, so a dead relay that left nothing leaves no name either.

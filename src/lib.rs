@@ -9,7 +9,6 @@ pub mod console;
 pub mod dev;
 pub mod domain;
 pub mod faults;
-pub mod groups;
 pub mod http;
 pub mod jwt;
 pub mod p1_entry;

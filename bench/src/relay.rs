@@ -12,7 +12,7 @@ use seckill::domain::fault::Progress;
 use seckill::domain::ids::SaleId;
 use seckill::domain::message;
 use seckill::domain::request::Accepted;
-use seckill::p3_relay::Relay;
+use seckill::p3_relay::{Relay, RelayPlan};
 use seckill::runtime::{Worker, now_ms};
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -24,7 +24,13 @@ const BAR: f64 = 0.8;
 pub(super) fn relayer(environment: &Environment) -> Relay {
     let (servers, settings) = (&environment.servers, &environment.settings);
     let (redis, rabbit) = (servers.redis.clone(), servers.rabbit.clone());
-    Relay::new(redis, rabbit, (settings.p3_relay.clone(), None), (0..settings.redis.shards).collect(), "bench")
+    let plan = RelayPlan {
+        settings: settings.p3_relay.clone(),
+        rate_cap: None,
+        shards: (0..settings.redis.shards).collect(),
+        node: "bench".to_owned(),
+    };
+    Relay::new(redis.outbox, redis.relay_dlq, rabbit, plan)
 }
 
 /// Steps the relay until the outboxes are empty; the time from the first step to the last one that moved anything.

@@ -85,7 +85,11 @@ where
             answer.headers_mut().insert(NAME, value);
         }
         let (request, status) = (answer.request(), answer.status().as_u16());
-        tracing::debug!(phase = "p1_entry", method = %request.method(), path = request.path(), status, "answered");
+        // The log filter that docs/operations.md names for calls is `seckill::p1_entry`.
+        tracing::debug!(
+            target: "seckill::p1_entry", phase = "p1_entry", method = %request.method(), path = request.path(), status,
+            "answered"
+        );
         Poll::Ready(Ok(answer))
     }
 }

@@ -8,7 +8,7 @@ use crate::domain::ids::RequestId;
 use crate::domain::snowflake::{NODES, Snowflake, SnowflakeError};
 use crate::http::problem::{Kind, Problem};
 use crate::runtime::{Stopper, now_ms};
-use crate::store::redis::{NodeLease, RedisFault, RedisStore};
+use crate::store::redis::{LeaseTime, NodeLease, RedisFault, RedisStore};
 use rand::Rng;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -170,7 +170,10 @@ impl Leasing {
     }
 
     async fn lease(&self, node: u16, take: bool) -> Result<Option<NodeLease>, RedisFault> {
-        self.redis.leases.lease(node, &self.owner, (now_ms(), self.terms.lease_ms), take).await
+        self.redis
+            .leases
+            .lease(node, &self.owner, LeaseTime { now_ms: now_ms(), lease_ms: self.terms.lease_ms }, take)
+            .await
     }
 
     async fn take(&self) -> Result<Option<NodeLease>, RedisFault> {

@@ -1,41 +1,41 @@
 //! The boot fence: after a restart or fail-over of Redis, selling goes on only if Redis did not go back in time.
 //!
-//! A restarted or promoted server has an empty script cache, so the reserve script answers NOSCRIPT. Before anyone loads it
-//! again, the acceptance number of every live sale is compared with the highest one the database has seen. Redis behind the
+//! A restarted or promoted server has an empty script cache, so the reserve script answers NOSCRIPT. Before it is loaded
+//! again, the acceptance number of every live sale is compared with the highest one in the database. Redis behind the
 //! database means Redis was rewound (an old file was restored, a lagging replica was promoted): the sale is frozen until P5
 //! has rebuilt it (window 17).
 //!
-//! Of several Redis servers each has its own fence: what is on the others does not wait for it, and is not waited for.
+//! With several Redis servers each has its own fence: sales on the others do not wait for it.
 
-use super::Guard;
+use super::DurabilityGuard;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::MetaState;
 use crate::faults::left_out;
 use crate::runtime::now_ms;
 use crate::store::mysql::{Db, DbError, sales};
-use crate::store::redis::{Meta, RedisFault, RedisStore};
+use crate::store::redis::{BootFence, Meta, RedisFault, SaleKeys};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
 
-/// The comparison may take this long; live sales × shards look-ups on each side.
+/// Longest comparison; it takes live sales × shards look-ups on each side.
 const DEADLINE: Duration = Duration::from_secs(10);
 /// Sales that ended longer ago are not compared: they sell nothing any more.
 const ENDED_MS: i64 = 7 * 86_400_000;
 
-/// Why the fence could not be passed. The reserve script stays unloaded and buyers hear 503.
+/// Why the fence could not be passed. The reserve script stays unloaded and buyers get 503.
 #[derive(Debug, thiserror::Error)]
 pub enum FenceFault {
-    /// The database cannot be asked; loading without the comparison could oversell.
+    /// The database does not answer; loading without the comparison could oversell.
     #[error("boot fence: {0}")]
     Database(#[from] DbError),
-    /// Redis went away again.
+    /// Redis stopped answering again.
     #[error("boot fence: {0}")]
     Redis(#[from] RedisFault),
     /// The server came back with settings that break a promise.
     #[error("boot fence: {0}")]
     Unsafe(String),
-    /// It took too long.
+    /// The comparison took too long.
     #[error("boot fence: no result within {} s", DEADLINE.as_secs())]
     Slow,
     /// Redis restarted while it was compared; the next request compares again.
@@ -46,58 +46,61 @@ pub enum FenceFault {
 /// The comparison, one at a time for each shard in a process.
 #[derive(Clone)]
 pub struct Fence {
-    redis: RedisStore,
+    servers: BootFence,
+    sale_keys: SaleKeys,
     db: Db,
-    guard: Guard,
+    guard: DurabilityGuard,
     shards: u16,
-    one: Arc<[Mutex<()>]>,
+    /// By shard: held while its server is compared.
+    comparing: Arc<[Mutex<()>]>,
 }
 
 impl Fence {
     /// A fence between this Redis and this database; `guard` watches this Redis.
     #[must_use]
-    pub fn new(redis: RedisStore, db: Db, guard: Guard, shards: u16) -> Self {
-        Self { redis, db, guard, shards, one: (0..shards).map(|_shard| Mutex::default()).collect() }
+    pub fn new(servers: BootFence, sale_keys: SaleKeys, db: Db, guard: DurabilityGuard, shards: u16) -> Self {
+        let comparing = (0..shards).map(|_shard| Mutex::default()).collect();
+        Self { servers, sale_keys, db, guard, shards, comparing }
     }
 
     /// Compares every live sale with what the server of `shard` has of it, freezes those that were rewound, then loads the
     /// reserve script there.
     ///
     /// # Errors
-    /// [`FenceFault`]; the script is not loaded then (or compared again by whoever meets it next).
+    /// [`FenceFault`]; the script is not loaded then (or the next purchase compares again).
     pub async fn pass(&self, shard: u16) -> Result<(), FenceFault> {
-        let _one = match self.one.get(usize::from(shard)) {
-            Some(one) => Some(one.lock().await),
+        let _alone = match self.comparing.get(usize::from(shard)) {
+            Some(comparing) => Some(comparing.lock().await),
             None => None,
         };
         tokio::time::timeout(DEADLINE, self.compare_and_load(shard)).await.map_err(|_| FenceFault::Slow)?
     }
 
     async fn compare_and_load(&self, shard: u16) -> Result<(), FenceFault> {
-        let life = self.redis.boot_fence.incarnation(shard).await?;
+        let incarnation = self.servers.incarnation(shard).await?;
         if left_out!(BootFence) {
-            return Ok(self.redis.boot_fence.load_script(shard, &life).await?);
+            return Ok(self.servers.load_script(shard, &incarnation).await?);
         }
         // A server that restarted may have come back with other settings than it had.
-        if let Some(refusal) = self.guard.look().await? {
+        if let Some(refusal) = self.guard.check().await? {
             return Err(FenceFault::Unsafe(refusal));
         }
-        let beside = self.beside(shard);
-        self.compare(&beside).await?;
+        let on_server = self.shards_beside(shard);
+        self.compare(&on_server).await?;
         // A restart between comparison and loading would hand the script to data that was not compared.
-        if self.redis.boot_fence.incarnation(shard).await? != life || self.beside(shard) != beside {
+        if self.servers.incarnation(shard).await? != incarnation || self.shards_beside(shard) != on_server {
             return Err(FenceFault::RestartedMeanwhile);
         }
-        self.redis.boot_fence.load_script(shard, &life).await?;
-        if self.redis.boot_fence.incarnation(shard).await? != life {
-            self.compare(&beside).await?;
+        self.servers.load_script(shard, &incarnation).await?;
+        if self.servers.incarnation(shard).await? != incarnation {
+            self.compare(&on_server).await?;
         }
         Ok(())
     }
 
     /// The shards on the same server, this one among them.
-    fn beside(&self, shard: u16) -> Vec<u16> {
-        let all = self.redis.shards_by_server();
+    fn shards_beside(&self, shard: u16) -> Vec<u16> {
+        let all = self.servers.shards_by_server();
         all.into_iter().find(|shards| shards.contains(&shard)).unwrap_or_else(|| vec![shard])
     }
 
@@ -110,7 +113,7 @@ impl Fence {
                     tracing::info!(phase = "p2_reserve", sale = %sale.sale_id, shard, number = meta.number, highest, "boot fence passed");
                     continue;
                 }
-                // All of it: units that moved between the buckets went back in time on the other shards too.
+                // On all shards: units that moved between the buckets went back in time on the other shards too.
                 self.freeze(&sale.sale_id, shard).await?;
                 metrics::counter!("seckill_p2_reserve_frozen_total").increment(1);
                 tracing::error!(
@@ -122,20 +125,20 @@ impl Fence {
         Ok(())
     }
 
-    /// The rewound one first: another server may be away, and then this one stays behind its fence.
+    /// The rewound shard first: another server may be down, and then this one stays behind its fence.
     async fn freeze(&self, sale: &SaleId, rewound: u16) -> Result<(), RedisFault> {
         let from = [MetaState::Loaded, MetaState::Open, MetaState::Paused];
         let others = (0..self.shards).filter(|shard| *shard != rewound);
         for shard in std::iter::once(rewound).chain(others) {
-            self.redis.sale_keys.set_state(sale, shard, MetaState::Frozen, &from).await?;
+            self.sale_keys.set_state(sale, shard, MetaState::Frozen, &from).await?;
         }
         Ok(())
     }
 
-    /// The meta to compare; `None` when there is none that can be read. The script sells nothing of such a sale (A6) and P5
-    /// reports it; the other sales must not wait for it.
+    /// The meta to compare; `None` when it is lost or unreadable. The script sells nothing of such a sale (A6) and P5 reports
+    /// it; the other sales must not wait for it.
     async fn readable_meta(&self, sale: &SaleId, shard: u16) -> Result<Option<Meta>, RedisFault> {
-        let damage = match self.redis.sale_keys.meta(sale, shard).await {
+        let damage = match self.sale_keys.meta(sale, shard).await {
             Ok(Some(meta)) => return Ok(Some(meta)),
             Ok(None) => "lost".to_owned(),
             Err(RedisFault::Contract(error)) => error,

@@ -7,32 +7,32 @@
 
 use crate::domain::fault::{Fault, Progress};
 use crate::runtime::Worker;
-use crate::store::redis::{RedisFault, RedisStore, Setting, Weight};
+use crate::store::redis::{RedisFault, RedisHealth, Setting, Weight};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Watches the settings. Clones share what was found.
+/// Watches the settings. Clones share the findings.
 #[derive(Clone)]
-pub struct Guard {
-    redis: RedisStore,
-    found: Arc<Found>,
+pub struct DurabilityGuard {
+    health: RedisHealth,
+    found: Arc<SettingFindings>,
 }
 
 #[derive(Default)]
-struct Found {
+struct SettingFindings {
     /// Whether `refusal` is set; read by every purchase.
     refuses: AtomicBool,
     refusal: Mutex<Option<String>>,
-    /// What was warned about, so that it is told once and not every second.
-    told: Mutex<BTreeSet<String>>,
+    /// Doubts that are in the log already, so that each is logged once and not every second.
+    logged: Mutex<BTreeSet<String>>,
 }
 
-impl Guard {
-    /// For this Redis; lets everything through until it has looked.
+impl DurabilityGuard {
+    /// For this Redis; refuses nothing before the first check.
     #[must_use]
-    pub fn new(redis: RedisStore) -> Self {
-        Self { redis, found: Arc::default() }
+    pub fn new(health: RedisHealth) -> Self {
+        Self { health, found: Arc::default() }
     }
 
     /// Why nothing may be sold right now, if so.
@@ -47,38 +47,38 @@ impl Guard {
     /// Reads the settings and judges them; returns why nothing may be sold, if so.
     ///
     /// # Errors
-    /// [`RedisFault`] when Redis is away; what was found before holds on.
-    pub async fn look(&self) -> Result<Option<String>, RedisFault> {
-        let (refusal, doubts) = match self.redis.health.settings().await {
+    /// [`RedisFault`] when Redis does not answer; the findings of the last check stay.
+    pub async fn check(&self) -> Result<Option<String>, RedisFault> {
+        let (refusal, doubts) = match self.health.settings().await {
             Ok(settings) => judge(&settings),
-            // Without the right to ask (ACL) the operator has to know; doctor tells the same.
+            // Without the right to read them (ACL) the operator has to know; doctor reports the same.
             Err(RedisFault::Refused(error)) if error.starts_with("NOPERM") || error.contains("unknown command") => {
                 let text =
                     format!("redis settings cannot be checked ({error}); permit CONFIG GET and INFO to this user");
-                if self.redis.health.is_strict() { (Some(text.clone()), vec![text]) } else { (None, vec![text]) }
+                if self.health.is_strict() { (Some(text.clone()), vec![text]) } else { (None, vec![text]) }
             }
             Err(fault) => return Err(fault),
         };
-        self.tell(doubts);
+        self.log(doubts);
         lock(&self.found.refusal).clone_from(&refusal);
         self.found.refuses.store(refusal.is_some(), Ordering::Release);
         Ok(refusal)
     }
 
-    fn tell(&self, doubts: Vec<String>) {
+    fn log(&self, doubts: Vec<String>) {
         let doubts: BTreeSet<String> = doubts.into_iter().collect();
-        let mut told = lock(&self.found.told);
-        for doubt in doubts.difference(&told) {
+        let mut logged = lock(&self.found.logged);
+        for doubt in doubts.difference(&logged) {
             tracing::warn!(phase = "p2_reserve", "{doubt}");
         }
-        for over in told.difference(&doubts) {
+        for over in logged.difference(&doubts) {
             tracing::info!(phase = "p2_reserve", "no longer: {over}");
         }
-        *told = doubts;
+        *logged = doubts;
     }
 }
 
-/// Why nothing may be sold, and everything that is not as it should be.
+/// Why nothing may be sold, and all settings that are not as expected.
 fn judge(settings: &[Setting]) -> (Option<String>, Vec<String>) {
     let mut doubts = Vec::new();
     for setting in settings {
@@ -101,13 +101,13 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Worker for Guard {
+impl Worker for DurabilityGuard {
     fn name(&self) -> &'static str {
         "p2_reserve"
     }
 
     async fn step(&mut self) -> Result<Progress, Fault> {
-        self.look().await.map_err(Fault::back_off)?;
+        self.check().await.map_err(Fault::back_off)?;
         Ok(Progress::Idle)
     }
 }

@@ -1,7 +1,9 @@
 //! P2 reserve: decides purchases by `lua/reserve.lua`, in groups.
 //!
-//! A home bucket that is too short is not the end of it: units are brought from the others (`gather`), and the same purchase
-//! is tried again.
+//! A purchase waits in the batcher of its sale and shard (`group`), a group is one script call, and the reply goes back to the
+//! HTTP worker's thread (`replies`). When the home bucket is too short, units are brought from the other buckets (`rebalance`)
+//! and the same purchase is tried again. A restarted Redis has to pass the boot fence (`fence`); settings that break a promise
+//! close the shop (`guard`).
 //!
 //! Input: a [`Purchase`] that P1 let through. Output: a [`Decision`]. An accepted purchase is an outbox entry for P3.
 //!
@@ -9,14 +11,14 @@
 //! and the buyer learns of it by its request id. Nothing is kept in memory that matters.
 
 mod fence;
-mod gather;
+mod group;
 mod guard;
-mod homes;
-mod lane;
+mod rebalance;
+mod replies;
 
 pub use fence::{Fence, FenceFault};
-pub use guard::Guard;
-pub use homes::open as answer_on_this_thread;
+pub use guard::DurabilityGuard;
+pub use replies::install_on_this_thread as answer_on_this_thread;
 
 use crate::config;
 use crate::domain::ids::SaleId;
@@ -24,36 +26,37 @@ use crate::domain::request::Purchase;
 use crate::domain::reserve::Reserved;
 use crate::domain::shard::home_shard;
 use crate::domain::states::{P2Reserve, State};
-use crate::store::redis::RedisStore;
+use crate::runtime::batcher::{Batcher, NotTaken};
+use crate::store::redis::{Ledger, RedisStore, Stock, Transfers};
 use crate::telemetry::count;
-use gather::{Found, Gatherings, gather};
-use homes::Home;
-use lane::{Job, Lane};
+use group::{WaitingPurchase, start_batcher};
+use rebalance::{HomeBucket, Rebalanced, Rebalances, rebalance};
+use replies::ReplyDispatcher;
 use std::collections::HashMap;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 /// Times a purchase is tried; each further one after units came into its bucket, or after a pause.
 const TRIES_MAX: u32 = 16;
-/// Pause before looking again while units lie between two buckets; doubles up to the longest.
+/// Pause before the next try while units are between two buckets; doubles up to the longest.
 const PAUSE: Duration = Duration::from_millis(5);
 const PAUSE_MAX: Duration = Duration::from_millis(100);
-/// Looks in vain before the buyer is told to come back: someone died between take and give, and P5 has to finish it.
+/// Tries without a result before the buyer gets `P2-R3`: a process died between take and give, and P5 has to finish it.
 const BUSY_MAX: u32 = 4;
 
 /// What became of a purchase at the reserve step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// The script decided. `Short`: so many units are left over all buckets.
+    /// The script decided. `Short` has the units left over all buckets.
     Decided(Reserved),
-    /// Nothing is left in any of several buckets, and nothing lies between two (`P2-R4`).
+    /// Nothing is left in any of several buckets, and nothing is between two (`P2-R4`).
     AllEmpty,
-    /// The buyer's bucket is too short and units could not be brought in time, or lie between two buckets (`P2-R3`). It was
-    /// not accepted; the sale is not sold out.
+    /// The buyer's bucket is too short and units could not be brought in time, or are between two buckets (`P2-R3`). The
+    /// purchase was not accepted; the sale is not sold out.
     BucketEmpty,
-    /// It may or may not have been accepted, or was and is not on enough replicas yet; the ledger will tell by request id.
+    /// It may or may not have been accepted, or was and is not on enough replicas yet; the ledger has it by request id.
     Unknown,
     /// It did not run and will not run.
     Unavailable,
@@ -61,53 +64,74 @@ pub enum Decision {
     Overloaded,
 }
 
-/// Entrance to P2. Clones share the lanes.
+/// Entrance to P2. Clones share the batchers.
 #[derive(Clone)]
 pub struct Reserve {
-    inner: Arc<Inner>,
+    context: Arc<ReserveContext>,
 }
 
-struct Inner {
-    redis: RedisStore,
+/// What P2 may touch in Redis.
+#[derive(Clone)]
+pub struct ReserveHandles {
+    /// To sell units.
+    pub stock: Stock,
+    /// To look up requests without an answer.
+    pub ledger: Ledger,
+    /// To bring units from other buckets.
+    pub transfers: Transfers,
+}
+
+impl ReserveHandles {
+    /// P2's handles of one Redis.
+    #[must_use]
+    pub fn of(redis: &RedisStore) -> Self {
+        Self { stock: redis.stock.clone(), ledger: redis.ledger.clone(), transfers: redis.transfers.clone() }
+    }
+}
+
+/// What P2 works with.
+struct ReserveContext {
+    redis: ReserveHandles,
     fence: Fence,
     shards: u16,
     group_max: usize,
     queue_max: usize,
     deadline: Duration,
-    lanes: RwLock<HashMap<(SaleId, u16), mpsc::Sender<Job>>>,
-    /// Where lanes run: the process' own runtime, not the one of whichever HTTP worker happened to open the lane.
+    /// By sale and shard.
+    batchers: RwLock<HashMap<(SaleId, u16), Batcher<WaitingPurchase>>>,
+    /// Batchers run on the process' own runtime, not on the one of the HTTP worker that happened to start them.
     runtime: tokio::runtime::Handle,
-    gatherings: Gatherings,
+    rebalances: Rebalances,
 }
 
 impl Reserve {
-    /// An entrance over one Redis; lanes run on the runtime this is called in.
+    /// An entrance over one Redis; batchers run on the runtime this is called in.
     #[must_use]
-    pub fn new(redis: RedisStore, fence: Fence, shards: u16, settings: &config::P2Reserve) -> Self {
+    pub fn new(redis: ReserveHandles, fence: Fence, shards: u16, settings: &config::P2Reserve) -> Self {
         Self {
-            inner: Arc::new(Inner {
+            context: Arc::new(ReserveContext {
                 redis,
                 fence,
                 shards,
                 group_max: settings.group_max,
                 queue_max: settings.queue_max,
                 deadline: Duration::from_millis(settings.deadline_ms),
-                lanes: RwLock::default(),
+                batchers: RwLock::default(),
                 runtime: tokio::runtime::Handle::current(),
-                gatherings: Gatherings::default(),
+                rebalances: Rebalances::default(),
             }),
         }
     }
 
-    /// Decides one purchase, together with whatever else has arrived for its sale and shard.
+    /// Decides one purchase, together with the others that have arrived for its sale and shard.
     ///
-    /// `epoch` is the sale's epoch as the caller knows it; an old one is answered [`Reserved::StaleEpoch`].
+    /// `epoch` is the sale's epoch as the caller knows it; the answer to an old one is [`Reserved::StaleEpoch`].
     pub async fn decide(&self, purchase: Purchase, epoch: u32) -> Decision {
-        let deadline = Instant::now() + self.inner.deadline;
-        if self.inner.shards == 1 {
+        let deadline = Instant::now() + self.context.deadline;
+        if self.context.shards == 1 {
             return self.ask(purchase, epoch, deadline).await;
         }
-        let shard = home_shard(&purchase.user_id, self.inner.shards);
+        let shard = home_shard(&purchase.user_id, self.context.shards);
         let (sale, wanted) = (purchase.sale_id.clone(), u64::from(purchase.quantity.get()));
         let (mut busy, mut pause) = (0, PAUSE);
         for _ in 0..TRIES_MAX {
@@ -116,68 +140,62 @@ impl Reserve {
                 return decision;
             }
             count(State::P2(P2Reserve::BucketEmpty), 1);
-            let gathered = gather(&self.inner, &sale, (shard, epoch), wanted);
-            match tokio::time::timeout_at(deadline, gathered).await {
-                Ok(Found::Brought) => {}
-                Ok(Found::Left(0)) => return Decision::AllEmpty,
-                Ok(Found::Left(left)) => return Decision::Decided(Reserved::Short(left)),
-                Ok(Found::Busy) if busy < BUSY_MAX && Instant::now() + pause < deadline => {
+            let bucket = HomeBucket { sale: &sale, shard, epoch };
+            match tokio::time::timeout_at(deadline, rebalance(&self.context, bucket, wanted)).await {
+                Ok(Rebalanced::Brought) => {}
+                Ok(Rebalanced::Left(0)) => return Decision::AllEmpty,
+                Ok(Rebalanced::Left(left)) => return Decision::Decided(Reserved::Short(left)),
+                Ok(Rebalanced::Busy) if busy < BUSY_MAX && Instant::now() + pause < deadline => {
                     busy += 1;
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(PAUSE_MAX);
                 }
-                Ok(Found::Busy) | Err(_) => return Decision::BucketEmpty,
+                Ok(Rebalanced::Busy) | Err(_) => return Decision::BucketEmpty,
             }
         }
         Decision::BucketEmpty
     }
 
-    /// Has the home bucket decide one purchase.
+    /// Lets the home bucket decide one purchase.
     async fn ask(&self, purchase: Purchase, epoch: u32, deadline: Instant) -> Decision {
-        let shard = home_shard(&purchase.user_id, self.inner.shards);
+        let shard = home_shard(&purchase.user_id, self.context.shards);
         let (reply, decision) = oneshot::channel();
-        let mut job = Job { purchase, epoch, deadline, reply, home: Home::here() };
-        // A lane that just ended for lack of work gives the job back once; the second lane is fresh.
+        let dispatcher = ReplyDispatcher::of_this_thread();
+        let mut waiting = WaitingPurchase { purchase, epoch, deadline, reply, dispatcher };
+        // A batcher that just ended for lack of work gives the purchase back once; the second batcher is fresh.
         for _ in 0..2 {
-            match self.lane(&job.purchase.sale_id, shard).try_send(job) {
+            match self.batcher(&waiting.purchase.sale_id, shard).submit(waiting) {
                 Ok(()) => {
                     return match tokio::time::timeout_at(deadline, decision).await {
                         Ok(Ok(decision)) => decision,
-                        // No answer in time, or the lane's task died with the job: it may have been sent.
+                        // No reply in time, or the batcher's task died with the purchase: it may have been sent.
                         Ok(Err(_)) | Err(_) => Decision::Unknown,
                     };
                 }
-                Err(mpsc::error::TrySendError::Full(_)) => return Decision::Overloaded,
-                Err(mpsc::error::TrySendError::Closed(returned)) => {
+                Err(NotTaken::Full) => return Decision::Overloaded,
+                Err(NotTaken::Ended(returned)) => {
                     self.forget(&returned.purchase.sale_id, shard);
-                    job = returned;
+                    waiting = returned;
                 }
             }
         }
         Decision::Unavailable
     }
 
-    fn lane(&self, sale: &SaleId, shard: u16) -> mpsc::Sender<Job> {
+    fn batcher(&self, sale: &SaleId, shard: u16) -> Batcher<WaitingPurchase> {
         let key = (sale.clone(), shard);
-        if let Some(lane) = self.inner.lanes.read().ok().and_then(|lanes| lanes.get(&key).cloned()) {
-            return lane;
+        if let Some(batcher) = self.context.batchers.read().ok().and_then(|batchers| batchers.get(&key).cloned()) {
+            return batcher;
         }
-        let mut lanes = self.inner.lanes.write().unwrap_or_else(std::sync::PoisonError::into_inner);
-        lanes
-            .entry(key)
-            .or_insert_with(|| {
-                let (sender, receiver) = mpsc::channel(self.inner.queue_max);
-                self.inner.runtime.spawn(Lane::new(self.inner.clone(), sale.clone(), shard, receiver).run());
-                sender
-            })
-            .clone()
+        let mut batchers = self.context.batchers.write().unwrap_or_else(PoisonError::into_inner);
+        batchers.entry(key).or_insert_with(|| start_batcher(&self.context, sale.clone(), shard)).clone()
     }
 
     fn forget(&self, sale: &SaleId, shard: u16) {
-        let mut lanes = self.inner.lanes.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut batchers = self.context.batchers.write().unwrap_or_else(PoisonError::into_inner);
         let key = (sale.clone(), shard);
-        if lanes.get(&key).is_some_and(mpsc::Sender::is_closed) {
-            lanes.remove(&key);
+        if batchers.get(&key).is_some_and(Batcher::has_ended) {
+            batchers.remove(&key);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! An entry in a relay's hand, and how its state moves.
+//! An outbox entry that this relay has read, and how its state moves.
 
 use crate::domain::ids::SaleId;
 use crate::domain::states::{P3Relay, RequestEvent, State};
@@ -8,9 +8,9 @@ use crate::telemetry::traces::Trail;
 
 /// One entry this relay has read.
 #[derive(Debug)]
-pub(super) struct InHand {
+pub(super) struct RelayEntry {
     pub shard: u16,
-    /// Stream id.
+    /// Names it within the outbox of its shard.
     pub id: String,
     /// The request id, as text: it becomes the message id.
     pub request_id: String,
@@ -20,7 +20,7 @@ pub(super) struct InHand {
     trail: Option<Trail>,
 }
 
-impl InHand {
+impl RelayEntry {
     /// Reads an entry; an error says what is unreadable about it, for the DLQ.
     pub(super) fn read(shard: u16, entry: &Entry) -> Result<Self, String> {
         let field = |name: &str| entry.field(name).ok_or_else(|| format!("unreadable: field {name} is missing"));
@@ -30,7 +30,7 @@ impl InHand {
             })
         };
         let sale_id = SaleId::parse(text("s")?).map_err(|error| format!("unreadable: {error}"))?;
-        let mut item = Self {
+        let mut read = Self {
             shard,
             id: entry.id.clone(),
             request_id: text("r")?.to_owned(),
@@ -39,8 +39,8 @@ impl InHand {
             state: P3Relay::New,
             trail: Trail::begin(text("r")?),
         };
-        item.happened(RequestEvent::Read);
-        Ok(item)
+        read.happened(RequestEvent::Read);
+        Ok(read)
     }
 
     /// Moves the state by the table and counts the new one.
@@ -75,9 +75,9 @@ pub(super) mod tests {
     use super::*;
 
     /// An entry that can be read.
-    pub(crate) fn readable(shard: u16, id: &str) -> InHand {
+    pub(crate) fn readable(shard: u16, id: &str) -> RelayEntry {
         let entry = entry(&[("s", b"s"), ("r", b"1"), ("p", b"x")]);
-        InHand::read(shard, &Entry { id: id.to_owned(), ..entry }).unwrap()
+        RelayEntry::read(shard, &Entry { id: id.to_owned(), ..entry }).unwrap()
     }
 
     fn entry(fields: &[(&str, &[u8])]) -> Entry {
@@ -93,9 +93,12 @@ pub(super) mod tests {
             (vec![("s", b"a b".as_slice()), ("r", b"1"), ("p", b"x")], "sale_id"),
             (vec![("s", b"s".as_slice()), ("r", b"\xff"), ("p", b"x")], "field r is not text"),
         ] {
-            let error = InHand::read(0, &entry(&fields)).unwrap_err();
+            let error = RelayEntry::read(0, &entry(&fields)).unwrap_err();
             assert!(error.contains(wrong), "{error}");
         }
-        assert!(InHand::read(0, &entry(&[("s", b"s"), ("r", b"1"), ("p", b"\xff")])).is_ok(), "the payload is opaque");
+        assert!(
+            RelayEntry::read(0, &entry(&[("s", b"s"), ("r", b"1"), ("p", b"\xff")])).is_ok(),
+            "the payload is opaque"
+        );
     }
 }

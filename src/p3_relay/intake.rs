@@ -1,24 +1,24 @@
 //! Where a relay's entries come from: its own unfinished ones, those that others left, and new ones.
 
 use super::Relay;
-use super::entry::InHand;
+use super::entry::RelayEntry;
 use crate::domain::states::{P3Relay, State};
 use crate::faults::{crash_point, left_out};
-use crate::store::redis::{Entry, Parking, RedisFault};
+use crate::store::redis::{Entry, ParkReason, Parking, RedisFault};
 use crate::telemetry::count;
 use futures::future::join_all;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Fewer entries than this are asked of a shard only if there is no more room: with hardly any, few shards are read, not all.
+/// Least entries to read of a shard while there is room for more: with hardly any room, few shards are read, not all.
 const SHARE_MIN: usize = 32;
-/// A shard that had nothing new is left alone for this time, while others keep the relay busy: with many shards, asking the empty
-/// ones at every step costs more than what the others give. Never longer than a relay without work waits (`idle_ms`).
+/// A shard that had nothing new is not read for this time, while others keep the relay busy: with many shards, reading the
+/// empty ones at every step costs more than the entries of the others. Never longer than the pause of an idle relay (`idle_ms`).
 const EMPTY_REST: Duration = Duration::from_millis(5);
 
 impl Relay {
-    /// Fills the window. Returns how many entries were taken in.
-    pub(super) async fn take_in(&mut self) -> Result<usize, RedisFault> {
+    /// Fills the window. Returns how many entries it took.
+    pub(super) async fn fill_window(&mut self) -> Result<usize, RedisFault> {
         let mut taken = 0;
         for shard in self.shards_in_turn() {
             if let Some(from) = self.own_from.get(usize::from(shard)).cloned().flatten() {
@@ -30,8 +30,8 @@ impl Relay {
         Ok(taken)
     }
 
-    /// Entries that were read for this relay's name and never finished: by its life before this one, or by a reply that got
-    /// lost (window 26). Whatever fails, the drain goes on from the same place at the next step.
+    /// Entries that were read for this relay's name and never finished: before its last restart, or with a reply that got lost
+    /// (window 26). After a failure the next step goes on from the same id.
     async fn take_own(&mut self, shard: u16, from: String) -> Result<usize, RedisFault> {
         if left_out!(OwnPending) {
             return Ok(0);
@@ -40,7 +40,7 @@ impl Relay {
         if room == 0 {
             return Ok(0);
         }
-        let read = self.redis.outbox.own_entries(shard, &self.consumer, &from, room).await;
+        let read = self.outbox.own_entries(shard, &self.consumer, &from, room).await;
         let (entries, next) = read.inspect_err(|fault| self.doubt(shard, fault))?;
         if !entries.is_empty() {
             crash_point!(AfterRead);
@@ -57,8 +57,8 @@ impl Relay {
     }
 
     /// Reads new entries of several shards at once, because a round trip for each of many costs more than a few entries do.
-    /// All get the same share of the room; those that had as much are asked again for what the others left. Whatever one
-    /// shard's answer is, everything that another one gave is taken in.
+    /// All get the same share of the room; a shard that filled its share is read again for the room that the others left. An
+    /// error of one shard changes nothing for the entries that another one gave.
     async fn take_new(&mut self) -> Result<usize, RedisFault> {
         let (mut taken, mut failed) = (0, None);
         let mut room = self.room();
@@ -68,26 +68,14 @@ impl Relay {
         while room > 0 && !shards.is_empty() && failed.is_none() {
             let count = (room / SHARE_MIN).clamp(1, shards.len());
             let share = room / count;
-            let asked: Vec<u16> = shards.drain(..count).collect();
-            let reads = asked.iter().map(|shard| self.redis.outbox.new_entries(*shard, &self.consumer, share));
-            let reads = join_all(reads).await;
-            if reads.iter().flatten().any(|entries| !entries.is_empty()) {
-                crash_point!(AfterRead);
-            }
-            for (shard, read) in asked.into_iter().zip(reads) {
-                let accepted = match read.inspect_err(|fault| self.doubt(shard, fault)) {
-                    Ok(entries) => {
-                        room = room.saturating_sub(entries.len());
-                        if entries.is_empty() {
-                            self.rest(shard);
-                        } else if entries.len() >= share {
-                            shards.push_back(shard);
-                        }
-                        self.accept(shard, entries).await
-                    }
-                    Err(fault) => Err(fault),
-                };
-                match accepted {
+            let next: Vec<u16> = shards.drain(..count).collect();
+            for (shard, read) in self.read_new(next, share).await {
+                let read_count = read.as_ref().map_or(0, Vec::len);
+                room = room.saturating_sub(read_count);
+                if read_count >= share {
+                    shards.push_back(shard);
+                }
+                match self.accept_new(shard, read).await {
                     Ok(count) => taken += count,
                     Err(fault) => failed = failed.or(Some(fault)),
                 }
@@ -96,13 +84,30 @@ impl Relay {
         failed.map_or(Ok(taken), Err)
     }
 
+    async fn read_new(&self, shards: Vec<u16>, share: usize) -> Vec<(u16, Result<Vec<Entry>, RedisFault>)> {
+        let reads = join_all(shards.iter().map(|shard| self.outbox.new_entries(*shard, &self.consumer, share))).await;
+        if reads.iter().flatten().any(|entries| !entries.is_empty()) {
+            crash_point!(AfterRead);
+        }
+        shards.into_iter().zip(reads).collect()
+    }
+
+    async fn accept_new(&mut self, shard: u16, read: Result<Vec<Entry>, RedisFault>) -> Result<usize, RedisFault> {
+        let entries = read.inspect_err(|fault| self.doubt(shard, fault))?;
+        if entries.is_empty() {
+            self.rest(shard);
+            return Ok(0);
+        }
+        self.accept(shard, entries).await
+    }
+
     fn rest(&mut self, shard: u16) {
         if let Some(at) = self.read_at.get_mut(usize::from(shard)) {
             *at = Instant::now() + EMPTY_REST.min(Duration::from_millis(self.settings.idle_ms));
         }
     }
 
-    /// After an answer that was not heard, entries may be this relay's without it having seen them: it reads its own again.
+    /// After a lost answer, entries may be this relay's that it has not seen: it reads its own again.
     pub(super) fn doubt(&mut self, shard: u16, fault: &RedisFault) {
         match fault {
             RedisFault::Unknown(_) | RedisFault::Contract(_) => self.own_next(shard, Some("0".to_owned())),
@@ -110,11 +115,11 @@ impl Relay {
         }
     }
 
-    /// Takes entries into the hand; unreadable ones go to the relay DLQ at once, blocking nobody (C6), and deleted ones do not
-    /// break the rest of their batch (window 32).
+    /// Puts entries into the window. Unreadable entries go to the relay DLQ at once and block no other (C6); deleted entries do
+    /// not break the rest of their batch (window 32).
     pub(super) async fn accept(&mut self, shard: u16, entries: Vec<Entry>) -> Result<usize, RedisFault> {
         let accepted = self.sort_out(shard, entries).await;
-        // What could not be dealt with is this relay's and not in its hand.
+        // Entries left over are this relay's and not in its window.
         accepted.inspect_err(|_fault| self.own_next(shard, Some("0".to_owned())))
     }
 
@@ -123,7 +128,7 @@ impl Relay {
         let mut poison = Vec::new();
         let mut deleted = Vec::new();
         for entry in entries {
-            if self.hand.holds(shard, &entry.id) {
+            if self.window.contains(shard, &entry.id) {
                 continue;
             }
             if entry.fields.is_empty() {
@@ -131,10 +136,10 @@ impl Relay {
                 continue;
             }
             taken += 1;
-            match InHand::read(shard, &entry) {
-                Ok(item) => {
-                    tracing::debug!(phase = "p3_relay", request_id = %item.request_id, entry = %entry.id, "read");
-                    self.hand.take(item);
+            match RelayEntry::read(shard, &entry) {
+                Ok(entry) => {
+                    tracing::debug!(phase = "p3_relay", request_id = %entry.request_id, entry = %entry.id, "read");
+                    self.window.insert(entry);
                 }
                 Err(reason) => poison.push((entry.id, reason)),
             }
@@ -150,7 +155,7 @@ impl Relay {
 
     async fn park_poison(&mut self, shard: u16, id: &str, reason: &str) -> Result<(), RedisFault> {
         crash_point!(BeforePark);
-        match self.redis.outbox.park(shard, &self.consumer, id, (reason, 0)).await? {
+        match self.outbox.park(shard, &self.consumer, id, ParkReason { reason, attempts: 0 }).await? {
             Parking::Moved => {
                 crash_point!(AfterPark);
                 count(State::P3(P3Relay::RelayDlq), 1);

@@ -1,35 +1,35 @@
 //! P3 relay: outbox → RabbitMQ, confirm first, then delete.
 //!
 //! Input: outbox entries of every shard. Output: messages in the order queues, each with one order or with several of the same
-//! queue, or entries in the relay DLQ. The payload is opaque here. The entries of a message share its outcome at the broker and
-//! nothing else: each has its own attempts.
+//! queue, or entries in the relay DLQ. The payload is opaque here. The entries of a message share its confirm and nothing else:
+//! each has its own attempts.
 //!
-//! A crash leaves, at each line of an entry's way: *read, not sent* — it is this relay's by name (pending, or in its processing list) and read again at
-//! its next start, or taken over by another relay after `claim_idle_ms`; *sent, not confirmed* — the same, and the message
-//! may come twice, which P4 bears; *confirmed, not deleted* — the same; *deleted* — the broker has it. Attempts are counted
-//! in Redis, so a new owner goes on counting.
+//! What a crash leaves, by the state of an entry: *read, not sent*: it is this relay's by name (pending, or in its processing
+//! list) and read again at its next start, or taken over by another relay after `claim_idle_ms`; *sent, not confirmed*: the
+//! same, and the message may come twice, which P4 bears; *confirmed, not deleted*: the same; *deleted*: the broker has it.
+//! Attempts are counted in Redis, so a new owner goes on counting.
 
 mod breaker;
 mod entry;
-mod hand;
+mod finish;
+mod in_flight;
 mod intake;
-mod line;
+mod publisher_session;
 mod send;
-mod settle;
 mod sweep;
 
 use crate::config;
 use crate::domain::fault::{Fault, Progress};
 use crate::runtime::Worker;
 use crate::store::rabbit::{RabbitConfig, Topology};
-use crate::store::redis::{RedisFault, RedisStore};
+use crate::store::redis::{Outbox, RedisFault, RelayDlq};
 use governor::DefaultDirectRateLimiter;
-use hand::Hand;
-use line::Line;
+use in_flight::InFlightWindow;
+use publisher_session::PublisherSession;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Waiting for confirms inside one step; a stop is noticed within it.
+/// Longest wait for confirms inside one step; a stop is noticed after it.
 const CONFIRM_WAIT: Duration = Duration::from_millis(20);
 /// Gauges are read this often.
 const GAUGES_EVERY: Duration = Duration::from_secs(1);
@@ -48,9 +48,22 @@ pub fn rate_cap(settings: &config::P3Relay) -> Option<Arc<RateCap>> {
     Some(Arc::new(governor::RateLimiter::direct(governor::Quota::per_second(rate))))
 }
 
-/// A relay for some shards: all of them, or those of one Redis server, so that a server that is away stops its own shards only.
+/// What one relay is to do.
+pub struct RelayPlan {
+    /// Its settings.
+    pub settings: config::P3Relay,
+    /// Shared by the relays of a process.
+    pub rate_cap: Option<Arc<RateCap>>,
+    /// All shards, or those of one Redis server.
+    pub shards: Vec<u16>,
+    /// The relay's name in the consumer group.
+    pub node: String,
+}
+
+/// A relay for some shards: all of them, or those of one Redis server, so that a server that is down stops its own shards only.
 pub struct Relay {
-    redis: RedisStore,
+    outbox: Outbox,
+    relay_dlq: RelayDlq,
     topology: Topology,
     settings: config::P3Relay,
     shards: Vec<u16>,
@@ -58,8 +71,8 @@ pub struct Relay {
     /// Stable over restarts; see `runtime.node`.
     consumer: String,
     limiter: Option<Arc<RateCap>>,
-    line: Line,
-    hand: Hand,
+    session: PublisherSession,
+    window: InFlightWindow,
     /// Which of the shards is read first in this step, so that the backlog of one cannot starve the others.
     first: usize,
     /// Where reading this relay's own pending entries goes on, for each shard; `None`: done.
@@ -74,41 +87,37 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// A relay that calls itself `node` in the consumer group; `cap` is shared by the relays of a process.
+    /// A relay of some shards, from their outbox to the broker.
     #[must_use]
-    pub fn new(
-        redis: RedisStore,
-        rabbit: RabbitConfig,
-        (settings, cap): (config::P3Relay, Option<Arc<RateCap>>),
-        shards: Vec<u16>,
-        node: &str,
-    ) -> Self {
+    pub fn new(outbox: Outbox, relay_dlq: RelayDlq, rabbit: RabbitConfig, plan: RelayPlan) -> Self {
+        let RelayPlan { settings, rate_cap, shards, node } = plan;
         let now = Instant::now();
-        let places = shards.iter().max().map_or(0, |last| usize::from(*last) + 1);
+        let lengths = shards.iter().max().map_or(0, |last| usize::from(*last) + 1);
         Self {
-            redis,
+            outbox,
+            relay_dlq,
             topology: Topology::new(&rabbit),
             queues: rabbit.queues,
-            line: Line::new(rabbit, &settings),
-            limiter: cap,
+            session: PublisherSession::new(rabbit, &settings),
+            limiter: rate_cap,
             settings,
             shards,
             consumer: format!("relay-{node}"),
-            hand: Hand::default(),
+            window: InFlightWindow::default(),
             first: 0,
-            own_from: vec![Some("0".to_owned()); places],
-            orphans_from: vec!["-".to_owned(); places],
-            read_at: vec![now; places],
+            own_from: vec![Some("0".to_owned()); lengths],
+            orphans_from: vec!["-".to_owned(); lengths],
+            read_at: vec![now; lengths],
             claim_at: now,
             touch_at: now,
             gauges_at: now,
         }
     }
 
-    /// How many entries may be taken in: up to a window, or up to the few that probe a broker that is away.
+    /// How many entries may be taken in: up to a window, or up to the few that probe a broker that cannot be reached.
     fn room(&self) -> usize {
-        let may_hold = self.line.breaker.holds(self.settings.window_max, self.settings.probe_max);
-        may_hold.saturating_sub(self.hand.len())
+        let may_hold = self.session.breaker.entries_max(self.settings.window_max, self.settings.probe_max);
+        may_hold.saturating_sub(self.window.len())
     }
 
     /// All shards, each step beginning with another one.
@@ -119,13 +128,13 @@ impl Relay {
 
     async fn work(&mut self) -> Result<Progress, RedisFault> {
         self.first = (self.first + 1) % self.shards.len().max(1);
-        let mut moved = self.take_in().await?;
+        let mut moved = self.fill_window().await?;
         self.send().await;
-        self.collect(CONFIRM_WAIT).await;
-        moved += self.hand.confirmed_count() + self.hand.failed_count();
+        self.collect_confirms(CONFIRM_WAIT).await;
+        moved += self.window.confirmed_count() + self.window.failed_count();
         self.finish_confirmed().await?;
         self.count_failed().await?;
-        self.line.reassert().await;
+        self.session.redeclare().await;
         self.touch().await?;
         self.gauges().await?;
         Ok(if moved > 0 { Progress::Moved(moved) } else { Progress::Idle })
@@ -145,12 +154,12 @@ impl Worker for Relay {
     async fn step(&mut self) -> Result<Progress, Fault> {
         match self.work().await {
             Ok(progress) => Ok(progress),
-            // From the very beginning, never from `$` (window 33). What is in the hand is in no pending list then: touching
-            // it lets go of it, and it is read again.
+            // From the very beginning, never from `$` (window 33). The entries of the window are in no pending list then:
+            // touching removes them, and they are read again.
             Err(fault) if no_group(&fault) => {
                 tracing::warn!(phase = "p3_relay", "an outbox has no consumer group: making one that reads all of it");
                 for shard in self.shards.iter().copied() {
-                    self.redis.outbox.ensure(shard).await.map_err(Fault::back_off)?;
+                    self.outbox.ensure(shard).await.map_err(Fault::back_off)?;
                 }
                 Ok(Progress::Moved(1))
             }
@@ -160,8 +169,8 @@ impl Worker for Relay {
 
     async fn drain(&mut self) {
         let deadline = Instant::now() + DRAIN_WAIT;
-        while !self.line.confirms.is_empty() && Instant::now() < deadline {
-            self.collect(CONFIRM_WAIT).await;
+        while !self.session.confirms.is_empty() && Instant::now() < deadline {
+            self.collect_confirms(CONFIRM_WAIT).await;
         }
         if let Err(error) = self.finish_confirmed().await {
             tracing::warn!(phase = "p3_relay", %error, "confirmed entries stay pending, the next relay sends them again");

@@ -1,9 +1,9 @@
-//! Publishing, and what follows from the broker's answers.
+//! Publishing, and the broker's answers.
 
 use super::Relay;
-use super::breaker::Breaker;
-use super::hand::{Place, Ticket};
-use super::line::Sent;
+use super::breaker::BrokerBreaker;
+use super::in_flight::{EntryKey, EntryState};
+use super::publisher_session::Published;
 use crate::domain::shard::order_queue_index;
 use crate::faults::{crash_point, left_out};
 use crate::store::rabbit::{Event, Outgoing, RabbitError, Verdict, may_share};
@@ -11,48 +11,48 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 impl Relay {
-    /// Publishes what is ready and what has waited long enough, as far as the breaker lets it.
+    /// Publishes entries that are ready or whose pause is over, as far as the breaker lets it.
     pub(super) async fn send(&mut self) {
-        self.hand.wake(Instant::now());
-        if self.line.breaker == Breaker::HalfOpen && self.hand.len() == 0 {
-            self.line.breaker.close();
+        self.window.retry_due(Instant::now());
+        if self.session.breaker == BrokerBreaker::HalfOpen && self.window.len() == 0 {
+            self.session.breaker.close();
         }
-        let nothing_to_do = !self.hand.has_ready() && self.line.breaker == Breaker::Closed;
-        if nothing_to_do || self.line.is_worn_out() || !self.connected().await {
+        let nothing_to_do = !self.window.has_ready() && self.session.breaker == BrokerBreaker::Closed;
+        if nothing_to_do || self.session.should_reconnect() || !self.connected().await {
             return;
         }
-        let sent = match self.line.breaker {
-            Breaker::Open => self.line.send_canary().await,
-            Breaker::HalfOpen => self.send_up_to(self.free_trials()).await,
-            Breaker::Closed => self.send_up_to(usize::MAX).await,
+        let sent = match self.session.breaker {
+            BrokerBreaker::Open => self.session.send_canary().await,
+            BrokerBreaker::HalfOpen => self.send_up_to(self.free_probes()).await,
+            BrokerBreaker::Closed => self.send_up_to(usize::MAX).await,
         };
         if let Err(lost) = sent {
             self.give_up_connection(&lost);
         }
     }
 
-    /// How many more entries may probe a broker that is not trusted. Those already in an attempt count, so that a long outage
-    /// spends the attempts of the same few instead of everybody's (C3, window 41).
-    fn free_trials(&self) -> usize {
-        self.settings.probe_max.saturating_sub(self.hand.on_trial_count())
+    /// How many more entries may probe a broker that is not trusted. Entries in an attempt count, so that a long outage spends
+    /// the attempts of the same few entries, not of all (C3, window 41).
+    fn free_probes(&self) -> usize {
+        self.settings.probe_max.saturating_sub(self.window.attempts_under_way())
     }
 
     /// Publishes up to `max` entries; those of one order queue share messages.
     async fn send_up_to(&mut self, max: usize) -> Result<(), String> {
-        let mut bundles: BTreeMap<u16, Vec<Ticket>> = BTreeMap::new();
-        for ticket in self.hand.ready(max) {
+        let mut bundles: BTreeMap<u16, Vec<EntryKey>> = BTreeMap::new();
+        for key in self.window.ready(max) {
             if self.limiter.as_ref().is_some_and(|limiter| limiter.check().is_err()) {
                 // The cap on the rate (C7): the rest goes with a later step.
                 break;
             }
-            let Some(item) = self.hand.get(ticket) else { continue };
-            let queue = order_queue_index(item.sale_id.as_str(), self.queues);
-            if !may_share(&item.request_id, &item.payload) {
-                self.publish(queue, vec![ticket]).await?;
+            let Some(entry) = self.window.get(key) else { continue };
+            let queue = order_queue_index(entry.sale_id.as_str(), self.queues);
+            if !may_share(&entry.request_id, &entry.payload) {
+                self.publish(queue, vec![key]).await?;
                 continue;
             }
             let bundle = bundles.entry(queue).or_default();
-            bundle.push(ticket);
+            bundle.push(key);
             if bundle.len() >= self.settings.bundle_max {
                 let full = std::mem::take(bundle);
                 self.publish(queue, full).await?;
@@ -65,12 +65,12 @@ impl Relay {
     }
 
     /// Publishes entries as one message. An error says the connection is of no use any more; the entries have failed then.
-    async fn publish(&mut self, queue: u16, tickets: Vec<Ticket>) -> Result<(), String> {
-        let Some(publisher) = &mut self.line.publisher else { return Ok(()) };
-        let items = tickets.iter().filter_map(|ticket| self.hand.get(*ticket));
-        let mut orders = items.map(|item| (item.request_id.as_str(), item.payload.as_slice()));
+    async fn publish(&mut self, queue: u16, keys: Vec<EntryKey>) -> Result<(), String> {
+        let Some(publisher) = &mut self.session.publisher else { return Ok(()) };
+        let entries = keys.iter().filter_map(|key| self.window.get(*key));
+        let mut orders = entries.map(|entry| (entry.request_id.as_str(), entry.payload.as_slice()));
         let (exchange, key) = (self.topology.orders_exchange(), self.topology.orders_key(queue));
-        let mut message = if tickets.len() > 1 {
+        let mut message = if keys.len() > 1 {
             Outgoing::bundle((&exchange, &key), orders)
         } else {
             let Some((request_id, payload)) = orders.next() else { return Ok(()) };
@@ -81,24 +81,24 @@ impl Relay {
         }
         #[cfg(feature = "faults")]
         if crate::domain::message::is_next_version_played() {
-            // Something that an older consumer has never heard of and has to keep.
+            // A header that an older consumer does not know and has to keep.
             message = message.header("x-seckill-of-tomorrow", crate::store::rabbit::HeaderValue::Int(1));
         }
         crash_point!(BeforePublish);
         match publisher.publish(message).await {
             Ok(tag) => {
                 crash_point!(AfterPublish);
-                metrics::histogram!("seckill_p3_relay_group_count").record(tickets.len() as f64);
-                for ticket in &tickets {
-                    let sent = if left_out!(ConfirmFirst) { Place::Confirmed } else { Place::Sent };
-                    self.hand.put(*ticket, sent);
+                metrics::histogram!("seckill_p3_relay_group_count").record(keys.len() as f64);
+                for key in &keys {
+                    let sent = if left_out!(ConfirmFirst) { EntryState::Confirmed } else { EntryState::Published };
+                    self.window.set_state(*key, sent);
                 }
-                self.line.confirms.sent(tag, Sent::Entries(tickets), Instant::now());
+                self.session.confirms.sent(tag, Published::Entries(keys), Instant::now());
                 Ok(())
             }
             Err(error) => {
                 let reason = error.to_string();
-                self.failed(&tickets, &reason);
+                self.failed(&keys, &reason);
                 // Only a message that is too long leaves the connection as it was.
                 if matches!(error, RabbitError::TooLong { .. }) { Ok(()) } else { Err(reason) }
             }
@@ -108,16 +108,16 @@ impl Relay {
     /// Whether there is a connection to publish on; tries to make one, not too often. A try that fails costs the few entries
     /// that probe an attempt each, at the pace of their own back-off.
     async fn connected(&mut self) -> bool {
-        if self.line.is_open() {
+        if self.session.is_open() {
             return true;
         }
-        if self.line.publisher.is_some() {
+        if self.session.publisher.is_some() {
             self.give_up_connection("the connection was closed");
         }
-        match self.line.connect().await {
+        match self.session.connect().await {
             Some(Ok(())) => true,
             Some(Err(error)) => {
-                self.fail_trials(&format!("broker is away: {error}"));
+                self.fail_probes(&format!("broker is away: {error}"));
                 false
             }
             None => false,
@@ -128,36 +128,36 @@ impl Relay {
     /// repeats. If the breaker was open, the entries that wait behind the canary have failed with it.
     fn give_up_connection(&mut self, reason: &str) {
         let reason = format!("no confirm: {reason}");
-        let was_open = self.line.breaker == Breaker::Open;
-        for sent in self.line.give_up(&reason) {
-            if let Sent::Entries(tickets) = sent {
-                self.failed(&tickets, &reason);
+        let was_open = self.session.breaker == BrokerBreaker::Open;
+        for sent in self.session.give_up(&reason) {
+            if let Published::Entries(keys) = sent {
+                self.failed(&keys, &reason);
             }
         }
         if was_open {
-            self.fail_trials(&reason);
+            self.fail_probes(&reason);
         }
     }
 
-    fn fail_trials(&mut self, reason: &str) {
-        let tickets = self.hand.ready(self.free_trials());
-        self.failed(&tickets, reason);
+    fn fail_probes(&mut self, reason: &str) {
+        let keys = self.window.ready(self.free_probes());
+        self.failed(&keys, reason);
     }
 
-    fn failed(&mut self, tickets: &[Ticket], reason: &str) {
-        for ticket in tickets {
-            self.hand.put(*ticket, Place::Failed(reason.to_owned()));
+    fn failed(&mut self, keys: &[EntryKey], reason: &str) {
+        for key in keys {
+            self.window.set_state(*key, EntryState::Failed(reason.to_owned()));
         }
     }
 
-    /// Takes in the broker's answers; waits for the first one when something is unanswered and nothing else is to be done.
-    pub(super) async fn collect(&mut self, wait: Duration) {
-        let idle = |relay: &Self| relay.hand.confirmed_count() + relay.hand.failed_count() == 0;
-        let wait = if self.line.confirms.is_empty() || !idle(self) { Duration::ZERO } else { wait };
+    /// Reads the broker's answers; waits for the first one when messages are unanswered and there is nothing else to do.
+    pub(super) async fn collect_confirms(&mut self, wait: Duration) {
+        let idle = |relay: &Self| relay.window.confirmed_count() + relay.window.failed_count() == 0;
+        let wait = if self.session.confirms.is_empty() || !idle(self) { Duration::ZERO } else { wait };
         let deadline = Instant::now() + wait;
         loop {
             let only_news = !idle(self);
-            let Some(publisher) = &mut self.line.publisher else { return };
+            let Some(publisher) = &mut self.session.publisher else { return };
             let event = match publisher.try_event() {
                 // Only the first event is waited for: the step goes on with whatever has arrived.
                 None if !only_news => publisher.next_event(deadline).await,
@@ -165,42 +165,42 @@ impl Relay {
             };
             match event {
                 Some(Event::Closed(reason)) => return self.give_up_connection(&reason),
-                Some(event) => self.judge(event),
+                Some(event) => self.apply_event(event),
                 None => break,
             }
         }
-        if let Some(silent) = self.line.is_silent() {
+        if let Some(silent) = self.session.is_silent() {
             self.give_up_connection(&silent);
         }
     }
 
-    fn judge(&mut self, event: Event) {
+    fn apply_event(&mut self, event: Event) {
         if matches!(event, Event::Returned { .. }) {
-            self.line.came_back();
+            self.session.note_returned();
             crash_point!(AfterReturn);
         }
-        for (sent, verdict) in self.line.confirms.apply(event) {
-            let Sent::Entries(tickets) = sent else {
-                self.line.canary_confirmed();
+        for (sent, verdict) in self.session.confirms.apply(event) {
+            let Published::Entries(keys) = sent else {
+                self.session.canary_confirmed();
                 // One probe goes at once, however long it would have to wait after the attempts of a long outage.
-                self.hand.wake_first();
+                self.window.retry_first();
                 continue;
             };
-            if self.line.breaker.close() {
-                // What waits does so because of the outage, mostly.
-                self.hand.wake_all();
+            if self.session.breaker.close() {
+                // Most pauses come from the outage that is over now.
+                self.window.retry_all();
             }
             match verdict {
                 Verdict::Confirmed => {
-                    for ticket in tickets {
-                        self.hand.put(ticket, Place::Confirmed);
+                    for key in keys {
+                        self.window.set_state(key, EntryState::Confirmed);
                     }
                 }
                 Verdict::Refused => {
-                    self.line.refused();
-                    self.failed(&tickets, "nack: the broker refused it");
+                    self.session.note_refused();
+                    self.failed(&keys, "nack: the broker refused it");
                 }
-                Verdict::Unroutable(words) => self.failed(&tickets, &format!("returned: no queue for it ({words})")),
+                Verdict::Unroutable(words) => self.failed(&keys, &format!("returned: no queue for it ({words})")),
             }
         }
     }

@@ -21,8 +21,8 @@ use crate::p1_entry::sale_id_filter::{SaleIdFilter, SaleIdFilterRefresher};
 use crate::p1_entry::sale_list::SaleList;
 use crate::p1_entry::status::Statuses;
 use crate::p1_entry::waiting_room::{RoomEntrance, RoomReleaser, WaitingRooms};
-use crate::p2_reserve::{Fence, Guard, Reserve};
-use crate::runtime::{Pace, Stopper};
+use crate::p2_reserve::{DurabilityGuard, Fence, Reserve, ReserveHandles};
+use crate::runtime::{PollInterval, Stopper};
 use crate::sales::SaleControl;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -76,8 +76,8 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
     // Random, because two processes of one name would otherwise share a lease or a lock.
     let owner = format!("{}-{:016x}", settings.node(), rand::random::<u64>());
 
-    let guard = Guard::new(redis.clone());
-    let fence = Fence::new(redis.clone(), db.clone(), guard.clone(), shards);
+    let guard = DurabilityGuard::new(redis.health.clone());
+    let fence = Fence::new(redis.boot_fence.clone(), redis.sale_keys.clone(), db.clone(), guard.clone(), shards);
     let ids = RequestIds::start(redis.clone(), owner.clone(), stopper.clone());
     let filter = SaleIdFilter::default();
     let overload = Overload::new(entry.in_flight_max);
@@ -85,7 +85,7 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
     let rooms = WaitingRooms::start(redis.clone(), overload.clone(), entry, &stopper);
     let limits = Arc::new(RateLimits::start(entry, redis.clone(), shards, &stopper));
     let tokens = Arc::new(PurchaseTokens::new(&entry.token_secret, entry.token_ttl_s));
-    let reserve = Reserve::new(redis.clone(), fence, shards, &settings.p2_reserve);
+    let reserve = Reserve::new(ReserveHandles::of(&redis), fence, shards, &settings.p2_reserve);
     let admission = Admission::new(tokens.clone(), limits.clone(), guard.clone(), overload.clone());
     let replays = Replays::new(redis.clone(), shards);
     let public = Arc::new(PublicApi {
@@ -101,11 +101,11 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
     });
     let sale_control = SaleControl { redis: redis.clone(), db: db.clone(), shards, backlog_max: entry.backlog_max };
 
-    tasks.worker(guard.clone(), Pace::idle_ms(1_000));
-    tasks.worker(SaleIdFilterRefresher::new(db.clone(), filter), Pace::idle_ms(250));
+    tasks.worker(guard.clone(), PollInterval::idle_ms(1_000));
+    tasks.worker(SaleIdFilterRefresher::new(db.clone(), filter), PollInterval::idle_ms(250));
     tasks.worker(RoomReleaser::new(rooms, catalog), RoomReleaser::PACE);
-    tasks.worker(OverloadMonitor::new(overload, redis, db, shards, entry), Pace::idle_ms(100));
-    tasks.worker(AutoWarm::new(sale_control, settings.p5_reconcile.warm_ahead_ms), Pace::idle_ms(1_000));
+    tasks.worker(OverloadMonitor::new(overload, redis, db, shards, entry), PollInterval::idle_ms(100));
+    tasks.worker(AutoWarm::new(sale_control, settings.p5_reconcile.warm_ahead_ms), PollInterval::idle_ms(1_000));
 
     tasks.task(async move {
         wait_until_safe(&guard, &stopper).await;
@@ -123,10 +123,10 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
 }
 
 /// Waits until Redis answers and its settings allow to sell; logs what it waits for.
-async fn wait_until_safe(guard: &Guard, stopper: &Stopper) {
+async fn wait_until_safe(guard: &DurabilityGuard, stopper: &Stopper) {
     let mut logged_at: Option<Instant> = None;
     while !stopper.is_stopped() {
-        let problem = match guard.look().await {
+        let problem = match guard.check().await {
             Ok(None) => return,
             Ok(Some(refusal)) => format!("{refusal}; not serving until it is changed"),
             Err(error) => format!("waiting for redis: {error}"),

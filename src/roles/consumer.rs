@@ -5,7 +5,7 @@
 use super::tasks::RoleTasks;
 use super::{CONNECT_GRACE, RoleContext, RoleError, Servers};
 use crate::p4_persist::{EventPublisher, Persist};
-use crate::runtime::{Pace, Stopper};
+use crate::runtime::{PollInterval, Stopper};
 use crate::store::mysql::{Db, checks};
 use std::time::Duration;
 
@@ -19,9 +19,9 @@ pub(super) async fn run(context: RoleContext) -> Result<(), RoleError> {
     let settings = &settings.p4_persist;
     tasks.task(warn_about_database(db.clone(), stopper));
     redis.wait_connected(CONNECT_GRACE).await;
-    tasks.worker(EventPublisher::new(&db, &rabbit, settings), Pace::idle_ms(1_000));
+    tasks.worker(EventPublisher::new(&db, &rabbit, settings), PollInterval::idle_ms(1_000));
     for writer in Persist::writers(&db, &redis, &rabbit, settings) {
-        tasks.worker(writer, Pace::idle_ms(10));
+        tasks.worker(writer, PollInterval::idle_ms(10));
     }
     tasks.until_ended().await;
     Ok(())

@@ -5,7 +5,7 @@
 use super::tasks::RoleTasks;
 use super::{CONNECT_GRACE, RoleContext, RoleError, Servers};
 use crate::p5_reconcile::{Reconcile, ReconcileContext};
-use crate::runtime::Pace;
+use crate::runtime::PollInterval;
 
 /// Runs until the process stops.
 pub(super) async fn run(context: RoleContext) -> Result<(), RoleError> {
@@ -14,7 +14,7 @@ pub(super) async fn run(context: RoleContext) -> Result<(), RoleError> {
     redis.wait_connected(CONNECT_GRACE).await;
     let reconcile = ReconcileContext::new(db, redis, rabbit, &settings);
     let reconcile = Reconcile::new(reconcile, settings.p5_reconcile.clone(), settings.p1_entry.backlog_max);
-    tasks.worker(reconcile, Pace::idle_ms(100));
+    tasks.worker(reconcile, PollInterval::idle_ms(100));
     tasks.until_ended().await;
     Ok(())
 }

@@ -5,8 +5,8 @@
 use super::tasks::RoleTasks;
 use super::{CONNECT_GRACE, RoleContext, RoleError, Servers};
 use crate::config::RedisMode;
-use crate::p3_relay::{Relay, rate_cap};
-use crate::runtime::Pace;
+use crate::p3_relay::{Relay, RelayPlan, rate_cap};
+use crate::runtime::PollInterval;
 use std::time::Duration;
 
 /// Pause between two questions where the shards are.
@@ -26,9 +26,10 @@ pub(super) async fn run(context: RoleContext) -> Result<(), RoleError> {
     let cap = rate_cap(&settings.p3_relay);
     // A fail-over changes the server of a slot, not which slots are together, so this grouping stays true.
     for shards in redis.shards_by_server() {
-        let limits = (settings.p3_relay.clone(), cap.clone());
-        let relay = Relay::new(redis.clone(), rabbit.clone(), limits, shards, &settings.node());
-        tasks.worker(relay, Pace::idle_ms(settings.p3_relay.idle_ms));
+        let (node, rate_cap) = (settings.node(), cap.clone());
+        let plan = RelayPlan { settings: settings.p3_relay.clone(), rate_cap, shards, node };
+        let relay = Relay::new(redis.outbox.clone(), redis.relay_dlq.clone(), rabbit.clone(), plan);
+        tasks.worker(relay, PollInterval::idle_ms(settings.p3_relay.idle_ms));
     }
     tasks.until_ended().await;
     Ok(())

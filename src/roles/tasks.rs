@@ -4,7 +4,7 @@
 //! A crash leaves nothing beyond what the phases themselves leave.
 
 use super::{RoleContext, RoleError};
-use crate::runtime::{Pace, Stopper, Worker, drive};
+use crate::runtime::{PollInterval, Stopper, Worker, run_worker};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::task::{JoinError, JoinSet};
 
@@ -41,11 +41,11 @@ impl RoleTasks {
     }
 
     /// Runs a background phase.
-    pub(super) fn worker<W: Worker + 'static>(&mut self, worker: W, pace: Pace) {
+    pub(super) fn worker<W: Worker + 'static>(&mut self, worker: W, pace: PollInterval) {
         let stopper = self.stopper.clone();
-        self.task(
-            async move { drive(worker, pace, stopper).await.map_err(|fault| RoleError::Ended(fault.to_string())) },
-        );
+        self.task(async move {
+            run_worker(worker, pace, stopper).await.map_err(|fault| RoleError::Ended(fault.to_string()))
+        });
     }
 
     /// Runs a task that ends when the process stops.

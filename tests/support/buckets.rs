@@ -10,7 +10,7 @@ use seckill::domain::policy::Quantity;
 use seckill::domain::request::Purchase;
 use seckill::domain::sale::MetaState;
 use seckill::domain::shard::{home_shard, share};
-use seckill::p2_reserve::{Decision, Fence, Guard, Reserve};
+use seckill::p2_reserve::{Decision, DurabilityGuard, Fence, Reserve, ReserveHandles};
 use seckill::store::redis::{Granted, RedisStore};
 use std::time::Duration;
 
@@ -30,10 +30,16 @@ impl Buckets {
         let settings = Redis { shards, ..world.settings.redis.clone() };
         let store = RedisStore::start(&settings, None).expect("a handle");
         assert!(store.wait_connected(Duration::from_secs(10)).await, "redis connects");
-        let fence = Fence::new(store.clone(), world.servers.db.clone(), Guard::new(store.clone()), shards);
+        let fence = Fence::new(
+            store.boot_fence.clone(),
+            store.sale_keys.clone(),
+            world.servers.db.clone(),
+            DurabilityGuard::new(store.health.clone()),
+            shards,
+        );
         // Nothing here is about being slow.
         let p2 = seckill::config::P2Reserve { deadline_ms: 30_000, ..world.settings.p2_reserve.clone() };
-        let reserve = Reserve::new(store.clone(), fence, shards, &p2);
+        let reserve = Reserve::new(ReserveHandles::of(&store), fence, shards, &p2);
         Self { store, reserve, shards }
     }
 

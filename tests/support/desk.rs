@@ -77,7 +77,11 @@ impl World {
     pub async fn park_the_outbox(&self) {
         let redis = &self.servers.redis;
         for entry in redis.outbox.new_entries(0, "by hand", 1_000).await.expect("redis") {
-            let parking = redis.outbox.park(0, "by hand", &entry.id, ("nack", 10)).await.expect("redis");
+            let parking = redis
+                .outbox
+                .park(0, "by hand", &entry.id, seckill::store::redis::ParkReason { reason: "nack", attempts: 10 })
+                .await
+                .expect("redis");
             assert_eq!(parking, Parking::Moved);
         }
     }

@@ -11,7 +11,7 @@ use crate::p1_entry::overload::Overload;
 use crate::p1_entry::purchase_tokens::{PurchaseToken, PurchaseTokens, TokenFault};
 use crate::p1_entry::rate_limits::RateLimits;
 use crate::p1_entry::status::status_url;
-use crate::p2_reserve::Guard;
+use crate::p2_reserve::DurabilityGuard;
 use crate::telemetry::count;
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ const CLOCK_SKEW_MS: i64 = 2_000;
 pub struct Admission {
     tokens: Arc<PurchaseTokens>,
     limits: Arc<RateLimits>,
-    guard: Guard,
+    guard: DurabilityGuard,
     overload: Overload,
 }
 
@@ -52,7 +52,12 @@ impl Admission {
 
     /// Puts the parts together.
     #[must_use]
-    pub const fn new(tokens: Arc<PurchaseTokens>, limits: Arc<RateLimits>, guard: Guard, overload: Overload) -> Self {
+    pub const fn new(
+        tokens: Arc<PurchaseTokens>,
+        limits: Arc<RateLimits>,
+        guard: DurabilityGuard,
+        overload: Overload,
+    ) -> Self {
         Self { tokens, limits, guard, overload }
     }
 

@@ -2,20 +2,20 @@
 
 use crate::domain::ids::UserId;
 use crate::domain::shard::home_shard;
-use crate::groups::{Bounds, Groups};
 use crate::runtime::Stopper;
+use crate::runtime::batcher::{Bounds, QuestionBatcher};
 use crate::store::redis::RedisStore;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-const BOUNDS: Bounds = Bounds { group_max: 256, waiting_max: 8_192, flights_max: 2 };
+const BOUNDS: Bounds = Bounds { group_max: 256, waiting_max: 8_192, in_flight_max: 2, idle_end: None };
 
 /// Entrance to the buckets.
-pub(super) struct BuyerBuckets(Groups<UserId, Option<Duration>>);
+pub(super) struct BuyerBuckets(QuestionBatcher<UserId, Option<Duration>>);
 
 impl BuyerBuckets {
     pub(super) fn start(redis: RedisStore, shards: u16, rate_per_s: u32, stopper: &Stopper) -> Self {
-        Self(Groups::start(BOUNDS, stopper.clone(), move |users| {
+        Self(QuestionBatcher::start(BOUNDS, stopper.clone(), move |users| {
             let redis = redis.clone();
             async move { take(&redis, shards, rate_per_s, users).await }
         }))

@@ -3,20 +3,20 @@
 
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::LedgerRecord;
-use crate::groups::{Bounds, Groups};
 use crate::runtime::Stopper;
+use crate::runtime::batcher::{Bounds, QuestionBatcher};
 use crate::store::redis::{RedisFault, RedisStore};
 use std::collections::HashMap;
 
-const BOUNDS: Bounds = Bounds { group_max: 512, waiting_max: 16_384, flights_max: 2 };
+const BOUNDS: Bounds = Bounds { group_max: 512, waiting_max: 16_384, in_flight_max: 2, idle_end: None };
 
 /// A request on its ledger.
 pub(super) type LedgerQuestion = (SaleId, u16, RequestId);
 pub(super) type LedgerAnswer = Result<Option<LedgerRecord>, RedisFault>;
 
 /// Starts the grouped reads over one Redis.
-pub(super) fn start(redis: RedisStore, stopper: &Stopper) -> Groups<LedgerQuestion, LedgerAnswer> {
-    Groups::start(BOUNDS, stopper.clone(), move |questions| {
+pub(super) fn start(redis: RedisStore, stopper: &Stopper) -> QuestionBatcher<LedgerQuestion, LedgerAnswer> {
+    QuestionBatcher::start(BOUNDS, stopper.clone(), move |questions| {
         let redis = redis.clone();
         async move { answer(&redis, questions).await }
     })

@@ -14,8 +14,8 @@ use crate::domain::sale::MetaState;
 use crate::domain::shard::home_shard;
 use crate::domain::snowflake::made_at_ms;
 use crate::domain::states::{P2Reserve, P4Persist};
-use crate::groups::Groups;
 use crate::http::problem::{Kind, Problem};
+use crate::runtime::batcher::QuestionBatcher;
 use crate::runtime::{Stopper, now_ms};
 use crate::store::mysql::{Db, request_records};
 use crate::store::redis::RedisStore;
@@ -80,7 +80,7 @@ pub fn status_url(sale: &SaleId, id: RequestId) -> String {
 /// Answers status questions.
 pub struct Statuses {
     redis: RedisStore,
-    ledger_reads: Groups<ledger_reads::LedgerQuestion, ledger_reads::LedgerAnswer>,
+    ledger_reads: QuestionBatcher<ledger_reads::LedgerQuestion, ledger_reads::LedgerAnswer>,
     db: Db,
     shards: u16,
     retention_ms: i64,

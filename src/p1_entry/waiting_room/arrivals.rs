@@ -4,16 +4,16 @@
 //! the start draw a number here, from this process' own generator: nothing that a buyer sends has a part in it.
 
 use crate::domain::ids::UserId;
-use crate::groups::{Bounds, Groups};
 use crate::p1_entry::catalog::SaleView;
 use crate::runtime::Stopper;
+use crate::runtime::batcher::{Bounds, QuestionBatcher};
 use crate::store::redis::{RedisFault, RedisStore, RoomPlace};
 use rand::Rng;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Two arguments a buyer; Lua's unpack is not used, so the bound is the time Redis is busy in one piece.
-const BOUNDS: Bounds = Bounds { group_max: 512, waiting_max: 16_384, flights_max: 1 };
+const BOUNDS: Bounds = Bounds { group_max: 512, waiting_max: 16_384, in_flight_max: 1, idle_end: None };
 
 /// A buyer who comes to a sale.
 pub(super) struct Arrival {
@@ -25,8 +25,8 @@ pub(super) struct Arrival {
 pub(super) type ArrivalResult = Result<(u64, RoomPlace), RedisFault>;
 
 /// Starts taking arrivals in.
-pub(super) fn start(redis: RedisStore, places_max: u64, stopper: &Stopper) -> Groups<Arrival, ArrivalResult> {
-    Groups::start(BOUNDS, stopper.clone(), move |arrivals| {
+pub(super) fn start(redis: RedisStore, places_max: u64, stopper: &Stopper) -> QuestionBatcher<Arrival, ArrivalResult> {
+    QuestionBatcher::start(BOUNDS, stopper.clone(), move |arrivals| {
         let redis = redis.clone();
         async move { enter(&redis, places_max, arrivals).await }
     })

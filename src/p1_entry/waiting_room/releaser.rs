@@ -6,7 +6,7 @@
 use super::rooms::WaitingRooms;
 use crate::domain::fault::{Fault, Progress};
 use crate::p1_entry::catalog::{Catalog, CatalogLookup};
-use crate::runtime::{Pace, Worker};
+use crate::runtime::{PollInterval, Worker};
 
 /// Releases places, and reads how many are released.
 pub struct RoomReleaser {
@@ -22,7 +22,7 @@ impl RoomReleaser {
     }
 
     /// How often each room is released further.
-    pub const PACE: Pace = Pace::idle_ms(200);
+    pub const PACE: PollInterval = PollInterval::idle_ms(200);
 }
 
 impl Worker for RoomReleaser {

@@ -9,11 +9,11 @@ use crate::config;
 use crate::domain::ids::{SaleId, UserId};
 use crate::domain::room::Progress;
 use crate::domain::sale::Sale;
-use crate::groups::Groups;
 use crate::http::problem::{Kind, Problem};
 use crate::p1_entry::catalog::SaleView;
 use crate::p1_entry::overload::Overload;
 use crate::runtime::Stopper;
+use crate::runtime::batcher::QuestionBatcher;
 use crate::store::redis::{RedisFault, RedisStore};
 use moka::future::Cache;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,7 +32,7 @@ pub struct WaitingRooms {
     redis: RedisStore,
     overload: Overload,
     pub(super) tickets: Arc<PlaceTickets>,
-    pub(super) arrivals: Groups<Arrival, ArrivalResult>,
+    pub(super) arrivals: QuestionBatcher<Arrival, ArrivalResult>,
     pub(super) known: Cache<SaleId, Arc<RoomState>>,
     rate_per_s: u32,
 }

@@ -1,4 +1,4 @@
-//! The buyers hash read in pages: what Redis remembers of who bought, for naming requests that everything else has lost.
+//! The buyers hash, in pages: the last place that names a request whose other records are lost.
 
 use super::connection::{RedisFault, list, optional_text, text};
 use super::keyspace::Keyspace;
@@ -6,10 +6,10 @@ use crate::domain::ids::{RequestId, SaleId, UserId};
 use fred::types::Value;
 use std::sync::Arc;
 
-/// What Redis remembers of a buyer.
+/// The record of a buyer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Buyer {
-    /// The buyer.
+    /// Who bought.
     pub user_id: UserId,
     /// Units bought, of all requests.
     pub units: u32,

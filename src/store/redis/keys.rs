@@ -18,7 +18,7 @@ impl Keys {
         Self { prefix }
     }
 
-    /// What every key begins with.
+    /// The text that every key begins with.
     #[must_use]
     pub fn prefix(&self) -> &str {
         &self.prefix
@@ -80,7 +80,7 @@ impl Keys {
         self.of_sale(shard, "transfers", sale)
     }
 
-    /// Stream: accepted requests nobody has sent yet.
+    /// Stream: accepted requests that are not sent yet.
     #[must_use]
     pub fn outbox(&self, shard: u16) -> String {
         self.of_shard(shard, "outbox")
@@ -98,19 +98,19 @@ impl Keys {
         self.of_shard(shard, "relay-dlq")
     }
 
-    /// List: accepted requests nobody has sent yet, where the outbox is one.
+    /// List: accepted requests that are not sent yet, where the outbox is a list.
     #[must_use]
     pub fn outbox_list(&self, shard: u16) -> String {
         self.of_shard(shard, "outbox-list")
     }
 
-    /// List: what this relay took out of the outbox list and has not done.
+    /// List: entries that this relay took out of the outbox list and has not finished.
     #[must_use]
     pub fn processing(&self, shard: u16, relay: &str) -> String {
         format!("{}:{relay}", self.of_shard(shard, "processing"))
     }
 
-    /// Hash: relay → when it was last seen, and how many entries it holds.
+    /// Hash: relay → when it was last seen, and how many entries it has.
     #[must_use]
     pub fn hands(&self, shard: u16) -> String {
         self.of_shard(shard, "hands")
@@ -134,7 +134,7 @@ impl Keys {
         self.of_sale(shard, "room", sale)
     }
 
-    /// Hash: how far a waiting room has been let go.
+    /// Hash: how far a waiting room has been released.
     #[must_use]
     pub fn door(&self, shard: u16, sale: &SaleId) -> String {
         self.of_sale(shard, "door", sale)
@@ -152,7 +152,7 @@ impl Keys {
         format!("{}:lock:sale:{sale}", self.prefix)
     }
 
-    /// Hash: leased node ids of this shard; a process that finds one shard away takes a node id of another.
+    /// Hash: leased node ids of this shard; a process that cannot reach one shard takes a node id of another.
     #[must_use]
     pub fn nodes(&self, shard: u16) -> String {
         self.of_shard(shard, "nodes")

@@ -16,14 +16,23 @@ pub struct NodeLease {
     pub fence_ms: i64,
 }
 
-/// A lease as it is written down: who had the node id last, and up to when.
+/// The times of a lease.
+#[derive(Debug, Clone, Copy)]
+pub struct LeaseTime {
+    /// Now, Unix milliseconds by the holder's clock.
+    pub now_ms: i64,
+    /// How long it is to last, milliseconds.
+    pub lease_ms: i64,
+}
+
+/// A lease as it is stored: who had the node id last, and up to when.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct HeldLease {
     /// The node id.
     pub node: String,
     /// The process that took it last.
     pub owner: String,
-    /// It may issue nothing after this, Unix milliseconds by its own clock; long past: nobody has it.
+    /// It may issue nothing after this, Unix milliseconds by its own clock; long past: it is free.
     pub fence_ms: i64,
 }
 
@@ -52,9 +61,10 @@ impl NodeLeases {
         &self,
         node: u16,
         owner: &str,
-        (now_ms, lease_ms): (i64, i64),
+        time: LeaseTime,
         take: bool,
     ) -> Result<Option<NodeLease>, RedisFault> {
+        let LeaseTime { now_ms, lease_ms } = time;
         let take = if take { "1" } else { "0" };
         let args =
             [node.to_string().as_str(), owner, &now_ms.to_string(), &lease_ms.to_string(), take].map(text).to_vec();

@@ -1,4 +1,4 @@
-//! The ledger hash: look-ups by request id, pages for the audit, settling.
+//! The ledger hash: look-ups by request id, pages for the audit, outcomes.
 
 use super::connection::{RedisFault, integer, list, optional_text, text};
 use super::keyspace::Keyspace;
@@ -9,7 +9,7 @@ use crate::domain::outcome::Outcome;
 use fred::types::Value;
 use std::sync::Arc;
 
-/// Request ids settled in one script call; bounds how long Redis is busy.
+/// Request ids of one script call; bounds how long Redis is busy.
 const SETTLE_MAX: usize = 500;
 
 /// One page of a ledger scan. A record can come twice (HSCAN); ids are the caller's to deduplicate.
@@ -23,14 +23,14 @@ pub struct LedgerPage {
     pub next: Option<String>,
 }
 
-/// How far a request has come, by its ledger record.
+/// The progress of a request, by its ledger record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progressed {
     /// Accepted, and not landed as far as the ledger knows.
     Queued,
     /// Its outcome is in the database.
     Landed,
-    /// The ledger does not say: the record is gone or unreadable.
+    /// The ledger has no readable record.
     Untold,
 }
 
@@ -148,10 +148,10 @@ impl Ledger {
         Ok(changed)
     }
 
-    /// How far requests of one ledger have come, in their order; one HMGET.
+    /// The progress of requests of one ledger, in their order; one HMGET.
     ///
     /// # Errors
-    /// [`RedisFault`] when Redis is away. A ledger that cannot be read is no error: it tells nothing.
+    /// [`RedisFault`] when Redis is away. A ledger that cannot be read is no error: nothing is known then.
     pub async fn progress(&self, sale: &SaleId, shard: u16, ids: &[RequestId]) -> Result<Vec<Progressed>, RedisFault> {
         match self.lookup(sale, shard, ids).await {
             Ok(records) => Ok(records
@@ -162,7 +162,7 @@ impl Ledger {
                     None => Progressed::Untold,
                 })
                 .collect()),
-            // A damaged ledger is the audit's to report; it must not stop the look at the others.
+            // The audit reports a damaged ledger; it must not stop the look-up of the others.
             Err(RedisFault::Contract(_) | RedisFault::Refused(_)) => Ok(vec![Progressed::Untold; ids.len()]),
             Err(fault @ (RedisFault::NotSent(_) | RedisFault::Unknown(_) | RedisFault::NoScript)) => Err(fault),
         }

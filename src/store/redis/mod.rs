@@ -31,16 +31,18 @@ pub use connection::{RedisFault, ServerIncarnation};
 pub use health::{RedisHealth, Setting, Weight};
 pub use keys::Keys;
 pub use keyspace::GROUP;
-pub use leases::{HeldLease, NodeLease, NodeLeases};
+pub use leases::{HeldLease, LeaseTime, NodeLease, NodeLeases};
 pub use ledger::{Ledger, LedgerPage, Progressed};
-pub use outbox::{Entry, Lying, OrphanPage, Outbox, ParkedEntry, Parking, RelayDlq, TakenOver, WalkPage};
+pub use outbox::{
+    Entry, Lying, OrphanPage, Outbox, PageFrom, ParkReason, ParkedEntry, Parking, RelayDlq, TakenOver, WalkPage,
+};
 pub use rates::RateBuckets;
 pub use rebuild::{DecidedRecord, RebuildKeys, Replaceable};
 pub use rooms::{RoomDoor, RoomPlace, RoomQueue};
 pub use sale_cache::{CachedSale, SaleCache, SoldOutMark};
 pub use sale_keys::{Activation, Granted, Meta, SaleKeys, ShardCount, Trimmed};
 pub use stock::{ReservedGroup, Stock};
-pub use transfers::{Bucket, Given, Taken, Transfer, Transfers};
+pub use transfers::{Between, Bucket, Given, Taken, Transfer, Transfers};
 
 use crate::config::Redis;
 use crate::store::tls::Trust;

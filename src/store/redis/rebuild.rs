@@ -21,7 +21,7 @@ pub struct Replaceable {
 /// A decided request to load: its record, and whether its units count against the buyer's limit.
 #[derive(Debug, Clone)]
 pub struct DecidedRecord {
-    /// The request.
+    /// Whose record it is.
     pub request_id: RequestId,
     /// Its ledger record, with its final state.
     pub record: LedgerRecord,
@@ -49,8 +49,8 @@ impl RebuildKeys {
         Ok(Replaceable { epoch, building: fields.get(1).is_some_and(|page| !page.is_null()) })
     }
 
-    /// Replaces what is left of `sale` on `shard`, if it is still what was judged, by empty, frozen keys of `sale.epoch`. `false`:
-    /// it is not, or it sells.
+    /// Replaces what is left of `sale` on `shard`, if it is unchanged since it was judged, by empty, frozen keys of `sale.epoch`. `false`:
+    /// it has changed, or it sells.
     ///
     /// # Errors
     /// [`RedisFault`]; after `Unknown`, begin again under the next epoch.

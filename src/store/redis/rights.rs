@@ -1,4 +1,4 @@
-//! May this account do what the system does? For `seckill doctor`: every call is one that changes nothing.
+//! May this account do all that the system does? For `seckill doctor`: every call changes nothing.
 //!
 //! Input: nothing. Output: the commands that Redis refuses to the account. What would have to write to be tried (HSET, INCRBY
 //! and their like) is not tried; it belongs to the same category (`+@write`) as what is.
@@ -8,7 +8,7 @@ use super::health::RedisHealth;
 use fred::types::Value;
 use std::sync::Arc;
 
-/// How Redis begins when an account may not.
+/// Begin of Redis' answer when an account may not.
 const DENIED: &str = "NOPERM";
 
 impl RedisHealth {
@@ -27,7 +27,7 @@ impl RedisHealth {
     }
 
     async fn try_on(&self, node: &Arc<Node>, refused: &mut Vec<String>) -> Result<(), RedisFault> {
-        // A key of a shard that this server has, and that nobody ever writes.
+        // A key of a shard that this server has, and that is never written.
         let shard = (0..self.redis.shards)
             .find(|shard| self.redis.node_of_shard(*shard).is_ok_and(|of| Arc::ptr_eq(&of, node)));
         let Some(shard) = shard else { return Ok(()) };

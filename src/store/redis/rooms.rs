@@ -1,7 +1,7 @@
 //! Typed calls of `lua/room_enter.lua` and `lua/room_release.lua`: the waiting room of a sale.
 //!
-//! Both keys of a room go by themselves a day after the sale's end: nobody needs a place then, and a sale that is never
-//! closed, or never warmed, leaves nothing behind either.
+//! Both keys of a room expire a day after the sale's end: no buyer needs a place then, and a sale that is never closed, or
+//! never warmed, leaves nothing behind either.
 
 use super::connection::{RedisFault, integer, list, text};
 use super::keys::room_shard;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// How long the keys stay after the end of the sale, milliseconds.
 const KEPT_MS: i64 = 24 * 3_600_000;
 
-/// What a buyer who came has in the room.
+/// What a buyer has after entering the room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RoomPlace {
     /// In the room; the places are drawn at the start of the sale.
@@ -27,7 +27,7 @@ pub enum RoomPlace {
     Full,
 }
 
-/// How far a room has been let go.
+/// How far a room has been released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RoomDoor {
     /// Places that may buy: 1 to this one.
@@ -80,8 +80,8 @@ impl RoomQueue {
         Ok((arrivals, places))
     }
 
-    /// Lets the next places go at `rate_per_s`, counted from the last call of any process; `signed_max` is the highest place
-    /// the caller has seen on a ticket. Nothing is let go before the start or while the sale is not open.
+    /// Releases the next places at `rate_per_s`, counted from the last call of any process; `signed_max` is the highest place
+    /// the caller has seen on a ticket. Nothing is released before the start or while the sale is not open.
     ///
     /// # Errors
     /// [`RedisFault`]; after `Unknown`, calling again is safe.

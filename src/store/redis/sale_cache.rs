@@ -1,7 +1,7 @@
 //! The cached sale (`<prefix>:sale:<sale>`), its sold-out mark, and the lock that guards loading it from the database.
 //!
 //! A cache and nothing more: it has a TTL, losing it costs a database read, and the sold-out mark is derived. The reserve
-//! script never looks at it.
+//! script never reads it.
 
 use super::connection::{RedisFault, list, optional_text, text};
 use super::keyspace::Keyspace;
@@ -75,7 +75,7 @@ impl SaleCache {
         self.redis.command("PEXPIRE", 0, vec![text(key), text(ttl_ms.to_string())]).await.map(|_set| ())
     }
 
-    /// Forgets the cached sale, so that the next look reads the database. The sold-out mark goes with it.
+    /// Forgets the cached sale, so that the next look-up reads the database. The sold-out mark goes with it.
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is away.
@@ -83,7 +83,7 @@ impl SaleCache {
         self.redis.command("DEL", 0, vec![text(self.redis.keys.sale(sale))]).await.map(|_count| ())
     }
 
-    /// Sets the sold-out mark for every process to see.
+    /// Sets the sold-out mark, which every process reads.
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is away.
@@ -94,7 +94,7 @@ impl SaleCache {
             .map(|_n| ())
     }
 
-    /// Takes the load lock for `ttl_ms`; `false` when someone else has it.
+    /// Takes the load lock for `ttl_ms`; `false` when another process has it.
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is away.

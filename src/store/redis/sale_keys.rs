@@ -1,4 +1,4 @@
-//! A sale's keys on one shard: warm-up, grants, state, counts.
+//! A sale's keys on one shard as a whole: warm-up, grants, state, counts, removal.
 
 use super::connection::{RedisFault, integer, list, text};
 use super::keyspace::Keyspace;
@@ -8,7 +8,7 @@ use crate::domain::sale::{MetaState, Sale};
 use fred::types::Value;
 use std::sync::Arc;
 
-/// What a warm-up of one shard found.
+/// The result of the warm-up of one shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activation {
     /// The keys were created now, in state `loaded`.
@@ -23,7 +23,7 @@ pub enum Activation {
     OtherShards,
 }
 
-/// What giving a grant to one shard did.
+/// The result of giving a grant to one shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Granted {
     /// The units were added now.
@@ -52,7 +52,7 @@ pub struct Meta {
 /// Settled ledger records that were forgotten (E9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Trimmed {
-    /// How many.
+    /// Records that were forgotten.
     pub count: u64,
     /// Units of those that became orders.
     pub ordered: i64,
@@ -69,7 +69,7 @@ pub struct ShardCount {
     pub stock: i64,
     /// Units of all grants given to this shard.
     pub granted: i64,
-    /// Units sent to other shards less units received from them. Over all shards: what lies between two buckets.
+    /// Units sent to other shards less units received from them. Over all shards: units between two buckets.
     pub in_transit: i64,
     /// Number of grants given.
     pub grants: u64,
@@ -233,7 +233,7 @@ impl SaleKeys {
         read().map(Some).ok_or_else(|| RedisFault::Contract(format!("counts of {sale} are {fields:?}")))
     }
 
-    /// Removes the keys of a closed sale whose ledger is empty; whether they went.
+    /// Removes the keys of a closed sale whose ledger is empty; whether they were removed.
     ///
     /// # Errors
     /// [`RedisFault`]; repeating is safe.
@@ -263,7 +263,7 @@ impl SaleKeys {
         Ok(true)
     }
 
-    /// For how many shards the sale was warmed; `None` when it is not in Redis. Keys without the figure are of one shard.
+    /// The number of shards that the sale was warmed for; `None` when it is not in Redis. Keys without the figure are of one shard.
     ///
     /// # Errors
     /// [`RedisFault`], `Contract` when it is not a number.

@@ -11,13 +11,13 @@ use crate::domain::reserve::Reserved;
 use fred::types::Value;
 use std::sync::Arc;
 
-/// What the script decided about a group.
+/// The decisions of the script about a group.
 #[derive(Debug)]
 pub struct ReservedGroup {
     /// In the order of the group.
     pub reserved: Vec<Reserved>,
-    /// Whether enough replicas have it (`redis.wait_replicas`). If not, an accept is real here and may be lost with this
-    /// server: it must not be told as accepted.
+    /// Whether enough replicas have it (`redis.wait_replicas`). If not, an accept is real on this server and may be lost with
+    /// it: no buyer may get it as accepted.
     pub replicated: bool,
 }
 
@@ -45,7 +45,7 @@ impl Stock {
         let Replicated { answer, replicated } = self.redis.reserve_scripts.call(&key, call).await?;
         let reply = list(answer)?;
         if reply.len() != 2 * group.len() {
-            // It ran, but what it decided cannot be read: the same as no answer.
+            // The script ran, but its answer cannot be read: the same as no answer.
             return Err(RedisFault::Unknown(format!("{} values for {} requests", reply.len(), group.len())));
         }
         let reserved: Result<Vec<Reserved>, RedisFault> = reply

@@ -1,4 +1,4 @@
-//! Buckets and the transfers between them: take, give, forget, and a look at one bucket (B4).
+//! Buckets and the transfers between them: take, give, forget, and reading one bucket (B4).
 //!
 //! The two buckets may be on two servers, and each can be replaced by a replica. So with `redis.wait_replicas` units are given
 //! only when the replicas have the take, and the take is forgotten only when they have the gift (window 15): else a promotion
@@ -12,7 +12,7 @@ use crate::domain::sale::MetaState;
 use fred::types::Value;
 use std::sync::Arc;
 
-/// One transfer: units that left the source's bucket. (sale, epoch, source, target, number) names it for ever.
+/// One transfer: units that left the source's bucket. Its name is (sale, epoch, source, target, number).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transfer {
     /// The shard they were taken from.
@@ -21,7 +21,7 @@ pub struct Transfer {
     pub target: u16,
     /// 1, 2, 3 … without gaps for each (source, target).
     pub number: u64,
-    /// How many.
+    /// Units that are moved.
     pub units: i64,
     /// The sale's epoch.
     pub epoch: u32,
@@ -45,10 +45,19 @@ impl Transfer {
     }
 }
 
-/// What a take did.
+/// The two shards of a transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Between {
+    /// The shard that gives units.
+    pub source: u16,
+    /// The shard that gets them.
+    pub target: u16,
+}
+
+/// The result of a take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
-    /// Units wait in this record: taken now, or by a transfer that was begun before. They have to be given.
+    /// The units are in this record, taken now or by a transfer that was begun before. They have to be given.
     Record(Transfer),
     /// The bucket is empty.
     Empty,
@@ -56,7 +65,7 @@ pub enum Taken {
     Refused,
 }
 
-/// What a give did.
+/// The result of a give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Given {
     /// The units are in the bucket now.
@@ -69,7 +78,7 @@ pub enum Given {
     Refused,
 }
 
-/// One bucket, of one moment. Two looks that are equal had nothing happen between them.
+/// One bucket at one moment. When two readings are equal, nothing happened between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bucket {
     /// State of the sale on this shard.
@@ -98,13 +107,8 @@ impl Transfers {
     ///
     /// # Errors
     /// [`RedisFault`]; after `Unknown`, calling again finds the record.
-    pub async fn take(
-        &self,
-        sale: &SaleId,
-        (source, target): (u16, u16),
-        epoch: u32,
-        wanted: i64,
-    ) -> Result<Taken, RedisFault> {
+    pub async fn take(&self, sale: &SaleId, between: Between, epoch: u32, wanted: i64) -> Result<Taken, RedisFault> {
+        let Between { source, target } = between;
         let keys = vec![
             self.redis.keys.meta(source, sale),
             self.redis.keys.stock(source, sale),

@@ -62,16 +62,50 @@ fn whoever_takes_over_a_node_starts_after_its_fence() {
         let world = World::with(&[], &[]).await;
         let store = &world.servers.redis;
         let now = now_ms();
-        let first = store.leases.lease(5, "one", (now, 60_000), true).await.unwrap().expect("a lease");
+        let first = store
+            .leases
+            .lease(5, "one", seckill::store::redis::LeaseTime { now_ms: now, lease_ms: 60_000 }, true)
+            .await
+            .unwrap()
+            .expect("a lease");
         assert!(first.fence_ms >= now + 60_000);
         for clock in [now, now + 59_999] {
-            assert!(store.leases.lease(5, "two", (clock, 60_000), true).await.unwrap().is_none(), "it is held");
+            assert!(
+                store
+                    .leases
+                    .lease(5, "two", seckill::store::redis::LeaseTime { now_ms: clock, lease_ms: 60_000 }, true)
+                    .await
+                    .unwrap()
+                    .is_none(),
+                "it is held"
+            );
         }
         let late = first.fence_ms + 1;
-        assert!(store.leases.lease(5, "two", (late, 60_000), false).await.unwrap().is_none(), "not asked to take over");
-        let second = store.leases.lease(5, "two", (late, 60_000), true).await.unwrap().expect("its time is over");
+        assert!(
+            store
+                .leases
+                .lease(5, "two", seckill::store::redis::LeaseTime { now_ms: late, lease_ms: 60_000 }, false)
+                .await
+                .unwrap()
+                .is_none(),
+            "not asked to take over"
+        );
+        let second = store
+            .leases
+            .lease(5, "two", seckill::store::redis::LeaseTime { now_ms: late, lease_ms: 60_000 }, true)
+            .await
+            .unwrap()
+            .expect("its time is over");
         assert!(second.after_ms >= first.fence_ms, "{second:?} after {first:?}");
-        assert!(store.leases.lease(5, "one", (late, 60_000), false).await.unwrap().is_none(), "no way back");
+        assert!(
+            store
+                .leases
+                .lease(5, "one", seckill::store::redis::LeaseTime { now_ms: late, lease_ms: 60_000 }, false)
+                .await
+                .unwrap()
+                .is_none(),
+            "no way back"
+        );
         world.stop().await;
     });
 }

@@ -4,7 +4,7 @@ use super::algebra::{QUICK, rebuilt, stock};
 use crate::support::world::{World, run};
 use seckill::p5_reconcile::Window;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
-use seckill::store::redis::{Given, Taken};
+use seckill::store::redis::{Between, Given, Taken};
 
 /// The sums agree: what Redis was given too much hides behind what it was not given at all.
 #[test]
@@ -36,12 +36,14 @@ fn a_lost_gift_between_two_buckets_is_told_and_wedges_nothing() {
         let mut world = World::with(&[Api, Relay, Consumer], &[QUICK, &["redis.shards=2"]].concat()).await;
         let sale = world.sale("gift", 20, Some(1)).await;
         let redis = &world.servers.redis;
-        let Taken::Record(first) = redis.transfers.take(&sale, (0, 1), 1, 4).await.unwrap() else {
+        let Taken::Record(first) = redis.transfers.take(&sale, Between { source: 0, target: 1 }, 1, 4).await.unwrap()
+        else {
             panic!("nothing taken")
         };
         // The target's server is replaced by one that never heard of it; the source's has forgotten the record.
         redis.transfers.forget(&sale, &first).await.unwrap();
-        let Taken::Record(second) = redis.transfers.take(&sale, (0, 1), 1, 2).await.unwrap() else {
+        let Taken::Record(second) = redis.transfers.take(&sale, Between { source: 0, target: 1 }, 1, 2).await.unwrap()
+        else {
             panic!("nothing taken")
         };
         assert_eq!((first.number, second.number), (1, 2));

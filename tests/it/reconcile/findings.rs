@@ -107,7 +107,16 @@ fn relay_dlq_entries_are_in_the_register_before_they_leave_redis() {
             world.redis(&["XADD", &dlq, "*", "reason", "unreadable"]).await;
         }
         let entry = redis.outbox.new_entries(0, "by hand", 1).await.unwrap().remove(0);
-        let parking = redis.outbox.park(0, "by hand", &entry.id, ("the broker said no", 10)).await.unwrap();
+        let parking = redis
+            .outbox
+            .park(
+                0,
+                "by hand",
+                &entry.id,
+                seckill::store::redis::ParkReason { reason: "the broker said no", attempts: 10 },
+            )
+            .await
+            .unwrap();
         assert_eq!(parking, Parking::Moved);
         assert_eq!(redis.relay_dlq.count(0).await.unwrap(), 601);
         world

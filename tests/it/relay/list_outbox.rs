@@ -98,7 +98,13 @@ fn a_question_finds_an_entry_in_the_list_and_in_a_hand() {
             "what a rebuild asks"
         );
         // Its time is over and nobody holds it: parked, then landed out of the ledger like any other.
-        world.servers.redis.outbox.park(0, "relay-7", &lying.entry.id, ("nack", 10)).await.unwrap();
+        world
+            .servers
+            .redis
+            .outbox
+            .park(0, "relay-7", &lying.entry.id, seckill::store::redis::ParkReason { reason: "nack", attempts: 10 })
+            .await
+            .unwrap();
         let audit = world.audit(&sale, Window::Now).await;
         assert!(audit.consistent() && audit.counted.parked == 1, "{audit:#?}");
         let rest = world.more(&[Consumer, Role::Reconcile], |_| {});
@@ -118,16 +124,31 @@ fn who_lost_an_entry_counts_and_parks_nothing_and_deletes_only_its_own() {
         let ids: Vec<String> =
             redis.outbox.new_entries(0, "slow", 3).await.unwrap().into_iter().map(|entry| entry.id).collect();
         assert!(
-            redis.outbox.take_over(0, "quick", 60_000, ("0-0", 10)).await.unwrap().entries.is_empty(),
+            redis
+                .outbox
+                .take_over(0, "quick", 60_000, seckill::store::redis::PageFrom { start: "0-0", count: 10 })
+                .await
+                .unwrap()
+                .entries
+                .is_empty(),
             "it is alive"
         );
         assert_eq!(redis.outbox.failed(0, "slow", &ids).await.unwrap(), [1, 1, 1]);
         // Windows 28, 29: it slept, and woke up too late.
-        let taken = redis.outbox.take_over(0, "quick", 0, ("0-0", 2)).await.unwrap().entries;
+        let taken = redis
+            .outbox
+            .take_over(0, "quick", 0, seckill::store::redis::PageFrom { start: "0-0", count: 2 })
+            .await
+            .unwrap()
+            .entries;
         assert_eq!(taken.iter().map(|entry| &entry.id).collect::<Vec<_>>(), [&ids[0], &ids[1]], "the oldest first");
         assert_eq!(redis.outbox.touch(0, "slow", &ids).await.unwrap(), ids[2..]);
         assert_eq!(redis.outbox.failed(0, "slow", &ids).await.unwrap(), [0, 0, 2]);
-        let parking = redis.outbox.park(0, "slow", &ids[0], ("nack", 10)).await.unwrap();
+        let parking = redis
+            .outbox
+            .park(0, "slow", &ids[0], seckill::store::redis::ParkReason { reason: "nack", attempts: 10 })
+            .await
+            .unwrap();
         assert_eq!((parking, parked(&world).await), (seckill::store::redis::Parking::NotOurs, 0));
         assert_eq!(redis.outbox.done(0, "slow", &ids).await.unwrap(), 1);
         assert_eq!(world.outbox().await, (2, 2));

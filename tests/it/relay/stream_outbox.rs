@@ -82,10 +82,9 @@ fn names_of_relays_that_are_gone_go_too_but_never_with_entries() {
             world.redis(&["XGROUP", "CREATECONSUMER", &outbox, "relay", name]).await;
         }
         let redis = &world.servers.redis;
-        assert!(redis.outbox.forget_relays(0, "me", (60_000, 16)).await.unwrap().is_empty(), "they may only be slow");
-        eventually("silence", async || redis.outbox.forget_relays(0, "dead-3", (200, 1)).await.unwrap().len() == 1)
-            .await;
-        let rest = redis.outbox.forget_relays(0, "dead-3", (0, 16)).await.unwrap();
+        assert!(redis.outbox.forget_relays(0, "me", 60_000, 16).await.unwrap().is_empty(), "they may only be slow");
+        eventually("silence", async || redis.outbox.forget_relays(0, "dead-3", 200, 1).await.unwrap().len() == 1).await;
+        let rest = redis.outbox.forget_relays(0, "dead-3", 0, 16).await.unwrap();
         assert!(rest.len() == 1 && !rest.contains(&"dead-with-entries".to_owned()), "{rest:?}");
         let relay = world.more(&[Relay], |_| {});
         eventually("all ten", async || world.orders(&sale).await == 10).await;

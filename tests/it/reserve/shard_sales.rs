@@ -8,7 +8,7 @@ use seckill::domain::ids::{RequestId, SaleId};
 use seckill::domain::sale::MetaState;
 use seckill::domain::shard::home_shard;
 use seckill::p5_reconcile::{Window, audit_sale};
-use seckill::store::redis::{Taken, Transfer};
+use seckill::store::redis::{Between, Taken, Transfer};
 
 const FOUR: [&str; 2] = ["redis.shards=4", "p1_entry.cache_ttl_ms=50"];
 
@@ -64,7 +64,7 @@ fn a_sale_with_units_between_two_buckets_is_not_sold_out() {
             assert_eq!(world.buy(&sale, &buyer_of(shard, 4, 0), 1, None).await.status, 202);
         }
         // Someone took the last unit for shard 1 and died.
-        let taken = redis.transfers.take(&sale, (0, 1), 1, 1).await.unwrap();
+        let taken = redis.transfers.take(&sale, Between { source: 0, target: 1 }, 1, 1).await.unwrap();
         let transfer = Transfer { source: 0, target: 1, number: 1, units: 1, epoch: 1 };
         assert_eq!((taken, stocks(&world, &sale).await), (Taken::Record(transfer), vec![0; 4]));
         let shown = world.cli(&["sale", "show", "between", "--json"]).exits(0).json();

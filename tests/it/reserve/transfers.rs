@@ -9,14 +9,14 @@ use seckill::domain::sale::MetaState;
 use seckill::p5_reconcile::{Window, finish_transfers};
 use seckill::roles::Role;
 use seckill::store::mysql::sales;
-use seckill::store::redis::{Given, RedisStore, Taken, Transfer};
+use seckill::store::redis::{Between, Given, RedisStore, Taken, Transfer};
 
 async fn stocks(redis: &RedisStore, sale: &SaleId) -> (i64, i64) {
     (redis.stock.units(sale, 0).await.unwrap().unwrap(), redis.stock.units(sale, 1).await.unwrap().unwrap())
 }
 
 async fn take(redis: &RedisStore, sale: &SaleId, wanted: i64) -> Transfer {
-    let taken = redis.transfers.take(sale, (0, 1), 1, wanted).await.unwrap();
+    let taken = redis.transfers.take(sale, Between { source: 0, target: 1 }, 1, wanted).await.unwrap();
     let Taken::Record(transfer) = taken else { panic!("{taken:?}") };
     transfer
 }
@@ -73,9 +73,17 @@ fn every_step_may_come_twice_and_late() {
         redis.transfers.forget(&sale, &second).await.unwrap();
         let third = take(redis, &sale, 9).await;
         assert_eq!((third.units, stocks(redis, &sale).await), (2, (0, 38)), "at most all");
-        assert_eq!(redis.transfers.take(&sale, (0, 1), 2, 1).await.unwrap(), Taken::Refused, "another epoch");
+        assert_eq!(
+            redis.transfers.take(&sale, Between { source: 0, target: 1 }, 2, 1).await.unwrap(),
+            Taken::Refused,
+            "another epoch"
+        );
         world.sale_control().pause(&sale).await.unwrap();
-        assert_eq!(redis.transfers.take(&sale, (1, 0), 1, 1).await.unwrap(), Taken::Refused, "not open");
+        assert_eq!(
+            redis.transfers.take(&sale, Between { source: 1, target: 0 }, 1, 1).await.unwrap(),
+            Taken::Refused,
+            "not open"
+        );
         let shown = sales::get(&world.servers.db, &sale).await.unwrap().unwrap();
         assert_eq!(
             finish_transfers(&world.servers.redis.transfers, world.settings.redis.shards, &shown).await.unwrap(),

@@ -9,7 +9,7 @@ use seckill::domain::ids::SaleId;
 use seckill::domain::snowflake::NODES;
 use seckill::p1_entry::request_ids::{LeaseTerms, RequestIds};
 use seckill::runtime::Stopper;
-use seckill::store::redis::Taken;
+use seckill::store::redis::{Between, Taken};
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ fn units_that_no_replica_knows_to_be_taken_are_not_given() {
         let sale = world.sale("taken", STOCK, None).await;
         let (old, replica, source, target) = alone(&cluster, &world).await;
         let redis = &world.servers.redis;
-        let taken = redis.transfers.take(&sale, (source, target), 1, 1).await;
+        let taken = redis.transfers.take(&sale, Between { source, target }, 1, 1).await;
         assert!(taken.is_err(), "only one server knows of it: {taken:?}");
         assert_eq!((stock(&world, &sale, source).await, stock(&world, &sale, target).await), (1, 2));
         time_passes(P5_MS).await;
@@ -104,7 +104,8 @@ fn units_that_no_replica_knows_to_be_given_are_given_again() {
         let sale = world.sale("given", STOCK, None).await;
         let (old, replica, target, source) = alone(&cluster, &world).await;
         let redis = &world.servers.redis;
-        let Taken::Record(transfer) = redis.transfers.take(&sale, (source, target), 1, 1).await.unwrap() else {
+        let Taken::Record(transfer) = redis.transfers.take(&sale, Between { source, target }, 1, 1).await.unwrap()
+        else {
             panic!("a record")
         };
         let given = redis.transfers.give(&sale, &transfer).await;

@@ -1,9 +1,9 @@
 //! The outbox as a list with one private processing list for each relay (C8), for services that speak Redis without streams.
 //!
-//! Every call is `lua/outbox_list.lua`, one step each; the forms of the strings are in `packed.rs`.
+//! Every call is `lua/outbox_list.lua`, one step each; `list_entry_codec.rs` reads the strings.
 
 use super::list_entry_codec;
-use super::{Entry, Outbox, TakenOver};
+use super::{Entry, OrphanPage, Outbox, PageFrom, ParkReason, TakenOver};
 use crate::store::redis::connection::{DoneWhen, RedisFault, integer, list, optional_text, text};
 use crate::store::redis::scripts::OUTBOX_LIST;
 use fred::types::Value;
@@ -22,15 +22,25 @@ fn entries(reply: Value) -> Result<Vec<Entry>, RedisFault> {
         .collect()
 }
 
+/// One call of the script.
+#[derive(Clone, Copy)]
+struct ListCall<'a> {
+    act: &'static str,
+    consumer: &'a str,
+    /// The other relay whose processing list it touches.
+    other: Option<&'a str>,
+}
+
+impl<'a> ListCall<'a> {
+    const fn of(consumer: &'a str, act: &'static str) -> Self {
+        Self { act, consumer, other: None }
+    }
+}
+
 impl Outbox {
-    /// Calls the script for `consumer`; `other` is the relay whose list it also touches.
-    async fn list_act(
-        &self,
-        shard: u16,
-        (act, consumer): (&str, &str),
-        other: Option<&str>,
-        args: Vec<Value>,
-    ) -> Result<Value, RedisFault> {
+    /// Calls the script.
+    async fn list_call(&self, shard: u16, call: ListCall<'_>, args: Vec<Value>) -> Result<Value, RedisFault> {
+        let ListCall { act, consumer, other } = call;
         let keys = &self.redis.keys;
         let mut all = vec![
             keys.outbox_list(shard),
@@ -44,16 +54,10 @@ impl Outbox {
         self.redis.script(&OUTBOX_LIST, all, args).await
     }
 
-    /// The same for what hands out entries. The server is chosen before, so that it is the one whose replicas are counted.
-    async fn list_handed_out(
-        &self,
-        shard: u16,
-        act: (&str, &str),
-        other: Option<&str>,
-        args: Vec<Value>,
-    ) -> Result<Vec<Entry>, RedisFault> {
+    /// The same for calls that hand out entries. The server is chosen before, so that its replicas are the ones counted.
+    async fn list_hand_out(&self, shard: u16, call: ListCall<'_>, args: Vec<Value>) -> Result<Vec<Entry>, RedisFault> {
         let node = self.redis.node_of_shard(shard)?;
-        let taken = entries(self.list_act(shard, act, other, args).await?)?;
+        let taken = entries(self.list_call(shard, call, args).await?)?;
         if !taken.is_empty() {
             // Whether replicas have what this server has handed out.
             node.send(DoneWhen::Replicated, "PING", Vec::new()).await?.or_too_few()?;
@@ -63,11 +67,11 @@ impl Outbox {
 
     pub(super) async fn list_take(&self, shard: u16, consumer: &str, count: usize) -> Result<Vec<Entry>, RedisFault> {
         let count = vec![text(count.min(MOVE_MAX).to_string())];
-        self.list_handed_out(shard, ("take", consumer), None, count).await
+        self.list_hand_out(shard, ListCall::of(consumer, "take"), count).await
     }
 
     pub(super) async fn list_own(&self, shard: u16, consumer: &str) -> Result<Vec<Entry>, RedisFault> {
-        self.list_handed_out(shard, ("own", consumer), None, vec![]).await
+        self.list_hand_out(shard, ListCall::of(consumer, "own"), vec![]).await
     }
 
     /// Names of relays that hold entries, in order.
@@ -78,21 +82,23 @@ impl Outbox {
         Ok(names)
     }
 
-    /// One other relay at a time, in the order of their names, so that an error leaves no doubt about whose entries moved.
+    /// One other relay at a time, in the order of their names, so that an error leaves no doubt about the owner of the entries that moved.
     /// Names begin with a letter, so all of them are behind `0-0`.
     pub(super) async fn list_take_over(
         &self,
         shard: u16,
         consumer: &str,
         idle_ms: u64,
-        (start, count): (&str, usize),
+        from: PageFrom<'_>,
     ) -> Result<TakenOver, RedisFault> {
         let names = self.list_hands(shard).await?;
-        let mut others = names.into_iter().filter(|name| name != consumer && name.as_str() > start);
+        let mut others = names.into_iter().filter(|name| name != consumer && name.as_str() > from.start);
         let Some(other) = others.next() else {
             return Ok(TakenOver { entries: vec![], next: "0-0".into(), deleted: vec![] });
         };
-        let entries = self.list_take_from(shard, consumer, &other, (idle_ms, count)).await?;
+        let entries = self
+            .list_take_from(shard, ListCall { act: "take_over", consumer, other: Some(&other) }, idle_ms, from.count)
+            .await?;
         let next = if others.next().is_some() { other } else { "0-0".to_owned() };
         Ok(TakenOver { entries, next, deleted: Vec::new() })
     }
@@ -100,24 +106,26 @@ impl Outbox {
     async fn list_take_from(
         &self,
         shard: u16,
-        consumer: &str,
-        other: &str,
-        (idle_ms, count): (u64, usize),
+        call: ListCall<'_>,
+        idle_ms: u64,
+        count: usize,
     ) -> Result<Vec<Entry>, RedisFault> {
+        let other = call.other.unwrap_or_default();
         let args = vec![text(count.min(MOVE_MAX).to_string()), text(other), text(idle_ms.to_string())];
-        self.list_handed_out(shard, ("take_over", consumer), Some(other), args).await
+        self.list_hand_out(shard, call, args).await
     }
 
-    /// Takes entries of a processing list that no hand belongs to, which is there only if somebody deleted the hands: one
-    /// page of all keys. Returns them and where to go on.
+    /// Takes entries of a processing list without an owner, which is there only if the hash of owners (`hands`) was deleted:
+    /// one page of all keys. Returns them and where to go on.
     pub(super) async fn list_orphans(
         &self,
         shard: u16,
         consumer: &str,
-        (start, looked_at, count): (&str, usize, usize),
+        page: OrphanPage<'_>,
     ) -> Result<(Vec<Entry>, String), RedisFault> {
+        let OrphanPage { start, looked_at_max, taken_max } = page;
         let (prefix, cursor) = (self.redis.keys.processing(shard, ""), if start == "-" { "0" } else { start });
-        let args = [cursor, "MATCH", &format!("{prefix}*"), "COUNT", &looked_at.to_string(), "TYPE", "list"]
+        let args = [cursor, "MATCH", &format!("{prefix}*"), "COUNT", &looked_at_max.to_string(), "TYPE", "list"]
             .map(text)
             .to_vec();
         let mut reply = list(self.redis.node_of_shard(shard)?.command("SCAN", args).await?)?.into_iter();
@@ -126,19 +134,20 @@ impl Outbox {
         let names = keys.iter().filter_map(|key| Some(optional_text(key)?.strip_prefix(&prefix)?.to_owned()));
         let known = self.list_hands(shard).await?;
         if let Some(lost) = names.into_iter().find(|name| name != consumer && !known.contains(name)) {
-            // The same page once more, for what else is on it.
-            let taken = self.list_take_from(shard, consumer, &lost, (u64::from(u32::MAX), count)).await?;
+            // The same page once more, for the other lists on it.
+            let call = ListCall { act: "take_over", consumer, other: Some(&lost) };
+            let taken = self.list_take_from(shard, call, u64::from(u32::MAX), taken_max).await?;
             return Ok((taken, cursor.to_owned()));
         }
         Ok((Vec::new(), next))
     }
 
     pub(super) async fn list_done(&self, shard: u16, consumer: &str, ids: &[String]) -> Result<i64, RedisFault> {
-        integer(&self.list_act(shard, ("done", consumer), None, texts(ids)).await?)
+        integer(&self.list_call(shard, ListCall::of(consumer, "done"), texts(ids)).await?)
     }
 
     pub(super) async fn list_failed(&self, shard: u16, consumer: &str, ids: &[String]) -> Result<Vec<i64>, RedisFault> {
-        list(self.list_act(shard, ("failed", consumer), None, texts(ids)).await?)?.iter().map(integer).collect()
+        list(self.list_call(shard, ListCall::of(consumer, "failed"), texts(ids)).await?)?.iter().map(integer).collect()
     }
 
     pub(super) async fn list_touch(
@@ -147,7 +156,7 @@ impl Outbox {
         consumer: &str,
         ids: &[String],
     ) -> Result<Vec<String>, RedisFault> {
-        let mine = self.list_act(shard, ("touch", consumer), None, texts(ids)).await?;
+        let mine = self.list_call(shard, ListCall::of(consumer, "touch"), texts(ids)).await?;
         Ok(list(mine)?.iter().filter_map(optional_text).collect())
     }
 
@@ -157,10 +166,10 @@ impl Outbox {
         shard: u16,
         consumer: &str,
         id: &str,
-        (reason, attempts): (&str, u32),
+        why: ParkReason<'_>,
     ) -> Result<i64, RedisFault> {
-        let args = [id, reason, &attempts.to_string()].map(text).to_vec();
-        integer(&self.list_act(shard, ("park", consumer), None, args).await?)
+        let args = [id, why.reason, &why.attempts.to_string()].map(text).to_vec();
+        integer(&self.list_call(shard, ListCall::of(consumer, "park"), args).await?)
     }
 
     /// The list first: entries go from it to the hands, so one that moves in between is counted twice and never missed.

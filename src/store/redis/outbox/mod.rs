@@ -1,8 +1,8 @@
 //! The outbox of a shard, as the relay sees it: one interface over its two kinds (C8), a stream with a consumer group
-//! (`outbox_stream.rs`) or a list with one processing list for each relay (`outbox_list.rs`).
+//! (`stream.rs`) or a list with one processing list for each relay (`list.rs`).
 //!
-//! What both promise: an entry that was read is its reader's until it is done, parked or taken over; a reader that died or
-//! did not hear the answer finds it again; nobody counts or parks what another one has by now.
+//! Both promise: an entry that was read is its reader's until it is done, parked or taken over; a reader that died or lost the
+//! answer finds it again; no relay counts or parks an entry that another relay has by now.
 
 mod list;
 mod list_entry_codec;
@@ -12,7 +12,7 @@ mod scan;
 mod stream;
 
 pub use orphans::OrphanPage;
-pub use relay_dlq::{ParkedEntry, Parking, RelayDlq};
+pub use relay_dlq::{ParkReason, ParkedEntry, Parking, RelayDlq};
 pub use scan::{Lying, WalkPage};
 
 use super::connection::RedisFault;
@@ -37,12 +37,21 @@ impl Entry {
     }
 }
 
-/// What a look at the entries of silent relays brought.
+/// A part of an outbox to go through.
+#[derive(Debug, Clone, Copy)]
+pub struct PageFrom<'a> {
+    /// Where to begin.
+    pub start: &'a str,
+    /// Entries, at most.
+    pub count: usize,
+}
+
+/// Entries taken over from silent relays.
 #[derive(Debug)]
 pub struct TakenOver {
-    /// The caller's now.
+    /// They are the caller's now.
     pub entries: Vec<Entry>,
-    /// Where to go on; `0-0`: everything was looked at.
+    /// Where to go on; `0-0`: this was all.
     pub next: String,
     /// Entries that were deleted while they were pending (stream only).
     pub deleted: Vec<String>,
@@ -78,7 +87,7 @@ impl Outbox {
         }
     }
 
-    /// Reads entries that are `consumer`'s already, the oldest first, from a place on (`0` begins). Returns them and where to
+    /// Reads entries that are `consumer`'s already, the oldest first, from an id on (`0` begins). Returns them and where to
     /// go on. A stream gives up to `count`; a list all of them, at most a window.
     ///
     /// # Errors
@@ -100,7 +109,7 @@ impl Outbox {
         }
     }
 
-    /// Takes over up to `count` entries that nobody touched for `idle_ms`, from a place on (`0-0` begins).
+    /// Takes over up to `count` entries that no relay touched for `idle_ms`, from an id on (`0-0` begins).
     ///
     /// # Errors
     /// [`RedisFault`]; after `Unknown` some may be this consumer's now.
@@ -109,7 +118,7 @@ impl Outbox {
         shard: u16,
         consumer: &str,
         idle_ms: u64,
-        from: (&str, usize),
+        from: PageFrom<'_>,
     ) -> Result<TakenOver, RedisFault> {
         match self.redis.outbox {
             OutboxKind::Stream => self.stream_claim(shard, consumer, idle_ms, from).await,
@@ -166,8 +175,8 @@ impl Outbox {
         }
     }
 
-    /// Entries in the fullest of the outboxes of shards 0 to `shards` - 1; O(1) each. A shard whose server is away
-    /// does not count: it takes nothing in.
+    /// Entries in the fullest of the outboxes of shards 0 to `shards` - 1; O(1) each. A shard whose server is
+    /// down does not count: it accepts nothing.
     ///
     /// # Errors
     /// [`RedisFault`] when every server is away or one refuses.

@@ -1,5 +1,5 @@
-//! What nobody would find in a shard's outbox by reading: entries in no pending list (in a processing list without an owner),
-//! and names of relays that are gone.
+//! What reading never finds in a shard's outbox: entries in no pending list (or in a processing list without an owner), and
+//! names of relays that are gone.
 
 use super::stream::entries;
 use super::{Entry, Outbox};
@@ -9,19 +9,19 @@ use crate::store::redis::keyspace::GROUP;
 use crate::store::redis::scripts::{RELAY_FORGET, RELAY_ORPHANS};
 use fred::types::Value;
 
-/// A part of the outbox to look at for orphans.
+/// A part of the outbox to check for orphans.
 #[derive(Debug, Clone)]
 pub struct OrphanPage<'a> {
     /// Where to begin, as the page before said; `-` for the start.
     pub start: &'a str,
-    /// Entries to look at, at most.
+    /// Entries to check, at most.
     pub looked_at_max: usize,
     /// Entries to take, at most.
     pub taken_max: usize,
 }
 
 impl Outbox {
-    /// Takes entries of one page that were delivered once and are in nobody's pending list (window 30). Returns them and
+    /// Takes entries of one page that were delivered once and are in no pending list (window 30). Returns them and
     /// where to go on (`-`: from the start).
     ///
     /// # Errors
@@ -33,7 +33,6 @@ impl Outbox {
         page: OrphanPage<'_>,
     ) -> Result<(Vec<Entry>, String), RedisFault> {
         if self.redis.outbox == OutboxKind::List {
-            let page = (page.start, page.looked_at_max, page.taken_max);
             return self.list_orphans(shard, consumer, page).await;
         }
         let (looked_at, taken) = (page.looked_at_max.to_string(), page.taken_max.to_string());
@@ -53,7 +52,8 @@ impl Outbox {
         &self,
         shard: u16,
         consumer: &str,
-        (idle_ms, count_max): (u64, usize),
+        idle_ms: u64,
+        count_max: usize,
     ) -> Result<Vec<String>, RedisFault> {
         if self.redis.outbox == OutboxKind::List {
             return Ok(Vec::new());

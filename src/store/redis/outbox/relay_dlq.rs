@@ -1,7 +1,7 @@
 //! The relay DLQ: entries the relay gave up, waiting for P5 or a person.
 //!
 //! A stream beside an outbox that is one; beside a list a sorted set with score 0, which is in the order of the ids (they
-//! begin with the time) and gives a page or an entry by its id without a look at the others.
+//! begin with the time) and gives a page or an entry by its id without reading the others.
 
 use super::list_entry_codec;
 use super::stream::stream_page;
@@ -46,14 +46,23 @@ impl From<Entry> for ParkedEntry {
     }
 }
 
-/// What became of an entry that was to be parked.
+/// Why an entry is parked.
+#[derive(Debug, Clone, Copy)]
+pub struct ParkReason<'a> {
+    /// For people.
+    pub reason: &'a str,
+    /// Failed attempts so far.
+    pub attempts: u32,
+}
+
+/// The result of parking an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parking {
     /// It is in the relay DLQ and out of the outbox.
     Moved,
     /// Another relay has it now: nothing was done.
     NotOurs,
-    /// Somebody deleted it from the outbox: there is nothing left to move, and nobody waits for it any more.
+    /// It was deleted from the outbox: there is nothing left to move, and no caller waits for it.
     Gone,
 }
 
@@ -62,19 +71,14 @@ impl Outbox {
     ///
     /// # Errors
     /// [`RedisFault`]; repeating is safe.
-    pub async fn park(
-        &self,
-        shard: u16,
-        consumer: &str,
-        id: &str,
-        (reason, attempts): (&str, u32),
-    ) -> Result<Parking, RedisFault> {
+    pub async fn park(&self, shard: u16, consumer: &str, id: &str, why: ParkReason<'_>) -> Result<Parking, RedisFault> {
         // Of the stream only: the list's script has no halves to part.
         if self.redis.outbox == OutboxKind::Stream && left_out!(ParkAtomic) {
-            return self.park_in_two_steps(shard, id, (reason, attempts)).await;
+            return self.park_in_two_steps(shard, id, why).await;
         }
         let parked = match self.redis.outbox {
             OutboxKind::Stream => {
+                let ParkReason { reason, attempts } = why;
                 let keys = vec![
                     self.redis.keys.outbox(shard),
                     self.redis.keys.attempts(shard),
@@ -83,7 +87,7 @@ impl Outbox {
                 let args = [GROUP, consumer, id, reason, &attempts.to_string()].map(text).to_vec();
                 integer(&self.redis.script(&RELAY_PARK, keys, args).await?)?
             }
-            OutboxKind::List => self.list_park(shard, consumer, id, (reason, attempts)).await?,
+            OutboxKind::List => self.list_park(shard, consumer, id, why).await?,
         };
         match parked {
             1 => Ok(Parking::Moved),
@@ -93,13 +97,9 @@ impl Outbox {
         }
     }
 
-    /// What [`Mechanism::ParkAtomic`] forbids: a death between the two steps leaves the entry nowhere (window 43).
-    async fn park_in_two_steps(
-        &self,
-        shard: u16,
-        id: &str,
-        (reason, attempts): (&str, u32),
-    ) -> Result<Parking, RedisFault> {
+    /// The two steps that [`Mechanism::ParkAtomic`] forbids: a death between the two steps leaves the entry nowhere (window 43).
+    async fn park_in_two_steps(&self, shard: u16, id: &str, why: ParkReason<'_>) -> Result<Parking, RedisFault> {
+        let ParkReason { reason, attempts } = why;
         let Some(entry) = self.page(shard, id, 1).await?.into_iter().find(|entry| entry.id == id) else {
             return Ok(Parking::Gone);
         };

@@ -1,4 +1,4 @@
-//! What lies in a shard's outbox and in whose hand, for the audit, the rebuild and a person's question. Reads only.
+//! The entries of a shard's outbox, and which relay has each of them: for the audit, the rebuild and operators. Reads only.
 
 use super::list_entry_codec;
 use super::{Entry, Outbox};
@@ -9,15 +9,15 @@ use crate::store::redis::scripts::OUTBOX_LIST_HELD;
 use fred::types::Value;
 use std::collections::{BTreeSet, HashMap};
 
-/// Times the hands are read again because relays came or went in between.
-const HANDS_TRIES: usize = 5;
+/// Times the relays' entries are read again because relays came or went in between.
+const HELD_TRIES: usize = 5;
 
-/// An entry and who has it.
+/// An entry and the relay that has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lying {
     /// The entry; of one in a relay's processing list only the request and the sale.
     pub entry: Entry,
-    /// The relay that read it last; `None`: nobody did.
+    /// The relay that read it last; `None`: it was not read yet.
     pub relay: Option<String>,
 }
 
@@ -31,8 +31,8 @@ pub struct WalkPage {
 }
 
 impl Outbox {
-    /// Goes through the outbox, about `count` entries at a time, from `-` on or from where the page before says. Nothing that
-    /// lies there from beginning to end is missed; of a list, what comes meanwhile can come twice. A stream can also be
+    /// Goes through the outbox, about `count` entries at a time, from `-` on or from where the page before says. An entry
+    /// that is there from beginning to end is not missed; of a list, what comes meanwhile can come twice. A stream can also be
     /// entered at a time (Unix milliseconds by Redis' clock); a list then begins at its beginning.
     ///
     /// # Errors
@@ -55,21 +55,21 @@ impl Outbox {
             Err(RedisFault::Refused(error)) if error.starts_with("NOGROUP") => Vec::new(),
             Err(fault) => return Err(fault),
         };
-        let mut hands = HashMap::new();
+        let mut holders = HashMap::new();
         for held in pending {
             let held = list(held)?;
             let part = |at: usize| held.get(at).and_then(optional_text);
             match (part(0), part(1)) {
-                (Some(id), Some(relay)) => hands.insert(id, relay),
+                (Some(id), Some(relay)) => holders.insert(id, relay),
                 (None, _) | (_, None) => return Err(RedisFault::Contract(format!("XPENDING answered {held:?}"))),
             };
         }
-        let lying = page.into_iter().map(|entry| Lying { relay: hands.remove(&entry.id), entry }).collect();
+        let lying = page.into_iter().map(|entry| Lying { relay: holders.remove(&entry.id), entry }).collect();
         Ok(WalkPage { lying, next })
     }
 
-    /// From the newest to the oldest: what comes or goes meanwhile then hides nothing, and what is taken by a relay meanwhile
-    /// is found in its hand, which is looked at last.
+    /// From the newest to the oldest: entries that come or go meanwhile then hide nothing, and an entry that a relay takes
+    /// meanwhile is found in its processing list, which is read last.
     async fn list_walk(&self, shard: u16, start: &str, count: usize) -> Result<WalkPage, RedisFault> {
         let from: usize = start.strip_prefix('@').and_then(|from| from.parse().ok()).unwrap_or(0);
         let (first, last) = (from.to_string(), (from + count).saturating_sub(1).to_string());
@@ -85,9 +85,9 @@ impl Outbox {
     }
 
     async fn list_held(&self, shard: u16) -> Result<Vec<Lying>, RedisFault> {
-        // Those that were there a moment ago are asked as well: busy relays come and go by the millisecond.
+        // Relays that were there a moment ago are read as well: busy relays come and go by the millisecond.
         let mut names = BTreeSet::new();
-        for _ in 0..HANDS_TRIES {
+        for _ in 0..HELD_TRIES {
             names.extend(self.list_hands(shard).await?);
             let processing = names.iter().map(|name| self.redis.keys.processing(shard, name));
             let keys = std::iter::once(self.redis.keys.hands(shard)).chain(processing).collect();
@@ -105,6 +105,6 @@ impl Outbox {
             });
             return Ok(lying.collect());
         }
-        Err(RedisFault::Refused(format!("relays came and went during {HANDS_TRIES} looks at their hands, ask again")))
+        Err(RedisFault::Refused(format!("relays came and went during {HELD_TRIES} reads of their entries, ask again")))
     }
 }

@@ -3,7 +3,7 @@
 //! Replies are parsed raw, entry by entry: fred's own maps fail a whole batch on one deleted entry and hide the deleted ids
 //! of XAUTOCLAIM (windows 31, 32).
 
-use super::{Entry, Outbox, TakenOver};
+use super::{Entry, Outbox, PageFrom, TakenOver};
 use crate::store::redis::connection::{RedisFault, integer, list, optional_text, text};
 use crate::store::redis::keyspace::{GROUP, Keyspace};
 use crate::store::redis::scripts::{RELAY_DONE, RELAY_FAILED, RELAY_TOUCH};
@@ -60,11 +60,11 @@ impl Outbox {
         shard: u16,
         consumer: &str,
         idle_ms: u64,
-        (start, count): (&str, usize),
+        from: PageFrom<'_>,
     ) -> Result<TakenOver, RedisFault> {
-        let args =
-            [self.redis.keys.outbox(shard).as_str(), GROUP, consumer, &idle_ms.to_string(), start, "COUNT"].map(text);
-        let args = args.into_iter().chain([text(count.to_string())]).collect();
+        let args = [self.redis.keys.outbox(shard).as_str(), GROUP, consumer, &idle_ms.to_string(), from.start, "COUNT"]
+            .map(text);
+        let args = args.into_iter().chain([text(from.count.to_string())]).collect();
         let mut reply = list(self.redis.hand_out("XAUTOCLAIM", 0, args).await?)?.into_iter();
         let next = reply.next().and_then(|next| optional_text(&next)).unwrap_or_else(|| "0-0".to_owned());
         let entries = entries(reply.next().unwrap_or(Value::Null))?;

@@ -1,11 +1,11 @@
-//! The line to the broker: one publisher at a time, what is unanswered on it, and what is known of the broker's health.
+//! The session with the broker: one publisher at a time, its unanswered messages, and the breaker.
 //!
-//! Any doubt about a connection ends it: a new one declares the topology again and starts counting its tags anew.
+//! Any doubt about a connection ends it: a new one declares the topology again and counts its tags from the start.
 
-use super::breaker::Breaker;
-use super::hand::Ticket;
+use super::breaker::BrokerBreaker;
+use super::in_flight::EntryKey;
 use crate::config::P3Relay;
-use crate::runtime::grown;
+use crate::runtime::exponential_backoff;
 use crate::store::rabbit::{
     Confirms, Outgoing, Publisher, QUEUE_LEFT_ALONE, RabbitConfig, RabbitError, Topology, declare,
 };
@@ -18,19 +18,19 @@ const DECLARE_PAUSE: Duration = Duration::from_secs(1);
 
 /// A connection on which messages were refused is not replaced before this time.
 const REFUSED_MIN: Duration = Duration::from_secs(1);
-/// Longest wait for the canary. Under an alarm the broker reads nothing, not even a goodbye, so every connection given up
-/// stays open until the alarm ends (window 41): their number must not grow with every confirm time-out.
+/// Longest wait for the canary. Under an alarm the broker reads nothing, not even a close, so every connection given up stays
+/// open until the alarm ends (window 41): their number must not grow with every confirm time-out.
 const PATIENCE_MAX: Duration = Duration::from_secs(60);
 
-/// What was published: entries of the hand in one message, or the canary.
+/// What was published: entries of the window in one message, or the canary.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Sent {
-    Entries(Vec<Ticket>),
+pub(super) enum Published {
+    Entries(Vec<EntryKey>),
     Canary,
 }
 
 /// The connection of one relay.
-pub(super) struct Line {
+pub(super) struct PublisherSession {
     config: RabbitConfig,
     confirm_timeout: Duration,
     /// A connection on which messages were refused is replaced after this time, the longest back-off. A broker may go on
@@ -39,19 +39,19 @@ pub(super) struct Line {
     refused_max: Duration,
     pub(super) publisher: Option<Publisher>,
     /// Published on the present connection and not answered.
-    pub(super) confirms: Confirms<Sent>,
-    pub(super) breaker: Breaker,
+    pub(super) confirms: Confirms<Published>,
+    pub(super) breaker: BrokerBreaker,
     connect_at: Instant,
     /// Canaries in a row that had no answer; each is waited for twice as long as the one before it.
     silences: u32,
     /// When the present connection is to be replaced, because a message was refused on it or its queue was declared again.
     replace_at: Option<Instant>,
-    /// A message came back: a queue or a binding is missing.
+    /// A message was returned: a queue or a binding is missing.
     unroutable: bool,
     declare_at: Instant,
 }
 
-impl Line {
+impl PublisherSession {
     pub(super) fn new(config: RabbitConfig, settings: &P3Relay) -> Self {
         let now = Instant::now();
         Self {
@@ -60,7 +60,7 @@ impl Line {
             refused_max: Duration::from_millis(settings.backoff_max_ms).max(REFUSED_MIN),
             publisher: None,
             confirms: Confirms::new(),
-            breaker: Breaker::new(),
+            breaker: BrokerBreaker::new(),
             connect_at: now,
             silences: 0,
             replace_at: None,
@@ -83,7 +83,7 @@ impl Line {
             return None;
         }
         let connected = Publisher::connect(&self.config).await;
-        // After a success too: one that is lost at once must not lead to a storm of connections.
+        // After a success too: a connection that is lost at once must not lead to a storm of connections.
         self.connect_at = Instant::now() + CONNECT_PAUSE;
         match connected {
             Ok(publisher) => {
@@ -94,9 +94,9 @@ impl Line {
             }
             Err(error) => {
                 if self.breaker.outage("no connection") {
-                    tracing::warn!(phase = "p3_relay", %error, "broker is away");
+                    tracing::warn!(phase = "p3_relay", %error, "the broker cannot be reached");
                 } else {
-                    tracing::debug!(phase = "p3_relay", %error, "broker is still away");
+                    tracing::debug!(phase = "p3_relay", %error, "the broker still cannot be reached");
                 }
                 Some(Err(error))
             }
@@ -104,7 +104,7 @@ impl Line {
     }
 
     /// Publishes the canary unless it is on its way. It goes to the orders exchange under a key that no queue is bound to, so
-    /// the broker confirms it as soon as it reads from this connection and delivers it to nobody.
+    /// the broker confirms it as soon as it reads from this connection, and delivers it to no queue.
     ///
     /// # Errors
     /// Why the connection is of no use.
@@ -116,15 +116,17 @@ impl Line {
         let exchange = Topology::new(&self.config).orders_exchange();
         let canary = Outgoing::new((&exchange, "canary"), "canary", Vec::new()).optional();
         let tag = publisher.publish(canary).await.map_err(|error| error.to_string())?;
-        self.confirms.sent(tag, Sent::Canary, Instant::now());
+        self.confirms.sent(tag, Published::Canary, Instant::now());
         Ok(())
     }
 
-    /// Whether an answer stays out for so long that the connection is not to be trusted any more.
+    /// Why the connection is not to be trusted any more, if an answer is late.
     pub(super) fn is_silent(&self) -> Option<String> {
         let limit = match self.breaker {
-            Breaker::Closed | Breaker::HalfOpen => self.confirm_timeout,
-            Breaker::Open => grown(self.confirm_timeout, self.silences, PATIENCE_MAX.max(self.confirm_timeout)),
+            BrokerBreaker::Closed | BrokerBreaker::HalfOpen => self.confirm_timeout,
+            BrokerBreaker::Open => {
+                exponential_backoff(self.confirm_timeout, self.silences, PATIENCE_MAX.max(self.confirm_timeout))
+            }
         };
         let late = self.confirms.expired(Instant::now(), limit);
         late.then(|| format!("no confirm within {} ms", limit.as_millis()))
@@ -136,29 +138,29 @@ impl Line {
         self.breaker.canary_confirmed();
     }
 
-    /// Drops the connection and returns what has no answer on it. The broker may have stored any of it.
-    pub(super) fn give_up(&mut self, reason: &str) -> Vec<Sent> {
+    /// Drops the connection and returns the messages without an answer. The broker may have stored any of them.
+    pub(super) fn give_up(&mut self, reason: &str) -> Vec<Published> {
         tracing::warn!(phase = "p3_relay", reason, unanswered = self.confirms.len(), "giving up the broker connection");
         metrics::counter!("seckill_p3_relay_reconnects_total").increment(1);
         self.breaker.outage(reason);
         self.publisher = None;
         let unanswered = self.confirms.drain();
-        if unanswered.contains(&Sent::Canary) {
+        if unanswered.contains(&Published::Canary) {
             self.silences = self.silences.saturating_add(1);
         }
         unanswered
     }
 
     /// Notes that a message was refused.
-    pub(super) fn refused(&mut self) {
+    pub(super) fn note_refused(&mut self) {
         metrics::counter!("seckill_p3_relay_nacks_total").increment(1);
         let refused_max = self.refused_max;
         self.replace_at.get_or_insert_with(|| Instant::now() + refused_max);
     }
 
-    /// Whether nothing more is to be sent on this connection. It is dropped once everything on it is answered, so that it
-    /// costs nobody an attempt.
-    pub(super) fn is_worn_out(&mut self) -> bool {
+    /// Whether nothing more is to be sent on this connection. It is dropped once all messages on it are answered, so that it
+    /// costs no entry an attempt.
+    pub(super) fn should_reconnect(&mut self) -> bool {
         if self.replace_at.is_none_or(|at| Instant::now() < at) {
             return false;
         }
@@ -170,8 +172,8 @@ impl Line {
         true
     }
 
-    /// Notes that a message came back.
-    pub(super) fn came_back(&mut self) {
+    /// Notes that a message was returned.
+    pub(super) fn note_returned(&mut self) {
         metrics::counter!("seckill_p3_relay_returned_total").increment(1);
         if !self.unroutable {
             self.unroutable = true;
@@ -179,9 +181,9 @@ impl Line {
         }
     }
 
-    /// Declares the topology after messages came back, over a connection of its own so that nothing under way suffers: else
+    /// Declares the topology after messages were returned, over another connection so that nothing under way suffers: else
     /// a deleted queue or binding would last until the next reconnect, and send every entry to the relay DLQ (windows 36, 59).
-    pub(super) async fn reassert(&mut self) {
+    pub(super) async fn redeclare(&mut self) {
         if !self.unroutable || Instant::now() < self.declare_at {
             return;
         }

@@ -1,0 +1,20 @@
+//! What every background task of a process is made of: its loop (`worker`), its pauses (`backoff`), its end (`stopper`), the
+//! wall clock, and groups of work that many callers share (`batcher`).
+
+mod backoff;
+pub mod batcher;
+mod stopper;
+mod worker;
+
+pub use backoff::exponential_backoff;
+pub use stopper::Stopper;
+pub use worker::{PollInterval, Worker, run_worker};
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The wall clock, Unix milliseconds. The only place that reads it for business; `domain` is passed the value.
+#[must_use]
+pub fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
