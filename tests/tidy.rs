@@ -62,7 +62,7 @@ fn uses(line: &str, name: &str) -> bool {
 fn each_server_and_framework_is_imported_by_one_place_only() {
     let places: [(&[&str], &[&str]); 6] = [
         (&["fred"], &["src/store/redis/", "bench/src/baseline/"]),
-        (&["rustls", "tokio_rustls", "rustls_native_certs", "pkcs8"], &["src/store/", "src/dev/probe.rs"]),
+        (&["rustls", "tokio_rustls", "rustls_native_certs", "pkcs8"], &["src/store/", "src/dev/readiness.rs"]),
         (&["amqprs"], &["src/store/rabbit/", "bench/src/baseline/"]),
         (&["diesel", "diesel_async", "diesel_migrations", "mysql_async"], &["src/store/mysql/", "bench/src/baseline/"]),
         (

@@ -1,6 +1,6 @@
 //! Redis' append-only file between measurements.
 //!
-//! Redis writes it anew when it has doubled since the last time and is big (`auto-aof-rewrite-min-size`): a fork, and a
+//! Redis rewrites it when it has doubled since the last time and is big (`auto-aof-rewrite-min-size`): a fork, and a
 //! core for a second or two. A sale of some minutes meets that at most once, but a benchmark writes the file of many sales and
 //! would have it in one run and not in the next. So it is done here, before a measurement and out of its figures.
 
@@ -10,13 +10,13 @@ use super::sizes::Spinner;
 use seckill::cli::Failure;
 use std::time::{Duration, Instant};
 
-/// A file of more bytes is written anew; no measurement writes as much again before Redis does so by itself.
+/// A larger file is rewritten; no measurement writes as much again before Redis does so by itself.
 const BIG_BYTES: u64 = 128 << 20;
 /// Longest wait for it.
 const WITHIN: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Has the file written anew when it is big, and waits until no server does that any more. Servers that were given, and those
+/// Rewrites the file when it is big, and waits until no server is rewriting. Servers that were given, and those
 /// of a stack that was there before, are left alone.
 pub(super) async fn rewritten(environment: &Environment, spinner: &Spinner) -> Result<(), Failure> {
     if environment.role_processes().is_none() || !environment.pids().contains_key("redis") {
@@ -36,7 +36,7 @@ pub(super) async fn rewritten(environment: &Environment, spinner: &Spinner) -> R
     quiet(environment, spinner).await
 }
 
-/// Waits until no server writes its file anew.
+/// Waits until no server is rewriting its file.
 async fn quiet(environment: &Environment, spinner: &Spinner) -> Result<(), Failure> {
     let end = Instant::now() + WITHIN;
     while redis_info::file_rewrites_count(&environment.servers.redis).await? > 0 {

@@ -22,7 +22,7 @@ struct BenchCli {
     /// Folder of the local stack, for --here
     #[arg(long, value_name = "DIR", default_value = ".seckill", overrides_with = "data_dir")]
     data_dir: PathBuf,
-    /// The program whose roles are measured; else the one beside this one, else the one that PATH has
+    /// The `seckill` whose roles are measured [default: beside this program, else in PATH]
     #[arg(long, hide = true)]
     seckill: Option<PathBuf>,
     #[command(flatten)]

@@ -1,5 +1,5 @@
 //! Who used the processors while something was measured: processor seconds of the load generator (this process), of each
-//! role and of each server, from its processor clock or `/proc/<pid>/stat`. Where there is neither, nothing is told.
+//! role and of each server, from its processor clock or `/proc/<pid>/stat`. Where there is neither, the report has no figures.
 
 use super::environment::Environment;
 use serde_json::{Value, json};

@@ -120,7 +120,7 @@ impl Environment {
 
     /// Half a measurement is none.
     pub fn go_on(&self) -> Result<(), Failure> {
-        let stopped = || Failure::Failed("stopped before the end, so nothing is told".to_owned());
+        let stopped = || Failure::Failed("stopped before the end, so there is no report".to_owned());
         if self.stop.is_stopped() { Err(stopped()) } else { Ok(()) }
     }
 
@@ -177,7 +177,7 @@ impl Environment {
         }
     }
 
-    /// The first of `count` numbers nobody else uses. As request ids they are far below those of the entry.
+    /// Reserves `count` numbers and returns the first. As request ids they are far below those of the entry.
     pub fn numbers(&mut self, count: u64) -> u64 {
         let first = self.made + 1;
         self.made += count;
@@ -202,7 +202,7 @@ impl Environment {
         Ok(id)
     }
 
-    /// A sale that is in the database only and starts in `in_ms` milliseconds; far ahead no role looks at it, and no audit.
+    /// A sale that is in the database only and starts in `in_ms` milliseconds; a start far ahead keeps roles and audits from reading it.
     pub async fn draft(&mut self, name: &str, stock: i64, limit: Option<u32>, in_ms: i64) -> Result<Sale, Failure> {
         let number = self.numbers(1);
         let name = format!("bench-{}-{name}-{number}", self.run);
@@ -257,12 +257,12 @@ impl Environment {
         Ok((landed, sale.granted - left))
     }
 
-    /// Waits until everything sold is an order; `false` when `within` was not enough. Calls `told` with both figures.
-    pub async fn drained(&self, id: &SaleId, within: Duration, told: &dyn Fn(i64, i64)) -> Result<bool, Failure> {
+    /// Waits until everything sold is an order; `false` when `within` was not enough. Calls `report` with both figures.
+    pub async fn drained(&self, id: &SaleId, within: Duration, report: &dyn Fn(i64, i64)) -> Result<bool, Failure> {
         let end = Instant::now() + within;
         loop {
             let (landed, sold) = self.landed_and_sold(id).await?;
-            told(landed, sold);
+            report(landed, sold);
             if landed >= sold {
                 return Ok(true);
             }
@@ -278,8 +278,8 @@ impl Environment {
         self.go_on()?;
         self.all_roles().await?;
         for sale in &self.sales {
-            let told = |landed, sold| spinner.tell(&format!("first {landed} of {sold} earlier ones land"));
-            self.drained(&sale.sale_id, within, &told).await?;
+            let report = |landed, sold| spinner.tell(&format!("first {landed} of {sold} earlier ones land"));
+            self.drained(&sale.sale_id, within, &report).await?;
         }
         self.go_on()
     }
@@ -294,7 +294,7 @@ impl Environment {
             return Ok(());
         };
         self.servers.redis.quit().await;
-        // Everything has been counted and the data are thrown away: dropping roles and servers kills them.
+        // Everything has been counted and the data are deleted: dropping roles and servers kills them.
         drop((private.role_processes, private.servers));
         Ok(std::fs::remove_dir_all(&private.dir)?)
     }

@@ -1,5 +1,5 @@
 //! Full outboxes, without HTTP: purchases through the product's own script while no relay runs. On the same entries are
-//! measured, one after the other, what they take in Redis, how fast the relay empties the outboxes, how fast the consumer
+//! measured in turn what they take in Redis, how fast the relay empties the outboxes, how fast the consumer
 //! empties the queue, and what is left in Redis once everything is settled and trimmed.
 
 use super::bar::Bar;

@@ -15,14 +15,14 @@ use std::sync::Arc;
 
 /// Units of the sale.
 const STOCK: u64 = 500;
-/// Repeats of a buyer who hears 429, 503 or nothing; more than any sale asks for.
+/// Retries of a buyer after 429, 503 or no answer; more than any sale needs.
 const RETRIES: u32 = 1_000;
 
 /// What was sold, by each account of it.
 #[derive(Clone, Copy)]
 struct Sold {
     expected: u64,
-    /// Units the buyers were told they have.
+    /// Units that were answered with "accepted".
     accepted: u64,
     /// Units that left Redis' stock.
     redis: i64,
@@ -30,7 +30,7 @@ struct Sold {
     landed: i64,
     /// Purchases that share a request id with another one.
     doubled: u64,
-    /// Buyers who never heard an answer.
+    /// Buyers without a final answer.
     unresolved: u64,
 }
 

@@ -107,7 +107,7 @@ async fn one(
     Ok(ReconcilePoint { orders, filled_s, first, later, rounds })
 }
 
-/// A warmed sale with so many orders, spread over all shards.
+/// A warmed sale with `orders` orders, spread over all shards.
 async fn filled(environment: &mut Environment, orders: u64, spinner: &Spinner) -> Result<SaleId, Failure> {
     let units = i64::try_from(2 * orders + MORE).unwrap_or(i64::MAX);
     let sale = environment.sale("growth-reconcile", units, Some(1)).await?;

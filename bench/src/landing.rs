@@ -27,7 +27,7 @@ const BAR_PLAIN: f64 = 10.0;
 const BAR_ROWS: f64 = 0.6;
 /// Connections of the baseline with one transaction an order.
 pub(super) const CONNECTIONS: usize = 16;
-/// Orders in a transaction of the other one: as many as the consumer takes, within these bounds.
+/// Orders in a transaction of the multi-row baseline: the consumer's group size, within these bounds.
 const ROWS: (usize, usize) = (200, 500);
 /// More than a baseline can sell.
 const STOCK: i64 = 1_000_000_000;
@@ -92,17 +92,17 @@ async fn one(
     Ok(())
 }
 
-/// Empties the queue, which holds `sizes.entries` orders of `sale`, and with `told` compares.
+/// Empties the queue, which holds `sizes.entries` orders of `sale`, and with `compared` measures the baselines.
 pub(super) async fn measure(
     environment: &mut Environment,
     sale: &SaleId,
     sizes: &Sizes,
-    told: bool,
+    compared: bool,
 ) -> Result<Vec<Bar>, Failure> {
     let watch = CpuMeter::start_as("consumer", environment);
     let (first, took) = empty(environment, landers(environment), sizes.entries, sizes).await?;
     let usage = watch.end();
-    if !told {
+    if !compared {
         return Ok(Vec::new());
     }
     let (landed, sold) = environment.landed_and_sold(sale).await?;
@@ -150,7 +150,7 @@ pub(super) async fn one_transaction_an_order(environment: &mut Environment, size
     Ok(rate)
 }
 
-/// A pool of so many connections, for a writer that is not the product.
+/// A pool of `connections`, for a writer that is not the product.
 pub(super) fn pool(settings: &Settings, connections: usize) -> Result<Db, Failure> {
     let mysql = &settings.mysql;
     Ok(Db::connect(DbConfig {

@@ -21,7 +21,7 @@ const BAR_ANSWER_MS: f64 = 5.0;
 const BAR_ORDER_MS: f64 = 100.0;
 /// The low rate, purchases a second.
 const LOW_PER_S: f64 = 200.0;
-/// So many more connections than at the peak, so that a purchase which is due finds an idle one.
+/// Factor of connections against the peak, so that a purchase that is due finds an idle connection.
 const SPARE: u32 = 4;
 /// Quantiles of a curve.
 const QUANTILES: [f64; 12] = [0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9995, 0.9999, 1.0];
@@ -50,7 +50,7 @@ fn warmed(environment: &Environment, sizes: &Sizes, sale: &SaleId, per_s: f64, s
     open_loop(environment, sizes, sale, (per_s, due(per_s / 4.0, sizes)), spinner)
 }
 
-/// A crowd that comes at `per_s` for the scale's time, after as many `unmeasured` purchases as are told.
+/// A crowd at the rate `per_s` for the time of a measurement, after `unmeasured` purchases of warm-up.
 fn open_loop(
     environment: &Environment,
     sizes: &Sizes,
@@ -163,11 +163,12 @@ mod tests {
     fn an_open_loop_sends_what_is_due_and_ends() {
         use clap::Parser;
         #[derive(Parser)]
-        struct TestLine {
+        struct LatencyLine {
             #[command(flatten)]
             args: crate::BenchArgs,
         }
-        let sizes = Sizes { lasting: Duration::from_millis(500), ..Sizes::of(&TestLine::parse_from(["bench"]).args) };
+        let sizes =
+            Sizes { lasting: Duration::from_millis(500), ..Sizes::of(&LatencyLine::parse_from(["bench"]).args) };
         assert_eq!([due(200.0, &sizes), due(0.1, &sizes)], [100, 1]);
     }
 }

@@ -56,10 +56,10 @@ use std::time::{Duration, Instant};
 /// Servers that take longer to start leave a quick run less time for measuring.
 const SLOW_START: Duration = Duration::from_secs(6);
 
-/// `seckill bench`
+/// Measure this machine: rates, latencies, and whether every sale added up
 ///
 /// Starts servers of its own (durable settings, data in the system's temporary folder, removed at the end) and each role as
-/// a process; load generator, roles and servers share the machine, and who used its processors is told. Servers named by
+/// a process; load generator, roles and servers share the machine, and the report says which process used the processors. Servers named by
 /// SECKILL_REDIS_URL, SECKILL_AMQP_URL and SECKILL_MYSQL_URL are used instead of private ones. Figures are compared with a
 /// baseline measured in the same run, and the ratio with a bar; docs/performance.md explains each. At the end every sale is
 /// audited.
@@ -86,7 +86,7 @@ struct BenchArgs {
     /// Against the local stack that runs in --data-dir instead of servers of its own
     #[arg(long)]
     here: bool,
-    /// Measure everything this often and tell medians with lowest and highest
+    /// Measure everything this often and report medians with lowest and highest
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: u32,
     /// Connections of the crowd

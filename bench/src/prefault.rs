@@ -1,4 +1,4 @@
-//! Memory that is really there. A virtual machine may give free memory back to its host and get each page anew when something is
+//! Memory that is really there. A virtual machine may give free memory back to its host and get each page back when something is
 //! written to it: measured 12 µs for a page instead of 1.6, and pauses of up to 20 ms. A server in production has had its memory
 //! for days; one that a benchmark started a second ago would pay for every page, on some machines and on some runs. So
 //! some free memory is written to before a measurement. The pages that were freed last are given out first.
@@ -30,7 +30,7 @@ pub(super) async fn touched(environment: &Environment) {
     }
 }
 
-/// How much is written to, by what is available as the kernel tells it.
+/// How much is written to, from what is available by `/proc/meminfo`.
 fn pieces(available: &str) -> usize {
     let kib = available.trim_end_matches("kB").trim().parse::<usize>().unwrap_or(0);
     (kib / (PIECE_BYTES >> 10) / PART).min(PIECES)

@@ -12,7 +12,7 @@ pub(crate) fn give(program: PathBuf) {
     drop(GIVEN.set(program));
 }
 
-/// The given one, else the one beside this program, else the one that PATH has.
+/// The program that `--seckill` names, else `seckill` beside this program, else in PATH.
 pub(crate) fn program() -> Result<PathBuf, Failure> {
     if let Some(given) = GIVEN.get() {
         return Ok(given.clone());

@@ -113,11 +113,11 @@ mod tests {
     fn the_slowest_decides_and_one_that_never_came_back_fails() {
         use clap::Parser;
         #[derive(Parser)]
-        struct TestLine {
+        struct RecoveryLine {
             #[command(flatten)]
             args: crate::BenchArgs,
         }
-        let sizes = Sizes::of(&TestLine::parse_from(["bench"]).args);
+        let sizes = Sizes::of(&RecoveryLine::parse_from(["bench"]).args);
         let good = Took::from([("api", Some(0.5)), ("relay", Some(1.5))]);
         let good = bar("recovery", "", &good, &sizes).at_most(BAR_ROLE_S);
         assert_eq!((good.value, good.holds), (1.5, Some(true)));

@@ -1,4 +1,4 @@
-//! One buyer after the other, each with a connection of its own: buys once, then asks until the order is confirmed. Tells
+//! Buyers at a constant interval, each with a connection of its own: buys once, then polls until the order is confirmed. Says
 //! when each began and when it was confirmed; a try that fails in any way is just no success.
 
 use super::environment::Environment;
@@ -70,7 +70,7 @@ impl RecoveryProbe {
         None
     }
 
-    /// Lets nobody come any more and waits for those under way.
+    /// Starts no more buyers and waits for those under way.
     pub async fn end(self) -> Result<(), Failure> {
         self.stop.stop();
         self.buyers.await.map_err(|error| Failure::Failed(error.to_string()))
@@ -113,7 +113,7 @@ impl ProbeClient {
             "GET /v1/sales/{sale}/orders/{id} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {access}\r\n\r\n"
         );
         loop {
-            // While a server is away the status may be unknown; the purchase is accepted all the same.
+            // While a server is down the status may be unknown; the purchase is accepted all the same.
             if let Ok(answer) = connection.call(question.as_bytes()).await
                 && text_field(answer.body(), "status") == Some("CONFIRMED")
             {

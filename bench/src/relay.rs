@@ -48,17 +48,17 @@ pub(super) async fn empty(environment: &Environment, relay: &mut Relay, sizes: &
     Err(Failure::Failed(format!("the relay did not empty the outbox within {} s", sizes.patience.as_secs())))
 }
 
-/// Empties the outboxes, which hold `sizes.entries`, and with `told` compares.
+/// Empties the outboxes, which hold `sizes.entries`, and with `compared` measures the baseline.
 pub(super) async fn measure(
     environment: &Environment,
     relay: &mut Relay,
     sizes: &Sizes,
-    told: bool,
+    compared: bool,
 ) -> Result<Option<Bar>, Failure> {
     let watch = CpuMeter::start_as("relay", environment);
     let took = empty(environment, relay, sizes).await?;
     let usage = watch.end();
-    if !told {
+    if !compared {
         return Ok(None);
     }
     let body = sample()?;
@@ -82,7 +82,7 @@ fn sample() -> Result<String, Failure> {
     Ok(message::encode(&Accepted { purchase, shard: 0, epoch: 1, number: 100_000, accepted_at_ms: now_ms() }))
 }
 
-/// So many in that time, a second.
+/// `count` events in the time `took`, as a rate per second.
 #[expect(clippy::cast_precision_loss, reason = "a rate for people; 53 bits are enough")]
 pub(super) fn per_s(count: u64, took: Duration) -> f64 {
     count as f64 / took.as_secs_f64().max(0.000_001)

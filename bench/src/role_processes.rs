@@ -34,7 +34,7 @@ pub(super) struct RoleProcesses {
 }
 
 impl RoleProcesses {
-    /// Nobody yet. `layers` are those that made `settings`.
+    /// No process yet. `layers` are those that made `settings`.
     pub fn new(settings: Arc<Settings>, layers: &Layers, program: PathBuf, dir: PathBuf) -> Result<Self, Failure> {
         let address = || Ok::<_, Failure>(format!("127.0.0.1:{}", free_port()?));
         let public = address()?;

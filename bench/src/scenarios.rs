@@ -55,7 +55,7 @@ fn accepted_per_s(report: &LoadReport) -> f64 {
     report.accepted as f64 * 1000.0 / report.elapsed_ms.max(1) as f64
 }
 
-/// A short crowd that nobody measures: connections, caches, the script in Redis.
+/// A short crowd that is not measured: connections, caches, the script in Redis.
 pub(super) async fn warm_up(environment: &mut Environment, sizes: &Sizes, spinner: &Spinner) -> Result<(), Failure> {
     let sale = environment.sale("warm-up", ENOUGH, None).await?;
     let short = Sizes { lasting: sizes.lasting / 4, buyers: 1_000, ..sizes.clone() };

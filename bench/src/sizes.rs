@@ -79,7 +79,7 @@ impl Scenario {
         }
     }
 
-    /// Why it is not measured although nobody said `--only`, or although somebody did.
+    /// Why it is not measured; `asked`: `--only` names it.
     const fn obstacle(self, quick: bool, asked: bool, here: bool) -> Option<&'static str> {
         match self {
             Self::Relay
@@ -192,7 +192,7 @@ impl Spinner {
 
 impl Drop for Spinner {
     fn drop(&mut self) {
-        // Clones share the bar; whoever ends first clears it.
+        // Clones share the bar; the first that ends clears it.
         self.0.finish_and_clear();
     }
 }
@@ -203,13 +203,13 @@ mod tests {
     use clap::Parser;
 
     #[derive(Parser)]
-    struct TestLine {
+    struct SizesLine {
         #[command(flatten)]
         args: BenchArgs,
     }
 
     fn chosen(words: &str) -> (Vec<&'static str>, Vec<&'static str>) {
-        let line = TestLine::try_parse_from(std::iter::once("bench").chain(words.split_whitespace())).unwrap();
+        let line = SizesLine::try_parse_from(std::iter::once("bench").chain(words.split_whitespace())).unwrap();
         let (chosen, left_out) = choose(&line.args);
         (chosen.into_iter().map(Scenario::name).collect(), left_out.into_iter().map(|left| left.name).collect())
     }

@@ -1,4 +1,4 @@
-//! A sold-out sale: refusing whoever comes too late, repeating the answer to winners, telling winners their status.
+//! A sold-out sale: refusals of late buyers, repeated answers to winners, and winners' status polls.
 
 use super::bar::Bar;
 use super::closed_loop::{ResponseCounts, closed_loop};

@@ -84,7 +84,7 @@ async fn one(environment: &mut Environment, sizes: &Sizes, case: &Case) -> Resul
     let outcomes = loadgen::await_outcomes(&plan, &report.accepted_requests, sizes.patience).await?;
     environment.drained(&sale, sizes.patience, &|_landed, _sold| {}).await?;
     let (landed, sold) = environment.landed_and_sold(&sale).await?;
-    let wrong = complaints(case, &report, &outcomes, (landed, sold));
+    let wrong = complaints(case, &report, &outcomes, UnitsSold { landed, redis: sold });
     let figures = format!(
         "{} buyers, {:.0} requests/s: {} units accepted, {landed} ordered, {} expected",
         case.buyers,
@@ -98,8 +98,18 @@ async fn one(environment: &mut Environment, sizes: &Sizes, case: &Case) -> Resul
     Ok(Bar::violations(case.name, wrong.len() as u64).note(note).more(more))
 }
 
+/// Units that were sold, by two accounts.
+#[derive(Clone, Copy)]
+struct UnitsSold {
+    /// Orders in the database.
+    landed: i64,
+    /// Taken from Redis.
+    redis: i64,
+}
+
 /// Everything that is not as it must be.
-fn complaints(case: &Case, report: &LoadReport, outcomes: &Outcomes, (landed, sold): (i64, i64)) -> Vec<String> {
+fn complaints(case: &Case, report: &LoadReport, outcomes: &Outcomes, sold: UnitsSold) -> Vec<String> {
+    let UnitsSold { landed, redis } = sold;
     let units = case.units();
     let mut owned: HashMap<u64, u64> = HashMap::new();
     for accepted in &report.accepted_requests {
@@ -109,7 +119,7 @@ fn complaints(case: &Case, report: &LoadReport, outcomes: &Outcomes, (landed, so
     let equal = |left: i64| u64::try_from(left) == Ok(units);
     let rules = [
         (report.accepted_units == units, format!("{} units accepted instead of {units}", report.accepted_units)),
-        (equal(sold), format!("redis sold {sold} units instead of {units}")),
+        (equal(redis), format!("redis sold {redis} units instead of {units}")),
         (equal(landed), format!("{landed} units ordered instead of {units}")),
         (outcomes.confirmed == report.accepted, format!("{} of {} confirmed", outcomes.confirmed, report.accepted)),
         (case.limit.is_none_or(|limit| most <= u64::from(limit)), format!("one buyer has {most} units")),

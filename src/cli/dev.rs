@@ -3,8 +3,8 @@
 use super::failure::Failure;
 use super::{output, run};
 use crate::config::{Layers, Settings};
-use crate::dev::stack::{Plan, Stack, StackError};
-use crate::dev::{self, DEMO_SALE, Progress};
+use crate::dev::stack::{Stack, StackError, StackPlan};
+use crate::dev::{self, DEMO_SALE, ServerProgress};
 use crate::runtime::Stopper;
 use crate::telemetry;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
@@ -53,7 +53,7 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &DevArgs) -> Res
     if !args.keep {
         dev::clear(data_dir)?;
     }
-    let plan = Plan { dir: data_dir.to_owned(), layers: layers.clone(), split: args.split, demo: !args.no_demo };
+    let plan = StackPlan { dir: data_dir.to_owned(), layers: layers.clone(), split: args.split, demo: !args.no_demo };
     let spinners = Spinners::default();
     let show = |progress| spinners.show(progress);
     let started = tokio::select! {
@@ -103,10 +103,10 @@ struct Spinners {
 }
 
 impl Spinners {
-    fn show(&self, progress: Progress) {
+    fn show(&self, progress: ServerProgress) {
         let mut one = self.one.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         match progress {
-            Progress::Starting(kind) => {
+            ServerProgress::Starting(kind) => {
                 let spinner =
                     self.all.add(ProgressBar::new_spinner().with_message(format!("starting {}", kind.name())));
                 if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
@@ -115,7 +115,7 @@ impl Spinners {
                 spinner.enable_steady_tick(Duration::from_millis(100));
                 one.insert(kind.name(), spinner);
             }
-            Progress::Ready { kind, took } => {
+            ServerProgress::Ready { kind, took } => {
                 if let Some(spinner) = one.remove(kind.name()) {
                     spinner.finish_with_message(format!("{} is ready after {:.1} s", kind.name(), took.as_secs_f64()));
                 }

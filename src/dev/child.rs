@@ -33,7 +33,7 @@ pub struct Child {
     process: std::process::Child,
 }
 
-struct Job {
+struct SpawnRequest {
     name: String,
     log: PathBuf,
     command: Command,
@@ -47,10 +47,10 @@ impl Child {
     /// [`DevError::Spawn`] when the system refuses, [`DevError::Io`] when the log cannot be opened.
     pub async fn spawn(name: &str, command: Command, log: &Path) -> Result<Self, DevError> {
         let (reply, answer) = oneshot::channel();
-        let job = Job { name: name.to_owned(), log: log.to_owned(), command, reply };
+        let request = SpawnRequest { name: name.to_owned(), log: log.to_owned(), command, reply };
         let gone =
             || DevError::Spawn { name: name.to_owned(), source: io::Error::other("the spawning thread is gone") };
-        spawner(name)?.send(job).map_err(|_job| gone())?;
+        spawner(name)?.send(request).map_err(|_request| gone())?;
         // If the caller stops waiting, the answer is dropped and with it the child, which kills it.
         answer.await.map_err(|_closed| gone())?
     }
@@ -108,7 +108,7 @@ impl Child {
         if let Some(status) = self.try_exit_status()? {
             return Ok(status);
         }
-        self.send(libc::SIGKILL, Target::Group)?;
+        self.send(libc::SIGKILL, SignalTarget::Group)?;
         loop {
             // Nothing refuses SIGKILL, so this ends.
             if let Some(status) = self.wait(Duration::from_secs(1)).await? {
@@ -122,7 +122,7 @@ impl Child {
     /// # Errors
     /// [`DevError::Stop`] when the system refuses.
     pub fn signal(&mut self, signal: i32) -> Result<(), DevError> {
-        if self.try_exit_status()?.is_none() { self.send(signal, Target::Leader) } else { Ok(()) }
+        if self.try_exit_status()?.is_none() { self.send(signal, SignalTarget::Leader) } else { Ok(()) }
     }
 
     /// Waits until it ends, at most `limit`; `None` when it still runs then.
@@ -149,14 +149,14 @@ impl Child {
     }
 
     /// Only called while the child is not reaped, so the id cannot be another process' by now.
-    fn send(&self, signal: i32, target: Target) -> Result<(), DevError> {
+    fn send(&self, signal: i32, target: SignalTarget) -> Result<(), DevError> {
         let pid =
             libc::pid_t::try_from(self.pid()).map_err(|_range| self.stop_error(io::ErrorKind::InvalidInput.into()))?;
         // SAFETY: plain system call.
         let result = unsafe {
             match target {
-                Target::Leader => libc::kill(pid, signal),
-                Target::Group => libc::killpg(pid, signal),
+                SignalTarget::Leader => libc::kill(pid, signal),
+                SignalTarget::Group => libc::killpg(pid, signal),
             }
         };
         if result == 0 { Ok(()) } else { Err(self.stop_error(io::Error::last_os_error())) }
@@ -169,7 +169,7 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        if self.is_alive() && self.send(libc::SIGKILL, Target::Group).is_ok() {
+        if self.is_alive() && self.send(libc::SIGKILL, SignalTarget::Group).is_ok() {
             // Takes a moment only; without it a zombie would stay until our own end.
             drop(self.process.wait());
         }
@@ -177,29 +177,29 @@ impl Drop for Child {
 }
 
 #[derive(Clone, Copy)]
-enum Target {
+enum SignalTarget {
     Leader,
     Group,
 }
 
 /// The thread that starts all children. Never ends, because its sender sits in a static.
-fn spawner(name: &str) -> Result<&'static mpsc::Sender<Job>, DevError> {
-    static JOBS: OnceLock<mpsc::Sender<Job>> = OnceLock::new();
-    if let Some(jobs) = JOBS.get() {
-        return Ok(jobs);
+fn spawner(name: &str) -> Result<&'static mpsc::Sender<SpawnRequest>, DevError> {
+    static SPAWN_REQUESTS: OnceLock<mpsc::Sender<SpawnRequest>> = OnceLock::new();
+    if let Some(requests) = SPAWN_REQUESTS.get() {
+        return Ok(requests);
     }
-    let (sender, receiver) = mpsc::channel::<Job>();
+    let (sender, receiver) = mpsc::channel::<SpawnRequest>();
     thread::Builder::new()
         .name("spawner".to_owned())
         .spawn(move || {
-            for job in receiver {
+            for request in receiver {
                 // A receiver that is gone drops the child, which kills it.
-                drop(job.reply.send(start(job.name, job.command, job.log)));
+                drop(request.reply.send(start(request.name, request.command, request.log)));
             }
         })
         .map_err(|source| DevError::Spawn { name: name.to_owned(), source })?;
-    // Whoever loses the race to be first drops its sender, and that thread ends before it has started anything.
-    Ok(JOBS.get_or_init(|| sender))
+    // The caller that loses the race drops its sender, and its thread ends before it has started anything.
+    Ok(SPAWN_REQUESTS.get_or_init(|| sender))
 }
 
 fn start(name: String, mut command: Command, log: PathBuf) -> Result<Child, DevError> {
@@ -221,7 +221,7 @@ fn die_with_parent(command: &mut Command) {
             if libc::prctl(libc::PR_SET_PDEATHSIG, kill) != 0 {
                 return Err(io::Error::last_os_error());
             }
-            // The parent may have died before the line above: then nobody will ever send the signal.
+            // The parent may have died before the line above: then the signal never comes.
             if libc::getppid() != parent {
                 return Err(io::Error::from_raw_os_error(libc::ESRCH));
             }

@@ -2,7 +2,7 @@
 //!
 //! A crash here leaves a sale that is created and not warmed; the next start warms it.
 
-use super::stack::StackError;
+use super::stack_plan::StackError;
 use crate::config::Settings;
 use crate::domain::ids::SaleId;
 use crate::domain::policy::PurchasePolicy;
@@ -21,6 +21,7 @@ const DEMO_STOCK: i64 = 1_000;
 const DEMO_MS: i64 = 7 * 86_400_000;
 /// Redis must be connected within this time after its server answers.
 const CONNECT: Duration = Duration::from_secs(10);
+
 /// Creates and warms the demo sale, or finds it there.
 pub(super) async fn create(settings: &Settings) -> Result<(), StackError> {
     let Servers { redis, db, .. } = Servers::new(settings)?;

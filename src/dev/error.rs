@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
-use super::server::ServerKind;
+use super::kind::ServerKind;
 
 /// Failure of a private server, of a child process, or of the folder they live in.
 #[derive(Debug, thiserror::Error)]

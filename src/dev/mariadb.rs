@@ -14,11 +14,9 @@ use std::{fs, io};
 
 use super::child::Child;
 use super::encryption::Encryption;
-use super::server::{self, Plan as AnyPlan, Server, ServerKind};
+use super::kind::ServerKind;
+use super::server::{self, Server, ServerLauncher};
 use super::{DevError, binaries};
-
-/// Name of the database that is there from the start.
-pub const DATABASE: &str = "seckill";
 
 /// Making the system tables takes 1.5 s on an idle machine.
 const INSTALL_TIMEOUT: Duration = Duration::from_secs(120);
@@ -33,14 +31,14 @@ const INIT_SQL: &str = "CREATE DATABASE IF NOT EXISTS seckill CHARACTER SET utf8
     CREATE USER IF NOT EXISTS 'root'@'127.0.0.1';\n\
     GRANT ALL PRIVILEGES ON *.* TO 'root'@'127.0.0.1' WITH GRANT OPTION;\n";
 
-/// How the server is started.
+/// The program, its data and its port.
 #[derive(Debug)]
-pub(super) struct Plan {
+struct MariadbLauncher {
     program: PathBuf,
     dir: PathBuf,
     socket: Socket,
-    pub(super) port: u16,
-    pub(super) encryption: Option<Encryption>,
+    port: u16,
+    encryption: Option<Encryption>,
 }
 
 /// Starts a mariadbd on the data in `dir` (made when missing) and waits for its greeting.
@@ -60,7 +58,7 @@ pub(super) async fn start_with(dir: &Path, port: u16, encryption: Option<Encrypt
     let init = dir.join("init.sql");
     fs::write(&init, INIT_SQL).map_err(DevError::io("write", init))?;
     let socket = Socket::place(&dir, port)?;
-    Server::start(AnyPlan::Mysql(Plan { program, dir: dir.clone(), socket, port, encryption }), &dir).await
+    Server::start(MariadbLauncher { program, dir: dir.clone(), socket, port, encryption }, &dir).await
 }
 
 /// Makes the system tables, one installation at a time in a process: of several at once one ends now and then with exit
@@ -101,8 +99,20 @@ async fn install_once(dir: &Path) -> Result<(), DevError> {
     }
 }
 
-impl Plan {
-    pub(super) fn command(&self) -> Command {
+impl ServerLauncher for MariadbLauncher {
+    fn kind(&self) -> ServerKind {
+        ServerKind::Mysql
+    }
+
+    fn encryption(&self) -> Option<&Encryption> {
+        self.encryption.as_ref()
+    }
+
+    fn port(&self) -> u16 {
+        self.port
+    }
+
+    fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.current_dir(&self.dir).arg("--no-defaults").args(user_option());
         command.arg(option("--datadir=", &self.dir.join("data")));
@@ -116,7 +126,7 @@ impl Plan {
             command.arg(option("--ssl-ca=", &encryption.ca)).arg(option("--ssl-cert=", &encryption.cert));
             command.arg(option("--ssl-key=", &encryption.key)).arg("--require-secure-transport=ON");
         }
-        // A commit is told only when it is on disk.
+        // A commit is answered only when it is on disk.
         command.args(["--innodb-flush-log-at-trx-commit=1", "--sync-binlog=1"]);
         command.args(["--transaction-isolation=READ-COMMITTED", "--innodb-lock-wait-timeout=3"]);
         command.args(["--character-set-server=utf8mb4", "--max-connections=500"]);
@@ -124,7 +134,7 @@ impl Plan {
     }
 }
 
-/// mariadbd refuses to run as root unless told to.
+/// mariadbd refuses to run as root without this option.
 fn user_option() -> Option<&'static str> {
     // SAFETY: plain system call that cannot fail.
     (unsafe { libc::geteuid() } == 0).then_some("--user=root")
@@ -137,7 +147,7 @@ fn option(name: &str, path: &Path) -> std::ffi::OsString {
     option
 }
 
-/// The Unix socket. Nobody uses it, but mariadbd insists on one and its place must be ours.
+/// The Unix socket. It is not used, but mariadbd needs one, and its path must not be the system's.
 #[derive(Debug)]
 struct Socket {
     path: PathBuf,
@@ -161,7 +171,7 @@ impl Socket {
 impl Drop for Socket {
     fn drop(&mut self) {
         if let Some(folder) = &self.folder {
-            // Best effort: an empty folder in /tmp hurts nobody.
+            // Best effort: an empty folder in /tmp does no harm.
             drop(fs::remove_dir_all(folder));
         }
     }

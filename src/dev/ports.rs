@@ -23,7 +23,7 @@ const TRIES_MAX: u32 = 1_000;
 /// Ports given out by this process, so that two servers started side by side never get the same one.
 static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
 
-/// A loopback TCP port that nobody listens on, never given twice by this process.
+/// A loopback TCP port without a listener, never given twice by this process.
 ///
 /// # Errors
 /// [`DevError::NoPort`] when none was free.

@@ -11,10 +11,11 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
 use super::encryption::Encryption;
-use super::server::{self, Plan as AnyPlan, Server};
-use super::{DevError, ServerKind, binaries};
+use super::kind::ServerKind;
+use super::server::{self, Server, ServerLauncher};
+use super::{DevError, binaries};
 
-/// Data folder and node belong together by this name, so it must never change. Only the folder tells two nodes apart:
+/// Data folder and node belong together by this name, so it must never change. Two nodes differ only by their folder:
 /// without epmd the same name may run many times on one machine.
 const NODE: &str = "seckill@localhost";
 /// One administrative call; a fraction of a second is normal.
@@ -35,13 +36,13 @@ pub struct RabbitPorts {
     pub dist: u16,
 }
 
-/// How the server is started.
+/// The program, its data and its ports.
 #[derive(Debug)]
-pub(super) struct Plan {
+struct RabbitLauncher {
     program: PathBuf,
     dir: PathBuf,
-    pub(super) ports: RabbitPorts,
-    pub(super) encryption: Option<Encryption>,
+    ports: RabbitPorts,
+    encryption: Option<Encryption>,
 }
 
 /// Starts a RabbitMQ node on the data in `dir` (made when missing) and waits until it answers the AMQP header.
@@ -68,7 +69,7 @@ pub(super) async fn start_with(
         let path = dir.join(name);
         fs::write(&path, text).map_err(DevError::io("write", path))?;
     }
-    Server::start(AnyPlan::Rabbitmq(Plan { program, dir: dir.clone(), ports, encryption }), &dir).await
+    Server::start(RabbitLauncher { program, dir: dir.clone(), ports, encryption }, &dir).await
 }
 
 /// In place of the plain listener.
@@ -86,8 +87,20 @@ fn listener(encryption: &Encryption, port: u16) -> String {
     )
 }
 
-impl Plan {
-    pub(super) fn command(&self) -> Command {
+impl ServerLauncher for RabbitLauncher {
+    fn kind(&self) -> ServerKind {
+        ServerKind::Rabbitmq
+    }
+
+    fn encryption(&self) -> Option<&Encryption> {
+        self.encryption.as_ref()
+    }
+
+    fn port(&self) -> u16 {
+        self.ports.amqp
+    }
+
+    fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         let dist = self.ports.dist;
         // From an empty environment: RABBITMQ_* and ERL_* of the caller would bend the node in any direction.
@@ -113,7 +126,7 @@ impl Plan {
         // Log to stdout. And exec all the way, so that the child's pid is the node itself and signals reach it.
         command.env("RABBITMQ_LOGS", "-").env("RUNNING_UNDER_SYSTEMD", "true");
         // With its name and distribution set from the start, the node looks for no epmd and starts none. Its schedulers are
-        // told not to spin while they wait: they share this machine with everything else.
+        // set not to spin while they wait: they share this machine with everything else.
         let erl_args = format!(
             "+sbwt none +sbwtdcpu none +sbwtdio none -sname {NODE} -start_epmd false -erl_epmd_port {dist} -kernel inet_dist_use_interface {{127,0,0,1}} \
              -rabbit dead_letter_worker_publisher_confirm_timeout {UNPLACED_RETRY_MS}"
@@ -121,7 +134,16 @@ impl Plan {
         command.env("RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", erl_args);
         command
     }
+}
 
+/// A node to administrate, whether it runs or is being restarted.
+#[derive(Debug, Clone)]
+pub(super) struct BrokerNode {
+    pub(super) dir: PathBuf,
+    pub(super) ports: RabbitPorts,
+}
+
+impl BrokerNode {
     /// Makes the virtual host `name` and lets `guest` in. Fine when it is there already.
     pub(super) async fn add_vhost(&self, name: &str) -> Result<(), DevError> {
         if !is_vhost_name(name) {
@@ -131,7 +153,7 @@ impl Plan {
             "rabbit_vhost:add(<<\"{name}\">>, <<\"guest\">>), \
              rabbit_auth_backend_internal:set_permissions(<<\"guest\">>, <<\"{name}\">>, <<\".*\">>, <<\".*\">>, <<\".*\">>, <<\"guest\">>).\n"
         );
-        let answer = evaluate(&self.dir, self.ports, &program).await?;
+        let answer = self.evaluate(&program).await?;
         if answer.contains("{ok, ok}") {
             Ok(())
         } else {

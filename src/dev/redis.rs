@@ -7,16 +7,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::encryption::Encryption;
-use super::server::{self, Plan as AnyPlan, Server, ServerKind};
+use super::kind::ServerKind;
+use super::server::{self, Server, ServerLauncher};
 use super::{DevError, binaries};
 
-/// How the server is started.
+/// The program, its data and its port.
 #[derive(Debug)]
-pub(super) struct Plan {
+struct RedisLauncher {
     program: PathBuf,
     dir: PathBuf,
-    pub(super) port: u16,
-    pub(super) encryption: Option<Encryption>,
+    port: u16,
+    encryption: Option<Encryption>,
 }
 
 /// Starts a redis-server on the data in `dir` (made when missing) and waits until it answers PING.
@@ -31,11 +32,23 @@ pub async fn start(dir: &Path, port: u16) -> Result<Server, DevError> {
 pub(super) async fn start_with(dir: &Path, port: u16, encryption: Option<Encryption>) -> Result<Server, DevError> {
     let program = binaries::find(ServerKind::Redis, "redis-server")?;
     let dir = server::make_dir(dir)?;
-    Server::start(AnyPlan::Redis(Plan { program, dir: dir.clone(), port, encryption }), &dir).await
+    Server::start(RedisLauncher { program, dir: dir.clone(), port, encryption }, &dir).await
 }
 
-impl Plan {
-    pub(super) fn command(&self) -> Command {
+impl ServerLauncher for RedisLauncher {
+    fn kind(&self) -> ServerKind {
+        ServerKind::Redis
+    }
+
+    fn encryption(&self) -> Option<&Encryption> {
+        self.encryption.as_ref()
+    }
+
+    fn port(&self) -> u16 {
+        self.port
+    }
+
+    fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.current_dir(&self.dir);
         let port = self.port.to_string();
@@ -50,7 +63,7 @@ impl Plan {
         };
         command.args(["--bind", "127.0.0.1", "--daemonize", "no"]);
         command.arg("--dir").arg(&self.dir);
-        // An accept is told only when it is on disk; no snapshots besides; and never forget a key to save memory.
+        // An accept is answered only when it is on disk; no snapshots besides; and never forget a key to save memory.
         command.args(["--appendonly", "yes", "--appendfsync", "always", "--save", ""]);
         command.args(["--maxmemory-policy", "noeviction"]);
         // A rewrite of the file takes a core from everybody; small files are not worth it.

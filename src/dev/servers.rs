@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::encryption::Encryption;
+use super::kind::ServerKind;
 use super::lock::DirLock;
 use super::ports::free_port;
-use super::rabbitmq::RabbitPorts;
-use super::server::{self, Server, ServerKind};
+use super::rabbitmq::{BrokerNode, RabbitPorts};
+use super::server::{self, Server};
 use super::state::DevState;
 use super::{DevError, mariadb, rabbitmq, redis};
 
@@ -38,9 +39,9 @@ impl External {
     }
 }
 
-/// What `start` tells while it works.
+/// What `start` reports while it works.
 #[derive(Debug, Clone, Copy)]
-pub enum Progress {
+pub enum ServerProgress {
     /// The server is being started.
     Starting(ServerKind),
     /// The server answers.
@@ -58,6 +59,8 @@ pub struct PrivateServers {
     // Fields drop in this order: the servers are dead before the folder is free for another owner.
     servers: BTreeMap<ServerKind, Server>,
     external: External,
+    /// The private broker, for administration.
+    broker: Option<BrokerNode>,
     dir: PathBuf,
     _lock: DirLock,
 }
@@ -68,7 +71,7 @@ impl PrivateServers {
     ///
     /// # Errors
     /// The first [`DevError`] of any; the other servers are killed then.
-    pub async fn start(dir: &Path, on_progress: &(dyn Fn(Progress) + Sync)) -> Result<Self, DevError> {
+    pub async fn start(dir: &Path, on_progress: &(dyn Fn(ServerProgress) + Sync)) -> Result<Self, DevError> {
         Self::start_beside(External::default(), dir, on_progress).await
     }
 
@@ -79,7 +82,7 @@ impl PrivateServers {
     pub async fn start_beside(
         external: External,
         dir: &Path,
-        on_progress: &(dyn Fn(Progress) + Sync),
+        on_progress: &(dyn Fn(ServerProgress) + Sync),
     ) -> Result<Self, DevError> {
         Self::start_all(external, None, dir, on_progress).await
     }
@@ -96,23 +99,26 @@ impl PrivateServers {
         external: External,
         encryption: Option<Encryption>,
         dir: &Path,
-        on_progress: &(dyn Fn(Progress) + Sync),
+        on_progress: &(dyn Fn(ServerProgress) + Sync),
     ) -> Result<Self, DevError> {
         let dir = server::make_dir(dir)?;
         let lock = DirLock::take(&dir)?;
+        let ports = RabbitPorts { amqp: free_port()?, dist: free_port()? };
+        let broker = (!external.urls.contains_key(&ServerKind::Rabbitmq))
+            .then(|| BrokerNode { dir: dir.join(ServerKind::Rabbitmq.name()), ports });
         let wanted = ServerKind::ALL.into_iter().filter(|kind| !external.urls.contains_key(kind));
         let starts = wanted.map(|kind| {
             let (dir, encryption) = (dir.join(kind.name()), encryption.clone());
             async move {
-                on_progress(Progress::Starting(kind));
+                on_progress(ServerProgress::Starting(kind));
                 let begin = Instant::now();
-                let server = start_one(kind, &dir, encryption).await?;
-                on_progress(Progress::Ready { kind, took: begin.elapsed() });
+                let server = start_one(kind, &dir, ports, encryption).await?;
+                on_progress(ServerProgress::Ready { kind, took: begin.elapsed() });
                 Ok::<_, DevError>((kind, server))
             }
         });
         let servers = futures::future::try_join_all(starts).await?.into_iter().collect();
-        Ok(Self { servers, external, dir, _lock: lock })
+        Ok(Self { servers, external, broker, dir, _lock: lock })
     }
 
     /// The data folder, absolute.
@@ -164,10 +170,7 @@ impl PrivateServers {
     /// # Errors
     /// [`DevError::NotPrivate`], [`DevError::Broker`].
     pub async fn add_vhost(&self, name: &str) -> Result<(), DevError> {
-        match self.servers.get(&ServerKind::Rabbitmq).and_then(Server::rabbitmq) {
-            Some(plan) => plan.add_vhost(name).await,
-            None => Err(DevError::NotPrivate(ServerKind::Rabbitmq)),
-        }
+        self.broker()?.add_vhost(name).await
     }
 
     /// Removes a virtual host of the private broker with everything in it. Fine when it is gone already.
@@ -175,10 +178,7 @@ impl PrivateServers {
     /// # Errors
     /// [`DevError::NotPrivate`], [`DevError::Broker`].
     pub async fn remove_vhost(&self, name: &str) -> Result<(), DevError> {
-        match self.servers.get(&ServerKind::Rabbitmq).and_then(Server::rabbitmq) {
-            Some(plan) => plan.remove_vhost(name).await,
-            None => Err(DevError::NotPrivate(ServerKind::Rabbitmq)),
-        }
+        self.broker()?.remove_vhost(name).await
     }
 
     /// Runs an Erlang expression in the private broker and returns `{ok, Value}` or what went wrong, as text: alarms,
@@ -187,10 +187,11 @@ impl PrivateServers {
     /// # Errors
     /// [`DevError::NotPrivate`], [`DevError::Broker`].
     pub async fn ask_broker(&self, program: &str) -> Result<String, DevError> {
-        match self.servers.get(&ServerKind::Rabbitmq).and_then(Server::rabbitmq) {
-            Some(plan) => plan.evaluate(program).await,
-            None => Err(DevError::NotPrivate(ServerKind::Rabbitmq)),
-        }
+        self.broker()?.evaluate(program).await
+    }
+
+    fn broker(&self) -> Result<&BrokerNode, DevError> {
+        self.broker.as_ref().ok_or(DevError::NotPrivate(ServerKind::Rabbitmq))
     }
 
     /// Restarts every server that has died, on its data and port, and says which and how that went. A server that could
@@ -235,13 +236,15 @@ pub fn clear(dir: &Path) -> Result<(), DevError> {
     DevState::remove(dir)
 }
 
-async fn start_one(kind: ServerKind, dir: &Path, encryption: Option<Encryption>) -> Result<Server, DevError> {
+async fn start_one(
+    kind: ServerKind,
+    dir: &Path,
+    ports: RabbitPorts,
+    encryption: Option<Encryption>,
+) -> Result<Server, DevError> {
     match kind {
         ServerKind::Redis => redis::start_with(dir, free_port()?, encryption).await,
-        ServerKind::Rabbitmq => {
-            let ports = RabbitPorts { amqp: free_port()?, dist: free_port()? };
-            rabbitmq::start_with(dir, ports, encryption).await
-        }
+        ServerKind::Rabbitmq => rabbitmq::start_with(dir, ports, encryption).await,
         ServerKind::Mysql => mariadb::start_with(dir, free_port()?, encryption).await,
     }
 }

@@ -1,10 +1,9 @@
 //! Every role as a process of its own, as in production; one that dies is started again.
 
-use super::stack::{Plan, StackError, has_shop};
+use super::stack_plan::{StackError, StackListeners, StackPlan, has_shop};
 use super::{Child, DevError, DevState, ports::free_port};
 use crate::config::{Layers, Settings};
 use crate::roles::Role;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -100,15 +99,15 @@ impl RoleProcess {
 impl Split {
     /// Starts one process a role. The listeners only reserve their ports until the processes bind them.
     pub(super) async fn start(
-        plan: &Plan,
+        plan: &StackPlan,
         settings: &Settings,
-        (public, admin): (TcpListener, TcpListener),
+        listeners: StackListeners,
         state: &mut DevState,
     ) -> Result<Self, StackError> {
         let unready = |error: std::io::Error| StackError::NotReady(error.to_string());
         let (public_address, admin_address) =
-            (public.local_addr().map_err(unready)?, admin.local_addr().map_err(unready)?);
-        drop((public, admin));
+            (listeners.public.local_addr().map_err(unready)?, listeners.admin.local_addr().map_err(unready)?);
+        drop(listeners);
         state.api = format!("http://{public_address}");
         state.admin = format!("http://{admin_address}");
         let program = std::env::current_exe().map_err(unready)?;

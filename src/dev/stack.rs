@@ -7,74 +7,35 @@
 use super::demo;
 use super::secrets::Secrets;
 use super::split::Split;
+pub use super::stack_plan::{StackError, StackPlan};
+use super::stack_plan::{StackListeners, has_shop};
 use super::{DevError, DevState, External, PrivateServers, ServerUrls};
 use crate::admin::{self, Admin};
-use crate::config::{ConfigError, Layers, Settings};
+use crate::config::{ConfigError, Settings};
 use crate::roles::{self, ApiOptions, Role, RoleError, Running, Servers};
 use crate::runtime::Stopper;
-use crate::sales::SaleControlError;
-use crate::store::mysql::sales::SaleError;
-use crate::store::mysql::{DatabaseAddress, DbError, migrate};
+use crate::store::mysql::{DatabaseAddress, migrate};
 use crate::store::rabbit::declare;
 use std::collections::BTreeMap;
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Dead servers and roles are looked for this often.
 const WATCH: Duration = Duration::from_millis(200);
 
-/// Why a local stack cannot start.
-#[derive(Debug, thiserror::Error)]
-pub enum StackError {
-    /// Servers, children or the folder.
-    #[error(transparent)]
-    Dev(#[from] DevError),
-    /// Configuration.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// Roles.
-    #[error(transparent)]
-    Role(#[from] RoleError),
-    /// The database.
-    #[error(transparent)]
-    Database(#[from] DbError),
-    /// The demo sale.
-    #[error("demo sale: {0}")]
-    Sale(#[from] SaleError),
-    /// The demo sale's warm-up.
-    #[error("demo sale: {0}")]
-    Warm(#[from] SaleControlError),
-    /// Something did not become ready.
-    #[error("{0}")]
-    NotReady(String),
-}
-
-/// What to start.
-#[derive(Debug, Clone)]
-pub struct Plan {
-    /// Folder of data and `dev.json`.
-    pub dir: PathBuf,
-    /// Configuration on top of the defaults.
-    pub layers: Layers,
-    /// Every role its own process.
-    pub split: bool,
-    /// Create the demo sale.
-    pub demo: bool,
-}
-
 /// A running local stack.
 pub struct Stack {
     shop: bool,
     servers: PrivateServers,
-    roles: Roles,
+    roles: StackRoles,
     state: DevState,
     stopper: Stopper,
     drain: Duration,
 }
 
-enum Roles {
+enum StackRoles {
     Here(Running),
     Split(Split),
 }
@@ -84,7 +45,10 @@ impl Stack {
     ///
     /// # Errors
     /// [`StackError`]; whatever was started is stopped again.
-    pub async fn start(plan: &Plan, on_progress: &(dyn Fn(super::Progress) + Sync)) -> Result<Self, StackError> {
+    pub async fn start(
+        plan: &StackPlan,
+        on_progress: &(dyn Fn(super::ServerProgress) + Sync),
+    ) -> Result<Self, StackError> {
         // Mistakes in the configuration show before anything is started.
         Settings::load(&plan.layers)?;
         let servers = PrivateServers::start_beside(External::from_env(), &plan.dir, on_progress).await?;
@@ -114,12 +78,14 @@ impl Stack {
             set: plan.layers.set.clone(),
             ..DevState::default()
         };
-        let public = listener("http.listen", &settings.http.listen)?;
-        let admin = listener("admin.listen", &settings.admin.listen)?;
+        let listeners = StackListeners {
+            public: listener("http.listen", &settings.http.listen)?,
+            admin: listener("admin.listen", &settings.admin.listen)?,
+        };
         let roles = if plan.split {
-            Roles::Split(Split::start(plan, &settings, (public, admin), &mut state).await?)
+            StackRoles::Split(Split::start(plan, &settings, listeners, &mut state).await?)
         } else {
-            Roles::Here(here(&settings, (public, admin), &stopper, &mut state)?)
+            StackRoles::Here(here(&settings, listeners, &stopper, &mut state)?)
         };
         wait_ready(&state).await?;
         let drain = Duration::from_millis(settings.runtime.drain_ms);
@@ -143,8 +109,8 @@ impl Stack {
     fn write_state(&mut self, dir: &Path) -> Result<(), DevError> {
         let mut pids: BTreeMap<String, u32> = self.servers.pids();
         match &self.roles {
-            Roles::Here(_) => pids.extend(Role::ALL.map(|role| (role.name().to_owned(), std::process::id()))),
-            Roles::Split(split) => pids.extend(split.pids()),
+            StackRoles::Here(_) => pids.extend(Role::ALL.map(|role| (role.name().to_owned(), std::process::id()))),
+            StackRoles::Split(split) => pids.extend(split.pids()),
         }
         if pids == self.state.pids {
             return Ok(());
@@ -157,10 +123,10 @@ impl Stack {
     ///
     /// # Errors
     /// The first thing that went wrong on the way down, or a role that ended by itself.
-    pub async fn until_stopped(mut self, plan: &Plan, stop: &Stopper) -> Result<(), StackError> {
+    pub async fn until_stopped(mut self, plan: &StackPlan, stop: &Stopper) -> Result<(), StackError> {
         let mut outcome = Ok(());
         let roles = match self.roles {
-            Roles::Here(running) => {
+            StackRoles::Here(running) => {
                 let drain = self.drain;
                 let mut running = tokio::spawn(running.until_stopped(drain));
                 while !stop.is_stopped() && !running.is_finished() {
@@ -173,7 +139,7 @@ impl Stack {
                 }
                 None
             }
-            Roles::Split(mut split) => {
+            StackRoles::Split(mut split) => {
                 while !stop.is_stopped() {
                     watch(&mut self.servers, &mut self.state, &plan.dir).await?;
                     if split.restart_dead().await? {
@@ -188,7 +154,7 @@ impl Stack {
         if let Some(split) = roles {
             split.stop(self.drain).await;
         }
-        // The servers' data stay; nobody is to believe that they still run.
+        // The servers' data stay, but `dev.json` goes: a reader would think that they still run.
         let kept = DevState::remove(&plan.dir);
         self.servers.stop().await?;
         kept?;
@@ -212,7 +178,7 @@ async fn watch(servers: &mut PrivateServers, state: &mut DevState, dir: &Path) -
 }
 
 /// The user's layers with the servers' addresses on top, and secrets where none are configured.
-fn settings(plan: &Plan, urls: &ServerUrls, secrets: &Secrets) -> Result<Settings, ConfigError> {
+fn settings(plan: &StackPlan, urls: &ServerUrls, secrets: &Secrets) -> Result<Settings, ConfigError> {
     let given = Settings::load(&plan.layers)?;
     let mut layers = plan.layers.clone();
     layers.set.extend([
@@ -250,10 +216,11 @@ fn url(listener: &TcpListener) -> Result<String, StackError> {
 
 fn here(
     settings: &Arc<Settings>,
-    (public, admin): (TcpListener, TcpListener),
+    listeners: StackListeners,
     stopper: &Stopper,
     state: &mut DevState,
 ) -> Result<Running, StackError> {
+    let StackListeners { public, admin } = listeners;
     state.api = url(&public)?;
     state.admin = url(&admin)?;
     state.admins = Role::ALL.map(|role| (role.name().to_owned(), state.admin.clone())).into();
@@ -263,12 +230,6 @@ fn here(
         .map_err(|error| StackError::NotReady(format!("admin server: {error}")))?;
     tokio::spawn(server);
     Ok(running)
-}
-
-/// Whether this stack has a demo shop: nobody else may reach it, and it signs its visitors' tokens.
-pub(super) fn has_shop(settings: &Settings) -> bool {
-    let listen = settings.http.listen.parse::<std::net::SocketAddr>();
-    settings.auth.algorithm == crate::config::Algorithm::Hs256 && listen.is_ok_and(|address| address.ip().is_loopback())
 }
 
 /// Waits until every role says it is ready and the public API answers.

@@ -1,4 +1,4 @@
-//! `dev.json`: what a running `seckill dev` tells scripts and the other subcommands.
+//! `dev.json`: where a running `seckill dev` is, for scripts and the other subcommands.
 //!
 //! It holds secrets (of a private stack, but still), so only the owner can read it. It is replaced in one step: a reader
 //! sees the old or the new text, never half of one. A crash leaves at most `dev.json.new`, overwritten by the next write.

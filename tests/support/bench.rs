@@ -2,9 +2,12 @@
 
 use super::procs::call;
 use serde_json::Value;
+use std::path::Path;
 
 /// Runs it to its end with `--json`; every sale of it added up.
 pub fn bench(args: &[&str]) -> Value {
+    let program = Path::new(env!("CARGO_BIN_EXE_seckill")).with_file_name("seckill-bench");
+    assert!(program.exists(), "{} is not there: run cargo build --features faults", program.display());
     let (code, out, err) =
         call(&[&["bench", "--quick", "--json", "--seconds", "0.3", "--connections", "8"], args].concat());
     let report: Value = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}{err}"));

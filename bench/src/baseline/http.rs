@@ -21,7 +21,7 @@ async fn refuse(auth: web::Data<Authenticator>, request: HttpRequest, _body: web
     }
 }
 
-/// Serves 410 to whoever has a valid access token, on every path, until `stopper` is pulled.
+/// Answers 410 to every request with a valid access token, on every path, until `stopper` is pulled.
 ///
 /// # Errors
 /// The listener's own error.

@@ -32,7 +32,7 @@ const BOOK: &str = "INSERT INTO stock_flow (sale_id, delta, kind, orders_count, 
 pub struct BaselineRun {
     /// A one-per-user sale with more stock than can be sold meanwhile.
     pub sale: SaleId,
-    /// The request ids begin above it; they must be nobody else's.
+    /// The request ids begin above it; no other writer may use them.
     pub above: u64,
     /// No transaction begins after it.
     pub until: Instant,

@@ -43,7 +43,7 @@ pub struct Bulk<'a> {
     pub shard: u16,
     /// The first acceptance number.
     pub number: u64,
-    /// The first request id; as many must be nobody else's.
+    /// The first request id; no other writer may use these ids.
     pub request_id: u64,
     /// How many, at most [`PIECE`].
     pub count: u64,
@@ -68,7 +68,7 @@ pub async fn prepare(db: &Db, sale: &SaleId) -> Result<(), DbError> {
 /// Writes them, in one transaction.
 ///
 /// # Errors
-/// [`DbError`]; after an unknown outcome throw the sale away.
+/// [`DbError`]; after an unknown outcome the sale is of no use then.
 pub async fn write(db: &Db, bulk: Bulk<'_>) -> Result<(), DbError> {
     let sale = bulk.sale.as_str().as_bytes();
     let units = i64::try_from(bulk.count).unwrap_or(i64::MAX);
@@ -102,7 +102,7 @@ pub async fn write(db: &Db, bulk: Bulk<'_>) -> Result<(), DbError> {
     db.patient().run("bulk_write", async |conn| conn.transaction(async |conn| wrote(conn).await).await).await
 }
 
-/// Has the server look at the tables as a server does by itself some time after they grew, and removes what [`prepare`] made.
+/// Updates the tables' statistics, as a server does some time after they grew, and removes what [`prepare`] made.
 ///
 /// # Errors
 /// [`DbError`]; repeating the call is safe.
@@ -119,6 +119,6 @@ pub async fn finish(db: &Db) -> Result<(), DbError> {
         .await
 }
 
-/// What the server says of an ANALYZE; nobody wants to know.
+/// The answer to an ANALYZE; it is not read.
 #[derive(diesel::QueryableByName)]
 struct Analyzed {}

@@ -3,7 +3,7 @@
 //! the relay can do with this broker and this library.
 //!
 //! Input: how many messages of which body. Output: how long it took. A crash leaves the queue named here, with messages
-//! that nobody reads.
+//! that no consumer reads.
 
 use amqprs::BasicProperties;
 use amqprs::channel::{BasicPublishArguments, ConfirmSelectArguments, QueueDeclareArguments, QueueDeleteArguments};

@@ -76,10 +76,10 @@ pub async fn left(store: &RedisStore, strategy: RedisStockStrategy, key: &str) -
 }
 
 /// Makes one shard of a sale look as if `count` requests of one unit had been accepted, landed and trimmed, as
-/// `mysql::bulk` writes them. Nobody may buy meanwhile.
+/// `mysql_bulk` writes them. No purchase may run meanwhile.
 ///
 /// # Errors
-/// [`RedisFault`]; throw the sale away then.
+/// [`RedisFault`]; the sale is of no use then.
 pub async fn settled(store: &RedisStore, sale: &SaleId, shard: u16, count: i64) -> Result<(), RedisFault> {
     let mut meta = vec![text(store.keys.meta(shard, sale))];
     for field in ["number", "accepted", "trimmed_count", "trimmed_ordered"] {

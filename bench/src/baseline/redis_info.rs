@@ -6,7 +6,7 @@ use seckill::store::redis::{RedisFault, RedisStore};
 /// `used_memory` of the servers, bytes: everything they have allocated, buffers of their connections included.
 ///
 /// # Errors
-/// [`RedisFault`] when one is away, `Contract` when the field is missing.
+/// [`RedisFault`] when one is unavailable, `Contract` when the field is missing.
 pub async fn used_memory_bytes(store: &RedisStore) -> Result<u64, RedisFault> {
     sum(store, "memory", &["used_memory"]).await
 }
@@ -28,16 +28,16 @@ pub async fn file_bytes(store: &RedisStore) -> Result<u64, RedisFault> {
     sum(store, "persistence", &["aof_current_size"]).await
 }
 
-/// Makes every server write its append-only file anew, beside its other work; not waited for.
+/// Starts a rewrite of every server's append-only file; does not wait for its end.
 ///
 /// # Errors
-/// [`RedisFault`] when one is away or refuses, as while it does so already.
+/// [`RedisFault`] when one is unavailable or refuses, as during a rewrite.
 pub async fn rewrite_file(store: &RedisStore) -> Result<(), RedisFault> {
     store.command_on_every_server("BGREWRITEAOF", &[]).await?;
     Ok(())
 }
 
-/// Servers that write their files anew, or are about to.
+/// Servers whose rewrite is running or scheduled.
 ///
 /// # Errors
 /// As [`used_memory_bytes`].

@@ -1,4 +1,4 @@
-//! Reads one HTTP/1.1 answer out of a buffer: status, the few headers a buyer needs, where the body lies.
+//! Reads one HTTP/1.1 answer out of a buffer: status, the few headers a buyer needs, where the body is.
 //!
 //! Input: the bytes received so far. Output: the head once it is complete. Pure; keeps nothing, copies nothing.
 

@@ -13,7 +13,7 @@ pub(super) enum CallResult {
     Accepted(RequestId),
     /// No, with this status.
     Refused(u16),
-    /// Not now: come back in so many seconds.
+    /// Not now; try again after `seconds`.
     Later {
         /// 429 or 503.
         status: u16,

@@ -52,7 +52,7 @@ impl LoadReport {
         }
     }
 
-    /// Compares what a replay was told with what was promised the first time.
+    /// Compares the answer to a replay with the first answer.
     pub(super) fn replayed(&mut self, first: &BuyerAnswer, again: BuyerAnswer, keep: bool) {
         self.replays += 1;
         if first.verdict != FinalAnswer::Accepted {

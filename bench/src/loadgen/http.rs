@@ -1,7 +1,7 @@
 //! A lean HTTP/1.1 keep-alive client: one connection, one request at a time, one reused buffer.
 //!
 //! It shares the machine with the servers it measures, so it does per request what must be done and nothing else. After
-//! any fault, and when a call is dropped half-way, the connection is thrown away: no answer is ever taken for another's.
+//! any fault, and when a call is dropped half-way, the connection is closed: no answer is ever taken for another's.
 
 use super::answer::{ParseError, ResponseHead, parse_head};
 use std::net::SocketAddr;
@@ -170,7 +170,7 @@ impl Connection {
         let head = timeout(self.deadline, converse(&mut stream, request, &mut self.inbox))
             .await
             .map_err(|_| HttpError::TimedOut(self.deadline.as_millis()))??;
-        // More bytes than one answer were asked for by nobody.
+        // The server sent more bytes than one answer has.
         if !head.closes && self.inbox.len() == head.total_bytes() {
             self.stream = Some(stream);
             self.used = Instant::now();

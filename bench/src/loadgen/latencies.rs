@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Latencies a connection keeps before it hands them over, count.
 const BATCH_COUNT: usize = 128;
-/// The slowest that is told from slower ones, microseconds: an hour.
+/// Upper limit of the histogram, microseconds: an hour. Slower answers count as this.
 const SLOWEST_US: u64 = 3_600_000_000;
 
 /// Everybody's latencies, microseconds.

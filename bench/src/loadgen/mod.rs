@@ -1,6 +1,6 @@
-//! A crowd of buyers against the public HTTP API: the load of `seckill bench`, of the tests, and of the demo shop.
+//! The load generator: buyers who use the public HTTP API, for `seckill bench`, the tests and the demo shop.
 //!
-//! Input: a plan ([`LoadPlan`]). Output: a report ([`LoadReport`]) of what the buyers were told, nothing else: it knows no
+//! Input: a plan ([`LoadPlan`]). Output: a report ([`LoadReport`]) of the answers that buyers got, nothing else: it knows no
 //! server, queue or database, so a balance can be struck between what was promised and what was done. Not a role; a crash
 //! here leaves only what the buyers had sent.
 //!

@@ -30,7 +30,7 @@ pub struct Outcomes {
     pub failed_requests: Vec<RequestId>,
     /// Still QUEUED when time was up.
     pub queued: Vec<RequestId>,
-    /// Accepted, yet 404 when time was up: nobody knows them. Must be empty.
+    /// Accepted, but the status answered 404 until the time was up. Must be empty.
     pub missing: Vec<RequestId>,
     /// No usable answer about them before time was up.
     pub unanswered: Vec<RequestId>,

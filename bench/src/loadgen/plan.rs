@@ -26,7 +26,7 @@ pub struct LoadProgress {
     pub planned: u64,
     /// Purchases finished, whatever came of them.
     pub finished: u64,
-    /// Purchases the buyers were told are accepted; replays are not counted again.
+    /// Purchases that were answered with "accepted"; replays are not counted again.
     pub accepted: u64,
     /// Purchase requests sent, repeats included.
     pub requests: u64,
@@ -72,9 +72,9 @@ pub struct LoadPlan {
     /// Purchases a second over all connections, sent on time whether or not earlier ones were answered (as far as there are
     /// idle connections; a late one counts its wait as latency). `None`: each connection buys again as soon as it is answered.
     pub rate_per_s: Option<f64>,
-    /// The first so many purchases are not in the latencies: the warm-up. They are in everything else.
+    /// Warm-up: this number of first purchases is not in the latencies, but in everything else.
     pub unmeasured: u64,
-    /// Keep what every buyer was told; about 56 bytes a purchase.
+    /// Keep every buyer's final answer; about 56 bytes a purchase.
     pub keep_history: bool,
     /// Which purchases are duplicated or followed by another one: the same seed, the same ones.
     pub seed: u64,

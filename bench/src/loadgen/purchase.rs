@@ -1,8 +1,8 @@
-//! One connection's buyers, one after the other, each as patient as a real client.
+//! What a buyer does: a purchase with its retries, as a patient client makes them.
 //!
 //! Input: purchases of the run, taken one at a time. Output: a tally. A buyer repeats after 429 and 503 as `Retry-After`
 //! says. After 504, another 5xx or a cut answer it asks the status URL; unknown there, it repeats with the same token. Without
-//! a token it must not repeat (it could buy twice), so it only goes on asking, or gives up if it never heard a request id.
+//! a token it must not repeat (it could buy twice), so it only polls the status, or gives up if no answer named a request id.
 
 use super::calls::CallResult;
 use super::report::{BuyerAnswer, FinalAnswer, LoadReport, is_final_no};
@@ -99,7 +99,7 @@ impl VirtualUser {
         Err(verdict)
     }
 
-    /// Sends one purchase until something definite is heard or patience ends.
+    /// Sends one purchase until the answer is final or the retries are used up.
     async fn retry_until_final(&mut self, wish: PlannedPurchase) -> BuyerAnswer {
         let mut told = self.told(wish, FinalAnswer::NotSent);
         let mut wait_s = None;
@@ -116,7 +116,7 @@ impl VirtualUser {
                 CallResult::Refused(status) => return BuyerAnswer { verdict: FinalAnswer::Refused { status }, ..told },
                 CallResult::Later { status, seconds } => {
                     wait_s = Some(seconds);
-                    // "Later" says nothing about an earlier try of which nobody knows what became.
+                    // "Later" does not say what became of an earlier try with an unknown outcome.
                     if !told.doubted {
                         told.verdict = FinalAnswer::Refused { status };
                     }
@@ -144,7 +144,7 @@ impl VirtualUser {
         told
     }
 
-    /// Asks whether a request was accepted: once for whoever can repeat it, patiently for whoever cannot. Any status is a
+    /// Asks whether a request was accepted: once if the purchase can be repeated, else many times. Any status is a
     /// yes (FAILED was accepted before it failed); "not found" is not yet a no, the request may still be under way.
     async fn is_known(&mut self, wish: PlannedPurchase, path: &str) -> bool {
         let times = if wish.ticket.is_some() { 0 } else { self.shared.plan.max_retries };

@@ -5,10 +5,10 @@ use hdrhistogram::Histogram;
 use seckill::domain::ids::RequestId;
 use serde::{Serialize, Serializer};
 
-/// Different (status, code) pairs told apart; the API has about 30.
+/// Limit of different (status, code) pairs; the API has about 30.
 const KINDS_COUNT_MAX: usize = 256;
 
-/// The last word a buyer heard about one purchase.
+/// The final answer to one purchase, from the buyer's side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum FinalAnswer {
@@ -32,7 +32,7 @@ pub(super) const fn is_final_no(status: u16) -> bool {
     matches!(status, 400..500) && !matches!(status, 401 | 403 | 408 | 429)
 }
 
-/// What one buyer was told about one purchase.
+/// The final answer to one purchase of one buyer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct BuyerAnswer {
     /// Number of the buyer; written as its name.
@@ -68,7 +68,7 @@ pub struct AcceptedPurchase {
     pub quantity: u32,
 }
 
-/// How often one kind of answer was heard.
+/// How often one kind of answer came.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct StatusCount {
     /// HTTP status.
@@ -199,7 +199,7 @@ pub struct LoadReport {
     pub replays: u64,
     /// Replays of accepted purchases that did not hear the same 202 again but something else definite. Must be 0.
     pub replays_broken: u64,
-    /// The first of them, as they were told the second time.
+    /// The first of them, with their second answers.
     pub broken: Vec<BuyerAnswer>,
     /// From the first request to the last answer, milliseconds.
     pub elapsed_ms: u64,
@@ -210,7 +210,7 @@ pub struct LoadReport {
     /// The distinct accepted requests, by id.
     #[serde(skip)]
     pub accepted_requests: Vec<AcceptedPurchase>,
-    /// What everyone was told, when the plan asks for it. A replay that changed the answer is a second entry.
+    /// Every buyer's final answer, when the plan keeps the history. A replay with another answer is a second entry.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<BuyerAnswer>,
 }

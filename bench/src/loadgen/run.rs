@@ -22,7 +22,7 @@ pub struct PreparedRun {
 /// Makes everything ready, which takes as long as signing everybody's access token does.
 ///
 /// # Errors
-/// [`LoadError`] when the run cannot start: a plan that makes no sense, no key, nobody listening.
+/// [`LoadError`] when the run cannot start: a plan that makes no sense, no key, no server at the address.
 pub async fn prepare(plan: LoadPlan) -> Result<PreparedRun, LoadError> {
     plan.check()?;
     let shared = Arc::new(RunState::prepare(plan).await?);

@@ -16,7 +16,7 @@ const STEP: Duration = Duration::from_micros(250);
 /// A stop is noticed within this time.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// So many purchases, evenly over the time.
+/// `count` purchases at a constant rate.
 #[derive(Debug, Clone, Copy)]
 struct DueTimes {
     per_s: f64,
@@ -66,7 +66,7 @@ impl Schedule {
             let mut given = 0;
             while let Some(permits) = crowd.upgrade() {
                 if given == times.count || stop.is_stopped() {
-                    // Whoever still waits is let through, and finds that nothing is left.
+                    // Connections that still wait are released; they find no purchase left.
                     permits.add_permits(connections);
                     return;
                 }

@@ -1,4 +1,4 @@
-//! The waiting room from a buyer's side: come in, ask as often as told, until it is the turn.
+//! The waiting room from a buyer's side: take a place, poll at the given interval, until the place is released.
 //!
 //! A connection waits with its buyer, so the others of the crowd come in later; the room does not wait for anybody.
 

@@ -30,7 +30,7 @@ fn any_op() -> impl Strategy<Value = Op> {
 /// Every entry by key: its shard, id and state. Nothing else is known to be true.
 type WindowModel = BTreeMap<EntryKey, (u16, String, EntryState)>;
 
-fn retry_due(model: &mut WindowModel, due: impl Fn(Instant) -> bool) {
+fn wake(model: &mut WindowModel, due: impl Fn(Instant) -> bool) {
     for (_, _, state) in model.values_mut() {
         if matches!(state, EntryState::Waiting(until) if due(*until)) {
             *state = EntryState::Ready;

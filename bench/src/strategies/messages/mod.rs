@@ -107,6 +107,8 @@ impl MessageStores {
             for delivery in reader.take(usize::MAX, Duration::from_millis(100)).await? {
                 let unreadable = |_| Failure::Failed(format!("{events} holds a message of somebody else"));
                 *by_order.entry(delivery.message_id.parse().map_err(unreadable)?).or_default() += 1;
+                // The broker stops at 2,000 unacknowledged messages.
+                reader.ack(delivery.tag).await?;
                 taken += 1;
             }
         }

@@ -1,4 +1,4 @@
-//! Is the server ready? Asked in its own protocol, because an open port proves nothing: Redis listens while it still
+//! Whether a server is ready, by its own protocol, because an open port proves nothing: Redis listens while it still
 //! loads its file, and a restarting broker accepts before it serves.
 
 use std::io;
@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::DevError;
 use super::encryption::Encryption;
-use super::server::ServerKind;
+use super::kind::ServerKind;
 use crate::store::tls::Trust;
 
 /// One question and its answer, connect included.
@@ -21,7 +21,7 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 const AMQP_0_9_1_HEADER: &[u8] = b"AMQP\x00\x00\x09\x01";
 
 /// What to ask, on which loopback port.
-pub(super) struct Place {
+pub(super) struct ReadinessCheck {
     pub(super) kind: ServerKind,
     pub(super) port: u16,
     pub(super) tls: Option<(Arc<Trust>, String)>,
@@ -33,19 +33,19 @@ pub(super) fn tls(encryption: &Encryption) -> Result<(Arc<Trust>, String), DevEr
 }
 
 /// True when the server there gives the answer of a server that is ready.
-pub(super) async fn answers(place: &Place) -> bool {
-    matches!(timeout(PROBE_TIMEOUT, connect_and_ask(place)).await, Ok(Ok(true)))
+pub(super) async fn is_ready(check: &ReadinessCheck) -> bool {
+    matches!(timeout(PROBE_TIMEOUT, connect_and_ask(check)).await, Ok(Ok(true)))
 }
 
-async fn connect_and_ask(place: &Place) -> io::Result<bool> {
-    let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, place.port)).await?;
-    match &place.tls {
+async fn connect_and_ask(check: &ReadinessCheck) -> io::Result<bool> {
+    let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, check.port)).await?;
+    match &check.tls {
         // Its greeting comes before the encryption.
-        Some((trust, name)) if place.kind != ServerKind::Mysql => {
+        Some((trust, name)) if check.kind != ServerKind::Mysql => {
             let name = ServerName::try_from(name.clone()).map_err(io::Error::other)?;
-            ask(place.kind, trust.connector().connect(name, stream).await?).await
+            ask(check.kind, trust.connector().connect(name, stream).await?).await
         }
-        Some(_) | None => ask(place.kind, stream).await,
+        Some(_) | None => ask(check.kind, stream).await,
     }
 }
 

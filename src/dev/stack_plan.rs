@@ -1,0 +1,63 @@
+//! What a local stack is to be, and why it cannot start.
+
+use super::DevError;
+use crate::config::{Algorithm, ConfigError, Layers, Settings};
+use crate::roles::RoleError;
+use crate::sales::SaleControlError;
+use crate::store::mysql::DbError;
+use crate::store::mysql::sales::SaleError;
+use std::net::TcpListener;
+use std::path::PathBuf;
+
+/// Why a local stack cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StackError {
+    /// Servers, children or the folder.
+    #[error(transparent)]
+    Dev(#[from] DevError),
+    /// Configuration.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Roles.
+    #[error(transparent)]
+    Role(#[from] RoleError),
+    /// The database.
+    #[error(transparent)]
+    Database(#[from] DbError),
+    /// The demo sale.
+    #[error("demo sale: {0}")]
+    Sale(#[from] SaleError),
+    /// The demo sale's warm-up.
+    #[error("demo sale: {0}")]
+    Warm(#[from] SaleControlError),
+    /// Something did not become ready.
+    #[error("{0}")]
+    NotReady(String),
+}
+
+/// What to start.
+#[derive(Debug, Clone)]
+pub struct StackPlan {
+    /// Folder of data and `dev.json`.
+    pub dir: PathBuf,
+    /// Configuration on top of the defaults.
+    pub layers: Layers,
+    /// Every role its own process.
+    pub split: bool,
+    /// Create the demo sale.
+    pub demo: bool,
+}
+
+/// The listeners of a local stack, bound before anything else.
+pub(super) struct StackListeners {
+    /// For buyers.
+    pub public: TcpListener,
+    /// For operators.
+    pub admin: TcpListener,
+}
+
+/// Whether this stack has a demo shop: on a loopback address only, because the shop signs its visitors' tokens.
+pub(super) fn has_shop(settings: &Settings) -> bool {
+    let listen = settings.http.listen.parse::<std::net::SocketAddr>();
+    settings.auth.algorithm == Algorithm::Hs256 && listen.is_ok_and(|address| address.ip().is_loopback())
+}
