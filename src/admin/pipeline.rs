@@ -90,7 +90,7 @@ struct RegisterCount {
 struct Process {
     roles: Vec<&'static str>,
     /// Transitions since it started, by state code.
-    states: BTreeMap<String, f64>,
+    states: BTreeMap<&'static str, f64>,
     /// Absent: this process does not run that role.
     relay_breaker_open: Option<bool>,
     persist_breaker_open: Option<bool>,
@@ -207,19 +207,14 @@ impl RegisterCount {
 
 impl Process {
     fn of(admin: &Admin) -> Self {
-        let samples = telemetry::samples();
-        let gauge = |name: &str| {
-            let values = samples.iter().filter(|sample| sample.name == name).map(|sample| sample.value);
-            values.reduce(f64::max)
-        };
-        let states = samples.iter().filter(|sample| sample.name == "seckill_state_total");
+        let open = |reading: &telemetry::Reading| reading.get().map(|open| open > 0.0);
         Self {
             roles: admin.roles.iter().map(|role| role.name()).collect(),
-            states: states.filter_map(|sample| Some((sample.label("code")?.to_owned(), sample.value))).collect(),
-            relay_breaker_open: gauge("seckill_p3_relay_breaker_open").map(|open| open > 0.0),
-            persist_breaker_open: gauge("seckill_p4_persist_breaker_open").map(|open| open > 0.0),
-            entry_open: gauge("seckill_p1_entry_open").map(|open| open > 0.0),
-            entry_lag_s: gauge("seckill_p1_entry_lag_seconds"),
+            states: telemetry::state_counts().map(|(state, count)| (state.code(), count as f64)).collect(),
+            relay_breaker_open: open(&telemetry::RELAY_BREAKER_OPEN),
+            persist_breaker_open: open(&telemetry::PERSIST_BREAKER_OPEN),
+            entry_open: open(&telemetry::ENTRY_OPEN),
+            entry_lag_s: telemetry::ENTRY_LAG_S.get(),
         }
     }
 }

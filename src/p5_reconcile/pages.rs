@@ -5,7 +5,7 @@ use crate::domain::ledger::LedgerRecord;
 use crate::store::mysql::codes::FailureStatus;
 use crate::store::mysql::failed_requests::{self, FailedRequest, FailedRequestFilter};
 use crate::store::mysql::{Db, DbError};
-use crate::store::redis::{Ledger, Lying, Outbox, ParkedEntry, RedisFault, RelayDlq};
+use crate::store::redis::{Lying, Outbox, ParkedEntry, RedisFault, RelayDlq, RequestLedger};
 use std::collections::HashSet;
 
 /// Entries of one call.
@@ -15,7 +15,7 @@ const RECORDS: u32 = 1_000;
 
 /// Visits every readable record of a shard's ledger once; HSCAN may bring one twice. Returns the unreadable ones, field and text.
 pub(super) async fn each_record(
-    ledger: &Ledger,
+    ledger: &RequestLedger,
     sale: &SaleId,
     shard: u16,
     mut visit: impl FnMut(RequestId, LedgerRecord),

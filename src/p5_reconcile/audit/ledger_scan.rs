@@ -6,7 +6,7 @@ use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::{LedgerRecord, LedgerState};
 use crate::faults::crash_point;
 use crate::p5_reconcile::pages::each_record;
-use crate::store::redis::{Ledger, RedisFault, ShardCount};
+use crate::store::redis::{RedisFault, RequestLedger, ShardCount};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -69,7 +69,7 @@ impl ScanMemory {
 /// The ledger of one shard of a sale.
 #[derive(Clone, Copy)]
 pub(super) struct LedgerReader<'a> {
-    pub ledger: &'a Ledger,
+    pub ledger: &'a RequestLedger,
     pub sale: &'a SaleId,
     pub shard: u16,
     /// Redis' clock.
