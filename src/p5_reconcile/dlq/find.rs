@@ -73,7 +73,7 @@ impl DlqSweep {
     }
 
     async fn add_relay(&mut self, context: &ReconcileContext, shard: u16) -> Result<(), DlqError> {
-        let mut pages = RelayDlqPages::new(&context.redis, shard);
+        let mut pages = RelayDlqPages::new(&context.redis.relay_dlq, shard);
         for _ in 0..PAGES_MAX {
             let Some(page) = pages.next().await? else { break };
             self.entries.extend(page.into_iter().map(|parked| of_relay(shard, parked)));
