@@ -11,7 +11,7 @@
 --         -3 was there for another number of shards
 --
 -- The empty field of buyers and ledger marks them as created: a hash without entries would not exist, and then a lost key
--- could not be told from an empty one. Readers of the two skip the empty field.
+-- could not be distinguished from an empty one. Readers of the two skip the empty field.
 
 local present = 0
 for i = 1, 5 do present = present + redis.call('EXISTS', KEYS[i]) end

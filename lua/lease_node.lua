@@ -3,7 +3,7 @@
 --
 -- KEYS[1] nodes (hash: node id -> "<fence_ms> <owner>")
 -- ARGV[1] node id, ARGV[2] owner, ARGV[3] the caller's clock (ms), ARGV[4] lease (ms), ARGV[5] "1" to take it from another
---         owner whose fence lies behind the caller's clock
+--         owner whose fence is behind the caller's clock
 -- Returns {fence before, fence now}; {fence, 0} when another owner holds it
 --
 -- Uniqueness never depends on clocks: a holder makes ids only up to its fence and the next one starts after it. The clock

@@ -1,18 +1,18 @@
 #!lua flags=allow-oom
--- P3, list outbox (C8): everything a relay does to a shard's outbox without streams. One file, so that the form of an entry
--- and the rule who is alive stand in one place.
+-- P3, list outbox (C8): all that a relay does to a shard's outbox without streams. One file, so that the format of an entry and
+-- the rule which relay is alive are in one place.
 --
 -- KEYS[1] outbox list, KEYS[2] the caller's processing list, KEYS[3] hands, KEYS[4] attempts,
 -- KEYS[5] relay DLQ (sorted set, score 0), KEYS[6] another relay's processing list (take_over only)
--- ARGV[1] what to do, ARGV[2] the caller's name, then its arguments, as told at each act below
--- Returns what is told there; entries as id, entry, id, entry, ...
+-- ARGV[1] what to do, ARGV[2] the caller's name, then its arguments, as written at each act below
+-- Returns as written there; entries as id, entry, id, entry, ...
 --
--- An entry is one string, "<id> <sale> <payload>", its id "<at_ms>-<request id>" (reserve.lua writes it, store/redis/outbox/list_entry_codec.rs
--- reads it). New ones come in at the left of the outbox and leave at its right, into the right end of a processing list.
+-- An entry is one string, "<id> <sale> <payload>", its id "<at_ms>-<request id>" (written by
+-- reserve.lua, read by src/store/redis/outbox/list_entry_codec.rs). New entries come in at the left of the outbox and leave at its right, into the right end of a processing list.
 -- Hands: name -> "<last seen, ms> <entries held>", written in the step that changes a processing list. A name is there
 -- exactly while its list is, so a dead relay that left nothing leaves no name either.
 --
--- Whatever a relay asks is judged by what lies in its own list: one that slept while another took over counts and parks
+-- A relay's call only changes entries in its own list: a relay that was frozen while another one took over counts and parks
 -- nothing (window 29). Time is Redis' own. Allowed when memory is full: entries move, and moving on frees them.
 
 local outbox, mine, hands, attempts, dlq = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
@@ -20,7 +20,7 @@ local name = ARGV[2]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
--- What is no entry of ours has a name too, so that it can be parked.
+-- A string that is not an entry has a name too, so that it can be parked.
 local function id_of(entry)
   return string.match(entry, '^(%d+%-%d+) ') or ('x' .. redis.sha1hex(entry))
 end

@@ -3,7 +3,7 @@
 --
 -- KEYS[1] meta, KEYS[2] stock, KEYS[3] grants
 -- ARGV[1] epoch being built, ARGV[2] units for this shard, ARGV[3] state to open with (open or paused),
---         ARGV[4...] ids of grants whose units are among these: whoever still wants to give one of them gives nothing
+--         ARGV[4...] ids of grants whose units are among these: a later call that gives one of them gives nothing
 -- Returns 1 opened, 0 the sale is not being rebuilt in this epoch (done before, or begun anew)
 --
 -- Stock, its grant, the ids and the state come in one step: a sale never sells before all of it is there. `page` is there from

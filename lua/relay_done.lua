@@ -5,7 +5,7 @@
 -- ARGV[1] group, ARGV[2...] entry ids
 -- Returns how many entries were deleted
 --
--- One step, because XACK alone would leave an entry that nobody reads again and that looks unsent (window 44). Safe for an
+-- One step, because XACK alone would leave an entry that is never read again and that looks unsent (window 44). Safe for an
 -- entry another relay finished: every command is a no-op then. Allowed when memory is full: it frees memory.
 
 local group = ARGV[1]

@@ -5,7 +5,7 @@
 -- ARGV[1] group, ARGV[2] the caller's own name, ARGV[3] shortest silence (ms), ARGV[4] names to remove at most
 -- Returns the names removed
 --
--- Deleting a consumer deletes its pending list, and the entries in it would be nobody's (window 30): so only names with an
+-- Deleting a consumer deletes its pending list, and the entries in it would have no owner (window 30): so only names with an
 -- empty one go, judged in the same step. A relay that was only slow comes back under its name by reading.
 
 local gone = {}

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- P3: takes entries that were delivered once and are in nobody's pending list (window 30), one page of the stream.
+-- P3: takes entries that were delivered once and are in no pending list (window 30), one page of the stream.
 --
 -- KEYS[1] outbox
 -- ARGV[1] group, ARGV[2] consumer, ARGV[3] id to start at, ARGV[4] entries to look at, ARGV[5] entries to take at most

@@ -20,7 +20,7 @@
 --
 -- Why nothing can be half done: every key's type and every number is checked before the first write; memory is checked by
 -- Redis before the script starts (the #!lua line without allow-oom); between the writes nothing can fail, and no pcall
--- hides an error. Replay comes first: a winner's retry must hear "accepted" after sell-out, pause and end alike.
+-- hides an error. Replay comes first: a winner's retry must get "accepted" after sell-out, pause and end alike.
 -- All work is O(group); the hashes and the outbox are only touched by key (the hands are as many as relays at work).
 
 -- A line that ends in "@slot" may be replaced before the script is loaded (src/store/redis/scripts/reserve.rs).
@@ -74,11 +74,11 @@ local meta = redis.call('HMGET', meta_key, 'state', 'epoch', 'limit', 'cap', 'nu
 local limit, cap, number = whole(meta[3]), whole(meta[4]), whole(meta[5])
 local stock = whole(redis.call('GET', stock_key))
 if not (limit and cap and number and stock) then return answer_all(12) end
--- Units accepted up to a number. Another version of this script may have accepted without counting: then nobody counts on.
+-- Units accepted up to a number. Another version of this script may have accepted without counting: then counting stops.
 local counted_to, counted_units = string.match(meta[7] or '', '^(%d+) (%d+)$')
 local counted = counted_to == meta[5] and whole(counted_units) or nil
 
--- What every request hears that is not a replay, if the sale is not open to it.
+-- The answer to every request that is not a replay, if the sale is not open to it.
 local refusal = nil
 -- With another number of shards a buyer would have another home, and could buy there once more. Keys without it are older.
 if (meta[6] or '1') ~= shards then
@@ -122,7 +122,7 @@ local middle, at_end = ',"shard":' .. shard .. ',"epoch":' .. epoch .. ',"no":',
 
 local reply, accepted_ids, payloads = {}, {}, {}
 local ledger_writes, buyer_writes = {}, {}
--- What this very group has decided so far: a request id or a buyer may come twice in one group.
+-- The decisions of this group so far: a request id or a buyer may come twice in one group.
 local new_records, new_owned, new_first = {}, {}, {}
 local taken, accepted = 0, 0
 

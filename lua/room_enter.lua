@@ -1,5 +1,5 @@
 #!lua
--- Takes several buyers into the waiting room of one sale and tells their places.
+-- Takes several buyers into the waiting room of one sale and returns their places.
 --
 -- KEYS[1] room (sorted set: user -> a draw below 1 who came before the start, the number of the arrival who came later),
 -- KEYS[2] door (hash: drawn, begun, released, part, at, signed)
@@ -7,7 +7,7 @@
 --         buyer: user, a random number in [0, 1)
 -- Returns an array: arrivals; then for each buyer the place (from 1), 0 when places are not drawn yet, -1 when the room is full
 --
--- The clock is the server's own. The first call at or after the start sets `begun`, and from then on nobody is put among the
+-- The clock is the server's own. The first call at or after the start sets `begun`, and from then on no buyer is put among the
 -- early ones any more, whatever the clock does: places are final. A later score is the number of arrivals, which only grows,
 -- so it is above all others. Who is in the room already keeps the first score. Losing one key only cannot happen; losing
 -- both begins a new room. All reads and checks come before the first write.

@@ -1,15 +1,15 @@
 #!lua
--- Lets the next places of a sale's waiting room go: what the rate makes of the time since the last call, by anybody.
+-- Releases the next places of a sale's waiting room: as many as the rate allows for the time since the last call of any process.
 --
 -- KEYS[1] room (sorted set: user -> order), KEYS[2] door (hash: drawn, begun, released, part, at, signed), KEYS[3] meta of
 -- the sale on the same shard
 -- ARGV[1] start of the sale, ARGV[2] when the keys go (both ms since 1970), ARGV[3] places a second (0: none), ARGV[4] highest
---         place the caller has seen signed, ARGV[5] drawn places that are told a millisecond, ARGV[6] longest time for that (ms)
+--         place the caller has seen signed, ARGV[5] drawn places that are answered a millisecond, ARGV[6] longest time for that (ms)
 -- Returns {places released so far, arrivals, places released by this call, ms until the first is released}
 --
 -- Elapsed time is this server's, kept in microseconds in `at`; what is less than a place is kept in `part`, in millionths. So
 -- any number of callers release exactly what one would. At most a second counts at once: an outage ends in no flood. Never
--- more than there are arrivals: what nobody waited for is not saved up. `signed` is above the arrivals only after Redis lost
+-- more than there are arrivals: places that no buyer waited for are not saved up. `signed` is above the arrivals only after Redis lost
 -- the room; places that were signed before are let go all the same. Nothing is released unless the sale is open, and those
 -- whose place was drawn at the start are given time to hear it first. Who was released stays so.
 

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Marks requests in the ledger as settled, after the database committed their fate.
+-- Marks requests in the ledger as settled, after the database committed their outcome.
 --
 -- KEYS[1] ledger
 -- ARGV: for each request: request id, state letter (C or F), reason (- without one)

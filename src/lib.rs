@@ -1,4 +1,33 @@
-//! seckill: a flash-sale order system. Start at `docs/architecture.md`; the rules of the house are in `CONTRIBUTING.md`.
+//! seckill: a flash-sale order system.
+//!
+//! A purchase passes five phases: P1 takes it in, P2 reserves its units in Redis, P3 relays it to RabbitMQ, P4 writes it to the
+//! database, P5 checks the books and repairs. Each phase is a room here and hands its work over as data in a server.
+//!
+//! The rooms by floor, from the ground up; a room imports floors below it only:
+//!
+//! | floor | room | does |
+//! |---|---|---|
+//! | 1 | [`domain`] | the rules as values: ids, limits, states, outcomes, the balance sheet; no I/O, no clock |
+//! | 2 | [`config`] | settings in layers, checked |
+//! | 2 | [`runtime`], [`groups`] | the one endless loop, stops, pauses; gathering single questions into groups |
+//! | 2 | [`telemetry`] | logs, metrics, request ids of HTTP calls, traces |
+//! | 2 | [`faults`], [`jwt`], [`token_issuer`], [`allocator`] | fault points of test builds; how tokens are signed and issued; memory |
+//! | 3 | [`store`] | Redis, RabbitMQ, MySQL: one folder each, the only importers of their clients |
+//! | 4 | [`http`], [`sales`] | what two HTTP servers share; what operators do to a sale |
+//! | 5 | [`p2_reserve`], [`p3_relay`], [`p4_persist`], [`p5_reconcile`] | one phase each; none imports another |
+//! | 6 | [`p1_entry`] | the public API; it calls P2, the only call between phases |
+//! | 7 | [`console`] | pages: the operators' console, the contract, the demo shop |
+//! | 8 | [`roles`] | what a process runs: api, relay, consumer, reconcile |
+//! | 9 | [`admin`] | the operators' HTTP server: health, metrics, API |
+//! | 10 | [`dev`], [`bench_program`] | a whole system on one machine; where the benchmark's program is |
+//! | 11 | [`cli`] | the command line |
+//!
+//! Read in this order: `domain/states`, then a purchase: [`p1_entry::purchasing`], [`p2_reserve`], [`p3_relay`],
+//! [`p4_persist`]; then [`p5_reconcile`]; then [`roles`], where they are put together. `docs/architecture.md` walks the same way.
+//!
+//! Comments name their reasons by number, and `docs/register.md` is the key. "Window 17" is a point at which a crash or a fault
+//! could lose or double something; "A10" or "E8" is a row, something that the system must do. `docs/proof.md` names the
+//! mechanism and the test of each. Words are in `docs/glossary.md`, the rules of the house in `CONTRIBUTING.md`.
 
 pub mod admin;
 pub mod allocator;

@@ -4,6 +4,7 @@
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::process::ExitCode {
+    // Before any thread starts: memory that one crowd needed is kept for the next.
     seckill::allocator::keep_memory();
     seckill::cli::main()
 }

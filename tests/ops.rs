@@ -164,11 +164,15 @@ fn every_alert_finding_and_reason_has_its_row_in_the_runbook() {
     assert_eq!(flat(rows("## Alerts", 1)), alerts.collect(), "alerts");
     let findings = FindingKind::ALL.iter().map(|kind| kind.code().to_owned());
     assert_eq!(flat(rows("## The audit", 1)), findings.collect(), "findings");
-    assert_eq!(flat(rows(MQ_REASONS, 1)), between("src/p4_persist", "Why::new(\"", &['"']), "reasons of the MQ DLQ");
+    let mut sent_back = between("src/p4_persist", "SendBackReason::new(\"", &['"']);
+    for opening in ["(RequestEvent::PersistFailed, \"", "(RequestEvent::PersistSpent, \""] {
+        sent_back.extend(between("src/p4_persist", opening, &['"']));
+    }
+    assert_eq!(flat(rows(MQ_REASONS, 1)), sent_back, "reasons of the MQ DLQ");
     let relay = flat(rows(RELAY_REASONS, 1));
     let mut given = between("src/p3_relay/entry.rs", "format!(\"", &[':']);
     for opening in
-        ["fail_trials(&format!(\"", "let reason = format!(\"", "failed(&tickets, &format!(\"", "failed(&tickets, \""]
+        ["fail_probes(&format!(\"", "let reason = format!(\"", "failed(&keys, &format!(\"", "failed(&keys, \""]
     {
         given.extend(between("src/p3_relay/send.rs", opening, &[':', '"']));
     }

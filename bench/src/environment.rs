@@ -1,5 +1,4 @@
 //! The environment a benchmark stands on: private servers with a process for each role, or a running local stack.
-//!
 //! The api role starts first and alone, so that accepting is measured alone; the others start when something is to land.
 //! A crash leaves a folder under the system's temporary directory; servers and roles die with this process.
 

@@ -1,38 +1,34 @@
-//! Reads that many screens share: one at a time, and none while the last one is fresh.
+//! Reads that many screens share: one at a time, and none while the last answer is fresh.
+//!
+//! Input: a read. Output: its answer, or the last one. A read that was under way when something changed may be shown until it
+//! is not fresh any more. A crash leaves nothing.
 
+use moka::future::Cache;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-use tokio::sync::Mutex;
+use std::time::Duration;
 
 /// The last answer to one question.
-pub(super) struct Cached<T> {
-    fresh: Duration,
-    last: Mutex<Option<(Instant, Arc<T>)>>,
-}
+pub(super) struct Cached<T>(Cache<(), Arc<T>>);
 
-impl<T> Cached<T> {
+impl<T: Send + Sync + 'static> Cached<T> {
     /// Nothing read yet; an answer is used again for `fresh_ms`.
     pub(super) fn new(fresh_ms: u64) -> Self {
-        Self { fresh: Duration::from_millis(fresh_ms), last: Mutex::default() }
+        Self(Cache::builder().max_capacity(1).time_to_live(Duration::from_millis(fresh_ms)).build())
     }
 
-    /// The fresh answer, or what `read` answers now; whoever comes meanwhile waits for that one. An error is not kept.
-    pub(super) async fn get<E>(&self, read: impl Future<Output = Result<T, E>>) -> Result<Arc<T>, E> {
-        let mut last = self.last.lock().await;
-        if let Some((at, answer)) = last.as_ref()
-            && at.elapsed() < self.fresh
-        {
-            return Ok(answer.clone());
-        }
-        let answer = Arc::new(read.await?);
-        *last = Some((Instant::now(), answer.clone()));
-        Ok(answer)
+    /// The fresh answer, or what `read` answers now; concurrent callers share one read. An error is not kept.
+    pub(super) async fn get<E: Clone + Send + Sync + 'static>(
+        &self,
+        read: impl Future<Output = Result<T, E>>,
+    ) -> Result<Arc<T>, E> {
+        let read = async { read.await.map(Arc::new) };
+        self.0.try_get_with((), read).await.map_err(|error| (*error).clone())
     }
 
     /// Forgets the answer, because something was changed.
     pub(super) async fn forget(&self) {
-        *self.last.lock().await = None;
+        self.0.invalidate(&()).await;
     }
 }
 
@@ -58,9 +54,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_error_is_asked_again() {
+    async fn an_error_is_not_kept() {
         let cached = Cached::new(60_000);
-        assert_eq!(cached.get(async { Err::<u32, _>("away") }).await, Err("away"));
+        assert_eq!(cached.get(async { Err::<u32, _>("unavailable") }).await, Err("unavailable"));
         assert_eq!(cached.get(async { Ok::<_, &str>(1) }).await.as_deref(), Ok(&1));
     }
 }

@@ -1,22 +1,22 @@
-//! How far each sale has come, in units: from Redis what was admitted, from the database what landed and what failed.
+//! How far each sale has come, in units: from Redis what was admitted, from the database what was ordered and what failed.
 //!
 //! Redis is read first: a unit can only move towards the database, so what is on its way is never shown below zero for long.
 
-use super::Admin;
+use super::state::Admin;
 use crate::domain::sale::{Sale, SaleStatus};
 use crate::store::mysql::totals::Registered;
 use crate::store::redis::ShardCount;
 use futures::future::join_all;
 use serde::Serialize;
 
-/// Calls to Redis for one picture: with many shards fewer sales are shown.
+/// Calls to Redis for one snapshot: with many shards fewer sales are shown.
 const CALLS_MAX: usize = 256;
 /// Sales shown at most.
 const SALES_MAX: usize = 20;
 
 /// One sale while it sells. Units, but for `accepted_requests` and `open`.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Flow {
+pub(super) struct SaleFlow {
     sale_id: String,
     title: String,
     status: &'static str,
@@ -30,12 +30,12 @@ pub(super) struct Flow {
     accepted_requests: Option<u64>,
     landed: i64,
     failed: i64,
-    /// Rows of the register that nothing was decided about.
+    /// Open failed requests.
     open: i64,
 }
 
 /// The newest sales that are warmed or paused.
-pub(super) async fn flows(admin: &Admin, sales: &[Sale], registered: &[Registered]) -> Vec<Flow> {
+pub(super) async fn flows(admin: &Admin, sales: &[Sale], registered: &[Registered]) -> Vec<SaleFlow> {
     let shards = admin.context.shards;
     let most = (CALLS_MAX / usize::from(shards.max(1))).clamp(1, SALES_MAX);
     let live = sales.iter().filter(|sale| matches!(sale.status, SaleStatus::Warmed | SaleStatus::Paused));
@@ -53,12 +53,12 @@ pub(super) async fn flows(admin: &Admin, sales: &[Sale], registered: &[Registere
         .zip(counts)
         .map(|(sale, counts)| {
             let all: Option<Vec<ShardCount>> = counts.into_iter().collect();
-            Flow::of(sale, all.as_deref(), registered)
+            SaleFlow::of(sale, all.as_deref(), registered)
         })
         .collect()
 }
 
-impl Flow {
+impl SaleFlow {
     fn of(sale: &Sale, redis: Option<&[ShardCount]>, registered: &[Registered]) -> Self {
         let mine = || registered.iter().filter(|row| row.sale_id == sale.sale_id);
         let sum = |of: fn(&ShardCount) -> i64| redis.map(|counts| counts.iter().map(of).sum::<i64>());
@@ -129,14 +129,14 @@ mod tests {
         };
         let registered = [row("s", "failed_final", 3, 2), row("s", "open", 9, 4), row("other", "failed_final", 50, 50)];
         let counts = [shard(MetaState::Open, 40, 5), shard(MetaState::Frozen, 35, 0)];
-        let flow = Flow::of(&sale(), Some(&counts), &registered);
+        let flow = SaleFlow::of(&sale(), Some(&counts), &registered);
         assert_eq!((flow.remaining, flow.admitted, flow.accepted_requests), (Some(80), Some(20), Some(14)));
         assert_eq!((flow.landed, flow.failed, flow.open, flow.state), (10, 3, 4, Some("frozen")));
     }
 
     #[test]
     fn without_redis_only_the_database_speaks() {
-        let flow = Flow::of(&sale(), None, &[]);
+        let flow = SaleFlow::of(&sale(), None, &[]);
         assert_eq!((flow.remaining, flow.admitted, flow.state, flow.landed), (None, None, None, 10));
     }
 }

@@ -3,10 +3,10 @@
 //! Lengths and sums are read from the servers, so they are true for all processes. States, breakers and the lag are this
 //! process' own. The three servers are asked at once, each within [`PART`]; one that is away costs its own part only.
 
-use super::Admin;
-use super::api::answer;
-use super::flows::{Flow, flows};
-use crate::http::problem::Problem;
+use super::flows::{SaleFlow, flows};
+use super::json_api::answer;
+use super::state::Admin;
+use crate::http::problem::{Kind, Problem};
 use crate::p5_reconcile::leader;
 use crate::runtime::now_ms;
 use crate::store::mysql::leader::Holder;
@@ -31,22 +31,18 @@ const LEASES_MAX: usize = 64;
 /// A lease is shown until this long after its fence.
 const LEASE_SHOWN_MS: i64 = 30_000;
 
-pub(super) fn routes(config: &mut web::ServiceConfig) {
-    config.route("/pipeline", web::get().to(pipeline));
-}
-
 /// Everything the picture shows.
 #[derive(Serialize)]
-pub(super) struct Snapshot {
+struct PipelineSnapshot {
     at_ms: i64,
     /// How long it took to ask, milliseconds.
     took_ms: u64,
-    servers: [Server; 3],
-    shards: Vec<Shard>,
+    servers: [ServerState; 3],
+    shards: Vec<ShardBacklog>,
     /// Absent when the broker does not answer.
     queues: Option<Vec<Queue>>,
     /// The newest sales that are warmed or paused.
-    sales: Vec<Flow>,
+    sales: Vec<SaleFlow>,
     register: Option<RegisterCount>,
     leader: Option<Holder>,
     leases: Vec<HeldLease>,
@@ -54,20 +50,20 @@ pub(super) struct Snapshot {
 }
 
 #[derive(Serialize)]
-struct Server {
+struct ServerState {
     name: &'static str,
     ok: bool,
     problem: Option<String>,
 }
 
-impl Server {
+impl ServerState {
     fn of<T>(name: &'static str, outcome: &Result<T, String>) -> Self {
         Self { name, ok: outcome.is_ok(), problem: outcome.as_ref().err().cloned() }
     }
 }
 
 #[derive(Serialize)]
-struct Shard {
+struct ShardBacklog {
     shard: u16,
     outbox: Option<u64>,
     pending: Option<u64>,
@@ -94,7 +90,7 @@ struct RegisterCount {
 struct Process {
     roles: Vec<&'static str>,
     /// Transitions since it started, by state code.
-    states: BTreeMap<String, f64>,
+    states: BTreeMap<&'static str, f64>,
     /// Absent: this process does not run that role.
     relay_breaker_open: Option<bool>,
     persist_breaker_open: Option<bool>,
@@ -102,8 +98,9 @@ struct Process {
     entry_lag_s: Option<f64>,
 }
 
-async fn pipeline(admin: web::Data<Admin>, request: HttpRequest) -> HttpResponse {
-    let snapshot = admin.snapshot.get(async { Ok::<_, Problem>(look(&admin).await) }).await;
+pub(super) async fn pipeline(admin: web::Data<Admin>, request: HttpRequest) -> HttpResponse {
+    let taking = async { serde_json::to_value(take(&admin).await).map_err(|_| Problem::from(Kind::Internal)) };
+    let snapshot = admin.snapshot.get(taking).await;
     answer(&request, snapshot.as_deref().map_err(Clone::clone))
 }
 
@@ -114,7 +111,7 @@ async fn part<T, E: Display>(asking: impl Future<Output = Result<T, E>>) -> Resu
     }
 }
 
-async fn look(admin: &Admin) -> Snapshot {
+async fn take(admin: &Admin) -> PipelineSnapshot {
     let (at_ms, begun) = (now_ms(), Instant::now());
     let (redis, queues, database) = tokio::join!(part(shards(admin)), queues(admin), part(database(admin)));
     // Some shards only: the server of the others is away. None: Redis is.
@@ -127,13 +124,13 @@ async fn look(admin: &Admin) -> Snapshot {
     });
     let flows = part(async { Ok::<_, RedisFault>(flows(admin, known, counted).await) }).await.unwrap_or_default();
     let leases = part(leases(admin, at_ms)).await.unwrap_or_default();
-    Snapshot {
+    PipelineSnapshot {
         at_ms,
         took_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
         servers: [
-            Server::of("redis", &redis),
-            Server::of("rabbitmq", &queues.as_ref().as_ref().map(|_| ()).map_err(Clone::clone)),
-            Server::of("mysql", &database),
+            ServerState::of("redis", &redis),
+            ServerState::of("rabbitmq", &queues.as_ref().as_ref().map(|_| ()).map_err(Clone::clone)),
+            ServerState::of("mysql", &database),
         ],
         shards: redis.unwrap_or_default().into_iter().map(|(shard, _)| shard).collect(),
         queues: queues.as_ref().as_ref().ok().map(|depths| depths.iter().map(Queue::of).collect()),
@@ -146,13 +143,13 @@ async fn look(admin: &Admin) -> Snapshot {
 }
 
 /// Every shard, with what is wrong with it.
-async fn shards(admin: &Admin) -> Result<Vec<(Shard, Option<String>)>, RedisFault> {
+async fn shards(admin: &Admin) -> Result<Vec<(ShardBacklog, Option<String>)>, RedisFault> {
     let redis = &admin.servers.redis;
     let one = |shard| async move {
         let (depth, parked) = tokio::join!(redis.outbox.depth(shard), redis.relay_dlq.count(shard));
         let fault = depth.as_ref().err().or(parked.as_ref().err()).map(ToString::to_string);
         let (outbox, pending) = depth.map_or((None, None), |(length, pending)| (Some(length), Some(pending)));
-        (Shard { shard, outbox, pending, relay_dlq: parked.ok() }, fault)
+        (ShardBacklog { shard, outbox, pending, relay_dlq: parked.ok() }, fault)
     };
     Ok(join_all((0..admin.context.shards).map(one)).await)
 }
@@ -210,19 +207,14 @@ impl RegisterCount {
 
 impl Process {
     fn of(admin: &Admin) -> Self {
-        let samples = telemetry::samples();
-        let gauge = |name: &str| {
-            let values = samples.iter().filter(|sample| sample.name == name).map(|sample| sample.value);
-            values.reduce(f64::max)
-        };
-        let states = samples.iter().filter(|sample| sample.name == "seckill_state_total");
+        let open = |reading: &telemetry::Reading| reading.get().map(|open| open > 0.0);
         Self {
             roles: admin.roles.iter().map(|role| role.name()).collect(),
-            states: states.filter_map(|sample| Some((sample.label("code")?.to_owned(), sample.value))).collect(),
-            relay_breaker_open: gauge("seckill_p3_relay_breaker_open").map(|open| open > 0.0),
-            persist_breaker_open: gauge("seckill_p4_persist_breaker_open").map(|open| open > 0.0),
-            entry_open: gauge("seckill_p1_entry_open").map(|open| open > 0.0),
-            entry_lag_s: gauge("seckill_p1_entry_lag_seconds"),
+            states: telemetry::state_counts().map(|(state, count)| (state.code(), count as f64)).collect(),
+            relay_breaker_open: open(&telemetry::RELAY_BREAKER_OPEN),
+            persist_breaker_open: open(&telemetry::PERSIST_BREAKER_OPEN),
+            entry_open: open(&telemetry::ENTRY_OPEN),
+            entry_lag_s: telemetry::ENTRY_LAG_S.get(),
         }
     }
 }

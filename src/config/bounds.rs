@@ -108,7 +108,7 @@ impl Relation {
     }
 }
 
-/// Every relation.
+/// Every relation between two keys.
 pub(super) fn relations(s: &Settings) -> Vec<Relation> {
     let below = |low, high, why| Relation { low, high, strictly: true, why, counts: true };
     let at_most = |low, high, why| Relation { low, high, strictly: false, why, counts: true };

@@ -22,7 +22,7 @@ pub fn reference() -> Result<String, ConfigError> {
     });
     let mut page = PREAMBLE.replace("RELATIONS", &relations_table(&defaults));
     let keys = keys();
-    let names: Vec<String> = keys.iter().map(Key::full).collect();
+    let names: Vec<String> = keys.iter().map(SettingEntry::full).collect();
     let mut section = "";
     for key in &keys {
         if key.section != section {
@@ -47,20 +47,20 @@ fn relations_table(defaults: &Settings) -> String {
 }
 
 /// A key as it stands in the defaults.
-struct Key {
+struct SettingEntry {
     section: &'static str,
     name: &'static str,
     default: &'static str,
     comment: String,
 }
 
-impl Key {
+impl SettingEntry {
     fn full(&self) -> String {
         format!("{}.{}", self.section, self.name)
     }
 }
 
-fn keys() -> Vec<Key> {
+fn keys() -> Vec<SettingEntry> {
     let (mut keys, mut section, mut comment) = (Vec::new(), "", Vec::new());
     for line in DEFAULT_TOML.lines() {
         if let Some(text) = line.strip_prefix('#') {
@@ -68,7 +68,7 @@ fn keys() -> Vec<Key> {
         } else if let Some(name) = line.strip_prefix('[') {
             (section, comment) = (name.trim_end_matches(']'), Vec::new());
         } else if let Some((name, default)) = line.split_once(" = ") {
-            keys.push(Key { section, name, default, comment: std::mem::take(&mut comment).join(" ") });
+            keys.push(SettingEntry { section, name, default, comment: std::mem::take(&mut comment).join(" ") });
         } else {
             comment.clear();
         }

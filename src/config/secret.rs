@@ -1,30 +1,32 @@
 //! Values that never reach a log, an error text or `config show`.
 
+use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 
 const SHOWN: &str = "***";
 
-/// A secret text. Printing or serialising it shows `***` (nothing when it is empty, so that a missing secret is seen).
-#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
+/// A secret text; its memory is wiped when it is dropped. Printing or serialising it shows `***`, and nothing when it is empty,
+/// so that a missing secret is seen.
+#[derive(Clone, Default, Deserialize)]
 #[serde(transparent)]
-pub struct Secret(String);
+pub struct Secret(SecretString);
 
 impl Secret {
     /// Wraps a secret.
     #[must_use]
-    pub const fn new(text: String) -> Self {
-        Self(text)
+    pub fn new(text: String) -> Self {
+        Self(text.into())
     }
 
     /// The secret itself; the caller must not log it.
     #[must_use]
     pub fn expose(&self) -> &str {
-        &self.0
+        self.0.expose_secret()
     }
 
     fn shown(&self) -> &'static str {
-        if self.0.is_empty() { "" } else { SHOWN }
+        if self.expose().is_empty() { "" } else { SHOWN }
     }
 }
 

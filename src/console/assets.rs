@@ -2,11 +2,11 @@
 
 use sha2::{Digest, Sha256};
 
-/// One file.
+/// One file of a page.
 pub(super) struct Asset {
     /// Its name in the address.
     pub name: &'static str,
-    /// Its text.
+    /// The text of the file.
     pub text: &'static str,
 }
 

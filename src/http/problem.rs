@@ -1,6 +1,7 @@
 //! Answers that are not a success: RFC 9457 problem documents with a stable code and a message in English or Chinese.
 //!
-//! One row a problem: code, status, title in both languages. The code is a state code where a state is the reason.
+//! One row a problem: code, status, title in both languages. The code is a state code where a state is the reason. Input: the
+//! kind of a problem, and its detail. Output: the answer in the client's language. Keeps nothing.
 
 use crate::domain::ids::RequestId;
 use crate::domain::states::{P1Entry, P2Reserve};
@@ -144,7 +145,7 @@ impl Kind {
 }
 
 impl Problem {
-    /// The kind.
+    /// Which problem it is.
     #[must_use]
     pub const fn kind(&self) -> Kind {
         self.kind

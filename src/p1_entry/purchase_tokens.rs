@@ -68,9 +68,6 @@ impl PurchaseTokens {
     }
 
     /// Checks a token for this buyer and sale.
-    ///
-    /// # Errors
-    /// [`TokenFault`].
     pub fn check(&self, token: &str, user: &UserId, sale: &SaleId, now_ms: i64) -> Result<PurchaseToken, TokenFault> {
         let claims: PurchaseTokenClaims = self.signer.read(token).ok_or(TokenFault::Invalid)?;
         if claims.sub != *user || claims.sale != *sale {

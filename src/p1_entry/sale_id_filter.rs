@@ -1,8 +1,8 @@
-//! Which sale ids exist, as far as a Bloom filter knows (A5): a flood of random ids ends here, in memory.
+//! Which sale ids can exist, by a Bloom filter (A5): a flood of random ids ends here, in memory.
 //!
-//! Input: the ids in the database, looked over every second. Output: [`SaleIdFilter::check`]. A filter errs only towards "exists".
-//! What it has not heard of is still looked up at a trickle, so that a sale created a moment ago is found at once on a quiet
-//! system and within a second in a flood. Until the first look it lets everything through.
+//! Input: the ids in the database, read every second. Output: [`SaleIdFilter::check`]. A filter errs only towards "exists".
+//! Ids that it does not have are still looked up at a trickle, so that a sale created a moment ago is found at once on a quiet
+//! system and within a second in a flood. Until the first read it lets everything through. A crash leaves nothing.
 
 use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::SaleId;
@@ -15,16 +15,16 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 /// The database is asked for new ids this often.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const REFRESH_EVERY: Duration = Duration::from_secs(1);
 /// Of a thousand ids that do not exist, about this many get through to the look-up.
 const FALSE_POSITIVES: f64 = 0.001;
 /// Room of a filter that has just been filled, in multiples of what it holds.
 const GROWTH: usize = 2;
 const ROOM_MIN: usize = 10_000;
-/// Unheard-of ids a second that are looked up all the same.
+/// Unknown ids a second that are looked up all the same.
 const TRICKLE_PER_S: NonZeroU32 = NonZeroU32::MIN.saturating_add(49);
 
-/// What is to be done about a sale id.
+/// What the filter says about a sale id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FilterVerdict {
     /// CatalogLookup it up: it may exist, or there is room for a look.
@@ -39,7 +39,7 @@ struct Filter {
     complete_at_ms: i64,
 }
 
-/// What one process knows of the sale ids. Clones share it.
+/// The filter of one process. Clones share it.
 #[derive(Clone)]
 pub struct SaleIdFilter {
     filter: Arc<RwLock<Option<Filter>>>,
@@ -57,12 +57,12 @@ impl SaleIdFilter {
     /// Whether it is worth looking the sale up.
     #[must_use]
     pub fn check(&self, id: &SaleId) -> FilterVerdict {
-        let unheard_at_ms = {
+        let unknown_at_ms = {
             let filter = self.filter.read().unwrap_or_else(PoisonError::into_inner);
-            let unheard = filter.as_ref().filter(|filter| !filter.bits.contains(id.as_str()));
-            unheard.map(|filter| filter.complete_at_ms)
+            let unknown = filter.as_ref().filter(|filter| !filter.bits.contains(id.as_str()));
+            unknown.map(|filter| filter.complete_at_ms)
         };
-        match unheard_at_ms {
+        match unknown_at_ms {
             Some(at_ms) if self.trickle.check().is_err() => FilterVerdict::UnknownAt(at_ms),
             Some(_) | None => FilterVerdict::MayExist,
         }
@@ -93,20 +93,20 @@ impl SaleIdFilter {
     }
 }
 
-/// Keeps the filter up with the database. Part of the api role.
+/// Refreshes the filter from the database. Part of the api role.
 pub struct SaleIdFilterRefresher {
     db: Db,
     known: SaleIdFilter,
     /// Sales there, and sales removed.
     counted: (i64, i64),
-    look_at: Instant,
+    refresh_at: Instant,
 }
 
 impl SaleIdFilterRefresher {
     /// Fills `known` from the database.
     #[must_use]
     pub fn new(db: Db, known: SaleIdFilter) -> Self {
-        Self { db, known, counted: (-1, 0), look_at: Instant::now() }
+        Self { db, known, counted: (-1, 0), refresh_at: Instant::now() }
     }
 }
 
@@ -116,13 +116,13 @@ impl Worker for SaleIdFilterRefresher {
     }
 
     async fn step(&mut self) -> Result<Progress, Fault> {
-        if Instant::now() < self.look_at {
+        if Instant::now() < self.refresh_at {
             return Ok(Progress::Idle);
         }
-        let looked_at_ms = now_ms();
+        let read_at_ms = now_ms();
         let count = sales::count(&self.db).await.map_err(Fault::back_off)?;
         if count == self.counted {
-            self.known.still_complete(looked_at_ms);
+            self.known.still_complete(read_at_ms);
         } else {
             let mut ids: Vec<SaleId> = Vec::new();
             loop {
@@ -132,11 +132,11 @@ impl Worker for SaleIdFilterRefresher {
                 }
                 ids.extend(page);
             }
-            self.known.replace(&ids, looked_at_ms);
-            // A sale created while the pages were read may be in none of them; then the count differs at the next look.
+            self.known.replace(&ids, read_at_ms);
+            // A sale created while the pages were read may be in none of them; then the count differs at the next read.
             self.counted = (count.0.min(i64::try_from(ids.len()).unwrap_or(i64::MAX)), count.1);
         }
-        self.look_at = Instant::now() + LOOK_EVERY;
+        self.refresh_at = Instant::now() + REFRESH_EVERY;
         Ok(Progress::Idle)
     }
 }

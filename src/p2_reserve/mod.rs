@@ -27,7 +27,7 @@ use crate::domain::reserve::Reserved;
 use crate::domain::shard::home_shard;
 use crate::domain::states::{P2Reserve, State};
 use crate::runtime::batcher::{Batcher, NotTaken};
-use crate::store::redis::{Ledger, RedisStore, Stock, Transfers};
+use crate::store::redis::{RedisStore, RequestLedger, Stock, Transfers};
 use crate::telemetry::count;
 use group::{WaitingPurchase, start_batcher};
 use rebalance::{HomeBucket, Rebalanced, Rebalances, rebalance};
@@ -76,7 +76,7 @@ pub struct ReserveHandles {
     /// To sell units.
     pub stock: Stock,
     /// To look up requests without an answer.
-    pub ledger: Ledger,
+    pub ledger: RequestLedger,
     /// To bring units from other buckets.
     pub transfers: Transfers,
 }

@@ -24,7 +24,8 @@ impl BrokerBreaker {
 
     /// Sets the gauge. Again and again, because the relays of a process share it.
     pub(super) fn report(self) {
-        metrics::gauge!("seckill_p3_relay_breaker_open").set(f64::from(u8::from(self != Self::Closed)));
+        let open = f64::from(u8::from(self != Self::Closed));
+        crate::telemetry::RELAY_BREAKER_OPEN.set(&metrics::gauge!("seckill_p3_relay_breaker_open"), open);
     }
 
     /// The connection failed, or an answer did not come in time. `true`: the breaker was closed until now.

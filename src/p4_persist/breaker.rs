@@ -19,7 +19,7 @@ pub(super) struct DatabaseBreaker {
 
 impl DatabaseBreaker {
     pub(super) fn new(failures_max: u32, pause: Duration) -> Self {
-        metrics::gauge!("seckill_p4_persist_breaker_open").set(0.0);
+        export_open(0.0);
         Self { failures_max, pause, failures: 0, open_until: None }
     }
 
@@ -50,16 +50,21 @@ impl DatabaseBreaker {
                     metrics::counter!("seckill_p4_persist_breaker_opened_total").increment(1);
                 }
                 self.open_until = Some(now + self.pause);
-                metrics::gauge!("seckill_p4_persist_breaker_open").set(1.0);
+                export_open(1.0);
             }
         } else if !verdicts.is_empty() {
             if self.open_until.take().is_some() {
                 tracing::info!(phase = "p4_persist", "breaker closes: the database is available again");
             }
             self.failures = 0;
-            metrics::gauge!("seckill_p4_persist_breaker_open").set(0.0);
+            export_open(0.0);
         }
     }
+}
+
+/// Exports whether it is open: 1 or 0.
+fn export_open(open: f64) {
+    crate::telemetry::PERSIST_BREAKER_OPEN.set(&metrics::gauge!("seckill_p4_persist_breaker_open"), open);
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Warm-up (A7) and everything else that carries an operator's word from the database to Redis: grants and states.
+//! Warm-up (A7), and every other change that an operator makes to a sale: grants and states, from the database to Redis.
 //!
 //! The database always comes first, and every step can be repeated. A crash in between leaves a sale that is closed to
 //! buyers, never one that is open by half:
@@ -46,10 +46,10 @@ pub enum SaleControlError {
     /// Redis has the sale frozen.
     #[error("sale {0} is frozen; it opens again after the reconciler has rebuilt it")]
     Frozen(SaleId),
-    /// Redis.
+    /// Redis did not answer, or refused.
     #[error(transparent)]
     Redis(#[from] RedisFault),
-    /// The database.
+    /// The database did not answer, or refused.
     #[error(transparent)]
     Database(#[from] DbError),
     /// The database's own word on the sale.
@@ -88,9 +88,6 @@ impl SaleControl {
     }
 
     /// Warms a sale up and opens it (its window still decides when it sells). Also repairs a warm-up that was cut off.
-    ///
-    /// # Errors
-    /// [`SaleControlError`].
     pub async fn warm(&self, id: &SaleId) -> Result<(), SaleControlError> {
         let sale = self.sale_of_ours(id).await?;
         match sale.status {
@@ -101,7 +98,7 @@ impl SaleControl {
         self.align_with_database(id).await
     }
 
-    /// Aligns, and looks once more: an operator may have changed the status in between.
+    /// Aligns, and reads the status again: an operator may have changed it in between.
     async fn align_with_database(&self, id: &SaleId) -> Result<(), SaleControlError> {
         let mut sale = self.sale(id).await?;
         for _ in 0..ALIGN_MAX {
@@ -177,25 +174,16 @@ impl SaleControl {
     }
 
     /// Stops a sale; it can be resumed.
-    ///
-    /// # Errors
-    /// [`SaleControlError`].
     pub async fn pause(&self, id: &SaleId) -> Result<(), SaleControlError> {
         self.move_to(id, SaleStatus::Paused).await
     }
 
     /// Resumes a paused sale.
-    ///
-    /// # Errors
-    /// [`SaleControlError`].
     pub async fn resume(&self, id: &SaleId) -> Result<(), SaleControlError> {
         self.move_to(id, SaleStatus::Warmed).await
     }
 
-    /// Freezes a sale that sells: the reconciler then builds it anew from the database.
-    ///
-    /// # Errors
-    /// [`SaleControlError`].
+    /// Freezes a sale that sells: the reconciler then rebuilds it from the database.
     pub async fn freeze(&self, id: &SaleId) -> Result<(), SaleControlError> {
         let sale = self.sale_of_ours(id).await?;
         match sale.status {
@@ -210,10 +198,7 @@ impl SaleControl {
         Ok(())
     }
 
-    /// Ends a sale for good. What was accepted still lands.
-    ///
-    /// # Errors
-    /// [`SaleControlError`].
+    /// Ends a sale for good. Accepted purchases still become orders.
     pub async fn close(&self, id: &SaleId) -> Result<(), SaleControlError> {
         self.move_to(id, SaleStatus::Closed).await
     }

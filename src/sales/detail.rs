@@ -1,4 +1,4 @@
-//! One sale as the database knows it, and what Redis holds of it: for `seckill sale show` and the admin API. Reads only.
+//! One sale in the database and what Redis holds of it, for `seckill sale show` and the admin API. Reads only.
 
 use super::control::{SaleControl, SaleControlError};
 use crate::domain::ids::SaleId;
@@ -13,7 +13,7 @@ pub struct SaleDetail {
     pub sale: Sale,
     /// Its grants: name, units, and whether Redis has them.
     pub grants: Vec<String>,
-    /// Redis' side.
+    /// What Redis holds, shard by shard.
     pub shards: Vec<ShardDetail>,
     /// Units between two buckets; absent when a shard is not in Redis.
     pub in_transit: Option<i64>,
@@ -22,7 +22,7 @@ pub struct SaleDetail {
 /// One shard of it; all absent when Redis does not have it.
 #[derive(Debug, Clone, Serialize)]
 pub struct ShardDetail {
-    /// The shard.
+    /// Number of the shard, from 0.
     pub shard: u16,
     /// The state that the reserve script obeys.
     pub state: Option<&'static str>,

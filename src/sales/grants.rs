@@ -1,8 +1,9 @@
-//! GrantProgress Redis the grants that the database has and Redis is not known to have (E8): the one way, for operators' commands, the
-//! api role's warm-up and P5 alike.
+//! Gives Redis the grants that the database has and Redis is not known to have (E8). Operators' commands, automatic warm-ups
+//! and P5 all go this way.
 //!
-//! Redis takes each grant once, by its id and within its epoch, so any number of callers may finish one at the same time. A
-//! crash between Redis and the mark leaves a grant that is given again, to no effect.
+//! Input: a sale. Output: its open grants in Redis, marked as applied. Redis takes each grant once, by its id and within its
+//! epoch, so any number of callers may finish one at the same time. A crash between Redis and the mark leaves a grant that is
+//! given again, without effect.
 
 use crate::domain::ids::SaleId;
 use crate::domain::sale::SaleStatus;
@@ -11,13 +12,13 @@ use crate::faults::crash_point;
 use crate::store::mysql::{Db, DbError, grants, sales};
 use crate::store::redis::{Granted, RedisFault, RedisStore};
 
-/// Lists of grants looked at in one call; what is left over then waits for the next.
+/// Lists of grants read in one call; the rest waits for the next call.
 const LISTS_MAX: u32 = 100;
 
-/// What became of a sale's open grants.
+/// How far the open grants of a sale are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GrantProgress {
-    /// Redis has them all; so many were finished now.
+    /// Redis has them all; the number of grants that were finished now.
     Done(usize),
     /// Redis has the sale frozen: its rebuild gives them.
     Frozen,
@@ -27,13 +28,13 @@ pub enum GrantProgress {
     NotSelling,
 }
 
-/// Why it is not known what became of them; repeating is safe.
+/// Why their state is not known; repeating is safe.
 #[derive(Debug, thiserror::Error)]
 pub enum GrantError {
-    /// Redis.
+    /// Redis did not answer, or refused.
     #[error(transparent)]
     Redis(#[from] RedisFault),
-    /// The database.
+    /// The database did not answer, or refused.
     #[error(transparent)]
     Database(#[from] DbError),
 }

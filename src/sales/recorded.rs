@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 
 /// An act on a sale.
 pub struct SaleAct<'a> {
-    /// Who.
+    /// The operator.
     pub actor: &'a Actor,
-    /// What.
+    /// What is done.
     pub operation: Operation,
     /// To which sale.
     pub sale_id: &'a SaleId,

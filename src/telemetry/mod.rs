@@ -3,7 +3,10 @@
 //! Log lines carry `request_id` through all phases, and `x_request_id` where a call of the API is handled. Never logged: tokens, secrets, message bodies.
 
 pub mod http_request_id;
+mod reading;
 pub mod traces;
+
+pub use reading::{ENTRY_LAG_S, ENTRY_OPEN, PERSIST_BREAKER_OPEN, RELAY_BREAKER_OPEN, Reading};
 
 use crate::config::{Log, LogFormat};
 use crate::domain::states::{self, State};
@@ -11,6 +14,7 @@ use crate::runtime::Stopper;
 use metrics::Counter;
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, OnceLock};
 use std::time::Duration;
 use tracing_subscriber::EnvFilter;
@@ -115,74 +119,27 @@ pub fn render() -> String {
         .unwrap_or_default()
 }
 
-/// One value of this process' metrics.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Sample {
-    /// The metric.
-    pub name: String,
-    /// Its labels as they stand, `phase="p1_entry",code="P1-S1"`.
-    pub labels: String,
-    /// Its value.
-    pub value: f64,
-}
-
-impl Sample {
-    /// The value of a label.
-    #[must_use]
-    pub fn label(&self, name: &str) -> Option<&str> {
-        let pairs = self.labels.split(',').filter_map(|pair| pair.split_once('='));
-        pairs.into_iter().find(|(key, _)| *key == name).map(|(_, value)| value.trim_matches('"'))
-    }
-}
-
-/// Counters and gauges of this process, read back from its own text.
-#[must_use]
-pub fn samples() -> Vec<Sample> {
-    render().lines().filter_map(read_sample).collect()
-}
-
-/// Reads `name{labels} value` or `name value`.
-fn read_sample(line: &str) -> Option<Sample> {
-    if line.starts_with('#') {
-        return None;
-    }
-    let (metric, value) = line.rsplit_once(' ')?;
-    let (name, labels) = metric.split_once('{').map_or((metric, ""), |(name, rest)| (name, rest.trim_end_matches('}')));
-    Some(Sample { name: name.to_owned(), labels: labels.to_owned(), value: value.parse().ok()? })
-}
-
-static STATES: LazyLock<HashMap<State, Counter>> = LazyLock::new(|| {
+/// The exported counter of each state, and the same count for this process to read.
+static STATES: LazyLock<HashMap<State, (Counter, AtomicU64)>> = LazyLock::new(|| {
     states::all()
         .map(|state| {
             let counter =
                 metrics::counter!("seckill_state_total", "phase" => state.phase().name(), "code" => state.code());
             counter.increment(0);
-            (state, counter)
+            (state, (counter, AtomicU64::new(0)))
         })
         .collect()
 });
 
 /// Counts `count` requests that reached a state.
 pub fn count(state: State, count: usize) {
-    if let Some(counter) = STATES.get(&state) {
+    if let Some((counter, own)) = STATES.get(&state) {
         counter.increment(count as u64);
+        own.fetch_add(count as u64, Ordering::Relaxed);
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn metrics_can_be_read_back() {
-        let sample = read_sample(r#"seckill_state_total{phase="p1_entry",code="P1-S1"} 42"#).unwrap();
-        assert_eq!(
-            (sample.name.as_str(), sample.label("code"), sample.value),
-            ("seckill_state_total", Some("P1-S1"), 42.0)
-        );
-        assert_eq!(sample.label("sale"), None);
-        assert_eq!(read_sample("up 0.5").unwrap().value, 0.5);
-        assert_eq!(read_sample("# HELP up what"), None);
-        assert_eq!(read_sample(""), None);
-    }
+/// How many requests reached each state in this process.
+pub fn state_counts() -> impl Iterator<Item = (State, u64)> {
+    STATES.iter().map(|(state, (_, own))| (*state, own.load(Ordering::Relaxed)))
 }

@@ -21,9 +21,9 @@ const STREAM_MAX: Duration = Duration::from_secs(300);
 
 /// One event of the stream.
 #[derive(utoipa::ToSchema)]
-#[allow(dead_code, reason = "describes what `tell` writes")]
+#[allow(dead_code, reason = "describes what `event` writes")]
 pub(super) struct StatusEvent {
-    /// Always status.
+    /// The kind of the event, always `status`.
     #[schema(example = "status")]
     event: String,
     /// A status document (OrderStatus) in JSON.
@@ -67,19 +67,19 @@ async fn try_follow(
 ) -> Result<HttpResponse, Problem> {
     let user = headers::buyer(&public, request)?;
     let (sale, id) = (headers::sale(&path.0)?, headers::request_id(&path.1)?);
-    // The first look decides between a stream and a problem.
+    // The first answer decides between a stream and a problem.
     let first = public.statuses.ask(&user, &sale, id, Duration::ZERO).await?;
-    let follower = Follower { public, user, sale, id, until: Instant::now() + STREAM_MAX, next: Next::Tell(first) };
+    let follower = Follower { public, user, sale, id, until: Instant::now() + STREAM_MAX, next: Next::Send(first) };
     Ok(HttpResponse::Ok()
         .insert_header((CONTENT_TYPE, "text/event-stream"))
         .insert_header((CACHE_CONTROL, "no-store"))
-        // A proxy that buffers would hold the news back.
+        // A proxy that buffers would delay the events.
         .insert_header(("X-Accel-Buffering", "no"))
         .streaming(stream::unfold(follower, Follower::step)))
 }
 
 enum Next {
-    Tell(OrderStatus),
+    Send(OrderStatus),
     Wait,
     End,
 }
@@ -97,11 +97,11 @@ impl Follower {
     async fn step(mut self) -> Option<(Result<Bytes, Infallible>, Self)> {
         let text = match std::mem::replace(&mut self.next, Next::End) {
             Next::End => return None,
-            Next::Tell(status) => self.tell(&status),
+            Next::Send(status) => self.event(&status),
             // Ended, not cut off: the buyer's next connection finds a process that stays.
             Next::Wait if self.public.statuses.is_stopping() || Instant::now() >= self.until => return None,
             Next::Wait => match self.public.statuses.ask(&self.user, &self.sale, self.id, HEARTBEAT).await {
-                Ok(status) if status.is_final() => self.tell(&status),
+                Ok(status) if status.is_final() => self.event(&status),
                 Ok(_) => self.heartbeat(),
                 // Servers come back; the buyer's place in the queue does not depend on this stream.
                 Err(_) => {
@@ -113,7 +113,7 @@ impl Follower {
         Some((Ok(Bytes::from(text)), self))
     }
 
-    fn tell(&mut self, status: &OrderStatus) -> String {
+    fn event(&mut self, status: &OrderStatus) -> String {
         if !status.is_final() {
             self.next = Next::Wait;
         }

@@ -1,5 +1,5 @@
-//! What a request's head says: who is asking, and with which purchase token. A header given twice is refused, because two
-//! readers could take two different ones.
+//! The head of a request: the buyer, the purchase token, the ticket of a place. A header given twice is refused, because two
+//! readers could take two different values.
 
 use super::state::PublicApi;
 use crate::domain::ids::{RequestId, SaleId, UserId};
@@ -19,7 +19,7 @@ fn single<'a>(request: &'a HttpRequest, name: &str) -> Result<Option<&'a str>, P
         .map_err(|_| Kind::BadRequest.because(format!("header {name} is not plain ASCII text")))
 }
 
-/// The buyer.
+/// The buyer that the access token names.
 pub(super) fn buyer(public: &PublicApi, request: &HttpRequest) -> Result<UserId, Problem> {
     let header = single(request, "authorization")?.ok_or_else(|| {
         Kind::Unauthorized.because("header Authorization is missing, expected: Bearer <access token>")

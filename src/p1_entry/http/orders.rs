@@ -24,12 +24,12 @@ pub(super) struct Queued {
     /// Always QUEUED: the order is not written yet.
     #[schema(example = "QUEUED")]
     status: &'static str,
-    /// Always P2-R0.
+    /// Its state code, always P2-R0.
     #[schema(example = "P2-R0")]
     code: &'static str,
 }
 
-/// What a purchase says.
+/// The body of a purchase.
 #[derive(serde::Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[allow(dead_code, reason = "describes the body that `body::quantity` parses by hand")]
@@ -44,7 +44,7 @@ problem_responses! {
     StatusProblems: 400, 401, 404, 503;
 }
 
-/// Buy.
+/// Buy units of a sale.
 #[utoipa::path(
     post, path = "/v1/sales/{sale_id}/orders", operation_id = "buy", tag = "orders", request_body = BuyRequest,
     params(
@@ -95,7 +95,7 @@ fn declared_length(request: &HttpRequest) -> Option<usize> {
     request.headers().get("content-length")?.to_str().ok()?.parse().ok()
 }
 
-/// Ask what became of a request.
+/// Read the status of a request.
 #[utoipa::path(
     get, path = "/v1/sales/{sale_id}/orders/{request_id}", operation_id = "show_order", tag = "orders",
     params(

@@ -21,9 +21,9 @@ pub(super) struct SaleInfo {
     price_cents: i64,
     #[schema(example = "CNY")]
     currency: String,
-    /// RFC 3339.
+    /// Start of the sale, RFC 3339.
     starts_at: String,
-    /// RFC 3339.
+    /// End of the sale, RFC 3339.
     ends_at: String,
     /// Most units a buyer may have; null: no limit.
     per_user_limit: Option<u32>,

@@ -14,17 +14,17 @@ use std::time::Duration;
 pub struct PublicApi {
     /// Checks access tokens.
     pub auth: Authenticator,
-    /// Buys.
+    /// Purchases.
     pub purchasing: Purchasing,
     /// Issues purchase tokens.
     pub token_issuer: PurchaseTokenIssuer,
-    /// Waiting rooms.
+    /// Places in waiting rooms.
     pub rooms: RoomEntrance,
     /// Answers what became of a request.
     pub statuses: Statuses,
     /// The list of sales.
     pub sales: SaleList,
-    /// Single sales.
+    /// Single sales with their stock.
     pub catalog: Catalog,
     /// Bounds the purchases under way.
     pub overload: Overload,
@@ -43,7 +43,7 @@ pub struct RequestBounds {
 }
 
 impl RequestBounds {
-    /// As configured.
+    /// The bounds of the settings.
     #[must_use]
     pub const fn new(settings: &config::Settings) -> Self {
         Self {

@@ -1,8 +1,8 @@
 //! Overload (A10, C7): what one process takes in at once is bounded, and new purchases are refused with 503 while what was
-//! accepted before does not land.
+//! accepted before does not reach the database.
 //!
-//! Input: the looks of [`OverloadMonitor`], and every purchase. Output: go on, or the problem to answer with. A crash forgets the
-//! probes and the limit: the next life measures anew by its own first purchases.
+//! Input: the readings of [`OverloadMonitor`], and every purchase. Output: go on, or the problem to answer with. A crash loses
+//! the probes and the limit: the next process measures its own first purchases.
 
 mod control;
 mod monitor;
@@ -25,10 +25,10 @@ use std::time::Instant;
 /// A closed entry lets this many new purchases a second through. Their landing is how it sees that landing is well, even
 /// when the last ones before it closed were parked for good.
 const TRICKLE_PER_S: NonZeroU32 = NonZeroU32::MIN;
-/// Who meets a closed entry is told to come back after this time, seconds; it opens by half a bound, not at once.
+/// A buyer whom a closed entry refuses is asked to come back after this time, seconds; it opens at half the bound.
 const CLOSED_RETRY_S: u64 = 5;
 
-/// Answer to one too many: 503 `P1-S8`.
+/// The answer to a purchase that is one too many: 503 `P1-S8`.
 pub(super) fn overloaded(detail: &str) -> Problem {
     count(State::P1(P1Entry::Overloaded), 1);
     Kind::Overloaded.because(detail)
@@ -138,7 +138,7 @@ impl Overload {
     }
 
     /// Puts an order into effect; returns the one before.
-    fn obey(&self, order: EntryCommand) -> EntryCommand {
+    fn apply(&self, order: EntryCommand) -> EntryCommand {
         let closed = self.inner.closed.swap(order.closed, Ordering::AcqRel);
         let mut limit = self.inner.limit.write().unwrap_or_else(PoisonError::into_inner);
         let before = limit.as_ref().map(|(rate, _)| *rate);
@@ -190,17 +190,17 @@ mod tests {
         let passed = |overload: &Overload, of: usize| (0..of).filter(|_| overload.refusal().is_none()).count();
         let overload = Overload::new(1);
         assert_eq!((passed(&overload, 1_000), overload.lets_in_per_s()), (1_000, None));
-        overload.obey(EntryCommand { closed: true, limit_per_s: None });
+        overload.apply(EntryCommand { closed: true, limit_per_s: None });
         let trickle = passed(&overload, 1_000);
         assert!((1..=5).contains(&trickle), "{trickle}");
         assert_eq!(overload.lets_in_per_s(), Some(1));
         assert_eq!(overload.refusal().map(|problem| problem.kind()), Some(Kind::Overloaded));
-        let before = overload.obey(EntryCommand { closed: false, limit_per_s: Some(100) });
+        let before = overload.apply(EntryCommand { closed: false, limit_per_s: Some(100) });
         assert_eq!(before, EntryCommand { closed: true, limit_per_s: None });
         let slowed = passed(&overload, 1_000);
         assert!((11..=200).contains(&slowed), "{slowed}");
         assert_eq!(overload.lets_in_per_s(), Some(100));
-        overload.obey(EntryCommand::default());
+        overload.apply(EntryCommand::default());
         assert_eq!(passed(&overload, 1_000), 1_000);
     }
 }

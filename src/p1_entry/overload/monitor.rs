@@ -1,7 +1,7 @@
-//! Looks every second how far landing is behind, and opens and closes the entry. Part of the api role.
+//! Reads every second how far P4 is behind, and opens and closes the entry. Part of the api role.
 //!
-//! Input: outbox lengths and the ledger records of the probes, from Redis. Output: an order to [`Overload`], gauges, one log
-//! line for each change. A look that Redis does not answer changes nothing: without Redis nothing is accepted anyway.
+//! Input: outbox lengths and the ledger records of the probes, from Redis. Output: a command to [`Overload`], gauges, one log
+//! line for each change. When Redis does not answer nothing changes: without Redis nothing is accepted anyway.
 
 use super::Overload;
 use super::control::{EASE, EntryCommand, EntryControl, LoadReading};
@@ -11,11 +11,12 @@ use crate::domain::ids::RequestId;
 use crate::runtime::Worker;
 use crate::store::mysql::{Db, outcomes};
 use crate::store::redis::{Progressed, RedisFault, RedisStore};
+use crate::telemetry::{ENTRY_LAG_S, ENTRY_OPEN};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-/// Pause between two looks.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Pause between two readings.
+const READ_EVERY: Duration = Duration::from_secs(1);
 
 /// Keeps an [`Overload`] up with the servers.
 pub struct OverloadMonitor {
@@ -26,8 +27,8 @@ pub struct OverloadMonitor {
     backlog_max: u64,
     lag_max: Duration,
     control: EntryControl,
-    looked_at: Option<Instant>,
-    /// Accepted and landed at the last look.
+    read_at: Option<Instant>,
+    /// Accepted and landed at the last reading.
     counts: (u64, u64),
 }
 
@@ -43,7 +44,7 @@ impl OverloadMonitor {
             backlog_max: settings.backlog_max,
             lag_max: Duration::from_millis(settings.lag_max_ms),
             control: EntryControl::new(settings.adaptive),
-            looked_at: None,
+            read_at: None,
             counts: (0, 0),
         }
     }
@@ -95,16 +96,16 @@ impl OverloadMonitor {
 
     fn seen(&mut self, pressure: f64, now: Instant) -> LoadReading {
         let (accepted, landed) = self.overload.probes(|probes| probes.counts());
-        let since = self.looked_at.map_or(LOOK_EVERY, |at| now.saturating_duration_since(at)).as_secs_f64().max(0.001);
+        let since = self.read_at.map_or(READ_EVERY, |at| now.saturating_duration_since(at)).as_secs_f64().max(0.001);
         let before = std::mem::replace(&mut self.counts, (accepted, landed));
         let a_second = |now: u64, before: u64| now.saturating_sub(before) as f64 / since;
         LoadReading { pressure, admitted_per_s: a_second(accepted, before.0), landed_per_s: a_second(landed, before.1) }
     }
 }
 
-fn tell(order: EntryCommand, before: EntryCommand, lag: Duration, backlog: u64) {
+fn log_change(command: EntryCommand, before: EntryCommand, lag: Duration, backlog: u64) {
     let lag_ms = u64::try_from(lag.as_millis()).unwrap_or(u64::MAX);
-    match (before.closed, order.closed) {
+    match (before.closed, command.closed) {
         (false, true) => {
             metrics::counter!("seckill_p1_entry_closed_total").increment(1);
             tracing::warn!(
@@ -117,11 +118,19 @@ fn tell(order: EntryCommand, before: EntryCommand, lag: Duration, backlog: u64) 
         (true, false) => tracing::info!(phase = "p1_entry", lag_ms, backlog, "the entry is open again"),
         (false, false) | (true, true) => {}
     }
-    match (before.limit_per_s, order.limit_per_s) {
+    match (before.limit_per_s, command.limit_per_s) {
         (None, Some(limit_per_s)) => {
-            tracing::warn!(phase = "p1_entry", lag_ms, backlog, limit_per_s, "orders land too slowly, letting in less");
+            tracing::warn!(
+                phase = "p1_entry",
+                lag_ms,
+                backlog,
+                limit_per_s,
+                "orders are persisted too slowly, letting in fewer purchases"
+            );
         }
-        (Some(_), None) => tracing::info!(phase = "p1_entry", lag_ms, backlog, "letting in everybody again"),
+        (Some(_), None) => {
+            tracing::info!(phase = "p1_entry", lag_ms, backlog, "new purchases are not limited any more");
+        }
         (None, None) | (Some(_), Some(_)) => {}
     }
 }
@@ -132,7 +141,7 @@ impl Worker for OverloadMonitor {
     }
 
     async fn step(&mut self) -> Result<Progress, Fault> {
-        if self.looked_at.is_some_and(|at| at.elapsed() < LOOK_EVERY) {
+        if self.read_at.is_some_and(|at| at.elapsed() < READ_EVERY) {
             return Ok(Progress::Idle);
         }
         metrics::gauge!("seckill_p1_entry_in_flight_count").set(self.overload.in_flight() as f64);
@@ -146,13 +155,13 @@ impl Worker for OverloadMonitor {
         }
         let now = Instant::now();
         let seen = self.seen(self.pressure(lag, backlog), now);
-        self.looked_at = Some(now);
-        let order = self.control.decide(seen);
-        let before = self.overload.obey(order);
-        tell(order, before, lag, backlog);
-        metrics::gauge!("seckill_p1_entry_open").set(if order.closed { 0.0 } else { 1.0 });
-        metrics::gauge!("seckill_p1_entry_limit_per_s").set(order.limit_per_s.map_or(0.0, f64::from));
-        metrics::gauge!("seckill_p1_entry_lag_seconds").set(lag.as_secs_f64());
+        self.read_at = Some(now);
+        let command = self.control.decide(seen);
+        let before = self.overload.apply(command);
+        log_change(command, before, lag, backlog);
+        ENTRY_OPEN.set(&metrics::gauge!("seckill_p1_entry_open"), if command.closed { 0.0 } else { 1.0 });
+        metrics::gauge!("seckill_p1_entry_limit_per_s").set(command.limit_per_s.map_or(0.0, f64::from));
+        ENTRY_LAG_S.set(&metrics::gauge!("seckill_p1_entry_lag_seconds"), lag.as_secs_f64());
         metrics::gauge!("seckill_p1_entry_backlog_count").set(backlog as f64);
         Ok(Progress::Idle)
     }

@@ -44,11 +44,12 @@ pub(super) enum Refusal {
     UnlessReplayed(Problem),
 }
 
-type Check = fn(&Admission, &Attempt<'_>) -> Option<Refusal>;
+type AdmissionCheck = fn(&Admission, &Attempt<'_>) -> Option<Refusal>;
 
 impl Admission {
     /// The checks that ask no server, in their order.
-    const CHECKS: [Check; 4] = [Self::sale_is_closed, Self::redis_is_unsafe, Self::token_is_missing, Self::sold_out];
+    const CHECKS: [AdmissionCheck; 4] =
+        [Self::sale_is_closed, Self::redis_is_unsafe, Self::token_is_missing, Self::sold_out];
 
     /// Puts the parts together.
     #[must_use]

@@ -1,7 +1,8 @@
-//! What became of a request (A11): the ledger answers for a live sale, the database for what the ledger has forgotten.
+//! The status of a request (A11): from the ledger for a live sale, from the database for requests that the ledger has forgotten.
 //!
-//! Only the buyer may ask; everyone else hears 404. Requests in either DLQ are still QUEUED: they are being worked on. The
-//! database is asked only about requests older than a ledger record is kept, or when Redis cannot tell.
+//! Input: a buyer, a sale, a request id. Output: QUEUED, CONFIRMED or FAILED. Only the buyer may ask; anyone else gets 404.
+//! Requests in either DLQ are still QUEUED: they are being worked on. The database is read only for requests older than a
+//! ledger record is kept, or when Redis does not answer. Keeps nothing but a cache.
 
 mod ledger_reads;
 
@@ -30,7 +31,7 @@ const POLL_MAX: Duration = Duration::from_millis(500);
 
 /// Clocks of two processes may differ by this much.
 const CLOCK_SKEW_MS: i64 = 5_000;
-/// A ledger that was whole is taken for whole for this time: shorter than a server needs to restart.
+/// A complete ledger counts as complete for this time, which is shorter than a restart of a server.
 const WHOLE_TTL: Duration = Duration::from_millis(500);
 /// Ledgers remembered as whole or not.
 const WHOLE_MAX: u64 = 10_000;
@@ -50,7 +51,7 @@ pub struct OrderStatus {
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'static str>,
-    /// Units.
+    /// Units of the purchase.
     pub quantity: u32,
 }
 
@@ -108,7 +109,7 @@ impl Statuses {
         Self { redis, ledger_reads, db, shards, retention_ms, known, whole, stopper: stopper.clone() }
     }
 
-    /// Whether this process is about to end: whoever follows a request does so elsewhere.
+    /// Whether this process is about to end: a client that follows a request then connects to another one.
     #[must_use]
     pub fn is_stopping(&self) -> bool {
         self.stopper.is_stopped()

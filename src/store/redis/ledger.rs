@@ -36,11 +36,11 @@ pub enum Progressed {
 
 /// The ledger of a sale on a shard: request id → record.
 #[derive(Clone)]
-pub struct Ledger {
+pub struct RequestLedger {
     pub(super) redis: Arc<Keyspace>,
 }
 
-impl Ledger {
+impl RequestLedger {
     /// The records of some requests, in their order; `None` where the ledger has none.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl Ledger {
         records(self.redis.command("HMGET", 0, self.of_ids(sale, shard, ids)).await?)
     }
 
-    /// Like [`Ledger::lookup`], for an answer that promises something: with it comes whether enough replicas have
+    /// Like [`RequestLedger::lookup`], for an answer that promises something: with it comes whether enough replicas have
     /// these records (`redis.wait_replicas`; true without).
     ///
     /// # Errors

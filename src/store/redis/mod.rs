@@ -32,7 +32,7 @@ pub use health::{RedisHealth, Setting, Weight};
 pub use keys::Keys;
 pub use keyspace::GROUP;
 pub use leases::{HeldLease, LeaseTime, NodeLease, NodeLeases};
-pub use ledger::{Ledger, LedgerPage, Progressed};
+pub use ledger::{LedgerPage, Progressed, RequestLedger};
 pub use outbox::{
     Entry, Lying, OrphanPage, Outbox, PageFrom, ParkReason, ParkedEntry, Parking, RelayDlq, TakenOver, WalkPage,
 };
@@ -63,7 +63,7 @@ pub struct RedisStore {
     /// Who bought.
     pub buyers: Buyers,
     /// Accepted requests.
-    pub ledger: Ledger,
+    pub ledger: RequestLedger,
     /// Accepted requests that are not sent yet.
     pub outbox: Outbox,
     /// Entries that the relay gave up.
@@ -101,7 +101,7 @@ impl RedisStore {
             sale_keys: SaleKeys { redis: redis() },
             sale_cache: SaleCache { redis: redis() },
             buyers: Buyers { redis: redis() },
-            ledger: Ledger { redis: redis() },
+            ledger: RequestLedger { redis: redis() },
             outbox: Outbox { redis: redis() },
             relay_dlq: RelayDlq { redis: redis() },
             transfers: Transfers { redis: redis() },
