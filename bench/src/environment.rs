@@ -1,5 +1,4 @@
 //! The environment a benchmark stands on: private servers with a process for each role, or a running local stack.
-//!
 //! The api role starts first and alone, so that accepting is measured alone; the others start when something is to land.
 //! A crash leaves a folder under the system's temporary directory; servers and roles die with this process.
 
@@ -40,7 +39,7 @@ pub(super) struct Environment {
     /// Sales of these are closed, and Redis has none of their keys.
     archived: Vec<SaleId>,
     /// Processes of a stack that was there before.
-    strangers: BTreeMap<String, u32>,
+    external_pids: BTreeMap<String, u32>,
     run: String,
     /// How many sales and requests were made here so far.
     made: u64,
@@ -89,8 +88,8 @@ impl Environment {
         role_processes.only(&[Role::Api]).await?;
         let (api, handles) = (role_processes.api(), context::servers(&settings).await?);
         let private = Some(Private { role_processes, servers, dir: dir.to_owned(), layers: given });
-        let (stop, sales, strangers, archived) = (stop.clone(), Vec::new(), BTreeMap::new(), Vec::new());
-        Ok(Self { api, settings, servers: handles, stop, sales, private, archived, strangers, run, made: 0 })
+        let (stop, sales, external_pids, archived) = (stop.clone(), Vec::new(), BTreeMap::new(), Vec::new());
+        Ok(Self { api, settings, servers: handles, stop, sales, private, archived, external_pids, run, made: 0 })
     }
 
     /// Another private one with one setting changed, on servers of its own. `None` where a server was given: two grounds
@@ -112,13 +111,12 @@ impl Environment {
         answers(&format!("{}/v1/sales", state.api), READY).await?;
         let servers = context::servers(&settings).await?;
         let run = format!("{:06x}", rand::random::<u32>() & 0x00ff_ffff);
-        let (stop, sales, strangers, archived) = (stop.clone(), Vec::new(), state.pids, Vec::new());
+        let (stop, sales, external_pids, archived) = (stop.clone(), Vec::new(), state.pids, Vec::new());
         // An earlier run on the same stack has left its rows there, so this one counts from the time: 16 million a second.
         let made = (now_ms().unsigned_abs() / 1000) << 24;
-        Ok(Self { api: state.api, settings, servers, stop, sales, private: None, archived, strangers, run, made })
+        Ok(Self { api: state.api, settings, servers, stop, sales, private: None, archived, external_pids, run, made })
     }
 
-    /// Half a measurement is none.
     pub fn go_on(&self) -> Result<(), Failure> {
         let stopped = || Failure::Failed("stopped before the end, so there is no report".to_owned());
         if self.stop.is_stopped() { Err(stopped()) } else { Ok(()) }
@@ -154,7 +152,7 @@ impl Environment {
     pub fn pids(&self) -> BTreeMap<String, u32> {
         match &self.private {
             Some(private) => private.role_processes.pids().into_iter().chain(private.servers.pids()).collect(),
-            None => self.strangers.clone(),
+            None => self.external_pids.clone(),
         }
     }
 

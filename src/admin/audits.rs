@@ -1,8 +1,7 @@
-//! The balance sheet of a sale, made now, and the runs that P5 has written down.
+//! The balance sheet of a sale, made now, and the audits that P5 has recorded.
 
-use super::Admin;
-use super::api::{answer, query};
-use super::sales::named;
+use super::json_api::{answer, query, sale_id_in};
+use super::state::Admin;
 use crate::http::problem::{Kind, Problem};
 use crate::p5_reconcile::{SaleAudit, Suspect, Window, audit_sale_confirmed, gap_suspects};
 use crate::store::mysql::{audit as audit_store, sales};
@@ -11,14 +10,10 @@ use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 use tokio::sync::Semaphore;
 
-/// An audit walks the whole ledger of a sale: one at a time in this process.
+/// An audit reads the whole ledger of a sale: one at a time in this process.
 static ONE_AUDIT: Semaphore = Semaphore::const_new(1);
-/// Runs listed without a word about it.
+/// Runs listed without `limit`.
 const RUNS: u32 = 20;
-
-pub(super) fn routes(config: &mut web::ServiceConfig) {
-    config.route("/sales/{sale_id}/audit", web::get().to(audit)).route("/audits", web::get().to(runs));
-}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -28,15 +23,15 @@ struct AuditQuery {
     now: bool,
 }
 
-async fn audit(admin: web::Data<Admin>, request: HttpRequest, path: web::Path<String>) -> HttpResponse {
+pub(super) async fn audit(admin: web::Data<Admin>, request: HttpRequest, path: web::Path<String>) -> HttpResponse {
     let work = async {
         let AuditQuery { now } = query(&request)?;
-        let id = named(&path)?;
+        let id = sale_id_in(&path)?;
         let sale = sales::get(&admin.servers.db, &id).await?;
         let sale = sale.ok_or_else(|| Kind::SaleNotFound.because(format!("there is no sale {id}")))?;
         let window = if now { Window::Now } else { Window::Ms(admin.window_ms) };
         let _turn = ONE_AUDIT.acquire().await.map_err(|_| Problem::from(Kind::Internal))?;
-        // As P5 does: a finding that a second look does not confirm is not told.
+        // As P5 does: a finding that a second audit does not confirm is not reported.
         let (audit, _false_alarms) = audit_sale_confirmed(&admin.context, &sale, window).await?;
         let suspects = gap_suspects(&admin.context, &audit).await?;
         Ok(sheet(&audit, &suspects))
@@ -44,7 +39,7 @@ async fn audit(admin: web::Data<Admin>, request: HttpRequest, path: web::Path<St
     answer(&request, work.await)
 }
 
-/// An audit with its equations, and who its gaps can be, for a page that only shows.
+/// An audit with its equations and the suspects of its gaps, ready to be shown.
 fn sheet(audit: &SaleAudit, suspects: &[Suspect]) -> Value {
     let equations: Vec<Value> = audit
         .equations
@@ -64,7 +59,7 @@ struct RunsQuery {
     limit: Option<u32>,
 }
 
-async fn runs(admin: web::Data<Admin>, request: HttpRequest) -> HttpResponse {
+pub(super) async fn runs(admin: web::Data<Admin>, request: HttpRequest) -> HttpResponse {
     let work = async {
         let RunsQuery { limit } = query(&request)?;
         let limit = limit.unwrap_or(RUNS);
@@ -91,7 +86,7 @@ fn run(run: &audit_store::StoredRun) -> Value {
         "ended_at_ms": run.ended_at_ms,
         "consistent": run.consistent,
         "examined_count": run.examined_count,
-        // Written by another version perhaps: shown as it is.
+        // Another version may have written it: shown as it is.
         "sheet": RawValue::from_string(run.sheet.clone()).ok(),
         "findings": findings,
     })

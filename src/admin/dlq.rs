@@ -1,12 +1,10 @@
-//! The dead-letter desk over HTTP (E5): the same desk as `seckill dlq`, with the operator's name from the body.
+//! The dead-letter queues over HTTP (E5): the same service as `seckill dlq`, with the operator's name from the body.
 //!
-//! A browser that goes away does not stop an act half-way: it runs as a task of its own. Killing the process does; the desk
-//! is made for that (see `p5_reconcile::dlq`).
+//! A browser that disconnects does not stop an action half-way: it runs as a task of its own. Killing the process does; the
+//! service is made for that (see `p5_reconcile::dlq`).
 
-use super::Admin;
-use super::acts::actor;
-use super::api::{Body, answer, query, read};
-use super::register::shown;
+use super::json_api::{JsonBody, actor, answer, message_text, query, read};
+use super::state::Admin;
 use crate::domain::operator::Actor;
 use crate::http::problem::{Kind, Problem};
 use crate::p5_reconcile::dlq::{
@@ -18,17 +16,10 @@ use serde_json::{Value, json};
 
 /// Entries of one answer; the counts are of all.
 const SHOWN_MAX: usize = 500;
-/// Entries named in one act.
+/// Entries named in one action.
 const NAMED_MAX: usize = 1_000;
 /// Longest reason, characters.
 const REASON_CHARS_MAX: usize = 500;
-
-pub(super) fn routes(config: &mut web::ServiceConfig) {
-    config
-        .route("/dlq", web::get().to(list))
-        .route("/dlq/replay", web::post().to(replay))
-        .route("/dlq/give-up", web::post().to(give_up));
-}
 
 fn source(word: Option<&str>) -> Result<Option<DlqSource>, Problem> {
     match word {
@@ -47,11 +38,11 @@ struct DlqQuery {
     named: Option<String>,
 }
 
-async fn list(admin: web::Data<Admin>, request: HttpRequest) -> HttpResponse {
+pub(super) async fn list(admin: web::Data<Admin>, request: HttpRequest) -> HttpResponse {
     let work = async {
         let DlqQuery { source: word, named } = query(&request)?;
         let wanted = source(word.as_deref())?;
-        // Always all of it: reading one queue takes as long, and every screen shares the answer.
+        // Always both queues: reading one takes as long, and all screens share the answer.
         let read = async { dlq::list(&admin.context, None).await.map_err(Problem::from) };
         let listing = admin.parked.get(read).await?;
         Ok(page(&listing, wanted, named.as_deref()))
@@ -59,7 +50,7 @@ async fn list(admin: web::Data<Admin>, request: HttpRequest) -> HttpResponse {
     answer(&request, work.await)
 }
 
-/// Where an entry lies, by its name.
+/// The place of an entry, by its name.
 fn place(entry: &DlqEntry) -> &str {
     entry.entry.split('/').next().unwrap_or("")
 }
@@ -93,30 +84,30 @@ fn row(entry: &DlqEntry, whole: bool) -> Value {
         "attempts": entry.attempts,
         "parked_at_ms": entry.parked_at_ms,
         "fate": entry.outcome.map(code_of),
-        "payload": if whole { String::from_utf8_lossy(&entry.payload).into_owned() } else { shown(&entry.payload) },
+        "payload": if whole { String::from_utf8_lossy(&entry.payload).into_owned() } else { message_text(&entry.payload) },
     })
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ActBody {
+struct DlqActionBody {
     /// Request ids or entry names.
     #[serde(default)]
     named: Vec<String>,
-    /// All parked requests, instead of naming them.
+    /// Every entry, instead of named ones.
     #[serde(default)]
     all: bool,
     source: Option<String>,
-    /// Change nothing, only tell what would happen.
+    /// Change nothing, only report what would happen.
     #[serde(default)]
     dry_run: bool,
-    /// Who acts, for the register and the audit.
+    /// The operator, for the record.
     by: Option<String>,
     /// Why; for giving up only.
     reason: Option<String>,
 }
 
-impl ActBody {
+impl DlqActionBody {
     fn selection(&self) -> Result<DlqSelection, Problem> {
         let source = source(self.source.as_deref())?;
         if self.all != self.named.is_empty() {
@@ -129,38 +120,38 @@ impl ActBody {
     }
 }
 
-async fn replay(admin: web::Data<Admin>, request: HttpRequest, body: Body) -> HttpResponse {
+pub(super) async fn replay(admin: web::Data<Admin>, request: HttpRequest, body: JsonBody) -> HttpResponse {
     let work = async {
-        let body: ActBody = read(&request, body)?;
+        let body: DlqActionBody = read(&request, body)?;
         if body.reason.is_some() {
             return Err(Kind::Unprocessable.because("reason: only for giving up"));
         }
-        admin.act(DlqAction::Replay, &body, actor(&request, body.by.as_deref())?).await
+        admin.apply_to_dlq(DlqAction::Replay, &body, actor(&request, body.by.as_deref())?).await
     };
     answer(&request, work.await)
 }
 
-async fn give_up(admin: web::Data<Admin>, request: HttpRequest, body: Body) -> HttpResponse {
+pub(super) async fn give_up(admin: web::Data<Admin>, request: HttpRequest, body: JsonBody) -> HttpResponse {
     let work = async {
-        let body: ActBody = read(&request, body)?;
+        let body: DlqActionBody = read(&request, body)?;
         let reason = body.reason.as_deref().map_or("", str::trim);
         if reason.is_empty() || reason.chars().count() > REASON_CHARS_MAX {
             return Err(Kind::Unprocessable.because(format!("reason: expected 1 to {REASON_CHARS_MAX} characters")));
         }
-        admin.act(DlqAction::GiveUp(reason.to_owned()), &body, actor(&request, body.by.as_deref())?).await
+        admin.apply_to_dlq(DlqAction::GiveUp(reason.to_owned()), &body, actor(&request, body.by.as_deref())?).await
     };
     answer(&request, work.await)
 }
 
 impl Admin {
-    async fn act(&self, act: DlqAction, body: &ActBody, actor: Actor) -> Result<Value, Problem> {
+    async fn apply_to_dlq(&self, action: DlqAction, body: &DlqActionBody, actor: Actor) -> Result<Value, Problem> {
         let selection = body.selection()?;
         let busy =
             |_| Kind::Conflict.because("another replay or give-up is under way in this process; wait for its end");
         let turn = self.acting.clone().try_lock_owned().map_err(busy)?;
         let service = DlqService { context: self.context.clone(), actor };
         let (dry_run, acting) = (selection.dry_run, async move {
-            let report = service.apply(&act, &selection, &|_, _| {}).await;
+            let report = service.apply(&action, &selection, &|_, _| {}).await;
             drop(turn);
             report
         });
@@ -169,11 +160,11 @@ impl Admin {
             self.parked.forget().await;
             self.snapshot.forget().await;
         }
-        Ok(told(&report, dry_run))
+        Ok(answer_of(&report, dry_run))
     }
 }
 
-fn told(report: &DlqReport, dry_run: bool) -> Value {
+fn answer_of(report: &DlqReport, dry_run: bool) -> Value {
     let trouble = report.done.iter().filter(|done| done.result.is_trouble()).count();
     json!({ "dry_run": dry_run, "done": report.done, "more": report.more, "trouble": trouble })
 }
@@ -182,7 +173,7 @@ fn told(report: &DlqReport, dry_run: bool) -> Value {
 mod tests {
     use super::*;
 
-    fn body(text: &str) -> ActBody {
+    fn body(text: &str) -> DlqActionBody {
         serde_json::from_str(text).unwrap()
     }
 
@@ -193,7 +184,7 @@ mod tests {
         for wrong in [r#"{}"#, r#"{"all":true,"named":["1"]}"#, r#"{"all":true,"source":"redis"}"#] {
             assert_eq!(body(wrong).selection().unwrap_err().kind(), Kind::Unprocessable, "{wrong}");
         }
-        let many = ActBody { named: vec!["1".to_owned(); NAMED_MAX + 1], ..body("{}") };
+        let many = DlqActionBody { named: vec!["1".to_owned(); NAMED_MAX + 1], ..body("{}") };
         assert!(many.selection().is_err());
     }
 }

@@ -1,15 +1,15 @@
-//! How far each sale has come, in units: from Redis what was admitted, from the database what landed and what failed.
+//! How far each sale has come, in units: from Redis what was admitted, from the database what was ordered and what failed.
 //!
 //! Redis is read first: a unit can only move towards the database, so what is on its way is never shown below zero for long.
 
-use super::Admin;
+use super::state::Admin;
 use crate::domain::sale::{Sale, SaleStatus};
 use crate::store::mysql::totals::Registered;
 use crate::store::redis::ShardCount;
 use futures::future::join_all;
 use serde::Serialize;
 
-/// Calls to Redis for one picture: with many shards fewer sales are shown.
+/// Calls to Redis for one snapshot: with many shards fewer sales are shown.
 const CALLS_MAX: usize = 256;
 /// Sales shown at most.
 const SALES_MAX: usize = 20;
@@ -30,7 +30,7 @@ pub(super) struct SaleFlow {
     accepted_requests: Option<u64>,
     landed: i64,
     failed: i64,
-    /// Rows of the register that nothing was decided about.
+    /// Open failed requests.
     open: i64,
 }
 

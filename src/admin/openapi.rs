@@ -1,6 +1,7 @@
 //! `/admin/v1/openapi.json`: the admin API as a document, from one table. A test compares the table with the routes.
 
-use super::api::answer;
+use super::json_api::answer;
+use super::state::Admin;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde_json::{Map, Value, json};
 
@@ -70,15 +71,11 @@ pub const ROUTES: [Row; 20] = [
     ("get", "/whoami", "Whether the token is right", &[]),
 ];
 
-pub(super) fn routes(config: &mut web::ServiceConfig) {
-    config.route("/openapi.json", web::get().to(json)).route("/whoami", web::get().to(whoami));
-}
-
-async fn json(request: HttpRequest) -> HttpResponse {
+pub(super) async fn json(request: HttpRequest) -> HttpResponse {
     answer(&request, Ok(document()))
 }
 
-async fn whoami(admin: web::Data<super::Admin>, request: HttpRequest) -> HttpResponse {
+pub(super) async fn whoami(admin: web::Data<Admin>, request: HttpRequest) -> HttpResponse {
     let roles: Vec<&str> = admin.roles.iter().map(|role| role.name()).collect();
     answer(&request, Ok(json!({ "roles": roles, "version": env!("CARGO_PKG_VERSION") })))
 }

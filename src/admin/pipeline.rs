@@ -3,10 +3,10 @@
 //! Lengths and sums are read from the servers, so they are true for all processes. States, breakers and the lag are this
 //! process' own. The three servers are asked at once, each within [`PART`]; one that is away costs its own part only.
 
-use super::Admin;
-use super::api::answer;
 use super::flows::{SaleFlow, flows};
-use crate::http::problem::Problem;
+use super::json_api::answer;
+use super::state::Admin;
+use crate::http::problem::{Kind, Problem};
 use crate::p5_reconcile::leader;
 use crate::runtime::now_ms;
 use crate::store::mysql::leader::Holder;
@@ -31,18 +31,14 @@ const LEASES_MAX: usize = 64;
 /// A lease is shown until this long after its fence.
 const LEASE_SHOWN_MS: i64 = 30_000;
 
-pub(super) fn routes(config: &mut web::ServiceConfig) {
-    config.route("/pipeline", web::get().to(pipeline));
-}
-
 /// Everything the picture shows.
 #[derive(Serialize)]
-pub(super) struct Snapshot {
+struct PipelineSnapshot {
     at_ms: i64,
     /// How long it took to ask, milliseconds.
     took_ms: u64,
     servers: [ServerState; 3],
-    shards: Vec<Shard>,
+    shards: Vec<ShardBacklog>,
     /// Absent when the broker does not answer.
     queues: Option<Vec<Queue>>,
     /// The newest sales that are warmed or paused.
@@ -67,7 +63,7 @@ impl ServerState {
 }
 
 #[derive(Serialize)]
-struct Shard {
+struct ShardBacklog {
     shard: u16,
     outbox: Option<u64>,
     pending: Option<u64>,
@@ -102,8 +98,9 @@ struct Process {
     entry_lag_s: Option<f64>,
 }
 
-async fn pipeline(admin: web::Data<Admin>, request: HttpRequest) -> HttpResponse {
-    let snapshot = admin.snapshot.get(async { Ok::<_, Problem>(look(&admin).await) }).await;
+pub(super) async fn pipeline(admin: web::Data<Admin>, request: HttpRequest) -> HttpResponse {
+    let taking = async { serde_json::to_value(take(&admin).await).map_err(|_| Problem::from(Kind::Internal)) };
+    let snapshot = admin.snapshot.get(taking).await;
     answer(&request, snapshot.as_deref().map_err(Clone::clone))
 }
 
@@ -114,7 +111,7 @@ async fn part<T, E: Display>(asking: impl Future<Output = Result<T, E>>) -> Resu
     }
 }
 
-async fn look(admin: &Admin) -> Snapshot {
+async fn take(admin: &Admin) -> PipelineSnapshot {
     let (at_ms, begun) = (now_ms(), Instant::now());
     let (redis, queues, database) = tokio::join!(part(shards(admin)), queues(admin), part(database(admin)));
     // Some shards only: the server of the others is away. None: Redis is.
@@ -127,7 +124,7 @@ async fn look(admin: &Admin) -> Snapshot {
     });
     let flows = part(async { Ok::<_, RedisFault>(flows(admin, known, counted).await) }).await.unwrap_or_default();
     let leases = part(leases(admin, at_ms)).await.unwrap_or_default();
-    Snapshot {
+    PipelineSnapshot {
         at_ms,
         took_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
         servers: [
@@ -146,13 +143,13 @@ async fn look(admin: &Admin) -> Snapshot {
 }
 
 /// Every shard, with what is wrong with it.
-async fn shards(admin: &Admin) -> Result<Vec<(Shard, Option<String>)>, RedisFault> {
+async fn shards(admin: &Admin) -> Result<Vec<(ShardBacklog, Option<String>)>, RedisFault> {
     let redis = &admin.servers.redis;
     let one = |shard| async move {
         let (depth, parked) = tokio::join!(redis.outbox.depth(shard), redis.relay_dlq.count(shard));
         let fault = depth.as_ref().err().or(parked.as_ref().err()).map(ToString::to_string);
         let (outbox, pending) = depth.map_or((None, None), |(length, pending)| (Some(length), Some(pending)));
-        (Shard { shard, outbox, pending, relay_dlq: parked.ok() }, fault)
+        (ShardBacklog { shard, outbox, pending, relay_dlq: parked.ok() }, fault)
     };
     Ok(join_all((0..admin.context.shards).map(one)).await)
 }

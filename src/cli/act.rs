@@ -1,6 +1,7 @@
 //! `seckill act …`: what people did, as `operator_acts` has it.
 
-use super::{Failure, context, output};
+use super::failure::Failure;
+use super::{context, output};
 use crate::config::Layers;
 use crate::domain::ids::SaleId;
 use crate::roles::Servers;
@@ -12,7 +13,7 @@ const WORDS_CHARS_MAX: usize = 80;
 
 /// `seckill act …`
 #[derive(Debug, clap::Subcommand)]
-pub(super) enum Command {
+pub(super) enum ActCommand {
     /// List the last acts, newest first
     List {
         /// Only those about this sale
@@ -27,8 +28,8 @@ pub(super) enum Command {
     },
 }
 
-pub(super) async fn run(layers: &Layers, data_dir: &Path, command: Command) -> Result<u8, Failure> {
-    let Command::List { sale, limit, json } = command;
+pub(super) async fn run(layers: &Layers, data_dir: &Path, command: ActCommand) -> Result<u8, Failure> {
+    let ActCommand::List { sale, limit, json } = command;
     // Redis and the broker are not asked: what was done can be read while they are away.
     let servers = Servers::new(&context::settings(layers, data_dir)?)?;
     let found = acts::list(&servers.db, &acts::ActFilter { sale_id: sale, before: None, limit }).await?;

@@ -1,6 +1,7 @@
 //! `seckill audit`: is anything lost, doubled or oversold? Exit code 0: everything adds up, 2: it does not.
 
-use super::{Failure, INCONSISTENT, context, output};
+use super::failure::{Failure, INCONSISTENT};
+use super::{context, output};
 use crate::config::Layers;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::Sale;
@@ -15,7 +16,7 @@ const SUSPECTS_SHOWN_MAX: usize = 20;
 
 /// `seckill audit`
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct AuditArgs {
     /// Only this sale; all but drafts when left out
     #[arg(long)]
     sale: Option<SaleId>,
@@ -27,7 +28,7 @@ pub(super) struct Args {
     json: bool,
 }
 
-pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &Args) -> Result<u8, Failure> {
+pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &AuditArgs) -> Result<u8, Failure> {
     let settings = context::settings(layers, data_dir)?;
     let servers = context::servers(&settings).await?;
     let sales = wanted(&servers, args.sale.as_ref()).await?;

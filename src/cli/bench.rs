@@ -1,6 +1,6 @@
 //! `seckill bench`: runs `seckill-bench`, a program of its own (`bench/`). This one cannot make load, fill tables or kill.
 
-use super::Failure;
+use super::failure::Failure;
 use crate::bench_program::{missing, program};
 use crate::config::Layers;
 use std::ffi::OsString;
@@ -13,14 +13,14 @@ pub(super) const BUYERS: &str = "buyers";
 
 /// `seckill bench`
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct BenchArgs {
     /// What seckill-bench takes; --help lists it
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTIONS")]
     words: Vec<OsString>,
 }
 
 /// Replaces this process, so that signals and the exit code are those of the program. Returns only when it cannot.
-pub(super) fn run(layers: &Layers, data_dir: &Path, command: Option<&str>, args: &Args) -> Result<u8, Failure> {
+pub(super) fn run(layers: &Layers, data_dir: &Path, command: Option<&str>, args: &BenchArgs) -> Result<u8, Failure> {
     let mut bench = Command::new(program());
     if let Ok(seckill) = std::env::current_exe() {
         bench.arg("--seckill").arg(seckill);

@@ -1,10 +1,11 @@
 //! Which system a subcommand talks to: a running local stack if there is one, else the one of the configuration.
 
-use super::{Failure, output};
+use super::failure::Failure;
+use super::output;
 use crate::config::{Layers, Settings};
 use crate::dev::DevState;
 use crate::domain::operator::Actor;
-use crate::p5_reconcile::{MQ_DLQ_MAX, ReconcileContext};
+use crate::p5_reconcile::ReconcileContext;
 use crate::roles::Servers;
 use std::path::Path;
 use std::time::Duration;
@@ -59,14 +60,8 @@ pub async fn servers(settings: &Settings) -> Result<Servers, Failure> {
 /// What P5 works with, over these servers.
 #[must_use]
 pub fn reconcile_context(settings: &Settings, servers: &Servers) -> ReconcileContext {
-    ReconcileContext {
-        db: servers.db.clone(),
-        redis: servers.redis.clone(),
-        rabbit: servers.rabbit.clone(),
-        shards: settings.redis.shards,
-        findings_max: settings.p5_reconcile.findings_max,
-        mq_dlq_max: MQ_DLQ_MAX,
-    }
+    let Servers { redis, db, rabbit } = servers.clone();
+    ReconcileContext::new(db, redis, rabbit, settings)
 }
 
 /// Who is at the terminal, for the record of acts.

@@ -1,6 +1,7 @@
 //! `seckill dev`: the whole system on this machine, for trying out and for developing.
 
-use super::{Failure, output, run};
+use super::failure::Failure;
+use super::{output, run};
 use crate::config::{Layers, Settings};
 use crate::dev::stack::{Stack, StackError, StackPlan};
 use crate::dev::{self, DEMO_SALE, ServerProgress};
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 /// `seckill dev`
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct DevArgs {
     /// Every role as its own process; one that dies is started again
     #[arg(long)]
     split: bool,
@@ -43,7 +44,7 @@ impl From<StackError> for Failure {
     }
 }
 
-pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &Args) -> Result<u8, Failure> {
+pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &DevArgs) -> Result<u8, Failure> {
     let settings = Settings::load(layers)?;
     telemetry::init_logs(&settings.log).map_err(Failure::Usage)?;
     telemetry::init_metrics();

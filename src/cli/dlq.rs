@@ -1,6 +1,7 @@
-//! `seckill dlq …`: the dead-letter desk on the command line. What it does is in `p5_reconcile::dlq`.
+//! `seckill dlq …`: the dead-letter queues on the command line. The work is in `p5_reconcile::dlq`.
 
-use super::{Failure, context, output};
+use super::failure::Failure;
+use super::{context, output};
 use crate::config::Layers;
 use crate::p5_reconcile::ReconcileContext;
 use crate::p5_reconcile::dlq::{
@@ -16,11 +17,11 @@ use std::path::Path;
 /// (database). P5 lands overdue requests from the ledger by itself unless `p5_reconcile.compensate` is "manual", so an
 /// entry may be decided already: then acting on it only removes it.
 #[derive(Debug, clap::Subcommand)]
-pub(super) enum Command {
+pub(super) enum DlqCommand {
     /// What is parked, and why
-    List(Look),
+    List(DlqListArgs),
     /// The same with the messages
-    Show(Look),
+    Show(DlqListArgs),
     /// Land parked requests through the normal persist path, or just remove those that are decided already
     ///
     /// The database is asked first, so repeating it is safe. At most 200 requests a second. Exit code 1 when an entry had
@@ -31,7 +32,7 @@ pub(super) enum Command {
   seckill dlq replay 7390817262993408      one request, wherever it is parked")]
     Replay {
         #[command(flatten)]
-        which: Which,
+        which: DlqActionArgs,
     },
     /// Record that parked requests will never be orders (FAILED, reason GIVEN_UP) and remove them
     ///
@@ -42,30 +43,30 @@ pub(super) enum Command {
   seckill dlq give-up mq/9f86d081884c --reason 'test message of another system'")]
     GiveUp {
         #[command(flatten)]
-        which: Which,
+        which: DlqActionArgs,
         /// Why, for the register and the audit
         #[arg(long, value_name = "TEXT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
         reason: String,
     },
 }
 
-/// Looking.
+/// `seckill dlq list` and `seckill dlq show`
 #[derive(Debug, clap::Args)]
-pub(super) struct Look {
+pub(super) struct DlqListArgs {
     /// Only these: request ids, or entry names as listed
     #[arg(value_name = "RID")]
     named: Vec<String>,
     /// Only this dead-letter queue (and the register's rows from it)
     #[arg(long, value_enum)]
-    source: Option<SourceArg>,
+    source: Option<DlqSourceArg>,
     /// As JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Acting.
+/// `seckill dlq replay` and `seckill dlq give-up`
 #[derive(Debug, clap::Args)]
-pub(super) struct Which {
+pub(super) struct DlqActionArgs {
     /// Request ids, or entry names as `dlq list` shows them
     #[arg(value_name = "RID", required_unless_present = "all", conflicts_with = "all")]
     named: Vec<String>,
@@ -74,7 +75,7 @@ pub(super) struct Which {
     all: bool,
     /// Only this dead-letter queue (and the register's rows from it)
     #[arg(long, value_enum)]
-    source: Option<SourceArg>,
+    source: Option<DlqSourceArg>,
     /// Change nothing, only tell what would happen
     #[arg(long)]
     dry_run: bool,
@@ -84,46 +85,46 @@ pub(super) struct Which {
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum SourceArg {
+enum DlqSourceArg {
     /// What the relay could not publish
     Relay,
     /// What the consumer could not land
     Mq,
 }
 
-impl From<SourceArg> for DlqSource {
-    fn from(source: SourceArg) -> Self {
+impl From<DlqSourceArg> for DlqSource {
+    fn from(source: DlqSourceArg) -> Self {
         match source {
-            SourceArg::Relay => Self::Relay,
-            SourceArg::Mq => Self::Mq,
+            DlqSourceArg::Relay => Self::Relay,
+            DlqSourceArg::Mq => Self::Mq,
         }
     }
 }
 
-pub(super) async fn run(layers: &Layers, data_dir: &Path, command: Command) -> Result<u8, Failure> {
+pub(super) async fn run(layers: &Layers, data_dir: &Path, command: DlqCommand) -> Result<u8, Failure> {
     let settings = context::settings(layers, data_dir)?;
     let servers = context::servers(&settings).await?;
     let service = DlqService { context: context::reconcile_context(&settings, &servers), actor: context::operator() };
     let code = match command {
-        Command::List(look) => look_at(&service.context, &look, false).await?,
-        Command::Show(look) => look_at(&service.context, &look, true).await?,
-        Command::Replay { which } => act(&service, &DlqAction::Replay, which).await?,
-        Command::GiveUp { which, reason } => act(&service, &DlqAction::GiveUp(reason), which).await?,
+        DlqCommand::List(args) => list_entries(&service.context, &args, false).await?,
+        DlqCommand::Show(args) => list_entries(&service.context, &args, true).await?,
+        DlqCommand::Replay { which } => act(&service, &DlqAction::Replay, which).await?,
+        DlqCommand::GiveUp { which, reason } => act(&service, &DlqAction::GiveUp(reason), which).await?,
     };
     servers.redis.quit().await;
     Ok(code)
 }
 
-async fn look_at(context: &ReconcileContext, look: &Look, whole: bool) -> Result<u8, Failure> {
-    let mut listing = dlq::list(context, look.source.map(DlqSource::from)).await?;
-    if !look.named.is_empty() {
-        listing.entries.retain(|entry| look.named.iter().any(|word| entry.is(word)));
+async fn list_entries(context: &ReconcileContext, args: &DlqListArgs, whole: bool) -> Result<u8, Failure> {
+    let mut listing = dlq::list(context, args.source.map(DlqSource::from)).await?;
+    if !args.named.is_empty() {
+        listing.entries.retain(|entry| args.named.iter().any(|word| entry.is(word)));
         if listing.entries.is_empty() {
-            let named = look.named.join(" ");
+            let named = args.named.join(" ");
             return Err(Failure::Failed(format!("{named}: in no dead-letter queue; see seckill order show")));
         }
     }
-    if look.json {
+    if args.json {
         output::json(&listing);
     } else if whole {
         show(&listing);
@@ -182,8 +183,8 @@ fn show(listing: &DlqListing) {
     }
 }
 
-async fn act(service: &DlqService, act: &DlqAction, which: Which) -> Result<u8, Failure> {
-    let Which { named, all, source, dry_run, json } = which;
+async fn act(service: &DlqService, action: &DlqAction, which: DlqActionArgs) -> Result<u8, Failure> {
+    let DlqActionArgs { named, all, source, dry_run, json } = which;
     let selection = DlqSelection { named, all, source: source.map(DlqSource::from), dry_run };
     let bar = ProgressBar::new(0);
     if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} requests") {
@@ -193,7 +194,7 @@ async fn act(service: &DlqService, act: &DlqAction, which: Which) -> Result<u8, 
         bar.set_length(all as u64);
         bar.set_position(done as u64);
     };
-    let report = service.apply(act, &selection, &progress).await;
+    let report = service.apply(action, &selection, &progress).await;
     bar.finish_and_clear();
     let report = report?;
     if json {
@@ -223,6 +224,6 @@ fn print(report: &DlqReport, dry_run: bool) {
     }
 }
 
-fn name(deed: &DlqActionResult) -> String {
-    serde_json::to_value(deed).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+fn name(result: &DlqActionResult) -> String {
+    serde_json::to_value(result).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }

@@ -1,6 +1,7 @@
 //! `seckill finding …`: a person closes what the audit found and nobody can repair, with a reason.
 
-use super::{Failure, context, output};
+use super::failure::Failure;
+use super::{context, output};
 use crate::config::Layers;
 use crate::domain::ids::SaleId;
 use crate::domain::operator::{ActTarget, Operation, OperatorAct};
@@ -13,7 +14,7 @@ use std::str::FromStr;
 
 /// `seckill finding …`
 #[derive(Debug, clap::Subcommand)]
-pub(super) enum Command {
+pub(super) enum FindingCommand {
     /// Close a finding of `seckill audit` that no repair can end
     ///
     /// Buyers that the audit names come first: land them with `dlq replay`, or give them up with `dlq give-up`. What is closed
@@ -22,18 +23,18 @@ pub(super) enum Command {
   seckill finding close s1 --gap 1:0:97-99 --units 3 --reason 'restored from the backup of 10:00, buyers refunded'
   seckill finding close s1 --refused --reason 'refunded by the shop, ticket 4711'
   seckill finding close s1 --unbalanced --reason 'stock edited by hand on 3 May, counted in the warehouse'")]
-    Close(Close),
+    Close(FindingCloseArgs),
 }
 
 /// `seckill finding close`
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("what").required(true))]
-pub(super) struct Close {
+pub(super) struct FindingCloseArgs {
     /// The sale
     sale: SaleId,
     /// Acceptance numbers without an outcome (P5-RC4): EPOCH:SHARD:FIRST-LAST, or EPOCH:SHARD:NUMBER
     #[arg(long, group = "what", value_name = "NUMBERS")]
-    gap: Option<Gap>,
+    gap: Option<GapNumbers>,
     /// Units behind the numbers; one for each number when left out
     #[arg(long, requires = "gap", value_parser = clap::value_parser!(i64).range(0..))]
     units: Option<i64>,
@@ -50,13 +51,13 @@ pub(super) struct Close {
 
 /// Numbers of one series.
 #[derive(Debug, Clone, Copy)]
-struct Gap {
+struct GapNumbers {
     series: Series,
     first: u64,
     last: u64,
 }
 
-impl FromStr for Gap {
+impl FromStr for GapNumbers {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -73,8 +74,8 @@ impl FromStr for Gap {
     }
 }
 
-pub(super) async fn run(layers: &Layers, data_dir: &Path, command: Command) -> Result<u8, Failure> {
-    let Command::Close(close) = command;
+pub(super) async fn run(layers: &Layers, data_dir: &Path, command: FindingCommand) -> Result<u8, Failure> {
+    let FindingCommand::Close(close) = command;
     let settings = context::settings(layers, data_dir)?;
     let servers = context::servers(&settings).await?;
     let none = || Failure::Failed(format!("there is no sale {}; see seckill sale list", close.sale));
@@ -96,13 +97,13 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: Command) -> R
     Ok(0)
 }
 
-impl Close {
+impl FindingCloseArgs {
     /// What is to be written, if the audit has such a finding.
     fn closing<'a>(&'a self, audit: &SaleAudit, epoch: u32, by: &'a str) -> Result<Closing<'a>, Failure> {
         let closing = Closing { code: "", numbers: None, epoch: Some(epoch), units: 0, reason: &self.reason, by };
         let nothing =
             |what: &str| Failure::Failed(format!("the audit of {} finds no {what}; nothing was closed", self.sale));
-        if let Some(Gap { series, first, last }) = self.gap {
+        if let Some(GapNumbers { series, first, last }) = self.gap {
             let of = audit.series.iter().find(|of| (of.epoch, of.shard) == (series.epoch, series.shard));
             let is_gap = of.is_some_and(|of| of.gaps.iter().any(|gap| gap.0 <= first && last <= gap.1));
             if !is_gap {

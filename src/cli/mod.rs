@@ -10,6 +10,7 @@ pub mod context;
 mod dev;
 mod dlq;
 mod doctor;
+mod failure;
 mod finding;
 mod order;
 pub mod output;
@@ -17,9 +18,11 @@ mod run;
 mod sale;
 mod token;
 
-use crate::config::{ConfigError, Layers};
-use crate::roles::{Role, RoleError};
+use crate::config::Layers;
+use crate::roles::Role;
 use clap::{Parser, Subcommand};
+use failure::USAGE;
+pub use failure::{Failure, INCONSISTENT};
 pub use run::on_signal;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -43,10 +46,6 @@ subcommand; `seckill config show` prints the result.
 
 Exit codes: 0 fine, 1 failed, 2 inconsistent or a required setting is wrong, 64 usage or
 configuration error.";
-/// Exit code of a usage or configuration error (`EX_USAGE`).
-const USAGE: u8 = 64;
-/// Exit code of an inconsistent system.
-pub const INCONSISTENT: u8 = 2;
 
 /// A flash-sale (秒杀) order system: admits at Redis speed, lands orders in MySQL, loses nothing on the way.
 ///
@@ -54,7 +53,7 @@ pub const INCONSISTENT: u8 = 2;
 /// servers use the local stack that runs in --data-dir, else the servers of the configuration.
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 110, after_long_help = AFTER_HELP)]
-struct Cli {
+struct SeckillCli {
     /// Configuration file (TOML) on top of the built-in defaults; repeatable, later ones win
     #[arg(long, value_name = "FILE")]
     config: Vec<PathBuf>,
@@ -71,105 +70,56 @@ struct Cli {
     #[arg(long, value_name = "DIR", default_value = ".seckill", global = true)]
     data_dir: PathBuf,
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<CliCommand>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum CliCommand {
     /// Start private Redis, RabbitMQ and MariaDB, a demo sale and all roles; Ctrl-C stops everything
     ///
     /// Everything lies in --data-dir: the servers' data, and dev.json with addresses, secrets and process ids for scripts.
     /// The other subcommands find the running stack by it. SECKILL_REDIS_URL, SECKILL_AMQP_URL and SECKILL_MYSQL_URL point
     /// at existing servers to use instead of private ones. A server or role that dies is started again.
-    Dev(dev::Args),
+    Dev(dev::DevArgs),
     /// Create or upgrade the database's tables; safe to repeat, and from several machines at once
     Migrate,
     /// Create the broker's exchanges and queues; for accounts of their own, with rabbitmq.declare = false for the roles
     Topology,
     /// Create, show and steer sales
     #[command(subcommand)]
-    Sale(sale::Command),
+    Sale(sale::SaleCommand),
     /// Compare Redis, outbox and DLQs with the database; exit code 2 when anything is lost, doubled or oversold
     ///
     /// Reads only; may run while buyers buy. A request is lost when it was accepted, is older than p5_reconcile.window_ms,
     /// has no outcome in the database and lies in no dead-letter queue. Parked requests are pending, not lost.
-    Audit(audit::Args),
+    Audit(audit::AuditArgs),
     /// What is known about a single order request
     #[command(subcommand)]
-    Order(order::Command),
+    Order(order::OrderCommand),
     /// What could not be delivered or landed by itself: look at it, land it, or give it up
     #[command(subcommand)]
-    Dlq(dlq::Command),
+    Dlq(dlq::DlqCommand),
     /// What the audit found and nobody can repair: close it, with a reason
     #[command(subcommand)]
-    Finding(finding::Command),
+    Finding(finding::FindingCommand),
     /// What people did to sales, orders and dead-letter queues, and how it ended
     #[command(subcommand)]
-    Act(act::Command),
+    Act(act::ActCommand),
     /// Check the three servers, their settings and their clocks; exit code 2 when something required is wrong
-    Doctor(doctor::Args),
+    Doctor(doctor::DoctorArgs),
     /// Measure this machine: rates, latencies, and whether every sale added up (runs seckill-bench)
     #[command(disable_help_flag = true)]
-    Bench(bench::Args),
+    Bench(bench::BenchArgs),
     /// Buyers in a process of their own, for the benchmark to kill
     #[command(hide = true, disable_help_flag = true)]
-    BenchBuyers(bench::Args),
+    BenchBuyers(bench::BenchArgs),
     /// Access tokens for trying things out (HS256 with auth.secret only)
     #[command(subcommand)]
-    Token(token::Command),
+    Token(token::TokenCommand),
     /// Check or show the configuration
     #[command(subcommand)]
     Config(run::ConfigCommand),
 }
-
-/// Why a command failed, by exit code.
-#[derive(Debug, thiserror::Error)]
-pub enum Failure {
-    /// Exit code 64.
-    #[error("{0}")]
-    Usage(String),
-    /// Exit code 1.
-    #[error("{0}")]
-    Failed(String),
-}
-
-impl From<ConfigError> for Failure {
-    fn from(error: ConfigError) -> Self {
-        Self::Usage(error.to_string())
-    }
-}
-
-impl From<RoleError> for Failure {
-    fn from(error: RoleError) -> Self {
-        match error {
-            RoleError::Config(_) | RoleError::Listen { .. } => Self::Usage(error.to_string()),
-            RoleError::Ended(_) => Self::Failed(error.to_string()),
-        }
-    }
-}
-
-macro_rules! failed {
-    ($($error:ty),*) => {$(
-        impl From<$error> for Failure {
-            fn from(error: $error) -> Self {
-                Self::Failed(error.to_string())
-            }
-        }
-    )*};
-}
-failed!(
-    crate::store::mysql::DbError,
-    crate::store::mysql::sales::SaleError,
-    crate::store::redis::RedisFault,
-    crate::dev::DevError,
-    crate::sales::SaleControlError,
-    crate::p5_reconcile::ReconcileError,
-    crate::p5_reconcile::dlq::DlqError,
-    crate::token_issuer::IssueError,
-    crate::domain::fault::Fault,
-    crate::store::rabbit::RabbitError,
-    std::io::Error
-);
 
 /// Runs the command line of this process.
 #[must_use]
@@ -214,28 +164,28 @@ pub fn main_of<Words: Parser, Work: Future<Output = Result<u8, Failure>>>(
     code
 }
 
-async fn dispatch(cli: Cli) -> Result<u8, Failure> {
-    let Cli { config, set, role, demo_shop, data_dir, command } = cli;
+async fn dispatch(cli: SeckillCli) -> Result<u8, Failure> {
+    let SeckillCli { config, set, role, demo_shop, data_dir, command } = cli;
     let layers = Layers { files: config, set };
     if !role.is_empty() && command.is_some() {
         return Err(Failure::Usage("--role: only without a subcommand; seckill dev runs all roles".to_owned()));
     }
     match command {
         None => run::roles(&layers, &role, demo_shop).await,
-        Some(Command::Dev(args)) => dev::run(&layers, &data_dir, &args).await,
-        Some(Command::Migrate) => run::migrate(&layers, &data_dir).await,
-        Some(Command::Topology) => run::topology(&layers, &data_dir).await,
-        Some(Command::Sale(command)) => sale::run(&layers, &data_dir, command).await,
-        Some(Command::Audit(args)) => audit::run(&layers, &data_dir, &args).await,
-        Some(Command::Order(command)) => order::run(&layers, &data_dir, &command).await,
-        Some(Command::Dlq(command)) => dlq::run(&layers, &data_dir, command).await,
-        Some(Command::Finding(command)) => finding::run(&layers, &data_dir, command).await,
-        Some(Command::Act(command)) => act::run(&layers, &data_dir, command).await,
-        Some(Command::Doctor(args)) => doctor::run(&layers, &data_dir, &args).await,
-        Some(Command::Bench(args)) => bench::run(&layers, &data_dir, None, &args),
-        Some(Command::BenchBuyers(args)) => bench::run(&layers, &data_dir, Some(bench::BUYERS), &args),
-        Some(Command::Token(command)) => token::run(&layers, &data_dir, command),
-        Some(Command::Config(command)) => run::config(&layers, command),
+        Some(CliCommand::Dev(args)) => dev::run(&layers, &data_dir, &args).await,
+        Some(CliCommand::Migrate) => run::migrate(&layers, &data_dir).await,
+        Some(CliCommand::Topology) => run::topology(&layers, &data_dir).await,
+        Some(CliCommand::Sale(command)) => sale::run(&layers, &data_dir, command).await,
+        Some(CliCommand::Audit(args)) => audit::run(&layers, &data_dir, &args).await,
+        Some(CliCommand::Order(command)) => order::run(&layers, &data_dir, &command).await,
+        Some(CliCommand::Dlq(command)) => dlq::run(&layers, &data_dir, command).await,
+        Some(CliCommand::Finding(command)) => finding::run(&layers, &data_dir, command).await,
+        Some(CliCommand::Act(command)) => act::run(&layers, &data_dir, command).await,
+        Some(CliCommand::Doctor(args)) => doctor::run(&layers, &data_dir, &args).await,
+        Some(CliCommand::Bench(args)) => bench::run(&layers, &data_dir, None, &args),
+        Some(CliCommand::BenchBuyers(args)) => bench::run(&layers, &data_dir, Some(bench::BUYERS), &args),
+        Some(CliCommand::Token(command)) => token::run(&layers, &data_dir, command),
+        Some(CliCommand::Config(command)) => run::config(&layers, command),
     }
 }
 
@@ -246,6 +196,6 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         use clap::CommandFactory;
-        Cli::command().debug_assert();
+        SeckillCli::command().debug_assert();
     }
 }

@@ -1,6 +1,7 @@
 //! `seckill order …`: where a request is, and everything the servers know about it; cancelling an order.
 
-use super::{Failure, context, output};
+use super::failure::Failure;
+use super::{context, output};
 use crate::config::Layers;
 use crate::domain::ids::RequestId;
 use crate::domain::ledger::LedgerState;
@@ -13,7 +14,7 @@ use std::path::Path;
 
 /// `seckill order …`
 #[derive(Debug, clap::Subcommand)]
-pub(super) enum Command {
+pub(super) enum OrderCommand {
     /// Everything known about a request: ledger, outbox, dead-letter queues, outcome, order, register of failures.
     ///
     /// Looks in all live places, so it also finds requests that have not reached the database. Exit code 1 when nothing
@@ -43,10 +44,10 @@ pub(super) enum Command {
     },
 }
 
-pub(super) async fn run(layers: &Layers, data_dir: &Path, command: &Command) -> Result<u8, Failure> {
+pub(super) async fn run(layers: &Layers, data_dir: &Path, command: &OrderCommand) -> Result<u8, Failure> {
     match command {
-        Command::Show { id, json } => show(layers, data_dir, *id, *json).await,
-        Command::Cancel { id, reason } => cancel(layers, data_dir, *id, reason).await,
+        OrderCommand::Show { id, json } => show(layers, data_dir, *id, *json).await,
+        OrderCommand::Cancel { id, reason } => cancel(layers, data_dir, *id, reason).await,
     }
 }
 

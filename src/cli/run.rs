@@ -1,6 +1,7 @@
 //! Running roles, and the small subcommands `migrate` and `config`.
 
-use super::{Failure, context, output};
+use super::failure::Failure;
+use super::{context, output};
 use crate::admin::{self, Admin};
 use crate::config::{Layers, Settings, reference};
 use crate::roles::{self, ApiOptions, Role, RoleError, Servers};

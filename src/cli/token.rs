@@ -1,6 +1,7 @@
 //! `seckill token mint`: access tokens for trying things out. Real buyers get theirs from the gateway's issuer.
 
-use super::{Failure, context, output};
+use super::failure::Failure;
+use super::{context, output};
 use crate::config::{Algorithm, Layers};
 use crate::domain::ids::UserId;
 use crate::token_issuer::{IssueError, TokenIssuer};
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 /// `seckill token …`
 #[derive(Debug, clap::Subcommand)]
-pub(super) enum Command {
+pub(super) enum TokenCommand {
     /// Print one access token (HS256) for a buyer, or many for a load generator
     #[command(group = clap::ArgGroup::new("who").required(true).args(["sub", "prefix"]))]
     Mint {
@@ -32,8 +33,8 @@ pub(super) enum Command {
     },
 }
 
-pub(super) fn run(layers: &Layers, data_dir: &Path, command: Command) -> Result<u8, Failure> {
-    let Command::Mint { sub, prefix, count, csv, ttl } = command;
+pub(super) fn run(layers: &Layers, data_dir: &Path, command: TokenCommand) -> Result<u8, Failure> {
+    let TokenCommand::Mint { sub, prefix, count, csv, ttl } = command;
     let auth = context::settings(layers, data_dir)?.auth;
     if auth.algorithm != Algorithm::Hs256 || auth.secret.expose().is_empty() {
         return Err(Failure::Usage(

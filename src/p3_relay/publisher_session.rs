@@ -7,7 +7,7 @@ use super::in_flight::EntryKey;
 use crate::config::P3Relay;
 use crate::runtime::exponential_backoff;
 use crate::store::rabbit::{
-    Confirms, Outgoing, Publisher, QUEUE_LEFT_ALONE, RabbitConfig, RabbitError, Topology, declare,
+    Confirms, Outgoing, PublishRoute, Publisher, QUEUE_LEFT_ALONE, RabbitConfig, RabbitError, Topology, declare,
 };
 use std::time::{Duration, Instant};
 
@@ -114,7 +114,8 @@ impl PublisherSession {
         }
         let Some(publisher) = &mut self.publisher else { return Ok(()) };
         let exchange = Topology::new(&self.config).orders_exchange();
-        let canary = Outgoing::new((&exchange, "canary"), "canary", Vec::new()).optional();
+        let canary =
+            Outgoing::new(PublishRoute { exchange: &exchange, key: "canary" }, "canary", Vec::new()).optional();
         let tag = publisher.publish(canary).await.map_err(|error| error.to_string())?;
         self.confirms.sent(tag, Published::Canary, Instant::now());
         Ok(())

@@ -6,7 +6,7 @@ use super::in_flight::{EntryKey, EntryState};
 use super::publisher_session::Published;
 use crate::domain::shard::order_queue_index;
 use crate::faults::{crash_point, left_out};
-use crate::store::rabbit::{Event, Outgoing, RabbitError, Verdict, may_share};
+use crate::store::rabbit::{Outgoing, PublishEvent, PublishResult, PublishRoute, RabbitError, may_share};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -71,10 +71,10 @@ impl Relay {
         let mut orders = entries.map(|entry| (entry.request_id.as_str(), entry.payload.as_slice()));
         let (exchange, key) = (self.topology.orders_exchange(), self.topology.orders_key(queue));
         let mut message = if keys.len() > 1 {
-            Outgoing::bundle((&exchange, &key), orders)
+            Outgoing::bundle(PublishRoute { exchange: &exchange, key: &key }, orders)
         } else {
             let Some((request_id, payload)) = orders.next() else { return Ok(()) };
-            Outgoing::new((&exchange, &key), request_id, payload)
+            Outgoing::new(PublishRoute { exchange: &exchange, key: &key }, request_id, payload)
         };
         if left_out!(Mandatory) {
             message = message.optional();
@@ -164,7 +164,7 @@ impl Relay {
                 event => event,
             };
             match event {
-                Some(Event::Closed(reason)) => return self.give_up_connection(&reason),
+                Some(PublishEvent::Closed(reason)) => return self.give_up_connection(&reason),
                 Some(event) => self.apply_event(event),
                 None => break,
             }
@@ -174,8 +174,8 @@ impl Relay {
         }
     }
 
-    fn apply_event(&mut self, event: Event) {
-        if matches!(event, Event::Returned { .. }) {
+    fn apply_event(&mut self, event: PublishEvent) {
+        if matches!(event, PublishEvent::Returned { .. }) {
             self.session.note_returned();
             crash_point!(AfterReturn);
         }
@@ -191,16 +191,16 @@ impl Relay {
                 self.window.retry_all();
             }
             match verdict {
-                Verdict::Confirmed => {
+                PublishResult::Confirmed => {
                     for key in keys {
                         self.window.set_state(key, EntryState::Confirmed);
                     }
                 }
-                Verdict::Refused => {
+                PublishResult::Refused => {
                     self.session.note_refused();
                     self.failed(&keys, "nack: the broker refused it");
                 }
-                Verdict::Unroutable(words) => self.failed(&keys, &format!("returned: no queue for it ({words})")),
+                PublishResult::Unroutable(words) => self.failed(&keys, &format!("returned: no queue for it ({words})")),
             }
         }
     }

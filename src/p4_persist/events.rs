@@ -15,7 +15,7 @@ use crate::domain::outcome::Verdict;
 use crate::domain::request::Accepted;
 use crate::store::mysql::events::OutcomeEvent;
 use crate::store::mysql::{DbError, events};
-use crate::store::rabbit::{Outgoing, RabbitError, Topology};
+use crate::store::rabbit::{Outgoing, PublishRoute, RabbitError, Topology};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -49,7 +49,7 @@ pub(super) fn bundles(exchange: &str, events: &[OutcomeEvent]) -> Vec<Outgoing> 
         for bundle in events.chunks(BUNDLE_MAX) {
             let first = bundle.first().map(|event| event.request_id.to_string()).unwrap_or_default();
             let body = message::events(bundle.iter().map(|event| event.body.as_slice()));
-            outgoing.push(Outgoing::new((exchange, key), first, body).optional());
+            outgoing.push(Outgoing::new(PublishRoute { exchange, key }, first, body).optional());
         }
     }
     outgoing

@@ -9,7 +9,9 @@ use super::Persist;
 use super::handled::HandledDelivery;
 use crate::domain::states::P4Persist;
 use crate::faults::crash_point;
-use crate::store::rabbit::{ATTEMPT_HEADER, Delivery, DeliveryId, HeaderValue, Outgoing, RabbitError, Topology};
+use crate::store::rabbit::{
+    ATTEMPT_HEADER, Delivery, DeliveryId, HeaderValue, Outgoing, PublishRoute, RabbitError, Topology,
+};
 use std::time::{Duration, Instant};
 
 /// Pause before the same messages are sent back again.
@@ -29,9 +31,13 @@ pub(super) fn copy(topology: &Topology, handled: &HandledDelivery) -> Outgoing {
         P4Persist::SysErrorRetry => topology.retry_exchange(attempts + 1),
         P4Persist::MqDlq | P4Persist::DbOk | P4Persist::Idempotent | P4Persist::BizErrorAck => topology.dlq(),
     };
-    let mut copy = Outgoing::new((&exchange, routing_key), message_id.clone().unwrap_or_default(), body.clone())
-        .headers(headers.clone())
-        .header(ATTEMPT_HEADER, HeaderValue::Int(i64::from(*attempts) + 1));
+    let mut copy = Outgoing::new(
+        PublishRoute { exchange: &exchange, key: routing_key },
+        message_id.clone().unwrap_or_default(),
+        body.clone(),
+    )
+    .headers(headers.clone())
+    .header(ATTEMPT_HEADER, HeaderValue::Int(i64::from(*attempts) + 1));
     if let Some(reason) = &handled.reason {
         copy = copy
             .header("x-seckill-reason", HeaderValue::Text(reason.code.to_owned()))

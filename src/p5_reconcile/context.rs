@@ -1,5 +1,6 @@
 //! What every part of P5 may touch, and why a part could not do its work.
 
+use crate::config::Settings;
 use crate::domain::ids::SaleId;
 use crate::sales::grants::GrantError;
 use crate::store::mysql::{Db, DbError};
@@ -8,7 +9,7 @@ use crate::store::redis::{RedisFault, RedisStore};
 
 /// Messages of the MQ DLQ read by an audit outside of P5's rounds. A round reads the queue once for all of its audits, and P5
 /// copies it into the failed requests: only messages younger than its last round are found nowhere else.
-pub const MQ_DLQ_MAX: usize = 5_000;
+const MQ_DLQ_MAX: usize = 5_000;
 
 /// The servers and limits that the parts of P5 work with.
 #[derive(Clone)]
@@ -23,7 +24,7 @@ pub struct ReconcileContext {
     pub shards: u16,
     /// Most findings kept in one audit.
     pub findings_max: usize,
-    /// Most messages of the MQ DLQ read in one audit, normally [`MQ_DLQ_MAX`].
+    /// Most messages of the MQ DLQ read in one audit; tests set fewer.
     pub mq_dlq_max: usize,
 }
 
@@ -47,6 +48,13 @@ pub enum ReconcileError {
 }
 
 impl ReconcileContext {
+    /// The context of a process with these settings.
+    #[must_use]
+    pub fn new(db: Db, redis: RedisStore, rabbit: RabbitConfig, settings: &Settings) -> Self {
+        let (shards, findings_max) = (settings.redis.shards, settings.p5_reconcile.findings_max);
+        Self { db, redis, rabbit, shards, findings_max, mq_dlq_max: MQ_DLQ_MAX }
+    }
+
     /// Refuses a sale that was warmed for another number of shards: every count would be wrong, and a repair too.
     pub(super) async fn check_shards(&self, sale: &SaleId) -> Result<(), ReconcileError> {
         match self.redis.sale_keys.shards_of(sale).await? {

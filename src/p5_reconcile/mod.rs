@@ -28,7 +28,7 @@ pub use audit::{
     gap_suspects,
 };
 pub use compensation::{cancel_order, compensate, finish_transfers, mark_outcomes, trim_all};
-pub use context::{MQ_DLQ_MAX, ReconcileContext, ReconcileError};
+pub use context::{ReconcileContext, ReconcileError};
 pub(crate) use leader_election::leader;
 pub use request_history::{RequestHistory, request_history};
 pub use worker::Reconcile;

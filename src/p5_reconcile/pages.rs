@@ -5,7 +5,7 @@ use crate::domain::ledger::LedgerRecord;
 use crate::store::mysql::codes::FailureStatus;
 use crate::store::mysql::failed_requests::{self, FailedRequest, FailedRequestFilter};
 use crate::store::mysql::{Db, DbError};
-use crate::store::redis::{Lying, ParkedEntry, RedisFault, RedisStore};
+use crate::store::redis::{Lying, Outbox, ParkedEntry, RedisFault, RelayDlq, RequestLedger};
 use std::collections::HashSet;
 
 /// Entries of one call.
@@ -15,7 +15,7 @@ const RECORDS: u32 = 1_000;
 
 /// Visits every readable record of a shard's ledger once; HSCAN may bring one twice. Returns the unreadable ones, field and text.
 pub(super) async fn each_record(
-    redis: &RedisStore,
+    ledger: &RequestLedger,
     sale: &SaleId,
     shard: u16,
     mut visit: impl FnMut(RequestId, LedgerRecord),
@@ -23,7 +23,7 @@ pub(super) async fn each_record(
     let (mut seen, mut unreadable) = (HashSet::new(), Vec::new());
     let mut cursor = Some("0".to_owned());
     while let Some(at) = cursor {
-        let page = redis.ledger.page(sale, shard, &at, RECORDS).await?;
+        let page = ledger.page(sale, shard, &at, RECORDS).await?;
         cursor = page.next;
         unreadable.extend(page.unreadable);
         for (request_id, record) in page.records {
@@ -37,21 +37,21 @@ pub(super) async fn each_record(
 
 /// The outbox of one shard.
 pub(super) struct OutboxPages<'c> {
-    redis: &'c RedisStore,
+    outbox: &'c Outbox,
     shard: u16,
     next: Option<String>,
 }
 
 impl<'c> OutboxPages<'c> {
     /// From an entry id on; `-` is the beginning. Stream ids are milliseconds of Redis' clock.
-    pub fn from(redis: &'c RedisStore, shard: u16, start: &str) -> Self {
-        Self { redis, shard, next: Some(start.to_owned()) }
+    pub fn from(outbox: &'c Outbox, shard: u16, start: &str) -> Self {
+        Self { outbox, shard, next: Some(start.to_owned()) }
     }
 
     /// The next page, which may be empty; `None` at the end.
     pub async fn next(&mut self) -> Result<Option<Vec<Lying>>, RedisFault> {
         let Some(start) = self.next.take() else { return Ok(None) };
-        let page = self.redis.outbox.scan(self.shard, &start, PAGE).await?;
+        let page = self.outbox.scan(self.shard, &start, PAGE).await?;
         self.next = page.next;
         Ok(Some(page.lying))
     }
@@ -64,20 +64,20 @@ impl<'c> OutboxPages<'c> {
 
 /// The relay DLQ of one shard.
 pub(super) struct RelayDlqPages<'c> {
-    redis: &'c RedisStore,
+    relay_dlq: &'c RelayDlq,
     shard: u16,
     next: Option<String>,
 }
 
 impl<'c> RelayDlqPages<'c> {
-    pub fn new(redis: &'c RedisStore, shard: u16) -> Self {
-        Self { redis, shard, next: Some("-".to_owned()) }
+    pub fn new(relay_dlq: &'c RelayDlq, shard: u16) -> Self {
+        Self { relay_dlq, shard, next: Some("-".to_owned()) }
     }
 
     /// The next page; `None` at the end. Its entries may be removed before the next one is read.
     pub async fn next(&mut self) -> Result<Option<Vec<ParkedEntry>>, RedisFault> {
         let Some(start) = self.next.take() else { return Ok(None) };
-        let page = self.redis.relay_dlq.page(self.shard, &start, PAGE).await?;
+        let page = self.relay_dlq.page(self.shard, &start, PAGE).await?;
         self.next = page.last().filter(|_| page.len() == PAGE).map(|last| format!("({}", last.id));
         Ok(Some(page))
     }

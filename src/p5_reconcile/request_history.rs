@@ -72,7 +72,7 @@ async fn outbox_entry(
     request_id: RequestId,
 ) -> Result<Option<String>, RedisFault> {
     let wanted = request_id.to_string();
-    let mut pages = OutboxPages::from(&context.redis, found.shard, &found.record.accepted_at_ms.to_string());
+    let mut pages = OutboxPages::from(&context.redis.outbox, found.shard, &found.record.accepted_at_ms.to_string());
     for _ in 0..OUTBOX_PAGES_MAX {
         let Some(page) = pages.next().await? else { break };
         let mut entries = page.into_iter().map(|lying| lying.entry);

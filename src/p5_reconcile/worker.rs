@@ -142,7 +142,7 @@ impl Reconcile {
         let sale = now.as_ref().unwrap_or(sale);
         // A frozen sale is given its grants by the rebuild.
         grants::apply_open(&context.db, &context.redis, context.shards, &sale.sale_id).await?;
-        finish_transfers(&context.redis, context.shards, sale).await?;
+        finish_transfers(&context.redis.transfers, context.shards, sale).await?;
         let started_at_ms = now_ms();
         slow_audit().await;
         let options = AuditOptions {
@@ -180,7 +180,7 @@ impl Reconcile {
 
     /// Marks decided requests, names the buyers of gaps, and persists overdue requests. Returns how many of these.
     async fn repair(&self, sale: &Sale, audit: &SaleAudit) -> Result<usize, ReconcileError> {
-        mark_outcomes(&self.context.redis, audit).await?;
+        mark_outcomes(&self.context.redis.ledger, audit).await?;
         if audit.findings.iter().any(|finding| finding.kind == FindingKind::Gap) {
             let one_per_user = sale.policy == PurchasePolicy::OnePerUser;
             let recorded = record_suspects(&self.context, audit, one_per_user).await?;

@@ -5,7 +5,7 @@ use super::world::{QUICK, World};
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::domain::message;
 use seckill::domain::request::Accepted;
-use seckill::store::rabbit::{HeaderValue, Outgoing, Topology, browse_dlq, send_all};
+use seckill::store::rabbit::{HeaderValue, Outgoing, PublishRoute, Topology, browse_dlq, send_all};
 use seckill::store::redis::Parking;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -90,7 +90,7 @@ impl World {
     pub async fn park_in_mq(&self, messages: impl IntoIterator<Item = (String, Vec<u8>, &str)>) {
         let dlq = Topology::new(&self.servers.rabbit).dlq();
         let outgoing = messages.into_iter().map(|(id, body, reason)| {
-            let parked = Outgoing::new((&dlq, "0"), id, body);
+            let parked = Outgoing::new(PublishRoute { exchange: &dlq, key: "0" }, id, body);
             parked.header("x-seckill-reason", HeaderValue::Text(reason.to_owned()))
         });
         send_all(&self.servers.rabbit, &mut None, outgoing.collect()).await.expect("parked");

@@ -20,7 +20,8 @@ use seckill::domain::ids::{RequestId, SaleId};
 use seckill::roles::{self, ApiOptions, Role, RoleError};
 use seckill::runtime::Stopper;
 use seckill::store::rabbit::{
-    Confirms, Event, Outgoing, Publisher, QueueDepth, RabbitConfig, Topology, Verdict, queue_depths,
+    Confirms, Outgoing, PublishEvent, PublishResult, PublishRoute, Publisher, QueueDepth, RabbitConfig, Topology,
+    queue_depths,
 };
 use seckill_bench::loadgen::{self, LoadPlan, LoadReport};
 use serde_json::Value;
@@ -147,14 +148,17 @@ impl World {
         let mut confirms = Confirms::new();
         let exchange = Topology::new(&self.servers.rabbit).orders_exchange();
         for body in bodies {
-            let tag = publisher.publish(Outgoing::new((&exchange, "0"), "by hand", body.clone())).await.expect("sent");
+            let tag = publisher
+                .publish(Outgoing::new(PublishRoute { exchange: &exchange, key: "0" }, "by hand", body.clone()))
+                .await
+                .expect("sent");
             confirms.sent(tag, (), Instant::now());
         }
         let deadline = Instant::now() + Duration::from_secs(20);
         while !confirms.is_empty() {
             let event = publisher.next_event(deadline).await.expect("an answer in time");
-            assert!(!matches!(event, Event::Closed(_)), "{event:?}");
-            assert!(confirms.apply(event).iter().all(|(_, verdict)| *verdict == Verdict::Confirmed));
+            assert!(!matches!(event, PublishEvent::Closed(_)), "{event:?}");
+            assert!(confirms.apply(event).iter().all(|(_, verdict)| *verdict == PublishResult::Confirmed));
         }
     }
 

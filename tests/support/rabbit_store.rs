@@ -3,7 +3,8 @@
 use super::world::shared;
 use seckill::dev::PrivateServers;
 use seckill::store::rabbit::{
-    Confirms, Consumer, Delivery, Event, Outgoing, Publisher, RabbitConfig, RabbitError, Topology, Verdict,
+    Confirms, Consumer, Delivery, Outgoing, PublishEvent, PublishResult, PublishRoute, Publisher, RabbitConfig,
+    RabbitError, Topology,
 };
 use std::time::{Duration, Instant};
 
@@ -28,22 +29,22 @@ pub async fn config_on(servers: &PrivateServers, name: &str) -> RabbitConfig {
 
 pub fn order(config: &RabbitConfig, key: &str, id: usize) -> Outgoing {
     let exchange = Topology::new(config).orders_exchange();
-    Outgoing::new((&exchange, key), format!("id-{id}"), format!("body {id}"))
+    Outgoing::new(PublishRoute { exchange: &exchange, key }, format!("id-{id}"), format!("body {id}"))
 }
 
 /// Waits until every publish has its answer.
-pub async fn settle<T>(publisher: &mut Publisher, confirms: &mut Confirms<T>) -> Vec<(T, Verdict)> {
+pub async fn settle<T>(publisher: &mut Publisher, confirms: &mut Confirms<T>) -> Vec<(T, PublishResult)> {
     let deadline = Instant::now() + Duration::from_secs(20);
     let mut answers = Vec::new();
     while !confirms.is_empty() {
         let event = publisher.next_event(deadline).await.expect("an answer in time");
-        assert!(!matches!(event, Event::Closed(_)), "{event:?}");
+        assert!(!matches!(event, PublishEvent::Closed(_)), "{event:?}");
         answers.extend(confirms.apply(event));
     }
     answers
 }
 
-pub async fn send(publisher: &mut Publisher, message: Outgoing) -> Verdict {
+pub async fn send(publisher: &mut Publisher, message: Outgoing) -> PublishResult {
     let mut confirms = Confirms::new();
     let tag = publisher.publish(message).await.unwrap();
     confirms.sent(tag, (), Instant::now());
@@ -54,7 +55,8 @@ pub async fn send(publisher: &mut Publisher, message: Outgoing) -> Verdict {
 pub async fn send_many(publisher: &mut Publisher, messages: impl Iterator<Item = Outgoing>, window: usize) -> usize {
     let deadline = Instant::now() + Duration::from_secs(60);
     let (mut confirms, mut confirmed) = (Confirms::new(), 0);
-    let count = |answers: Vec<((), Verdict)>| answers.iter().filter(|(_, v)| *v == Verdict::Confirmed).count();
+    let count =
+        |answers: Vec<((), PublishResult)>| answers.iter().filter(|(_, v)| *v == PublishResult::Confirmed).count();
     for message in messages {
         while confirms.len() >= window {
             confirmed += count(confirms.apply(publisher.next_event(deadline).await.unwrap()));
@@ -84,13 +86,13 @@ pub async fn until_closed(publisher: &mut Publisher, config: &RabbitConfig) -> D
         // Errors here are as good as the event, which must still come.
         drop(publisher.publish(order(config, "0", 9)).await);
         match publisher.next_event(deadline.min(Instant::now() + Duration::from_millis(100))).await {
-            Some(Event::Closed(_)) => break,
+            Some(PublishEvent::Closed(_)) => break,
             Some(_) | None => assert!(Instant::now() < deadline, "the publisher noticed nothing"),
         }
     }
     assert!(!publisher.is_open());
     assert!(matches!(publisher.publish(order(config, "0", 9)).await, Err(RabbitError::Closed(_))));
-    assert!(matches!(publisher.try_event(), Some(Event::Closed(_))));
+    assert!(matches!(publisher.try_event(), Some(PublishEvent::Closed(_))));
     start.elapsed()
 }
 

@@ -11,7 +11,7 @@ use seckill::config::{Layers, Settings};
 use seckill::domain::ids::SaleId;
 use seckill::domain::policy::PurchasePolicy;
 use seckill::domain::sale::{Sale, SaleStatus};
-use seckill::p5_reconcile::{MQ_DLQ_MAX, ReconcileContext, SaleAudit, Window, audit_sale};
+use seckill::p5_reconcile::{ReconcileContext, SaleAudit, Window, audit_sale};
 use seckill::roles::{self, ApiOptions, Role, RoleError, Servers};
 use seckill::runtime::{Stopper, now_ms};
 use seckill::sales::{SaleControl, SaleControlError};
@@ -234,14 +234,8 @@ impl World {
 
     /// For audits and repairs.
     pub fn reconcile_context(&self) -> ReconcileContext {
-        ReconcileContext {
-            db: self.servers.db.clone(),
-            redis: self.servers.redis.clone(),
-            rabbit: self.servers.rabbit.clone(),
-            shards: self.settings.redis.shards,
-            findings_max: 100,
-            mq_dlq_max: MQ_DLQ_MAX,
-        }
+        let Servers { db, redis, rabbit } = self.servers.clone();
+        ReconcileContext { findings_max: 100, ..ReconcileContext::new(db, redis, rabbit, &self.settings) }
     }
 
     /// Audits one sale.

@@ -1,6 +1,6 @@
-//! Who listens on the way, and what the accounts may do: encryption, rights that are missing, rights that are too many.
+//! Encryption of the connections, and rights of the accounts: those that are missing, and those that are too many.
 
-use super::look::{Line, Verdict};
+use super::check::{CheckVerdict, DoctorCheck};
 use crate::config::{ServerUrl, Settings};
 use crate::roles::Servers;
 use crate::store::mysql::rights;
@@ -9,16 +9,16 @@ use crate::store::rabbit::refused_rights;
 const ACCOUNTS: &str = "give it what docs/operations.md, Accounts, lists";
 
 /// Whether each connection is encrypted; a plain one that stays on this machine is fine.
-pub(super) fn encryption(settings: &Settings) -> Vec<Line> {
-    let line = |(server, url, change): (&'static str, &ServerUrl, &str)| {
+pub(super) fn encryption(settings: &Settings) -> Vec<DoctorCheck> {
+    let check = |(server, url, change): (&'static str, &ServerUrl, &str)| {
         let value = match (url.is_encrypted(), url.leaves_the_machine()) {
             (true, _) => "encrypted, the server's name verified",
             (false, true) => "plain",
             (false, false) => "plain, on this machine",
         };
-        Line::new(server, "connection", value, "encrypted").judged(
+        DoctorCheck::new(server, "connection", value, "encrypted").judged(
             url.is_encrypted() || !url.leaves_the_machine(),
-            Verdict::Warning,
+            CheckVerdict::Warning,
             "passwords, orders and tokens can be read and changed on the way",
             change,
         )
@@ -28,55 +28,55 @@ pub(super) fn encryption(settings: &Settings) -> Vec<Line> {
         ("rabbitmq", &settings.rabbitmq.url, "write rabbitmq.url with amqps://, and its CA in rabbitmq.tls_ca_file"),
         ("mysql", &settings.mysql.url, "write mysql.url with mysqls://, and its CA in mysql.tls_ca_file"),
     ];
-    urls.into_iter().map(line).collect()
+    urls.into_iter().map(check).collect()
 }
 
-/// An account that may do everything can be used for everything by whoever gets hold of it. On one's own machine it is usual.
-fn too_many(server: &'static str, account: &str, everything: bool, url: &ServerUrl) -> Line {
+/// With an account that may do everything a stolen password opens everything. On one's own machine such an account is usual.
+fn too_many(server: &'static str, account: &str, everything: bool, url: &ServerUrl) -> DoctorCheck {
     let value = if everything { format!("{account}, which may do everything") } else { account.to_owned() };
-    Line::new(server, "account", value, "one of its own with few rights").judged(
+    DoctorCheck::new(server, "account", value, "one of its own with few rights").judged(
         !everything || !url.leaves_the_machine(),
-        Verdict::Warning,
-        "whoever gets hold of its password can do everything to the server",
+        CheckVerdict::Warning,
+        "with a stolen password of it everything can be done to the server",
         "make the account that docs/operations.md, Accounts, lists",
     )
 }
 
-fn missing(server: &'static str, refused: &[String]) -> Line {
+fn missing(server: &'static str, refused: &[String]) -> DoctorCheck {
     let value =
         if refused.is_empty() { "all that are needed".to_owned() } else { format!("missing: {}", refused.join("; ")) };
-    Line::new(server, "rights of the account", value, "all that are needed").judged(
+    DoctorCheck::new(server, "rights of the account", value, "all that are needed").judged(
         refused.is_empty(),
-        Verdict::Wrong,
+        CheckVerdict::Wrong,
         "roles would stop in the middle of their work",
         ACCOUNTS,
     )
 }
 
 /// Of a server that answered.
-pub(super) async fn redis(servers: &Servers, url: &ServerUrl) -> Vec<Line> {
+pub(super) async fn redis(servers: &Servers, url: &ServerUrl) -> Vec<DoctorCheck> {
     let user = if url.user().is_empty() { "default" } else { url.user() };
     match servers.redis.health.refused_rights().await {
         Ok(refused) => vec![too_many("redis", user, user == "default", url), missing("redis", &refused)],
-        Err(away) => vec![Line::away("redis", &away)],
+        Err(error) => vec![DoctorCheck::away("redis", &error)],
     }
 }
 
 /// The same of the broker, once everything is declared.
-pub(super) async fn rabbit(servers: &Servers, url: &ServerUrl) -> Vec<Line> {
+pub(super) async fn rabbit(servers: &Servers, url: &ServerUrl) -> Vec<DoctorCheck> {
     let user = if url.user().is_empty() { "guest" } else { url.user() };
     match refused_rights(&servers.rabbit).await {
         Ok(refused) => vec![too_many("rabbitmq", user, user == "guest", url), missing("rabbitmq", &refused)],
-        Err(away) => vec![Line::away("rabbitmq", &away)],
+        Err(error) => vec![DoctorCheck::away("rabbitmq", &error)],
     }
 }
 
 /// The same of the database, once its tables are there.
-pub(super) async fn mysql(servers: &Servers, url: &ServerUrl) -> Vec<Line> {
+pub(super) async fn mysql(servers: &Servers, url: &ServerUrl) -> Vec<DoctorCheck> {
     match rights::rights(&servers.db).await {
         Ok(rights) => {
             vec![too_many("mysql", &rights.account, rights.everywhere, url), missing("mysql", &rights.missing)]
         }
-        Err(away) => vec![Line::away("mysql", &away)],
+        Err(error) => vec![DoctorCheck::away("mysql", &error)],
     }
 }

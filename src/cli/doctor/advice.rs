@@ -1,4 +1,4 @@
-//! Why a setting matters and what to change: the words of `seckill doctor`, by the name of the check.
+//! Why a setting matters and what to change: the texts of `seckill doctor`, by the name of the check.
 
 /// Why it matters, what to do, and whether a guarantee breaks without it.
 pub(super) struct Advice {
@@ -77,24 +77,4 @@ pub(super) fn mysql(name: &str) -> Advice {
         _ => ("a guarantee depends on it", "", true),
     };
     Advice { why, change, required }
-}
-
-/// Whether `version` (its leading numbers) is at least `least`.
-pub(super) fn at_least(version: &str, least: [u32; 2]) -> bool {
-    let mut numbers = version.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse::<u32>().unwrap_or(0));
-    [numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)] >= least
-}
-
-#[cfg(test)]
-mod tests {
-    use super::at_least;
-
-    #[test]
-    fn versions_are_compared_as_numbers() {
-        assert!(at_least("7.0.15", [7, 0]));
-        assert!(at_least("10.11.6-MariaDB-0+deb12u1", [10, 6]));
-        assert!(at_least("3.10.8", [3, 9]));
-        assert!(!at_least("3.8.9", [3, 10]));
-        assert!(!at_least("", [1, 0]));
-    }
 }

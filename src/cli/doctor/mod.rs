@@ -1,14 +1,18 @@
-//! `seckill doctor`: is every server there, and is it set the way the guarantees need it? Reads only.
+//! `seckill doctor`: does every server answer, and does it have the settings that the guarantees need? Reads only.
 
 mod access;
 mod advice;
-mod ended;
-mod look;
+mod check;
+mod clocks;
+mod mysql;
+mod rabbitmq;
+mod redis;
 
-use super::{Failure, INCONSISTENT, context, output};
+use crate::cli::failure::{Failure, INCONSISTENT};
+use crate::cli::{context, output};
 use crate::config::Layers;
 use crate::roles::Servers;
-use look::{Line, Verdict};
+use check::{CheckVerdict, DoctorCheck};
 use std::path::Path;
 use std::time::Duration;
 
@@ -23,41 +27,38 @@ const CONNECT: Duration = Duration::from_secs(3);
 ///
 /// Exit code 0: fine (there may be warnings), 2: a guarantee breaks, 1: a server cannot be reached.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct DoctorArgs {
     /// As JSON
     #[arg(long)]
     json: bool,
 }
 
-pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &Args) -> Result<u8, Failure> {
+pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &DoctorArgs) -> Result<u8, Failure> {
     let settings = context::settings(layers, data_dir)?;
     let servers = Servers::new(&settings)?;
     let connected = servers.redis.wait_connected(CONNECT).await;
-    let mut lines = access::encryption(&settings);
-    lines.extend(look::redis(&servers.redis, connected, settings.redis.shards).await);
-    if answers(&lines, "redis") {
-        lines.extend(access::redis(&servers, &settings.redis.url).await);
+    let mut checks = access::encryption(&settings);
+    checks.extend(redis::check_redis(&servers.redis, connected, settings.redis.shards).await);
+    if answers(&checks, "redis") {
+        checks.extend(access::redis(&servers, &settings.redis.url).await);
     }
-    lines.extend(look::rabbit(&servers.rabbit).await);
-    if answers(&lines, "rabbitmq")
-        && lines.iter().any(|line| line.name == look::DECLARED && line.verdict == Verdict::Fine)
-    {
-        lines.extend(access::rabbit(&servers, &settings.rabbitmq.url).await);
+    checks.extend(rabbitmq::check_rabbitmq(&servers.rabbit).await);
+    if answers(&checks, "rabbitmq") && passed(&checks, rabbitmq::DECLARED) {
+        checks.extend(access::rabbit(&servers, &settings.rabbitmq.url).await);
     }
-    lines.extend(look::mysql(&servers.db).await);
-    if answers(&lines, "mysql") && lines.iter().any(|line| line.name == look::MIGRATED && line.verdict == Verdict::Fine)
-    {
-        lines.extend(access::mysql(&servers, &settings.mysql.url).await);
-        lines.extend(ended::sales(&servers.db).await);
+    checks.extend(mysql::check_mysql(&servers.db).await);
+    if answers(&checks, "mysql") && passed(&checks, mysql::MIGRATED) {
+        checks.extend(access::mysql(&servers, &settings.mysql.url).await);
+        checks.extend(mysql::ended_sales(&servers.db).await);
     }
-    lines.extend(look::clocks(&servers).await);
+    checks.extend(clocks::check_clocks(&servers).await);
     servers.redis.quit().await;
-    let count = |verdict: Verdict| lines.iter().filter(|line| line.verdict == verdict).count();
-    let (wrong, away, warnings) = (count(Verdict::Wrong), count(Verdict::Away), count(Verdict::Warning));
+    let count = |verdict: CheckVerdict| checks.iter().filter(|check| check.verdict == verdict).count();
+    let (wrong, away, warnings) = (count(CheckVerdict::Wrong), count(CheckVerdict::Away), count(CheckVerdict::Warning));
     if args.json {
-        output::json(&serde_json::json!({ "fine": wrong + away == 0, "checks": lines }));
+        output::json(&serde_json::json!({ "fine": wrong + away == 0, "checks": checks }));
     } else {
-        print(&lines);
+        print(&checks);
         output::line(&match (wrong, away, warnings) {
             (0, 0, 0) => "all is well".to_owned(),
             (0, 0, warnings) => format!("fine, with warnings: {warnings}"),
@@ -66,26 +67,36 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &Args) -> Result
             }
         });
     }
-    // What is wrong is certain, whatever else could not be asked.
+    // A wrong setting is certain, also when another server does not answer.
     Ok(if wrong > 0 { INCONSISTENT } else { u8::from(away > 0) })
 }
 
-fn answers(lines: &[Line], server: &str) -> bool {
-    !lines.iter().any(|line| line.server == server && line.verdict == Verdict::Away)
+fn answers(checks: &[DoctorCheck], server: &str) -> bool {
+    !checks.iter().any(|check| check.server == server && check.verdict == CheckVerdict::Away)
 }
 
-fn print(lines: &[Line]) {
+fn passed(checks: &[DoctorCheck], name: &str) -> bool {
+    checks.iter().any(|check| check.name == name && check.verdict == CheckVerdict::Fine)
+}
+
+fn print(checks: &[DoctorCheck]) {
     output::table(
         ["server", "check", "value", "expected", ""],
-        lines.iter().map(|line| {
-            let value = line.value.chars().take(60).collect();
-            [line.server.to_owned(), line.name.clone(), value, line.expected.clone(), line.verdict.word().to_owned()]
+        checks.iter().map(|check| {
+            let value = check.value.chars().take(60).collect();
+            [
+                check.server.to_owned(),
+                check.name.clone(),
+                value,
+                check.expected.clone(),
+                check.verdict.word().to_owned(),
+            ]
         }),
     );
-    for line in lines.iter().filter(|line| line.verdict != Verdict::Fine) {
-        output::line(&format!("{} {}: {}\n  why  {}", line.verdict.word(), line.server, line.headline(), line.why));
-        if !line.change.is_empty() {
-            output::line(&format!("  do   {}", line.change));
+    for check in checks.iter().filter(|check| check.verdict != CheckVerdict::Fine) {
+        output::line(&format!("{} {}: {}\n  why  {}", check.verdict.word(), check.server, check.headline(), check.why));
+        if !check.change.is_empty() {
+            output::line(&format!("  do   {}", check.change));
         }
     }
 }

@@ -1,12 +1,13 @@
-//! `seckill sale archive`: says what it does on standard error and what came of it on standard output.
+//! `seckill sale archive`: prints progress on standard error and the result on standard output.
 
-use crate::cli::{Failure, output};
+use crate::cli::failure::Failure;
+use crate::cli::output;
 use crate::domain::ids::SaleId;
 use crate::domain::operator::Actor;
 use crate::p5_reconcile::ReconcileContext;
 use crate::p5_reconcile::archive::{Archive, ArchiveError, Manifest, Removed};
 use indicatif::ProgressBar;
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
 impl From<ArchiveError> for Failure {
@@ -15,18 +16,24 @@ impl From<ArchiveError> for Failure {
     }
 }
 
-pub(super) async fn run(
-    context: ReconcileContext,
-    actor: &Actor,
-    (id, to): (&SaleId, &Path),
-    remove: bool,
-) -> Result<(), Failure> {
+/// What to archive, and where to.
+pub(super) struct ArchiveArgs {
+    pub id: SaleId,
+    pub to: PathBuf,
+    pub remove: bool,
+}
+
+pub(super) async fn run(context: ReconcileContext, actor: &Actor, args: &ArchiveArgs) -> Result<(), Failure> {
     let spinner = ProgressBar::new_spinner();
     spinner.enable_steady_tick(Duration::from_millis(100));
-    let told = spinner.clone();
-    let archive =
-        Archive::new(context, id.clone(), to, Box::new(move |words: &str| told.set_message(words.to_owned())));
-    let done = if remove { removed(&archive, actor).await } else { exported(&archive).await };
+    let shown = spinner.clone();
+    let archive = Archive::new(
+        context,
+        args.id.clone(),
+        &args.to,
+        Box::new(move |words: &str| shown.set_message(words.to_owned())),
+    );
+    let done = if args.remove { removed(&archive, actor).await } else { exported(&archive).await };
     spinner.finish_and_clear();
     output::line(&done?);
     Ok(())

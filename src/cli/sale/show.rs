@@ -1,6 +1,7 @@
 //! `seckill sale list` and `seckill sale show`: sales as the database knows them, and what Redis holds of one.
 
-use crate::cli::{Failure, output};
+use crate::cli::failure::Failure;
+use crate::cli::output;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::Sale;
 use crate::roles::Servers;

@@ -25,7 +25,7 @@ pub fn is_played() -> bool {
 }
 
 #[derive(Deserialize)]
-struct Envelope {
+struct NextEnvelope {
     v: u32,
     rid: RequestId,
     order: NextOrder,
@@ -51,7 +51,7 @@ pub(super) fn head(purchase: &Purchase, out: &mut String) {
 
 /// What was accepted, if the bytes are an envelope of this version.
 pub(super) fn decode(bytes: &[u8]) -> Option<Accepted> {
-    let Envelope { v, rid, order, shard, epoch, no, at } = serde_json::from_slice(bytes).ok()?;
+    let NextEnvelope { v, rid, order, shard, epoch, no, at } = serde_json::from_slice(bytes).ok()?;
     let NextOrder { sale, user, qty } = order;
     (v == VERSION).then_some(Accepted {
         purchase: Purchase { request_id: rid, sale_id: sale, user_id: user, quantity: qty },

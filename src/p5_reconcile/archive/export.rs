@@ -1,7 +1,9 @@
 //! The export: one file a table, in pages that move, then the manifest. See [`super`] for what a crash leaves.
 
-use super::manifest::{self, FORMAT, Filed, Manifest, SeriesSum};
-use super::{Archive, ArchiveError, Walk};
+use super::error::ArchiveError;
+use super::manifest::{self, ExportedFile, FORMAT, Manifest, SeriesSum};
+use super::pages::TablePages;
+use super::sale_archive::Archive;
 use crate::runtime::now_ms;
 use crate::store::mysql::archive::{self, ArchiveSum, ArchiveTable, TABLES};
 use crate::store::mysql::books::{self, Series, SeriesQuery};
@@ -23,7 +25,7 @@ impl Archive {
             (None, Some(kept)) => return Err(ArchiveError::Gone(self.sale_id.clone(), kept.manifest)),
             (None, None) => return Err(ArchiveError::NoSuchSale(self.sale_id.clone())),
         };
-        self.at_rest(&sale).await?;
+        self.check_final(&sale).await?;
         if Manifest::read(&self.folder)?.is_some() {
             return self.verified().await;
         }
@@ -31,7 +33,7 @@ impl Archive {
         let series = self.series().await?;
         let mut files = Vec::with_capacity(TABLES.len());
         for table in &TABLES {
-            (self.told)(&format!("exporting {}", table.name));
+            (self.on_progress)(&format!("exporting {}", table.name));
             let filed = match manifest::read(&self.folder, table)? {
                 Some(filed) => filed,
                 None => self.write(table, &series).await?,
@@ -65,7 +67,7 @@ impl Archive {
         let (manifest, hash) = self.intact()?;
         let series = self.series().await?;
         for table in &TABLES {
-            (self.told)(&format!("comparing {}", table.name));
+            (self.on_progress)(&format!("comparing {}", table.name));
             let filed = manifest.files.iter().find(|filed| filed.table == table.name);
             let filed = filed.ok_or_else(|| ArchiveError::Damaged(self.folder.join(manifest::NAME)))?;
             self.compare(table, filed, &series).await?;
@@ -81,7 +83,7 @@ impl Archive {
             return Err(ArchiveError::Damaged(self.folder.join(manifest::NAME)));
         }
         for table in &TABLES {
-            (self.told)(&format!("reading {}", table.file()));
+            (self.on_progress)(&format!("reading {}", table.file()));
             let filed = manifest::read(&self.folder, table)?;
             if filed.as_ref() != manifest.files.iter().find(|filed| filed.table == table.name) || filed.is_none() {
                 return Err(ArchiveError::Damaged(self.folder.join(table.file())));
@@ -93,7 +95,7 @@ impl Archive {
     async fn compare(
         &self,
         table: &'static ArchiveTable,
-        filed: &Filed,
+        filed: &ExportedFile,
         series: &[Series],
     ) -> Result<(), ArchiveError> {
         let counted = self.counted(table, series).await?;
@@ -104,15 +106,15 @@ impl Archive {
         Err(ArchiveError::Differs { sale_id, table: table.name, file, filed: filed.sum, counted })
     }
 
-    async fn write(&self, table: &ArchiveTable, series: &[Series]) -> Result<Filed, ArchiveError> {
+    async fn write(&self, table: &ArchiveTable, series: &[Series]) -> Result<ExportedFile, ArchiveError> {
         let name = table.file();
         let path = self.folder.join(format!("{name}.part"));
         let failed = |error: std::io::Error| ArchiveError::File(path.clone(), error);
         let mut file = BufWriter::with_capacity(1 << 20, File::create(&path).map_err(failed)?);
         let (mut hash, mut sum) = (Sha256::new(), ArchiveSum::default());
         for section in table.sections(series) {
-            let mut walk = Walk::new(table, &section);
-            while let Some(page) = walk.next(&self.context, &self.sale_id).await? {
+            let mut pages = TablePages::new(table, &section);
+            while let Some(page) = pages.next(&self.context.db, &self.sale_id).await? {
                 let (lines, of_page) = archive::lines(&self.context.db, &self.sale_id, page).await?;
                 for line in lines {
                     let line = line + "\n";
@@ -120,12 +122,12 @@ impl Archive {
                     file.write_all(line.as_bytes()).map_err(failed)?;
                 }
                 sum += of_page;
-                (self.told)(&format!("exporting {}, {} rows", table.name, sum.rows));
+                (self.on_progress)(&format!("exporting {}, {} rows", table.name, sum.rows));
             }
         }
         let file = file.into_inner().map_err(|error| failed(error.into_error()))?;
         manifest::finish(&file, &self.folder, &name).map_err(failed)?;
-        Ok(Filed { table: table.name.to_owned(), file: name, sum, sha256: manifest::hex(&hash.finalize()) })
+        Ok(ExportedFile { table: table.name.to_owned(), file: name, sum, sha256: manifest::hex(&hash.finalize()) })
     }
 
     /// Outcomes by epoch and shard.

@@ -1,6 +1,6 @@
-//! What an export says of itself (`manifest.json`), and reading it again. Written last, so that a folder with a manifest is whole.
+//! The manifest of an export (`manifest.json`), and reading an export again. The manifest is written last: a folder with one is whole.
 
-use super::ArchiveError;
+use super::error::ArchiveError;
 use crate::domain::ids::SaleId;
 use crate::store::mysql::archive::{ArchiveSum, ArchiveTable};
 use serde::{Deserialize, Serialize};
@@ -9,9 +9,9 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 
-/// Its name in the folder.
+/// The file name of the manifest.
 pub(super) const NAME: &str = "manifest.json";
-/// What reads it must know this number.
+/// A reader must know this number.
 pub(super) const FORMAT: u32 = 1;
 
 /// An export of one sale.
@@ -19,9 +19,9 @@ pub(super) const FORMAT: u32 = 1;
 pub struct Manifest {
     /// The version of this form, 1.
     pub format: u32,
-    /// The sale.
+    /// The exported sale.
     pub sale_id: SaleId,
-    /// What a buyer read.
+    /// The title that buyers read.
     pub title: String,
     /// Units ever released.
     pub granted: i64,
@@ -29,14 +29,14 @@ pub struct Manifest {
     pub stock: i64,
     /// Units of all orders, cancelled ones too.
     pub ordered: i64,
-    /// Orders.
+    /// Number of orders.
     pub orders_count: u64,
-    /// Requests that had their outcome.
+    /// Requests with an outcome.
     pub outcomes_count: u64,
     /// The same by epoch and shard.
     pub series: Vec<SeriesSum>,
     /// The files, in the order in which rows are removed.
-    pub files: Vec<Filed>,
+    pub files: Vec<ExportedFile>,
     /// The program that wrote it.
     pub program: String,
     /// When, Unix milliseconds.
@@ -46,11 +46,11 @@ pub struct Manifest {
 /// Outcomes of one shard in one epoch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeriesSum {
-    /// The epoch.
+    /// The epoch of the numbers.
     pub epoch: u32,
-    /// The shard.
+    /// The shard that gave the numbers.
     pub shard: u16,
-    /// The last acceptance number that anybody gave.
+    /// The last known acceptance number.
     pub number: u64,
     /// Numbers that have an outcome.
     pub outcomes: u64,
@@ -58,10 +58,10 @@ pub struct SeriesSum {
 
 /// One file of JSON lines, with the rows of one table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Filed {
-    /// The table.
+pub struct ExportedFile {
+    /// The name of the table.
     pub table: String,
-    /// Its name in the folder.
+    /// The name of the file.
     pub file: String,
     /// Rows and their units.
     #[serde(flatten)]
@@ -98,7 +98,7 @@ impl Manifest {
     }
 }
 
-/// Writes a file that is there as a whole or not at all: under another name first, on the disk before it gets its own.
+/// Writes a file that is whole or absent: first under another name, and on the disk before it gets its own.
 fn whole(folder: &Path, name: &str, write: impl FnOnce(&mut File) -> std::io::Result<()>) -> std::io::Result<()> {
     let part = folder.join(format!("{name}.part"));
     let mut file = File::create(&part)?;
@@ -106,7 +106,7 @@ fn whole(folder: &Path, name: &str, write: impl FnOnce(&mut File) -> std::io::Re
     finish(&file, folder, name)
 }
 
-/// Gives a `.part` its name.
+/// Renames a `.part` to its own name.
 pub(super) fn finish(file: &File, folder: &Path, name: &str) -> std::io::Result<()> {
     file.sync_all()?;
     std::fs::rename(folder.join(format!("{name}.part")), folder.join(name))?;
@@ -114,7 +114,7 @@ pub(super) fn finish(file: &File, folder: &Path, name: &str) -> std::io::Result<
 }
 
 /// Reads a whole file of a table again; `None`: there is none yet. A line that is no row of the table is damage.
-pub(super) fn read(folder: &Path, table: &ArchiveTable) -> Result<Option<Filed>, ArchiveError> {
+pub(super) fn read(folder: &Path, table: &ArchiveTable) -> Result<Option<ExportedFile>, ArchiveError> {
     let (name, path) = (table.file(), folder.join(table.file()));
     let file = match File::open(&path) {
         Ok(file) => file,
@@ -132,7 +132,7 @@ pub(super) fn read(folder: &Path, table: &ArchiveTable) -> Result<Option<Filed>,
         hash.update(&line);
         sum += row(table, &line).ok_or_else(|| ArchiveError::Damaged(path.clone()))?;
     }
-    Ok(Some(Filed { table: table.name.to_owned(), file: name, sum, sha256: hex(&hash.finalize()) }))
+    Ok(Some(ExportedFile { table: table.name.to_owned(), file: name, sum, sha256: hex(&hash.finalize()) }))
 }
 
 fn row(table: &ArchiveTable, line: &[u8]) -> Option<ArchiveSum> {

@@ -1,8 +1,10 @@
 //! The removal of a sale that was exported: the export is compared with the database once more, `archived_sales` gets its row, and
-//! the rows go page by page, what refers to something before that, the sale's own row last. See [`super`] for what a crash leaves.
+//! the rows go page by page: a row before the row it refers to, the sale's own row last. See [`super`] for what a crash leaves.
 
+use super::error::ArchiveError;
 use super::manifest::Manifest;
-use super::{Archive, ArchiveError, Walk};
+use super::pages::TablePages;
+use super::sale_archive::Archive;
 use crate::domain::operator::{ActTarget, Actor, Operation, OperatorAct};
 use crate::store::mysql::acts;
 use crate::store::mysql::archive::{self, Archived, TABLES};
@@ -13,7 +15,7 @@ use serde_json::json;
 pub enum Removed {
     /// All of it is gone.
     All,
-    /// It stopped after as many pages as it was told; a repeat goes on.
+    /// It stopped after `pages_max` pages; a repeat goes on.
     Stopped,
 }
 
@@ -33,7 +35,7 @@ impl Archive {
                 (manifest, hash)
             }
             (Some(sale), None) => {
-                self.at_rest(&sale).await?;
+                self.check_final(&sale).await?;
                 let (manifest, hash) = self.verified().await?;
                 archive::may_remove(&self.context.db).await?;
                 let kept = kept_of(&manifest, &hash, actor);
@@ -61,19 +63,19 @@ impl Archive {
     }
 
     async fn remove_rows(&self, pages_max: usize) -> Result<Removed, ArchiveError> {
-        // Outcomes and their ends go after the orders that are walked along them.
+        // Orders are read along the outcomes, so the outcomes and their ends go after them.
         let series = self.series().await?;
-        let (mut pages, mut rows) = (0, 0);
+        let (mut removed_pages, mut rows) = (0, 0);
         for table in &TABLES {
             for section in table.sections(&series) {
-                let mut walk = Walk::new(table, &section);
-                while let Some(page) = walk.next(&self.context, &self.sale_id).await? {
-                    if pages == pages_max {
+                let mut pages = TablePages::new(table, &section);
+                while let Some(page) = pages.next(&self.context.db, &self.sale_id).await? {
+                    if removed_pages == pages_max {
                         return Ok(Removed::Stopped);
                     }
                     rows += archive::remove(&self.context.db, &self.sale_id, page).await?;
-                    pages += 1;
-                    (self.told)(&format!("removing {}, {rows} rows are gone", table.name));
+                    removed_pages += 1;
+                    (self.on_progress)(&format!("removing {}, {rows} rows are gone", table.name));
                 }
             }
         }

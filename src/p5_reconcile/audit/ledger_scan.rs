@@ -6,7 +6,7 @@ use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::{LedgerRecord, LedgerState};
 use crate::faults::crash_point;
 use crate::p5_reconcile::pages::each_record;
-use crate::store::redis::{RedisFault, RedisStore, ShardCount};
+use crate::store::redis::{RedisFault, RequestLedger, ShardCount};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -68,15 +68,15 @@ impl ScanMemory {
 
 /// The ledger of one shard of a sale.
 #[derive(Clone, Copy)]
-pub(super) struct Ledger<'a> {
-    pub redis: &'a RedisStore,
+pub(super) struct LedgerReader<'a> {
+    pub ledger: &'a RequestLedger,
     pub sale: &'a SaleId,
     pub shard: u16,
     /// Redis' clock.
     pub now_ms: i64,
 }
 
-impl Ledger<'_> {
+impl LedgerReader<'_> {
     /// Reads the ledger up to the snapshot's number. Returns also the unreadable records, field and text.
     pub async fn scan(
         self,
@@ -95,7 +95,7 @@ impl Ledger<'_> {
             next_old_at_ms: None,
             old: Vec::new(),
         };
-        let unreadable = each_record(self.redis, self.sale, self.shard, |request_id, record| {
+        let unreadable = each_record(self.ledger, self.sale, self.shard, |request_id, record| {
             if record.epoch == epoch && record.number > number {
                 return;
             }
@@ -118,7 +118,7 @@ impl Ledger<'_> {
     /// Every record of a shard whose counters are lost: the undecided ones are persisted before a rebuild drops the ledger.
     pub async fn all(self) -> Result<Vec<OpenRequest>, RedisFault> {
         let mut found = Vec::new();
-        match each_record(self.redis, self.sale, self.shard, |id, record| found.push(self.open(id, record))).await {
+        match each_record(self.ledger, self.sale, self.shard, |id, record| found.push(self.open(id, record))).await {
             // The key is of another kind: there is no ledger to read, and the rebuild must not wait for one.
             Ok(_) | Err(RedisFault::Refused(_)) => Ok(found),
             Err(fault) => Err(fault),
@@ -128,7 +128,7 @@ impl Ledger<'_> {
     /// Records of the epoch that are settled although their numbers have no outcome: the database went back.
     pub async fn settled(self, epoch: u32, lacks: impl Fn(u64) -> bool) -> Result<Vec<OpenRequest>, RedisFault> {
         let mut found = Vec::new();
-        each_record(self.redis, self.sale, self.shard, |id, record| {
+        each_record(self.ledger, self.sale, self.shard, |id, record| {
             if record.state != LedgerState::Queued && record.epoch == epoch && lacks(record.number) {
                 found.push(self.open(id, record));
             }

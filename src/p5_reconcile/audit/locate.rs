@@ -8,7 +8,7 @@ use crate::domain::ids::RequestId;
 use crate::p5_reconcile::context::ReconcileContext;
 use crate::p5_reconcile::pages::OutboxPages;
 use crate::store::rabbit::{RabbitConfig, queue_depths};
-use crate::store::redis::{Lying, RedisFault, RedisStore};
+use crate::store::redis::{Lying, Outbox, RedisFault};
 use std::collections::HashMap;
 
 /// Pages of a shard's outbox that are read.
@@ -33,7 +33,7 @@ pub(super) async fn locate(context: &ReconcileContext, since_ms: i64, dlq_read: 
     let mut found = RequestLocations::default();
     let (mut whole, mut trouble) = (true, None);
     for shard in 0..context.shards {
-        match read_outbox(&context.redis, shard, since_ms, &mut found).await {
+        match read_outbox(&context.redis.outbox, shard, since_ms, &mut found).await {
             Ok(to_the_end) => whole &= to_the_end,
             Err(fault) => trouble = Some(fault),
         }
@@ -49,12 +49,12 @@ pub(super) async fn locate(context: &ReconcileContext, since_ms: i64, dlq_read: 
 
 /// Adds the requests of one shard's outbox. Returns whether it was read to its end.
 async fn read_outbox(
-    redis: &RedisStore,
+    outbox: &Outbox,
     shard: u16,
     since_ms: i64,
     found: &mut RequestLocations,
 ) -> Result<bool, RedisFault> {
-    let mut pages = OutboxPages::from(redis, shard, &since_ms.to_string());
+    let mut pages = OutboxPages::from(outbox, shard, &since_ms.to_string());
     for _ in 0..OUTBOX_PAGES_MAX {
         let Some(page) = pages.next().await? else { break };
         for Lying { entry, relay } in &page {

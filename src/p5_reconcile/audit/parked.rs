@@ -58,7 +58,7 @@ pub(super) async fn parked_requests(
 }
 
 async fn in_relay_dlq(context: &ReconcileContext, shard: u16, ids: &mut HashSet<RequestId>) -> Result<(), RedisFault> {
-    let mut pages = RelayDlqPages::new(&context.redis, shard);
+    let mut pages = RelayDlqPages::new(&context.redis.relay_dlq, shard);
     for _ in 0..PAGES_MAX {
         let Some(page) = pages.next().await? else { break };
         ids.extend(page.iter().filter_map(|entry| entry.request_id));

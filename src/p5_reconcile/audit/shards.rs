@@ -1,7 +1,7 @@
 //! Redis' side of an audit: what each shard holds, and which requests of its ledger are open.
 
 use super::finding::FindingKind;
-use super::ledger_scan::{Ledger, LedgerScan, ScanMemory};
+use super::ledger_scan::{LedgerReader, LedgerScan, ScanMemory};
 use super::run::{AuditRun, ShardRead};
 use crate::domain::ids::RequestId;
 use crate::domain::sale::{MetaState, SaleStatus};
@@ -20,7 +20,7 @@ pub(super) async fn read(run: &mut AuditRun<'_>, memory: &mut ScanMemory, shard:
             );
             run.find(FindingKind::KeysLost, None, detail);
             let now_ms = redis.health.clock_ms(shard).await?;
-            run.open.append(&mut Ledger { redis, sale: id, shard, now_ms }.all().await?);
+            run.open.append(&mut LedgerReader { ledger: &redis.ledger, sale: id, shard, now_ms }.all().await?);
         }
         return Ok(());
     };
@@ -65,7 +65,8 @@ async fn scan_ledger(
     now_ms: i64,
 ) -> Result<LedgerScan, ReconcileError> {
     let (redis, sale) = (&run.context.redis, &run.sale.sale_id);
-    let (scan, unreadable) = Ledger { redis, sale, shard, now_ms }.scan(counts, run.options.retention_ms).await?;
+    let (scan, unreadable) =
+        LedgerReader { ledger: &redis.ledger, sale, shard, now_ms }.scan(counts, run.options.retention_ms).await?;
     for (field, text) in unreadable {
         let detail = format!("shard {shard}: record {text:?} of {field:?} is unreadable");
         run.find(FindingKind::LedgerDamaged, RequestId::parse(&field).ok(), detail);

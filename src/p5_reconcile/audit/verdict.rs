@@ -69,9 +69,9 @@ async fn add_forgotten(run: &mut AuditRun<'_>, series: &BTreeMap<Series, SeriesC
         let lacking: u64 =
             counted.missing.iter().map(|(first, last)| (*last).min(number).saturating_sub(first - 1)).sum();
         if lacking > open as u64 && !left_out!(NumberEquation) {
-            let (redis, sale) = (&run.context.redis, &run.sale.sale_id);
-            let ledger = ledger_scan::Ledger { redis, sale, shard: series.shard, now_ms: shard.now_ms };
-            found.extend(ledger.settled(series.epoch, |number| counted.lacks(number)).await?);
+            let (ledger, sale) = (&run.context.redis.ledger, &run.sale.sale_id);
+            let reader = ledger_scan::LedgerReader { ledger, sale, shard: series.shard, now_ms: shard.now_ms };
+            found.extend(reader.settled(series.epoch, |number| counted.lacks(number)).await?);
         }
     }
     run.open.append(&mut found);

@@ -5,15 +5,15 @@ use crate::faults::crash_point;
 use crate::p5_reconcile::audit::{AuditMemory, AuditOptions, SaleAudit, Window, audit_with};
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
 use crate::store::mysql::books::{Series, closing};
-use crate::store::redis::{RedisFault, RedisStore};
+use crate::store::redis::{RedisFault, RequestLedger};
 
 /// Marks the decided requests in the ledger that are still undecided there: P4 died between the two.
 ///
 /// # Errors
 /// [`RedisFault`]; repeating is safe.
-pub async fn mark_outcomes(redis: &RedisStore, audit: &SaleAudit) -> Result<(), RedisFault> {
+pub async fn mark_outcomes(ledger: &RequestLedger, audit: &SaleAudit) -> Result<(), RedisFault> {
     for (shard, outcomes) in &audit.unmarked {
-        redis.ledger.mark_outcomes(&audit.sale_id, *shard, outcomes).await?;
+        ledger.mark_outcomes(&audit.sale_id, *shard, outcomes).await?;
     }
     Ok(())
 }

@@ -5,20 +5,20 @@
 //! given, and the next round goes on.
 
 use crate::domain::sale::{Sale, SaleStatus};
-use crate::store::redis::{Given, RedisFault, RedisStore};
+use crate::store::redis::{Given, RedisFault, Transfers};
 
 /// Gives the units that are between two of the sale's `shards` buckets. Returns how many transfers it finished.
 ///
 /// # Errors
 /// [`RedisFault`]; repeating is safe.
-pub async fn finish_transfers(redis: &RedisStore, shards: u16, sale: &Sale) -> Result<usize, RedisFault> {
+pub async fn finish_transfers(transfers: &Transfers, shards: u16, sale: &Sale) -> Result<usize, RedisFault> {
     let (id, mut finished) = (&sale.sale_id, 0);
     if shards == 1 || sale.status == SaleStatus::Draft {
         return Ok(0);
     }
     for source in 0..shards {
-        for transfer in redis.transfers.pending(id, source).await? {
-            match redis.transfers.give(id, &transfer).await? {
+        for transfer in transfers.pending(id, source).await? {
+            match transfers.give(id, &transfer).await? {
                 Given::Now => {
                     finished += 1;
                     metrics::counter!("seckill_p5_reconcile_transfers_finished_total").increment(1);
@@ -30,7 +30,7 @@ pub async fn finish_transfers(redis: &RedisStore, shards: u16, sale: &Sale) -> R
                 // Frozen or lost: the rebuild comes first, and counts these units again.
                 Given::KeysMissing | Given::Refused => continue,
             }
-            redis.transfers.forget(id, &transfer).await?;
+            transfers.forget(id, &transfer).await?;
         }
     }
     Ok(finished)

@@ -1,4 +1,4 @@
-//! Parked entries as values, and why they cannot be worked on.
+//! ParkedMessage entries as values, and why they cannot be worked on.
 
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::message;
@@ -6,7 +6,7 @@ use crate::domain::outcome::Outcome;
 use crate::domain::request::Accepted;
 use crate::p5_reconcile::context::ReconcileError;
 use crate::store::mysql::DbError;
-use crate::store::rabbit::{Parked, RabbitError};
+use crate::store::rabbit::{ParkedMessage, RabbitError};
 use crate::store::redis::RedisFault;
 use serde::{Serialize, Serializer};
 
@@ -53,7 +53,7 @@ pub(super) enum DlqPlace {
     /// The relay DLQ of a shard, under this stream id.
     Relay { shard: u16, id: String },
     /// The MQ DLQ; the reader that read the message holds it.
-    Mq(Box<Parked>),
+    Mq(Box<ParkedMessage>),
     /// An open failed request in the database.
     FailedRequest,
 }

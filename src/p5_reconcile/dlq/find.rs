@@ -9,7 +9,7 @@ use crate::p5_reconcile::pages::{OpenFailurePages, RelayDlqPages};
 use crate::store::mysql::codes::Reporter;
 use crate::store::mysql::failed_requests::FailedRequest;
 use crate::store::mysql::outcomes;
-use crate::store::rabbit::{DlqReader, HeaderValue, Parked, attempts};
+use crate::store::rabbit::{DlqReader, HeaderValue, ParkedMessage, attempts};
 use crate::store::redis::ParkedEntry;
 use sha2::{Digest, Sha256};
 use std::time::Duration;
@@ -73,7 +73,7 @@ impl DlqSweep {
     }
 
     async fn add_relay(&mut self, context: &ReconcileContext, shard: u16) -> Result<(), DlqError> {
-        let mut pages = RelayDlqPages::new(&context.redis, shard);
+        let mut pages = RelayDlqPages::new(&context.redis.relay_dlq, shard);
         for _ in 0..PAGES_MAX {
             let Some(page) = pages.next().await? else { break };
             self.entries.extend(page.into_iter().map(|parked| of_relay(shard, parked)));
@@ -135,7 +135,7 @@ fn of_relay(shard: u16, parked: ParkedEntry) -> DlqEntry {
 }
 
 /// Why a message is in the MQ DLQ: a code, and words after a colon.
-pub(super) fn reason_of(parked: &Parked) -> String {
+pub(super) fn reason_of(parked: &ParkedMessage) -> String {
     let header = |name: &str| parked.headers.get(name).map(HeaderValue::to_string);
     match (header("x-seckill-reason"), header("x-seckill-detail"), header("x-first-death-reason")) {
         (Some(code), Some(detail), _) => format!("{code}: {detail}"),
@@ -146,11 +146,11 @@ pub(super) fn reason_of(parked: &Parked) -> String {
 }
 
 /// The request id that the message came with; its relay wrote it there.
-pub(super) fn request_id_of(parked: &Parked) -> Option<RequestId> {
+pub(super) fn request_id_of(parked: &ParkedMessage) -> Option<RequestId> {
     parked.message_id.as_deref().and_then(|id| RequestId::parse(id).ok())
 }
 
-fn of_mq(parked: Parked) -> DlqEntry {
+fn of_mq(parked: ParkedMessage) -> DlqEntry {
     let reason = reason_of(&parked);
     let tried = attempts(&parked.headers);
     let named = request_id_of(&parked);

@@ -19,7 +19,7 @@ use crate::p5_reconcile::ledger_lookup;
 use crate::store::mysql::codes::Reporter;
 use crate::store::mysql::failed_requests::{self, OpenFailure};
 use crate::store::mysql::{Db, outcomes};
-use crate::store::rabbit::{DlqReader, Parked};
+use crate::store::rabbit::{DlqReader, ParkedMessage};
 use std::collections::HashSet;
 
 /// Messages whose outcomes are read with one statement.
@@ -91,7 +91,7 @@ pub async fn clean_mq_dlq(
 async fn clean_page(
     context: &ReconcileContext,
     reader: &mut DlqReader,
-    page: &[Parked],
+    page: &[ParkedMessage],
     noted: &mut HashSet<RequestId>,
     cleanup: &mut MqDlqCleanup,
 ) -> Result<(), DlqError> {
@@ -128,7 +128,7 @@ async fn clean_page(
 
 /// What the messages of a page say. A message of a later version cannot be read; its relay wrote the request id beside it, and
 /// the ledger knows what was accepted.
-async fn accepted_of(context: &ReconcileContext, page: &[Parked]) -> Result<Vec<Option<Accepted>>, DlqError> {
+async fn accepted_of(context: &ReconcileContext, page: &[ParkedMessage]) -> Result<Vec<Option<Accepted>>, DlqError> {
     let read: Vec<_> = page.iter().map(|parked| message::decode(&parked.body)).collect();
     let is_later = |read: &Result<_, _>| matches!(read, Err(MessageError::UnknownVersion(_)));
     let later = page.iter().zip(&read).filter(|(_, read)| is_later(read));
@@ -145,7 +145,7 @@ async fn accepted_of(context: &ReconcileContext, page: &[Parked]) -> Result<Vec<
 /// Adds an undecided request to the failed requests, once; the message stays.
 async fn note(
     db: &Db,
-    parked: &Parked,
+    parked: &ParkedMessage,
     accepted: &Accepted,
     noted: &mut HashSet<RequestId>,
 ) -> Result<usize, DlqError> {

@@ -10,7 +10,7 @@
 use crate::domain::ids::RequestId;
 use crate::domain::message;
 use crate::domain::request::Accepted;
-use crate::store::rabbit::{DlqReader, Parked, RabbitConfig, RabbitError};
+use crate::store::rabbit::{DlqReader, ParkedMessage, RabbitConfig, RabbitError};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
@@ -65,7 +65,7 @@ impl<'a> MqDlqScan<'a> {
     }
 
     /// The next message; `None` at the end or at a bound. After an error the scan is over; its contents are right so far.
-    pub async fn next(&mut self) -> Result<Option<Parked>, RabbitError> {
+    pub async fn next(&mut self) -> Result<Option<ParkedMessage>, RabbitError> {
         let late = self.contents.unseen_count.is_some() && Instant::now() >= self.until;
         if late || self.left == 0 || self.bytes >= BYTES_MAX {
             return Ok(None);

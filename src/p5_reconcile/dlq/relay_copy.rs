@@ -20,7 +20,7 @@ const PAGES_MAX: usize = 100;
 pub(in crate::p5_reconcile) async fn copy_relay_dlq(context: &ReconcileContext) -> Result<(), ReconcileError> {
     let mut left = 0;
     for shard in 0..context.shards {
-        let mut pages = RelayDlqPages::new(&context.redis, shard);
+        let mut pages = RelayDlqPages::new(&context.redis.relay_dlq, shard);
         for _ in 0..PAGES_MAX {
             let Some(page) = pages.next().await? else { break };
             for entry in &page {

@@ -32,7 +32,7 @@ impl QuiescenceTimer {
 /// Whether any request of the sale may still be on its way to the database.
 pub(super) async fn in_flight(context: &ReconcileContext, sale: &SaleId) -> Result<bool, ReconcileError> {
     for shard in 0..context.shards {
-        let mut pages = OutboxPages::from(&context.redis, shard, "-");
+        let mut pages = OutboxPages::from(&context.redis.outbox, shard, "-");
         while let Some(page) = pages.next().await? {
             if page.iter().any(|lying| lying.entry.field("s") == Some(sale.as_str().as_bytes())) {
                 return Ok(true);

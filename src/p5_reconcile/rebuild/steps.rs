@@ -164,7 +164,7 @@ async fn next_epoch(context: &ReconcileContext, sale: &Sale) -> Result<Option<u3
         newest = newest.max(context.redis.rebuild.replaceable(&sale.sale_id, shard).await?.epoch);
     }
     let to = if newest > sale.epoch { newest } else { sale.epoch + 1 };
-    let moved = sales::advance_epoch(&context.db, &sale.sale_id, (sale.epoch, to)).await?;
+    let moved = sales::advance_epoch(&context.db, &sale.sale_id, sales::EpochStep { from: sale.epoch, to }).await?;
     Ok((moved && newest == sale.epoch).then_some(to))
 }
 

@@ -1,6 +1,6 @@
 //! Everything that was decided for a sale, in pages, for the rebuild of Redis (E7), and the one step that fixes what Redis gets.
 
-use super::books::Series;
+use super::books::{Series, of_series};
 use super::codes::{
     GrantKind, datetime, read_outcome, read_request_id, read_user_id, reasons_with_unit, unix_ms, unreadable,
 };
@@ -13,7 +13,7 @@ use crate::domain::outcome::Outcome;
 use crate::domain::policy::Quantity;
 use chrono::NaiveDateTime;
 use diesel::prelude::*;
-use diesel::sql_types::{BigInt, Binary, Datetime, Integer, Nullable, SmallInt, Text, Unsigned};
+use diesel::sql_types::{BigInt, Binary, Datetime, Integer, Nullable, Text, Unsigned};
 use diesel_async::{AsyncConnection, RunQueryDsl};
 
 /// Most rows of a page.
@@ -122,16 +122,7 @@ async fn rows(
     let sale = sale_id.as_str().as_bytes();
     db.patient()
         .run("decided_page", async |conn| {
-            Ok(diesel::sql_query(query)
-                .bind::<Binary, _>(sale)
-                .bind::<Binary, _>(sale)
-                .bind::<Unsigned<SmallInt>, _>(series.shard)
-                .bind::<Unsigned<SmallInt>, _>(series.shard)
-                .bind::<Unsigned<Integer>, _>(series.epoch)
-                .bind::<Unsigned<Integer>, _>(series.epoch)
-                .bind::<Unsigned<BigInt>, _>(after)
-                .load(conn)
-                .await?)
+            Ok(of_series(query, sale, series).bind::<Unsigned<BigInt>, _>(after).load(conn).await?)
         })
         .await
 }

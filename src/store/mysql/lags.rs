@@ -31,7 +31,7 @@ impl Lags {
 }
 
 #[derive(diesel::QueryableByName)]
-struct Row {
+struct LagRow {
     #[diesel(sql_type = BigInt)]
     lag_ms: i64,
     #[diesel(sql_type = BigInt)]
@@ -47,7 +47,7 @@ pub async fn lags(db: &Db, sale_id: &SaleId) -> Result<Lags, DbError> {
         "/* lags::lags */ SELECT CAST(TIMESTAMPDIFF(MICROSECOND, accepted_at, created_at) DIV 1000 AS SIGNED) AS lag_ms, \
          COUNT(*) AS orders FROM orders WHERE sale_id = ? GROUP BY lag_ms ORDER BY lag_ms LIMIT {LAGS_MAX}"
     );
-    let rows: Vec<Row> = db
+    let rows: Vec<LagRow> = db
         .run("lags", async |conn| {
             Ok(diesel::sql_query(query).bind::<Binary, _>(sale_id.as_str().as_bytes()).load(conn).await?)
         })

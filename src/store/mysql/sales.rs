@@ -247,16 +247,25 @@ pub async fn set_status(db: &Db, sale_id: &SaleId, to: SaleStatus, from: &[SaleS
     Err(holds.map_or_else(|| SaleError::Unknown(sale_id.clone()), |now| SaleError::Status(sale_id.clone(), now)))
 }
 
-/// Moves the epoch from `from` forward to `to`. `true` for the one caller that did: an epoch belongs to one attempt of a rebuild.
+/// A step of a sale's epoch.
+#[derive(Debug, Clone, Copy)]
+pub struct EpochStep {
+    /// The epoch that the sale must have now.
+    pub from: u32,
+    /// The epoch that it gets, above `from`.
+    pub to: u32,
+}
+
+/// Moves the epoch forward. `true` for the one caller that did: an epoch belongs to one attempt of a rebuild.
 ///
 /// # Errors
 /// [`DbError`]; after an unknown outcome the next epoch is free.
-pub async fn advance_epoch(db: &Db, sale_id: &SaleId, (from, to): (u32, u32)) -> Result<bool, DbError> {
+pub async fn advance_epoch(db: &Db, sale_id: &SaleId, step: EpochStep) -> Result<bool, DbError> {
     let sale = sales::table.find(sale_id.as_str().as_bytes());
-    let older = sale.filter(sales::epoch.eq(from)).filter(sales::epoch.lt(to));
+    let older = sale.filter(sales::epoch.eq(step.from)).filter(sales::epoch.lt(step.to));
     let moved = db
         .run("sale_advance_epoch", async |conn| {
-            Ok(diesel::update(older).set(sales::epoch.eq(to)).execute(conn).await?)
+            Ok(diesel::update(older).set(sales::epoch.eq(step.to)).execute(conn).await?)
         })
         .await?;
     Ok(moved == 1)

@@ -1,9 +1,9 @@
 //! Sending a handful of messages and waiting until the broker has them all.
 
 use super::config::RabbitConfig;
-use super::confirms::{Confirms, Verdict};
+use super::confirms::{Confirms, PublishResult};
 use super::error::RabbitError;
-use super::publisher::{Event, Outgoing, Publisher};
+use super::publisher::{Outgoing, PublishEvent, Publisher};
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -89,14 +89,14 @@ async fn send(config: &RabbitConfig, publisher: &mut Publisher, messages: Vec<Ou
     while !confirms.is_empty() {
         let late = || RabbitError::Timeout { what: "wait for confirms", limit_ms: config.connect_timeout_ms };
         let event = publisher.next_event(deadline).await.ok_or_else(late)?;
-        if let Event::Closed(reason) = event {
+        if let PublishEvent::Closed(reason) = event {
             return Err(RabbitError::Closed(reason));
         }
         for ((), verdict) in confirms.apply(event) {
             match verdict {
-                Verdict::Confirmed => {}
-                Verdict::Refused => return Err(RabbitError::Closed("the broker refused a message".to_owned())),
-                Verdict::Unroutable(words) => return Err(RabbitError::Closed(words)),
+                PublishResult::Confirmed => {}
+                PublishResult::Refused => return Err(RabbitError::Closed("the broker refused a message".to_owned())),
+                PublishResult::Unroutable(words) => return Err(RabbitError::Closed(words)),
             }
         }
     }

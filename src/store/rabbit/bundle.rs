@@ -4,7 +4,7 @@
 //! it was; whatever does not fit into a line travels alone. Orders that are sent again (retries, dead letters) travel alone,
 //! so a bundle is only ever on its first way, or where the broker itself put it: in the dead-letter queue.
 
-use super::publisher::BODY_BYTES_MAX;
+use super::headers::BODY_BYTES_MAX;
 use crate::domain::message::BUNDLE_MAX;
 use amqprs::BasicProperties;
 

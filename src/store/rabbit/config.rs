@@ -39,6 +39,16 @@ pub(super) const RETRY_QUEUES_MAX: usize = 16;
 const DAY_MS: u64 = 86_400_000;
 
 impl RabbitConfig {
+    /// The waits between attempts: the first wait, doubled until the longest.
+    pub(super) fn retry_delays_ms(&self) -> Vec<u64> {
+        let longest = self.retry_delay_max_ms;
+        let mut delays: Vec<u64> = std::iter::successors(Some(self.retry_delay_ms.max(1)), |ms| ms.checked_mul(2))
+            .take_while(|ms| *ms < longest)
+            .collect();
+        delays.push(longest);
+        delays
+    }
+
     /// The usual settings for the broker at `url`.
     #[must_use]
     pub fn new(url: impl Into<String>) -> Self {
@@ -67,7 +77,7 @@ impl RabbitConfig {
             return Err(RabbitError::Config { key: "rabbitmq.url", problem });
         }
         let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
-        let delays = super::topology::retry_delays_ms(self);
+        let delays = self.retry_delays_ms();
         let rules: [(&'static str, bool, String); 7] = [
             (
                 "rabbitmq.prefix",

@@ -1,13 +1,13 @@
 //! Which publishes the broker has answered for. Pure: no clock, no I/O; owned by one [`super::Publisher`]'s life, so tags
 //! of an earlier connection cannot be mixed with these.
 
-use super::publisher::{Event, Tag};
+use super::publisher::{PublishEvent, Tag};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// The broker's answer for one publish.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum PublishResult {
     /// Stored by every queue it was routed to.
     Confirmed,
     /// Refused by the broker: try again later.
@@ -16,7 +16,7 @@ pub enum Verdict {
     Unroutable(String),
 }
 
-struct Sent<T> {
+struct UnconfirmedPublish<T> {
     item: T,
     at: Instant,
     /// The reason of a `basic.return`. It comes before the ack of the same tag, which then means nothing.
@@ -25,7 +25,7 @@ struct Sent<T> {
 
 /// Publishes without an answer yet, by tag. The caller bounds their number (its window).
 pub struct Confirms<T> {
-    open: BTreeMap<Tag, Sent<T>>,
+    open: BTreeMap<Tag, UnconfirmedPublish<T>>,
 }
 
 impl<T> Default for Confirms<T> {
@@ -55,18 +55,18 @@ impl<T> Confirms<T> {
 
     /// Notes a publish that [`super::Publisher::publish`] gave this tag.
     pub fn sent(&mut self, tag: Tag, item: T, now: Instant) {
-        let previous = self.open.insert(tag, Sent { item, at: now, returned: None });
+        let previous = self.open.insert(tag, UnconfirmedPublish { item, at: now, returned: None });
         debug_assert!(previous.is_none(), "tag {tag} was given twice");
     }
 
     /// An ack: returns the items it answers for, oldest first. Unroutable ones are among them, as such.
-    pub fn ack(&mut self, tag: Tag, multiple: bool) -> Vec<(T, Verdict)> {
-        self.resolve(tag, multiple, &Verdict::Confirmed)
+    pub fn ack(&mut self, tag: Tag, multiple: bool) -> Vec<(T, PublishResult)> {
+        self.resolve(tag, multiple, &PublishResult::Confirmed)
     }
 
     /// A nack: returns the items it answers for, oldest first.
-    pub fn nack(&mut self, tag: Tag, multiple: bool) -> Vec<(T, Verdict)> {
-        self.resolve(tag, multiple, &Verdict::Refused)
+    pub fn nack(&mut self, tag: Tag, multiple: bool) -> Vec<(T, PublishResult)> {
+        self.resolve(tag, multiple, &PublishResult::Refused)
     }
 
     /// A returned message. Its ack is still to come, and will count as a failure.
@@ -76,16 +76,16 @@ impl<T> Confirms<T> {
         }
     }
 
-    /// Any event: the three above in one. [`Event::Closed`] answers for nothing; use [`Confirms::drain`] then.
-    pub fn apply(&mut self, event: Event) -> Vec<(T, Verdict)> {
+    /// Any event: the three above in one. [`PublishEvent::Closed`] answers for nothing; use [`Confirms::drain`] then.
+    pub fn apply(&mut self, event: PublishEvent) -> Vec<(T, PublishResult)> {
         match event {
-            Event::Ack { tag, multiple } => self.ack(tag, multiple),
-            Event::Nack { tag, multiple } => self.nack(tag, multiple),
-            Event::Returned { tag, reason } => {
+            PublishEvent::Ack { tag, multiple } => self.ack(tag, multiple),
+            PublishEvent::Nack { tag, multiple } => self.nack(tag, multiple),
+            PublishEvent::Returned { tag, reason } => {
                 self.returned(tag, reason);
                 Vec::new()
             }
-            Event::Closed(_) => Vec::new(),
+            PublishEvent::Closed(_) => Vec::new(),
         }
     }
 
@@ -107,15 +107,15 @@ impl<T> Confirms<T> {
         std::mem::take(&mut self.open).into_values().map(|sent| sent.item).collect()
     }
 
-    fn resolve(&mut self, tag: Tag, multiple: bool, verdict: &Verdict) -> Vec<(T, Verdict)> {
+    fn resolve(&mut self, tag: Tag, multiple: bool, verdict: &PublishResult) -> Vec<(T, PublishResult)> {
         let resolved = if multiple {
             let later = tag.checked_add(1).map_or_else(BTreeMap::new, |next| self.open.split_off(&next));
             std::mem::replace(&mut self.open, later)
         } else {
             self.open.remove_entry(&tag).into_iter().collect()
         };
-        let judge = |sent: Sent<T>| match sent.returned {
-            Some(reason) => (sent.item, Verdict::Unroutable(reason)),
+        let judge = |sent: UnconfirmedPublish<T>| match sent.returned {
+            Some(reason) => (sent.item, PublishResult::Unroutable(reason)),
             None => (sent.item, verdict.clone()),
         };
         resolved.into_values().map(judge).collect()
@@ -128,7 +128,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[derive(Debug, Clone)]
-    enum Step {
+    enum ConfirmStep {
         Send,
         Ack(u64, bool),
         Nack(u64, bool),
@@ -136,31 +136,31 @@ mod tests {
         Reconnect,
     }
 
-    fn any_step() -> impl Strategy<Value = Step> {
+    fn any_step() -> impl Strategy<Value = ConfirmStep> {
         prop_oneof![
-            3 => Just(Step::Send),
-            2 => (0u64..24, any::<bool>()).prop_map(|(tag, multiple)| Step::Ack(tag, multiple)),
-            1 => (0u64..24, any::<bool>()).prop_map(|(tag, multiple)| Step::Nack(tag, multiple)),
-            1 => (0u64..24).prop_map(Step::Return),
-            1 => Just(Step::Reconnect),
+            3 => Just(ConfirmStep::Send),
+            2 => (0u64..24, any::<bool>()).prop_map(|(tag, multiple)| ConfirmStep::Ack(tag, multiple)),
+            1 => (0u64..24, any::<bool>()).prop_map(|(tag, multiple)| ConfirmStep::Nack(tag, multiple)),
+            1 => (0u64..24).prop_map(ConfirmStep::Return),
+            1 => Just(ConfirmStep::Reconnect),
         ]
     }
 
     /// The naive model: a list of everything sent on this connection, whether it was returned, and its answer.
     #[derive(Default)]
-    struct Model(Vec<(bool, Option<Verdict>)>);
+    struct ListModel(Vec<(bool, Option<PublishResult>)>);
 
-    impl Model {
+    impl ListModel {
         fn unanswered(&self) -> Vec<u64> {
             (1..).zip(&self.0).filter(|(_, (_, answer))| answer.is_none()).map(|(tag, _)| tag).collect()
         }
 
-        fn resolve(&mut self, tag: u64, multiple: bool, verdict: &Verdict) -> Vec<(u64, Verdict)> {
+        fn resolve(&mut self, tag: u64, multiple: bool, verdict: &PublishResult) -> Vec<(u64, PublishResult)> {
             let mut resolved = Vec::new();
             for (index, (returned, answer)) in self.0.iter_mut().enumerate() {
                 let own = index as u64 + 1;
                 if answer.is_none() && (own == tag || multiple && own < tag) {
-                    let verdict = if *returned { Verdict::Unroutable("r".to_owned()) } else { verdict.clone() };
+                    let verdict = if *returned { PublishResult::Unroutable("r".to_owned()) } else { verdict.clone() };
                     *answer = Some(verdict.clone());
                     resolved.push((own, verdict));
                 }
@@ -173,32 +173,32 @@ mod tests {
         #[test]
         fn it_answers_as_a_plain_list_would(steps in prop::collection::vec(any_step(), 0..80)) {
             let now = Instant::now();
-            let (mut confirms, mut model) = (Confirms::new(), Model::default());
+            let (mut confirms, mut model) = (Confirms::new(), ListModel::default());
             // Tags begin at 1 again with every connection: an item that survived would be answered for another one.
             for step in steps {
                 match step {
-                    Step::Send => {
+                    ConfirmStep::Send => {
                         model.0.push((false, None));
                         let tag = model.0.len() as u64;
                         confirms.sent(tag, tag, now);
                     }
-                    Step::Ack(tag, multiple) => {
-                        let expected = model.resolve(tag, multiple, &Verdict::Confirmed);
-                        prop_assert_eq!(confirms.apply(Event::Ack { tag, multiple }), expected);
+                    ConfirmStep::Ack(tag, multiple) => {
+                        let expected = model.resolve(tag, multiple, &PublishResult::Confirmed);
+                        prop_assert_eq!(confirms.apply(PublishEvent::Ack { tag, multiple }), expected);
                     }
-                    Step::Nack(tag, multiple) => {
-                        let expected = model.resolve(tag, multiple, &Verdict::Refused);
-                        prop_assert_eq!(confirms.apply(Event::Nack { tag, multiple }), expected);
+                    ConfirmStep::Nack(tag, multiple) => {
+                        let expected = model.resolve(tag, multiple, &PublishResult::Refused);
+                        prop_assert_eq!(confirms.apply(PublishEvent::Nack { tag, multiple }), expected);
                     }
-                    Step::Return(tag) => {
+                    ConfirmStep::Return(tag) => {
                         confirms.returned(tag, "r".to_owned());
                         if let Some(sent) = model.0.get_mut(usize::try_from(tag).unwrap().wrapping_sub(1)) {
                             sent.0 = true;
                         }
                     }
-                    Step::Reconnect => {
+                    ConfirmStep::Reconnect => {
                         prop_assert_eq!(confirms.drain(), model.unanswered());
-                        model = Model::default();
+                        model = ListModel::default();
                     }
                 }
                 let open = model.0.iter().filter(|(_, answer)| answer.is_none()).count();
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(confirms.oldest_sent_at(), Some(start));
         assert!(!confirms.expired(start + second, second));
         assert!(confirms.expired(start + second * 2, second));
-        assert_eq!(confirms.ack(1, false), [("a", Verdict::Confirmed)]);
+        assert_eq!(confirms.ack(1, false), [("a", PublishResult::Confirmed)]);
         assert!(!confirms.expired(start + second * 2, second));
     }
 }

@@ -5,14 +5,14 @@
 //! which one, and another refuses it. A crash or a dropped consumer leaves everything unacknowledged, and the broker gives it
 //! out again, marked as redelivered.
 
+use super::ack_tracker::{AckTracker, OrderPart};
 use super::bundle;
 use super::config::RabbitConfig;
-use super::error::RabbitError;
+use super::error::{RabbitError, RabbitResult};
 use super::headers::{Headers, attempts, from_properties};
 use super::link::{Link, Reporter, Signal, call};
-use super::looks::Looks;
+use super::queue_inspector::QueueInspector;
 use super::topology::{Topology, declare, refused};
-use super::unsettled::{Part, Unsettled};
 use amqprs::channel::{
     BasicAckArguments, BasicConsumeArguments, BasicNackArguments, BasicQosArguments, BasicRejectArguments, Channel,
 };
@@ -23,8 +23,6 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
-
-type Result<T> = std::result::Result<T, RabbitError>;
 
 /// A delivery of one particular [`Consumer`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -58,14 +56,14 @@ pub struct Delivery {
 pub struct Consumer {
     link: Link,
     op_timeout_ms: u64,
-    looks: Looks,
+    inspector: QueueInspector,
     /// The most messages in hand from one queue.
     prefetch: usize,
     /// Orders of the last message that the last group had no room for.
     rest: VecDeque<Delivery>,
     /// Nothing more had arrived when the last group was taken.
     drained: bool,
-    unsettled: Unsettled,
+    unacked: AckTracker,
     /// A settling call failed or was dropped half-way. A later ack with `multiple` could then cover a delivery that was to
     /// be requeued, so no more is sent.
     torn: bool,
@@ -78,7 +76,7 @@ impl Consumer {
     ///
     /// # Errors
     /// Any [`RabbitError`] except [`RabbitError::Stale`].
-    pub async fn connect(config: &RabbitConfig, queues: &[u16], prefetch: u16) -> Result<Self> {
+    pub async fn connect(config: &RabbitConfig, queues: &[u16], prefetch: u16) -> RabbitResult<Self> {
         match Self::consume(config, queues, prefetch).await {
             Err(RabbitError::NoQueue { .. }) => {
                 declare(config).await?;
@@ -92,7 +90,7 @@ impl Consumer {
     ///
     /// # Errors
     /// [`RabbitError::NoQueue`] when one is missing; else as [`Consumer::connect`].
-    pub async fn consume(config: &RabbitConfig, queues: &[u16], prefetch: u16) -> Result<Self> {
+    pub async fn consume(config: &RabbitConfig, queues: &[u16], prefetch: u16) -> RabbitResult<Self> {
         let topology = Topology::new(config);
         let names: Vec<String> = queues.iter().map(|index| topology.orders_queue(*index)).collect();
         let mut link = Link::connect(config, "consumer").await?;
@@ -119,11 +117,11 @@ impl Consumer {
         Ok(Self {
             link,
             op_timeout_ms: config.op_timeout_ms,
-            looks: Looks::new(names),
+            inspector: QueueInspector::new(names),
             prefetch: usize::from(prefetch.max(1)),
             rest: VecDeque::new(),
             drained: true,
-            unsettled: Unsettled::default(),
+            unacked: AckTracker::default(),
             torn: false,
         })
     }
@@ -134,12 +132,12 @@ impl Consumer {
     /// # Errors
     /// [`RabbitError::Closed`] when the connection, the channel or one of the queues is gone, [`RabbitError::Starved`] when
     /// a queue knows this consumer no more: drop this and connect again, as after [`RabbitError::Timeout`].
-    pub async fn recv_group(&mut self, max: usize, first_wait: Duration) -> Result<Vec<Delivery>> {
+    pub async fn recv_group(&mut self, max: usize, first_wait: Duration) -> RabbitResult<Vec<Delivery>> {
         self.check_open()?;
         // All that had arrived is in hand, and with fewer of them than one queue may give, every queue could give more. Before
         // anything is taken, so that nothing is in a future that may be dropped.
-        if self.drained && self.unsettled.len() < self.prefetch {
-            self.looks.take_turn(&mut self.link, self.unsettled.len()).await?;
+        if self.drained && self.unacked.len() < self.prefetch {
+            self.inspector.take_turn(&mut self.link, self.unacked.len()).await?;
         }
         let (mut group, deadline) = (Vec::new(), Instant::now() + first_wait);
         loop {
@@ -166,8 +164,8 @@ impl Consumer {
     fn take(&mut self, (deliver, properties, body): (Deliver, BasicProperties, Vec<u8>)) {
         let orders = bundle::open(&properties, body);
         let tag = deliver.delivery_tag();
-        self.unsettled.received(tag, orders.len());
-        self.looks.fed(deliver.consumer_tag(), Instant::now());
+        self.unacked.received(tag, orders.len());
+        self.inspector.delivered(deliver.consumer_tag(), Instant::now());
         let headers = from_properties(&properties);
         for (part, (message_id, body)) in (0_u8..).zip(orders) {
             self.rest.push_back(Delivery {
@@ -188,10 +186,10 @@ impl Consumer {
     /// # Errors
     /// [`RabbitError::Stale`] before anything is sent, when one is of another consumer or settled already. After
     /// [`RabbitError::Closed`] or [`RabbitError::Timeout`], or if the future is dropped half-way, this consumer is of no use.
-    pub async fn ack(&mut self, ids: &[DeliveryId]) -> Result<()> {
+    pub async fn ack(&mut self, ids: &[DeliveryId]) -> RabbitResult<()> {
         self.check_open()?;
-        let parts = ids.iter().map(|id| self.own(*id)).collect::<Result<Vec<Part>>>()?;
-        let frames = self.unsettled.ack(&parts).map_err(|tag| RabbitError::Stale { tag })?;
+        let parts = ids.iter().map(|id| self.own(*id)).collect::<RabbitResult<Vec<OrderPart>>>()?;
+        let frames = self.unacked.ack(&parts).map_err(|tag| RabbitError::Stale { tag })?;
         let channel = self.link.channel.clone();
         self.send("acknowledge", async move {
             for frame in frames {
@@ -206,7 +204,7 @@ impl Consumer {
     ///
     /// # Errors
     /// As [`Consumer::ack`].
-    pub async fn requeue(&mut self, id: DeliveryId) -> Result<()> {
+    pub async fn requeue(&mut self, id: DeliveryId) -> RabbitResult<()> {
         let (tag, channel) = self.settle(id)?;
         let arguments = BasicNackArguments::new(tag, false, true);
         self.send("requeue", async move { channel.basic_nack(arguments).await }).await
@@ -217,7 +215,7 @@ impl Consumer {
     ///
     /// # Errors
     /// As [`Consumer::ack`].
-    pub async fn reject(&mut self, id: DeliveryId) -> Result<()> {
+    pub async fn reject(&mut self, id: DeliveryId) -> RabbitResult<()> {
         let (tag, channel) = self.settle(id)?;
         let arguments = BasicRejectArguments::new(tag, false);
         self.send("reject", async move { channel.basic_reject(arguments).await }).await
@@ -225,18 +223,18 @@ impl Consumer {
 
     /// How many messages were given out and not settled.
     #[must_use]
-    pub fn unsettled(&self) -> usize {
-        self.unsettled.len()
+    pub fn unacked(&self) -> usize {
+        self.unacked.len()
     }
 
-    fn settle(&mut self, id: DeliveryId) -> Result<(u64, Channel)> {
+    fn settle(&mut self, id: DeliveryId) -> RabbitResult<(u64, Channel)> {
         self.check_open()?;
         let (tag, _) = self.own(id)?;
-        self.unsettled.settle(tag).map_err(|tag| RabbitError::Stale { tag })?;
+        self.unacked.settle(tag).map_err(|tag| RabbitError::Stale { tag })?;
         Ok((tag, self.link.channel.clone()))
     }
 
-    fn own(&self, id: DeliveryId) -> Result<Part> {
+    fn own(&self, id: DeliveryId) -> RabbitResult<OrderPart> {
         if id.generation == self.link.generation {
             Ok((id.tag, id.part))
         } else {
@@ -244,7 +242,7 @@ impl Consumer {
         }
     }
 
-    fn check_open(&self) -> Result<()> {
+    fn check_open(&self) -> RabbitResult<()> {
         if self.torn {
             return Err(RabbitError::Closed("an earlier acknowledgement was cut short".to_owned()));
         }
@@ -252,9 +250,9 @@ impl Consumer {
     }
 
     /// Not a case for [`call`]: these are single sends into the library's queue and wait only while that is full.
-    async fn send<F>(&mut self, what: &'static str, frames: F) -> Result<()>
+    async fn send<F>(&mut self, what: &'static str, frames: F) -> RabbitResult<()>
     where
-        F: Future<Output = std::result::Result<(), amqprs::error::Error>>,
+        F: Future<Output = Result<(), amqprs::error::Error>>,
     {
         self.torn = true;
         match timeout(Duration::from_millis(self.op_timeout_ms), frames).await {

@@ -6,21 +6,21 @@
 //! A bundle gets here only by the broker's own hand, after many deliveries. Its orders are read one by one, and it is gone when
 //! all of them were removed.
 
+use super::ack_tracker::{AckTracker, OrderPart};
 use super::bundle;
 use super::config::RabbitConfig;
 use super::error::RabbitError;
 use super::headers::{Headers, from_properties};
 use super::link::{Link, call};
 use super::topology::Topology;
-use super::unsettled::{Part, Unsettled};
 use amqprs::channel::{BasicAckArguments, BasicGetArguments, BasicNackArguments};
 use std::collections::VecDeque;
 
 /// A message in the dead-letter queue.
 #[derive(Debug, Clone)]
-pub struct Parked {
+pub struct ParkedMessage {
     generation: u64,
-    part: Part,
+    part: OrderPart,
     /// The order queue it belongs to: replay it with this key.
     pub routing_key: String,
     /// The request id, if the sender is one of ours.
@@ -40,9 +40,9 @@ pub struct DlqReader {
     queue: String,
     op_timeout_ms: u64,
     /// Read and not removed.
-    held: Unsettled,
+    held: AckTracker,
     /// Orders of the last message that were not given out yet.
-    rest: VecDeque<Parked>,
+    rest: VecDeque<ParkedMessage>,
     /// Messages that were there when the first one was read, and have not been read.
     there: Option<u32>,
 }
@@ -60,7 +60,7 @@ impl DlqReader {
                 link,
                 queue: Topology::new(&config).dlq(),
                 op_timeout_ms: config.op_timeout_ms,
-                held: Unsettled::default(),
+                held: AckTracker::default(),
                 rest: VecDeque::new(),
                 there: None,
             })
@@ -73,7 +73,7 @@ impl DlqReader {
     ///
     /// # Errors
     /// As [`DlqReader::next`].
-    pub async fn next_there(&mut self) -> Result<Option<Parked>, RabbitError> {
+    pub async fn next_there(&mut self) -> Result<Option<ParkedMessage>, RabbitError> {
         if self.rest.is_empty() && self.there == Some(0) {
             return Ok(None);
         }
@@ -84,7 +84,7 @@ impl DlqReader {
     ///
     /// # Errors
     /// After any error this reader is of no use.
-    pub async fn next(&mut self) -> Result<Option<Parked>, RabbitError> {
+    pub async fn next(&mut self) -> Result<Option<ParkedMessage>, RabbitError> {
         self.link.check_open()?;
         if let Some(parked) = self.rest.pop_front() {
             return Ok(Some(parked));
@@ -105,7 +105,7 @@ impl DlqReader {
                 self.there = Some(self.there.map_or(got.message_count(), |there| there.saturating_sub(1)));
                 self.held.received(got.delivery_tag(), orders.len());
                 let headers = from_properties(&properties);
-                self.rest.extend((0..).zip(orders).map(|(part, (message_id, body))| Parked {
+                self.rest.extend((0..).zip(orders).map(|(part, (message_id, body))| ParkedMessage {
                     generation: self.link.generation,
                     part: (got.delivery_tag(), part),
                     routing_key: got.routing_key().clone(),
@@ -128,7 +128,7 @@ impl DlqReader {
     /// # Errors
     /// [`RabbitError::Stale`] when another reader read it, or it was removed before. After any other error this reader is
     /// of no use, and the message may or may not be gone.
-    pub async fn remove(&mut self, parked: &Parked) -> Result<(), RabbitError> {
+    pub async fn remove(&mut self, parked: &ParkedMessage) -> Result<(), RabbitError> {
         let (tag, _) = parked.part;
         if parked.generation != self.link.generation {
             return Err(RabbitError::Stale { tag });
@@ -174,7 +174,7 @@ impl DlqReader {
 ///
 /// # Errors
 /// As [`DlqReader`].
-pub async fn browse_dlq(config: &RabbitConfig, max: usize) -> Result<Vec<Parked>, RabbitError> {
+pub async fn browse_dlq(config: &RabbitConfig, max: usize) -> Result<Vec<ParkedMessage>, RabbitError> {
     let mut reader = DlqReader::connect(config).await?;
     let mut all = Vec::new();
     while all.len() < max

@@ -1,4 +1,7 @@
-//! What can go wrong with the broker, told so that a person knows what to do next. No message ever shows the password.
+//! What can go wrong with the broker, in words that say what to do next. No message ever shows the password.
+
+/// What calls of this store return.
+pub(super) type RabbitResult<T> = Result<T, RabbitError>;
 
 /// Trouble with RabbitMQ.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -61,8 +64,8 @@ pub enum RabbitError {
     /// The connection, the channel or the consumer is gone for good: drop it and connect again.
     #[error("the connection to rabbitmq is gone: {0}")]
     Closed(String),
-    /// A queue does not know its consumer any more, and nobody told the consumer: drop it and connect again.
-    #[error("{queue} {reason}: perhaps it was deleted and declared again; consuming anew over a new connection")]
+    /// A queue does not know its consumer any more, and the broker did not report that: drop the consumer and connect again.
+    #[error("{queue} {reason}: perhaps it was deleted and declared again; consuming again over a new connection")]
     Starved {
         /// The queue.
         queue: String,

@@ -9,6 +9,8 @@ use std::fmt;
 pub const ATTEMPT_HEADER: &str = "x-seckill-attempt";
 /// Names that start like this are ours; every other `x-` name is the broker's own.
 const OURS: &str = "x-seckill-";
+/// Largest body, in bytes. Ours are below 4 KiB; the limit bounds what a window of messages can take.
+pub const BODY_BYTES_MAX: usize = 64 * 1024;
 /// Most bytes of a header's name, a limit of the protocol; the same limit is kept for other short texts.
 pub(super) const SHORT_BYTES_MAX: usize = 255;
 /// Most bytes of a header's text: far below one frame, which is what a whole header table must fit into.

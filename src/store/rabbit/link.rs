@@ -1,4 +1,4 @@
-//! One connection with one channel, and everything that tells when it is no longer good.
+//! One connection with one channel, and everything that shows that it can no longer be used.
 //!
 //! What the library does not do and this file adds: a deadline on every call, without ever dropping a call half-way (that
 //! panics the library's own tasks); the broker's reason when it closes a channel; and certain knowledge of the end. The
@@ -9,7 +9,7 @@
 //! the socket until the broker wakes or dies. That is one socket a freeze, as a new connection to a frozen broker fails.
 
 use super::config::{BrokerAddress, RabbitConfig};
-use super::error::RabbitError;
+use super::error::{RabbitError, RabbitResult};
 use crate::store::tls::advised;
 use amqprs::callbacks::{ChannelCallback, ConnectionCallback};
 use amqprs::channel::Channel;
@@ -27,16 +27,14 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 /// How long a call that nobody waits for any more may go on in the background before it is dropped after all.
 const ABANDONED_CALL_MS: u64 = 30_000;
-/// How often `is_open` is looked at while waiting; only a second net under the reporters.
-const LOOK_MS: u64 = 1_000;
+/// How often `is_open` is checked while waiting; only a second safety net under the reporters.
+const CHECK_MS: u64 = 1_000;
 /// How long the broker's reason may lag behind the failure of the call it is about.
 const REASON_WAIT_MS: u64 = 250;
 const NOT_OPEN: &str = "it is no longer open";
 
 /// Tells the links of this process apart.
 static GENERATION: AtomicU64 = AtomicU64::new(1);
-
-type Result<T> = std::result::Result<T, RabbitError>;
 
 /// Why a link is gone.
 #[derive(Debug, Clone)]
@@ -69,31 +67,31 @@ pub enum Signal {
     Gone(Gone),
 }
 
-/// Sends signals from inside the library's tasks, and the news of their end. The queue has no bound of its own: it holds
+/// Sends signals from inside the library's tasks, and reports their end. The queue has no bound of its own: it holds
 /// at most the publishes in the caller's window or the deliveries of the prefetch, and a callback must never wait.
 #[derive(Clone)]
-struct Line {
+struct SignalSender {
     signals: mpsc::UnboundedSender<Signal>,
     /// Set with the first report of an end, so that it is known before the signals ahead of it are read.
     ended: Arc<AtomicBool>,
 }
 
-/// The end of a [`Line`] that lives inside one of the library's tasks.
+/// The end of a [`SignalSender`] that lives inside one of the library's tasks.
 pub(super) struct Reporter {
-    line: Line,
+    sender: SignalSender,
     end: &'static str,
 }
 
 impl Reporter {
     pub(super) fn send(&self, signal: Signal) {
-        // An error means that the link was dropped: nobody wants to know any more.
-        drop(self.line.signals.send(signal));
+        // An error means that the link was dropped: no one reads signals any more.
+        drop(self.sender.signals.send(signal));
     }
 
     fn gone(&self, code: Option<u16>, text: String) {
         self.send(Signal::Gone(Gone { code, text }));
-        // After the reason, so that whoever sees the flag also finds the reason.
-        self.line.ended.store(true, Ordering::Release);
+        // After the reason, so that a reader of the flag also finds the reason.
+        self.sender.ended.store(true, Ordering::Release);
     }
 }
 
@@ -113,15 +111,15 @@ pub struct Link {
     /// another message.
     pub(super) generation: u64,
     signals: mpsc::UnboundedReceiver<Signal>,
-    line: Line,
+    sender: SignalSender,
     gone: Option<Gone>,
 }
 
 /// Runs a library call to its end in a task of its own and waits at most `limit_ms` for it. `future` must own what it needs.
-pub(super) async fn call<T, F>(what: &'static str, limit_ms: u64, future: F) -> Result<T>
+pub(super) async fn call<T, F>(what: &'static str, limit_ms: u64, future: F) -> RabbitResult<T>
 where
     T: Send + 'static,
-    F: Future<Output = Result<T>> + Send + 'static,
+    F: Future<Output = RabbitResult<T>> + Send + 'static,
 {
     let abandoned = Duration::from_millis(limit_ms + ABANDONED_CALL_MS);
     let task = tokio::spawn(timeout(abandoned, future));
@@ -137,13 +135,13 @@ impl Link {
     ///
     /// # Errors
     /// [`RabbitError`] when there is no connection.
-    pub async fn connect(config: &RabbitConfig, role: &'static str) -> Result<Self> {
+    pub async fn connect(config: &RabbitConfig, role: &'static str) -> RabbitResult<Self> {
         let opening = config.clone();
         call("open a connection", config.connect_timeout_ms, async move { Self::open(&opening, role).await }).await
     }
 
     /// Connects and opens the channel; run inside [`call`]. `role` shows in the broker's list of connections.
-    pub(super) async fn open(config: &RabbitConfig, role: &str) -> Result<Self> {
+    pub(super) async fn open(config: &RabbitConfig, role: &str) -> RabbitResult<Self> {
         config.check()?;
         let address = BrokerAddress::parse(&config.url)?;
         let failed = |error: amqprs::error::Error| RabbitError::Connect {
@@ -162,26 +160,26 @@ impl Link {
             arguments.tls_adaptor(TlsAdaptor::new(trust.connector(), name));
         }
         let connection = Connection::open(&arguments).await.map_err(failed)?;
-        let (sender, signals) = mpsc::unbounded_channel();
-        let line = Line { signals: sender, ended: Arc::default() };
-        let reporter = |end| Callbacks(Reporter { line: line.clone(), end });
+        let (outgoing, signals) = mpsc::unbounded_channel();
+        let sender = SignalSender { signals: outgoing, ended: Arc::default() };
+        let reporter = |end| Callbacks(Reporter { sender: sender.clone(), end });
         connection.register_callback(reporter("the network connection ended")).await.map_err(failed)?;
         let channel = connection.open_channel(None).await.map_err(failed)?;
         channel.register_callback(reporter("the channel ended")).await.map_err(failed)?;
         let generation = GENERATION.fetch_add(1, Ordering::Relaxed);
-        Ok(Self { channel, connection, generation, signals, line, gone: None })
+        Ok(Self { channel, connection, generation, signals, sender, gone: None })
     }
 
     /// A reporter into this link's signals, for a consumer.
     pub(super) fn reporter(&self, end: &'static str) -> Reporter {
-        Reporter { line: self.line.clone(), end }
+        Reporter { sender: self.sender.clone(), end }
     }
 
     /// Whether the link still looks good. Leaves the signals alone: confirms that came before the end still count.
     ///
     /// # Errors
     /// [`RabbitError::Closed`] with the reason, as far as it is known, when it does not.
-    pub(super) fn check_open(&self) -> Result<()> {
+    pub(super) fn check_open(&self) -> RabbitResult<()> {
         match &self.gone {
             Some(gone) => Err(RabbitError::Closed(gone.to_string())),
             None if self.is_open() => Ok(()),
@@ -190,7 +188,7 @@ impl Link {
     }
 
     fn is_open(&self) -> bool {
-        !self.line.ended.load(Ordering::Acquire) && self.connection.is_open() && self.channel.is_open()
+        !self.sender.ended.load(Ordering::Acquire) && self.connection.is_open() && self.channel.is_open()
     }
 
     /// The next signal, or `None` at the deadline. Once the link is gone, every further call says so. Cancel-safe.
@@ -199,9 +197,9 @@ impl Link {
             if let Some(gone) = &self.gone {
                 return Some(Signal::Gone(gone.clone()));
             }
-            let look = Instant::now() + Duration::from_millis(LOOK_MS);
+            let check = Instant::now() + Duration::from_millis(CHECK_MS);
             // The link holds a sender itself, so the queue never ends.
-            if let Ok(Some(signal)) = timeout_at(deadline.min(look), self.signals.recv()).await {
+            if let Ok(Some(signal)) = timeout_at(deadline.min(check), self.signals.recv()).await {
                 return Some(self.note(signal));
             }
             if self.check_open().is_err() {
@@ -245,7 +243,7 @@ struct Callbacks(Reporter);
 
 #[async_trait]
 impl ConnectionCallback for Callbacks {
-    async fn close(&mut self, _: &Connection, close: Close) -> std::result::Result<(), amqprs::error::Error> {
+    async fn close(&mut self, _: &Connection, close: Close) -> Result<(), amqprs::error::Error> {
         self.0.gone(Some(close.reply_code()), format!("{} {}", close.reply_code(), close.reply_text()));
         Ok(())
     }
@@ -257,7 +255,7 @@ impl ConnectionCallback for Callbacks {
 
 #[async_trait]
 impl ChannelCallback for Callbacks {
-    async fn close(&mut self, _: &Channel, close: CloseChannel) -> std::result::Result<(), amqprs::error::Error> {
+    async fn close(&mut self, _: &Channel, close: CloseChannel) -> Result<(), amqprs::error::Error> {
         let reason = format!("{} {}", close.reply_code(), close.reply_text());
         self.0.gone(Some(close.reply_code()), reason.clone());
         // An error keeps the library from answering. The answer is of no use, as the whole connection is dropped now, and
@@ -265,12 +263,12 @@ impl ChannelCallback for Callbacks {
         Err(amqprs::error::Error::ChannelUseError(reason))
     }
 
-    async fn cancel(&mut self, _: &Channel, cancel: Cancel) -> std::result::Result<(), amqprs::error::Error> {
+    async fn cancel(&mut self, _: &Channel, cancel: Cancel) -> Result<(), amqprs::error::Error> {
         self.0.gone(None, format!("the broker cancelled consumer {}: was its queue deleted?", cancel.consumer_tag()));
         Ok(())
     }
 
-    async fn flow(&mut self, _: &Channel, active: bool) -> std::result::Result<bool, amqprs::error::Error> {
+    async fn flow(&mut self, _: &Channel, active: bool) -> Result<bool, amqprs::error::Error> {
         Ok(active)
     }
 

@@ -16,6 +16,7 @@
 //! - a crash at any line leaves unconfirmed messages (sent again by the relay, so they may arrive twice) and
 //!   unacknowledged deliveries (the broker gives them out again). Nothing is only in this process's memory.
 
+mod ack_tracker;
 mod admin;
 mod batch;
 mod bundle;
@@ -26,23 +27,22 @@ mod dlq;
 mod error;
 mod headers;
 mod link;
-mod looks;
 mod publisher;
+mod queue_inspector;
 mod rights;
-mod starved;
+mod stale_consumer;
 mod topology;
-mod unsettled;
 
 pub use admin::{BrokerInfo, QueueDepth, broker_info, queue_depths};
 pub use batch::{Sender, send_all};
 pub use bundle::may_share;
 pub use config::RabbitConfig;
-pub use confirms::{Confirms, Verdict};
+pub use confirms::{Confirms, PublishResult};
 pub use consumer::{Consumer, Delivery, DeliveryId};
-pub use dlq::{DlqReader, Parked, browse_dlq};
+pub use dlq::{DlqReader, ParkedMessage, browse_dlq};
 pub use error::RabbitError;
-pub use headers::{ATTEMPT_HEADER, HeaderValue, Headers, attempts};
+pub use headers::{ATTEMPT_HEADER, BODY_BYTES_MAX, HeaderValue, Headers, attempts};
 pub use link::{Gone, Link, Signal};
-pub use publisher::{BODY_BYTES_MAX, Event, Outgoing, Publisher, Tag};
+pub use publisher::{Outgoing, PublishEvent, PublishRoute, Publisher, Tag};
 pub use rights::refused_rights;
 pub use topology::{QUEUE_LEFT_ALONE, Topology, declare};

@@ -1,13 +1,13 @@
 //! Publishing with confirms: one connection, one channel, tags counted here.
 //!
-//! `publish` only hands a message to the client library; nothing but an [`Event::Ack`] says that the broker has it. A crash
+//! `publish` only hands a message to the client library; nothing but an [`PublishEvent::Ack`] says that the broker has it. A crash
 //! after the hand-over leaves a message that may or may not be stored: the caller keeps its own record until the ack, and
 //! sends it again over the next [`Publisher`].
 
 use super::bundle;
 use super::config::RabbitConfig;
 use super::error::RabbitError;
-use super::headers::{HeaderValue, Headers, fits, short, to_table};
+use super::headers::{BODY_BYTES_MAX, HeaderValue, Headers, fits, short, to_table};
 use super::link::{Link, Signal, call};
 use super::topology::declare_on;
 use amqprs::BasicProperties;
@@ -15,11 +15,17 @@ use amqprs::channel::{BasicPublishArguments, ConfirmSelectArguments};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
-/// Largest body, in bytes. Ours are below 4 KiB; the limit bounds what a window of messages can take.
-pub const BODY_BYTES_MAX: usize = 64 * 1024;
-
 /// The number of a publish on its connection, from 1.
 pub type Tag = u64;
+
+/// Where a message is published to.
+#[derive(Debug, Clone, Copy)]
+pub struct PublishRoute<'a> {
+    /// The exchange; the default exchange has an empty name.
+    pub exchange: &'a str,
+    /// The routing key.
+    pub key: &'a str,
+}
 
 /// A message to send. Always persistent.
 #[derive(Debug, Clone)]
@@ -34,13 +40,13 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    /// A message that must reach a queue: if none takes it, it comes back as [`Event::Returned`].
-    /// `message_id` is what a person sees in the broker's console: the request id. `to` is (exchange, routing key).
+    /// A message that must reach a queue: if none takes it, it comes back as [`PublishEvent::Returned`].
+    /// `message_id` is what a person sees in the broker's console: the request id.
     #[must_use]
-    pub fn new(to: (&str, &str), message_id: impl Into<String>, body: impl Into<Vec<u8>>) -> Self {
+    pub fn new(route: PublishRoute<'_>, message_id: impl Into<String>, body: impl Into<Vec<u8>>) -> Self {
         Self {
-            exchange: to.0.to_owned(),
-            routing_key: to.1.to_owned(),
+            exchange: route.exchange.to_owned(),
+            routing_key: route.key.to_owned(),
             message_id: message_id.into(),
             content_type: "application/json",
             body: body.into(),
@@ -52,9 +58,9 @@ impl Outgoing {
     /// Several orders, (message id, body) each, as one message, named after the first; at most
     /// [`crate::domain::message::BUNDLE_MAX`], and each of them [`super::may_share`]. A [`super::Consumer`] gives them out one by one.
     #[must_use]
-    pub fn bundle<'a>(to: (&str, &str), orders: impl Iterator<Item = (&'a str, &'a [u8])> + Clone) -> Self {
+    pub fn bundle<'a>(route: PublishRoute<'_>, orders: impl Iterator<Item = (&'a str, &'a [u8])> + Clone) -> Self {
         let first = orders.clone().next().map(|(message_id, _)| message_id).unwrap_or_default();
-        Self { content_type: bundle::CONTENT_TYPE, ..Self::new(to, first, bundle::pack(orders)) }
+        Self { content_type: bundle::CONTENT_TYPE, ..Self::new(route, first, bundle::pack(orders)) }
     }
 
     /// Adds a header. Names that start with `x-` but not with `x-seckill-` are the broker's own and are not sent.
@@ -101,7 +107,7 @@ impl Outgoing {
 
 /// What the broker says about publishes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub enum PublishEvent {
     /// Stored (or, if it was returned before, not).
     Ack {
         /// The publish, or the last of several.
@@ -183,7 +189,7 @@ impl Publisher {
     }
 
     /// The next event, or `None` at the deadline. Once the connection is gone, every call says so. Cancel-safe.
-    pub async fn next_event(&mut self, deadline: std::time::Instant) -> Option<Event> {
+    pub async fn next_event(&mut self, deadline: std::time::Instant) -> Option<PublishEvent> {
         loop {
             let signal = self.link.next_signal(Instant::from_std(deadline)).await?;
             if let Some(event) = event(signal) {
@@ -193,7 +199,7 @@ impl Publisher {
     }
 
     /// An event that has already arrived.
-    pub fn try_event(&mut self) -> Option<Event> {
+    pub fn try_event(&mut self) -> Option<PublishEvent> {
         loop {
             let signal = self.link.try_signal()?;
             if let Some(event) = event(signal) {
@@ -209,14 +215,16 @@ impl Publisher {
     }
 }
 
-fn event(signal: Signal) -> Option<Event> {
+fn event(signal: Signal) -> Option<PublishEvent> {
     match signal {
-        Signal::Ack { tag, multiple } => Some(Event::Ack { tag, multiple }),
-        Signal::Nack { tag, multiple } => Some(Event::Nack { tag, multiple }),
-        Signal::Returned { tag: Some(tag), reason } => Some(Event::Returned { tag, reason }),
+        Signal::Ack { tag, multiple } => Some(PublishEvent::Ack { tag, multiple }),
+        Signal::Nack { tag, multiple } => Some(PublishEvent::Nack { tag, multiple }),
+        Signal::Returned { tag: Some(tag), reason } => Some(PublishEvent::Returned { tag, reason }),
         // Its ack would count as stored, so nothing that follows on this connection can be believed.
-        Signal::Returned { tag: None, .. } => Some(Event::Closed("a returned message carried no tag".to_owned())),
-        Signal::Gone(gone) => Some(Event::Closed(gone.to_string())),
+        Signal::Returned { tag: None, .. } => {
+            Some(PublishEvent::Closed("a returned message carried no tag".to_owned()))
+        }
+        Signal::Gone(gone) => Some(PublishEvent::Closed(gone.to_string())),
         // Nothing is consumed here.
         Signal::Delivered(_) => None,
     }

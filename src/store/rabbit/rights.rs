@@ -7,7 +7,7 @@ use super::batch::send_all;
 use super::config::RabbitConfig;
 use super::dlq::browse_dlq;
 use super::error::RabbitError;
-use super::publisher::Outgoing;
+use super::publisher::{Outgoing, PublishRoute};
 use super::topology::Topology;
 
 /// No queue is bound with it: the keys of the order queues are numbers.
@@ -22,7 +22,8 @@ pub(super) const DENIED: &str = "ACCESS_REFUSED";
 pub async fn refused_rights(config: &RabbitConfig) -> Result<Vec<String>, RabbitError> {
     let topology = Topology::new(config);
     let (exchange, dlq) = (topology.orders_exchange(), topology.dlq());
-    let message = Outgoing::new((&exchange, NOBODYS_KEY), "doctor", Vec::new()).optional();
+    let message =
+        Outgoing::new(PublishRoute { exchange: &exchange, key: NOBODYS_KEY }, "doctor", Vec::new()).optional();
     let tried = [
         (format!("publishing to {exchange}"), send_all(config, &mut None, vec![message]).await),
         (format!("reading {dlq}"), browse_dlq(config, 1).await.map(|_parked| ())),

@@ -15,7 +15,7 @@
 //! next one completes.
 
 use super::config::RabbitConfig;
-use super::error::RabbitError;
+use super::error::{RabbitError, RabbitResult};
 use super::link::{Link, call};
 use crate::config::QueueType;
 use crate::faults::left_out;
@@ -31,8 +31,6 @@ const DELIVERY_LIMIT: i64 = 1_000;
 const DELIVERY_LIMIT_NEVER: i64 = 1_000_000_000;
 const NOT_FOUND: u16 = 404;
 const PRECONDITION_FAILED: u16 = 406;
-
-type Result<T> = std::result::Result<T, RabbitError>;
 
 /// The names of everything in the broker.
 #[derive(Debug, Clone)]
@@ -51,16 +49,6 @@ struct QueueSpec {
     arguments: Vec<(&'static str, FieldValue)>,
 }
 
-/// The waits between attempts: the first one doubled until the longest.
-pub(super) fn retry_delays_ms(config: &RabbitConfig) -> Vec<u64> {
-    let longest = config.retry_delay_max_ms;
-    let mut delays: Vec<u64> = std::iter::successors(Some(config.retry_delay_ms.max(1)), |ms| ms.checked_mul(2))
-        .take_while(|ms| *ms < longest)
-        .collect();
-    delays.push(longest);
-    delays
-}
-
 impl Topology {
     /// The topology that `config` describes.
     #[must_use]
@@ -69,7 +57,7 @@ impl Topology {
             prefix: config.prefix.clone(),
             queue_type: config.queue_type,
             queues: config.queues,
-            retry_delays_ms: retry_delays_ms(config),
+            retry_delays_ms: config.retry_delays_ms(),
             declare: config.declare,
         }
     }
@@ -197,14 +185,14 @@ pub const QUEUE_LEFT_ALONE: Duration = Duration::from_secs(3);
 /// # Errors
 /// [`RabbitError::Mismatch`] naming the queue or exchange that exists with other settings; else why there is no
 /// connection, or what the broker refused.
-pub async fn declare(config: &RabbitConfig) -> Result<()> {
+pub async fn declare(config: &RabbitConfig) -> RabbitResult<()> {
     let link = Link::connect(config, "declare").await?;
     declare_on(link, config).await.map(drop)
 }
 
 /// Creates what is missing, or without `declare` only looks whether it is there. A step has `connect_timeout_ms`, not the
 /// whole: a broker that takes its time with each of thirty steps is slow, not gone, and would never be done otherwise.
-pub(super) async fn declare_on(mut link: Link, config: &RabbitConfig) -> Result<Link> {
+pub(super) async fn declare_on(mut link: Link, config: &RabbitConfig) -> RabbitResult<Link> {
     let topology = Topology::new(config);
     let look = !topology.declare;
     for (name, kind) in topology.exchanges() {
@@ -223,7 +211,7 @@ pub(super) async fn declare_on(mut link: Link, config: &RabbitConfig) -> Result<
     Ok(link)
 }
 
-async fn declare_queue(mut link: Link, spec: QueueSpec, look: bool) -> Result<Link> {
+async fn declare_queue(mut link: Link, spec: QueueSpec, look: bool) -> RabbitResult<Link> {
     let arguments =
         QueueDeclareArguments::durable_client_named(&spec.name).arguments(table(spec.arguments)).passive(look).finish();
     if let Err(error) = link.channel.queue_declare(arguments).await {
@@ -276,7 +264,7 @@ mod tests {
         assert_eq!(delays, [5_000, 5_000, 10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000, 300_000]);
         assert_eq!(topology.retry_exchange(7), "seckill.retry.300000");
         let one = RabbitConfig { retry_delay_max_ms: 5_000, ..RabbitConfig::new("amqp://h") };
-        assert_eq!(retry_delays_ms(&one), [5_000]);
+        assert_eq!(one.retry_delays_ms(), [5_000]);
     }
 
     #[test]

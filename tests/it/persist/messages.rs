@@ -6,7 +6,7 @@ use seckill::domain::ids::{RequestId, SaleId, UserId};
 use seckill::domain::message;
 use seckill::p5_reconcile::Window;
 use seckill::roles::Role::{self, Api, Consumer, Reconcile, Relay};
-use seckill::store::rabbit::{HeaderValue, Parked, attempts, browse_dlq};
+use seckill::store::rabbit::{HeaderValue, ParkedMessage, attempts, browse_dlq};
 use seckill_bench::loadgen;
 
 /// Bodies of the outbox, in order, as the relay would send them.
@@ -15,11 +15,11 @@ async fn outbox_bodies(world: &World) -> Vec<Vec<u8>> {
     entries.iter().map(|entry| entry.field("p").unwrap().to_vec()).collect()
 }
 
-async fn dlq(world: &World) -> Vec<Parked> {
+async fn dlq(world: &World) -> Vec<ParkedMessage> {
     browse_dlq(&world.servers.rabbit, 100).await.unwrap()
 }
 
-fn reason(parked: &Parked) -> &str {
+fn reason(parked: &ParkedMessage) -> &str {
     match parked.headers.get("x-seckill-reason") {
         Some(HeaderValue::Text(reason)) => reason,
         other => panic!("no reason: {other:?}"),

@@ -65,7 +65,11 @@ fn a_sale_round_trips_and_its_grants_are_idempotent() {
         // An epoch belongs to the one who moved it there.
         let moves = [("s", 1, 3, true), ("s", 1, 3, false), ("s", 3, 2, false), ("s", 2, 4, false), ("x", 1, 2, false)];
         for (sale, from, to, moved) in moves {
-            assert_eq!(sales::advance_epoch(&db, &sale_id(sale), (from, to)).await, Ok(moved), "{sale} to {to}");
+            assert_eq!(
+                sales::advance_epoch(&db, &sale_id(sale), sales::EpochStep { from, to }).await,
+                Ok(moved),
+                "{sale} to {to}"
+            );
         }
 
         assert_eq!(grants::top_up(&db, &sale_id("s"), "g1", 5).await, Ok(true));

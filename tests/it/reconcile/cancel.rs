@@ -56,20 +56,15 @@ fn a_cancelled_orders_units_are_sold_again_once_and_everything_adds_up() {
         assert_eq!(world.servers.redis.stock.units(&sale, 0).await.unwrap(), Some(1));
 
         // Redis loses the sale: what it may sell is the same one unit.
-        let keys = world.servers.redis.keys.of_warmed(0, &sale);
+        let redis = &world.servers.redis;
+        let keys = redis.keys.of_warmed(0, &sale);
         world.redis(&[&["DEL"], keys.iter().map(String::as_str).collect::<Vec<_>>().as_slice()].concat()).await;
         eventually("rebuilt", async || {
-            world
-                .servers
-                .redis
-                .sale_keys
-                .meta(&sale, 0)
-                .await
-                .unwrap()
-                .is_some_and(|m| m.epoch == 2 && m.state.code() == "open")
+            let meta = redis.sale_keys.meta(&sale, 0).await.unwrap();
+            meta.is_some_and(|meta| meta.epoch == 2 && meta.state.code() == "open")
         })
         .await;
-        assert_eq!(world.servers.redis.stock.units(&sale, 0).await.unwrap(), Some(1));
+        assert_eq!(redis.stock.units(&sale, 0).await.unwrap(), Some(1));
         let mut erin = 0;
         eventually("the last one", async || {
             erin = world.buy(&sale, "erin", 1, None).await.status;

@@ -8,7 +8,7 @@ use seckill::p5_reconcile::{FindingKind, Window, compensate};
 use seckill::roles::Role::{Api, Reconcile};
 use seckill::store::mysql::codes::PersistSource;
 use seckill::store::mysql::persist;
-use seckill::store::rabbit::{Outgoing, Topology, declare, send_all};
+use seckill::store::rabbit::{Outgoing, PublishRoute, Topology, declare, send_all};
 
 #[test]
 fn a_standing_leak_is_told_once_and_each_repair_is_counted() {
@@ -70,8 +70,10 @@ fn a_finding_says_where_the_request_lies() {
         let said = detail(&world, alice).await;
         assert!(said.contains("not in the outbox, nothing waits in the broker: nowhere but in the ledger"), "{said}");
         let topology = Topology::new(&world.servers.rabbit);
-        let retried = Outgoing::new((&topology.retry_exchange(1), "0"), "x", b"x".to_vec());
-        let to_orders = Outgoing::new((&topology.orders_exchange(), "0"), "y", b"y".to_vec());
+        let retried =
+            Outgoing::new(PublishRoute { exchange: &topology.retry_exchange(1), key: "0" }, "x", b"x".to_vec());
+        let to_orders =
+            Outgoing::new(PublishRoute { exchange: &topology.orders_exchange(), key: "0" }, "y", b"y".to_vec());
         send_all(&world.servers.rabbit, &mut None, vec![to_orders, retried]).await.unwrap();
         let said = detail(&world, alice).await;
         assert!(said.contains("perhaps among ") && said.contains("waiting"), "{said}");

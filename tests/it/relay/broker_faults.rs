@@ -3,7 +3,7 @@
 use crate::support::hands::delete_order_queue;
 use crate::support::rabbit_store::{config, order, send, until_closed, until_gone};
 use crate::support::world::{eventually, run};
-use seckill::store::rabbit::{Consumer, Event, Publisher, RabbitConfig, RabbitError, Verdict, declare};
+use seckill::store::rabbit::{Consumer, PublishEvent, PublishResult, Publisher, RabbitConfig, RabbitError, declare};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -22,10 +22,14 @@ fn a_closed_channel_ends_the_publisher_with_the_brokers_reason() {
     run(async {
         let config = config("noexchange").await;
         let mut publisher = Publisher::connect(&config).await.unwrap();
-        let lost = seckill::store::rabbit::Outgoing::new(("no.such.exchange", "0"), "1", "{}");
+        let lost = seckill::store::rabbit::Outgoing::new(
+            seckill::store::rabbit::PublishRoute { exchange: "no.such.exchange", key: "0" },
+            "1",
+            "{}",
+        );
         publisher.publish(lost).await.unwrap();
         match publisher.next_event(Instant::now() + Duration::from_secs(5)).await {
-            Some(Event::Closed(reason)) => assert!(reason.contains("404 NOT_FOUND"), "{reason}"),
+            Some(PublishEvent::Closed(reason)) => assert!(reason.contains("404 NOT_FOUND"), "{reason}"),
             other => panic!("{other:?}"),
         }
         until_closed(&mut publisher, &config).await;
@@ -40,10 +44,10 @@ fn a_deleted_queue_ends_its_consumer_and_the_next_one_makes_it_again() {
         delete_order_queue(&config).await;
         until_gone(&mut consumer).await;
         let mut publisher = Publisher::connect(&config).await.unwrap();
-        assert_eq!(send(&mut publisher, order(&config, "0", 1)).await, Verdict::Confirmed);
+        assert_eq!(send(&mut publisher, order(&config, "0", 1)).await, PublishResult::Confirmed);
         delete_order_queue(&config).await;
         let verdict = send(&mut publisher, order(&config, "0", 2)).await;
-        assert!(matches!(verdict, Verdict::Unroutable(_)), "{verdict:?}");
+        assert!(matches!(verdict, PublishResult::Unroutable(_)), "{verdict:?}");
     });
 }
 
@@ -71,7 +75,7 @@ fn a_queue_that_is_made_anew_behind_its_consumer_does_not_starve_it() {
             let mut publisher = Publisher::connect(&config).await.unwrap();
             let noticed = async || {
                 // What the broker has given to a consumer that is none fills its prefetch first.
-                assert_eq!(send(&mut publisher, order(&config, "0", round)).await, Verdict::Confirmed);
+                assert_eq!(send(&mut publisher, order(&config, "0", round)).await, PublishResult::Confirmed);
                 match consumer.recv_group(10, Duration::from_millis(250)).await {
                     Err(RabbitError::Closed(_) | RabbitError::Starved { .. }) => true,
                     Err(other) => panic!("{other}"),

@@ -4,8 +4,8 @@ use crate::support::rabbit_store::{config, order, receive, send, send_many};
 use crate::support::world::run;
 use seckill::config::QueueType;
 use seckill::store::rabbit::{
-    ATTEMPT_HEADER, Consumer, Delivery, DlqReader, HeaderValue, Outgoing, Parked, Publisher, RabbitConfig, RabbitError,
-    Topology, Verdict, broker_info, browse_dlq, declare, queue_depths,
+    ATTEMPT_HEADER, Consumer, Delivery, DlqReader, HeaderValue, Outgoing, ParkedMessage, PublishResult, PublishRoute,
+    Publisher, RabbitConfig, RabbitError, Topology, broker_info, browse_dlq, declare, queue_depths,
 };
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -23,7 +23,7 @@ fn a_message_goes_round_with_everything_it_carries() {
             let message = order(&config, "1", 7)
                 .header(ATTEMPT_HEADER, HeaderValue::Int(2))
                 .header("x-death", HeaderValue::Text("not ours to send".to_owned()));
-            assert_eq!(send(&mut publisher, message).await, Verdict::Confirmed);
+            assert_eq!(send(&mut publisher, message).await, PublishResult::Confirmed);
             let got = receive(&mut consumer, 1).await.pop().unwrap();
             assert_eq!((got.body.as_slice(), got.message_id.as_deref()), (b"body 7".as_slice(), Some("id-7")));
             assert_eq!((got.routing_key.as_str(), got.attempts, got.redelivered), ("1", 2, false));
@@ -44,11 +44,11 @@ fn an_unroutable_message_is_a_failure_although_the_broker_acknowledges_it() {
         let config = config("unroutable").await;
         let mut publisher = Publisher::connect(&config).await.unwrap();
         let verdict = send(&mut publisher, order(&config, "77", 1)).await;
-        assert_eq!(verdict, Verdict::Unroutable("312 NO_ROUTE".to_owned()));
-        assert_eq!(send(&mut publisher, order(&config, "0", 2)).await, Verdict::Confirmed);
+        assert_eq!(verdict, PublishResult::Unroutable("312 NO_ROUTE".to_owned()));
+        assert_eq!(send(&mut publisher, order(&config, "0", 2)).await, PublishResult::Confirmed);
         let events = Topology::new(&config).events_exchange();
-        let event = Outgoing::new((&events, "order.confirmed"), "1", "{}").optional();
-        assert_eq!(send(&mut publisher, event).await, Verdict::Confirmed);
+        let event = Outgoing::new(PublishRoute { exchange: &events, key: "order.confirmed" }, "1", "{}").optional();
+        assert_eq!(send(&mut publisher, event).await, PublishResult::Confirmed);
     });
 }
 
@@ -73,7 +73,7 @@ fn a_thousand_messages_arrive_exactly_once() {
             consumer.ack(late).await.unwrap();
             consumer.ack(early).await.unwrap();
         }
-        assert_eq!(consumer.unsettled(), 0);
+        assert_eq!(consumer.unacked(), 0);
         assert!(consumer.recv_group(1, SHORT).await.unwrap().is_empty());
         drop(consumer);
         assert!(
@@ -83,11 +83,11 @@ fn a_thousand_messages_arrive_exactly_once() {
 }
 
 /// Sends the orders with these numbers as one message.
-async fn send_bundle(config: &RabbitConfig, publisher: &mut Publisher, ids: Range<usize>) -> Verdict {
+async fn send_bundle(config: &RabbitConfig, publisher: &mut Publisher, ids: Range<usize>) -> PublishResult {
     let orders: Vec<_> = ids.map(|n| (format!("id-{n}"), format!("body {n}"))).collect();
     let parts = orders.iter().map(|(id, body)| (id.as_str(), body.as_bytes()));
     let exchange = Topology::new(config).orders_exchange();
-    send(publisher, Outgoing::bundle((&exchange, "0"), parts)).await
+    send(publisher, Outgoing::bundle(PublishRoute { exchange: &exchange, key: "0" }, parts)).await
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn the_orders_of_a_message_are_given_out_one_by_one_and_it_is_gone_with_the_last
         let config = config("bundle").await;
         let mut publisher = Publisher::connect(&config).await.unwrap();
         let mut consumer = Consumer::connect(&config, &[0], 10).await.unwrap();
-        assert_eq!(send_bundle(&config, &mut publisher, 0..5).await, Verdict::Confirmed);
+        assert_eq!(send_bundle(&config, &mut publisher, 0..5).await, PublishResult::Confirmed);
         send(&mut publisher, order(&config, "0", 5)).await;
         // No more than was asked for, and the rest without waiting for another message.
         let (two, four) = (receive(&mut consumer, 2).await, receive(&mut consumer, 4).await);
@@ -105,9 +105,9 @@ fn the_orders_of_a_message_are_given_out_one_by_one_and_it_is_gone_with_the_last
             assert_eq!(delivery.message_id, Some(format!("id-{n}")));
             assert_eq!((delivery.body.clone(), delivery.redelivered), (format!("body {n}").into_bytes(), false));
         }
-        assert_eq!(consumer.unsettled(), 2, "messages");
+        assert_eq!(consumer.unacked(), 2, "messages");
         consumer.ack(&[all[5].id, all[0].id, all[3].id, all[1].id, all[4].id]).await.unwrap();
-        assert_eq!(consumer.unsettled(), 1);
+        assert_eq!(consumer.unacked(), 1);
         assert!(matches!(consumer.ack(&[all[0].id]).await, Err(RabbitError::Stale { .. })));
         drop(consumer);
         // One of the five was not acknowledged: all of them come again.
@@ -115,7 +115,7 @@ fn the_orders_of_a_message_are_given_out_one_by_one_and_it_is_gone_with_the_last
         let again = receive(&mut consumer, 5).await;
         assert!(again.iter().all(|delivery| delivery.redelivered));
         consumer.ack(&again.iter().map(|delivery| delivery.id).collect::<Vec<_>>()).await.unwrap();
-        assert_eq!(consumer.unsettled(), 0);
+        assert_eq!(consumer.unacked(), 0);
         assert!(consumer.recv_group(1, SHORT).await.unwrap().is_empty());
         drop(consumer);
         assert!(Consumer::connect(&config, &[0], 9).await.unwrap().recv_group(1, SHORT).await.unwrap().is_empty());
@@ -133,7 +133,7 @@ fn the_orders_of_a_dead_message_are_read_one_by_one_and_it_is_gone_with_the_last
         consumer.reject(group[1].id).await.unwrap();
         let dlq = Topology::new(&config).dlq();
         wait_for_depth(&config, &dlq, 1).await;
-        let named = |parked: &[Parked]| parked.iter().map(|p| p.message_id.clone().unwrap()).collect::<Vec<_>>();
+        let named = |parked: &[ParkedMessage]| parked.iter().map(|p| p.message_id.clone().unwrap()).collect::<Vec<_>>();
         let all = browse_dlq(&config, 10).await.unwrap();
         assert_eq!(named(&all), ["id-0", "id-1", "id-2"]);
         assert_eq!(named(&browse_dlq(&config, 2).await.unwrap()), ["id-0", "id-1"]);
@@ -165,10 +165,14 @@ fn a_retry_comes_back_after_its_delay_with_its_routing_key_any_number_of_times()
             let got = receive(&mut consumer, 1).await.pop().unwrap();
             assert_eq!((got.attempts, got.routing_key.as_str()), (attempt - 1, "1"));
             let start = Instant::now();
-            let again = Outgoing::new((&topology.retry_exchange(attempt), &got.routing_key), "id-5", got.body)
-                .headers(got.headers)
-                .header(ATTEMPT_HEADER, HeaderValue::Int(i64::from(attempt)));
-            assert_eq!(send(&mut publisher, again).await, Verdict::Confirmed);
+            let again = Outgoing::new(
+                PublishRoute { exchange: &topology.retry_exchange(attempt), key: &got.routing_key },
+                "id-5",
+                got.body,
+            )
+            .headers(got.headers)
+            .header(ATTEMPT_HEADER, HeaderValue::Int(i64::from(attempt)));
+            assert_eq!(send(&mut publisher, again).await, PublishResult::Confirmed);
             consumer.ack(&[got.id]).await.unwrap();
             let early =
                 Duration::from_millis(topology.retry_delay_ms(attempt)).saturating_sub(Duration::from_millis(50));

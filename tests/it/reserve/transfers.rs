@@ -86,11 +86,14 @@ fn every_step_may_come_twice_and_late() {
         );
         let shown = sales::get(&world.servers.db, &sale).await.unwrap().unwrap();
         assert_eq!(
-            finish_transfers(&world.servers.redis, world.settings.redis.shards, &shown).await.unwrap(),
+            finish_transfers(&world.servers.redis.transfers, world.settings.redis.shards, &shown).await.unwrap(),
             1,
             "also of a paused sale"
         );
-        assert_eq!(finish_transfers(&world.servers.redis, world.settings.redis.shards, &shown).await.unwrap(), 0);
+        assert_eq!(
+            finish_transfers(&world.servers.redis.transfers, world.settings.redis.shards, &shown).await.unwrap(),
+            0
+        );
         assert_eq!(stocks(redis, &sale).await, (0, 40));
         world.finish().await;
     });

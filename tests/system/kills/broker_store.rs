@@ -4,7 +4,7 @@ use crate::support::hands::{breakable, port_of};
 use crate::support::rabbit_store::{config_on, order, send, send_many, until_closed, until_gone};
 use crate::support::world::{eventually, run_waiting};
 use seckill::dev::ServerKind;
-use seckill::store::rabbit::{Consumer, Publisher, RabbitConfig, RabbitError, Verdict, broker_info, declare};
+use seckill::store::rabbit::{Consumer, PublishResult, Publisher, RabbitConfig, RabbitError, broker_info, declare};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -14,7 +14,7 @@ fn a_killed_broker_is_noticed_at_once() {
         let config = config_on(&servers, "kill").await;
         let mut publisher = Publisher::connect(&config).await.unwrap();
         let mut consumer = Consumer::connect(&config, &[0], 10).await.unwrap();
-        assert_eq!(send(&mut publisher, order(&config, "0", 1)).await, Verdict::Confirmed);
+        assert_eq!(send(&mut publisher, order(&config, "0", 1)).await, PublishResult::Confirmed);
         servers.server(ServerKind::Rabbitmq).unwrap().kill().await.unwrap();
         let (one, two) = tokio::join!(until_closed(&mut publisher, &config), until_gone(&mut consumer));
         assert!(one < Duration::from_secs(3) && two < Duration::from_secs(3), "{one:?} {two:?}");
@@ -36,7 +36,11 @@ fn a_frozen_broker_is_noticed_after_two_heartbeats() {
             let start = Instant::now();
             let body = vec![b'x'; 60_000];
             let error = loop {
-                let big = seckill::store::rabbit::Outgoing::new(("seckill.orders", "0"), "1", body.clone());
+                let big = seckill::store::rabbit::Outgoing::new(
+                    seckill::store::rabbit::PublishRoute { exchange: "seckill.orders", key: "0" },
+                    "1",
+                    body.clone(),
+                );
                 if let Err(error) = flooding.publish(big).await {
                     break error;
                 }
@@ -54,7 +58,7 @@ fn a_frozen_broker_is_noticed_after_two_heartbeats() {
         assert!(start.elapsed() < Duration::from_secs(2));
         servers.server(ServerKind::Rabbitmq).unwrap().resume().unwrap();
         let mut publisher = Publisher::connect(&config).await.unwrap();
-        assert_eq!(send(&mut publisher, order(&config, "0", 1)).await, Verdict::Confirmed);
+        assert_eq!(send(&mut publisher, order(&config, "0", 1)).await, PublishResult::Confirmed);
     });
 }
 

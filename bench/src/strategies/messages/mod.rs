@@ -19,7 +19,7 @@ pub(super) use producer::SharedProducer;
 use seckill::cli::Failure;
 use seckill::domain::ids::SaleId;
 use seckill::store::mysql::Db;
-use seckill::store::rabbit::{Outgoing, RabbitConfig};
+use seckill::store::rabbit::{Outgoing, PublishRoute, RabbitConfig};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -51,7 +51,7 @@ pub(super) struct MessageStores {
 }
 
 fn to_queue(queue: &str, request_id: u64, body: &str) -> Outgoing {
-    Outgoing::new(("", queue), request_id.to_string(), body)
+    Outgoing::new(PublishRoute { exchange: "", key: queue }, request_id.to_string(), body)
 }
 
 fn event(queues: &QueueNames, request_id: u64) -> Outgoing {

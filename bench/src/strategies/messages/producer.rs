@@ -4,7 +4,7 @@
 //! A crash loses what was not handed to the broker, and nobody knows which of the unconfirmed messages it has.
 
 use seckill::cli::Failure;
-use seckill::store::rabbit::{Confirms, Event, Outgoing, Publisher, RabbitConfig, Verdict};
+use seckill::store::rabbit::{Confirms, Outgoing, PublishEvent, PublishResult, Publisher, RabbitConfig};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -65,7 +65,7 @@ async fn publish_all(mut publisher: Publisher, mut waiting: mpsc::Receiver<Publi
                 None => is_open = false,
             },
             event = publisher.next_event(Instant::now() + CONFIRM) => match event {
-                Some(Event::Closed(reason)) => return Err(Failure::Failed(reason)),
+                Some(PublishEvent::Closed(reason)) => return Err(Failure::Failed(reason)),
                 Some(event) => confirm(confirms.apply(event))?,
                 None if confirms.is_empty() => {}
                 None => return Err(Failure::Failed("no confirm came in time".to_owned())),
@@ -75,13 +75,13 @@ async fn publish_all(mut publisher: Publisher, mut waiting: mpsc::Receiver<Publi
     Ok(())
 }
 
-fn confirm(answered: Vec<(Option<oneshot::Sender<()>>, Verdict)>) -> Result<(), Failure> {
+fn confirm(answered: Vec<(Option<oneshot::Sender<()>>, PublishResult)>) -> Result<(), Failure> {
     for (confirmed, verdict) in answered {
         match verdict {
             // An error means that the buyer no longer waits.
-            Verdict::Confirmed => drop(confirmed.map(|sender| sender.send(()))),
-            Verdict::Refused => return Err(Failure::Failed("the broker refused a message".to_owned())),
-            Verdict::Unroutable(words) => return Err(Failure::Failed(words)),
+            PublishResult::Confirmed => drop(confirmed.map(|sender| sender.send(()))),
+            PublishResult::Refused => return Err(Failure::Failed("the broker refused a message".to_owned())),
+            PublishResult::Unroutable(words) => return Err(Failure::Failed(words)),
         }
     }
     Ok(())

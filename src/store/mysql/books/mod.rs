@@ -9,6 +9,7 @@ mod series;
 
 pub use journal::JournalSum;
 use journal::journal;
+pub(super) use series::of_series;
 pub use series::{PIECE, Piece, Series, SeriesQuery, SeriesRead, Tally, age_above_ms, count};
 
 use super::fault::DbError;

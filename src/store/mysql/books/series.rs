@@ -4,7 +4,9 @@ use super::super::codes::reasons_with_unit;
 use super::super::fault::DbError;
 use super::super::pool::{Conn, Db};
 use crate::domain::ids::SaleId;
+use diesel::mysql::Mysql;
 use diesel::prelude::*;
+use diesel::query_builder::{BoxedSqlQuery, SqlQuery};
 use diesel::sql_types::{BigInt, Binary, Integer, Nullable, SmallInt, Unsigned};
 use diesel_async::RunQueryDsl;
 
@@ -86,6 +88,29 @@ pub struct SeriesRead {
     pub filled: Option<u64>,
 }
 
+/// Acceptance numbers above `after`, up to `to`.
+#[derive(Debug, Clone, Copy)]
+struct NumberRange {
+    after: u64,
+    to: u64,
+}
+
+/// A query whose first six parameters are the bounds of a series: sale, shard and epoch, each as `>= ?` and `<= ?`.
+pub(in super::super) fn of_series<'a>(
+    query: impl Into<String>,
+    sale: &'a [u8],
+    series: Series,
+) -> BoxedSqlQuery<'a, Mysql, SqlQuery> {
+    diesel::sql_query(query)
+        .into_boxed()
+        .bind::<Binary, _>(sale)
+        .bind::<Binary, _>(sale)
+        .bind::<Unsigned<SmallInt>, _>(series.shard)
+        .bind::<Unsigned<SmallInt>, _>(series.shard)
+        .bind::<Unsigned<Integer>, _>(series.epoch)
+        .bind::<Unsigned<Integer>, _>(series.epoch)
+}
+
 /// Counts `asked` in pieces, outside of any snapshot: for numbers that do not change any more.
 ///
 /// # Errors
@@ -110,17 +135,10 @@ pub async fn age_above_ms(db: &Db, sale_id: &SaleId, series: Series, number: u64
     let sale = sale_id.as_str().as_bytes();
     db.patient()
         .run("books_age", async |conn| {
-            let age: Option<Age> = diesel::sql_query(
-                "/* books::age */ SELECT CAST(TIMESTAMPDIFF(MICROSECOND, created_at, NOW(3)) DIV 1000 AS SIGNED) AS age_ms \
+            let query = "/* books::age */ SELECT CAST(TIMESTAMPDIFF(MICROSECOND, created_at, NOW(3)) DIV 1000 AS SIGNED) AS age_ms \
                  FROM request_outcome FORCE INDEX (uk_acceptance) WHERE sale_id >= ? AND sale_id <= ? AND shard >= ? AND shard <= ? AND epoch >= ? AND epoch <= ? \
-                 AND number > ? ORDER BY sale_id, shard, epoch, number LIMIT 1",
-            )
-            .bind::<Binary, _>(sale)
-            .bind::<Binary, _>(sale)
-            .bind::<Unsigned<SmallInt>, _>(series.shard)
-            .bind::<Unsigned<SmallInt>, _>(series.shard)
-            .bind::<Unsigned<Integer>, _>(series.epoch)
-            .bind::<Unsigned<Integer>, _>(series.epoch)
+                 AND number > ? ORDER BY sale_id, shard, epoch, number LIMIT 1";
+            let age: Option<Age> = of_series(query, sale, series)
             .bind::<Unsigned<BigInt>, _>(number)
             .get_result(conn)
             .await
@@ -179,10 +197,10 @@ const NUMBERS: &str = "/* books::numbers */ SELECT number FROM request_outcome F
     WHERE sale_id >= ? AND sale_id <= ? AND shard >= ? AND shard <= ? AND epoch >= ? AND epoch <= ? AND number > ? AND number <= ? ORDER BY sale_id, shard, epoch, number";
 
 pub(super) async fn read(conn: &mut Conn, sale: &[u8], asked: &SeriesQuery) -> Result<SeriesRead, DbError> {
-    let of = Of { sale, series: asked.series };
+    let of = SaleSeries { sale, series: asked.series };
     let mut read = SeriesRead { highest: of.highest(conn).await?, ..SeriesRead::default() };
     for (first, last) in &asked.holes {
-        if of.tally(conn, (first - 1, *last)).await?.count > 0 {
+        if of.tally(conn, NumberRange { after: first - 1, to: *last }).await?.count > 0 {
             read.filled = Some(*first);
             break;
         }
@@ -191,24 +209,25 @@ pub(super) async fn read(conn: &mut Conn, sale: &[u8], asked: &SeriesQuery) -> R
     while after < asked.to {
         // Pieces begin at multiples, so that whole ones can be remembered.
         let to = ((after / PIECE + 1) * PIECE).min(asked.to);
-        let tally = of.tally(conn, (after, to)).await?;
-        let missing = if tally.count < to - after { of.missing(conn, (after, to)).await? } else { Vec::new() };
+        let range = NumberRange { after, to };
+        let tally = of.tally(conn, range).await?;
+        let missing = if tally.count < to - after { of.missing(conn, range).await? } else { Vec::new() };
         read.pieces.push(Piece { after, to, tally, missing });
         after = to;
     }
     if asked.above {
-        read.above = of.tally(conn, (asked.to, u64::MAX)).await?;
+        read.above = of.tally(conn, NumberRange { after: asked.to, to: u64::MAX }).await?;
     }
     Ok(read)
 }
 
 /// One series of one sale.
-struct Of<'a> {
+struct SaleSeries<'a> {
     sale: &'a [u8],
     series: Series,
 }
 
-impl Of<'_> {
+impl SaleSeries<'_> {
     async fn highest(&self, conn: &mut Conn) -> Result<u64, DbError> {
         let row: Highest = diesel::sql_query(
             "/* books::highest */ SELECT MAX(number) AS number FROM request_outcome \
@@ -222,16 +241,10 @@ impl Of<'_> {
         Ok(row.number.unwrap_or(0))
     }
 
-    async fn tally(&self, conn: &mut Conn, (after, to): (u64, u64)) -> Result<Tally, DbError> {
-        let row: TallyRow = diesel::sql_query(tally())
-            .bind::<Binary, _>(self.sale)
-            .bind::<Binary, _>(self.sale)
-            .bind::<Unsigned<SmallInt>, _>(self.series.shard)
-            .bind::<Unsigned<SmallInt>, _>(self.series.shard)
-            .bind::<Unsigned<Integer>, _>(self.series.epoch)
-            .bind::<Unsigned<Integer>, _>(self.series.epoch)
-            .bind::<Unsigned<BigInt>, _>(after)
-            .bind::<Unsigned<BigInt>, _>(to)
+    async fn tally(&self, conn: &mut Conn, range: NumberRange) -> Result<Tally, DbError> {
+        let row: TallyRow = of_series(tally(), self.sale, self.series)
+            .bind::<Unsigned<BigInt>, _>(range.after)
+            .bind::<Unsigned<BigInt>, _>(range.to)
             .get_result(conn)
             .await?;
         let count = |rows: i64| u64::try_from(rows).unwrap_or(0);
@@ -239,45 +252,40 @@ impl Of<'_> {
         Ok(Tally { count: count(row.counted), ordered, failed, held, orders: count(row.orders_count) })
     }
 
-    async fn missing(&self, conn: &mut Conn, (after, to): (u64, u64)) -> Result<Vec<(u64, u64)>, DbError> {
-        let there: Vec<Number> = diesel::sql_query(NUMBERS)
-            .bind::<Binary, _>(self.sale)
-            .bind::<Binary, _>(self.sale)
-            .bind::<Unsigned<SmallInt>, _>(self.series.shard)
-            .bind::<Unsigned<SmallInt>, _>(self.series.shard)
-            .bind::<Unsigned<Integer>, _>(self.series.epoch)
-            .bind::<Unsigned<Integer>, _>(self.series.epoch)
-            .bind::<Unsigned<BigInt>, _>(after)
-            .bind::<Unsigned<BigInt>, _>(to)
+    async fn missing(&self, conn: &mut Conn, range: NumberRange) -> Result<Vec<(u64, u64)>, DbError> {
+        let there: Vec<Number> = of_series(NUMBERS, self.sale, self.series)
+            .bind::<Unsigned<BigInt>, _>(range.after)
+            .bind::<Unsigned<BigInt>, _>(range.to)
             .load(conn)
             .await?;
-        Ok(gaps(there.into_iter().map(|row| row.number), (after, to)))
+        Ok(gaps(there.into_iter().map(|row| row.number), range))
     }
 }
 
-/// The runs of numbers above `after`, up to `to`, that are not among `there`, which is in order.
-fn gaps(there: impl Iterator<Item = u64>, (after, to): (u64, u64)) -> Vec<(u64, u64)> {
-    let (mut gaps, mut next) = (Vec::new(), after + 1);
+/// The runs of numbers of `range` that are not among `there`, which is in order.
+fn gaps(there: impl Iterator<Item = u64>, range: NumberRange) -> Vec<(u64, u64)> {
+    let (mut gaps, mut next) = (Vec::new(), range.after + 1);
     for number in there {
         if number > next {
             gaps.push((next, number - 1));
         }
         next = number + 1;
     }
-    if next <= to {
-        gaps.push((next, to));
+    if next <= range.to {
+        gaps.push((next, range.to));
     }
     gaps
 }
 
 #[cfg(test)]
 mod tests {
-    use super::gaps;
+    use super::{NumberRange, gaps};
 
     #[test]
     fn gaps_are_the_runs_between_before_and_behind_what_is_there() {
-        assert_eq!(gaps([1, 2, 3].into_iter(), (0, 3)), []);
-        assert_eq!(gaps([2, 5].into_iter(), (0, 7)), [(1, 1), (3, 4), (6, 7)]);
-        assert_eq!(gaps([].into_iter(), (20, 22)), [(21, 22)]);
+        let of = |there: Vec<u64>, after, to| gaps(there.into_iter(), NumberRange { after, to });
+        assert_eq!(of([1, 2, 3].into(), 0, 3), []);
+        assert_eq!(of([2, 5].into(), 0, 7), [(1, 1), (3, 4), (6, 7)]);
+        assert_eq!(of(vec![], 20, 22), [(21, 22)]);
     }
 }

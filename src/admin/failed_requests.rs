@@ -1,7 +1,7 @@
-//! The register of failures (E10): open rows wait for P5 or a person, final ones have a FAILED outcome.
+//! The failed requests (E10): open ones wait for P5 or a person, final ones have a FAILED outcome.
 
-use super::Admin;
-use super::api::{answer, query};
+use super::json_api::{answer, message_text, query};
+use super::state::Admin;
 use crate::domain::ids::{RequestId, SaleId};
 use crate::http::problem::Kind;
 use crate::store::mysql::codes::FailureStatus;
@@ -10,27 +10,21 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Most rows of one answer.
+/// Rows of one answer, at most.
 const PAGE_MAX: i64 = 200;
-/// Bytes of a message shown; `dlq show` has all of it.
-const PAYLOAD_BYTES_MAX: usize = 4_096;
-
-pub(super) fn routes(config: &mut web::ServiceConfig) {
-    config.route("/register", web::get().to(list));
-}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RegisterQuery {
+struct FailedRequestsQuery {
     status: Option<String>,
     sale_id: Option<SaleId>,
     after: Option<RequestId>,
     limit: Option<i64>,
 }
 
-async fn list(admin: web::Data<Admin>, request: HttpRequest) -> HttpResponse {
+pub(super) async fn list(admin: web::Data<Admin>, request: HttpRequest) -> HttpResponse {
     let work = async {
-        let RegisterQuery { status, sale_id, after, limit } = query(&request)?;
+        let FailedRequestsQuery { status, sale_id, after, limit } = query(&request)?;
         let status = status
             .map(|code| {
                 FailureStatus::from_code(&code)
@@ -58,33 +52,10 @@ fn row(row: &FailedRequest) -> Value {
         "source": row.reporter.code(),
         "reason": row.reason,
         "detail": row.detail,
-        "payload": shown(&row.payload),
+        "payload": message_text(&row.payload),
         "status": row.status.code(),
         "created_at_ms": row.created_at_ms,
         "resolved_at_ms": row.resolved_at_ms,
         "resolved_by": row.resolved_by,
     })
-}
-
-/// The beginning of a message as text.
-pub(super) fn shown(payload: &[u8]) -> String {
-    let head = payload.get(..PAYLOAD_BYTES_MAX).unwrap_or(payload);
-    let mut text = String::from_utf8_lossy(head).into_owned();
-    if head.len() < payload.len() {
-        text.push('…');
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_message_is_cut_and_says_so() {
-        assert_eq!(shown(b"{}"), "{}");
-        assert_eq!(shown(&[b'x'; PAYLOAD_BYTES_MAX + 1]).chars().count(), PAYLOAD_BYTES_MAX + 1);
-        assert!(shown(&[b'x'; PAYLOAD_BYTES_MAX + 1]).ends_with('…'));
-        assert_eq!(shown(&[0xff, b'a']), "\u{fffd}a");
-    }
 }

@@ -1,16 +1,17 @@
-//! `seckill sale …`: create, look at and steer sales.
+//! `seckill sale …`: creates, shows and changes sales.
 
 mod archive;
 mod show;
 
-use super::{Failure, context, output};
+use crate::cli::failure::Failure;
+use crate::cli::{context, output};
 use crate::config::Layers;
 use crate::domain::ids::SaleId;
 use crate::domain::new_sale::NewSale;
 use crate::domain::operator::{Actor, Operation};
 use crate::domain::sale::Sale;
-use crate::sales::SaleAct;
-use crate::sales::{SaleControl, SaleControlError};
+use crate::roles::Servers;
+use crate::sales::{SaleAct, SaleControl, SaleControlError};
 use crate::store::mysql::sales;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -18,14 +19,14 @@ use std::path::{Path, PathBuf};
 
 /// `seckill sale …`
 #[derive(Debug, clap::Subcommand)]
-pub(super) enum Command {
+pub(super) enum SaleCommand {
     /// Create a sale as a draft
     ///
     /// It is put into Redis by `--warm`, by `sale warm`, or by itself p5_reconcile.warm_ahead_ms before it starts.
     #[command(after_help = "Example:
   seckill sale create --id s1 --product p1 --title 'One phone' --stock 1000 --limit 1 \\
       --price-cents 199900 --starts-at 2026-01-01T10:00:00+08:00 --ends-at 2026-01-01T12:00:00+08:00 --warm")]
-    Create(Box<Create>),
+    Create(Box<SaleCreateArgs>),
     /// List the newest sales
     List {
         /// As JSON
@@ -101,7 +102,7 @@ pub(super) enum Command {
 
 /// `seckill sale create`
 #[derive(Debug, Clone, clap::Args)]
-pub(super) struct Create {
+pub(super) struct SaleCreateArgs {
     /// 1 to 64 characters of A-Z a-z 0-9 _ -
     #[arg(long)]
     id: SaleId,
@@ -140,7 +141,7 @@ pub(super) struct Create {
     warm: bool,
 }
 
-impl Create {
+impl SaleCreateArgs {
     fn sale(self) -> Result<Sale, Failure> {
         let new = NewSale {
             id: self.id,
@@ -160,59 +161,45 @@ impl Create {
     }
 }
 
-pub(super) async fn run(layers: &Layers, data_dir: &Path, command: Command) -> Result<u8, Failure> {
-    if let Command::Create(create) = &command {
-        // A mistake shows before any server is asked.
+pub(super) async fn run(layers: &Layers, data_dir: &Path, command: SaleCommand) -> Result<u8, Failure> {
+    if let SaleCommand::Create(create) = &command {
+        // A mistake shows before any server is called.
         create.clone().sale()?;
     }
     let settings = context::settings(layers, data_dir)?;
     let servers = context::servers(&settings).await?;
     let (shards, backlog_max) = (settings.redis.shards, settings.p1_entry.backlog_max);
-    let sale_control = SaleControl { redis: servers.redis.clone(), db: servers.db.clone(), shards, backlog_max };
-    let desk = Steering { actor: context::operator(), sale_control };
+    let control = SaleControl { redis: servers.redis.clone(), db: servers.db.clone(), shards, backlog_max };
+    let operator = SaleOperator { actor: context::operator(), control };
+    let control = &operator.control;
     match command {
-        Command::Create(create) => {
-            let warm = create.warm;
-            let sale = create.sale()?;
-            let id = &sale.sale_id;
-            let asked =
-                serde_json::json!({ "units": sale.granted, "title": sale.title, "price_cents": sale.price_cents });
-            let creating = async { Ok(sales::create(&servers.db, &sale).await?) };
-            desk.act(Operation::SaleCreate, id, asked, creating).await?;
-            output::line(&format!("created {id} with {} units", sale.stock));
-            if warm {
-                desk.simply(Operation::SaleWarm, id, desk.sale_control.warm(id)).await?;
-                output::line(&format!("warmed {id}"));
-            }
+        SaleCommand::Create(create) => operator.create(*create, &servers).await?,
+        SaleCommand::List { json } => show::list(&servers, json).await?,
+        SaleCommand::Show { id, json } => show::show(control, &id, json).await?,
+        SaleCommand::Warm { id } => {
+            operator.change(Operation::SaleWarm, &id, control.warm(&id)).await?;
+            output::line(&format!("warmed {id}"));
         }
-        Command::List { json } => show::list(&servers, json).await?,
-        Command::Show { id, json } => show::show(&desk.sale_control, &id, json).await?,
-        Command::Warm { id } => desk.plainly(Operation::SaleWarm, &id, desk.sale_control.warm(&id), "warmed").await?,
-        Command::Pause { id } => {
-            desk.plainly(Operation::SalePause, &id, desk.sale_control.pause(&id), "paused").await?;
+        SaleCommand::Pause { id } => {
+            operator.change(Operation::SalePause, &id, control.pause(&id)).await?;
+            output::line(&format!("paused {id}"));
         }
-        Command::Resume { id } => {
-            desk.plainly(Operation::SaleResume, &id, desk.sale_control.resume(&id), "resumed").await?;
+        SaleCommand::Resume { id } => {
+            operator.change(Operation::SaleResume, &id, control.resume(&id)).await?;
+            output::line(&format!("resumed {id}"));
         }
-        Command::TopUp { id, units, grant } => desk.top_up(&id, units, grant).await?,
-        Command::Reclaim { id } => {
-            output::line(&match desk.simply(Operation::SaleReclaim, &id, desk.sale_control.reclaim(&id)).await? {
-                Some(made) => format!(
-                    "{id} sells {} units again, of {} failed requests and of what was written off (grant {})",
-                    made.units, made.requests, made.grant_id
-                ),
-                None => format!("{id} has no units of final failures that are not on sale again"),
-            });
+        SaleCommand::TopUp { id, units, grant } => operator.top_up(&id, units, grant).await?,
+        SaleCommand::Reclaim { id } => operator.reclaim(&id).await?,
+        SaleCommand::Rebuild { id } => {
+            operator.change(Operation::SaleRebuild, &id, control.freeze(&id)).await?;
+            output::line(&format!("{id} is frozen; the reconciler rebuilds and opens it"));
         }
-        Command::Rebuild { id } => {
-            desk.simply(Operation::SaleRebuild, &id, desk.sale_control.freeze(&id)).await?;
-            output::line(&format!("{id} is frozen; the reconciler builds it anew and opens it"));
+        SaleCommand::Archive { id, to, remove } => {
+            let args = archive::ArchiveArgs { id, to, remove };
+            archive::run(context::reconcile_context(&settings, &servers), &operator.actor, &args).await?;
         }
-        Command::Archive { id, to, remove } => {
-            archive::run(context::reconcile_context(&settings, &servers), &desk.actor, (&id, &to), remove).await?;
-        }
-        Command::Close { id } => {
-            desk.simply(Operation::SaleClose, &id, desk.sale_control.close(&id)).await?;
+        SaleCommand::Close { id } => {
+            operator.change(Operation::SaleClose, &id, control.close(&id)).await?;
             output::line(&format!("closed {id}; what was accepted still lands"));
         }
     }
@@ -220,60 +207,71 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: Command) -> R
     Ok(0)
 }
 
-/// Who steers sales, and with what.
-struct Steering {
+/// An operator who changes sales; every change is recorded.
+struct SaleOperator {
     actor: Actor,
-    sale_control: SaleControl,
+    control: SaleControl,
 }
 
-impl Steering {
-    async fn act<T>(
+impl SaleOperator {
+    async fn record<T>(
         &self,
         operation: Operation,
         sale_id: &SaleId,
         asked: Value,
         work: impl Future<Output = Result<T, SaleControlError>>,
     ) -> Result<T, SaleControlError> {
-        self.sale_control.on_record(SaleAct { actor: &self.actor, operation, sale_id, asked }, work).await
+        self.control.on_record(SaleAct { actor: &self.actor, operation, sale_id, asked }, work).await
     }
 
-    async fn simply<T>(
+    async fn change<T>(
         &self,
         operation: Operation,
         sale_id: &SaleId,
         work: impl Future<Output = Result<T, SaleControlError>>,
     ) -> Result<T, SaleControlError> {
-        self.act(operation, sale_id, Value::Null, work).await
+        self.record(operation, sale_id, Value::Null, work).await
     }
 
-    /// And says that it was done.
-    async fn plainly(
-        &self,
-        operation: Operation,
-        sale_id: &SaleId,
-        work: impl Future<Output = Result<(), SaleControlError>>,
-        done: &str,
-    ) -> Result<(), SaleControlError> {
-        self.simply(operation, sale_id, work).await?;
-        output::line(&format!("{done} {sale_id}"));
+    async fn create(&self, create: SaleCreateArgs, servers: &Servers) -> Result<(), Failure> {
+        let warm = create.warm;
+        let sale = create.sale()?;
+        let id = &sale.sale_id;
+        let asked = serde_json::json!({ "units": sale.granted, "title": sale.title, "price_cents": sale.price_cents });
+        let creating = async { Ok(sales::create(&servers.db, &sale).await?) };
+        self.record(Operation::SaleCreate, id, asked, creating).await?;
+        output::line(&format!("created {id} with {} units", sale.stock));
+        if warm {
+            self.change(Operation::SaleWarm, id, self.control.warm(id)).await?;
+            output::line(&format!("warmed {id}"));
+        }
+        Ok(())
+    }
+
+    async fn reclaim(&self, id: &SaleId) -> Result<(), Failure> {
+        output::line(&match self.change(Operation::SaleReclaim, id, self.control.reclaim(id)).await? {
+            Some(made) => format!(
+                "{id} sells {} units again, of {} failed requests and of what was written off (grant {})",
+                made.units, made.requests, made.grant_id
+            ),
+            None => format!("{id} has no units of final failures that are not on sale again"),
+        });
         Ok(())
     }
 
     async fn top_up(&self, id: &SaleId, units: u32, grant: Option<String>) -> Result<(), Failure> {
         let grant = grant.unwrap_or_else(|| {
             let name = format!("top-up-{:016x}", rand::random::<u64>());
-            // Before anything is done: a command that dies later must not take the name with it.
-            output::remark(&format!(
-                "should this not end well, repeat it with --grant {name} and nothing is added twice"
-            ));
+            // Printed before anything is done: the name must outlive a command that dies.
+            output::remark(&format!("if this fails, repeat it with --grant {name} and nothing is added twice"));
             name
         });
         // Most errors come after the commit: without the name a repeat would add the units once more.
         let failed =
             |error| Failure::Failed(format!("{error}; repeat it with --grant {grant} and nothing is added twice"));
         let asked = serde_json::json!({ "units": units, "grant": grant });
-        let adding = self.sale_control.top_up(id, &grant, units);
-        self.act(Operation::SaleTopUp, id, asked, adding).await.map_err(failed)?;
+        let adding = self.control.top_up(id, &grant, units);
+        self.record(Operation::SaleTopUp, id, asked, adding).await.map_err(failed)?;
         output::line(&format!("{id} has {units} units more (grant {grant})"));
         Ok(())
     }

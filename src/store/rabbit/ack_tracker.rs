@@ -1,4 +1,4 @@
-//! Which deliveries of one channel wait to be settled, and how few acks settle a group. Pure.
+//! Which deliveries of one channel are not acknowledged yet, and the few ack frames that acknowledge a group. Pure.
 //!
 //! An ack with `multiple` settles *every* lower tag of the channel, also of deliveries still on their way to the caller
 //! through another queue's consumer. So it is used only below the floor: the highest tag up to which everything was settled
@@ -10,11 +10,11 @@ use crate::domain::message::BUNDLE_MAX;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An order of a delivery: its tag, and its place in the message, from 0 and below [`BUNDLE_MAX`].
-pub(super) type Part = (u64, u8);
+pub(super) type OrderPart = (u64, u8);
 
 /// Deliveries of one channel by tag.
 #[derive(Debug, Default)]
-pub(super) struct Unsettled {
+pub(super) struct AckTracker {
     /// Given to the caller and not settled, with a bit for each order that is not. At most the prefetch of all queues together.
     held: BTreeMap<u64, u64>,
     /// Every tag up to this one is settled.
@@ -30,7 +30,7 @@ pub(super) struct AckFrame {
     pub(super) multiple: bool,
 }
 
-impl Unsettled {
+impl AckTracker {
     /// A delivery of so many orders (1 …= [`BUNDLE_MAX`]) reached the caller.
     pub(super) fn received(&mut self, tag: u64, orders: usize) {
         let all = u64::MAX >> BUNDLE_MAX.saturating_sub(orders).min(BUNDLE_MAX - 1);
@@ -65,20 +65,20 @@ impl Unsettled {
     ///
     /// # Errors
     /// The tag of the first one that was not given out, is settled already or stands in `parts` twice; nothing has changed then.
-    pub(super) fn ack(&mut self, parts: &[Part]) -> Result<Vec<AckFrame>, u64> {
+    pub(super) fn ack(&mut self, parts: &[OrderPart]) -> Result<Vec<AckFrame>, u64> {
         let mut by_tag: BTreeMap<u64, u64> = BTreeMap::new();
         for (tag, part) in parts {
             let bit = 1_u64.checked_shl(u32::from(*part)).unwrap_or(0);
-            let (open, told) = (self.held.get(tag).copied().unwrap_or(0), by_tag.entry(*tag).or_default());
-            if open & !*told & bit == 0 {
+            let (open, marked) = (self.held.get(tag).copied().unwrap_or(0), by_tag.entry(*tag).or_default());
+            if open & !*marked & bit == 0 {
                 return Err(*tag);
             }
-            *told |= bit;
+            *marked |= bit;
         }
         let mut group = BTreeSet::new();
-        for (tag, told) in by_tag {
+        for (tag, marked) in by_tag {
             let open = self.held.get_mut(&tag).ok_or(tag)?;
-            *open &= !told;
+            *open &= !marked;
             if *open == 0 {
                 self.settle(tag)?;
                 group.insert(tag);
@@ -121,27 +121,27 @@ mod tests {
         ) {
             // All 30 are on their way; they reach the caller in any order, and their orders are settled in groups of any size.
             let mut broker = Broker((1..=30).collect());
-            let mut unsettled = Unsettled::default();
+            let mut tracker = AckTracker::default();
             let mut arriving = order.into_iter().zip(orders);
-            let mut held: Vec<Part> = Vec::new();
+            let mut held: Vec<OrderPart> = Vec::new();
             for (count, kind) in cuts {
                 for (tag, orders) in arriving.by_ref().take(count) {
-                    unsettled.received(tag, orders.into());
+                    tracker.received(tag, orders.into());
                     held.extend((0..orders).map(|part| (tag, part)));
                 }
                 if kind == 0 {
                     continue;
                 }
                 if kind == 1 && let Some((tag, part)) = held.first().copied() {
-                    unsettled.settle(tag).unwrap();
+                    tracker.settle(tag).unwrap();
                     broker.0.remove(&tag);
-                    prop_assert_eq!(unsettled.ack(&[(tag, part)]), Err(tag));
+                    prop_assert_eq!(tracker.ack(&[(tag, part)]), Err(tag));
                     held.retain(|(other, _)| *other != tag);
                     continue;
                 }
-                let group: Vec<Part> = held.drain(..held.len().min(count)).collect();
+                let group: Vec<OrderPart> = held.drain(..held.len().min(count)).collect();
                 let mut lost: Vec<u64> = Vec::new();
-                for frame in unsettled.ack(&group).unwrap() {
+                for frame in tracker.ack(&group).unwrap() {
                     lost.extend(broker.ack(frame));
                 }
                 lost.sort_unstable();
@@ -149,7 +149,7 @@ mod tests {
                 let left: BTreeSet<u64> = held.iter().map(|(tag, _)| *tag).collect();
                 let whole: BTreeSet<u64> = group.iter().map(|(tag, _)| *tag).filter(|tag| !left.contains(tag)).collect();
                 prop_assert_eq!(lost, whole.into_iter().collect::<Vec<_>>());
-                prop_assert_eq!(unsettled.len(), left.len());
+                prop_assert_eq!(tracker.len(), left.len());
             }
         }
     }
@@ -157,42 +157,42 @@ mod tests {
     #[test]
     fn a_whole_group_is_one_ack_and_a_gap_is_never_jumped() {
         let frame = |tag, multiple| AckFrame { tag, multiple };
-        let mut unsettled = Unsettled::default();
-        (1..=6).for_each(|tag| unsettled.received(tag, 1));
-        let mut ack = |tags: &[u64]| unsettled.ack(&tags.iter().map(|tag| (*tag, 0)).collect::<Vec<_>>());
+        let mut tracker = AckTracker::default();
+        (1..=6).for_each(|tag| tracker.received(tag, 1));
+        let mut ack = |tags: &[u64]| tracker.ack(&tags.iter().map(|tag| (*tag, 0)).collect::<Vec<_>>());
         assert_eq!(ack(&[2, 1, 3]), Ok(vec![frame(3, true)]));
         assert_eq!(ack(&[5, 6]), Ok(vec![frame(5, false), frame(6, false)]));
         // 8 arrives before 7, through another queue.
-        unsettled.received(8, 1);
-        assert_eq!(unsettled.ack(&[(4, 0), (8, 0)]), Ok(vec![frame(4, false), frame(8, false)]));
-        unsettled.received(7, 1);
-        unsettled.received(9, 1);
-        assert_eq!(unsettled.ack(&[(7, 0), (9, 0)]), Ok(vec![frame(9, true)]));
+        tracker.received(8, 1);
+        assert_eq!(tracker.ack(&[(4, 0), (8, 0)]), Ok(vec![frame(4, false), frame(8, false)]));
+        tracker.received(7, 1);
+        tracker.received(9, 1);
+        assert_eq!(tracker.ack(&[(7, 0), (9, 0)]), Ok(vec![frame(9, true)]));
     }
 
     #[test]
     fn a_bundle_is_acknowledged_with_its_last_order_and_none_of_them_twice() {
         let whole = |tag| Ok(vec![AckFrame { tag, multiple: false }]);
-        let mut unsettled = Unsettled::default();
-        unsettled.received(1, 3);
-        unsettled.received(2, BUNDLE_MAX);
-        assert_eq!(unsettled.ack(&[(1, 0), (1, 2)]), Ok(vec![]));
+        let mut tracker = AckTracker::default();
+        tracker.received(1, 3);
+        tracker.received(2, BUNDLE_MAX);
+        assert_eq!(tracker.ack(&[(1, 0), (1, 2)]), Ok(vec![]));
         for wrong in [vec![(1, 1), (1, 0)], vec![(1, 1), (1, 1)], vec![(1, 3)], vec![(1, 64)], vec![(2, 64)]] {
-            assert!(unsettled.ack(&wrong).is_err(), "{wrong:?}");
+            assert!(tracker.ack(&wrong).is_err(), "{wrong:?}");
         }
-        assert_eq!((unsettled.len(), unsettled.ack(&[(1, 1)]), unsettled.len()), (2, whole(1), 1));
-        let all: Vec<Part> = (0..64).map(|part| (2, part)).collect();
-        assert_eq!(unsettled.ack(&all), whole(2));
+        assert_eq!((tracker.len(), tracker.ack(&[(1, 1)]), tracker.len()), (2, whole(1), 1));
+        let all: Vec<OrderPart> = (0..64).map(|part| (2, part)).collect();
+        assert_eq!(tracker.ack(&all), whole(2));
     }
 
     #[test]
     fn what_was_not_given_out_or_is_settled_cannot_be_acknowledged() {
-        let mut unsettled = Unsettled::default();
-        unsettled.received(1, 1);
-        assert_eq!(unsettled.ack(&[(1, 0), (2, 0)]), Err(2));
-        assert_eq!(unsettled.ack(&[(1, 0), (1, 0)]), Err(1));
-        assert_eq!(unsettled.ack(&[(1, 0)]).map(|frames| frames.len()), Ok(1));
-        assert_eq!(unsettled.ack(&[(1, 0)]), Err(1));
-        assert_eq!(unsettled.ack(&[]), Ok(vec![]));
+        let mut tracker = AckTracker::default();
+        tracker.received(1, 1);
+        assert_eq!(tracker.ack(&[(1, 0), (2, 0)]), Err(2));
+        assert_eq!(tracker.ack(&[(1, 0), (1, 0)]), Err(1));
+        assert_eq!(tracker.ack(&[(1, 0)]).map(|frames| frames.len()), Ok(1));
+        assert_eq!(tracker.ack(&[(1, 0)]), Err(1));
+        assert_eq!(tracker.ack(&[]), Ok(vec![]));
     }
 }

@@ -1,0 +1,75 @@
+//! Errors of the stores and of the work below, as problems of the admin API.
+
+use crate::domain::new_sale::BadSale;
+use crate::http::problem::{Kind, Problem};
+use crate::p5_reconcile::ReconcileError;
+use crate::p5_reconcile::dlq::DlqError;
+use crate::sales::SaleControlError;
+use crate::store::mysql::DbError;
+use crate::store::mysql::sales::SaleError;
+
+impl From<DbError> for Problem {
+    fn from(error: DbError) -> Self {
+        Kind::Unavailable.because(error.to_string())
+    }
+}
+
+impl From<SaleError> for Problem {
+    fn from(error: SaleError) -> Self {
+        let kind = match &error {
+            SaleError::Exists(_)
+            | SaleError::Archived(_)
+            | SaleError::GrantConflict(_)
+            | SaleError::BooksDisagree(_)
+            | SaleError::Status(..) => Kind::Conflict,
+            SaleError::Unknown(_) => Kind::SaleNotFound,
+            SaleError::TooMuch(_) | SaleError::GrantReserved(_) => Kind::Unprocessable,
+            SaleError::Db(_) => Kind::Unavailable,
+        };
+        kind.because(error.to_string())
+    }
+}
+
+impl From<SaleControlError> for Problem {
+    fn from(error: SaleControlError) -> Self {
+        let kind = match error {
+            SaleControlError::Sale(error) => return error.into(),
+            SaleControlError::NoSuchSale(_) => Kind::SaleNotFound,
+            SaleControlError::Closed(_)
+            | SaleControlError::NotWarmed(_)
+            | SaleControlError::KeysLost(_)
+            | SaleControlError::OtherShards(..)
+            | SaleControlError::Frozen(_) => Kind::Conflict,
+            SaleControlError::Redis(_) | SaleControlError::Database(_) | SaleControlError::NotRecorded(_) => {
+                Kind::Unavailable
+            }
+        };
+        kind.because(error.to_string())
+    }
+}
+
+impl From<ReconcileError> for Problem {
+    fn from(error: ReconcileError) -> Self {
+        let kind = match &error {
+            ReconcileError::OtherShards(..) => Kind::Conflict,
+            ReconcileError::Redis(_) | ReconcileError::Database(_) | ReconcileError::Moved => Kind::Unavailable,
+        };
+        kind.because(error.to_string())
+    }
+}
+
+impl From<DlqError> for Problem {
+    fn from(error: DlqError) -> Self {
+        let kind = match &error {
+            DlqError::Busy(_) => Kind::Conflict,
+            DlqError::Redis(_) | DlqError::Database(_) | DlqError::Rabbit(_) => Kind::Unavailable,
+        };
+        kind.because(error.to_string())
+    }
+}
+
+impl From<BadSale> for Problem {
+    fn from(bad: BadSale) -> Self {
+        Kind::Unprocessable.because(bad.to_string())
+    }
+}

@@ -1,0 +1,124 @@
+//! The operators' HTTP server: its routes, and the token that the admin API needs.
+
+use super::json_api::BODY_BYTES_MAX;
+use super::sales::SaleChange;
+use super::state::Admin;
+use super::{acts, audits, dlq, failed_requests, openapi, pipeline, sales};
+use crate::console;
+use crate::http::end_gracefully;
+use crate::http::problem::{Kind, Problem};
+use crate::runtime::Stopper;
+use crate::telemetry;
+use actix_web::body::MessageBody;
+use actix_web::dev::{Server, ServiceRequest, ServiceResponse};
+use actix_web::middleware::{Next, from_fn};
+use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
+use std::net::TcpListener;
+use subtle::ConstantTimeEq;
+
+/// Connections at once; operators and probes, not crowds.
+const CONNECTIONS_MAX: usize = 256;
+
+/// Starts serving on `listener`; stops on `stopper`.
+///
+/// # Errors
+/// The listener's own error.
+pub fn serve(admin: Admin, listener: TcpListener, stopper: Stopper) -> std::io::Result<Server> {
+    let admin = web::Data::new(admin);
+    let server = HttpServer::new(move || App::new().app_data(admin.clone()).configure(routes))
+        .workers(1)
+        .max_connections(CONNECTIONS_MAX)
+        .shutdown_timeout(1)
+        .disable_signals()
+        .listen(listener)?
+        .run();
+    Ok(end_gracefully(server, stopper))
+}
+
+fn routes(config: &mut web::ServiceConfig) {
+    config
+        .route("/livez", web::get().to(live))
+        .route("/readyz", web::get().to(ready))
+        .route("/metrics", web::get().to(metrics))
+        .service(scope())
+        .configure(console::routes);
+}
+
+async fn live() -> HttpResponse {
+    HttpResponse::Ok().content_type("text/plain").body("ok\n")
+}
+
+async fn ready(admin: web::Data<Admin>) -> HttpResponse {
+    let probes = admin.readiness.probe().await;
+    let ok = probes.iter().all(|probe| probe.ok);
+    let roles: Vec<&str> = admin.roles.iter().map(|role| role.name()).collect();
+    let body = serde_json::json!({ "ready": ok, "roles": roles, "needs": probes });
+    if ok { HttpResponse::Ok().json(body) } else { HttpResponse::ServiceUnavailable().json(body) }
+}
+
+async fn metrics() -> HttpResponse {
+    HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body(telemetry::render())
+}
+
+/// The admin API, behind the token.
+fn scope() -> impl actix_web::dev::HttpServiceFactory {
+    web::scope("/admin/v1")
+        .app_data(web::PayloadConfig::new(BODY_BYTES_MAX))
+        .wrap(from_fn(guard))
+        .configure(api_routes)
+        .default_service(web::to(no_such_route))
+}
+
+fn api_routes(config: &mut web::ServiceConfig) {
+    config
+        .route("/sales", web::get().to(sales::list))
+        .route("/sales", web::post().to(sales::create))
+        .route("/sales/{sale_id}", web::get().to(sales::show))
+        .route("/sales/{sale_id}/warm", sales::change(SaleChange::Warm))
+        .route("/sales/{sale_id}/pause", sales::change(SaleChange::Pause))
+        .route("/sales/{sale_id}/resume", sales::change(SaleChange::Resume))
+        .route("/sales/{sale_id}/top-up", web::post().to(sales::top_up))
+        .route("/sales/{sale_id}/reclaim", web::post().to(sales::reclaim))
+        .route("/sales/{sale_id}/rebuild", sales::change(SaleChange::Rebuild))
+        .route("/sales/{sale_id}/close", sales::change(SaleChange::Close))
+        .route("/sales/{sale_id}/audit", web::get().to(audits::audit))
+        .route("/audits", web::get().to(audits::runs))
+        .route("/acts", web::get().to(acts::list))
+        .route("/dlq", web::get().to(dlq::list))
+        .route("/dlq/replay", web::post().to(dlq::replay))
+        .route("/dlq/give-up", web::post().to(dlq::give_up))
+        .route("/register", web::get().to(failed_requests::list))
+        .route("/pipeline", web::get().to(pipeline::pipeline))
+        .route("/openapi.json", web::get().to(openapi::json))
+        .route("/whoami", web::get().to(openapi::whoami));
+}
+
+async fn no_such_route(request: HttpRequest) -> HttpResponse {
+    let what = format!("{} {}; the routes are listed in /admin/v1/openapi.json", request.method(), request.path());
+    Kind::NoSuchRoute.because(what).respond(&request)
+}
+
+async fn guard(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
+    match allowed(&request) {
+        Ok(()) => next.call(request).await.map(ServiceResponse::map_into_left_body),
+        Err(problem) => {
+            let answer = problem.respond(request.request());
+            Ok(request.into_response(answer).map_into_right_body())
+        }
+    }
+}
+
+fn allowed(request: &ServiceRequest) -> Result<(), Problem> {
+    let admin = request.app_data::<web::Data<Admin>>().ok_or(Kind::Internal)?;
+    let token = admin.token.expose();
+    let given = request.headers().get("authorization").and_then(|value| value.to_str().ok()).unwrap_or("");
+    let given = given.strip_prefix("Bearer ").unwrap_or("");
+    // In constant time: the answer must not tell how much of a guess was right.
+    if !token.is_empty() && bool::from(given.as_bytes().ct_eq(token.as_bytes())) {
+        return Ok(());
+    }
+    Err(Kind::Unauthorized.because("the admin API needs: Authorization: Bearer <admin.token>"))
+}

@@ -1,0 +1,73 @@
+//! What the handlers of the admin API share.
+
+use super::cached::Cached;
+use super::readiness::Readiness;
+use crate::config::{Secret, Settings};
+use crate::domain::ids::SaleId;
+use crate::domain::sale::Sale;
+use crate::p5_reconcile::ReconcileContext;
+use crate::p5_reconcile::dlq::DlqListing;
+use crate::roles::{Role, Servers};
+use crate::sales::SaleControl;
+use crate::store::rabbit::QueueDepth;
+use serde_json::Value;
+use std::sync::Arc;
+use tokio::sync::Mutex;
+
+/// The snapshot of the pipeline and the list of sales are at most this old, milliseconds.
+const SNAPSHOT_MS: u64 = 1_000;
+/// The queues' depths are at most this old: reading them takes a connection.
+const QUEUES_MS: u64 = 1_500;
+/// The parked entries are at most this old: reading them holds the messages for a moment.
+const PARKED_MS: u64 = 3_000;
+
+/// What the handlers share.
+pub struct Admin {
+    pub(super) token: Secret,
+    pub(super) readiness: Readiness,
+    pub(super) servers: Servers,
+    pub(super) context: ReconcileContext,
+    pub(super) roles: Vec<Role>,
+    pub(super) window_ms: u64,
+    pub(super) backlog_max: u64,
+    pub(super) sales: Cached<Vec<Sale>>,
+    pub(super) snapshot: Cached<Value>,
+    pub(super) queues: Cached<Result<Vec<QueueDepth>, String>>,
+    pub(super) parked: Cached<DlqListing>,
+    /// Held while a replay or give-up is under way.
+    pub(super) acting: Arc<Mutex<()>>,
+}
+
+impl Admin {
+    /// The state of the admin server in a process that runs `roles`.
+    #[must_use]
+    pub fn new(settings: &Settings, servers: &Servers, roles: &[Role]) -> Self {
+        let Servers { redis, db, rabbit } = servers.clone();
+        Self {
+            token: settings.admin.token.clone(),
+            readiness: Readiness::new(servers.clone(), roles.to_vec()),
+            context: ReconcileContext::new(db, redis, rabbit, settings),
+            servers: servers.clone(),
+            roles: roles.to_vec(),
+            window_ms: settings.p5_reconcile.window_ms,
+            backlog_max: settings.p1_entry.backlog_max,
+            sales: Cached::new(SNAPSHOT_MS),
+            snapshot: Cached::new(SNAPSHOT_MS),
+            queues: Cached::new(QUEUES_MS),
+            parked: Cached::new(PARKED_MS),
+            acting: Arc::default(),
+        }
+    }
+
+    pub(super) fn sale_control(&self) -> SaleControl {
+        let (redis, db) = (self.servers.redis.clone(), self.servers.db.clone());
+        SaleControl { redis, db, shards: self.context.shards, backlog_max: self.backlog_max }
+    }
+
+    /// After a write: the next read is a new one, and the log has the change.
+    pub(super) async fn changed(&self, sale: &SaleId, what: &str) {
+        tracing::info!(phase = "admin", sale = %sale, what, "sale changed through the admin API");
+        self.sales.forget().await;
+        self.snapshot.forget().await;
+    }
+}

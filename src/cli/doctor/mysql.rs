@@ -1,0 +1,70 @@
+//! The checks of the database: version, migrations, settings, sales that were not closed.
+
+use super::advice;
+use super::check::{CheckVerdict, DoctorCheck, at_least};
+use crate::runtime::now_ms;
+use crate::store::mysql::ended::ended_open;
+use crate::store::mysql::{Db, checks, migrate};
+
+/// Name of the check of the schema.
+pub(super) const MIGRATED: &str = "migrations";
+const SERVER: &str = "mysql";
+
+pub(super) async fn check_mysql(db: &Db) -> Vec<DoctorCheck> {
+    let identity = match checks::identity(db).await {
+        Ok(identity) => identity,
+        Err(error) => return vec![DoctorCheck::away(SERVER, &error)],
+    };
+    let least = if identity.version.contains("MariaDB") { [10, 6] } else { [8, 0] };
+    let mut found =
+        vec![DoctorCheck::new(SERVER, "version", identity.version.clone(), "MySQL 8.0, MariaDB 10.6 or newer").judged(
+            at_least(&identity.version, least),
+            CheckVerdict::Wrong,
+            "older servers ignore CHECK constraints or lack window functions",
+            "upgrade the database",
+        )];
+    let mut has_tables = true;
+    match migrate::pending(db).await {
+        Ok(pending) => {
+            let value =
+                if pending.is_empty() { "all applied".to_owned() } else { format!("missing {}", pending.join(", ")) };
+            found.push(DoctorCheck::new(SERVER, MIGRATED, value, "all applied").judged(
+                pending.is_empty(),
+                CheckVerdict::Wrong,
+                "this build's statements need this schema",
+                "seckill migrate",
+            ));
+            has_tables = pending.is_empty();
+        }
+        Err(error) => found.push(DoctorCheck::away(SERVER, &error)),
+    }
+    match checks::checks(db).await {
+        // Without the tables the checks on them would only repeat it.
+        Ok(checks) => found.extend(
+            checks.into_iter().filter(|check| has_tables || !checks::OF_TABLES.contains(&check.name)).map(|check| {
+                let advice::Advice { why, change, required } = advice::mysql(check.name);
+                let otherwise = if required { CheckVerdict::Wrong } else { CheckVerdict::Warning };
+                DoctorCheck::new(SERVER, check.name, check.value, check.expected)
+                    .judged(check.ok, otherwise, why, change)
+            }),
+        ),
+        Err(error) => found.push(DoctorCheck::away(SERVER, &error)),
+    }
+    found
+}
+
+/// Sales that ended and were not closed; of a database that answered and has its tables.
+pub(super) async fn ended_sales(db: &Db) -> Vec<DoctorCheck> {
+    let found = match ended_open(db, now_ms()).await {
+        Ok(found) => found,
+        Err(error) => return vec![DoctorCheck::away(SERVER, &error)],
+    };
+    let named: Vec<&str> = found.named.iter().map(|id| id.as_str()).collect();
+    let value = if found.count == 0 { "0".to_owned() } else { format!("{}: {}", found.count, named.join(", ")) };
+    vec![DoctorCheck::new(SERVER, "sales that ended and were not closed", value, "0").judged(
+        found.count == 0,
+        CheckVerdict::Warning,
+        "they ended more than an hour ago; their keys stay in Redis, and each audit walks them",
+        "seckill sale close ID for each, when nothing of it is on its way",
+    )]
+}

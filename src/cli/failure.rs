@@ -1,0 +1,58 @@
+//! Why a command failed, and the exit code of that.
+
+use crate::config::ConfigError;
+use crate::roles::RoleError;
+
+/// Exit code of a usage or configuration error (`EX_USAGE`).
+pub(super) const USAGE: u8 = 64;
+/// Exit code of an inconsistent system.
+pub const INCONSISTENT: u8 = 2;
+
+/// Why a command failed, by exit code.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// Exit code 64.
+    #[error("{0}")]
+    Usage(String),
+    /// Exit code 1.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        Self::Usage(error.to_string())
+    }
+}
+
+impl From<RoleError> for Failure {
+    fn from(error: RoleError) -> Self {
+        match error {
+            RoleError::Config(_) | RoleError::Listen { .. } => Self::Usage(error.to_string()),
+            RoleError::Ended(_) => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+macro_rules! failed {
+    ($($error:ty),*) => {$(
+        impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Self::Failed(error.to_string())
+            }
+        }
+    )*};
+}
+failed!(
+    crate::store::mysql::DbError,
+    crate::store::mysql::sales::SaleError,
+    crate::store::redis::RedisFault,
+    crate::dev::DevError,
+    crate::sales::SaleControlError,
+    crate::p5_reconcile::ReconcileError,
+    crate::p5_reconcile::dlq::DlqError,
+    crate::token_issuer::IssueError,
+    crate::domain::fault::Fault,
+    crate::store::rabbit::RabbitError,
+    std::io::Error
+);

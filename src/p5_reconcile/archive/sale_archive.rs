@@ -1,0 +1,97 @@
+//! The archiving of one sale: what may be archived, and its sums in the database.
+
+use super::error::ArchiveError;
+use super::pages::TablePages;
+use crate::domain::ids::SaleId;
+use crate::domain::sale::{Sale, SaleStatus};
+use crate::p5_reconcile::audit::{Window, audit_sale};
+use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
+use crate::store::mysql::archive::{self, ArchiveSum, ArchiveTable, Archived};
+use crate::store::mysql::books::{self, Series};
+use crate::store::mysql::codes::FailureStatus;
+use crate::store::mysql::failed_requests::{self, FailedRequestFilter};
+use crate::store::mysql::sales;
+use std::path::{Path, PathBuf};
+
+/// The archiving of one sale.
+pub struct Archive {
+    pub(super) context: ReconcileContext,
+    pub(super) sale_id: SaleId,
+    pub(super) folder: PathBuf,
+    pub(super) on_progress: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+impl Archive {
+    /// For `sale_id`, in a folder of its name under `to`. `on_progress` is called with words for a person.
+    #[must_use]
+    pub fn new(
+        context: ReconcileContext,
+        sale_id: SaleId,
+        to: &Path,
+        on_progress: Box<dyn Fn(&str) + Send + Sync>,
+    ) -> Self {
+        let folder = to.join(sale_id.as_str());
+        Self { context, sale_id, folder, on_progress }
+    }
+
+    /// The folder of the files.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The row of the sale, and the row of sums if it was archived.
+    pub(super) async fn found(&self) -> Result<(Option<Sale>, Option<Archived>), ArchiveError> {
+        let kept = archive::get(&self.context.db, &self.sale_id).await?;
+        Ok((sales::get(&self.context.db, &self.sale_id).await?, kept))
+    }
+
+    /// Refuses a sale that can still change.
+    pub(super) async fn check_final(&self, sale: &Sale) -> Result<(), ArchiveError> {
+        let id = || self.sale_id.clone();
+        if sale.status != SaleStatus::Closed {
+            return Err(ArchiveError::NotClosed(id(), sale.status.code()));
+        }
+        for shard in 0..self.context.shards {
+            let there = self.context.redis.sale_keys.count(&self.sale_id, shard).await;
+            if there.map_err(ReconcileError::from)?.is_some() {
+                return Err(ArchiveError::InRedis(id()));
+            }
+        }
+        (self.on_progress)("auditing");
+        let audit = audit_sale(&self.context, sale, Window::Now).await?;
+        if !audit.consistent() {
+            let first = audit.findings.first().map_or_else(String::new, |found| found.detail.clone());
+            return Err(ArchiveError::Inconsistent(id(), first));
+        }
+        let open = FailedRequestFilter {
+            status: Some(FailureStatus::Open),
+            sale_id: Some(id()),
+            limit: 1,
+            ..FailedRequestFilter::default()
+        };
+        if !failed_requests::list(&self.context.db, &open).await?.is_empty() {
+            return Err(ArchiveError::Open(id()));
+        }
+        Ok(())
+    }
+
+    pub(super) async fn series(&self) -> Result<Vec<Series>, ArchiveError> {
+        let known = books::known(&self.context.db, &self.sale_id).await?;
+        Ok(known.into_iter().map(|known| known.series).collect())
+    }
+
+    /// Every row of a table as the database has it, summed page by page.
+    pub(super) async fn counted(&self, table: &ArchiveTable, series: &[Series]) -> Result<ArchiveSum, ArchiveError> {
+        let mut sum = ArchiveSum::default();
+        for section in table.sections(series) {
+            let mut pages = TablePages::new(table, &section);
+            while let Some(page) = pages.next(&self.context.db, &self.sale_id).await? {
+                sum += archive::sum(&self.context.db, &self.sale_id, page).await?;
+            }
+        }
+        // A row that no page has would be left out of the export.
+        sum.rows = sum.rows.max(archive::count(&self.context.db, &self.sale_id, table).await?);
+        Ok(sum)
+    }
+}
