@@ -13,14 +13,19 @@ pub(super) const BUYERS: &str = "buyers";
 
 /// `seckill bench`
 #[derive(Debug, clap::Args)]
-pub(super) struct BenchArgs {
+pub(super) struct ForwardedArgs {
     /// What seckill-bench takes; --help lists it
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTIONS")]
     words: Vec<OsString>,
 }
 
 /// Replaces this process, so that signals and the exit code are those of the program. Returns only when it cannot.
-pub(super) fn run(layers: &Layers, data_dir: &Path, command: Option<&str>, args: &BenchArgs) -> Result<u8, Failure> {
+pub(super) fn run(
+    layers: &Layers,
+    data_dir: &Path,
+    command: Option<&str>,
+    args: &ForwardedArgs,
+) -> Result<u8, Failure> {
     let mut bench = Command::new(program());
     if let Ok(seckill) = std::env::current_exe() {
         bench.arg("--seckill").arg(seckill);

@@ -109,10 +109,10 @@ enum CliCommand {
     Doctor(doctor::DoctorArgs),
     /// Measure this machine: rates, latencies, and whether every sale added up (runs seckill-bench)
     #[command(disable_help_flag = true)]
-    Bench(bench::BenchArgs),
+    Bench(bench::ForwardedArgs),
     /// Buyers in a process of their own, for the benchmark to kill
     #[command(hide = true, disable_help_flag = true)]
-    BenchBuyers(bench::BenchArgs),
+    BenchBuyers(bench::ForwardedArgs),
     /// Access tokens for trying things out (HS256 with auth.secret only)
     #[command(subcommand)]
     Token(token::TokenCommand),

@@ -16,7 +16,7 @@ const POLL_FAR_S: u64 = 10;
 
 /// How far a room has been let go, as one process knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Progress {
+pub struct ReleaseProgress {
     /// Places that may buy: 1 to this one.
     pub released: u64,
     /// Places taken.
@@ -25,7 +25,7 @@ pub struct Progress {
     pub opens_in_ms: u64,
 }
 
-impl Progress {
+impl ReleaseProgress {
     /// Whether this place may buy.
     #[must_use]
     pub const fn has_released(self, place: u64) -> bool {
@@ -78,7 +78,7 @@ mod tests {
             released in 0u64..2_000_000, waiting in 1u64..2_000_000, at in 0u64..2_000_000, rate in 1u32..1_000_000,
             dice in 0f64..1.0, opens_in_ms in 0u64..TOLD_MAX_MS,
         ) {
-            let progress = Progress { released, arrivals: released + waiting, opens_in_ms };
+            let progress = ReleaseProgress { released, arrivals: released + waiting, opens_in_ms };
             let place = released + 1 + at % waiting;
             prop_assert!(!progress.has_released(place) && progress.has_released(released));
             prop_assert_eq!(progress.ahead_of(place), at % waiting);
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn places_and_turns() {
-        let progress = Progress { released: 10, arrivals: 50_010, opens_in_ms: 0 };
+        let progress = ReleaseProgress { released: 10, arrivals: 50_010, opens_in_ms: 0 };
         assert!(progress.has_released(10) && !progress.has_released(11));
         assert_eq!((progress.ahead_of(11), progress.ahead_of(15), progress.ahead_of(3)), (0, 4, 0));
         let again = |place, rate| progress.ask_again_s(place, rate, 0.999);

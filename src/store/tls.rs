@@ -35,7 +35,7 @@ pub struct TlsError {
 }
 
 impl TlsError {
-    pub(super) fn new((section, key): (&'static str, &'static str), problem: String, expected: &'static str) -> Self {
+    pub(super) fn new(section: &'static str, key: &'static str, problem: String, expected: &'static str) -> Self {
         Self { section, key, problem, expected }
     }
 }
@@ -77,7 +77,7 @@ impl Trust {
     /// [`TlsError`] naming the key and the path of the first file that cannot be used.
     pub fn read(files: TlsFiles<'_>) -> Result<Self, TlsError> {
         only_one_provider();
-        let wrong = |key, problem, expected| TlsError::new((files.section, key), problem, expected);
+        let wrong = |key, problem, expected| TlsError::new(files.section, key, problem, expected);
         let given = if files.ca.is_empty() { system_roots() } else { certificates(Path::new(files.ca)) };
         let given = given.map_err(|problem| wrong("tls_ca_file", problem, CA))?;
         let (mut store, mut roots) = (RootCertStore::empty(), Vec::new());
@@ -135,7 +135,7 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
 }
 
 fn identity(files: TlsFiles<'_>) -> Result<Option<ClientCertificate>, TlsError> {
-    let wrong = |key, problem, expected| TlsError::new((files.section, key), problem, expected);
+    let wrong = |key, problem, expected| TlsError::new(files.section, key, problem, expected);
     match (files.cert, files.key) {
         ("", "") => Ok(None),
         ("", key) => Err(wrong("tls_cert_file", format!("is empty, but tls_key_file is {key}"), CERT)),

@@ -5,7 +5,7 @@
 use super::arrivals::Arrival;
 use super::rooms::{WaitingRooms, unavailable};
 use crate::domain::ids::{SaleId, UserId};
-use crate::domain::room::{Progress, come_back_s};
+use crate::domain::room::{ReleaseProgress, come_back_s};
 use crate::domain::states::{P1Entry, State};
 use crate::http::problem::{Kind, Problem};
 use crate::p1_entry::catalog::{Catalog, SaleView};
@@ -60,7 +60,8 @@ impl RoomEntrance {
             RoomPlace::Place(place) => {
                 let ticket = self.rooms.tickets.sign(user, sale, place).ok_or(Problem::from(Kind::Internal))?;
                 let progress = known.progress();
-                Ok(self.status((place, ticket), Progress { arrivals: arrivals.max(progress.arrivals), ..progress }))
+                Ok(self
+                    .status((place, ticket), ReleaseProgress { arrivals: arrivals.max(progress.arrivals), ..progress }))
             }
             RoomPlace::Undrawn => {
                 let starts_in_ms = view.sale.starts_at_ms.saturating_sub(now_ms()).max(0).unsigned_abs();
@@ -89,7 +90,7 @@ impl RoomEntrance {
         Ok(self.status((place, ticket.unwrap_or_default().to_owned()), progress))
     }
 
-    fn status(&self, place: (u64, String), progress: Progress) -> AdmissionStatus {
+    fn status(&self, place: (u64, String), progress: ReleaseProgress) -> AdmissionStatus {
         let released = progress.has_released(place.0);
         AdmissionStatus {
             released,

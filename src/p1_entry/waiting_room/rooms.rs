@@ -7,7 +7,7 @@ use super::arrivals::{self, Arrival, ArrivalResult};
 use super::tickets::PlaceTickets;
 use crate::config;
 use crate::domain::ids::{SaleId, UserId};
-use crate::domain::room::Progress;
+use crate::domain::room::ReleaseProgress;
 use crate::domain::sale::Sale;
 use crate::http::problem::{Kind, Problem};
 use crate::p1_entry::catalog::SaleView;
@@ -40,13 +40,13 @@ pub struct WaitingRooms {
 /// What this process knows of one room.
 #[derive(Default)]
 pub(super) struct RoomState {
-    progress: RwLock<Progress>,
+    progress: RwLock<ReleaseProgress>,
     /// The highest place seen on a ticket.
     signed_max: AtomicU64,
 }
 
 impl RoomState {
-    pub(super) fn progress(&self) -> Progress {
+    pub(super) fn progress(&self) -> ReleaseProgress {
         *self.progress.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -75,7 +75,7 @@ impl WaitingRooms {
         let door = self.redis.rooms.release(sale, rate_per_s, known.signed_max.load(Ordering::Acquire)).await?;
         metrics::counter!("seckill_p1_entry_room_released_total").increment(door.gained);
         *known.progress.write().unwrap_or_else(PoisonError::into_inner) =
-            Progress { released: door.released, arrivals: door.arrivals, opens_in_ms: door.opens_in_ms };
+            ReleaseProgress { released: door.released, arrivals: door.arrivals, opens_in_ms: door.opens_in_ms };
         Ok(())
     }
 
@@ -94,7 +94,7 @@ impl WaitingRooms {
         view: &SaleView,
         user: &UserId,
         ticket: Option<&str>,
-    ) -> Result<(u64, Progress), Problem> {
+    ) -> Result<(u64, ReleaseProgress), Problem> {
         let sale = &view.sale.sale_id;
         let Some(ticket) = ticket else {
             return Err(Kind::PlaceRequired.because(format!(
@@ -125,7 +125,7 @@ impl WaitingRooms {
         Err(Kind::PlaceWaiting.because(detail).retry_after_s(again_s))
     }
 
-    pub(super) fn ask_again_s(&self, progress: Progress, place: u64) -> u64 {
+    pub(super) fn ask_again_s(&self, progress: ReleaseProgress, place: u64) -> u64 {
         progress.ask_again_s(place, self.rate_per_s, rand::random())
     }
 }

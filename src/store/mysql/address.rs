@@ -105,7 +105,7 @@ fn options(trust: &Trust) -> Result<SslOpts, TlsError> {
 
 /// The driver takes RSA keys in PKCS#1 only, so one in PKCS#8 is unpacked.
 fn identity(identity: &ClientCertificate) -> Result<ClientIdentity, TlsError> {
-    let other = || TlsError::new(("mysql", "tls_key_file"), "is not an RSA key".to_owned(), RSA_KEY);
+    let other = || TlsError::new("mysql", "tls_key_file", "is not an RSA key".to_owned(), RSA_KEY);
     let key = match &identity.key {
         PrivateKeyDer::Pkcs1(key) => key.secret_pkcs1_der().to_vec(),
         PrivateKeyDer::Pkcs8(key) => {
