@@ -1,11 +1,12 @@
-//! Names: a type name means one thing in the whole tree, parameters that belong together have names, rooms form no circle.
+//! Names: a type name means one thing in the whole tree, parameters that belong together have names, rooms form no circle,
+//! and imports go down.
 
-use super::{code, files, no_complaints, own_imports};
+use super::{code, files, no_complaints, own_imports, shipped};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The product and the benchmark, without their unit tests.
 fn product() -> impl Iterator<Item = (String, String)> {
-    let all = [files("src", "rs"), files("bench/src", "rs")].concat().into_iter();
+    let all = shipped().into_iter();
     all.map(|(file, text)| {
         let kept = text.split("\n#[cfg(test)]\nmod ").next().unwrap_or_default().to_owned();
         (file, kept)
@@ -118,4 +119,33 @@ fn no_circle_between_rooms() {
     let circles =
         arrows.iter().map(|(room, to)| format!("{room} imports {}", to.iter().cloned().collect::<Vec<_>>().join(", ")));
     no_complaints(&circles.collect::<Vec<_>>());
+}
+
+#[test]
+fn imports_go_one_way() {
+    const PHASES: [&str; 5] = ["p1_entry", "p2_reserve", "p3_relay", "p4_persist", "p5_reconcile"];
+    const ABOVE: [&str; 4] = ["roles", "admin", "console", "dev"];
+    let mut complaints = Vec::new();
+    for (file, text) in files("src", "rs") {
+        let module = file.trim_start_matches("src/").split(['/', '.']).next().unwrap_or("");
+        for (at, line) in code(&text) {
+            for wanted in own_imports(line) {
+                let allowed = match module {
+                    "domain" => wanted == "domain",
+                    "store" => ["domain", "config", "store", "runtime", "telemetry", "faults"].contains(&wanted),
+                    // Only the line of P1 to P2 is a call; every other hand-over is data in a server.
+                    "p1_entry" if wanted == "p2_reserve" => true,
+                    phase if PHASES.contains(&phase) => {
+                        wanted == phase || !(PHASES.contains(&wanted) || ABOVE.contains(&wanted))
+                    }
+                    _ => true,
+                };
+                let allowed = allowed && (wanted != "cli" || module == "cli");
+                if !allowed {
+                    complaints.push(format!("{file}:{at}: {module} must not import {wanted}"));
+                }
+            }
+        }
+    }
+    no_complaints(&complaints);
 }
