@@ -7,12 +7,14 @@ mod origins;
 mod reference;
 mod secret;
 mod sections;
+mod server_url;
 
 pub use check::api_complaints;
 pub use origins::Origins;
 pub use reference::reference;
-pub use secret::{Secret, ServerUrl};
+pub use secret::Secret;
 pub use sections::*;
+pub use server_url::ServerUrl;
 
 use std::path::{Path, PathBuf};
 

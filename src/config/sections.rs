@@ -2,7 +2,8 @@
 #![allow(missing_docs, reason = "config/default.toml documents every key; tests/docs holds the two together")]
 
 use super::origins::Origins;
-use super::secret::{Secret, ServerUrl};
+use super::secret::Secret;
+use super::server_url::ServerUrl;
 use serde::{Deserialize, Serialize};
 
 macro_rules! sections {

@@ -55,18 +55,18 @@ fn missing(server: &'static str, refused: &[String]) -> DoctorCheck {
 
 /// Of a server that answered.
 pub(super) async fn redis(servers: &Servers, url: &ServerUrl) -> Vec<DoctorCheck> {
-    let user = if url.user().is_empty() { "default" } else { url.user() };
+    let user = Some(url.user()).filter(|user| !user.is_empty()).unwrap_or_else(|| "default".to_owned());
     match servers.redis.health.refused_rights().await {
-        Ok(refused) => vec![too_many("redis", user, user == "default", url), missing("redis", &refused)],
+        Ok(refused) => vec![too_many("redis", &user, user == "default", url), missing("redis", &refused)],
         Err(error) => vec![DoctorCheck::away("redis", &error)],
     }
 }
 
 /// The same of the broker, once everything is declared.
 pub(super) async fn rabbit(servers: &Servers, url: &ServerUrl) -> Vec<DoctorCheck> {
-    let user = if url.user().is_empty() { "guest" } else { url.user() };
+    let user = Some(url.user()).filter(|user| !user.is_empty()).unwrap_or_else(|| "guest".to_owned());
     match refused_rights(&servers.rabbit).await {
-        Ok(refused) => vec![too_many("rabbitmq", user, user == "guest", url), missing("rabbitmq", &refused)],
+        Ok(refused) => vec![too_many("rabbitmq", &user, user == "guest", url), missing("rabbitmq", &refused)],
         Err(error) => vec![DoctorCheck::away("rabbitmq", &error)],
     }
 }

@@ -11,6 +11,7 @@ use diesel_async::{AsyncMigrationHarness, RunQueryDsl};
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 use percent_encoding::percent_decode_str;
 use std::time::Duration;
+use url::Url;
 
 const MIGRATIONS: EmbeddedMigrations = embed_migrations!("migrations");
 /// How long a second process waits for the first one's migrations.
@@ -113,15 +114,10 @@ async fn create_database(address: &DatabaseAddress) -> Result<(), DbError> {
 
 /// The URL without its database, and the database's name.
 fn split_url(url: &str) -> Option<(String, String)> {
-    let authority = url.find("://")? + 3;
-    let slash = authority + url.get(authority..)?.find('/')?;
-    let (server, path) = url.split_at(slash);
-    let (name, query) = path
-        .get(1..)?
-        .split_once('?')
-        .map_or((path.get(1..)?, String::new()), |(name, query)| (name, format!("?{query}")));
-    let name = percent_decode_str(name).decode_utf8().ok()?.into_owned();
-    if name.is_empty() { None } else { Some((format!("{server}/{query}"), name)) }
+    let mut server = Url::parse(url).ok()?;
+    let name = percent_decode_str(server.path().strip_prefix('/')?).decode_utf8().ok()?.into_owned();
+    server.set_path("/");
+    if name.is_empty() { None } else { Some((server.into(), name)) }
 }
 
 #[cfg(test)]

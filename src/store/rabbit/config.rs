@@ -6,6 +6,7 @@ use crate::store::tls::Trust;
 use percent_encoding::percent_decode_str;
 use std::fmt;
 use std::sync::Arc;
+use url::Url;
 
 /// Everything this store needs to know.
 #[derive(Clone)]
@@ -133,25 +134,20 @@ impl BrokerAddress {
     /// Reads `amqp[s]://[user[:password]@]host[:port][/vhost]`.
     pub(super) fn parse(url: &str) -> Result<Self, RabbitError> {
         let wrong = |problem: &str| RabbitError::Config { key: "rabbitmq.url", problem: problem.to_owned() };
-        let encrypted = url.starts_with("amqps://");
-        let rest = url.strip_prefix("amqp://").or_else(|| url.strip_prefix("amqps://"));
-        let rest = rest.ok_or_else(|| wrong("must start with amqp:// or amqps://"))?;
-        if rest.contains(['?', '#']) {
+        if !(url.starts_with("amqp://") || url.starts_with("amqps://")) {
+            return Err(wrong("must start with amqp:// or amqps://"));
+        }
+        let parsed = Url::parse(url).map_err(|error| wrong(&format!("cannot be read: {error}")))?;
+        if parsed.query().is_some() || parsed.fragment().is_some() {
             return Err(wrong("must not have a part after ?: use the keys of [rabbitmq] instead"));
         }
-        let (authority, vhost) = rest.split_once('/').unwrap_or((rest, ""));
-        let (login, place) = authority.rsplit_once('@').unwrap_or(("guest:guest", authority));
-        let (user, password) = login.split_once(':').unwrap_or((login, ""));
-        let (host, port) = match place.rsplit_once(':') {
-            // A colon inside brackets belongs to an IPv6 address, not to a port.
-            Some((host, port)) if !port.contains(']') => {
-                (host, port.parse().map_err(|_| wrong("has a port that is not a number up to 65535"))?)
-            }
-            Some(_) | None => (place, if encrypted { 5671 } else { 5672 }),
+        let encrypted = parsed.scheme() == "amqps";
+        let host = parsed.host_str().filter(|host| !host.is_empty()).ok_or_else(|| wrong("has no host"))?;
+        let (user, password) = match (parsed.username(), parsed.password()) {
+            ("", None) => ("guest", "guest"),
+            (user, password) => (user, password.unwrap_or_default()),
         };
-        if host.is_empty() {
-            return Err(wrong("has no host"));
-        }
+        let vhost = parsed.path().strip_prefix('/').unwrap_or_default();
         let decode = |part: &str, what: &str| match percent_decode_str(part).decode_utf8() {
             // Short strings of the protocol end at 255 bytes, and the library panics on longer ones.
             Ok(text) if text.len() <= 255 => Ok(text.into_owned()),
@@ -159,7 +155,7 @@ impl BrokerAddress {
         };
         Ok(Self {
             host: host.to_owned(),
-            port,
+            port: parsed.port().unwrap_or(if encrypted { 5671 } else { 5672 }),
             user: decode(user, "user")?,
             password: decode(password, "password")?,
             vhost: if vhost.is_empty() { "/".to_owned() } else { decode(vhost, "vhost")? },
