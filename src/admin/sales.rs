@@ -7,7 +7,7 @@ use crate::domain::operator::Operation;
 use crate::http::problem::{Kind, Problem};
 use crate::sales::SaleAct;
 use crate::store::mysql::sales;
-use actix_web::{HttpRequest, HttpResponse, Route, web};
+use actix_web::{Handler, HttpRequest, HttpResponse, web};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -73,12 +73,12 @@ pub(super) enum SaleChange {
     Rebuild,
 }
 
-/// The route of a change.
-pub(super) fn change(change: SaleChange) -> Route {
-    let handler = move |admin: web::Data<Admin>, request: HttpRequest, path: web::Path<String>, body: JsonBody| {
-        apply(admin, request, path, body, change)
-    };
-    web::post().to(handler)
+/// What a change takes of its request.
+type ChangeRequest = (web::Data<Admin>, HttpRequest, web::Path<String>, JsonBody);
+
+/// The handler of a change.
+pub(super) fn change(change: SaleChange) -> impl Handler<ChangeRequest, Output = HttpResponse> {
+    move |admin, request, path, body| apply(admin, request, path, body, change)
 }
 
 async fn apply(
