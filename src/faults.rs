@@ -156,7 +156,7 @@ pub(crate) use {crash_point, left_out};
 impl CrashPoint {
     /// Dies here, if armed; written as [`crash_point!`].
     #[inline]
-    pub fn reach(self) {
+    pub(crate) fn reach(self) {
         #[cfg(feature = "faults")]
         if armed::hit(self.code()) {
             armed::die(self.code());
@@ -168,7 +168,7 @@ impl Mechanism {
     /// Whether this process was told to leave it out; written as [`left_out!`].
     #[inline]
     #[must_use]
-    pub fn is_off(self) -> bool {
+    pub(crate) fn is_off(self) -> bool {
         #[cfg(feature = "faults")]
         return armed::hit(self.code());
         #[cfg(not(feature = "faults"))]
@@ -179,7 +179,7 @@ impl Mechanism {
 /// Makes an audit last longer, as one of millions of records does: `FAILPOINTS="slow_audit=1*return(20000)"` the first by 20 s.
 /// The process goes on meanwhile; `sleep` would stop a thread of it.
 #[inline]
-pub async fn slow_audit() {
+pub(crate) async fn slow_audit() {
     #[cfg(feature = "faults")]
     if let Some(ms) = armed::value("slow_audit") {
         tokio::time::sleep(std::time::Duration::from_millis(ms)).await;
@@ -187,7 +187,7 @@ pub async fn slow_audit() {
 }
 
 /// Reads `FAILPOINTS`; called once, at the start of the process.
-pub fn arm() {
+pub(crate) fn arm() {
     #[cfg(feature = "faults")]
     armed::read();
 }

@@ -17,7 +17,7 @@ static PROVIDER: CryptoProvider = CryptoProvider {
 };
 
 /// Has this process sign and check JWTs with `ring`. Every holder of a key calls it first; repeating it changes nothing.
-pub fn install() {
+pub(crate) fn install() {
     // An error says that one is installed already, and nothing else installs any.
     PROVIDER.install_default().ok();
 }

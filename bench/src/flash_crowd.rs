@@ -26,7 +26,6 @@ struct Sold {
     accepted: u64,
     /// Units that left Redis' stock.
     redis: i64,
-    /// Units ordered.
     landed: i64,
     /// Purchases that share a request id with another one.
     doubled: u64,

@@ -15,7 +15,6 @@ pub(super) struct OrderCost {
     pub elapsed_us: f64,
 }
 
-/// One size.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct GrowthPoint {
     pub size: u64,

@@ -30,7 +30,6 @@ const SMALL: u64 = 10_000;
 const BAR: f64 = 5.0;
 /// New orders before each later round.
 const NEW: u64 = 1_000;
-/// Later rounds.
 const ROUNDS: usize = 7;
 /// Units beyond the orders that are there, for the new ones; not every shard gets the same buyers.
 const MORE: u64 = 100_000;
@@ -44,7 +43,6 @@ struct ReconcileRound {
     cpu_ms: f64,
 }
 
-/// One size.
 #[derive(Debug, Clone, Serialize)]
 struct ReconcilePoint {
     orders: u64,

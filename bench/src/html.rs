@@ -21,7 +21,6 @@ svg .grid{stroke:var(--line)}svg polyline{fill:none;stroke-width:2}.curve0{strok
 /// In the order they are stacked.
 const PROCESSES: [&str; 8] = [LOAD, "api", "redis", "relay", "rabbitmq", "consumer", "mysql", "reconcile"];
 
-/// The page.
 pub(super) fn page(report: &BenchReport) -> String {
     let mut out =
         String::from("<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>seckill bench</title><style>");

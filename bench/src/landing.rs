@@ -162,7 +162,6 @@ pub(super) fn pool(settings: &Settings, connections: usize) -> Result<Db, Failur
     })?)
 }
 
-/// Thirty days.
 const FAR_AHEAD_MS: i64 = 30 * 24 * 60 * 60 * 1_000;
 
 async fn baseline_sale(environment: &mut Environment, name: &str, sizes: &Sizes) -> Result<BaselineRun, Failure> {

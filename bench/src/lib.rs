@@ -107,7 +107,6 @@ struct BenchArgs {
     /// Length of each timed measurement, seconds [default: 5, quick 1]
     #[arg(long, value_parser = seconds)]
     seconds: Option<f64>,
-    /// As JSON
     #[arg(long)]
     json: bool,
     /// Also write a page with plots, in one file

@@ -14,7 +14,6 @@ use std::path::Path;
 /// Buyers named one by one; `--json` has them all.
 const SUSPECTS_SHOWN_MAX: usize = 20;
 
-/// `seckill audit`
 #[derive(Debug, clap::Args)]
 pub(super) struct AuditArgs {
     /// Only this sale; all but drafts when left out
@@ -23,7 +22,6 @@ pub(super) struct AuditArgs {
     /// Take every undecided request as lost, however young (run it when nothing is on its way)
     #[arg(long)]
     now: bool,
-    /// As JSON
     #[arg(long)]
     json: bool,
 }

@@ -11,7 +11,6 @@ use std::process::Command;
 /// What `seckill bench-buyers` is called there.
 pub(super) const BUYERS: &str = "buyers";
 
-/// `seckill bench`
 #[derive(Debug, clap::Args)]
 pub(super) struct ForwardedArgs {
     /// What seckill-bench takes; --help lists it

@@ -13,7 +13,6 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// `seckill dev`
 #[derive(Debug, clap::Args)]
 pub(super) struct DevArgs {
     /// Every role as its own process; one that dies is started again

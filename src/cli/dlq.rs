@@ -59,7 +59,6 @@ pub(super) struct DlqListArgs {
     /// Only this dead-letter queue (and the register's rows from it)
     #[arg(long, value_enum)]
     source: Option<DlqSourceArg>,
-    /// As JSON
     #[arg(long)]
     json: bool,
 }
@@ -79,7 +78,6 @@ pub(super) struct DlqActionArgs {
     /// Change nothing, only tell what would happen
     #[arg(long)]
     dry_run: bool,
-    /// As JSON
     #[arg(long)]
     json: bool,
 }

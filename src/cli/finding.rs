@@ -30,7 +30,6 @@ pub(super) enum FindingCommand {
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("what").required(true))]
 pub(super) struct FindingCloseArgs {
-    /// The sale
     sale: SaleId,
     /// Acceptance numbers without an outcome (P5-RC4): EPOCH:SHARD:FIRST-LAST, or EPOCH:SHARD:NUMBER
     #[arg(long, group = "what", value_name = "NUMBERS")]

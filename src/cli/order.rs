@@ -23,7 +23,6 @@ pub(super) enum OrderCommand {
         /// The request id, as the buyer was told
         #[arg(value_name = "RID")]
         id: RequestId,
-        /// As JSON
         #[arg(long)]
         json: bool,
     },

@@ -11,7 +11,7 @@ pub fn line(text: &str) {
 }
 
 /// A complaint, on standard error.
-pub fn complain(text: &str) {
+pub(crate) fn complain(text: &str) {
     eprintln!("error: {text}");
 }
 
@@ -37,7 +37,7 @@ pub fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [
 
 /// Unix milliseconds as RFC 3339.
 #[must_use]
-pub fn time(unix_ms: i64) -> String {
+pub(crate) fn time(unix_ms: i64) -> String {
     chrono::DateTime::from_timestamp_millis(unix_ms)
         .map_or_else(|| unix_ms.to_string(), |time| time.to_rfc3339_opts(chrono::SecondsFormat::Millis, true))
 }

@@ -21,7 +21,6 @@ pub(super) enum ConfigCommand {
     Check,
     /// Print the settings in effect as TOML, secrets hidden
     Show {
-        /// As JSON
         #[arg(long)]
         json: bool,
     },

@@ -14,7 +14,6 @@ pub(super) enum TokenCommand {
     /// Print one access token (HS256) for a buyer, or many for a load generator
     #[command(group = clap::ArgGroup::new("who").required(true).args(["sub", "prefix"]))]
     Mint {
-        /// The buyer
         #[arg(long, value_name = "USER")]
         sub: Option<UserId>,
         /// Instead of one buyer as many as --count: this name with 1, 2, … behind it

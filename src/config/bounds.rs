@@ -86,7 +86,7 @@ pub(super) struct Relation {
     /// The larger one, with its value.
     pub high: (&'static str, u64),
     /// Whether they must differ.
-    pub strictly: bool,
+    pub(crate) strictly: bool,
     /// What would happen otherwise.
     pub why: &'static str,
     /// Whether it counts with these settings.

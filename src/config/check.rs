@@ -8,7 +8,7 @@ use super::sections::{Algorithm, RedisMode, Settings};
 
 /// Everything that is wrong with the values; empty when nothing is.
 #[must_use]
-pub fn complaints(s: &Settings) -> Vec<String> {
+pub(crate) fn complaints(s: &Settings) -> Vec<String> {
     let mut found = Vec::new();
     addresses(s, &mut found);
     bounds(s, &mut |key, value, low, high| {
@@ -22,7 +22,7 @@ pub fn complaints(s: &Settings) -> Vec<String> {
 
 /// What the api role needs on top: keys to check tokens with.
 #[must_use]
-pub fn api_complaints(s: &Settings) -> Vec<String> {
+pub(crate) fn api_complaints(s: &Settings) -> Vec<String> {
     let mut found = Vec::new();
     let (secret, pem, jwks) = (s.auth.secret.expose(), s.auth.key_file.as_str(), s.auth.jwks_file.as_str());
     match s.auth.algorithm {

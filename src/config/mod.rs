@@ -9,8 +9,8 @@ mod secret;
 mod sections;
 mod server_url;
 
-pub use check::api_complaints;
-pub use origins::Origins;
+pub(crate) use check::api_complaints;
+pub(crate) use origins::Origins;
 pub use reference::reference;
 pub use secret::Secret;
 pub use sections::*;

@@ -32,25 +32,25 @@ impl ServerUrl {
 
     /// The scheme, without `://`.
     #[must_use]
-    pub fn scheme(&self) -> &str {
+    pub(crate) fn scheme(&self) -> &str {
         self.0.split_once("://").map_or("", |(scheme, _)| scheme)
     }
 
     /// Whether connections to it are encrypted.
     #[must_use]
-    pub fn is_encrypted(&self) -> bool {
+    pub(crate) fn is_encrypted(&self) -> bool {
         matches!(self.scheme(), "rediss" | "rediss-cluster" | "rediss-sentinel" | "amqps" | "mysqls")
     }
 
     /// The user, percent-encoded; empty when there is none.
     #[must_use]
-    pub fn user(&self) -> String {
+    pub(crate) fn user(&self) -> String {
         Url::parse(&self.0).map(|url| url.username().to_owned()).unwrap_or_default()
     }
 
     /// Whether any server in it is another machine, as far as the address shows. An address that cannot be read is.
     #[must_use]
-    pub fn leaves_the_machine(&self) -> bool {
+    pub(crate) fn leaves_the_machine(&self) -> bool {
         let Ok(url) = Url::parse(&self.0) else { return true };
         let further = url
             .query_pairs()
@@ -61,7 +61,7 @@ impl ServerUrl {
 
     /// The address with `***` in place of each password; `***` when it cannot be read.
     #[must_use]
-    pub fn redacted(&self) -> String {
+    pub(crate) fn redacted(&self) -> String {
         let Ok(mut url) = Url::parse(&self.0) else { return SHOWN.to_owned() };
         if url.password().is_some() && url.set_password(Some(SHOWN)).is_err() {
             return SHOWN.to_owned();

@@ -8,7 +8,7 @@ mod assets;
 mod crowd;
 mod shop;
 
-pub use shop::{NoShop, Shop};
+pub use shop::Shop;
 
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -19,7 +19,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// `/console/`, on the admin port.
-pub fn routes(config: &mut web::ServiceConfig) {
+pub(crate) fn routes(config: &mut web::ServiceConfig) {
     config
         .service(web::redirect("/console", "/console/"))
         .route("/console/{file:.*}", web::get().to(console_file))
@@ -27,7 +27,7 @@ pub fn routes(config: &mut web::ServiceConfig) {
 }
 
 /// `/docs/`, on the public port: `/openapi.json` for people.
-pub fn docs(config: &mut web::ServiceConfig) {
+pub(crate) fn docs(config: &mut web::ServiceConfig) {
     config.service(web::redirect("/docs", "/docs/")).route("/docs/{file:.*}", web::get().to(docs_file));
 }
 

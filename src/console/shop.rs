@@ -28,7 +28,7 @@ const VISIT_TTL_S: u64 = 12 * 3600;
 
 /// Why there is no shop.
 #[derive(Debug, thiserror::Error)]
-pub enum NoShop {
+pub(crate) enum NoShop {
     /// Others can reach it.
     #[error(
         "http.listen: {0} can be reached from other machines; the demo shop makes access tokens for anyone, so it is for a loopback address only"
@@ -53,7 +53,7 @@ impl Shop {
     ///
     /// # Errors
     /// [`NoShop`] when it must not or cannot be.
-    pub fn new(auth: &Auth, address: SocketAddr, stop: Stopper) -> Result<Self, NoShop> {
+    pub(crate) fn new(auth: &Auth, address: SocketAddr, stop: Stopper) -> Result<Self, NoShop> {
         if !address.ip().is_loopback() {
             return Err(NoShop::Reachable(address));
         }
@@ -67,7 +67,7 @@ impl Shop {
 
     /// The shop as routes for the public server.
     #[must_use]
-    pub fn extra_routes(self) -> ExtraRoutes {
+    pub(crate) fn extra_routes(self) -> ExtraRoutes {
         let shop = web::Data::new(self);
         Arc::new(move |config| routes(config, shop.clone()))
     }

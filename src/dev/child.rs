@@ -21,6 +21,8 @@ use super::DevError;
 
 /// How often a wait looks at the child; a stop takes milliseconds at best.
 const POLL: Duration = Duration::from_millis(10);
+/// A process that was told to stop still does so within this time, unless the disk holds it.
+const STOP_MAX: Duration = Duration::from_secs(2);
 /// How much of the log goes into an error message.
 const TAIL_BYTES: u64 = 4_096;
 const TAIL_LINES: usize = 20;
@@ -90,7 +92,7 @@ impl Child {
     ///
     /// # Errors
     /// [`DevError::Stop`] when signalling or reaping fails.
-    pub async fn terminate(&mut self, deadline: Duration) -> Result<ExitStatus, DevError> {
+    pub(crate) async fn terminate(&mut self, deadline: Duration) -> Result<ExitStatus, DevError> {
         self.signal(libc::SIGTERM)?;
         // A stopped process would not see the SIGTERM.
         self.signal(libc::SIGCONT)?;
@@ -125,11 +127,25 @@ impl Child {
         if self.try_exit_status()?.is_none() { self.send(signal, SignalTarget::Leader) } else { Ok(()) }
     }
 
+    /// SIGSTOP, and waits until it has taken effect: the signal is sent at once, but threads on other processors run on for
+    /// a moment and would still answer.
+    ///
+    /// # Errors
+    /// [`DevError::Stop`] when the system refuses.
+    pub(crate) fn stop_still(&mut self) -> Result<(), DevError> {
+        self.signal(libc::SIGSTOP)?;
+        let end = Instant::now() + STOP_MAX;
+        while !has_stopped(self.pid()) && Instant::now() < end {
+            std::thread::yield_now();
+        }
+        Ok(())
+    }
+
     /// Waits until it ends, at most `limit`; `None` when it still runs then.
     ///
     /// # Errors
     /// [`DevError::Stop`] when the system does not know the child.
-    pub async fn wait(&mut self, limit: Duration) -> Result<Option<ExitStatus>, DevError> {
+    pub(crate) async fn wait(&mut self, limit: Duration) -> Result<Option<ExitStatus>, DevError> {
         let end = Instant::now() + limit;
         loop {
             if let Some(status) = self.try_exit_status()? {
@@ -243,4 +259,11 @@ fn tail(log: &Path) -> io::Result<String> {
     let text = String::from_utf8_lossy(&bytes);
     let lines: Vec<&str> = text.lines().rev().take(TAIL_LINES).collect();
     Ok(lines.into_iter().rev().collect::<Vec<_>>().join("\n"))
+}
+
+/// Whether every thread of a process stands still (`T` in `/proc`), or it is gone.
+fn has_stopped(pid: u32) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let runs = |stat: &str| stat.rsplit(") ").next().is_some_and(|rest| !rest.starts_with(['T', 't', 'Z', 'X']));
+    !threads.into_iter().any(|thread| std::fs::read_to_string(thread.path().join("stat")).is_ok_and(|stat| runs(&stat)))
 }

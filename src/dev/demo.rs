@@ -14,7 +14,7 @@ use crate::store::mysql::sales::{self, SaleError};
 use std::time::Duration;
 
 /// The demo sale's id.
-pub const DEMO_SALE: &str = "demo";
+pub(crate) const DEMO_SALE: &str = "demo";
 /// Units of the demo sale.
 const DEMO_STOCK: i64 = 1_000;
 /// The demo sale runs this long.

@@ -64,7 +64,7 @@ pub enum DevError {
     /// Another process owns the folder.
     #[error("{dir} is in use by another seckill process: stop it, or choose another folder with --data-dir", dir = dir.display())]
     Busy {
-        /// The folder.
+        /// The data folder.
         dir: PathBuf,
     },
     /// Reading or writing in the folder failed.
@@ -82,7 +82,7 @@ pub enum DevError {
     BadState {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Why it cannot be read.
         source: serde_json::Error,
     },
     /// Files for encrypted servers that cannot be used.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 /// Name of the database that a private MariaDB has from the start.
-pub const DATABASE: &str = "seckill";
+pub(crate) const DATABASE: &str = "seckill";
 
 /// The three kinds of server, in the order they are stopped: the broker first (nothing is delivered any more), the
 /// database last (it is the truth).
@@ -34,7 +34,7 @@ impl ServerKind {
 
     /// Environment variable that points at an existing server instead.
     #[must_use]
-    pub const fn url_variable(self) -> &'static str {
+    pub(crate) const fn url_variable(self) -> &'static str {
         match self {
             Self::Rabbitmq => "SECKILL_AMQP_URL",
             Self::Redis => "SECKILL_REDIS_URL",
@@ -44,7 +44,7 @@ impl ServerKind {
 
     /// Debian package that installs it.
     #[must_use]
-    pub const fn debian_package(self) -> &'static str {
+    pub(crate) const fn debian_package(self) -> &'static str {
         match self {
             Self::Rabbitmq => "rabbitmq-server",
             Self::Redis => "redis-server",

@@ -25,11 +25,12 @@ mod stack_plan;
 pub mod state;
 
 pub use child::Child;
-pub use demo::DEMO_SALE;
+pub(crate) use demo::DEMO_SALE;
 pub use encryption::Encryption;
 pub use error::DevError;
 pub use kind::ServerKind;
 pub use server::Server;
-pub use servers::{External, PrivateServers, ServerProgress, ServerUrls, clear};
+pub(crate) use servers::ServerProgress;
+pub use servers::{External, PrivateServers, ServerUrls, clear};
 pub use split::{Listen, RoleProcess, environment};
 pub use state::DevState;

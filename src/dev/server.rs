@@ -46,7 +46,7 @@ impl Server {
 
     /// Which of the three it is.
     #[must_use]
-    pub fn kind(&self) -> ServerKind {
+    pub(crate) fn kind(&self) -> ServerKind {
         self.launcher.kind()
     }
 
@@ -58,7 +58,7 @@ impl Server {
 
     /// Process id of the server itself (no shell in between).
     #[must_use]
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.pid()
     }
 
@@ -88,10 +88,7 @@ impl Server {
     }
 
     /// SIGTERM, then SIGKILL when that takes too long. Data stay.
-    ///
-    /// # Errors
-    /// [`DevError::Stop`].
-    pub async fn stop(&mut self) -> Result<ExitStatus, DevError> {
+    pub(crate) async fn stop(&mut self) -> Result<ExitStatus, DevError> {
         self.child.terminate(self.kind().stop_timeout()).await
     }
 
@@ -100,7 +97,7 @@ impl Server {
     /// # Errors
     /// [`DevError::Stop`].
     pub fn pause(&mut self) -> Result<(), DevError> {
-        self.child.signal(libc::SIGSTOP)
+        self.child.stop_still()
     }
 
     /// SIGCONT: undoes [`Server::pause`].

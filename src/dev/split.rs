@@ -65,12 +65,6 @@ impl RoleProcess {
         Ok(Self { role, child: plan.spawn().await?, plan })
     }
 
-    /// Which role it is.
-    #[must_use]
-    pub const fn role(&self) -> Role {
-        self.role
-    }
-
     /// Its process id; another one after a restart.
     #[must_use]
     pub fn pid(&self) -> u32 {

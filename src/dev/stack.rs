@@ -7,7 +7,7 @@
 use super::demo;
 use super::secrets::Secrets;
 use super::split::Split;
-pub use super::stack_plan::{StackError, StackPlan};
+pub(crate) use super::stack_plan::{StackError, StackPlan};
 use super::stack_plan::{StackListeners, has_shop};
 use super::{DevError, DevState, External, PrivateServers, ServerUrls};
 use crate::admin::{self, Admin};
@@ -26,7 +26,7 @@ use std::time::Duration;
 const WATCH: Duration = Duration::from_millis(200);
 
 /// A running local stack.
-pub struct Stack {
+pub(crate) struct Stack {
     shop: bool,
     servers: PrivateServers,
     roles: StackRoles,
@@ -45,7 +45,7 @@ impl Stack {
     ///
     /// # Errors
     /// [`StackError`]; whatever was started is stopped again.
-    pub async fn start(
+    pub(crate) async fn start(
         plan: &StackPlan,
         on_progress: &(dyn Fn(super::ServerProgress) + Sync),
     ) -> Result<Self, StackError> {
@@ -96,13 +96,13 @@ impl Stack {
 
     /// Where everything is.
     #[must_use]
-    pub const fn state(&self) -> &DevState {
+    pub(crate) const fn state(&self) -> &DevState {
         &self.state
     }
 
     /// Whether it serves the demo shop.
     #[must_use]
-    pub const fn has_shop(&self) -> bool {
+    pub(crate) const fn has_shop(&self) -> bool {
         self.shop
     }
 
@@ -123,7 +123,7 @@ impl Stack {
     ///
     /// # Errors
     /// The first thing that went wrong on the way down, or a role that ended by itself.
-    pub async fn until_stopped(mut self, plan: &StackPlan, stop: &Stopper) -> Result<(), StackError> {
+    pub(crate) async fn until_stopped(mut self, plan: &StackPlan, stop: &Stopper) -> Result<(), StackError> {
         let mut outcome = Ok(());
         let roles = match self.roles {
             StackRoles::Here(running) => {

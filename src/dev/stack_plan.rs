@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 /// Why a local stack cannot start.
 #[derive(Debug, thiserror::Error)]
-pub enum StackError {
+pub(crate) enum StackError {
     /// Servers, children or the folder.
     #[error(transparent)]
     Dev(#[from] DevError),
@@ -37,7 +37,7 @@ pub enum StackError {
 
 /// What to start.
 #[derive(Debug, Clone)]
-pub struct StackPlan {
+pub(crate) struct StackPlan {
     /// Folder of data and `dev.json`.
     pub dir: PathBuf,
     /// Configuration on top of the defaults.

@@ -52,10 +52,7 @@ impl DevState {
     }
 
     /// Writes or replaces the file in `dir`, in one step, readable by the owner only.
-    ///
-    /// # Errors
-    /// [`DevError::Io`].
-    pub fn write(&self, dir: &Path) -> Result<(), DevError> {
+    pub(crate) fn write(&self, dir: &Path) -> Result<(), DevError> {
         let (path, new) = (Self::path(dir), dir.join("dev.json.new"));
         let mut text =
             serde_json::to_vec_pretty(self).map_err(|source| DevError::BadState { path: path.clone(), source })?;
@@ -87,10 +84,7 @@ impl DevState {
     }
 
     /// Removes the file from `dir`; fine when there is none.
-    ///
-    /// # Errors
-    /// [`DevError::Io`].
-    pub fn remove(dir: &Path) -> Result<(), DevError> {
+    pub(crate) fn remove(dir: &Path) -> Result<(), DevError> {
         remove_if_there(&Self::path(dir))
     }
 }

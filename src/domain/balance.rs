@@ -13,7 +13,7 @@ pub struct Counted {
     /// Units of grants that Redis has been given in this epoch.
     pub granted_in_redis: i64,
     /// Units of grants that Redis has not been given yet.
-    pub grants_open: i64,
+    pub(crate) grants_open: i64,
     /// Unsold units in the buckets.
     pub redis_stock: i64,
     /// Units between two buckets.
@@ -21,7 +21,7 @@ pub struct Counted {
     /// Units accepted in this epoch, as Redis counted them.
     pub accepted: i64,
     /// Accepted units that have an order, cancelled or not: what Redis gave away stays given away.
-    pub accepted_ordered: i64,
+    pub(crate) accepted_ordered: i64,
     /// Accepted units that have a recorded final failure.
     pub accepted_failed: i64,
     /// Accepted units on their way: outbox, pending, broker, DLQs, younger than the window.
@@ -44,7 +44,7 @@ pub struct Counted {
     /// Units by which a person said that the two sides differ, and why; in the present epoch.
     pub correction: i64,
     /// Units of orders that landed after their shard was counted.
-    pub landed_since: i64,
+    pub(crate) landed_since: i64,
     /// Unsold units by `sales.stock`.
     pub database_stock: i64,
     /// Units of all orders in the database that stand; a cancelled order's units are in `database_stock` again.
@@ -54,7 +54,7 @@ pub struct Counted {
     /// Whether Redis holds this sale; a draft that was never warmed has no Redis side.
     pub in_redis: bool,
     /// Whether every shard of it could be counted in the epoch of the database, so that both sides can be compared.
-    pub bridged: bool,
+    pub(crate) bridged: bool,
 }
 
 /// One equation of the sheet.
@@ -137,7 +137,7 @@ impl Counted {
 
     /// Whether everything adds up and nothing leaked. Gaps and refusals are findings of their own: a person can close them.
     #[must_use]
-    pub fn consistent(&self) -> bool {
+    pub(crate) fn consistent(&self) -> bool {
         !self.oversold() && self.leaked == 0 && self.equations().iter().all(Equation::holds)
     }
 }

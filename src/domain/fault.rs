@@ -25,7 +25,7 @@ pub enum Fault {
 
 impl Fault {
     /// A fault that passes by itself.
-    pub fn back_off(error: impl std::fmt::Display) -> Self {
+    pub(crate) fn back_off(error: impl std::fmt::Display) -> Self {
         Self::BackOff(error.to_string().into())
     }
 }

@@ -43,7 +43,7 @@ pub struct SaleId(Arc<str>);
 
 impl SaleId {
     /// Longest accepted id, in bytes.
-    pub const BYTES_MAX: usize = 64;
+    pub(crate) const BYTES_MAX: usize = 64;
     const EXPECTED: &'static str = "1 to 64 characters of A-Z a-z 0-9 _ -";
 
     /// Reads a sale id.
@@ -77,7 +77,7 @@ pub struct UserId(Arc<str>);
 
 impl UserId {
     /// Longest accepted id, in bytes.
-    pub const BYTES_MAX: usize = 64;
+    pub(crate) const BYTES_MAX: usize = 64;
     const EXPECTED: &'static str = "1 to 64 bytes of UTF-8 without control characters";
 
     /// Reads a user id.

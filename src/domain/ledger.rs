@@ -22,7 +22,7 @@ pub enum LedgerState {
 impl LedgerState {
     /// The letter in the record.
     #[must_use]
-    pub const fn letter(self) -> char {
+    pub(crate) const fn letter(self) -> char {
         match self {
             Self::Queued => 'Q',
             Self::Confirmed => 'C',
@@ -32,7 +32,7 @@ impl LedgerState {
 
     /// The reason field of the record; `-` when there is none.
     #[must_use]
-    pub const fn reason(self) -> &'static str {
+    pub(crate) const fn reason(self) -> &'static str {
         match self {
             Self::Queued | Self::Confirmed => "-",
             Self::Failed(reason) => reason.code(),
@@ -41,7 +41,7 @@ impl LedgerState {
 
     /// Whether the request has its final outcome.
     #[must_use]
-    pub const fn is_final(self) -> bool {
+    pub(crate) const fn is_final(self) -> bool {
         match self {
             Self::Queued => false,
             Self::Confirmed | Self::Failed(_) => true,
@@ -52,7 +52,7 @@ impl LedgerState {
 /// A record that cannot be read. Never skipped: whoever meets one reports it with the request id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("ledger record is unreadable: {0:?}")]
-pub struct LedgerError(pub String);
+pub(crate) struct LedgerError(pub String);
 
 /// One ledger record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl LedgerRecord {
     ///
     /// # Errors
     /// [`LedgerError`] with the text when any field is missing or out of range.
-    pub fn parse(text: &str) -> Result<Self, LedgerError> {
+    pub(crate) fn parse(text: &str) -> Result<Self, LedgerError> {
         Self::read(text).ok_or_else(|| LedgerError(text.to_owned()))
     }
 
@@ -100,7 +100,7 @@ impl LedgerRecord {
 
     /// The text form.
     #[must_use]
-    pub fn encode(&self) -> String {
+    pub(crate) fn encode(&self) -> String {
         format!(
             "{} {} {} {} {} {} {}",
             self.state.letter(),

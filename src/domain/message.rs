@@ -8,7 +8,7 @@
 #[cfg(feature = "faults")]
 mod next;
 #[cfg(feature = "faults")]
-pub use next::{is_played as is_next_version_played, play as play_next_version};
+pub(crate) use next::{is_played as is_next_version_played, play as play_next_version};
 
 use super::ids::{RequestId, SaleId, UserId};
 use super::outcome::Outcome;
@@ -18,11 +18,11 @@ use serde::{Deserialize, Serialize};
 
 /// The version written by this build. A reader takes every version it knows; others wait in the retry queues for a reader
 /// that does, then in the MQ DLQ, and P5 lands their requests from the ledger. None is dropped.
-pub const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 /// Longest message, in bytes: a full envelope with 64-byte ids of escaped characters stays well below.
-pub const BYTES_MAX: usize = 4096;
+pub(crate) const BYTES_MAX: usize = 4096;
 /// Most orders that share one message to the broker: one bit each, where it is noted which of them are settled.
-pub const BUNDLE_MAX: usize = 64;
+pub(crate) const BUNDLE_MAX: usize = 64;
 
 /// Why bytes are not a message of ours. Such a message is parked with this text, neither retried nor dropped (C6).
 #[derive(Debug, thiserror::Error)]
@@ -52,7 +52,7 @@ struct Envelope {
 }
 
 /// Appends the head of an envelope, up to and without the comma before `"shard"`, to `out`.
-pub fn head(purchase: &Purchase, out: &mut String) {
+pub(crate) fn head(purchase: &Purchase, out: &mut String) {
     #[cfg(feature = "faults")]
     if next::is_played() {
         return next::head(purchase, out);
@@ -86,7 +86,7 @@ pub fn encode(accepted: &Accepted) -> String {
 
 /// Routing key of the event that tells an outcome to downstream systems.
 #[must_use]
-pub const fn event_key(outcome: Outcome) -> &'static str {
+pub(crate) const fn event_key(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Ordered => "order.confirmed",
         Outcome::Failed(_) => "order.failed",
@@ -96,7 +96,7 @@ pub const fn event_key(outcome: Outcome) -> &'static str {
 /// The event that tells an outcome to downstream systems: versioned JSON, with versions of its own. It may come more than once; the
 /// request id says so.
 #[must_use]
-pub fn event(accepted: &Accepted, outcome: Outcome) -> String {
+pub(crate) fn event(accepted: &Accepted, outcome: Outcome) -> String {
     let mut text = String::with_capacity(192);
     head_of_ours(&accepted.purchase, &mut text);
     let (status, reason) = match outcome {
@@ -113,7 +113,7 @@ pub fn event(accepted: &Accepted, outcome: Outcome) -> String {
 
 /// Events as one message's body: `{"v":1,"events":[…]}`.
 #[must_use]
-pub fn events<'a>(bodies: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+pub(crate) fn events<'a>(bodies: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut text = format!(r#"{{"v":{VERSION},"events":["#).into_bytes();
     for (at, body) in bodies.enumerate() {
         if at > 0 {

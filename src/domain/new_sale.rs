@@ -15,7 +15,7 @@ const TITLE_CHARS_MAX: usize = 200;
 /// A sale that does not exist yet.
 #[derive(Debug, Clone, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct NewSale {
+pub(crate) struct NewSale {
     /// Its id.
     pub id: SaleId,
     /// What is sold.
@@ -52,7 +52,7 @@ fn yuan() -> String {
 /// Which field of a [`NewSale`] cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: expected {expected}")]
-pub struct BadSale {
+pub(crate) struct BadSale {
     /// Its name.
     pub field: &'static str,
     /// What would be accepted.
@@ -64,7 +64,7 @@ impl NewSale {
     ///
     /// # Errors
     /// [`BadSale`] naming the first field that breaks a rule.
-    pub fn draft(self) -> Result<Sale, BadSale> {
+    pub(crate) fn draft(self) -> Result<Sale, BadSale> {
         let text = |text: &str, max: usize| !text.trim().is_empty() && text.chars().count() <= max;
         let capitals = self.currency.len() == 3 && self.currency.bytes().all(|byte| byte.is_ascii_uppercase());
         let rules = [

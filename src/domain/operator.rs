@@ -20,7 +20,7 @@ pub enum ActorKind {
 impl ActorKind {
     /// The stored code.
     #[must_use]
-    pub const fn code(self) -> &'static str {
+    pub(crate) const fn code(self) -> &'static str {
         match self {
             Self::Person => "person",
             Self::Service => "service",
@@ -40,7 +40,7 @@ pub enum AuthMethod {
 impl AuthMethod {
     /// The stored code.
     #[must_use]
-    pub const fn code(self) -> &'static str {
+    pub(crate) const fn code(self) -> &'static str {
         match self {
             Self::Shell => "shell",
             Self::AdminToken => "admin_token",
@@ -64,7 +64,7 @@ pub struct Actor {
     /// Address of the trusted hop, if the act came over a network.
     pub ip: Option<String>,
     /// `X-Request-Id` of the call, if it had one.
-    pub call_id: Option<String>,
+    pub(crate) call_id: Option<String>,
 }
 
 impl Actor {
@@ -84,7 +84,7 @@ impl Actor {
 
     /// Somebody who has `admin.token` and typed this name, or none.
     #[must_use]
-    pub fn with_admin_token(name: Option<&str>, ip: Option<String>, call_id: Option<String>) -> Self {
+    pub(crate) fn with_admin_token(name: Option<&str>, ip: Option<String>, call_id: Option<String>) -> Self {
         Self {
             kind: ActorKind::Person,
             id: "admin.token".to_owned(),
@@ -98,7 +98,7 @@ impl Actor {
 
     /// The actor in a word, for columns that say who closed something; at most 64 characters.
     #[must_use]
-    pub fn label(&self) -> String {
+    pub(crate) fn label(&self) -> String {
         let whole = match self.auth_method {
             AuthMethod::Shell => self.name.clone(),
             AuthMethod::AdminToken if self.name.is_empty() => "console".to_owned(),
@@ -142,7 +142,7 @@ pub enum Operation {
 impl Operation {
     /// The stored code, at most 32 characters.
     #[must_use]
-    pub const fn code(self) -> &'static str {
+    pub(crate) const fn code(self) -> &'static str {
         match self {
             Self::SaleCreate => "sale.create",
             Self::SaleWarm => "sale.warm",
@@ -175,7 +175,7 @@ pub enum ActTarget {
 impl ActTarget {
     /// The stored code of its sort, and its id.
     #[must_use]
-    pub fn code_and_id(&self) -> (&'static str, &str) {
+    pub(crate) fn code_and_id(&self) -> (&'static str, &str) {
         match self {
             Self::Sale(id) => ("sale", id.as_str()),
             Self::Request(id) => ("request", id),
@@ -198,7 +198,7 @@ pub enum ActOutcome {
 impl ActOutcome {
     /// The stored code.
     #[must_use]
-    pub const fn code(self) -> &'static str {
+    pub(crate) const fn code(self) -> &'static str {
         match self {
             Self::Ok => "ok",
             Self::Denied => "denied",
@@ -212,8 +212,7 @@ impl ActOutcome {
 pub struct OperatorAct {
     /// Who.
     pub actor: Actor,
-    /// What.
-    pub operation: Operation,
+    pub(crate) operation: Operation,
     /// To what.
     pub target: ActTarget,
     /// The sale it is about, if any.

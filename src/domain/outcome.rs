@@ -25,8 +25,7 @@ pub enum FailReason {
 }
 
 impl FailReason {
-    /// Every reason.
-    pub const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::SoldOut,
         Self::DuplicateBuyer,
         Self::LimitExceeded,
@@ -51,7 +50,7 @@ impl FailReason {
     /// Whether a unit of the sale stands behind the failure, which `sale reclaim` may offer again. None does where Redis gave away
     /// more than there was, or where nobody knows.
     #[must_use]
-    pub const fn has_unit(self) -> bool {
+    pub(crate) const fn has_unit(self) -> bool {
         match self {
             Self::DuplicateBuyer | Self::LimitExceeded | Self::GivenUp => true,
             Self::SoldOut | Self::UnknownSale | Self::NumberReused => false,
@@ -60,7 +59,7 @@ impl FailReason {
 
     /// Reads a stored code; an unknown one is an error for the caller to report, never a default.
     #[must_use]
-    pub fn from_code(code: &str) -> Option<Self> {
+    pub(crate) fn from_code(code: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|reason| reason.code() == code)
     }
 }
@@ -107,7 +106,7 @@ pub enum Verdict {
 impl Verdict {
     /// The outcome the buyer may be told, if there is one.
     #[must_use]
-    pub const fn outcome(self) -> Option<Outcome> {
+    pub(crate) const fn outcome(self) -> Option<Outcome> {
         match self {
             Self::Ordered => Some(Outcome::Ordered),
             Self::Already(outcome) => Some(outcome),

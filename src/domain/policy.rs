@@ -58,7 +58,7 @@ impl PurchasePolicy {
 
     /// The limit as stored: `None` is unlimited.
     #[must_use]
-    pub const fn limit(self) -> Option<u32> {
+    pub(crate) const fn limit(self) -> Option<u32> {
         match self {
             Self::OnePerUser => Some(1),
             Self::Cumulative(n) => Some(n.get()),
@@ -68,7 +68,7 @@ impl PurchasePolicy {
 
     /// Whether a buyer who owns `owned` units may have `quantity` more.
     #[must_use]
-    pub fn allows(self, owned: u64, quantity: Quantity) -> bool {
+    pub(crate) fn allows(self, owned: u64, quantity: Quantity) -> bool {
         self.limit().is_none_or(|limit| owned.saturating_add(u64::from(quantity.get())) <= u64::from(limit))
     }
 }

@@ -33,7 +33,7 @@ pub struct Accepted {
 }
 
 /// Fingerprint of what was accepted; the same request id with another fingerprint is a forgery or a bug (window 74).
-pub type PayloadHash = [u8; 16];
+pub(crate) type PayloadHash = [u8; 16];
 
 impl Accepted {
     /// First 128 bits of SHA-256 over the meaning, not the encoding, so that two versions of the envelope agree.

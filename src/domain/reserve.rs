@@ -39,7 +39,7 @@ pub enum Reserved {
 /// A reply outside the contract: script and binary are of different builds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("reserve script answered code {code} with detail {detail}, outside the contract")]
-pub struct UnknownReply {
+pub(crate) struct UnknownReply {
     /// First number of the reply.
     pub code: i64,
     /// Second number of the reply.
@@ -51,7 +51,7 @@ impl Reserved {
     ///
     /// # Errors
     /// [`UnknownReply`] for a pair the contract does not have.
-    pub fn from_reply(code: i64, detail: i64) -> Result<Self, UnknownReply> {
+    pub(crate) fn from_reply(code: i64, detail: i64) -> Result<Self, UnknownReply> {
         let unknown = UnknownReply { code, detail };
         let count = u64::try_from(detail).map_err(|_| unknown)?;
         Ok(match code {
@@ -75,7 +75,7 @@ impl Reserved {
 
     /// The P2 state of a decided request, where `Short` means all that is left of the sale; `None` when the sale was closed to it before P2 decided anything.
     #[must_use]
-    pub const fn state(&self) -> Option<P2Reserve> {
+    pub(crate) const fn state(&self) -> Option<P2Reserve> {
         match self {
             Self::Accepted => Some(P2Reserve::Reserved),
             Self::Replayed => Some(P2Reserve::Replayed),

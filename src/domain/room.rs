@@ -4,44 +4,44 @@
 //! far behind is sent away for as long as keeps the whole crowd below a rate; whoever is near comes back when it is his turn.
 
 /// Buyers who came before the start hear their drawn places at this rate, a millisecond, all processes together.
-pub const TOLD_PER_MS: u64 = 10;
+pub(crate) const TOLD_PER_MS: u64 = 10;
 /// Hearing them takes at most this long, milliseconds, however many they are; nobody is released before.
-pub const TOLD_MAX_MS: u64 = 30_000;
+pub(crate) const TOLD_MAX_MS: u64 = 30_000;
 /// The far part of a waiting crowd asks at most this often, times a second, over all processes.
-pub const POLLS_PER_S: u64 = 5_000;
+pub(crate) const POLLS_PER_S: u64 = 5_000;
 /// Nobody who waits is sent away for longer, seconds, however large the crowd: the rate may grow meanwhile.
-pub const POLL_MAX_S: u64 = 120;
+pub(crate) const POLL_MAX_S: u64 = 120;
 /// Everybody may be sent away for this long, seconds.
 const POLL_FAR_S: u64 = 10;
 
 /// How far a room has been let go, as one process knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ReleaseProgress {
+pub(crate) struct ReleaseProgress {
     /// Places that may buy: 1 to this one.
     pub released: u64,
     /// Places taken.
     pub arrivals: u64,
     /// Time until the first place is released, milliseconds.
-    pub opens_in_ms: u64,
+    pub(crate) opens_in_ms: u64,
 }
 
 impl ReleaseProgress {
     /// Whether this place may buy.
     #[must_use]
-    pub const fn has_released(self, place: u64) -> bool {
+    pub(crate) const fn has_released(self, place: u64) -> bool {
         place <= self.released
     }
 
     /// Places before this one that are not released.
     #[must_use]
-    pub const fn ahead_of(self, place: u64) -> u64 {
+    pub(crate) const fn ahead_of(self, place: u64) -> u64 {
         place.saturating_sub(self.released).saturating_sub(1)
     }
 
     /// Seconds after which the buyer with this place asks again, 1 to [`POLL_MAX_S`] and a quarter: at `rate_per_s` never
     /// much after the turn. `dice` in `[0, 1)` spreads those who are far.
     #[must_use]
-    pub fn ask_again_s(self, place: u64, rate_per_s: u32, dice: f64) -> u64 {
+    pub(crate) fn ask_again_s(self, place: u64, rate_per_s: u32, dice: f64) -> u64 {
         let wait_s = self.opens_in_ms / 1000 + self.ahead_of(place) / u64::from(rate_per_s.max(1));
         let far_s = (self.arrivals.saturating_sub(self.released) / POLLS_PER_S).clamp(POLL_FAR_S, POLL_MAX_S);
         if wait_s <= far_s { wait_s.max(1) } else { (far_s + part(far_s / 4, dice)).min(wait_s) }
@@ -51,7 +51,7 @@ impl ReleaseProgress {
 /// Seconds after which a buyer without a drawn place comes back: spread over the time after the start in which the places are
 /// told. `arrivals` are those who came so far.
 #[must_use]
-pub fn come_back_s(starts_in_ms: u64, arrivals: u64, dice: f64) -> u64 {
+pub(crate) fn come_back_s(starts_in_ms: u64, arrivals: u64, dice: f64) -> u64 {
     let told_ms = (arrivals / TOLD_PER_MS).min(TOLD_MAX_MS - 1000);
     (starts_in_ms + part(told_ms, dice)).div_ceil(1000).max(1)
 }

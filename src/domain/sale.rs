@@ -5,7 +5,7 @@ use super::policy::PurchasePolicy;
 use super::states::P1Entry;
 
 /// Most units a sale may ever grant. Lua counts in doubles, which are exact far beyond this.
-pub const STOCK_MAX: i64 = 1_000_000_000;
+pub(crate) const STOCK_MAX: i64 = 1_000_000_000;
 
 /// Where a sale is in its life, as stored in `sales.status`. Explicit codes, shared with SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -38,7 +38,7 @@ impl SaleStatus {
 
     /// Reads a stored code.
     #[must_use]
-    pub fn from_code(code: &str) -> Option<Self> {
+    pub(crate) fn from_code(code: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.code() == code)
     }
 }
@@ -76,7 +76,7 @@ impl MetaState {
 
     /// Reads a stored code.
     #[must_use]
-    pub fn from_code(code: &str) -> Option<Self> {
+    pub(crate) fn from_code(code: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.code() == code)
     }
 }
@@ -118,7 +118,7 @@ pub struct Sale {
 impl Sale {
     /// Whether a new request may try, by status, window and clock; stock is for the script to decide.
     #[must_use]
-    pub fn entry(&self, now_ms: i64) -> P1Entry {
+    pub(crate) fn entry(&self, now_ms: i64) -> P1Entry {
         match self.status {
             SaleStatus::Closed => P1Entry::Ended,
             SaleStatus::Draft | SaleStatus::Warmed | SaleStatus::Paused if now_ms >= self.ends_at_ms => P1Entry::Ended,

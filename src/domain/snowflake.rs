@@ -12,7 +12,7 @@
 use super::ids::RequestId;
 
 /// Milliseconds between the Unix epoch and the ids' own epoch (2025-01-01T00:00:00Z).
-pub const EPOCH_MS: i64 = 1_735_689_600_000;
+pub(crate) const EPOCH_MS: i64 = 1_735_689_600_000;
 /// Node ids are `0..NODES`.
 pub const NODES: u16 = 1 << NODE_BITS;
 const NODE_BITS: u32 = 10;
@@ -39,7 +39,7 @@ pub enum SnowflakeError {
 
 /// Makes ids for one leased node. Not shared: one owner, `&mut`.
 #[derive(Debug)]
-pub struct Snowflake {
+pub(crate) struct Snowflake {
     node: u16,
     /// The millisecond of the newest id (Unix time); the next id is never in an earlier one.
     last_ms: i64,
@@ -52,12 +52,12 @@ impl Snowflake {
     ///
     /// `after_ms` is the previous holder's fence: nothing at or before it is ever issued again.
     #[must_use]
-    pub const fn new(node: u16, after_ms: i64, fence_ms: i64) -> Self {
+    pub(crate) const fn new(node: u16, after_ms: i64, fence_ms: i64) -> Self {
         Self { node: node % NODES, last_ms: after_ms, sequence: SEQUENCE_MAX, fence_ms }
     }
 
     /// Moves the fence forward after a renewal. A fence never moves back.
-    pub fn extend(&mut self, fence_ms: i64) {
+    pub(crate) fn extend(&mut self, fence_ms: i64) {
         self.fence_ms = self.fence_ms.max(fence_ms);
     }
 
@@ -65,7 +65,7 @@ impl Snowflake {
     ///
     /// # Errors
     /// [`SnowflakeError`] when the lease is spent or the clock is absurd.
-    pub fn next(&mut self, now_ms: i64) -> Result<RequestId, SnowflakeError> {
+    pub(crate) fn next(&mut self, now_ms: i64) -> Result<RequestId, SnowflakeError> {
         let (ms, sequence) = if now_ms > self.last_ms {
             (now_ms, 0)
         } else if self.sequence < SEQUENCE_MAX {
@@ -92,7 +92,7 @@ impl Snowflake {
 
 /// The millisecond (Unix time) an id was made in, by its maker's clock.
 #[must_use]
-pub fn made_at_ms(id: RequestId) -> i64 {
+pub(crate) fn made_at_ms(id: RequestId) -> i64 {
     EPOCH_MS + i64::try_from(id.get() >> (NODE_BITS + SEQUENCE_BITS)).unwrap_or(TIME_MAX_MS)
 }
 

@@ -38,7 +38,7 @@ impl Trace {
 
     /// The id of a step, 8 bytes.
     #[must_use]
-    pub fn span_id(&self, step: TraceStep) -> [u8; 8] {
+    pub(crate) fn span_id(&self, step: TraceStep) -> [u8; 8] {
         let mut bytes = [0; 17];
         bytes[0] = match step.phase {
             Phase::P1Entry => 1,
@@ -55,7 +55,7 @@ impl Trace {
 
 /// One step of an order's way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TraceStep {
+pub(crate) struct TraceStep {
     /// Where.
     pub phase: Phase,
     /// 0: the step that the next phase hangs under; there is one of it however often it is repeated. Anything else (the moment it
@@ -66,14 +66,14 @@ pub struct TraceStep {
 impl TraceStep {
     /// The step of `phase` that the next phase hangs under.
     #[must_use]
-    pub const fn joint(phase: Phase) -> Self {
+    pub(crate) const fn joint(phase: Phase) -> Self {
         Self { phase, number: 0 }
     }
 
     /// The step this one hangs under. What the database is told follows from the broker's confirm, what P5 does from the
     /// ledger record that P2 wrote.
     #[must_use]
-    pub const fn parent(self) -> Option<Self> {
+    pub(crate) const fn parent(self) -> Option<Self> {
         match self.phase {
             // A replay is the same order again: under the first call.
             Phase::P1Entry if self.number == 0 => None,

@@ -8,4 +8,5 @@ pub mod problem;
 pub(crate) mod request_id;
 mod server;
 
-pub use server::{ExtraRoutes, end_gracefully, worker_count};
+pub(crate) use server::ExtraRoutes;
+pub use server::{end_gracefully, worker_count};

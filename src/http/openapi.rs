@@ -10,7 +10,6 @@ use utoipa::openapi::{RefOr, Schema};
 #[derive(utoipa::ToSchema)]
 #[allow(dead_code, reason = "describes the document that `Problem::respond` writes")]
 pub(crate) struct ProblemBody {
-    /// `urn:seckill:problem:<code>`
     r#type: String,
     /// The problem in the client's language (English or Chinese).
     title: String,
@@ -27,7 +26,6 @@ pub(crate) struct ProblemBody {
     request_id: Option<String>,
     /// Where to ask for its status.
     status_url: Option<String>,
-    /// Units left.
     remaining: Option<u64>,
 }
 

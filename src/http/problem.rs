@@ -79,7 +79,7 @@ problems! {
 
 /// One problem answer.
 #[derive(Debug, Clone)]
-pub struct Problem {
+pub(crate) struct Problem {
     kind: Kind,
     detail: Option<String>,
     request_id: Option<RequestId>,
@@ -139,21 +139,21 @@ impl Kind {
 
     /// This problem, with what exactly is wrong and what would be accepted.
     #[must_use]
-    pub fn because(self, detail: impl Into<String>) -> Problem {
+    pub(crate) fn because(self, detail: impl Into<String>) -> Problem {
         Problem { detail: Some(detail.into()), ..self.into() }
     }
 }
 
 impl Problem {
     /// Which problem it is.
-    #[must_use]
-    pub const fn kind(&self) -> Kind {
+    #[cfg(test)]
+    pub(crate) const fn kind(&self) -> Kind {
         self.kind
     }
 
     /// Adds the request it is about and where its status can be asked.
     #[must_use]
-    pub fn about(mut self, request_id: RequestId, location: String) -> Self {
+    pub(crate) fn about(mut self, request_id: RequestId, location: String) -> Self {
         self.request_id = Some(request_id);
         self.location = Some(location);
         self
@@ -161,21 +161,21 @@ impl Problem {
 
     /// Adds how many units are left.
     #[must_use]
-    pub const fn remaining(mut self, units: u64) -> Self {
+    pub(crate) const fn remaining(mut self, units: u64) -> Self {
         self.remaining = Some(units);
         self
     }
 
     /// Says when to come back, seconds.
     #[must_use]
-    pub const fn retry_after_s(mut self, seconds: u64) -> Self {
+    pub(crate) const fn retry_after_s(mut self, seconds: u64) -> Self {
         self.retry_after_s = Some(seconds);
         self
     }
 
     /// The HTTP answer in the language the client prefers.
     #[must_use]
-    pub fn respond(&self, request: &HttpRequest) -> HttpResponse {
+    pub(crate) fn respond(&self, request: &HttpRequest) -> HttpResponse {
         let chinese = prefers_chinese(request);
         let kind = self.kind;
         let body = ProblemDocument {

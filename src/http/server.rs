@@ -7,7 +7,7 @@ use actix_web::web;
 use std::sync::Arc;
 
 /// Routes of the public port that are not part of its contract: the page that shows it, the demo shop of a local stack.
-pub type ExtraRoutes = Arc<dyn Fn(&mut web::ServiceConfig) + Send + Sync>;
+pub(crate) type ExtraRoutes = Arc<dyn Fn(&mut web::ServiceConfig) + Send + Sync>;
 
 /// Threads that handle requests: as configured, or one for each core.
 #[must_use]

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use std::collections::HashMap;
 
 /// Longest access token, bytes. A larger one is refused before it costs a signature check.
-pub const TOKEN_BYTES_MAX: usize = 8192;
+pub(crate) const TOKEN_BYTES_MAX: usize = 8192;
 
 /// Why a key file cannot be used; stops the start.
 #[derive(Debug, thiserror::Error)]

@@ -17,7 +17,7 @@ const CHECK_EVERY: Duration = Duration::from_secs(10);
 
 /// Warms drafts ahead of their start and finishes what a crash left between database and Redis. Part of the api role; it
 /// may run in every api process, because all it does can be repeated.
-pub struct AutoWarm {
+pub(crate) struct AutoWarm {
     sale_control: SaleControl,
     /// How long before its start a draft is warmed, milliseconds; 0: never by itself.
     ahead_ms: i64,
@@ -30,7 +30,7 @@ pub struct AutoWarm {
 impl AutoWarm {
     /// Warms drafts `ahead_ms` before their start; 0: never by itself.
     #[must_use]
-    pub fn new(sale_control: SaleControl, ahead_ms: u64) -> Self {
+    pub(crate) fn new(sale_control: SaleControl, ahead_ms: u64) -> Self {
         let ahead_ms = i64::try_from(ahead_ms).unwrap_or(i64::MAX);
         Self { sale_control, ahead_ms, reported: HashSet::new(), check_at: Instant::now() }
     }

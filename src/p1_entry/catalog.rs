@@ -28,7 +28,7 @@ const REDIS_TTL_FACTOR: u64 = 10;
 
 /// A sale, and what this process knows about its stock right now.
 #[derive(Debug, Clone)]
-pub struct SaleView {
+pub(crate) struct SaleView {
     /// The sale as the database has it, at most a cache time old.
     pub sale: Sale,
     /// Set when it was found sold out in its present epoch and with its present grants.
@@ -39,7 +39,7 @@ pub struct SaleView {
 
 /// The result of a lookup.
 #[derive(Debug, Clone)]
-pub enum CatalogLookup {
+pub(crate) enum CatalogLookup {
     /// There is one.
     Found(Arc<SaleView>),
     /// There is no such sale (`P1-S3`).
@@ -81,7 +81,13 @@ pub struct Catalog {
 impl Catalog {
     /// An empty catalog; `owner` names this process in the load lock.
     #[must_use]
-    pub fn new(redis: RedisStore, db: Db, known: SaleIdFilter, settings: &config::Settings, owner: &str) -> Self {
+    pub(crate) fn new(
+        redis: RedisStore,
+        db: Db,
+        known: SaleIdFilter,
+        settings: &config::Settings,
+        owner: &str,
+    ) -> Self {
         let (shards, settings) = (settings.redis.shards, &settings.p1_entry);
         Self {
             local: Cache::builder().max_capacity(settings.cache_sales_max).build(),
@@ -99,7 +105,7 @@ impl Catalog {
     ///
     /// # Errors
     /// 404, or 503 while it is loaded elsewhere or no server answers.
-    pub async fn view(&self, id: &SaleId) -> Result<Arc<SaleView>, Problem> {
+    pub(crate) async fn view(&self, id: &SaleId) -> Result<Arc<SaleView>, Problem> {
         match self.lookup(id).await {
             CatalogLookup::Found(view) => Ok(view),
             CatalogLookup::Missing => {
@@ -115,7 +121,7 @@ impl Catalog {
     }
 
     /// Looks a sale up: in this process, then in Redis, then in the database.
-    pub async fn lookup(&self, id: &SaleId) -> CatalogLookup {
+    pub(crate) async fn lookup(&self, id: &SaleId) -> CatalogLookup {
         if let Some(slot) = self.local.get(id).await {
             match slot.read() {
                 (Some(view), read_at) => {
@@ -155,7 +161,7 @@ impl Catalog {
     }
 
     /// Records here and in Redis that the sale is sold out as `view` knows it.
-    pub async fn mark_sold_out(&self, view: &SaleView) {
+    pub(crate) async fn mark_sold_out(&self, view: &SaleView) {
         let mark = SoldOutMark { epoch: view.sale.epoch, granted: view.sale.granted, at_ms: now_ms() };
         if let Some(slot) = self.local.get(&view.sale.sale_id).await {
             slot.write(Some(Arc::new(SaleView { sale: view.sale.clone(), sold_out: Some(mark), remaining: Some(0) })));
@@ -167,7 +173,7 @@ impl Catalog {
     }
 
     /// Forgets what this process knows of a sale; the next lookup loads it.
-    pub async fn forget(&self, id: &SaleId) {
+    pub(crate) async fn forget(&self, id: &SaleId) {
         Box::pin(self.local.invalidate(id)).await;
     }
 

@@ -23,16 +23,16 @@ struct PurchaseTokenClaims {
 
 /// A token that was checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PurchaseToken {
+pub(crate) struct PurchaseToken {
     /// The request it stands for.
     pub request_id: RequestId,
     /// When it was issued, Unix milliseconds.
-    pub issued_at_ms: i64,
+    pub(crate) issued_at_ms: i64,
 }
 
 /// Why a token is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TokenFault {
+pub(crate) enum TokenFault {
     /// Malformed, forged, another buyer's or another sale's.
     Invalid,
     /// It was good once; the request's outcome can still be asked.
@@ -68,7 +68,13 @@ impl PurchaseTokens {
     }
 
     /// Checks a token for this buyer and sale.
-    pub fn check(&self, token: &str, user: &UserId, sale: &SaleId, now_ms: i64) -> Result<PurchaseToken, TokenFault> {
+    pub(crate) fn check(
+        &self,
+        token: &str,
+        user: &UserId,
+        sale: &SaleId,
+        now_ms: i64,
+    ) -> Result<PurchaseToken, TokenFault> {
         let claims: PurchaseTokenClaims = self.signer.read(token).ok_or(TokenFault::Invalid)?;
         if claims.sub != *user || claims.sale != *sale {
             return Err(TokenFault::Invalid);

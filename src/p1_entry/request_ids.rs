@@ -98,7 +98,7 @@ impl RequestIds {
     }
 
     /// Waits until ids can be had, at most `deadline`; replays and status questions need none.
-    pub async fn wait_ready(&self, deadline: Duration, stopper: &Stopper) {
+    pub(crate) async fn wait_ready(&self, deadline: Duration, stopper: &Stopper) {
         let waiting = async {
             while !self.is_ready() && !stopper.is_stopped() {
                 stopper.sleep(READY_POLL).await;

@@ -26,7 +26,7 @@ const TRICKLE_PER_S: NonZeroU32 = NonZeroU32::MIN.saturating_add(49);
 
 /// What the filter says about a sale id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FilterVerdict {
+pub(crate) enum FilterVerdict {
     /// CatalogLookup it up: it may exist, or there is room for a look.
     MayExist,
     /// No sale of that id existed at this time, Unix milliseconds.
@@ -41,7 +41,7 @@ struct Filter {
 
 /// The filter of one process. Clones share it.
 #[derive(Clone)]
-pub struct SaleIdFilter {
+pub(crate) struct SaleIdFilter {
     filter: Arc<RwLock<Option<Filter>>>,
     trickle: Arc<DefaultDirectRateLimiter>,
 }
@@ -56,7 +56,7 @@ impl Default for SaleIdFilter {
 impl SaleIdFilter {
     /// Whether it is worth looking the sale up.
     #[must_use]
-    pub fn check(&self, id: &SaleId) -> FilterVerdict {
+    pub(crate) fn check(&self, id: &SaleId) -> FilterVerdict {
         let unknown_at_ms = {
             let filter = self.filter.read().unwrap_or_else(PoisonError::into_inner);
             let unknown = filter.as_ref().filter(|filter| !filter.bits.contains(id.as_str()));
@@ -69,7 +69,7 @@ impl SaleIdFilter {
     }
 
     /// Remembers a sale that was found.
-    pub fn exists(&self, id: &SaleId) {
+    pub(crate) fn exists(&self, id: &SaleId) {
         if let Some(filter) = self.filter.read().unwrap_or_else(PoisonError::into_inner).as_ref() {
             filter.bits.insert(id.as_str());
         }
@@ -94,7 +94,7 @@ impl SaleIdFilter {
 }
 
 /// Refreshes the filter from the database. Part of the api role.
-pub struct SaleIdFilterRefresher {
+pub(crate) struct SaleIdFilterRefresher {
     db: Db,
     known: SaleIdFilter,
     /// Sales there, and sales removed.
@@ -105,7 +105,7 @@ pub struct SaleIdFilterRefresher {
 impl SaleIdFilterRefresher {
     /// Fills `known` from the database.
     #[must_use]
-    pub fn new(db: Db, known: SaleIdFilter) -> Self {
+    pub(crate) fn new(db: Db, known: SaleIdFilter) -> Self {
         Self { db, known, counted: (-1, 0), refresh_at: Instant::now() }
     }
 }

@@ -22,7 +22,7 @@ pub struct SaleList {
 impl SaleList {
     /// Nothing read yet.
     #[must_use]
-    pub fn new(db: Db) -> Self {
+    pub(crate) fn new(db: Db) -> Self {
         Self { db, read: Mutex::default() }
     }
 

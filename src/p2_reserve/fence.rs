@@ -25,7 +25,7 @@ const ENDED_MS: i64 = 7 * 86_400_000;
 
 /// Why the fence could not be passed. The reserve script stays unloaded and buyers get 503.
 #[derive(Debug, thiserror::Error)]
-pub enum FenceFault {
+pub(crate) enum FenceFault {
     /// The database does not answer; loading without the comparison could oversell.
     #[error("boot fence: {0}")]
     Database(#[from] DbError),
@@ -68,7 +68,7 @@ impl Fence {
     ///
     /// # Errors
     /// [`FenceFault`]; the script is not loaded then (or the next purchase compares again).
-    pub async fn pass(&self, shard: u16) -> Result<(), FenceFault> {
+    pub(crate) async fn pass(&self, shard: u16) -> Result<(), FenceFault> {
         let _alone = match self.comparing.get(usize::from(shard)) {
             Some(comparing) => Some(comparing.lock().await),
             None => None,

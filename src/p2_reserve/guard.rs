@@ -37,7 +37,7 @@ impl DurabilityGuard {
 
     /// Why nothing may be sold right now, if so.
     #[must_use]
-    pub fn refusal(&self) -> Option<String> {
+    pub(crate) fn refusal(&self) -> Option<String> {
         if !self.found.refuses.load(Ordering::Acquire) {
             return None;
         }
@@ -48,7 +48,7 @@ impl DurabilityGuard {
     ///
     /// # Errors
     /// [`RedisFault`] when Redis does not answer; the findings of the last check stay.
-    pub async fn check(&self) -> Result<Option<String>, RedisFault> {
+    pub(crate) async fn check(&self) -> Result<Option<String>, RedisFault> {
         let (refusal, doubts) = match self.health.settings().await {
             Ok(settings) => judge(&settings),
             // Without the right to read them (ACL) the operator has to know; doctor reports the same.

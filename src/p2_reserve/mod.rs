@@ -16,9 +16,9 @@ mod guard;
 mod rebalance;
 mod replies;
 
-pub use fence::{Fence, FenceFault};
+pub use fence::Fence;
 pub use guard::DurabilityGuard;
-pub use replies::install_on_this_thread as answer_on_this_thread;
+pub(crate) use replies::install_on_this_thread as answer_on_this_thread;
 
 use crate::config;
 use crate::domain::ids::SaleId;

@@ -30,7 +30,7 @@ impl ReplyDispatcher {
 
 /// Gives this thread a dispatcher, for as long as its runtime lives. To be called on a thread that runs tasks of its own (a
 /// `LocalSet`, as each HTTP worker has one); buyers of other threads get their replies one by one.
-pub fn install_on_this_thread() {
+pub(crate) fn install_on_this_thread() {
     // Never more bundles than groups under way, and those are bounded.
     let (sender, mut bundles) = mpsc::unbounded_channel::<Bundle>();
     tokio::task::spawn_local(async move {

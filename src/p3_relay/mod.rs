@@ -39,11 +39,11 @@ const DRAIN_WAIT: Duration = Duration::from_secs(3);
 const IDS_MAX: usize = 500;
 
 /// How many entries a second the relays of one process may send.
-pub type RateCap = DefaultDirectRateLimiter;
+pub(crate) type RateCap = DefaultDirectRateLimiter;
 
 /// The cap of `p3_relay.rate_per_s`; none at 0.
 #[must_use]
-pub fn rate_cap(settings: &config::P3Relay) -> Option<Arc<RateCap>> {
+pub(crate) fn rate_cap(settings: &config::P3Relay) -> Option<Arc<RateCap>> {
     let rate = std::num::NonZeroU32::new(settings.rate_per_s)?;
     Some(Arc::new(governor::RateLimiter::direct(governor::Quota::per_second(rate))))
 }

@@ -27,10 +27,10 @@ type OutcomesByLedger = HashMap<(SaleId, u16), Vec<(RequestId, Outcome)>>;
 /// A group whose outcomes are committed, and whose messages are not acknowledged yet.
 pub(super) struct CommittedGroup {
     pub events: Vec<OutcomeEvent>,
-    pub handled: Vec<HandledDelivery>,
+    pub(crate) handled: Vec<HandledDelivery>,
     pub outcomes: OutcomesByLedger,
     /// Only without the mechanism `AckAfterCommit`.
-    pub acked_early: bool,
+    pub(crate) acked_early: bool,
 }
 
 impl CommittedGroup {

@@ -14,7 +14,7 @@ use crate::store::rabbit::{RabbitConfig, Sender, Topology};
 use std::time::Instant;
 
 /// The worker; one in each process with the consumer role.
-pub struct EventPublisher {
+pub(crate) struct EventPublisher {
     db: Db,
     exchange: String,
     sender: Sender,
@@ -27,7 +27,7 @@ pub struct EventPublisher {
 impl EventPublisher {
     /// Connects to the broker when there is something to publish.
     #[must_use]
-    pub fn new(db: &Db, rabbit: &RabbitConfig, settings: &config::P4Persist) -> Self {
+    pub(crate) fn new(db: &Db, rabbit: &RabbitConfig, settings: &config::P4Persist) -> Self {
         Self {
             db: db.clone(),
             exchange: Topology::new(rabbit).events_exchange(),

@@ -36,7 +36,7 @@ use crate::store::redis::RedisStore;
 use crate::telemetry::traces;
 use after_commit::CommittedGroup;
 use breaker::DatabaseBreaker;
-pub use event_publisher::EventPublisher;
+pub(crate) use event_publisher::EventPublisher;
 use handled::HandledDelivery;
 use intake::{LostQueue, held_gauge};
 use send_back::UnsentCopy;

@@ -19,9 +19,9 @@ const NEXT_TRY_AFTER: Duration = Duration::from_secs(1);
 
 /// A delivery whose copy the broker has not confirmed yet.
 pub(super) struct UnsentCopy {
-    pub handled: HandledDelivery,
+    pub(crate) handled: HandledDelivery,
     /// Only without the mechanism `AckAfterCommit`: the original is acknowledged already.
-    pub acked_early: bool,
+    pub(crate) acked_early: bool,
 }
 
 /// The copy that is sent back.

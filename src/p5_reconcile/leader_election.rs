@@ -76,13 +76,13 @@ pub(super) struct LeaderElection {
 
 impl LeaderElection {
     /// Whether this process still leads, without I/O: between two sales of a round.
-    pub fn leads(&self) -> bool {
+    pub(crate) fn leads(&self) -> bool {
         self.held.as_ref().is_some_and(HeldLeadership::holds)
     }
 
     /// Whether this process leads; tries to become the leader if there is none. Between two rounds. On an error this process
     /// does not lead.
-    pub async fn run(&mut self, db: &Db) -> Result<bool, DbError> {
+    pub(crate) async fn run(&mut self, db: &Db) -> Result<bool, DbError> {
         if self.leads() {
             return Ok(true);
         }

@@ -23,12 +23,13 @@ mod rebuild;
 mod request_history;
 mod worker;
 
-pub use audit::{
-    AuditFinding, FindingKind, OpenRequest, SaleAudit, SeriesAudit, Suspect, Window, audit_sale, audit_sale_confirmed,
-    gap_suspects,
-};
-pub use compensation::{cancel_order, compensate, finish_transfers, mark_outcomes, trim_all};
-pub use context::{ReconcileContext, ReconcileError};
+pub use audit::{FindingKind, SaleAudit, Window, audit_sale, audit_sale_confirmed};
+pub(crate) use audit::{Suspect, gap_suspects};
+pub(crate) use compensation::cancel_order;
+pub use compensation::{compensate, finish_transfers, mark_outcomes, trim_all};
+pub use context::ReconcileContext;
+pub(crate) use context::ReconcileError;
 pub(crate) use leader_election::leader;
-pub use request_history::{RequestHistory, request_history};
+pub(crate) use request_history::RequestHistory;
+pub use request_history::request_history;
 pub use worker::Reconcile;

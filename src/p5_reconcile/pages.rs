@@ -44,12 +44,12 @@ pub(super) struct OutboxPages<'c> {
 
 impl<'c> OutboxPages<'c> {
     /// From an entry id on; `-` is the beginning. Stream ids are milliseconds of Redis' clock.
-    pub fn from(outbox: &'c Outbox, shard: u16, start: &str) -> Self {
+    pub(crate) fn from(outbox: &'c Outbox, shard: u16, start: &str) -> Self {
         Self { outbox, shard, next: Some(start.to_owned()) }
     }
 
     /// The next page, which may be empty; `None` at the end.
-    pub async fn next(&mut self) -> Result<Option<Vec<Lying>>, RedisFault> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<Lying>>, RedisFault> {
         let Some(start) = self.next.take() else { return Ok(None) };
         let page = self.outbox.scan(self.shard, &start, PAGE).await?;
         self.next = page.next;
@@ -57,7 +57,7 @@ impl<'c> OutboxPages<'c> {
     }
 
     /// Whether the last page was the end.
-    pub const fn ended(&self) -> bool {
+    pub(crate) const fn ended(&self) -> bool {
         self.next.is_none()
     }
 }
@@ -70,12 +70,12 @@ pub(super) struct RelayDlqPages<'c> {
 }
 
 impl<'c> RelayDlqPages<'c> {
-    pub fn new(relay_dlq: &'c RelayDlq, shard: u16) -> Self {
+    pub(crate) fn new(relay_dlq: &'c RelayDlq, shard: u16) -> Self {
         Self { relay_dlq, shard, next: Some("-".to_owned()) }
     }
 
     /// The next page; `None` at the end. Its entries may be removed before the next one is read.
-    pub async fn next(&mut self) -> Result<Option<Vec<ParkedEntry>>, RedisFault> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<ParkedEntry>>, RedisFault> {
         let Some(start) = self.next.take() else { return Ok(None) };
         let page = self.relay_dlq.page(self.shard, &start, PAGE).await?;
         self.next = page.last().filter(|_| page.len() == PAGE).map(|last| format!("({}", last.id));
@@ -83,7 +83,7 @@ impl<'c> RelayDlqPages<'c> {
     }
 
     /// Whether the last page was the end.
-    pub const fn ended(&self) -> bool {
+    pub(crate) const fn ended(&self) -> bool {
         self.next.is_none()
     }
 }
@@ -97,7 +97,7 @@ pub(super) struct OpenFailurePages<'c> {
 
 impl<'c> OpenFailurePages<'c> {
     /// Of one sale, or of all.
-    pub fn new(db: &'c Db, sale_id: Option<SaleId>) -> Self {
+    pub(crate) fn new(db: &'c Db, sale_id: Option<SaleId>) -> Self {
         let wanted = FailedRequestFilter {
             status: Some(FailureStatus::Open),
             sale_id,
@@ -108,7 +108,7 @@ impl<'c> OpenFailurePages<'c> {
     }
 
     /// The next page; `None` at the end.
-    pub async fn next(&mut self) -> Result<Option<Vec<FailedRequest>>, DbError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<FailedRequest>>, DbError> {
         if self.ended {
             return Ok(None);
         }
@@ -119,7 +119,7 @@ impl<'c> OpenFailurePages<'c> {
     }
 
     /// Whether the last page was the end.
-    pub const fn ended(&self) -> bool {
+    pub(crate) const fn ended(&self) -> bool {
         self.ended
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// `base` doubled `times` times, at most `max`.
 #[must_use]
-pub fn exponential_backoff(base: Duration, times: u32, max: Duration) -> Duration {
+pub(crate) fn exponential_backoff(base: Duration, times: u32, max: Duration) -> Duration {
     base.saturating_mul(1u32.checked_shl(times.min(20)).unwrap_or(u32::MAX)).min(max)
 }
 

@@ -15,20 +15,20 @@ use tokio::sync::{mpsc, oneshot};
 
 /// Bounds of one batcher.
 #[derive(Debug, Clone, Copy)]
-pub struct Bounds {
+pub(crate) struct Bounds {
     /// Items in one group.
     pub group_max: usize,
     /// Items that wait for their group; more are refused instead of piling up.
-    pub waiting_max: usize,
+    pub(crate) waiting_max: usize,
     /// Calls under way at once.
     pub in_flight_max: usize,
     /// A batcher without work for this long ends.
-    pub idle_end: Option<Duration>,
+    pub(crate) idle_end: Option<Duration>,
 }
 
 /// An item that was not taken.
 #[derive(Debug)]
-pub enum NotTaken<T> {
+pub(crate) enum NotTaken<T> {
     /// Too many items are waiting.
     Full,
     /// The batcher has ended; a new one may take this item.
@@ -36,7 +36,7 @@ pub enum NotTaken<T> {
 }
 
 /// Entrance to one queue of items and the task that calls for groups of them. Clones share both.
-pub struct Batcher<T>(mpsc::Sender<T>);
+pub(crate) struct Batcher<T>(mpsc::Sender<T>);
 
 impl<T> Clone for Batcher<T> {
     fn clone(&self) -> Self {
@@ -46,7 +46,7 @@ impl<T> Clone for Batcher<T> {
 
 impl<T: Send + 'static> Batcher<T> {
     /// Calls `call` with groups of items, on `runtime`, until the last clone is dropped, the idle time is over or `end` comes.
-    pub fn start<F, Fut>(
+    pub(crate) fn start<F, Fut>(
         bounds: Bounds,
         runtime: &Handle,
         end: impl Future<Output = ()> + Send + 'static,
@@ -70,7 +70,7 @@ impl<T: Send + 'static> Batcher<T> {
     ///
     /// # Errors
     /// [`NotTaken`]; nothing will be done for the item.
-    pub fn submit(&self, item: T) -> Result<(), NotTaken<T>> {
+    pub(crate) fn submit(&self, item: T) -> Result<(), NotTaken<T>> {
         self.0.try_send(item).map_err(|refused| match refused {
             TrySendError::Full(_) => NotTaken::Full,
             TrySendError::Closed(item) => NotTaken::Ended(item),
@@ -79,7 +79,7 @@ impl<T: Send + 'static> Batcher<T> {
 
     /// Whether it has ended.
     #[must_use]
-    pub fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.0.is_closed()
     }
 }
@@ -112,12 +112,12 @@ where
 /// Too many questions are waiting, or the process is stopping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("too many questions are waiting; ask again in a moment")]
-pub struct Busy;
+pub(crate) struct Busy;
 
 type Question<Q, A> = (Q, oneshot::Sender<A>);
 
 /// A batcher whose items are questions. Clones share it.
-pub struct QuestionBatcher<Q, A>(Batcher<Question<Q, A>>);
+pub(crate) struct QuestionBatcher<Q, A>(Batcher<Question<Q, A>>);
 
 impl<Q, A> Clone for QuestionBatcher<Q, A> {
     fn clone(&self) -> Self {
@@ -127,7 +127,7 @@ impl<Q, A> Clone for QuestionBatcher<Q, A> {
 
 impl<Q: Send + 'static, A: Send + 'static> QuestionBatcher<Q, A> {
     /// Answers with `call`, one answer for each question in its order, until the stop; runs on the runtime this is called in.
-    pub fn start<F, Fut>(bounds: Bounds, stopper: Stopper, call: F) -> Self
+    pub(crate) fn start<F, Fut>(bounds: Bounds, stopper: Stopper, call: F) -> Self
     where
         F: Fn(Vec<Q>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Vec<A>> + Send,
@@ -149,7 +149,7 @@ impl<Q: Send + 'static, A: Send + 'static> QuestionBatcher<Q, A> {
     ///
     /// # Errors
     /// [`Busy`]; nothing is known then.
-    pub async fn ask(&self, question: Q) -> Result<A, Busy> {
+    pub(crate) async fn ask(&self, question: Q) -> Result<A, Busy> {
         let (reply, answer) = oneshot::channel();
         self.0.submit((question, reply)).map_err(|_not_taken| Busy)?;
         answer.await.map_err(|_| Busy)

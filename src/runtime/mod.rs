@@ -6,9 +6,10 @@ pub mod batcher;
 mod stopper;
 mod worker;
 
-pub use backoff::exponential_backoff;
+pub(crate) use backoff::exponential_backoff;
 pub use stopper::Stopper;
-pub use worker::{PollInterval, Worker, run_worker};
+pub use worker::Worker;
+pub(crate) use worker::{PollInterval, run_worker};
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -26,7 +26,7 @@ impl Stopper {
     }
 
     /// Resolves when the stop is asked for.
-    pub async fn stopped(&self) {
+    pub(crate) async fn stopped(&self) {
         self.0.cancelled().await;
     }
 

@@ -13,20 +13,20 @@ use std::time::Duration;
 
 /// How often a phase polls for work.
 #[derive(Debug, Clone, Copy)]
-pub struct PollInterval {
+pub(crate) struct PollInterval {
     /// Pause after a step that found nothing.
     pub idle: Duration,
     /// First pause after a fault; doubles.
     pub fault: Duration,
     /// Longest pause after a fault.
-    pub fault_max: Duration,
+    pub(crate) fault_max: Duration,
 }
 
 impl PollInterval {
     /// This pause when idle; faults are retried after 50 ms up to 1 s: servers come back within seconds, and the bar is two
     /// seconds from a server's return to the next work done.
     #[must_use]
-    pub const fn idle_ms(idle_ms: u64) -> Self {
+    pub(crate) const fn idle_ms(idle_ms: u64) -> Self {
         Self {
             idle: Duration::from_millis(idle_ms),
             fault: Duration::from_millis(50),
@@ -53,7 +53,7 @@ pub trait Worker: Send {
 ///
 /// # Errors
 /// [`Fault::Stop`] when the worker must not go on.
-pub async fn run_worker<W: Worker>(mut worker: W, pace: PollInterval, stopper: Stopper) -> Result<(), Fault> {
+pub(crate) async fn run_worker<W: Worker>(mut worker: W, pace: PollInterval, stopper: Stopper) -> Result<(), Fault> {
     let name = worker.name();
     let mut faults = 0u32;
     // Exported from the start, so that the first fault counts as an increase.

@@ -184,7 +184,7 @@ impl SaleControl {
     }
 
     /// Freezes a sale that sells: the reconciler then rebuilds it from the database.
-    pub async fn freeze(&self, id: &SaleId) -> Result<(), SaleControlError> {
+    pub(crate) async fn freeze(&self, id: &SaleId) -> Result<(), SaleControlError> {
         let sale = self.sale_of_ours(id).await?;
         match sale.status {
             SaleStatus::Closed => return Err(SaleControlError::Closed(id.clone())),

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 /// One sale with what Redis holds.
 #[derive(Debug, Clone, Serialize)]
-pub struct SaleDetail {
+pub(crate) struct SaleDetail {
     /// As the database knows it.
     pub sale: Sale,
     /// Its grants: name, units, and whether Redis has them.
@@ -21,7 +21,7 @@ pub struct SaleDetail {
 
 /// One shard of it; all absent when Redis does not have it.
 #[derive(Debug, Clone, Serialize)]
-pub struct ShardDetail {
+pub(crate) struct ShardDetail {
     /// Number of the shard, from 0.
     pub shard: u16,
     /// The state that the reserve script obeys.
@@ -39,7 +39,7 @@ impl SaleControl {
     ///
     /// # Errors
     /// [`SaleControlError`] when there is no such sale or a server cannot be asked.
-    pub async fn detail(&self, id: &SaleId) -> Result<SaleDetail, SaleControlError> {
+    pub(crate) async fn detail(&self, id: &SaleId) -> Result<SaleDetail, SaleControlError> {
         let sale = sales::get(&self.db, id).await?.ok_or_else(|| SaleControlError::NoSuchSale(id.clone()))?;
         let grants = grants::list(&self.db, id).await?;
         let mut shards = Vec::with_capacity(self.shards.into());

@@ -17,7 +17,7 @@ const LISTS_MAX: u32 = 100;
 
 /// How far the open grants of a sale are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GrantProgress {
+pub(crate) enum GrantProgress {
     /// Redis has them all; the number of grants that were finished now.
     Done(usize),
     /// Redis has the sale frozen: its rebuild gives them.
@@ -30,7 +30,7 @@ pub enum GrantProgress {
 
 /// Why their state is not known; repeating is safe.
 #[derive(Debug, thiserror::Error)]
-pub enum GrantError {
+pub(crate) enum GrantError {
     /// Redis did not answer, or refused.
     #[error(transparent)]
     Redis(#[from] RedisFault),
@@ -43,7 +43,12 @@ pub enum GrantError {
 ///
 /// # Errors
 /// [`GrantError`] when a server is away; repeating is safe.
-pub async fn apply_open(db: &Db, redis: &RedisStore, shards: u16, id: &SaleId) -> Result<GrantProgress, GrantError> {
+pub(crate) async fn apply_open(
+    db: &Db,
+    redis: &RedisStore,
+    shards: u16,
+    id: &SaleId,
+) -> Result<GrantProgress, GrantError> {
     let mut finished = 0;
     for _ in 0..LISTS_MAX {
         // The sale before the list: whoever read an epoch and then a grant as open has read the grant in that epoch or later,

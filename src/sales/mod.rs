@@ -9,5 +9,5 @@ pub mod grants;
 mod recorded;
 
 pub use control::{SaleControl, SaleControlError};
-pub use detail::{SaleDetail, ShardDetail};
-pub use recorded::SaleAct;
+pub(crate) use detail::SaleDetail;
+pub(crate) use recorded::SaleAct;

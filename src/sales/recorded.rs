@@ -11,11 +11,11 @@ use crate::store::mysql::{acts, sales};
 use serde_json::{Value, json};
 
 /// An act on a sale.
-pub struct SaleAct<'a> {
+pub(crate) struct SaleAct<'a> {
     /// The operator.
     pub actor: &'a Actor,
     /// What is done.
-    pub operation: Operation,
+    pub(crate) operation: Operation,
     /// To which sale.
     pub sale_id: &'a SaleId,
     /// What was asked for beyond that: units, the name of a grant. `Null`: nothing.
@@ -27,7 +27,7 @@ impl SaleControl {
     ///
     /// # Errors
     /// The work's own; [`SaleControlError::NotRecorded`] when it was done and could not be written down.
-    pub async fn on_record<T>(
+    pub(crate) async fn on_record<T>(
         &self,
         act: SaleAct<'_>,
         work: impl Future<Output = Result<T, SaleControlError>>,

@@ -13,7 +13,7 @@ use std::sync::{Arc, Once};
 
 /// Where the files of one server section are; an empty path is none.
 #[derive(Debug, Clone, Copy)]
-pub struct TlsFiles<'a> {
+pub(crate) struct TlsFiles<'a> {
     /// The section, for messages: `redis`, `rabbitmq` or `mysql`.
     pub section: &'static str,
     /// `tls_ca_file`
@@ -75,7 +75,7 @@ impl Trust {
     ///
     /// # Errors
     /// [`TlsError`] naming the key and the path of the first file that cannot be used.
-    pub fn read(files: TlsFiles<'_>) -> Result<Self, TlsError> {
+    pub(crate) fn read(files: TlsFiles<'_>) -> Result<Self, TlsError> {
         only_one_provider();
         let wrong = |key, problem, expected| TlsError::new(files.section, key, problem, expected);
         let given = if files.ca.is_empty() { system_roots() } else { certificates(Path::new(files.ca)) };
@@ -105,7 +105,7 @@ impl Trust {
 
     /// Makes TLS connections that believe the roots only.
     #[must_use]
-    pub fn connector(&self) -> tokio_rustls::TlsConnector {
+    pub(crate) fn connector(&self) -> tokio_rustls::TlsConnector {
         self.connector.clone()
     }
 }
@@ -190,7 +190,7 @@ const CUT: [&str; 6] = ["reset by peer", "ConnectionReset", "UnexpectedEof", "eo
 
 /// The words of a failed connection, and behind them what they mean and what to do about it, as far as that is known.
 #[must_use]
-pub fn advised(section: &str, encrypted: bool, words: &str) -> String {
+pub(crate) fn advised(section: &str, encrypted: bool, words: &str) -> String {
     let has = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
     let meaning = match MEANINGS.iter().find(|(parts, _)| has(parts)) {
         Some((_, meaning)) => meaning,

@@ -15,7 +15,7 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
 /// Longest id taken over from a caller, bytes.
-pub const BYTES_MAX: usize = 64;
+pub(crate) const BYTES_MAX: usize = 64;
 /// Length of an id made here, hexadecimal digits.
 const MADE_BYTES: usize = 16;
 /// Ids made in one go.
@@ -28,12 +28,12 @@ thread_local! {
 
 /// One id: plain characters only, so that it can stand in a header, a URN and a log line as it is. Cloning copies nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HttpRequestId(Bytes);
+pub(crate) struct HttpRequestId(Bytes);
 
 impl HttpRequestId {
     /// The caller's own id: 1 to [`BYTES_MAX`] of `A-Z a-z 0-9 . _ -`. `None`: it cannot be used, and a new one is made.
     #[must_use]
-    pub fn given(text: &[u8]) -> Option<Self> {
+    pub(crate) fn given(text: &[u8]) -> Option<Self> {
         let plain = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
         let usable = (1..=BYTES_MAX).contains(&text.len()) && text.iter().all(plain);
         usable.then(|| Self(Bytes::copy_from_slice(text)))
@@ -41,7 +41,7 @@ impl HttpRequestId {
 
     /// A new id. One allocation serves many ids.
     #[must_use]
-    pub fn made() -> Self {
+    pub(crate) fn made() -> Self {
         BLOCK.with_borrow_mut(|block| {
             if block.is_empty() {
                 *block = new_block();
@@ -52,13 +52,13 @@ impl HttpRequestId {
 
     /// The id as bytes of a header's value.
     #[must_use]
-    pub fn bytes(&self) -> Bytes {
+    pub(crate) fn bytes(&self) -> Bytes {
         self.0.clone()
     }
 
     /// Makes it the current id of this thread until the guard is dropped.
     #[must_use]
-    pub fn enter(&self) -> CurrentRequestId {
+    pub(crate) fn enter(&self) -> CurrentRequestId {
         CurrentRequestId { before: CURRENT.replace(Some(self.clone())) }
     }
 }
@@ -83,7 +83,7 @@ fn new_block() -> BytesMut {
 
 /// Keeps an id current while it lives; restores the id before it when it is dropped.
 #[derive(Debug)]
-pub struct CurrentRequestId {
+pub(crate) struct CurrentRequestId {
     before: Option<HttpRequestId>,
 }
 
@@ -95,7 +95,7 @@ impl Drop for CurrentRequestId {
 
 /// The id of the HTTP call that this thread is handling.
 #[must_use]
-pub fn current() -> Option<HttpRequestId> {
+pub(crate) fn current() -> Option<HttpRequestId> {
     CURRENT.with_borrow(Clone::clone)
 }
 

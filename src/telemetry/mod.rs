@@ -6,7 +6,7 @@ pub mod http_request_id;
 mod reading;
 pub mod traces;
 
-pub use reading::{ENTRY_LAG_S, ENTRY_OPEN, PERSIST_BREAKER_OPEN, RELAY_BREAKER_OPEN, Reading};
+pub(crate) use reading::{ENTRY_LAG_S, ENTRY_OPEN, PERSIST_BREAKER_OPEN, RELAY_BREAKER_OPEN, Reading};
 
 use crate::config::{Log, LogFormat};
 use crate::domain::states::{self, State};
@@ -98,7 +98,7 @@ pub fn init_metrics() {
 }
 
 /// Keeps histograms small until `stopper` is pulled, whether anybody scrapes them or not.
-pub async fn keep_small(stopper: Stopper) {
+pub(crate) async fn keep_small(stopper: Stopper) {
     while !stopper.is_stopped() {
         if let Some(handle) = HANDLE.get() {
             handle.run_upkeep();
@@ -132,7 +132,7 @@ static STATES: LazyLock<HashMap<State, (Counter, AtomicU64)>> = LazyLock::new(||
 });
 
 /// Counts `count` requests that reached a state.
-pub fn count(state: State, count: usize) {
+pub(crate) fn count(state: State, count: usize) {
     if let Some((counter, own)) = STATES.get(&state) {
         counter.increment(count as u64);
         own.fetch_add(count as u64, Ordering::Relaxed);
@@ -140,6 +140,6 @@ pub fn count(state: State, count: usize) {
 }
 
 /// How many requests reached each state in this process.
-pub fn state_counts() -> impl Iterator<Item = (State, u64)> {
+pub(crate) fn state_counts() -> impl Iterator<Item = (State, u64)> {
     STATES.iter().map(|(state, (_, own))| (*state, own.load(Ordering::Relaxed)))
 }

@@ -5,16 +5,16 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Whether the entry lets new purchases in: 1, or 0 while it is closed. `seckill_p1_entry_open`.
-pub static ENTRY_OPEN: Reading = Reading::unset();
+pub(crate) static ENTRY_OPEN: Reading = Reading::unset();
 /// How far P4 is behind, seconds. `seckill_p1_entry_lag_seconds`.
-pub static ENTRY_LAG_S: Reading = Reading::unset();
+pub(crate) static ENTRY_LAG_S: Reading = Reading::unset();
 /// Whether the relay's breaker is open: 1 or 0. `seckill_p3_relay_breaker_open`.
-pub static RELAY_BREAKER_OPEN: Reading = Reading::unset();
+pub(crate) static RELAY_BREAKER_OPEN: Reading = Reading::unset();
 /// Whether the breaker of P4 is open: 1 or 0. `seckill_p4_persist_breaker_open`.
-pub static PERSIST_BREAKER_OPEN: Reading = Reading::unset();
+pub(crate) static PERSIST_BREAKER_OPEN: Reading = Reading::unset();
 
 /// The last value of a gauge.
-pub struct Reading(AtomicU64);
+pub(crate) struct Reading(AtomicU64);
 
 impl Reading {
     const fn unset() -> Self {
@@ -22,14 +22,14 @@ impl Reading {
     }
 
     /// Sets the gauge and the value that [`Reading::get`] returns.
-    pub fn set(&self, gauge: &metrics::Gauge, value: f64) {
+    pub(crate) fn set(&self, gauge: &metrics::Gauge, value: f64) {
         gauge.set(value);
         self.0.store(value.to_bits(), Ordering::Relaxed);
     }
 
     /// The last value; `None` when none was set in this process.
     #[must_use]
-    pub fn get(&self) -> Option<f64> {
+    pub(crate) fn get(&self) -> Option<f64> {
         Some(f64::from_bits(self.0.load(Ordering::Relaxed))).filter(|value| !value.is_nan())
     }
 }

@@ -17,7 +17,6 @@ pub(super) enum CallResult {
     Later {
         /// 429 or 503.
         status: u16,
-        /// `Retry-After`.
         seconds: u64,
     },
     /// It may have happened or not.

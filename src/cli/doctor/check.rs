@@ -15,7 +15,7 @@ pub(super) enum CheckVerdict {
 }
 
 impl CheckVerdict {
-    pub const fn word(self) -> &'static str {
+    pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Fine => "ok",
             Self::Warning => "WARNING",
@@ -65,7 +65,7 @@ impl DoctorCheck {
         )
     }
 
-    pub fn headline(&self) -> String {
+    pub(crate) fn headline(&self) -> String {
         format!("{} is {}, expected {}", self.name, self.value, self.expected)
     }
 }

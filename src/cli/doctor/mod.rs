@@ -28,7 +28,6 @@ const CONNECT: Duration = Duration::from_secs(3);
 /// Exit code 0: fine (there may be warnings), 2: a guarantee breaks, 1: a server cannot be reached.
 #[derive(Debug, clap::Args)]
 pub(super) struct DoctorArgs {
-    /// As JSON
     #[arg(long)]
     json: bool,
 }

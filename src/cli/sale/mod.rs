@@ -29,38 +29,24 @@ pub(super) enum SaleCommand {
     Create(Box<SaleCreateArgs>),
     /// List the newest sales
     List {
-        /// As JSON
         #[arg(long)]
         json: bool,
     },
     /// Show one sale, with what Redis holds of it
     Show {
-        /// The sale
         id: SaleId,
-        /// As JSON
         #[arg(long)]
         json: bool,
     },
     /// Put a sale's stock into Redis and open it (its window still decides when it sells); safe to repeat
-    Warm {
-        /// The sale
-        id: SaleId,
-    },
+    Warm { id: SaleId },
     /// Stop selling; buyers hear 423, what was accepted still lands; can be resumed
-    Pause {
-        /// The sale
-        id: SaleId,
-    },
+    Pause { id: SaleId },
     /// Go on selling after a pause
-    Resume {
-        /// The sale
-        id: SaleId,
-    },
+    Resume { id: SaleId },
     /// Add units, also to a sale that is sold out: it opens again
     TopUp {
-        /// The sale
         id: SaleId,
-        /// How many
         #[arg(value_parser = clap::value_parser!(u32).range(1..))]
         units: u32,
         /// Name of this grant; repeating a call with the same name adds nothing. Left out: made up, and told before it acts
@@ -68,28 +54,18 @@ pub(super) enum SaleCommand {
         grant: Option<String>,
     },
     /// Sell the units of final failures and of written-off gaps again, each once (it never happens by itself)
-    Reclaim {
-        /// The sale
-        id: SaleId,
-    },
+    Reclaim { id: SaleId },
     /// Build what Redis holds of a sale anew from the database (when the audit says UNBALANCED)
     ///
     /// The sale is frozen at once and opens again when nothing of it is on its way any more; buyers hear 423 until then.
-    Rebuild {
-        /// The sale
-        id: SaleId,
-    },
+    Rebuild { id: SaleId },
     /// End a sale for good; what was accepted still lands
-    Close {
-        /// The sale
-        id: SaleId,
-    },
+    Close { id: SaleId },
     /// Export a closed sale that adds up, and with --remove take its rows out of the database
     ///
     /// Only when P5 has removed the sale from Redis. Safe to repeat: a finished export is compared with the database again, a
     /// removal that was interrupted goes on.
     Archive {
-        /// The sale
         id: SaleId,
         /// Folder in which the sale gets a folder of its name: JSON lines, one file a table, and manifest.json
         #[arg(long, value_name = "DIR")]
@@ -112,7 +88,6 @@ pub(super) struct SaleCreateArgs {
     /// What a buyer reads
     #[arg(long)]
     title: String,
-    /// Units
     #[arg(long, allow_negative_numbers = true)]
     stock: i64,
     /// Most units a buyer may have; 1: one per user; left out: no limit

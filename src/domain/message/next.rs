@@ -15,12 +15,12 @@ const VERSION: u32 = 2;
 static PLAYED: AtomicBool = AtomicBool::new(false);
 
 /// From now on this process writes this envelope, and reads both. Set once, at its start.
-pub fn play() {
+pub(crate) fn play() {
     PLAYED.store(true, Ordering::Relaxed);
 }
 
 /// Whether this process does.
-pub fn is_played() -> bool {
+pub(crate) fn is_played() -> bool {
     PLAYED.load(Ordering::Relaxed)
 }
 
@@ -42,7 +42,6 @@ struct NextOrder {
     qty: Quantity,
 }
 
-/// As [`super::head`].
 pub(super) fn head(purchase: &Purchase, out: &mut String) {
     let Purchase { request_id, sale_id, user_id, quantity } = purchase;
     let order = serde_json::json!({ "sale": sale_id.as_str(), "user": user_id.as_str(), "qty": quantity.get() });

@@ -41,12 +41,12 @@ impl State {
     }
     /// The label, e.g. `SENT_OK`.
     #[must_use]
-    pub const fn label(self) -> &'static str {
+    pub(crate) const fn label(self) -> &'static str {
         per_phase!(self, s => s.label())
     }
     /// What it means.
     #[must_use]
-    pub const fn meaning(self) -> &'static str {
+    pub(crate) const fn meaning(self) -> &'static str {
         per_phase!(self, s => s.meaning())
     }
     /// The phase it belongs to.

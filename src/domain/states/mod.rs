@@ -7,8 +7,9 @@ mod codes;
 mod machine;
 mod table;
 
-pub use codes::{P1Entry, P2Reserve, P3Relay, P4Persist, P5Reconcile, Phase};
-pub use machine::{IllegalTransition, RequestEvent, State, Transition, next};
+pub(crate) use codes::{P1Entry, P4Persist, Phase};
+pub use codes::{P2Reserve, P3Relay, P5Reconcile};
+pub use machine::{RequestEvent, State, Transition, next};
 pub use table::markdown;
 
 /// Every state of every phase, in the order of the pipeline; metrics export each from the start.

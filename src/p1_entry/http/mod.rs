@@ -17,4 +17,4 @@ mod tokens;
 
 pub use openapi::document;
 pub use server::serve;
-pub use state::{PublicApi, RequestBounds};
+pub(crate) use state::{PublicApi, RequestBounds};

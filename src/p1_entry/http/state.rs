@@ -14,8 +14,7 @@ use std::time::Duration;
 pub struct PublicApi {
     /// Checks access tokens.
     pub auth: Authenticator,
-    /// Purchases.
-    pub purchasing: Purchasing,
+    pub(crate) purchasing: Purchasing,
     /// Issues purchase tokens.
     pub token_issuer: PurchaseTokenIssuer,
     /// Places in waiting rooms.
@@ -45,7 +44,7 @@ pub struct RequestBounds {
 impl RequestBounds {
     /// The bounds of the settings.
     #[must_use]
-    pub const fn new(settings: &config::Settings) -> Self {
+    pub(crate) const fn new(settings: &config::Settings) -> Self {
         Self {
             body_bytes_max: settings.http.body_bytes_max,
             body_timeout: Duration::from_millis(settings.http.body_timeout_ms),

@@ -23,9 +23,9 @@ pub(super) struct LoadReading {
     /// 0 and up; 1 is the bound.
     pub pressure: f64,
     /// Purchases accepted, a second.
-    pub admitted_per_s: f64,
+    pub(crate) admitted_per_s: f64,
     /// Purchases landed, a second.
-    pub landed_per_s: f64,
+    pub(crate) landed_per_s: f64,
 }
 
 /// What the entry does until the next look.
@@ -34,7 +34,7 @@ pub(super) struct EntryCommand {
     /// New purchases are refused.
     pub closed: bool,
     /// New purchases a second; none: all of them.
-    pub limit_per_s: Option<u32>,
+    pub(crate) limit_per_s: Option<u32>,
 }
 
 /// Decides, second by second.

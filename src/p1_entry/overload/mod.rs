@@ -8,7 +8,7 @@ mod control;
 mod monitor;
 mod probes;
 
-pub use monitor::OverloadMonitor;
+pub(crate) use monitor::OverloadMonitor;
 
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::states::{P1Entry, State};
@@ -50,7 +50,7 @@ struct OverloadState {
 }
 
 /// A purchase under way. Dropping it makes room, also when its connection was lost.
-pub struct UnderWay(Arc<OverloadState>);
+pub(crate) struct UnderWay(Arc<OverloadState>);
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
@@ -61,7 +61,7 @@ impl Drop for UnderWay {
 impl Overload {
     /// At most `in_flight_max` purchases at once; open, without a limit, until a [`OverloadMonitor`] says otherwise.
     #[must_use]
-    pub fn new(in_flight_max: usize) -> Self {
+    pub(crate) fn new(in_flight_max: usize) -> Self {
         for why in ["in_flight", "slowed", "closed"] {
             metrics::counter!("seckill_p1_entry_refused_total", "why" => why).increment(0);
         }
@@ -81,7 +81,7 @@ impl Overload {
     ///
     /// # Errors
     /// 503 when there is no room.
-    pub fn check_room(&self) -> Result<(), Problem> {
+    pub(crate) fn check_room(&self) -> Result<(), Problem> {
         if self.inner.in_flight.load(Ordering::Acquire) < self.inner.in_flight_max { Ok(()) } else { Err(full()) }
     }
 
@@ -89,7 +89,7 @@ impl Overload {
     ///
     /// # Errors
     /// 503 when there is no room.
-    pub fn enter(&self) -> Result<UnderWay, Problem> {
+    pub(crate) fn enter(&self) -> Result<UnderWay, Problem> {
         let place = UnderWay(self.inner.clone());
         if self.inner.in_flight.fetch_add(1, Ordering::AcqRel) < self.inner.in_flight_max {
             Ok(place)
@@ -100,7 +100,7 @@ impl Overload {
 
     /// Why a new purchase is not let in right now, if so.
     #[must_use]
-    pub fn refusal(&self) -> Option<Problem> {
+    pub(crate) fn refusal(&self) -> Option<Problem> {
         if self.inner.closed.load(Ordering::Acquire) {
             if self.inner.trickle.check().is_ok() {
                 return None;
@@ -120,7 +120,7 @@ impl Overload {
 
     /// New purchases a second that are let in right now; none: all of them. A closed entry lets its trickle in.
     #[must_use]
-    pub fn lets_in_per_s(&self) -> Option<u32> {
+    pub(crate) fn lets_in_per_s(&self) -> Option<u32> {
         if self.inner.closed.load(Ordering::Acquire) {
             return Some(TRICKLE_PER_S.get());
         }
@@ -128,7 +128,7 @@ impl Overload {
     }
 
     /// Remembers a purchase that was accepted just now.
-    pub fn accepted(&self, sale: &SaleId, shard: u16, id: RequestId) {
+    pub(crate) fn accepted(&self, sale: &SaleId, shard: u16, id: RequestId) {
         let mut probes = self.inner.probes.lock().unwrap_or_else(PoisonError::into_inner);
         probes.accepted(|| (sale.clone(), shard, id), Instant::now());
     }

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 const READ_EVERY: Duration = Duration::from_secs(1);
 
 /// Keeps an [`Overload`] up with the servers.
-pub struct OverloadMonitor {
+pub(crate) struct OverloadMonitor {
     overload: Overload,
     redis: RedisStore,
     db: Db,
@@ -35,7 +35,7 @@ pub struct OverloadMonitor {
 impl OverloadMonitor {
     /// Watches over `overload` with the bounds of the settings.
     #[must_use]
-    pub fn new(overload: Overload, redis: RedisStore, db: Db, shards: u16, settings: &config::P1Entry) -> Self {
+    pub(crate) fn new(overload: Overload, redis: RedisStore, db: Db, shards: u16, settings: &config::P1Entry) -> Self {
         Self {
             overload,
             redis,

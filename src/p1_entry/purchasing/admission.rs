@@ -20,7 +20,7 @@ use std::sync::Arc;
 const CLOCK_SKEW_MS: i64 = 2_000;
 
 /// Checks attempts to buy. One a process.
-pub struct Admission {
+pub(crate) struct Admission {
     tokens: Arc<PurchaseTokens>,
     limits: Arc<RateLimits>,
     guard: DurabilityGuard,
@@ -53,7 +53,7 @@ impl Admission {
 
     /// Puts the parts together.
     #[must_use]
-    pub const fn new(
+    pub(crate) const fn new(
         tokens: Arc<PurchaseTokens>,
         limits: Arc<RateLimits>,
         guard: DurabilityGuard,

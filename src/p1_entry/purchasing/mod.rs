@@ -11,9 +11,9 @@ mod sale_state;
 mod spans;
 mod token_issue;
 
-pub use admission::Admission;
+pub(crate) use admission::Admission;
 pub use replay::Replays;
-pub use token_issue::{NewPurchaseToken, PurchaseTokenIssuer};
+pub(crate) use token_issue::PurchaseTokenIssuer;
 
 use super::catalog::Catalog;
 use super::request_ids::RequestIds;
@@ -29,7 +29,7 @@ use crate::telemetry::{count, traces};
 use admission::{Attempt, Refusal};
 
 /// Buys. One a process.
-pub struct Purchasing {
+pub(crate) struct Purchasing {
     catalog: Catalog,
     admission: Admission,
     replays: Replays,
@@ -40,7 +40,7 @@ pub struct Purchasing {
 impl Purchasing {
     /// Puts the parts together.
     #[must_use]
-    pub const fn new(
+    pub(crate) const fn new(
         catalog: Catalog,
         admission: Admission,
         replays: Replays,
@@ -54,7 +54,7 @@ impl Purchasing {
     ///
     /// # Errors
     /// The problem to answer with; only 504 leaves open whether the purchase was accepted.
-    pub async fn buy(
+    pub(crate) async fn buy(
         &self,
         user: UserId,
         sale: &SaleId,

@@ -20,7 +20,7 @@ pub struct Replays {
 impl Replays {
     /// Over the ledgers of a Redis with `shards` shards a sale.
     #[must_use]
-    pub const fn new(redis: RedisStore, shards: u16) -> Self {
+    pub(crate) const fn new(redis: RedisStore, shards: u16) -> Self {
         Self { redis, shards }
     }
 

@@ -17,13 +17,13 @@ use crate::telemetry::count;
 use std::sync::Arc;
 
 /// A purchase token that was just issued.
-pub struct NewPurchaseToken {
+pub(crate) struct NewPurchaseToken {
     /// The request it stands for.
     pub request_id: RequestId,
     /// The text to send as `Idempotency-Key`.
     pub token: String,
     /// When it expires, Unix seconds.
-    pub expires_at_s: i64,
+    pub(crate) expires_at_s: i64,
 }
 
 /// Issues purchase tokens. One a process.
@@ -38,7 +38,7 @@ pub struct PurchaseTokenIssuer {
 impl PurchaseTokenIssuer {
     /// Puts the parts together.
     #[must_use]
-    pub const fn new(
+    pub(crate) const fn new(
         catalog: Catalog,
         rooms: WaitingRooms,
         limits: Arc<RateLimits>,
@@ -52,7 +52,12 @@ impl PurchaseTokenIssuer {
     ///
     /// # Errors
     /// The problem to answer with; no token before the start or when sold out, and none before the place is released.
-    pub async fn issue(&self, user: &UserId, sale: &SaleId, ticket: Option<&str>) -> Result<NewPurchaseToken, Problem> {
+    pub(crate) async fn issue(
+        &self,
+        user: &UserId,
+        sale: &SaleId,
+        ticket: Option<&str>,
+    ) -> Result<NewPurchaseToken, Problem> {
         let view = self.catalog.view(sale).await?;
         let now_ms = now_ms();
         if let Some(problem) = sale_state::refusal(&view, now_ms) {

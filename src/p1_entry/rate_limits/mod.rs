@@ -17,7 +17,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 /// Checks requests against the buckets.
-pub struct RateLimits {
+pub(crate) struct RateLimits {
     global: Option<DefaultDirectRateLimiter>,
     user: Option<BuyerBuckets>,
     clock: DefaultClock,
@@ -26,7 +26,7 @@ pub struct RateLimits {
 impl RateLimits {
     /// Buckets as configured; a rate of 0 means no bucket. Its calls run on the runtime this is called in.
     #[must_use]
-    pub fn start(settings: &config::P1Entry, redis: RedisStore, shards: u16, stopper: &Stopper) -> Self {
+    pub(crate) fn start(settings: &config::P1Entry, redis: RedisStore, shards: u16, stopper: &Stopper) -> Self {
         Self {
             global: global(settings.global_rate_per_s),
             user: (settings.user_rate_per_s > 0)
@@ -39,7 +39,7 @@ impl RateLimits {
     ///
     /// # Errors
     /// 429 with the seconds (rounded up, at least 1) after which a retry can succeed.
-    pub async fn take(&self, user: &UserId) -> Result<(), Problem> {
+    pub(crate) async fn take(&self, user: &UserId) -> Result<(), Problem> {
         let limited = |seconds| Problem::from(Kind::RateLimited).retry_after_s(seconds);
         self.take_unit(user).await.map_err(limited)
     }

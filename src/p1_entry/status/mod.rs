@@ -38,7 +38,7 @@ const WHOLE_MAX: u64 = 10_000;
 
 /// The answer to a status question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-pub struct OrderStatus {
+pub(crate) struct OrderStatus {
     /// The request, a decimal string.
     #[schema(value_type = String, example = "254385310867492864")]
     pub request_id: RequestId,
@@ -67,14 +67,14 @@ impl OrderStatus {
 
     /// Whether it is CONFIRMED or FAILED.
     #[must_use]
-    pub fn is_final(&self) -> bool {
+    pub(crate) fn is_final(&self) -> bool {
         self.status != "QUEUED"
     }
 }
 
 /// Where the status of a request can be read.
 #[must_use]
-pub fn status_url(sale: &SaleId, id: RequestId) -> String {
+pub(crate) fn status_url(sale: &SaleId, id: RequestId) -> String {
     format!("/v1/sales/{sale}/orders/{id}")
 }
 
@@ -95,7 +95,7 @@ impl Statuses {
     /// Over one Redis and one database; ledger records are kept as configured. Its reads run on the runtime
     /// this is called in, until the stopper is pulled.
     #[must_use]
-    pub fn start(
+    pub(crate) fn start(
         redis: RedisStore,
         db: Db,
         known: SaleIdFilter,
@@ -111,7 +111,7 @@ impl Statuses {
 
     /// Whether this process is about to end: a client that follows a request then connects to another one.
     #[must_use]
-    pub fn is_stopping(&self) -> bool {
+    pub(crate) fn is_stopping(&self) -> bool {
         self.stopper.is_stopped()
     }
 
@@ -120,7 +120,7 @@ impl Statuses {
     ///
     /// # Errors
     /// The problem to answer with.
-    pub async fn ask(
+    pub(crate) async fn ask(
         &self,
         user: &UserId,
         sale: &SaleId,

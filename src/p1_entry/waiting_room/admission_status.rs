@@ -20,7 +20,7 @@ const FULL_RETRY_S: u64 = 60;
 
 /// How far a buyer has come.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AdmissionStatus {
+pub(crate) struct AdmissionStatus {
     /// The place and its ticket; `None` before the places are drawn.
     pub place: Option<(u64, String)>,
     /// Whether the buyer may buy.
@@ -28,7 +28,7 @@ pub struct AdmissionStatus {
     /// Places before this one that are not released.
     pub ahead: Option<u64>,
     /// When to ask again, seconds; `None` once released.
-    pub ask_again_s: Option<u64>,
+    pub(crate) ask_again_s: Option<u64>,
 }
 
 /// Where buyers take places and ask for them. One a process.
@@ -41,7 +41,7 @@ pub struct RoomEntrance {
 impl RoomEntrance {
     /// Puts the parts together.
     #[must_use]
-    pub const fn new(catalog: Catalog, limits: Arc<RateLimits>, rooms: WaitingRooms) -> Self {
+    pub(crate) const fn new(catalog: Catalog, limits: Arc<RateLimits>, rooms: WaitingRooms) -> Self {
         Self { catalog, limits, rooms }
     }
 
@@ -49,7 +49,7 @@ impl RoomEntrance {
     ///
     /// # Errors
     /// The problem to answer with.
-    pub async fn enter(&self, user: &UserId, sale: &SaleId) -> Result<AdmissionStatus, Problem> {
+    pub(crate) async fn enter(&self, user: &UserId, sale: &SaleId) -> Result<AdmissionStatus, Problem> {
         let view = self.with_room(sale).await?;
         self.limits.take(user).await?;
         let known = self.rooms.state_of(&view).await?;
@@ -79,7 +79,7 @@ impl RoomEntrance {
     ///
     /// # Errors
     /// The problem to answer with.
-    pub async fn position(
+    pub(crate) async fn position(
         &self,
         user: &UserId,
         sale: &SaleId,

@@ -10,6 +10,6 @@ mod releaser;
 mod rooms;
 mod tickets;
 
-pub use admission_status::{AdmissionStatus, RoomEntrance};
-pub use releaser::RoomReleaser;
-pub use rooms::WaitingRooms;
+pub(crate) use admission_status::{AdmissionStatus, RoomEntrance};
+pub(crate) use releaser::RoomReleaser;
+pub(crate) use rooms::WaitingRooms;

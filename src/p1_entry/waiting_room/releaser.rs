@@ -9,7 +9,7 @@ use crate::p1_entry::catalog::{Catalog, CatalogLookup};
 use crate::runtime::{PollInterval, Worker};
 
 /// Releases places, and reads how many are released.
-pub struct RoomReleaser {
+pub(crate) struct RoomReleaser {
     rooms: WaitingRooms,
     catalog: Catalog,
 }
@@ -17,12 +17,12 @@ pub struct RoomReleaser {
 impl RoomReleaser {
     /// Releases the rooms of sales that `catalog` knows.
     #[must_use]
-    pub const fn new(rooms: WaitingRooms, catalog: Catalog) -> Self {
+    pub(crate) const fn new(rooms: WaitingRooms, catalog: Catalog) -> Self {
         Self { rooms, catalog }
     }
 
     /// How often each room is released further.
-    pub const PACE: PollInterval = PollInterval::idle_ms(200);
+    pub(crate) const PACE: PollInterval = PollInterval::idle_ms(200);
 }
 
 impl Worker for RoomReleaser {

@@ -28,7 +28,7 @@ const KNOWN_MAX: u64 = 1_000;
 
 /// The waiting rooms as one process sees them. Clones share it.
 #[derive(Clone)]
-pub struct WaitingRooms {
+pub(crate) struct WaitingRooms {
     redis: RedisStore,
     overload: Overload,
     pub(super) tickets: Arc<PlaceTickets>,
@@ -54,7 +54,7 @@ impl RoomState {
 impl WaitingRooms {
     /// WaitingRooms over one Redis. Its calls run on the runtime this is called in, until the stopper is pulled.
     #[must_use]
-    pub fn start(redis: RedisStore, overload: Overload, settings: &config::P1Entry, stopper: &Stopper) -> Self {
+    pub(crate) fn start(redis: RedisStore, overload: Overload, settings: &config::P1Entry, stopper: &Stopper) -> Self {
         Self {
             arrivals: arrivals::start(redis.clone(), settings.room_places_max, stopper),
             tickets: Arc::new(PlaceTickets::new(&settings.token_secret)),
@@ -115,7 +115,7 @@ impl WaitingRooms {
     ///
     /// # Errors
     /// 428 without a ticket, 403 with a wrong one, 425 before the turn, 503 when Redis does not answer.
-    pub async fn admit(&self, view: &SaleView, user: &UserId, ticket: Option<&str>) -> Result<(), Problem> {
+    pub(crate) async fn admit(&self, view: &SaleView, user: &UserId, ticket: Option<&str>) -> Result<(), Problem> {
         let (place, progress) = self.position_of(view, user, ticket).await?;
         if progress.has_released(place) {
             return Ok(());

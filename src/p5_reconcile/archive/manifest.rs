@@ -32,7 +32,7 @@ pub struct Manifest {
     /// Number of orders.
     pub orders_count: u64,
     /// Requests with an outcome.
-    pub outcomes_count: u64,
+    pub(crate) outcomes_count: u64,
     /// The same by epoch and shard.
     pub series: Vec<SeriesSum>,
     /// The files, in the order in which rows are removed.
@@ -40,7 +40,7 @@ pub struct Manifest {
     /// The program that wrote it.
     pub program: String,
     /// When, Unix milliseconds.
-    pub exported_at_ms: i64,
+    pub(crate) exported_at_ms: i64,
 }
 
 /// Outcomes of one shard in one epoch.
@@ -67,7 +67,7 @@ pub struct ExportedFile {
     #[serde(flatten)]
     pub sum: ArchiveSum,
     /// SHA-256 of the file, hexadecimal.
-    pub sha256: String,
+    pub(crate) sha256: String,
 }
 
 pub(super) fn hex(digest: &[u8]) -> String {

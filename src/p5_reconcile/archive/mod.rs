@@ -16,6 +16,6 @@ mod remove;
 mod sale_archive;
 
 pub use error::ArchiveError;
-pub use manifest::{ExportedFile, Manifest, SeriesSum};
+pub(crate) use manifest::Manifest;
 pub use remove::Removed;
 pub use sale_archive::Archive;

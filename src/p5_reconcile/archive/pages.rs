@@ -13,12 +13,12 @@ pub(super) struct TablePages<'a> {
 }
 
 impl<'a> TablePages<'a> {
-    pub const fn new(table: &'a ArchiveTable, section: &'a Section) -> Self {
+    pub(crate) const fn new(table: &'a ArchiveTable, section: &'a Section) -> Self {
         Self { table, section, after: PageKey::before_all(table), to: PageKey::before_all(table) }
     }
 
     /// The next page; `None` at the end.
-    pub async fn next(&mut self, db: &Db, sale_id: &SaleId) -> Result<Option<ArchivePage<'_>>, DbError> {
+    pub(crate) async fn next(&mut self, db: &Db, sale_id: &SaleId) -> Result<Option<ArchivePage<'_>>, DbError> {
         self.after = self.to.clone();
         match archive::page_end(db, sale_id, self.table, self.section, &self.after).await? {
             Some(to) => self.to = to,

@@ -36,7 +36,7 @@ impl Archive {
 
     /// The folder of the files.
     #[must_use]
-    pub fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 

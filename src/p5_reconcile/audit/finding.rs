@@ -56,7 +56,7 @@ impl FindingKind {
 
     /// The state code of P5 that is counted for it, if there is one.
     #[must_use]
-    pub const fn state(self) -> Option<P5Reconcile> {
+    pub(crate) const fn state(self) -> Option<P5Reconcile> {
         match self {
             Self::Leak => Some(P5Reconcile::Leak),
             Self::OverSell => Some(P5Reconcile::OverSell),

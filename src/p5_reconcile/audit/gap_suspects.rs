@@ -27,7 +27,7 @@ const SUSPECTS_MAX: usize = 1_000;
 
 /// A buyer whose request has no outcome and no ledger record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Suspect {
+pub(crate) struct Suspect {
     /// The buyer, as Redis has it.
     pub user_id: UserId,
     /// The buyer's first request of the sale.
@@ -42,7 +42,10 @@ pub struct Suspect {
 ///
 /// # Errors
 /// [`ReconcileError`] when a server does not answer.
-pub async fn gap_suspects(context: &ReconcileContext, audit: &SaleAudit) -> Result<Vec<Suspect>, ReconcileError> {
+pub(crate) async fn gap_suspects(
+    context: &ReconcileContext,
+    audit: &SaleAudit,
+) -> Result<Vec<Suspect>, ReconcileError> {
     let mut suspects = Vec::new();
     let newest = audit.series.iter().map(|of| of.epoch).max();
     for of in audit.series.iter().filter(|of| !of.gaps.is_empty() && Some(of.epoch) == newest) {

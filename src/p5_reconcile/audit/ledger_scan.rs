@@ -78,7 +78,7 @@ pub(super) struct LedgerReader<'a> {
 
 impl LedgerReader<'_> {
     /// Reads the ledger up to the snapshot's number. Returns also the unreadable records, field and text.
-    pub async fn scan(
+    pub(crate) async fn scan(
         self,
         counts: &ShardCount,
         retention_ms: Option<i64>,
@@ -116,7 +116,7 @@ impl LedgerReader<'_> {
     }
 
     /// Every record of a shard whose counters are lost: the undecided ones are persisted before a rebuild drops the ledger.
-    pub async fn all(self) -> Result<Vec<OpenRequest>, RedisFault> {
+    pub(crate) async fn all(self) -> Result<Vec<OpenRequest>, RedisFault> {
         let mut found = Vec::new();
         match each_record(self.ledger, self.sale, self.shard, |id, record| found.push(self.open(id, record))).await {
             // The key is of another kind: there is no ledger to read, and the rebuild must not wait for one.
@@ -126,7 +126,7 @@ impl LedgerReader<'_> {
     }
 
     /// Records of the epoch that are settled although their numbers have no outcome: the database went back.
-    pub async fn settled(self, epoch: u32, lacks: impl Fn(u64) -> bool) -> Result<Vec<OpenRequest>, RedisFault> {
+    pub(crate) async fn settled(self, epoch: u32, lacks: impl Fn(u64) -> bool) -> Result<Vec<OpenRequest>, RedisFault> {
         let mut found = Vec::new();
         each_record(self.ledger, self.sale, self.shard, |id, record| {
             if record.state != LedgerState::Queued && record.epoch == epoch && lacks(record.number) {

@@ -23,7 +23,7 @@ pub(super) struct RequestLocations {
 
 impl RequestLocations {
     /// In words, after "accepted … ago, ".
-    pub fn of(&self, id: RequestId) -> &str {
+    pub(crate) fn of(&self, id: RequestId) -> &str {
         self.in_outbox.get(&id).unwrap_or(&self.elsewhere)
     }
 }

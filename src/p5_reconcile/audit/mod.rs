@@ -29,13 +29,13 @@ mod totals;
 mod transit;
 mod verdict;
 
-pub use finding::{AuditFinding, FindingKind};
+pub use finding::FindingKind;
 pub(super) use gap_suspects::record_suspects;
-pub use gap_suspects::{Suspect, gap_suspects};
+pub(crate) use gap_suspects::{Suspect, gap_suspects};
 pub use options::Window;
 pub(super) use options::{AuditMemory, AuditOptions};
 pub(super) use report::{AuditReporter, count_false_alarms};
-pub use result::{OpenRequest, SaleAudit, SeriesAudit};
+pub use result::SaleAudit;
 
 use super::context::{ReconcileContext, ReconcileError};
 use crate::domain::sale::Sale;

@@ -41,7 +41,7 @@ pub(in crate::p5_reconcile) struct AuditOptions<'a> {
     /// What the round has read of the MQ DLQ; without it each audit reads the queue.
     pub mq_dlq: Option<&'a MqDlqContents>,
     /// Settled records older than this are collected, milliseconds; `None`: none.
-    pub retention_ms: Option<i64>,
+    pub(crate) retention_ms: Option<i64>,
 }
 
 /// What one audit of a sale remembers for the next. An audit with an empty memory reads everything.
@@ -57,12 +57,12 @@ pub(in crate::p5_reconcile) struct AuditMemory {
 
 impl AuditMemory {
     /// Findings that stand need no confirmation by the next audit.
-    pub fn expect_again(&mut self, audit: &SaleAudit) {
+    pub(crate) fn expect_again(&mut self, audit: &SaleAudit) {
         self.expected = audit.findings.iter().map(AuditFinding::key).collect();
     }
 
     /// Makes the next audit read everything.
-    pub fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.outcomes = CountedOutcomes::default();
         self.scans = ScanMemory::default();
     }

@@ -122,18 +122,18 @@ pub(super) struct SeriesCounted {
 }
 
 impl SeriesCounted {
-    pub fn missing_count(&self) -> u64 {
+    pub(crate) fn missing_count(&self) -> u64 {
         numbers_in(&self.missing)
     }
 
-    pub fn lacks(&self, number: u64) -> bool {
+    pub(crate) fn lacks(&self, number: u64) -> bool {
         self.missing.iter().any(|(first, last)| (*first..=*last).contains(&number))
     }
 }
 
 impl CountedOutcomes {
     /// Counts one old piece again, each time another one. If it has changed, everything is forgotten.
-    pub async fn recheck_one(&mut self, db: &Db, sale: &SaleId) -> Result<(), ReconcileError> {
+    pub(crate) async fn recheck_one(&mut self, db: &Db, sale: &SaleId) -> Result<(), ReconcileError> {
         let pieces: usize = self.series.values().map(|counted| counted.whole.len()).sum();
         if pieces == 0 {
             return Ok(());

@@ -59,13 +59,13 @@ impl ReportedRows {
 
 impl AuditReporter {
     /// For audits every `interval_ms`.
-    pub fn new(interval_ms: u64) -> Self {
+    pub(crate) fn new(interval_ms: u64) -> Self {
         let period = Duration::from_millis(interval_ms).saturating_mul(PERIOD_INTERVALS);
         Self { logged: HashMap::new(), rows: HashMap::new(), period }
     }
 
     /// Writes the logs, counters and gauges of one audit.
-    pub fn report(&mut self, audit: &SaleAudit, false_alarms: u64) {
+    pub(crate) fn report(&mut self, audit: &SaleAudit, false_alarms: u64) {
         let sale = &audit.sale_id;
         if self.logged.len() >= SALES_MAX {
             self.logged.clear();
@@ -93,7 +93,7 @@ impl AuditReporter {
     }
 
     /// Writes the row of a run, if there is news or the period is over.
-    pub async fn write(&mut self, db: &Db, audit: &SaleAudit, started_at_ms: i64) -> Result<(), DbError> {
+    pub(crate) async fn write(&mut self, db: &Db, audit: &SaleAudit, started_at_ms: i64) -> Result<(), DbError> {
         let keys: HashSet<FindingKey> = audit.findings.iter().map(AuditFinding::key).collect();
         let (now, period) = (Instant::now(), self.period);
         if self.rows.get(&audit.sale_id).is_some_and(|rows| !rows.is_news(&keys, now, period)) {

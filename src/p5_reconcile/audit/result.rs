@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 
 /// An accepted request without an outcome.
 #[derive(Debug, Clone)]
-pub struct OpenRequest {
+pub(crate) struct OpenRequest {
     pub(crate) request_id: RequestId,
     /// The shard of its ledger.
     pub(crate) shard: u16,
@@ -37,9 +37,9 @@ pub struct SaleAudit {
     /// What is wrong; at most the configured number.
     pub findings: Vec<AuditFinding>,
     /// Findings left out because there were too many.
-    pub findings_left_out_count: u64,
+    pub(crate) findings_left_out_count: u64,
     /// Age of the oldest undecided request, milliseconds.
-    pub oldest_open_ms: i64,
+    pub(crate) oldest_open_ms: i64,
     /// Messages of the MQ DLQ that were not read, because there were too many or no time was left: a request among them counts as
     /// a leak instead of parked.
     pub mq_dlq_unseen_count: u64,

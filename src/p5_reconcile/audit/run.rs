@@ -39,14 +39,14 @@ pub(super) struct ShardRead {
 
 impl ShardRead {
     /// Units ever accepted in the epoch: as Redis counted them; for keys from before that counter, as the ledger has them.
-    pub fn accepted(&self) -> i64 {
+    pub(crate) fn accepted(&self) -> i64 {
         let trimmed = self.counts.trimmed;
         self.counts.accepted.unwrap_or(self.scan.units + trimmed.ordered + trimmed.failed)
     }
 }
 
 impl<'a> AuditRun<'a> {
-    pub fn new(
+    pub(crate) fn new(
         context: &'a ReconcileContext,
         sale: &'a Sale,
         options: AuditOptions<'a>,
@@ -58,7 +58,7 @@ impl<'a> AuditRun<'a> {
     }
 
     /// Adds a finding, or counts it when there are too many.
-    pub fn find(&mut self, kind: FindingKind, request_id: Option<RequestId>, detail: String) {
+    pub(crate) fn find(&mut self, kind: FindingKind, request_id: Option<RequestId>, detail: String) {
         if self.audit.findings.len() < self.context.findings_max {
             self.audit.findings.push(AuditFinding { kind, request_id, detail });
         } else {
@@ -67,7 +67,7 @@ impl<'a> AuditRun<'a> {
     }
 
     /// The shard of a series, if Redis and the database are both in the epoch of the series.
-    pub fn current(&self, series: Series) -> Option<&ShardRead> {
+    pub(crate) fn current(&self, series: Series) -> Option<&ShardRead> {
         let shard = self.shards.get(&series.shard)?;
         (series.epoch == self.sale.epoch && shard.counts.meta.epoch == series.epoch).then_some(shard)
     }

@@ -14,7 +14,7 @@ use crate::store::mysql::{Db, DbError, acts};
 ///
 /// # Errors
 /// [`DbError`], perhaps after the order was cancelled and before the act was recorded; repeating is safe.
-pub async fn cancel_order(
+pub(crate) async fn cancel_order(
     context: &ReconcileContext,
     request_id: RequestId,
     reason: &str,

@@ -8,7 +8,7 @@ mod cleanup;
 mod persist;
 mod transfers;
 
-pub use cancel::cancel_order;
+pub(crate) use cancel::cancel_order;
 pub(super) use cleanup::trim;
 pub use cleanup::{mark_outcomes, trim_all};
 pub use persist::compensate;

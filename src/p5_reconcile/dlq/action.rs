@@ -119,17 +119,17 @@ pub struct DlqReport {
 pub(super) struct DlqGroup {
     pub entries: Vec<DlqEntry>,
     /// The operator named an entry of it by its entry name, not by request id or with all others.
-    pub named_itself: bool,
+    pub(crate) named_itself: bool,
 }
 
 impl DlqGroup {
     /// The request as accepted.
-    pub fn accepted(&self) -> Option<&Accepted> {
+    pub(crate) fn accepted(&self) -> Option<&Accepted> {
         self.entries.first().and_then(|entry| entry.accepted.as_ref())
     }
 
     /// One line of the report.
-    pub fn line(&self, result: DlqActionResult, detail: String) -> DlqReportLine {
+    pub(crate) fn line(&self, result: DlqActionResult, detail: String) -> DlqReportLine {
         DlqReportLine {
             request_id: self.entries.iter().find_map(|entry| entry.request_id),
             entries: self.entries.iter().map(|entry| entry.entry.clone()).collect(),
@@ -140,7 +140,12 @@ impl DlqGroup {
 
     /// What happens to a group that is no request of ours as it was accepted: it is given up only by its entry name, and its message
     /// then goes into the row of the act.
-    pub fn foreign(&self, action: &DlqAction, trouble: DlqActionResult, dry_run: bool) -> (DlqActionResult, String) {
+    pub(crate) fn foreign(
+        &self,
+        action: &DlqAction,
+        trouble: DlqActionResult,
+        dry_run: bool,
+    ) -> (DlqActionResult, String) {
         match action {
             DlqAction::GiveUp(_) if self.named_itself && dry_run => {
                 (DlqActionResult::WouldRemove, "not a request of ours".to_owned())

@@ -120,7 +120,7 @@ impl DlqEntry {
     }
 
     /// Whether this word, a request id or an entry name, means this entry.
-    pub fn is(&self, word: &str) -> bool {
+    pub(crate) fn is(&self, word: &str) -> bool {
         self.entry == word || self.request_id.is_some_and(|id| id.to_string() == word)
     }
 }

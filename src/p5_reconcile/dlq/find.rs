@@ -65,7 +65,7 @@ pub(super) async fn sweep(context: &ReconcileContext, source: Option<DlqSource>)
 
 impl DlqSweep {
     /// Gives what was not removed back to the broker.
-    pub async fn put_back(self) -> Result<DlqListing, DlqError> {
+    pub(crate) async fn put_back(self) -> Result<DlqListing, DlqError> {
         if let Some(reader) = self.reader {
             reader.close().await?;
         }
@@ -184,7 +184,7 @@ pub(super) mod tests {
     use super::*;
 
     /// An entry of the relay DLQ with a readable message.
-    pub fn entry(stream_id: &str, rid: u64, quantity: u32) -> DlqEntry {
+    pub(crate) fn entry(stream_id: &str, rid: u64, quantity: u32) -> DlqEntry {
         let payload = format!(
             r#"{{"v":1,"rid":"{rid}","sale":"s","user":"u","qty":{quantity},"shard":0,"epoch":1,"no":1,"at":9}}"#
         );

@@ -19,10 +19,11 @@ mod record;
 mod relay_copy;
 mod service;
 
-pub use action::{DlqAction, DlqActionResult, DlqReport, DlqReportLine, DlqSelection};
+pub use action::{DlqAction, DlqActionResult, DlqSelection};
+pub(crate) use action::{DlqReport, DlqReportLine};
 
 pub(crate) use entry::{DlqEntry, DlqListing, code_of};
-pub use entry::{DlqError, DlqSource};
+pub(crate) use entry::{DlqError, DlqSource};
 pub(crate) use find::list;
 pub use mq_cleanup::{MqDlqCleanup, clean_mq_dlq};
 pub use mq_scan::MqDlqContents;

@@ -43,7 +43,7 @@ pub(in crate::p5_reconcile) struct MqDlqScan<'a> {
 
 impl<'a> MqDlqScan<'a> {
     /// Connects. The scan reads at most `max` messages, and adds their requests to `contents`.
-    pub async fn begin(
+    pub(crate) async fn begin(
         rabbit: &RabbitConfig,
         max: usize,
         contents: &'a mut MqDlqContents,
@@ -52,7 +52,7 @@ impl<'a> MqDlqScan<'a> {
     }
 
     /// The same with another time.
-    pub async fn within(
+    pub(crate) async fn within(
         time: Duration,
         rabbit: &RabbitConfig,
         max: usize,
@@ -65,7 +65,7 @@ impl<'a> MqDlqScan<'a> {
     }
 
     /// The next message; `None` at the end or at a bound. After an error the scan is over; its contents are right so far.
-    pub async fn next(&mut self) -> Result<Option<ParkedMessage>, RabbitError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<ParkedMessage>, RabbitError> {
         let late = self.contents.unseen_count.is_some() && Instant::now() >= self.until;
         if late || self.left == 0 || self.bytes >= BYTES_MAX {
             return Ok(None);
@@ -85,7 +85,7 @@ impl<'a> MqDlqScan<'a> {
     }
 
     /// Gives everything back that was not removed.
-    pub async fn close(self) -> Result<(), RabbitError> {
+    pub(crate) async fn close(self) -> Result<(), RabbitError> {
         self.reader.close().await
     }
 }

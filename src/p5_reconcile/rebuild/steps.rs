@@ -21,11 +21,11 @@ const READ_ALL: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone, Copy)]
 pub(in crate::p5_reconcile) struct RebuildOptions<'a> {
     /// Nothing may have been decided for this long: longer than a transaction of P4 may take.
-    pub quiescent_for: Duration,
+    pub(crate) quiescent_for: Duration,
     /// Outbox entries at which the admission script refuses.
     pub backlog_max: u64,
     /// Decided requests older than this count for their buyers and get no record, milliseconds.
-    pub retention_ms: i64,
+    pub(crate) retention_ms: i64,
     /// What the round has read of the MQ DLQ.
     pub mq_dlq: &'a MqDlqContents,
 }

@@ -15,7 +15,7 @@ use diesel::prelude::*;
 use diesel_async::{AsyncConnection, RunQueryDsl};
 
 /// Most acts a listing returns.
-pub const PAGE_MAX: u32 = 1_000;
+pub(crate) const PAGE_MAX: u32 = 1_000;
 /// JSON in one statement, bytes; a single act may have more. Far below any `max_allowed_packet`.
 const STATEMENT_BYTES: usize = 512 * 1024;
 

@@ -17,7 +17,6 @@ const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1
 /// How to reach the database. Clones share the certificates. Deliberately without `Debug`: it holds the password.
 #[derive(Clone)]
 pub struct DatabaseAddress {
-    /// `mysql://…`
     url: String,
     /// What is believed, and the options that hold it for this URL; they share one TLS configuration.
     tls: Option<(SslOpts, Result<Opts, String>)>,
@@ -63,7 +62,6 @@ impl DatabaseAddress {
         }
     }
 
-    /// Connects.
     pub(super) async fn establish(&self) -> ConnectionResult<AsyncMysqlConnection> {
         let options = match &self.tls {
             None => return AsyncMysqlConnection::establish(&self.url).await.map_err(|error| explained(false, &error)),

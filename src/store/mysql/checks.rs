@@ -20,7 +20,7 @@ pub struct Check {
 }
 
 /// Checks of the tables; the others are of the server.
-pub const OF_TABLES: [&str; 2] = ["id columns that are not VARBINARY", "ck_sales_stock"];
+pub(crate) const OF_TABLES: [&str; 2] = ["id columns that are not VARBINARY", "ck_sales_stock"];
 
 #[derive(diesel::QueryableByName)]
 struct Variable {

@@ -17,9 +17,8 @@ pub enum PersistSource {
 }
 
 impl PersistSource {
-    /// `orders.source`.
     #[must_use]
-    pub const fn code(self) -> &'static str {
+    pub(crate) const fn code(self) -> &'static str {
         match self {
             Self::Relay => "relay",
             Self::Compensation => "compensation",
@@ -30,7 +29,7 @@ impl PersistSource {
     /// Whether an unacknowledged message stands behind the request: its consumer tells the outcome to downstream systems
     /// before the ack. On the other paths the event is written down with the outcome.
     #[must_use]
-    pub const fn has_message(self) -> bool {
+    pub(crate) const fn has_message(self) -> bool {
         match self {
             Self::Relay => true,
             Self::Compensation | Self::Replay => false,
@@ -39,7 +38,7 @@ impl PersistSource {
 
     /// Who reports a final failure met on this path.
     #[must_use]
-    pub const fn reporter(self) -> Reporter {
+    pub(crate) const fn reporter(self) -> Reporter {
         match self {
             Self::Relay => Reporter::Consumer,
             Self::Compensation => Reporter::Audit,
@@ -88,9 +87,8 @@ codes!(
 );
 
 impl Reporter {
-    /// As [`PersistSource::has_message`].
     #[must_use]
-    pub const fn has_message(self) -> bool {
+    pub(crate) const fn has_message(self) -> bool {
         match self {
             Self::Consumer => true,
             Self::RelayDlq | Self::MqDlq | Self::Audit => false,

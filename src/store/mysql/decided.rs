@@ -128,10 +128,7 @@ async fn rows(
 }
 
 /// The moment of the database by its own clock, Unix milliseconds.
-///
-/// # Errors
-/// [`DbError`].
-pub async fn now_ms(db: &Db) -> Result<i64, DbError> {
+pub(crate) async fn now_ms(db: &Db) -> Result<i64, DbError> {
     let now = diesel::dsl::sql::<Datetime>("NOW(3)");
     db.run("decided_now", async |conn| {
         let now: NaiveDateTime = diesel::select(now).get_result(conn).await?;
@@ -142,7 +139,7 @@ pub async fn now_ms(db: &Db) -> Result<i64, DbError> {
 
 /// What a rebuild is about to give to the keys of its epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Opening {
+pub(crate) struct Opening {
     /// The epoch.
     pub epoch: u32,
     /// `sales.stock` that `units` was worked out from.
@@ -152,7 +149,7 @@ pub struct Opening {
     /// Units for Redis.
     pub units: i64,
     /// Before the epoch was begun, Unix milliseconds by the database's clock.
-    pub began_at_ms: i64,
+    pub(crate) began_at_ms: i64,
 }
 
 #[derive(QueryableByName)]
@@ -171,7 +168,7 @@ const HELD: &str = "/* decided::open */ SELECT CAST(COALESCE(SUM(quantity), 0) A
 ///
 /// # Errors
 /// [`DbError`]; after an unknown outcome begin again under the next epoch.
-pub async fn open(db: &Db, sale_id: &SaleId, opening: &Opening) -> Result<Option<Vec<String>>, DbError> {
+pub(crate) async fn open(db: &Db, sale_id: &SaleId, opening: &Opening) -> Result<Option<Vec<String>>, DbError> {
     let sale = sale_id.as_str().as_bytes();
     let began_at = datetime(opening.began_at_ms)?;
     let of_sale = || stock_grants::table.filter(stock_grants::sale_id.eq(sale));

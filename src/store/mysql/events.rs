@@ -13,11 +13,11 @@ use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 
 /// Most events that one call of [`waiting`] returns.
-pub const WAITING_MAX: u16 = 500;
+pub(crate) const WAITING_MAX: u16 = 500;
 
 /// The event of one outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OutcomeEvent {
+pub(crate) struct OutcomeEvent {
     /// The request that has this outcome.
     pub request_id: RequestId,
     /// Routing key at the broker.
@@ -27,10 +27,7 @@ pub struct OutcomeEvent {
 }
 
 /// The first waiting events, at most [`WAITING_MAX`]. Several processes may get the same ones.
-///
-/// # Errors
-/// [`DbError`].
-pub async fn waiting(db: &Db) -> Result<Vec<OutcomeEvent>, DbError> {
+pub(crate) async fn waiting(db: &Db) -> Result<Vec<OutcomeEvent>, DbError> {
     let rows: Vec<(u64, String, Vec<u8>)> = db
         .run("untold_events", async |conn| {
             let columns = (outcome_event::request_id, outcome_event::event_key, outcome_event::body);
@@ -42,10 +39,7 @@ pub async fn waiting(db: &Db) -> Result<Vec<OutcomeEvent>, DbError> {
 }
 
 /// How many events wait.
-///
-/// # Errors
-/// [`DbError`].
-pub async fn waiting_count(db: &Db) -> Result<i64, DbError> {
+pub(crate) async fn waiting_count(db: &Db) -> Result<i64, DbError> {
     db.run("untold_events_count", async |conn| Ok(outcome_event::table.count().get_result(conn).await?)).await
 }
 
@@ -53,7 +47,7 @@ pub async fn waiting_count(db: &Db) -> Result<i64, DbError> {
 ///
 /// # Errors
 /// [`DbError`]; then none of them may be stored.
-pub async fn store(db: &Db, events: &[OutcomeEvent]) -> Result<(), DbError> {
+pub(crate) async fn store(db: &Db, events: &[OutcomeEvent]) -> Result<(), DbError> {
     let rows: Vec<_> = events
         .iter()
         .map(|event| {
@@ -75,7 +69,7 @@ pub async fn store(db: &Db, events: &[OutcomeEvent]) -> Result<(), DbError> {
 ///
 /// # Errors
 /// [`DbError`]; they are published again then.
-pub async fn delete(db: &Db, ids: &[RequestId]) -> Result<(), DbError> {
+pub(crate) async fn delete(db: &Db, ids: &[RequestId]) -> Result<(), DbError> {
     let ids: Vec<u64> = ids.iter().map(|id| id.get()).collect();
     db.run("told_events", async |conn| {
         let published = outcome_event::table.filter(outcome_event::request_id.eq_any(&ids));

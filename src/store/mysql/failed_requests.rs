@@ -17,7 +17,7 @@ use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 
 /// Most rows a listing returns.
-pub const PAGE_MAX: i64 = 1000;
+pub(crate) const PAGE_MAX: i64 = 1000;
 
 /// A row of the register.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,9 +41,9 @@ pub struct FailedRequest {
     /// Where it stands.
     pub status: FailureStatus,
     /// First report, Unix milliseconds by the database's clock.
-    pub created_at_ms: i64,
+    pub(crate) created_at_ms: i64,
     /// When it stopped being open.
-    pub resolved_at_ms: Option<i64>,
+    pub(crate) resolved_at_ms: Option<i64>,
     /// Who or what closed it.
     pub resolved_by: Option<String>,
 }
@@ -189,10 +189,7 @@ pub async fn give_up(db: &Db, accepted: &Accepted, detail: &str, by: &str) -> Re
 }
 
 /// How many rows are open.
-///
-/// # Errors
-/// [`DbError`].
-pub async fn open_count(db: &Db) -> Result<i64, DbError> {
+pub(crate) async fn open_count(db: &Db) -> Result<i64, DbError> {
     let open = failed_request::table.filter(failed_request::status.eq(FailureStatus::Open.code()));
     db.run("register_open_count", async |conn| Ok(open.count().get_result(conn).await?)).await
 }
@@ -242,7 +239,7 @@ pub async fn close_settled(db: &Db, by: &str) -> Result<usize, DbError> {
 ///
 /// # Errors
 /// [`DbError`]; repeating the call is safe.
-pub async fn close_settled_one(db: &Db, request_id: RequestId, by: &str) -> Result<bool, DbError> {
+pub(crate) async fn close_settled_one(db: &Db, request_id: RequestId, by: &str) -> Result<bool, DbError> {
     use diesel::sql_types::{BigInt, Text, Unsigned};
     let closed = db
         .run("register_close_settled_one", async |conn| {

@@ -48,7 +48,7 @@ pub async fn try_lead(db: &Db, name: &str) -> Result<Option<Leadership>, DbError
 
 /// Who has a lock.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, diesel::QueryableByName)]
-pub struct Holder {
+pub(crate) struct Holder {
     /// Its connection to the database.
     #[diesel(sql_type = diesel::sql_types::BigInt)]
     pub connection: i64,
@@ -58,10 +58,7 @@ pub struct Holder {
 }
 
 /// Who leads under `name`; `None` when nobody does. Reads only.
-///
-/// # Errors
-/// [`DbError`].
-pub async fn holder(db: &Db, name: &str) -> Result<Option<Holder>, DbError> {
+pub(crate) async fn holder(db: &Db, name: &str) -> Result<Option<Holder>, DbError> {
     let query = format!(
         "/* leader::holder */ SELECT CAST(held.id AS SIGNED) AS connection, CAST(p.HOST AS CHAR) AS host \
          FROM (SELECT IS_USED_LOCK({LOCK_NAME}) AS id) AS held \

@@ -79,10 +79,7 @@ struct AppliedVersion {
 }
 
 /// Names of the migrations that this build needs and the database does not have. Changes nothing.
-///
-/// # Errors
-/// [`DbError`].
-pub async fn pending(db: &Db) -> Result<Vec<String>, DbError> {
+pub(crate) async fn pending(db: &Db) -> Result<Vec<String>, DbError> {
     db.run("migrations_applied", async |conn| missing(conn).await).await
 }
 

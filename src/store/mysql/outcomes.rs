@@ -33,7 +33,7 @@ pub struct RequestOutcome {
     /// Fingerprint of what was accepted.
     pub payload_hash: PayloadHash,
     /// When it was decided, Unix milliseconds by the database's clock.
-    pub decided_at_ms: i64,
+    pub(crate) decided_at_ms: i64,
 }
 
 #[derive(Queryable, Selectable)]
@@ -67,10 +67,7 @@ impl StoredOutcomeRow {
 }
 
 /// What was decided about those of `ids` that are decided. Any number of ids; asked in lists of at most 1,000.
-///
-/// # Errors
-/// [`DbError`].
-pub async fn outcomes_of(db: &Db, ids: &[RequestId]) -> Result<HashMap<RequestId, RequestOutcome>, DbError> {
+pub(crate) async fn outcomes_of(db: &Db, ids: &[RequestId]) -> Result<HashMap<RequestId, RequestOutcome>, DbError> {
     let mut decided = HashMap::with_capacity(ids.len());
     for page in ids.chunks(IDS_MAX) {
         let rows: Vec<StoredOutcomeRow> = db
@@ -96,10 +93,7 @@ pub async fn outcome_of(db: &Db, request_id: RequestId) -> Result<Option<Request
 }
 
 /// How many requests of a sale have their outcome, over all epochs.
-///
-/// # Errors
-/// [`DbError`].
-pub async fn count_of_sale(db: &Db, sale_id: &SaleId) -> Result<u64, DbError> {
+pub(crate) async fn count_of_sale(db: &Db, sale_id: &SaleId) -> Result<u64, DbError> {
     let of_sale = request_outcome::table.filter(request_outcome::sale_id.eq(sale_id.as_str().as_bytes()));
     let count: i64 = db.run("outcomes_count_of_sale", async |conn| Ok(of_sale.count().get_result(conn).await?)).await?;
     Ok(u64::try_from(count).unwrap_or(0))

@@ -29,9 +29,9 @@ pub struct OrderRecord {
     /// When Redis accepted it, Unix milliseconds by its clock.
     pub accepted_at_ms: i64,
     /// When it was written, Unix milliseconds by the database's clock.
-    pub created_at_ms: i64,
+    pub(crate) created_at_ms: i64,
     /// When it was cancelled, Unix milliseconds by the database's clock.
-    pub cancelled_at_ms: Option<i64>,
+    pub(crate) cancelled_at_ms: Option<i64>,
     /// Who cancelled it.
     pub cancelled_by: Option<String>,
     /// Why.
@@ -86,7 +86,7 @@ pub struct RequestRecords {
 impl RequestRecords {
     /// The request's sale, as far as any of the rows tells.
     #[must_use]
-    pub fn sale_id(&self) -> Option<&SaleId> {
+    pub(crate) fn sale_id(&self) -> Option<&SaleId> {
         let decided = self.decided.as_ref().map(|decided| &decided.sale_id);
         decided
             .or(self.order.as_ref().map(|order| &order.sale_id))

@@ -30,7 +30,7 @@ const DENIED: &str = "command denied";
 
 /// What an account may.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rights {
+pub(crate) struct Rights {
     /// Its name, as the server has it.
     pub account: String,
     /// What it lacks, e.g. `DELETE on audit_runs`.
@@ -46,10 +46,7 @@ struct Account {
 }
 
 /// Tries everything on every table; the tables have to be there.
-///
-/// # Errors
-/// [`DbError`].
-pub async fn rights(db: &Db) -> Result<Rights, DbError> {
+pub(crate) async fn rights(db: &Db) -> Result<Rights, DbError> {
     db.run("rights", async |conn| {
         let Account { account } = diesel::sql_query("SELECT CURRENT_USER() AS account").get_result(conn).await?;
         let mut missing = Vec::new();

@@ -31,7 +31,6 @@ impl SaleFactsCache {
         sale_ids.iter().filter_map(|sale_id| Some(((*sale_id).clone(), *cache.get(*sale_id)?))).collect()
     }
 
-    /// Remembers facts.
     pub(super) fn extend(&self, facts: &HashMap<SaleId, SaleFacts>) {
         let mut cache = self.lock();
         if cache.len() + facts.len() > SALES_MAX {

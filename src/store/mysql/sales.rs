@@ -19,7 +19,7 @@ pub use super::sale_error::SaleError;
 /// The key that an id of a removed sale would double.
 const ARCHIVED: &str = "archived_sales";
 /// Most sales a listing returns, newest first.
-pub const SALES_MAX: i64 = 1000;
+pub(crate) const SALES_MAX: i64 = 1000;
 
 #[derive(Queryable, Selectable, Insertable)]
 #[diesel(table_name = sales, treat_none_as_default_value = false)]
@@ -172,10 +172,7 @@ pub async fn released(db: &Db) -> Result<Vec<Sale>, DbError> {
 
 /// How many sales there are, and how many were removed. Neither ever sinks without the other one rising, so both unchanged means
 /// no new ones.
-///
-/// # Errors
-/// [`DbError`].
-pub async fn count(db: &Db) -> Result<(i64, i64), DbError> {
+pub(crate) async fn count(db: &Db) -> Result<(i64, i64), DbError> {
     let there = sales::table.filter(sales::sale_id.eq(archived_sales::sale_id));
     let gone = archived_sales::table.filter(diesel::dsl::not(diesel::dsl::exists(there)));
     db.run("sale_count", async |conn| {
@@ -187,10 +184,7 @@ pub async fn count(db: &Db) -> Result<(i64, i64), DbError> {
 }
 
 /// One page of sale ids in their byte order, behind `after`; at most [`SALES_MAX`].
-///
-/// # Errors
-/// [`DbError`].
-pub async fn ids_after(db: &Db, after: Option<&SaleId>) -> Result<Vec<SaleId>, DbError> {
+pub(crate) async fn ids_after(db: &Db, after: Option<&SaleId>) -> Result<Vec<SaleId>, DbError> {
     let after = after.map_or(&[][..], |id| id.as_str().as_bytes());
     let rows: Vec<Vec<u8>> = db
         .run("sale_ids", async |conn| {

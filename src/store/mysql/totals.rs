@@ -9,7 +9,7 @@ use diesel_async::RunQueryDsl;
 
 /// Rows of the register of one sale in one status.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Registered {
+pub(crate) struct Registered {
     /// The sale.
     pub sale_id: SaleId,
     /// `open`, `failed_final` or `resolved`.
@@ -33,10 +33,7 @@ struct RegisteredRow {
 }
 
 /// The register counted by sale and status: reads an index of it, not its rows.
-///
-/// # Errors
-/// [`DbError`].
-pub async fn registered(db: &Db) -> Result<Vec<Registered>, DbError> {
+pub(crate) async fn registered(db: &Db) -> Result<Vec<Registered>, DbError> {
     let query = "/* totals::registered */ SELECT sale_id, status, CAST(SUM(quantity) AS SIGNED) AS units, \
                  COUNT(*) AS rows_count FROM failed_request GROUP BY sale_id, status";
     let rows: Vec<RegisteredRow> =

@@ -21,7 +21,7 @@ pub struct Sender {
 impl Sender {
     /// Connects with the first messages.
     #[must_use]
-    pub fn new(config: &RabbitConfig) -> Self {
+    pub(crate) fn new(config: &RabbitConfig) -> Self {
         Self { config: config.clone(), publisher: None, connecting: None }
     }
 
@@ -31,7 +31,7 @@ impl Sender {
     /// # Errors
     /// As [`send_all`]; [`RabbitError::Timeout`] while there is no connection yet: nothing was sent then, and the next call finds
     /// it, or makes another.
-    pub async fn send(&mut self, messages: Vec<Outgoing>) -> Result<(), RabbitError> {
+    pub(crate) async fn send(&mut self, messages: Vec<Outgoing>) -> Result<(), RabbitError> {
         if messages.is_empty() {
             return Ok(());
         }

@@ -18,7 +18,7 @@ const _: () = assert!(BUNDLE_MAX * (ID_BYTES_MAX + SHARED_BYTES_MAX + 2) <= BODY
 
 /// Whether an order fits into a line.
 #[must_use]
-pub fn may_share(message_id: &str, body: &[u8]) -> bool {
+pub(crate) fn may_share(message_id: &str, body: &[u8]) -> bool {
     let plain_id =
         (1..=ID_BYTES_MAX).contains(&message_id.len()) && message_id.bytes().all(|byte| byte.is_ascii_graphic());
     plain_id && (1..=SHARED_BYTES_MAX).contains(&body.len()) && !body.contains(&b'\n')

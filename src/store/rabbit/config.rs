@@ -72,7 +72,7 @@ impl RabbitConfig {
     ///
     /// # Errors
     /// [`RabbitError::Config`] naming the first key that cannot work.
-    pub fn check(&self) -> Result<(), RabbitError> {
+    pub(crate) fn check(&self) -> Result<(), RabbitError> {
         if BrokerAddress::parse(&self.url)?.encrypted != self.trust.is_some() {
             let problem = "needs certificates with amqps://, and only then".to_owned();
             return Err(RabbitError::Config { key: "rabbitmq.url", problem });
@@ -131,7 +131,6 @@ pub(super) struct BrokerAddress {
 }
 
 impl BrokerAddress {
-    /// Reads `amqp[s]://[user[:password]@]host[:port][/vhost]`.
     pub(super) fn parse(url: &str) -> Result<Self, RabbitError> {
         let wrong = |problem: &str| RabbitError::Config { key: "rabbitmq.url", problem: problem.to_owned() };
         if !(url.starts_with("amqp://") || url.starts_with("amqps://")) {

@@ -60,17 +60,17 @@ impl<T> Confirms<T> {
     }
 
     /// An ack: returns the items it answers for, oldest first. Unroutable ones are among them, as such.
-    pub fn ack(&mut self, tag: Tag, multiple: bool) -> Vec<(T, PublishResult)> {
+    pub(crate) fn ack(&mut self, tag: Tag, multiple: bool) -> Vec<(T, PublishResult)> {
         self.resolve(tag, multiple, &PublishResult::Confirmed)
     }
 
     /// A nack: returns the items it answers for, oldest first.
-    pub fn nack(&mut self, tag: Tag, multiple: bool) -> Vec<(T, PublishResult)> {
+    pub(crate) fn nack(&mut self, tag: Tag, multiple: bool) -> Vec<(T, PublishResult)> {
         self.resolve(tag, multiple, &PublishResult::Refused)
     }
 
     /// A returned message. Its ack is still to come, and will count as a failure.
-    pub fn returned(&mut self, tag: Tag, reason: String) {
+    pub(crate) fn returned(&mut self, tag: Tag, reason: String) {
         if let Some(sent) = self.open.get_mut(&tag) {
             sent.returned = Some(reason);
         }
@@ -92,18 +92,12 @@ impl<T> Confirms<T> {
     /// Whether the oldest publish has waited longer than `limit`. Then the whole connection is to be given up: one that
     /// lost a confirm cannot be trusted with the others.
     #[must_use]
-    pub fn expired(&self, now: Instant, limit: Duration) -> bool {
+    pub(crate) fn expired(&self, now: Instant, limit: Duration) -> bool {
         self.open.first_key_value().is_some_and(|(_, sent)| now.saturating_duration_since(sent.at) > limit)
     }
 
-    /// When the oldest unanswered publish was sent: wait for events no longer than its limit after that.
-    #[must_use]
-    pub fn oldest_sent_at(&self) -> Option<Instant> {
-        self.open.first_key_value().map(|(_, sent)| sent.at)
-    }
-
     /// Gives up: returns every item without an answer, oldest first. The broker may have stored any of them.
-    pub fn drain(&mut self) -> Vec<T> {
+    pub(crate) fn drain(&mut self) -> Vec<T> {
         std::mem::take(&mut self.open).into_values().map(|sent| sent.item).collect()
     }
 
@@ -216,7 +210,6 @@ mod tests {
         assert!(!confirms.expired(start + second * 9, second));
         confirms.sent(1, "a", start);
         confirms.sent(2, "b", start + second);
-        assert_eq!(confirms.oldest_sent_at(), Some(start));
         assert!(!confirms.expired(start + second, second));
         assert!(confirms.expired(start + second * 2, second));
         assert_eq!(confirms.ack(1, false), [("a", PublishResult::Confirmed)]);

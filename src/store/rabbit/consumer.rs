@@ -90,7 +90,7 @@ impl Consumer {
     ///
     /// # Errors
     /// [`RabbitError::NoQueue`] when one is missing; else as [`Consumer::connect`].
-    pub async fn consume(config: &RabbitConfig, queues: &[u16], prefetch: u16) -> RabbitResult<Self> {
+    pub(crate) async fn consume(config: &RabbitConfig, queues: &[u16], prefetch: u16) -> RabbitResult<Self> {
         let topology = Topology::new(config);
         let names: Vec<String> = queues.iter().map(|index| topology.orders_queue(*index)).collect();
         let mut link = Link::connect(config, "consumer").await?;

@@ -70,10 +70,7 @@ impl DlqReader {
 
     /// The next of the messages that were there when the first one was read: a queue that fills as fast as it is read does not
     /// keep the reader for ever. Else as [`DlqReader::next`].
-    ///
-    /// # Errors
-    /// As [`DlqReader::next`].
-    pub async fn next_there(&mut self) -> Result<Option<ParkedMessage>, RabbitError> {
+    pub(crate) async fn next_there(&mut self) -> Result<Option<ParkedMessage>, RabbitError> {
         if self.rest.is_empty() && self.there == Some(0) {
             return Ok(None);
         }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 /// The number of a publish on its connection, from 1.
-pub type Tag = u64;
+pub(crate) type Tag = u64;
 
 /// Where a message is published to.
 #[derive(Debug, Clone, Copy)]

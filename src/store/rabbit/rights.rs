@@ -19,7 +19,7 @@ pub(super) const DENIED: &str = "ACCESS_REFUSED";
 ///
 /// # Errors
 /// Why there is no answer.
-pub async fn refused_rights(config: &RabbitConfig) -> Result<Vec<String>, RabbitError> {
+pub(crate) async fn refused_rights(config: &RabbitConfig) -> Result<Vec<String>, RabbitError> {
     let topology = Topology::new(config);
     let (exchange, dlq) = (topology.orders_exchange(), topology.dlq());
     let message =
@@ -43,7 +43,7 @@ pub async fn refused_rights(config: &RabbitConfig) -> Result<Vec<String>, Rabbit
 impl RabbitError {
     /// Whether the broker knows the account and does not permit it this.
     #[must_use]
-    pub fn is_denied(&self) -> bool {
+    pub(crate) fn is_denied(&self) -> bool {
         match self {
             Self::Connect { reason, .. } | Self::Refused { reason, .. } | Self::Closed(reason) => {
                 reason.contains(DENIED)

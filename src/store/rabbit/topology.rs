@@ -70,7 +70,7 @@ impl Topology {
 
     /// The routing key of the `index`-th order queue.
     #[must_use]
-    pub fn orders_key(&self, index: u16) -> String {
+    pub(crate) fn orders_key(&self, index: u16) -> String {
         index.to_string()
     }
 
@@ -113,7 +113,7 @@ impl Topology {
 
     /// All queues: orders, retries by delay, dead letters.
     #[must_use]
-    pub fn all_queues(&self) -> Vec<String> {
+    pub(crate) fn all_queues(&self) -> Vec<String> {
         self.specs().into_iter().map(|spec| spec.name).collect()
     }
 
@@ -177,7 +177,7 @@ impl Topology {
 /// How long a queue that was in use and is missing is left alone before it is declared again. The broker may not tell its
 /// consumers that it was deleted (RabbitMQ 3.10.8 on a busy machine), and takes them over into the new one half-dead; within
 /// this time they look for themselves (window 59).
-pub const QUEUE_LEFT_ALONE: Duration = Duration::from_secs(3);
+pub(crate) const QUEUE_LEFT_ALONE: Duration = Duration::from_secs(3);
 
 /// Creates what is missing (without `declare` only looks), over a connection of its own. Each call to the broker has
 /// `connect_timeout_ms`.

@@ -23,7 +23,7 @@ impl BootFence {
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is not connected or refuses.
-    pub async fn was_passed(&self, shard: u16) -> Result<bool, RedisFault> {
+    pub(crate) async fn was_passed(&self, shard: u16) -> Result<bool, RedisFault> {
         self.redis.reserve_scripts.is_loaded(&self.redis.keys.outbox(shard)).await
     }
 
@@ -38,7 +38,7 @@ impl BootFence {
 
     /// Shards by the server they are on at the moment; those whose server is not known stand together.
     #[must_use]
-    pub fn shards_by_server(&self) -> Vec<Vec<u16>> {
+    pub(crate) fn shards_by_server(&self) -> Vec<Vec<u16>> {
         self.redis.shards_by_server()
     }
 }

@@ -14,7 +14,7 @@ pub struct Buyer {
     /// Units bought, of all requests.
     pub units: u32,
     /// The first request.
-    pub first_request: RequestId,
+    pub(crate) first_request: RequestId,
 }
 
 /// Who bought in a sale, as Redis remembers it.
@@ -29,7 +29,7 @@ impl Buyers {
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is away or refuses.
-    pub async fn page(
+    pub(crate) async fn page(
         &self,
         sale: &SaleId,
         shard: u16,

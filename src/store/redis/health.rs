@@ -56,7 +56,7 @@ const COVERAGE: &str = "cluster-require-full-coverage";
 impl Setting {
     /// Name, value and what was expected, for people.
     #[must_use]
-    pub fn headline(&self) -> String {
+    pub(crate) fn headline(&self) -> String {
         let of = self.server.as_ref().map(|server| format!(" of {server}")).unwrap_or_default();
         format!("{}{of} is {}, expected {}", self.name, self.value, self.expected)
     }
@@ -187,7 +187,7 @@ impl RedisHealth {
 
     /// Whether nothing may be sold while an accepted request could be lost (`redis.durability = "strict"`).
     #[must_use]
-    pub fn is_strict(&self) -> bool {
+    pub(crate) fn is_strict(&self) -> bool {
         match self.durability {
             Durability::Strict => true,
             Durability::Warn => false,
@@ -229,7 +229,7 @@ impl RedisHealth {
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is away.
-    pub async fn clock_ms(&self, shard: u16) -> Result<i64, RedisFault> {
+    pub(crate) async fn clock_ms(&self, shard: u16) -> Result<i64, RedisFault> {
         let parts = list(self.redis.node_of_shard(shard)?.command("TIME", vec![]).await?)?;
         let part = |at: usize| parts.get(at).and_then(optional_text).and_then(|part| part.parse::<i64>().ok());
         match (part(0), part(1)) {

@@ -14,13 +14,13 @@ pub struct Keys {
 impl Keys {
     /// Keys that start with `prefix`.
     #[must_use]
-    pub const fn new(prefix: String) -> Self {
+    pub(crate) const fn new(prefix: String) -> Self {
         Self { prefix }
     }
 
     /// The text that every key begins with.
     #[must_use]
-    pub fn prefix(&self) -> &str {
+    pub(crate) fn prefix(&self) -> &str {
         &self.prefix
     }
 
@@ -76,7 +76,7 @@ impl Keys {
 
     /// Hash: target shard → number, units and epoch of the transfer that is under way to it.
     #[must_use]
-    pub fn transfers(&self, shard: u16, sale: &SaleId) -> String {
+    pub(crate) fn transfers(&self, shard: u16, sale: &SaleId) -> String {
         self.of_sale(shard, "transfers", sale)
     }
 
@@ -106,7 +106,7 @@ impl Keys {
 
     /// List: entries that this relay took out of the outbox list and has not finished.
     #[must_use]
-    pub fn processing(&self, shard: u16, relay: &str) -> String {
+    pub(crate) fn processing(&self, shard: u16, relay: &str) -> String {
         format!("{}:{relay}", self.of_shard(shard, "processing"))
     }
 
@@ -118,13 +118,13 @@ impl Keys {
 
     /// Sorted set: entries the relay gave up, where the outbox is a list.
     #[must_use]
-    pub fn relay_dlq_set(&self, shard: u16) -> String {
+    pub(crate) fn relay_dlq_set(&self, shard: u16) -> String {
         self.of_shard(shard, "relay-dlq-set")
     }
 
     /// String with a TTL: when a buyer's token bucket is full again.
     #[must_use]
-    pub fn rate(&self, shard: u16, user: &UserId) -> String {
+    pub(crate) fn rate(&self, shard: u16, user: &UserId) -> String {
         format!("{}:{{{shard}}}:rate:{user}", self.prefix)
     }
 
@@ -162,7 +162,7 @@ impl Keys {
 /// The shard that has a sale's waiting room, `0..shards`: the whole room on one, so that one script orders it; another for
 /// each sale, so that rooms spread over the nodes.
 #[must_use]
-pub fn room_shard(sale: &SaleId, shards: u16) -> u16 {
+pub(crate) fn room_shard(sale: &SaleId, shards: u16) -> u16 {
     order_queue_index(sale.as_str(), shards)
 }
 

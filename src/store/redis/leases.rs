@@ -27,7 +27,7 @@ pub struct LeaseTime {
 
 /// A lease as it is stored: who had the node id last, and up to when.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct HeldLease {
+pub(crate) struct HeldLease {
     /// The node id.
     pub node: String,
     /// The process that took it last.
@@ -47,7 +47,7 @@ impl NodeLeases {
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is away.
-    pub async fn all(&self, shard: u16) -> Result<Vec<HeldLease>, RedisFault> {
+    pub(crate) async fn all(&self, shard: u16) -> Result<Vec<HeldLease>, RedisFault> {
         let fields = self.redis.command("HGETALL", 0, vec![text(self.redis.keys.nodes(shard))]).await?;
         let fields: Vec<String> = list(fields)?.iter().filter_map(optional_text).collect();
         Ok(fields.chunks_exact(2).filter_map(|pair| read_lease(pair.first()?, pair.get(1)?)).collect())

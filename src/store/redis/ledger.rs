@@ -25,7 +25,7 @@ pub struct LedgerPage {
 
 /// The progress of a request, by its ledger record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progressed {
+pub(crate) enum Progressed {
     /// Accepted, and not landed as far as the ledger knows.
     Queued,
     /// Its outcome is in the database.
@@ -62,7 +62,7 @@ impl RequestLedger {
     ///
     /// # Errors
     /// [`RedisFault`]; `Contract` for an unreadable record.
-    pub async fn lookup_replicated(
+    pub(crate) async fn lookup_replicated(
         &self,
         sale: &SaleId,
         shard: u16,
@@ -109,7 +109,13 @@ impl RequestLedger {
     ///
     /// # Errors
     /// [`RedisFault`]; repeating is safe.
-    pub async fn trim(&self, sale: &SaleId, shard: u16, cutoff_ms: i64, ids: &[RequestId]) -> Result<i64, RedisFault> {
+    pub(crate) async fn trim(
+        &self,
+        sale: &SaleId,
+        shard: u16,
+        cutoff_ms: i64,
+        ids: &[RequestId],
+    ) -> Result<i64, RedisFault> {
         let mut went = 0;
         for part in ids.chunks(SETTLE_MAX) {
             let cutoff = std::iter::once(text(cutoff_ms.to_string()));
@@ -124,7 +130,7 @@ impl RequestLedger {
     ///
     /// # Errors
     /// [`RedisFault`]; repeating is safe.
-    pub async fn mark_outcomes(
+    pub(crate) async fn mark_outcomes(
         &self,
         sale: &SaleId,
         shard: u16,
@@ -152,7 +158,12 @@ impl RequestLedger {
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is away. A ledger that cannot be read is no error: nothing is known then.
-    pub async fn progress(&self, sale: &SaleId, shard: u16, ids: &[RequestId]) -> Result<Vec<Progressed>, RedisFault> {
+    pub(crate) async fn progress(
+        &self,
+        sale: &SaleId,
+        shard: u16,
+        ids: &[RequestId],
+    ) -> Result<Vec<Progressed>, RedisFault> {
         match self.lookup(sale, shard, ids).await {
             Ok(records) => Ok(records
                 .into_iter()
@@ -170,7 +181,7 @@ impl RequestLedger {
 
     /// Whether an answer that promises something waits for replicas.
     #[must_use]
-    pub fn waits_for_replicas(&self) -> bool {
+    pub(crate) fn waits_for_replicas(&self) -> bool {
         self.redis.connection.wait_replicas() > 0
     }
 }

@@ -25,23 +25,26 @@ mod scripts;
 mod stock;
 mod transfers;
 
-pub use boot_fence::BootFence;
+pub(crate) use boot_fence::BootFence;
 pub use buyers::{Buyer, Buyers};
-pub use connection::{RedisFault, ServerIncarnation};
-pub use health::{RedisHealth, Setting, Weight};
+pub use connection::RedisFault;
+pub(crate) use health::{RedisHealth, Setting, Weight};
 pub use keys::Keys;
 pub use keyspace::GROUP;
-pub use leases::{HeldLease, LeaseTime, NodeLease, NodeLeases};
-pub use ledger::{LedgerPage, Progressed, RequestLedger};
-pub use outbox::{
-    Entry, Lying, OrphanPage, Outbox, PageFrom, ParkReason, ParkedEntry, Parking, RelayDlq, TakenOver, WalkPage,
-};
-pub use rates::RateBuckets;
-pub use rebuild::{DecidedRecord, RebuildKeys, Replaceable};
-pub use rooms::{RoomDoor, RoomPlace, RoomQueue};
-pub use sale_cache::{CachedSale, SaleCache, SoldOutMark};
-pub use sale_keys::{Activation, Granted, Meta, SaleKeys, ShardCount, Trimmed};
-pub use stock::{ReservedGroup, Stock};
+pub use leases::LeaseTime;
+pub(crate) use leases::{HeldLease, NodeLease, NodeLeases};
+pub(crate) use ledger::{Progressed, RequestLedger};
+pub use outbox::{Entry, Lying, Outbox, PageFrom, ParkReason, Parking, RelayDlq};
+pub(crate) use outbox::{OrphanPage, ParkedEntry, TakenOver};
+pub(crate) use rates::RateBuckets;
+pub(crate) use rebuild::{DecidedRecord, RebuildKeys};
+pub use rooms::RoomPlace;
+pub(crate) use rooms::RoomQueue;
+pub(crate) use sale_cache::{SaleCache, SoldOutMark};
+pub use sale_keys::{Activation, Granted, Meta, Trimmed};
+pub(crate) use sale_keys::{SaleKeys, ShardCount};
+pub(crate) use stock::ReservedGroup;
+pub use stock::Stock;
 pub use transfers::{Between, Bucket, Given, Taken, Transfer, Transfers};
 
 use crate::config::Redis;
@@ -118,7 +121,7 @@ impl RedisStore {
 
     /// Whether any server that has data is connected right now.
     #[must_use]
-    pub fn is_connected(&self) -> bool {
+    pub(crate) fn is_connected(&self) -> bool {
         self.keyspace.connection.is_connected()
     }
 
@@ -134,7 +137,7 @@ impl RedisStore {
 
     /// Shards by the server they are on at the moment; those whose server is not known stand together.
     #[must_use]
-    pub fn shards_by_server(&self) -> Vec<Vec<u16>> {
+    pub(crate) fn shards_by_server(&self) -> Vec<Vec<u16>> {
         self.keyspace.shards_by_server()
     }
 

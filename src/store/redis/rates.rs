@@ -19,7 +19,7 @@ impl RateBuckets {
     ///
     /// # Errors
     /// [`RedisFault`]; some buckets may have lost a unit then.
-    pub async fn take(
+    pub(crate) async fn take(
         &self,
         shard: u16,
         users: &[UserId],

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// The keys that a rebuild finds on a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Replaceable {
+pub(crate) struct Replaceable {
     /// Their epoch; 0 without a meta.
     pub epoch: u32,
     /// Whether a rebuild was begun on them and not ended.
@@ -20,7 +20,7 @@ pub struct Replaceable {
 
 /// A decided request to load: its record, and whether its units count against the buyer's limit.
 #[derive(Debug, Clone)]
-pub struct DecidedRecord {
+pub(crate) struct DecidedRecord {
     /// Whose record it is.
     pub request_id: RequestId,
     /// Its ledger record, with its final state.
@@ -28,7 +28,7 @@ pub struct DecidedRecord {
     /// An order counts, a failure does not.
     pub counts: bool,
     /// Whether a replay may still ask for it; an older one only counts for its buyer.
-    pub keeps_record: bool,
+    pub(crate) keeps_record: bool,
 }
 
 /// The keys of a sale while it is rebuilt.
@@ -42,7 +42,7 @@ impl RebuildKeys {
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is away.
-    pub async fn replaceable(&self, sale: &SaleId, shard: u16) -> Result<Replaceable, RedisFault> {
+    pub(crate) async fn replaceable(&self, sale: &SaleId, shard: u16) -> Result<Replaceable, RedisFault> {
         let args = vec![text(self.redis.keys.meta(shard, sale)), text("epoch"), text("page")];
         let fields = list(self.redis.command("HMGET", 0, args).await?)?;
         let epoch = fields.first().and_then(|epoch| epoch.as_string()?.parse().ok()).unwrap_or(0);
@@ -54,7 +54,13 @@ impl RebuildKeys {
     ///
     /// # Errors
     /// [`RedisFault`]; after `Unknown`, begin again under the next epoch.
-    pub async fn begin(&self, sale: &Sale, shard: u16, cap: u64, judged: Replaceable) -> Result<bool, RedisFault> {
+    pub(crate) async fn begin(
+        &self,
+        sale: &Sale,
+        shard: u16,
+        cap: u64,
+        judged: Replaceable,
+    ) -> Result<bool, RedisFault> {
         let id = &sale.sale_id;
         let mut keys = self.redis.keys.of_warmed(shard, id);
         keys.extend([self.redis.keys.transfers(shard, id), self.redis.outbox_key(shard)]);
@@ -80,7 +86,7 @@ impl RebuildKeys {
     ///
     /// # Errors
     /// [`RedisFault`]; repeating with the same number is safe.
-    pub async fn load(
+    pub(crate) async fn load(
         &self,
         sale: &SaleId,
         shard: u16,
@@ -108,7 +114,7 @@ impl RebuildKeys {
     ///
     /// # Errors
     /// [`RedisFault`]; repeating is safe.
-    pub async fn end(
+    pub(crate) async fn end(
         &self,
         sale: &SaleId,
         shard: u16,

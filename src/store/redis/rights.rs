@@ -16,7 +16,7 @@ impl RedisHealth {
     ///
     /// # Errors
     /// [`RedisFault`] when a server does not answer.
-    pub async fn refused_rights(&self) -> Result<Vec<String>, RedisFault> {
+    pub(crate) async fn refused_rights(&self) -> Result<Vec<String>, RedisFault> {
         let mut refused = Vec::new();
         for node in self.redis.connection.primaries() {
             self.try_on(&node, &mut refused).await?;

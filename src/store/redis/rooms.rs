@@ -37,7 +37,7 @@ pub struct RoomDoor {
     /// Places that this call released.
     pub gained: u64,
     /// Time until the first place is released, milliseconds; 0 from then on.
-    pub opens_in_ms: u64,
+    pub(crate) opens_in_ms: u64,
 }
 
 /// The order in the waiting room of a sale.

@@ -69,7 +69,7 @@ impl SaleCache {
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is away.
-    pub async fn put(&self, sale: &SaleId, json: &str, ttl_ms: u64) -> Result<(), RedisFault> {
+    pub(crate) async fn put(&self, sale: &SaleId, json: &str, ttl_ms: u64) -> Result<(), RedisFault> {
         let key = self.redis.keys.sale(sale);
         self.redis.command("HSET", 0, vec![text(key.as_str()), text("sale"), text(json)]).await?;
         self.redis.command("PEXPIRE", 0, vec![text(key), text(ttl_ms.to_string())]).await.map(|_set| ())
@@ -79,7 +79,7 @@ impl SaleCache {
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is away.
-    pub async fn forget(&self, sale: &SaleId) -> Result<(), RedisFault> {
+    pub(crate) async fn forget(&self, sale: &SaleId) -> Result<(), RedisFault> {
         self.redis.command("DEL", 0, vec![text(self.redis.keys.sale(sale))]).await.map(|_count| ())
     }
 
@@ -87,7 +87,7 @@ impl SaleCache {
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is away.
-    pub async fn mark_sold_out(&self, sale: &SaleId, mark: SoldOutMark) -> Result<(), RedisFault> {
+    pub(crate) async fn mark_sold_out(&self, sale: &SaleId, mark: SoldOutMark) -> Result<(), RedisFault> {
         self.redis
             .command("HSET", 0, vec![text(self.redis.keys.sale(sale)), text("sold_out"), text(mark.encode())])
             .await

@@ -194,7 +194,7 @@ impl SaleKeys {
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is away.
-    pub async fn grants(&self, sale: &SaleId, shard: u16) -> Result<Vec<(String, i64)>, RedisFault> {
+    pub(crate) async fn grants(&self, sale: &SaleId, shard: u16) -> Result<Vec<(String, i64)>, RedisFault> {
         let fields = list(self.redis.command("HGETALL", 0, vec![text(self.redis.keys.grants(shard, sale))]).await?)?;
         let read = |pair: &[Value]| Some((pair.first()?.as_string()?, pair.get(1)?.as_i64()?));
         Ok(fields.chunks_exact(2).filter_map(read).collect())
@@ -247,7 +247,7 @@ impl SaleKeys {
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is away.
-    pub async fn are_complete(&self, sale: &SaleId, shard: u16) -> Result<bool, RedisFault> {
+    pub(crate) async fn are_complete(&self, sale: &SaleId, shard: u16) -> Result<bool, RedisFault> {
         let keys = [
             (self.redis.keys.meta(shard, sale), "hash"),
             (self.redis.keys.stock(shard, sale), "string"),
@@ -267,7 +267,7 @@ impl SaleKeys {
     ///
     /// # Errors
     /// [`RedisFault`], `Contract` when it is not a number.
-    pub async fn shards_of(&self, sale: &SaleId) -> Result<Option<u16>, RedisFault> {
+    pub(crate) async fn shards_of(&self, sale: &SaleId) -> Result<Option<u16>, RedisFault> {
         // Shard 0 is there for any number of shards; the others help when its keys are lost.
         for shard in 0..self.redis.shards {
             let args = vec![text(self.redis.keys.meta(shard, sale)), text("epoch"), text("shards")];

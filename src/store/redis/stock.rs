@@ -18,7 +18,7 @@ pub struct ReservedGroup {
     pub reserved: Vec<Reserved>,
     /// Whether enough replicas have it (`redis.wait_replicas`). If not, an accept is real on this server and may be lost with
     /// it: no buyer may get it as accepted.
-    pub replicated: bool,
+    pub(crate) replicated: bool,
 }
 
 /// The units of a sale on a shard, and the only way to sell them.
@@ -106,7 +106,11 @@ impl Stock {
     /// # Errors
     /// [`RedisFault`] when Redis is away or refuses.
     #[cfg(feature = "faults")]
-    pub async fn give_back(&self, shard: u16, purchase: &crate::domain::request::Purchase) -> Result<(), RedisFault> {
+    pub(crate) async fn give_back(
+        &self,
+        shard: u16,
+        purchase: &crate::domain::request::Purchase,
+    ) -> Result<(), RedisFault> {
         let units = purchase.quantity.get().to_string();
         let args = vec![text(self.redis.keys.stock(shard, &purchase.sale_id)), text(units)];
         self.redis.command("INCRBY", 0, args).await.map(|_stock| ())

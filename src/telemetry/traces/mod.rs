@@ -30,7 +30,7 @@ struct Traces {
 ///
 /// # Errors
 /// Why the collector's address cannot be used.
-pub fn start(settings: &config::Traces, node: &str) -> Result<(), String> {
+pub(crate) fn start(settings: &config::Traces, node: &str) -> Result<(), String> {
     if settings.otlp_endpoint.is_empty() || TRACES.get().is_some() {
         return Ok(());
     }
@@ -46,7 +46,7 @@ pub fn start(settings: &config::Traces, node: &str) -> Result<(), String> {
 }
 
 /// Waits a moment until what was told so far is exported, at a stop.
-pub async fn flush() {
+pub(crate) async fn flush() {
     let Some(traces) = TRACES.get() else { return };
     let (done, flushed) = oneshot::channel();
     let flushing = async {
@@ -61,20 +61,20 @@ pub async fn flush() {
 
 /// Now, if traces are on.
 #[must_use]
-pub fn clock() -> Option<SystemTime> {
+pub(crate) fn clock() -> Option<SystemTime> {
     TRACES.get().map(|_on| SystemTime::now())
 }
 
 /// The trace of a request, if traces are on and it is sampled.
 #[must_use]
-pub fn of(request_id: RequestId) -> Option<Told> {
+pub(crate) fn of(request_id: RequestId) -> Option<Told> {
     let traces = TRACES.get()?;
     Trace::of(request_id, traces.per_million).map(|trace| Told { trace, traces })
 }
 
 /// How a step went.
 #[derive(Debug, Clone, Copy)]
-pub struct Done {
+pub(crate) struct Done {
     /// When it began.
     pub begun: SystemTime,
     /// What it led to; `None`: that is not known.
@@ -87,7 +87,7 @@ pub struct Done {
 
 /// A trace that is told.
 #[derive(Clone, Copy)]
-pub struct Told {
+pub(crate) struct Told {
     trace: Trace,
     traces: &'static Traces,
 }
@@ -100,7 +100,7 @@ impl std::fmt::Debug for Told {
 
 impl Told {
     /// Tells a step, which ends now.
-    pub fn tell(&self, step: TraceStep, done: Done) {
+    pub(crate) fn tell(&self, step: TraceStep, done: Done) {
         let span = Span { trace: self.trace, step, done, ended: SystemTime::now() };
         if self.traces.queue.try_send(Message::Span(span)).is_err() {
             self.traces.dropped.increment(1);
@@ -110,14 +110,14 @@ impl Told {
 
 /// A step that nothing hangs under, or one that is done again: told from others by when it began.
 #[must_use]
-pub fn further(phase: Phase, begun: SystemTime) -> TraceStep {
+pub(crate) fn further(phase: Phase, begun: SystemTime) -> TraceStep {
     let since = begun.duration_since(UNIX_EPOCH).unwrap_or_default();
     TraceStep { phase, number: u64::try_from(since.as_nanos()).unwrap_or(u64::MAX).max(1) }
 }
 
 /// An order on its way through a phase that may take several attempts.
 #[derive(Debug, Clone, Copy)]
-pub struct Trail {
+pub(crate) struct Trail {
     told: Told,
     begun: SystemTime,
     attempt: u32,
@@ -126,20 +126,20 @@ pub struct Trail {
 impl Trail {
     /// Begins now; `None` while traces are off, and for an order that is not traced. The id as text, as messages carry it.
     #[must_use]
-    pub fn begin(request_id: &str) -> Option<Self> {
+    pub(crate) fn begin(request_id: &str) -> Option<Self> {
         let begun = clock()?;
         let told = of(RequestId::parse(request_id).ok()?)?;
         Some(Self { told, begun, attempt: 1 })
     }
 
     /// The attempt that began last has failed; the next one begins now.
-    pub fn failed(&mut self, state: State) {
+    pub(crate) fn failed(&mut self, state: State) {
         self.told.tell(further(state.phase(), self.begun), self.done(state, true));
         *self = Self { begun: SystemTime::now(), attempt: self.attempt.saturating_add(1), ..*self };
     }
 
     /// The phase is done with it.
-    pub fn through(&self, state: State) {
+    pub(crate) fn through(&self, state: State) {
         self.told.tell(TraceStep::joint(state.phase()), self.done(state, false));
     }
 

@@ -29,13 +29,13 @@ pub struct Archived {
     /// Orders.
     pub orders_count: u64,
     /// Requests that had their outcome.
-    pub outcomes_count: u64,
+    pub(crate) outcomes_count: u64,
     /// SHA-256 of the export's manifest, hexadecimal.
     pub manifest: String,
     /// Who removed it.
     pub archived_by: String,
     /// When the removal began, Unix milliseconds by the database's clock; not read by [`begin`].
-    pub archived_at_ms: i64,
+    pub(crate) archived_at_ms: i64,
 }
 
 #[derive(Queryable, Selectable)]

@@ -6,9 +6,11 @@
 mod kept;
 mod tables;
 
+pub(crate) use kept::Archived;
 pub(super) use kept::is_there;
-pub use kept::{Archived, begin, get, list};
-pub use tables::{ArchiveTable, Section, TABLES};
+pub use kept::{begin, get, list};
+pub use tables::TABLES;
+pub(crate) use tables::{ArchiveTable, Section};
 
 use super::fault::DbError;
 use super::pool::Db;
@@ -17,11 +19,11 @@ use diesel::sql_types::{BigInt, Binary, Nullable, Text, Unsigned};
 use diesel_async::{AsyncConnection, RunQueryDsl, SimpleAsyncConnection};
 
 /// Keys of one page. A few thousand: no transaction holds locks for long, and replicas follow.
-pub const PAGE: u32 = 2_000;
+pub(crate) const PAGE: u32 = 2_000;
 
 /// Where a page ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PageKey {
+pub(crate) enum PageKey {
     /// A number.
     Number(u64),
     /// Text, compared byte for byte.
@@ -31,7 +33,7 @@ pub enum PageKey {
 impl PageKey {
     /// Before the first one of a table.
     #[must_use]
-    pub const fn before_all(table: &ArchiveTable) -> Self {
+    pub(crate) const fn before_all(table: &ArchiveTable) -> Self {
         if table.text { Self::Bytes(Vec::new()) } else { Self::Number(0) }
     }
 
@@ -49,7 +51,7 @@ impl PageKey {
 
 /// A page of a walk.
 #[derive(Debug, Clone, Copy)]
-pub struct ArchivePage<'a> {
+pub(crate) struct ArchivePage<'a> {
     /// The table.
     pub table: &'a ArchiveTable,
     /// The part of the walk.
@@ -119,10 +121,7 @@ struct LineRow {
 }
 
 /// Where the page behind `after` ends; `None` when there is nothing behind it.
-///
-/// # Errors
-/// [`DbError`].
-pub async fn page_end(
+pub(crate) async fn page_end(
     db: &Db,
     sale_id: &SaleId,
     table: &ArchiveTable,
@@ -150,10 +149,11 @@ pub async fn page_end(
 }
 
 /// The rows of a page, each a JSON object in one line, and their sum.
-///
-/// # Errors
-/// [`DbError`].
-pub async fn lines(db: &Db, sale_id: &SaleId, page: ArchivePage<'_>) -> Result<(Vec<String>, ArchiveSum), DbError> {
+pub(crate) async fn lines(
+    db: &Db,
+    sale_id: &SaleId,
+    page: ArchivePage<'_>,
+) -> Result<(Vec<String>, ArchiveSum), DbError> {
     let (sale, table) = (sale_id.as_str().as_bytes(), page.table);
     let query = format!(
         "/* archive::lines */ SELECT {} AS line, CAST({} AS SIGNED) AS units FROM {} WHERE {} ORDER BY {}, {}",
@@ -175,10 +175,7 @@ pub async fn lines(db: &Db, sale_id: &SaleId, page: ArchivePage<'_>) -> Result<(
 }
 
 /// The sum of a page.
-///
-/// # Errors
-/// [`DbError`].
-pub async fn sum(db: &Db, sale_id: &SaleId, page: ArchivePage<'_>) -> Result<ArchiveSum, DbError> {
+pub(crate) async fn sum(db: &Db, sale_id: &SaleId, page: ArchivePage<'_>) -> Result<ArchiveSum, DbError> {
     let sale = sale_id.as_str().as_bytes();
     let (units, from, matching) = (page.table.units_of_row(), page.table.from, page.matching());
     let query = format!(
@@ -194,10 +191,7 @@ pub async fn sum(db: &Db, sale_id: &SaleId, page: ArchivePage<'_>) -> Result<Arc
 }
 
 /// All rows of a sale in a table, counted without the walk: what the walk does not meet shows in the difference.
-///
-/// # Errors
-/// [`DbError`].
-pub async fn count(db: &Db, sale_id: &SaleId, table: &ArchiveTable) -> Result<u64, DbError> {
+pub(crate) async fn count(db: &Db, sale_id: &SaleId, table: &ArchiveTable) -> Result<u64, DbError> {
     let sale = sale_id.as_str().as_bytes();
     let query =
         format!("/* archive::count */ SELECT COUNT(*) AS counted, 0 AS units FROM {} WHERE sale_id = ?", table.name);
@@ -214,7 +208,7 @@ pub async fn count(db: &Db, sale_id: &SaleId, table: &ArchiveTable) -> Result<u6
 ///
 /// # Errors
 /// [`DbError`], [`DbError::Other`] when the sale is not being removed; repeating the call is safe.
-pub async fn remove(db: &Db, sale_id: &SaleId, page: ArchivePage<'_>) -> Result<usize, DbError> {
+pub(crate) async fn remove(db: &Db, sale_id: &SaleId, page: ArchivePage<'_>) -> Result<usize, DbError> {
     let sale = sale_id.as_str().as_bytes();
     let query = format!("/* archive::remove */ DELETE t FROM {} WHERE {}", page.table.from, page.matching());
     db.patient()
@@ -236,7 +230,7 @@ pub async fn remove(db: &Db, sale_id: &SaleId, page: ArchivePage<'_>) -> Result<
 ///
 /// # Errors
 /// [`DbError::Other`] with the first table where it may not, [`DbError`].
-pub async fn may_remove(db: &Db) -> Result<(), DbError> {
+pub(crate) async fn may_remove(db: &Db) -> Result<(), DbError> {
     db.run("archive_may_remove", async |conn| {
         for table in &TABLES {
             let asked = conn.batch_execute(&format!("EXPLAIN DELETE FROM {} WHERE 1 = 0", table.name)).await;

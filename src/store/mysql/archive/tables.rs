@@ -205,7 +205,7 @@ const fn plain(name: &'static str, from: &'static str, key: &'static str) -> Arc
 
 /// A part of a walk.
 #[derive(Debug, Clone)]
-pub struct Section {
+pub(crate) struct Section {
     pub(super) filter: String,
     pub(super) key: String,
     /// The columns of the index in front of the key.
@@ -220,13 +220,13 @@ impl ArchiveTable {
 
     /// The file of its rows.
     #[must_use]
-    pub fn file(&self) -> String {
+    pub(crate) fn file(&self) -> String {
         format!("{}.jsonl", self.name)
     }
 
     /// The parts of the walk over a sale that has these series.
     #[must_use]
-    pub fn sections(&self, series: &[Series]) -> Vec<Section> {
+    pub(crate) fn sections(&self, series: &[Series]) -> Vec<Section> {
         let (of, key) = (self.of, self.key.to_owned());
         match self.sections {
             Sections::Whole => vec![Section { filter: "TRUE".to_owned(), key, order: "t.sale_id".to_owned() }],

@@ -16,7 +16,13 @@ use diesel_async::RunQueryDsl;
 ///
 /// # Errors
 /// [`DbError`]; repeating the call is safe.
-pub async fn end(db: &Db, sale_id: &SaleId, series: Series, number: u64, accepted: Option<i64>) -> Result<(), DbError> {
+pub(crate) async fn end(
+    db: &Db,
+    sale_id: &SaleId,
+    series: Series,
+    number: u64,
+    accepted: Option<i64>,
+) -> Result<(), DbError> {
     let row = (
         sale_epochs::sale_id.eq(sale_id.as_str().as_bytes()),
         sale_epochs::epoch.eq(series.epoch),
@@ -35,7 +41,7 @@ pub async fn end(db: &Db, sale_id: &SaleId, series: Series, number: u64, accepte
 
 /// A finding that a person closes.
 #[derive(Debug, Clone)]
-pub struct Closing<'a> {
+pub(crate) struct Closing<'a> {
     /// The finding's code: `P5-RC4`, `REFUSED` or `UNBALANCED`.
     pub code: &'a str,
     /// The numbers it is about, for `P5-RC4`: first and last.
@@ -54,7 +60,7 @@ pub struct Closing<'a> {
 ///
 /// # Errors
 /// [`DbError`]; repeating is safe for numbers.
-pub async fn close(db: &Db, sale_id: &SaleId, closing: &Closing<'_>) -> Result<bool, DbError> {
+pub(crate) async fn close(db: &Db, sale_id: &SaleId, closing: &Closing<'_>) -> Result<bool, DbError> {
     let numbers = closing.numbers;
     let row = (
         closed_findings::sale_id.eq(sale_id.as_str().as_bytes()),

@@ -7,10 +7,11 @@ pub mod closing;
 mod journal;
 mod series;
 
-pub use journal::JournalSum;
+pub(crate) use journal::JournalSum;
 use journal::journal;
 pub(super) use series::of_series;
-pub use series::{PIECE, Piece, Series, SeriesQuery, SeriesRead, Tally, age_above_ms, count};
+pub use series::{PIECE, Series, SeriesQuery, age_above_ms, count};
+pub(crate) use series::{Piece, SeriesRead, Tally};
 
 use super::fault::DbError;
 use super::pool::{Conn, Db};

@@ -19,11 +19,11 @@ use diesel::prelude::*;
 use diesel_async::{AsyncConnection, RunQueryDsl};
 
 /// The grant a sale is created with; the first warm-up applies it.
-pub const FIRST_GRANT: &str = "first";
+pub(crate) const FIRST_GRANT: &str = "first";
 /// Most grants a listing returns.
-pub const GRANTS_MAX: i64 = 1000;
+pub(crate) const GRANTS_MAX: i64 = 1000;
 /// Most grants of one epoch that are compared one by one.
-pub const OF_EPOCH_MAX: i64 = 10_000;
+pub(crate) const OF_EPOCH_MAX: i64 = 10_000;
 /// Names that grants of the system begin with.
 const RESERVED: [&str; 5] = [FIRST_GRANT, "reclaim-", "cancel-", "return-", "rebuild-"];
 
@@ -39,7 +39,7 @@ pub struct Grant {
     /// Units.
     pub quantity: i64,
     /// When Redis was known to have it, Unix milliseconds by the database's clock.
-    pub applied_at_ms: Option<i64>,
+    pub(crate) applied_at_ms: Option<i64>,
 }
 
 #[derive(Queryable, Selectable)]
@@ -166,11 +166,7 @@ impl From<diesel::result::Error> for Halted {
     }
 }
 
-/// One grant.
-///
-/// # Errors
-/// [`DbError`].
-pub async fn get(db: &Db, sale_id: &SaleId, grant_id: &str) -> Result<Option<Grant>, DbError> {
+pub(crate) async fn get(db: &Db, sale_id: &SaleId, grant_id: &str) -> Result<Option<Grant>, DbError> {
     let row: Option<GrantRow> = db
         .run("grant_get", async |conn| {
             let grant = stock_grants::table.find((sale_id.as_str().as_bytes(), grant_id.as_bytes()));
@@ -181,10 +177,7 @@ pub async fn get(db: &Db, sale_id: &SaleId, grant_id: &str) -> Result<Option<Gra
 }
 
 /// The newest [`GRANTS_MAX`] grants of a sale, newest first.
-///
-/// # Errors
-/// [`DbError`].
-pub async fn list(db: &Db, sale_id: &SaleId) -> Result<Vec<Grant>, DbError> {
+pub(crate) async fn list(db: &Db, sale_id: &SaleId) -> Result<Vec<Grant>, DbError> {
     let rows: Vec<GrantRow> = db
         .run("grant_list", async |conn| {
             let grants = stock_grants::table.filter(stock_grants::sale_id.eq(sale_id.as_str().as_bytes()));
@@ -216,10 +209,7 @@ pub async fn unapplied(db: &Db, sale_id: &SaleId, epoch: u32) -> Result<Vec<Gran
 }
 
 /// The grants of a sale's epoch, and which of them Redis is known to have; at most [`OF_EPOCH_MAX`].
-///
-/// # Errors
-/// [`DbError`].
-pub async fn of_epoch(db: &Db, sale_id: &SaleId, epoch: u32) -> Result<Vec<Grant>, DbError> {
+pub(crate) async fn of_epoch(db: &Db, sale_id: &SaleId, epoch: u32) -> Result<Vec<Grant>, DbError> {
     let rows: Vec<GrantRow> = db
         .run("grant_of_epoch", async |conn| {
             let grants = stock_grants::table

@@ -23,14 +23,15 @@ use crate::domain::outcome::{NextStep, Obstacle, Verdict, after_obstacle};
 use crate::domain::request::Accepted;
 use facts::facts_of;
 pub(super) use one::DETAIL_CHARS_MAX;
-pub use one::{FinalFailure, fail_reused, persist_one, record_failure};
+pub(crate) use one::{FinalFailure, record_failure};
+pub use one::{fail_reused, persist_one};
 use plan::WritePlan;
-pub use refused::refused_from_zero;
+pub(crate) use refused::refused_from_zero;
 use std::collections::{BTreeSet, HashMap};
 use write::Blocked;
 
 /// Most requests in one transaction; a longer input is landed in several. Bounds statement size and lock time.
-pub const GROUP_MAX: usize = 1000;
+pub(crate) const GROUP_MAX: usize = 1000;
 /// How often a group that lost a deadlock is tried again as it is; deadlocks among landers are normal.
 const DEADLOCK_TRIES: u32 = 3;
 /// Row-lock waits (3 s each) that one call of [`persist_all`] sits out while it looks for the locked row.

@@ -150,7 +150,7 @@ const fn describe(obstacle: Obstacle) -> &'static str {
 
 /// A final failure as it is to be recorded.
 #[derive(Debug, Clone, Copy)]
-pub struct FinalFailure<'a> {
+pub(crate) struct FinalFailure<'a> {
     /// Why.
     pub reason: FailReason,
     /// Who met it.
@@ -187,7 +187,7 @@ pub async fn fail_reused(
 ///
 /// # Errors
 /// [`DbError`]; repeating the call is safe.
-pub async fn record_failure(db: &Db, accepted: &Accepted, failure: FinalFailure<'_>) -> Result<bool, DbError> {
+pub(crate) async fn record_failure(db: &Db, accepted: &Accepted, failure: FinalFailure<'_>) -> Result<bool, DbError> {
     let outcome = Outcome::Failed(failure.reason);
     let row = NewOutcomeRow::of(accepted, outcome);
     let event = (!failure.reporter.has_message()).then(|| NewEventRow::of(accepted, outcome));

@@ -20,7 +20,7 @@ const ORDER_COLUMNS: &str = "/* landing */ INSERT INTO orders \
 
 #[derive(Insertable)]
 #[diesel(table_name = request_outcome, treat_none_as_default_value = false)]
-pub struct NewOutcomeRow<'a> {
+pub(crate) struct NewOutcomeRow<'a> {
     pub request_id: u64,
     pub kind: &'static str,
     pub reason: Option<&'static str>,
@@ -32,7 +32,7 @@ pub struct NewOutcomeRow<'a> {
 }
 
 impl<'a> NewOutcomeRow<'a> {
-    pub fn of(accepted: &'a Accepted, outcome: Outcome) -> Self {
+    pub(crate) fn of(accepted: &'a Accepted, outcome: Outcome) -> Self {
         let (kind, reason) = outcome_columns(outcome);
         Self {
             request_id: accepted.purchase.request_id.get(),
@@ -49,7 +49,7 @@ impl<'a> NewOutcomeRow<'a> {
 
 #[derive(Insertable)]
 #[diesel(table_name = stock_flow)]
-pub struct NewFlowRow<'a> {
+pub(crate) struct NewFlowRow<'a> {
     pub sale_id: &'a [u8],
     pub delta: i64,
     pub kind: &'static str,
@@ -60,14 +60,14 @@ pub struct NewFlowRow<'a> {
 /// An event to be told by whoever consumes orders; written with the outcome it tells.
 #[derive(Insertable)]
 #[diesel(table_name = outcome_event)]
-pub struct NewEventRow {
+pub(crate) struct NewEventRow {
     pub request_id: u64,
-    pub event_key: &'static str,
+    pub(crate) event_key: &'static str,
     pub body: Vec<u8>,
 }
 
 impl NewEventRow {
-    pub fn of(accepted: &Accepted, outcome: Outcome) -> Self {
+    pub(crate) fn of(accepted: &Accepted, outcome: Outcome) -> Self {
         Self {
             request_id: accepted.purchase.request_id.get(),
             event_key: message::event_key(outcome),
@@ -77,17 +77,17 @@ impl NewEventRow {
 }
 
 /// What one sale gives to the group.
-pub struct SaleShare {
+pub(crate) struct SaleShare {
     pub units: i64,
     pub orders_count: u32,
-    pub first_request: u64,
+    pub(crate) first_request: u64,
     /// The cumulative limit and the units that each buyer gets now; only for sales that have one. Sorted by buyer, so
     /// that two transactions lock buyers in the same order.
     pub buyers: Option<(u64, BTreeMap<Vec<u8>, u64>)>,
 }
 
 /// What one landing transaction writes. Sorted by request id and by sale: one lock order for all landers.
-pub struct WritePlan<'a> {
+pub(crate) struct WritePlan<'a> {
     /// The INSERT into `request_outcome`.
     pub outcomes: String,
     /// The INSERT into `orders`.
@@ -103,7 +103,7 @@ impl<'a> WritePlan<'a> {
     ///
     /// # Errors
     /// [`DbError::Other`] when a value does not fit its column; such a request can never land and is for a person.
-    pub fn of(
+    pub(crate) fn of(
         group: &[&'a Accepted],
         facts: &HashMap<SaleId, SaleFacts>,
         source: PersistSource,
@@ -132,7 +132,7 @@ impl<'a> WritePlan<'a> {
     }
 
     /// One journal row a sale.
-    pub fn flow_rows(&self) -> Vec<NewFlowRow<'a>> {
+    pub(crate) fn flow_rows(&self) -> Vec<NewFlowRow<'a>> {
         let row = |(sale_id, share): (&&'a SaleId, &SaleShare)| NewFlowRow {
             sale_id: sale_id.as_str().as_bytes(),
             delta: -share.units,

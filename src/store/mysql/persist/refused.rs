@@ -12,7 +12,7 @@ pub(super) fn count(reason: FailReason, refused: u64) {
 }
 
 /// Exports the counter with 0: the first refusal of a process has to count as an increase.
-pub fn refused_from_zero() {
+pub(crate) fn refused_from_zero() {
     for reason in REASONS {
         count(reason, 0);
     }

@@ -12,7 +12,7 @@ const ROW_BYTES: usize = 224;
 const HEX: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
 
 /// A list of rows, or of values, under construction.
-pub struct Values {
+pub(crate) struct Values {
     text: String,
     /// Whether a row is open that must be closed.
     in_row: bool,
@@ -22,21 +22,21 @@ pub struct Values {
 
 impl Values {
     /// Rows behind `insert`, a statement up to and with `VALUES `.
-    pub fn insert(insert: &'static str, rows: usize) -> Self {
+    pub(crate) fn insert(insert: &'static str, rows: usize) -> Self {
         let mut text = String::with_capacity(insert.len() + rows * ROW_BYTES);
         text.push_str(insert);
         Self { text, in_row: false, first: true }
     }
 
     /// A list such as IN takes.
-    pub fn list(values: usize) -> Self {
+    pub(crate) fn list(values: usize) -> Self {
         let mut text = String::with_capacity(values * ROW_BYTES / 4);
         text.push('(');
         Self { text, in_row: true, first: true }
     }
 
     /// Begins the next row.
-    pub fn row(&mut self) {
+    pub(crate) fn row(&mut self) {
         self.text.push_str(if self.in_row { "),(" } else { "(" });
         self.in_row = true;
         self.first = true;
@@ -54,14 +54,13 @@ impl Values {
         debug_assert!(written.is_ok(), "writing to a string cannot fail");
     }
 
-    /// A number.
-    pub fn number(&mut self, value: impl Into<i128>) {
+    pub(crate) fn number(&mut self, value: impl Into<i128>) {
         self.separate();
         self.write(value.into());
     }
 
     /// Any bytes, as a hexadecimal literal.
-    pub fn bytes(&mut self, bytes: &[u8]) {
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         self.separate();
         self.text.push_str("x'");
         for byte in bytes {
@@ -73,26 +72,25 @@ impl Values {
     }
 
     /// One of our own codes; a `'static` text, so no value from outside fits.
-    pub fn code(&mut self, code: &'static str) {
+    pub(crate) fn code(&mut self, code: &'static str) {
         debug_assert!(code.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'), "{code}");
         self.separate();
         self.write(format_args!("'{code}'"));
     }
 
     /// A time with milliseconds.
-    pub fn time(&mut self, time: NaiveDateTime) {
+    pub(crate) fn time(&mut self, time: NaiveDateTime) {
         self.separate();
         self.write(format_args!("'{}'", time.format("%Y-%m-%d %H:%M:%S%.3f")));
     }
 
-    /// NULL.
-    pub fn null(&mut self) {
+    pub(crate) fn null(&mut self) {
         self.separate();
         self.text.push_str("NULL");
     }
 
     /// The statement or list.
-    pub fn finish(mut self) -> String {
+    pub(crate) fn finish(mut self) -> String {
         if self.in_row {
             self.text.push(')');
         }

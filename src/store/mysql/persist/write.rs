@@ -17,7 +17,7 @@ use std::pin::pin;
 
 /// What stopped the transaction; nothing of it remains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Blocked {
+pub(crate) enum Blocked {
     /// A request id or an acceptance number has an outcome.
     Outcome,
     /// A buyer has an order in a one-per-user sale.
@@ -41,7 +41,7 @@ impl From<diesel::result::Error> for Halt {
 }
 
 /// Writes the plan in one transaction. `None`: committed. `Some`: rolled back because of this.
-pub async fn transact(db: &Db, name: &'static str, plan: &WritePlan<'_>) -> Result<Option<Blocked>, DbError> {
+pub(crate) async fn transact(db: &Db, name: &'static str, plan: &WritePlan<'_>) -> Result<Option<Blocked>, DbError> {
     db.run(name, async |conn| {
         match in_transaction(conn, plan).await {
             Ok(()) => Ok(None),

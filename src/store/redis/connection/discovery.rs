@@ -21,7 +21,6 @@ const ANSWER_WAIT: Duration = Duration::from_millis(500);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SlotRange<S> {
     pub(super) first: u16,
-    /// Inclusive.
     pub(super) last: u16,
     pub(super) server: S,
 }

@@ -10,7 +10,7 @@ pub struct ServerIncarnation {
     /// Changes when the process restarts.
     pub run_id: String,
     /// Changes when the server is promoted.
-    pub replication_id: String,
+    pub(crate) replication_id: String,
 }
 
 impl ServerIncarnation {

@@ -15,7 +15,7 @@ mod topology;
 mod values;
 
 pub use fault::RedisFault;
-pub use info::ServerIncarnation;
+pub(crate) use info::ServerIncarnation;
 pub(super) use info::info_field;
 pub(super) use node::Node;
 pub(super) use replicas::{Replicated, good_replicas};

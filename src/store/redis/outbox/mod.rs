@@ -11,9 +11,10 @@ mod relay_dlq;
 mod scan;
 mod stream;
 
-pub use orphans::OrphanPage;
-pub use relay_dlq::{ParkReason, ParkedEntry, Parking, RelayDlq};
-pub use scan::{Lying, WalkPage};
+pub(crate) use orphans::OrphanPage;
+pub(crate) use relay_dlq::ParkedEntry;
+pub use relay_dlq::{ParkReason, Parking, RelayDlq};
+pub use scan::Lying;
 
 use super::connection::RedisFault;
 use super::keyspace::Keyspace;
@@ -69,7 +70,7 @@ impl Outbox {
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is away or refuses.
-    pub async fn ensure(&self, shard: u16) -> Result<(), RedisFault> {
+    pub(crate) async fn ensure(&self, shard: u16) -> Result<(), RedisFault> {
         match self.redis.outbox {
             OutboxKind::Stream => self.stream_ensure(shard).await,
             OutboxKind::List => Ok(()),
@@ -180,7 +181,7 @@ impl Outbox {
     ///
     /// # Errors
     /// [`RedisFault`] when every server is away or one refuses.
-    pub async fn longest(&self, shards: u16) -> Result<u64, RedisFault> {
+    pub(crate) async fn longest(&self, shards: u16) -> Result<u64, RedisFault> {
         let lengths = (0..shards).map(|shard| self.depth(shard));
         let (mut longest, mut away) = (None, None);
         for length in futures::future::join_all(lengths).await {

@@ -11,13 +11,13 @@ use fred::types::Value;
 
 /// A part of the outbox to check for orphans.
 #[derive(Debug, Clone)]
-pub struct OrphanPage<'a> {
+pub(crate) struct OrphanPage<'a> {
     /// Where to begin, as the page before said; `-` for the start.
     pub start: &'a str,
     /// Entries to check, at most.
-    pub looked_at_max: usize,
+    pub(crate) looked_at_max: usize,
     /// Entries to take, at most.
-    pub taken_max: usize,
+    pub(crate) taken_max: usize,
 }
 
 impl Outbox {
@@ -26,7 +26,7 @@ impl Outbox {
     ///
     /// # Errors
     /// [`RedisFault`]; after `Unknown` some may be this consumer's now.
-    pub async fn take_orphans(
+    pub(crate) async fn take_orphans(
         &self,
         shard: u16,
         consumer: &str,
