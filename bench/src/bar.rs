@@ -143,6 +143,11 @@ pub(super) fn median(values: &[f64]) -> Option<f64> {
     if sorted.len() % 2 == 1 { Some(upper) } else { Some((sorted.get(middle - 1)? + upper) / 2.0) }
 }
 
+/// A figure with as many digits as mean something.
+pub(super) fn short(value: f64) -> String {
+    if value.abs() >= 100.0 || value == 0.0 { format!("{value:.0}") } else { format!("{value:.2}") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

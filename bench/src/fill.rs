@@ -5,11 +5,11 @@
 use super::bar::Bar;
 use super::baseline::redis_info;
 use super::environment::Environment;
+use super::purchases::purchase;
 use super::sizes::{Sizes, Spinner};
 use super::{landing, memory, relay};
 use seckill::cli::Failure;
-use seckill::domain::ids::{RequestId, SaleId, UserId};
-use seckill::domain::policy::Quantity;
+use seckill::domain::ids::SaleId;
 use seckill::domain::request::Purchase;
 use seckill::domain::reserve::Reserved;
 use seckill::domain::shard::home_shard;
@@ -87,12 +87,4 @@ pub(super) async fn fill(environment: &mut Environment, sale: &SaleId, count: u6
         }
     }
     Ok(())
-}
-
-/// A purchase of buyer `number`; its request id is far below any that the entry makes.
-pub(super) fn purchase(sale: &SaleId, number: u64) -> Result<Purchase, Failure> {
-    let user =
-        UserId::parse(&crate::loadgen::buyer_name(number)).map_err(|error| Failure::Failed(error.to_string()))?;
-    let id = RequestId::new(number).ok_or_else(|| Failure::Failed("request ids begin at 1".to_owned()))?;
-    Ok(Purchase { request_id: id, sale_id: sale.clone(), user_id: user, quantity: Quantity::ONE })
 }

@@ -6,8 +6,8 @@ use super::bar::Bar;
 use super::cpu::{CpuMeter, resident_peak_mib};
 use super::environment::Environment;
 use super::latency;
-use super::scenarios;
 use super::sizes::{Sizes, Spinner};
+use super::steady_crowd;
 use crate::loadgen::{self, LoadPlan};
 use seckill::cli::Failure;
 use serde_json::json;
@@ -47,7 +47,7 @@ pub(super) async fn crowd(
         max_retries: RETRIES,
         stop: environment.stop.clone(),
         progress: Some(Arc::new(move |now| words.tell(&format!("{} of {} answered", now.finished, now.planned)))),
-        ..scenarios::crowd(environment, sizes, &sale, spinner)
+        ..steady_crowd::crowd(environment, sizes, &sale, spinner)
     };
     let ready = loadgen::prepare(plan).await?;
     let watch = CpuMeter::start(environment);

@@ -12,7 +12,7 @@ use super::environment::Environment;
 use super::fill::fill;
 use super::growth_cost::{GrowthPoint, OrderCost, each, worst};
 use super::sizes::{Sizes, Spinner};
-use super::{landing, memory, relay, scenarios};
+use super::{landing, memory, relay, steady_crowd};
 use seckill::cli::Failure;
 use seckill::domain::ids::SaleId;
 use seckill::p3_relay::Relay;
@@ -207,7 +207,7 @@ async fn shards(environment: &Environment, sizes: &Sizes, spinner: &Spinner) -> 
 
 async fn on_shards(environment: &mut Environment, sizes: &Sizes, spinner: &Spinner) -> Result<GrowthPoint, Failure> {
     // The first purchase through the api is what puts the script into Redis.
-    scenarios::warm_up(environment, sizes, spinner).await?;
+    steady_crowd::warm_up(environment, sizes, spinner).await?;
     environment.settle(sizes.patience, spinner).await?;
     environment.api_only().await?;
     let shards = environment.settings.redis.shards;

@@ -1,9 +1,9 @@
 //! The whole result as one page that needs nothing else: no script, no font, no picture from anywhere.
 
-use super::bar::{Bar, Rule};
+use super::bar::{Bar, Rule, short};
 use super::cpu::LOAD;
 use super::plot::{Curve, PlotRow, bars, curves, escaped};
-use super::report::{BenchReport, limit, machine_line, short, value};
+use super::report::{BenchReport, limit, machine_line, value};
 use serde_json::Value;
 
 const STYLE: &str = "\

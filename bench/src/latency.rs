@@ -6,8 +6,8 @@ use super::bar::Bar;
 use super::cpu::CpuMeter;
 use super::environment::Environment;
 use super::plain_handler::PlainHandler;
-use super::scenarios;
 use super::sizes::{Sizes, Spinner};
+use super::steady_crowd;
 use crate::loadgen::{self, LoadPlan, LoadReport};
 use hdrhistogram::Histogram;
 use seckill::cli::Failure;
@@ -69,7 +69,7 @@ fn open_loop(
         // Stops by itself when everybody has had their turn, or with the whole benchmark.
         stop: environment.stop.clone(),
         progress: None,
-        ..scenarios::crowd(environment, sizes, sale, spinner)
+        ..steady_crowd::crowd(environment, sizes, sale, spinner)
     }
 }
 
@@ -82,7 +82,7 @@ pub(super) async fn accept(
 ) -> Result<Bar, Failure> {
     let peak = peak_per_s.ok_or_else(|| Failure::Failed("latency: the peak rate was not measured".to_owned()))?;
     let rate = (peak / 2.0).max(1.0);
-    let sale = environment.sale("latency", scenarios::ENOUGH, None).await?;
+    let sale = environment.sale("latency", steady_crowd::ENOUGH, None).await?;
     let plan = warmed(environment, sizes, &sale, rate, spinner);
     let ready = loadgen::prepare(plan).await?;
     let watch = CpuMeter::start(environment);
@@ -125,7 +125,7 @@ async fn plain_handler(
 
 /// Time from acceptance to the order's row at a low rate, with every role.
 pub(super) async fn landed(environment: &mut Environment, sizes: &Sizes, spinner: &Spinner) -> Result<Bar, Failure> {
-    let sale = environment.sale("latency-landed", scenarios::ENOUGH, None).await?;
+    let sale = environment.sale("latency-landed", steady_crowd::ENOUGH, None).await?;
     let report = loadgen::run(open_loop(environment, sizes, &sale, (LOW_PER_S, 0), spinner)).await?;
     let drained = environment.drained(&sale, sizes.patience, &|_landed, _sold| {}).await?;
     let lags = lags::lags(&environment.servers.db, &sale).await?;

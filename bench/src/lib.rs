@@ -27,6 +27,7 @@ mod plain_handler;
 mod plot;
 mod prefault;
 mod program;
+mod purchases;
 mod recovery;
 mod recovery_probe;
 mod relay;
@@ -36,6 +37,7 @@ mod scenarios;
 mod shop_crowd;
 mod sizes;
 mod sold_out;
+mod steady_crowd;
 mod strategies;
 mod whole_sale;
 

@@ -10,7 +10,7 @@ use super::sizes::{Scenario, Sizes, Spinner};
 use super::sold_out::SoldOut;
 use super::{
     aof_rewrite, fill, flash_crowd, growth, growth_reconcile, latency, memory, prefault, recovery, scenarios,
-    strategies, whole_sale,
+    steady_crowd, strategies, whole_sale,
 };
 use seckill::cli::Failure;
 
@@ -104,7 +104,7 @@ impl<'a> MeasurementPlan<'a> {
 
     /// Warms up, then measures everything that is wanted.
     pub async fn run(mut self) -> Result<Vec<Bar>, Failure> {
-        scenarios::warm_up(self.environment, self.sizes, &Spinner::start("warm-up")).await?;
+        steady_crowd::warm_up(self.environment, self.sizes, &Spinner::start("warm-up")).await?;
         let wanted = self.wanted.clone();
         let is_wanted = |stage: &Stage| stage.for_any_of().iter().any(|scenario| wanted.contains(scenario));
         for stage in Stage::ALL.into_iter().filter(is_wanted) {

@@ -5,8 +5,8 @@ use super::bar::Bar;
 use super::baseline::redis_info;
 use super::cpu::resident_peak_mib;
 use super::environment::Environment;
-use super::scenarios;
 use super::sizes::{Sizes, Spinner};
+use super::steady_crowd;
 use crate::loadgen;
 use seckill::cli::{Failure, context};
 use seckill::domain::ids::SaleId;
@@ -70,8 +70,8 @@ pub(super) async fn resident(
     spinner: &Spinner,
 ) -> Result<Bar, Failure> {
     if !is_loaded {
-        let sale = environment.sale("resident", scenarios::ENOUGH, None).await?;
-        loadgen::run(scenarios::crowd(environment, sizes, &sale, spinner)).await?;
+        let sale = environment.sale("resident", steady_crowd::ENOUGH, None).await?;
+        loadgen::run(steady_crowd::crowd(environment, sizes, &sale, spinner)).await?;
         environment.drained(&sale, sizes.patience, &|_landed, _sold| {}).await?;
     }
     let roles = Role::ALL.map(Role::name);

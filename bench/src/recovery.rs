@@ -5,8 +5,8 @@
 use super::bar::Bar;
 use super::environment::Environment;
 use super::recovery_probe::RecoveryProbe;
-use super::scenarios::ENOUGH;
 use super::sizes::{Sizes, Spinner};
+use super::steady_crowd::ENOUGH;
 use seckill::cli::Failure;
 use seckill::dev::ServerKind;
 use seckill::domain::ids::SaleId;

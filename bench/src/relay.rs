@@ -4,7 +4,7 @@
 use super::bar::Bar;
 use super::cpu::CpuMeter;
 use super::environment::Environment;
-use super::fill::purchase;
+use super::purchases::purchase;
 use super::sizes::Sizes;
 use crate::baseline::rabbit::{PublishRun, publish_confirmed};
 use seckill::cli::Failure;

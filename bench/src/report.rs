@@ -1,6 +1,6 @@
 //! What a benchmark comes to, for people and for programs.
 
-use super::bar::{Bar, Rule};
+use super::bar::{Bar, Rule, short};
 use super::strategies::table;
 use seckill::cli::output;
 use seckill::p5_reconcile::SaleAudit;
@@ -100,11 +100,6 @@ pub(super) fn limit(bar: &Bar) -> String {
         (Some(limit), Rule::AtMost) => format!("≤ {}", short(limit)),
         (Some(_), Rule::None) | (None, _) => "-".to_owned(),
     }
-}
-
-/// A figure with as many digits as mean something.
-pub(super) fn short(value: f64) -> String {
-    if value.abs() >= 100.0 || value == 0.0 { format!("{value:.0}") } else { format!("{value:.2}") }
 }
 
 /// The machine in one line.

@@ -5,18 +5,14 @@ use super::baseline::redis_script;
 use super::cpu::CpuMeter;
 use super::environment::Environment;
 use super::sizes::{Sizes, Spinner};
+use super::steady_crowd::{ENOUGH, crowd};
 use super::{landing, latency};
-use crate::loadgen::{self, LoadPlan, LoadReport};
+use crate::loadgen::{self, LoadReport};
 use seckill::cli::Failure;
-use seckill::domain::ids::SaleId;
-use seckill::runtime::Stopper;
 use seckill::store::mysql::lags;
 use serde_json::json;
-use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-/// Far more than can be sold in one run.
-pub(super) const ENOUGH: i64 = 50_000_000;
 /// The least ratio to the bare script.
 const BAR_ACCEPT: f64 = 1.3;
 /// The least part of the accept-only rate that lands while buyers keep buying.
@@ -24,44 +20,9 @@ const BAR_OF_ACCEPT: f64 = 0.25;
 /// The least ratio to one plain transaction an order.
 const BAR_OF_PLAIN: f64 = 1.2;
 
-/// A crowd that buys from `sale` for the scale's time.
-pub(super) fn crowd(environment: &Environment, sizes: &Sizes, sale: &SaleId, spinner: &Spinner) -> LoadPlan {
-    let auth = &environment.settings.auth;
-    let mut plan = LoadPlan::new(environment.api.clone(), sale.clone(), auth.secret.clone());
-    plan.issuer.clone_from(&auth.issuer);
-    plan.audience.clone_from(&auth.audience);
-    plan.connections = sizes.connections;
-    plan.buyers = sizes.buyers;
-    plan.requests_per_buyer = 1_000;
-    plan.stop = Stopper::new();
-    // The clock starts with the first purchase, not with the minting of tokens before it.
-    let (timer, stop, outer, lasting) = (OnceLock::new(), plan.stop.clone(), environment.stop.clone(), sizes.lasting);
-    let spinner = spinner.clone();
-    plan.progress = Some(Arc::new(move |progress| {
-        timer.get_or_init(|| {
-            let (stop, outer) = (stop.clone(), outer.clone());
-            tokio::spawn(async move {
-                outer.sleep(lasting).await;
-                stop.stop();
-            });
-        });
-        spinner.tell(&format!("{} accepted", progress.accepted));
-    }));
-    plan
-}
-
 #[expect(clippy::cast_precision_loss, reason = "a rate for people; 53 bits are enough")]
 fn accepted_per_s(report: &LoadReport) -> f64 {
     report.accepted as f64 * 1000.0 / report.elapsed_ms.max(1) as f64
-}
-
-/// A short crowd that is not measured: connections, caches, the script in Redis.
-pub(super) async fn warm_up(environment: &mut Environment, sizes: &Sizes, spinner: &Spinner) -> Result<(), Failure> {
-    let sale = environment.sale("warm-up", ENOUGH, None).await?;
-    let short = Sizes { lasting: sizes.lasting / 4, buyers: 1_000, ..sizes.clone() };
-    let report = loadgen::run(crowd(environment, &short, &sale, spinner)).await?;
-    let none = || Failure::Failed(format!("the warm-up crowd could buy nothing: {:?}", report.by_status.rows()));
-    if report.accepted > 0 { Ok(()) } else { Err(none()) }
 }
 
 /// Accepted purchases a second through HTTP, JWT and the script.

@@ -8,7 +8,7 @@
 use super::StockStrategy;
 use super::messages::{EventDispatcher, EventOutcome};
 use super::taker::{key, stock_up, stores};
-use super::victim::{PUBLISHED, READY, VictimPart};
+use super::victim::{PUBLISHED, READY, TOLD, UNITS, VictimPart};
 use crate::baseline::mysql_units;
 use crate::baseline::redis as redis_strategies;
 use crate::environment::Environment;
@@ -22,10 +22,6 @@ use std::fmt::{Display, Formatter};
 use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
 
-/// Units of the sale, and buyers: far more than are told before the kill, so that it comes while everybody buys.
-pub(super) const UNITS: u64 = 20_000;
-/// The kill comes as soon as this number of buyers was told yes.
-pub(super) const TOLD: usize = 300;
 /// How often that is counted.
 const LOOK: Duration = Duration::from_millis(1);
 

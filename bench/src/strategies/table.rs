@@ -2,7 +2,7 @@
 //! have: no retries, no events.
 
 use crate::bar::Bar;
-use crate::report::short;
+use crate::bar::short;
 use seckill::cli::output;
 use serde_json::Value;
 

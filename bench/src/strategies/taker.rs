@@ -5,7 +5,7 @@ use super::messages::{HalfMessageSender, MessageScheme, MessageStores};
 use crate::baseline::mysql_units::{self, BareOrder};
 use crate::baseline::{StockAttempt, mysql_messages, redis as redis_strategies};
 use crate::environment::Environment;
-use crate::fill::purchase;
+use crate::purchases::purchase;
 use seckill::cli::Failure;
 use seckill::domain::ids::{SaleId, UserId};
 use seckill::domain::request::Purchase;

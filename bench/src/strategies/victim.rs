@@ -11,7 +11,6 @@
 //!
 //! A crash is what this process is for: the queue is gone, and what an open transaction had not committed.
 
-use super::kill::{TOLD, UNITS};
 use super::messages::{EventDispatcher, HalfMessageSender, HalfStops, MessageScheme, MessageStores, SharedProducer};
 use super::taker::Taker;
 use super::{ALL, CROWD, StockStrategy, connect};
@@ -28,6 +27,11 @@ use seckill::store::redis::RedisStore;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tokio::sync::{Mutex, mpsc};
+
+/// Units of the sale, and buyers: far more than are told before the kill, so that it comes while everybody buys.
+pub(super) const UNITS: u64 = 20_000;
+/// The kill comes as soon as this number of buyers was told yes.
+pub(super) const TOLD: usize = 300;
 use tokio::task::JoinSet;
 
 /// Writers that empty the queue; many published designs have one.

@@ -2,7 +2,7 @@
 
 use crate::support::procs::Folder;
 use crate::support::watched::Watched;
-use crate::support::world::{World, eventually, run};
+use crate::support::world::{World, eventually, run, time_passes};
 use seckill::domain::request::Accepted;
 use seckill::p5_reconcile::{FindingKind, Window, compensate};
 use seckill::roles::Role::{Api, Reconcile};
@@ -106,6 +106,11 @@ fn a_damaged_sale_queue_or_request_stops_no_other() {
         assert_eq!(world.told(&sale, "alice", alice).await.0, "QUEUED");
         let found = format!("code = 'LEDGER_DAMAGED' AND sale_id = '{garbage}' AND request_id = {harmed}");
         eventually("the damaged record", async || world.rows("audit_findings", &found).await == 1).await;
+        // It stands in every further round, although nothing of this sale changes.
+        time_passes(2_500).await;
+        let standing = r#"seckill_p5_reconcile_findings_count{sale="b-garbage",finding="LEDGER_DAMAGED"} 1"#;
+        let metrics = seckill::telemetry::render();
+        assert!(metrics.lines().any(|line| line.starts_with(standing)), "the damage is forgotten");
         world.sql("DROP TRIGGER refuse").await;
         eventually("alice's order", async || world.told(&sale, "alice", alice).await.0 == "CONFIRMED").await;
         assert!(world.audit(&sale, Window::Now).await.consistent());

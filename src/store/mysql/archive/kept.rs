@@ -4,7 +4,6 @@
 use super::super::codes::{cut, read_sale_id, unix_ms};
 use super::super::fault::DbError;
 use super::super::pool::{Conn, Db};
-use super::super::sales::SALES_MAX;
 use super::super::schema::{archived_sales, sales};
 use crate::domain::ids::SaleId;
 use crate::domain::sale::{Sale, SaleStatus};
@@ -12,6 +11,9 @@ use chrono::NaiveDateTime;
 use diesel::prelude::*;
 use diesel_async::{AsyncConnection, RunQueryDsl};
 use serde::Serialize;
+
+/// Archived sales in one list.
+const ARCHIVED_MAX: i64 = 1_000;
 
 /// A sale that was exported and removed, or is being removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -80,13 +82,13 @@ pub async fn get(db: &Db, sale_id: &SaleId) -> Result<Option<Archived>, DbError>
     row.map(ArchivedRow::read).transpose()
 }
 
-/// The last [`SALES_MAX`] of them, newest first.
+/// The last [`ARCHIVED_MAX`] of them, newest first.
 ///
 /// # Errors
 /// [`DbError`].
 pub async fn list(db: &Db) -> Result<Vec<Archived>, DbError> {
     let newest = archived_sales::table.order((archived_sales::archived_at.desc(), archived_sales::sale_id));
-    let newest = newest.limit(SALES_MAX).select(ArchivedRow::as_select());
+    let newest = newest.limit(ARCHIVED_MAX).select(ArchivedRow::as_select());
     let rows: Vec<ArchivedRow> = db.run("archived_list", async |conn| Ok(newest.load(conn).await?)).await?;
     rows.into_iter().map(ArchivedRow::read).collect()
 }
