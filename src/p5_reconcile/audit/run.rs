@@ -57,11 +57,6 @@ impl<'a> AuditRun<'a> {
         Self { context, sale, options, known, audit, open, shards, marked }
     }
 
-    /// Findings so far, those above the bound included.
-    pub(super) fn found_count(&self) -> u64 {
-        self.audit.findings.len() as u64 + self.audit.findings_left_out_count
-    }
-
     /// Adds a finding, or counts it when there are too many.
     pub(crate) fn find(&mut self, kind: FindingKind, request_id: Option<RequestId>, detail: String) {
         if self.audit.findings.len() < self.context.findings_max {

@@ -42,12 +42,8 @@ pub(super) async fn read(run: &mut AuditRun<'_>, memory: &mut ScanMemory, shard:
     let scan = match remembered {
         Some(scan) => scan,
         None => {
-            let found_before = run.found_count();
             let scan = scan_ledger(run, shard, &counts, now_ms).await?;
-            // Damage is found by scanning: a damaged ledger is scanned in every round, so that the finding stands.
-            if run.found_count() == found_before {
-                memory.remember(shard, scan.clone());
-            }
+            memory.remember(shard, scan.clone());
             scan
         }
     };

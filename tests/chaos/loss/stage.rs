@@ -6,7 +6,7 @@ use super::shop::ask;
 use crate::dump::DumpUrls;
 use crate::ground::{Ground, Options, PREFIX};
 use crate::process::Process;
-use crate::time::{eventually, pause};
+use crate::time::{eventually, pause, time_passes};
 use seckill::faults::Mechanism;
 use seckill::roles::Role;
 use seckill::store::rabbit::{RabbitConfig, queue_depths};
@@ -82,7 +82,11 @@ impl Stage {
 
     /// Stops a role where it stands, but in no transaction: locks of a process that stands still would hold up the hands.
     pub async fn freeze(&self, role: Role) {
+        let mut runs_ms = 0;
         eventually("a moment without a transaction", async || {
+            // Longer each time: on a busy machine it may not even get a turn in a few milliseconds.
+            time_passes(runs_ms).await;
+            runs_ms += 50;
             self.one(role).signal(libc::SIGSTOP);
             let open = "SELECT CAST(COUNT(*) AS CHAR) AS line FROM information_schema.innodb_trx \
                 WHERE trx_rows_locked + trx_rows_modified > 0";
