@@ -52,11 +52,11 @@ impl ServerUrl {
     #[must_use]
     pub(crate) fn leaves_the_machine(&self) -> bool {
         let Ok(url) = Url::parse(&self.0) else { return true };
-        let further = url
+        let mut further = url
             .query_pairs()
             .filter(|(name, _)| name == "node")
             .map(|(_, node)| Url::parse(&format!("redis://{node}")));
-        !(is_here(&url) && further.into_iter().all(|node| node.is_ok_and(|node| is_here(&node))))
+        !(is_here(&url) && further.all(|node| node.is_ok_and(|node| is_here(&node))))
     }
 
     /// The address with `***` in place of each password; `***` when it cannot be read.

@@ -56,10 +56,15 @@ impl World {
     pub async fn start_armed(&self, armed: &str, role: &str) -> Faulty {
         let faulty = self.spawn(role, Own { failpoints: armed, ..Own::default() }).await;
         if role == "api" {
-            let sales = format!("{}/v1/sales", faulty.api);
-            eventually("the api answers", async || self.http.get(&sales).send().await.is_ok()).await;
+            self.answers(&faulty).await;
         }
         faulty
+    }
+
+    /// Waits until an api process answers buyers.
+    pub async fn answers(&self, api: &Faulty) {
+        let sales = format!("{}/v1/sales", api.api);
+        eventually("the api answers", async || self.http.get(&sales).send().await.is_ok()).await;
     }
 
     /// The same with more of its own, not waiting for anything.

@@ -13,27 +13,32 @@ fn product() -> impl Iterator<Item = (String, String)> {
     })
 }
 
-/// The name of the type that a line declares; an associated type is none.
+/// The name of the type that a line declares. An indented `type` is an associated one, which may be called as others are.
 fn declared(line: &str) -> Option<&str> {
-    let alias = line.trim_start_matches("pub ").trim_start_matches("pub(crate) ").trim_start_matches("pub(super) ");
-    let rest = if let Some(rest) = alias.strip_prefix("type ") {
-        rest
-    } else {
-        let mut words = line.trim_start().splitn(2, ['(', ' ']);
-        let line = match words.next()? {
-            "pub" => line.trim_start().split_once(' ').map(|(_, rest)| rest)?.trim_start_matches("(crate) "),
-            _ => line.trim_start(),
-        };
-        let line = line.trim_start_matches("pub(crate) ").trim_start_matches("pub(super) ");
-        ["struct ", "enum ", "trait ", "union "].iter().find_map(|kind| line.strip_prefix(kind))?
+    let indented = line.starts_with(' ');
+    let line = line.trim_start();
+    let line = match line.strip_prefix("pub") {
+        Some(rest) if rest.starts_with('(') => rest.split_once(')')?.1,
+        Some(rest) => rest,
+        None => line,
     };
+    let (kind, rest) = line.trim_start().split_once(' ')?;
+    if !(["struct", "enum", "trait", "union"].contains(&kind) || kind == "type" && !indented) {
+        return None;
+    }
     let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
     Some(&rest[..end]).filter(|name| name.starts_with(char::is_uppercase))
 }
 
 #[test]
 fn a_declaration_is_recognised() {
-    for line in ["struct Hand {", "pub enum Hand {", "    pub(crate) struct Hand;", "pub(super) type Hand<T> = T;"] {
+    for line in [
+        "struct Hand {",
+        "pub enum Hand {",
+        "    pub(crate) struct Hand;",
+        "pub(super) type Hand<T> = T;",
+        "pub(in crate::a) struct Hand {",
+    ] {
         assert_eq!(declared(line), Some("Hand"), "{line}");
     }
     for line in ["    type Output = u8;", "let structure = 1;", "impl Hand {", "use a::Hand;"] {

@@ -4,7 +4,6 @@ pub mod http;
 pub mod mysql;
 pub mod mysql_bulk;
 pub mod mysql_messages;
-mod mysql_schema;
 pub mod mysql_units;
 pub mod rabbit;
 pub mod rabbit_queues;

@@ -3,12 +3,12 @@
 //!
 //! Input: a sale made for it. Output: committed orders. A crash leaves orders of that sale.
 
-use super::mysql_schema::{orders, sales};
 use chrono::{DateTime, NaiveDateTime};
 use diesel::prelude::*;
 use diesel::sql_types::Binary;
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, RunQueryDsl, SimpleAsyncConnection, TransactionManager};
 use seckill::domain::ids::SaleId;
+use seckill::store::mysql::schema::{orders, sales};
 use seckill::store::mysql::{Db, DbError};
 use std::fmt::Write as _;
 use std::sync::Arc;

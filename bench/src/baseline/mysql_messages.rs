@@ -5,12 +5,12 @@
 //! A crash leaves the tables `bench_outbox` and `bench_transactions` with the rows of a benchmark.
 
 use super::mysql::{BaselineTransactions, insert};
-use super::mysql_schema::sales;
 use super::mysql_units::BareOrder;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Binary, Bool, Unsigned};
 use diesel_async::{RunQueryDsl, SimpleAsyncConnection, TransactionManager};
 use seckill::domain::ids::SaleId;
+use seckill::store::mysql::schema::sales;
 use seckill::store::mysql::{Db, DbError};
 
 const OUTBOX: &str = "CREATE TABLE IF NOT EXISTS bench_outbox (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT, \

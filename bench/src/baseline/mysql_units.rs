@@ -7,12 +7,12 @@
 
 use super::StockAttempt;
 use super::mysql::{BaselineTransactions, insert};
-use super::mysql_schema::{orders, sales};
 use super::redis::TRIES;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Binary, Unsigned};
 use diesel_async::{RunQueryDsl, SimpleAsyncConnection, TransactionManager};
 use seckill::domain::ids::SaleId;
+use seckill::store::mysql::schema::{orders, sales};
 use seckill::store::mysql::{Db, DbError};
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS bench_units (sale_id VARBINARY(64) NOT NULL, unit BIGINT UNSIGNED NOT NULL, \

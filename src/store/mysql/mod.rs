@@ -29,7 +29,7 @@ pub mod rights;
 mod sale_error;
 mod sale_facts;
 pub mod sales;
-mod schema;
+pub mod schema;
 pub mod totals;
 
 pub use address::DatabaseAddress;

@@ -1,5 +1,6 @@
 //! The tables as Diesel sees them; `migrations/` is what makes them. Columns that the database fills and nobody reads are
 //! left out.
+#![allow(missing_docs, reason = "the migrations say what each table and column is")]
 
 diesel::table! {
     sales (sale_id) {

@@ -2,7 +2,7 @@
 
 use crate::support::faulty::Own;
 use crate::support::procs::scratch;
-use crate::support::world::{World, eventually, run};
+use crate::support::world::{World, run};
 use crate::support::wrong_clock::offset_by;
 use seckill::roles::Role;
 
@@ -20,8 +20,7 @@ fn ids_go_on_rising_when_the_clock_of_an_api_jumps_back() {
         let env = offset_by("+0s").into_iter().filter(|(name, _)| *name != "FAKETIME").chain(from_file).collect();
         let api = world.spawn("api", Own { env, ..Own::default() }).await;
         world.api = api.api.clone();
-        let sales = format!("{}/v1/sales", world.api);
-        eventually("the api answers", async || world.http.get(&sales).send().await.is_ok()).await;
+        world.answers(&api).await;
         let mut ids = vec![];
         for step in ["+0s", "-20s", "-10s", "-25s", "+5s"] {
             says(step);
