@@ -2,23 +2,25 @@
 -- P2 reserve: decides a group of purchase requests of one sale on one shard, atomically.
 --
 -- Each accepted request gets, in this one step: its units off the bucket, its buyer's record, its ledger record with the
--- next acceptance number, and its outbox entry. A request id that is in the ledger already is a replay and changes nothing.
+-- next acceptance number, and its place in an outbox entry. A request id that is in the ledger already is a replay and
+-- changes nothing.
 --
 -- KEYS[1] meta    hash: state, epoch, limit (0: none), cap, number, accepted ("<number> <units>")
 -- KEYS[2] stock   string: units left in this bucket
 -- KEYS[3] buyers  hash: user -> "<units> <first request id>"
 -- KEYS[4] ledger  hash: request id -> "<state> <number> <quantity> <epoch> <at_ms> <reason> <user>"
 -- KEYS[5] outbox  stream, or list (see OUTBOX below)
--- KEYS[6] hands   list outbox only; hash: relay -> "<last seen> <entries it holds>"
--- ARGV[1] epoch the caller knows, ARGV[2] sale id, ARGV[3] shard, ARGV[4] number of shards, then for each request:
---         request id, user id, quantity, head of its message (JSON up to and without the comma before "shard")
--- Returns a flat array, for each request: code, detail. Codes (domain/reserve.rs):
+-- KEYS[6] stream outbox: outbox-more, string: orders in the outbox beyond the first of each entry
+--         list outbox: hands, hash: relay -> "<last seen> <entries it holds>"
+-- ARGV[1] epoch the caller knows, ARGV[2] sale id, ARGV[3] shard, ARGV[4] number of shards, ARGV[5] arguments of a request:
+--         2 (request id, user id; the quantity is 1) or 3 (request id, user id, quantity), then those of each request
+-- Returns 1 when every request was accepted, else a flat array, for each request: code, detail. Codes (domain/reserve.rs):
 --         0 accepted, 1 replayed, 2 duplicate buyer (first request id), 3 limit (units owned), 4 short (units left),
 --         5 conflict, 6 paused, 7 closed, 8 frozen, 9 keys missing, 10 stale epoch, 11 backlog, 12 damaged,
 --         13 warmed for another number of shards
---         Error NOSCRIPT: nothing ran, pass the boot fence first
+--         Error NOSCRIPT: nothing ran, pass the boot fence first. Error WRONGTYPE: a key is damaged (12), nothing was written
 --
--- Why nothing can be half done: every key's type and every number is checked before the first write; memory is checked by
+-- Why nothing can be half done: every key is read, and every number is checked, before the first write; memory is checked by
 -- Redis before the script starts (the #!lua line without allow-oom); between the writes nothing can fail, and no pcall
 -- hides an error. Replay comes first: a winner's retry must get "accepted" after sell-out, pause and end alike.
 -- All work is O(group); the hashes and the outbox are only touched by key (the hands are as many as relays at work).
@@ -28,6 +30,10 @@
 
 -- The kind of outbox (redis.outbox).
 local OUTBOX = 'stream' -- @slot outbox
+-- 1: an entry is one order, in JSON. 2: an entry is up to 64 orders, in lines (redis.outbox_format; a list has 1).
+local FORMAT = 1 -- @slot outbox_format
+-- Most orders of an entry: as many as share a message (src/domain/message.rs).
+local ENTRY_MAX = 64
 
 -- The replication id of a server that can be promoted. Redis changes it at every promotion. A server that was promoted since
 -- the boot fence, and kept its scripts from an earlier time as primary, must not run this one (window 17).
@@ -38,7 +44,7 @@ end
 
 local meta_key, stock_key, buyers_key, ledger_key, outbox_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local epoch, sale, shard, shards = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local FIRST, WIDTH = 5, 4
+local FIRST, WIDTH = 6, tonumber(ARGV[5])
 local count = (#ARGV - FIRST + 1) / WIDTH
 
 local function answer_all(code)
@@ -60,19 +66,29 @@ local function whole(text)
   return nil
 end
 
--- Without entries a list and the hands do not exist. There is no group that could begin too late (window 25).
-local WANTED, ALWAYS = { 'hash', 'string', 'hash', 'hash', OUTBOX, 'hash' }, OUTBOX == 'list' and 4 or 5
-local missing, damaged = false, false
-for i = 1, #KEYS do
-  local kind = redis.call('TYPE', KEYS[i]).ok
-  if kind == 'none' then missing = missing or i <= ALWAYS elseif kind ~= WANTED[i] then damaged = true end
+-- The records of all requests and buyers. The field '' marks both hashes as created, so that an empty hash differs from a
+-- lost one. A key of another type raises WRONGTYPE here, before anything is written.
+local request_ids, users = { '' }, { '' }
+for i = 1, count do
+  local at = FIRST + (i - 1) * WIDTH
+  request_ids[i + 1], users[i + 1] = ARGV[at], ARGV[at + 1]
 end
-if damaged then return answer_all(12) end
-if missing then return answer_all(9) end
-
 local meta = redis.call('HMGET', meta_key, 'state', 'epoch', 'limit', 'cap', 'number', 'shards', 'accepted')
+local stock_text = redis.call('GET', stock_key)
+local known = redis.call('HMGET', ledger_key, unpack(request_ids))
+local bought = redis.call('HMGET', buyers_key, unpack(users))
+local length = redis.call(OUTBOX == 'list' and 'LLEN' or 'XLEN', outbox_key)
+
+-- Whether a key is not there; asked only where its content does not say so. A list without entries does not exist, and
+-- there is no group that could begin too late (window 25).
+local function lost(key) return redis.call('EXISTS', key) == 0 end
+if (not meta[1] and lost(meta_key)) or not stock_text or (not known[1] and lost(ledger_key))
+  or (not bought[1] and lost(buyers_key)) or (length == 0 and OUTBOX == 'stream' and lost(outbox_key)) then
+  return answer_all(9)
+end
+
 local limit, cap, number = whole(meta[3]), whole(meta[4]), whole(meta[5])
-local stock = whole(redis.call('GET', stock_key))
+local stock = whole(stock_text)
 if not (limit and cap and number and stock) then return answer_all(12) end
 -- Units accepted up to a number. Another version of this script may have accepted without counting: then counting stops.
 local counted_to, counted_units = string.match(meta[7] or '', '^(%d+) (%d+)$')
@@ -94,43 +110,41 @@ elseif meta[1] == 'frozen' then
 else
   refusal = 12
 end
--- Of a list, the entries in the relays' processing lists are as unsent as those in it.
-local room = cap
+-- Orders that the outbox may still take. Of a list, the entries in the relays' processing lists are as unsent as those in it.
+local room = cap - length
 if OUTBOX == 'list' then
-  room = room - redis.call('LLEN', outbox_key)
   for _, hand in ipairs(redis.call('HVALS', KEYS[6])) do
     room = room - (whole(string.match(hand, '^%d+ (%d+)$')) or 0)
   end
 else
-  room = room - redis.call('XLEN', outbox_key)
+  local more = redis.call('GET', KEYS[6]) or '0'
+  -- Below 0 only after somebody changed it by hand; it is put right when the outbox is empty.
+  if not whole(string.match(more, '^%-?(.*)$')) then return answer_all(12) end
+  room = room - math.max(tonumber(more), 0)
 end
-
-local ids, users = {}, {}
-for i = 1, count do
-  local at = FIRST + (i - 1) * WIDTH
-  ids[i], users[i] = ARGV[at], ARGV[at + 1]
-end
-local known = redis.call('HMGET', ledger_key, unpack(ids))
-local bought = redis.call('HMGET', buyers_key, unpack(users))
 
 local time = redis.call('TIME')
 local at_ms = string.format('%d', time[1] * 1000 + math.floor(time[2] / 1000))
 
--- The same in every record and message of this group.
+-- The same in every record of this group.
 local tail = ' ' .. epoch .. ' ' .. at_ms .. ' - '
-local middle, at_end = ',"shard":' .. shard .. ',"epoch":' .. epoch .. ',"no":', ',"at":' .. at_ms .. '}'
+local first_number = number
 
-local reply, accepted_ids, payloads = {}, {}, {}
-local ledger_writes, buyer_writes = {}, {}
+local all_accepted = true
+local reply, ledger_writes, buyer_writes = {}, {}, {}
 -- The decisions of this group so far: a request id or a buyer may come twice in one group.
-local new_records, new_owned, new_first = {}, {}, {}
-local taken, accepted = 0, 0
+local new_records, buyer_at, owned_now, first_of = {}, {}, {}, {}
+-- Of each accepted request: id, user, quantity.
+local accepted, accepted_ids, accepted_users, quantities = 0, {}, {}, {}
+local buyers, taken = 0, 0
 
 for i = 1, count do
-  local at = FIRST + (i - 1) * WIDTH
-  local id, user, quantity = ids[i], users[i], whole(ARGV[at + 2])
+  local request_id, user = request_ids[i + 1], users[i + 1]
+  -- As it came: `whole` lets no other spelling through.
+  local quantity_text = WIDTH == 3 and ARGV[FIRST + 3 * i - 1] or '1'
+  local quantity = whole(quantity_text)
   local code, detail = 0, 0
-  local record = known[i] or new_records[id] -- @slot replay_check
+  local record = known[i + 1] or new_records[request_id] -- @slot replay_check
   if not quantity or quantity < 1 then
     code = 12
   elseif record then
@@ -139,12 +153,14 @@ for i = 1, count do
   elseif refusal then
     code = refusal
   else
-    local owned, first = new_owned[user], new_first[user]
-    if not owned and bought[i] then
-      local text_owned, text_first = string.match(bought[i], '^(%d+) (%d+)$')
+    local at, owned, first = buyer_at[user], nil, nil
+    if at then
+      owned, first = owned_now[at], first_of[at]
+    elseif bought[i + 1] then
+      local text_owned, text_first = string.match(bought[i + 1], '^(%d+) (%d+)$')
       owned, first = whole(text_owned), text_first
     end
-    if bought[i] and not owned then
+    if bought[i + 1] and not owned then
       code = 12
     elseif limit == 1 and owned then
       code, detail = 2, first
@@ -157,33 +173,55 @@ for i = 1, count do
     else
       number = number + 1
       taken = taken + quantity
-      local number_text = string.format('%d', number)
-      -- The quantity as it came: `whole` lets no other spelling through.
-      local text = 'Q ' .. number_text .. ' ' .. ARGV[at + 2] .. tail .. user
-      new_records[id] = text
-      new_owned[user], new_first[user] = (owned or 0) + quantity, first or id
       accepted = accepted + 1
-      accepted_ids[accepted], payloads[accepted] = id, ARGV[at + 3] .. middle .. number_text .. at_end
-      ledger_writes[2 * accepted - 1], ledger_writes[2 * accepted] = id, text
+      accepted_ids[accepted], accepted_users[accepted], quantities[accepted] = request_id, user, quantity_text
+      local text = 'Q ' .. string.format('%d', number) .. ' ' .. quantity_text .. tail .. user
+      new_records[request_id] = text
+      ledger_writes[2 * accepted - 1], ledger_writes[2 * accepted] = request_id, text
+      if not at then
+        buyers = buyers + 1
+        at = buyers
+        buyer_at[user], first_of[at] = at, first or request_id
+        buyer_writes[2 * at - 1] = user
+      end
+      owned_now[at] = (owned or 0) + quantity
+      buyer_writes[2 * at] = (owned and string.format('%d', owned_now[at]) or quantity_text) .. ' ' .. first_of[at]
     end
   end
+  if code > 0 then all_accepted = false end
   reply[2 * i - 1], reply[2 * i] = code, detail
 end
 
 if accepted == 0 then return reply end
-for user, owned in pairs(new_owned) do
-  buyer_writes[#buyer_writes + 1] = user
-  buyer_writes[#buyer_writes + 1] = string.format('%d', owned) .. ' ' .. new_first[user]
-end
 local number_now, taken_now = string.format('%d', number), string.format('%d', taken)
 
+-- A text in JSON. User ids have no control characters (src/domain/ids.rs).
+local function quoted(text)
+  if string.find(text, '["\\]') then text = string.gsub(text, '["\\]', '\\%0') end
+  return '"' .. text .. '"'
+end
+local function head(id, user, quantity) return '{"v":1,"rid":"' .. id .. '","sale":"' .. sale .. '","user":' .. quoted(user) .. ',"qty":' .. quantity end -- @slot head
+
 -- Writes. Outbox first: it is the one that would refuse (memory, missing stream), and then nothing has happened.
-for i = 1, accepted do
-  local id, payload = accepted_ids[i], payloads[i]
-  if OUTBOX == 'list' then
-    redis.call('LPUSH', outbox_key, at_ms .. '-' .. id .. ' ' .. sale .. ' ' .. payload)
-  else
-    redis.call('XADD', outbox_key, 'NOMKSTREAM', '*', 'r', id, 's', sale, 'p', payload)
+if FORMAT == 2 then
+  for from = 1, accepted, ENTRY_MAX do
+    local to = math.min(from + ENTRY_MAX - 1, accepted)
+    local lines = { '@' .. shard .. ' ' .. epoch .. ' ' .. at_ms .. ' ' .. string.format('%d', first_number + from) .. ' ' .. sale }
+    for i = from, to do lines[i - from + 2] = accepted_ids[i] .. ' ' .. quantities[i] .. ' ' .. accepted_users[i] end
+    lines[to - from + 3] = ''
+    redis.call('XADD', outbox_key, 'NOMKSTREAM', '*', 's', sale, 'n', to - from + 1, 'o', table.concat(lines, '\n'))
+    if to > from then redis.call('INCRBY', KEYS[6], to - from) end
+  end
+else
+  local middle, at_end = ',"shard":' .. shard .. ',"epoch":' .. epoch .. ',"no":', ',"at":' .. at_ms .. '}'
+  for i = 1, accepted do
+    local id = accepted_ids[i]
+    local payload = head(id, accepted_users[i], quantities[i]) .. middle .. string.format('%d', first_number + i) .. at_end
+    if OUTBOX == 'list' then
+      redis.call('LPUSH', outbox_key, at_ms .. '-' .. id .. ' ' .. sale .. ' ' .. payload)
+    else
+      redis.call('XADD', outbox_key, 'NOMKSTREAM', '*', 'r', id, 's', sale, 'p', payload)
+    end
   end
 end
 redis.call('HSET', ledger_key, unpack(ledger_writes)) -- @slot ledger
@@ -194,4 +232,4 @@ else
   redis.call('HSET', meta_key, 'number', number_now)
 end
 redis.call('DECRBY', stock_key, taken_now)
-return reply
+return all_accepted and 1 or reply

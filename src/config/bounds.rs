@@ -20,6 +20,7 @@ pub(super) fn bounds(s: &Settings, within: &mut dyn FnMut(&'static str, u64, u64
     within("http.connections_max", s.http.connections_max as u64, 1, 1_000_000);
     within("auth.leeway_s", s.auth.leeway_s, 0, 300);
     within("redis.shards", s.redis.shards.into(), 1, 64);
+    within("redis.outbox_format", s.redis.outbox_format.into(), 1, 2);
     within("redis.wait_replicas", s.redis.wait_replicas.into(), 0, 16);
     within("redis.wait_timeout_ms", s.redis.wait_timeout_ms, 1, 60_000);
     within("redis.command_timeout_ms", s.redis.command_timeout_ms, 10, 60_000);

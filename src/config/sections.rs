@@ -63,6 +63,7 @@ sections! {
         mode: RedisMode,
         shards: u16,
         outbox: OutboxKind,
+        outbox_format: u8,
         durability: Durability,
         wait_replicas: u16,
         wait_timeout_ms: u64,

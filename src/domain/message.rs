@@ -2,13 +2,17 @@
 //!
 //! `{"v":1,"rid":"…","sale":"…","user":"…","qty":1,"shard":0,"epoch":1,"no":17,"at":1763720000123}`
 //!
-//! The part that the entry knows ([`head`]) is encoded before the script runs; the script appends what only it knows
-//! (number and time), so the accepting step needs no JSON library inside Redis. The relay treats the bytes as opaque.
+//! `lua/reserve.lua` writes it into the outbox, and [`encode`] writes the same where a request is sent again. The relay treats
+//! the bytes as opaque. A message may also hold several orders in lines ([`lines`]).
 
+mod lines;
 #[cfg(feature = "faults")]
 mod next;
+
+pub use lines::decode_lines;
+pub(crate) use lines::request_ids_of_lines;
 #[cfg(feature = "faults")]
-pub(crate) use next::{is_played as is_next_version_played, play as play_next_version};
+pub(crate) use next::{head_in_lua as next_version_head_in_lua, is_played as is_next_version_played, play as play_next_version};
 
 use super::ids::{RequestId, SaleId, UserId};
 use super::outcome::Outcome;
@@ -52,7 +56,7 @@ struct Envelope {
 }
 
 /// Appends the head of an envelope, up to and without the comma before `"shard"`, to `out`.
-pub(crate) fn head(purchase: &Purchase, out: &mut String) {
+fn head(purchase: &Purchase, out: &mut String) {
     #[cfg(feature = "faults")]
     if next::is_played() {
         return next::head(purchase, out);

@@ -1,8 +1,10 @@
 //! An outbox entry that this relay has read, and how its state moves.
 
 use crate::domain::ids::SaleId;
+use crate::domain::message::{decode_lines, encode, request_ids_of_lines};
+use crate::domain::request::Accepted;
 use crate::domain::states::{P3Relay, RequestEvent, State};
-use crate::store::redis::Entry;
+use crate::store::redis::{Entry, ParkedOrder};
 use crate::telemetry::count;
 use crate::telemetry::traces::Trail;
 
@@ -16,31 +18,60 @@ pub(super) struct RelayEntry {
     pub request_id: String,
     pub sale_id: SaleId,
     pub payload: Vec<u8>,
+    /// How many orders it has, from 1.
+    pub orders: usize,
+    /// Its payload is orders in lines (`redis.outbox_format` 2), not one message.
+    pub in_lines: bool,
     state: P3Relay,
-    trail: Option<Trail>,
+    trails: Vec<Trail>,
+}
+
+/// An entry that this relay cannot read.
+#[derive(Debug)]
+pub(super) struct UnreadableEntry {
+    pub id: String,
+    /// What is wrong with it, for the DLQ.
+    pub reason: String,
 }
 
 impl RelayEntry {
-    /// Reads an entry; an error says what is unreadable about it, for the DLQ.
-    pub(super) fn read(shard: u16, entry: &Entry) -> Result<Self, String> {
-        let field = |name: &str| entry.field(name).ok_or_else(|| format!("unreadable: field {name} is missing"));
+    /// Reads an entry.
+    pub(super) fn read(shard: u16, mut entry: Entry) -> Result<Self, UnreadableEntry> {
+        match Self::read_fields(shard, &mut entry) {
+            Ok(mut read) => {
+                read.happened(RequestEvent::Read);
+                Ok(read)
+            }
+            Err(wrong) => Err(UnreadableEntry { id: entry.id, reason: format!("unreadable: {wrong}") }),
+        }
+    }
+
+    fn read_fields(shard: u16, entry: &mut Entry) -> Result<Self, String> {
+        let missing = |name: &str| format!("field {name} is missing");
         let text = |name: &str| {
-            field(name).and_then(|value| {
-                std::str::from_utf8(value).map_err(|_not_text| format!("unreadable: field {name} is not text"))
-            })
+            let value = entry.field(name).ok_or_else(|| missing(name))?;
+            std::str::from_utf8(value).map_err(|_not_text| format!("field {name} is not text"))
         };
-        let sale_id = SaleId::parse(text("s")?).map_err(|error| format!("unreadable: {error}"))?;
-        let mut read = Self {
-            shard,
-            id: entry.id.clone(),
-            request_id: text("r")?.to_owned(),
-            sale_id,
-            payload: field("p")?.to_vec(),
-            state: P3Relay::New,
-            trail: Trail::begin(text("r")?),
+        let sale_id = SaleId::parse(text("s")?).map_err(|error| error.to_string())?;
+        let (orders, in_lines) = (entry.orders(), entry.field("o").is_some());
+        let request_id = if in_lines {
+            // Of several orders the first gives its name. Whether the others can be read is the consumer's to find out.
+            let first = entry.field("o").and_then(|lines| request_ids_of_lines(lines).next());
+            first.ok_or("field o has no order")?.to_string()
+        } else {
+            text("r")?.to_owned()
         };
-        read.happened(RequestEvent::Read);
-        Ok(read)
+        let trails = Trail::of_all(|| entry.request_ids());
+        let payload = entry.take(if in_lines { "o" } else { "p" }).ok_or_else(|| missing("p"))?;
+        let id = std::mem::take(&mut entry.id);
+        Ok(Self { shard, id, request_id, sale_id, payload, orders, in_lines, state: P3Relay::New, trails })
+    }
+
+    /// Its orders as messages of their own, for the DLQ; none where it has only one, or where they cannot be read.
+    pub(super) fn parked_orders(&self) -> Vec<ParkedOrder> {
+        let orders = if self.in_lines { decode_lines(&self.payload).unwrap_or_default() } else { Vec::new() };
+        let parked = |order: &Accepted| ParkedOrder { request_id: order.purchase.request_id, message: encode(order) };
+        orders.iter().map(parked).collect()
     }
 
     /// Moves the state by the table and counts the new one.
@@ -48,7 +79,7 @@ impl RelayEntry {
         match State::P3(self.state).after(event) {
             Ok(State::P3(state)) => {
                 self.state = state;
-                count(State::P3(state), 1);
+                count(State::P3(state), self.orders);
             }
             Ok(other @ (State::P1(_) | State::P2(_) | State::P4(_) | State::P5(_))) => {
                 tracing::error!(
@@ -60,7 +91,7 @@ impl RelayEntry {
                 tracing::error!(phase = "p3_relay", request_id = %self.request_id, %violation, "ignored");
             }
         }
-        if let Some(trail) = &mut self.trail {
+        for trail in &mut self.trails {
             match self.state {
                 P3Relay::New | P3Relay::Pending => {}
                 P3Relay::SentOk => trail.through(State::P3(self.state)),
@@ -73,11 +104,12 @@ impl RelayEntry {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::domain::message::decode;
 
     /// An entry that can be read.
     pub(crate) fn readable(shard: u16, id: &str) -> RelayEntry {
         let entry = entry(&[("s", b"s"), ("r", b"1"), ("p", b"x")]);
-        RelayEntry::read(shard, &Entry { id: id.to_owned(), ..entry }).unwrap()
+        RelayEntry::read(shard, Entry { id: id.to_owned(), ..entry }).unwrap()
     }
 
     fn entry(fields: &[(&str, &[u8])]) -> Entry {
@@ -92,13 +124,25 @@ pub(super) mod tests {
             (vec![("s", b"sale".as_slice()), ("p", b"x")], "field r"),
             (vec![("s", b"a b".as_slice()), ("r", b"1"), ("p", b"x")], "sale_id"),
             (vec![("s", b"s".as_slice()), ("r", b"\xff"), ("p", b"x")], "field r is not text"),
+            (vec![("s", b"s".as_slice()), ("n", b"2"), ("o", b"@0 1 9 1 s\n")], "no order"),
         ] {
-            let error = RelayEntry::read(0, &entry(&fields)).unwrap_err();
-            assert!(error.contains(wrong), "{error}");
+            let error = RelayEntry::read(0, entry(&fields)).unwrap_err();
+            assert!(error.id == "1-1" && error.reason.contains(wrong), "{error:?}");
         }
         assert!(
-            RelayEntry::read(0, &entry(&[("s", b"s"), ("r", b"1"), ("p", b"\xff")])).is_ok(),
+            RelayEntry::read(0, entry(&[("s", b"s"), ("r", b"1"), ("p", b"\xff")])).is_ok(),
             "the payload is opaque"
         );
+    }
+
+    #[test]
+    fn an_entry_with_several_orders_is_one_message_and_is_parked_order_by_order() {
+        let lines = b"@0 1 9 7 s\n5 1 a\n6 2 b c\n".as_slice();
+        let read = RelayEntry::read(0, entry(&[("s", b"s"), ("n", b"2"), ("o", lines)])).unwrap();
+        assert_eq!((read.orders, read.request_id.as_str(), read.payload.as_slice()), (2, "5", lines));
+        let parked = read.parked_orders();
+        assert_eq!(parked.len(), 2);
+        let second = decode(parked[1].message.as_bytes()).unwrap();
+        assert_eq!((second.purchase.request_id, second.number), (parked[1].request_id, 8));
     }
 }

@@ -5,7 +5,7 @@ use super::{IDS_MAX, Relay};
 use crate::domain::states::RequestEvent;
 use crate::faults::crash_point;
 use crate::runtime::exponential_backoff;
-use crate::store::redis::{ParkReason, Parking, RedisFault};
+use crate::store::redis::{ParkReason, Parking, RedisFault, SentEntry};
 use futures::future::join_all;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -20,7 +20,9 @@ impl Relay {
                 return Ok(());
             }
             crash_point!(AfterConfirm);
-            let done = parts.iter().map(|(shard, (_, ids))| self.outbox.done(*shard, &self.consumer, ids));
+            let sent: Vec<(u16, Vec<SentEntry>)> =
+                parts.iter().map(|(shard, (keys, _))| (*shard, self.sent_entries(keys))).collect();
+            let done = sent.iter().map(|(shard, entries)| self.outbox.done(*shard, &self.consumer, entries));
             let done = join_all(done).await;
             crash_point!(AfterDone);
             let mut failed = None;
@@ -34,6 +36,11 @@ impl Relay {
                 return Err(fault);
             }
         }
+    }
+
+    fn sent_entries(&self, keys: &[EntryKey]) -> Vec<SentEntry> {
+        let entries = keys.iter().filter_map(|key| self.window.get(*key));
+        entries.map(|entry| SentEntry { id: entry.id.clone(), orders: entry.orders }).collect()
     }
 
     fn finished(&mut self, keys: Vec<EntryKey>) {
@@ -75,16 +82,17 @@ impl Relay {
             tracing::debug!(phase = "p3_relay", %request_id, attempts, %reason, "will be sent again");
             self.window.set_state(key, EntryState::Waiting(Instant::now() + pause));
         } else {
-            let (shard, id) = (entry.shard, entry.id.clone());
+            let (shard, id, orders) = (entry.shard, entry.id.clone(), entry.parked_orders());
             crash_point!(BeforePark);
             // After an error it stays failed: counted once more, and parked then.
-            let parking =
-                self.outbox.park(shard, &self.consumer, &id, ParkReason { reason: &reason, attempts }).await?;
+            let why = ParkReason { reason: &reason, attempts };
+            let parking = self.outbox.park_orders(shard, &self.consumer, &id, (why, &orders)).await?;
             crash_point!(AfterPark);
             match (parking, self.window.remove(key)) {
                 (Parking::Moved, Some(mut entry)) => {
                     entry.happened(RequestEvent::PublishSpent);
-                    tracing::error!(phase = "p3_relay", %request_id, attempts, %reason, "parked in the relay DLQ");
+                    let orders = entry.orders;
+                    tracing::error!(phase = "p3_relay", %request_id, orders, attempts, %reason, "parked in the relay DLQ");
                 }
                 (Parking::Gone, _) => self.deleted_while_pending(shard, &[id]).await?,
                 (Parking::NotOurs, _) => {

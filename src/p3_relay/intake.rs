@@ -1,7 +1,7 @@
 //! Where a relay's entries come from: its own unfinished ones, those that others left, and new ones.
 
 use super::Relay;
-use super::entry::RelayEntry;
+use super::entry::{RelayEntry, UnreadableEntry};
 use crate::domain::states::{P3Relay, State};
 use crate::faults::{crash_point, left_out};
 use crate::store::redis::{Entry, ParkReason, Parking, RedisFault};
@@ -136,18 +136,18 @@ impl Relay {
                 continue;
             }
             taken += 1;
-            match RelayEntry::read(shard, &entry) {
+            match RelayEntry::read(shard, entry) {
                 Ok(entry) => {
                     tracing::debug!(phase = "p3_relay", request_id = %entry.request_id, entry = %entry.id, "read");
                     self.window.insert(entry);
                 }
-                Err(reason) => poison.push((entry.id, reason)),
+                Err(unreadable) => poison.push(unreadable),
             }
         }
         if !deleted.is_empty() {
             self.deleted_while_pending(shard, &deleted).await?;
         }
-        for (id, reason) in poison {
+        for UnreadableEntry { id, reason } in poison {
             self.park_poison(shard, &id, &reason).await?;
         }
         Ok(taken)

@@ -73,6 +73,8 @@ pub struct Relay {
     limiter: Option<Arc<RateCap>>,
     session: PublisherSession,
     window: InFlightWindow,
+    /// Orders of an entry on average, from 1, as of the last time that there were any.
+    orders_each: usize,
     /// Which of the shards is read first in this step, so that the backlog of one cannot starve the others.
     first: usize,
     /// Where reading this relay's own pending entries goes on, for each shard; `None`: done.
@@ -104,6 +106,7 @@ impl Relay {
             shards,
             consumer: format!("relay-{node}"),
             window: InFlightWindow::default(),
+            orders_each: 1,
             first: 0,
             own_from: vec![Some("0".to_owned()); lengths],
             orphans_from: vec!["-".to_owned(); lengths],
@@ -114,10 +117,13 @@ impl Relay {
         }
     }
 
-    /// How many entries may be taken in: up to a window, or up to the few that probe a broker that cannot be reached.
+    /// How many entries may be taken in: up to a window of orders, or up to the few entries that probe a broker that cannot be
+    /// reached. How many orders the next entries have is not known before; those of the window say what to expect.
     fn room(&self) -> usize {
         let may_hold = self.session.breaker.entries_max(self.settings.window_max, self.settings.probe_max);
-        may_hold.saturating_sub(self.window.len())
+        let entries = may_hold.saturating_sub(self.window.len());
+        let orders = self.settings.window_max.saturating_sub(self.window.orders());
+        entries.min(orders.div_ceil(self.orders_each))
     }
 
     /// All shards, each step beginning with another one.
@@ -129,6 +135,9 @@ impl Relay {
     async fn work(&mut self) -> Result<Progress, RedisFault> {
         self.first = (self.first + 1) % self.shards.len().max(1);
         let mut moved = self.fill_window().await?;
+        if self.window.len() > 0 {
+            self.orders_each = self.window.orders().div_ceil(self.window.len());
+        }
         self.send().await;
         self.collect_confirms(CONFIRM_WAIT).await;
         moved += self.window.confirmed_count() + self.window.failed_count();

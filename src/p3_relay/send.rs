@@ -2,13 +2,22 @@
 
 use super::Relay;
 use super::breaker::BrokerBreaker;
+use super::entry::RelayEntry;
 use super::in_flight::{EntryKey, EntryState};
 use super::publisher_session::Published;
 use crate::domain::shard::order_queue_index;
 use crate::faults::{crash_point, left_out};
 use crate::store::rabbit::{Outgoing, PublishEvent, PublishResult, PublishRoute, RabbitError, may_share};
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
+
+/// Entries that are going to share a message.
+#[derive(Default)]
+struct NextMessage {
+    keys: Vec<EntryKey>,
+    orders: usize,
+}
 
 impl Relay {
     /// Publishes entries that are ready or whose pause is over, as far as the breaker lets it.
@@ -39,42 +48,58 @@ impl Relay {
 
     /// Publishes up to `max` entries; those of one order queue share messages.
     async fn send_up_to(&mut self, max: usize) -> Result<(), String> {
-        let mut bundles: BTreeMap<u16, Vec<EntryKey>> = BTreeMap::new();
+        let mut bundles: BTreeMap<(u16, bool), NextMessage> = BTreeMap::new();
         for key in self.window.ready(max) {
-            if self.limiter.as_ref().is_some_and(|limiter| limiter.check().is_err()) {
+            let Some(entry) = self.window.get(key) else { continue };
+            let (orders, in_lines) = (entry.orders, entry.in_lines);
+            if self.is_over_rate(orders) {
                 // The cap on the rate (C7): the rest goes with a later step.
                 break;
             }
-            let Some(entry) = self.window.get(key) else { continue };
             let queue = order_queue_index(entry.sale_id.as_str(), self.queues);
-            if !may_share(&entry.request_id, &entry.payload) {
+            if !in_lines && !may_share(&entry.request_id, &entry.payload) {
                 self.publish(queue, vec![key]).await?;
                 continue;
             }
-            let bundle = bundles.entry(queue).or_default();
-            bundle.push(key);
-            if bundle.len() >= self.settings.bundle_max {
+            // An entry is never split; with others it shares a message up to the limit.
+            let bundle = bundles.entry((queue, in_lines)).or_default();
+            if bundle.orders + orders > self.settings.bundle_max && bundle.orders > 0 {
                 let full = std::mem::take(bundle);
-                self.publish(queue, full).await?;
+                self.publish(queue, full.keys).await?;
             }
+            let bundle = bundles.entry((queue, in_lines)).or_default();
+            bundle.keys.push(key);
+            bundle.orders += orders;
         }
-        for (queue, bundle) in bundles {
-            self.publish(queue, bundle).await?;
+        for ((queue, _), bundle) in bundles {
+            self.publish(queue, bundle.keys).await?;
         }
         Ok(())
+    }
+
+    /// Takes these orders off the rate; whether they are too many for now. More than a second's worth counts as a second's.
+    fn is_over_rate(&self, orders: usize) -> bool {
+        let Some(limiter) = &self.limiter else { return false };
+        let orders = u32::try_from(orders).unwrap_or(u32::MAX).min(self.settings.rate_per_s);
+        let Some(orders) = NonZeroU32::new(orders) else { return false };
+        !matches!(limiter.check_n(orders), Ok(Ok(())))
     }
 
     /// Publishes entries as one message. An error says the connection is of no use any more; the entries have failed then.
     async fn publish(&mut self, queue: u16, keys: Vec<EntryKey>) -> Result<(), String> {
         let Some(publisher) = &mut self.session.publisher else { return Ok(()) };
-        let entries = keys.iter().filter_map(|key| self.window.get(*key));
-        let mut orders = entries.map(|entry| (entry.request_id.as_str(), entry.payload.as_slice()));
+        let entries: Vec<&RelayEntry> = keys.iter().filter_map(|key| self.window.get(*key)).collect();
+        let Some(first) = entries.first() else { return Ok(()) };
+        let count: usize = entries.iter().map(|entry| entry.orders).sum();
         let (exchange, key) = (self.topology.orders_exchange(), self.topology.orders_key(queue));
-        let mut message = if keys.len() > 1 {
-            Outgoing::bundle(PublishRoute { exchange: &exchange, key: &key }, orders)
+        let route = PublishRoute { exchange: &exchange, key: &key };
+        let mut message = if first.in_lines {
+            let blocks: Vec<&[u8]> = entries.iter().map(|entry| entry.payload.as_slice()).collect();
+            Outgoing::lines(route, &first.request_id, blocks.concat())
+        } else if entries.len() > 1 {
+            Outgoing::bundle(route, entries.iter().map(|entry| (entry.request_id.as_str(), entry.payload.as_slice())))
         } else {
-            let Some((request_id, payload)) = orders.next() else { return Ok(()) };
-            Outgoing::new(PublishRoute { exchange: &exchange, key: &key }, request_id, payload)
+            Outgoing::new(route, first.request_id.as_str(), first.payload.as_slice())
         };
         if left_out!(Mandatory) {
             message = message.optional();
@@ -88,7 +113,7 @@ impl Relay {
         match publisher.publish(message).await {
             Ok(tag) => {
                 crash_point!(AfterPublish);
-                metrics::histogram!("seckill_p3_relay_group_count").record(keys.len() as f64);
+                metrics::histogram!("seckill_p3_relay_group_count").record(count as f64);
                 for key in &keys {
                     let sent = if left_out!(ConfirmFirst) { EntryState::Confirmed } else { EntryState::Published };
                     self.window.set_state(*key, sent);

@@ -5,7 +5,7 @@
 
 use super::{GAUGES_EVERY, Relay};
 use crate::faults::{crash_point, left_out};
-use crate::store::redis::{OrphanPage, PageFrom, RedisFault, TakenOver};
+use crate::store::redis::{OrphanPage, PageFrom, RedisFault, SentEntry, TakenOver};
 use std::time::{Duration, Instant};
 
 /// Entries checked for orphans, for each shard and claim interval. Before the last delivered id there are only entries in some
@@ -102,7 +102,8 @@ impl Relay {
             ?ids,
             "outbox entries were deleted before they were relayed: the audit finds their requests and persists them"
         );
-        self.outbox.done(shard, &self.consumer, ids).await.map(|_deleted| ())
+        let entries: Vec<SentEntry> = ids.iter().map(|id| SentEntry { id: id.clone(), orders: 1 }).collect();
+        self.outbox.done(shard, &self.consumer, &entries).await.map(|_deleted| ())
     }
 
     pub(super) async fn gauges(&mut self) -> Result<(), RedisFault> {

@@ -58,6 +58,14 @@ impl HandledDelivery {
         }
     }
 
+    /// What is sent back needs its order again.
+    fn put_back(mut self, accepted: &Accepted) -> Self {
+        if !self.is_done() {
+            self.delivery.put_back(accepted);
+        }
+        self
+    }
+
     /// Whether the message is finished, so that it is acknowledged and not sent back.
     pub(super) const fn is_done(&self) -> bool {
         match self.state {
@@ -115,7 +123,7 @@ impl HandledDelivery {
                 reason = Some(SendBackReason::new("CONFLICT", &detail));
             }
         }
-        Self::after(delivery, verdict.event(), reason)
+        Self::after(delivery, verdict.event(), reason).put_back(accepted)
     }
 
     fn failed(delivery: Delivery, accepted: &Accepted, error: &DbError, attempts_max: u32) -> Self {
@@ -134,6 +142,6 @@ impl HandledDelivery {
                 (RequestEvent::PersistSpent, "ATTEMPTS_SPENT")
             }
         };
-        Self::after(delivery, event, Some(SendBackReason::new(code, error)))
+        Self::after(delivery, event, Some(SendBackReason::new(code, error))).put_back(accepted)
     }
 }

@@ -24,7 +24,6 @@ mod send_back;
 
 use crate::config;
 use crate::domain::fault::{Fault, Progress};
-use crate::domain::message;
 use crate::domain::outcome::Verdict;
 use crate::domain::request::Accepted;
 use crate::faults::{crash_point, left_out};
@@ -83,8 +82,8 @@ impl DecodedGroup {
     fn new(group: Vec<Delivery>, attempts_max: u32) -> Self {
         let (deliveries, items) = (Vec::with_capacity(group.len()), Vec::with_capacity(group.len()));
         let mut decoded = Self { deliveries, items, unreadable: Vec::new() };
-        for delivery in group {
-            match message::decode(&delivery.body) {
+        for mut delivery in group {
+            match delivery.take_order() {
                 Ok(accepted) => {
                     decoded.deliveries.push(delivery);
                     decoded.items.push(accepted);
@@ -178,9 +177,10 @@ impl Persist {
         let unavailable = self.database_is_unavailable(&items, &verdicts).await;
         let mut committed = CommittedGroup::new(&items, &verdicts, acked_early);
         committed.handled = unreadable;
-        for ((delivery, accepted), verdict) in deliveries.into_iter().zip(&items).zip(verdicts) {
+        for ((mut delivery, accepted), verdict) in deliveries.into_iter().zip(&items).zip(verdicts) {
             if unavailable && verdict.as_ref().is_err_and(DbError::is_outage) {
                 held_gauge().increment(1.0);
+                delivery.put_back(accepted);
                 self.held.push_back(delivery);
                 continue;
             }

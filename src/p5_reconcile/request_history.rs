@@ -71,12 +71,11 @@ async fn outbox_entry(
     found: &LedgerMatch,
     request_id: RequestId,
 ) -> Result<Option<String>, RedisFault> {
-    let wanted = request_id.to_string();
     let mut pages = OutboxPages::from(&context.redis.outbox, found.shard, &found.record.accepted_at_ms.to_string());
     for _ in 0..OUTBOX_PAGES_MAX {
         let Some(page) = pages.next().await? else { break };
         let mut entries = page.into_iter().map(|lying| lying.entry);
-        if let Some(entry) = entries.find(|entry| entry.field("r") == Some(wanted.as_bytes())) {
+        if let Some(entry) = entries.find(|entry| entry.request_ids().contains(&request_id)) {
             return Ok(Some(entry.id));
         }
     }

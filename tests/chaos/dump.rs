@@ -5,6 +5,7 @@
 
 mod list;
 mod mysql;
+pub mod order_lines;
 mod rabbit;
 mod redis;
 #[path = "../support/resp.rs"]

@@ -1,17 +1,40 @@
-//! Both kinds of outbox (C8): what the relay promises it promises with either, so the tests of its promises run with both.
+//! The kinds of outbox (C8): what the relay promises it promises with each, so the tests of its promises run with all: a stream
+//! with one order an entry, a list, and a stream with several orders an entry.
 
 use super::world::World;
 use seckill::config::OutboxKind;
+use seckill::domain::message::{decode, decode_lines};
+use seckill::domain::request::Accepted;
+use seckill::store::redis::{Entry, SentEntry};
 
 /// The kinds, as settings.
-pub const OUTBOX_KINDS: [&str; 2] = ["redis.outbox=stream", "redis.outbox=list"];
+pub const OUTBOX_KINDS: [&str; 3] = ["redis.outbox_format=1", "redis.outbox=list", "redis.outbox_format=2"];
+
+/// The orders of an entry.
+pub fn orders_of(entry: &Entry) -> Vec<Accepted> {
+    match entry.field("o") {
+        Some(lines) => decode_lines(lines).expect("lines of orders"),
+        None => vec![decode(entry.field("p").expect("a payload")).expect("a message")],
+    }
+}
+
+/// An entry as the relay deletes it.
+pub fn sent(entry: &Entry) -> SentEntry {
+    SentEntry { id: entry.id.clone(), orders: entry.orders() }
+}
+
+/// Entries that are only known by their ids.
+pub fn sent_by_id(ids: &[String]) -> Vec<SentEntry> {
+    ids.iter().map(|id| SentEntry { id: id.clone(), orders: 1 }).collect()
+}
 
 impl World {
     /// The kind of the outbox, as a setting.
     pub fn outbox_set(&self) -> &'static str {
-        match self.settings.redis.outbox {
-            OutboxKind::Stream => OUTBOX_KINDS[0],
-            OutboxKind::List => OUTBOX_KINDS[1],
+        match (self.settings.redis.outbox, self.settings.redis.outbox_format) {
+            (OutboxKind::List, _) => OUTBOX_KINDS[1],
+            (OutboxKind::Stream, 2) => OUTBOX_KINDS[2],
+            (OutboxKind::Stream, _) => OUTBOX_KINDS[0],
         }
     }
 

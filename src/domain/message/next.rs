@@ -42,6 +42,14 @@ struct NextOrder {
     qty: Quantity,
 }
 
+/// The function of `lua/reserve.lua` that writes the head of an envelope, when this version is played.
+pub(crate) fn head_in_lua() -> Option<String> {
+    let order = r#"'","order":{"sale":"' .. sale .. '","user":' .. quoted(user) .. ',"qty":' .. quantity .. '}'"#;
+    is_played().then(|| {
+        format!(r#"local function head(id, user, quantity) return '{{"v":{VERSION},"rid":"' .. id .. {order} end"#)
+    })
+}
+
 pub(super) fn head(purchase: &Purchase, out: &mut String) {
     let Purchase { request_id, sale_id, user_id, quantity } = purchase;
     let order = serde_json::json!({ "sale": sale_id.as_str(), "user": user_id.as_str(), "qty": quantity.get() });

@@ -36,6 +36,8 @@ struct WindowEntry {
 #[derive(Debug, Default)]
 pub(super) struct InFlightWindow {
     last: EntryKey,
+    /// Orders of all entries.
+    orders: usize,
     entries: HashMap<EntryKey, WindowEntry>,
     /// Shard → outbox id → key.
     ids: HashMap<u16, HashMap<String, EntryKey>>,
@@ -53,6 +55,11 @@ impl InFlightWindow {
         self.entries.len()
     }
 
+    /// How many orders the entries have.
+    pub(super) const fn orders(&self) -> usize {
+        self.orders
+    }
+
     pub(super) fn contains(&self, shard: u16, id: &str) -> bool {
         self.ids.get(&shard).is_some_and(|ids| ids.contains_key(id))
     }
@@ -63,6 +70,7 @@ impl InFlightWindow {
             return None;
         }
         self.last += 1;
+        self.orders += entry.orders;
         self.ids.entry(entry.shard).or_default().insert(entry.id.clone(), self.last);
         self.entries.insert(self.last, WindowEntry { entry, state: EntryState::Ready });
         self.ready.insert(self.last);
@@ -107,6 +115,7 @@ impl InFlightWindow {
     /// Removes an entry: it is finished, or another relay has it.
     pub(super) fn remove(&mut self, key: EntryKey) -> Option<RelayEntry> {
         let WindowEntry { entry, state } = self.entries.remove(&key)?;
+        self.orders -= entry.orders;
         self.unlist((entry.shard, key), &state);
         if let Some(ids) = self.ids.get_mut(&entry.shard) {
             ids.remove(&entry.id);

@@ -58,12 +58,11 @@ async fn read_outbox(
     for _ in 0..OUTBOX_PAGES_MAX {
         let Some(page) = pages.next().await? else { break };
         for Lying { entry, relay } in &page {
-            let request_id = entry.field("r").and_then(|id| RequestId::parse(&String::from_utf8_lossy(id)).ok());
             let place = match relay {
                 Some(relay) => format!("in the outbox as {}, read by relay {relay} and not confirmed", entry.id),
                 None => format!("in the outbox as {}, in no relay's hand", entry.id),
             };
-            found.in_outbox.extend(request_id.map(|id| (id, place)));
+            found.in_outbox.extend(entry.request_ids().into_iter().map(|id| (id, place.clone())));
         }
     }
     Ok(pages.ended())

@@ -5,11 +5,14 @@
 //! so a bundle is only ever on its first way, or where the broker itself put it: in the dead-letter queue.
 
 use super::headers::BODY_BYTES_MAX;
-use crate::domain::message::BUNDLE_MAX;
+use crate::domain::message::{BUNDLE_MAX, decode_lines};
+use crate::domain::request::Accepted;
 use amqprs::BasicProperties;
 
 /// The content type of a bundle.
 pub(super) const CONTENT_TYPE: &str = "application/vnd.seckill.orders";
+/// The content type of orders in lines (`redis.outbox_format` 2).
+pub(super) const LINES_CONTENT_TYPE: &str = "application/vnd.seckill.orders.lines";
 /// Longest body that may share a message, in bytes.
 const SHARED_BYTES_MAX: usize = 900;
 /// Longest message id that may share a message, in bytes.
@@ -36,14 +39,31 @@ pub(super) fn pack<'a>(orders: impl Iterator<Item = (&'a str, &'a [u8])>) -> Vec
     packed
 }
 
-/// The orders of a message, bundle or not, (message id, body) each; at least one. What calls itself a bundle and is none is one
-/// order that nobody can read.
-pub(super) fn open(properties: &BasicProperties, body: Vec<u8>) -> Vec<(Option<String>, Vec<u8>)> {
-    let is_bundle = properties.content_type().is_some_and(|kind| kind == CONTENT_TYPE);
-    match is_bundle.then(|| unpack(&body)).flatten() {
-        Some(orders) => orders.into_iter().map(|(message_id, body)| (Some(message_id), body)).collect(),
-        None => vec![(properties.message_id().cloned(), body)],
-    }
+/// One order of a message.
+pub(super) struct OpenedOrder {
+    /// The request id, if the sender is one of ours.
+    pub(super) message_id: Option<String>,
+    /// Its bytes; none where the order is read already.
+    pub(super) body: Vec<u8>,
+    /// The order, when it came in lines.
+    pub(super) order: Option<Accepted>,
+}
+
+/// The orders of a message, one or several; at least one. What calls itself several and is not is one order that cannot be read.
+pub(super) fn open(properties: &BasicProperties, body: Vec<u8>) -> Vec<OpenedOrder> {
+    let unread = |message_id, body| OpenedOrder { message_id, body, order: None };
+    let opened: Option<Vec<OpenedOrder>> = match properties.content_type().map(String::as_str) {
+        Some(CONTENT_TYPE) => {
+            unpack(&body).map(|orders| orders.into_iter().map(|(id, body)| unread(Some(id), body)).collect())
+        }
+        Some(LINES_CONTENT_TYPE) => decode_lines(&body).ok().map(|orders| orders.into_iter().map(read).collect()),
+        Some(_) | None => None,
+    };
+    opened.unwrap_or_else(|| vec![unread(properties.message_id().cloned(), body)])
+}
+
+fn read(order: Accepted) -> OpenedOrder {
+    OpenedOrder { message_id: Some(order.purchase.request_id.to_string()), body: Vec::new(), order: Some(order) }
 }
 
 /// The orders of a bundle, (message id, body) each; `None` when it is no bundle of ours, which then is one damaged message.

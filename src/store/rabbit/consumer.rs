@@ -6,13 +6,15 @@
 //! out again, marked as redelivered.
 
 use super::ack_tracker::{AckTracker, OrderPart};
-use super::bundle;
+use super::bundle::{self, OpenedOrder};
 use super::config::RabbitConfig;
 use super::error::{RabbitError, RabbitResult};
 use super::headers::{Headers, attempts, from_properties};
 use super::link::{Link, Reporter, Signal, call};
 use super::queue_inspector::QueueInspector;
 use super::topology::{Topology, declare, refused};
+use crate::domain::message::{self, MessageError};
+use crate::domain::request::Accepted;
 use amqprs::channel::{
     BasicAckArguments, BasicConsumeArguments, BasicNackArguments, BasicQosArguments, BasicRejectArguments, Channel,
 };
@@ -44,12 +46,34 @@ pub struct Delivery {
     pub routing_key: String,
     /// The request id, if the sender is one of ours.
     pub message_id: Option<String>,
-    /// The content, opaque here.
+    /// The content, opaque here; empty where the order is read already.
     pub body: Vec<u8>,
+    /// The order, when it came in lines (`redis.outbox_format` 2).
+    pub(crate) order: Option<Accepted>,
     /// How often it was tried before, from the header [`super::ATTEMPT_HEADER`].
     pub attempts: u32,
     /// All headers that are text or whole numbers, the broker's own among them.
     pub headers: Headers,
+}
+
+impl Delivery {
+    /// Takes the order out, or reads it.
+    ///
+    /// # Errors
+    /// [`MessageError`] when the content is none.
+    pub(crate) fn take_order(&mut self) -> Result<Accepted, MessageError> {
+        match self.order.take() {
+            Some(order) => Ok(order),
+            None => message::decode(&self.body),
+        }
+    }
+
+    /// Gives back an order that was taken out: it is sent on or tried again, and has to be read once more then.
+    pub(crate) fn put_back(&mut self, order: &Accepted) {
+        if self.body.is_empty() {
+            self.body = message::encode(order).into_bytes();
+        }
+    }
 }
 
 /// A connection that consumes some order queues. Dropping it never waits.
@@ -167,13 +191,14 @@ impl Consumer {
         self.unacked.received(tag, orders.len());
         self.inspector.delivered(deliver.consumer_tag(), Instant::now());
         let headers = from_properties(&properties);
-        for (part, (message_id, body)) in (0_u8..).zip(orders) {
+        for (part, OpenedOrder { message_id, body, order }) in (0_u8..).zip(orders) {
             self.rest.push_back(Delivery {
                 id: DeliveryId { generation: self.link.generation, tag, part },
                 redelivered: deliver.redelivered(),
                 routing_key: deliver.routing_key().clone(),
                 message_id,
                 body,
+                order,
                 attempts: attempts(&headers),
                 headers: headers.clone(),
             });

@@ -7,12 +7,13 @@
 //! all of them were removed.
 
 use super::ack_tracker::{AckTracker, OrderPart};
-use super::bundle;
+use super::bundle::{self, OpenedOrder};
 use super::config::RabbitConfig;
 use super::error::RabbitError;
 use super::headers::{Headers, from_properties};
 use super::link::{Link, call};
 use super::topology::Topology;
+use crate::domain::message;
 use amqprs::channel::{BasicAckArguments, BasicGetArguments, BasicNackArguments};
 use std::collections::VecDeque;
 
@@ -102,12 +103,12 @@ impl DlqReader {
                 self.there = Some(self.there.map_or(got.message_count(), |there| there.saturating_sub(1)));
                 self.held.received(got.delivery_tag(), orders.len());
                 let headers = from_properties(&properties);
-                self.rest.extend((0..).zip(orders).map(|(part, (message_id, body))| ParkedMessage {
+                self.rest.extend((0..).zip(orders).map(|(part, OpenedOrder { message_id, body, order })| ParkedMessage {
                     generation: self.link.generation,
                     part: (got.delivery_tag(), part),
                     routing_key: got.routing_key().clone(),
                     message_id,
-                    body,
+                    body: order.map_or(body, |order| message::encode(&order).into_bytes()),
                     headers: headers.clone(),
                     behind_count: got.message_count(),
                 }));

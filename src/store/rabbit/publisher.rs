@@ -63,6 +63,12 @@ impl Outgoing {
         Self { content_type: bundle::CONTENT_TYPE, ..Self::new(route, first, bundle::pack(orders)) }
     }
 
+    /// Orders in lines as one message, named after the first; at most [`crate::domain::message::BUNDLE_MAX`] of them.
+    #[must_use]
+    pub(crate) fn lines(route: PublishRoute<'_>, first: &str, body: Vec<u8>) -> Self {
+        Self { content_type: bundle::LINES_CONTENT_TYPE, ..Self::new(route, first, body) }
+    }
+
     /// Adds a header. Names that start with `x-` but not with `x-seckill-` are the broker's own and are not sent.
     #[must_use]
     pub fn header(mut self, name: &str, value: HeaderValue) -> Self {

@@ -86,6 +86,12 @@ impl Keys {
         self.of_shard(shard, "outbox")
     }
 
+    /// String: orders in the outbox beyond the first of each entry (`redis.outbox_format` 2).
+    #[must_use]
+    pub fn outbox_more(&self, shard: u16) -> String {
+        self.of_shard(shard, "outbox-more")
+    }
+
     /// Hash: outbox entry → failed attempts.
     #[must_use]
     pub fn attempts(&self, shard: u16) -> String {

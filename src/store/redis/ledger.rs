@@ -2,11 +2,12 @@
 
 use super::connection::{RedisFault, integer, list, optional_text, text};
 use super::keyspace::Keyspace;
-use super::scripts::{SETTLE, TRIM};
+use super::scripts::{Arguments, SETTLE, TRIM};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::{LedgerError, LedgerRecord, LedgerState};
 use crate::domain::outcome::Outcome;
 use fred::types::Value;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Request ids of one script call; bounds how long Redis is busy.
@@ -138,16 +139,22 @@ impl RequestLedger {
     ) -> Result<i64, RedisFault> {
         let mut changed = 0;
         for part in outcomes.chunks(SETTLE_MAX) {
-            let args = part
-                .iter()
-                .flat_map(|(id, outcome)| {
-                    let state = match outcome {
-                        Outcome::Ordered => LedgerState::Confirmed,
-                        Outcome::Failed(reason) => LedgerState::Failed(*reason),
-                    };
-                    [text(id.to_string()), text(state.letter()), text(state.reason())]
-                })
-                .collect();
+            let mut by_outcome: HashMap<Outcome, Vec<RequestId>> = HashMap::new();
+            for (id, outcome) in part {
+                by_outcome.entry(*outcome).or_default().push(*id);
+            }
+            let mut args = Arguments::with_capacity(part.len() + 3 * by_outcome.len());
+            for (outcome, ids) in by_outcome {
+                let state = match outcome {
+                    Outcome::Ordered => LedgerState::Confirmed,
+                    Outcome::Failed(reason) => LedgerState::Failed(reason),
+                };
+                args.push(state.letter());
+                args.push(state.reason());
+                args.push(ids.len());
+                ids.iter().for_each(|id| args.push(id));
+            }
+            let args = args.into_values();
             let reply = self.redis.script(&SETTLE, vec![self.redis.keys.ledger(shard, sale)], args).await?;
             changed += integer(&reply)?;
         }

@@ -3,9 +3,10 @@
 use super::connection::Replicated;
 use super::connection::{RedisFault, integer, list, text};
 use super::keyspace::Keyspace;
+use super::scripts::Arguments;
 use crate::config::OutboxKind;
 use crate::domain::ids::SaleId;
-use crate::domain::message;
+use crate::domain::policy::Quantity;
 use crate::domain::request::Purchase;
 use crate::domain::reserve::Reserved;
 use fred::types::Value;
@@ -42,7 +43,17 @@ impl Stock {
     ) -> Result<ReservedGroup, RedisFault> {
         let key = self.redis.keys.stock(shard, sale);
         let call = || (self.reserve_keys(sale, shard), self.reserve_args(sale, shard, epoch, group));
-        let Replicated { answer, replicated } = self.redis.reserve_scripts.call(&key, call).await?;
+        let Replicated { answer, replicated } = match self.redis.reserve_scripts.call(&key, call).await {
+            // A key has another type. The script reads every key before it writes.
+            Err(RedisFault::Refused(error)) if error.starts_with("WRONGTYPE") => {
+                return Ok(ReservedGroup { reserved: vec![Reserved::Damaged; group.len()], replicated: true });
+            }
+            done => done?,
+        };
+        // The script answers 1 when it accepted the whole group.
+        if answer.as_i64() == Some(1) {
+            return Ok(ReservedGroup { reserved: vec![Reserved::Accepted; group.len()], replicated });
+        }
         let reply = list(answer)?;
         if reply.len() != 2 * group.len() {
             // The script ran, but its answer cannot be read: the same as no answer.
@@ -69,26 +80,30 @@ impl Stock {
             keys.ledger(shard, sale),
             self.redis.outbox_key(shard),
         ];
-        match self.redis.outbox {
-            OutboxKind::Stream => {}
-            OutboxKind::List => all.push(keys.hands(shard)),
-        }
+        all.push(match self.redis.outbox {
+            OutboxKind::Stream => keys.outbox_more(shard),
+            OutboxKind::List => keys.hands(shard),
+        });
         all
     }
 
     fn reserve_args(&self, sale: &SaleId, shard: u16, epoch: u32, group: &[&Purchase]) -> Vec<Value> {
-        let mut args = Vec::with_capacity(4 + 4 * group.len());
-        args.extend([Value::Integer(epoch.into()), text(sale.as_str())]);
-        args.extend([Value::Integer(shard.into()), Value::Integer(self.redis.shards.into())]);
+        let all_one = group.iter().all(|purchase| purchase.quantity == Quantity::ONE);
+        let width = if all_one { 2 } else { 3 };
+        let mut args = Arguments::with_capacity(5 + width * group.len());
+        args.push(epoch);
+        args.push(sale.as_str());
+        args.push(shard);
+        args.push(self.redis.shards);
+        args.push(width);
         for purchase in group {
-            let mut head = String::with_capacity(160);
-            message::head(purchase, &mut head);
-            args.push(text(purchase.request_id.to_string()));
-            args.push(text(purchase.user_id.as_str()));
-            args.push(Value::Integer(purchase.quantity.get().into()));
-            args.push(text(head));
+            args.push(purchase.request_id);
+            args.push(purchase.user_id.as_str());
+            if !all_one {
+                args.push(purchase.quantity.get());
+            }
         }
-        args
+        args.into_values()
     }
 
     /// Units left in the bucket; `None` when the key is missing.

@@ -124,12 +124,12 @@ pub(crate) struct Trail {
 }
 
 impl Trail {
-    /// Begins now; `None` while traces are off, and for an order that is not traced. The id as text, as messages carry it.
+    /// Begins now for each of these orders that is traced. The requests are only read while traces are on.
     #[must_use]
-    pub(crate) fn begin(request_id: &str) -> Option<Self> {
-        let begun = clock()?;
-        let told = of(RequestId::parse(request_id).ok()?)?;
-        Some(Self { told, begun, attempt: 1 })
+    pub(crate) fn of_all(requests: impl FnOnce() -> Vec<RequestId>) -> Vec<Self> {
+        let Some(begun) = clock() else { return Vec::new() };
+        let begin = |told| Self { told, begun, attempt: 1 };
+        requests().into_iter().filter_map(of).map(begin).collect()
     }
 
     /// The attempt that began last has failed; the next one begins now.

@@ -4,7 +4,7 @@
 //! configuration, and all that a test may sensibly choose are tried. A message in a queue that is missed here can only make
 //! the checker stricter.
 
-use super::Lines;
+use super::{Lines, order_lines};
 use crate::time::time_passes;
 use amqprs::BasicProperties;
 use amqprs::channel::{BasicGetArguments, BasicNackArguments, Channel, GetMessage, QueueDeclareArguments};
@@ -58,6 +58,14 @@ async fn browse(url: &str, queue: &str, kind: &str, lines: &mut Lines) -> bool {
         }
     };
     for (got, properties, body) in messages {
+        if properties.content_type().is_some_and(|kind| kind == order_lines::CONTENT_TYPE) {
+            for (rid, body) in order_lines::read(&String::from_utf8_lossy(&body)) {
+                lines.put(&json!({
+                    "queue": queue, "kind": kind, "message_id": rid, "redelivered": got.redelivered(), "body": body,
+                }));
+            }
+            continue;
+        }
         for (message_id, body) in orders(&properties, &body) {
             let decoded = serde_json::from_slice::<Value>(body).ok();
             lines.put(&json!({

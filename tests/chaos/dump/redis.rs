@@ -1,9 +1,9 @@
 //! The keys of every sale and shard, the outboxes with what is pending, and the relay DLQs.
 
 use super::resp::{RawRedis, Reply};
-use super::{Lines, list};
+use super::{Lines, list, order_lines};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Pending entries read per outbox; more would be no quiet system.
@@ -86,16 +86,25 @@ fn record(sale: &str, shard: u16, rid: &str, text: &str) -> Value {
 /// The entries of a stream, with their bodies decoded.
 async fn stream(redis: &mut RawRedis, key: &str, shard: u16) -> Vec<Value> {
     let entries = redis.call(&["XRANGE", key, "-", "+"]).await.items();
-    entries.into_iter().map(|entry| of_stream(entry, shard)).collect()
+    entries.into_iter().flat_map(|entry| of_stream(entry, shard)).collect()
 }
 
-fn of_stream(entry: Reply, shard: u16) -> Value {
+/// The orders of an entry, a line each.
+fn of_stream(entry: Reply, shard: u16) -> Vec<Value> {
     let [id, fields] = <[Reply; 2]>::try_from(entry.items()).expect("an entry");
     let fields: BTreeMap<String, String> =
         fields.items().chunks_exact(2).map(|pair| (pair[0].text(), pair[1].text())).collect();
-    let body = fields.get("p").and_then(|text| serde_json::from_str::<Value>(text).ok());
-    json!({"shard": shard, "entry": id.text(), "rid": fields.get("r"), "sale": fields.get("s"), "body": body,
-        "reason": fields.get("reason"), "attempts": fields.get("attempts")})
+    let line = |rid: Option<&str>, body: Option<Value>| {
+        json!({"shard": shard, "entry": id.text(), "rid": rid, "sale": fields.get("s"), "body": body,
+            "reason": fields.get("reason"), "attempts": fields.get("attempts")})
+    };
+    match fields.get("o") {
+        Some(orders) => order_lines::read(orders).into_iter().map(|(rid, body)| line(Some(&rid), body)).collect(),
+        None => {
+            let body = fields.get("p").and_then(|text| serde_json::from_str::<Value>(text).ok());
+            vec![line(fields.get("r").map(String::as_str), body)]
+        }
+    }
 }
 
 async fn outbox(redis: &mut RawRedis, key: &str, shard: u16) -> Vec<Value> {
@@ -110,11 +119,13 @@ async fn outbox(redis: &mut RawRedis, key: &str, shard: u16) -> Vec<Value> {
     let mut lines = stream(redis, key, shard).await;
     for line in &mut lines {
         let id = line["entry"].as_str().expect("an id").to_owned();
-        line["pending"] = pending.remove(&id).unwrap_or(Value::Null);
+        line["pending"] = pending.get(&id).cloned().unwrap_or(Value::Null);
     }
     // Pending, but no longer in the stream.
+    let there: BTreeSet<String> = lines.iter().filter_map(|line| Some(line["entry"].as_str()?.to_owned())).collect();
+    let deleted = pending.into_iter().filter(|(id, _)| !there.contains(id));
     lines.extend(
-        pending.into_iter().map(|(id, info)| json!({"shard": shard, "entry": id, "deleted": true, "pending": info})),
+        deleted.map(|(id, info)| json!({"shard": shard, "entry": id, "deleted": true, "pending": info})),
     );
     lines
 }

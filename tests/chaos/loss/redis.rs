@@ -4,6 +4,7 @@
 
 use super::blow::Blow;
 use super::plan::Scene;
+use crate::dump::order_lines;
 use crate::dump::resp::{RawRedis, Reply};
 use crate::ground::PREFIX;
 use rand::rngs::StdRng;
@@ -19,8 +20,10 @@ const NAMES: [&str; 6] = ["meta", "stock", "buyers", "ledger", "grants", "transf
 struct Entry {
     shard: u16,
     id: String,
-    rid: String,
-    payload: String,
+    /// Requests whose orders it has.
+    rids: Vec<String>,
+    /// Field and value, one behind the other.
+    fields: Vec<String>,
 }
 
 /// A sale as it was in Redis.
@@ -68,11 +71,13 @@ impl Hands {
                 let [id, fields] = <[Reply; 2]>::try_from(entry.items()).expect("an entry");
                 let fields: Vec<String> = fields.items().iter().map(Reply::text).collect();
                 let field = |name: &str| {
-                    let at = fields.iter().step_by(2).position(|field| field == name).expect("a field of an entry");
-                    fields[2 * at + 1].clone()
+                    let at = fields.iter().step_by(2).position(|field| field == name)?;
+                    Some(fields[2 * at + 1].clone())
                 };
-                if field("s") == sale {
-                    found.push(Entry { shard, id: id.text(), rid: field("r"), payload: field("p") });
+                if field("s").as_deref() == Some(sale) {
+                    let lines = field("o").map(|lines| order_lines::read(&lines)).unwrap_or_default();
+                    let rids = lines.into_iter().map(|(rid, _)| rid).chain(field("r")).collect();
+                    found.push(Entry { shard, id: id.text(), rids, fields });
                 }
             }
         }
@@ -136,7 +141,7 @@ impl Hands {
                 let some: Vec<&(u16, String)> = under_way.iter().take(dice.random_range(1..=3)).collect();
                 let record =
                     |(shard, rid): &&(u16, String)| words(&["HDEL", &key(PREFIX, *shard, "ledger", sale), rid]);
-                let theirs = entries.iter().filter(|entry| some.iter().any(|(_, rid)| *rid == entry.rid));
+                let theirs = entries.iter().filter(|entry| some.iter().any(|(_, rid)| entry.rids.contains(rid)));
                 some.iter().map(record).chain(theirs.map(gone)).collect()
             }
             Blow::RowsRewound | Blow::OrdersUndone | Blow::OrderRowsGone | Blow::OutcomeRowsGone => Vec::new(),
@@ -222,7 +227,9 @@ fn back(sale: &str, shards: &[u16], copy: &Copy) -> Vec<Vec<String>> {
         words(&["COPY", &key(&copy.prefix, shard, name, sale), &key(PREFIX, shard, name, sale), "REPLACE"])
     });
     let entries = copy.entries.iter().filter(|entry| shards.contains(&entry.shard));
-    let entries = entries
-        .map(|entry| words(&["XADD", &outbox(entry.shard), "*", "r", &entry.rid, "s", sale, "p", &entry.payload]));
+    let entries = entries.map(|entry| {
+        let add = words(&["XADD", &outbox(entry.shard), "*"]);
+        add.into_iter().chain(entry.fields.iter().cloned()).collect()
+    });
     keys.chain(entries).collect()
 }

@@ -1,6 +1,7 @@
 //! Every message has its one exact outcome, however often it comes and whatever is in it (P4).
 
 use crate::support::hands::CURSE;
+use crate::support::outbox_kinds::orders_of;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::{RequestId, SaleId, UserId};
 use seckill::domain::message;
@@ -12,7 +13,7 @@ use seckill_bench::loadgen;
 /// Bodies of the outbox, in order, as the relay would send them.
 async fn outbox_bodies(world: &World) -> Vec<Vec<u8>> {
     let entries = world.servers.redis.outbox.page(0, "-", 1_000).await.unwrap();
-    entries.iter().map(|entry| entry.field("p").unwrap().to_vec()).collect()
+    entries.iter().flat_map(orders_of).map(|order| message::encode(&order).into_bytes()).collect()
 }
 
 async fn dlq(world: &World) -> Vec<ParkedMessage> {

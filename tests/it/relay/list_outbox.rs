@@ -1,6 +1,7 @@
 //! The outbox as a list (C8): what only lists have, processing lists, hands and no streams at all. What both kinds of outbox
 //! promise is tested with both in the other files of this folder.
 
+use crate::support::outbox_kinds::sent_by_id;
 use crate::support::hands::redis;
 use crate::support::relaying::{nobody_is_remembered, parked, read_and_die};
 use crate::support::resp::{RawRedis, Reply};
@@ -150,14 +151,14 @@ fn who_lost_an_entry_counts_and_parks_nothing_and_deletes_only_its_own() {
             .await
             .unwrap();
         assert_eq!((parking, parked(&world).await), (seckill::store::redis::Parking::NotOurs, 0));
-        assert_eq!(redis.outbox.done(0, "slow", &ids).await.unwrap(), 1);
+        assert_eq!(redis.outbox.done(0, "slow", &sent_by_id(&ids)).await.unwrap(), 1);
         assert_eq!(world.outbox().await, (2, 2));
         assert_eq!(redis.outbox.failed(0, "quick", &ids).await.unwrap(), [2, 2, 0], "counted on by the new owner");
         // In any order, and twice.
-        assert_eq!(redis.outbox.done(0, "quick", &[ids[1].clone()]).await.unwrap(), 1);
+        assert_eq!(redis.outbox.done(0, "quick", &sent_by_id(&ids[1..2])).await.unwrap(), 1);
         assert_eq!(redis.outbox.own_entries(0, "quick", "0", 10).await.unwrap().0, taken[..1]);
-        assert_eq!(redis.outbox.done(0, "quick", &ids).await.unwrap(), 1);
-        assert_eq!(redis.outbox.done(0, "quick", &ids).await.unwrap(), 0);
+        assert_eq!(redis.outbox.done(0, "quick", &sent_by_id(&ids)).await.unwrap(), 1);
+        assert_eq!(redis.outbox.done(0, "quick", &sent_by_id(&ids)).await.unwrap(), 0);
         nobody_is_remembered(&world).await;
         world.stop().await;
     });

@@ -1,7 +1,7 @@
 //! The reserve script is all or nothing. With any key missing or damaged, nothing at all changes.
 
 use crate::support::model::{Ask, EPOCH};
-use crate::support::outbox_kinds::OUTBOX_KINDS;
+use crate::support::outbox_kinds::{OUTBOX_KINDS, sent};
 use crate::support::resp::{RawRedis, Reply};
 use crate::support::script_model::{redis_sale, request_id, reserve, user_id};
 use crate::support::world::{World, run};
@@ -42,8 +42,8 @@ fn with_any_key_missing_or_of_another_type_nothing_changes() {
             let list = outbox == OUTBOX_KINDS[1];
             let mut redis = RawRedis::of(&world).await;
             let keys = world.servers.redis.keys.clone();
-            let names = ["meta", "stock", "buyers", "ledger", "outbox", "hands"];
-            for name in &names[..if list { 6 } else { 5 }] {
+            let last = if list { "hands" } else { "outbox-more" };
+            for name in &["meta", "stock", "buyers", "ledger", "outbox", last] {
                 for kind in ["gone", "hash", "string", "list", "set", "zset", "stream"] {
                     let sale = fresh(&world, &mut redis).await;
                     let (key, own) = match *name {
@@ -52,11 +52,12 @@ fn with_any_key_missing_or_of_another_type_nothing_changes() {
                         "buyers" => (keys.buyers(0, &sale), "hash"),
                         "ledger" => (keys.ledger(0, &sale), "hash"),
                         "hands" => (keys.hands(0), "hash"),
+                        "outbox-more" => (keys.outbox_more(0), "string"),
                         _ if list => (keys.outbox_list(0), "list"),
                         _ => (keys.outbox(0), "stream"),
                     };
-                    // An empty list and the hands of idle relays are not there.
-                    let may_be_gone = list && ["outbox", "hands"].contains(name);
+                    // An empty list, the hands of idle relays and the orders beyond the first of no entry are not there.
+                    let may_be_gone = list && ["outbox", "hands"].contains(name) || *name == "outbox-more";
                     if kind == own || kind == "gone" && may_be_gone {
                         continue;
                     }
@@ -202,10 +203,25 @@ fn the_backlog_cap_is_exact() {
             // In a relay's hand it is as unsent as before.
             let read = store.outbox.new_entries(0, "relay-1", 3).await.unwrap();
             assert_eq!(reserve(store, &sale.sale_id, EPOCH, &[ask(6)]).await, [Reserved::Backlog]);
-            assert_eq!(store.outbox.done(0, "relay-1", &[read[0].id.clone()]).await.unwrap(), 1);
-            let answers = reserve(store, &sale.sale_id, EPOCH, &[ask(6), ask(7)]).await;
-            assert_eq!(answers, [Reserved::Accepted, Reserved::Backlog]);
-            assert_eq!(store.stock.units(&sale.sale_id, 0).await.unwrap(), Some(94));
+            let gone = sent(&read[0]);
+            assert_eq!(gone.orders, if outbox == OUTBOX_KINDS[2] { 5 } else { 1 });
+            assert_eq!(store.outbox.done(0, "relay-1", &[gone.clone()]).await.unwrap(), 1);
+            assert_eq!(store.outbox.done(0, "relay-1", &[gone.clone()]).await.unwrap(), 0, "not counted off twice");
+            let more: Vec<Ask> = (11..=10 + gone.orders as u64 + 1).map(ask).collect();
+            let answers = reserve(store, &sale.sale_id, EPOCH, &more).await;
+            let (accepted, last) = answers.split_at(gone.orders);
+            assert!(accepted.iter().all(|answer| *answer == Reserved::Accepted), "{answers:?}");
+            assert_eq!(last, [Reserved::Backlog]);
+            let left = 95 - i64::try_from(gone.orders).unwrap();
+            assert_eq!(store.stock.units(&sale.sale_id, 0).await.unwrap(), Some(left));
+            // What somebody deletes by hand is counted until the outbox is empty once.
+            let keys = &store.keys;
+            if outbox != OUTBOX_KINDS[1] {
+                world.redis(&["XTRIM", &keys.outbox(0), "MAXLEN", "0"]).await;
+                let of_all = sent(&store.outbox.new_entries(0, "relay-1", 9).await.unwrap().pop().unwrap_or(read[0].clone()));
+                store.outbox.done(0, "relay-1", &[of_all]).await.unwrap();
+                assert_eq!(store.outbox.depth(0).await.unwrap().0, 0);
+            }
             world.stop().await;
         }
     });

@@ -1,18 +1,17 @@
 //! `lua/reserve.lua` against a model, over random sequences of groups, pauses, freezes and top-ups.
 
 use crate::support::model::{Ask, EPOCH, Model, Step};
-use crate::support::outbox_kinds::OUTBOX_KINDS;
+use crate::support::outbox_kinds::{OUTBOX_KINDS, orders_of, sent};
 use crate::support::resp::RawRedis;
 use crate::support::script_model::{redis_sale, request_id, reserve, user_id};
 use crate::support::world::{World, run};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
-use seckill::config::OutboxKind;
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::domain::message;
 use seckill::domain::reserve::Reserved;
 use seckill::domain::sale::MetaState;
-use seckill::store::redis::{Granted, Lying};
+use seckill::store::redis::{Granted, Lying, SentEntry};
 use std::collections::{BTreeSet, HashMap};
 
 fn step() -> impl Strategy<Value = Step> {
@@ -66,13 +65,14 @@ impl Bench<'_> {
                 }
             }
             Step::Relay(count) => {
-                let gone = (*count).min(self.model.outbox);
-                if gone > 0 {
-                    let read = store.outbox.new_entries(0, "relay-1", gone).await.unwrap();
-                    let ids: Vec<String> = read.into_iter().map(|entry| entry.id).collect();
-                    let done = store.outbox.done(0, "relay-1", &ids).await.unwrap();
-                    prop_assert_eq!(done.unsigned_abs(), gone as u64);
+                let read = store.outbox.new_entries(0, "relay-1", *count).await.unwrap();
+                let sent: Vec<SentEntry> = read.iter().map(sent).collect();
+                if !sent.is_empty() {
+                    let done = store.outbox.done(0, "relay-1", &sent).await.unwrap();
+                    prop_assert_eq!(done.unsigned_abs(), sent.len() as u64);
                 }
+                let gone: usize = sent.iter().map(|entry| entry.orders).sum();
+                prop_assert!(gone <= self.model.outbox && (gone > 0 || self.model.outbox == 0));
                 self.model.outbox -= gone;
                 self.relayed += gone;
             }
@@ -108,12 +108,8 @@ impl Bench<'_> {
         );
         let stock: u64 = redis.call(&["GET", &keys.stock(0, &self.sale)]).await.text().parse().unwrap();
         prop_assert_eq!((stock, model.granted - stock), (model.stock, units), "given minus left is the ledger's sum");
-        let length = match self.world.settings.redis.outbox {
-            OutboxKind::Stream => redis.call(&["XLEN", &keys.outbox(0)]).await,
-            OutboxKind::List => redis.call(&["LLEN", &keys.outbox_list(0)]).await,
-        };
-        prop_assert_eq!(length.int().unsigned_abs(), model.outbox as u64);
-        prop_assert_eq!(model.outbox + self.relayed, ids.len(), "one entry for each accepted request");
+        prop_assert_eq!(self.world.servers.redis.outbox.depth(0).await.unwrap(), (model.outbox as u64, 0));
+        prop_assert_eq!(model.outbox + self.relayed, ids.len(), "one order for each accepted request");
         let mut buyers = redis.hash(&keys.buyers(0, &self.sale)).await;
         prop_assert!(buyers.remove("").is_some());
         prop_assert_eq!(buyers.len(), of_buyer.len());
@@ -129,11 +125,17 @@ impl Bench<'_> {
     async fn messages(&self) -> Result<(), TestCaseError> {
         let store = &self.world.servers.redis;
         for Lying { entry, .. } in store.outbox.scan(0, "-", 1_000).await.unwrap().lying {
-            let accepted = message::decode(entry.field("p").expect("a payload")).expect("a message");
-            let (id, sale) = (accepted.purchase.request_id, accepted.purchase.sale_id.clone());
-            prop_assert_eq!(String::from_utf8_lossy(entry.field("r").unwrap()), id.to_string());
-            let record = store.ledger.lookup(&sale, 0, &[id]).await.unwrap().remove(0).expect("a ledger record");
-            prop_assert_eq!(record.accepted(id, &sale, 0), accepted, "message and ledger say the same");
+            let orders = orders_of(&entry);
+            prop_assert_eq!(orders.len(), entry.orders());
+            for accepted in orders {
+                let (id, sale) = (accepted.purchase.request_id, accepted.purchase.sale_id.clone());
+                if let Some(message) = entry.field("p") {
+                    prop_assert_eq!(String::from_utf8_lossy(entry.field("r").unwrap()), id.to_string());
+                    prop_assert_eq!(String::from_utf8_lossy(message), message::encode(&accepted), "one spelling");
+                }
+                let record = store.ledger.lookup(&sale, 0, &[id]).await.unwrap().remove(0).expect("a ledger record");
+                prop_assert_eq!(record.accepted(id, &sale, 0), accepted, "message and ledger say the same");
+            }
         }
         Ok(())
     }
@@ -161,6 +163,11 @@ fn the_script_answers_and_writes_what_the_model_does() {
 #[test]
 fn with_a_list_the_script_answers_and_writes_the_same() {
     the_model_holds(OUTBOX_KINDS[1], 100);
+}
+
+#[test]
+fn with_several_orders_an_entry_the_script_answers_and_writes_the_same() {
+    the_model_holds(OUTBOX_KINDS[2], 100);
 }
 
 fn the_model_holds(outbox: &str, cases_count: u32) {

@@ -13,12 +13,15 @@ mod stream;
 
 pub(crate) use orphans::OrphanPage;
 pub(crate) use relay_dlq::ParkedEntry;
+pub(crate) use relay_dlq::ParkedOrder;
 pub use relay_dlq::{ParkReason, Parking, RelayDlq};
 pub use scan::Lying;
 
 use super::connection::RedisFault;
 use super::keyspace::Keyspace;
 use crate::config::OutboxKind;
+use crate::domain::ids::RequestId;
+use crate::domain::message::request_ids_of_lines;
 use std::sync::Arc;
 
 /// One outbox entry as it was read. The payload is opaque here.
@@ -31,11 +34,42 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// How many orders it has (`redis.outbox_format` 2), from 1.
+    #[must_use]
+    pub fn orders(&self) -> usize {
+        let count = self.field("n").and_then(|count| std::str::from_utf8(count).ok()?.parse().ok());
+        count.unwrap_or(1).max(1)
+    }
+
+    /// The requests whose orders it has, as far as they can be read.
+    #[must_use]
+    pub(crate) fn request_ids(&self) -> Vec<RequestId> {
+        if let Some(lines) = self.field("o") {
+            return request_ids_of_lines(lines).collect();
+        }
+        let id = self.field("r").and_then(|id| RequestId::parse(std::str::from_utf8(id).ok()?).ok());
+        id.into_iter().collect()
+    }
+
+    /// Takes the value of a field out.
+    pub(crate) fn take(&mut self, name: &str) -> Option<Vec<u8>> {
+        self.fields.iter_mut().find(|(field, _)| field == name).map(|(_, value)| std::mem::take(value))
+    }
+
     /// The value of a field.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&[u8]> {
         self.fields.iter().find(|(field, _)| field == name).map(|(_, value)| value.as_slice())
     }
+}
+
+/// An entry that is to be deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SentEntry {
+    /// Names it within the outbox.
+    pub id: String,
+    /// How many orders it has; an entry whose number is not known counts as one.
+    pub orders: usize,
 }
 
 /// A part of an outbox to go through.
@@ -131,10 +165,13 @@ impl Outbox {
     ///
     /// # Errors
     /// [`RedisFault`]; repeating is safe.
-    pub async fn done(&self, shard: u16, consumer: &str, ids: &[String]) -> Result<i64, RedisFault> {
+    pub async fn done(&self, shard: u16, consumer: &str, entries: &[SentEntry]) -> Result<i64, RedisFault> {
         match self.redis.outbox {
-            OutboxKind::Stream => self.stream_done(shard, ids).await,
-            OutboxKind::List => self.list_done(shard, consumer, ids).await,
+            OutboxKind::Stream => self.stream_done(shard, entries).await,
+            OutboxKind::List => {
+                let ids: Vec<String> = entries.iter().map(|entry| entry.id.clone()).collect();
+                self.list_done(shard, consumer, &ids).await
+            }
         }
     }
 
@@ -165,7 +202,7 @@ impl Outbox {
         }
     }
 
-    /// Entries in the outbox, and how many of them are read and not done.
+    /// Orders in the outbox, and how many entries of it are read and not done.
     ///
     /// # Errors
     /// [`RedisFault`] when Redis is away or refuses.
@@ -176,7 +213,7 @@ impl Outbox {
         }
     }
 
-    /// Entries in the fullest of the outboxes of shards 0 to `shards` - 1; O(1) each. A shard whose server is
+    /// Orders in the fullest of the outboxes of shards 0 to `shards` - 1; O(1) each. A shard whose server is
     /// down does not count: it accepts nothing.
     ///
     /// # Errors

@@ -5,7 +5,7 @@
 
 use super::list_entry_codec;
 use super::stream::stream_page;
-use super::{Entry, Outbox};
+use super::{Entry, Outbox, SentEntry};
 use crate::config::OutboxKind;
 use crate::domain::ids::RequestId;
 use crate::faults::{crash_point, left_out};
@@ -55,6 +55,15 @@ pub struct ParkReason<'a> {
     pub attempts: u32,
 }
 
+/// One of several orders of an entry, as it is parked.
+#[derive(Debug, Clone)]
+pub(crate) struct ParkedOrder {
+    /// Its request.
+    pub request_id: RequestId,
+    /// The message that it would travel as alone.
+    pub message: String,
+}
+
 /// The result of parking an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parking {
@@ -67,11 +76,25 @@ pub enum Parking {
 }
 
 impl Outbox {
-    /// Moves one entry to the relay DLQ.
+    /// Moves one entry to the relay DLQ, as it is.
     ///
     /// # Errors
     /// [`RedisFault`]; repeating is safe.
     pub async fn park(&self, shard: u16, consumer: &str, id: &str, why: ParkReason<'_>) -> Result<Parking, RedisFault> {
+        self.park_orders(shard, consumer, id, (why, &[])).await
+    }
+
+    /// Moves one entry to the relay DLQ, there an entry for each of these orders; without orders as it is.
+    ///
+    /// # Errors
+    /// [`RedisFault`]; repeating is safe.
+    pub(crate) async fn park_orders(
+        &self,
+        shard: u16,
+        consumer: &str,
+        id: &str,
+        (why, orders): (ParkReason<'_>, &[ParkedOrder]),
+    ) -> Result<Parking, RedisFault> {
         // Of the stream only: the list's script has no halves to part.
         if self.redis.outbox == OutboxKind::Stream && left_out!(ParkAtomic) {
             return self.park_in_two_steps(shard, id, why).await;
@@ -83,8 +106,12 @@ impl Outbox {
                     self.redis.keys.outbox(shard),
                     self.redis.keys.attempts(shard),
                     self.redis.keys.relay_dlq(shard),
+                    self.redis.keys.outbox_more(shard),
                 ];
-                let args = [GROUP, consumer, id, reason, &attempts.to_string()].map(text).to_vec();
+                let mut args = [GROUP, consumer, id, reason, &attempts.to_string()].map(text).to_vec();
+                for ParkedOrder { request_id, message } in orders {
+                    args.extend([text(request_id.to_string()), text(message.as_str())]);
+                }
                 integer(&self.redis.script(&RELAY_PARK, keys, args).await?)?
             }
             OutboxKind::List => self.list_park(shard, consumer, id, why).await?,
@@ -103,7 +130,7 @@ impl Outbox {
         let Some(entry) = self.page(shard, id, 1).await?.into_iter().find(|entry| entry.id == id) else {
             return Ok(Parking::Gone);
         };
-        self.stream_done(shard, &[id.to_owned()]).await?;
+        self.stream_done(shard, &[SentEntry { id: id.to_owned(), orders: entry.orders() }]).await?;
         crash_point!(AfterDone);
         let mut args = vec![text(self.redis.keys.relay_dlq(shard)), text("*")];
         args.extend(["entry", id, "reason", reason, "attempts", &attempts.to_string(), "parked_at_ms", "0"].map(text));

@@ -3,10 +3,10 @@
 //! Replies are parsed raw, entry by entry: fred's own maps fail a whole batch on one deleted entry and hide the deleted ids
 //! of XAUTOCLAIM (windows 31, 32).
 
-use super::{Entry, Outbox, PageFrom, TakenOver};
+use super::{Entry, Outbox, PageFrom, SentEntry, TakenOver};
 use crate::store::redis::connection::{RedisFault, integer, list, optional_text, text};
 use crate::store::redis::keyspace::{GROUP, Keyspace};
-use crate::store::redis::scripts::{RELAY_DONE, RELAY_FAILED, RELAY_TOUCH};
+use crate::store::redis::scripts::{Arguments, RELAY_DONE, RELAY_FAILED, RELAY_TOUCH};
 use fred::types::Value;
 
 fn entry(value: Value) -> Result<Entry, RedisFault> {
@@ -72,10 +72,19 @@ impl Outbox {
         Ok(TakenOver { entries, next, deleted })
     }
 
-    pub(super) async fn stream_done(&self, shard: u16, ids: &[String]) -> Result<i64, RedisFault> {
-        let keys = vec![self.redis.keys.outbox(shard), self.redis.keys.attempts(shard)];
-        let args = std::iter::once(text(GROUP)).chain(ids.iter().map(|id| text(id.as_str()))).collect();
-        integer(&self.redis.script(&RELAY_DONE, keys, args).await?)
+    pub(super) async fn stream_done(&self, shard: u16, entries: &[SentEntry]) -> Result<i64, RedisFault> {
+        let keys = &self.redis.keys;
+        let keys = vec![keys.outbox(shard), keys.attempts(shard), keys.outbox_more(shard)];
+        let (larger, single): (Vec<_>, Vec<_>) = entries.iter().partition(|entry| entry.orders > 1);
+        let mut args = Arguments::with_capacity(2 + 2 * larger.len() + single.len());
+        args.push(GROUP);
+        args.push(larger.len());
+        for SentEntry { id, orders } in larger {
+            args.push(id);
+            args.push(orders);
+        }
+        single.iter().for_each(|entry| args.push(&entry.id));
+        integer(&self.redis.script(&RELAY_DONE, keys, args.into_values()).await?)
     }
 
     pub(super) async fn stream_failed(
@@ -102,6 +111,8 @@ impl Outbox {
 
     pub(super) async fn stream_depth(&self, shard: u16) -> Result<(u64, u64), RedisFault> {
         let length = integer(&self.redis.command("XLEN", 0, vec![text(self.redis.keys.outbox(shard))]).await?)?;
+        let more = self.redis.command("GET", 0, vec![text(self.redis.keys.outbox_more(shard))]).await?;
+        let length = length + if more.is_null() { 0 } else { integer(&more)?.max(0) };
         let pending =
             match self.redis.command("XPENDING", 0, vec![text(self.redis.keys.outbox(shard)), text(GROUP)]).await {
                 Ok(summary) => list(summary)?.first().map_or(Ok(0), integer)?,

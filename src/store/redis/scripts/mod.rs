@@ -3,12 +3,14 @@
 //! `EVAL` is never used: a server that restarted or was promoted has an empty script cache and answers NOSCRIPT. Scripts that
 //! accept nothing are loaded then and called again. The reserve script is not (`reserve.rs`).
 
+mod arguments;
 mod registry;
 mod reserve;
 mod slots;
 
+pub(super) use arguments::Arguments;
 pub(super) use registry::*;
-pub(super) use reserve::ReserveScripts;
+pub(super) use reserve::{OutboxForm, ReserveScripts};
 
 use super::connection::{DoneWhen, Node, RedisConnection, RedisFault, Replicated, text};
 use fred::types::Value;
