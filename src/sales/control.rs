@@ -18,7 +18,7 @@ use crate::faults::crash_point;
 use crate::store::mysql::grants::Reclaimed;
 use crate::store::mysql::sales::SaleError;
 use crate::store::mysql::{Db, DbError, grants, sales};
-use crate::store::redis::{Activation, RedisFault, RedisStore};
+use crate::store::redis::{Activation, RedisFault, SaleCache, SaleKeys};
 
 /// Status changes during one alignment that are followed; the rest is left to the next.
 const ALIGN_MAX: u32 = 5;
@@ -60,11 +60,20 @@ pub enum SaleControlError {
     NotRecorded(DbError),
 }
 
+/// What a change of a sale may touch in Redis.
+#[derive(Clone)]
+pub struct SaleHandles {
+    /// The sale's keys as a whole.
+    pub sale_keys: SaleKeys,
+    /// The cached sale, which is forgotten after a change.
+    pub sale_cache: SaleCache,
+}
+
 /// Carries sales from the database to Redis. Repeating any call is safe.
 #[derive(Clone)]
 pub struct SaleControl {
     /// Where sales are sold.
-    pub redis: RedisStore,
+    pub redis: SaleHandles,
     /// Where sales are known.
     pub db: Db,
     /// Shards of every sale.

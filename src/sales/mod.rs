@@ -8,6 +8,6 @@ mod detail;
 pub mod grants;
 mod recorded;
 
-pub use control::{SaleControl, SaleControlError};
+pub use control::{SaleControl, SaleControlError, SaleHandles};
 pub(crate) use detail::SaleDetail;
 pub(crate) use recorded::SaleAct;
