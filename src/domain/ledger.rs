@@ -73,9 +73,6 @@ pub struct LedgerRecord {
 
 impl LedgerRecord {
     /// Reads the text form.
-    ///
-    /// # Errors
-    /// [`LedgerError`] with the text when any field is missing or out of range.
     pub(crate) fn parse(text: &str) -> Result<Self, LedgerError> {
         Self::read(text).ok_or_else(|| LedgerError(text.to_owned()))
     }

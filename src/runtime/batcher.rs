@@ -67,9 +67,6 @@ impl<T: Send + 'static> Batcher<T> {
     }
 
     /// Puts an item in the queue.
-    ///
-    /// # Errors
-    /// [`NotTaken`]; nothing will be done for the item.
     pub(crate) fn submit(&self, item: T) -> Result<(), NotTaken<T>> {
         self.0.try_send(item).map_err(|refused| match refused {
             TrySendError::Full(_) => NotTaken::Full,
@@ -146,9 +143,6 @@ impl<Q: Send + 'static, A: Send + 'static> QuestionBatcher<Q, A> {
     }
 
     /// Asks one question.
-    ///
-    /// # Errors
-    /// [`Busy`]; nothing is known then.
     pub(crate) async fn ask(&self, question: Q) -> Result<A, Busy> {
         let (reply, answer) = oneshot::channel();
         self.0.submit((question, reply)).map_err(|_not_taken| Busy)?;

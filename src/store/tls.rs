@@ -72,9 +72,6 @@ impl fmt::Debug for Trust {
 
 impl Trust {
     /// Reads the files.
-    ///
-    /// # Errors
-    /// [`TlsError`] naming the key and the path of the first file that cannot be used.
     pub(crate) fn read(files: TlsFiles<'_>) -> Result<Self, TlsError> {
         only_one_provider();
         let wrong = |key, problem, expected| TlsError::new(files.section, key, problem, expected);

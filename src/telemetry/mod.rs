@@ -56,9 +56,6 @@ const FROM_ZERO: [&str; 20] = [
 static HANDLE: OnceLock<PrometheusHandle> = OnceLock::new();
 
 /// Sets up logging to standard error. A second call changes nothing (tests share a process).
-///
-/// # Errors
-/// The filter's own complaint when `log.level` is not a filter.
 pub fn init_logs(log: &Log) -> Result<(), String> {
     let filter = EnvFilter::try_new(&log.level).map_err(|error| format!("log.level: {error}"))?;
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);

@@ -8,9 +8,7 @@ use crate::domain::sale::{Sale, SaleStatus};
 use crate::store::redis::{Given, RedisFault, Transfers};
 
 /// Gives the units that are between two of the sale's `shards` buckets. Returns how many transfers it finished.
-///
-/// # Errors
-/// [`RedisFault`]; repeating is safe.
+/// Repeating is safe.
 pub async fn finish_transfers(transfers: &Transfers, shards: u16, sale: &Sale) -> Result<usize, RedisFault> {
     let (id, mut finished) = (&sale.sale_id, 0);
     if shards == 1 || sale.status == SaleStatus::Draft {

@@ -198,9 +198,6 @@ pub struct ActFilter {
 }
 
 /// Acts, newest first.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn list(db: &Db, wanted: &ActFilter) -> Result<Vec<RecordedAct>, DbError> {
     let rows: Vec<RecordedRow> = db
         .run("acts_list", async |conn| {

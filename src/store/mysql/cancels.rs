@@ -25,10 +25,7 @@ pub enum Cancelled {
 }
 
 /// Cancels the order of a request. The buyer's quota stays used: Redis still knows him, and a limit that came back here
-/// only would be refused there.
-///
-/// # Errors
-/// [`DbError`]; repeating the call is safe.
+/// only would be refused there. Repeating is safe.
 pub async fn cancel(db: &Db, request_id: RequestId, reason: &str, by: &str) -> Result<Cancelled, DbError> {
     let id = request_id.get();
     db.run("order_cancel", async |conn| {

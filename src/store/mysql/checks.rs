@@ -49,9 +49,6 @@ const STOCK_CHECK: &str = "SELECT COUNT(*) AS found FROM information_schema.tabl
     WHERE table_schema = DATABASE() AND table_name = 'sales' AND constraint_name = 'ck_sales_stock'";
 
 /// Reads everything a guarantee depends on, as this program's own sessions see it.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn checks(db: &Db) -> Result<Vec<Check>, DbError> {
     let (variables, folding_ids, stock_checks) = db
         .run("checks", async |conn| {
@@ -124,9 +121,6 @@ struct IdentityRow {
 }
 
 /// Asks the server who it is and what time it has.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn identity(db: &Db) -> Result<ServerIdentity, DbError> {
     let row: IdentityRow = db
         .run("identity", async |conn| {

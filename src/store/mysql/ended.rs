@@ -25,9 +25,6 @@ pub struct EndedOpen {
 }
 
 /// Warmed and paused sales whose end is more than [`GRACE_MS`] before `now_ms` (Unix milliseconds). A draft has nothing in Redis.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn ended_open(db: &Db, now_ms: i64) -> Result<EndedOpen, DbError> {
     let before = datetime(now_ms - GRACE_MS)?;
     let open = || {

@@ -39,9 +39,6 @@ struct LagRow {
 }
 
 /// The lags of all orders of a sale. Reads every order: not for a sale that is hot right now.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn lags(db: &Db, sale_id: &SaleId) -> Result<Lags, DbError> {
     let query = format!(
         "/* lags::lags */ SELECT CAST(TIMESTAMPDIFF(MICROSECOND, accepted_at, created_at) DIV 1000 AS SIGNED) AS lag_ms, \

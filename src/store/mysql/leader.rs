@@ -32,9 +32,6 @@ struct LockAnswer {
 const LOCK_NAME: &str = "CONCAT('seckill.', LEFT(SHA2(CONCAT(DATABASE(), '.', ?), 256), 40))";
 
 /// Becomes leader under `name` if nobody is; does not wait.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn try_lead(db: &Db, name: &str) -> Result<Option<Leadership>, DbError> {
     let mut leadership = Leadership { conn: db.dedicated().await?, name: name.to_owned(), deadline: db.deadline() };
     let lease = format!("SET SESSION wait_timeout = {LEASE_S}");
@@ -71,10 +68,7 @@ pub(crate) async fn holder(db: &Db, name: &str) -> Result<Option<Holder>, DbErro
 }
 
 impl Leadership {
-    /// Whether this is still the leader. Asking renews the lease.
-    ///
-    /// # Errors
-    /// [`DbError`]; then it is not.
+    /// Whether this is still the leader. Asking renews the lease. After an error it is not.
     pub async fn holds(&mut self) -> Result<bool, DbError> {
         let holds = self.ask(&format!("SELECT IS_USED_LOCK({LOCK_NAME}) = CONNECTION_ID() AS answer")).await?;
         Ok(holds == Some(1))

@@ -28,9 +28,6 @@ struct Locked {
 /// Creates the database when it is missing and runs the migrations that are missing. Returns the names of those it ran.
 ///
 /// Safe to call any number of times and from several processes at once. Works on any Tokio runtime.
-///
-/// # Errors
-/// [`DbError`] when the server is away, forbids it, or a migration fails (the text names it).
 pub async fn migrate(address: impl Into<DatabaseAddress>) -> Result<Vec<String>, DbError> {
     match tokio::time::timeout(DEADLINE, migrate_locked(&address.into())).await {
         Ok(result) => result,

@@ -85,9 +85,6 @@ pub(crate) async fn outcomes_of(db: &Db, ids: &[RequestId]) -> Result<HashMap<Re
 }
 
 /// What was decided about one request, if anything.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn outcome_of(db: &Db, request_id: RequestId) -> Result<Option<RequestOutcome>, DbError> {
     Ok(outcomes_of(db, &[request_id]).await?.remove(&request_id))
 }

@@ -105,9 +105,6 @@ impl Drop for ConnectionGuard {
 
 impl Db {
     /// Prepares a pool; connects lazily, so an unavailable database shows in [`Db::run`], not here.
-    ///
-    /// # Errors
-    /// [`DbError::Other`] when the pool cannot be built.
     pub fn connect(config: DbConfig) -> Result<Self, DbError> {
         let mut manager_config = ManagerConfig::default();
         manager_config.recycling_method = RecyclingMethod::Fast;
@@ -195,9 +192,6 @@ impl Db {
     }
 
     /// Sends the server a statement that does nothing.
-    ///
-    /// # Errors
-    /// [`DbError`] when it does not answer.
     pub async fn ping(&self) -> Result<(), DbError> {
         self.run("ping", async |conn| Ok(conn.batch_execute("DO 0").await?)).await
     }

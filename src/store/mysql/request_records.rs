@@ -95,9 +95,6 @@ impl RequestRecords {
 }
 
 /// Everything the database knows about a request; all `None` when it knows nothing (yet).
-///
-/// # Errors
-/// [`DbError`].
 pub async fn records_of(db: &Db, request_id: RequestId) -> Result<RequestRecords, DbError> {
     let id = request_id.get();
     // The outcome is read last: if an order is seen here, its outcome is seen, too.

@@ -109,9 +109,6 @@ pub async fn create(db: &Db, sale: &Sale) -> Result<(), SaleError> {
 }
 
 /// A sale, if it exists.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn get(db: &Db, sale_id: &SaleId) -> Result<Option<Sale>, DbError> {
     let row: Option<SaleRow> = db
         .run("sale_get", async |conn| {
@@ -123,9 +120,6 @@ pub async fn get(db: &Db, sale_id: &SaleId) -> Result<Option<Sale>, DbError> {
 }
 
 /// The newest [`SALES_MAX`] sales, newest first.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn list(db: &Db) -> Result<Vec<Sale>, DbError> {
     let rows: Vec<SaleRow> = db
         .run("sale_list", async |conn| {
@@ -158,9 +152,6 @@ async fn all(
 }
 
 /// Every sale that has left the draft state and is not being removed, in the order of their ids.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn released(db: &Db) -> Result<Vec<Sale>, DbError> {
     let released = || {
         let archived = archived_sales::table.filter(archived_sales::sale_id.eq(sales::sale_id));
@@ -197,9 +188,6 @@ pub(crate) async fn ids_after(db: &Db, after: Option<&SaleId>) -> Result<Vec<Sal
 
 /// Sales that are not closed and end after `now_ms` (Unix milliseconds): drafts that wait for their start among them. All of
 /// them, however many.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn unfinished(db: &Db, now_ms: i64) -> Result<Vec<Sale>, DbError> {
     let now = datetime(now_ms)?;
     let unfinished =
@@ -209,9 +197,6 @@ pub async fn unfinished(db: &Db, now_ms: i64) -> Result<Vec<Sale>, DbError> {
 
 /// Sales that Redis may be selling: warmed or paused, and not ended before `ended_before_ms` (Unix milliseconds). All of
 /// them: the boot fence must not miss one.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn live_sales(db: &Db, ended_before_ms: i64) -> Result<Vec<Sale>, DbError> {
     let horizon = datetime(ended_before_ms)?;
     let live = || {
@@ -251,9 +236,7 @@ pub struct EpochStep {
 }
 
 /// Moves the epoch forward. `true` for the one caller that did: an epoch belongs to one attempt of a rebuild.
-///
-/// # Errors
-/// [`DbError`]; after an unknown outcome the next epoch is free.
+/// After an unknown outcome the next epoch is free.
 pub async fn advance_epoch(db: &Db, sale_id: &SaleId, step: EpochStep) -> Result<bool, DbError> {
     let sale = sales::table.find(sale_id.as_str().as_bytes());
     let older = sale.filter(sales::epoch.eq(step.from)).filter(sales::epoch.lt(step.to));
@@ -266,9 +249,6 @@ pub async fn advance_epoch(db: &Db, sale_id: &SaleId, step: EpochStep) -> Result
 }
 
 /// The highest acceptance number with an outcome in this (sale, shard, epoch), or 0; the boot fence compares Redis' own with it.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn highest_number(db: &Db, sale_id: &SaleId, shard: u16, epoch: u32) -> Result<u64, DbError> {
     let highest: Option<u64> = db
         .run("highest_number", async |conn| {

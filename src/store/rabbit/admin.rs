@@ -29,9 +29,6 @@ pub struct BrokerInfo {
 }
 
 /// Connects and asks who is there, within `connect_timeout_ms`.
-///
-/// # Errors
-/// Why there is no usable connection.
 pub async fn broker_info(config: &RabbitConfig) -> Result<BrokerInfo, RabbitError> {
     let config = config.clone();
     call("open a connection", config.connect_timeout_ms, async move {

@@ -49,9 +49,6 @@ pub struct DlqReader {
 
 impl DlqReader {
     /// Connects, within `connect_timeout_ms`.
-    ///
-    /// # Errors
-    /// Why there is no usable connection.
     pub async fn connect(config: &RabbitConfig) -> Result<Self, RabbitError> {
         let config = config.clone();
         call("open a connection", config.connect_timeout_ms, async move {
@@ -78,9 +75,7 @@ impl DlqReader {
     }
 
     /// The next message, within `op_timeout_ms`; `None` when no more is there. Bound the number that you hold.
-    ///
-    /// # Errors
-    /// After any error this reader is of no use.
+    /// After an error this reader is of no use.
     pub async fn next(&mut self) -> Result<Option<ParkedMessage>, RabbitError> {
         self.link.check_open()?;
         if let Some(parked) = self.rest.pop_front() {
@@ -144,9 +139,6 @@ impl DlqReader {
     }
 
     /// Ends the connection in order and waits for that, so that what was removed is removed and the rest is back.
-    ///
-    /// # Errors
-    /// When the broker does not answer in time.
     pub async fn close(self) -> Result<(), RabbitError> {
         let Link { channel, connection, .. } = self.link;
         let newest = self.held.newest();
@@ -168,9 +160,6 @@ impl DlqReader {
 }
 
 /// Reads up to `max` of the messages that are in the dead-letter queue and puts them back.
-///
-/// # Errors
-/// As [`DlqReader`].
 pub async fn browse_dlq(config: &RabbitConfig, max: usize) -> Result<Vec<ParkedMessage>, RabbitError> {
     let mut reader = DlqReader::connect(config).await?;
     let mut all = Vec::new();

@@ -132,9 +132,6 @@ where
 
 impl Link {
     /// Connects and opens the channel, within `connect_timeout_ms`. `role` shows in the broker's list of connections.
-    ///
-    /// # Errors
-    /// [`RabbitError`] when there is no connection.
     pub async fn connect(config: &RabbitConfig, role: &'static str) -> RabbitResult<Self> {
         let opening = config.clone();
         call("open a connection", config.connect_timeout_ms, async move { Self::open(&opening, role).await }).await

@@ -72,9 +72,6 @@ pub struct RedisHealth {
 impl RedisHealth {
     /// Reads the settings the guarantees depend on, of every server that can be asked; with `redis.wait_replicas` also the
     /// replicas.
-    ///
-    /// # Errors
-    /// [`RedisFault`] when no server can be asked, or CONFIG is not permitted.
     pub async fn settings(&self) -> Result<Vec<Setting>, RedisFault> {
         let nodes = self.redis.connection.primaries();
         let asked = join_all(nodes.iter().map(|node| self.settings_of(node))).await;
@@ -195,9 +192,6 @@ impl RedisHealth {
     }
 
     /// Version of the servers, the oldest. Compatible servers of other names tell which Redis they stand for.
-    ///
-    /// # Errors
-    /// [`RedisFault`] when one is away.
     pub async fn version(&self) -> Result<String, RedisFault> {
         let mut versions = Vec::new();
         for node in self.redis.connection.primaries() {
@@ -209,9 +203,6 @@ impl RedisHealth {
     }
 
     /// Whether every server that has data answers.
-    ///
-    /// # Errors
-    /// [`RedisFault`] when one does not.
     pub async fn ping(&self) -> Result<(), RedisFault> {
         for node in self.redis.connection.primaries() {
             node.command("PING", vec![]).await?;
@@ -226,9 +217,6 @@ impl RedisHealth {
     }
 
     /// The clock of the server that has a shard, Unix milliseconds: ages are only compared within one clock (window 95).
-    ///
-    /// # Errors
-    /// [`RedisFault`] when Redis is away.
     pub(crate) async fn clock_ms(&self, shard: u16) -> Result<i64, RedisFault> {
         let parts = list(self.redis.node_of_shard(shard)?.command("TIME", vec![]).await?)?;
         let part = |at: usize| parts.get(at).and_then(optional_text).and_then(|part| part.parse::<i64>().ok());

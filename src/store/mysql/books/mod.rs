@@ -114,9 +114,6 @@ struct KnownRow {
 }
 
 /// The series of a sale that the database knows of: those with outcomes, and those whose end was written down.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn known(db: &Db, sale_id: &SaleId) -> Result<Vec<KnownSeries>, DbError> {
     let sale = sale_id.as_str().as_bytes();
     let (ended, counted) = db
@@ -154,9 +151,6 @@ pub async fn known(db: &Db, sale_id: &SaleId) -> Result<Vec<KnownSeries>, DbErro
 }
 
 /// Reads everything of one sale in one snapshot; `None` when there is no such sale.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn read(db: &Db, sale_id: &SaleId, query: BooksQuery<'_>) -> Result<Option<Books>, DbError> {
     let sale = sale_id.as_str().as_bytes();
     db.patient()

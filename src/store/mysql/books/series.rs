@@ -112,9 +112,6 @@ pub(in super::super) fn of_series<'a>(
 }
 
 /// Counts `asked` in pieces, outside of any snapshot: for numbers that do not change any more.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn count(db: &Db, sale_id: &SaleId, asked: &SeriesQuery) -> Result<SeriesRead, DbError> {
     let sale = sale_id.as_str().as_bytes();
     db.patient().run("books_count", async |conn| read(conn, sale, asked).await).await
@@ -128,9 +125,6 @@ struct Age {
 
 /// How long ago the first number above `number` got its outcome, in milliseconds by the database's clock; `None` when there is
 /// none above it.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn age_above_ms(db: &Db, sale_id: &SaleId, series: Series, number: u64) -> Result<Option<i64>, DbError> {
     let sale = sale_id.as_str().as_bytes();
     db.patient()

@@ -162,10 +162,7 @@ pub(crate) struct FinalFailure<'a> {
 }
 
 /// Gives a request its outcome whose acceptance number another request has: FAILED without a number. `None`: that is not so, and
-/// nothing was written.
-///
-/// # Errors
-/// [`DbError`]; repeating the call is safe.
+/// nothing was written. Repeating is safe.
 pub async fn fail_reused(
     db: &Db,
     accepted: &Accepted,
@@ -183,10 +180,7 @@ pub async fn fail_reused(
 }
 
 /// Writes the FAILED outcome and its register row in one transaction. `false`: the request has an outcome already (or its
-/// acceptance number has), and nothing was written.
-///
-/// # Errors
-/// [`DbError`]; repeating the call is safe.
+/// acceptance number has), and nothing was written. Repeating is safe.
 pub(crate) async fn record_failure(db: &Db, accepted: &Accepted, failure: FinalFailure<'_>) -> Result<bool, DbError> {
     let outcome = Outcome::Failed(failure.reason);
     let row = NewOutcomeRow::of(accepted, outcome);
