@@ -50,7 +50,7 @@ impl LedgerState {
     }
 }
 
-/// A record that cannot be read. Never skipped: whoever meets one reports it with the request id.
+/// A record that cannot be read. It is never skipped, but reported with the request id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("ledger record is unreadable: {0:?}")]
 pub(crate) struct LedgerError(pub String);
@@ -74,9 +74,6 @@ pub struct LedgerRecord {
 
 impl LedgerRecord {
     /// Reads the text form.
-    ///
-    /// # Errors
-    /// [`LedgerError`] with the text when any field is missing or out of range.
     pub(crate) fn parse(text: &str) -> Result<Self, LedgerError> {
         Self::read(text).ok_or_else(|| LedgerError(text.to_owned()))
     }

@@ -3,7 +3,7 @@
 use super::ids::{RequestId, SaleId, UserId};
 use super::policy::Quantity;
 
-/// What a buyer asks for. The request id is made (or taken from the purchase token) before Redis, never later (A2).
+/// A purchase as the buyer wants it. The request id is made (or taken from the purchase token) before Redis, never later (A2).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Purchase {
     /// Identity of the request; a repeat with the same id is the same purchase.

@@ -81,9 +81,6 @@ impl RequestIds {
     }
 
     /// The next id.
-    ///
-    /// # Errors
-    /// [`NoRequestId`] when no lease covers the present.
     pub fn next(&self) -> Result<RequestId, NoRequestId> {
         let mut generator = self.generator.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         Ok(generator.as_mut().ok_or(NoRequestId::NotLeased)?.next(now_ms())?)

@@ -40,9 +40,6 @@ pub(super) struct PublicEndpoint {
 
 impl PublicEndpoint {
     /// Binds the public address, unless the caller has, and reads the keys that tokens are checked with.
-    ///
-    /// # Errors
-    /// [`RoleError`] naming the configuration key.
     pub(super) fn new(settings: &Settings, options: ApiOptions, stopper: &Stopper) -> Result<Self, RoleError> {
         let refused = |why: String| RoleError::Config(vec![why]);
         let complaints = api_complaints(settings);

@@ -25,9 +25,6 @@ pub struct Servers {
 
 impl Servers {
     /// Handles for the servers of `settings`.
-    ///
-    /// # Errors
-    /// [`RoleError::Config`] when an address cannot be used at all.
     pub fn new(settings: &Settings) -> Result<Self, RoleError> {
         let refused = |key: &str, error: &dyn std::fmt::Display| RoleError::Config(vec![format!("{key}: {error}")]);
         let trust = redis_trust(settings)?;
@@ -79,9 +76,6 @@ impl Servers {
 }
 
 /// Certificates for Redis, when its URL encrypts.
-///
-/// # Errors
-/// [`TlsError`] naming the key of a file that cannot be used.
 pub fn redis_trust(settings: &Settings) -> Result<Option<Trust>, TlsError> {
     let s = &settings.redis;
     let files = TlsFiles { section: "redis", ca: &s.tls_ca_file, cert: &s.tls_cert_file, key: &s.tls_key_file };
@@ -89,9 +83,6 @@ pub fn redis_trust(settings: &Settings) -> Result<Option<Trust>, TlsError> {
 }
 
 /// How to reach the broker, and how its queues are laid out.
-///
-/// # Errors
-/// [`TlsError`] naming the key of a file that cannot be used.
 pub fn rabbit_config(settings: &Settings) -> Result<RabbitConfig, TlsError> {
     let rabbit = &settings.rabbitmq;
     let files = TlsFiles {

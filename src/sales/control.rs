@@ -263,10 +263,7 @@ impl SaleControl {
     }
 
     /// Sells the units of final failures again, and those of gaps that were written off, each once; an operator's decision, never
-    /// automatic. Returns what was offered now, if anything was.
-    ///
-    /// # Errors
-    /// [`SaleControlError`]; repeating is safe.
+    /// automatic. Returns what was offered now, if anything was. Repeating is safe.
     pub async fn reclaim(&self, id: &SaleId) -> Result<Option<Reclaimed>, SaleControlError> {
         let sale = self.sale_of_ours(id).await?;
         match sale.status {

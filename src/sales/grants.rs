@@ -40,10 +40,7 @@ pub(crate) enum GrantError {
     Database(#[from] DbError),
 }
 
-/// Gives Redis a sale's open grants.
-///
-/// # Errors
-/// [`GrantError`] when a server is away; repeating is safe.
+/// Gives Redis a sale's open grants. Repeating is safe.
 pub(crate) async fn apply_open(
     db: &Db,
     redis: &SaleHandles,

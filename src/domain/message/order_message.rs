@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 /// A request that reached `P2-R0`: stock is taken, the ledger knows it, and it must end as an order or a recorded failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OrderMessage {
-    /// What was asked for.
+    /// The purchase itself.
     pub purchase: Purchase,
     /// The buyer's home shard when it was accepted.
     pub shard: u16,

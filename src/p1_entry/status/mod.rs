@@ -127,9 +127,6 @@ impl Statuses {
 
     /// The status now, or as soon as it is final within `wait`. A stop ends the waiting with what is known: an answer that came
     /// later would be cut off.
-    ///
-    /// # Errors
-    /// The problem to answer with.
     pub(crate) async fn ask(
         &self,
         user: &UserId,

@@ -39,9 +39,6 @@ pub(crate) struct Suspect {
 }
 
 /// Names the buyers of an audit's gaps, as far as Redis has them; at most 1,000.
-///
-/// # Errors
-/// [`ReconcileError`] when a server does not answer.
 pub(crate) async fn gap_suspects(
     context: &ReconcileContext,
     audit: &SaleAudit,

@@ -19,10 +19,7 @@ use std::time::SystemTime;
 const GROUP: usize = 200;
 
 /// Persists every overdue request of an audit. Returns how many got their outcome by it. A request that cannot be persisted does
-/// not keep the others from their outcome.
-///
-/// # Errors
-/// The first [`ReconcileError`]; repeating is safe.
+/// not keep the others from their outcome. Repeating is safe.
 pub async fn compensate(context: &ReconcileContext, audit: &SaleAudit) -> Result<usize, ReconcileError> {
     let leaked: HashSet<RequestId> =
         audit.overdue.iter().filter(|open| !open.parked).map(|open| open.request_id).collect();

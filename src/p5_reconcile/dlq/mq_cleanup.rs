@@ -48,10 +48,7 @@ pub struct MqDlqCleanup {
 }
 
 /// Cleans the MQ DLQ once. `noted` remembers which requests are failed requests already, to save statements; `contents` is for the
-/// audits of the same round, and right even when this fails.
-///
-/// # Errors
-/// [`DlqError`] when a server does not answer or is too slow; repeating is safe.
+/// audits of the same round, and right even when this fails. Repeating is safe.
 pub async fn clean_mq_dlq(
     context: &ReconcileContext,
     noted: &mut HashSet<RequestId>,

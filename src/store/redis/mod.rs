@@ -1,6 +1,6 @@
 //! Redis: the only importer of `fred`. Scripts and keys, typed; nothing here decides about a sale.
 //!
-//! Layers, each knowing only the ones before it: `connection` (servers, no keys), `scripts` (SHA-1 and NOSCRIPT, no routing),
+//! Layers, each knowing only those before it: `connection` (servers, no keys), `scripts` (SHA-1 and NOSCRIPT, no routing),
 //! `keyspace` (both, with the names of the keys), and one handle a family of keys. A phase is given the handles it may touch.
 //!
 //! One call, for example a purchase: `Stock::reserve` → `ReserveScripts::call` (picks server and script, builds the command) →
@@ -152,17 +152,12 @@ impl RedisStore {
 
     /// Sends one command to the server of its key. `key_at` is the position of the key among the arguments. For baselines of
     /// the benchmark; the product has a handle for everything it does.
-    ///
-    /// # Errors
-    /// [`RedisFault`].
     pub async fn command(&self, name: &'static str, key_at: usize, args: Vec<Value>) -> Result<Value, RedisFault> {
         self.keyspace.command(name, key_at, args).await
     }
 
     /// Sends one command to every server that has data. Returns their answers.
-    ///
-    /// # Errors
-    /// [`RedisFault`] of the first server that fails; those before it have run the command.
+    /// After an error the servers before the failed one have run the command.
     pub async fn command_on_every_server(&self, name: &'static str, args: &[Value]) -> Result<Vec<Value>, RedisFault> {
         let mut answers = Vec::new();
         for node in self.keyspace.connection.primaries() {

@@ -89,7 +89,7 @@ pub(super) async fn run(exporter: SpanExporter, mut queue: mpsc::Receiver<Messag
             }
         }
         for done in flushed {
-            // Whoever asked has stopped waiting.
+            // The caller has stopped waiting.
             done.send(()).ok();
         }
     }

@@ -34,9 +34,6 @@ impl Outbox {
     /// Goes through the outbox, about `count` entries at a time, from `-` on or from where the page before says. An entry
     /// that is there from beginning to end is not missed; of a list, what comes meanwhile can come twice. A stream can also be
     /// entered at a time (Unix milliseconds by Redis' clock); a list then begins at its beginning.
-    ///
-    /// # Errors
-    /// [`RedisFault`] when Redis is away or refuses.
     pub async fn scan(&self, shard: u16, start: &str, count: usize) -> Result<OutboxPage, RedisFault> {
         match self.redis.outbox {
             OutboxKind::Stream => self.stream_walk(shard, start, count).await,

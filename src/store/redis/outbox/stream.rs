@@ -112,9 +112,6 @@ impl Outbox {
     }
 
     /// A page of the outbox as a stream in order, from `start` (inclusive; `-` begins).
-    ///
-    /// # Errors
-    /// [`RedisFault`] when Redis is away or refuses.
     pub async fn page(&self, shard: u16, start: &str, count: usize) -> Result<Vec<OutboxEntry>, RedisFault> {
         stream_page(&self.redis, self.redis.keys.outbox(shard), start, count).await
     }
