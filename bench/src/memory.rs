@@ -58,7 +58,7 @@ pub(super) async fn trim(environment: &Environment, sale: &SaleId) -> Result<i64
     let none = || Failure::Failed(format!("sale {sale} is gone from the database"));
     let row = sales::get(&environment.servers.db, sale).await?.ok_or_else(none)?;
     // What P4 could not mark is marked first, as P5 does it.
-    mark_outcomes(&context.redis.ledger, &audit_sale(&context, &row, Window::Now).await?).await?;
+    mark_outcomes(&environment.servers.redis.ledger, &audit_sale(&context, &row, Window::Now).await?).await?;
     Ok(trim_all(&context, &row, 0, false).await?)
 }
 

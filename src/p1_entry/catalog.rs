@@ -67,13 +67,13 @@ impl Slot {
 
 /// What the catalog may touch in Redis.
 #[derive(Clone)]
-pub struct CatalogHandles {
+pub(crate) struct CatalogHandles {
     /// The cached sales, their sold-out marks, and the load lock.
-    pub sale_cache: SaleCache,
+    pub(crate) sale_cache: SaleCache,
     /// The units that are left.
-    pub stock: Stock,
+    pub(crate) stock: Stock,
     /// Whether another server answers while the server of a cached sale does not.
-    pub health: RedisHealth,
+    pub(crate) health: RedisHealth,
 }
 
 /// The lookup over three levels. Clones share the cache.

@@ -6,9 +6,10 @@ use crate::sales::SaleHandles;
 use crate::sales::grants::GrantError;
 use crate::store::mysql::{Db, DbError};
 use crate::store::rabbit::RabbitConfig;
+#[cfg(feature = "faults")]
+use crate::store::redis::Stock;
 use crate::store::redis::{
-    Buyers, Outbox, RebuildKeys, RedisFault, RedisHealth, RelayDlq, RequestLedger, SaleCache, SaleKeys, Stock,
-    Transfers,
+    Buyers, Outbox, RebuildKeys, RedisFault, RedisHealth, RelayDlq, RequestLedger, SaleCache, SaleKeys, Transfers,
 };
 
 /// Messages of the MQ DLQ read by an audit outside of P5's rounds. A round reads the queue once for all of its audits, and P5
@@ -19,25 +20,26 @@ const MQ_DLQ_MAX: usize = 5_000;
 #[derive(Clone)]
 pub struct ReconcileHandles {
     /// A sale's keys as a whole: read by the audit, frozen by a rebuild, removed after the end.
-    pub sale_keys: SaleKeys,
+    pub(crate) sale_keys: SaleKeys,
     /// Forgotten when a sale has changed.
-    pub sale_cache: SaleCache,
-    /// Gets back the units of an entry that the relay gave up, and of nothing else.
-    pub stock: Stock,
+    pub(crate) sale_cache: SaleCache,
+    /// Only for the test that shows why P5 gives no units back (window 90).
+    #[cfg(feature = "faults")]
+    pub(crate) stock: Stock,
     /// Units between two shards.
-    pub transfers: Transfers,
+    pub(crate) transfers: Transfers,
     /// The buyers whom a gap may be about.
-    pub buyers: Buyers,
+    pub(crate) buyers: Buyers,
     /// Read first by an audit; marked, trimmed.
-    pub ledger: RequestLedger,
+    pub(crate) ledger: RequestLedger,
     /// Read only: where a request waits.
-    pub outbox: Outbox,
+    pub(crate) outbox: Outbox,
     /// Copied into the failed requests.
-    pub relay_dlq: RelayDlq,
+    pub(crate) relay_dlq: RelayDlq,
     /// Keys under reconstruction.
-    pub rebuild: RebuildKeys,
+    pub(crate) rebuild: RebuildKeys,
     /// The servers' clocks.
-    pub health: RedisHealth,
+    pub(crate) health: RedisHealth,
 }
 
 impl ReconcileHandles {

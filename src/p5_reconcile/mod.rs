@@ -27,8 +27,9 @@ pub use audit::{FindingKind, SaleAudit, Window, audit_sale, audit_sale_confirmed
 pub(crate) use audit::{Suspect, gap_suspects};
 pub(crate) use compensation::cancel_order;
 pub use compensation::{compensate, finish_transfers, mark_outcomes, trim_all};
+pub use context::ReconcileContext;
 pub(crate) use context::ReconcileError;
-pub use context::{ReconcileContext, ReconcileHandles};
+pub(crate) use context::ReconcileHandles;
 pub(crate) use leader_election::leader;
 pub(crate) use request_history::RequestHistory;
 pub use request_history::request_history;

@@ -62,6 +62,7 @@ impl Servers {
         let handles = ReconcileHandles {
             sale_keys: redis.sale_keys.clone(),
             sale_cache: redis.sale_cache.clone(),
+            #[cfg(feature = "faults")]
             stock: redis.stock.clone(),
             transfers: redis.transfers.clone(),
             buyers: redis.buyers.clone(),

@@ -11,6 +11,7 @@
 //! if it does not, it lost data, and the sale stays closed (A6).
 
 use super::grants::{self as open_grants, GrantError, GrantProgress};
+use super::handles::SaleHandles;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::{MetaState, Sale, SaleStatus};
 use crate::domain::shard::share;
@@ -18,7 +19,7 @@ use crate::faults::crash_point;
 use crate::store::mysql::grants::Reclaimed;
 use crate::store::mysql::sales::SaleError;
 use crate::store::mysql::{Db, DbError, grants, sales};
-use crate::store::redis::{Activation, RedisFault, SaleCache, SaleKeys};
+use crate::store::redis::{Activation, RedisFault};
 
 /// Status changes during one alignment that are followed; the rest is left to the next.
 const ALIGN_MAX: u32 = 5;
@@ -60,26 +61,17 @@ pub enum SaleControlError {
     NotRecorded(DbError),
 }
 
-/// What a change of a sale may touch in Redis.
-#[derive(Clone)]
-pub struct SaleHandles {
-    /// The sale's keys as a whole.
-    pub sale_keys: SaleKeys,
-    /// The cached sale, which is forgotten after a change.
-    pub sale_cache: SaleCache,
-}
-
 /// Carries sales from the database to Redis. Repeating any call is safe.
 #[derive(Clone)]
 pub struct SaleControl {
     /// Where sales are sold.
-    pub redis: SaleHandles,
+    pub(crate) redis: SaleHandles,
     /// Where sales are known.
-    pub db: Db,
+    pub(crate) db: Db,
     /// Shards of every sale.
-    pub shards: u16,
+    pub(crate) shards: u16,
     /// Outbox entries at which the script refuses.
-    pub backlog_max: u64,
+    pub(crate) backlog_max: u64,
 }
 
 impl SaleControl {

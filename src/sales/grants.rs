@@ -5,7 +5,7 @@
 //! epoch, so any number of callers may finish one at the same time. A crash between Redis and the mark leaves a grant that is
 //! given again, without effect.
 
-use super::control::SaleHandles;
+use super::handles::SaleHandles;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::SaleStatus;
 use crate::domain::shard::share;
