@@ -1,12 +1,12 @@
 //! An outbox entry that this relay has read, and how its state moves.
 
 use crate::domain::ids::SaleId;
+use crate::domain::message::OrderMessage;
 use crate::domain::message::{decode_lines, encode, request_ids_of_lines};
-use crate::domain::request::Accepted;
 use crate::domain::states::{P3Relay, RequestEvent, State};
-use crate::store::redis::{Entry, ParkedOrder};
+use crate::store::redis::{OutboxEntry, ParkedOrder};
 use crate::telemetry::count;
-use crate::telemetry::traces::Trail;
+use crate::telemetry::traces::AttemptSpans;
 
 /// One entry this relay has read.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(super) struct RelayEntry {
     /// Its payload is orders in lines (`redis.outbox_format` 2), not one message.
     pub in_lines: bool,
     state: P3Relay,
-    trails: Vec<Trail>,
+    spans: Vec<AttemptSpans>,
 }
 
 /// An entry that this relay cannot read.
@@ -36,7 +36,7 @@ pub(super) struct UnreadableEntry {
 
 impl RelayEntry {
     /// Reads an entry.
-    pub(super) fn read(shard: u16, mut entry: Entry) -> Result<Self, UnreadableEntry> {
+    pub(super) fn read(shard: u16, mut entry: OutboxEntry) -> Result<Self, UnreadableEntry> {
         match Self::read_fields(shard, &mut entry) {
             Ok(mut read) => {
                 read.happened(RequestEvent::Read);
@@ -46,7 +46,7 @@ impl RelayEntry {
         }
     }
 
-    fn read_fields(shard: u16, entry: &mut Entry) -> Result<Self, String> {
+    fn read_fields(shard: u16, entry: &mut OutboxEntry) -> Result<Self, String> {
         let missing = |name: &str| format!("field {name} is missing");
         let text = |name: &str| {
             let value = entry.field(name).ok_or_else(|| missing(name))?;
@@ -61,16 +61,17 @@ impl RelayEntry {
         } else {
             text("r")?.to_owned()
         };
-        let trails = Trail::of_all(|| entry.request_ids());
+        let spans = AttemptSpans::of_all(|| entry.request_ids());
         let payload = entry.take(if in_lines { "o" } else { "p" }).ok_or_else(|| missing("p"))?;
         let id = std::mem::take(&mut entry.id);
-        Ok(Self { shard, id, request_id, sale_id, payload, orders, in_lines, state: P3Relay::New, trails })
+        Ok(Self { shard, id, request_id, sale_id, payload, orders, in_lines, state: P3Relay::New, spans })
     }
 
     /// Its orders as messages of their own, for the DLQ; none where it has only one, or where they cannot be read.
     pub(super) fn parked_orders(&self) -> Vec<ParkedOrder> {
         let orders = if self.in_lines { decode_lines(&self.payload).unwrap_or_default() } else { Vec::new() };
-        let parked = |order: &Accepted| ParkedOrder { request_id: order.purchase.request_id, message: encode(order) };
+        let parked =
+            |order: &OrderMessage| ParkedOrder { request_id: order.purchase.request_id, message: encode(order) };
         orders.iter().map(parked).collect()
     }
 
@@ -91,11 +92,11 @@ impl RelayEntry {
                 tracing::error!(phase = "p3_relay", request_id = %self.request_id, %violation, "ignored");
             }
         }
-        for trail in &mut self.trails {
+        for spans in &mut self.spans {
             match self.state {
                 P3Relay::New | P3Relay::Pending => {}
-                P3Relay::SentOk => trail.through(State::P3(self.state)),
-                P3Relay::Retrying | P3Relay::RelayDlq => trail.failed(State::P3(self.state)),
+                P3Relay::SentOk => spans.finish(State::P3(self.state)),
+                P3Relay::Retrying | P3Relay::RelayDlq => spans.fail_attempt(State::P3(self.state)),
             }
         }
     }
@@ -109,11 +110,11 @@ pub(super) mod tests {
     /// An entry that can be read.
     pub(crate) fn readable(shard: u16, id: &str) -> RelayEntry {
         let entry = entry(&[("s", b"s"), ("r", b"1"), ("p", b"x")]);
-        RelayEntry::read(shard, Entry { id: id.to_owned(), ..entry }).unwrap()
+        RelayEntry::read(shard, OutboxEntry { id: id.to_owned(), ..entry }).unwrap()
     }
 
-    fn entry(fields: &[(&str, &[u8])]) -> Entry {
-        Entry { id: "1-1".into(), fields: fields.iter().map(|(n, v)| ((*n).to_owned(), v.to_vec())).collect() }
+    fn entry(fields: &[(&str, &[u8])]) -> OutboxEntry {
+        OutboxEntry { id: "1-1".into(), fields: fields.iter().map(|(n, v)| ((*n).to_owned(), v.to_vec())).collect() }
     }
 
     #[test]

@@ -35,6 +35,8 @@ const CONFIRM_WAIT: Duration = Duration::from_millis(20);
 const GAUGES_EVERY: Duration = Duration::from_secs(1);
 /// A stopping relay waits this long for outstanding confirms.
 const DRAIN_WAIT: Duration = Duration::from_secs(3);
+/// Entries read at once after a pause: with as many orders as they can have, they are a window of the default size.
+const READ_FIRST: usize = 32;
 /// Ids in one script call: far below what Lua's `unpack` can take (about 8,000), and a millisecond of Redis' time.
 const IDS_MAX: usize = 500;
 
@@ -75,6 +77,9 @@ pub struct Relay {
     window: InFlightWindow,
     /// Orders of an entry on average, from 1, as of the last time that there were any.
     orders_each: usize,
+    /// Most entries read at once: twice as many as the last time, so that the first large entries after many small ones do not
+    /// come by the thousand.
+    read_max: usize,
     /// Which of the shards is read first in this step, so that the backlog of one cannot starve the others.
     first: usize,
     /// Where reading this relay's own pending entries goes on, for each shard; `None`: done.
@@ -107,6 +112,7 @@ impl Relay {
             consumer: format!("relay-{node}"),
             window: InFlightWindow::default(),
             orders_each: 1,
+            read_max: READ_FIRST,
             first: 0,
             own_from: vec![Some("0".to_owned()); lengths],
             orphans_from: vec!["-".to_owned(); lengths],
@@ -123,7 +129,7 @@ impl Relay {
         let may_hold = self.session.breaker.entries_max(self.settings.window_max, self.settings.probe_max);
         let entries = may_hold.saturating_sub(self.window.len());
         let orders = self.settings.window_max.saturating_sub(self.window.orders());
-        entries.min(orders.div_ceil(self.orders_each))
+        entries.min(orders.div_ceil(self.orders_each)).min(self.read_max)
     }
 
     /// All shards, each step beginning with another one.
@@ -135,6 +141,7 @@ impl Relay {
     async fn work(&mut self) -> Result<Progress, RedisFault> {
         self.first = (self.first + 1) % self.shards.len().max(1);
         let mut moved = self.fill_window().await?;
+        self.read_max = READ_FIRST.max(2 * moved);
         if self.window.len() > 0 {
             self.orders_each = self.window.orders().div_ceil(self.window.len());
         }

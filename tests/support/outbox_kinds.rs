@@ -3,15 +3,15 @@
 
 use super::world::World;
 use seckill::config::OutboxKind;
+use seckill::domain::message::OrderMessage;
 use seckill::domain::message::{decode, decode_lines};
-use seckill::domain::request::Accepted;
-use seckill::store::redis::{Entry, SentEntry};
+use seckill::store::redis::{OutboxEntry, SentEntry};
 
 /// The kinds, as settings.
 pub const OUTBOX_KINDS: [&str; 3] = ["redis.outbox_format=1", "redis.outbox=list", "redis.outbox_format=2"];
 
 /// The orders of an entry.
-pub fn orders_of(entry: &Entry) -> Vec<Accepted> {
+pub fn orders_of(entry: &OutboxEntry) -> Vec<OrderMessage> {
     match entry.field("o") {
         Some(lines) => decode_lines(lines).expect("lines of orders"),
         None => vec![decode(entry.field("p").expect("a payload")).expect("a message")],
@@ -19,7 +19,7 @@ pub fn orders_of(entry: &Entry) -> Vec<Accepted> {
 }
 
 /// An entry as the relay deletes it.
-pub fn sent(entry: &Entry) -> SentEntry {
+pub fn sent(entry: &OutboxEntry) -> SentEntry {
     SentEntry { id: entry.id.clone(), orders: entry.orders() }
 }
 

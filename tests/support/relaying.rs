@@ -1,21 +1,25 @@
 //! What tests of the relay look at and do: its outbox, its attempts, its DLQ, its queues.
 
+use super::outbox_kinds::OUTBOX_KINDS;
 use super::resp::RawRedis;
 use super::world::{World, eventually, shared};
-use seckill::domain::message;
-use seckill::domain::request::Accepted;
+use seckill::domain::message::OrderMessage;
 use seckill::store::rabbit::Consumer as QueueReader;
+use seckill::store::redis::OutboxEntry;
 use std::time::Duration;
 
-/// Reads entries for a consumer as a relay does that dies right afterwards.
-pub async fn read_and_die(world: &World, consumer: &str, count: usize) {
+/// Reads at least `count` orders for a consumer as a relay does that dies right afterwards. Returns how many: an entry may have
+/// several.
+pub async fn read_and_die(world: &World, consumer: &str, count: usize) -> usize {
     let mut read = 0;
     while read < count {
+        let entries = (count - read).div_ceil(if world.outbox_set() == OUTBOX_KINDS[2] { 64 } else { 1 });
         // A list gives no more than 1,000 at once.
-        let entries = world.servers.redis.outbox.new_entries(0, consumer, count - read).await.expect("entries");
+        let entries = world.servers.redis.outbox.new_entries(0, consumer, entries).await.expect("entries");
         assert!(!entries.is_empty(), "{read} of {count}");
-        read += entries.len();
+        read += entries.iter().map(OutboxEntry::orders).sum::<usize>();
     }
+    read
 }
 
 /// Failed attempts of every entry that has any.
@@ -37,13 +41,13 @@ pub async fn nothing_is_left(world: &World) {
 }
 
 /// The first `count` orders that arrive in the queue, in their order. They are not taken: who consumes afterwards gets them.
-pub async fn arrived(world: &World, count: usize) -> Vec<Accepted> {
+pub async fn arrived(world: &World, count: usize) -> Vec<OrderMessage> {
     let mut reader = QueueReader::connect(&world.servers.rabbit, &[0], 10_000).await.unwrap();
     let mut orders = Vec::new();
     while orders.len() < count {
         let group = reader.recv_group(1_000, Duration::from_secs(10)).await.unwrap();
         assert!(!group.is_empty(), "only {} arrived", orders.len());
-        orders.extend(group.iter().map(|delivery| message::decode(&delivery.body).unwrap()));
+        orders.extend(group.into_iter().map(|mut delivery| delivery.take_order().unwrap()));
     }
     orders
 }

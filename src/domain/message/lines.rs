@@ -8,10 +8,10 @@
 //! Every line is ended. The numbers of a block follow each other. Blocks may stand one behind the other, so entries of the
 //! outbox become one message by being put together. `lua/reserve.lua` writes a block; the relay passes it on unopened.
 
-use super::BUNDLE_MAX;
+use super::{BUNDLE_MAX, OrderMessage};
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::policy::Quantity;
-use crate::domain::request::{Accepted, Purchase};
+use crate::domain::request::Purchase;
 
 /// Why bytes are no orders in lines, with the line that is wrong.
 #[derive(Debug, thiserror::Error)]
@@ -41,14 +41,14 @@ impl Block {
     }
 
     /// Reads the next order.
-    fn order(&mut self, line: &str) -> Option<Accepted> {
+    fn order(&mut self, line: &str) -> Option<OrderMessage> {
         let mut fields = line.splitn(3, ' ');
         let request_id = RequestId::parse(fields.next()?).ok()?;
         let quantity = Quantity::new(fields.next()?.parse().ok()?)?;
         let user_id = UserId::parse(fields.next()?).ok()?;
         let number = self.next;
         self.next = number.checked_add(1)?;
-        Some(Accepted {
+        Some(OrderMessage {
             purchase: Purchase { request_id, sale_id: self.sale_id.clone(), user_id, quantity },
             shard: self.shard,
             epoch: self.epoch,
@@ -62,7 +62,7 @@ impl Block {
 ///
 /// # Errors
 /// [`LinesError`] with the first line that is none; then no order of the message is read.
-pub fn decode_lines(bytes: &[u8]) -> Result<Vec<Accepted>, LinesError> {
+pub fn decode_lines(bytes: &[u8]) -> Result<Vec<OrderMessage>, LinesError> {
     let wrong = |what: &str| LinesError(what.chars().take(100).collect());
     let text = std::str::from_utf8(bytes).map_err(|_not_text| wrong("it is not text"))?;
     let text = text.strip_suffix('\n').ok_or_else(|| wrong("its last line is not ended"))?;
@@ -93,24 +93,24 @@ pub(crate) fn request_ids_of_lines(bytes: &[u8]) -> impl Iterator<Item = Request
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::request::tests::any_accepted;
+    use crate::domain::message::any_order_message;
     use proptest::prelude::*;
 
     /// As the script writes a block.
-    fn encode(orders: &[Accepted]) -> String {
+    fn encode(orders: &[OrderMessage]) -> String {
         let first = &orders[0];
-        let Accepted { shard, epoch, number, accepted_at_ms, .. } = first;
+        let OrderMessage { shard, epoch, number, accepted_at_ms, .. } = first;
         let mut text = format!("@{shard} {epoch} {accepted_at_ms} {number} {}\n", first.purchase.sale_id);
-        for Accepted { purchase, .. } in orders {
+        for OrderMessage { purchase, .. } in orders {
             text.push_str(&format!("{} {} {}\n", purchase.request_id, purchase.quantity.get(), purchase.user_id));
         }
         text
     }
 
     /// Orders as one call of the script accepts them.
-    fn block(orders: Vec<Accepted>) -> Vec<Accepted> {
+    fn block(orders: Vec<OrderMessage>) -> Vec<OrderMessage> {
         let first = orders[0].clone();
-        let same = |(at, order): (u64, Accepted)| Accepted {
+        let same = |(at, order): (u64, OrderMessage)| OrderMessage {
             purchase: Purchase { sale_id: first.purchase.sale_id.clone(), ..order.purchase },
             number: first.number.min(1 << 52) + at,
             ..first.clone()
@@ -121,8 +121,8 @@ mod tests {
     proptest! {
         #[test]
         fn what_the_script_writes_is_read_block_by_block(
-            first in prop::collection::vec(any_accepted(), 1..BUNDLE_MAX / 2),
-            second in prop::collection::vec(any_accepted(), 1..BUNDLE_MAX / 2),
+            first in prop::collection::vec(any_order_message(), 1..BUNDLE_MAX / 2),
+            second in prop::collection::vec(any_order_message(), 1..BUNDLE_MAX / 2),
         ) {
             let (first, second) = (block(first), block(second));
             let text = encode(&first) + &encode(&second);

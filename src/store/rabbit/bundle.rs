@@ -5,8 +5,8 @@
 //! so a bundle is only ever on its first way, or where the broker itself put it: in the dead-letter queue.
 
 use super::headers::BODY_BYTES_MAX;
+use crate::domain::message::OrderMessage;
 use crate::domain::message::{BUNDLE_MAX, decode_lines};
-use crate::domain::request::Accepted;
 use amqprs::BasicProperties;
 
 /// The content type of a bundle.
@@ -46,7 +46,7 @@ pub(super) struct OpenedOrder {
     /// Its bytes; none where the order is read already.
     pub(super) body: Vec<u8>,
     /// The order, when it came in lines.
-    pub(super) order: Option<Accepted>,
+    pub(super) order: Option<OrderMessage>,
 }
 
 /// The orders of a message, one or several; at least one. What calls itself several and is not is one order that cannot be read.
@@ -62,7 +62,7 @@ pub(super) fn open(properties: &BasicProperties, body: Vec<u8>) -> Vec<OpenedOrd
     opened.unwrap_or_else(|| vec![unread(properties.message_id().cloned(), body)])
 }
 
-fn read(order: Accepted) -> OpenedOrder {
+fn read(order: OrderMessage) -> OpenedOrder {
     OpenedOrder { message_id: Some(order.purchase.request_id.to_string()), body: Vec::new(), order: Some(order) }
 }
 

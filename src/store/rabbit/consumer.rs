@@ -1,7 +1,7 @@
 //! Consuming order queues: one connection, one channel, deliveries in groups.
 //!
-//! A message may hold several orders ([`super::Outgoing::bundle`]); each is a delivery of its own here, and the broker hears of
-//! the message when all of them are settled. A delivery belongs to the [`Consumer`] that gave it: [`DeliveryId`] carries
+//! A message may hold several orders ([`super::Outgoing::bundle`]); each is a delivery of its own here, and the message is
+//! acknowledged when all of them are settled. A delivery belongs to the [`Consumer`] that gave it: [`DeliveryId`] carries
 //! which one, and another refuses it. A crash or a dropped consumer leaves everything unacknowledged, and the broker gives it
 //! out again, marked as redelivered.
 
@@ -13,8 +13,8 @@ use super::headers::{Headers, attempts, from_properties};
 use super::link::{Link, Reporter, Signal, call};
 use super::queue_inspector::QueueInspector;
 use super::topology::{Topology, declare, refused};
+use crate::domain::message::OrderMessage;
 use crate::domain::message::{self, MessageError};
-use crate::domain::request::Accepted;
 use amqprs::channel::{
     BasicAckArguments, BasicConsumeArguments, BasicNackArguments, BasicQosArguments, BasicRejectArguments, Channel,
 };
@@ -49,7 +49,7 @@ pub struct Delivery {
     /// The content, opaque here; empty where the order is read already.
     pub body: Vec<u8>,
     /// The order, when it came in lines (`redis.outbox_format` 2).
-    pub(crate) order: Option<Accepted>,
+    pub(crate) order: Option<OrderMessage>,
     /// How often it was tried before, from the header [`super::ATTEMPT_HEADER`].
     pub attempts: u32,
     /// All headers that are text or whole numbers, the broker's own among them.
@@ -61,7 +61,7 @@ impl Delivery {
     ///
     /// # Errors
     /// [`MessageError`] when the content is none.
-    pub(crate) fn take_order(&mut self) -> Result<Accepted, MessageError> {
+    pub fn take_order(&mut self) -> Result<OrderMessage, MessageError> {
         match self.order.take() {
             Some(order) => Ok(order),
             None => message::decode(&self.body),
@@ -69,7 +69,7 @@ impl Delivery {
     }
 
     /// Gives back an order that was taken out: it is sent on or tried again, and has to be read once more then.
-    pub(crate) fn put_back(&mut self, order: &Accepted) {
+    pub(crate) fn put_back(&mut self, order: &OrderMessage) {
         if self.body.is_empty() {
             self.body = message::encode(order).into_bytes();
         }
@@ -97,9 +97,6 @@ impl Consumer {
     /// Connects and starts to consume the order queues with these indexes; each call to the broker has `connect_timeout_ms`.
     /// `prefetch` is the most unsettled messages per queue, from 1. A queue that is missing is declared with the rest of the
     /// topology.
-    ///
-    /// # Errors
-    /// Any [`RabbitError`] except [`RabbitError::Stale`].
     pub async fn connect(config: &RabbitConfig, queues: &[u16], prefetch: u16) -> RabbitResult<Self> {
         match Self::consume(config, queues, prefetch).await {
             Err(RabbitError::NoQueue { .. }) => {
@@ -226,9 +223,6 @@ impl Consumer {
     }
 
     /// Gives a delivery's message back: the broker gives it out again at once, to any consumer, and counts that delivery.
-    ///
-    /// # Errors
-    /// As [`Consumer::ack`].
     pub async fn requeue(&mut self, id: DeliveryId) -> RabbitResult<()> {
         let (tag, channel) = self.settle(id)?;
         let arguments = BasicNackArguments::new(tag, false, true);
@@ -237,9 +231,6 @@ impl Consumer {
 
     /// Sends a delivery's message to the dead-letter queue, by the broker itself: at least once with quorum queues. Where a reason
     /// should stay with the message, publish it to [`Topology::dlq`] with a header and acknowledge it instead.
-    ///
-    /// # Errors
-    /// As [`Consumer::ack`].
     pub async fn reject(&mut self, id: DeliveryId) -> RabbitResult<()> {
         let (tag, channel) = self.settle(id)?;
         let arguments = BasicRejectArguments::new(tag, false);
@@ -291,8 +282,8 @@ impl Consumer {
     }
 }
 
-/// Passes one queue's deliveries on; all queues of a consumer feed the same link. The library ends it, and so the link is
-/// told, when the broker cancels the consumer or the channel goes.
+/// Passes one queue's deliveries on; all queues of a consumer feed the same link. When the broker cancels the consumer or
+/// the channel closes, the library drops it, which reports the end to the link.
 struct Feed(Reporter);
 
 #[async_trait]

@@ -47,7 +47,9 @@ fn orders_of_two_blocks_have_what_their_block_says() {
     assert_eq!(ids, ["5", "6", "7", "x"]);
     assert_eq!(
         read[1].1,
-        Some(json!({"v": 1, "rid": "6", "sale": "s", "user": "c", "qty": 1, "shard": 3, "epoch": 1, "no": 8, "at": 99}))
+        Some(
+            json!({"v": 1, "rid": "6", "sale": "s", "user": "c", "qty": 1, "shard": 3, "epoch": 1, "no": 8, "at": 99})
+        )
     );
     assert_eq!((read[0].1.as_ref().unwrap()["user"].as_str(), read[3].1.is_none()), (Some("a b"), true));
 }

@@ -124,8 +124,6 @@ async fn outbox(redis: &mut RawRedis, key: &str, shard: u16) -> Vec<Value> {
     // Pending, but no longer in the stream.
     let there: BTreeSet<String> = lines.iter().filter_map(|line| Some(line["entry"].as_str()?.to_owned())).collect();
     let deleted = pending.into_iter().filter(|(id, _)| !there.contains(id));
-    lines.extend(
-        deleted.map(|(id, info)| json!({"shard": shard, "entry": id, "deleted": true, "pending": info})),
-    );
+    lines.extend(deleted.map(|(id, info)| json!({"shard": shard, "entry": id, "deleted": true, "pending": info})));
     lines
 }

@@ -37,8 +37,10 @@ fn orders_of_a_queue_share_messages_and_each_has_its_own_outcome() {
             world.put_in_outbox(Some("shared"), "4711", Some("not\njson")).await;
             world.bought(&sale, "last").await;
             relayed(&world, 8).await;
-            // 24 that share, and one that travels alone.
-            assert_eq!(world.waiting_in("seckill.orders").await, 4, "{outbox}");
+            // 24 that share, and one that travels alone. In lines, an entry is never split: messages may be less full.
+            let messages = if outbox == OUTBOX_KINDS[2] { 4..=10 } else { 4..=4 };
+            let waiting = world.waiting_in("seckill.orders").await;
+            assert!(messages.contains(&waiting), "{outbox}: {waiting}");
 
             let consumer = world.more(&[Consumer], |_| {});
             // The foreign one, the crowd, and the last.

@@ -36,7 +36,8 @@ fn a_message_whose_confirm_got_lost_is_sent_again_and_lands_once() {
             world.sell(&sale, 20).await;
             eventually("orders, although no confirm came", async || world.orders(&sale).await == 21).await;
             assert_eq!(world.outbox().await.0, 20, "only a confirm deletes");
-            eventually("counted attempts", async || attempts(&world).await.len() == 20).await;
+            eventually("counted attempts", async || attempts(&world).await.len() as u64 == world.outbox().await.1)
+                .await;
             hole.swallow(false);
             nothing_is_left(&world).await;
             assert_eq!((world.orders(&sale).await, parked(&world).await), (21, 0));

@@ -218,7 +218,8 @@ fn the_backlog_cap_is_exact() {
             let keys = &store.keys;
             if outbox != OUTBOX_KINDS[1] {
                 world.redis(&["XTRIM", &keys.outbox(0), "MAXLEN", "0"]).await;
-                let of_all = sent(&store.outbox.new_entries(0, "relay-1", 9).await.unwrap().pop().unwrap_or(read[0].clone()));
+                let of_all =
+                    sent(&store.outbox.new_entries(0, "relay-1", 9).await.unwrap().pop().unwrap_or(read[0].clone()));
                 store.outbox.done(0, "relay-1", &[of_all]).await.unwrap();
                 assert_eq!(store.outbox.depth(0).await.unwrap().0, 0);
             }

@@ -8,16 +8,23 @@
 mod lines;
 #[cfg(feature = "faults")]
 mod next;
+mod order_message;
 
 pub use lines::decode_lines;
 pub(crate) use lines::request_ids_of_lines;
 #[cfg(feature = "faults")]
-pub(crate) use next::{head_in_lua as next_version_head_in_lua, is_played as is_next_version_played, play as play_next_version};
+pub(crate) use next::{
+    head_in_lua as next_version_head_in_lua, is_played as is_next_version_played, play as play_next_version,
+};
+pub use order_message::OrderMessage;
+pub(crate) use order_message::PayloadHash;
+#[cfg(test)]
+pub(super) use order_message::tests::any_order_message;
 
 use super::ids::{RequestId, SaleId, UserId};
 use super::outcome::Outcome;
 use super::policy::Quantity;
-use super::request::{Accepted, Purchase};
+use super::request::Purchase;
 use serde::{Deserialize, Serialize};
 
 /// The version written by this build. A reader takes every version it knows; others wait in the retry queues for a reader
@@ -80,15 +87,15 @@ fn head_of_ours(purchase: &Purchase, out: &mut String) {
 
 /// The whole message, as the script would have written it; used where an accepted request is sent again from the ledger.
 #[must_use]
-pub fn encode(accepted: &Accepted) -> String {
+pub fn encode(accepted: &OrderMessage) -> String {
     let mut text = String::with_capacity(192);
     head(&accepted.purchase, &mut text);
-    let Accepted { shard, epoch, number, accepted_at_ms, .. } = accepted;
+    let OrderMessage { shard, epoch, number, accepted_at_ms, .. } = accepted;
     text.push_str(&format!(r#","shard":{shard},"epoch":{epoch},"no":{number},"at":{accepted_at_ms}}}"#));
     text
 }
 
-/// Routing key of the event that tells an outcome to downstream systems.
+/// Routing key of the event that reports an outcome to downstream systems.
 #[must_use]
 pub(crate) const fn event_key(outcome: Outcome) -> &'static str {
     match outcome {
@@ -97,10 +104,10 @@ pub(crate) const fn event_key(outcome: Outcome) -> &'static str {
     }
 }
 
-/// The event that tells an outcome to downstream systems: versioned JSON, with versions of its own. It may come more than once; the
-/// request id says so.
+/// The event that reports an outcome to downstream systems: versioned JSON, with versions of its own. It may come more than
+/// once; the /// request id says so.
 #[must_use]
-pub(crate) fn event(accepted: &Accepted, outcome: Outcome) -> String {
+pub(crate) fn event(accepted: &OrderMessage, outcome: Outcome) -> String {
     let mut text = String::with_capacity(192);
     head_of_ours(&accepted.purchase, &mut text);
     let (status, reason) = match outcome {
@@ -134,7 +141,7 @@ pub(crate) fn events<'a>(bodies: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
 /// # Errors
 /// [`MessageError`] when the bytes are not an envelope of a known version. Unknown fields are let through: a newer sender
 /// may add some while both versions run side by side.
-pub fn decode(bytes: &[u8]) -> Result<Accepted, MessageError> {
+pub fn decode(bytes: &[u8]) -> Result<OrderMessage, MessageError> {
     if bytes.len() > BYTES_MAX {
         return Err(MessageError::TooLong(bytes.len()));
     }
@@ -159,7 +166,7 @@ pub fn decode(bytes: &[u8]) -> Result<Accepted, MessageError> {
     if envelope.v != VERSION {
         return Err(MessageError::UnknownVersion(envelope.v));
     }
-    Ok(Accepted {
+    Ok(OrderMessage {
         purchase: Purchase {
             request_id: envelope.rid,
             sale_id: envelope.sale,
@@ -175,13 +182,12 @@ pub fn decode(bytes: &[u8]) -> Result<Accepted, MessageError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::request::tests::any_accepted;
     use super::*;
     use proptest::prelude::*;
 
     proptest! {
         #[test]
-        fn what_is_encoded_is_decoded(accepted in any_accepted()) {
+        fn what_is_encoded_is_decoded(accepted in any_order_message()) {
             let text = encode(&accepted);
             prop_assert!(text.len() <= BYTES_MAX);
             prop_assert_eq!(decode(text.as_bytes()).unwrap(), accepted);
