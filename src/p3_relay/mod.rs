@@ -20,6 +20,7 @@ mod sweep;
 
 use crate::config;
 use crate::domain::fault::{Fault, Progress};
+use crate::domain::message::BUNDLE_MAX;
 use crate::runtime::Worker;
 use crate::store::rabbit::{RabbitConfig, Topology};
 use crate::store::redis::{Outbox, RedisFault, RelayDlq};
@@ -75,7 +76,7 @@ pub struct Relay {
     limiter: Option<Arc<RateCap>>,
     session: PublisherSession,
     window: InFlightWindow,
-    /// Orders of an entry on average, from 1, as of the last time that there were any.
+    /// Orders of an entry on average, from 1, as of the last time that there were any; at first as many as there can be.
     orders_each: usize,
     /// Most entries read at once: twice as many as the last time, so that the first large entries after many small ones do not
     /// come by the thousand.
@@ -111,7 +112,7 @@ impl Relay {
             shards,
             consumer: format!("relay-{node}"),
             window: InFlightWindow::default(),
-            orders_each: 1,
+            orders_each: BUNDLE_MAX,
             read_max: READ_FIRST,
             first: 0,
             own_from: vec![Some("0".to_owned()); lengths],
