@@ -1,7 +1,7 @@
 //! The harness against real servers without faults: all is green, and a loss made by hand is seen.
 
 use crate::checker::check;
-use crate::clients::settle::SETTLE_MAX_MS;
+use crate::clients::final_status::SETTLE_MAX_MS;
 use crate::clients::{Clients, Load, SaleSpec, Totals, clock};
 use crate::dump::{DumpUrls, dump};
 use crate::files::empty;

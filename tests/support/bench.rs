@@ -1,6 +1,6 @@
 //! `seckill bench` at a tiny scale: runs of it, and what its report says.
 
-use super::procs::call;
+use super::programs::call;
 use serde_json::Value;
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! A real headless Chromium, driven over `WebDriver` (chromedriver) by plain HTTP. One browser at a time; everything is waited
 //! for, never timed.
 
-use super::procs::{Folder, Program};
+use super::programs::{Folder, Program};
 use super::world::{eventually, pause};
 use seckill::dev::ports::free_port;
 use serde_json::{Value, json};

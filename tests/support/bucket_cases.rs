@@ -1,7 +1,7 @@
 //! Properties of a sale over several buckets, for any Redis they lie on: one server or a cluster.
 
 use super::buckets::Buckets;
-use super::model::{Ask, EPOCH, Model};
+use super::reserve_model::{Ask, EPOCH, Model};
 use super::script_model::{request_id, user_id};
 use super::world::run;
 use futures::future::join_all;

@@ -1,6 +1,6 @@
 //! Several buckets of one sale: P2 without the entry, for any number of shards, and what lies in the buckets.
 
-use super::model::EPOCH;
+use super::reserve_model::EPOCH;
 use super::script_model::redis_sale;
 use super::world::World;
 use futures::future::join_all;

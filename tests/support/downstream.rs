@@ -22,7 +22,7 @@ impl Downstream {
     /// Begins to listen: what is told from now on is kept for it.
     pub async fn listen(world: &World) -> Self {
         declare(&world.servers.rabbit).await.unwrap();
-        let (connection, channel) = super::hands::channel(&world.servers.rabbit).await;
+        let (connection, channel) = super::fault_injection::channel(&world.servers.rabbit).await;
         let exchange = Topology::new(&world.servers.rabbit).events_exchange();
         channel.queue_declare(QueueDeclareArguments::durable_client_named("downstream")).await.unwrap();
         channel.queue_bind(QueueBindArguments::new("downstream", &exchange, "order.*")).await.unwrap();

@@ -3,7 +3,7 @@
 
 use super::clusters::{SHARDS, buyer_of, world_on};
 use super::redis_sets::Cluster;
-use super::rush::Rush;
+use super::retrying_buyers::RetryingBuyers;
 use super::world::{World, eventually, time_passes};
 use futures::future::join_all;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub enum Loss {
 }
 
 /// Everybody buys while `story` goes on; it says when it is over.
-pub async fn crowd<T>(rush: &Rush<'_>, story: impl Future<Output = T>) -> T {
+pub async fn crowd<T>(rush: &RetryingBuyers<'_>, story: impl Future<Output = T>) -> T {
     let lines = (0..SHARDS).flat_map(|shard| (0..LINES).map(move |line| (shard, line)));
     let lines =
         lines.map(|(shard, line)| rush.line(shard, (0..).map(move |n| buyer_of(shard, 1_000_000 * (line + 1) + n))));
@@ -56,7 +56,7 @@ pub async fn lose_a_primary(name: &str, loss: Loss, set: &[&str]) {
     let sale = world.sale("load", STOCK, if loss == Loss::Killed { None } else { Some(1) }).await;
     let old = cluster.primary_of_tag("{0}").await;
     let (lost, others) = (place_of(&world, old.port()), world.servers.redis.servers().len());
-    let rush = Rush::new(&world, &sale);
+    let rush = RetryingBuyers::new(&world, &sale);
     crowd(&rush, async {
         eventually("a load", async || rush.accepted() > SOME).await;
         match loss {
@@ -77,7 +77,7 @@ pub async fn lose_a_primary(name: &str, loss: Loss, set: &[&str]) {
         })
         .await;
         eventually("it was asked", async || {
-            rush.told_of((lost, 504), promoted, None) + rush.accepted_of(lost, promoted, None) >= 2 * LINES
+            rush.answers_of((lost, 504), promoted, None) + rush.accepted_of(lost, promoted, None) >= 2 * LINES
         })
         .await;
         time_passes(TOLD_MS).await;

@@ -3,7 +3,7 @@
 
 use crate::support::bench::{bar, bench, compared, growth};
 use crate::support::own_redis;
-use crate::support::procs::Folder;
+use crate::support::programs::Folder;
 use crate::support::resp::RawRedis;
 use crate::support::world::{World, eventually, run, run_waiting};
 use seckill_bench::baseline::redis_info;

@@ -1,7 +1,7 @@
 //! All three servers over TLS, their plain ports off (A11): a whole sale, and every mistake told as what it is.
 
 use crate::support::certificates::{Certificates, NAME};
-use crate::support::procs::call;
+use crate::support::programs::call;
 use crate::support::world::{World, run_waiting};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, OptsBuilder, SslOpts};

@@ -1,7 +1,7 @@
 //! Rows that others have locked, a disk that is full: the consumer holds up what is concerned, and nothing else.
 
+use crate::support::database_sessions::{ROLES, Session, connections, drained, lands, stuck};
 use crate::support::mysql_store::{accepted, assert_sound, config, fresh, sale, sale_id, url, verdicts};
-use crate::support::sessions::{ROLES, Session, connections, drained, lands, stuck};
 use crate::support::world::{World, eventually, run};
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
 use seckill::domain::outcome::{Outcome, Verdict};

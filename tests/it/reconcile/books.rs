@@ -26,7 +26,7 @@ async fn landed(world: &World, sale: &SaleId, buyers: std::ops::Range<u32>) -> V
 
 /// Until the ledger has forgotten everything.
 async fn forgotten(world: &World, sale: &SaleId) {
-    let forgets = world.more(&[Reconcile], |settings| settings.p5_reconcile.ledger_retention_s = 1);
+    let forgets = world.extra_roles(&[Reconcile], |settings| settings.p5_reconcile.ledger_retention_s = 1);
     let ledger = world.servers.redis.keys.ledger(0, sale);
     eventually("an empty ledger", async || world.redis(&["HLEN", &ledger]).await.as_u64() == Some(1)).await;
     forgets.stop().await;

@@ -68,8 +68,8 @@ fn decided_messages_go_undecided_ones_are_noted_and_strangers_stay() {
         assert_eq!((audit.counted.parked, audit.counted.leaked), (2, 0), "{audit:#?}");
 
         // With the reconciler at work: landed from the ledger, the message goes, the rows are closed, strangers stay.
-        let reconcile = world.more(&[Reconcile], |_| {});
-        eventually("carol's order", async || world.told(&sale, "carol", open).await.0 == "CONFIRMED").await;
+        let reconcile = world.extra_roles(&[Reconcile], |_| {});
+        eventually("carol's order", async || world.status_of(&sale, "carol", open).await.0 == "CONFIRMED").await;
         eventually("her message is gone", async || world.mq_dlq().await.len() == 3).await;
         eventually("closed rows", async || world.rows("failed_request", "status = 'resolved'").await == 2).await;
         reconcile.stop().await;

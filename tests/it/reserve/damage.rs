@@ -1,7 +1,7 @@
 //! The reserve script is all or nothing. With any key missing or damaged, nothing at all changes.
 
-use crate::support::model::{Ask, EPOCH};
 use crate::support::outbox_kinds::OUTBOX_KINDS;
+use crate::support::reserve_model::{Ask, EPOCH};
 use crate::support::resp::{RawRedis, Reply};
 use crate::support::script_model::{redis_sale, request_id, reserve, user_id};
 use crate::support::world::{World, run};

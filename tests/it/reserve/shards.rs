@@ -2,7 +2,7 @@
 
 use crate::support::bucket_cases::{like_one, rush, step, with_cases};
 use crate::support::buckets::Buckets;
-use crate::support::model::Ask;
+use crate::support::reserve_model::Ask;
 use crate::support::resp::RawRedis;
 use crate::support::world::{World, run};
 use proptest::prelude::*;

@@ -1,9 +1,9 @@
 //! Alerts about promises, fired by what they are about: damage done by hand to Redis and to the tables, settings that lose
 //! accepts, nobody who repairs.
 
-use crate::support::mortal::Mortal;
+use crate::support::killable::KillableProcess;
 use crate::support::own_redis;
-use crate::support::procs::signal;
+use crate::support::programs::signal;
 use crate::support::prometheus::Prometheus;
 use crate::support::world::{World, run_waiting, time_passes};
 use seckill::domain::ids::{RequestId, SaleId};
@@ -20,9 +20,9 @@ async fn backdate(world: &World, sale: &SaleId, id: RequestId) {
     world.redis(&["HSET", &ledger, &id.to_string(), &fields.join(" ")]).await;
 }
 
-fn reconciler(world: &World) -> Mortal {
+fn reconciler(world: &World) -> KillableProcess {
     let set = ["p5_reconcile.compensate=manual", "p5_reconcile.interval_ms=300", "p5_reconcile.quiet_ms=8000"];
-    world.mortal("reconcile", "", &set)
+    world.process("reconcile", "", &set)
 }
 
 #[test]
@@ -130,8 +130,8 @@ fn a_window_shorter_than_the_pipeline_takes_is_told() {
         let hasty = ["p3_relay.confirm_timeout_ms=10", "p3_relay.claim_idle_ms=11", "p5_reconcile.window_ms=11"];
         // By hand: else the reconciler lands first what it takes for lost, and never learns that it was not.
         let set = [hasty.as_slice(), &["p5_reconcile.interval_ms=10", "p5_reconcile.compensate=manual"]].concat();
-        let relay = world.mortal("relay", "", &[]);
-        let (consumer, p5) = (world.mortal("consumer", "", &[]), world.mortal("reconcile", "", &set));
+        let relay = world.process("relay", "", &[]);
+        let (consumer, p5) = (world.process("consumer", "", &[]), world.process("reconcile", "", &set));
         let tower = Prometheus::over("alerts-hasty", &[&relay, &consumer, &p5]).await;
         let hasty = tower.before("a window of 11 ms and a consumer that stumbles", &["SeckillFalseAlarms"]).await;
         let selling = async {

@@ -3,7 +3,7 @@
 
 use crate::support::clusters::{SOON, cut_off};
 use crate::support::redis_sets::{Node, SentinelSet};
-use crate::support::rush::Rush;
+use crate::support::retrying_buyers::RetryingBuyers;
 use crate::support::winners::{sells_again, sells_out, winners};
 use crate::support::world::{World, eventually, run_waiting};
 use futures::future::join_all;
@@ -24,12 +24,12 @@ async fn world_on(set: &SentinelSet, name: &str, settings: &[&str]) -> World {
 }
 
 /// Buyers come until nothing is left, while `story` goes on.
-async fn sold_out<T>(rush: &Rush<'_>, story: impl Future<Output = T>) -> T {
+async fn sold_out<T>(rush: &RetryingBuyers<'_>, story: impl Future<Output = T>) -> T {
     let lines = (0..LINES).map(|line| rush.line(0, (0..).map(move |n| format!("buyer-{line}-{n}"))));
     tokio::join!(join_all(lines), story).1
 }
 
-async fn sold_exactly(rush: &Rush<'_>, title: &str) {
+async fn sold_exactly(rush: &RetryingBuyers<'_>, title: &str) {
     rush.print(title);
     let counted = rush.holds().await.counted;
     assert_eq!(rush.accepted(), STOCK);
@@ -42,7 +42,7 @@ fn a_master_killed_in_a_crowd_costs_a_pause_and_no_order() {
         let set = SentinelSet::start(2, 3, &CAREFUL).await;
         let world = world_on(&set, "sentinel-kill", &PROMISED).await;
         let sale = world.sale("kill", i64::try_from(STOCK).unwrap(), Some(1)).await;
-        let rush = Rush::new(&world, &sale);
+        let rush = RetryingBuyers::new(&world, &sale);
         let old = set.master().await;
         sold_out(&rush, async {
             eventually("a load", async || rush.accepted() > STOCK / 5).await;
@@ -77,7 +77,7 @@ async fn frozen_master(name: &str, config: &[&str]) -> usize {
     let set = SentinelSet::start(2, 3, config).await;
     let world = world_on(&set, name, &PROMISED).await;
     let sale = world.sale("freeze", i64::try_from(STOCK).unwrap(), Some(1)).await;
-    let rush = Rush::new(&world, &sale);
+    let rush = RetryingBuyers::new(&world, &sale);
     let old = set.master().await;
     // A process that hears of no other master than this one: its only sentinel will stand still. And its buyers' tokens.
     let silent = &set.sentinels()[2];
@@ -171,7 +171,7 @@ fn one_sentinel_that_stands_still_or_is_dead_hides_no_master() {
             sentinel.kill().await;
             let sets = world.own_sets();
             let sets: Vec<&str> = sets.iter().map(String::as_str).chain(PROMISED).collect();
-            let late = world.beside(&[Role::Api], &sets).await;
+            let late = world.second_world(&[Role::Api], &sets).await;
             let token = world.token(&sale, &format!("late-{n}")).await.0;
             let sold = late.buy(&sale, &format!("late-{n}"), 1, Some(&token)).await;
             assert_eq!(sold.status, 202, "a process that starts now: {sold:?}");
