@@ -7,7 +7,7 @@ pub struct OneWayConditions {
     pub delay_ms: u64,
     /// Throughput; 0: no limit.
     pub bytes_per_s: usize,
-    /// Nothing goes through, nobody is told; what waits goes on its way when this ends.
+    /// Nothing goes through, and no side notices; what waits goes on its way when this ends.
     pub black_hole: bool,
 }
 

@@ -34,7 +34,7 @@ async fn connect(proxy: &Proxy) -> TcpStream {
     TcpStream::connect(("127.0.0.1", proxy.port())).await.unwrap()
 }
 
-/// Says something and hears it back.
+/// Sends something and gets it back.
 async fn says(stream: &mut TcpStream, text: &[u8]) -> Duration {
     let begun = Instant::now();
     stream.write_all(text).await.unwrap();

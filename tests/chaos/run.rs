@@ -34,7 +34,7 @@ pub struct Orders {
     pub seed: u64,
     /// Length of the faults.
     pub length_ms: u64,
-    /// Whether P5 lands what was lost on the way. Without it nothing may be lost on the way, so nothing is destroyed that
+    /// Whether P5 persists what was lost on the way. Without it nothing may be lost on the way, so nothing is destroyed that
     /// only the ledger knows: no queue is deleted or emptied, no entry deleted.
     pub repairs: bool,
     /// Settings on top of all others.
@@ -57,7 +57,7 @@ pub struct Finished {
     pub states: Counts,
     /// The checker's word.
     pub verdict: Verdict,
-    /// Processes that ended without being told to.
+    /// Processes that ended without an order to.
     pub ends: Vec<End>,
     /// Why peace did not come, if it did not.
     pub unrest: Option<String>,

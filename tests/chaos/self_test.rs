@@ -95,7 +95,7 @@ async fn settled(urls: &DumpUrls, dir: &Path) {
     }
 }
 
-/// A run with Redis frozen for a while, or not; everything lies in `dir` afterwards.
+/// A run with Redis frozen for a while, or not; everything is in `dir` afterwards.
 async fn run(servers: &mut PrivateServers, urls: &DumpUrls, dir: &Path, frozen_ms: u64) -> Totals {
     let settings = settings(urls);
     migrate::migrate(&urls.mysql).await.expect("migrations");

@@ -191,7 +191,7 @@ impl Browser {
     }
 
     /// Errors of the page itself: broken scripts, and what the policy forbade. Answers of the API that are no success are
-    /// told in the same place, and are no error of the page.
+    /// reported in the same place, and are no error of the page.
     pub async fn complaints(&self) -> Vec<String> {
         let log = self.tell("/se/log", json!({ "type": "browser" })).await;
         let severe = log.as_array().into_iter().flatten().filter(|line| line["level"] == "SEVERE");

@@ -43,7 +43,7 @@ pub async fn stuck(world: &World) -> i64 {
     id
 }
 
-/// Waits until the purchase is an order, as its buyer is told.
+/// Waits until the purchase is an order by its status.
 pub async fn lands(world: &World, sale: &SaleId, user: &str, id: RequestId) {
     eventually(user, async || world.status_of(sale, user, id).await.0 == "CONFIRMED").await;
 }

@@ -187,7 +187,7 @@ impl World {
         self.rows("orders", &format!("sale_id = '{sale}'")).await
     }
 
-    /// What the buyer is told right now.
+    /// Status and reason that the buyer gets now.
     pub async fn status_of(&self, sale: &SaleId, user: &str, request_id: RequestId) -> (String, String) {
         let answer = self.status(sale, user, &request_id.to_string(), 0).await;
         assert_eq!(answer.status, 200, "{answer:?}");

@@ -32,7 +32,7 @@ impl ObservedReconciler {
         line.rsplit(' ').next()?.parse().ok()
     }
 
-    /// How often it has told this state; -1 when it does not answer.
+    /// The counter of this state; -1 when it does not answer.
     pub async fn state(&self, world: &World, code: &str) -> f64 {
         let name = format!("seckill_state_total{{phase=\"p5_reconcile\",code=\"{code}\"}}");
         self.metric(world, &name).await.unwrap_or(-1.0)

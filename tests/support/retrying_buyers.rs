@@ -1,4 +1,4 @@
-//! Buyers who come without a pause while servers die: each repeats with their token until they know. What they were told is
+//! Buyers who come without a pause while servers die: each repeats with their token until they know. Their answers are
 //! kept, second by second and by the server that has their shard.
 
 use super::world::{Answer, World, pause};
@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// What a buyer is told within this time, or not.
+/// Longest wait for an answer.
 const ASK: Duration = Duration::from_secs(15);
 
 /// One answer to a purchase.
@@ -23,7 +23,7 @@ struct Told {
     status: u16,
 }
 
-/// A crowd, and what it was told so far.
+/// A crowd, and its answers so far.
 pub struct RetryingBuyers<'a> {
     world: &'a World,
     sale: &'a SaleId,
@@ -52,7 +52,7 @@ impl<'a> RetryingBuyers<'a> {
         }
     }
 
-    /// Buyers of `names`, one after the other, until they are told that nothing is left, or the rush is over.
+    /// Buyers of `names`, one after the other, until the answer is that nothing is left, or the test ends.
     pub async fn line(&self, shard: u16, mut names: impl Iterator<Item = String>) {
         let server = self.servers.iter().position(|shards| shards.contains(&shard)).expect("a server has it");
         while !self.over.load(Ordering::SeqCst) {
@@ -115,17 +115,17 @@ impl<'a> RetryingBuyers<'a> {
         self.over.store(true, Ordering::SeqCst);
     }
 
-    /// How many heard 202 so far.
+    /// How many got 202 so far.
     pub fn accepted(&self) -> usize {
         self.won.lock().unwrap().len()
     }
 
-    /// How many buyers of one server heard 202 in a time; without an end, up to now.
+    /// How many buyers of one server got 202 in a time; without an end, up to now.
     pub fn accepted_of(&self, server: usize, from: Duration, to: Option<Duration>) -> usize {
         self.answers_of((server, 202), from, to)
     }
 
-    /// How many answers with this status buyers of one server heard in a time.
+    /// How many answers with this status buyers of one server got in a time.
     pub fn answers_of(&self, (server, status): (usize, u16), from: Duration, to: Option<Duration>) -> usize {
         let told = self.told.lock().unwrap();
         let meant = |told: &&Told| (told.server, told.status) == (server, status);
@@ -149,7 +149,7 @@ impl<'a> RetryingBuyers<'a> {
         audit
     }
 
-    /// Second by second: for each server how many heard 202, 503, 504; and what happened (with `--nocapture`).
+    /// Second by second: for each server how many got 202, 503, 504; and what happened (with `--nocapture`).
     pub fn print(&self, title: &str) {
         let mut rows: BTreeMap<u64, Vec<[usize; 4]>> = BTreeMap::new();
         for told in self.told.lock().unwrap().iter() {

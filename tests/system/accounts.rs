@@ -88,7 +88,7 @@ fn the_accounts_of_the_manual_suffice_and_may_do_nothing_else() {
         let [redis, amqp, mysql] = urls(&servers, "seckill", "PASSWORD");
         let set = [
             "rabbitmq.declare=false",
-            // Else P5 would land what the broker refuses to carry.
+            // Else P5 would persist what the broker refuses to carry.
             "p5_reconcile.compensate=manual",
             "p1_entry.token_ttl_s=1",
             "p5_reconcile.ledger_retention_s=6",

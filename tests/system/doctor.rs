@@ -101,7 +101,7 @@ fn a_good_set_up_is_well_and_each_bad_setting_is_named() {
     });
 }
 
-/// Makes the first order queue anew, as it should be but for one argument (`None`: without it).
+/// Makes the first order queue again, as it should be but for one argument (`None`: without it).
 async fn order_queue_with(config: &RabbitConfig, argument: &str, value: Option<FieldValue>) {
     let topology = Topology::new(config);
     let mut arguments = vec![

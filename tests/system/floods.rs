@@ -96,7 +96,7 @@ fn floods_of_random_ids_and_of_sales_that_sell_nothing_end_at_the_entry() {
         })
         .await;
 
-        // And a new sale is found soon all the same: at the latest when the filter has heard of it.
+        // And a new sale is found soon all the same: at the latest when the filter has it.
         let new = world.sale("flood-new", 5, None).await;
         eventually("the new sale sells", async || world.buy(&new, "first", 1, None).await.status == 202).await;
         let rest = world.second_world(&[Role::Relay, Role::Consumer], &[]).await;

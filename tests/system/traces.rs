@@ -1,4 +1,4 @@
-//! F5: one order is followed through processes that tell each other nothing about it, by spans that an OpenTelemetry collector
+//! F5: one order is followed through processes that exchange nothing about it, by spans that an OpenTelemetry collector
 //! puts into one trace; and a collector that is no use holds nothing up.
 
 use crate::support::collector::{Collector, Seen};
@@ -137,7 +137,7 @@ fn a_parked_and_compensated_order_shows_every_attempt_and_who_wrote_it_in_the_en
         assert_eq!(written.by, format!("{}-reconcile", world.settings.runtime.node));
         assert!(!written.failed, "{written:?}");
 
-        // One that the broker never heard of: P5 hangs under the same step.
+        // One that the broker never got: P5 hangs under the same step.
         let relay = traced.roles.iter().find(|(role, _)| *role == "relay").expect("a relay");
         crate::support::programs::signal(relay.1.program.pid(), libc::SIGSTOP);
         let lost = world.bought(sale, "lost").await.to_string();

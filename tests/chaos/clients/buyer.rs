@@ -1,11 +1,11 @@
-//! One client: what it wants is drawn from the seed, how it goes on depends on what it hears.
+//! One client: what it wants is drawn from the seed, how it goes on depends on the answers.
 //!
 //! | share | what it does |
 //! |---|---|
 //! | 80 % | gets a purchase token and repeats with it after "later" and after silence |
 //! | 5 % of those who meet silence | go on with a new token while the first request is unknown |
 //! | 13 % | buys without a token: repeats after "later" (nothing happened), never after silence; asks if it got an id |
-//! | 7 % | gives up after its first attempt, whatever it hears |
+//! | 7 % | gives up after its first attempt, whatever the answer |
 //! | 20 % of the answered | send the same again |
 //! | 30 % of the accepted | ask for the status at once |
 //! | 20 % | buy again, as a new purchase |

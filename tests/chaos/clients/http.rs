@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// How long clients wait for an answer, drawn per attempt: some hear the api's own "unknown" after a few seconds, with the
+/// How long clients wait for an answer, drawn per attempt: some get the api's own "unknown" after a few seconds, with the
 /// request id, others are gone by then.
 const PATIENCE_MS: std::ops::RangeInclusive<u64> = 2_000..=5_000;
 const CONNECT_MAX: Duration = Duration::from_secs(1);

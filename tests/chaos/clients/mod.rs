@@ -1,4 +1,4 @@
-//! A seeded crowd that behaves as real clients do under faults, and writes down every attempt and what it was told.
+//! A seeded crowd that behaves as real clients do under faults, and writes down every attempt and its answer.
 //!
 //! Input: urls of the api, sales, a seed. Output: the history (one JSON line per attempt), which is all the checker knows
 //! of what was promised. Open loop: purchases begin at their rate however slow the answers are; above the bound of
@@ -64,7 +64,7 @@ pub struct Totals {
     pub skipped: u64,
     /// Attempts to buy that were sent or tried.
     pub sent: u64,
-    /// Request ids that were told to be accepted.
+    /// Request ids with the answer "accepted".
     pub accepted: u64,
     /// Accepted again: repeats of an accepted request.
     pub replays: u64,
@@ -109,7 +109,7 @@ struct Crowd {
     stopping: AtomicBool,
     /// By (was accepted, request id): the unknown come first.
     open: Mutex<BTreeMap<(bool, String), Open>>,
-    /// Request ids that were told to be accepted.
+    /// Request ids with the answer "accepted".
     told: Mutex<HashSet<String>>,
 }
 
@@ -158,7 +158,7 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Starts buying; every attempt is written to the file `history`, which is made anew.
+    /// Starts buying; every attempt is written to the file `history`, which is created empty.
     pub fn start(load: Load, history: &Path) -> Self {
         assert!(!load.apis.is_empty() && !load.sales.is_empty() && load.users > 0 && load.rate_per_s > 0.0, "{load:?}");
         let crowd = Arc::new(Crowd {

@@ -1,4 +1,4 @@
-//! What a deployment is asked and told past the proxies: subcommands of the binary, and the broker's own tongue.
+//! Commands to a deployment past the proxies: subcommands of the binary, and the broker's own language.
 
 use super::Deployment;
 use crate::files::seckill;

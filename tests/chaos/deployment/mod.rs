@@ -1,6 +1,6 @@
 //! The deployment a run stands on: private servers, every role as processes of their own, and a proxy on every link.
 //!
-//! Grounds stand beside each other: most of a run is waiting. Its folder goes when the run was green and stays when it was not.
+//! Deployments run beside each other: most of a run is waiting. Its folder goes when the run was green and stays when it was not.
 
 mod commands;
 mod options;

@@ -1,7 +1,7 @@
 //! Raw dumps of the three servers, for the checker: taken past the product's own code, after the roles are quiet.
 //!
 //! Output: one JSON lines file per table and per kind of key, and one for the queues. Nothing is changed: what is read from
-//! a queue goes back. A server that is away fails the dump, because half a dump would prove nothing.
+//! a queue goes back. A server that is down fails the dump, because half a dump would prove nothing.
 
 mod list;
 mod mysql;

@@ -60,7 +60,7 @@ pub struct Finding {
     pub detail: String,
 }
 
-/// The kinds of findings that a trouble may be told as.
+/// The kinds of findings that may report a trouble.
 const fn names(trouble: Trouble) -> &'static [&'static str] {
     match trouble {
         Trouble::Lost | Trouble::Hole => &["GAP"],
@@ -104,7 +104,7 @@ impl Row {
         let named = |trouble: Trouble| findings.iter().any(|finding| names(trouble).contains(&finding.kind.as_str()));
         let confirmed =
             |finding: &Finding| troubles.iter().any(|(trouble, _)| reasons(&finding.kind).contains(trouble));
-        // A sale that could not be rebuilt is told as such: what it lacks is counted when it has whole keys again.
+        // A sale that could not be rebuilt is reported as such: what it lacks is counted when it has whole keys again.
         let broken = troubles.iter().any(|(trouble, _)| [Trouble::Keys, Trouble::Behind].contains(trouble));
         let unnamed = troubles.iter().filter(|(trouble, _)| !named(*trouble) && !broken);
         let unnamed = unnamed.map(|(trouble, detail)| format!("no finding names {trouble:?}: {detail}"));

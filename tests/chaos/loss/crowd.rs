@@ -1,4 +1,4 @@
-//! The buyers of the scenes: each attempt and what it was told goes into the history, which is what the judge believes.
+//! The buyers of the scenes: each attempt and its answer goes into the history, which the judge reads.
 
 use super::plan::Scene;
 use crate::clients::clock::now_ms;
@@ -30,7 +30,7 @@ pub struct Crowd {
 #[derive(Default)]
 struct Book {
     lines: Vec<Value>,
-    /// Accepted requests by sale, in the order in which they were told.
+    /// Accepted requests by sale, in the order of their answers.
     accepted: BTreeMap<String, Vec<String>>,
     /// Buyers so far, by sale.
     buyers: BTreeMap<String, usize>,
@@ -102,12 +102,12 @@ impl Crowd {
         }
     }
 
-    /// Requests of a sale that were told to be accepted.
+    /// Requests of a sale with the answer "accepted".
     pub fn accepted(&self, sale: &str) -> Vec<String> {
         self.book.lock().expect("not poisoned").accepted.get(sale).cloned().unwrap_or_default()
     }
 
-    /// Everything that was told, as lines for the history; and how many answers were none.
+    /// All answers, as lines for the history; and how many never came.
     pub fn close(self) -> (Vec<Value>, u64) {
         let book = self.book.into_inner().expect("not poisoned");
         (book.lines, book.unknown)

@@ -1,7 +1,7 @@
 //! Chaos in which data go back or vanish: Redis, the database and the broker lose what they had, and the product's audit is
 //! judged against the independent checker ([`crate::checker::loss`]).
 //!
-//! A run is a row of waves on one deployment. In a wave some sales stand side by side, and each meets a misfortune of its own; or a
+//! A run is a row of waves on one deployment. In a wave some sales stand side by side, and each meets a fault of its own; or a
 //! whole server meets one. Red: the audit calls a sale consistent in which the checker finds something, or the reverse; or both
 //! say that something is wrong, and not the same. The controls are part of each run: an audit that leaves out the bridge, and a
 //! wave in which nobody looks at acceptance numbers, have to miss something.

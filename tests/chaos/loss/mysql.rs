@@ -60,7 +60,7 @@ impl Tables {
         lines(&self.url, query).await
     }
 
-    /// Copies everything under a name. Every statement sees what is committed; the sales' rows are locked first, and a landing
+    /// Copies everything under a name. Every statement sees what is committed; the sales' rows are locked first, and a transaction of the consumer
     /// writes them last, so that no landing is copied by half.
     pub async fn copy(&self, name: &str) {
         let mut statements = format!("CREATE DATABASE IF NOT EXISTS copy_{name}; ");

@@ -1,10 +1,10 @@
-//! What is to happen in a wave, drawn from the seed: some sales side by side, each with its own misfortune.
+//! What is to happen in a wave, drawn from the seed: some sales side by side, each with its own fault.
 //!
 //! | step | what happens |
 //! |---|---|
-//! | 1 | buyers buy in the aged sales, twice; the early copies are taken in between; P5 trims what has landed |
+//! | 1 | buyers buy in the aged sales, twice; the early copies are taken in between; P5 trims what is persisted |
 //! | 2 | P5 and the relay stand still; buyers buy; the late copies are taken; grants and cancellations; buyers buy |
-//! | 3 | some entries get stuck in a relay that never comes back; the others land |
+//! | 3 | some entries get stuck in a relay that never comes back; the others are persisted |
 //! | 4 | relay or consumer is held, or none; buyers buy: so much is on its way |
 //! | 5 | the faults strike |
 //! | 6 | all go on; buyers buy; more is granted; P5 repairs what it can; units are reclaimed; buyers buy again |
@@ -18,11 +18,11 @@ use rand::{Rng, SeedableRng};
 /// Who is held when the faults strike, so that requests are on their way there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Held {
-    /// Everything has landed.
+    /// Everything is persisted.
     Nobody,
-    /// Requests lie in the outbox.
+    /// Requests are in the outbox.
     Relay,
-    /// Requests lie in the broker.
+    /// Requests are in the broker.
     Consumer,
 }
 

@@ -48,7 +48,7 @@ impl RedisFaults {
         Self(RawRedis::at(url, PREFIX).await)
     }
 
-    /// Copies a sale as it is now; `name` tells the copies of a sale apart.
+    /// Copies a sale as it is now; `name` distinguishes the copies of a sale.
     pub async fn copy(&mut self, sale: &str, name: &str) -> Copy {
         let prefix = format!("copy-{name}");
         for shard in 0..SHARDS {

@@ -78,7 +78,7 @@ impl WaveRun<'_> {
         self.crowd.open(self.wave.scenes.iter().map(|scene| (scene, scene.buyers[step]))).await;
     }
 
-    /// Everything told so far is decided, but so many requests of each sale.
+    /// Waits until all accepted requests are decided, but a number (`stuck`) of each sale.
     async fn landed(&self, stuck: &BTreeMap<&str, usize>) {
         let wanted: usize = self
             .wave

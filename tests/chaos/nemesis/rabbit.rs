@@ -1,4 +1,4 @@
-//! Faults inside RabbitMQ, in its own tongue.
+//! Faults inside RabbitMQ, in its own language.
 
 use super::{Field, Outcome, undo};
 use crate::deployment::PREFIX;

@@ -1,4 +1,4 @@
-//! Access tokens. Whoever they do not speak for buys nothing, and is told which claim is wrong.
+//! Access tokens. Without a valid token nobody buys, and the answer names the wrong claim.
 
 use crate::support::programs::scratch;
 use crate::support::world::{Answer, World, run};

@@ -1,4 +1,4 @@
-//! P1, the entry: who is let in, what is read of a request, and what a buyer is told.
+//! P1, the entry: who is let in, what is read of a request, and what a buyer gets as answer.
 
 mod access;
 mod bad_input;

@@ -49,7 +49,7 @@ fn a_stream_tells_queued_then_the_outcome_then_ends() {
         assert_eq!(events.len(), 1, "{text:?}");
         assert_eq!((events[0]["status"].as_str(), events[0]["code"].as_str()), (Some("CONFIRMED"), Some("P4-C0")));
 
-        // Whoever comes late hears the outcome at once; whoever is not the owner hears nothing.
+        // A late reader gets the outcome at once; a reader who is not the owner gets nothing.
         let late = follow(&world, &sale, "alice", &id).await.text().await.unwrap();
         assert_eq!(told(&late).len(), 1, "{late:?}");
         assert_eq!(told(&late)[0]["status"], "CONFIRMED");

@@ -1,4 +1,4 @@
-//! Clients that are slow on purpose hold up nobody else, and whoever is one too many hears so at once (A9, A10).
+//! Clients that are slow on purpose hold up nobody else, and a client above the limit is refused at once (A9, A10).
 
 use crate::support::answer::Answer;
 use crate::support::raw_http::purchase_head;

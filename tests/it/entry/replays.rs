@@ -1,4 +1,4 @@
-//! A purchase token's repeats are one purchase and hear the same bytes, whatever has happened since.
+//! A purchase token's repeats are one purchase and get the same bytes, whatever has happened since.
 
 use crate::support::replays::{first, same};
 use crate::support::world::{World, eventually, run};

@@ -22,7 +22,7 @@ fn a_pause_stops_a_sale_at_once_and_a_resume_goes_on() {
         let sale = world.sale("pause", 5, Some(1)).await;
         assert_eq!(world.buy(&sale, "alice", 1, None).await.status, 202);
         world.sale_control().pause(&sale).await.unwrap();
-        // The entry may not have heard of it yet; the script has.
+        // The entry may not know it yet; the script does.
         for _ in 0..20 {
             refused(&world, &sale, 423, "P1-S7").await;
         }

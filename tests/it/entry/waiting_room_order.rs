@@ -10,7 +10,7 @@ use seckill::store::redis::RoomPlace;
 /// Buyers of a draw.
 const DRAWN: u32 = 2_000;
 /// Spearman's rank correlation of 2,000 unrelated ranks has a standard deviation of 1/√1999 = 0.0224: beyond this bound, 6.7
-/// of them, lies less than one run in 10¹⁰.
+/// of them, is less than one run in 10¹⁰.
 const RELATED: f64 = 0.15;
 
 /// Spearman's rank correlation of two orders without ties.
@@ -94,7 +94,7 @@ fn the_first_call_after_the_start_draws_for_good_even_if_the_clock_goes_back() {
         let [first, second, third, fourth] = [0, 1, 2, 3].map(|n| buyers(n..n + 1));
         assert_eq!(world.places(&early, &[first.clone(), second.clone()].concat()).await, [RoomPlace::Undrawn; 2]);
         assert_eq!(world.numbers(&world.as_if_started(&sale).await, &third).await, [3]);
-        // For the script a start that lies ahead again is a clock that went back.
+        // For the script a start that is ahead again is a clock that went back.
         assert_eq!(world.numbers(&early, &fourth).await, [4]);
         let mut drawn = world.numbers(&early, &[first, second].concat()).await;
         drawn.sort_unstable();

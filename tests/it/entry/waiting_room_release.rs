@@ -1,5 +1,5 @@
 //! How the waiting room lets buyers go: at its rate by the clock of Redis, to the place, however many processes do
-//! it; not before the start, not while nothing is sold, not faster than orders land.
+//! it; not before the start, not while nothing is sold, not faster than orders are persisted.
 
 use crate::support::resp::RawRedis;
 use crate::support::waiting_rooms::{ReleaseCursor, buyers};

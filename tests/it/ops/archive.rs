@@ -174,7 +174,7 @@ fn a_removal_goes_on_where_it_was_killed_keeps_the_sums_and_touches_no_other_sal
         std::fs::remove_dir_all(folder.path().join("old")).unwrap();
         let (manifest, hash) = archive(&world, &old, folder.path()).export().await.unwrap();
 
-        // Killed after one page, after two, …: whoever repeats it goes on, and meanwhile nobody takes the rest for a sale.
+        // Killed after one page, after two, …: a repeat goes on, and meanwhile nobody takes the rest for a sale.
         let mut pages = 1;
         while archive(&world, &old, folder.path()).remove(&actor, pages).await.unwrap() == Removed::Stopped {
             assert_eq!(world.rows("sales", "sale_id = 'old'").await, 1, "the sale's own row goes last");

@@ -1,4 +1,4 @@
-//! A sale that ended and was never closed is told by the doctor, an hour later, until it is closed.
+//! A sale that ended and was never closed is reported by the doctor, an hour later, until it is closed.
 
 use crate::support::mysql_store::{NOW_MS, fresh, sale, sale_id};
 use crate::support::world::{World, run};

@@ -81,7 +81,7 @@ fn a_process_with_all_roles_exports_what_the_table_says_and_nothing_else() {
             let labels = table.get(&name).unwrap_or_else(|| panic!("{name} is exported and not documented"));
             assert_eq!(series, BTreeSet::from([labels.clone()]), "labels of {name}");
         }
-        // The landing above was timed.
+        // The transaction above was timed.
         let timed =
             text.lines().find_map(|line| line.strip_prefix("seckill_p4_persist_accept_to_landed_seconds_count "));
         assert_eq!(timed, Some("1"));

@@ -1,4 +1,4 @@
-//! A consumer that dies, wherever it dies (windows 62, 63, 64, 76), loses nothing, doubles nothing, tells nothing
+//! A consumer that dies, wherever it dies (windows 62, 63, 64, 76), loses nothing, doubles nothing, reports nothing
 //! that is not true.
 
 use crate::support::fault_injection::REFUSING_TRIGGER;
@@ -90,7 +90,7 @@ fn a_panic_ends_the_process_with_1_and_its_messages_are_landed_by_the_next_one()
         let world = without_consumer().await;
         let sale = world.sale("panic", 100, Some(1)).await;
         let alice = world.bought(&sale, "alice").await;
-        // One writer: another would land what the broken one gives back, before the process is gone.
+        // One writer: another would persist what the broken one gives back, before the process is gone.
         let mut consumer = world.process("consumer", "F11=1*panic", &["p4_persist.writers_count=1"]);
         assert_eq!(consumer.program.ended().await, Some(1), "{}", consumer.program.stderr());
         assert!(consumer.program.stderr().contains("a role's task died"), "{}", consumer.program.stderr());

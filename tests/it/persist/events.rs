@@ -1,4 +1,4 @@
-//! Every outcome is told to downstream systems at least once (D10), whoever decided it and whoever died over it.
+//! Every outcome is reported to downstream systems at least once (D10), by whichever process it was decided, and whichever died over it.
 
 use crate::support::downstream::Downstream;
 use crate::support::world::{ALONE, World, eventually, run};
@@ -15,7 +15,7 @@ fn every_outcome_a_message_brings_is_told_and_again_after_a_death_before_the_ack
         let sale = world.sale("events", 100, Some(1)).await;
         world.foreign_order(&sale, "alice", 7).await;
         let (alice, bob) = (world.bought(&sale, "alice").await, world.bought(&sale, "bob").await);
-        // Committed, and dead before anything was told.
+        // Committed, and dead before anything was reported.
         world.process("consumer", "F16=return", &[]).dies_at("F16").await;
         eventually("the order", async || world.orders(&sale).await == 2).await;
         downstream.read().await;
@@ -36,7 +36,7 @@ fn outcomes_that_p5_and_operators_decide_are_told_too() {
         let sale = world.sale("others", 100, Some(1)).await;
         world.foreign_order(&sale, "bob", 7).await;
         let (alice, bob) = (world.bought(&sale, "alice").await, world.bought(&sale, "bob").await);
-        // No relay: P5 lands both from the ledger. No consumer either: the events wait in the database.
+        // No relay: P5 persists both from the ledger. No consumer either: the events wait in the database.
         let reconcile = world.extra_roles(&[Reconcile], |settings| settings.p5_reconcile.window_ms = 1_000);
         eventually("both decided", async || world.rows("request_outcome", "epoch > 0").await == 2).await;
         reconcile.stop().await;

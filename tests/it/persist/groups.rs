@@ -1,4 +1,4 @@
-//! Groups and single requests: each request lands once, gets its own exact verdict, and the sums hold.
+//! Groups and single requests: each request is persisted once, gets its own exact verdict, and the sums hold.
 
 use crate::support::mysql_store::{NOW_MS, accepted, assert_sound, books_of, crowd, fresh, sale, sale_id, verdicts};
 use crate::support::world::run;
@@ -182,7 +182,7 @@ fn the_loser_of_a_number_given_twice_gets_an_outcome_without_it() {
         let decided = outcomes::outcome_of(&db, loser.purchase.request_id).await.unwrap().unwrap();
         assert_eq!((decided.number, decided.outcome), (None, Outcome::Failed(FailReason::NumberReused)));
         assert_eq!(persist::fail_reused(&db, &loser, Reporter::Audit, "test").await, Ok(None), "once");
-        // A request that has its number is not touched by it, and a person who gives a loser up hears the same.
+        // A request that has its number is not touched by it, and a person who gives a loser up gets the same answer.
         let third = accepted("s", 3, "c", 1);
         assert_eq!(persist::fail_reused(&db, &third, Reporter::Audit, "test").await, Ok(None));
         let mut other = accepted("s", 4, "d", 1);
@@ -210,7 +210,7 @@ fn unknown_sales_forged_repeats_and_reused_numbers_are_told_apart() {
         let (parked, ordered, conflict) =
             (Err(DbError::UnknownSale(sale_id("nowhere"))), Ok(Verdict::Ordered), Ok(Verdict::Conflict));
         assert_eq!(got, [parked, ordered.clone(), conflict.clone(), conflict, ordered]);
-        // Nothing was decided about it. It lands when the sale has its row, and is not haunted by a cached absence.
+        // Nothing was decided about it. It is persisted when the sale has its row, and is not haunted by a cached absence.
         sales::create(&db, &sale("nowhere", 5, PurchasePolicy::Unlimited)).await.unwrap();
         assert_eq!(verdicts(&db, &[unknown]).await, [Verdict::Ordered]);
         assert_eq!(verdicts(&db, &[accepted("nowhere", 10, "a", 1)]).await, [Verdict::Ordered]);

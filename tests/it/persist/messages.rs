@@ -42,7 +42,7 @@ fn a_message_that_comes_again_and_again_is_one_order() {
         let alice = world.bought(&sale, "alice").await;
         world.bought(&sale, "bob").await;
         let bodies = outbox_bodies(&world).await;
-        // Three times in a row, then all of it once more after the first was landed, then from the relay as well.
+        // Three times in a row, then all of it once more after the first was persisted, then from the relay as well.
         world.publish(&[bodies[0].clone(), bodies[0].clone(), bodies[0].clone()]).await;
         confirmed(&world, &sale, "alice", alice).await;
         world.publish(&[bodies.clone(), bodies].concat()).await;
@@ -158,7 +158,7 @@ fn one_row_the_database_refuses_ends_in_the_dlq_its_neighbours_land_and_p5_settl
         assert_eq!(world.status_of(&sale, "cursed", cursed).await.0, "QUEUED", "a DLQ is no verdict");
         let audit = world.audit(&sale, Window::Now).await;
         assert!(audit.consistent() && audit.counted.parked == 1, "{audit:#?}");
-        // The cause is gone: P5 lands it from the ledger, and the dead letter is harmless from then on.
+        // The cause is gone: P5 persists it from the ledger, and the dead letter is harmless from then on.
         world.sql("DROP TRIGGER curse").await;
         let reconcile = world.extra_roles(&[Reconcile], |_| {});
         confirmed(&world, &sale, "cursed", cursed).await;

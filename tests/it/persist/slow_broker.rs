@@ -1,4 +1,4 @@
-//! A broker that is slow is no broker that is gone: consumers keep what they have, and landing goes on (window 59).
+//! A broker that is slow is no broker that is gone: consumers keep what they have, and persisting goes on (window 59).
 
 use crate::support::fault_injection::{REFUSING_TRIGGER, channel, port_of};
 use crate::support::slow_link::SlowLink;
@@ -9,7 +9,7 @@ use seckill::roles::Role::{Api, Consumer, Relay};
 use seckill::store::rabbit::{RabbitConfig, Topology, declare};
 use std::time::{Duration, Instant};
 
-/// Landing goes on within this time after a consumer was replaced; twice of it is for a machine that does other things.
+/// Persisting goes on within this time after a consumer was replaced; twice of it is for a machine that does other things.
 const GOES_ON: Duration = Duration::from_secs(6);
 
 impl World {

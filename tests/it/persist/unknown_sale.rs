@@ -5,7 +5,7 @@ use seckill::domain::ids::{RequestId, SaleId};
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
 use seckill::store::rabbit::{HeaderValue, browse_dlq, declare};
 
-/// A world that sold to alice, whose order landed, and to bob, after the sale's row was lost.
+/// A world that sold to alice, whose order was persisted, and to bob, after the sale's row was lost.
 async fn without_its_row(name: &str) -> (World, SaleId, RequestId) {
     let world = World::with(&[Api, Relay, Consumer], &["p4_persist.attempts_max=2"]).await;
     declare(&world.servers.rabbit).await.unwrap();

@@ -88,7 +88,7 @@ fn entries_of_every_sort_are_listed_shown_and_replayed_exactly_once() {
         assert!(shown.contains("{\\\"v\\\":1,") && shown.contains("undecided"), "{shown}");
         world.cli(&["dlq", "show", "4711"]).exits(1);
 
-        // A dry run tells the same story and changes nothing.
+        // A dry run prints the same and changes nothing.
         let before = world.dump(&sale).await;
         let dry = world.cli(&["dlq", "replay", "--all", "--dry-run", "--json"]).exits(1).json();
         assert!(results(&dry).contains(&(who.healthy_mq.to_string(), "would_land".to_owned())), "{dry:#}");
@@ -148,7 +148,7 @@ async fn audited(world: &World, who: &Parked) {
     assert_eq!(world.rows("audit_runs", "TRUE").await, 0, "no run of the audit");
 }
 
-/// What is no request of ours is given up by whoever names the very entry, and is kept in the record of acts.
+/// An entry that is no request of ours is given up by its exact name, and the act is recorded.
 async fn strangers_go_by_name_only(world: &World, sale: &SaleId) {
     world.cli(&["dlq", "give-up", "--all", "--reason", "clean up"]).exits(1);
     let list = world.cli(&["dlq", "list", "--json"]).exits(0).json();

@@ -22,7 +22,7 @@ fn a_replay_killed_in_the_middle_is_finished_by_the_next_one() {
         }
         world.lose_the_outbox().await;
 
-        // Dies with the sixth request landed: nothing is told, audited or removed of its batch.
+        // Dies with the sixth request persisted: nothing is reported, audited or removed of its batch.
         let said = world.cli_with_faults("F22=5*off->return", &["dlq", "replay", "--all"]);
         assert_eq!(said.code, None, "killed: {said:?}");
         assert_eq!((world.orders(&sale).await, world.rows("operator_acts", "action = 'dlq.replay'").await), (6, 0));

@@ -149,7 +149,7 @@ fn two_reconcilers_at_once_do_no_harm() {
         let sale = world.sale("both", 100, Some(1)).await;
         world.sell(&sale, 60).await;
         lose_the_outbox(&world).await;
-        // Past the leadership: both have seen the same leaks and land them at the same time.
+        // Past the leadership: both have seen the same leaks and persist them at the same time.
         let audit = world.audit(&sale, Window::Now).await;
         assert_eq!(audit.counted.leaked, 60);
         let context = world.reconcile_context();

@@ -29,7 +29,7 @@ fn grants_are_compared_by_name_and_not_by_their_sum() {
     });
 }
 
-/// A gift that its target has lost, and its source has forgotten: the pair goes on, the units are told, and a rebuild finds them.
+/// A gift that its target has lost, and its source has forgotten: the pair goes on, the units are reported, and a rebuild finds them.
 #[test]
 fn a_lost_gift_between_two_buckets_is_told_and_wedges_nothing() {
     run(async {
@@ -40,7 +40,7 @@ fn a_lost_gift_between_two_buckets_is_told_and_wedges_nothing() {
         else {
             panic!("nothing taken")
         };
-        // The target's server is replaced by one that never heard of it; the source's has forgotten the record.
+        // The target's server is replaced by one that never saw it; the source's has forgotten the record.
         redis.transfers.forget(&sale, &first).await.unwrap();
         let Taken::Record(second) = redis.transfers.take(&sale, Between { source: 0, target: 1 }, 1, 2).await.unwrap()
         else {

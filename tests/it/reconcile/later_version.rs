@@ -55,7 +55,7 @@ fn a_message_of_a_later_version_ends_with_its_request_and_only_with_it() {
             MqDlqCleanup { seen_count: 3, removed_count: 1, noted_count: 0, foreign_count: 2, unseen_count: 0 };
         assert_eq!(then, removed, "its request is decided, as the ledger has it");
 
-        // In the relay's DLQ too, with P5 at work: landed from the ledger, the entry goes, its bytes are in the register.
+        // In the relay's DLQ too, with P5 at work: persisted from the ledger, the entry goes, its bytes are in the register.
         let (id, body) = (carol.to_string(), envelope_of_tomorrow(&world, &sale, carol).await);
         let (body, relay_dlq) = (String::from_utf8(body).unwrap(), world.servers.redis.keys.relay_dlq(0));
         let told = ["reason", "nack", "attempts", "10", "parked_at_ms", "1", "s", sale.as_str()];

@@ -1,4 +1,4 @@
-//! Leaks are told once, with where they lie, and one damaged sale or request stops no other (E1, E2).
+//! Leaks are reported once, with where they are, and one damaged sale or request stops no other (E1, E2).
 
 use crate::support::observed_reconciler::ObservedReconciler;
 use crate::support::programs::Folder;

@@ -161,7 +161,7 @@ fn a_number_given_twice_gets_its_loser_an_outcome_and_the_sale_can_be_rebuilt() 
         world.redis(&["INCRBY", &keys.stock(0, &sale), "1"]).await;
         let bob = world.bought(&sale, "bob").await;
         eventually("bob's outcome", async || world.status_of(&sale, "bob", bob).await.1 == "NUMBER_REUSED").await;
-        // His unit is gone with alice's: the two sides agree again, and the sale can be built anew.
+        // His unit is gone with alice's: the two sides agree again, and the sale can be built again.
         lose_the_keys(&world, &sale).await;
         rebuilt(&world, &sale, 1).await;
         assert_eq!(stock(&world, &sale).await, Some(9));
@@ -170,7 +170,7 @@ fn a_number_given_twice_gets_its_loser_an_outcome_and_the_sale_can_be_rebuilt() 
     });
 }
 
-/// What Redis forgot together with a whole epoch is still told: the numbers of the old epoch are not thrown away with it.
+/// What Redis forgot together with a whole epoch is still reported: the numbers of the old epoch are not thrown away with it.
 #[test]
 fn a_gap_of_an_epoch_that_redis_forgot_is_told_for_ever_and_its_unit_is_kept_back() {
     run(async {
@@ -231,7 +231,7 @@ fn records_of_former_epochs_are_forgotten_and_a_closed_sale_leaves_redis_after_a
         short.stop().await;
         assert_eq!(world.rows("sale_epochs", "epoch = 2 AND number = 1 AND accepted = 1").await, 1);
         assert!(world.audit(&sale, Window::Now).await.consistent());
-        // A database that goes back after that is told all the same.
+        // A database that goes back after that is reported all the same.
         world.sql("DELETE FROM request_outcome WHERE epoch = 2").await;
         assert!(!world.audit(&sale, Window::Now).await.consistent());
     });

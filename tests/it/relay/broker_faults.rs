@@ -57,7 +57,7 @@ fn a_queue_that_is_made_anew_behind_its_consumer_does_not_starve_it() {
         let config = config("anew").await;
         for round in 0..5 {
             let mut consumer = Consumer::connect(&config, &[0], 10).await.unwrap();
-            // Declared in the very moments of its deletion, the broker may tell the consumer nothing (window 59).
+            // Declared in the very moments of its deletion, the broker may not notify the consumer (window 59).
             let declaring = (0..3).map(|_| {
                 let config = config.clone();
                 tokio::spawn(async move {

@@ -37,7 +37,7 @@ fn with_lists_no_phase_needs_a_stream() {
         let entry = world.servers.redis.relay_dlq.page(0, "-", 10).await.unwrap().remove(0);
         assert!(entry.reason.contains("field s is missing") && entry.parked_at_ms > 0, "{entry:?}");
         assert!(world.servers.redis.relay_dlq.page(0, &format!("({}", entry.id), 10).await.unwrap().is_empty());
-        // Lost keys: the rebuild makes the sale anew.
+        // Lost keys: the rebuild makes the sale again.
         raw.call(&["DEL", &world.servers.redis.keys.ledger(0, &sale)]).await;
         eventually("the rebuilt sale", async || {
             world.servers.redis.sale_keys.meta(&sale, 0).await.unwrap().is_some_and(|meta| meta.epoch == 2)
@@ -97,7 +97,7 @@ fn a_question_finds_an_entry_in_the_list_and_in_a_hand() {
             (1, Some(sale.as_str().as_bytes())),
             "what a rebuild asks"
         );
-        // Its time is over and nobody holds it: parked, then landed out of the ledger like any other.
+        // Its time is over and nobody holds it: parked, then persisted out of the ledger like any other.
         world
             .servers
             .redis

@@ -16,7 +16,7 @@ fn an_entry_acknowledged_but_not_deleted_is_relayed_again_and_harms_nobody() {
         eventually("both orders", async || world.orders(&sale).await == 2).await;
         nothing_is_left(&world).await;
         relay.stop().await;
-        // Window 44, before and after the order: one that has landed already, one that never went out.
+        // Window 44, before and after the order: one that is persisted already, one that never went out.
         let field = |name: &str| String::from_utf8(entries[0].field(name).unwrap().to_vec()).unwrap();
         world.redis(&["XADD", &outbox, "*", "s", &field("s"), "r", &field("r"), "p", &field("p")]).await;
         let last = world.bought(&sale, "last").await;

@@ -1,4 +1,4 @@
-//! Sales over four shards (B4) through the entry: what buyers are told, and what must not change while one lives.
+//! Sales over four shards (B4) through the entry: the answers that buyers get, and what must not change while one lives.
 
 use crate::support::buckets::buyer_of;
 use crate::support::resp::RawRedis;

@@ -1,4 +1,4 @@
-//! Alerts about the entry, fired by what they are about: a full room, a slow Redis, a replica away, orders that do not land.
+//! Alerts about the entry, fired by what they are about: a full room, a slow Redis, a replica down, orders that are not persisted.
 
 use crate::support::programs::signal;
 use crate::support::prometheus::Prometheus;
@@ -6,7 +6,7 @@ use crate::support::replicas::pair;
 use crate::support::world::{World, run_waiting, time_passes};
 use seckill::domain::ids::SaleId;
 
-/// Ten purchases a second, whatever they hear, for ever.
+/// Ten purchases a second, whatever the answers, for ever.
 async fn buying(world: &World, sale: &SaleId) {
     for n in 0u64.. {
         let user = format!("buyer-{n}");

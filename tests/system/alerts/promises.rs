@@ -116,7 +116,7 @@ fn a_redis_that_was_rewound_while_everything_stood_still_is_paged() {
         p5.until_metric("seckill_p5_reconcile_oldest_unresolved_seconds", |_| true).await;
         tower.scrape(&[&api, &p5]).await;
         rewound.fires().await;
-        // The reconciler rebuilds the sale; that it was frozen is told for a quarter of an hour.
+        // The reconciler rebuilds the sale; that it was frozen is reported for a quarter of an hour.
         rewound.resolves().await;
         world.finish().await;
     });
@@ -139,7 +139,7 @@ fn a_window_shorter_than_the_pipeline_takes_is_told() {
                 world.bought(&sale, &format!("buyer-{n}")).await;
             }
         };
-        // What a first look saw lying has landed at the second, when the consumer goes on between the two.
+        // An entry of the first read is persisted at the second, when the consumer goes on between the two.
         let stumbling = async {
             loop {
                 signal(consumer.program.pid(), libc::SIGSTOP);

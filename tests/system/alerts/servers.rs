@@ -1,4 +1,4 @@
-//! Alerts about servers that are away, fired by servers that are away: killed, and standing still.
+//! Alerts about servers that are down, fired by servers that are down: killed, and standing still.
 
 use crate::support::fault_injection::breakable_servers;
 use crate::support::prometheus::Prometheus;
@@ -6,7 +6,7 @@ use crate::support::world::{World, run_waiting, time_passes};
 use seckill::dev::ServerKind;
 use seckill::domain::ids::SaleId;
 
-/// Some purchases a second, whatever they hear, for ever.
+/// Some purchases a second, whatever the answers, for ever.
 async fn buying(world: &World, sale: &SaleId, who: &str) {
     for n in 0u64.. {
         let user = format!("{who}-{n}");

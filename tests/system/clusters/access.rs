@@ -1,5 +1,5 @@
 //! A cluster with access rules (A11): the user that docs/operations.md describes can do everything, and a wrong password is
-//! told as that.
+//! reported as that.
 
 use crate::support::clusters::SHARDS;
 use crate::support::documented_commands::redis_account;

@@ -1,4 +1,4 @@
-//! The private Redis Cluster does what the tests on it rely on: it comes up whole, keeps what it was told, and fails over.
+//! The private Redis Cluster does what the tests on it rely on: it comes up whole, keeps its data, and fails over.
 
 use crate::support::redis_sets::{Cluster, Force, Node};
 use crate::support::world::{eventually, run_waiting};

@@ -1,5 +1,5 @@
 //! Sales on a primary that sentinels look after (B6, windows 15 to 17): it is killed, frozen or replaced by one that lags, and
-//! everything that was told as accepted is an order, once.
+//! everything that was answered as accepted is an order, once.
 
 use crate::support::clusters::{SOON, cut_off};
 use crate::support::redis_sets::{Node, SentinelSet};
@@ -79,7 +79,7 @@ async fn frozen_master(name: &str, config: &[&str]) -> usize {
     let sale = world.sale("freeze", i64::try_from(STOCK).unwrap(), Some(1)).await;
     let rush = RetryingBuyers::new(&world, &sale);
     let old = set.master().await;
-    // A process that hears of no other master than this one: its only sentinel will stand still. And its buyers' tokens.
+    // A process that learns of no other master than this one: its only sentinel will stand still. And its buyers' tokens.
     let silent = &set.sentinels()[2];
     let url = format!("redis-sentinel://127.0.0.1:{}?sentinelServiceName=seckill", silent.port());
     let settings = [&PROMISED[..], &["redis.mode=sentinel"]].concat();
@@ -130,7 +130,7 @@ async fn frozen_master(name: &str, config: &[&str]) -> usize {
 #[test]
 fn what_a_replaced_master_accepts_when_it_wakes_is_told_to_nobody() {
     run_waiting(async {
-        // It may be stopped just when everybody waits for replicas, and then nothing lies in its socket.
+        // It may be stopped just when everybody waits for replicas, and then nothing is in its socket.
         for round in 1..=3 {
             let alone = frozen_master(&format!("sentinel-wakes-{round}"), &[]).await;
             eprintln!("round {round}: accepted after it woke: {alone}");

@@ -1,4 +1,4 @@
-//! The admin API while a server is away.
+//! The admin API while a server is down.
 
 use crate::support::fault_injection::breakable_servers;
 use crate::support::world::{World, eventually, run_waiting};

@@ -1,4 +1,4 @@
-//! A broker that is away, silent, frozen or blocked, and connections and exchanges that go away under the relay.
+//! A broker that is down, silent, frozen or blocked, and connections and exchanges that go away under the relay.
 
 use crate::support::fault_injection::{breakable_servers, delete_order_exchange, memory_alarm, run_in_broker};
 use crate::support::outbox_kinds::OUTBOX_KINDS;
@@ -65,7 +65,7 @@ fn a_broker_that_is_away_briefly_costs_nothing_and_one_away_for_long_only_time()
             }
             let audit = world.audit(&sale, Window::Now).await;
             assert!(audit.consistent() && audit.counted.parked == 3, "{audit:#?}");
-            // P5 lands them while the broker is still away: the ledger is enough.
+            // P5 persists them while the broker is still down: the ledger is enough.
             let reconcile = world.extra_roles(&[Reconcile], |_| {});
             eventually("three compensations", async || world.orders(&sale).await == 4).await;
             eventually("the register closed", async || {

@@ -18,7 +18,7 @@ fn a_lost_deadlock_is_run_again_as_a_whole() {
         let deadlocks = "SELECT CAST(variable_value AS SIGNED) AS n FROM information_schema.global_status \
                          WHERE variable_name = 'INNODB_DEADLOCKS'";
         let before = world.number(deadlocks).await;
-        // The other side has written more, so that the landing is the victim (window 67).
+        // The other side has written more, so that the consumer's transaction is the victim (window 67).
         let mut other = Session::open(&world).await;
         other.run("CREATE TABLE weight (n INT PRIMARY KEY)").await;
         other.run("BEGIN; INSERT INTO weight SELECT seq FROM seq_1_to_5000; UPDATE sales SET title = 'x'").await;

@@ -27,7 +27,7 @@ fn while_redis_stands_still_a_process_holds_what_it_may_and_refuses_the_rest_at_
         let sale = world.sale("held", 10_000, Some(1)).await;
         let listen = format!("127.0.0.1:{}", free_port().expect("a port"));
         let (listens, places) = (format!("http.listen={listen}"), format!("p1_entry.in_flight_max={PLACES}"));
-        // Redis is away for less than this: the ones that are held hear what became of them.
+        // Redis is down for less than this: the held requests get their outcome.
         let patient = ["redis.command_timeout_ms=25000", "p2_reserve.deadline_ms=25000"];
         let mut api = world.process("api", "", &[&patient[..], &[&listens, &places]].concat());
         world.api = format!("http://{listen}");

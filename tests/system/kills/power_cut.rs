@@ -17,7 +17,7 @@ const CUTS: u64 = 3;
 const CUTS_MAX: u64 = 10;
 
 /// A crowd buys until the power is cut under it, at some moment of the second between two lazy fsyncs; Redis is on the rest
-/// of its disk afterwards. Returns what the buyers were told.
+/// of its disk afterwards. Returns the answers that the buyers got.
 async fn cut_under_a_crowd(world: &World, redis: &mut PowerCutRedis, sale: &SaleId, round: u64) -> (LoadReport, u64) {
     let mut plan = LoadPlan::new(&world.api, sale.clone(), world.settings.auth.secret.clone());
     (plan.buyers, plan.first_buyer, plan.connections) = (100_000, round * 100_000, 16);
@@ -40,7 +40,7 @@ async fn cut_under_a_crowd(world: &World, redis: &mut PowerCutRedis, sale: &Sale
     (report.expect("a run"), gone)
 }
 
-/// How many of those who heard 202 Redis does not know any more.
+/// How many of those who got 202 Redis does not know any more.
 async fn lost(world: &World, sale: &SaleId, report: &LoadReport) -> usize {
     let told: Vec<&BuyerAnswer> = report.history.iter().filter(|told| told.verdict == FinalAnswer::Accepted).collect();
     assert!(!told.is_empty(), "nobody bought: {:?}", report.by_status);
@@ -70,7 +70,7 @@ fn a_power_cut_with_appendfsync_always_loses_nothing_that_was_told() {
             assert_eq!(lost(&world, &sale, &report).await, 0, "cut {round}: {:?}", report.by_status);
         }
         sells(&world, &sale, "after").await;
-        // All of it, and what nobody was told of but Redis has, becomes orders.
+        // All of it, and what Redis has although no buyer got an answer, becomes orders.
         let rest = world.extra_roles(&[Role::Relay, Role::Consumer, Role::Reconcile], |_| {});
         let audit = world.settled(&sale).await;
         assert!(audit.counted.ordered > 0, "{audit:#?}");

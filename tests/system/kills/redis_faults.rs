@@ -1,5 +1,5 @@
 //! Redis in trouble under a crowd (windows 11, 12, 13, 14, 18): killed, slow, standing still, its connections cut, its file
-//! rewritten. Whoever heard 202 has an order in the end, nobody has two, and exactly the stock is sold.
+//! rewritten. Each buyer with a 202 has an order in the end, nobody has two, and exactly the stock is sold.
 
 use crate::support::fault_injection::breakable_servers;
 use crate::support::resp::RawRedis;
@@ -15,7 +15,7 @@ const BUYERS: u64 = 4_000;
 /// Purchases a second: the crowd takes four seconds even when all goes well.
 const RATE: f64 = 1_000.0;
 
-/// A crowd of buyers who do not give up, while `nemesis` does harm until it is told to stop.
+/// A crowd of buyers who do not give up, while `nemesis` does harm until the end.
 async fn storm<F>(servers: &mut PrivateServers, name: &str, nemesis: F)
 where
     F: AsyncFnOnce(&mut PrivateServers, &World, &Stopper) -> u32,

@@ -1,4 +1,4 @@
-//! Redis without memory (window 8). Buyers hear 503 and nothing is half done; what was accepted goes on to the database; an
+//! Redis without memory (window 8). Buyers get 503 and nothing is half done; what was accepted goes on to the database; an
 //! operator can still stop the sale; selling goes on when there is memory again.
 
 use crate::support::fault_injection::breakable_servers;

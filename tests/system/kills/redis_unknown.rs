@@ -1,5 +1,5 @@
 //! Redis stands still after the script was sent (B8). Nobody knows whether it ran; nothing is guessed, nothing is
-//! sent twice by the system, and the request id tells.
+//! sent twice by the system, and the request id says.
 
 use crate::support::fault_injection::breakable_servers;
 use crate::support::world::{World, eventually, run_waiting};

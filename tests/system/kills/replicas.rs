@@ -1,4 +1,4 @@
-//! Accepts that wait for a replica (B6; windows 15 and 16). What too few replicas have is never told as accepted,
+//! Accepts that wait for a replica (B6; windows 15 and 16). What too few replicas have is never reported as accepted,
 //! and with `min-replicas-to-write` it is not even made.
 
 use crate::support::replicas::{in_step, pair};

@@ -30,7 +30,7 @@ fn every_place_survives_kill_9_of_redis_and_the_end_of_every_process() {
 
         let started: Sale = world.as_if_started(&sale).await;
         let drawn = world.numbers(&started, &early).await;
-        // Redis was away a moment ago: the api's own connection may still be on its way back.
+        // Redis was down a moment ago: the api's own connection may still be on its way back.
         crate::support::world::eventually("the api has Redis again", async || {
             world.enter_room(&sale, &early[0]).await.status == 200
         })

@@ -1,4 +1,4 @@
-//! What was accepted does not land (A10, C7). The entry slows, closes to new buyers, answers replays, and opens by
+//! What was accepted is not persisted (A10, C7). The entry slows, closes to new buyers, answers replays, and opens by
 //! itself when landing is back.
 
 use crate::support::answer::Answer;
@@ -23,7 +23,7 @@ async fn world(roles: &[Role], set: &[&str]) -> (World, KillableProcess) {
     (world, api)
 }
 
-/// New buyers, a group at a time, until somebody hears 503. Returns that answer; everybody else must be accepted.
+/// New buyers, a group at a time, until somebody gets 503. Returns that answer; everybody else must be accepted.
 async fn until_refused(world: &World, sale: &SaleId, together: usize) -> Answer {
     let mut refused = None;
     eventually("somebody is refused", async || {

@@ -43,7 +43,7 @@ fn audit_and_order_show_tell_the_truth_by_exit_code_and_json() {
         assert!(world.cli(&["order", "show", &id]).exits(0).out.contains("CONFIRMED"));
         world.cli(&["audit", "--now"]).exits(0);
 
-        // Closed for good; what was accepted has landed.
+        // Closed for good; what was accepted is persisted.
         world.cli(&["sale", "close", "shown"]).exits(0);
         assert_eq!(world.rows("sales", "status = 'closed'").await, 1);
         eventually("buyers hear it", async || world.buy(&sale, "bob", 1, None).await.status == 410).await;

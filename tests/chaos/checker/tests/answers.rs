@@ -1,4 +1,4 @@
-//! Rules about what clients were told: C5, C6, C7.
+//! Rules about the answers that clients got: C5, C6, C7.
 
 use super::{SampleRun, broken, verdict};
 

@@ -1,4 +1,4 @@
-//! The judge of lost data: each trouble is made once, alone; a loss that shows nowhere is told as such.
+//! The judge of lost data: each trouble is made once, alone; a loss that shows nowhere is reported as such.
 
 use super::super::loss::{SaleState, Trouble, judge};
 use super::super::read::{Failed, Flow, Grant, Key, Units};
@@ -44,7 +44,7 @@ fn troubles(harm: impl FnOnce(&mut SampleRun)) -> Vec<Trouble> {
 #[test]
 fn nothing_is_wrong_where_nothing_happened() {
     assert!(troubles(|_| {}).is_empty());
-    // On its way to a person, or to the landing that a person orders.
+    // On its way to a person, or persisted by order of a person.
     assert!(
         troubles(|run| {
             let parked = run.accepted("s", "b4", 1);
@@ -101,7 +101,7 @@ fn vanish(run: &mut SampleRun, rid: &str) {
     run.input.outbox.retain(|entry| entry.rid.as_deref() != Some(rid));
 }
 
-/// What was told stays told, and the servers are as they were before.
+/// The answers stay as they were, and the servers are as they were before.
 fn forgotten(told: &SampleRun) -> SampleRun {
     let mut run = calm();
     run.input.attempts.clone_from(&told.input.attempts);

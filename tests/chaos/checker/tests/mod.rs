@@ -54,7 +54,7 @@ fn c1_sold_more_than_granted_or_the_books_disagree() {
     });
     broken("C1", "is not granted", |run| run.sale_of("many").granted += 1);
     broken("C1", "oversold", |run| {
-        // As many orders as ever, of a sale that never had so many units.
+        // As many orders as before, of a sale that never had so many units.
         let sold = 20 - run.sale_of("many").stock;
         run.sale_of("many").granted = sold - 1;
         run.sale_of("many").stock = 0;
@@ -129,7 +129,7 @@ fn c3_a_request_is_lost_in_limbo_or_half_decided() {
         run.input.attempts.last_mut().unwrap().result = "overloaded".into();
     });
     broken("C3-torn", "the register does not know it", |run| {
-        // Of a sale whose units nobody counts: nothing else can be told from it.
+        // Of a sale whose units nobody counts: nothing else can be concluded from it.
         run.input.outcomes.push(Outcome {
             request_id: "7777".into(),
             kind: "FAILED".into(),

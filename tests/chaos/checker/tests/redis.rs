@@ -73,7 +73,7 @@ fn c10_both_order_and_failure() {
         });
         run.sale_of("one").stock -= 1;
         run.input.flow.push(Flow { sale_id: "one".into(), delta: -1, kind: "order".into() });
-        // Counted as ordered and as failed: one more was accepted than granted, which is C10's to tell.
+        // Counted as ordered and as failed: one more was accepted than granted, which is a case of C10.
     });
     broken("C10", "the register says failed_final", |run| {
         let mut row = run.input.failed[0].clone();

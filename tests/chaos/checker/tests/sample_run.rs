@@ -1,4 +1,4 @@
-//! A small correct run, told step by step; a test then damages one thing and asks what the checker says.
+//! A small correct run, written step by step; a test then damages one thing and asks what the checker says.
 
 use super::super::read::{
     Attempt, Body, Failed, Flow, Grant, Input, Message, Meta, Order, Outcome, Purchase, Record, Sale, Sample, Stock,
@@ -115,7 +115,7 @@ impl SampleRun {
         self.input.ledger.iter_mut().find(|record| record.rid == rid).expect("a record")
     }
 
-    /// A client hears something.
+    /// A client gets an answer.
     pub fn answered(
         &mut self,
         (kind, result): (&str, &str),
@@ -140,7 +140,7 @@ impl SampleRun {
         });
     }
 
-    /// Redis takes a request, and the buyer hears of it; nothing else happened yet.
+    /// Redis takes a request, and the buyer gets the answer; nothing else happened yet.
     pub fn accepted(&mut self, sale: &str, user: &str, quantity: i64) -> String {
         self.ids += 1;
         let rid = (1000 + self.ids).to_string();
@@ -222,7 +222,7 @@ impl SampleRun {
         });
     }
 
-    /// An accepted request lies in a queue.
+    /// An accepted request is in a queue.
     pub fn is_in(&mut self, kind: &str, rid: &str) {
         let Record { sale, user, quantity, epoch, number, .. } = self.record_of(rid).clone();
         let body = Body { rid: rid.into(), sale, user, qty: quantity, shard: 0, epoch, no: number };
