@@ -1,4 +1,4 @@
-//! Which system a subcommand talks to: a running local stack if there is one, else the one of the configuration.
+//! The system that a subcommand works on: a running local stack if there is one, else the system of the configuration.
 
 use super::failure::Failure;
 use super::output;

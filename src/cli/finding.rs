@@ -1,4 +1,4 @@
-//! `seckill finding …`: a person closes what the audit found and nobody can repair, with a reason.
+//! `seckill finding …`: a person closes a finding that cannot be repaired, with a reason.
 
 use super::failure::Failure;
 use super::{context, output};

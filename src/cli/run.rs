@@ -101,7 +101,7 @@ pub fn on_signal(stopper: Stopper) -> Result<(), Failure> {
                 _ = terminate.recv() => {}
             }
             if signals > 0 {
-                // 128 + SIGINT, as a shell would tell.
+                // 128 + SIGINT, as in a shell.
                 std::process::exit(130);
             }
             stopper.stop();

@@ -19,9 +19,9 @@ use tokio::time::{Instant, sleep};
 
 use super::DevError;
 
-/// How often a wait looks at the child; a stop takes milliseconds at best.
+/// How often a wait polls the child; a stop takes milliseconds at best.
 const POLL: Duration = Duration::from_millis(10);
-/// A process that was told to stop still does so within this time, unless the disk holds it.
+/// A process that got a stop signal stands still within this time, unless the disk holds it.
 const STOP_MAX: Duration = Duration::from_secs(2);
 /// How much of the log goes into an error message.
 const TAIL_BYTES: u64 = 4_096;

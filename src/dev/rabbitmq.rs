@@ -186,7 +186,7 @@ fn is_vhost_name(name: &str) -> bool {
 }
 
 /// Runs an Erlang expression in the node of `dir`, and returns `{ok, Value}` or what went wrong, as text. Needs no handle on
-/// the server, so that it can be asked while another task waits for its restart.
+/// the server, so that it works while another task waits for its restart.
 pub async fn evaluate(dir: &Path, ports: RabbitPorts, program: &str) -> Result<String, DevError> {
     let name = "erl_call";
     let spawn_error = |source| DevError::Spawn { name: name.to_owned(), source };

@@ -44,7 +44,7 @@ struct RolePlan {
 
 impl RoleProcess {
     /// Starts `role` of `program`, which is `seckill`. `layers` go to its command line, addresses and secrets of `settings` to its
-    /// environment; its log is `<dir>/<role>.log`. Returns at once: ask its `/readyz`.
+    /// environment; its log is `<dir>/<role>.log`. Returns at once: poll its `/readyz`.
     pub async fn start(
         role: Role,
         program: &Path,

@@ -20,7 +20,7 @@ pub struct Counted {
     pub in_transit: i64,
     /// Units accepted in this epoch, as Redis counted them.
     pub accepted: i64,
-    /// Accepted units that have an order, cancelled or not: what Redis gave away stays given away.
+    /// Accepted units that have an order, cancelled or not: Redis does not get them back.
     pub(crate) accepted_ordered: i64,
     /// Accepted units that have a recorded final failure.
     pub accepted_failed: i64,
@@ -30,16 +30,16 @@ pub struct Counted {
     pub parked: i64,
     /// Accepted units older than the window that are nowhere (`P5-RC1`).
     pub leaked: i64,
-    /// Units of acceptance numbers of this epoch without an outcome (`P5-RC4`): Redis accepted them, nobody knows them.
+    /// Units of acceptance numbers of this epoch without an outcome (`P5-RC4`): Redis accepted them, their requests are unknown.
     pub gaps: i64,
     /// Units of such numbers of all epochs that are kept back: a rebuild does not sell them, only `sale reclaim` does, after a person
     /// wrote them off.
     pub gaps_held: i64,
     /// Of those, what a person wrote off.
     pub written_off: i64,
-    /// Units of final failures that Redis had taken and nobody offered again.
+    /// Units of final failures that Redis had taken and that were not offered again.
     pub failed_held: i64,
-    /// Units that Redis gave away and the database did not have (SOLD_OUT), less what a person closed.
+    /// Units that Redis accepted and the database did not have (SOLD_OUT), less what a person closed.
     pub refused: i64,
     /// Units by which a person said that the two sides differ, and why; in the present epoch.
     pub correction: i64,

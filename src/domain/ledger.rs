@@ -49,7 +49,7 @@ impl LedgerState {
     }
 }
 
-/// A record that cannot be read. Never skipped: whoever meets one reports it with the request id.
+/// A record that cannot be read. It is never skipped, but reported with the request id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("ledger record is unreadable: {0:?}")]
 pub(crate) struct LedgerError(pub String);

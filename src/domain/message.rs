@@ -84,7 +84,7 @@ pub fn encode(accepted: &Accepted) -> String {
     text
 }
 
-/// Routing key of the event that tells an outcome to downstream systems.
+/// Routing key of the event that reports an outcome to downstream systems.
 #[must_use]
 pub(crate) const fn event_key(outcome: Outcome) -> &'static str {
     match outcome {
@@ -93,8 +93,8 @@ pub(crate) const fn event_key(outcome: Outcome) -> &'static str {
     }
 }
 
-/// The event that tells an outcome to downstream systems: versioned JSON, with versions of its own. It may come more than once; the
-/// request id says so.
+/// The event that reports an outcome to downstream systems: versioned JSON, with versions of its own. It may come more than
+/// once; the /// request id says so.
 #[must_use]
 pub(crate) fn event(accepted: &Accepted, outcome: Outcome) -> String {
     let mut text = String::with_capacity(192);

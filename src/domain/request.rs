@@ -4,7 +4,7 @@ use super::ids::{RequestId, SaleId, UserId};
 use super::policy::Quantity;
 use sha2::{Digest, Sha256};
 
-/// What a buyer asks for. The request id is made (or taken from the purchase token) before Redis, never later (A2).
+/// A purchase as the buyer wants it. The request id is made (or taken from the purchase token) before Redis, never later (A2).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Purchase {
     /// Identity of the request; a repeat with the same id is the same purchase.
@@ -20,7 +20,7 @@ pub struct Purchase {
 /// A request that reached `P2-R0`: stock is taken, the ledger knows it, and it must end as an order or a recorded failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accepted {
-    /// What was asked for.
+    /// The purchase itself.
     pub purchase: Purchase,
     /// The buyer's home shard when it was accepted.
     pub shard: u16,

@@ -3,7 +3,7 @@
 use super::files::Folder;
 use super::link_conditions::OneWayConditions;
 use super::proxy::Proxy;
-use super::raw::try_redis;
+use super::raw_commands::try_redis;
 use super::time::{eventually, run};
 use seckill::dev::{ports::free_port, redis};
 use std::io::ErrorKind;

@@ -117,7 +117,7 @@ impl World {
 
     /// How far the room has been let go.
     pub async fn release_cursor(&self, sale: &SaleId) -> ReleaseCursor {
-        let fields = ["HMGET", &self.servers.redis.keys.release_cursor(0, sale), "released", "part", "at"];
+        let fields = ["HMGET", &self.servers.redis.keys.door(0, sale), "released", "part", "at"];
         let fields = RawRedis::of(self).await.call(&fields).await.items();
         let number = |at: usize| if fields[at] == Reply::Nil { 0 } else { fields[at].text().parse().expect("a count") };
         ReleaseCursor { released: number(0), part: number(1), at_us: number(2) }
@@ -126,6 +126,6 @@ impl World {
     /// Redis loses the room.
     pub async fn lose_room(&self, sale: &SaleId) {
         let (mut redis, keys) = (RawRedis::of(self).await, &self.servers.redis.keys);
-        assert_eq!(redis.call(&["DEL", &keys.room(0, sale), &keys.release_cursor(0, sale)]).await.int(), 2);
+        assert_eq!(redis.call(&["DEL", &keys.room(0, sale), &keys.door(0, sale)]).await.int(), 2);
     }
 }

@@ -72,7 +72,7 @@ async fn read_outbox(
 async fn in_broker(rabbit: &RabbitConfig, dlq_read: bool) -> String {
     let depths = match queue_depths(rabbit).await {
         Ok(depths) => depths,
-        Err(error) => return format!("the broker cannot be asked ({error})"),
+        Err(error) => return format!("the broker does not answer ({error})"),
     };
     let retry = format!("{}.retry", rabbit.prefix);
     let (mut orders, mut retries) = (0, 0);

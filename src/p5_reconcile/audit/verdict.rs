@@ -158,7 +158,7 @@ async fn report_leaks(run: &mut AuditRun<'_>, unseen_count: Option<u64>) {
         let unseen = match unseen_count {
             None => "; the MQ DLQ could not be read".to_owned(),
             Some(0) => String::new(),
-            Some(unseen) => format!("; {unseen} messages of the MQ DLQ were not looked at"),
+            Some(unseen) => format!("; {unseen} messages of the MQ DLQ were not read"),
         };
         for open in leaks() {
             let (age_s, number) = (open.age_ms / 1000, open.record.number);

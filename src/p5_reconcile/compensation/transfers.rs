@@ -1,4 +1,5 @@
-//! Finishes transfers between buckets (B4): units were taken from one bucket, and the process died before it gave them to the other.
+//! Finishes transfers between buckets (B4): units were taken from one bucket, and the process died before it gave them to
+//! the target.
 //!
 //! Input: the transfer records of every shard. Output: the units in their bucket, the records removed. A process that moves units
 //! does the same at the same time; each transfer is given once, by its number. A crash here leaves a record that is given or not

@@ -80,7 +80,7 @@ pub(crate) struct DlqEntry {
     /// The message, byte for byte.
     #[serde(serialize_with = "lossy")]
     pub payload: Vec<u8>,
-    /// The request as accepted, out of the message or else the ledger. `None`: a person has to look at it.
+    /// The request as accepted, out of the message or else the ledger. `None`: a person has to decide.
     #[serde(skip)]
     pub accepted: Option<Accepted>,
     #[serde(skip)]

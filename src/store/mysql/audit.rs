@@ -1,4 +1,4 @@
-//! P5 writes down what it looked at and what it found. A run and its findings are one transaction.
+//! The stored audits of P5: what a run read and what it found. A run and its findings are one transaction.
 
 use super::codes::{cut, datetime, read_request_id, read_sale_id, unix_ms};
 use super::fault::DbError;
@@ -32,7 +32,7 @@ pub struct StoredRun {
     pub ended_at_ms: i64,
     /// Whether everything added up.
     pub consistent: bool,
-    /// Ledger records looked at.
+    /// Ledger records that the run read.
     pub examined_count: u64,
     /// The balance sheet as JSON.
     pub sheet: String,

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 /// One setting, what it is and what it should be.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Check {
-    /// Name of the variable or of the thing looked at.
+    /// Name of the variable, or of the checked property.
     pub name: &'static str,
     /// What the server says.
     pub value: String,
@@ -106,7 +106,7 @@ pub async fn checks(db: &Db) -> Result<Vec<Check>, DbError> {
 /// Which server answers, and what time it has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerIdentity {
-    /// As the server tells it, e.g. `10.11.6-MariaDB-0+deb12u1` or `8.4.2`.
+    /// As the server reports it, e.g. `10.11.6-MariaDB-0+deb12u1` or `8.4.2`.
     pub version: String,
     /// Unix milliseconds by the server's clock.
     pub clock_ms: i64,
@@ -120,7 +120,7 @@ struct IdentityRow {
     clock_ms: i64,
 }
 
-/// Asks the server who it is and what time it has.
+/// Reads the server's version and its clock.
 pub async fn identity(db: &Db) -> Result<ServerIdentity, DbError> {
     let row: IdentityRow = db
         .run("identity", async |conn| {

@@ -1,4 +1,4 @@
-//! Everything that was decided for a sale, in pages, for the rebuild of Redis (E7), and the one step that fixes what Redis gets.
+//! All outcomes of a sale, in pages, for the rebuild of Redis (E7), and the transaction that fixes the units that Redis gets.
 
 use super::books::{Series, of_series};
 use super::codes::{
@@ -157,8 +157,8 @@ const HELD: &str = "/* decided::open */ SELECT CAST(COALESCE(SUM(quantity), 0) A
 
 /// Fixes what Redis gets: every grant of the past is marked as given and belongs to a former epoch, and the units are the grant
 /// `rebuild-<epoch>`. One transaction, which holds the sale's row: a grant is part of this or belongs to the epoch that opens.
-/// Returns the ids of the grants that somebody may still want to give; `None` when the sale moved on meanwhile, and nothing was
-/// written. After an unknown outcome, begin again under the next epoch.
+/// Returns the ids of the grants that another process may still be about to give; `None` when the sale moved on
+/// meanwhile, and nothing was written. After an unknown outcome, begin again under the next epoch.
 pub(crate) async fn open(db: &Db, sale_id: &SaleId, opening: &Opening) -> Result<Option<Vec<String>>, DbError> {
     let sale = sale_id.as_str().as_bytes();
     let began_at = datetime(opening.began_at_ms)?;

@@ -9,8 +9,8 @@ use crate::domain::sale::SaleStatus;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 
-/// A sale may be open for this long after its end before anybody is told, milliseconds: long enough for what was accepted last
-/// to land and for a person to close it.
+/// A sale may be open for this long after its end before it is reported, milliseconds: long enough to persist the last
+/// accepted requests, and for a person to close it.
 pub const GRACE_MS: i64 = 60 * 60 * 1000;
 /// Names listed; the count is of all.
 const NAMED_MAX: i64 = 10;

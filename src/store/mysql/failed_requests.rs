@@ -93,7 +93,7 @@ pub struct FailedRequestFilter {
     pub status: Option<FailureStatus>,
     /// Only this sale.
     pub sale_id: Option<SaleId>,
-    /// Only request ids above this one; the last id of a page asks for the next page.
+    /// Only request ids above this one: the last id of the page before.
     pub after: Option<RequestId>,
     /// At most this many rows; capped at [`PAGE_MAX`].
     pub limit: i64,
@@ -120,10 +120,10 @@ pub async fn list(db: &Db, wanted: &FailedRequestFilter) -> Result<Vec<FailedReq
     rows.into_iter().map(FailedRow::read).collect()
 }
 
-/// A failure that nothing was decided about yet.
+/// A failure of a request without an outcome.
 #[derive(Debug, Clone)]
 pub struct OpenFailure<'a> {
-    /// The request, as far as the message or the ledger tells.
+    /// The request, as the message or the ledger has it.
     pub accepted: &'a Accepted,
     /// Who met it.
     pub reporter: Reporter,

@@ -53,7 +53,7 @@ async fn migrate_locked(address: &DatabaseAddress) -> Result<Vec<String>, DbErro
     if lock.locked != Some(1) {
         return Err(DbError::Timeout("another process has been migrating for a minute, try again".to_owned()));
     }
-    // An account that may not create tables can still hear that there is nothing to do.
+    // This works for an account that may not create tables.
     if missing(&mut conn).await?.is_empty() {
         return Ok(Vec::new());
     }

@@ -66,7 +66,7 @@ impl StoredOutcomeRow {
     }
 }
 
-/// What was decided about those of `ids` that are decided. Any number of ids; asked in lists of at most 1,000.
+/// The outcomes of those of `ids` that have one. Any number of ids; one statement for each 1,000.
 pub(crate) async fn outcomes_of(db: &Db, ids: &[RequestId]) -> Result<HashMap<RequestId, RequestOutcome>, DbError> {
     let mut decided = HashMap::with_capacity(ids.len());
     for page in ids.chunks(IDS_MAX) {
@@ -84,7 +84,7 @@ pub(crate) async fn outcomes_of(db: &Db, ids: &[RequestId]) -> Result<HashMap<Re
     Ok(decided)
 }
 
-/// What was decided about one request, if anything.
+/// The outcome of one request, if it has one.
 pub async fn outcome_of(db: &Db, request_id: RequestId) -> Result<Option<RequestOutcome>, DbError> {
     Ok(outcomes_of(db, &[request_id]).await?.remove(&request_id))
 }

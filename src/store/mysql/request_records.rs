@@ -84,7 +84,7 @@ pub struct RequestRecords {
 }
 
 impl RequestRecords {
-    /// The request's sale, as far as any of the rows tells.
+    /// The request's sale, from the first row that exists.
     #[must_use]
     pub(crate) fn sale_id(&self) -> Option<&SaleId> {
         let decided = self.decided.as_ref().map(|decided| &decided.sale_id);

@@ -90,7 +90,7 @@ pub async fn create(db: &Db, sale: &Sale) -> Result<(), SaleError> {
         .run("sale_create", async |conn| {
             conn.transaction(async |conn| {
                 diesel::insert_into(sales::table).values(&row).execute(conn).await?;
-                // After the insert: whoever removed a sale of this id has committed, and its word can be read.
+                // After the insert: a removal of this id has committed by now, and its row in `archived_sales` can be read.
                 if archive::is_there(conn, &row.sale_id).await? {
                     return Err(DbError::Duplicate(ARCHIVED.to_owned()));
                 }
@@ -161,8 +161,8 @@ pub async fn released(db: &Db) -> Result<Vec<Sale>, DbError> {
     all(db, "sale_released", released).await
 }
 
-/// How many sales there are, and how many were removed. Neither ever sinks without the other one rising, so both unchanged means
-/// no new ones.
+/// How many sales there are, and how many were removed. A removal moves a sale from the first count to the second. So if
+/// both are unchanged, there is no new sale.
 pub(crate) async fn count(db: &Db) -> Result<(i64, i64), DbError> {
     let there = sales::table.filter(sales::sale_id.eq(archived_sales::sale_id));
     let gone = archived_sales::table.filter(diesel::dsl::not(diesel::dsl::exists(there)));
@@ -235,7 +235,7 @@ pub struct EpochStep {
     pub to: u32,
 }
 
-/// Moves the epoch forward. `true` for the one caller that did: an epoch belongs to one attempt of a rebuild.
+/// Moves the epoch forward. `true` for the only caller that did: an epoch belongs to one attempt of a rebuild.
 /// After an unknown outcome the next epoch is free.
 pub async fn advance_epoch(db: &Db, sale_id: &SaleId, step: EpochStep) -> Result<bool, DbError> {
     let sale = sales::table.find(sale_id.as_str().as_bytes());

@@ -1,7 +1,7 @@
 //! Consuming order queues: one connection, one channel, deliveries in groups.
 //!
-//! A message may hold several orders ([`super::Outgoing::bundle`]); each is a delivery of its own here, and the broker hears of
-//! the message when all of them are settled. A delivery belongs to the [`Consumer`] that gave it: [`DeliveryId`] carries
+//! A message may hold several orders ([`super::Outgoing::bundle`]); each is a delivery of its own here, and the message is
+//! acknowledged when all of them are settled. A delivery belongs to the [`Consumer`] that gave it: [`DeliveryId`] carries
 //! which one, and another refuses it. A crash or a dropped consumer leaves everything unacknowledged, and the broker gives it
 //! out again, marked as redelivered.
 
@@ -257,8 +257,8 @@ impl Consumer {
     }
 }
 
-/// Passes one queue's deliveries on; all queues of a consumer feed the same link. The library ends it, and so the link is
-/// told, when the broker cancels the consumer or the channel goes.
+/// Passes one queue's deliveries on; all queues of a consumer feed the same link. When the broker cancels the consumer or
+/// the channel closes, the library drops it, which reports the end to the link.
 struct Feed(Reporter);
 
 #[async_trait]

@@ -1,9 +1,9 @@
 //! Reading the dead-letter queue one by one, for `dlq list|replay|give-up` and `audit`.
 //!
-//! What was read and not removed goes back when the [`DlqReader`] is dropped, or when this process dies. To replay: send the
-//! message, wait for its confirm, then remove it; a crash in between leaves it in both places, which consumers bear.
+//! A message that was read and not removed goes back when the [`DlqReader`] is dropped, or when this process dies. To
+//! replay: send the message, wait for its confirm, then remove it; a crash in between leaves it in both places, which consumers bear.
 //!
-//! A bundle gets here only by the broker's own hand, after many deliveries. Its orders are read one by one, and it is gone when
+//! Only the broker itself puts a bundle here, after many deliveries. Its orders are read one by one, and it is gone when
 //! all of them were removed.
 
 use super::ack_tracker::{AckTracker, OrderPart};
@@ -27,7 +27,7 @@ pub struct ParkedMessage {
     pub message_id: Option<String>,
     /// The content, opaque here.
     pub body: Vec<u8>,
-    /// Headers that are text or whole numbers; `x-first-death-reason` and `x-first-death-queue` tell why the broker put
+    /// Headers that are text or whole numbers; `x-first-death-reason` and `x-first-death-queue` say why the broker put
     /// it here, if the broker did.
     pub headers: Headers,
     /// Messages of the queue that were ready behind it when it was read.
@@ -143,8 +143,8 @@ impl DlqReader {
         let Link { channel, connection, .. } = self.link;
         let newest = self.held.newest();
         call("close the connection", self.op_timeout_ms, async move {
-            // Put back by word, not by the channel's end: that takes effect some time after the end is confirmed, and
-            // whoever reads meanwhile would find the queue empty.
+            // Put back by a nack, not by the channel's end: the latter takes effect some time after the end is
+            // confirmed, and another reader would find the queue empty meanwhile.
             let back = match newest {
                 Some(tag) => channel.basic_nack(BasicNackArguments::new(tag, true, true)).await,
                 None => Ok(()),

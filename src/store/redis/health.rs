@@ -26,7 +26,7 @@ pub struct Setting {
     pub ok: bool,
     /// What it is for.
     pub weight: Weight,
-    /// Whether nothing may be sold without it, as `redis.durability` has it (otherwise it is told loudly).
+    /// Whether nothing may be sold without it, as `redis.durability` has it (otherwise it is logged as a warning).
     pub required: bool,
 }
 
@@ -48,9 +48,9 @@ const WANTED: [(&str, &str, &str, Weight); 4] = [
     ("appendfsync", "always", "an accept must be on disk before the buyer hears of it", Weight::Promise),
     ("no-appendfsync-on-rewrite", "no", "a rewrite would silently stop the fsyncs", Weight::Promise),
 ];
-/// Asked only with `redis.wait_replicas`.
+/// Read only with `redis.wait_replicas`.
 const MIN_REPLICAS: &str = "min-replicas-to-write";
-/// Asked only of a cluster.
+/// Read only of a cluster.
 const COVERAGE: &str = "cluster-require-full-coverage";
 
 impl Setting {
@@ -80,7 +80,7 @@ impl RedisHealth {
         for settings in asked {
             match settings {
                 Ok(settings) => found.extend(settings),
-                // A server that is away sells nothing; before it does again it is asked (the boot fence).
+                // A server that is down sells nothing; before it sells again the boot fence reads its settings.
                 Err(fault @ (RedisFault::NotSent(_) | RedisFault::Unknown(_))) => away = fault,
                 Err(fault @ (RedisFault::Refused(_) | RedisFault::NoScript | RedisFault::Contract(_))) => {
                     return Err(fault);
@@ -124,7 +124,7 @@ impl RedisHealth {
 
     async fn replica_settings(&self, node: &Node, found: &mut Vec<Setting>) -> Result<(), RedisFault> {
         let (wanted, connected) = (self.redis.connection.wait_replicas(), self.replicas_of(node).await?);
-        // Over a single server nobody is promoted: its replicas are copies.
+        // Of a single server no replica is promoted: they are copies.
         if !self.redis.connection.is_single() {
             found.push(Setting {
                 name: "redis.wait_replicas",

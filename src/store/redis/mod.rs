@@ -1,6 +1,6 @@
 //! Redis: the only importer of `fred`. Scripts and keys, typed; nothing here decides about a sale.
 //!
-//! Layers, each knowing only the ones before it: `connection` (servers, no keys), `scripts` (SHA-1 and NOSCRIPT, no routing),
+//! Layers, each knowing only those before it: `connection` (servers, no keys), `scripts` (SHA-1 and NOSCRIPT, no routing),
 //! `keyspace` (both, with the names of the keys), and one handle a family of keys. A phase is given the handles it may touch.
 //!
 //! One call, for example a purchase: `Stock::reserve` → `ReserveScripts::call` (picks server and script, builds the command) →

@@ -27,7 +27,7 @@ pub(crate) struct DecidedRecord {
     pub record: LedgerRecord,
     /// An order counts, a failure does not.
     pub counts: bool,
-    /// Whether a replay may still ask for it; an older one only counts for its buyer.
+    /// Whether a replay may still need it; an older record only counts for its buyer.
     pub(crate) keeps_record: bool,
 }
 

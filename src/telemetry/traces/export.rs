@@ -28,7 +28,7 @@ pub(super) enum Message {
     Flush(oneshot::Sender<()>),
 }
 
-/// A span as it is told: no texts, so telling one allocates nothing.
+/// A span as it is recorded: without texts, so recording allocates nothing.
 pub(super) struct Span {
     pub trace: Trace,
     pub step: TraceStep,
@@ -89,7 +89,7 @@ pub(super) async fn run(exporter: SpanExporter, mut queue: mpsc::Receiver<Messag
             }
         }
         for done in flushed {
-            // Whoever asked has stopped waiting.
+            // The caller has stopped waiting.
             done.send(()).ok();
         }
     }

@@ -1,8 +1,8 @@
 //! Optional traces: what each phase did to an order, as spans for an OpenTelemetry collector.
 //!
-//! Ids and sampling follow from the request id (`domain::trace`), so processes agree without being told. While traces are off
-//! every call here is one look at a static. While they are on a span is a few words put into a bounded queue; what does not fit is
-//! dropped and counted, and nobody ever waits. A crash loses the spans in the queue and nothing else.
+//! Ids and sampling follow from the request id (`domain::trace`), so processes agree without a message. While traces are off
+//! every call here reads one static. While they are on, a span is a few words in a bounded queue; a span that does not fit is
+//! dropped and counted, and no caller ever waits. A crash loses the spans in the queue and nothing else.
 
 mod export;
 
@@ -45,7 +45,7 @@ pub(crate) fn start(settings: &config::Traces, node: &str) -> Result<(), String>
     Ok(())
 }
 
-/// Waits a moment until what was told so far is exported, at a stop.
+/// Waits a moment until the recorded spans are exported, at a stop.
 pub(crate) async fn flush() {
     let Some(traces) = TRACES.get() else { return };
     let (done, flushed) = oneshot::channel();
@@ -85,7 +85,7 @@ pub(crate) struct Done {
     pub failed: bool,
 }
 
-/// A trace that is told.
+/// A trace whose spans are recorded.
 #[derive(Clone, Copy)]
 pub(crate) struct Told {
     trace: Trace,
@@ -99,7 +99,7 @@ impl std::fmt::Debug for Told {
 }
 
 impl Told {
-    /// Tells a step, which ends now.
+    /// Records a step, which ends now.
     pub(crate) fn tell(&self, step: TraceStep, done: Done) {
         let span = Span { trace: self.trace, step, done, ended: SystemTime::now() };
         if self.traces.queue.try_send(Message::Span(span)).is_err() {
@@ -108,7 +108,7 @@ impl Told {
     }
 }
 
-/// A step that nothing hangs under, or one that is done again: told from others by when it began.
+/// A step without children, or a repeated step; the time of its begin distinguishes it from others.
 #[must_use]
 pub(crate) fn further(phase: Phase, begun: SystemTime) -> TraceStep {
     let since = begun.duration_since(UNIX_EPOCH).unwrap_or_default();

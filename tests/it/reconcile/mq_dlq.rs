@@ -95,7 +95,7 @@ fn an_audit_that_could_not_see_the_whole_mq_dlq_says_so() {
         let audit = audit_sale(&few, &row, Window::Now).await.unwrap();
         assert_eq!(audit.mq_dlq_unseen_count, 41, "{audit:#?}");
         assert_eq!((audit.findings.len(), audit.findings[0].kind), (1, FindingKind::Leak), "{audit:#?}");
-        assert!(audit.findings[0].detail.contains("41 messages of the MQ DLQ were not looked at"), "{audit:#?}");
+        assert!(audit.findings[0].detail.contains("41 messages of the MQ DLQ were not read"), "{audit:#?}");
         // P5 notes what it meets in the register, and from then on it is found however many entries are before it.
         assert_eq!(
             clean_mq_dlq(&world.reconcile_context(), &mut HashSet::new(), &mut MqDlqContents::default())

@@ -105,11 +105,11 @@ pub async fn persist_all(db: &Db, items: &[Accepted], source: PersistSource) -> 
     for group in firsts.chunks(GROUP_MAX) {
         round.persist_exactly(group.to_vec()).await;
     }
-    // A repeat inside the input is a redelivery like any other: the database tells it what was decided.
+    // A repeat inside the input is a redelivery like any other: its outcome is in the database.
     for index in repeats {
         round.persist_alone(index).await;
     }
-    let missing = || Err(DbError::Other("a request was not looked at".to_owned()));
+    let missing = || Err(DbError::Other("a request of the group was not examined".to_owned()));
     round.verdicts.into_iter().map(|verdict| verdict.unwrap_or_else(missing)).collect()
 }
 

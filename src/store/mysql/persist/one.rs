@@ -16,12 +16,12 @@ use crate::faults::left_out;
 use diesel::prelude::*;
 use diesel_async::{AsyncConnection, RunQueryDsl};
 
-/// How often a race is run again before the caller is asked to come back later.
+/// How often a lost race is repeated before the caller has to try later.
 const TRIES: u32 = 5;
 /// `failed_request.detail`, in characters.
 pub(in super::super) const DETAIL_CHARS_MAX: usize = 1000;
 
-/// Lands one request. A refusal is committed before it is returned.
+/// Persists one request. A refusal is committed before it is returned.
 ///
 /// # Errors
 /// [`DbError`]; the outcome is then undecided or unknown, and repeating the call is safe. [`DbError::UnknownSale`] lasts until
@@ -67,9 +67,9 @@ pub async fn persist_one(db: &Db, accepted: &Accepted, source: PersistSource) ->
 
 /// What stopped one attempt; nothing of it remains.
 enum Stopped {
-    /// Something with a name.
+    /// An obstacle that `domain::outcome` knows.
     Obstacle(Obstacle),
-    /// The request id or its acceptance number has an outcome; only a look can tell which.
+    /// The request id or its acceptance number has an outcome; a lookup decides which.
     Taken,
 }
 

@@ -57,7 +57,7 @@ pub(crate) struct NewFlowRow<'a> {
     pub reference: Vec<u8>,
 }
 
-/// An event to be told by whoever consumes orders; written with the outcome it tells.
+/// An event that a consumer will publish; written in one transaction with its outcome.
 #[derive(Insertable)]
 #[diesel(table_name = outcome_event)]
 pub(crate) struct NewEventRow {
@@ -92,7 +92,7 @@ pub(crate) struct WritePlan<'a> {
     pub outcomes: String,
     /// The INSERT into `orders`.
     pub orders: String,
-    /// The events to be told later; empty when a message is behind the requests, whose consumer tells them itself.
+    /// The events to publish later; empty when the requests came as messages, whose consumer publishes them itself.
     pub events: Vec<NewEventRow>,
     /// What each sale gives.
     pub shares: BTreeMap<&'a SaleId, SaleShare>,

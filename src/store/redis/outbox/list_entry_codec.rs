@@ -34,7 +34,7 @@ pub(super) fn entry(packed: &[u8]) -> Entry {
     Entry { id: words(word(packed).0), fields: fields(packed) }
 }
 
-/// A parked entry, with the fields the stream's relay DLQ has. What no relay put there is one that a person has to look at.
+/// A parked entry, with the fields the stream's relay DLQ has. An entry that no relay put there is for a person.
 pub(super) fn parked(member: &[u8]) -> Entry {
     parts(member).unwrap_or_else(|| {
         let reason = ("reason".to_owned(), b"unreadable: no relay parked this".to_vec());
