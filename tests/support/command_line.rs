@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 /// What a subcommand said.
 #[derive(Debug)]
-pub struct Said {
+pub struct CommandOutput {
     /// Exit code; none when it was killed.
     pub code: Option<i32>,
     /// Standard output.
@@ -21,7 +21,7 @@ pub struct Said {
     pub err: String,
 }
 
-impl Said {
+impl CommandOutput {
     /// Its one JSON document.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
@@ -43,20 +43,20 @@ impl World {
     }
 
     /// Runs a subcommand of the real binary on this world's servers.
-    pub fn cli(&self, args: &[&str]) -> Said {
+    pub fn cli(&self, args: &[&str]) -> CommandOutput {
         let sets = self.sets();
         let all: Vec<&str> = sets.iter().map(String::as_str).chain(args.iter().copied()).collect();
         let (code, out, err) = call(&all);
-        Said { code, out, err }
+        CommandOutput { code, out, err }
     }
 
     /// The same with fault points armed.
-    pub fn cli_with_faults(&self, faults: &str, args: &[&str]) -> Said {
+    pub fn cli_with_faults(&self, faults: &str, args: &[&str]) -> CommandOutput {
         let sets = self.sets();
         let all: Vec<&str> = sets.iter().map(String::as_str).chain(args.iter().copied()).collect();
         let output = seckill(&all).env("FAILPOINTS", faults).output().expect("the binary runs");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
-        Said { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+        CommandOutput { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
     }
 
     /// What Redis accepted.

@@ -62,7 +62,8 @@ fn every_answer_has_the_callers_id_or_a_new_one() {
         // What cannot be used is replaced; the purchase is not refused for it.
         for bad in ["", "a b", "a\"b", "ä", &"x".repeat(65), "a\r\nX-Request-Id: b"] {
             let more = format!("X-Request-Id: {bad}\r\nContent-Length: 0\r\n\r\n");
-            let answer = wire::send(&world, wire::purchase_head(&world, sale.as_str(), "bob", &more).as_bytes()).await;
+            let answer =
+                raw_http::send(&world, raw_http::purchase_head(&world, sale.as_str(), "bob", &more).as_bytes()).await;
             let line = answer.head.lines().find_map(|line| line.strip_prefix("x-request-id: ")).unwrap_or_default();
             assert!(answer.status == 400 && line.len() == 16, "{bad:?}: {answer:?}");
             assert_eq!(answer.text("instance"), format!("{URN}{line}"), "{bad:?}");

@@ -35,14 +35,8 @@ fn requests_land_long_before_a_full_mq_dlq_could_be_read_from_a_slow_broker() {
         eventually("all orders", async || world.orders(&sale).await == i64::from(PARKED)).await;
         let (took, one_reading) = (began.elapsed(), Duration::from_millis(LATE_MS) * PARKED);
         assert!(took < one_reading / 2, "{took:?}, the queue alone takes {one_reading:?} to read");
-<<<<<<< HEAD
-        // What was not read is reported as not looked at, not as nowhere.
-        let told =
-            "code = 'P5-RC1' AND detail LIKE '%order and retry queues; % messages of the MQ DLQ were not looked at'";
-=======
-        // What was not read is told as not looked at, not as nowhere.
+        // A message that was not read is reported as not read, not as missing.
         let told = "code = 'P5-RC1' AND detail LIKE '%order and retry queues; % messages of the MQ DLQ were not read'";
->>>>>>> main
         assert!(world.rows("audit_findings", told).await > 0);
         reconcile.stop().await;
         // Every message was given back, and goes now that its request is decided.

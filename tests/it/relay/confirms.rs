@@ -1,7 +1,7 @@
 //! What the broker says, does not say, or says no to: confirms that get lost, returns, nacks; and the cap on the rate.
 
 use crate::support::black_hole::BlackHole;
-use crate::support::fault_injection::{More, delete_order_queue, port_of, unbind_order_queue};
+use crate::support::fault_injection::{ExtraRoles, delete_order_queue, port_of, unbind_order_queue};
 use crate::support::outbox_kinds::OUTBOX_KINDS;
 use crate::support::relay_state::{attempts, limit_queues, nothing_is_left, parked};
 use crate::support::world::{ALONE, World, eventually, pause, run};
@@ -16,7 +16,7 @@ fn through(hole: &BlackHole) -> impl Fn(&mut Settings) {
 }
 
 /// A relay that works, with a hole between it and the broker that does not swallow anything yet.
-async fn working_through_a_hole(world: &World, sale: &SaleId) -> (BlackHole, More) {
+async fn working_through_a_hole(world: &World, sale: &SaleId) -> (BlackHole, ExtraRoles) {
     let hole = BlackHole::before(port_of(world.settings.rabbitmq.url.expose())).await;
     let relay = world.extra_roles(&[Relay], through(&hole));
     let first = world.bought(sale, "first").await;
