@@ -66,10 +66,11 @@ async fn try_follow(
     path: &(String, String),
 ) -> Result<HttpResponse, Problem> {
     let user = headers::buyer(&public, request)?;
-    let (sale, id) = (headers::sale(&path.0)?, headers::request_id(&path.1)?);
+    let (sale, request_id) = (headers::sale(&path.0)?, headers::request_id(&path.1)?);
     // The first answer decides between a stream and a problem.
-    let first = public.statuses.ask(&user, &sale, id, Duration::ZERO).await?;
-    let follower = Follower { public, user, sale, id, until: Instant::now() + STREAM_MAX, next: Next::Send(first) };
+    let first = public.statuses.ask(&user, &sale, request_id, Duration::ZERO).await?;
+    let follower =
+        Follower { public, user, sale, request_id, until: Instant::now() + STREAM_MAX, next: Next::Send(first) };
     Ok(HttpResponse::Ok()
         .insert_header((CONTENT_TYPE, "text/event-stream"))
         .insert_header((CACHE_CONTROL, "no-store"))
@@ -88,7 +89,7 @@ struct Follower {
     public: web::Data<PublicApi>,
     user: UserId,
     sale: SaleId,
-    id: RequestId,
+    request_id: RequestId,
     until: Instant,
     next: Next,
 }
@@ -100,7 +101,7 @@ impl Follower {
             Next::Send(status) => self.event(&status),
             // Ended, not cut off: the buyer's next connection finds a process that stays.
             Next::Wait if self.public.statuses.is_stopping() || Instant::now() >= self.until => return None,
-            Next::Wait => match self.public.statuses.ask(&self.user, &self.sale, self.id, HEARTBEAT).await {
+            Next::Wait => match self.public.statuses.ask(&self.user, &self.sale, self.request_id, HEARTBEAT).await {
                 Ok(status) if status.is_final() => self.event(&status),
                 Ok(_) => self.heartbeat(),
                 // Servers come back; the buyer's place in the queue does not depend on this stream.

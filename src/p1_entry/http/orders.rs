@@ -122,9 +122,9 @@ pub(super) async fn show(
 
 async fn try_show(public: &PublicApi, request: &HttpRequest, path: &(String, String)) -> Result<HttpResponse, Problem> {
     let user = headers::buyer(public, request)?;
-    let (sale, id) = (headers::sale(&path.0)?, headers::request_id(&path.1)?);
+    let (sale, request_id) = (headers::sale(&path.0)?, headers::request_id(&path.1)?);
     let wait = Duration::from_secs(wait_s(request.query_string())?.min(WAIT_MAX_S));
-    let status = public.statuses.ask(&user, &sale, id, wait).await?;
+    let status = public.statuses.ask(&user, &sale, request_id, wait).await?;
     Ok(HttpResponse::Ok().insert_header((CACHE_CONTROL, "no-store")).json(status))
 }
 
