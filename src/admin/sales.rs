@@ -20,7 +20,7 @@ pub(super) async fn list(admin: web::Data<Admin>, request: HttpRequest) -> HttpR
 }
 
 pub(super) async fn show(admin: web::Data<Admin>, request: HttpRequest, path: web::Path<String>) -> HttpResponse {
-    let work = async { Ok(admin.sale_control().detail(&sale_id_in(&path)?).await?) };
+    let work = async { Ok(admin.sale_control.detail(&sale_id_in(&path)?).await?) };
     answer(&request, work.await)
 }
 
@@ -42,7 +42,7 @@ pub(super) async fn create(admin: web::Data<Admin>, request: HttpRequest, body: 
         let new: NewSale = serde_json::from_value(Value::Object(sale))
             .map_err(|error| Kind::BadRequest.because(format!("the body is not as expected: {error}")))?;
         let sale = new.draft()?;
-        let (id, sale_control) = (&sale.sale_id, admin.sale_control());
+        let (id, sale_control) = (&sale.sale_id, &admin.sale_control);
         let asked = json!({ "units": sale.granted, "title": sale.title, "price_cents": sale.price_cents });
         let act = |operation, asked| SaleAct { actor: &actor, operation, sale_id: id, asked };
         let creating = async { Ok(sales::create(&admin.servers.db, &sale).await?) };
@@ -51,7 +51,7 @@ pub(super) async fn create(admin: web::Data<Admin>, request: HttpRequest, body: 
             sale_control.on_record(act(Operation::SaleWarm, Value::Null), sale_control.warm(id)).await?;
         }
         admin.changed(&sale.sale_id, "created").await;
-        Ok(admin.sale_control().detail(&sale.sale_id).await?)
+        Ok(admin.sale_control.detail(&sale.sale_id).await?)
     };
     answer(&request, work.await)
 }
@@ -90,7 +90,7 @@ async fn apply(
 ) -> HttpResponse {
     let work = async {
         let OperatorBody { by } = read(&request, body)?;
-        let (id, sale_control, actor) = (sale_id_in(&path)?, admin.sale_control(), actor(&request, by.as_deref())?);
+        let (id, sale_control, actor) = (sale_id_in(&path)?, &admin.sale_control, actor(&request, by.as_deref())?);
         let (operation, what) = match change {
             SaleChange::Warm => (Operation::SaleWarm, "warmed"),
             SaleChange::Pause => (Operation::SalePause, "paused"),
@@ -124,7 +124,7 @@ pub(super) async fn reclaim(
 ) -> HttpResponse {
     let work = async {
         let OperatorBody { by } = read(&request, body)?;
-        let (id, sale_control, actor) = (sale_id_in(&path)?, admin.sale_control(), actor(&request, by.as_deref())?);
+        let (id, sale_control, actor) = (sale_id_in(&path)?, &admin.sale_control, actor(&request, by.as_deref())?);
         let act = SaleAct { actor: &actor, operation: Operation::SaleReclaim, sale_id: &id, asked: Value::Null };
         let made = sale_control.on_record(act, sale_control.reclaim(&id)).await?;
         admin.changed(&id, "reclaimed").await;
@@ -161,12 +161,12 @@ pub(super) async fn top_up(
         if grant.trim().is_empty() || grant.chars().count() > GRANT_CHARS_MAX {
             return Err(Kind::Unprocessable.because("grant: expected 1 to 64 characters"));
         }
-        let (sale_control, actor) = (admin.sale_control(), actor(&request, by.as_deref())?);
+        let (sale_control, actor) = (&admin.sale_control, actor(&request, by.as_deref())?);
         let asked = json!({ "units": units, "grant": grant });
         let act = SaleAct { actor: &actor, operation: Operation::SaleTopUp, sale_id: &id, asked };
         sale_control.on_record(act, sale_control.top_up(&id, &grant, units)).await?;
         admin.changed(&id, "topped up").await;
-        Ok(admin.sale_control().detail(&id).await?)
+        Ok(admin.sale_control.detail(&id).await?)
     };
     answer(&request, work.await)
 }

@@ -5,7 +5,6 @@ use super::output;
 use crate::config::{Layers, Settings};
 use crate::dev::DevState;
 use crate::domain::operator::Actor;
-use crate::p5_reconcile::ReconcileContext;
 use crate::roles::Servers;
 use std::path::Path;
 use std::time::Duration;
@@ -49,13 +48,6 @@ pub async fn servers(settings: &Settings) -> Result<Servers, Failure> {
         )));
     }
     Ok(servers)
-}
-
-/// What P5 works with, over these servers.
-#[must_use]
-pub fn reconcile_context(settings: &Settings, servers: &Servers) -> ReconcileContext {
-    let Servers { redis, db, rabbit } = servers.clone();
-    ReconcileContext::new(db, redis, rabbit, settings)
 }
 
 /// Who is at the terminal, for the record of acts.

@@ -53,7 +53,7 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: &OrderCommand
 async fn cancel(layers: &Layers, data_dir: &Path, id: RequestId, reason: &str) -> Result<u8, Failure> {
     let settings = context::settings(layers, data_dir)?;
     let servers = context::servers(&settings).await?;
-    let context = context::reconcile_context(&settings, &servers);
+    let context = servers.reconcile_context(&settings);
     let (cancelled, in_redis) = cancel_order(&context, id, reason, &context::operator()).await?;
     servers.redis.quit().await;
     let redis = if in_redis { "" } else { "; redis could not be given them yet, p5 does it" };
@@ -74,7 +74,7 @@ async fn show(layers: &Layers, data_dir: &Path, id: RequestId, json: bool) -> Re
     let servers = crate::roles::Servers::new(&settings)?;
     // When Redis does not answer, the other servers still show what they have.
     servers.redis.wait_connected(std::time::Duration::from_secs(3)).await;
-    let history = request_history(&context::reconcile_context(&settings, &servers), id).await;
+    let history = request_history(&servers.reconcile_context(&settings), id).await;
     servers.redis.quit().await;
     if !history.is_known() {
         let unasked = if history.not_asked.is_empty() {

@@ -5,9 +5,9 @@
 
 use serde::Serialize;
 
-/// What was counted. Redis' side is summed over shards.
+/// The terms of the sheet, counted by one audit. Redis' side is summed over shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Counted {
+pub struct BalanceSheet {
     /// Units ever released, by `sales.granted`.
     pub granted: i64,
     /// Units of grants that Redis has been given in this epoch.
@@ -76,7 +76,7 @@ impl Equation {
     }
 }
 
-impl Counted {
+impl BalanceSheet {
     /// The equations, in the order a person reads them.
     #[must_use]
     pub fn equations(&self) -> Vec<Equation> {
@@ -147,8 +147,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn sheet(granted: i64, accepted: i64, ordered: i64, failed: i64) -> Counted {
-        Counted {
+    fn sheet(granted: i64, accepted: i64, ordered: i64, failed: i64) -> BalanceSheet {
+        BalanceSheet {
             granted,
             granted_in_redis: granted,
             redis_stock: granted - accepted,
@@ -162,7 +162,7 @@ mod tests {
             failed_held: failed,
             in_redis: true,
             bridged: true,
-            ..Counted::default()
+            ..BalanceSheet::default()
         }
     }
 
@@ -199,12 +199,12 @@ mod tests {
     /// What no equation inside one server sees: both are right by themselves, and they disagree.
     #[test]
     fn units_that_only_one_side_has_show_in_the_bridge() {
-        let restored = Counted { database_stock: 900, ordered: 100, flow: 900, ..sheet(1_000, 200, 200, 0) };
+        let restored = BalanceSheet { database_stock: 900, ordered: 100, flow: 900, ..sheet(1_000, 200, 200, 0) };
         let broken: Vec<_> = restored.equations().into_iter().filter(|equation| !equation.holds()).collect();
         assert_eq!(broken, [restored.bridge()]);
-        let given_twice = Counted { granted_in_redis: 1_100, redis_stock: 900, ..sheet(1_000, 200, 200, 0) };
+        let given_twice = BalanceSheet { granted_in_redis: 1_100, redis_stock: 900, ..sheet(1_000, 200, 200, 0) };
         assert!(!given_twice.consistent());
-        let known = Counted { gaps: 100, gaps_held: 100, accepted_ordered: 100, ..restored };
+        let known = BalanceSheet { gaps: 100, gaps_held: 100, accepted_ordered: 100, ..restored };
         assert!(known.consistent(), "as gaps they add up, and are a finding of their own");
     }
 

@@ -4,9 +4,10 @@
 //! it may hold spaces. `lua/reserve.lua` writes it with state `Q`; `lua/settle.lua` replaces state and reason, nothing else.
 
 use super::ids::{RequestId, SaleId, UserId};
+use super::message::OrderMessage;
 use super::outcome::FailReason;
 use super::policy::Quantity;
-use super::request::{Accepted, Purchase};
+use super::request::Purchase;
 
 /// How far the ledger knows a request has come. The database stays the truth: `Queued` may lag behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -112,8 +113,8 @@ impl LedgerRecord {
 
     /// The accepted request this record stands for; with it P5 can land the request even when every queue lost it.
     #[must_use]
-    pub fn accepted(&self, request_id: RequestId, sale_id: &SaleId, shard: u16) -> Accepted {
-        Accepted {
+    pub fn order_message(&self, request_id: RequestId, sale_id: &SaleId, shard: u16) -> OrderMessage {
+        OrderMessage {
             purchase: Purchase {
                 request_id,
                 sale_id: sale_id.clone(),
@@ -130,13 +131,13 @@ impl LedgerRecord {
 
 #[cfg(test)]
 mod tests {
-    use super::super::request::tests::any_accepted;
+    use super::super::message::any_order_message;
     use super::*;
     use proptest::prelude::*;
 
     proptest! {
         #[test]
-        fn records_round_trip_and_rebuild_the_request(a in any_accepted(), state in 0..3) {
+        fn records_round_trip_and_rebuild_the_request(a in any_order_message(), state in 0..3) {
             let state = [LedgerState::Queued, LedgerState::Confirmed, LedgerState::Failed(FailReason::SoldOut)][usize::try_from(state).unwrap()];
             let record = LedgerRecord {
                 state, number: a.number, quantity: a.purchase.quantity, epoch: a.epoch,
@@ -144,7 +145,7 @@ mod tests {
             };
             let read = LedgerRecord::parse(&record.encode()).unwrap();
             prop_assert_eq!(&read, &record);
-            prop_assert_eq!(read.accepted(a.purchase.request_id, &a.purchase.sale_id, a.shard), a);
+            prop_assert_eq!(read.order_message(a.purchase.request_id, &a.purchase.sale_id, a.shard), a);
         }
     }
 

@@ -4,6 +4,8 @@
 
 use super::RoleError;
 use crate::config::Settings;
+use crate::p5_reconcile::{ReconcileContext, ReconcileHandles};
+use crate::sales::{SaleControl, SaleHandles};
 use crate::store::mysql::{DatabaseAddress, Db, DbConfig};
 use crate::store::rabbit::RabbitConfig;
 use crate::store::redis::RedisStore;
@@ -39,6 +41,38 @@ impl Servers {
         let rabbit = rabbit_config(settings)?;
         rabbit.check().map_err(|error| refused("rabbitmq", &error))?;
         Ok(Self { redis, db, rabbit })
+    }
+
+    /// What changes sales: for operators, and for P1's automatic warm-up.
+    #[must_use]
+    pub fn sale_control(&self, settings: &Settings) -> SaleControl {
+        let redis = &self.redis;
+        SaleControl {
+            redis: SaleHandles { sale_keys: redis.sale_keys.clone(), sale_cache: redis.sale_cache.clone() },
+            db: self.db.clone(),
+            shards: settings.redis.shards,
+            backlog_max: settings.p1_entry.backlog_max,
+        }
+    }
+
+    /// What P5 works with, in its role and in operators' commands.
+    #[must_use]
+    pub fn reconcile_context(&self, settings: &Settings) -> ReconcileContext {
+        let redis = &self.redis;
+        let handles = ReconcileHandles {
+            sale_keys: redis.sale_keys.clone(),
+            sale_cache: redis.sale_cache.clone(),
+            #[cfg(feature = "faults")]
+            stock: redis.stock.clone(),
+            transfers: redis.transfers.clone(),
+            buyers: redis.buyers.clone(),
+            ledger: redis.ledger.clone(),
+            outbox: redis.outbox.clone(),
+            relay_dlq: redis.relay_dlq.clone(),
+            rebuild: redis.rebuild.clone(),
+            health: redis.health.clone(),
+        };
+        ReconcileContext::new(self.db.clone(), handles, self.rabbit.clone(), settings)
     }
 }
 

@@ -14,7 +14,6 @@ use seckill::domain::policy::PurchasePolicy;
 use seckill::domain::sale::{Sale, SaleStatus};
 use seckill::roles::{self, ApiOptions, Role, Servers};
 use seckill::runtime::{Stopper, now_ms};
-use seckill::sales::SaleControl;
 use seckill::store::mysql::{migrate, sales};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -68,13 +67,7 @@ async fn warm(settings: &Settings, servers: &Servers, spec: &SaleSpec) {
         epoch: 1,
     };
     sales::create(&servers.db, &sale).await.expect("create");
-    let sale_control = SaleControl {
-        redis: servers.redis.clone(),
-        db: servers.db.clone(),
-        shards: settings.redis.shards,
-        backlog_max: settings.p1_entry.backlog_max,
-    };
-    sale_control.warm(&sale_id).await.expect("warm-up");
+    servers.sale_control(settings).warm(&sale_id).await.expect("warm-up");
 }
 
 async fn sql(url: &str, statements: &str) {

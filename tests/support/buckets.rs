@@ -39,7 +39,12 @@ impl Buckets {
         );
         // Nothing here is about being slow.
         let p2 = seckill::config::P2Reserve { deadline_ms: 30_000, ..world.settings.p2_reserve.clone() };
-        let reserve = Reserve::new(ReserveHandles::of(&store), fence, shards, &p2);
+        let handles = ReserveHandles {
+            stock: store.stock.clone(),
+            ledger: store.ledger.clone(),
+            transfers: store.transfers.clone(),
+        };
+        let reserve = Reserve::new(handles, fence, shards, &p2);
         Self { store, reserve, shards }
     }
 

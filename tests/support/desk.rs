@@ -3,8 +3,7 @@
 use super::procs::{call, scratch, seckill};
 use super::world::{QUICK, World};
 use seckill::domain::ids::{RequestId, SaleId};
-use seckill::domain::message;
-use seckill::domain::request::Accepted;
+use seckill::domain::message::{self, OrderMessage};
 use seckill::store::rabbit::{HeaderValue, Outgoing, PublishRoute, Topology, browse_dlq, send_all};
 use seckill::store::redis::Parking;
 use serde_json::Value;
@@ -60,9 +59,9 @@ impl World {
     }
 
     /// What Redis accepted.
-    pub async fn accepted(&self, sale: &SaleId, id: RequestId) -> Accepted {
+    pub async fn accepted(&self, sale: &SaleId, id: RequestId) -> OrderMessage {
         let record = self.servers.redis.ledger.lookup(sale, 0, &[id]).await.expect("redis").remove(0);
-        record.expect("a ledger record").accepted(id, sale, 0)
+        record.expect("a ledger record").order_message(id, sale, 0)
     }
 
     /// Takes every entry out of the outbox behind everybody's back.
@@ -107,7 +106,7 @@ impl World {
         let (mut all, mut cursor) = (HashMap::new(), Some("0".to_owned()));
         while let Some(at) = cursor {
             let page = self.servers.redis.ledger.page(sale, 0, &at, 1_000).await.expect("redis");
-            all.extend(page.records.into_iter().map(|(id, record)| (id, record.accepted(id, sale, 0))));
+            all.extend(page.records.into_iter().map(|(id, record)| (id, record.order_message(id, sale, 0))));
             cursor = page.next;
         }
         let count = all.len();

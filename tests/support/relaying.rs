@@ -2,8 +2,7 @@
 
 use super::resp::RawRedis;
 use super::world::{World, eventually, shared};
-use seckill::domain::message;
-use seckill::domain::request::Accepted;
+use seckill::domain::message::{self, OrderMessage};
 use seckill::store::rabbit::Consumer as QueueReader;
 use std::time::Duration;
 
@@ -37,7 +36,7 @@ pub async fn nothing_is_left(world: &World) {
 }
 
 /// The first `count` orders that arrive in the queue, in their order. They are not taken: who consumes afterwards gets them.
-pub async fn arrived(world: &World, count: usize) -> Vec<Accepted> {
+pub async fn arrived(world: &World, count: usize) -> Vec<OrderMessage> {
     let mut reader = QueueReader::connect(&world.servers.rabbit, &[0], 10_000).await.unwrap();
     let mut orders = Vec::new();
     while orders.len() < count {

@@ -224,18 +224,12 @@ impl World {
 
     /// For warm-ups, pauses, top-ups.
     pub fn sale_control(&self) -> SaleControl {
-        SaleControl {
-            redis: self.servers.redis.clone(),
-            db: self.servers.db.clone(),
-            shards: self.settings.redis.shards,
-            backlog_max: self.settings.p1_entry.backlog_max,
-        }
+        self.servers.sale_control(&self.settings)
     }
 
     /// For audits and repairs.
     pub fn reconcile_context(&self) -> ReconcileContext {
-        let Servers { db, redis, rabbit } = self.servers.clone();
-        ReconcileContext { findings_max: 100, ..ReconcileContext::new(db, redis, rabbit, &self.settings) }
+        ReconcileContext { findings_max: 100, ..self.servers.reconcile_context(&self.settings) }
     }
 
     /// Audits one sale.

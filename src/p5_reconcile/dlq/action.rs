@@ -2,7 +2,7 @@
 
 use super::entry::{DlqEntry, DlqSource};
 use crate::domain::ids::RequestId;
-use crate::domain::request::{Accepted, PayloadHash};
+use crate::domain::message::{OrderMessage, PayloadHash};
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -124,7 +124,7 @@ pub(super) struct DlqGroup {
 
 impl DlqGroup {
     /// The request as accepted.
-    pub(crate) fn accepted(&self) -> Option<&Accepted> {
+    pub(crate) fn accepted(&self) -> Option<&OrderMessage> {
         self.entries.first().and_then(|entry| entry.accepted.as_ref())
     }
 

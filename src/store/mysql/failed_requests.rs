@@ -11,8 +11,8 @@ use super::persist::{FinalFailure, fail_reused, record_failure};
 use super::pool::Db;
 use super::schema::failed_request;
 use crate::domain::ids::{RequestId, SaleId, UserId};
+use crate::domain::message::OrderMessage;
 use crate::domain::outcome::{FailReason, NextStep, Verdict, after_obstacle};
-use crate::domain::request::Accepted;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 
@@ -88,7 +88,7 @@ pub async fn list(db: &Db, wanted: &FailedRequestFilter) -> Result<Vec<FailedReq
 #[derive(Debug, Clone)]
 pub struct OpenFailure<'a> {
     /// The request, as the message or the ledger has it.
-    pub accepted: &'a Accepted,
+    pub accepted: &'a OrderMessage,
     /// Who met it.
     pub reporter: Reporter,
     /// Stable code, at most 24 characters are kept.
@@ -128,7 +128,7 @@ pub async fn open(db: &Db, failure: &OpenFailure<'_>) -> Result<bool, DbError> {
 
 /// An operator gives a request up: FAILED outcome and final register row in one transaction. When something else was
 /// decided before, that is the verdict and nothing is written. Repeating is safe.
-pub async fn give_up(db: &Db, accepted: &Accepted, detail: &str, by: &str) -> Result<Verdict, DbError> {
+pub async fn give_up(db: &Db, accepted: &OrderMessage, detail: &str, by: &str) -> Result<Verdict, DbError> {
     let reason = FailReason::GivenUp;
     let failure = FinalFailure { reason, reporter: Reporter::Audit, detail, by };
     if record_failure(db, accepted, failure).await? {

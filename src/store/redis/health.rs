@@ -70,6 +70,12 @@ pub struct RedisHealth {
 }
 
 impl RedisHealth {
+    /// Whether any server that has data is connected right now.
+    #[must_use]
+    pub(crate) fn is_connected(&self) -> bool {
+        self.redis.connection.is_connected()
+    }
+
     /// Reads the settings the guarantees depend on, of every server that can be asked; with `redis.wait_replicas` also the
     /// replicas.
     pub async fn settings(&self) -> Result<Vec<Setting>, RedisFault> {

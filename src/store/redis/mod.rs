@@ -34,7 +34,7 @@ pub use keyspace::GROUP;
 pub use leases::LeaseTime;
 pub(crate) use leases::{HeldLease, NodeLease, NodeLeases};
 pub(crate) use ledger::{Progressed, RequestLedger};
-pub use outbox::{Entry, Lying, Outbox, PageFrom, ParkReason, Parking, RelayDlq};
+pub use outbox::{LocatedEntry, Outbox, OutboxEntry, PageFrom, ParkReason, Parking, RelayDlq};
 pub(crate) use outbox::{OrphanPage, ParkedEntry, TakenOver};
 pub(crate) use rates::RateBuckets;
 pub(crate) use rebuild::{DecidedRecord, RebuildKeys};
@@ -54,7 +54,8 @@ use keyspace::Keyspace;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Every handle on one Redis. They share the connections; a phase gets only those it works with.
+/// Every handle on one Redis, for the roles, the commands and the tests. The handles share the connections. A phase is given
+/// those handles that it works with, never this bundle.
 #[derive(Clone)]
 pub struct RedisStore {
     /// The units of a sale.
@@ -117,12 +118,6 @@ impl RedisStore {
             keys: keyspace.keys.clone(),
             keyspace,
         })
-    }
-
-    /// Whether any server that has data is connected right now.
-    #[must_use]
-    pub(crate) fn is_connected(&self) -> bool {
-        self.keyspace.connection.is_connected()
     }
 
     /// Waits for the first connection to every server that has data, at most `deadline`; whether there is any.

@@ -36,7 +36,8 @@ fn processes_never_make_the_same_request_id() {
             redis.call(&["HSET", &nodes, &node.to_string(), &format!("{fence} someone")]).await;
         }
         let stopper = Stopper::new();
-        let start = |name: &str| RequestIds::start(world.servers.redis.clone(), name.to_owned(), stopper.clone());
+        let start =
+            |name: &str| RequestIds::start(world.servers.redis.leases.clone(), name.to_owned(), stopper.clone());
         let three = ["one", "two", "three"].map(start);
         eventually("three leases", async || three.iter().all(RequestIds::is_ready)).await;
         let fourth = start("four");

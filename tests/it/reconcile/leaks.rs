@@ -3,7 +3,7 @@
 use crate::support::procs::Folder;
 use crate::support::watched::Watched;
 use crate::support::world::{World, eventually, run, time_passes};
-use seckill::domain::request::Accepted;
+use seckill::domain::message::OrderMessage;
 use seckill::p5_reconcile::{FindingKind, Window, compensate};
 use seckill::roles::Role::{Api, Reconcile};
 use seckill::store::mysql::codes::PersistSource;
@@ -126,7 +126,7 @@ fn what_lands_behind_the_audits_back_counts_as_a_false_alarm() {
         declare(&world.servers.rabbit).await.unwrap();
         let sale = world.sale("behind", 10, Some(1)).await;
         let id = world.bought(&sale, "alice").await;
-        let accepted: Accepted = world.accepted(&sale, id).await;
+        let accepted: OrderMessage = world.accepted(&sale, id).await;
         let audit = world.audit(&sale, Window::Now).await;
         assert_eq!(audit.findings.first().map(|finding| finding.kind), Some(FindingKind::Leak));
         persist::persist_one(&world.servers.db, &accepted, PersistSource::Relay).await.unwrap();

@@ -29,7 +29,7 @@ fn with_lists_no_phase_needs_a_stream() {
         world.sell(&sale, 200).await;
         eventually("all of them", async || world.orders(&sale).await == 200).await;
         eventually("an empty outbox", async || world.outbox().await == (0, 0)).await;
-        assert!(world.servers.redis.outbox.scan(0, "-", 10).await.unwrap().lying.is_empty());
+        assert!(world.servers.redis.outbox.scan(0, "-", 10).await.unwrap().entries.is_empty());
         // Parked, looked at, copied to the register: the poison stays for a person.
         let mut raw = RawRedis::at(&urls.redis_url, name).await;
         raw.call(&["LPUSH", &world.servers.redis.keys.outbox_list(0), "who knows"]).await;
@@ -91,9 +91,9 @@ fn a_question_finds_an_entry_in_the_list_and_in_a_hand() {
         let (held, entry) = (detail().await, request_history(&world.reconcile_context(), alice).await.outbox_entry);
         assert!(held.contains("read by relay relay-7 and not confirmed") && entry.is_some(), "{held}");
         let page = world.servers.redis.outbox.scan(0, "-", 10).await.unwrap();
-        let lying = &page.lying[0];
+        let held = &page.entries[0];
         assert_eq!(
-            (page.lying.len(), lying.entry.field("s")),
+            (page.entries.len(), held.entry.field("s")),
             (1, Some(sale.as_str().as_bytes())),
             "what a rebuild asks"
         );
@@ -102,7 +102,7 @@ fn a_question_finds_an_entry_in_the_list_and_in_a_hand() {
             .servers
             .redis
             .outbox
-            .park(0, "relay-7", &lying.entry.id, seckill::store::redis::ParkReason { reason: "nack", attempts: 10 })
+            .park(0, "relay-7", &held.entry.id, seckill::store::redis::ParkReason { reason: "nack", attempts: 10 })
             .await
             .unwrap();
         let audit = world.audit(&sale, Window::Now).await;

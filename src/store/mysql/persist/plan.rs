@@ -6,10 +6,9 @@ use super::super::sale_facts::SaleFacts;
 use super::super::schema::{outcome_event, request_outcome, stock_flow};
 use super::text::Values;
 use crate::domain::ids::SaleId;
-use crate::domain::message;
+use crate::domain::message::{self, OrderMessage};
 use crate::domain::outcome::{FailReason, Obstacle, Outcome};
 use crate::domain::policy::PurchasePolicy;
-use crate::domain::request::Accepted;
 use diesel::prelude::*;
 use std::collections::{BTreeMap, HashMap};
 
@@ -32,7 +31,7 @@ pub(crate) struct NewOutcomeRow<'a> {
 }
 
 impl<'a> NewOutcomeRow<'a> {
-    pub(crate) fn of(accepted: &'a Accepted, outcome: Outcome) -> Self {
+    pub(crate) fn of(accepted: &'a OrderMessage, outcome: Outcome) -> Self {
         let (kind, reason) = outcome_columns(outcome);
         Self {
             request_id: accepted.purchase.request_id.get(),
@@ -67,7 +66,7 @@ pub(crate) struct NewEventRow {
 }
 
 impl NewEventRow {
-    pub(crate) fn of(accepted: &Accepted, outcome: Outcome) -> Self {
+    pub(crate) fn of(accepted: &OrderMessage, outcome: Outcome) -> Self {
         Self {
             request_id: accepted.purchase.request_id.get(),
             event_key: message::event_key(outcome),
@@ -104,7 +103,7 @@ impl<'a> WritePlan<'a> {
     /// # Errors
     /// [`DbError::Other`] when a value does not fit its column; such a request can never land and is for a person.
     pub(crate) fn of(
-        group: &[&'a Accepted],
+        group: &[&'a OrderMessage],
         facts: &HashMap<SaleId, SaleFacts>,
         source: PersistSource,
     ) -> Result<Result<Self, Obstacle>, DbError> {
@@ -144,7 +143,7 @@ impl<'a> WritePlan<'a> {
     }
 }
 
-fn add_outcome(outcomes: &mut Values, accepted: &Accepted) {
+fn add_outcome(outcomes: &mut Values, accepted: &OrderMessage) {
     let row = NewOutcomeRow::of(accepted, Outcome::Ordered);
     outcomes.row();
     outcomes.number(row.request_id);
@@ -158,7 +157,7 @@ fn add_outcome(outcomes: &mut Values, accepted: &Accepted) {
 
 fn add_order(
     orders: &mut Values,
-    accepted: &Accepted,
+    accepted: &OrderMessage,
     facts: &SaleFacts,
     source: PersistSource,
 ) -> Result<(), DbError> {
@@ -182,7 +181,7 @@ fn add_order(
     Ok(())
 }
 
-fn add_share<'a>(shares: &mut BTreeMap<&'a SaleId, SaleShare>, accepted: &'a Accepted, policy: PurchasePolicy) {
+fn add_share<'a>(shares: &mut BTreeMap<&'a SaleId, SaleShare>, accepted: &'a OrderMessage, policy: PurchasePolicy) {
     let purchase = &accepted.purchase;
     let share = shares.entry(&purchase.sale_id).or_insert_with(|| SaleShare {
         units: 0,

@@ -14,7 +14,7 @@ mod stream;
 pub(crate) use orphans::OrphanPage;
 pub(crate) use relay_dlq::ParkedEntry;
 pub use relay_dlq::{ParkReason, Parking, RelayDlq};
-pub use scan::Lying;
+pub use scan::LocatedEntry;
 
 use super::connection::RedisFault;
 use super::keyspace::Keyspace;
@@ -23,14 +23,14 @@ use std::sync::Arc;
 
 /// One outbox entry as it was read. The payload is opaque here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct OutboxEntry {
     /// Names it within the outbox.
     pub id: String,
     /// Field and value pairs; empty when the entry was deleted while it was pending.
     pub fields: Vec<(String, Vec<u8>)>,
 }
 
-impl Entry {
+impl OutboxEntry {
     /// The value of a field.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&[u8]> {
@@ -51,7 +51,7 @@ pub struct PageFrom<'a> {
 #[derive(Debug)]
 pub struct TakenOver {
     /// They are the caller's now.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<OutboxEntry>,
     /// Where to go on; `0-0`: this was all.
     pub next: String,
     /// Entries that were deleted while they were pending (stream only).
@@ -76,7 +76,7 @@ impl Outbox {
 
     /// Reads up to `count` new entries for `consumer`, the oldest first. A list gives at most 1,000 at once.
     /// After `Unknown` the entries may be the consumer's: read its own.
-    pub async fn new_entries(&self, shard: u16, consumer: &str, count: usize) -> Result<Vec<Entry>, RedisFault> {
+    pub async fn new_entries(&self, shard: u16, consumer: &str, count: usize) -> Result<Vec<OutboxEntry>, RedisFault> {
         match self.redis.outbox {
             OutboxKind::Stream => self.stream_read(shard, consumer, ">", count).await,
             OutboxKind::List => self.list_take(shard, consumer, count).await,
@@ -91,7 +91,7 @@ impl Outbox {
         consumer: &str,
         from: &str,
         count: usize,
-    ) -> Result<(Vec<Entry>, Option<String>), RedisFault> {
+    ) -> Result<(Vec<OutboxEntry>, Option<String>), RedisFault> {
         match self.redis.outbox {
             OutboxKind::Stream => {
                 let entries = self.stream_read(shard, consumer, from, count).await?;

@@ -2,7 +2,7 @@
 //! names of relays that are gone.
 
 use super::stream::entries;
-use super::{Entry, Outbox};
+use super::{Outbox, OutboxEntry};
 use crate::config::OutboxKind;
 use crate::store::redis::connection::{RedisFault, list, optional_text, text};
 use crate::store::redis::keyspace::GROUP;
@@ -28,7 +28,7 @@ impl Outbox {
         shard: u16,
         consumer: &str,
         page: OrphanPage<'_>,
-    ) -> Result<(Vec<Entry>, String), RedisFault> {
+    ) -> Result<(Vec<OutboxEntry>, String), RedisFault> {
         if self.redis.outbox == OutboxKind::List {
             return self.list_orphans(shard, consumer, page).await;
         }

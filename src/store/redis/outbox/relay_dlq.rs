@@ -5,7 +5,7 @@
 
 use super::list_entry_codec;
 use super::stream::stream_page;
-use super::{Entry, Outbox};
+use super::{Outbox, OutboxEntry};
 use crate::config::OutboxKind;
 use crate::domain::ids::RequestId;
 use crate::faults::{crash_point, left_out};
@@ -32,8 +32,8 @@ pub struct ParkedEntry {
     pub payload: Vec<u8>,
 }
 
-impl From<Entry> for ParkedEntry {
-    fn from(entry: Entry) -> Self {
+impl From<OutboxEntry> for ParkedEntry {
+    fn from(entry: OutboxEntry) -> Self {
         let field = |name: &str| entry.field(name).map(|value| String::from_utf8_lossy(value).into_owned());
         Self {
             request_id: field("r").and_then(|id| RequestId::parse(&id).ok()),

@@ -7,13 +7,18 @@
 
 #[cfg(feature = "faults")]
 mod next;
+mod order_message;
 #[cfg(feature = "faults")]
 pub(crate) use next::{is_played as is_next_version_played, play as play_next_version};
+pub use order_message::OrderMessage;
+pub(crate) use order_message::PayloadHash;
+#[cfg(test)]
+pub(super) use order_message::tests::any_order_message;
 
 use super::ids::{RequestId, SaleId, UserId};
 use super::outcome::Outcome;
 use super::policy::Quantity;
-use super::request::{Accepted, Purchase};
+use super::request::Purchase;
 use serde::{Deserialize, Serialize};
 
 /// The version written by this build. A reader takes every version it knows; others wait in the retry queues for a reader
@@ -76,10 +81,10 @@ fn head_of_ours(purchase: &Purchase, out: &mut String) {
 
 /// The whole message, as the script would have written it; used where an accepted request is sent again from the ledger.
 #[must_use]
-pub fn encode(accepted: &Accepted) -> String {
+pub fn encode(accepted: &OrderMessage) -> String {
     let mut text = String::with_capacity(192);
     head(&accepted.purchase, &mut text);
-    let Accepted { shard, epoch, number, accepted_at_ms, .. } = accepted;
+    let OrderMessage { shard, epoch, number, accepted_at_ms, .. } = accepted;
     text.push_str(&format!(r#","shard":{shard},"epoch":{epoch},"no":{number},"at":{accepted_at_ms}}}"#));
     text
 }
@@ -96,7 +101,7 @@ pub(crate) const fn event_key(outcome: Outcome) -> &'static str {
 /// The event that reports an outcome to downstream systems: versioned JSON, with versions of its own. It may come more than
 /// once; the request id shows it.
 #[must_use]
-pub(crate) fn event(accepted: &Accepted, outcome: Outcome) -> String {
+pub(crate) fn event(accepted: &OrderMessage, outcome: Outcome) -> String {
     let mut text = String::with_capacity(192);
     head_of_ours(&accepted.purchase, &mut text);
     let (status, reason) = match outcome {
@@ -130,7 +135,7 @@ pub(crate) fn events<'a>(bodies: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
 /// # Errors
 /// [`MessageError`] when the bytes are not an envelope of a known version. Unknown fields are let through: a newer sender
 /// may add some while both versions run side by side.
-pub fn decode(bytes: &[u8]) -> Result<Accepted, MessageError> {
+pub fn decode(bytes: &[u8]) -> Result<OrderMessage, MessageError> {
     if bytes.len() > BYTES_MAX {
         return Err(MessageError::TooLong(bytes.len()));
     }
@@ -155,7 +160,7 @@ pub fn decode(bytes: &[u8]) -> Result<Accepted, MessageError> {
     if envelope.v != VERSION {
         return Err(MessageError::UnknownVersion(envelope.v));
     }
-    Ok(Accepted {
+    Ok(OrderMessage {
         purchase: Purchase {
             request_id: envelope.rid,
             sale_id: envelope.sale,
@@ -171,13 +176,12 @@ pub fn decode(bytes: &[u8]) -> Result<Accepted, MessageError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::request::tests::any_accepted;
     use super::*;
     use proptest::prelude::*;
 
     proptest! {
         #[test]
-        fn what_is_encoded_is_decoded(accepted in any_accepted()) {
+        fn what_is_encoded_is_decoded(accepted in any_order_message()) {
             let text = encode(&accepted);
             prop_assert!(text.len() <= BYTES_MAX);
             prop_assert_eq!(decode(text.as_bytes()).unwrap(), accepted);
