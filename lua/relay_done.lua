@@ -9,9 +9,9 @@
 -- entry another relay finished: every command is a no-op then. Allowed when memory is full: it frees memory.
 
 local group = ARGV[1]
-local ids = {}
-for i = 2, #ARGV do ids[#ids + 1] = ARGV[i] end
-redis.call('XACK', KEYS[1], group, unpack(ids))
-local deleted = redis.call('XDEL', KEYS[1], unpack(ids))
-redis.call('HDEL', KEYS[2], unpack(ids))
+local entry_ids = {}
+for i = 2, #ARGV do entry_ids[#entry_ids + 1] = ARGV[i] end
+redis.call('XACK', KEYS[1], group, unpack(entry_ids))
+local deleted = redis.call('XDEL', KEYS[1], unpack(entry_ids))
+redis.call('HDEL', KEYS[2], unpack(entry_ids))
 return deleted

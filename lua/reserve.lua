@@ -105,12 +105,12 @@ else
   room = room - redis.call('XLEN', outbox_key)
 end
 
-local ids, users = {}, {}
+local request_ids, users = {}, {}
 for i = 1, count do
   local at = FIRST + (i - 1) * WIDTH
-  ids[i], users[i] = ARGV[at], ARGV[at + 1]
+  request_ids[i], users[i] = ARGV[at], ARGV[at + 1]
 end
-local known = redis.call('HMGET', ledger_key, unpack(ids))
+local known = redis.call('HMGET', ledger_key, unpack(request_ids))
 local bought = redis.call('HMGET', buyers_key, unpack(users))
 
 local time = redis.call('TIME')
@@ -120,7 +120,7 @@ local at_ms = string.format('%d', time[1] * 1000 + math.floor(time[2] / 1000))
 local tail = ' ' .. epoch .. ' ' .. at_ms .. ' - '
 local middle, at_end = ',"shard":' .. shard .. ',"epoch":' .. epoch .. ',"no":', ',"at":' .. at_ms .. '}'
 
-local reply, accepted_ids, payloads = {}, {}, {}
+local reply, accepted_request_ids, payloads = {}, {}, {}
 local ledger_writes, buyer_writes = {}, {}
 -- The decisions of this group so far: a request id or a buyer may come twice in one group.
 local new_records, new_owned, new_first = {}, {}, {}
@@ -128,9 +128,9 @@ local taken, accepted = 0, 0
 
 for i = 1, count do
   local at = FIRST + (i - 1) * WIDTH
-  local id, user, quantity = ids[i], users[i], whole(ARGV[at + 2])
+  local request_id, user, quantity = request_ids[i], users[i], whole(ARGV[at + 2])
   local code, detail = 0, 0
-  local record = known[i] or new_records[id] -- @slot replay_check
+  local record = known[i] or new_records[request_id] -- @slot replay_check
   if not quantity or quantity < 1 then
     code = 12
   elseif record then
@@ -160,11 +160,11 @@ for i = 1, count do
       local number_text = string.format('%d', number)
       -- The quantity as it came: `whole` lets no other spelling through.
       local text = 'Q ' .. number_text .. ' ' .. ARGV[at + 2] .. tail .. user
-      new_records[id] = text
-      new_owned[user], new_first[user] = (owned or 0) + quantity, first or id
+      new_records[request_id] = text
+      new_owned[user], new_first[user] = (owned or 0) + quantity, first or request_id
       accepted = accepted + 1
-      accepted_ids[accepted], payloads[accepted] = id, ARGV[at + 3] .. middle .. number_text .. at_end
-      ledger_writes[2 * accepted - 1], ledger_writes[2 * accepted] = id, text
+      accepted_request_ids[accepted], payloads[accepted] = request_id, ARGV[at + 3] .. middle .. number_text .. at_end
+      ledger_writes[2 * accepted - 1], ledger_writes[2 * accepted] = request_id, text
     end
   end
   reply[2 * i - 1], reply[2 * i] = code, detail
@@ -179,11 +179,11 @@ local number_now, taken_now = string.format('%d', number), string.format('%d', t
 
 -- Writes. Outbox first: it is the one that would refuse (memory, missing stream), and then nothing has happened.
 for i = 1, accepted do
-  local id, payload = accepted_ids[i], payloads[i]
+  local request_id, payload = accepted_request_ids[i], payloads[i]
   if OUTBOX == 'list' then
-    redis.call('LPUSH', outbox_key, at_ms .. '-' .. id .. ' ' .. sale .. ' ' .. payload)
+    redis.call('LPUSH', outbox_key, at_ms .. '-' .. request_id .. ' ' .. sale .. ' ' .. payload)
   else
-    redis.call('XADD', outbox_key, 'NOMKSTREAM', '*', 'r', id, 's', sale, 'p', payload)
+    redis.call('XADD', outbox_key, 'NOMKSTREAM', '*', 'r', request_id, 's', sale, 'p', payload)
   end
 end
 redis.call('HSET', ledger_key, unpack(ledger_writes)) -- @slot ledger

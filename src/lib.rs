@@ -9,9 +9,10 @@
 //! |---|---|---|
 //! | 1 | [`domain`] | the rules as values: ids, limits, states, outcomes, the balance sheet; no I/O, no clock |
 //! | 2 | [`config`] | settings in layers, checked |
-//! | 2 | [`runtime`], [`groups`] | the one endless loop, stops, pauses; gathering single questions into groups |
+//! | 2 | [`runtime`] | the one endless loop, stops, pauses; the batcher, which collects single calls into groups |
 //! | 2 | [`telemetry`] | logs, metrics, request ids of HTTP calls, traces |
-//! | 2 | [`faults`], [`jwt`], [`token_issuer`], [`allocator`] | fault points of test builds; how tokens are signed and issued; memory |
+//! | 2 | [`faults`] | fault points of test builds: `crash_point!` and `left_out!` do nothing in a release |
+//! | 2 | [`jwt`], [`token_issuer`], [`allocator`], [`bench_program`] | how tokens are signed and issued; memory; where the benchmark's program is |
 //! | 3 | [`store`] | Redis, RabbitMQ, MySQL: one folder each, the only importers of their clients |
 //! | 4 | [`http`], [`sales`] | what two HTTP servers share; what operators do to a sale |
 //! | 5 | [`p2_reserve`], [`p3_relay`], [`p4_persist`], [`p5_reconcile`] | one phase each; none imports another |
@@ -19,11 +20,12 @@
 //! | 7 | [`console`] | pages: the operators' console, the contract, the demo shop |
 //! | 8 | [`roles`] | what a process runs: api, relay, consumer, reconcile |
 //! | 9 | [`admin`] | the operators' HTTP server: health, metrics, API |
-//! | 10 | [`dev`], [`bench_program`] | a whole system on one machine; where the benchmark's program is |
+//! | 10 | [`dev`] | a whole system on one machine |
 //! | 11 | [`cli`] | the command line |
 //!
-//! Read in this order: `domain/states`, then a purchase: [`p1_entry::purchasing`], [`p2_reserve`], [`p3_relay`],
-//! [`p4_persist`]; then [`p5_reconcile`]; then [`roles`], where they are put together. `docs/architecture.md` walks the same way.
+//! Read in this order: `docs/states.md`, which is printed from `domain/states`; then a purchase: [`p1_entry::purchasing`],
+//! [`p2_reserve`] with `lua/reserve.lua`, [`p3_relay`], [`p4_persist`]; then [`p5_reconcile`]; then [`roles`], where they are put
+//! together. `docs/architecture.md` names each file of that walk.
 //!
 //! Comments name their reasons by number, and `docs/register.md` is the key. "Window 17" is a point at which a crash or a fault
 //! could lose or double something; "A10" or "E8" is a row, something that the system must do. `docs/proof.md` names the

@@ -38,9 +38,6 @@ pub struct TokenIssuer {
 
 impl TokenIssuer {
     /// An issuer for one issuer and audience.
-    ///
-    /// # Errors
-    /// [`IssueError::NoSecret`].
     pub fn new(secret: &Secret, issuer: &str, audience: &str) -> Result<Self, IssueError> {
         if secret.expose().is_empty() {
             return Err(IssueError::NoSecret);
@@ -55,9 +52,6 @@ impl TokenIssuer {
     }
 
     /// A token for `sub` that lives `ttl_s` seconds.
-    ///
-    /// # Errors
-    /// [`IssueError::Sign`].
     pub fn sign(&self, sub: &str, ttl_s: u64) -> Result<String, IssueError> {
         let iat = now_ms() / 1000;
         let exp = iat.saturating_add_unsigned(ttl_s);

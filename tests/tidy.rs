@@ -97,6 +97,18 @@ fn each_server_and_framework_is_imported_by_one_place_only() {
     no_complaints(&complaints);
 }
 
+/// What a phase may touch is written in its constructors: the handles by family, never the bundle of all of them.
+#[test]
+fn no_phase_is_given_all_of_redis() {
+    let phases = ["p1_entry", "p2_reserve", "p3_relay", "p4_persist", "p5_reconcile", "sales"];
+    let mut complaints = Vec::new();
+    for (file, text) in phases.iter().flat_map(|phase| files(&format!("src/{phase}"), "rs")) {
+        let named = code(&text).filter(|(_, line)| line.contains("RedisStore"));
+        complaints.extend(named.map(|(at, _)| format!("{file}:{at}: takes the handles it uses, not RedisStore")));
+    }
+    no_complaints(&complaints);
+}
+
 /// What judges the product may share nothing with it, nor with the harness that drives it.
 #[test]
 fn the_checker_shares_no_code_with_what_it_checks() {
@@ -174,7 +186,7 @@ fn every_script_says_what_it_takes_and_gives() {
                 complaints.push(format!("{file}: its header has no {part}"));
             }
         }
-        // `KEYS[i]`: any number of keys of one kind, told as the first.
+        // `KEYS[i]`: any number of keys of one kind, reported as the first.
         let many = usize::from(body.contains("KEYS[i]"));
         let (told, used) = (highest_key(&header), highest_key(&body).max(many));
         if told != used {

@@ -225,14 +225,13 @@ impl Environment {
     }
 
     fn sale_control(&self) -> SaleControl {
-        let (shards, backlog_max) = (self.settings.redis.shards, self.settings.p1_entry.backlog_max);
-        SaleControl { redis: self.servers.redis.clone(), db: self.servers.db.clone(), shards, backlog_max }
+        self.servers.sale_control(&self.settings)
     }
 
     /// Ends a sale of which everything landed; P5's own code then removes its keys from Redis.
     pub async fn archive(&mut self, id: &SaleId) -> Result<(), Failure> {
         self.sale_control().close(id).await?;
-        let context = context::reconcile_context(&self.settings, &self.servers);
+        let context = self.servers.reconcile_context(&self.settings);
         let none = || Failure::Failed(format!("sale {id} is gone from the database"));
         let sale = sales::get(&self.servers.db, id).await?.ok_or_else(none)?;
         trim_all(&context, &sale, 0, true).await?;

@@ -14,7 +14,7 @@ use super::sizes::{Sizes, Spinner};
 use super::{landing, relay};
 use crate::baseline::mysql_bulk::{self as bulk, Bulk};
 use crate::baseline::redis;
-use seckill::cli::{Failure, context};
+use seckill::cli::Failure;
 use seckill::domain::ids::SaleId;
 use seckill::domain::shard::share;
 use seckill::p5_reconcile::Reconcile;
@@ -63,7 +63,7 @@ pub(super) async fn measure(
 ) -> Result<Vec<Bar>, Failure> {
     let mut settings = environment.settings.p5_reconcile.clone();
     settings.interval_ms = 0;
-    let context = context::reconcile_context(&environment.settings, &environment.servers);
+    let context = environment.servers.reconcile_context(&environment.settings);
     let mut reconcile = Reconcile::new(context, settings, environment.settings.p1_entry.backlog_max);
     // The reconcile role led until a moment ago.
     let until = Instant::now() + sizes.patience;

@@ -45,7 +45,7 @@ pub use cli::main;
 use environment::Environment;
 use measurement_plan::MeasurementPlan;
 use report::{BenchReport, LeftOut};
-use seckill::cli::{Failure, INCONSISTENT, context, on_signal, output};
+use seckill::cli::{Failure, INCONSISTENT, on_signal, output};
 use seckill::config::Layers;
 use seckill::p5_reconcile::{SaleAudit, Window, audit_sale};
 use seckill::runtime::Stopper;
@@ -183,7 +183,7 @@ async fn measure(
 async fn audit(environment: &mut Environment, sizes: &Sizes) -> Result<Vec<SaleAudit>, Failure> {
     let spinner = Spinner::start("audit");
     environment.settle(sizes.patience, &spinner).await?;
-    let context = context::reconcile_context(&environment.settings, &environment.servers);
+    let context = environment.servers.reconcile_context(&environment.settings);
     let mut audits = Vec::new();
     for sale in &environment.sales {
         spinner.tell(sale.sale_id.as_str());

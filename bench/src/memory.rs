@@ -8,7 +8,7 @@ use super::environment::Environment;
 use super::sizes::{Sizes, Spinner};
 use super::steady_crowd;
 use crate::loadgen;
-use seckill::cli::{Failure, context};
+use seckill::cli::Failure;
 use seckill::domain::ids::SaleId;
 use seckill::p5_reconcile::{Window, audit_sale, mark_outcomes, trim_all};
 use seckill::roles::Role;
@@ -54,11 +54,11 @@ pub(super) async fn settled(
 
 /// Trims every settled record of a sale as P5 does after the retention; returns how many went.
 pub(super) async fn trim(environment: &Environment, sale: &SaleId) -> Result<i64, Failure> {
-    let context = context::reconcile_context(&environment.settings, &environment.servers);
+    let context = environment.servers.reconcile_context(&environment.settings);
     let none = || Failure::Failed(format!("sale {sale} is gone from the database"));
     let row = sales::get(&environment.servers.db, sale).await?.ok_or_else(none)?;
     // What P4 could not mark is marked first, as P5 does it.
-    mark_outcomes(&context.redis.ledger, &audit_sale(&context, &row, Window::Now).await?).await?;
+    mark_outcomes(&environment.servers.redis.ledger, &audit_sale(&context, &row, Window::Now).await?).await?;
     Ok(trim_all(&context, &row, 0, false).await?)
 }
 

@@ -10,8 +10,7 @@ use crate::baseline::rabbit::{PublishRun, publish_confirmed};
 use seckill::cli::Failure;
 use seckill::domain::fault::Progress;
 use seckill::domain::ids::SaleId;
-use seckill::domain::message;
-use seckill::domain::request::Accepted;
+use seckill::domain::message::{self, OrderMessage};
 use seckill::p3_relay::{Relay, RelayPlan};
 use seckill::runtime::{Worker, now_ms};
 use serde_json::json;
@@ -79,7 +78,7 @@ pub(super) async fn measure(
 fn sample() -> Result<String, Failure> {
     let sale = SaleId::parse("bench-000000-filled-1").map_err(|error| Failure::Failed(error.to_string()))?;
     let purchase = purchase(&sale, 1 << 40)?;
-    Ok(message::encode(&Accepted { purchase, shard: 0, epoch: 1, number: 100_000, accepted_at_ms: now_ms() }))
+    Ok(message::encode(&OrderMessage { purchase, shard: 0, epoch: 1, number: 100_000, accepted_at_ms: now_ms() }))
 }
 
 /// `count` events in the time `took`, as a rate per second.

@@ -36,7 +36,7 @@ pub(super) async fn list(admin: web::Data<Admin>) -> AdminAnswer {
     responses((status = 200, description = "The sale", body = Value), SaleReadProblems)
 )]
 pub(super) async fn show(admin: web::Data<Admin>, sale: web::Path<SaleInPath>) -> AdminAnswer {
-    answer(admin.sale_control().detail(&sale.sale_id).await?)
+    answer(admin.sale_control.detail(&sale.sale_id).await?)
 }
 
 #[derive(Deserialize)]
@@ -98,7 +98,7 @@ pub(super) async fn create(
     let new: NewSale = serde_json::from_value(Value::Object(sale))
         .map_err(|error| Kind::BadRequest.because(format!("the body is not as expected: {error}")))?;
     let sale = new.draft()?;
-    let (id, sale_control) = (&sale.sale_id, admin.sale_control());
+    let (id, sale_control) = (&sale.sale_id, &admin.sale_control);
     let asked = json!({ "units": sale.granted, "title": sale.title, "price_cents": sale.price_cents });
     let act = |operation, asked| SaleAct { actor: &actor, operation, sale_id: id, asked };
     let creating = async { Ok(sales::create(&admin.servers.db, &sale).await?) };
@@ -121,7 +121,6 @@ pub(super) struct OperatorBody {
 /// A write that needs nothing but the sale.
 pub(super) struct SaleWrite {
     admin: web::Data<Admin>,
-    control: SaleControl,
     sale_id: SaleId,
     actor: Actor,
 }
@@ -136,14 +135,18 @@ impl FromRequest for SaleWrite {
         async move {
             let JsonBody(OperatorBody { by }) = body.await?;
             let (admin, path, call) = head.await?;
-            let (control, sale_id) = (admin.sale_control(), path.into_inner().sale_id);
-            Ok(Self { admin, control, sale_id, actor: call.actor(by.as_deref())? })
+            let sale_id = path.into_inner().sale_id;
+            Ok(Self { admin, sale_id, actor: call.actor(by.as_deref())? })
         }
         .boxed_local()
     }
 }
 
 impl SaleWrite {
+    fn control(&self) -> &SaleControl {
+        &self.admin.sale_control
+    }
+
     /// Does `work` and writes it down; `what` is for the log.
     async fn on_record<T>(
         &self,
@@ -152,13 +155,13 @@ impl SaleWrite {
         work: impl Future<Output = Result<T, SaleControlError>>,
     ) -> Result<T, Problem> {
         let act = SaleAct { actor: &self.actor, operation, sale_id: &self.sale_id, asked: Value::Null };
-        let done = self.control.on_record(act, work).await?;
+        let done = self.control().on_record(act, work).await?;
         self.admin.changed(&self.sale_id, what).await;
         Ok(done)
     }
 
     async fn sale(&self) -> AdminAnswer {
-        answer(self.control.detail(&self.sale_id).await?)
+        answer(self.control().detail(&self.sale_id).await?)
     }
 }
 
@@ -169,7 +172,7 @@ impl SaleWrite {
     responses((status = 200, description = "The sale", body = Value), WriteProblems)
 )]
 pub(super) async fn warm(write: SaleWrite) -> AdminAnswer {
-    write.on_record(Operation::SaleWarm, "warmed", write.control.warm(&write.sale_id)).await?;
+    write.on_record(Operation::SaleWarm, "warmed", write.control().warm(&write.sale_id)).await?;
     write.sale().await
 }
 
@@ -180,7 +183,7 @@ pub(super) async fn warm(write: SaleWrite) -> AdminAnswer {
     responses((status = 200, description = "The sale", body = Value), WriteProblems)
 )]
 pub(super) async fn pause(write: SaleWrite) -> AdminAnswer {
-    write.on_record(Operation::SalePause, "paused", write.control.pause(&write.sale_id)).await?;
+    write.on_record(Operation::SalePause, "paused", write.control().pause(&write.sale_id)).await?;
     write.sale().await
 }
 
@@ -191,7 +194,7 @@ pub(super) async fn pause(write: SaleWrite) -> AdminAnswer {
     responses((status = 200, description = "The sale", body = Value), WriteProblems)
 )]
 pub(super) async fn resume(write: SaleWrite) -> AdminAnswer {
-    write.on_record(Operation::SaleResume, "resumed", write.control.resume(&write.sale_id)).await?;
+    write.on_record(Operation::SaleResume, "resumed", write.control().resume(&write.sale_id)).await?;
     write.sale().await
 }
 
@@ -202,7 +205,7 @@ pub(super) async fn resume(write: SaleWrite) -> AdminAnswer {
     responses((status = 200, description = "The sale", body = Value), WriteProblems)
 )]
 pub(super) async fn close(write: SaleWrite) -> AdminAnswer {
-    write.on_record(Operation::SaleClose, "closed", write.control.close(&write.sale_id)).await?;
+    write.on_record(Operation::SaleClose, "closed", write.control().close(&write.sale_id)).await?;
     write.sale().await
 }
 
@@ -213,7 +216,7 @@ pub(super) async fn close(write: SaleWrite) -> AdminAnswer {
     responses((status = 200, description = "The sale", body = Value), WriteProblems)
 )]
 pub(super) async fn rebuild(write: SaleWrite) -> AdminAnswer {
-    write.on_record(Operation::SaleRebuild, "frozen", write.control.freeze(&write.sale_id)).await?;
+    write.on_record(Operation::SaleRebuild, "frozen", write.control().freeze(&write.sale_id)).await?;
     write.sale().await
 }
 
@@ -228,9 +231,9 @@ pub(super) async fn rebuild(write: SaleWrite) -> AdminAnswer {
     )
 )]
 pub(super) async fn reclaim(write: SaleWrite) -> AdminAnswer {
-    let made = write.on_record(Operation::SaleReclaim, "reclaimed", write.control.reclaim(&write.sale_id)).await?;
+    let made = write.on_record(Operation::SaleReclaim, "reclaimed", write.control().reclaim(&write.sale_id)).await?;
     let made = made.map(|made| json!({ "grant": made.grant_id, "requests": made.requests, "units": made.units }));
-    let mut sale = json!(write.control.detail(&write.sale_id).await?);
+    let mut sale = json!(write.control().detail(&write.sale_id).await?);
     sale["reclaimed"] = json!(made);
     answer(sale)
 }
@@ -265,7 +268,7 @@ pub(super) async fn top_up(
     if grant.trim().is_empty() || grant.chars().count() > GRANT_CHARS_MAX {
         return Err(Kind::Unprocessable.because("grant: expected 1 to 64 characters"));
     }
-    let (sale_control, actor) = (admin.sale_control(), call.actor(by.as_deref())?);
+    let (sale_control, actor) = (&admin.sale_control, call.actor(by.as_deref())?);
     let asked = json!({ "units": units, "grant": grant });
     let act = SaleAct { actor: &actor, operation: Operation::SaleTopUp, sale_id: id, asked };
     sale_control.on_record(act, sale_control.top_up(id, &grant, units)).await?;

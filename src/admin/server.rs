@@ -20,9 +20,6 @@ use subtle::ConstantTimeEq;
 const CONNECTIONS_MAX: usize = 256;
 
 /// Starts serving on `listener`; stops on `stopper`.
-///
-/// # Errors
-/// The listener's own error.
 pub fn serve(admin: Admin, listener: TcpListener, stopper: Stopper) -> std::io::Result<Server> {
     let admin = web::Data::new(admin);
     let server = HttpServer::new(move || App::new().app_data(admin.clone()).configure(routes))

@@ -29,7 +29,7 @@ pub struct Admin {
     pub(super) context: ReconcileContext,
     pub(super) roles: Vec<Role>,
     pub(super) window_ms: u64,
-    pub(super) backlog_max: u64,
+    pub(super) sale_control: SaleControl,
     pub(super) sales: Cached<Vec<Sale>>,
     pub(super) snapshot: Cached<Value>,
     pub(super) queues: Cached<Result<Vec<QueueDepth>, String>>,
@@ -42,26 +42,20 @@ impl Admin {
     /// The state of the admin server in a process that runs `roles`.
     #[must_use]
     pub fn new(settings: &Settings, servers: &Servers, roles: &[Role]) -> Self {
-        let Servers { redis, db, rabbit } = servers.clone();
         Self {
             token: settings.admin.token.clone(),
             readiness: Readiness::new(servers.clone(), roles.to_vec()),
-            context: ReconcileContext::new(db, redis, rabbit, settings),
+            context: servers.reconcile_context(settings),
             servers: servers.clone(),
             roles: roles.to_vec(),
             window_ms: settings.p5_reconcile.window_ms,
-            backlog_max: settings.p1_entry.backlog_max,
+            sale_control: servers.sale_control(settings),
             sales: Cached::new(SNAPSHOT_MS),
             snapshot: Cached::new(SNAPSHOT_MS),
             queues: Cached::new(QUEUES_MS),
             parked: Cached::new(PARKED_MS),
             acting: Arc::default(),
         }
-    }
-
-    pub(super) fn sale_control(&self) -> SaleControl {
-        let (redis, db) = (self.servers.redis.clone(), self.servers.db.clone());
-        SaleControl { redis, db, shards: self.context.shards, backlog_max: self.backlog_max }
     }
 
     /// After a write: the next read is a new one, and the log has the change.

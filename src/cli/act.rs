@@ -30,7 +30,7 @@ pub(super) enum ActCommand {
 
 pub(super) async fn run(layers: &Layers, data_dir: &Path, command: ActCommand) -> Result<u8, Failure> {
     let ActCommand::List { sale, limit, json } = command;
-    // Redis and the broker are not asked: what was done can be read while they are away.
+    // Redis and the broker are not needed: acts can be read while they are down.
     let servers = Servers::new(&context::settings(layers, data_dir)?)?;
     let found = acts::list(&servers.db, &acts::ActFilter { sale_id: sale, before: None, limit }).await?;
     if json {

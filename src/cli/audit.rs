@@ -31,7 +31,7 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &AuditArgs) -> R
     let servers = context::servers(&settings).await?;
     let sales = wanted(&servers, args.sale.as_ref()).await?;
     let window = if args.now { Window::Now } else { Window::Ms(settings.p5_reconcile.window_ms) };
-    let context = context::reconcile_context(&settings, &servers);
+    let context = servers.reconcile_context(&settings);
     let progress = ProgressBar::new(sales.len() as u64);
     let mut audits = Vec::with_capacity(sales.len());
     for sale in &sales {

@@ -1,11 +1,10 @@
-//! Which system a subcommand talks to: a running local stack if there is one, else the one of the configuration.
+//! The system that a subcommand works on: a running local stack if there is one, else the system of the configuration.
 
 use super::failure::Failure;
 use super::output;
 use crate::config::{Layers, Settings};
 use crate::dev::DevState;
 use crate::domain::operator::Actor;
-use crate::p5_reconcile::ReconcileContext;
 use crate::roles::Servers;
 use std::path::Path;
 use std::time::Duration;
@@ -14,9 +13,6 @@ use std::time::Duration;
 const CONNECT: Duration = Duration::from_secs(5);
 
 /// Settings of the running local stack in `data_dir`, or of the configuration.
-///
-/// # Errors
-/// [`Failure`]: an unreadable `dev.json`, or a wrong setting.
 pub fn settings(layers: &Layers, data_dir: &Path) -> Result<Settings, Failure> {
     let Some(state) = DevState::read(data_dir)?.filter(runs) else { return Ok(Settings::load(layers)?) };
     let mut files = state.config.clone();
@@ -43,9 +39,6 @@ fn runs(state: &DevState) -> bool {
 }
 
 /// Handles on the three servers, with Redis connected.
-///
-/// # Errors
-/// [`Failure`] when Redis does not answer.
 pub async fn servers(settings: &Settings) -> Result<Servers, Failure> {
     let servers = Servers::new(settings)?;
     if !servers.redis.wait_connected(CONNECT).await {
@@ -55,13 +48,6 @@ pub async fn servers(settings: &Settings) -> Result<Servers, Failure> {
         )));
     }
     Ok(servers)
-}
-
-/// What P5 works with, over these servers.
-#[must_use]
-pub fn reconcile_context(settings: &Settings, servers: &Servers) -> ReconcileContext {
-    let Servers { redis, db, rabbit } = servers.clone();
-    ReconcileContext::new(db, redis, rabbit, settings)
 }
 
 /// Who is at the terminal, for the record of acts.

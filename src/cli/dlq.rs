@@ -102,7 +102,7 @@ impl From<DlqSourceArg> for DlqSource {
 pub(super) async fn run(layers: &Layers, data_dir: &Path, command: DlqCommand) -> Result<u8, Failure> {
     let settings = context::settings(layers, data_dir)?;
     let servers = context::servers(&settings).await?;
-    let service = DlqService { context: context::reconcile_context(&settings, &servers), actor: context::operator() };
+    let service = DlqService { context: servers.reconcile_context(&settings), actor: context::operator() };
     let code = match command {
         DlqCommand::List(args) => list_entries(&service.context, &args, false).await?,
         DlqCommand::Show(args) => list_entries(&service.context, &args, true).await?,

@@ -1,4 +1,4 @@
-//! `seckill finding …`: a person closes what the audit found and nobody can repair, with a reason.
+//! `seckill finding …`: a person closes a finding that cannot be repaired, with a reason.
 
 use super::failure::Failure;
 use super::{context, output};
@@ -79,7 +79,7 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: FindingComman
     let servers = context::servers(&settings).await?;
     let none = || Failure::Failed(format!("there is no sale {}; see seckill sale list", close.sale));
     let sale = sales::get(&servers.db, &close.sale).await?.ok_or_else(none)?;
-    let (audit, _) = audit_sale_confirmed(&context::reconcile_context(&settings, &servers), &sale, Window::Now).await?;
+    let (audit, _) = audit_sale_confirmed(&servers.reconcile_context(&settings), &sale, Window::Now).await?;
     let actor = context::operator();
     let by = actor.label();
     let closing = close.closing(&audit, sale.epoch, &by)?;

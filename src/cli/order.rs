@@ -53,7 +53,7 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: &OrderCommand
 async fn cancel(layers: &Layers, data_dir: &Path, id: RequestId, reason: &str) -> Result<u8, Failure> {
     let settings = context::settings(layers, data_dir)?;
     let servers = context::servers(&settings).await?;
-    let context = context::reconcile_context(&settings, &servers);
+    let context = servers.reconcile_context(&settings);
     let (cancelled, in_redis) = cancel_order(&context, id, reason, &context::operator()).await?;
     servers.redis.quit().await;
     let redis = if in_redis { "" } else { "; redis could not be given them yet, p5 does it" };
@@ -72,15 +72,15 @@ async fn cancel(layers: &Layers, data_dir: &Path, id: RequestId, reason: &str) -
 async fn show(layers: &Layers, data_dir: &Path, id: RequestId, json: bool) -> Result<u8, Failure> {
     let settings = context::settings(layers, data_dir)?;
     let servers = crate::roles::Servers::new(&settings)?;
-    // When Redis is away the others still tell what they know.
+    // When Redis does not answer, the other servers still show what they have.
     servers.redis.wait_connected(std::time::Duration::from_secs(3)).await;
-    let history = request_history(&context::reconcile_context(&settings, &servers), id).await;
+    let history = request_history(&servers.reconcile_context(&settings), id).await;
     servers.redis.quit().await;
     if !history.is_known() {
         let unasked = if history.not_asked.is_empty() {
             "is it a request of this system? its ledger record is kept for p5_reconcile.ledger_retention_s".to_owned()
         } else {
-            format!("but not everything could be asked: {}", history.not_asked.join("; "))
+            format!("but not everything could be read: {}", history.not_asked.join("; "))
         };
         return Err(Failure::Failed(format!("nothing knows request {id}; {unasked}")));
     }
@@ -92,7 +92,7 @@ async fn show(layers: &Layers, data_dir: &Path, id: RequestId, json: bool) -> Re
     Ok(0)
 }
 
-/// Status and words, as the buyer and the operator would be told.
+/// Status and words, as the buyer and the operator would see them.
 fn status(history: &RequestHistory) -> (&'static str, String) {
     if let Some(decided) = &history.database.decided {
         return match decided.outcome {
@@ -207,6 +207,6 @@ fn print(id: RequestId, history: &RequestHistory) {
         ],
     );
     for problem in &history.not_asked {
-        output::remark(&format!("not asked: {problem}"));
+        output::remark(&format!("not read: {problem}"));
     }
 }

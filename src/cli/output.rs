@@ -1,5 +1,5 @@
 //! Printing: tables for people, one JSON document for programs.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the one place that prints")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the only place that prints")]
 
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{ContentArrangement, Table};

@@ -91,9 +91,6 @@ pub(super) async fn roles(layers: &Layers, roles: &[Role], demo_shop: bool) -> R
 }
 
 /// Pulls the stopper on SIGINT or SIGTERM; a second signal ends the process at once.
-///
-/// # Errors
-/// [`Failure::Failed`] when the signals cannot be caught.
 pub fn on_signal(stopper: Stopper) -> Result<(), Failure> {
     use tokio::signal::unix::{SignalKind, signal};
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
@@ -104,7 +101,7 @@ pub fn on_signal(stopper: Stopper) -> Result<(), Failure> {
                 _ = terminate.recv() => {}
             }
             if signals > 0 {
-                // 128 + SIGINT, as a shell would tell.
+                // 128 + SIGINT, as in a shell.
                 std::process::exit(130);
             }
             stopper.stop();

@@ -6,7 +6,7 @@ use crate::domain::trace::MILLION;
 
 const HOUR_MS: u64 = 3_600_000;
 
-/// Tells `within` the value, the least and the largest allowed value of every number.
+/// Passes the value, the least and the largest allowed value of every number to `within`.
 pub(super) fn bounds(s: &Settings, within: &mut dyn FnMut(&'static str, u64, u64, u64)) {
     within("runtime.drain_ms", s.runtime.drain_ms, 0, HOUR_MS);
     within("traces.sample_per_million", s.traces.sample_per_million.into(), 0, MILLION.into());

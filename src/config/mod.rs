@@ -50,9 +50,6 @@ const URL_VARIABLES: [(&str, &str); 3] =
 
 impl Settings {
     /// Reads and checks all layers.
-    ///
-    /// # Errors
-    /// [`ConfigError`] naming the key.
     pub fn load(layers: &Layers) -> Result<Self, ConfigError> {
         let settings = Self::read(layers)?;
         match check::complaints(&settings) {

@@ -11,9 +11,6 @@ use std::collections::BTreeMap;
 const PREAMBLE: &str = include_str!("preamble.md");
 
 /// The whole page.
-///
-/// # Errors
-/// [`ConfigError`] when the built-in defaults are refused, which a test forbids.
 pub fn reference() -> Result<String, ConfigError> {
     let defaults = Settings::defaults()?;
     let mut ranges = BTreeMap::new();

@@ -88,7 +88,7 @@ impl Asset {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::balance::Counted;
+    use crate::domain::balance::BalanceSheet;
     use crate::p5_reconcile::FindingKind;
 
     /// Whatever a page names has to be in its list, and nothing may need what the policy forbids.
@@ -157,7 +157,7 @@ mod tests {
         let dictionary = CONSOLE.iter().find(|asset| asset.name == "dictionary.js").map_or("", |asset| asset.text);
         let sheet = CONSOLE.iter().find(|asset| asset.name == "sheet.js").map_or("", |asset| asset.text);
         let known = |key: String| assert!(entries(dictionary).iter().any(|(entry, _)| *entry == key), "{key}");
-        let counted = Counted { in_redis: true, bridged: true, ..Counted::default() };
+        let counted = BalanceSheet { in_redis: true, bridged: true, ..BalanceSheet::default() };
         assert_eq!(counted.equations().len(), 5);
         for equation in counted.equations() {
             known(format!("eq-{}", equation.name));

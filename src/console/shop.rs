@@ -50,9 +50,6 @@ pub struct Shop {
 
 impl Shop {
     /// A shop in front of the API at `address`, whose tokens are checked by `auth`. A crowd ends early on `stop`.
-    ///
-    /// # Errors
-    /// [`NoShop`] when it must not or cannot be.
     pub(crate) fn new(auth: &Auth, address: SocketAddr, stop: Stopper) -> Result<Self, NoShop> {
         if !address.ip().is_loopback() {
             return Err(NoShop::Reachable(address));

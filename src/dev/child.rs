@@ -19,9 +19,9 @@ use tokio::time::{Instant, sleep};
 
 use super::DevError;
 
-/// How often a wait looks at the child; a stop takes milliseconds at best.
+/// How often a wait polls the child; a stop takes milliseconds at best.
 const POLL: Duration = Duration::from_millis(10);
-/// A process that was told to stop still does so within this time, unless the disk holds it.
+/// A process that got a stop signal stands still within this time, unless the disk holds it.
 const STOP_MAX: Duration = Duration::from_secs(2);
 /// How much of the log goes into an error message.
 const TAIL_BYTES: u64 = 4_096;
@@ -44,9 +44,6 @@ struct SpawnRequest {
 
 impl Child {
     /// Starts `command` with its output appended to the file `log`. Safe from any thread and from async code.
-    ///
-    /// # Errors
-    /// [`DevError::Spawn`] when the system refuses, [`DevError::Io`] when the log cannot be opened.
     pub async fn spawn(name: &str, command: Command, log: &Path) -> Result<Self, DevError> {
         let (reply, answer) = oneshot::channel();
         let request = SpawnRequest { name: name.to_owned(), log: log.to_owned(), command, reply };
@@ -76,9 +73,6 @@ impl Child {
     }
 
     /// How it ended, or `None` while it runs. Reaps it.
-    ///
-    /// # Errors
-    /// [`DevError::Stop`] when the system does not know the child.
     pub fn try_exit_status(&mut self) -> Result<Option<ExitStatus>, DevError> {
         self.process.try_wait().map_err(|source| self.stop_error(source))
     }
@@ -89,9 +83,6 @@ impl Child {
     }
 
     /// SIGTERM, and SIGKILL when it still runs after `deadline`. Returns how it ended.
-    ///
-    /// # Errors
-    /// [`DevError::Stop`] when signalling or reaping fails.
     pub(crate) async fn terminate(&mut self, deadline: Duration) -> Result<ExitStatus, DevError> {
         self.signal(libc::SIGTERM)?;
         // A stopped process would not see the SIGTERM.
@@ -103,9 +94,6 @@ impl Child {
     }
 
     /// SIGKILL to its whole process group, and reaps it. Returns how it ended.
-    ///
-    /// # Errors
-    /// [`DevError::Stop`] when signalling or reaping fails.
     pub async fn kill(&mut self) -> Result<ExitStatus, DevError> {
         if let Some(status) = self.try_exit_status()? {
             return Ok(status);
@@ -120,18 +108,12 @@ impl Child {
     }
 
     /// Sends a signal (`libc::SIG…`) if it still runs; does nothing otherwise.
-    ///
-    /// # Errors
-    /// [`DevError::Stop`] when the system refuses.
     pub fn signal(&mut self, signal: i32) -> Result<(), DevError> {
         if self.try_exit_status()?.is_none() { self.send(signal, SignalTarget::Leader) } else { Ok(()) }
     }
 
     /// SIGSTOP, and waits until it has taken effect: the signal is sent at once, but threads on other processors run on for
     /// a moment and would still answer.
-    ///
-    /// # Errors
-    /// [`DevError::Stop`] when the system refuses.
     pub(crate) fn stop_still(&mut self) -> Result<(), DevError> {
         self.signal(libc::SIGSTOP)?;
         let end = Instant::now() + STOP_MAX;
@@ -142,9 +124,6 @@ impl Child {
     }
 
     /// Waits until it ends, at most `limit`; `None` when it still runs then.
-    ///
-    /// # Errors
-    /// [`DevError::Stop`] when the system does not know the child.
     pub(crate) async fn wait(&mut self, limit: Duration) -> Result<Option<ExitStatus>, DevError> {
         let end = Instant::now() + limit;
         loop {

@@ -9,7 +9,6 @@ use crate::domain::policy::PurchasePolicy;
 use crate::domain::sale::{Sale, SaleStatus};
 use crate::roles::Servers;
 use crate::runtime::now_ms;
-use crate::sales::SaleControl;
 use crate::store::mysql::sales::{self, SaleError};
 use std::time::Duration;
 
@@ -24,7 +23,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 
 /// Creates and warms the demo sale, or finds it there.
 pub(super) async fn create(settings: &Settings) -> Result<(), StackError> {
-    let Servers { redis, db, .. } = Servers::new(settings)?;
+    let servers = Servers::new(settings)?;
     let bad = |error: crate::domain::ids::IdError| StackError::NotReady(error.to_string());
     let sale_id = SaleId::parse(DEMO_SALE).map_err(bad)?;
     let sale = Sale {
@@ -43,15 +42,14 @@ pub(super) async fn create(settings: &Settings) -> Result<(), StackError> {
         status: SaleStatus::Draft,
         epoch: 1,
     };
-    match sales::create(&db, &sale).await {
+    match sales::create(&servers.db, &sale).await {
         Ok(()) | Err(SaleError::Exists(_)) => {}
         Err(error) => return Err(error.into()),
     }
-    if !redis.wait_connected(CONNECT).await {
+    if !servers.redis.wait_connected(CONNECT).await {
         return Err(StackError::NotReady("redis does not answer".to_owned()));
     }
-    let backlog_max = settings.p1_entry.backlog_max;
-    SaleControl { redis: redis.clone(), db, shards: settings.redis.shards, backlog_max }.warm(&sale_id).await?;
-    redis.quit().await;
+    servers.sale_control(settings).warm(&sale_id).await?;
+    servers.redis.quit().await;
     Ok(())
 }

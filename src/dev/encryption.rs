@@ -1,6 +1,6 @@
 //! Certificates for private servers that take TLS only.
 //!
-//! Input: PEM files that somebody else made. Output: what each server's command line or file says, and how the ready probe
+//! Input: PEM files made elsewhere. Output: the options of each server's command line or file, and how the ready probe
 //! connects. Nothing is kept.
 
 use super::DevError;
@@ -17,7 +17,7 @@ pub struct Encryption {
     pub cert: PathBuf,
     /// Its key.
     pub key: PathBuf,
-    /// The one name in it. It has to lead to 127.0.0.1.
+    /// The only name in it. It has to lead to 127.0.0.1.
     pub name: String,
     /// Whether clients must show a certificate of the CA.
     pub clients_too: bool,

@@ -94,13 +94,13 @@ pub enum DevError {
         /// Number of ports tried.
         tried: u32,
     },
-    /// The server is not one of ours, so it cannot be killed, restarted or asked.
+    /// The server was not started by this process, so it cannot be killed, restarted or controlled.
     #[error("{0} is an existing server from the environment, not a private one")]
     NotPrivate(ServerKind),
     /// The broker refused an administrative call.
     #[error("the broker refused to {action}: {answer}")]
     Broker {
-        /// What was asked.
+        /// The expression that the node was to evaluate.
         action: String,
         /// What it said.
         answer: String,

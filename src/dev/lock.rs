@@ -15,8 +15,6 @@ pub(super) struct DirLock {
 }
 
 impl DirLock {
-    /// # Errors
-    /// [`DevError::Busy`] when another process (or another value in this one) holds it.
     pub(super) fn take(dir: &Path) -> Result<Self, DevError> {
         let path = dir.join("lock");
         let file = OpenOptions::new()

@@ -42,9 +42,6 @@ struct MariadbLauncher {
 }
 
 /// Starts a mariadbd on the data in `dir` (made when missing) and waits for its greeting.
-///
-/// # Errors
-/// [`DevError`]: not installed, not started, not ready in time.
 pub async fn start(dir: &Path, port: u16) -> Result<Server, DevError> {
     start_with(dir, port, None).await
 }

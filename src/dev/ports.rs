@@ -24,9 +24,6 @@ const TRIES_MAX: u32 = 1_000;
 static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
 
 /// A loopback TCP port without a listener, never given twice by this process.
-///
-/// # Errors
-/// [`DevError::NoPort`] when none was free.
 pub fn free_port() -> Result<u16, DevError> {
     let candidates = candidates();
     let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);

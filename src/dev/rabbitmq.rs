@@ -46,9 +46,6 @@ struct RabbitLauncher {
 }
 
 /// Starts a RabbitMQ node on the data in `dir` (made when missing) and waits until it answers the AMQP header.
-///
-/// # Errors
-/// [`DevError`]: not installed, not started, not ready in time.
 pub async fn start(dir: &Path, ports: RabbitPorts) -> Result<Server, DevError> {
     start_with(dir, ports, None).await
 }
@@ -189,10 +186,7 @@ fn is_vhost_name(name: &str) -> bool {
 }
 
 /// Runs an Erlang expression in the node of `dir`, and returns `{ok, Value}` or what went wrong, as text. Needs no handle on
-/// the server, so that it can be asked while another task waits for its restart.
-///
-/// # Errors
-/// [`DevError::Spawn`] when `erl_call` is not installed, [`DevError::Broker`] when no answer came in time.
+/// the server, so that it works while another task waits for its restart.
 pub async fn evaluate(dir: &Path, ports: RabbitPorts, program: &str) -> Result<String, DevError> {
     let name = "erl_call";
     let spawn_error = |source| DevError::Spawn { name: name.to_owned(), source };

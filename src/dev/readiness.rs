@@ -20,14 +20,14 @@ use crate::store::tls::Trust;
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 const AMQP_0_9_1_HEADER: &[u8] = b"AMQP\x00\x00\x09\x01";
 
-/// What to ask, on which loopback port.
+/// The probe of a server, on its loopback port.
 pub(super) struct ReadinessCheck {
     pub(super) kind: ServerKind,
     pub(super) port: u16,
     pub(super) tls: Option<(Arc<Trust>, String)>,
 }
 
-/// How to ask an encrypted server.
+/// How to probe an encrypted server.
 pub(super) fn tls(encryption: &Encryption) -> Result<(Arc<Trust>, String), DevError> {
     Ok((encryption.trust()?, encryption.name.clone()))
 }

@@ -21,9 +21,6 @@ struct RedisLauncher {
 }
 
 /// Starts a redis-server on the data in `dir` (made when missing) and waits until it answers PING.
-///
-/// # Errors
-/// [`DevError`]: not installed, not started, not ready in time.
 pub async fn start(dir: &Path, port: u16) -> Result<Server, DevError> {
     start_with(dir, port, None).await
 }

@@ -23,9 +23,6 @@ pub(super) fn path(dir: &Path) -> PathBuf {
 
 impl Secrets {
     /// Those of the data in `dir`; made when there are none.
-    ///
-    /// # Errors
-    /// [`DevError`] when the file cannot be read or written.
     pub(super) fn kept_in(dir: &Path) -> Result<Self, DevError> {
         let path = path(dir);
         match fs::read(&path) {

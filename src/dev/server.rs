@@ -80,9 +80,6 @@ impl Server {
     }
 
     /// SIGKILL; its data stay, and [`Server::restart`] brings it back.
-    ///
-    /// # Errors
-    /// [`DevError::Stop`].
     pub async fn kill(&mut self) -> Result<ExitStatus, DevError> {
         self.child.kill().await
     }
@@ -93,25 +90,16 @@ impl Server {
     }
 
     /// SIGSTOP: it keeps its connections and does not answer.
-    ///
-    /// # Errors
-    /// [`DevError::Stop`].
     pub fn pause(&mut self) -> Result<(), DevError> {
         self.child.stop_still()
     }
 
     /// SIGCONT: undoes [`Server::pause`].
-    ///
-    /// # Errors
-    /// [`DevError::Stop`].
     pub fn resume(&mut self) -> Result<(), DevError> {
         self.child.signal(libc::SIGCONT)
     }
 
     /// Starts it again on its data and port (killing it first when it still runs) and waits until it answers.
-    ///
-    /// # Errors
-    /// Those of the first start.
     pub async fn restart(&mut self) -> Result<(), DevError> {
         self.child.kill().await?;
         self.child = Child::spawn(self.kind().name(), self.launcher.command(), &self.log).await?;

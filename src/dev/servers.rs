@@ -67,18 +67,13 @@ pub struct PrivateServers {
 
 impl PrivateServers {
     /// Starts all three at once on the data in `dir` (made when missing) and waits until all answer. Ports are new at
-    /// each start and stay for the life of the value.
-    ///
-    /// # Errors
-    /// The first [`DevError`] of any; the other servers are killed then.
+    /// each start and stay for the life of the value. When one fails, the others are killed.
     pub async fn start(dir: &Path, on_progress: &(dyn Fn(ServerProgress) + Sync)) -> Result<Self, DevError> {
         Self::start_beside(External::default(), dir, on_progress).await
     }
 
     /// Like [`PrivateServers::start`], but only those that `external` does not name.
-    ///
-    /// # Errors
-    /// The first [`DevError`] of any; the other servers are killed then.
+    /// When one fails, the others are killed.
     pub async fn start_beside(
         external: External,
         dir: &Path,
@@ -87,10 +82,7 @@ impl PrivateServers {
         Self::start_all(external, None, dir, on_progress).await
     }
 
-    /// Like [`PrivateServers::start`], but the servers take TLS only.
-    ///
-    /// # Errors
-    /// The first [`DevError`] of any; the other servers are killed then.
+    /// Like [`PrivateServers::start`], but the servers take TLS only. When one fails, the others are killed.
     pub async fn start_encrypted(dir: &Path, encryption: Encryption) -> Result<Self, DevError> {
         Self::start_all(External::default(), Some(encryption), dir, &|_progress| {}).await
     }
@@ -149,43 +141,28 @@ impl PrivateServers {
     }
 
     /// One server, to kill, pause, resume or restart it.
-    ///
-    /// # Errors
-    /// [`DevError::NotPrivate`].
     pub fn server(&mut self, kind: ServerKind) -> Result<&mut Server, DevError> {
         self.servers.get_mut(&kind).ok_or(DevError::NotPrivate(kind))
     }
 
     /// kill -9, then a start on the same data and port; returns when the server answers again.
-    ///
-    /// # Errors
-    /// [`DevError::NotPrivate`], or those of a start.
     pub async fn kill_and_restart(&mut self, kind: ServerKind) -> Result<(), DevError> {
         // `restart` kills what still runs.
         self.server(kind)?.restart().await
     }
 
     /// Makes a virtual host on the private broker, for one test alone. Fine when it is there already.
-    ///
-    /// # Errors
-    /// [`DevError::NotPrivate`], [`DevError::Broker`].
     pub async fn add_vhost(&self, name: &str) -> Result<(), DevError> {
         self.broker()?.add_vhost(name).await
     }
 
     /// Removes a virtual host of the private broker with everything in it. Fine when it is gone already.
-    ///
-    /// # Errors
-    /// [`DevError::NotPrivate`], [`DevError::Broker`].
     pub async fn remove_vhost(&self, name: &str) -> Result<(), DevError> {
         self.broker()?.remove_vhost(name).await
     }
 
     /// Runs an Erlang expression in the private broker and returns `{ok, Value}` or what went wrong, as text: alarms,
     /// policies and closed connections for tests.
-    ///
-    /// # Errors
-    /// [`DevError::NotPrivate`], [`DevError::Broker`].
     pub async fn ask_broker(&self, program: &str) -> Result<String, DevError> {
         self.broker()?.evaluate(program).await
     }
@@ -202,9 +179,7 @@ impl PrivateServers {
     }
 
     /// Stops the broker, then Redis, then the database. All are dead afterwards, whatever is returned.
-    ///
-    /// # Errors
-    /// The first failure; the others are still stopped.
+    /// A failure keeps no other server running.
     pub async fn stop(mut self) -> Result<(), DevError> {
         let mut result = Ok(());
         for server in self.servers.values_mut() {
@@ -215,9 +190,6 @@ impl PrivateServers {
 }
 
 /// Forgets the data in `dir`, unless a running stack holds it.
-///
-/// # Errors
-/// [`DevError::Busy`], or that of the removal.
 pub fn clear(dir: &Path) -> Result<(), DevError> {
     if !dir.exists() {
         return Ok(());

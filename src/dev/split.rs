@@ -44,10 +44,7 @@ struct RolePlan {
 
 impl RoleProcess {
     /// Starts `role` of `program`, which is `seckill`. `layers` go to its command line, addresses and secrets of `settings` to its
-    /// environment; its log is `<dir>/<role>.log`. Returns at once: ask its `/readyz`.
-    ///
-    /// # Errors
-    /// [`DevError`] when the process cannot be started.
+    /// environment; its log is `<dir>/<role>.log`. Returns at once: poll its `/readyz`.
     pub async fn start(
         role: Role,
         program: &Path,
@@ -72,9 +69,6 @@ impl RoleProcess {
     }
 
     /// kill -9, and a new process in its place at once; it is not ready yet.
-    ///
-    /// # Errors
-    /// [`DevError`] when one of the two fails.
     pub async fn kill_and_restart(&mut self) -> Result<(), DevError> {
         self.child.kill().await?;
         self.child = self.plan.spawn().await?;
@@ -82,9 +76,6 @@ impl RoleProcess {
     }
 
     /// SIGTERM, and SIGKILL when it still runs after `drain`.
-    ///
-    /// # Errors
-    /// [`DevError::Stop`].
     pub async fn stop(mut self, drain: Duration) -> Result<(), DevError> {
         self.child.terminate(drain).await.map(|_status| ())
     }

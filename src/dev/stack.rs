@@ -41,10 +41,7 @@ enum StackRoles {
 }
 
 impl Stack {
-    /// Starts everything; returns when every role is ready.
-    ///
-    /// # Errors
-    /// [`StackError`]; whatever was started is stopped again.
+    /// Starts everything; returns when every role is ready. After an error nothing that it started still runs.
     pub(crate) async fn start(
         plan: &StackPlan,
         on_progress: &(dyn Fn(super::ServerProgress) + Sync),

@@ -70,9 +70,6 @@ impl DevState {
     }
 
     /// Reads the file in `dir`; `None` when there is none.
-    ///
-    /// # Errors
-    /// [`DevError::Io`], [`DevError::BadState`].
     pub fn read(dir: &Path) -> Result<Option<Self>, DevError> {
         let path = Self::path(dir);
         let text = match fs::read(&path) {

@@ -5,9 +5,9 @@
 
 use serde::Serialize;
 
-/// What was counted. Redis' side is summed over shards.
+/// The terms of the sheet, counted by one audit. Redis' side is summed over shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Counted {
+pub struct BalanceSheet {
     /// Units ever released, by `sales.granted`.
     pub granted: i64,
     /// Units of grants that Redis has been given in this epoch.
@@ -20,7 +20,7 @@ pub struct Counted {
     pub in_transit: i64,
     /// Units accepted in this epoch, as Redis counted them.
     pub accepted: i64,
-    /// Accepted units that have an order, cancelled or not: what Redis gave away stays given away.
+    /// Accepted units that have an order, cancelled or not: Redis does not get them back.
     pub(crate) accepted_ordered: i64,
     /// Accepted units that have a recorded final failure.
     pub accepted_failed: i64,
@@ -30,16 +30,16 @@ pub struct Counted {
     pub parked: i64,
     /// Accepted units older than the window that are nowhere (`P5-RC1`).
     pub leaked: i64,
-    /// Units of acceptance numbers of this epoch without an outcome (`P5-RC4`): Redis accepted them, nobody knows them.
+    /// Units of acceptance numbers of this epoch without an outcome (`P5-RC4`): Redis accepted them, their requests are unknown.
     pub gaps: i64,
     /// Units of such numbers of all epochs that are kept back: a rebuild does not sell them, only `sale reclaim` does, after a person
     /// wrote them off.
     pub gaps_held: i64,
     /// Of those, what a person wrote off.
     pub written_off: i64,
-    /// Units of final failures that Redis had taken and nobody offered again.
+    /// Units of final failures that Redis had taken and that were not offered again.
     pub failed_held: i64,
-    /// Units that Redis gave away and the database did not have (SOLD_OUT), less what a person closed.
+    /// Units that Redis accepted and the database did not have (SOLD_OUT), less what a person closed.
     pub refused: i64,
     /// Units by which a person said that the two sides differ, and why; in the present epoch.
     pub correction: i64,
@@ -76,7 +76,7 @@ impl Equation {
     }
 }
 
-impl Counted {
+impl BalanceSheet {
     /// The equations, in the order a person reads them.
     #[must_use]
     pub fn equations(&self) -> Vec<Equation> {
@@ -147,8 +147,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn sheet(granted: i64, accepted: i64, ordered: i64, failed: i64) -> Counted {
-        Counted {
+    fn sheet(granted: i64, accepted: i64, ordered: i64, failed: i64) -> BalanceSheet {
+        BalanceSheet {
             granted,
             granted_in_redis: granted,
             redis_stock: granted - accepted,
@@ -162,7 +162,7 @@ mod tests {
             failed_held: failed,
             in_redis: true,
             bridged: true,
-            ..Counted::default()
+            ..BalanceSheet::default()
         }
     }
 
@@ -199,12 +199,12 @@ mod tests {
     /// What no equation inside one server sees: both are right by themselves, and they disagree.
     #[test]
     fn units_that_only_one_side_has_show_in_the_bridge() {
-        let restored = Counted { database_stock: 900, ordered: 100, flow: 900, ..sheet(1_000, 200, 200, 0) };
+        let restored = BalanceSheet { database_stock: 900, ordered: 100, flow: 900, ..sheet(1_000, 200, 200, 0) };
         let broken: Vec<_> = restored.equations().into_iter().filter(|equation| !equation.holds()).collect();
         assert_eq!(broken, [restored.bridge()]);
-        let given_twice = Counted { granted_in_redis: 1_100, redis_stock: 900, ..sheet(1_000, 200, 200, 0) };
+        let given_twice = BalanceSheet { granted_in_redis: 1_100, redis_stock: 900, ..sheet(1_000, 200, 200, 0) };
         assert!(!given_twice.consistent());
-        let known = Counted { gaps: 100, gaps_held: 100, accepted_ordered: 100, ..restored };
+        let known = BalanceSheet { gaps: 100, gaps_held: 100, accepted_ordered: 100, ..restored };
         assert!(known.consistent(), "as gaps they add up, and are a finding of their own");
     }
 

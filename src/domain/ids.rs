@@ -47,9 +47,6 @@ impl SaleId {
     const EXPECTED: &'static str = "1 to 64 characters of A-Z a-z 0-9 _ -";
 
     /// Reads a sale id.
-    ///
-    /// # Errors
-    /// [`IdError`] when the text is empty, too long or has another character.
     pub fn parse(text: &str) -> Result<Self, IdError> {
         let what = "sale_id";
         if text.is_empty() {
@@ -81,9 +78,6 @@ impl UserId {
     const EXPECTED: &'static str = "1 to 64 bytes of UTF-8 without control characters";
 
     /// Reads a user id.
-    ///
-    /// # Errors
-    /// [`IdError`] when the text is empty, too long or has a control character (it would tear log lines apart).
     pub fn parse(text: &str) -> Result<Self, IdError> {
         let what = "sub";
         if text.is_empty() {
@@ -120,9 +114,6 @@ impl RequestId {
     }
 
     /// Reads the canonical decimal form; anything else is refused so that one id has exactly one spelling.
-    ///
-    /// # Errors
-    /// [`IdError`] when the text is not the canonical decimal form of an id in range.
     pub fn parse(text: &str) -> Result<Self, IdError> {
         let malformed = IdError::Malformed { what: "request_id", expected: Self::EXPECTED };
         if text.is_empty() || text.len() > 19 || text.starts_with('0') || !text.bytes().all(|b| b.is_ascii_digit()) {

@@ -4,9 +4,10 @@
 //! it may hold spaces. `lua/reserve.lua` writes it with state `Q`; `lua/settle.lua` replaces state and reason, nothing else.
 
 use super::ids::{RequestId, SaleId, UserId};
+use super::message::OrderMessage;
 use super::outcome::FailReason;
 use super::policy::Quantity;
-use super::request::{Accepted, Purchase};
+use super::request::Purchase;
 
 /// How far the ledger knows a request has come. The database stays the truth: `Queued` may lag behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -49,7 +50,7 @@ impl LedgerState {
     }
 }
 
-/// A record that cannot be read. Never skipped: whoever meets one reports it with the request id.
+/// A record that cannot be read. It is never skipped, but reported with the request id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("ledger record is unreadable: {0:?}")]
 pub(crate) struct LedgerError(pub String);
@@ -73,9 +74,6 @@ pub struct LedgerRecord {
 
 impl LedgerRecord {
     /// Reads the text form.
-    ///
-    /// # Errors
-    /// [`LedgerError`] with the text when any field is missing or out of range.
     pub(crate) fn parse(text: &str) -> Result<Self, LedgerError> {
         Self::read(text).ok_or_else(|| LedgerError(text.to_owned()))
     }
@@ -115,8 +113,8 @@ impl LedgerRecord {
 
     /// The accepted request this record stands for; with it P5 can land the request even when every queue lost it.
     #[must_use]
-    pub fn accepted(&self, request_id: RequestId, sale_id: &SaleId, shard: u16) -> Accepted {
-        Accepted {
+    pub fn order_message(&self, request_id: RequestId, sale_id: &SaleId, shard: u16) -> OrderMessage {
+        OrderMessage {
             purchase: Purchase {
                 request_id,
                 sale_id: sale_id.clone(),
@@ -133,13 +131,13 @@ impl LedgerRecord {
 
 #[cfg(test)]
 mod tests {
-    use super::super::request::tests::any_accepted;
+    use super::super::message::any_order_message;
     use super::*;
     use proptest::prelude::*;
 
     proptest! {
         #[test]
-        fn records_round_trip_and_rebuild_the_request(a in any_accepted(), state in 0..3) {
+        fn records_round_trip_and_rebuild_the_request(a in any_order_message(), state in 0..3) {
             let state = [LedgerState::Queued, LedgerState::Confirmed, LedgerState::Failed(FailReason::SoldOut)][usize::try_from(state).unwrap()];
             let record = LedgerRecord {
                 state, number: a.number, quantity: a.purchase.quantity, epoch: a.epoch,
@@ -147,7 +145,7 @@ mod tests {
             };
             let read = LedgerRecord::parse(&record.encode()).unwrap();
             prop_assert_eq!(&read, &record);
-            prop_assert_eq!(read.accepted(a.purchase.request_id, &a.purchase.sale_id, a.shard), a);
+            prop_assert_eq!(read.order_message(a.purchase.request_id, &a.purchase.sale_id, a.shard), a);
         }
     }
 

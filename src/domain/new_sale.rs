@@ -61,9 +61,6 @@ pub(crate) struct BadSale {
 
 impl NewSale {
     /// The sale as a draft.
-    ///
-    /// # Errors
-    /// [`BadSale`] naming the first field that breaks a rule.
     pub(crate) fn draft(self) -> Result<Sale, BadSale> {
         let text = |text: &str, max: usize| !text.trim().is_empty() && text.chars().count() <= max;
         let capitals = self.currency.len() == 3 && self.currency.bytes().all(|byte| byte.is_ascii_uppercase());

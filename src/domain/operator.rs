@@ -68,7 +68,7 @@ pub struct Actor {
 }
 
 impl Actor {
-    /// Somebody at a terminal.
+    /// A person at a terminal.
     #[must_use]
     pub fn at_the_terminal(user: &str) -> Self {
         Self {
@@ -82,7 +82,7 @@ impl Actor {
         }
     }
 
-    /// Somebody who has `admin.token` and typed this name, or none.
+    /// A person who has `admin.token` and typed this name, or none.
     #[must_use]
     pub(crate) fn with_admin_token(name: Option<&str>, ip: Option<String>, call_id: Option<String>) -> Self {
         Self {
@@ -125,7 +125,7 @@ pub enum Operation {
     SaleReclaim,
     /// Ended for good.
     SaleClose,
-    /// Frozen, to be built anew from the database.
+    /// Frozen, to be rebuilt from the database.
     SaleRebuild,
     /// Its rows, exported before, removed from the database.
     SaleArchive,
@@ -225,7 +225,7 @@ pub struct OperatorAct {
     pub reason: Option<String>,
     /// What was there before. No secrets.
     pub before: Option<Value>,
-    /// What is there now, and what was asked for. No secrets.
+    /// The state now, and the request of the operator. No secrets.
     pub after: Option<Value>,
 }
 

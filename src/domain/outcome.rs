@@ -1,4 +1,4 @@
-//! The one outcome of an accepted request: an order, or a recorded failure; and how the database's answers lead to it.
+//! The outcome of an accepted request, an order or a recorded failure, and how the database's answers lead to it.
 //!
 //! Consumer, replay, reconcile and compensation all race on the primary key of `request_outcome`; the first wins and the
 //! others learn what was decided. Only business reasons lead to [`Outcome::Failed`]; a system error never does (window 92). A sale
@@ -20,7 +20,7 @@ pub enum FailReason {
     UnknownSale,
     /// An operator gave it up, with a reason in the register.
     GivenUp,
-    /// Redis went back and gave its acceptance number twice; the other request has it.
+    /// Redis lost data and gave its acceptance number twice; another request has it.
     NumberReused,
 }
 
@@ -47,8 +47,8 @@ impl FailReason {
         }
     }
 
-    /// Whether a unit of the sale stands behind the failure, which `sale reclaim` may offer again. None does where Redis gave away
-    /// more than there was, or where nobody knows.
+    /// Whether a unit of the sale stands behind the failure, which `sale reclaim` may offer again. None does where Redis gave
+    /// more than there was, or where that is unknown.
     #[must_use]
     pub(crate) const fn has_unit(self) -> bool {
         match self {
@@ -104,7 +104,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The outcome the buyer may be told, if there is one.
+    /// The outcome that the buyer may see, if there is one.
     #[must_use]
     pub(crate) const fn outcome(self) -> Option<Outcome> {
         match self {
@@ -134,7 +134,7 @@ pub enum NextStep {
     Decided(Verdict),
     /// Write the FAILED outcome and the register row in a new transaction, then answer [`Verdict::Refused`].
     RecordFailure(FailReason),
-    /// Nothing is decided: the request is left to its attempts, a dead-letter queue, and whoever mends the cause.
+    /// Nothing is decided: retries, a dead-letter queue, or the repair of the cause will settle the request.
     Park,
 }
 

@@ -1,20 +1,20 @@
-//! The waiting room's arithmetic: whose turn it is, and when to ask again.
+//! The waiting room's arithmetic: whose turn it is, and when to poll again.
 //!
-//! Asking costs an api process little and Redis nothing, but a crowd that asks each second is a load of its own. Whoever is
-//! far behind is sent away for as long as keeps the whole crowd below a rate; whoever is near comes back when it is his turn.
+//! A poll costs an api process little and Redis nothing, but a crowd that polls each second is a load of its own. A buyer far
+//! behind polls so rarely that the whole crowd stays below a rate; a buyer near the front polls when it is his turn.
 
-/// Buyers who came before the start hear their drawn places at this rate, a millisecond, all processes together.
+/// Buyers who came before the start get their drawn places at this rate, a millisecond, all processes together.
 pub(crate) const TOLD_PER_MS: u64 = 10;
-/// Hearing them takes at most this long, milliseconds, however many they are; nobody is released before.
+/// Giving them out takes at most this long, milliseconds, for any number of them; no place is released before.
 pub(crate) const TOLD_MAX_MS: u64 = 30_000;
-/// The far part of a waiting crowd asks at most this often, times a second, over all processes.
+/// The far part of a waiting crowd polls at most this often, times a second, over all processes.
 pub(crate) const POLLS_PER_S: u64 = 5_000;
-/// Nobody who waits is sent away for longer, seconds, however large the crowd: the rate may grow meanwhile.
+/// Longest time between two polls of a waiting buyer, seconds, however large the crowd: the rate may grow meanwhile.
 pub(crate) const POLL_MAX_S: u64 = 120;
-/// Everybody may be sent away for this long, seconds.
+/// Any waiting buyer may be given this time between two polls, seconds.
 const POLL_FAR_S: u64 = 10;
 
-/// How far a room has been let go, as one process knows it.
+/// How far the places of a room are released, as one process knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct ReleaseProgress {
     /// Places that may buy: 1 to this one.
@@ -38,7 +38,7 @@ impl ReleaseProgress {
         place.saturating_sub(self.released).saturating_sub(1)
     }
 
-    /// Seconds after which the buyer with this place asks again, 1 to [`POLL_MAX_S`] and a quarter: at `rate_per_s` never
+    /// Seconds after which the buyer with this place polls again, 1 to [`POLL_MAX_S`] and a quarter: at `rate_per_s` never
     /// much after the turn. `dice` in `[0, 1)` spreads those who are far.
     #[must_use]
     pub(crate) fn ask_again_s(self, place: u64, rate_per_s: u32, dice: f64) -> u64 {
@@ -49,7 +49,7 @@ impl ReleaseProgress {
 }
 
 /// Seconds after which a buyer without a drawn place comes back: spread over the time after the start in which the places are
-/// told. `arrivals` are those who came so far.
+/// given out. `arrivals` are those who came so far.
 #[must_use]
 pub(crate) fn come_back_s(starts_in_ms: u64, arrivals: u64, dice: f64) -> u64 {
     let told_ms = (arrivals / TOLD_PER_MS).min(TOLD_MAX_MS - 1000);
@@ -86,7 +86,7 @@ mod tests {
             let turn_s = opens_in_ms / 1000 + progress.ahead_of(place) / u64::from(rate);
             prop_assert!((1..=POLL_MAX_S + POLL_MAX_S / 4).contains(&again_s));
             prop_assert!(again_s <= turn_s.max(1), "not after the turn: {} {}", again_s, turn_s);
-            // Whoever comes back before his turn waits as long as keeps all of the crowd below the rate.
+            // A buyer who polls before his turn waits so long that the whole crowd stays below the rate.
             let kept_s = (waiting / POLLS_PER_S).min(POLL_MAX_S);
             prop_assert!(again_s == turn_s.max(1) || again_s >= kept_s);
         }

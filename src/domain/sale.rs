@@ -46,7 +46,7 @@ impl SaleStatus {
 /// The state field of a sale's `meta` hash in Redis, which the reserve script obeys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MetaState {
-    /// Keys are there, the database has not been told yet; nothing is sold.
+    /// Keys are there, the database does not say so yet; nothing is sold.
     Loaded,
     /// Selling.
     Open,

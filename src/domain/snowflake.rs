@@ -62,9 +62,6 @@ impl Snowflake {
     }
 
     /// The next id.
-    ///
-    /// # Errors
-    /// [`SnowflakeError`] when the lease is spent or the clock is absurd.
     pub(crate) fn next(&mut self, now_ms: i64) -> Result<RequestId, SnowflakeError> {
         let (ms, sequence) = if now_ms > self.last_ms {
             (now_ms, 0)

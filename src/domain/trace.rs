@@ -58,30 +58,29 @@ impl Trace {
 pub(crate) struct TraceStep {
     /// Where.
     pub phase: Phase,
-    /// 0: the step that the next phase hangs under; there is one of it however often it is repeated. Anything else (the moment it
-    /// began) tells further ones apart: replays, failed attempts, whatever nothing follows from.
+    /// 0: the main step, the parent of the next phase's steps; a repeat has the same id. Any other number is the time at which
+    /// the step began. Such a step has no children: a replay, or a failed attempt.
     pub number: u64,
 }
 
 impl TraceStep {
-    /// The step of `phase` that the next phase hangs under.
+    /// The main step of `phase`: the parent of the next phase's steps.
     #[must_use]
-    pub(crate) const fn joint(phase: Phase) -> Self {
+    pub(crate) const fn main(phase: Phase) -> Self {
         Self { phase, number: 0 }
     }
 
-    /// The step this one hangs under. What the database is told follows from the broker's confirm, what P5 does from the
-    /// ledger record that P2 wrote.
+    /// The parent of this step. P4 follows from the broker's confirm (P3), P5 from the ledger record that P2 wrote.
     #[must_use]
     pub(crate) const fn parent(self) -> Option<Self> {
         match self.phase {
             // A replay is the same order again: under the first call.
             Phase::P1Entry if self.number == 0 => None,
-            Phase::P1Entry => Some(Self::joint(Phase::P1Entry)),
-            // Both are told by the call that waited for it, so they share its number.
+            Phase::P1Entry => Some(Self::main(Phase::P1Entry)),
+            // The call that waited for P2 records both, so they share its number.
             Phase::P2Reserve => Some(Self { phase: Phase::P1Entry, number: self.number }),
-            Phase::P3Relay | Phase::P5Reconcile => Some(Self::joint(Phase::P2Reserve)),
-            Phase::P4Persist => Some(Self::joint(Phase::P3Relay)),
+            Phase::P3Relay | Phase::P5Reconcile => Some(Self::main(Phase::P2Reserve)),
+            Phase::P4Persist => Some(Self::main(Phase::P3Relay)),
         }
     }
 }
@@ -100,7 +99,7 @@ mod tests {
         let trace = of(254_385_310_867_492_864, MILLION).unwrap();
         assert_eq!(format!("{:032x}", u128::from_be_bytes(trace.id())), "49e0c2d0f08fe66246d5e226d49383fb");
         let spans = [Phase::P1Entry, Phase::P2Reserve, Phase::P3Relay]
-            .map(|phase| format!("{:016x}", u64::from_be_bytes(trace.span_id(TraceStep::joint(phase)))));
+            .map(|phase| format!("{:016x}", u64::from_be_bytes(trace.span_id(TraceStep::main(phase)))));
         assert_eq!(spans, ["39cdc1fdc9ad2cfe", "f1fec1fcf171534f", "2a2add263dd55835"]);
     }
 

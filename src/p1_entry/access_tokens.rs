@@ -43,9 +43,6 @@ struct AccessClaims {
 
 impl Authenticator {
     /// Reads the keys of `[auth]`.
-    ///
-    /// # Errors
-    /// [`AuthKeyError`] naming the configuration key.
     pub fn new(settings: &Auth) -> Result<Self, AuthKeyError> {
         jwt::install();
         let mut validation = Validation::new(match settings.algorithm {
@@ -63,9 +60,6 @@ impl Authenticator {
     }
 
     /// The buyer a token speaks for.
-    ///
-    /// # Errors
-    /// [`AccessDenied`] saying what is wrong with the token.
     pub fn check(&self, token: &str) -> Result<UserId, AccessDenied> {
         if token.len() > TOKEN_BYTES_MAX {
             return Err(AccessDenied(format!("access token has more than {TOKEN_BYTES_MAX} bytes")));

@@ -13,7 +13,7 @@ use crate::domain::states::{P1Entry, State};
 use crate::http::problem::{Kind, Problem};
 use crate::runtime::now_ms;
 use crate::store::mysql::{Db, sales};
-use crate::store::redis::{RedisFault, RedisStore, SoldOutMark};
+use crate::store::redis::{RedisFault, RedisHealth, SaleCache, SoldOutMark, Stock};
 use crate::telemetry::count;
 use futures::future::join_all;
 use moka::future::Cache;
@@ -65,11 +65,22 @@ impl Slot {
     }
 }
 
+/// What the catalog may touch in Redis.
+#[derive(Clone)]
+pub(crate) struct CatalogHandles {
+    /// The cached sales, their sold-out marks, and the load lock.
+    pub(crate) sale_cache: SaleCache,
+    /// The units that are left.
+    pub(crate) stock: Stock,
+    /// Whether another server answers while the server of a cached sale does not.
+    pub(crate) health: RedisHealth,
+}
+
 /// The lookup over three levels. Clones share the cache.
 #[derive(Clone)]
 pub struct Catalog {
     local: Cache<SaleId, Arc<Slot>>,
-    redis: RedisStore,
+    redis: CatalogHandles,
     db: Db,
     shards: u16,
     ttl: Duration,
@@ -82,7 +93,7 @@ impl Catalog {
     /// An empty catalog; `owner` names this process in the load lock.
     #[must_use]
     pub(crate) fn new(
-        redis: RedisStore,
+        redis: CatalogHandles,
         db: Db,
         known: SaleIdFilter,
         settings: &config::Settings,
@@ -198,7 +209,9 @@ impl Catalog {
             Ok(cached) => cached,
             // The server with the cached sale is unavailable, one of several; buyers of the other shards go on. A process
             // reads the database once at a time here too, and only for sales that exist.
-            Err(RedisFault::NotSent(_) | RedisFault::Unknown(_)) if self.shards > 1 && self.redis.is_connected() => {
+            Err(RedisFault::NotSent(_) | RedisFault::Unknown(_))
+                if self.shards > 1 && self.redis.health.is_connected() =>
+            {
                 return self.load_from_database(id, None).await;
             }
             Err(error) => {

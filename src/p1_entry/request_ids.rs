@@ -8,7 +8,7 @@ use crate::domain::ids::RequestId;
 use crate::domain::snowflake::{NODES, Snowflake, SnowflakeError};
 use crate::http::problem::{Kind, Problem};
 use crate::runtime::{Stopper, now_ms};
-use crate::store::redis::{LeaseTime, NodeLease, RedisFault, RedisStore};
+use crate::store::redis::{LeaseTime, NodeLease, NodeLeases, RedisFault};
 use rand::Rng;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -38,8 +38,6 @@ impl LeaseTerms {
 
 /// Pause between two looks for the first lease.
 const READY_POLL: Duration = Duration::from_millis(10);
-/// Redis gets this long to connect before the first lease is tried.
-const CONNECT_GRACE: Duration = Duration::from_secs(2);
 /// Node ids tried before giving up for now; with under 1,024 processes a random one is nearly always free.
 const TRIES: u32 = 64;
 
@@ -69,23 +67,20 @@ pub struct RequestIds {
 impl RequestIds {
     /// Starts leasing in the background; ids come once the first lease stands.
     #[must_use]
-    pub fn start(redis: RedisStore, owner: String, stopper: Stopper) -> Self {
-        Self::on_terms(redis, owner, stopper, LeaseTerms::default())
+    pub fn start(leases: NodeLeases, owner: String, stopper: Stopper) -> Self {
+        Self::on_terms(leases, owner, stopper, LeaseTerms::default())
     }
 
     /// The same with other terms.
     #[must_use]
-    pub fn on_terms(redis: RedisStore, owner: String, stopper: Stopper, terms: LeaseTerms) -> Self {
+    pub fn on_terms(leases: NodeLeases, owner: String, stopper: Stopper, terms: LeaseTerms) -> Self {
         let ids = Self { generator: Arc::default() };
-        let leasing = Leasing { ids: ids.clone(), redis, owner, terms };
+        let leasing = Leasing { ids: ids.clone(), leases, owner, terms };
         tokio::spawn(leasing.keep(stopper));
         ids
     }
 
     /// The next id.
-    ///
-    /// # Errors
-    /// [`NoRequestId`] when no lease covers the present.
     pub fn next(&self) -> Result<RequestId, NoRequestId> {
         let mut generator = self.generator.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         Ok(generator.as_mut().ok_or(NoRequestId::NotLeased)?.next(now_ms())?)
@@ -122,7 +117,7 @@ impl RequestIds {
 /// The task that keeps a node id leased.
 struct Leasing {
     ids: RequestIds,
-    redis: RedisStore,
+    leases: NodeLeases,
     owner: String,
     terms: LeaseTerms,
 }
@@ -131,7 +126,6 @@ impl Leasing {
     async fn keep(self, stopper: Stopper) {
         let mut held: Option<u16> = None;
         let mut fence_ms = 0;
-        self.redis.wait_connected(CONNECT_GRACE).await;
         while !stopper.is_stopped() {
             let leased = match held {
                 Some(node) => self.lease(node, false).await,
@@ -170,10 +164,8 @@ impl Leasing {
     }
 
     async fn lease(&self, node: u16, take: bool) -> Result<Option<NodeLease>, RedisFault> {
-        self.redis
-            .leases
-            .lease(node, &self.owner, LeaseTime { now_ms: now_ms(), lease_ms: self.terms.lease_ms }, take)
-            .await
+        let time = LeaseTime { now_ms: now_ms(), lease_ms: self.terms.lease_ms };
+        self.leases.lease(node, &self.owner, time, take).await
     }
 
     async fn take(&self) -> Result<Option<NodeLease>, RedisFault> {

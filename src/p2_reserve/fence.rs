@@ -64,10 +64,7 @@ impl Fence {
     }
 
     /// Compares every live sale with what the server of `shard` has of it, freezes those that were rewound, then loads the
-    /// reserve script there.
-    ///
-    /// # Errors
-    /// [`FenceFault`]; the script is not loaded then (or the next purchase compares again).
+    /// reserve script there. After an error the script is not loaded, or the next purchase compares again.
     pub(crate) async fn pass(&self, shard: u16) -> Result<(), FenceFault> {
         let _alone = match self.comparing.get(usize::from(shard)) {
             Some(comparing) => Some(comparing.lock().await),

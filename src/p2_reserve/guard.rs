@@ -45,9 +45,7 @@ impl DurabilityGuard {
     }
 
     /// Reads the settings and judges them; returns why nothing may be sold, if so.
-    ///
-    /// # Errors
-    /// [`RedisFault`] when Redis does not answer; the findings of the last check stay.
+    /// When Redis does not answer, the findings of the last check stay.
     pub(crate) async fn check(&self) -> Result<Option<String>, RedisFault> {
         let (refusal, doubts) = match self.health.settings().await {
             Ok(settings) => judge(&settings),

@@ -27,7 +27,7 @@ use crate::domain::reserve::Reserved;
 use crate::domain::shard::home_shard;
 use crate::domain::states::{P2Reserve, State};
 use crate::runtime::batcher::{Batcher, NotTaken};
-use crate::store::redis::{RedisStore, RequestLedger, Stock, Transfers};
+use crate::store::redis::{RequestLedger, Stock, Transfers};
 use crate::telemetry::count;
 use group::{WaitingPurchase, start_batcher};
 use rebalance::{HomeBucket, Rebalanced, Rebalances, rebalance};
@@ -79,14 +79,6 @@ pub struct ReserveHandles {
     pub ledger: RequestLedger,
     /// To bring units from other buckets.
     pub transfers: Transfers,
-}
-
-impl ReserveHandles {
-    /// P2's handles of one Redis.
-    #[must_use]
-    pub fn of(redis: &RedisStore) -> Self {
-        Self { stock: redis.stock.clone(), ledger: redis.ledger.clone(), transfers: redis.transfers.clone() }
-    }
 }
 
 /// What P2 works with.

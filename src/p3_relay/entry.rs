@@ -2,9 +2,9 @@
 
 use crate::domain::ids::SaleId;
 use crate::domain::states::{P3Relay, RequestEvent, State};
-use crate::store::redis::Entry;
+use crate::store::redis::OutboxEntry;
 use crate::telemetry::count;
-use crate::telemetry::traces::Trail;
+use crate::telemetry::traces::AttemptSpans;
 
 /// One entry this relay has read.
 #[derive(Debug)]
@@ -17,12 +17,12 @@ pub(super) struct RelayEntry {
     pub sale_id: SaleId,
     pub payload: Vec<u8>,
     state: P3Relay,
-    trail: Option<Trail>,
+    spans: Option<AttemptSpans>,
 }
 
 impl RelayEntry {
     /// Reads an entry; an error says what is unreadable about it, for the DLQ.
-    pub(super) fn read(shard: u16, entry: &Entry) -> Result<Self, String> {
+    pub(super) fn read(shard: u16, entry: &OutboxEntry) -> Result<Self, String> {
         let field = |name: &str| entry.field(name).ok_or_else(|| format!("unreadable: field {name} is missing"));
         let text = |name: &str| {
             field(name).and_then(|value| {
@@ -37,7 +37,7 @@ impl RelayEntry {
             sale_id,
             payload: field("p")?.to_vec(),
             state: P3Relay::New,
-            trail: Trail::begin(text("r")?),
+            spans: AttemptSpans::begin(text("r")?),
         };
         read.happened(RequestEvent::Read);
         Ok(read)
@@ -60,11 +60,11 @@ impl RelayEntry {
                 tracing::error!(phase = "p3_relay", request_id = %self.request_id, %violation, "ignored");
             }
         }
-        if let Some(trail) = &mut self.trail {
+        if let Some(spans) = &mut self.spans {
             match self.state {
                 P3Relay::New | P3Relay::Pending => {}
-                P3Relay::SentOk => trail.through(State::P3(self.state)),
-                P3Relay::Retrying | P3Relay::RelayDlq => trail.failed(State::P3(self.state)),
+                P3Relay::SentOk => spans.finish(State::P3(self.state)),
+                P3Relay::Retrying | P3Relay::RelayDlq => spans.fail_attempt(State::P3(self.state)),
             }
         }
     }
@@ -77,11 +77,11 @@ pub(super) mod tests {
     /// An entry that can be read.
     pub(crate) fn readable(shard: u16, id: &str) -> RelayEntry {
         let entry = entry(&[("s", b"s"), ("r", b"1"), ("p", b"x")]);
-        RelayEntry::read(shard, &Entry { id: id.to_owned(), ..entry }).unwrap()
+        RelayEntry::read(shard, &OutboxEntry { id: id.to_owned(), ..entry }).unwrap()
     }
 
-    fn entry(fields: &[(&str, &[u8])]) -> Entry {
-        Entry { id: "1-1".into(), fields: fields.iter().map(|(n, v)| ((*n).to_owned(), v.to_vec())).collect() }
+    fn entry(fields: &[(&str, &[u8])]) -> OutboxEntry {
+        OutboxEntry { id: "1-1".into(), fields: fields.iter().map(|(n, v)| ((*n).to_owned(), v.to_vec())).collect() }
     }
 
     #[test]

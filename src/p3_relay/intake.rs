@@ -4,7 +4,7 @@ use super::Relay;
 use super::entry::RelayEntry;
 use crate::domain::states::{P3Relay, State};
 use crate::faults::{crash_point, left_out};
-use crate::store::redis::{Entry, ParkReason, Parking, RedisFault};
+use crate::store::redis::{OutboxEntry, ParkReason, Parking, RedisFault};
 use crate::telemetry::count;
 use futures::future::join_all;
 use std::collections::VecDeque;
@@ -84,7 +84,7 @@ impl Relay {
         failed.map_or(Ok(taken), Err)
     }
 
-    async fn read_new(&self, shards: Vec<u16>, share: usize) -> Vec<(u16, Result<Vec<Entry>, RedisFault>)> {
+    async fn read_new(&self, shards: Vec<u16>, share: usize) -> Vec<(u16, Result<Vec<OutboxEntry>, RedisFault>)> {
         let reads = join_all(shards.iter().map(|shard| self.outbox.new_entries(*shard, &self.consumer, share))).await;
         if reads.iter().flatten().any(|entries| !entries.is_empty()) {
             crash_point!(AfterRead);
@@ -92,7 +92,11 @@ impl Relay {
         shards.into_iter().zip(reads).collect()
     }
 
-    async fn accept_new(&mut self, shard: u16, read: Result<Vec<Entry>, RedisFault>) -> Result<usize, RedisFault> {
+    async fn accept_new(
+        &mut self,
+        shard: u16,
+        read: Result<Vec<OutboxEntry>, RedisFault>,
+    ) -> Result<usize, RedisFault> {
         let entries = read.inspect_err(|fault| self.doubt(shard, fault))?;
         if entries.is_empty() {
             self.rest(shard);
@@ -117,13 +121,13 @@ impl Relay {
 
     /// Puts entries into the window. Unreadable entries go to the relay DLQ at once and block no other (C6); deleted entries do
     /// not break the rest of their batch (window 32).
-    pub(super) async fn accept(&mut self, shard: u16, entries: Vec<Entry>) -> Result<usize, RedisFault> {
+    pub(super) async fn accept(&mut self, shard: u16, entries: Vec<OutboxEntry>) -> Result<usize, RedisFault> {
         let accepted = self.sort_out(shard, entries).await;
         // Entries left over are this relay's and not in its window.
         accepted.inspect_err(|_fault| self.own_next(shard, Some("0".to_owned())))
     }
 
-    async fn sort_out(&mut self, shard: u16, entries: Vec<Entry>) -> Result<usize, RedisFault> {
+    async fn sort_out(&mut self, shard: u16, entries: Vec<OutboxEntry>) -> Result<usize, RedisFault> {
         let mut taken = 0;
         let mut poison = Vec::new();
         let mut deleted = Vec::new();

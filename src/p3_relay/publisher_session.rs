@@ -75,9 +75,6 @@ impl PublisherSession {
     }
 
     /// Connects; `None` when it is not yet time for another attempt.
-    ///
-    /// # Errors
-    /// Why the broker cannot be reached; the breaker knows already.
     pub(super) async fn connect(&mut self) -> Option<Result<(), RabbitError>> {
         if Instant::now() < self.connect_at {
             return None;
@@ -105,9 +102,6 @@ impl PublisherSession {
 
     /// Publishes the canary unless it is on its way. It goes to the orders exchange under a key that no queue is bound to, so
     /// the broker confirms it as soon as it reads from this connection, and delivers it to no queue.
-    ///
-    /// # Errors
-    /// Why the connection is of no use.
     pub(super) async fn send_canary(&mut self) -> Result<(), String> {
         if !self.confirms.is_empty() {
             return Ok(());

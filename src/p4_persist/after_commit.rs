@@ -8,15 +8,15 @@ use super::handled::HandledDelivery;
 use super::send_back::{UnsentCopy, copy};
 use super::{Persist, events};
 use crate::domain::ids::{RequestId, SaleId};
+use crate::domain::message::OrderMessage;
 use crate::domain::outcome::{Outcome, Verdict};
-use crate::domain::request::Accepted;
 use crate::domain::states::{P4Persist, Phase, State};
 use crate::faults::{crash_point, left_out};
 use crate::store::mysql::DbError;
 use crate::store::mysql::events::OutcomeEvent;
 use crate::store::rabbit::{DeliveryId, RabbitError, Topology};
 use crate::telemetry::count;
-use crate::telemetry::traces::{self, Done, further};
+use crate::telemetry::traces::{self, SpanResult};
 use futures::future::join_all;
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
@@ -35,7 +35,7 @@ pub(super) struct CommittedGroup {
 
 impl CommittedGroup {
     /// The events and outcomes of what is decided among `items`.
-    pub(super) fn new(items: &[Accepted], verdicts: &[Result<Verdict, DbError>], acked_early: bool) -> Self {
+    pub(super) fn new(items: &[OrderMessage], verdicts: &[Result<Verdict, DbError>], acked_early: bool) -> Self {
         let mut outcomes = OutcomesByLedger::new();
         for (accepted, verdict) in items.iter().zip(verdicts) {
             if let Ok(Some(outcome)) = verdict.as_ref().map(|verdict| verdict.outcome()) {
@@ -49,10 +49,11 @@ impl CommittedGroup {
 
 /// Emits the P4 span of a request, if it is traced.
 pub(super) fn trace(handled: &HandledDelivery, request_id: RequestId, begun: SystemTime) {
-    let Some(span) = traces::of(request_id) else { return };
+    let Some(trace) = traces::sampled(request_id) else { return };
     let failed = !matches!(handled.state, P4Persist::DbOk | P4Persist::Idempotent);
-    let done = Done { begun, state: Some(State::P4(handled.state)), attempt: handled.delivery.attempts + 1, failed };
-    span.tell(further(Phase::P4Persist, begun), done);
+    let result =
+        SpanResult { begun, state: Some(State::P4(handled.state)), attempt: handled.delivery.attempts + 1, failed };
+    trace.record(traces::leaf(Phase::P4Persist, begun), result);
 }
 
 impl Persist {
@@ -107,7 +108,7 @@ impl Persist {
     /// Marks outcomes in the ledger, so that status requests of buyers do not reach the database. Best effort: P5 marks the rest.
     async fn mark_ledger(&self, outcomes: OutcomesByLedger) {
         let marks = outcomes.into_iter().map(|((sale, shard), outcomes)| async move {
-            if let Err(error) = self.redis.ledger.mark_outcomes(&sale, shard, &outcomes).await {
+            if let Err(error) = self.ledger.mark_outcomes(&sale, shard, &outcomes).await {
                 tracing::debug!(phase = "p4_persist", %sale, shard, %error, count = outcomes.len(), "ledger not marked");
             }
         });
@@ -117,7 +118,7 @@ impl Persist {
 
 /// Records how long ago what was committed now was accepted. Redis' clock and this machine's clock may differ; an acceptance
 /// that seems to lie in the future took no time. Repeats are not recorded: their first commit was.
-pub(super) fn record_delay(items: &[Accepted], verdicts: &[Result<Verdict, DbError>], now_ms: i64) {
+pub(super) fn record_delay(items: &[OrderMessage], verdicts: &[Result<Verdict, DbError>], now_ms: i64) {
     let histogram = metrics::histogram!("seckill_p4_persist_accept_to_landed_seconds");
     for (accepted, verdict) in items.iter().zip(verdicts) {
         if matches!(verdict, Ok(Verdict::Ordered | Verdict::Refused(_))) {

@@ -10,9 +10,8 @@
 //! deleted leaves it in the database, and it is published again.
 
 use super::Persist;
-use crate::domain::message;
+use crate::domain::message::{self, OrderMessage};
 use crate::domain::outcome::Verdict;
-use crate::domain::request::Accepted;
 use crate::store::mysql::events::OutcomeEvent;
 use crate::store::mysql::{DbError, events};
 use crate::store::rabbit::{Outgoing, PublishRoute, RabbitError, Topology};
@@ -26,7 +25,7 @@ pub(super) const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(5);
 const BUNDLE_MAX: usize = 100;
 
 /// The events of what is decided among `items`.
-pub(super) fn of(items: &[Accepted], verdicts: &[Result<Verdict, DbError>]) -> Vec<OutcomeEvent> {
+pub(super) fn of(items: &[OrderMessage], verdicts: &[Result<Verdict, DbError>]) -> Vec<OutcomeEvent> {
     let events = items.iter().zip(verdicts).filter_map(|(accepted, verdict)| {
         let outcome = verdict.as_ref().ok()?.outcome()?;
         Some(OutcomeEvent {

@@ -3,9 +3,8 @@
 //! Input: a delivery with a verdict, a database error or an unreadable body. Output: its P4 state, which says whether it is
 //! acknowledged, retried or parked, and why. Pure but for log lines.
 
-use crate::domain::message::MessageError;
+use crate::domain::message::{MessageError, OrderMessage};
 use crate::domain::outcome::Verdict;
-use crate::domain::request::Accepted;
 use crate::domain::states::{P3Relay, P4Persist, RequestEvent, State};
 use crate::store::mysql::DbError;
 use crate::store::rabbit::Delivery;
@@ -89,7 +88,7 @@ impl HandledDelivery {
     /// A message of which the database gave a verdict or an error.
     pub(super) fn decided(
         delivery: Delivery,
-        accepted: &Accepted,
+        accepted: &OrderMessage,
         verdict: Result<Verdict, DbError>,
         attempts_max: u32,
     ) -> Self {
@@ -118,7 +117,7 @@ impl HandledDelivery {
         Self::after(delivery, verdict.event(), reason)
     }
 
-    fn failed(delivery: Delivery, accepted: &Accepted, error: &DbError, attempts_max: u32) -> Self {
+    fn failed(delivery: Delivery, accepted: &OrderMessage, error: &DbError, attempts_max: u32) -> Self {
         let (id, attempts) = (accepted.purchase.request_id, delivery.attempts + 1);
         let (event, code) = match (attempts >= attempts_max, error) {
             (false, _) => {

@@ -24,15 +24,14 @@ mod send_back;
 
 use crate::config;
 use crate::domain::fault::{Fault, Progress};
-use crate::domain::message;
+use crate::domain::message::{self, OrderMessage};
 use crate::domain::outcome::Verdict;
-use crate::domain::request::Accepted;
 use crate::faults::{crash_point, left_out};
 use crate::runtime::{Worker, now_ms};
 use crate::store::mysql::codes::PersistSource;
 use crate::store::mysql::{Db, DbError, outcomes, persist};
 use crate::store::rabbit::{Consumer, Delivery, DeliveryId, RabbitConfig, RabbitError, Sender};
-use crate::store::redis::RedisStore;
+use crate::store::redis::RequestLedger;
 use crate::telemetry::traces;
 use after_commit::CommittedGroup;
 use breaker::DatabaseBreaker;
@@ -50,7 +49,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(250);
 /// One writer of a process: a consumer of all order queues with one transaction at a time.
 pub struct Persist {
     db: Db,
-    redis: RedisStore,
+    ledger: RequestLedger,
     rabbit: RabbitConfig,
     settings: config::P4Persist,
     consumer: Option<Consumer>,
@@ -75,7 +74,7 @@ pub struct Persist {
 /// A group of deliveries, decoded; `deliveries` and `items` belong together by position.
 struct DecodedGroup {
     deliveries: Vec<Delivery>,
-    items: Vec<Accepted>,
+    items: Vec<OrderMessage>,
     unreadable: Vec<HandledDelivery>,
 }
 
@@ -99,14 +98,14 @@ impl DecodedGroup {
 impl Persist {
     /// The writers of one process, as many as the settings say.
     #[must_use]
-    pub fn writers(db: &Db, redis: &RedisStore, rabbit: &RabbitConfig, settings: &config::P4Persist) -> Vec<Self> {
+    pub fn writers(db: &Db, ledger: &RequestLedger, rabbit: &RabbitConfig, settings: &config::P4Persist) -> Vec<Self> {
         let breaker = DatabaseBreaker::new(settings.breaker_failures, Duration::from_millis(settings.breaker_open_ms));
         let breaker = Arc::new(Mutex::new(breaker));
         held_gauge().set(0.0);
         persist::refused_from_zero();
         let writer = || Self {
             db: db.clone(),
-            redis: redis.clone(),
+            ledger: ledger.clone(),
             rabbit: rabbit.clone(),
             settings: settings.clone(),
             consumer: None,
@@ -162,7 +161,7 @@ impl Persist {
             self.ack_early(&ids).await?;
         }
         let DecodedGroup { deliveries, items, unreadable } = DecodedGroup::new(group, self.settings.attempts_max);
-        let (db, begun) = (self.db.clone(), traces::clock());
+        let (db, begun) = (self.db.clone(), traces::now());
         let (verdicts, acknowledged) = match before {
             Some(before) => tokio::join!(transact(&db, &items), self.after_commit(before)),
             None => (transact(&db, &items).await, Ok(())),
@@ -198,7 +197,7 @@ impl Persist {
 
     /// Whether the database failed and not the requests; then no attempt is counted (D6). If a read of an outcome succeeds, the
     /// failure may be caused by one of these requests, and counting attempts ends it.
-    async fn database_is_unavailable(&self, items: &[Accepted], verdicts: &[Result<Verdict, DbError>]) -> bool {
+    async fn database_is_unavailable(&self, items: &[OrderMessage], verdicts: &[Result<Verdict, DbError>]) -> bool {
         let failed = items.iter().zip(verdicts).find_map(|(accepted, verdict)| match verdict {
             Err(error) if error.is_outage() => Some((accepted.purchase.request_id, error)),
             Ok(_) | Err(_) => None,
@@ -215,7 +214,7 @@ impl Persist {
 }
 
 /// Writes a group; each request gets its own verdict.
-async fn transact(db: &Db, items: &[Accepted]) -> Vec<Result<Verdict, DbError>> {
+async fn transact(db: &Db, items: &[OrderMessage]) -> Vec<Result<Verdict, DbError>> {
     let begun = Instant::now();
     let verdicts = persist::persist_all(db, items, PersistSource::Relay).await;
     metrics::histogram!("seckill_p4_persist_seconds").record(begun.elapsed());

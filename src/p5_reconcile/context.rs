@@ -2,14 +2,52 @@
 
 use crate::config::Settings;
 use crate::domain::ids::SaleId;
+use crate::sales::SaleHandles;
 use crate::sales::grants::GrantError;
 use crate::store::mysql::{Db, DbError};
 use crate::store::rabbit::RabbitConfig;
-use crate::store::redis::{RedisFault, RedisStore};
+#[cfg(feature = "faults")]
+use crate::store::redis::Stock;
+use crate::store::redis::{
+    Buyers, Outbox, RebuildKeys, RedisFault, RedisHealth, RelayDlq, RequestLedger, SaleCache, SaleKeys, Transfers,
+};
 
 /// Messages of the MQ DLQ read by an audit outside of P5's rounds. A round reads the queue once for all of its audits, and P5
 /// copies it into the failed requests: only messages younger than its last round are found nowhere else.
 const MQ_DLQ_MAX: usize = 5_000;
+
+/// What P5 may touch in Redis. A part that works with one handle only is given that handle.
+#[derive(Clone)]
+pub struct ReconcileHandles {
+    /// A sale's keys as a whole: read by the audit, frozen by a rebuild, removed after the end.
+    pub(crate) sale_keys: SaleKeys,
+    /// Forgotten when a sale has changed.
+    pub(crate) sale_cache: SaleCache,
+    /// Only for the test that shows why P5 gives no units back (window 90).
+    #[cfg(feature = "faults")]
+    pub(crate) stock: Stock,
+    /// Units between two shards.
+    pub(crate) transfers: Transfers,
+    /// The buyers whom a gap may be about.
+    pub(crate) buyers: Buyers,
+    /// Read first by an audit; marked, trimmed.
+    pub(crate) ledger: RequestLedger,
+    /// Read only: where a request waits.
+    pub(crate) outbox: Outbox,
+    /// Copied into the failed requests.
+    pub(crate) relay_dlq: RelayDlq,
+    /// Keys under reconstruction.
+    pub(crate) rebuild: RebuildKeys,
+    /// The servers' clocks.
+    pub(crate) health: RedisHealth,
+}
+
+impl ReconcileHandles {
+    /// The handles that open grants go through.
+    pub(super) fn of_sale(&self) -> SaleHandles {
+        SaleHandles { sale_keys: self.sale_keys.clone(), sale_cache: self.sale_cache.clone() }
+    }
+}
 
 /// The servers and limits that the parts of P5 work with.
 #[derive(Clone)]
@@ -17,7 +55,7 @@ pub struct ReconcileContext {
     /// Decides: its `request_outcome` is the truth.
     pub db: Db,
     /// Knows what was accepted.
-    pub redis: RedisStore,
+    pub redis: ReconcileHandles,
     /// For the MQ DLQ and the depths of the queues.
     pub rabbit: RabbitConfig,
     /// Shards of every sale.
@@ -50,7 +88,7 @@ pub enum ReconcileError {
 impl ReconcileContext {
     /// The context of a process with these settings.
     #[must_use]
-    pub fn new(db: Db, redis: RedisStore, rabbit: RabbitConfig, settings: &Settings) -> Self {
+    pub fn new(db: Db, redis: ReconcileHandles, rabbit: RabbitConfig, settings: &Settings) -> Self {
         let (shards, findings_max) = (settings.redis.shards, settings.p5_reconcile.findings_max);
         Self { db, redis, rabbit, shards, findings_max, mq_dlq_max: MQ_DLQ_MAX }
     }

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 
 /// The lock's name.
 const NAME: &str = "reconcile";
-/// Validity of the lease from the moment this process asked for it. The server counts from its answer, so a little longer.
+/// Validity of the lease from the moment of this process' request. The server counts from its answer, so a little longer.
 const LEASE: Duration = Duration::from_secs(leader::LEASE_S as u64);
 /// A third of the lease, so that one late renewal does not cost it.
 const RENEW: Duration = Duration::from_secs(leader::LEASE_S as u64 / 3);
@@ -28,7 +28,7 @@ pub(crate) async fn leader(db: &Db) -> Result<Option<Holder>, DbError> {
 
 /// Leadership with the task that renews it. Dropping it ends the task, which closes the lock's connection.
 struct HeldLeadership {
-    /// When the last successful renewal was asked for; none: the lease is lost.
+    /// When the last successful renewal was sent; none: the lease is lost.
     renewed_at: watch::Receiver<Option<Instant>>,
     renewer: JoinHandle<()>,
 }

@@ -1,10 +1,9 @@
-//! What was accepted under a request id, as the ledgers in Redis have it. Reads only.
+//! The order message of a request id, rebuilt from the ledgers in Redis. Reads only.
 
 use super::context::{ReconcileContext, ReconcileError};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::LedgerRecord;
-use crate::domain::message;
-use crate::domain::request::Accepted;
+use crate::domain::message::{self, OrderMessage};
 use crate::store::mysql::sales;
 use std::collections::HashMap;
 
@@ -37,11 +36,11 @@ pub(super) async fn find(
     Ok(None)
 }
 
-/// What was accepted under these ids; one call for each ledger until all are found.
-pub(super) async fn accepted_all(
+/// The order messages of these ids; one call for each ledger until all are found.
+pub(super) async fn order_messages(
     context: &ReconcileContext,
     request_ids: &[RequestId],
-) -> Result<HashMap<RequestId, Accepted>, ReconcileError> {
+) -> Result<HashMap<RequestId, OrderMessage>, ReconcileError> {
     let (mut found, mut wanted) = (HashMap::new(), request_ids.to_vec());
     if wanted.is_empty() {
         return Ok(found);
@@ -50,7 +49,7 @@ pub(super) async fn accepted_all(
         for shard in 0..context.shards {
             let records = context.redis.ledger.lookup(&sale.sale_id, shard, &wanted).await?;
             for (id, record) in wanted.iter().zip(records) {
-                found.extend(record.map(|record| (*id, record.accepted(*id, &sale.sale_id, shard))));
+                found.extend(record.map(|record| (*id, record.order_message(*id, &sale.sale_id, shard))));
             }
             wanted.retain(|id| !found.contains_key(id));
             if wanted.is_empty() {
@@ -61,24 +60,24 @@ pub(super) async fn accepted_all(
     Ok(found)
 }
 
-/// What was accepted under this id.
-pub(super) async fn accepted(
+/// The order message of this id.
+pub(super) async fn order_message(
     context: &ReconcileContext,
     request_id: RequestId,
-) -> Result<Option<Accepted>, ReconcileError> {
+) -> Result<Option<OrderMessage>, ReconcileError> {
     let found = find(context, request_id, None).await?;
-    Ok(found.map(|found| found.record.accepted(request_id, &found.sale_id, found.shard)))
+    Ok(found.map(|found| found.record.order_message(request_id, &found.sale_id, found.shard)))
 }
 
-/// What was accepted, as the message has it; if it is unreadable, as the ledger has it under the id that came with the message.
-pub(super) async fn accepted_of_message(
+/// The order message as the bytes have it; if they are unreadable, as the ledger has it under the id that came with them.
+pub(super) async fn order_message_of(
     context: &ReconcileContext,
     payload: &[u8],
     request_id: Option<RequestId>,
-) -> Result<Option<Accepted>, ReconcileError> {
+) -> Result<Option<OrderMessage>, ReconcileError> {
     match (message::decode(payload).ok(), request_id) {
         (Some(accepted), _) => Ok(Some(accepted)),
-        (None, Some(id)) => accepted(context, id).await,
+        (None, Some(id)) => order_message(context, id).await,
         (None, None) => Ok(None),
     }
 }

@@ -29,6 +29,7 @@ pub(crate) use compensation::cancel_order;
 pub use compensation::{compensate, finish_transfers, mark_outcomes, trim_all};
 pub use context::ReconcileContext;
 pub(crate) use context::ReconcileError;
+pub(crate) use context::ReconcileHandles;
 pub(crate) use leader_election::leader;
 pub(crate) use request_history::RequestHistory;
 pub use request_history::request_history;

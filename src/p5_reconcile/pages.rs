@@ -5,7 +5,7 @@ use crate::domain::ledger::LedgerRecord;
 use crate::store::mysql::codes::FailureStatus;
 use crate::store::mysql::failed_requests::{self, FailedRequest, FailedRequestFilter};
 use crate::store::mysql::{Db, DbError};
-use crate::store::redis::{Lying, Outbox, ParkedEntry, RedisFault, RelayDlq, RequestLedger};
+use crate::store::redis::{LocatedEntry, Outbox, ParkedEntry, RedisFault, RelayDlq, RequestLedger};
 use std::collections::HashSet;
 
 /// Entries of one call.
@@ -49,11 +49,11 @@ impl<'c> OutboxPages<'c> {
     }
 
     /// The next page, which may be empty; `None` at the end.
-    pub(crate) async fn next(&mut self) -> Result<Option<Vec<Lying>>, RedisFault> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<LocatedEntry>>, RedisFault> {
         let Some(start) = self.next.take() else { return Ok(None) };
         let page = self.outbox.scan(self.shard, &start, PAGE).await?;
         self.next = page.next;
-        Ok(Some(page.lying))
+        Ok(Some(page.entries))
     }
 
     /// Whether the last page was the end.

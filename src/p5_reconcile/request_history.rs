@@ -75,7 +75,7 @@ async fn outbox_entry(
     let mut pages = OutboxPages::from(&context.redis.outbox, found.shard, &found.record.accepted_at_ms.to_string());
     for _ in 0..OUTBOX_PAGES_MAX {
         let Some(page) = pages.next().await? else { break };
-        let mut entries = page.into_iter().map(|lying| lying.entry);
+        let mut entries = page.into_iter().map(|located| located.entry);
         if let Some(entry) = entries.find(|entry| entry.field("r") == Some(wanted.as_bytes())) {
             return Ok(Some(entry.id));
         }

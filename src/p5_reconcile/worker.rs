@@ -141,7 +141,7 @@ impl Reconcile {
         let now = if rebuilt { sales::get(&context.db, &sale.sale_id).await? } else { None };
         let sale = now.as_ref().unwrap_or(sale);
         // A frozen sale is given its grants by the rebuild.
-        grants::apply_open(&context.db, &context.redis, context.shards, &sale.sale_id).await?;
+        grants::apply_open(&context.db, &context.redis.of_sale(), context.shards, &sale.sale_id).await?;
         finish_transfers(&context.redis.transfers, context.shards, sale).await?;
         let started_at_ms = now_ms();
         slow_audit().await;

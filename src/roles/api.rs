@@ -4,26 +4,26 @@
 //! sell. A crash leaves only what P1 and P2 themselves leave.
 
 use super::tasks::RoleTasks;
-use super::{ApiOptions, CONNECT_GRACE, RoleContext, RoleError, Servers, bind};
+use super::{ApiOptions, CONNECT_GRACE, RoleContext, RoleError, bind};
 use crate::config::{Settings, api_complaints};
 use crate::console::{self, Shop};
 use crate::http::ExtraRoutes;
 use crate::p1_entry::access_tokens::Authenticator;
 use crate::p1_entry::auto_warm::AutoWarm;
-use crate::p1_entry::catalog::Catalog;
+use crate::p1_entry::catalog::{Catalog, CatalogHandles};
 use crate::p1_entry::http::{self, PublicApi, RequestBounds};
-use crate::p1_entry::overload::{Overload, OverloadMonitor};
+use crate::p1_entry::overload::{Overload, OverloadHandles, OverloadMonitor};
 use crate::p1_entry::purchase_tokens::PurchaseTokens;
 use crate::p1_entry::purchasing::{Admission, PurchaseTokenIssuer, Purchasing, Replays};
 use crate::p1_entry::rate_limits::RateLimits;
 use crate::p1_entry::request_ids::RequestIds;
 use crate::p1_entry::sale_id_filter::{SaleIdFilter, SaleIdFilterRefresher};
 use crate::p1_entry::sale_list::SaleList;
-use crate::p1_entry::status::Statuses;
+use crate::p1_entry::status::{StatusHandles, Statuses};
 use crate::p1_entry::waiting_room::{RoomEntrance, RoomReleaser, WaitingRooms};
 use crate::p2_reserve::{DurabilityGuard, Fence, Reserve, ReserveHandles};
 use crate::runtime::{PollInterval, Stopper};
-use crate::sales::SaleControl;
+use crate::store::redis::RedisStore;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -40,9 +40,6 @@ pub(super) struct PublicEndpoint {
 
 impl PublicEndpoint {
     /// Binds the public address, unless the caller has, and reads the keys that tokens are checked with.
-    ///
-    /// # Errors
-    /// [`RoleError`] naming the configuration key.
     pub(super) fn new(settings: &Settings, options: ApiOptions, stopper: &Stopper) -> Result<Self, RoleError> {
         let refused = |why: String| RoleError::Config(vec![why]);
         let complaints = api_complaints(settings);
@@ -70,7 +67,8 @@ impl PublicEndpoint {
 /// Runs until the process stops.
 pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Result<(), RoleError> {
     let mut tasks = RoleTasks::new(&context);
-    let RoleContext { settings, servers: Servers { redis, db, .. }, stopper, .. } = context;
+    let RoleContext { settings, servers, stopper, .. } = context;
+    let (redis, db) = (&servers.redis, &servers.db);
     redis.wait_connected(CONNECT_GRACE).await;
     let (entry, shards) = (&settings.p1_entry, settings.redis.shards);
     // Random, because two processes of one name would otherwise share a lease or a lock.
@@ -78,33 +76,34 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
 
     let guard = DurabilityGuard::new(redis.health.clone());
     let fence = Fence::new(redis.boot_fence.clone(), redis.sale_keys.clone(), db.clone(), guard.clone(), shards);
-    let ids = RequestIds::start(redis.clone(), owner.clone(), stopper.clone());
+    let ids = RequestIds::start(redis.leases.clone(), owner.clone(), stopper.clone());
     let filter = SaleIdFilter::default();
     let overload = Overload::new(entry.in_flight_max);
-    let catalog = Catalog::new(redis.clone(), db.clone(), filter.clone(), &settings, &owner);
-    let rooms = WaitingRooms::start(redis.clone(), overload.clone(), entry, &stopper);
-    let limits = Arc::new(RateLimits::start(entry, redis.clone(), shards, &stopper));
+    let catalog = Catalog::new(catalog_handles(redis), db.clone(), filter.clone(), &settings, &owner);
+    let rooms = WaitingRooms::start(redis.rooms.clone(), overload.clone(), entry, &stopper);
+    let limits = Arc::new(RateLimits::start(entry, redis.rates.clone(), shards, &stopper));
     let tokens = Arc::new(PurchaseTokens::new(&entry.token_secret, entry.token_ttl_s));
-    let reserve = Reserve::new(ReserveHandles::of(&redis), fence, shards, &settings.p2_reserve);
+    let reserve = Reserve::new(reserve_handles(redis), fence, shards, &settings.p2_reserve);
     let admission = Admission::new(tokens.clone(), limits.clone(), guard.clone(), overload.clone());
-    let replays = Replays::new(redis.clone(), shards);
+    let replays = Replays::new(redis.ledger.clone(), shards);
     let public = Arc::new(PublicApi {
         auth: endpoint.auth,
         purchasing: Purchasing::new(catalog.clone(), admission, replays, reserve, ids.clone()),
         token_issuer: PurchaseTokenIssuer::new(catalog.clone(), rooms.clone(), limits.clone(), ids.clone(), tokens),
         rooms: RoomEntrance::new(catalog.clone(), limits, rooms.clone()),
-        statuses: Statuses::start(redis.clone(), db.clone(), filter.clone(), &settings, &stopper),
+        statuses: Statuses::start(status_handles(redis), db.clone(), filter.clone(), &settings, &stopper),
         sales: SaleList::new(db.clone()),
         catalog: catalog.clone(),
         overload: overload.clone(),
         bounds: RequestBounds::new(&settings),
     });
-    let sale_control = SaleControl { redis: redis.clone(), db: db.clone(), shards, backlog_max: entry.backlog_max };
+    let backlog = OverloadHandles { outbox: redis.outbox.clone(), ledger: redis.ledger.clone() };
 
     tasks.worker(guard.clone(), PollInterval::idle_ms(1_000));
     tasks.worker(SaleIdFilterRefresher::new(db.clone(), filter), PollInterval::idle_ms(250));
     tasks.worker(RoomReleaser::new(rooms, catalog), RoomReleaser::PACE);
-    tasks.worker(OverloadMonitor::new(overload, redis, db, shards, entry), PollInterval::idle_ms(100));
+    tasks.worker(OverloadMonitor::new(overload, backlog, db.clone(), shards, entry), PollInterval::idle_ms(100));
+    let sale_control = servers.sale_control(&settings);
     tasks.worker(AutoWarm::new(sale_control, settings.p5_reconcile.warm_ahead_ms), PollInterval::idle_ms(1_000));
 
     tasks.task(async move {
@@ -120,6 +119,21 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
     });
     tasks.until_ended().await;
     Ok(())
+}
+
+fn catalog_handles(redis: &RedisStore) -> CatalogHandles {
+    let (sale_cache, stock, health) = (redis.sale_cache.clone(), redis.stock.clone(), redis.health.clone());
+    CatalogHandles { sale_cache, stock, health }
+}
+
+fn status_handles(redis: &RedisStore) -> StatusHandles {
+    let (ledger, sale_keys, boot_fence) = (redis.ledger.clone(), redis.sale_keys.clone(), redis.boot_fence.clone());
+    StatusHandles { ledger, sale_keys, boot_fence }
+}
+
+fn reserve_handles(redis: &RedisStore) -> ReserveHandles {
+    let (stock, ledger, transfers) = (redis.stock.clone(), redis.ledger.clone(), redis.transfers.clone());
+    ReserveHandles { stock, ledger, transfers }
 }
 
 /// Waits until Redis answers and its settings allow to sell; logs what it waits for.

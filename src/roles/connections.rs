@@ -4,6 +4,8 @@
 
 use super::RoleError;
 use crate::config::Settings;
+use crate::p5_reconcile::{ReconcileContext, ReconcileHandles};
+use crate::sales::{SaleControl, SaleHandles};
 use crate::store::mysql::{DatabaseAddress, Db, DbConfig};
 use crate::store::rabbit::RabbitConfig;
 use crate::store::redis::RedisStore;
@@ -23,9 +25,6 @@ pub struct Servers {
 
 impl Servers {
     /// Handles for the servers of `settings`.
-    ///
-    /// # Errors
-    /// [`RoleError::Config`] when an address cannot be used at all.
     pub fn new(settings: &Settings) -> Result<Self, RoleError> {
         let refused = |key: &str, error: &dyn std::fmt::Display| RoleError::Config(vec![format!("{key}: {error}")]);
         let trust = redis_trust(settings)?;
@@ -43,12 +42,41 @@ impl Servers {
         rabbit.check().map_err(|error| refused("rabbitmq", &error))?;
         Ok(Self { redis, db, rabbit })
     }
+
+    /// What changes sales: for operators, and for P1's automatic warm-up.
+    #[must_use]
+    pub fn sale_control(&self, settings: &Settings) -> SaleControl {
+        let redis = &self.redis;
+        SaleControl {
+            redis: SaleHandles { sale_keys: redis.sale_keys.clone(), sale_cache: redis.sale_cache.clone() },
+            db: self.db.clone(),
+            shards: settings.redis.shards,
+            backlog_max: settings.p1_entry.backlog_max,
+        }
+    }
+
+    /// What P5 works with, in its role and in operators' commands.
+    #[must_use]
+    pub fn reconcile_context(&self, settings: &Settings) -> ReconcileContext {
+        let redis = &self.redis;
+        let handles = ReconcileHandles {
+            sale_keys: redis.sale_keys.clone(),
+            sale_cache: redis.sale_cache.clone(),
+            #[cfg(feature = "faults")]
+            stock: redis.stock.clone(),
+            transfers: redis.transfers.clone(),
+            buyers: redis.buyers.clone(),
+            ledger: redis.ledger.clone(),
+            outbox: redis.outbox.clone(),
+            relay_dlq: redis.relay_dlq.clone(),
+            rebuild: redis.rebuild.clone(),
+            health: redis.health.clone(),
+        };
+        ReconcileContext::new(self.db.clone(), handles, self.rabbit.clone(), settings)
+    }
 }
 
 /// Certificates for Redis, when its URL encrypts.
-///
-/// # Errors
-/// [`TlsError`] naming the key of a file that cannot be used.
 pub fn redis_trust(settings: &Settings) -> Result<Option<Trust>, TlsError> {
     let s = &settings.redis;
     let files = TlsFiles { section: "redis", ca: &s.tls_ca_file, cert: &s.tls_cert_file, key: &s.tls_key_file };
@@ -56,9 +84,6 @@ pub fn redis_trust(settings: &Settings) -> Result<Option<Trust>, TlsError> {
 }
 
 /// How to reach the broker, and how its queues are laid out.
-///
-/// # Errors
-/// [`TlsError`] naming the key of a file that cannot be used.
 pub fn rabbit_config(settings: &Settings) -> Result<RabbitConfig, TlsError> {
     let rabbit = &settings.rabbitmq;
     let files = TlsFiles {

@@ -20,7 +20,7 @@ pub(super) async fn run(context: RoleContext) -> Result<(), RoleError> {
     tasks.task(warn_about_database(db.clone(), stopper));
     redis.wait_connected(CONNECT_GRACE).await;
     tasks.worker(EventPublisher::new(&db, &rabbit, settings), PollInterval::idle_ms(1_000));
-    for writer in Persist::writers(&db, &redis, &rabbit, settings) {
+    for writer in Persist::writers(&db, &redis.ledger, &rabbit, settings) {
         tasks.worker(writer, PollInterval::idle_ms(10));
     }
     tasks.until_ended().await;

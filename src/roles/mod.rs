@@ -112,9 +112,6 @@ pub struct Running {
 }
 
 /// Binds an address of the configuration.
-///
-/// # Errors
-/// [`RoleError::Listen`] naming the key.
 pub fn bind(key: &'static str, address: &str) -> Result<TcpListener, RoleError> {
     TcpListener::bind(address).map_err(|source| RoleError::Listen { key, address: address.to_owned(), source })
 }

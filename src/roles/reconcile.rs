@@ -3,16 +3,16 @@
 //! Input: the settings, handles on the servers. Output: a running reconciler. A crash leaves only what P5 itself leaves.
 
 use super::tasks::RoleTasks;
-use super::{CONNECT_GRACE, RoleContext, RoleError, Servers};
-use crate::p5_reconcile::{Reconcile, ReconcileContext};
+use super::{CONNECT_GRACE, RoleContext, RoleError};
+use crate::p5_reconcile::Reconcile;
 use crate::runtime::PollInterval;
 
 /// Runs until the process stops.
 pub(super) async fn run(context: RoleContext) -> Result<(), RoleError> {
     let mut tasks = RoleTasks::new(&context);
-    let RoleContext { settings, servers: Servers { db, redis, rabbit }, .. } = context;
-    redis.wait_connected(CONNECT_GRACE).await;
-    let reconcile = ReconcileContext::new(db, redis, rabbit, &settings);
+    let RoleContext { settings, servers, .. } = context;
+    servers.redis.wait_connected(CONNECT_GRACE).await;
+    let reconcile = servers.reconcile_context(&settings);
     let reconcile = Reconcile::new(reconcile, settings.p5_reconcile.clone(), settings.p1_entry.backlog_max);
     tasks.worker(reconcile, PollInterval::idle_ms(100));
     tasks.until_ended().await;

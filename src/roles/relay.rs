@@ -17,7 +17,7 @@ pub(super) async fn run(context: RoleContext) -> Result<(), RoleError> {
     let mut tasks = RoleTasks::new(&context);
     let RoleContext { settings, servers: Servers { redis, rabbit, .. }, stopper, .. } = context;
     redis.wait_connected(CONNECT_GRACE).await;
-    while settings.redis.mode != RedisMode::Single && !redis.is_connected() {
+    while settings.redis.mode != RedisMode::Single && !redis.health.is_connected() {
         if stopper.is_stopped() {
             return Ok(());
         }

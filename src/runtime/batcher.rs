@@ -2,7 +2,7 @@
 //! and a single item waits for nothing.
 //!
 //! [`Batcher`] gathers items whose answers the caller arranges (P2's purchases). [`QuestionBatcher`] adds the answers, for
-//! reads and for checks that may be repeated. A crash leaves nothing: a caller without an answer asks again.
+//! reads and for checks that may be repeated. A crash leaves nothing: a caller without an answer repeats its question.
 
 use super::stopper::Stopper;
 use futures::StreamExt;
@@ -67,9 +67,6 @@ impl<T: Send + 'static> Batcher<T> {
     }
 
     /// Puts an item in the queue.
-    ///
-    /// # Errors
-    /// [`NotTaken`]; nothing will be done for the item.
     pub(crate) fn submit(&self, item: T) -> Result<(), NotTaken<T>> {
         self.0.try_send(item).map_err(|refused| match refused {
             TrySendError::Full(_) => NotTaken::Full,
@@ -111,7 +108,7 @@ where
 
 /// Too many questions are waiting, or the process is stopping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("too many questions are waiting; ask again in a moment")]
+#[error("too many questions are waiting; try again in a moment")]
 pub(crate) struct Busy;
 
 type Question<Q, A> = (Q, oneshot::Sender<A>);
@@ -138,7 +135,7 @@ impl<Q: Send + 'static, A: Send + 'static> QuestionBatcher<Q, A> {
             let answers = call(questions);
             async move {
                 for (reply, answer) in replies.into_iter().zip(answers.await) {
-                    // A caller that stopped waiting asks again.
+                    // A caller that stopped waiting repeats its question.
                     drop(reply.send(answer));
                 }
             }
@@ -146,9 +143,6 @@ impl<Q: Send + 'static, A: Send + 'static> QuestionBatcher<Q, A> {
     }
 
     /// Asks one question.
-    ///
-    /// # Errors
-    /// [`Busy`]; nothing is known then.
     pub(crate) async fn ask(&self, question: Q) -> Result<A, Busy> {
         let (reply, answer) = oneshot::channel();
         self.0.submit((question, reply)).map_err(|_not_taken| Busy)?;

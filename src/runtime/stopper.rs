@@ -19,13 +19,13 @@ impl Stopper {
         self.0.cancel();
     }
 
-    /// Whether the stop was asked for.
+    /// Whether the stop was requested.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.0.is_cancelled()
     }
 
-    /// Resolves when the stop is asked for.
+    /// Resolves when the stop is requested.
     pub(crate) async fn stopped(&self) {
         self.0.cancelled().await;
     }

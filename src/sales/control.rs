@@ -11,6 +11,7 @@
 //! if it does not, it lost data, and the sale stays closed (A6).
 
 use super::grants::{self as open_grants, GrantError, GrantProgress};
+use super::handles::SaleHandles;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::{MetaState, Sale, SaleStatus};
 use crate::domain::shard::share;
@@ -18,7 +19,7 @@ use crate::faults::crash_point;
 use crate::store::mysql::grants::Reclaimed;
 use crate::store::mysql::sales::SaleError;
 use crate::store::mysql::{Db, DbError, grants, sales};
-use crate::store::redis::{Activation, RedisFault, RedisStore};
+use crate::store::redis::{Activation, RedisFault};
 
 /// Status changes during one alignment that are followed; the rest is left to the next.
 const ALIGN_MAX: u32 = 5;
@@ -64,13 +65,13 @@ pub enum SaleControlError {
 #[derive(Clone)]
 pub struct SaleControl {
     /// Where sales are sold.
-    pub redis: RedisStore,
+    pub(crate) redis: SaleHandles,
     /// Where sales are known.
-    pub db: Db,
+    pub(crate) db: Db,
     /// Shards of every sale.
-    pub shards: u16,
+    pub(crate) shards: u16,
     /// Outbox entries at which the script refuses.
-    pub backlog_max: u64,
+    pub(crate) backlog_max: u64,
 }
 
 impl SaleControl {
@@ -254,10 +255,7 @@ impl SaleControl {
     }
 
     /// Sells the units of final failures again, and those of gaps that were written off, each once; an operator's decision, never
-    /// automatic. Returns what was offered now, if anything was.
-    ///
-    /// # Errors
-    /// [`SaleControlError`]; repeating is safe.
+    /// automatic. Returns what was offered now, if anything was. Repeating is safe.
     pub async fn reclaim(&self, id: &SaleId) -> Result<Option<Reclaimed>, SaleControlError> {
         let sale = self.sale_of_ours(id).await?;
         match sale.status {

@@ -36,9 +36,6 @@ pub(crate) struct ShardDetail {
 
 impl SaleControl {
     /// Reads one sale from the database, and what Redis holds of it.
-    ///
-    /// # Errors
-    /// [`SaleControlError`] when there is no such sale or a server cannot be asked.
     pub(crate) async fn detail(&self, id: &SaleId) -> Result<SaleDetail, SaleControlError> {
         let sale = sales::get(&self.db, id).await?.ok_or_else(|| SaleControlError::NoSuchSale(id.clone()))?;
         let grants = grants::list(&self.db, id).await?;

@@ -5,12 +5,13 @@
 //! epoch, so any number of callers may finish one at the same time. A crash between Redis and the mark leaves a grant that is
 //! given again, without effect.
 
+use super::handles::SaleHandles;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::SaleStatus;
 use crate::domain::shard::share;
 use crate::faults::crash_point;
 use crate::store::mysql::{Db, DbError, grants, sales};
-use crate::store::redis::{Granted, RedisFault, RedisStore};
+use crate::store::redis::{Granted, RedisFault};
 
 /// Lists of grants read in one call; the rest waits for the next call.
 const LISTS_MAX: u32 = 100;
@@ -39,13 +40,10 @@ pub(crate) enum GrantError {
     Database(#[from] DbError),
 }
 
-/// Gives Redis a sale's open grants.
-///
-/// # Errors
-/// [`GrantError`] when a server is away; repeating is safe.
+/// Gives Redis a sale's open grants. Repeating is safe.
 pub(crate) async fn apply_open(
     db: &Db,
-    redis: &RedisStore,
+    redis: &SaleHandles,
     shards: u16,
     id: &SaleId,
 ) -> Result<GrantProgress, GrantError> {

@@ -6,8 +6,10 @@
 mod control;
 mod detail;
 pub mod grants;
+mod handles;
 mod recorded;
 
 pub use control::{SaleControl, SaleControlError};
 pub(crate) use detail::SaleDetail;
+pub(crate) use handles::SaleHandles;
 pub(crate) use recorded::SaleAct;

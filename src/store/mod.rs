@@ -1,7 +1,7 @@
 //! The three servers, one folder each; a folder is the only importer of its client crate.
 //!
-//! A store translates between domain values and a server's bytes. It never decides: what an answer means is asked of
-//! `domain`.
+//! A store translates between domain values and a server's bytes. It never decides: `domain` says what an
+//! answer means.
 
 pub mod mysql;
 pub mod rabbit;

@@ -1,4 +1,5 @@
-//! Trust between this program and the three servers: whose certificates are believed, and how this program shows its own.
+//! Trust between this program and the three servers: the trusted certificates, and this program's own. Written by hand because
+//! three client libraries take the same three files in different forms, and errors have to name the configuration key.
 //!
 //! Input: three PEM files a server section. Output: what each client library takes. Always rustls with `ring`, TLS 1.2 or
 //! 1.3, the server's name verified; there is no switch that turns the verification off. The files are read when a process
@@ -41,7 +42,7 @@ impl TlsError {
 }
 
 const CA: &str = "a PEM file with the certificate of the CA that signed the server's (-----BEGIN CERTIFICATE-----)";
-const CERT: &str = "a PEM file with this program's certificate, and the ones between it and the CA after it";
+const CERT: &str = "a PEM file with this program's certificate, followed by the certificates between it and the CA";
 const KEY: &str = "a PEM file with the key of tls_cert_file without a password (BEGIN PRIVATE KEY, RSA PRIVATE KEY or EC PRIVATE KEY)";
 
 /// This program's own certificate and its key.
@@ -51,7 +52,7 @@ pub(super) struct ClientCertificate {
     pub(super) cert_file: PathBuf,
 }
 
-/// Whom to believe, and who we are.
+/// The trusted certificates, and the own one.
 pub struct Trust {
     section: &'static str,
     /// All of them are usable.
@@ -72,9 +73,6 @@ impl fmt::Debug for Trust {
 
 impl Trust {
     /// Reads the files.
-    ///
-    /// # Errors
-    /// [`TlsError`] naming the key and the path of the first file that cannot be used.
     pub(crate) fn read(files: TlsFiles<'_>) -> Result<Self, TlsError> {
         only_one_provider();
         let wrong = |key, problem, expected| TlsError::new(files.section, key, problem, expected);
@@ -84,7 +82,7 @@ impl Trust {
         for root in given {
             match store.add(root.clone()) {
                 Ok(()) => roots.push(root),
-                // Among the system's there are some that nobody can use any more.
+                // Some certificates of the system are not usable any more.
                 Err(_) if files.ca.is_empty() => {}
                 Err(error) => return Err(wrong("tls_ca_file", format!("{}: {error}", files.ca), CA)),
             }

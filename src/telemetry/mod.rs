@@ -21,15 +21,15 @@ use tracing_subscriber::EnvFilter;
 
 /// Bounds of histograms of durations, seconds.
 const SECONDS: [f64; 15] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0];
-/// Bounds of the time from accept to landing, seconds: an outage makes it minutes, and P5 lands after its window.
+/// Bounds of the time from accept to landing, seconds: an outage makes it minutes, and P5 persists after its window.
 const LANDING_SECONDS: [f64; 13] = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0, 60.0, 300.0, 1800.0];
 /// Bounds of histograms of group sizes.
 const GROUP_COUNTS: [f64; 11] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
-/// A histogram keeps each value (some 20 bytes) until it is sorted into its buckets. Without a scraper nobody else does it.
+/// A histogram keeps each value (some 20 bytes) until it is sorted into its buckets. Without a scraper only this does it.
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// Counters that are exported from the start with 0. One that first appears with 1 looks to Prometheus as if it had always
-/// been 1: an alert on its increase would miss the first time, which for most of these is the one that matters.
+/// been 1: an alert on its increase would miss the first time, which for most of these matters most.
 const FROM_ZERO: [&str; 20] = [
     "seckill_p1_entry_closed_total",
     "seckill_p1_entry_room_released_total",
@@ -56,9 +56,6 @@ const FROM_ZERO: [&str; 20] = [
 static HANDLE: OnceLock<PrometheusHandle> = OnceLock::new();
 
 /// Sets up logging to standard error. A second call changes nothing (tests share a process).
-///
-/// # Errors
-/// The filter's own complaint when `log.level` is not a filter.
 pub fn init_logs(log: &Log) -> Result<(), String> {
     let filter = EnvFilter::try_new(&log.level).map_err(|error| format!("log.level: {error}"))?;
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);

@@ -1,7 +1,7 @@
 //! The harness against real servers without faults: all is green, and a loss made by hand is seen.
 
 use crate::checker::check;
-use crate::clients::settle::SETTLE_MAX_MS;
+use crate::clients::final_status::SETTLE_MAX_MS;
 use crate::clients::{Clients, Load, SaleSpec, Totals, clock};
 use crate::dump::{DumpUrls, dump};
 use crate::files::empty;
@@ -14,7 +14,6 @@ use seckill::domain::policy::PurchasePolicy;
 use seckill::domain::sale::{Sale, SaleStatus};
 use seckill::roles::{self, ApiOptions, Role, Servers};
 use seckill::runtime::{Stopper, now_ms};
-use seckill::sales::SaleControl;
 use seckill::store::mysql::{migrate, sales};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -68,13 +67,7 @@ async fn warm(settings: &Settings, servers: &Servers, spec: &SaleSpec) {
         epoch: 1,
     };
     sales::create(&servers.db, &sale).await.expect("create");
-    let sale_control = SaleControl {
-        redis: servers.redis.clone(),
-        db: servers.db.clone(),
-        shards: settings.redis.shards,
-        backlog_max: settings.p1_entry.backlog_max,
-    };
-    sale_control.warm(&sale_id).await.expect("warm-up");
+    servers.sale_control(settings).warm(&sale_id).await.expect("warm-up");
 }
 
 async fn sql(url: &str, statements: &str) {
@@ -95,7 +88,7 @@ async fn settled(urls: &DumpUrls, dir: &Path) {
     }
 }
 
-/// A run with Redis frozen for a while, or not; everything lies in `dir` afterwards.
+/// A run with Redis frozen for a while, or not; everything is in `dir` afterwards.
 async fn run(servers: &mut PrivateServers, urls: &DumpUrls, dir: &Path, frozen_ms: u64) -> Totals {
     let settings = settings(urls);
     migrate::migrate(&urls.mysql).await.expect("migrations");

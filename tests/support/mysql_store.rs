@@ -3,9 +3,10 @@
 use super::world::shared;
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
 use seckill::domain::ids::{RequestId, SaleId, UserId};
+use seckill::domain::message::OrderMessage;
 use seckill::domain::outcome::Verdict;
 use seckill::domain::policy::{PurchasePolicy, Quantity};
-use seckill::domain::request::{Accepted, Purchase};
+use seckill::domain::request::Purchase;
 use seckill::domain::sale::{Sale, SaleStatus};
 use seckill::store::mysql::books::{Books, BooksQuery, KnownSeries, SeriesQuery};
 use seckill::store::mysql::codes::PersistSource;
@@ -64,8 +65,8 @@ pub fn sale(id: &str, stock: i64, policy: PurchasePolicy) -> Sale {
 }
 
 /// A request as Redis accepted it; its number is its id.
-pub fn accepted(sale: &str, rid: u64, user: &str, quantity: u32) -> Accepted {
-    Accepted {
+pub fn accepted(sale: &str, rid: u64, user: &str, quantity: u32) -> OrderMessage {
+    OrderMessage {
         purchase: Purchase {
             request_id: RequestId::new(rid).unwrap(),
             sale_id: sale_id(sale),
@@ -80,12 +81,12 @@ pub fn accepted(sale: &str, rid: u64, user: &str, quantity: u32) -> Accepted {
 }
 
 /// One unit for each of so many buyers.
-pub fn crowd(sale: &str, rids: std::ops::RangeInclusive<u64>) -> Vec<Accepted> {
+pub fn crowd(sale: &str, rids: std::ops::RangeInclusive<u64>) -> Vec<OrderMessage> {
     rids.map(|rid| accepted(sale, rid, &format!("u{rid}"), 1)).collect()
 }
 
 /// Lands them; none may end in an error.
-pub async fn verdicts(db: &Db, items: &[Accepted]) -> Vec<Verdict> {
+pub async fn verdicts(db: &Db, items: &[OrderMessage]) -> Vec<Verdict> {
     persist_all(db, items, PersistSource::Relay).await.into_iter().map(Result::unwrap).collect()
 }
 

@@ -7,7 +7,7 @@ pub(super) struct Advice {
     pub required: bool,
 }
 
-/// About a setting of Redis; why it matters is told by the check itself.
+/// About a setting of Redis; the check itself says why it matters.
 pub(super) fn redis(name: &str) -> &'static str {
     match name {
         "maxmemory-policy" => "CONFIG SET maxmemory-policy noeviction, and the same in redis.conf",

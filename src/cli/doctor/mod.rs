@@ -21,7 +21,7 @@ const CONNECT: Duration = Duration::from_secs(3);
 
 /// `seckill doctor`
 ///
-/// Looks at Redis, RabbitMQ and the database: are they there, which versions, the settings that guarantees depend on, the
+/// Checks Redis, RabbitMQ and the database: are they there, which versions, the settings that guarantees depend on, the
 /// migrations, the topology, the clocks, how much is waiting, whether the connections are encrypted, and whether the
 /// accounts may do what the roles do. Changes nothing.
 ///

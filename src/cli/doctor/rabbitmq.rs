@@ -51,7 +51,7 @@ async fn topology(config: &RabbitConfig) -> Vec<DoctorCheck> {
                 check.judged(
                     false,
                     CheckVerdict::Wrong,
-                    "with rabbitmq.declare = false nobody else makes them",
+                    "with rabbitmq.declare = false the roles do not make them",
                     "seckill topology",
                 )
             }];
@@ -89,7 +89,7 @@ async fn topology(config: &RabbitConfig) -> Vec<DoctorCheck> {
         found.push(DoctorCheck::new(SERVER, depth.queue, value, "a consumer").judged(
             depth.consumers > 0,
             CheckVerdict::Warning,
-            "nobody takes messages from this queue: orders wait",
+            "this queue has no consumer: orders wait",
             "start a consumer: seckill --role consumer",
         ));
     }

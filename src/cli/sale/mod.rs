@@ -143,9 +143,7 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: SaleCommand) 
     }
     let settings = context::settings(layers, data_dir)?;
     let servers = context::servers(&settings).await?;
-    let (shards, backlog_max) = (settings.redis.shards, settings.p1_entry.backlog_max);
-    let control = SaleControl { redis: servers.redis.clone(), db: servers.db.clone(), shards, backlog_max };
-    let operator = SaleOperator { actor: context::operator(), control };
+    let operator = SaleOperator { actor: context::operator(), control: servers.sale_control(&settings) };
     let control = &operator.control;
     match command {
         SaleCommand::Create(create) => operator.create(*create, &servers).await?,
@@ -171,7 +169,7 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: SaleCommand) 
         }
         SaleCommand::Archive { id, to, remove } => {
             let args = archive::ArchiveArgs { id, to, remove };
-            archive::run(context::reconcile_context(&settings, &servers), &operator.actor, &args).await?;
+            archive::run(servers.reconcile_context(&settings), &operator.actor, &args).await?;
         }
         SaleCommand::Close { id } => {
             operator.change(Operation::SaleClose, &id, control.close(&id)).await?;

@@ -4,9 +4,10 @@
 //!
 //! Another shape, so that the reader of version 1 cannot take it for one of its own. The script appends the same end to both.
 
+use super::order_message::OrderMessage;
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::policy::Quantity;
-use crate::domain::request::{Accepted, Purchase};
+use crate::domain::request::Purchase;
 use serde::Deserialize;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -49,10 +50,10 @@ pub(super) fn head(purchase: &Purchase, out: &mut String) {
 }
 
 /// What was accepted, if the bytes are an envelope of this version.
-pub(super) fn decode(bytes: &[u8]) -> Option<Accepted> {
+pub(super) fn decode(bytes: &[u8]) -> Option<OrderMessage> {
     let NextEnvelope { v, rid, order, shard, epoch, no, at } = serde_json::from_slice(bytes).ok()?;
     let NextOrder { sale, user, qty } = order;
-    (v == VERSION).then_some(Accepted {
+    (v == VERSION).then_some(OrderMessage {
         purchase: Purchase { request_id: rid, sale_id: sale, user_id: user, quantity: qty },
         shard,
         epoch,
@@ -64,16 +65,16 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Accepted> {
 #[cfg(test)]
 mod tests {
     use super::super::MessageError;
+    use super::super::any_order_message;
     use super::*;
-    use crate::domain::request::tests::any_accepted;
     use proptest::prelude::*;
 
     proptest! {
         #[test]
-        fn only_a_reader_of_this_version_reads_it_and_the_other_says_which_it_is(accepted in any_accepted()) {
+        fn only_a_reader_of_this_version_reads_it_and_the_other_says_which_it_is(accepted in any_order_message()) {
             let mut text = String::new();
             head(&accepted.purchase, &mut text);
-            let Accepted { shard, epoch, number, accepted_at_ms, .. } = accepted;
+            let OrderMessage { shard, epoch, number, accepted_at_ms, .. } = accepted;
             text.push_str(&format!(r#","shard":{shard},"epoch":{epoch},"no":{number},"at":{accepted_at_ms}}}"#));
             prop_assert!(text.len() <= super::super::BYTES_MAX);
             prop_assert_eq!(decode(text.as_bytes()), Some(accepted.clone()));

@@ -85,7 +85,7 @@ states! {
 states! {
     /// P3: an outbox entry on its way to the broker.
     P3Relay {
-        New = "P3-N0", "NEW", "in the stream, nobody has read it";
+        New = "P3-N0", "NEW", "in the stream, not read yet";
         Pending = "P3-N1", "PENDING", "read by XREADGROUP, not acknowledged";
         SentOk = "P3-N2", "SENT_OK", "publisher confirm, then XACK + XDEL + attempts cleared";
         Retrying = "P3-N3", "RETRYING", "nack, return or timeout with attempts left; stays pending";
@@ -110,8 +110,8 @@ states! {
         Match = "P5-RC0", "MATCH", "Redis, outbox and DLQs agree with the database";
         Leak = "P5-RC1", "LEAK", "Redis knows the request, the database has neither order nor failure";
         OverSell = "P5-RC2", "OVER_SELL", "orders in the database exceed granted stock";
-        Orphan = "P5-RC3", "ORPHAN", "the database has an outcome Redis never heard of (Redis lost data)";
-        Gap = "P5-RC4", "GAP", "an acceptance number has no outcome and nobody knows the request (data were lost)";
+        Orphan = "P5-RC3", "ORPHAN", "the database has an outcome that Redis does not know (Redis lost data)";
+        Gap = "P5-RC4", "GAP", "an acceptance number has no outcome and its request is unknown (data were lost)";
         Compensated = "P5-COMP0", "COMPENSATED", "the missing order was written";
         FailedFinal = "P5-COMP1", "FAILED_FINAL", "it can never be written; recorded for good";
     }

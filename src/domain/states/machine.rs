@@ -63,9 +63,6 @@ impl State {
     }
 
     /// The state after `event`. An event that repeats or comes late leaves the state as it is.
-    ///
-    /// # Errors
-    /// [`IllegalTransition`] when the table forbids it; the caller logs it and keeps its state.
     pub const fn after(self, event: RequestEvent) -> Result<Self, IllegalTransition> {
         match next(self, event) {
             Transition::To(state) => Ok(state),

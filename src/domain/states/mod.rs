@@ -1,4 +1,4 @@
-//! The field's vocabulary: the state codes of the five phases, and the one table of what may follow what.
+//! The field's vocabulary: the state codes of the five phases, and the table of allowed transitions.
 //!
 //! The codes appear in logs, metrics, API answers, docs and tests. `docs/states.md` is printed from this module and a test
 //! fails when the two drift apart.

@@ -73,9 +73,6 @@ async fn method_not_allowed(request: HttpRequest, allowed: &'static str) -> Http
 }
 
 /// Starts serving on `listener`. The returned server runs when awaited and stops gracefully on `stopper`.
-///
-/// # Errors
-/// The listener's own error.
 pub fn serve(
     public: Arc<PublicApi>,
     listener: TcpListener,

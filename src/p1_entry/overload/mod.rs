@@ -8,7 +8,7 @@ mod control;
 mod monitor;
 mod probes;
 
-pub(crate) use monitor::OverloadMonitor;
+pub(crate) use monitor::{OverloadHandles, OverloadMonitor};
 
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::states::{P1Entry, State};

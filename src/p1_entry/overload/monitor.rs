@@ -10,7 +10,7 @@ use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::RequestId;
 use crate::runtime::Worker;
 use crate::store::mysql::{Db, outcomes};
-use crate::store::redis::{Progressed, RedisFault, RedisStore};
+use crate::store::redis::{Outbox, Progressed, RedisFault, RequestLedger};
 use crate::telemetry::{ENTRY_LAG_S, ENTRY_OPEN};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -18,10 +18,18 @@ use std::time::{Duration, Instant};
 /// Pause between two readings.
 const READ_EVERY: Duration = Duration::from_secs(1);
 
+/// What the monitor reads in Redis.
+pub(crate) struct OverloadHandles {
+    /// For the length of the backlog.
+    pub(crate) outbox: Outbox,
+    /// For how far the probes have come.
+    pub(crate) ledger: RequestLedger,
+}
+
 /// Keeps an [`Overload`] up with the servers.
 pub(crate) struct OverloadMonitor {
     overload: Overload,
-    redis: RedisStore,
+    redis: OverloadHandles,
     db: Db,
     shards: u16,
     backlog_max: u64,
@@ -35,7 +43,13 @@ pub(crate) struct OverloadMonitor {
 impl OverloadMonitor {
     /// Watches over `overload` with the bounds of the settings.
     #[must_use]
-    pub(crate) fn new(overload: Overload, redis: RedisStore, db: Db, shards: u16, settings: &config::P1Entry) -> Self {
+    pub(crate) fn new(
+        overload: Overload,
+        redis: OverloadHandles,
+        db: Db,
+        shards: u16,
+        settings: &config::P1Entry,
+    ) -> Self {
         Self {
             overload,
             redis,

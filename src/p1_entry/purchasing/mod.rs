@@ -61,7 +61,7 @@ impl Purchasing {
         quantity: Quantity,
         token: Option<&str>,
     ) -> Result<RequestId, Problem> {
-        let begun = traces::clock();
+        let begun = traces::now();
         let view = self.catalog.view(sale).await?;
         let now_ms = now_ms();
         let token = token.map(|text| self.admission.read_token(text, &user, sale, now_ms)).transpose()?;
@@ -79,9 +79,9 @@ impl Purchasing {
             Err(Refusal::UnlessReplayed(problem)) => return self.replays.first_answer_or(problem, &purchase).await,
         }
         count(State::P1(P1Entry::Ready), 1);
-        let asked = traces::clock();
+        let asked = traces::now();
         let decision = self.reserve.decide(purchase, view.sale.epoch).await;
-        spans::tell(request_id, begun, asked, &decision);
+        spans::record(request_id, begun, asked, &decision);
         self.answer(decision, request_id, shard, &view).await
     }
 }

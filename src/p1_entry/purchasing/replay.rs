@@ -8,20 +8,20 @@ use crate::domain::shard::home_shard;
 use crate::domain::states::{P2Reserve, State};
 use crate::http::problem::{Kind, Problem};
 use crate::p1_entry::status::status_url;
-use crate::store::redis::RedisStore;
+use crate::store::redis::RequestLedger;
 use crate::telemetry::count;
 
 /// Looks up what was answered before.
 pub struct Replays {
-    redis: RedisStore,
+    ledger: RequestLedger,
     shards: u16,
 }
 
 impl Replays {
-    /// Over the ledgers of a Redis with `shards` shards a sale.
+    /// Over the ledger of a Redis with `shards` shards a sale.
     #[must_use]
-    pub(crate) const fn new(redis: RedisStore, shards: u16) -> Self {
-        Self { redis, shards }
+    pub(crate) const fn new(ledger: RequestLedger, shards: u16) -> Self {
+        Self { ledger, shards }
     }
 
     /// Shards of every sale.
@@ -34,7 +34,7 @@ impl Replays {
         let Purchase { request_id: id, sale_id: sale, user_id: user, quantity } = purchase;
         let id = *id;
         let unknown = |detail: &str| Err(Kind::Unknown.because(detail).about(id, status_url(sale, id)));
-        match Box::pin(self.redis.ledger.lookup_replicated(sale, home_shard(user, self.shards), &[id])).await {
+        match Box::pin(self.ledger.lookup_replicated(sale, home_shard(user, self.shards), &[id])).await {
             Ok((records, replicated)) => match records.into_iter().next().flatten() {
                 Some(record) if record.user_id == *user && record.quantity == *quantity => {
                     if !replicated {

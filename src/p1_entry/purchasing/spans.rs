@@ -7,21 +7,21 @@ use crate::domain::reserve::Reserved;
 use crate::domain::states::{P1Entry, P2Reserve, Phase, State};
 use crate::domain::trace::TraceStep;
 use crate::p2_reserve::Decision;
-use crate::telemetry::traces::{self, Done, further};
+use crate::telemetry::traces::{self, SpanResult};
 use std::time::SystemTime;
 
-/// Tells both. `begun` and `asked` are `None` while traces are off.
-pub(super) fn tell(id: RequestId, begun: Option<SystemTime>, asked: Option<SystemTime>, decision: &Decision) {
+/// Records both. `begun` and `asked` are `None` while traces are off.
+pub(super) fn record(id: RequestId, begun: Option<SystemTime>, asked: Option<SystemTime>, decision: &Decision) {
     let Some((begun, asked)) = begun.zip(asked) else { return };
-    let Some(told) = traces::of(id) else { return };
+    let Some(trace) = traces::sampled(id) else { return };
     let (state, known) = outcome(decision);
-    let reserve = Done { begun: asked, state: state.map(State::P2), attempt: 1, failed: !known };
-    let call = Done { begun, state: Some(State::P1(P1Entry::Ready)), attempt: 1, failed: !known };
-    // A replay is a call of its own under the first one: orders hang under what first decided them.
+    let reserve = SpanResult { begun: asked, state: state.map(State::P2), attempt: 1, failed: !known };
+    let call = SpanResult { begun, state: Some(State::P1(P1Entry::Ready)), attempt: 1, failed: !known };
+    // The span of a replay is a child of the first call: an order has one trace.
     let again = state == Some(P2Reserve::Replayed);
-    let step = if again { further(Phase::P1Entry, begun) } else { TraceStep::joint(Phase::P1Entry) };
-    told.tell(TraceStep { phase: Phase::P2Reserve, ..step }, reserve);
-    told.tell(step, call);
+    let step = if again { traces::leaf(Phase::P1Entry, begun) } else { TraceStep::main(Phase::P1Entry) };
+    trace.record(TraceStep { phase: Phase::P2Reserve, ..step }, reserve);
+    trace.record(step, call);
 }
 
 /// The state, where there is one, and whether it is known that the purchase was accepted or was not.

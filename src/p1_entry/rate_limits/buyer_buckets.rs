@@ -4,7 +4,7 @@ use crate::domain::ids::UserId;
 use crate::domain::shard::home_shard;
 use crate::runtime::Stopper;
 use crate::runtime::batcher::{Bounds, QuestionBatcher};
-use crate::store::redis::RedisStore;
+use crate::store::redis::RateBuckets;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ const BOUNDS: Bounds = Bounds { group_max: 256, waiting_max: 8_192, in_flight_ma
 pub(super) struct BuyerBuckets(QuestionBatcher<UserId, Option<Duration>>);
 
 impl BuyerBuckets {
-    pub(super) fn start(redis: RedisStore, shards: u16, rate_per_s: u32, stopper: &Stopper) -> Self {
+    pub(super) fn start(buckets: RateBuckets, shards: u16, rate_per_s: u32, stopper: &Stopper) -> Self {
         Self(QuestionBatcher::start(BOUNDS, stopper.clone(), move |users| {
-            let redis = redis.clone();
-            async move { take(&redis, shards, rate_per_s, users).await }
+            let buckets = buckets.clone();
+            async move { take(&buckets, shards, rate_per_s, users).await }
         }))
     }
 
@@ -32,14 +32,14 @@ impl BuyerBuckets {
 }
 
 /// One call for each shard; the answers in the order of the buyers.
-async fn take(redis: &RedisStore, shards: u16, rate_per_s: u32, users: Vec<UserId>) -> Vec<Option<Duration>> {
+async fn take(buckets: &RateBuckets, shards: u16, rate_per_s: u32, users: Vec<UserId>) -> Vec<Option<Duration>> {
     let mut of_shard: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
     for (at, user) in users.iter().enumerate() {
         of_shard.entry(home_shard(user, shards)).or_default().push(at);
     }
     let calls = of_shard.into_iter().map(|(shard, places)| {
         let of_shard: Vec<UserId> = places.iter().map(|at| users[*at].clone()).collect();
-        async move { (places, redis.rates.take(shard, &of_shard, rate_per_s).await) }
+        async move { (places, buckets.take(shard, &of_shard, rate_per_s).await) }
     });
     let mut waits = vec![None; users.len()];
     for (places, taken) in futures::future::join_all(calls).await {

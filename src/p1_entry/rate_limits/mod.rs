@@ -1,4 +1,4 @@
-//! Rate limits (A9): a bucket for everything one process takes in, and one for each buyer, buyer_buckets by all processes through
+//! Rate limits (A9): a bucket for everything one process takes in, and one for each buyer, shared by all processes through
 //! Redis. Both are checked after everything that can be refused without a server, so a flood at a sold-out sale costs none.
 //!
 //! When Redis cannot be asked the buyer's bucket lets through: the purchase itself needs Redis and is refused there.
@@ -9,7 +9,7 @@ use crate::config;
 use crate::domain::ids::UserId;
 use crate::http::problem::{Kind, Problem};
 use crate::runtime::Stopper;
-use crate::store::redis::RedisStore;
+use crate::store::redis::RateBuckets;
 use buyer_buckets::BuyerBuckets;
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
@@ -26,11 +26,11 @@ pub(crate) struct RateLimits {
 impl RateLimits {
     /// Buckets as configured; a rate of 0 means no bucket. Its calls run on the runtime this is called in.
     #[must_use]
-    pub(crate) fn start(settings: &config::P1Entry, redis: RedisStore, shards: u16, stopper: &Stopper) -> Self {
+    pub(crate) fn start(settings: &config::P1Entry, buckets: RateBuckets, shards: u16, stopper: &Stopper) -> Self {
         Self {
             global: global(settings.global_rate_per_s),
             user: (settings.user_rate_per_s > 0)
-                .then(|| BuyerBuckets::start(redis, shards, settings.user_rate_per_s, stopper)),
+                .then(|| BuyerBuckets::start(buckets, shards, settings.user_rate_per_s, stopper)),
             clock: DefaultClock::default(),
         }
     }

@@ -5,7 +5,7 @@ use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::LedgerRecord;
 use crate::runtime::Stopper;
 use crate::runtime::batcher::{Bounds, QuestionBatcher};
-use crate::store::redis::{RedisFault, RedisStore};
+use crate::store::redis::{RedisFault, RequestLedger};
 use std::collections::HashMap;
 
 const BOUNDS: Bounds = Bounds { group_max: 512, waiting_max: 16_384, in_flight_max: 2, idle_end: None };
@@ -15,15 +15,15 @@ pub(super) type LedgerQuestion = (SaleId, u16, RequestId);
 pub(super) type LedgerAnswer = Result<Option<LedgerRecord>, RedisFault>;
 
 /// Starts the grouped reads over one Redis.
-pub(super) fn start(redis: RedisStore, stopper: &Stopper) -> QuestionBatcher<LedgerQuestion, LedgerAnswer> {
+pub(super) fn start(ledger: RequestLedger, stopper: &Stopper) -> QuestionBatcher<LedgerQuestion, LedgerAnswer> {
     QuestionBatcher::start(BOUNDS, stopper.clone(), move |questions| {
-        let redis = redis.clone();
-        async move { answer(&redis, questions).await }
+        let ledger = ledger.clone();
+        async move { answer(&ledger, questions).await }
     })
 }
 
 /// One command for each ledger that is asked about; the answers in the order of the questions.
-async fn answer(redis: &RedisStore, questions: Vec<LedgerQuestion>) -> Vec<LedgerAnswer> {
+async fn answer(ledger: &RequestLedger, questions: Vec<LedgerQuestion>) -> Vec<LedgerAnswer> {
     metrics::histogram!("seckill_p1_entry_status_group_count").record(questions.len() as f64);
     let mut ledgers: HashMap<(&SaleId, u16), Vec<usize>> = HashMap::new();
     for (at, (sale, shard, _)) in questions.iter().enumerate() {
@@ -31,7 +31,7 @@ async fn answer(redis: &RedisStore, questions: Vec<LedgerQuestion>) -> Vec<Ledge
     }
     let reads = ledgers.into_iter().map(|((sale, shard), places)| {
         let ids: Vec<RequestId> = places.iter().map(|at| questions[*at].2).collect();
-        async move { (places, redis.ledger.lookup(sale, shard, &ids).await) }
+        async move { (places, ledger.lookup(sale, shard, &ids).await) }
     });
     let mut answers: Vec<LedgerAnswer> = Vec::new();
     answers.resize_with(questions.len(), || Ok(None));

@@ -19,13 +19,13 @@ use crate::http::problem::{Kind, Problem};
 use crate::runtime::batcher::QuestionBatcher;
 use crate::runtime::{Stopper, now_ms};
 use crate::store::mysql::{Db, request_records};
-use crate::store::redis::RedisStore;
+use crate::store::redis::{BootFence, RequestLedger, SaleKeys};
 use moka::future::Cache;
 use serde::Serialize;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// First pause between two ledger_reads of a long poll; grows by half up to the next.
+/// First pause between two reads of a long poll; grows by half up to the next.
 const POLL: Duration = Duration::from_millis(50);
 const POLL_MAX: Duration = Duration::from_millis(500);
 
@@ -78,9 +78,19 @@ pub(crate) fn status_url(sale: &SaleId, id: RequestId) -> String {
     format!("/v1/sales/{sale}/orders/{id}")
 }
 
+/// What status questions read in Redis.
+pub(crate) struct StatusHandles {
+    /// The records of accepted requests.
+    pub(crate) ledger: RequestLedger,
+    /// Whether a sale's keys are there.
+    pub(crate) sale_keys: SaleKeys,
+    /// Whether a server went back in time.
+    pub(crate) boot_fence: BootFence,
+}
+
 /// Answers status questions.
 pub struct Statuses {
-    redis: RedisStore,
+    redis: StatusHandles,
     ledger_reads: QuestionBatcher<ledger_reads::LedgerQuestion, ledger_reads::LedgerAnswer>,
     db: Db,
     shards: u16,
@@ -96,14 +106,14 @@ impl Statuses {
     /// this is called in, until the stopper is pulled.
     #[must_use]
     pub(crate) fn start(
-        redis: RedisStore,
+        redis: StatusHandles,
         db: Db,
         known: SaleIdFilter,
         settings: &config::Settings,
         stopper: &Stopper,
     ) -> Self {
         let (shards, retention_s) = (settings.redis.shards, settings.p5_reconcile.ledger_retention_s);
-        let ledger_reads = ledger_reads::start(redis.clone(), stopper);
+        let ledger_reads = ledger_reads::start(redis.ledger.clone(), stopper);
         let retention_ms = i64::try_from(retention_s.saturating_mul(1000)).unwrap_or(i64::MAX);
         let whole = Cache::builder().max_capacity(WHOLE_MAX).time_to_live(WHOLE_TTL).build();
         Self { redis, ledger_reads, db, shards, retention_ms, known, whole, stopper: stopper.clone() }
@@ -117,9 +127,6 @@ impl Statuses {
 
     /// The status now, or as soon as it is final within `wait`. A stop ends the waiting with what is known: an answer that came
     /// later would be cut off.
-    ///
-    /// # Errors
-    /// The problem to answer with.
     pub(crate) async fn ask(
         &self,
         user: &UserId,

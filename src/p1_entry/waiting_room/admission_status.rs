@@ -46,9 +46,6 @@ impl RoomEntrance {
     }
 
     /// Takes a place in the room of a sale; coming again changes nothing.
-    ///
-    /// # Errors
-    /// The problem to answer with.
     pub(crate) async fn enter(&self, user: &UserId, sale: &SaleId) -> Result<AdmissionStatus, Problem> {
         let view = self.with_room(sale).await?;
         self.limits.take(user).await?;
@@ -76,9 +73,6 @@ impl RoomEntrance {
     }
 
     /// How many places before the one on a ticket are not released. Asks no server.
-    ///
-    /// # Errors
-    /// The problem to answer with.
     pub(crate) async fn position(
         &self,
         user: &UserId,

@@ -7,7 +7,7 @@ use crate::domain::ids::UserId;
 use crate::p1_entry::catalog::SaleView;
 use crate::runtime::Stopper;
 use crate::runtime::batcher::{Bounds, QuestionBatcher};
-use crate::store::redis::{RedisFault, RedisStore, RoomPlace};
+use crate::store::redis::{RedisFault, RoomPlace, RoomQueue};
 use rand::Rng;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,15 +25,15 @@ pub(super) struct Arrival {
 pub(super) type ArrivalResult = Result<(u64, RoomPlace), RedisFault>;
 
 /// Starts taking arrivals in.
-pub(super) fn start(redis: RedisStore, places_max: u64, stopper: &Stopper) -> QuestionBatcher<Arrival, ArrivalResult> {
+pub(super) fn start(queue: RoomQueue, places_max: u64, stopper: &Stopper) -> QuestionBatcher<Arrival, ArrivalResult> {
     QuestionBatcher::start(BOUNDS, stopper.clone(), move |arrivals| {
-        let redis = redis.clone();
-        async move { enter(&redis, places_max, arrivals).await }
+        let queue = queue.clone();
+        async move { enter(&queue, places_max, arrivals).await }
     })
 }
 
 /// One call for each sale; the answers in the order of the arrivals.
-async fn enter(redis: &RedisStore, places_max: u64, arrivals: Vec<Arrival>) -> Vec<ArrivalResult> {
+async fn enter(queue: &RoomQueue, places_max: u64, arrivals: Vec<Arrival>) -> Vec<ArrivalResult> {
     metrics::histogram!("seckill_p1_entry_room_group_count").record(arrivals.len() as f64);
     let mut of_sale: HashMap<&str, Vec<usize>> = HashMap::new();
     for (at, arrival) in arrivals.iter().enumerate() {
@@ -43,7 +43,7 @@ async fn enter(redis: &RedisStore, places_max: u64, arrivals: Vec<Arrival>) -> V
         let mut generator = rand::rng();
         let buyers: Vec<_> = places.iter().map(|at| (arrivals[*at].user.clone(), generator.random())).collect();
         let sale = &arrivals[places[0]].view.sale;
-        async move { (places, redis.rooms.enter(sale, &buyers, places_max).await) }
+        async move { (places, queue.enter(sale, &buyers, places_max).await) }
     });
     let mut answers: Vec<ArrivalResult> = Vec::new();
     answers.resize_with(arrivals.len(), || Ok((0, RoomPlace::Full)));

@@ -14,7 +14,7 @@ use crate::p1_entry::catalog::SaleView;
 use crate::p1_entry::overload::Overload;
 use crate::runtime::Stopper;
 use crate::runtime::batcher::QuestionBatcher;
-use crate::store::redis::{RedisFault, RedisStore};
+use crate::store::redis::{RedisFault, RoomQueue};
 use moka::future::Cache;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -29,7 +29,7 @@ const KNOWN_MAX: u64 = 1_000;
 /// The waiting rooms as one process sees them. Clones share it.
 #[derive(Clone)]
 pub(crate) struct WaitingRooms {
-    redis: RedisStore,
+    queue: RoomQueue,
     overload: Overload,
     pub(super) tickets: Arc<PlaceTickets>,
     pub(super) arrivals: QuestionBatcher<Arrival, ArrivalResult>,
@@ -54,13 +54,13 @@ impl RoomState {
 impl WaitingRooms {
     /// WaitingRooms over one Redis. Its calls run on the runtime this is called in, until the stopper is pulled.
     #[must_use]
-    pub(crate) fn start(redis: RedisStore, overload: Overload, settings: &config::P1Entry, stopper: &Stopper) -> Self {
+    pub(crate) fn start(queue: RoomQueue, overload: Overload, settings: &config::P1Entry, stopper: &Stopper) -> Self {
         Self {
-            arrivals: arrivals::start(redis.clone(), settings.room_places_max, stopper),
+            arrivals: arrivals::start(queue.clone(), settings.room_places_max, stopper),
             tickets: Arc::new(PlaceTickets::new(&settings.token_secret)),
             known: Cache::builder().max_capacity(KNOWN_MAX).time_to_idle(KNOWN_FOR).build(),
             rate_per_s: settings.room_release_per_s,
-            redis,
+            queue,
             overload,
         }
     }
@@ -72,7 +72,7 @@ impl WaitingRooms {
             Some(let_in_per_s) => self.rate_per_s.min(let_in_per_s),
             None => self.rate_per_s,
         };
-        let door = self.redis.rooms.release(sale, rate_per_s, known.signed_max.load(Ordering::Acquire)).await?;
+        let door = self.queue.release(sale, rate_per_s, known.signed_max.load(Ordering::Acquire)).await?;
         metrics::counter!("seckill_p1_entry_room_released_total").increment(door.gained);
         *known.progress.write().unwrap_or_else(PoisonError::into_inner) =
             ReleaseProgress { released: door.released, arrivals: door.arrivals, opens_in_ms: door.opens_in_ms };

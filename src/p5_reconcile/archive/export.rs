@@ -13,10 +13,7 @@ use std::io::{BufWriter, Write};
 
 impl Archive {
     /// Exports the sale and compares the files with the database. A finished export is only compared again. Returns the manifest
-    /// and its SHA-256.
-    ///
-    /// # Errors
-    /// [`ArchiveError`]; repeating is safe, and goes on where it stopped.
+    /// and its SHA-256. Repeating is safe, and goes on where it stopped.
     pub async fn export(&self) -> Result<(Manifest, String), ArchiveError> {
         let (sale, kept) = self.found().await?;
         let sale = match (sale, kept) {

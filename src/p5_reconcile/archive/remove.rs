@@ -21,9 +21,7 @@ pub enum Removed {
 
 impl Archive {
     /// Removes the sale, or goes on with it; at most `pages_max` pages of a few thousand rows (a test stops in between).
-    ///
-    /// # Errors
-    /// [`ArchiveError`]; nothing is removed when the export is not what the database has. Repeating is safe.
+    /// Nothing is removed when the export is not what the database has. Repeating is safe.
     pub async fn remove(&self, actor: &Actor, pages_max: usize) -> Result<Removed, ArchiveError> {
         let (sale, kept) = self.found().await?;
         let (manifest, hash) = match (sale, kept) {

@@ -9,9 +9,9 @@
 
 use super::result::{SaleAudit, SeriesAudit, numbers_in};
 use crate::domain::ids::{RequestId, UserId};
-use crate::domain::message;
+use crate::domain::message::{self, OrderMessage};
 use crate::domain::policy::Quantity;
-use crate::domain::request::{Accepted, Purchase};
+use crate::domain::request::Purchase;
 use crate::domain::snowflake;
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
 use crate::store::mysql::codes::Reporter;
@@ -39,9 +39,6 @@ pub(crate) struct Suspect {
 }
 
 /// Names the buyers of an audit's gaps, as far as Redis has them; at most 1,000.
-///
-/// # Errors
-/// [`ReconcileError`] when a server does not answer.
 pub(crate) async fn gap_suspects(
     context: &ReconcileContext,
     audit: &SaleAudit,
@@ -108,7 +105,7 @@ async fn record(
         quantity,
     };
     let accepted_at_ms = snowflake::made_at_ms(suspect.request_id);
-    let accepted = Accepted { purchase, shard: of.shard, epoch: of.epoch, number, accepted_at_ms };
+    let accepted = OrderMessage { purchase, shard: of.shard, epoch: of.epoch, number, accepted_at_ms };
     let detail = format!(
         "accepted in epoch {} as one of the numbers {:?} of shard {}; the database has lost it, and only the buyer is still known",
         of.epoch, of.gaps, of.shard

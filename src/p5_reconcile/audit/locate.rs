@@ -8,7 +8,7 @@ use crate::domain::ids::RequestId;
 use crate::p5_reconcile::context::ReconcileContext;
 use crate::p5_reconcile::pages::OutboxPages;
 use crate::store::rabbit::{RabbitConfig, queue_depths};
-use crate::store::redis::{Lying, Outbox, RedisFault};
+use crate::store::redis::{LocatedEntry, Outbox, RedisFault};
 use std::collections::HashMap;
 
 /// Pages of a shard's outbox that are read.
@@ -57,7 +57,7 @@ async fn read_outbox(
     let mut pages = OutboxPages::from(outbox, shard, &since_ms.to_string());
     for _ in 0..OUTBOX_PAGES_MAX {
         let Some(page) = pages.next().await? else { break };
-        for Lying { entry, relay } in &page {
+        for LocatedEntry { entry, relay } in &page {
             let request_id = entry.field("r").and_then(|id| RequestId::parse(&String::from_utf8_lossy(id)).ok());
             let place = match relay {
                 Some(relay) => format!("in the outbox as {}, read by relay {relay} and not confirmed", entry.id),
@@ -72,7 +72,7 @@ async fn read_outbox(
 async fn in_broker(rabbit: &RabbitConfig, dlq_read: bool) -> String {
     let depths = match queue_depths(rabbit).await {
         Ok(depths) => depths,
-        Err(error) => return format!("the broker cannot be asked ({error})"),
+        Err(error) => return format!("the broker does not answer ({error})"),
     };
     let retry = format!("{}.retry", rabbit.prefix);
     let (mut orders, mut retries) = (0, 0);

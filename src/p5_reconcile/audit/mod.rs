@@ -46,9 +46,6 @@ use run::AuditRun;
 const TRIES: u32 = 5;
 
 /// Audits one sale; reads everything.
-///
-/// # Errors
-/// [`ReconcileError`] when a server does not answer; nothing is known then.
 pub async fn audit_sale(context: &ReconcileContext, sale: &Sale, window: Window) -> Result<SaleAudit, ReconcileError> {
     audit_with(context, sale, AuditOptions { window, mq_dlq: None, retention_ms: None }, &mut AuditMemory::default())
         .await
@@ -73,9 +70,6 @@ pub(super) async fn audit_with(
 
 /// Audits a sale, and once more when something is wrong. Returns the second audit, and how many findings of the first one it
 /// does not confirm: false alarms (window 87).
-///
-/// # Errors
-/// [`ReconcileError`], as [`audit_sale`].
 pub async fn audit_sale_confirmed(
     context: &ReconcileContext,
     sale: &Sale,

@@ -1,7 +1,7 @@
 //! What an audit came to. Values only.
 
 use super::finding::AuditFinding;
-use crate::domain::balance::{Counted, Equation};
+use crate::domain::balance::{BalanceSheet, Equation};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::LedgerRecord;
 use crate::domain::outcome::Outcome;
@@ -29,7 +29,7 @@ pub struct SaleAudit {
     /// Ledger records read.
     pub examined_count: u64,
     /// The terms of the balance sheet.
-    pub counted: Counted,
+    pub counted: BalanceSheet,
     /// The acceptance numbers, by epoch and shard.
     pub series: Vec<SeriesAudit>,
     /// The equations of the balance sheet, as they came out.
@@ -78,7 +78,7 @@ impl SaleAudit {
         Self {
             sale_id,
             examined_count: 0,
-            counted: Counted::default(),
+            counted: BalanceSheet::default(),
             series: Vec::new(),
             equations: Vec::new(),
             findings: Vec::new(),

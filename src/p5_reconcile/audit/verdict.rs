@@ -121,7 +121,7 @@ fn judge_open(
 
 /// Notes that the ledger record has to be marked, and finds a decision that is not about what the ledger accepted.
 fn note_decided(run: &mut AuditRun<'_>, open: &OpenRequest, decided: &RequestOutcome) {
-    let accepted = open.record.accepted(open.request_id, &run.sale.sale_id, open.shard);
+    let accepted = open.record.order_message(open.request_id, &run.sale.sale_id, open.shard);
     if decided.number.is_some() && decided.payload_hash != accepted.payload_hash() {
         let detail = format!(
             "shard {}: the ledger accepted {} units as number {}, the database decided something else under this id",
@@ -158,7 +158,7 @@ async fn report_leaks(run: &mut AuditRun<'_>, unseen_count: Option<u64>) {
         let unseen = match unseen_count {
             None => "; the MQ DLQ could not be read".to_owned(),
             Some(0) => String::new(),
-            Some(unseen) => format!("; {unseen} messages of the MQ DLQ were not looked at"),
+            Some(unseen) => format!("; {unseen} messages of the MQ DLQ were not read"),
         };
         for open in leaks() {
             let (age_s, number) = (open.age_ms / 1000, open.record.number);

@@ -26,7 +26,7 @@ pub(crate) async fn cancel_order(
         Cancelled::Now(sale_id, _) | Cancelled::Before(sale_id) => sale_id,
         Cancelled::NoOrder => return Ok((cancelled, false)),
     };
-    let given = grants::apply_open(&context.db, &context.redis, context.shards, sale_id).await;
+    let given = grants::apply_open(&context.db, &context.redis.of_sale(), context.shards, sale_id).await;
     let in_redis = given.inspect_err(|error| {
         tracing::warn!(phase = "p5_reconcile", %request_id, %error, "cancelled; redis gets the units later");
     });

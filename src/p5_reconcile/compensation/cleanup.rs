@@ -7,10 +7,7 @@ use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
 use crate::store::mysql::books::{Series, closing};
 use crate::store::redis::{RedisFault, RequestLedger};
 
-/// Marks the decided requests in the ledger that are still undecided there: P4 died between the two.
-///
-/// # Errors
-/// [`RedisFault`]; repeating is safe.
+/// Marks the decided requests in the ledger that are still undecided there: P4 died between the two. Repeating is safe.
 pub async fn mark_outcomes(ledger: &RequestLedger, audit: &SaleAudit) -> Result<(), RedisFault> {
     for (shard, outcomes) in &audit.unmarked {
         ledger.mark_outcomes(&audit.sale_id, *shard, outcomes).await?;
@@ -44,9 +41,7 @@ pub(in crate::p5_reconcile) async fn trim(
 }
 
 /// Removes every settled record that is older than `retention_ms` at once, without waiting for the rounds. Returns how many.
-///
-/// # Errors
-/// [`ReconcileError`] when a server does not answer; repeating is safe.
+/// Repeating is safe.
 pub async fn trim_all(
     context: &ReconcileContext,
     sale: &Sale,

@@ -2,8 +2,8 @@
 //! marks.
 
 use crate::domain::ids::RequestId;
+use crate::domain::message::OrderMessage;
 use crate::domain::outcome::{Outcome, Verdict};
-use crate::domain::request::Accepted;
 use crate::domain::states::{P5Reconcile, Phase, State};
 use crate::faults::crash_point;
 use crate::p5_reconcile::audit::{SaleAudit, count_false_alarms};
@@ -11,7 +11,7 @@ use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
 use crate::store::mysql::codes::{PersistSource, Reporter};
 use crate::store::mysql::persist;
 use crate::telemetry::count;
-use crate::telemetry::traces::{self, Done, further};
+use crate::telemetry::traces::{self, SpanResult};
 use std::collections::{HashMap, HashSet};
 use std::time::SystemTime;
 
@@ -19,18 +19,15 @@ use std::time::SystemTime;
 const GROUP: usize = 200;
 
 /// Persists every overdue request of an audit. Returns how many got their outcome by it. A request that cannot be persisted does
-/// not keep the others from their outcome.
-///
-/// # Errors
-/// The first [`ReconcileError`]; repeating is safe.
+/// not keep the others from their outcome. Repeating is safe.
 pub async fn compensate(context: &ReconcileContext, audit: &SaleAudit) -> Result<usize, ReconcileError> {
     let leaked: HashSet<RequestId> =
         audit.overdue.iter().filter(|open| !open.parked).map(|open| open.request_id).collect();
     let (mut repaired, mut false_alarms, mut trouble) = (0, 0, None);
     for group in audit.overdue.chunks(GROUP) {
-        let items: Vec<Accepted> =
-            group.iter().map(|open| open.record.accepted(open.request_id, &audit.sale_id, open.shard)).collect();
-        let begun = traces::clock();
+        let items: Vec<OrderMessage> =
+            group.iter().map(|open| open.record.order_message(open.request_id, &audit.sale_id, open.shard)).collect();
+        let begun = traces::now();
         let verdicts = persist::persist_all(&context.db, &items, PersistSource::Compensation).await;
         crash_point!(AfterCompensation);
         let mut outcomes: HashMap<u16, Vec<(RequestId, Outcome)>> = HashMap::new();
@@ -69,9 +66,10 @@ pub async fn compensate(context: &ReconcileContext, audit: &SaleAudit) -> Result
 
 /// Sends the span of a compensation, if the order is traced.
 fn trace(id: RequestId, begun: Option<SystemTime>, state: P5Reconcile) {
-    let Some((begun, told)) = begun.zip(traces::of(id)) else { return };
-    let done = Done { begun, state: Some(State::P5(state)), attempt: 1, failed: state == P5Reconcile::FailedFinal };
-    told.tell(further(Phase::P5Reconcile, begun), done);
+    let Some((begun, trace)) = begun.zip(traces::sampled(id)) else { return };
+    let result =
+        SpanResult { begun, state: Some(State::P5(state)), attempt: 1, failed: state == P5Reconcile::FailedFinal };
+    trace.record(traces::leaf(Phase::P5Reconcile, begun), result);
 }
 
 /// Moves the leak through the transition table, counts and logs its new state. Returns the state, if this compensation decided it.

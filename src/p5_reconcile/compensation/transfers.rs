@@ -1,4 +1,5 @@
-//! Finishes transfers between buckets (B4): units were taken from one bucket, and the process died before it gave them to the other.
+//! Finishes transfers between buckets (B4): units were taken from one bucket, and the process died before it gave them to
+//! the target.
 //!
 //! Input: the transfer records of every shard. Output: the units in their bucket, the records removed. A process that moves units
 //! does the same at the same time; each transfer is given once, by its number. A crash here leaves a record that is given or not
@@ -8,9 +9,7 @@ use crate::domain::sale::{Sale, SaleStatus};
 use crate::store::redis::{Given, RedisFault, Transfers};
 
 /// Gives the units that are between two of the sale's `shards` buckets. Returns how many transfers it finished.
-///
-/// # Errors
-/// [`RedisFault`]; repeating is safe.
+/// Repeating is safe.
 pub async fn finish_transfers(transfers: &Transfers, shards: u16, sale: &Sale) -> Result<usize, RedisFault> {
     let (id, mut finished) = (&sale.sale_id, 0);
     if shards == 1 || sale.status == SaleStatus::Draft {

@@ -1,8 +1,8 @@
-//! What an operator asks for, what it comes to, and which entries belong together. Pure.
+//! The actions of an operator, their results, and which entries belong together. Pure.
 
 use super::entry::{DlqEntry, DlqSource};
 use crate::domain::ids::RequestId;
-use crate::domain::request::{Accepted, PayloadHash};
+use crate::domain::message::{OrderMessage, PayloadHash};
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -65,7 +65,7 @@ pub enum DlqActionResult {
 }
 
 impl DlqActionResult {
-    /// Whether a person still has to look at it.
+    /// Whether a person still has to decide about it.
     pub(crate) const fn is_trouble(&self) -> bool {
         match self {
             Self::NotParked | Self::Unreadable | Self::Conflict | Self::UnknownSale | Self::Failed | Self::NotTried => {
@@ -124,7 +124,7 @@ pub(super) struct DlqGroup {
 
 impl DlqGroup {
     /// The request as accepted.
-    pub(crate) fn accepted(&self) -> Option<&Accepted> {
+    pub(crate) fn accepted(&self) -> Option<&OrderMessage> {
         self.entries.first().and_then(|entry| entry.accepted.as_ref())
     }
 
@@ -156,7 +156,7 @@ impl DlqGroup {
             }
             DlqAction::GiveUp(_) | DlqAction::Replay => {
                 let name = self.entries.first().map_or("", |entry| entry.entry.as_str());
-                (trouble, format!("kept; look at it with seckill dlq show {name}, give it up by this very name"))
+                (trouble, format!("kept; read it with seckill dlq show {name}, give it up by this name"))
             }
         }
     }

@@ -1,9 +1,8 @@
 //! ParkedMessage entries as values, and why they cannot be worked on.
 
 use crate::domain::ids::{RequestId, SaleId, UserId};
-use crate::domain::message;
+use crate::domain::message::{self, OrderMessage};
 use crate::domain::outcome::Outcome;
-use crate::domain::request::Accepted;
 use crate::p5_reconcile::context::ReconcileError;
 use crate::store::mysql::DbError;
 use crate::store::rabbit::{ParkedMessage, RabbitError};
@@ -80,9 +79,9 @@ pub(crate) struct DlqEntry {
     /// The message, byte for byte.
     #[serde(serialize_with = "lossy")]
     pub payload: Vec<u8>,
-    /// The request as accepted, out of the message or else the ledger. `None`: a person has to look at it.
+    /// The request as accepted, out of the message or else the ledger. `None`: a person has to decide.
     #[serde(skip)]
-    pub accepted: Option<Accepted>,
+    pub accepted: Option<OrderMessage>,
     #[serde(skip)]
     pub(super) place: DlqPlace,
 }
@@ -108,7 +107,7 @@ impl DlqEntry {
         new
     }
 
-    pub(super) fn set_accepted(&mut self, accepted: Option<Accepted>) {
+    pub(super) fn set_accepted(&mut self, accepted: Option<OrderMessage>) {
         if let Some(accepted) = &accepted {
             let purchase = &accepted.purchase;
             self.request_id = Some(purchase.request_id);

@@ -56,7 +56,7 @@ pub(super) async fn sweep(context: &ReconcileContext, source: Option<DlqSource>)
     for entry in sweep.entries.iter_mut().filter(|entry| entry.accepted.is_none()) {
         // The message is damaged, the ledger still knows what was accepted.
         if let Some(id) = entry.request_id {
-            let known = ledger_lookup::accepted(context, id).await?;
+            let known = ledger_lookup::order_message(context, id).await?;
             entry.set_accepted(known);
         }
     }

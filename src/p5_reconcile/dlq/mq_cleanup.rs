@@ -12,8 +12,7 @@ use super::entry::DlqError;
 use super::find::{reason_of, request_id_of};
 use super::mq_scan::{MqDlqContents, MqDlqScan};
 use crate::domain::ids::RequestId;
-use crate::domain::message::{self, MessageError};
-use crate::domain::request::Accepted;
+use crate::domain::message::{self, MessageError, OrderMessage};
 use crate::p5_reconcile::context::ReconcileContext;
 use crate::p5_reconcile::ledger_lookup;
 use crate::store::mysql::codes::Reporter;
@@ -49,10 +48,7 @@ pub struct MqDlqCleanup {
 }
 
 /// Cleans the MQ DLQ once. `noted` remembers which requests are failed requests already, to save statements; `contents` is for the
-/// audits of the same round, and right even when this fails.
-///
-/// # Errors
-/// [`DlqError`] when a server does not answer or is too slow; repeating is safe.
+/// audits of the same round, and right even when this fails. Repeating is safe.
 pub async fn clean_mq_dlq(
     context: &ReconcileContext,
     noted: &mut HashSet<RequestId>,
@@ -116,7 +112,7 @@ async fn clean_page(
                 cleanup.foreign_count += 1;
                 if let Some(id) = request_id_of(parked).filter(|id| !noted.contains(id))
                     && outcomes::outcome_of(&context.db, id).await?.is_none()
-                    && let Some(accepted) = ledger_lookup::accepted(context, id).await?
+                    && let Some(accepted) = ledger_lookup::order_message(context, id).await?
                 {
                     cleanup.noted_count += note(&context.db, parked, &accepted, noted).await?;
                 }
@@ -128,12 +124,15 @@ async fn clean_page(
 
 /// What the messages of a page say. A message of a later version cannot be read; its relay wrote the request id beside it, and
 /// the ledger knows what was accepted.
-async fn accepted_of(context: &ReconcileContext, page: &[ParkedMessage]) -> Result<Vec<Option<Accepted>>, DlqError> {
+async fn accepted_of(
+    context: &ReconcileContext,
+    page: &[ParkedMessage],
+) -> Result<Vec<Option<OrderMessage>>, DlqError> {
     let read: Vec<_> = page.iter().map(|parked| message::decode(&parked.body)).collect();
     let is_later = |read: &Result<_, _>| matches!(read, Err(MessageError::UnknownVersion(_)));
     let later = page.iter().zip(&read).filter(|(_, read)| is_later(read));
     let ids: Vec<RequestId> = later.filter_map(|(parked, _)| request_id_of(parked)).collect();
-    let known = ledger_lookup::accepted_all(context, &ids).await?;
+    let known = ledger_lookup::order_messages(context, &ids).await?;
     let accepted = page.iter().zip(read).map(|(parked, read)| match read {
         Ok(accepted) => Some(accepted),
         Err(MessageError::UnknownVersion(_)) => request_id_of(parked).and_then(|id| known.get(&id).cloned()),
@@ -146,7 +145,7 @@ async fn accepted_of(context: &ReconcileContext, page: &[ParkedMessage]) -> Resu
 async fn note(
     db: &Db,
     parked: &ParkedMessage,
-    accepted: &Accepted,
+    accepted: &OrderMessage,
     noted: &mut HashSet<RequestId>,
 ) -> Result<usize, DlqError> {
     if noted.contains(&accepted.purchase.request_id) {

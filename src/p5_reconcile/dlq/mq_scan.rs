@@ -8,8 +8,7 @@
 //! A crash at any line gives every message that was not acknowledged back to the queue, in its place.
 
 use crate::domain::ids::RequestId;
-use crate::domain::message;
-use crate::domain::request::Accepted;
+use crate::domain::message::{self, OrderMessage};
 use crate::store::rabbit::{DlqReader, ParkedMessage, RabbitConfig, RabbitError};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -26,7 +25,7 @@ pub struct MqDlqContents {
     /// The requests of the readable messages.
     pub(in crate::p5_reconcile) ids: HashSet<RequestId>,
     /// The same with their content.
-    pub(in crate::p5_reconcile) requests: Vec<Accepted>,
+    pub(in crate::p5_reconcile) requests: Vec<OrderMessage>,
     /// Messages that were not reached, as the broker counted when the last one was read; `None` when the queue could not be
     /// read at all.
     pub unseen_count: Option<u64>,

@@ -34,7 +34,7 @@ pub(in crate::p5_reconcile) async fn copy_relay_dlq(context: &ReconcileContext) 
 }
 
 async fn copy(context: &ReconcileContext, shard: u16, entry: &ParkedEntry) -> Result<(), ReconcileError> {
-    let accepted = ledger_lookup::accepted_of_message(context, &entry.payload, entry.request_id).await?;
+    let accepted = ledger_lookup::order_message_of(context, &entry.payload, entry.request_id).await?;
     let Some(accepted) = accepted else { return Ok(()) };
     // Other versions can read the message of a later version, and the failed request keeps its bytes.
     let readable = matches!(message::decode(&entry.payload), Ok(_) | Err(MessageError::UnknownVersion(_)));

@@ -11,9 +11,9 @@ use super::entry::{DlqError, DlqPlace, code_of};
 use super::find::{DlqSweep, sweep};
 use super::record;
 use crate::domain::ids::RequestId;
+use crate::domain::message::OrderMessage;
 use crate::domain::operator::Actor;
 use crate::domain::outcome::{FailReason, Outcome, Verdict};
-use crate::domain::request::Accepted;
 use crate::faults::crash_point;
 use crate::p5_reconcile::context::ReconcileContext;
 use crate::store::mysql::codes::PersistSource;
@@ -170,7 +170,7 @@ impl DlqService {
     }
 
     /// Marks in the ledger and in the failed requests what the database decided.
-    async fn mark_decided(&self, accepted: &Accepted, outcome: Outcome) -> Result<(), DlqError> {
+    async fn mark_decided(&self, accepted: &OrderMessage, outcome: Outcome) -> Result<(), DlqError> {
         let purchase = &accepted.purchase;
         let decided = [(purchase.request_id, outcome)];
         self.context.redis.ledger.mark_outcomes(&purchase.sale_id, accepted.shard, &decided).await?;

@@ -34,7 +34,7 @@ pub(super) async fn in_flight(context: &ReconcileContext, sale: &SaleId) -> Resu
     for shard in 0..context.shards {
         let mut pages = OutboxPages::from(&context.redis.outbox, shard, "-");
         while let Some(page) = pages.next().await? {
-            if page.iter().any(|lying| lying.entry.field("s") == Some(sale.as_str().as_bytes())) {
+            if page.iter().any(|located| located.entry.field("s") == Some(sale.as_str().as_bytes())) {
                 return Ok(true);
             }
         }

@@ -1,8 +1,8 @@
 //! What people did (`operator_acts`): written once, never changed, never deleted.
 //!
-//! Input: an act that has ended. Output: its row. A process that dies between the act and its row leaves the act alone on
-//! record in what it changed: a status, a grant, an outcome. So whoever writes acts writes them before the last trace of what
-//! they were about goes (an entry of a dead-letter queue), and reports it when a row could not be written.
+//! Input: an act that has ended. Output: its row. If a process dies between the act and its row, only the changed value shows
+//! the act: a status, a grant, an outcome. So callers record acts before they remove the last trace of their subject (an entry
+//! of a dead-letter queue), and report a row that could not be written.
 
 use super::codes::{cut, read_sale_id, unix_ms};
 use super::fault::DbError;
@@ -114,7 +114,7 @@ pub struct RecordedAct {
     pub roles: String,
     /// How the actor was known.
     pub auth_method: String,
-    /// DatabaseAddress of the trusted hop.
+    /// IP address of the trusted hop.
     pub ip: Option<String>,
     /// `category.operation`.
     pub action: String,
@@ -191,16 +191,13 @@ impl RecordedRow {
 pub struct ActFilter {
     /// Only about this sale.
     pub sale_id: Option<SaleId>,
-    /// Only acts before this one; the last one of a page asks for the next page.
+    /// Only acts before this one: the last act of the page before.
     pub before: Option<u64>,
     /// At most this many; capped at [`PAGE_MAX`].
     pub limit: u32,
 }
 
 /// Acts, newest first.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn list(db: &Db, wanted: &ActFilter) -> Result<Vec<RecordedAct>, DbError> {
     let rows: Vec<RecordedRow> = db
         .run("acts_list", async |conn| {

@@ -24,9 +24,6 @@ pub struct DatabaseAddress {
 
 impl DatabaseAddress {
     /// From `mysql.url` and the certificates it needs.
-    ///
-    /// # Errors
-    /// [`TlsError`] naming the key of a file that cannot be used.
     pub fn new(settings: &Mysql) -> Result<Self, TlsError> {
         let files = TlsFiles {
             section: "mysql",

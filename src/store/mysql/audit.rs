@@ -1,4 +1,4 @@
-//! P5 writes down what it looked at and what it found. A run and its findings are one transaction.
+//! The stored audits of P5: what a run read and what it found. A run and its findings are one transaction.
 
 use super::codes::{cut, datetime, read_request_id, read_sale_id, unix_ms};
 use super::fault::DbError;
@@ -32,7 +32,7 @@ pub struct StoredRun {
     pub ended_at_ms: i64,
     /// Whether everything added up.
     pub consistent: bool,
-    /// Ledger records looked at.
+    /// Ledger records that the run read.
     pub examined_count: u64,
     /// The balance sheet as JSON.
     pub sheet: String,
@@ -57,9 +57,6 @@ type RunColumns = (u64, Option<Vec<u8>>, NaiveDateTime, NaiveDateTime, bool, u64
 type FindingColumns = (u64, Option<Vec<u8>>, Option<u64>, String, String);
 
 /// Writes a run and its first [`FINDINGS_MAX`] findings; returns its number.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn record(db: &Db, run: &StoredRun) -> Result<u64, DbError> {
     let row = (
         audit_runs::sale_id.eq(run.sale_id.as_ref().map(|sale_id| sale_id.as_str().as_bytes())),
@@ -106,9 +103,6 @@ fn finding_row(run_id: u64, finding: &StoredFinding) -> FindingRow<'_> {
 }
 
 /// The last `limit` runs (at most 100) with their findings, newest first.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn last_runs(db: &Db, limit: u32) -> Result<Vec<StoredRun>, DbError> {
     let (runs, findings): (Vec<RunColumns>, Vec<FindingColumns>) = db
         .run("audit_last_runs", async |conn| {
@@ -154,10 +148,7 @@ fn read_run(columns: RunColumns, findings: &[FindingColumns]) -> Result<StoredRu
 
 /// Deletes old runs with their findings: those that found nothing after [`QUIET_KEPT_MS`], the others after [`NEWS_KEPT_MS`],
 /// by the age of their end at `now_ms` (Unix milliseconds). However many runs there are, none goes before its time. Returns
-/// how many runs went, at most [`PRUNED_MAX`] a call.
-///
-/// # Errors
-/// [`DbError`]; repeating the call is safe.
+/// how many runs went, at most [`PRUNED_MAX`] a call. Repeating is safe.
 pub async fn prune(db: &Db, now_ms: i64) -> Result<usize, DbError> {
     let (quiet, news) = (datetime(now_ms - QUIET_KEPT_MS)?, datetime(now_ms - NEWS_KEPT_MS)?);
     db.run("audit_prune", async |conn| {

@@ -1,7 +1,7 @@
 //! Cancelling an order: its units go back into `sales.stock`, and a grant carries them to Redis.
 //!
-//! One transaction, in the lock order of landing (order, journal, the hot sale row, and the grant behind it). A crash before COMMIT
-//! leaves the order standing; after it, the grant waits for whoever finishes grants.
+//! One transaction, in the lock order of persisting (order, journal, the hot sale row, then the grant). A crash before COMMIT
+//! leaves the order valid; after it, the grant is open until P5 or the api applies it.
 
 use super::archive;
 use super::codes::{GrantKind, cut, read_sale_id};
@@ -25,10 +25,7 @@ pub enum Cancelled {
 }
 
 /// Cancels the order of a request. The buyer's quota stays used: Redis still knows him, and a limit that came back here
-/// only would be refused there.
-///
-/// # Errors
-/// [`DbError`]; repeating the call is safe.
+/// only would be refused there. Repeating is safe.
 pub async fn cancel(db: &Db, request_id: RequestId, reason: &str, by: &str) -> Result<Cancelled, DbError> {
     let id = request_id.get();
     db.run("order_cancel", async |conn| {
@@ -57,8 +54,8 @@ pub async fn cancel(db: &Db, request_id: RequestId, reason: &str, by: &str) -> R
     .await
 }
 
-/// Journal, grant and stock. A closed sale gets the grant, too, which nobody gives to Redis: so the books know where the units
-/// are.
+/// Journal, grant and stock. A closed sale gets a grant, too, which is never applied to Redis: it shows in the books where
+/// the units are.
 async fn give_back(conn: &mut Conn, sale: &[u8], request_id: RequestId, units: i64) -> Result<(), DbError> {
     let row = (
         stock_flow::sale_id.eq(sale),

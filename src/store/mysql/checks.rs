@@ -9,7 +9,7 @@ use std::collections::HashMap;
 /// One setting, what it is and what it should be.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Check {
-    /// Name of the variable or of the thing looked at.
+    /// Name of the variable, or of the checked property.
     pub name: &'static str,
     /// What the server says.
     pub value: String,
@@ -49,9 +49,6 @@ const STOCK_CHECK: &str = "SELECT COUNT(*) AS found FROM information_schema.tabl
     WHERE table_schema = DATABASE() AND table_name = 'sales' AND constraint_name = 'ck_sales_stock'";
 
 /// Reads everything a guarantee depends on, as this program's own sessions see it.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn checks(db: &Db) -> Result<Vec<Check>, DbError> {
     let (variables, folding_ids, stock_checks) = db
         .run("checks", async |conn| {
@@ -109,7 +106,7 @@ pub async fn checks(db: &Db) -> Result<Vec<Check>, DbError> {
 /// Which server answers, and what time it has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerIdentity {
-    /// As the server tells it, e.g. `10.11.6-MariaDB-0+deb12u1` or `8.4.2`.
+    /// As the server reports it, e.g. `10.11.6-MariaDB-0+deb12u1` or `8.4.2`.
     pub version: String,
     /// Unix milliseconds by the server's clock.
     pub clock_ms: i64,
@@ -123,10 +120,7 @@ struct IdentityRow {
     clock_ms: i64,
 }
 
-/// Asks the server who it is and what time it has.
-///
-/// # Errors
-/// [`DbError`].
+/// Reads the server's version and its clock.
 pub async fn identity(db: &Db) -> Result<ServerIdentity, DbError> {
     let row: IdentityRow = db
         .run("identity", async |conn| {

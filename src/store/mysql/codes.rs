@@ -8,7 +8,7 @@ use chrono::{DateTime, NaiveDateTime};
 /// Which path brings a request to the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PersistSource {
-    /// The ordinary way: relay, broker, consumer.
+    /// The ordinary path: relay, broker, consumer.
     Relay,
     /// P5, from the ledger.
     Compensation,
@@ -26,8 +26,8 @@ impl PersistSource {
         }
     }
 
-    /// Whether an unacknowledged message stands behind the request: its consumer tells the outcome to downstream systems
-    /// before the ack. On the other paths the event is written down with the outcome.
+    /// Whether an unacknowledged message stands behind the request: its consumer publishes the outcome to downstream systems
+    /// before the ack. On the other paths the event is stored with the outcome.
     #[must_use]
     pub(crate) const fn has_message(self) -> bool {
         match self {

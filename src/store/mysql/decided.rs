@@ -1,4 +1,4 @@
-//! Everything that was decided for a sale, in pages, for the rebuild of Redis (E7), and the one step that fixes what Redis gets.
+//! All outcomes of a sale, in pages, for the rebuild of Redis (E7), and the transaction that fixes the units that Redis gets.
 
 use super::books::{Series, of_series};
 use super::codes::{
@@ -89,9 +89,6 @@ const COLUMNS: &str = "SELECT r.request_id, r.kind, r.reason, COALESCE(o.user_id
 
 /// One page of what was decided in a series, by acceptance number, above `after`. On the way along `uk_acceptance` each page
 /// costs the same, however many other sales there are and however far the walk has come (why `>=` and `<=`: `books::series`).
-///
-/// # Errors
-/// [`DbError`], `Other` when a row cannot be read.
 pub async fn page(db: &Db, sale_id: &SaleId, series: Series, after: u64) -> Result<DecidedPage, DbError> {
     let query = format!(
         "/* decided::page */ {COLUMNS} AND r.number > ? ORDER BY r.sale_id, r.shard, r.epoch, r.number LIMIT {PAGE_MAX}"
@@ -103,9 +100,6 @@ pub async fn page(db: &Db, sale_id: &SaleId, series: Series, after: u64) -> Resu
 }
 
 /// What was decided in a series without a number of its own, at most [`PAGE_MAX`]: the losers of numbers given twice.
-///
-/// # Errors
-/// [`DbError`], `Other` when a row cannot be read.
 pub async fn unnumbered(db: &Db, sale_id: &SaleId, series: Series) -> Result<Vec<DecidedRequest>, DbError> {
     let query =
         format!("/* decided::unnumbered */ {COLUMNS} AND r.number IS NULL AND r.request_id > ? LIMIT {PAGE_MAX}");
@@ -163,11 +157,8 @@ const HELD: &str = "/* decided::open */ SELECT CAST(COALESCE(SUM(quantity), 0) A
 
 /// Fixes what Redis gets: every grant of the past is marked as given and belongs to a former epoch, and the units are the grant
 /// `rebuild-<epoch>`. One transaction, which holds the sale's row: a grant is part of this or belongs to the epoch that opens.
-/// Returns the ids of the grants that somebody may still want to give; `None` when the sale moved on meanwhile, and nothing was
-/// written.
-///
-/// # Errors
-/// [`DbError`]; after an unknown outcome begin again under the next epoch.
+/// Returns the ids of the grants that another process may still be about to give; `None` when the sale moved on
+/// meanwhile, and nothing was written. After an unknown outcome, begin again under the next epoch.
 pub(crate) async fn open(db: &Db, sale_id: &SaleId, opening: &Opening) -> Result<Option<Vec<String>>, DbError> {
     let sale = sale_id.as_str().as_bytes();
     let began_at = datetime(opening.began_at_ms)?;

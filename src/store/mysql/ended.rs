@@ -9,8 +9,8 @@ use crate::domain::sale::SaleStatus;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 
-/// A sale may be open for this long after its end before anybody is told, milliseconds: long enough for what was accepted last
-/// to land and for a person to close it.
+/// A sale may be open for this long after its end before it is reported, milliseconds: long enough to persist the last
+/// accepted requests, and for a person to close it.
 pub const GRACE_MS: i64 = 60 * 60 * 1000;
 /// Names listed; the count is of all.
 const NAMED_MAX: i64 = 10;
@@ -25,9 +25,6 @@ pub struct EndedOpen {
 }
 
 /// Warmed and paused sales whose end is more than [`GRACE_MS`] before `now_ms` (Unix milliseconds). A draft has nothing in Redis.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn ended_open(db: &Db, now_ms: i64) -> Result<EndedOpen, DbError> {
     let before = datetime(now_ms - GRACE_MS)?;
     let open = || {

@@ -44,9 +44,7 @@ pub(crate) async fn waiting_count(db: &Db) -> Result<i64, DbError> {
 }
 
 /// Stores events that could not be published. Events that wait already stay as they are.
-///
-/// # Errors
-/// [`DbError`]; then none of them may be stored.
+/// After an error none of them may be stored.
 pub(crate) async fn store(db: &Db, events: &[OutcomeEvent]) -> Result<(), DbError> {
     let rows: Vec<_> = events
         .iter()
@@ -65,10 +63,7 @@ pub(crate) async fn store(db: &Db, events: &[OutcomeEvent]) -> Result<(), DbErro
     .await
 }
 
-/// Deletes events that were published.
-///
-/// # Errors
-/// [`DbError`]; they are published again then.
+/// Deletes events that were published. After an error they are published again.
 pub(crate) async fn delete(db: &Db, ids: &[RequestId]) -> Result<(), DbError> {
     let ids: Vec<u64> = ids.iter().map(|id| id.get()).collect();
     db.run("told_events", async |conn| {

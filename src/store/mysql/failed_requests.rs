@@ -10,8 +10,8 @@ use super::persist::{FinalFailure, fail_reused, record_failure};
 use super::pool::Db;
 use super::schema::failed_request;
 use crate::domain::ids::{RequestId, SaleId, UserId};
+use crate::domain::message::OrderMessage;
 use crate::domain::outcome::{FailReason, NextStep, Verdict, after_obstacle};
-use crate::domain::request::Accepted;
 use chrono::NaiveDateTime;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
@@ -93,16 +93,13 @@ pub struct FailedRequestFilter {
     pub status: Option<FailureStatus>,
     /// Only this sale.
     pub sale_id: Option<SaleId>,
-    /// Only request ids above this one; the last id of a page asks for the next page.
+    /// Only request ids above this one: the last id of the page before.
     pub after: Option<RequestId>,
     /// At most this many rows; capped at [`PAGE_MAX`].
     pub limit: i64,
 }
 
 /// Rows of the register, by request id.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn list(db: &Db, wanted: &FailedRequestFilter) -> Result<Vec<FailedRequest>, DbError> {
     let rows: Vec<FailedRow> = db
         .run("register_list", async |conn| {
@@ -123,11 +120,11 @@ pub async fn list(db: &Db, wanted: &FailedRequestFilter) -> Result<Vec<FailedReq
     rows.into_iter().map(FailedRow::read).collect()
 }
 
-/// A failure that nothing was decided about yet.
+/// A failure of a request without an outcome.
 #[derive(Debug, Clone)]
 pub struct OpenFailure<'a> {
-    /// The request, as far as the message or the ledger tells.
-    pub accepted: &'a Accepted,
+    /// The request, as the message or the ledger has it.
+    pub accepted: &'a OrderMessage,
     /// Who met it.
     pub reporter: Reporter,
     /// Stable code, at most 24 characters are kept.
@@ -139,9 +136,7 @@ pub struct OpenFailure<'a> {
 }
 
 /// Notes an open failure. `false`: the register has a row for this request already, which stays as it is.
-///
-/// # Errors
-/// [`DbError`]; repeating the call is safe.
+/// Repeating is safe.
 pub async fn open(db: &Db, failure: &OpenFailure<'_>) -> Result<bool, DbError> {
     let purchase = &failure.accepted.purchase;
     let inserted = db
@@ -168,11 +163,8 @@ pub async fn open(db: &Db, failure: &OpenFailure<'_>) -> Result<bool, DbError> {
 }
 
 /// An operator gives a request up: FAILED outcome and final register row in one transaction. When something else was
-/// decided before, that is the verdict and nothing is written.
-///
-/// # Errors
-/// [`DbError`]; repeating the call is safe.
-pub async fn give_up(db: &Db, accepted: &Accepted, detail: &str, by: &str) -> Result<Verdict, DbError> {
+/// decided before, that is the verdict and nothing is written. Repeating is safe.
+pub async fn give_up(db: &Db, accepted: &OrderMessage, detail: &str, by: &str) -> Result<Verdict, DbError> {
     let reason = FailReason::GivenUp;
     let failure = FinalFailure { reason, reporter: Reporter::Audit, detail, by };
     if record_failure(db, accepted, failure).await? {
@@ -195,9 +187,6 @@ pub(crate) async fn open_count(db: &Db) -> Result<i64, DbError> {
 }
 
 /// Closes an open row by hand. `false`: there is no open row for this request.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn resolve(db: &Db, request_id: RequestId, by: &str) -> Result<bool, DbError> {
     let open = failed_request::table.find(request_id.get()).filter(failed_request::status.eq("open"));
     let closed = db
@@ -216,10 +205,7 @@ pub async fn resolve(db: &Db, request_id: RequestId, by: &str) -> Result<bool, D
 }
 
 /// Closes the open rows whose request has its outcome by now: `resolved` for an order, `failed_final` for a failure. Returns
-/// how many it closed.
-///
-/// # Errors
-/// [`DbError`]; repeating the call is safe.
+/// how many it closed. Repeating is safe.
 pub async fn close_settled(db: &Db, by: &str) -> Result<usize, DbError> {
     use diesel::sql_types::Text;
     db.run("register_close_settled", async |conn| {
@@ -236,9 +222,7 @@ pub async fn close_settled(db: &Db, by: &str) -> Result<usize, DbError> {
 }
 
 /// Closes the open row of one request that has its outcome by now, as [`close_settled`] does. `false`: there is no such row.
-///
-/// # Errors
-/// [`DbError`]; repeating the call is safe.
+/// Repeating is safe.
 pub(crate) async fn close_settled_one(db: &Db, request_id: RequestId, by: &str) -> Result<bool, DbError> {
     use diesel::sql_types::{BigInt, Text, Unsigned};
     let closed = db

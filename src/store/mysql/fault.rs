@@ -1,8 +1,8 @@
 //! What went wrong, as far as a caller can act on it.
 //!
-//! The driver hands server errors over as text without their number, so they are told apart by their English text (the
-//! session asks for `lc_messages = 'en_US'`). What is not recognised is [`DbError::Other`]: never taken for a business
-//! answer, always rolled back, its connection thrown away.
+//! The driver hands server errors over as text without their number, so they are distinguished by their English text (the
+//! session sets `lc_messages = 'en_US'`). An unknown text is [`DbError::Other`]: never taken for a business
+//! answer, always rolled back, its connection closed. This is written by hand because no crate maps these texts.
 
 use crate::domain::ids::SaleId;
 use diesel::result::{ConnectionError, DatabaseErrorKind, Error};

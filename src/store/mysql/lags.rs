@@ -6,7 +6,7 @@ use crate::domain::ids::SaleId;
 use diesel::sql_types::{BigInt, Binary};
 use diesel_async::RunQueryDsl;
 
-/// Different lags told apart, milliseconds each; longer ones are left out.
+/// Lags that are counted by themselves, one for each millisecond; longer ones are left out.
 const LAGS_MAX: u32 = 100_000;
 
 /// Times from acceptance (Redis' clock) to the order's row (the database's clock) of one sale.
@@ -39,9 +39,6 @@ struct LagRow {
 }
 
 /// The lags of all orders of a sale. Reads every order: not for a sale that is hot right now.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn lags(db: &Db, sale_id: &SaleId) -> Result<Lags, DbError> {
     let query = format!(
         "/* lags::lags */ SELECT CAST(TIMESTAMPDIFF(MICROSECOND, accepted_at, created_at) DIV 1000 AS SIGNED) AS lag_ms, \

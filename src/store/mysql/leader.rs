@@ -10,7 +10,7 @@ use diesel::sql_types::{Integer, Nullable, Text};
 use diesel_async::{RunQueryDsl, SimpleAsyncConnection};
 use std::time::Duration;
 
-/// A leader that asks nothing on its lock's connection for this long loses it, in seconds: the server closes the connection.
+/// A leader whose lock connection is idle for this long loses the lock, in seconds: the server closes the connection.
 /// Long against the pauses of a busy process, short against `p5_reconcile.window_ms`.
 pub const LEASE_S: u32 = 15;
 
@@ -31,10 +31,7 @@ struct LockAnswer {
 /// MD5, which newer MySQL servers lack).
 const LOCK_NAME: &str = "CONCAT('seckill.', LEFT(SHA2(CONCAT(DATABASE(), '.', ?), 256), 40))";
 
-/// Becomes leader under `name` if nobody is; does not wait.
-///
-/// # Errors
-/// [`DbError`].
+/// Becomes leader under `name` if there is none; does not wait.
 pub async fn try_lead(db: &Db, name: &str) -> Result<Option<Leadership>, DbError> {
     let mut leadership = Leadership { conn: db.dedicated().await?, name: name.to_owned(), deadline: db.deadline() };
     let lease = format!("SET SESSION wait_timeout = {LEASE_S}");
@@ -57,7 +54,7 @@ pub(crate) struct Holder {
     pub host: Option<String>,
 }
 
-/// Who leads under `name`; `None` when nobody does. Reads only.
+/// The leader under `name`; `None` when there is none. Reads only.
 pub(crate) async fn holder(db: &Db, name: &str) -> Result<Option<Holder>, DbError> {
     let query = format!(
         "/* leader::holder */ SELECT CAST(held.id AS SIGNED) AS connection, CAST(p.HOST AS CHAR) AS host \
@@ -71,10 +68,7 @@ pub(crate) async fn holder(db: &Db, name: &str) -> Result<Option<Holder>, DbErro
 }
 
 impl Leadership {
-    /// Whether this is still the leader. Asking renews the lease.
-    ///
-    /// # Errors
-    /// [`DbError`]; then it is not.
+    /// Whether this is still the leader. Asking renews the lease. After an error it is not.
     pub async fn holds(&mut self) -> Result<bool, DbError> {
         let holds = self.ask(&format!("SELECT IS_USED_LOCK({LOCK_NAME}) = CONNECTION_ID() AS answer")).await?;
         Ok(holds == Some(1))

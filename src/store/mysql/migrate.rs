@@ -28,9 +28,6 @@ struct Locked {
 /// Creates the database when it is missing and runs the migrations that are missing. Returns the names of those it ran.
 ///
 /// Safe to call any number of times and from several processes at once. Works on any Tokio runtime.
-///
-/// # Errors
-/// [`DbError`] when the server is away, forbids it, or a migration fails (the text names it).
 pub async fn migrate(address: impl Into<DatabaseAddress>) -> Result<Vec<String>, DbError> {
     match tokio::time::timeout(DEADLINE, migrate_locked(&address.into())).await {
         Ok(result) => result,
@@ -56,7 +53,7 @@ async fn migrate_locked(address: &DatabaseAddress) -> Result<Vec<String>, DbErro
     if lock.locked != Some(1) {
         return Err(DbError::Timeout("another process has been migrating for a minute, try again".to_owned()));
     }
-    // An account that may not create tables can still hear that there is nothing to do.
+    // This works for an account that may not create tables.
     if missing(&mut conn).await?.is_empty() {
         return Ok(Vec::new());
     }

@@ -1,4 +1,4 @@
-//! MySQL / MariaDB: the truth about sales, orders and the one outcome of each request.
+//! MySQL / MariaDB: the truth about sales, orders and the outcome of each request.
 //!
 //! All work goes through [`Db::run`], which never lets a connection with an unfinished statement back into the pool.
 //! Everything here may be repeated: a crash leaves either a committed transaction or nothing, and the primary key of

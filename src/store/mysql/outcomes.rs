@@ -5,8 +5,8 @@ use super::fault::DbError;
 use super::pool::Db;
 use super::schema::request_outcome;
 use crate::domain::ids::{RequestId, SaleId};
+use crate::domain::message::PayloadHash;
 use crate::domain::outcome::Outcome;
-use crate::domain::request::PayloadHash;
 use chrono::NaiveDateTime;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
@@ -66,7 +66,7 @@ impl StoredOutcomeRow {
     }
 }
 
-/// What was decided about those of `ids` that are decided. Any number of ids; asked in lists of at most 1,000.
+/// The outcomes of those of `ids` that have one. Any number of ids; one statement for each 1,000.
 pub(crate) async fn outcomes_of(db: &Db, ids: &[RequestId]) -> Result<HashMap<RequestId, RequestOutcome>, DbError> {
     let mut decided = HashMap::with_capacity(ids.len());
     for page in ids.chunks(IDS_MAX) {
@@ -84,10 +84,7 @@ pub(crate) async fn outcomes_of(db: &Db, ids: &[RequestId]) -> Result<HashMap<Re
     Ok(decided)
 }
 
-/// What was decided about one request, if anything.
-///
-/// # Errors
-/// [`DbError`].
+/// The outcome of one request, if it has one.
 pub async fn outcome_of(db: &Db, request_id: RequestId) -> Result<Option<RequestOutcome>, DbError> {
     Ok(outcomes_of(db, &[request_id]).await?.remove(&request_id))
 }

@@ -1,8 +1,8 @@
-//! The pool, and [`Db::run`]: the one way to the database.
+//! The pool, and [`Db::run`]: the only way to the database.
 //!
 //! A dropped or timed-out call leaves a statement in flight; were its connection used again, every later answer on it would
 //! belong to the statement before (window 66). So a connection goes back to the pool only after its call finished and
-//! left it in step; in every other case (error, deadline, dropped future, panic) it is thrown away, and the server rolls
+//! left it in step; in every other case (error, deadline, dropped future, panic) it is closed, and the server rolls
 //! its transaction back. A crash of the process is the same case.
 
 use super::address::DatabaseAddress;
@@ -81,7 +81,7 @@ where
     type Fut = Fut;
 }
 
-/// Throws its connection away unless the call has finished ([`ConnectionGuard::give_back`]).
+/// Closes its connection unless the call has finished ([`ConnectionGuard::give_back`]).
 struct ConnectionGuard(Option<Object<Conn>>);
 
 impl ConnectionGuard {
@@ -105,9 +105,6 @@ impl Drop for ConnectionGuard {
 
 impl Db {
     /// Prepares a pool; connects lazily, so an unavailable database shows in [`Db::run`], not here.
-    ///
-    /// # Errors
-    /// [`DbError::Other`] when the pool cannot be built.
     pub fn connect(config: DbConfig) -> Result<Self, DbError> {
         let mut manager_config = ManagerConfig::default();
         manager_config.recycling_method = RecyclingMethod::Fast;
@@ -184,7 +181,7 @@ impl Db {
         result
     }
 
-    /// A connection of the pool. Idle ones are tried one after the other, so all of it has a deadline, too.
+    /// A connection of the pool. Idle connections are tried in turn, so the whole search has a deadline, too.
     async fn connection(&self) -> Result<Object<Conn>, DbError> {
         let config = &self.inner.config;
         let patience = Duration::from_millis(config.wait_timeout_ms.saturating_add(config.connect_timeout_ms));
@@ -195,9 +192,6 @@ impl Db {
     }
 
     /// Sends the server a statement that does nothing.
-    ///
-    /// # Errors
-    /// [`DbError`] when it does not answer.
     pub async fn ping(&self) -> Result<(), DbError> {
         self.run("ping", async |conn| Ok(conn.batch_execute("DO 0").await?)).await
     }

@@ -84,7 +84,7 @@ pub struct RequestRecords {
 }
 
 impl RequestRecords {
-    /// The request's sale, as far as any of the rows tells.
+    /// The request's sale, from the first row that exists.
     #[must_use]
     pub(crate) fn sale_id(&self) -> Option<&SaleId> {
         let decided = self.decided.as_ref().map(|decided| &decided.sale_id);
@@ -95,9 +95,6 @@ impl RequestRecords {
 }
 
 /// Everything the database knows about a request; all `None` when it knows nothing (yet).
-///
-/// # Errors
-/// [`DbError`].
 pub async fn records_of(db: &Db, request_id: RequestId) -> Result<RequestRecords, DbError> {
     let id = request_id.get();
     // The outcome is read last: if an order is seen here, its outcome is seen, too.

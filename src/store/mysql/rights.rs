@@ -1,4 +1,4 @@
-//! May this account do what the roles do? For `seckill doctor`: asked with EXPLAIN, which needs the right and does nothing.
+//! May this account do what the roles do? For `seckill doctor`: it uses EXPLAIN, which needs the right and does nothing.
 
 use super::fault::DbError;
 use super::pool::Db;
@@ -51,7 +51,7 @@ pub(crate) async fn rights(db: &Db) -> Result<Rights, DbError> {
         let Account { account } = diesel::sql_query("SELECT CURRENT_USER() AS account").get_result(conn).await?;
         let mut missing = Vec::new();
         for (right, table, statement) in statements() {
-            // A refusal leaves the connection in step; what else may be wrong with a statement is not asked here.
+            // A refusal leaves the connection in step; other errors of a statement do not matter here.
             if let Err(error) = conn.batch_execute(&statement).await
                 && error.to_string().contains(DENIED)
             {

@@ -90,7 +90,7 @@ pub async fn create(db: &Db, sale: &Sale) -> Result<(), SaleError> {
         .run("sale_create", async |conn| {
             conn.transaction(async |conn| {
                 diesel::insert_into(sales::table).values(&row).execute(conn).await?;
-                // After the insert: whoever removed a sale of this id has committed, and its word can be read.
+                // After the insert: a removal of this id has committed by now, and its row in `archived_sales` can be read.
                 if archive::is_there(conn, &row.sale_id).await? {
                     return Err(DbError::Duplicate(ARCHIVED.to_owned()));
                 }
@@ -109,9 +109,6 @@ pub async fn create(db: &Db, sale: &Sale) -> Result<(), SaleError> {
 }
 
 /// A sale, if it exists.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn get(db: &Db, sale_id: &SaleId) -> Result<Option<Sale>, DbError> {
     let row: Option<SaleRow> = db
         .run("sale_get", async |conn| {
@@ -123,9 +120,6 @@ pub async fn get(db: &Db, sale_id: &SaleId) -> Result<Option<Sale>, DbError> {
 }
 
 /// The newest [`SALES_MAX`] sales, newest first.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn list(db: &Db) -> Result<Vec<Sale>, DbError> {
     let rows: Vec<SaleRow> = db
         .run("sale_list", async |conn| {
@@ -158,9 +152,6 @@ async fn all(
 }
 
 /// Every sale that has left the draft state and is not being removed, in the order of their ids.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn released(db: &Db) -> Result<Vec<Sale>, DbError> {
     let released = || {
         let archived = archived_sales::table.filter(archived_sales::sale_id.eq(sales::sale_id));
@@ -170,8 +161,8 @@ pub async fn released(db: &Db) -> Result<Vec<Sale>, DbError> {
     all(db, "sale_released", released).await
 }
 
-/// How many sales there are, and how many were removed. Neither ever sinks without the other one rising, so both unchanged means
-/// no new ones.
+/// How many sales there are, and how many were removed. A removal moves a sale from the first count to the second. So if
+/// both are unchanged, there is no new sale.
 pub(crate) async fn count(db: &Db) -> Result<(i64, i64), DbError> {
     let there = sales::table.filter(sales::sale_id.eq(archived_sales::sale_id));
     let gone = archived_sales::table.filter(diesel::dsl::not(diesel::dsl::exists(there)));
@@ -197,9 +188,6 @@ pub(crate) async fn ids_after(db: &Db, after: Option<&SaleId>) -> Result<Vec<Sal
 
 /// Sales that are not closed and end after `now_ms` (Unix milliseconds): drafts that wait for their start among them. All of
 /// them, however many.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn unfinished(db: &Db, now_ms: i64) -> Result<Vec<Sale>, DbError> {
     let now = datetime(now_ms)?;
     let unfinished =
@@ -209,9 +197,6 @@ pub async fn unfinished(db: &Db, now_ms: i64) -> Result<Vec<Sale>, DbError> {
 
 /// Sales that Redis may be selling: warmed or paused, and not ended before `ended_before_ms` (Unix milliseconds). All of
 /// them: the boot fence must not miss one.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn live_sales(db: &Db, ended_before_ms: i64) -> Result<Vec<Sale>, DbError> {
     let horizon = datetime(ended_before_ms)?;
     let live = || {
@@ -250,10 +235,8 @@ pub struct EpochStep {
     pub to: u32,
 }
 
-/// Moves the epoch forward. `true` for the one caller that did: an epoch belongs to one attempt of a rebuild.
-///
-/// # Errors
-/// [`DbError`]; after an unknown outcome the next epoch is free.
+/// Moves the epoch forward. `true` for the only caller that did: an epoch belongs to one attempt of a rebuild.
+/// After an unknown outcome the next epoch is free.
 pub async fn advance_epoch(db: &Db, sale_id: &SaleId, step: EpochStep) -> Result<bool, DbError> {
     let sale = sales::table.find(sale_id.as_str().as_bytes());
     let older = sale.filter(sales::epoch.eq(step.from)).filter(sales::epoch.lt(step.to));
@@ -266,9 +249,6 @@ pub async fn advance_epoch(db: &Db, sale_id: &SaleId, step: EpochStep) -> Result
 }
 
 /// The highest acceptance number with an outcome in this (sale, shard, epoch), or 0; the boot fence compares Redis' own with it.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn highest_number(db: &Db, sale_id: &SaleId, shard: u16, epoch: u32) -> Result<u64, DbError> {
     let highest: Option<u64> = db
         .run("highest_number", async |conn| {

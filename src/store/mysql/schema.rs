@@ -1,5 +1,5 @@
-//! The tables as Diesel sees them; `migrations/` is what makes them. Columns that the database fills and nobody reads are
-//! left out.
+//! The tables as Diesel sees them; `migrations/` creates them. Columns that the database fills and no query reads are left
+//! out.
 #![allow(missing_docs, reason = "the migrations say what each table and column is")]
 
 diesel::table! {

@@ -31,7 +31,7 @@ pub(super) struct AckFrame {
 }
 
 impl AckTracker {
-    /// A delivery of so many orders (1 …= [`BUNDLE_MAX`]) reached the caller.
+    /// A delivery with this number of orders (1 …= [`BUNDLE_MAX`]) reached the caller.
     pub(super) fn received(&mut self, tag: u64, orders: usize) {
         let all = u64::MAX >> BUNDLE_MAX.saturating_sub(orders).min(BUNDLE_MAX - 1);
         self.held.insert(tag, all);

@@ -28,10 +28,7 @@ pub struct BrokerInfo {
     pub version: String,
 }
 
-/// Connects and asks who is there, within `connect_timeout_ms`.
-///
-/// # Errors
-/// Why there is no usable connection.
+/// Connects and reads which broker it is, within `connect_timeout_ms`.
 pub async fn broker_info(config: &RabbitConfig) -> Result<BrokerInfo, RabbitError> {
     let config = config.clone();
     call("open a connection", config.connect_timeout_ms, async move {
@@ -42,7 +39,7 @@ pub async fn broker_info(config: &RabbitConfig) -> Result<BrokerInfo, RabbitErro
     .await
 }
 
-/// The depth of every queue of the topology, within `connect_timeout_ms`. Queues are asked one after the other, so a
+/// The depth of every queue of the topology, within `connect_timeout_ms`. Queues are read in turn, so a
 /// message on its way between two may be counted twice or not at all.
 ///
 /// # Errors
@@ -61,7 +58,7 @@ pub async fn queue_depths(config: &RabbitConfig) -> Result<Vec<QueueDepth>, Rabb
 }
 
 async fn depth(link: &mut Link, queue: String) -> Result<QueueDepth, RabbitError> {
-    let what = || format!("look at queue {queue}");
+    let what = || format!("inspect queue {queue}");
     match depth_on(&link.channel, queue.clone()).await {
         Ok(Some(depth)) => Ok(depth),
         Ok(None) => Err(RabbitError::Refused { what: what(), reason: "no answer".to_owned() }),
@@ -75,7 +72,7 @@ async fn depth(link: &mut Link, queue: String) -> Result<QueueDepth, RabbitError
     }
 }
 
-/// Looks at one queue; run inside [`call`]. After an error, which is the library's own, the channel is of no use.
+/// Inspects one queue; run inside [`call`]. After an error, which is the library's own, the channel is of no use.
 pub(super) async fn depth_on(
     channel: &Channel,
     queue: String,

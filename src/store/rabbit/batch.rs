@@ -11,7 +11,7 @@ use tokio::time::timeout;
 /// Longest wait of a [`Sender`] for its connection; a broker that takes longer is connected to in the background.
 const READY_WAIT: Duration = Duration::from_secs(1);
 
-/// Sends for somebody who has other work: a connection that takes long is waited for elsewhere.
+/// Sends for a caller that has other work: a slow connection is opened in the background.
 pub struct Sender {
     config: RabbitConfig,
     publisher: Option<Publisher>,

@@ -36,8 +36,8 @@ pub(super) fn pack<'a>(orders: impl Iterator<Item = (&'a str, &'a [u8])>) -> Vec
     packed
 }
 
-/// The orders of a message, bundle or not, (message id, body) each; at least one. What calls itself a bundle and is none is one
-/// order that nobody can read.
+/// The orders of a message, bundle or not, (message id, body) each; at least one. A message that claims to be a bundle and is
+/// none becomes one unreadable order.
 pub(super) fn open(properties: &BasicProperties, body: Vec<u8>) -> Vec<(Option<String>, Vec<u8>)> {
     let is_bundle = properties.content_type().is_some_and(|kind| kind == CONTENT_TYPE);
     match is_bundle.then(|| unpack(&body)).flatten() {

@@ -69,9 +69,6 @@ impl RabbitConfig {
     }
 
     /// Checks every value against its bounds; [`super::declare`] and the `connect` functions do it first.
-    ///
-    /// # Errors
-    /// [`RabbitError::Config`] naming the first key that cannot work.
     pub(crate) fn check(&self) -> Result<(), RabbitError> {
         if BrokerAddress::parse(&self.url)?.encrypted != self.trust.is_some() {
             let problem = "needs certificates with amqps://, and only then".to_owned();

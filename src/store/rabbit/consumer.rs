@@ -1,7 +1,7 @@
 //! Consuming order queues: one connection, one channel, deliveries in groups.
 //!
-//! A message may hold several orders ([`super::Outgoing::bundle`]); each is a delivery of its own here, and the broker hears of
-//! the message when all of them are settled. A delivery belongs to the [`Consumer`] that gave it: [`DeliveryId`] carries
+//! A message may hold several orders ([`super::Outgoing::bundle`]); each is a delivery of its own here, and the message is
+//! acknowledged when all of them are settled. A delivery belongs to the [`Consumer`] that gave it: [`DeliveryId`] carries
 //! which one, and another refuses it. A crash or a dropped consumer leaves everything unacknowledged, and the broker gives it
 //! out again, marked as redelivered.
 
@@ -73,9 +73,6 @@ impl Consumer {
     /// Connects and starts to consume the order queues with these indexes; each call to the broker has `connect_timeout_ms`.
     /// `prefetch` is the most unsettled messages per queue, from 1. A queue that is missing is declared with the rest of the
     /// topology.
-    ///
-    /// # Errors
-    /// Any [`RabbitError`] except [`RabbitError::Stale`].
     pub async fn connect(config: &RabbitConfig, queues: &[u16], prefetch: u16) -> RabbitResult<Self> {
         match Self::consume(config, queues, prefetch).await {
             Err(RabbitError::NoQueue { .. }) => {
@@ -201,9 +198,6 @@ impl Consumer {
     }
 
     /// Gives a delivery's message back: the broker gives it out again at once, to any consumer, and counts that delivery.
-    ///
-    /// # Errors
-    /// As [`Consumer::ack`].
     pub async fn requeue(&mut self, id: DeliveryId) -> RabbitResult<()> {
         let (tag, channel) = self.settle(id)?;
         let arguments = BasicNackArguments::new(tag, false, true);
@@ -212,9 +206,6 @@ impl Consumer {
 
     /// Sends a delivery's message to the dead-letter queue, by the broker itself: at least once with quorum queues. Where a reason
     /// should stay with the message, publish it to [`Topology::dlq`] with a header and acknowledge it instead.
-    ///
-    /// # Errors
-    /// As [`Consumer::ack`].
     pub async fn reject(&mut self, id: DeliveryId) -> RabbitResult<()> {
         let (tag, channel) = self.settle(id)?;
         let arguments = BasicRejectArguments::new(tag, false);
@@ -266,8 +257,8 @@ impl Consumer {
     }
 }
 
-/// Passes one queue's deliveries on; all queues of a consumer feed the same link. The library ends it, and so the link is
-/// told, when the broker cancels the consumer or the channel goes.
+/// Passes one queue's deliveries on; all queues of a consumer feed the same link. When the broker cancels the consumer or
+/// the channel closes, the library drops it, which reports the end to the link.
 struct Feed(Reporter);
 
 #[async_trait]

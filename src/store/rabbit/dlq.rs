@@ -1,9 +1,9 @@
 //! Reading the dead-letter queue one by one, for `dlq list|replay|give-up` and `audit`.
 //!
-//! What was read and not removed goes back when the [`DlqReader`] is dropped, or when this process dies. To replay: send the
-//! message, wait for its confirm, then remove it; a crash in between leaves it in both places, which consumers bear.
+//! A message that was read and not removed goes back when the [`DlqReader`] is dropped, or when this process dies. To
+//! replay: send the message, wait for its confirm, then remove it; a crash in between leaves it in both places, which consumers bear.
 //!
-//! A bundle gets here only by the broker's own hand, after many deliveries. Its orders are read one by one, and it is gone when
+//! Only the broker itself puts a bundle here, after many deliveries. Its orders are read one by one, and it is gone when
 //! all of them were removed.
 
 use super::ack_tracker::{AckTracker, OrderPart};
@@ -27,7 +27,7 @@ pub struct ParkedMessage {
     pub message_id: Option<String>,
     /// The content, opaque here.
     pub body: Vec<u8>,
-    /// Headers that are text or whole numbers; `x-first-death-reason` and `x-first-death-queue` tell why the broker put
+    /// Headers that are text or whole numbers; `x-first-death-reason` and `x-first-death-queue` say why the broker put
     /// it here, if the broker did.
     pub headers: Headers,
     /// Messages of the queue that were ready behind it when it was read.
@@ -49,9 +49,6 @@ pub struct DlqReader {
 
 impl DlqReader {
     /// Connects, within `connect_timeout_ms`.
-    ///
-    /// # Errors
-    /// Why there is no usable connection.
     pub async fn connect(config: &RabbitConfig) -> Result<Self, RabbitError> {
         let config = config.clone();
         call("open a connection", config.connect_timeout_ms, async move {
@@ -78,9 +75,7 @@ impl DlqReader {
     }
 
     /// The next message, within `op_timeout_ms`; `None` when no more is there. Bound the number that you hold.
-    ///
-    /// # Errors
-    /// After any error this reader is of no use.
+    /// After an error this reader is of no use.
     pub async fn next(&mut self) -> Result<Option<ParkedMessage>, RabbitError> {
         self.link.check_open()?;
         if let Some(parked) = self.rest.pop_front() {
@@ -144,15 +139,12 @@ impl DlqReader {
     }
 
     /// Ends the connection in order and waits for that, so that what was removed is removed and the rest is back.
-    ///
-    /// # Errors
-    /// When the broker does not answer in time.
     pub async fn close(self) -> Result<(), RabbitError> {
         let Link { channel, connection, .. } = self.link;
         let newest = self.held.newest();
         call("close the connection", self.op_timeout_ms, async move {
-            // Put back by word, not by the channel's end: that takes effect some time after the end is confirmed, and
-            // whoever reads meanwhile would find the queue empty.
+            // Put back by a nack, not by the channel's end: the latter takes effect some time after the end is
+            // confirmed, and another reader would find the queue empty meanwhile.
             let back = match newest {
                 Some(tag) => channel.basic_nack(BasicNackArguments::new(tag, true, true)).await,
                 None => Ok(()),
@@ -168,9 +160,6 @@ impl DlqReader {
 }
 
 /// Reads up to `max` of the messages that are in the dead-letter queue and puts them back.
-///
-/// # Errors
-/// As [`DlqReader`].
 pub async fn browse_dlq(config: &RabbitConfig, max: usize) -> Result<Vec<ParkedMessage>, RabbitError> {
     let mut reader = DlqReader::connect(config).await?;
     let mut all = Vec::new();

@@ -5,7 +5,7 @@ use amqprs::{BasicProperties, FieldTable, FieldValue, ShortStr};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Counts how often a message was tried before; written by whoever sends it again, absent the first time.
+/// Counts how often a message was tried before; written when it is sent again, absent the first time.
 pub const ATTEMPT_HEADER: &str = "x-seckill-attempt";
 /// Names that start like this are ours; every other `x-` name is the broker's own.
 const OURS: &str = "x-seckill-";

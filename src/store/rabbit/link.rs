@@ -25,7 +25,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 
-/// How long a call that nobody waits for any more may go on in the background before it is dropped after all.
+/// How long a call whose caller has stopped waiting may go on in the background before it is dropped after all.
 const ABANDONED_CALL_MS: u64 = 30_000;
 /// How often `is_open` is checked while waiting; only a second safety net under the reporters.
 const CHECK_MS: u64 = 1_000;
@@ -33,7 +33,7 @@ const CHECK_MS: u64 = 1_000;
 const REASON_WAIT_MS: u64 = 250;
 const NOT_OPEN: &str = "it is no longer open";
 
-/// Tells the links of this process apart.
+/// Numbers the links of this process.
 static GENERATION: AtomicU64 = AtomicU64::new(1);
 
 /// Why a link is gone.
@@ -50,7 +50,7 @@ impl fmt::Display for Gone {
     }
 }
 
-/// What arrives on a link without having been asked for, in the order of arrival.
+/// What the broker sends on a link by itself, in the order of arrival.
 pub enum Signal {
     /// The broker has taken over this publish; with `multiple` all before it, too.
     #[allow(missing_docs, reason = "AMQP's own fields")]
@@ -132,9 +132,6 @@ where
 
 impl Link {
     /// Connects and opens the channel, within `connect_timeout_ms`. `role` shows in the broker's list of connections.
-    ///
-    /// # Errors
-    /// [`RabbitError`] when there is no connection.
     pub async fn connect(config: &RabbitConfig, role: &'static str) -> RabbitResult<Self> {
         let opening = config.clone();
         call("open a connection", config.connect_timeout_ms, async move { Self::open(&opening, role).await }).await

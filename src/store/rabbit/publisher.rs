@@ -144,9 +144,6 @@ pub struct Publisher {
 
 impl Publisher {
     /// Connects, declares the topology and switches confirms on; each call to the broker has `connect_timeout_ms`.
-    ///
-    /// # Errors
-    /// Any [`RabbitError`] except [`RabbitError::Stale`].
     pub async fn connect(config: &RabbitConfig) -> Result<Self, RabbitError> {
         let mut link = declare_on(Link::connect(config, "publisher").await?, config).await?;
         let link = call("switch confirms on", config.connect_timeout_ms, async move {

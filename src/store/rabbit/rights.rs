@@ -16,9 +16,6 @@ const NOBODYS_KEY: &str = "doctor";
 pub(super) const DENIED: &str = "ACCESS_REFUSED";
 
 /// What the account may not do, with the broker's words; empty when it may do everything that is tried.
-///
-/// # Errors
-/// Why there is no answer.
 pub(crate) async fn refused_rights(config: &RabbitConfig) -> Result<Vec<String>, RabbitError> {
     let topology = Topology::new(config);
     let (exchange, dlq) = (topology.orders_exchange(), topology.dlq());

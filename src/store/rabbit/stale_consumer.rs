@@ -1,6 +1,6 @@
 //! Whether a queue without deliveries still knows its consumer.
 //!
-//! A broker tells a consumer when its queue is deleted, but not always: RabbitMQ 3.10 takes a quorum queue that is declared
+//! A broker notifies a consumer when its queue is deleted, but not always: RabbitMQ 3.10 takes a quorum queue that is declared
 //! again under the same name within the same moments for the old one with a new leader. The consumer then waits for ever
 //! beside a queue that fills (seen with 3.10.8 as soon as the machine is busy). So a consumer inspects a silent queue from
 //! time to time: a queue that holds messages delivers some to every consumer that has room. Messages that were delivered to a
@@ -23,11 +23,12 @@ const RENEWED: Duration = Duration::from_secs(300);
 
 /// How long one queue has been silent.
 struct QueueSilence {
-    /// The last delivery or look.
+    /// The last delivery or inspection.
     since: Instant,
     /// The last delivery, or the begin.
     fed_at: Instant,
-    /// It held messages at the last look. Once is nothing yet: they may have been on their way, or meant for another consumer.
+    /// It held messages at the last inspection. Once proves nothing: they may have been on their way, or meant for another
+    /// consumer.
     held_messages: bool,
 }
 
@@ -98,7 +99,7 @@ mod tests {
         detector.delivered("a", now);
         assert!(detector.inspected(&depth("a", 5, 3), now).is_none(), "it gave something meanwhile");
         assert!(detector.inspected(&depth("b", 0, 0), now).is_none(), "what a queue that is busy is said to have");
-        assert!(detector.inspected(&depth("b", 1, 0), now).is_some(), "nobody consumes it");
+        assert!(detector.inspected(&depth("b", 1, 0), now).is_some(), "it has no consumer");
     }
 
     #[test]

@@ -104,7 +104,7 @@ impl Topology {
         format!("{}.dlq", self.prefix)
     }
 
-    /// The exchange that tells other systems about finished orders. Without a queue bound to it messages vanish, so
+    /// The exchange that carries events of finished orders to other systems. Without a queue bound to it messages vanish, so
     /// publish to it with [`super::Outgoing::optional`].
     #[must_use]
     pub fn events_exchange(&self) -> String {
@@ -132,7 +132,7 @@ impl Topology {
         });
         let retries = self.retry_delays_ms.iter().map(|ms| {
             let name = self.retry_name(*ms);
-            // Nobody consumes here, so nothing counts deliveries; the limit only keeps 4.x from choosing one.
+            // This queue has no consumer, so deliveries are not counted; the limit only keeps 4.x from choosing one.
             let mut arguments = self.arguments(Some(self.orders_exchange()), DELIVERY_LIMIT_NEVER);
             arguments.push(("x-message-ttl", FieldValue::l(i64::try_from(*ms).unwrap_or(i64::MAX))));
             QueueSpec { exchange: name.clone(), name, routing_key: String::new(), arguments }
@@ -151,7 +151,7 @@ impl Topology {
         table(self.arguments(Some(self.dlq()), DELIVERY_LIMIT))
     }
 
-    /// No `x-dead-letter-routing-key`: a dead letter keeps the one it came with.
+    /// No `x-dead-letter-routing-key`: a dead letter keeps its routing key.
     fn arguments(&self, dead_letter_exchange: Option<String>, delivery_limit: i64) -> Vec<(&'static str, FieldValue)> {
         let mut arguments = Vec::with_capacity(6);
         match self.queue_type {
@@ -164,8 +164,8 @@ impl Topology {
                 }
             }
         }
-        // Should somebody ever set a length limit by policy: refuse new messages rather than discard confirmed ones. It
-        // is also what at-least-once dead-lettering asks for.
+        // If a policy sets a length limit: refuse new messages rather than discard confirmed ones. At-least-once
+        // dead-lettering needs it, too.
         arguments.push(("x-overflow", FieldValue::from("reject-publish")));
         if let Some(exchange) = dead_letter_exchange {
             arguments.push(("x-dead-letter-exchange", FieldValue::from(exchange)));
@@ -174,9 +174,9 @@ impl Topology {
     }
 }
 
-/// How long a queue that was in use and is missing is left alone before it is declared again. The broker may not tell its
-/// consumers that it was deleted (RabbitMQ 3.10.8 on a busy machine), and takes them over into the new one half-dead; within
-/// this time they look for themselves (window 59).
+/// How long to wait before a queue that was in use and is missing is declared again. The broker may not notify its consumers
+/// of the deletion (RabbitMQ 3.10.8 on a busy machine), and moves them into the new queue in a broken state; within this time
+/// they inspect the queue themselves (window 59).
 pub(crate) const QUEUE_LEFT_ALONE: Duration = Duration::from_secs(3);
 
 /// Creates what is missing (without `declare` only looks), over a connection of its own. Each call to the broker has

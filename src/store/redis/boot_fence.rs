@@ -12,26 +12,17 @@ pub struct BootFence {
 
 impl BootFence {
     /// The incarnation that the server of a shard is in.
-    ///
-    /// # Errors
-    /// [`RedisFault`] when it is not connected.
     pub async fn incarnation(&self, shard: u16) -> Result<ServerIncarnation, RedisFault> {
         ServerIncarnation::of(&*self.redis.node_of_shard(shard)?).await
     }
 
     /// Whether the server of a shard knows the reserve script: no restart or fail-over since the boot fence was passed.
-    ///
-    /// # Errors
-    /// [`RedisFault`] when Redis is not connected or refuses.
     pub(crate) async fn was_passed(&self, shard: u16) -> Result<bool, RedisFault> {
         self.redis.reserve_scripts.is_loaded(&self.redis.keys.outbox(shard)).await
     }
 
     /// Loads the reserve script on the server of a shard, for the incarnation it was compared in. Only to be called after
     /// every live sale passed the boot fence there.
-    ///
-    /// # Errors
-    /// [`RedisFault`] when Redis is not connected or refuses.
     pub async fn load_script(&self, shard: u16, incarnation: &ServerIncarnation) -> Result<(), RedisFault> {
         self.redis.reserve_scripts.load(&self.redis.keys.outbox(shard), incarnation).await
     }

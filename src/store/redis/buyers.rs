@@ -26,9 +26,6 @@ pub struct Buyers {
 impl Buyers {
     /// One page of a sale's buyers, about `count` from `cursor` (`"0"` begins), and where to go on; `None` at the end. One may
     /// come twice; what cannot be read is left out.
-    ///
-    /// # Errors
-    /// [`RedisFault`] when Redis is away or refuses.
     pub(crate) async fn page(
         &self,
         sale: &SaleId,

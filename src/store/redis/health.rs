@@ -26,7 +26,7 @@ pub struct Setting {
     pub ok: bool,
     /// What it is for.
     pub weight: Weight,
-    /// Whether nothing may be sold without it, as `redis.durability` has it (otherwise it is told loudly).
+    /// Whether nothing may be sold without it, as `redis.durability` has it (otherwise it is logged as a warning).
     pub required: bool,
 }
 
@@ -48,9 +48,9 @@ const WANTED: [(&str, &str, &str, Weight); 4] = [
     ("appendfsync", "always", "an accept must be on disk before the buyer hears of it", Weight::Promise),
     ("no-appendfsync-on-rewrite", "no", "a rewrite would silently stop the fsyncs", Weight::Promise),
 ];
-/// Asked only with `redis.wait_replicas`.
+/// Read only with `redis.wait_replicas`.
 const MIN_REPLICAS: &str = "min-replicas-to-write";
-/// Asked only of a cluster.
+/// Read only of a cluster.
 const COVERAGE: &str = "cluster-require-full-coverage";
 
 impl Setting {
@@ -70,11 +70,14 @@ pub struct RedisHealth {
 }
 
 impl RedisHealth {
+    /// Whether any server that has data is connected right now.
+    #[must_use]
+    pub(crate) fn is_connected(&self) -> bool {
+        self.redis.connection.is_connected()
+    }
+
     /// Reads the settings the guarantees depend on, of every server that can be asked; with `redis.wait_replicas` also the
     /// replicas.
-    ///
-    /// # Errors
-    /// [`RedisFault`] when no server can be asked, or CONFIG is not permitted.
     pub async fn settings(&self) -> Result<Vec<Setting>, RedisFault> {
         let nodes = self.redis.connection.primaries();
         let asked = join_all(nodes.iter().map(|node| self.settings_of(node))).await;
@@ -83,7 +86,7 @@ impl RedisHealth {
         for settings in asked {
             match settings {
                 Ok(settings) => found.extend(settings),
-                // A server that is away sells nothing; before it does again it is asked (the boot fence).
+                // A server that is down sells nothing; before it sells again the boot fence reads its settings.
                 Err(fault @ (RedisFault::NotSent(_) | RedisFault::Unknown(_))) => away = fault,
                 Err(fault @ (RedisFault::Refused(_) | RedisFault::NoScript | RedisFault::Contract(_))) => {
                     return Err(fault);
@@ -127,7 +130,7 @@ impl RedisHealth {
 
     async fn replica_settings(&self, node: &Node, found: &mut Vec<Setting>) -> Result<(), RedisFault> {
         let (wanted, connected) = (self.redis.connection.wait_replicas(), self.replicas_of(node).await?);
-        // Over a single server nobody is promoted: its replicas are copies.
+        // Of a single server no replica is promoted: they are copies.
         if !self.redis.connection.is_single() {
             found.push(Setting {
                 name: "redis.wait_replicas",
@@ -195,9 +198,6 @@ impl RedisHealth {
     }
 
     /// Version of the servers, the oldest. Compatible servers of other names tell which Redis they stand for.
-    ///
-    /// # Errors
-    /// [`RedisFault`] when one is away.
     pub async fn version(&self) -> Result<String, RedisFault> {
         let mut versions = Vec::new();
         for node in self.redis.connection.primaries() {
@@ -209,9 +209,6 @@ impl RedisHealth {
     }
 
     /// Whether every server that has data answers.
-    ///
-    /// # Errors
-    /// [`RedisFault`] when one does not.
     pub async fn ping(&self) -> Result<(), RedisFault> {
         for node in self.redis.connection.primaries() {
             node.command("PING", vec![]).await?;
@@ -226,9 +223,6 @@ impl RedisHealth {
     }
 
     /// The clock of the server that has a shard, Unix milliseconds: ages are only compared within one clock (window 95).
-    ///
-    /// # Errors
-    /// [`RedisFault`] when Redis is away.
     pub(crate) async fn clock_ms(&self, shard: u16) -> Result<i64, RedisFault> {
         let parts = list(self.redis.node_of_shard(shard)?.command("TIME", vec![]).await?)?;
         let part = |at: usize| parts.get(at).and_then(optional_text).and_then(|part| part.parse::<i64>().ok());

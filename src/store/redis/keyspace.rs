@@ -8,7 +8,7 @@ use crate::store::tls::Trust;
 use fred::types::Value;
 use std::sync::Arc;
 
-/// The one consumer group of every outbox. With a second group, the XDEL of one group would delete entries of the other.
+/// The only consumer group of every outbox. With a second group, the XDEL of one would delete entries of the other group.
 pub const GROUP: &str = "relay";
 
 /// This system's part of one Redis. Each handle has the same one.

@@ -44,19 +44,13 @@ pub struct NodeLeases {
 
 impl NodeLeases {
     /// The leases of node ids that were ever taken on a shard (1,024 ids over all shards at most).
-    ///
-    /// # Errors
-    /// [`RedisFault`] when Redis is away.
     pub(crate) async fn all(&self, shard: u16) -> Result<Vec<HeldLease>, RedisFault> {
         let fields = self.redis.command("HGETALL", 0, vec![text(self.redis.keys.nodes(shard))]).await?;
         let fields: Vec<String> = list(fields)?.iter().filter_map(optional_text).collect();
         Ok(fields.chunks_exact(2).filter_map(|pair| read_lease(pair.first()?, pair.get(1)?)).collect())
     }
 
-    /// Takes (`take`) or renews the lease of `node`; `None` when another owner holds it.
-    ///
-    /// # Errors
-    /// [`RedisFault`]; repeating is safe.
+    /// Takes (`take`) or renews the lease of `node`; `None` when another owner holds it. Repeating is safe.
     pub async fn lease(
         &self,
         node: u16,

@@ -42,9 +42,6 @@ pub struct RequestLedger {
 
 impl RequestLedger {
     /// The records of some requests, in their order; `None` where the ledger has none.
-    ///
-    /// # Errors
-    /// [`RedisFault`]; `Contract` for an unreadable record.
     pub async fn lookup(
         &self,
         sale: &SaleId,
@@ -59,9 +56,6 @@ impl RequestLedger {
 
     /// Like [`RequestLedger::lookup`], for an answer that promises something: with it comes whether enough replicas have
     /// these records (`redis.wait_replicas`; true without).
-    ///
-    /// # Errors
-    /// [`RedisFault`]; `Contract` for an unreadable record.
     pub(crate) async fn lookup_replicated(
         &self,
         sale: &SaleId,
@@ -82,9 +76,6 @@ impl RequestLedger {
     }
 
     /// One page of the ledger, about `count` records from `cursor` (`"0"` begins).
-    ///
-    /// # Errors
-    /// [`RedisFault`] when Redis is away or refuses.
     pub async fn page(&self, sale: &SaleId, shard: u16, cursor: &str, count: u32) -> Result<LedgerPage, RedisFault> {
         let args =
             vec![text(self.redis.keys.ledger(shard, sale)), text(cursor), text("COUNT"), text(count.to_string())];
@@ -105,10 +96,7 @@ impl RequestLedger {
     }
 
     /// Forgets settled records accepted at or before `cutoff_ms` (Redis' clock); a record that does not qualify stays.
-    /// Returns how many went.
-    ///
-    /// # Errors
-    /// [`RedisFault`]; repeating is safe.
+    /// Returns how many went. Repeating is safe.
     pub(crate) async fn trim(
         &self,
         sale: &SaleId,
@@ -127,9 +115,7 @@ impl RequestLedger {
     }
 
     /// Marks requests as settled; a record that is not queued any more stays as it is. Returns how many changed.
-    ///
-    /// # Errors
-    /// [`RedisFault`]; repeating is safe.
+    /// Repeating is safe.
     pub(crate) async fn mark_outcomes(
         &self,
         sale: &SaleId,
@@ -155,9 +141,7 @@ impl RequestLedger {
     }
 
     /// The progress of requests of one ledger, in their order; one HMGET.
-    ///
-    /// # Errors
-    /// [`RedisFault`] when Redis is away. A ledger that cannot be read is no error: nothing is known then.
+    /// A ledger that cannot be read is no error: nothing is known then.
     pub(crate) async fn progress(
         &self,
         sale: &SaleId,

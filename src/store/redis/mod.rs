@@ -1,6 +1,6 @@
 //! Redis: the only importer of `fred`. Scripts and keys, typed; nothing here decides about a sale.
 //!
-//! Layers, each knowing only the ones before it: `connection` (servers, no keys), `scripts` (SHA-1 and NOSCRIPT, no routing),
+//! Layers, each knowing only those before it: `connection` (servers, no keys), `scripts` (SHA-1 and NOSCRIPT, no routing),
 //! `keyspace` (both, with the names of the keys), and one handle a family of keys. A phase is given the handles it may touch.
 //!
 //! One call, for example a purchase: `Stock::reserve` → `ReserveScripts::call` (picks server and script, builds the command) →
@@ -34,7 +34,7 @@ pub use keyspace::GROUP;
 pub use leases::LeaseTime;
 pub(crate) use leases::{HeldLease, NodeLease, NodeLeases};
 pub(crate) use ledger::{Progressed, RequestLedger};
-pub use outbox::{Entry, Lying, Outbox, PageFrom, ParkReason, Parking, RelayDlq};
+pub use outbox::{LocatedEntry, Outbox, OutboxEntry, PageFrom, ParkReason, Parking, RelayDlq};
 pub(crate) use outbox::{OrphanPage, ParkedEntry, TakenOver};
 pub(crate) use rates::RateBuckets;
 pub(crate) use rebuild::{DecidedRecord, RebuildKeys};
@@ -54,7 +54,8 @@ use keyspace::Keyspace;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Every handle on one Redis. They share the connections; a phase gets only those it works with.
+/// Every handle on one Redis, for the roles, the commands and the tests. The handles share the connections. A phase is given
+/// those handles that it works with, never this bundle.
 #[derive(Clone)]
 pub struct RedisStore {
     /// The units of a sale.
@@ -119,12 +120,6 @@ impl RedisStore {
         })
     }
 
-    /// Whether any server that has data is connected right now.
-    #[must_use]
-    pub(crate) fn is_connected(&self) -> bool {
-        self.keyspace.connection.is_connected()
-    }
-
     /// Waits for the first connection to every server that has data, at most `deadline`; whether there is any.
     pub async fn wait_connected(&self, deadline: Duration) -> bool {
         self.keyspace.connection.wait_connected(deadline).await
@@ -157,17 +152,12 @@ impl RedisStore {
 
     /// Sends one command to the server of its key. `key_at` is the position of the key among the arguments. For baselines of
     /// the benchmark; the product has a handle for everything it does.
-    ///
-    /// # Errors
-    /// [`RedisFault`].
     pub async fn command(&self, name: &'static str, key_at: usize, args: Vec<Value>) -> Result<Value, RedisFault> {
         self.keyspace.command(name, key_at, args).await
     }
 
     /// Sends one command to every server that has data. Returns their answers.
-    ///
-    /// # Errors
-    /// [`RedisFault`] of the first server that fails; those before it have run the command.
+    /// After an error the servers before the failed one have run the command.
     pub async fn command_on_every_server(&self, name: &'static str, args: &[Value]) -> Result<Vec<Value>, RedisFault> {
         let mut answers = Vec::new();
         for node in self.keyspace.connection.primaries() {

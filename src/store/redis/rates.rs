@@ -16,9 +16,7 @@ pub struct RateBuckets {
 impl RateBuckets {
     /// Takes one unit for each of these buyers of one shard: `None` when it was there, else how long until one is.
     /// `rate_per_s` units grow back each second, up to a second's worth.
-    ///
-    /// # Errors
-    /// [`RedisFault`]; some buckets may have lost a unit then.
+    /// After an error some buckets may have lost a unit.
     pub(crate) async fn take(
         &self,
         shard: u16,

@@ -27,7 +27,7 @@ pub(crate) struct DecidedRecord {
     pub record: LedgerRecord,
     /// An order counts, a failure does not.
     pub counts: bool,
-    /// Whether a replay may still ask for it; an older one only counts for its buyer.
+    /// Whether a replay may still need it; an older record only counts for its buyer.
     pub(crate) keeps_record: bool,
 }
 
@@ -39,9 +39,6 @@ pub struct RebuildKeys {
 
 impl RebuildKeys {
     /// What a rebuild would replace on a shard.
-    ///
-    /// # Errors
-    /// [`RedisFault`] when Redis is away.
     pub(crate) async fn replaceable(&self, sale: &SaleId, shard: u16) -> Result<Replaceable, RedisFault> {
         let args = vec![text(self.redis.keys.meta(shard, sale)), text("epoch"), text("page")];
         let fields = list(self.redis.command("HMGET", 0, args).await?)?;
@@ -50,10 +47,7 @@ impl RebuildKeys {
     }
 
     /// Replaces what is left of `sale` on `shard`, if it is unchanged since it was judged, by empty, frozen keys of `sale.epoch`. `false`:
-    /// it has changed, or it sells.
-    ///
-    /// # Errors
-    /// [`RedisFault`]; after `Unknown`, begin again under the next epoch.
+    /// it has changed, or it sells. After `Unknown`, begin again under the next epoch.
     pub(crate) async fn begin(
         &self,
         sale: &Sale,
@@ -82,10 +76,7 @@ impl RebuildKeys {
     }
 
     /// Loads the `page`-th page (from 1) of decided requests of a shard; `false` when the sale is not being rebuilt in this epoch
-    /// any more.
-    ///
-    /// # Errors
-    /// [`RedisFault`]; repeating with the same number is safe.
+    /// any more. Repeating with the same number is safe.
     pub(crate) async fn load(
         &self,
         sale: &SaleId,
@@ -110,10 +101,7 @@ impl RebuildKeys {
     }
 
     /// Sets the stock and opens (or pauses) the sale; the grants of `given` are among `units` and are never given again. `false`
-    /// when that was done before.
-    ///
-    /// # Errors
-    /// [`RedisFault`]; repeating is safe.
+    /// when that was done before. Repeating is safe.
     pub(crate) async fn end(
         &self,
         sale: &SaleId,

@@ -13,9 +13,6 @@ const DENIED: &str = "NOPERM";
 
 impl RedisHealth {
     /// Commands that the account may not use, on any of the servers.
-    ///
-    /// # Errors
-    /// [`RedisFault`] when a server does not answer.
     pub(crate) async fn refused_rights(&self) -> Result<Vec<String>, RedisFault> {
         let mut refused = Vec::new();
         for node in self.redis.connection.primaries() {

@@ -53,10 +53,7 @@ impl RoomQueue {
     }
 
     /// Takes buyers into the room of `sale`, each with a random number in `[0, 1)`, in their order: the arrivals so far, and
-    /// what each of them has. The first call of a buyer decides.
-    ///
-    /// # Errors
-    /// [`RedisFault`]; after `Unknown`, calling again is safe.
+    /// what each of them has. The first call of a buyer decides. Repeating is safe.
     pub async fn enter(
         &self,
         sale: &Sale,
@@ -82,9 +79,7 @@ impl RoomQueue {
 
     /// Releases the next places at `rate_per_s`, counted from the last call of any process; `signed_max` is the highest place
     /// the caller has seen on a ticket. Nothing is released before the start or while the sale is not open.
-    ///
-    /// # Errors
-    /// [`RedisFault`]; after `Unknown`, calling again is safe.
+    /// Repeating is safe.
     pub async fn release(&self, sale: &Sale, rate_per_s: u32, signed_max: u64) -> Result<RoomDoor, RedisFault> {
         let (shard, mut keys) = self.room_keys(sale);
         keys.push(self.redis.keys.meta(shard, &sale.sale_id));

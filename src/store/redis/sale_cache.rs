@@ -53,9 +53,6 @@ pub struct SaleCache {
 
 impl SaleCache {
     /// Reads the cached sale.
-    ///
-    /// # Errors
-    /// [`RedisFault`] when Redis is away.
     pub async fn get(&self, sale: &SaleId) -> Result<CachedSale, RedisFault> {
         let args = vec![text(self.redis.keys.sale(sale)), text("sale"), text("sold_out")];
         let fields = list(self.redis.command("HMGET", 0, args).await?)?;
@@ -66,9 +63,6 @@ impl SaleCache {
     }
 
     /// Caches a sale for `ttl_ms`.
-    ///
-    /// # Errors
-    /// [`RedisFault`] when Redis is away.
     pub(crate) async fn put(&self, sale: &SaleId, json: &str, ttl_ms: u64) -> Result<(), RedisFault> {
         let key = self.redis.keys.sale(sale);
         self.redis.command("HSET", 0, vec![text(key.as_str()), text("sale"), text(json)]).await?;
@@ -76,17 +70,11 @@ impl SaleCache {
     }
 
     /// Forgets the cached sale, so that the next look-up reads the database. The sold-out mark goes with it.
-    ///
-    /// # Errors
-    /// [`RedisFault`] when Redis is away.
     pub(crate) async fn forget(&self, sale: &SaleId) -> Result<(), RedisFault> {
         self.redis.command("DEL", 0, vec![text(self.redis.keys.sale(sale))]).await.map(|_count| ())
     }
 
     /// Sets the sold-out mark, which every process reads.
-    ///
-    /// # Errors
-    /// [`RedisFault`] when Redis is away.
     pub(crate) async fn mark_sold_out(&self, sale: &SaleId, mark: SoldOutMark) -> Result<(), RedisFault> {
         self.redis
             .command("HSET", 0, vec![text(self.redis.keys.sale(sale)), text("sold_out"), text(mark.encode())])
@@ -95,19 +83,13 @@ impl SaleCache {
     }
 
     /// Takes the load lock for `ttl_ms`; `false` when another process has it.
-    ///
-    /// # Errors
-    /// [`RedisFault`] when Redis is away.
     pub async fn lock(&self, sale: &SaleId, owner: &str, ttl_ms: u64) -> Result<bool, RedisFault> {
         let ttl = ttl_ms.to_string();
         let args = [self.redis.keys.sale_lock(sale).as_str(), owner, "NX", "PX", &ttl].map(text).to_vec();
         Ok(!matches!(self.redis.command("SET", 0, args).await?, Value::Null))
     }
 
-    /// Releases the load lock if it is still the owner's.
-    ///
-    /// # Errors
-    /// [`RedisFault`] when Redis is away; the lock then ends with its TTL.
+    /// Releases the load lock if it is still the owner's. When Redis does not answer, the lock ends with its TTL.
     pub async fn unlock(&self, sale: &SaleId, owner: &str) -> Result<(), RedisFault> {
         self.redis.script(&UNLOCK, vec![self.redis.keys.sale_lock(sale)], vec![text(owner)]).await.map(|_released| ())
     }

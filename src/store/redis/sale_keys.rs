@@ -95,10 +95,7 @@ pub struct SaleKeys {
 }
 
 impl SaleKeys {
-    /// Creates the keys of `sale` on `shard` with the units of its first grant, or finds them there.
-    ///
-    /// # Errors
-    /// [`RedisFault`]; after `Unknown`, calling again is safe.
+    /// Creates the keys of `sale` on `shard` with the units of its first grant, or finds them there. Repeating is safe.
     pub async fn activate(
         &self,
         sale: &Sale,
@@ -128,10 +125,7 @@ impl SaleKeys {
         }
     }
 
-    /// Gives the units of a grant to one shard, once.
-    ///
-    /// # Errors
-    /// [`RedisFault`]; after `Unknown`, calling again is safe.
+    /// Gives the units of a grant to one shard, once. Repeating is safe.
     pub async fn grant(
         &self,
         sale: &SaleId,
@@ -156,9 +150,7 @@ impl SaleKeys {
     }
 
     /// Moves the sale to `to` if it is in one of `from`; returns the state before, `None` when the keys are missing.
-    ///
-    /// # Errors
-    /// [`RedisFault`]; after `Unknown`, calling again is safe.
+    /// Repeating is safe.
     pub async fn set_state(
         &self,
         sale: &SaleId,
@@ -178,9 +170,6 @@ impl SaleKeys {
     }
 
     /// The sale's meta on one shard; `None` when the key is missing.
-    ///
-    /// # Errors
-    /// [`RedisFault`], `Contract` when a field is missing or unreadable.
     pub async fn meta(&self, sale: &SaleId, shard: u16) -> Result<Option<Meta>, RedisFault> {
         let args = vec![text(self.redis.keys.meta(shard, sale)), text("state"), text("epoch"), text("number")];
         let fields = list(self.redis.command("HMGET", 0, args).await?)?;
@@ -191,9 +180,6 @@ impl SaleKeys {
     }
 
     /// The grants that one shard was given in this epoch, and how many units of each. A person may have written others.
-    ///
-    /// # Errors
-    /// [`RedisFault`] when Redis is away.
     pub(crate) async fn grants(&self, sale: &SaleId, shard: u16) -> Result<Vec<(String, i64)>, RedisFault> {
         let fields = list(self.redis.command("HGETALL", 0, vec![text(self.redis.keys.grants(shard, sale))]).await?)?;
         let read = |pair: &[Value]| Some((pair.first()?.as_string()?, pair.get(1)?.as_i64()?));
@@ -201,9 +187,6 @@ impl SaleKeys {
     }
 
     /// Everything one shard holds of a sale, of one moment; `None` when the meta is missing.
-    ///
-    /// # Errors
-    /// [`RedisFault`], `Contract` when a field is missing or unreadable.
     pub async fn count(&self, sale: &SaleId, shard: u16) -> Result<Option<ShardCount>, RedisFault> {
         let keys = vec![
             self.redis.keys.meta(shard, sale),
@@ -233,10 +216,7 @@ impl SaleKeys {
         read().map(Some).ok_or_else(|| RedisFault::Contract(format!("counts of {sale} are {fields:?}")))
     }
 
-    /// Removes the keys of a closed sale whose ledger is empty; whether they were removed.
-    ///
-    /// # Errors
-    /// [`RedisFault`]; repeating is safe.
+    /// Removes the keys of a closed sale whose ledger is empty; whether they were removed. Repeating is safe.
     pub async fn archive(&self, sale: &SaleId, shard: u16) -> Result<bool, RedisFault> {
         let mut keys = self.redis.keys.of_warmed(shard, sale);
         keys.push(self.redis.keys.transfers(shard, sale));
@@ -244,9 +224,6 @@ impl SaleKeys {
     }
 
     /// Whether all five keys of a sale are there, and of their kind.
-    ///
-    /// # Errors
-    /// [`RedisFault`] when Redis is away.
     pub(crate) async fn are_complete(&self, sale: &SaleId, shard: u16) -> Result<bool, RedisFault> {
         let keys = [
             (self.redis.keys.meta(shard, sale), "hash"),
@@ -264,9 +241,6 @@ impl SaleKeys {
     }
 
     /// The number of shards that the sale was warmed for; `None` when it is not in Redis. Keys without the figure are of one shard.
-    ///
-    /// # Errors
-    /// [`RedisFault`], `Contract` when it is not a number.
     pub(crate) async fn shards_of(&self, sale: &SaleId) -> Result<Option<u16>, RedisFault> {
         // Shard 0 is there for any number of shards; the others help when its keys are lost.
         for shard in 0..self.redis.shards {

@@ -92,9 +92,6 @@ impl Stock {
     }
 
     /// Units left in the bucket; `None` when the key is missing.
-    ///
-    /// # Errors
-    /// [`RedisFault`], `Contract` when it is not a number.
     pub async fn units(&self, sale: &SaleId, shard: u16) -> Result<Option<i64>, RedisFault> {
         let value = self.redis.command("GET", 0, vec![text(self.redis.keys.stock(shard, sale))]).await?;
         if value.is_null() { Ok(None) } else { integer(&value).map(Some) }
@@ -102,9 +99,6 @@ impl Stock {
 
     /// The forbidden thing: gives a parked request's units back although the database may still sell them to it (window 90).
     /// Only for the test that shows what it would do.
-    ///
-    /// # Errors
-    /// [`RedisFault`] when Redis is away or refuses.
     #[cfg(feature = "faults")]
     pub(crate) async fn give_back(
         &self,

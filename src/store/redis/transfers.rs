@@ -103,10 +103,7 @@ pub struct Transfers {
 
 impl Transfers {
     /// Takes about half of the source's bucket for `target`, at least `wanted` if it has that; or finds the transfer that
-    /// was begun before.
-    ///
-    /// # Errors
-    /// [`RedisFault`]; after `Unknown`, calling again finds the record.
+    /// was begun before. After `Unknown`, calling again finds the record.
     pub async fn take(&self, sale: &SaleId, between: Between, epoch: u32, wanted: i64) -> Result<Taken, RedisFault> {
         let Between { source, target } = between;
         let keys = vec![
@@ -129,10 +126,7 @@ impl Transfers {
         }
     }
 
-    /// Puts a transfer's units into the target's bucket, once.
-    ///
-    /// # Errors
-    /// [`RedisFault`]; repeating is safe, however late.
+    /// Puts a transfer's units into the target's bucket, once. Repeating is safe, however late.
     pub async fn give(&self, sale: &SaleId, transfer: &Transfer) -> Result<Given, RedisFault> {
         let keys = vec![self.redis.keys.meta(transfer.target, sale), self.redis.keys.stock(transfer.target, sale)];
         let args = vec![
@@ -150,10 +144,7 @@ impl Transfers {
         }
     }
 
-    /// Forgets a transfer's record on the source, after its units were given.
-    ///
-    /// # Errors
-    /// [`RedisFault`]; repeating is safe.
+    /// Forgets a transfer's record on the source, after its units were given. Repeating is safe.
     pub async fn forget(&self, sale: &SaleId, transfer: &Transfer) -> Result<(), RedisFault> {
         let args = vec![Value::Integer(transfer.target.into()), text(transfer.record())];
         self.redis
@@ -163,9 +154,6 @@ impl Transfers {
     }
 
     /// The transfers out of one shard that were begun and not forgotten. They may be given: enough replicas have them.
-    ///
-    /// # Errors
-    /// [`RedisFault`], `Contract` for a record that cannot be read.
     pub async fn pending(&self, sale: &SaleId, source: u16) -> Result<Vec<Transfer>, RedisFault> {
         let fields =
             list(self.redis.hand_out("HGETALL", 0, vec![text(self.redis.keys.transfers(source, sale))]).await?)?;
@@ -177,9 +165,6 @@ impl Transfers {
     }
 
     /// One bucket of the sale; `None` when its keys are missing.
-    ///
-    /// # Errors
-    /// [`RedisFault`], `Contract` when a field is missing or unreadable.
     pub async fn bucket(&self, sale: &SaleId, shard: u16) -> Result<Option<Bucket>, RedisFault> {
         let keys = vec![self.redis.keys.meta(shard, sale), self.redis.keys.stock(shard, sale)];
         let fields = list(self.redis.script(&BUCKET, keys, vec![]).await?)?;

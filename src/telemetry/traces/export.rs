@@ -3,7 +3,7 @@
 //! Each export has its deadline and is tried once: what a collector does not take is counted and gone, and the queue goes on
 //! being emptied. Nothing but this task ever waits for the collector.
 
-use super::Done;
+use super::SpanResult;
 use crate::config;
 use crate::domain::states::{Phase, State};
 use crate::domain::trace::{Trace, TraceStep};
@@ -28,11 +28,11 @@ pub(super) enum Message {
     Flush(oneshot::Sender<()>),
 }
 
-/// A span as it is told: no texts, so telling one allocates nothing.
+/// A span without texts, so that recording one allocates nothing.
 pub(super) struct Span {
     pub trace: Trace,
     pub step: TraceStep,
-    pub done: Done,
+    pub result: SpanResult,
     pub ended: SystemTime,
 }
 
@@ -89,7 +89,7 @@ pub(super) async fn run(exporter: SpanExporter, mut queue: mpsc::Receiver<Messag
             }
         }
         for done in flushed {
-            // Whoever asked has stopped waiting.
+            // The caller has stopped waiting.
             done.send(()).ok();
         }
     }
@@ -120,7 +120,7 @@ fn sorted(messages: &mut Vec<Message>) -> (Vec<SpanData>, Vec<oneshot::Sender<()
 
 /// The span in OpenTelemetry's words. Buyers are not named in it.
 fn data(span: &Span) -> SpanData {
-    let Span { trace, step, done, ended } = span;
+    let Span { trace, step, result, ended } = span;
     let phase = step.phase;
     let context = SpanContext::new(
         TraceId::from_bytes(trace.id()),
@@ -131,9 +131,9 @@ fn data(span: &Span) -> SpanData {
     );
     let mut attributes = vec![
         KeyValue::new("seckill.request_id", trace.request_id.to_string()),
-        KeyValue::new("seckill.attempt", i64::from(done.attempt)),
+        KeyValue::new("seckill.attempt", i64::from(result.attempt)),
     ];
-    if let Some(state) = done.state {
+    if let Some(state) = result.state {
         attributes.push(KeyValue::new("seckill.code", state.code()));
         attributes.push(KeyValue::new("seckill.label", state.label()));
     }
@@ -144,14 +144,14 @@ fn data(span: &Span) -> SpanData {
         parent_span_is_remote: parent.is_some_and(|parent| parent.phase != Phase::P1Entry),
         span_kind: kind(phase),
         name: phase.name().into(),
-        start_time: done.begun,
+        start_time: result.begun,
         // A clock that was set back in between must not make a span of negative length.
-        end_time: (*ended).max(done.begun),
+        end_time: (*ended).max(result.begun),
         attributes,
         dropped_attributes_count: 0,
         events: SpanEvents::default(),
         links: SpanLinks::default(),
-        status: match (done.failed, done.state.map(State::meaning)) {
+        status: match (result.failed, result.state.map(State::meaning)) {
             (true, meaning) => Status::error(meaning.unwrap_or("no answer in time: the outcome is not known")),
             (false, _) => Status::Unset,
         },

@@ -1,8 +1,8 @@
 //! Optional traces: what each phase did to an order, as spans for an OpenTelemetry collector.
 //!
-//! Ids and sampling follow from the request id (`domain::trace`), so processes agree without being told. While traces are off
-//! every call here is one look at a static. While they are on a span is a few words put into a bounded queue; what does not fit is
-//! dropped and counted, and nobody ever waits. A crash loses the spans in the queue and nothing else.
+//! Ids and sampling follow from the request id (`domain::trace`), so processes agree without a message. While traces are off
+//! every call here is one read of a static. While they are on, a span is a few words put into a bounded queue. A span that does
+//! not fit is dropped and counted; no caller waits. A crash loses the spans in the queue and nothing else.
 
 mod export;
 
@@ -45,7 +45,7 @@ pub(crate) fn start(settings: &config::Traces, node: &str) -> Result<(), String>
     Ok(())
 }
 
-/// Waits a moment until what was told so far is exported, at a stop.
+/// Waits a moment until the spans recorded so far are exported, at a stop.
 pub(crate) async fn flush() {
     let Some(traces) = TRACES.get() else { return };
     let (done, flushed) = oneshot::channel();
@@ -61,23 +61,23 @@ pub(crate) async fn flush() {
 
 /// Now, if traces are on.
 #[must_use]
-pub(crate) fn clock() -> Option<SystemTime> {
+pub(crate) fn now() -> Option<SystemTime> {
     TRACES.get().map(|_on| SystemTime::now())
 }
 
 /// The trace of a request, if traces are on and it is sampled.
 #[must_use]
-pub(crate) fn of(request_id: RequestId) -> Option<Told> {
+pub(crate) fn sampled(request_id: RequestId) -> Option<SampledTrace> {
     let traces = TRACES.get()?;
-    Trace::of(request_id, traces.per_million).map(|trace| Told { trace, traces })
+    Trace::of(request_id, traces.per_million).map(|trace| SampledTrace { trace, traces })
 }
 
-/// How a step went.
+/// The result of a step, for its span.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Done {
+pub(crate) struct SpanResult {
     /// When it began.
     pub begun: SystemTime,
-    /// What it led to; `None`: that is not known.
+    /// The state that it led to; `None`: not known.
     pub state: Option<State>,
     /// Which attempt it was, from 1.
     pub attempt: u32,
@@ -85,65 +85,65 @@ pub(crate) struct Done {
     pub failed: bool,
 }
 
-/// A trace that is told.
+/// The trace of a sampled order, with the queue that its spans go to.
 #[derive(Clone, Copy)]
-pub(crate) struct Told {
+pub(crate) struct SampledTrace {
     trace: Trace,
     traces: &'static Traces,
 }
 
-impl std::fmt::Debug for Told {
+impl std::fmt::Debug for SampledTrace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.trace.fmt(f)
     }
 }
 
-impl Told {
-    /// Tells a step, which ends now.
-    pub(crate) fn tell(&self, step: TraceStep, done: Done) {
-        let span = Span { trace: self.trace, step, done, ended: SystemTime::now() };
+impl SampledTrace {
+    /// Records the span of a step, which ends now.
+    pub(crate) fn record(&self, step: TraceStep, result: SpanResult) {
+        let span = Span { trace: self.trace, step, result, ended: SystemTime::now() };
         if self.traces.queue.try_send(Message::Span(span)).is_err() {
             self.traces.dropped.increment(1);
         }
     }
 }
 
-/// A step that nothing hangs under, or one that is done again: told from others by when it began.
+/// A step without children: a failed attempt, or a repeat of a step. Its number is the time at which it began.
 #[must_use]
-pub(crate) fn further(phase: Phase, begun: SystemTime) -> TraceStep {
+pub(crate) fn leaf(phase: Phase, begun: SystemTime) -> TraceStep {
     let since = begun.duration_since(UNIX_EPOCH).unwrap_or_default();
     TraceStep { phase, number: u64::try_from(since.as_nanos()).unwrap_or(u64::MAX).max(1) }
 }
 
-/// An order on its way through a phase that may take several attempts.
+/// The spans of one order in a phase that may take several attempts: one span an attempt.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Trail {
-    told: Told,
+pub(crate) struct AttemptSpans {
+    trace: SampledTrace,
     begun: SystemTime,
     attempt: u32,
 }
 
-impl Trail {
-    /// Begins now; `None` while traces are off, and for an order that is not traced. The id as text, as messages carry it.
+impl AttemptSpans {
+    /// Begins the first attempt now; `None` while traces are off, and for an order that is not sampled. The id is text, as in messages.
     #[must_use]
     pub(crate) fn begin(request_id: &str) -> Option<Self> {
-        let begun = clock()?;
-        let told = of(RequestId::parse(request_id).ok()?)?;
-        Some(Self { told, begun, attempt: 1 })
+        let begun = now()?;
+        let trace = sampled(RequestId::parse(request_id).ok()?)?;
+        Some(Self { trace, begun, attempt: 1 })
     }
 
-    /// The attempt that began last has failed; the next one begins now.
-    pub(crate) fn failed(&mut self, state: State) {
-        self.told.tell(further(state.phase(), self.begun), self.done(state, true));
+    /// Ends the present attempt as failed, and begins the next one.
+    pub(crate) fn fail_attempt(&mut self, state: State) {
+        self.trace.record(leaf(state.phase(), self.begun), self.result(state, true));
         *self = Self { begun: SystemTime::now(), attempt: self.attempt.saturating_add(1), ..*self };
     }
 
-    /// The phase is done with it.
-    pub(crate) fn through(&self, state: State) {
-        self.told.tell(TraceStep::joint(state.phase()), self.done(state, false));
+    /// Ends the present attempt as the one that finished the phase.
+    pub(crate) fn finish(&self, state: State) {
+        self.trace.record(TraceStep::main(state.phase()), self.result(state, false));
     }
 
-    const fn done(&self, state: State, failed: bool) -> Done {
-        Done { begun: self.begun, state: Some(state), attempt: self.attempt, failed }
+    const fn result(&self, state: State, failed: bool) -> SpanResult {
+        SpanResult { begun: self.begun, state: Some(state), attempt: self.attempt, failed }
     }
 }

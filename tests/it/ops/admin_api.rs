@@ -1,6 +1,6 @@
 //! F6, E5, E6: the admin API, every family of it, on real servers.
 
-use crate::support::operators::{Operators, TOKEN};
+use crate::support::admin_port::{AdminPort, TOKEN};
 use crate::support::world::{World, eventually, run};
 use seckill::admin::document;
 use seckill::p5_reconcile::Window;
@@ -17,7 +17,7 @@ fn sale(id: &str) -> Value {
 fn no_route_answers_without_the_token_and_the_document_lists_them_all() {
     run(async {
         let world = World::with(&[], &[]).await;
-        let admin = world.operators();
+        let admin = world.admin_port();
         let document = serde_json::to_value(document()).unwrap();
         let calls = document["paths"].as_object().unwrap().iter();
         for (path, method) in calls.flat_map(|(path, calls)| calls.as_object().unwrap().keys().map(move |m| (path, m)))
@@ -44,7 +44,7 @@ fn no_route_answers_without_the_token_and_the_document_lists_them_all() {
 fn a_sale_is_created_steered_and_closed() {
     run(async {
         let world = World::with(&[Api], &[]).await;
-        let admin = world.operators();
+        let admin = world.admin_port();
         let created = admin.post("/sales", sale("steered")).await;
         assert_eq!((created.status, &created.json["sale"]["status"]), (200, &json!("draft")), "{created:?}");
         assert_eq!(admin.post("/sales", sale("steered")).await.code(), "CONFLICT");
@@ -92,7 +92,7 @@ fn a_sale_is_created_steered_and_closed() {
 impl World {
     /// Brings everything to its end with the roles that were missing, and stops them.
     async fn start_and_settle(&self, sale: &seckill::domain::ids::SaleId) {
-        let more = self.more(&[Role::Relay, Role::Consumer], |_| {});
+        let more = self.extra_roles(&[Role::Relay, Role::Consumer], |_| {});
         assert_eq!(self.settled(sale).await.counted.leaked, 0);
         more.stop().await;
     }
@@ -102,7 +102,7 @@ impl World {
 fn bad_input_is_named_and_changes_nothing() {
     run(async {
         let world = World::with(&[], &[]).await;
-        let admin = world.operators();
+        let admin = world.admin_port();
         let without = |field: &str| {
             let mut body = sale("bad");
             body.as_object_mut().unwrap().remove(field);
@@ -158,7 +158,7 @@ fn bad_input_is_named_and_changes_nothing() {
     });
 }
 
-async fn bodies_are_json_objects(admin: &Operators) {
+async fn bodies_are_json_objects(admin: &AdminPort) {
     let long = format!("{{\"pad\":\"{}\"}}", "x".repeat(70_000));
     for (kind, body, status) in [
         ("text/plain", "{}", 415),
@@ -177,7 +177,7 @@ async fn bodies_are_json_objects(admin: &Operators) {
 fn the_desk_works_over_http_for_both_queues_and_leaves_its_traces() {
     run(async {
         let world = World::with(&[Api], &[]).await;
-        let admin = world.operators();
+        let admin = world.admin_port();
         declare(&world.servers.rabbit).await.unwrap();
         let sale = world.sale("desk-http", 10, Some(1)).await;
         let (relay, spoiled) = (world.bought(&sale, "alice").await, world.bought(&sale, "bob").await);

@@ -1,7 +1,7 @@
 //! `lua/reserve.lua` against a model, over random sequences of groups, pauses, freezes and top-ups.
 
-use crate::support::model::{Ask, EPOCH, Model, Step};
 use crate::support::outbox_kinds::OUTBOX_KINDS;
+use crate::support::reserve_model::{Ask, EPOCH, Model, Step};
 use crate::support::resp::RawRedis;
 use crate::support::script_model::{redis_sale, request_id, reserve, user_id};
 use crate::support::world::{World, run};
@@ -12,7 +12,7 @@ use seckill::domain::ids::{RequestId, SaleId};
 use seckill::domain::message;
 use seckill::domain::reserve::Reserved;
 use seckill::domain::sale::MetaState;
-use seckill::store::redis::{Granted, Lying};
+use seckill::store::redis::{Granted, LocatedEntry};
 use std::collections::{BTreeSet, HashMap};
 
 fn step() -> impl Strategy<Value = Step> {
@@ -128,12 +128,12 @@ impl Bench<'_> {
     /// The messages in the outbox are the ledger's requests, readable by the consumer.
     async fn messages(&self) -> Result<(), TestCaseError> {
         let store = &self.world.servers.redis;
-        for Lying { entry, .. } in store.outbox.scan(0, "-", 1_000).await.unwrap().lying {
+        for LocatedEntry { entry, .. } in store.outbox.scan(0, "-", 1_000).await.unwrap().entries {
             let accepted = message::decode(entry.field("p").expect("a payload")).expect("a message");
             let (id, sale) = (accepted.purchase.request_id, accepted.purchase.sale_id.clone());
             prop_assert_eq!(String::from_utf8_lossy(entry.field("r").unwrap()), id.to_string());
             let record = store.ledger.lookup(&sale, 0, &[id]).await.unwrap().remove(0).expect("a ledger record");
-            prop_assert_eq!(record.accepted(id, &sale, 0), accepted, "message and ledger say the same");
+            prop_assert_eq!(record.order_message(id, &sale, 0), accepted, "message and ledger say the same");
         }
         Ok(())
     }

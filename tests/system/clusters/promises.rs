@@ -126,7 +126,7 @@ fn a_process_whose_node_id_is_on_a_dead_server_takes_another() {
         let world = world_on(&cluster, "cluster-ids", &["redis.command_timeout_ms=500"]).await;
         let stopper = Stopper::new();
         let terms = LeaseTerms { lease_ms: 20_000, renew: Duration::from_secs(1) };
-        let ids = RequestIds::on_terms(world.servers.redis.clone(), "one".to_owned(), stopper.clone(), terms);
+        let ids = RequestIds::on_terms(world.servers.redis.leases.clone(), "one".to_owned(), stopper.clone(), terms);
         eventually("a lease", async || ids.is_ready()).await;
         let mut seen = HashSet::new();
         // The next id, and the node id in it.

@@ -73,9 +73,6 @@ impl ArchivedRow {
 }
 
 /// What is kept of a sale; `None`: it was not archived.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn get(db: &Db, sale_id: &SaleId) -> Result<Option<Archived>, DbError> {
     let sale = archived_sales::table.find(sale_id.as_str().as_bytes()).select(ArchivedRow::as_select());
     let row: Option<ArchivedRow> = db.run("archived_get", async |conn| Ok(sale.first(conn).await.optional()?)).await?;
@@ -83,9 +80,6 @@ pub async fn get(db: &Db, sale_id: &SaleId) -> Result<Option<Archived>, DbError>
 }
 
 /// The last [`ARCHIVED_MAX`] of them, newest first.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn list(db: &Db) -> Result<Vec<Archived>, DbError> {
     let newest = archived_sales::table.order((archived_sales::archived_at.desc(), archived_sales::sale_id));
     let newest = newest.limit(ARCHIVED_MAX).select(ArchivedRow::as_select());
@@ -100,11 +94,8 @@ pub(in super::super) async fn is_there(conn: &mut Conn, sale: &[u8]) -> Result<b
     Ok(found.is_some())
 }
 
-/// Writes the row, if the sale's own row still says what `sale` says: whoever changes a sale changes that row. `false`: it does
-/// not, and nothing was written.
-///
-/// # Errors
-/// [`DbError`]; after an unknown outcome [`get`] tells.
+/// Writes the row, if the row of `sales` still agrees with `sale`: every change of a sale changes that row. `false`: it does
+/// not agree, and nothing was written. After an unknown outcome, [`get`] shows what holds.
 pub async fn begin(db: &Db, sale: &Sale, archived: &Archived) -> Result<bool, DbError> {
     let id = sale.sale_id.as_str().as_bytes();
     let row = (

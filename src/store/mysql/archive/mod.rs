@@ -1,7 +1,8 @@
 //! The rows of one sale read, summed and removed in pages, for `sale archive`, and what is kept of a sale that was removed.
 //!
 //! Every statement is a range of one index (why `>=` and `<=` of the same value: `books::series`), bounded by a page of
-//! a walk ([`ArchiveTable::sections`]); the caller moves on by the key that it is told. A crash while rows are removed leaves the rest of them, the row of `sales` and the row of `archived_sales`: the next walk goes on.
+//! a walk ([`ArchiveTable::sections`]); the caller goes on from the key that it got. A crash while rows are removed
+//! leaves the rest of them, the row of `sales` and the row of `archived_sales`: the next walk goes on.
 
 mod kept;
 mod tables;

@@ -19,7 +19,7 @@ pub struct ArchiveTable {
     pub(super) key: &'static str,
     /// The key is text.
     pub(super) text: bool,
-    /// Columns and how each is told in JSON.
+    /// Columns, and how each is written in JSON.
     columns: &'static [(&'static str, As)],
     /// The column that is summed, if any: units.
     pub units: Option<&'static str>,

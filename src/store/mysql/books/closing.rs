@@ -12,10 +12,7 @@ use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 
 /// Writes down where the acceptance numbers of a series ended: `accepted` is Redis' own sum of units, if Redis can still be
-/// believed. The first word stands.
-///
-/// # Errors
-/// [`DbError`]; repeating the call is safe.
+/// believed. The first word stands. Repeating is safe.
 pub(crate) async fn end(
     db: &Db,
     sale_id: &SaleId,
@@ -56,10 +53,7 @@ pub(crate) struct Closing<'a> {
     pub by: &'a str,
 }
 
-/// Writes a closing down. `false`: these very numbers were closed before.
-///
-/// # Errors
-/// [`DbError`]; repeating is safe for numbers.
+/// Writes a closing down. `false`: these very numbers were closed before. Repeating is safe for numbers.
 pub(crate) async fn close(db: &Db, sale_id: &SaleId, closing: &Closing<'_>) -> Result<bool, DbError> {
     let numbers = closing.numbers;
     let row = (

@@ -41,7 +41,7 @@ pub struct Closed {
     pub reclaimed_by: Option<Vec<u8>>,
 }
 
-/// Everything the database says of one sale, in one snapshot. Units.
+/// Everything that the database holds of one sale, in one snapshot. Units.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Books {
     /// `sales.granted`.
@@ -50,25 +50,25 @@ pub struct Books {
     pub stock: i64,
     /// `sales.epoch`.
     pub epoch: u32,
-    /// The journal above the row that was asked for, up to which `JournalSum::to` may be remembered.
+    /// The journal above the requested row, up to `JournalSum::to`, which may be remembered.
     pub flow: JournalSum,
     /// The same for the rest of it, which has to be read again.
     pub flow_young: JournalSum,
-    /// Grants of the epoch, the one of its rebuild too.
+    /// Grants of the epoch, with the grant of its rebuild.
     pub grants: i64,
     /// Grants that Redis is not known to have.
     pub grants_unapplied: i64,
     /// Whether the grants of the epoch are all there: an epoch that was opened before grants had epochs lacks its first.
     pub grants_known: bool,
-    /// Final failures that Redis had taken units for and nobody offered again, all epochs.
+    /// Final failures that Redis had taken units for and that were not offered again, all epochs.
     pub held: i64,
-    /// All orders, as they lie in their own table; `None` when they were not asked for.
+    /// All orders, counted in their own table; `None` when the query did not want them.
     pub orders: Option<OrdersCount>,
     /// Final failures for lack of units, all epochs.
     pub refused: i64,
     /// What persons closed.
     pub closed: Vec<Closed>,
-    /// As asked, in that order.
+    /// One for each series of the query, in its order.
     pub series: Vec<SeriesRead>,
 }
 
@@ -114,9 +114,6 @@ struct KnownRow {
 }
 
 /// The series of a sale that the database knows of: those with outcomes, and those whose end was written down.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn known(db: &Db, sale_id: &SaleId) -> Result<Vec<KnownSeries>, DbError> {
     let sale = sale_id.as_str().as_bytes();
     let (ended, counted) = db
@@ -154,9 +151,6 @@ pub async fn known(db: &Db, sale_id: &SaleId) -> Result<Vec<KnownSeries>, DbErro
 }
 
 /// Reads everything of one sale in one snapshot; `None` when there is no such sale.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn read(db: &Db, sale_id: &SaleId, query: BooksQuery<'_>) -> Result<Option<Books>, DbError> {
     let sale = sale_id.as_str().as_bytes();
     db.patient()

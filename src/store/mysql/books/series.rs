@@ -71,7 +71,7 @@ pub struct SeriesQuery {
     pub to: u64,
     /// Numbers without an outcome when they were counted: has any of them one by now?
     pub holes: Vec<(u64, u64)>,
-    /// Count what lies above `to`, too.
+    /// Count the outcomes above `to`, too.
     pub above: bool,
 }
 
@@ -82,7 +82,7 @@ pub struct SeriesRead {
     pub highest: u64,
     /// The pieces, in order.
     pub pieces: Vec<Piece>,
-    /// Sum of what lies above the last number asked for.
+    /// Sum of the outcomes above the last requested number.
     pub above: Tally,
     /// The lowest number of a hole that has an outcome by now.
     pub filled: Option<u64>,
@@ -111,10 +111,7 @@ pub(in super::super) fn of_series<'a>(
         .bind::<Unsigned<Integer>, _>(series.epoch)
 }
 
-/// Counts `asked` in pieces, outside of any snapshot: for numbers that do not change any more.
-///
-/// # Errors
-/// [`DbError`].
+/// Counts `wanted` in pieces, outside of any snapshot: for numbers that do not change any more.
 pub async fn count(db: &Db, sale_id: &SaleId, asked: &SeriesQuery) -> Result<SeriesRead, DbError> {
     let sale = sale_id.as_str().as_bytes();
     db.patient().run("books_count", async |conn| read(conn, sale, asked).await).await
@@ -128,9 +125,6 @@ struct Age {
 
 /// How long ago the first number above `number` got its outcome, in milliseconds by the database's clock; `None` when there is
 /// none above it.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn age_above_ms(db: &Db, sale_id: &SaleId, series: Series, number: u64) -> Result<Option<i64>, DbError> {
     let sale = sale_id.as_str().as_bytes();
     db.patient()

@@ -106,9 +106,7 @@ pub(super) async fn write(
 }
 
 /// Releases more units under `grant_id` (1 to 64 bytes). `false`: this very grant was made before, nothing changed.
-///
-/// # Errors
-/// [`SaleError`]; repeating the call is safe.
+/// Repeating is safe.
 pub async fn top_up(db: &Db, sale_id: &SaleId, grant_id: &str, quantity: u32) -> Result<bool, SaleError> {
     let sale = sale_id.as_str().as_bytes();
     let quantity = i64::from(quantity);
@@ -190,9 +188,6 @@ pub(crate) async fn list(db: &Db, sale_id: &SaleId) -> Result<Vec<Grant>, DbErro
 
 /// Grants of a sale's epoch that Redis is not known to have, oldest first; at most [`GRANTS_MAX`], more when those are applied.
 /// One of another epoch is among the units of a rebuild, whatever its mark says.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn unapplied(db: &Db, sale_id: &SaleId, epoch: u32) -> Result<Vec<Grant>, DbError> {
     let rows: Vec<GrantRow> = db
         .run("grant_unapplied", async |conn| {
@@ -222,9 +217,6 @@ pub(crate) async fn of_epoch(db: &Db, sale_id: &SaleId, epoch: u32) -> Result<Ve
 }
 
 /// Notes that Redis has a grant. `false`: it was noted before, or there is no such grant.
-///
-/// # Errors
-/// [`DbError`].
 pub async fn mark_applied(db: &Db, sale_id: &SaleId, grant_id: &str) -> Result<bool, DbError> {
     let sale = sale_id.as_str().as_bytes();
     let matched = db.run("grant_mark_applied", async |conn| mark(conn, sale, grant_id).await).await?;

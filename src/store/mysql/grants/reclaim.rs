@@ -13,9 +13,9 @@ use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Binary};
 use diesel_async::{AsyncConnection, RunQueryDsl};
 
-/// Offers the units of final failures again that Redis had taken and nobody offered yet, and those of numbers that a person
-/// wrote off: one grant for all of them. `sales` does not move: those units never left `sales.stock`. Failures for lack of units
-/// have none. Returns the grant, if there was anything to offer.
+/// Offers units again: those of final failures that Redis had taken and that were not offered yet, and those of numbers that
+/// a person wrote off. One grant holds all of them. `sales` does not change, because these units never left `sales.stock`.
+/// Failures for lack of units have none. Returns the grant, if there was anything to offer.
 ///
 /// # Errors
 /// [`SaleError::Unknown`]; [`SaleError::BooksDisagree`] when `sales.stock` has less than that; repeating the call is safe.

@@ -1,6 +1,6 @@
 //! P4 (and P5's compensation): accepted requests become orders or recorded failures.
 //!
-//! Input: [`Accepted`] requests, any number of times, in any order, from any number of processes at once. Output: one
+//! Input: [`OrderMessage`] requests, any number of times, in any order, from any number of processes at once. Output: one
 //! [`Verdict`] each. A crash before COMMIT leaves nothing; after it, the repeat finds `request_outcome` and answers
 //! [`Verdict::Already`]. A failure is recorded before its verdict is returned, so a verdict may always be acknowledged.
 //!
@@ -19,8 +19,8 @@ use super::fault::DbError;
 use super::outcomes::{RequestOutcome, outcomes_of};
 use super::pool::Db;
 use crate::domain::ids::{RequestId, SaleId};
+use crate::domain::message::OrderMessage;
 use crate::domain::outcome::{NextStep, Obstacle, Verdict, after_obstacle};
-use crate::domain::request::Accepted;
 use facts::facts_of;
 pub(super) use one::DETAIL_CHARS_MAX;
 pub(crate) use one::{FinalFailure, record_failure};
@@ -50,12 +50,12 @@ pub enum GroupResult {
 ///
 /// # Errors
 /// [`DbError`]; nothing is committed, except that [`DbError::Unavailable`] and [`DbError::Timeout`] leave it unknown.
-pub async fn persist_group(db: &Db, group: &[Accepted], source: PersistSource) -> Result<GroupResult, DbError> {
-    let group: Vec<&Accepted> = group.iter().collect();
+pub async fn persist_group(db: &Db, group: &[OrderMessage], source: PersistSource) -> Result<GroupResult, DbError> {
+    let group: Vec<&OrderMessage> = group.iter().collect();
     persist_refs(db, &group, source).await
 }
 
-async fn persist_refs(db: &Db, group: &[&Accepted], source: PersistSource) -> Result<GroupResult, DbError> {
+async fn persist_refs(db: &Db, group: &[&OrderMessage], source: PersistSource) -> Result<GroupResult, DbError> {
     if group.is_empty() {
         return Ok(GroupResult::Committed);
     }
@@ -80,7 +80,7 @@ async fn persist_refs(db: &Db, group: &[&Accepted], source: PersistSource) -> Re
 
 /// Lands requests and gives each its own exact verdict, in input order. One request's error does not touch the others,
 /// unless the database as a whole is the problem ([`DbError::is_outage`]): then nothing more is tried.
-pub async fn persist_all(db: &Db, items: &[Accepted], source: PersistSource) -> Vec<Result<Verdict, DbError>> {
+pub async fn persist_all(db: &Db, items: &[OrderMessage], source: PersistSource) -> Vec<Result<Verdict, DbError>> {
     let mut round = PersistCall {
         db,
         items,
@@ -105,18 +105,18 @@ pub async fn persist_all(db: &Db, items: &[Accepted], source: PersistSource) -> 
     for group in firsts.chunks(GROUP_MAX) {
         round.persist_exactly(group.to_vec()).await;
     }
-    // A repeat inside the input is a redelivery like any other: the database tells it what was decided.
+    // A repeat inside the input is a redelivery like any other: its outcome is in the database.
     for index in repeats {
         round.persist_alone(index).await;
     }
-    let missing = || Err(DbError::Other("a request was not looked at".to_owned()));
+    let missing = || Err(DbError::Other("a request of the group was not examined".to_owned()));
     round.verdicts.into_iter().map(|verdict| verdict.unwrap_or_else(missing)).collect()
 }
 
 /// One call of [`persist_all`] under way.
 struct PersistCall<'a> {
     db: &'a Db,
-    items: &'a [Accepted],
+    items: &'a [OrderMessage],
     source: PersistSource,
     verdicts: Vec<Option<Result<Verdict, DbError>>>,
     outage: Option<DbError>,
@@ -138,7 +138,7 @@ impl PersistCall<'_> {
         }
     }
 
-    fn refs(&self, group: &[usize]) -> Vec<&Accepted> {
+    fn refs(&self, group: &[usize]) -> Vec<&OrderMessage> {
         group.iter().filter_map(|index| self.items.get(*index)).collect()
     }
 
@@ -251,7 +251,7 @@ impl PersistCall<'_> {
 }
 
 /// The obstacle that an existing outcome of the same request id is.
-pub(super) fn seen(accepted: &Accepted, decided: &RequestOutcome) -> Obstacle {
+pub(super) fn seen(accepted: &OrderMessage, decided: &RequestOutcome) -> Obstacle {
     if decided.payload_hash == accepted.payload_hash() {
         Obstacle::SameOutcome(decided.outcome)
     } else {

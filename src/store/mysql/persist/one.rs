@@ -9,24 +9,23 @@ use super::facts::facts_of;
 use super::plan::{NewEventRow, NewOutcomeRow, WritePlan};
 use super::seen;
 use super::write::{self, Blocked};
-use crate::domain::message;
+use crate::domain::message::{self, OrderMessage};
 use crate::domain::outcome::{FailReason, NextStep, Obstacle, Outcome, Verdict, after_obstacle};
-use crate::domain::request::Accepted;
 use crate::faults::left_out;
 use diesel::prelude::*;
 use diesel_async::{AsyncConnection, RunQueryDsl};
 
-/// How often a race is run again before the caller is asked to come back later.
+/// How often a lost race is repeated before the caller has to try later.
 const TRIES: u32 = 5;
 /// `failed_request.detail`, in characters.
 pub(in super::super) const DETAIL_CHARS_MAX: usize = 1000;
 
-/// Lands one request. A refusal is committed before it is returned.
+/// Persists one request. A refusal is committed before it is returned.
 ///
 /// # Errors
 /// [`DbError`]; the outcome is then undecided or unknown, and repeating the call is safe. [`DbError::UnknownSale`] lasts until
 /// the sale has its row again.
-pub async fn persist_one(db: &Db, accepted: &Accepted, source: PersistSource) -> Result<Verdict, DbError> {
+pub async fn persist_one(db: &Db, accepted: &OrderMessage, source: PersistSource) -> Result<Verdict, DbError> {
     for _ in 0..TRIES {
         let stopped = match attempt(db, accepted, source).await {
             Ok(None) => return Ok(Verdict::Ordered),
@@ -67,9 +66,9 @@ pub async fn persist_one(db: &Db, accepted: &Accepted, source: PersistSource) ->
 
 /// What stopped one attempt; nothing of it remains.
 enum Stopped {
-    /// Something with a name.
+    /// An obstacle that `domain::outcome` knows.
     Obstacle(Obstacle),
-    /// The request id or its acceptance number has an outcome; only a look can tell which.
+    /// The request id or its acceptance number has an outcome; a lookup decides which.
     Taken,
 }
 
@@ -83,7 +82,7 @@ impl Stopped {
     }
 }
 
-async fn attempt(db: &Db, accepted: &Accepted, source: PersistSource) -> Result<Option<Stopped>, DbError> {
+async fn attempt(db: &Db, accepted: &OrderMessage, source: PersistSource) -> Result<Option<Stopped>, DbError> {
     let facts = facts_of(db, &[&accepted.purchase.sale_id]).await?;
     let plan = match WritePlan::of(&[accepted], &facts, source)? {
         Ok(plan) => plan,
@@ -99,7 +98,7 @@ async fn attempt(db: &Db, accepted: &Accepted, source: PersistSource) -> Result<
 }
 
 /// Names the obstacle; `None` when what was in the way is gone again, so that another attempt decides.
-async fn identify(db: &Db, accepted: &Accepted, stopped: Stopped) -> Result<Option<Obstacle>, DbError> {
+async fn identify(db: &Db, accepted: &OrderMessage, stopped: Stopped) -> Result<Option<Obstacle>, DbError> {
     let request_id = accepted.purchase.request_id;
     if let Some(decided) = outcomes_of(db, &[request_id]).await?.get(&request_id) {
         return Ok(Some(seen(accepted, decided)));
@@ -111,7 +110,7 @@ async fn identify(db: &Db, accepted: &Accepted, stopped: Stopped) -> Result<Opti
     }
 }
 
-async fn sale_exists(db: &Db, accepted: &Accepted) -> Result<bool, DbError> {
+async fn sale_exists(db: &Db, accepted: &OrderMessage) -> Result<bool, DbError> {
     let sale_id = accepted.purchase.sale_id.as_str().as_bytes();
     db.run("sale_exists", async |conn| {
         let found: i64 = sales::table.filter(sales::sale_id.eq(sale_id)).count().get_result(conn).await?;
@@ -121,7 +120,7 @@ async fn sale_exists(db: &Db, accepted: &Accepted) -> Result<bool, DbError> {
 }
 
 /// Whether another request holds this acceptance number: Redis was rewound and handed it out twice.
-async fn number_is_taken(db: &Db, accepted: &Accepted) -> Result<bool, DbError> {
+async fn number_is_taken(db: &Db, accepted: &OrderMessage) -> Result<bool, DbError> {
     let sale_id = accepted.purchase.sale_id.as_str().as_bytes();
     db.run("number_is_taken", async |conn| {
         let taken: i64 = request_outcome::table
@@ -162,13 +161,10 @@ pub(crate) struct FinalFailure<'a> {
 }
 
 /// Gives a request its outcome whose acceptance number another request has: FAILED without a number. `None`: that is not so, and
-/// nothing was written.
-///
-/// # Errors
-/// [`DbError`]; repeating the call is safe.
+/// nothing was written. Repeating is safe.
 pub async fn fail_reused(
     db: &Db,
-    accepted: &Accepted,
+    accepted: &OrderMessage,
     reporter: Reporter,
     by: &str,
 ) -> Result<Option<Verdict>, DbError> {
@@ -183,11 +179,12 @@ pub async fn fail_reused(
 }
 
 /// Writes the FAILED outcome and its register row in one transaction. `false`: the request has an outcome already (or its
-/// acceptance number has), and nothing was written.
-///
-/// # Errors
-/// [`DbError`]; repeating the call is safe.
-pub(crate) async fn record_failure(db: &Db, accepted: &Accepted, failure: FinalFailure<'_>) -> Result<bool, DbError> {
+/// acceptance number has), and nothing was written. Repeating is safe.
+pub(crate) async fn record_failure(
+    db: &Db,
+    accepted: &OrderMessage,
+    failure: FinalFailure<'_>,
+) -> Result<bool, DbError> {
     let outcome = Outcome::Failed(failure.reason);
     let row = NewOutcomeRow::of(accepted, outcome);
     let event = (!failure.reporter.has_message()).then(|| NewEventRow::of(accepted, outcome));
@@ -213,7 +210,7 @@ pub(crate) async fn record_failure(db: &Db, accepted: &Accepted, failure: FinalF
 /// An open row of the same request becomes final; its first report time stays.
 async fn write_register(
     conn: &mut super::super::pool::Conn,
-    accepted: &Accepted,
+    accepted: &OrderMessage,
     failure: FinalFailure<'_>,
 ) -> Result<(), DbError> {
     let purchase = &accepted.purchase;

@@ -6,10 +6,9 @@ use super::super::sale_facts::SaleFacts;
 use super::super::schema::{outcome_event, request_outcome, stock_flow};
 use super::text::Values;
 use crate::domain::ids::SaleId;
-use crate::domain::message;
+use crate::domain::message::{self, OrderMessage};
 use crate::domain::outcome::{FailReason, Obstacle, Outcome};
 use crate::domain::policy::PurchasePolicy;
-use crate::domain::request::Accepted;
 use diesel::prelude::*;
 use std::collections::{BTreeMap, HashMap};
 
@@ -32,7 +31,7 @@ pub(crate) struct NewOutcomeRow<'a> {
 }
 
 impl<'a> NewOutcomeRow<'a> {
-    pub(crate) fn of(accepted: &'a Accepted, outcome: Outcome) -> Self {
+    pub(crate) fn of(accepted: &'a OrderMessage, outcome: Outcome) -> Self {
         let (kind, reason) = outcome_columns(outcome);
         Self {
             request_id: accepted.purchase.request_id.get(),
@@ -57,7 +56,7 @@ pub(crate) struct NewFlowRow<'a> {
     pub reference: Vec<u8>,
 }
 
-/// An event to be told by whoever consumes orders; written with the outcome it tells.
+/// An event that a consumer will publish; written in one transaction with its outcome.
 #[derive(Insertable)]
 #[diesel(table_name = outcome_event)]
 pub(crate) struct NewEventRow {
@@ -67,7 +66,7 @@ pub(crate) struct NewEventRow {
 }
 
 impl NewEventRow {
-    pub(crate) fn of(accepted: &Accepted, outcome: Outcome) -> Self {
+    pub(crate) fn of(accepted: &OrderMessage, outcome: Outcome) -> Self {
         Self {
             request_id: accepted.purchase.request_id.get(),
             event_key: message::event_key(outcome),
@@ -92,7 +91,7 @@ pub(crate) struct WritePlan<'a> {
     pub outcomes: String,
     /// The INSERT into `orders`.
     pub orders: String,
-    /// The events to be told later; empty when a message is behind the requests, whose consumer tells them itself.
+    /// The events to publish later; empty when the requests came as messages, whose consumer publishes them itself.
     pub events: Vec<NewEventRow>,
     /// What each sale gives.
     pub shares: BTreeMap<&'a SaleId, SaleShare>,
@@ -104,7 +103,7 @@ impl<'a> WritePlan<'a> {
     /// # Errors
     /// [`DbError::Other`] when a value does not fit its column; such a request can never land and is for a person.
     pub(crate) fn of(
-        group: &[&'a Accepted],
+        group: &[&'a OrderMessage],
         facts: &HashMap<SaleId, SaleFacts>,
         source: PersistSource,
     ) -> Result<Result<Self, Obstacle>, DbError> {
@@ -144,7 +143,7 @@ impl<'a> WritePlan<'a> {
     }
 }
 
-fn add_outcome(outcomes: &mut Values, accepted: &Accepted) {
+fn add_outcome(outcomes: &mut Values, accepted: &OrderMessage) {
     let row = NewOutcomeRow::of(accepted, Outcome::Ordered);
     outcomes.row();
     outcomes.number(row.request_id);
@@ -158,7 +157,7 @@ fn add_outcome(outcomes: &mut Values, accepted: &Accepted) {
 
 fn add_order(
     orders: &mut Values,
-    accepted: &Accepted,
+    accepted: &OrderMessage,
     facts: &SaleFacts,
     source: PersistSource,
 ) -> Result<(), DbError> {
@@ -182,7 +181,7 @@ fn add_order(
     Ok(())
 }
 
-fn add_share<'a>(shares: &mut BTreeMap<&'a SaleId, SaleShare>, accepted: &'a Accepted, policy: PurchasePolicy) {
+fn add_share<'a>(shares: &mut BTreeMap<&'a SaleId, SaleShare>, accepted: &'a OrderMessage, policy: PurchasePolicy) {
     let purchase = &accepted.purchase;
     let share = shares.entry(&purchase.sale_id).or_insert_with(|| SaleShare {
         units: 0,

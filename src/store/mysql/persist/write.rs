@@ -54,8 +54,8 @@ pub(crate) async fn transact(db: &Db, name: &'static str, plan: &WritePlan<'_>) 
     .await
 }
 
-/// All or nothing. After an error of the database the connection is thrown away by the caller, so that a rollback that
-/// could not be said in words happens by the connection's end.
+/// All or nothing. After an error of the database the caller closes the connection, which rolls back where the statement
+/// ROLLBACK could not.
 async fn in_transaction(conn: &mut Conn, plan: &WritePlan<'_>) -> Result<(), Halt> {
     Manager::begin_transaction(conn).await?;
     let halt = match write(conn, plan).await {
@@ -70,7 +70,7 @@ async fn in_transaction(conn: &mut Conn, plan: &WritePlan<'_>) -> Result<(), Hal
     }
 }
 
-/// The first poll sends COMMIT, the others wait for its answer: in between lies the crash after which nobody knows.
+/// The first poll sends COMMIT, later polls wait for its answer. After a crash in between the outcome is unknown.
 async fn commit(conn: &mut Conn) -> Result<(), Halt> {
     let mut committing = pin!(Manager::commit_transaction(conn));
     tokio::select! {
@@ -145,7 +145,7 @@ async fn take_stock(conn: &mut Conn, sale_id: &SaleId, units: i64) -> Result<(),
     match updated.map_err(DbError::from) {
         Ok(0) => Err(Halt::Blocked(Blocked::Stock)),
         Ok(_) => Ok(()),
-        // The hot row itself is stuck: no smaller group of this sale would fare better, the other sales would.
+        // The hot row itself is locked: a smaller group of this sale would wait as well, other sales would not.
         Err(DbError::LockWait) => Err(Halt::Db(DbError::SaleLocked(sale_id.clone()))),
         Err(error) => Err(Halt::Db(error)),
     }

@@ -65,7 +65,7 @@ pub(super) async fn locate(source: Source<'_>) -> Option<Located> {
         }
     };
     let known = answers.into_iter().flatten().filter(|located| !located.ranges.is_empty());
-    // Of equally new answers the one with most slots: a server that just starts knows few.
+    // Of equally new answers the answer with most slots: a server that just starts knows few.
     known.max_by_key(|located| (located.epoch, located.slots_count()))
 }
 

@@ -3,7 +3,7 @@
 //! Every call is `lua/outbox_list.lua`, one step each; `list_entry_codec.rs` reads the strings.
 
 use super::list_entry_codec;
-use super::{Entry, OrphanPage, Outbox, PageFrom, ParkReason, TakenOver};
+use super::{OrphanPage, Outbox, OutboxEntry, PageFrom, ParkReason, TakenOver};
 use crate::store::redis::connection::{DoneWhen, RedisFault, integer, list, optional_text, text};
 use crate::store::redis::scripts::OUTBOX_LIST;
 use fred::types::Value;
@@ -12,12 +12,12 @@ use fred::types::Value;
 const MOVE_MAX: usize = 1_000;
 
 /// `id, entry, id, entry, …` as the script answers.
-fn entries(reply: Value) -> Result<Vec<Entry>, RedisFault> {
+fn entries(reply: Value) -> Result<Vec<OutboxEntry>, RedisFault> {
     list(reply)?
         .chunks_exact(2)
         .map(|pair| {
             let id = optional_text(&pair[0]).ok_or_else(|| RedisFault::Contract("entry without id".into()))?;
-            Ok(Entry { id, fields: list_entry_codec::fields(pair[1].as_bytes().unwrap_or_default()) })
+            Ok(OutboxEntry { id, fields: list_entry_codec::fields(pair[1].as_bytes().unwrap_or_default()) })
         })
         .collect()
 }
@@ -55,7 +55,12 @@ impl Outbox {
     }
 
     /// The same for calls that hand out entries. The server is chosen before, so that its replicas are the ones counted.
-    async fn list_hand_out(&self, shard: u16, call: ListCall<'_>, args: Vec<Value>) -> Result<Vec<Entry>, RedisFault> {
+    async fn list_hand_out(
+        &self,
+        shard: u16,
+        call: ListCall<'_>,
+        args: Vec<Value>,
+    ) -> Result<Vec<OutboxEntry>, RedisFault> {
         let node = self.redis.node_of_shard(shard)?;
         let taken = entries(self.list_call(shard, call, args).await?)?;
         if !taken.is_empty() {
@@ -65,12 +70,17 @@ impl Outbox {
         Ok(taken)
     }
 
-    pub(super) async fn list_take(&self, shard: u16, consumer: &str, count: usize) -> Result<Vec<Entry>, RedisFault> {
+    pub(super) async fn list_take(
+        &self,
+        shard: u16,
+        consumer: &str,
+        count: usize,
+    ) -> Result<Vec<OutboxEntry>, RedisFault> {
         let count = vec![text(count.min(MOVE_MAX).to_string())];
         self.list_hand_out(shard, ListCall::of(consumer, "take"), count).await
     }
 
-    pub(super) async fn list_own(&self, shard: u16, consumer: &str) -> Result<Vec<Entry>, RedisFault> {
+    pub(super) async fn list_own(&self, shard: u16, consumer: &str) -> Result<Vec<OutboxEntry>, RedisFault> {
         self.list_hand_out(shard, ListCall::of(consumer, "own"), vec![]).await
     }
 
@@ -109,7 +119,7 @@ impl Outbox {
         call: ListCall<'_>,
         idle_ms: u64,
         count: usize,
-    ) -> Result<Vec<Entry>, RedisFault> {
+    ) -> Result<Vec<OutboxEntry>, RedisFault> {
         let other = call.other.unwrap_or_default();
         let args = vec![text(count.min(MOVE_MAX).to_string()), text(other), text(idle_ms.to_string())];
         self.list_hand_out(shard, call, args).await
@@ -122,7 +132,7 @@ impl Outbox {
         shard: u16,
         consumer: &str,
         page: OrphanPage<'_>,
-    ) -> Result<(Vec<Entry>, String), RedisFault> {
+    ) -> Result<(Vec<OutboxEntry>, String), RedisFault> {
         let OrphanPage { start, looked_at_max, taken_max } = page;
         let (prefix, cursor) = (self.redis.keys.processing(shard, ""), if start == "-" { "0" } else { start });
         let args = [cursor, "MATCH", &format!("{prefix}*"), "COUNT", &looked_at_max.to_string(), "TYPE", "list"]

@@ -4,7 +4,7 @@
 //! The payload is the rest, whatever its bytes. What is no entry of ours becomes one without the fields the relay needs, so
 //! that the relay says what is wrong with it and parks it (C6).
 
-use super::Entry;
+use super::OutboxEntry;
 
 /// Bytes up to the first space, and those behind it; all of them and `None` without a space.
 fn word(bytes: &[u8]) -> (&[u8], Option<&[u8]>) {
@@ -30,19 +30,19 @@ pub(super) fn fields(packed: &[u8]) -> Vec<(String, Vec<u8>)> {
 }
 
 /// A packed entry whose name is not known beside it.
-pub(super) fn entry(packed: &[u8]) -> Entry {
-    Entry { id: words(word(packed).0), fields: fields(packed) }
+pub(super) fn entry(packed: &[u8]) -> OutboxEntry {
+    OutboxEntry { id: words(word(packed).0), fields: fields(packed) }
 }
 
-/// A parked entry, with the fields the stream's relay DLQ has. What no relay put there is one that a person has to look at.
-pub(super) fn parked(member: &[u8]) -> Entry {
+/// A parked entry, with the fields the stream's relay DLQ has. An entry that no relay put there is for a person.
+pub(super) fn parked(member: &[u8]) -> OutboxEntry {
     parts(member).unwrap_or_else(|| {
         let reason = ("reason".to_owned(), b"unreadable: no relay parked this".to_vec());
-        Entry { id: words(word(member).0), fields: vec![("raw".to_owned(), member.to_vec()), reason] }
+        OutboxEntry { id: words(word(member).0), fields: vec![("raw".to_owned(), member.to_vec()), reason] }
     })
 }
 
-fn parts(member: &[u8]) -> Option<Entry> {
+fn parts(member: &[u8]) -> Option<OutboxEntry> {
     let (id, rest) = word(member);
     let (attempts, rest) = word(rest?);
     let (length, rest) = word(rest?);
@@ -51,14 +51,14 @@ fn parts(member: &[u8]) -> Option<Entry> {
     let mut all = fields(entry);
     let own = [("reason", reason), ("attempts", attempts), ("parked_at_ms", at_ms)];
     all.extend(own.map(|(name, value)| (name.to_owned(), value.to_vec())));
-    Some(Entry { id: words(id), fields: all })
+    Some(OutboxEntry { id: words(id), fields: all })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn field(entry: &Entry, name: &str) -> String {
+    fn field(entry: &OutboxEntry, name: &str) -> String {
         words(entry.field(name).unwrap_or(b"none"))
     }
 

@@ -14,7 +14,7 @@ mod stream;
 pub(crate) use orphans::OrphanPage;
 pub(crate) use relay_dlq::ParkedEntry;
 pub use relay_dlq::{ParkReason, Parking, RelayDlq};
-pub use scan::Lying;
+pub use scan::LocatedEntry;
 
 use super::connection::RedisFault;
 use super::keyspace::Keyspace;
@@ -23,14 +23,14 @@ use std::sync::Arc;
 
 /// One outbox entry as it was read. The payload is opaque here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct OutboxEntry {
     /// Names it within the outbox.
     pub id: String,
     /// Field and value pairs; empty when the entry was deleted while it was pending.
     pub fields: Vec<(String, Vec<u8>)>,
 }
 
-impl Entry {
+impl OutboxEntry {
     /// The value of a field.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&[u8]> {
@@ -51,7 +51,7 @@ pub struct PageFrom<'a> {
 #[derive(Debug)]
 pub struct TakenOver {
     /// They are the caller's now.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<OutboxEntry>,
     /// Where to go on; `0-0`: this was all.
     pub next: String,
     /// Entries that were deleted while they were pending (stream only).
@@ -67,9 +67,6 @@ pub struct Outbox {
 impl Outbox {
     /// Makes sure the shard's outbox and its group exist, the group reading from the very beginning. A list exists only
     /// while it has entries.
-    ///
-    /// # Errors
-    /// [`RedisFault`] when Redis is away or refuses.
     pub(crate) async fn ensure(&self, shard: u16) -> Result<(), RedisFault> {
         match self.redis.outbox {
             OutboxKind::Stream => self.stream_ensure(shard).await,
@@ -78,10 +75,8 @@ impl Outbox {
     }
 
     /// Reads up to `count` new entries for `consumer`, the oldest first. A list gives at most 1,000 at once.
-    ///
-    /// # Errors
-    /// [`RedisFault`]; after `Unknown` the entries may be the consumer's: read its own.
-    pub async fn new_entries(&self, shard: u16, consumer: &str, count: usize) -> Result<Vec<Entry>, RedisFault> {
+    /// After `Unknown` the entries may be the consumer's: read its own.
+    pub async fn new_entries(&self, shard: u16, consumer: &str, count: usize) -> Result<Vec<OutboxEntry>, RedisFault> {
         match self.redis.outbox {
             OutboxKind::Stream => self.stream_read(shard, consumer, ">", count).await,
             OutboxKind::List => self.list_take(shard, consumer, count).await,
@@ -89,17 +84,14 @@ impl Outbox {
     }
 
     /// Reads entries that are `consumer`'s already, the oldest first, from an id on (`0` begins). Returns them and where to
-    /// go on. A stream gives up to `count`; a list all of them, at most a window.
-    ///
-    /// # Errors
-    /// [`RedisFault`]; repeating is safe.
+    /// go on. A stream gives up to `count`; a list all of them, at most a window. Repeating is safe.
     pub async fn own_entries(
         &self,
         shard: u16,
         consumer: &str,
         from: &str,
         count: usize,
-    ) -> Result<(Vec<Entry>, Option<String>), RedisFault> {
+    ) -> Result<(Vec<OutboxEntry>, Option<String>), RedisFault> {
         match self.redis.outbox {
             OutboxKind::Stream => {
                 let entries = self.stream_read(shard, consumer, from, count).await?;
@@ -111,9 +103,7 @@ impl Outbox {
     }
 
     /// Takes over up to `count` entries that no relay touched for `idle_ms`, from an id on (`0-0` begins).
-    ///
-    /// # Errors
-    /// [`RedisFault`]; after `Unknown` some may be this consumer's now.
+    /// After `Unknown` some may be this consumer's now.
     pub async fn take_over(
         &self,
         shard: u16,
@@ -128,9 +118,7 @@ impl Outbox {
     }
 
     /// Deletes confirmed entries. Returns how many were deleted; a list deletes only what is still `consumer`'s.
-    ///
-    /// # Errors
-    /// [`RedisFault`]; repeating is safe.
+    /// Repeating is safe.
     pub async fn done(&self, shard: u16, consumer: &str, ids: &[String]) -> Result<i64, RedisFault> {
         match self.redis.outbox {
             OutboxKind::Stream => self.stream_done(shard, ids).await,
@@ -140,9 +128,7 @@ impl Outbox {
 
     /// Adds one failed attempt to each entry that is still `consumer`'s; returns the new counts in order, 0 for entries that
     /// are not its own any more.
-    ///
-    /// # Errors
-    /// [`RedisFault`]; after `Unknown` an attempt may be counted without being seen, which only shortens the retries.
+    /// After `Unknown` an attempt may be counted without being seen, which only shortens the retries.
     pub async fn failed(&self, shard: u16, consumer: &str, ids: &[String]) -> Result<Vec<u32>, RedisFault> {
         let counts = match self.redis.outbox {
             OutboxKind::Stream => self.stream_failed(shard, consumer, ids).await?,
@@ -155,9 +141,7 @@ impl Outbox {
     }
 
     /// Keeps entries this consumer still works on from being taken over; returns those that are still its own.
-    ///
-    /// # Errors
-    /// [`RedisFault`]; repeating is safe.
+    /// Repeating is safe.
     pub async fn touch(&self, shard: u16, consumer: &str, ids: &[String]) -> Result<Vec<String>, RedisFault> {
         match self.redis.outbox {
             OutboxKind::Stream => self.stream_touch(shard, consumer, ids).await,
@@ -166,9 +150,6 @@ impl Outbox {
     }
 
     /// Entries in the outbox, and how many of them are read and not done.
-    ///
-    /// # Errors
-    /// [`RedisFault`] when Redis is away or refuses.
     pub async fn depth(&self, shard: u16) -> Result<(u64, u64), RedisFault> {
         match self.redis.outbox {
             OutboxKind::Stream => self.stream_depth(shard).await,
@@ -178,9 +159,6 @@ impl Outbox {
 
     /// Entries in the fullest of the outboxes of shards 0 to `shards` - 1; O(1) each. A shard whose server is
     /// down does not count: it accepts nothing.
-    ///
-    /// # Errors
-    /// [`RedisFault`] when every server is away or one refuses.
     pub(crate) async fn longest(&self, shards: u16) -> Result<u64, RedisFault> {
         let lengths = (0..shards).map(|shard| self.depth(shard));
         let (mut longest, mut away) = (None, None);

@@ -2,7 +2,7 @@
 //! names of relays that are gone.
 
 use super::stream::entries;
-use super::{Entry, Outbox};
+use super::{Outbox, OutboxEntry};
 use crate::config::OutboxKind;
 use crate::store::redis::connection::{RedisFault, list, optional_text, text};
 use crate::store::redis::keyspace::GROUP;
@@ -22,16 +22,13 @@ pub(crate) struct OrphanPage<'a> {
 
 impl Outbox {
     /// Takes entries of one page that were delivered once and are in no pending list (window 30). Returns them and
-    /// where to go on (`-`: from the start).
-    ///
-    /// # Errors
-    /// [`RedisFault`]; after `Unknown` some may be this consumer's now.
+    /// where to go on (`-`: from the start). After `Unknown` some may be this consumer's now.
     pub(crate) async fn take_orphans(
         &self,
         shard: u16,
         consumer: &str,
         page: OrphanPage<'_>,
-    ) -> Result<(Vec<Entry>, String), RedisFault> {
+    ) -> Result<(Vec<OutboxEntry>, String), RedisFault> {
         if self.redis.outbox == OutboxKind::List {
             return self.list_orphans(shard, consumer, page).await;
         }
@@ -44,10 +41,7 @@ impl Outbox {
     }
 
     /// Removes the names of up to `count_max` consumers that hold nothing and were silent for `idle_ms`; never that of
-    /// `consumer`. Returns the names. Of a list, names go with their last entry.
-    ///
-    /// # Errors
-    /// [`RedisFault`]; repeating is safe.
+    /// `consumer`. Returns the names. Of a list, names go with their last entry. Repeating is safe.
     pub async fn forget_relays(
         &self,
         shard: u16,

@@ -5,7 +5,7 @@
 
 use super::list_entry_codec;
 use super::stream::stream_page;
-use super::{Entry, Outbox};
+use super::{Outbox, OutboxEntry};
 use crate::config::OutboxKind;
 use crate::domain::ids::RequestId;
 use crate::faults::{crash_point, left_out};
@@ -32,8 +32,8 @@ pub struct ParkedEntry {
     pub payload: Vec<u8>,
 }
 
-impl From<Entry> for ParkedEntry {
-    fn from(entry: Entry) -> Self {
+impl From<OutboxEntry> for ParkedEntry {
+    fn from(entry: OutboxEntry) -> Self {
         let field = |name: &str| entry.field(name).map(|value| String::from_utf8_lossy(value).into_owned());
         Self {
             request_id: field("r").and_then(|id| RequestId::parse(&id).ok()),
@@ -67,10 +67,7 @@ pub enum Parking {
 }
 
 impl Outbox {
-    /// Moves one entry to the relay DLQ.
-    ///
-    /// # Errors
-    /// [`RedisFault`]; repeating is safe.
+    /// Moves one entry to the relay DLQ. Repeating is safe.
     pub async fn park(&self, shard: u16, consumer: &str, id: &str, why: ParkReason<'_>) -> Result<Parking, RedisFault> {
         // Of the stream only: the list's script has no halves to part.
         if self.redis.outbox == OutboxKind::Stream && left_out!(ParkAtomic) {
@@ -122,9 +119,6 @@ pub struct RelayDlq {
 
 impl RelayDlq {
     /// A page of the relay DLQ in order, from `start` (inclusive; `-` begins, `(` before an id leaves it out).
-    ///
-    /// # Errors
-    /// [`RedisFault`] when Redis is away or refuses.
     pub async fn page(&self, shard: u16, start: &str, count: usize) -> Result<Vec<ParkedEntry>, RedisFault> {
         let page = match self.redis.outbox {
             OutboxKind::Stream => stream_page(&self.redis, self.redis.keys.relay_dlq(shard), start, count).await?,
@@ -145,9 +139,6 @@ impl RelayDlq {
     }
 
     /// Entries in the relay DLQ.
-    ///
-    /// # Errors
-    /// [`RedisFault`] when Redis is away or refuses.
     pub async fn count(&self, shard: u16) -> Result<u64, RedisFault> {
         let count = match self.redis.outbox {
             OutboxKind::Stream => self.redis.command("XLEN", 0, vec![text(self.redis.keys.relay_dlq(shard))]).await?,
@@ -158,10 +149,7 @@ impl RelayDlq {
         Ok(u64::try_from(integer(&count)?).unwrap_or(0))
     }
 
-    /// Deletes one entry of the relay DLQ, after its request's outcome is in the database.
-    ///
-    /// # Errors
-    /// [`RedisFault`]; repeating is safe.
+    /// Deletes one entry of the relay DLQ, after its request's outcome is in the database. Repeating is safe.
     pub async fn remove(&self, shard: u16, id: &str) -> Result<(), RedisFault> {
         let removed = match self.redis.outbox {
             OutboxKind::Stream => {

@@ -3,13 +3,13 @@
 //! Replies are parsed raw, entry by entry: fred's own maps fail a whole batch on one deleted entry and hide the deleted ids
 //! of XAUTOCLAIM (windows 31, 32).
 
-use super::{Entry, Outbox, PageFrom, TakenOver};
+use super::{Outbox, OutboxEntry, PageFrom, TakenOver};
 use crate::store::redis::connection::{RedisFault, integer, list, optional_text, text};
 use crate::store::redis::keyspace::{GROUP, Keyspace};
 use crate::store::redis::scripts::{RELAY_DONE, RELAY_FAILED, RELAY_TOUCH};
 use fred::types::Value;
 
-fn entry(value: Value) -> Result<Entry, RedisFault> {
+fn entry(value: Value) -> Result<OutboxEntry, RedisFault> {
     let mut parts = list(value)?.into_iter();
     let id = parts
         .next()
@@ -20,10 +20,10 @@ fn entry(value: Value) -> Result<Entry, RedisFault> {
         .chunks_exact(2)
         .map(|pair| (pair[0].as_string().unwrap_or_default(), pair[1].as_bytes().unwrap_or_default().to_vec()))
         .collect();
-    Ok(Entry { id, fields })
+    Ok(OutboxEntry { id, fields })
 }
 
-pub(super) fn entries(value: Value) -> Result<Vec<Entry>, RedisFault> {
+pub(super) fn entries(value: Value) -> Result<Vec<OutboxEntry>, RedisFault> {
     list(value)?.into_iter().filter(|value| !value.is_null()).map(entry).collect()
 }
 
@@ -44,7 +44,7 @@ impl Outbox {
         consumer: &str,
         after: &str,
         count: usize,
-    ) -> Result<Vec<Entry>, RedisFault> {
+    ) -> Result<Vec<OutboxEntry>, RedisFault> {
         let args = ["GROUP", GROUP, consumer, "COUNT"].map(text).into_iter();
         let args =
             args.chain([text(count.to_string()), text("STREAMS"), text(self.redis.keys.outbox(shard)), text(after)]);
@@ -112,10 +112,7 @@ impl Outbox {
     }
 
     /// A page of the outbox as a stream in order, from `start` (inclusive; `-` begins).
-    ///
-    /// # Errors
-    /// [`RedisFault`] when Redis is away or refuses.
-    pub async fn page(&self, shard: u16, start: &str, count: usize) -> Result<Vec<Entry>, RedisFault> {
+    pub async fn page(&self, shard: u16, start: &str, count: usize) -> Result<Vec<OutboxEntry>, RedisFault> {
         stream_page(&self.redis, self.redis.keys.outbox(shard), start, count).await
     }
 }
@@ -126,7 +123,7 @@ pub(super) async fn stream_page(
     key: String,
     start: &str,
     count: usize,
-) -> Result<Vec<Entry>, RedisFault> {
+) -> Result<Vec<OutboxEntry>, RedisFault> {
     let args = vec![text(key), text(start), text("+"), text("COUNT"), text(count.to_string())];
     entries(redis.command("XRANGE", 0, args).await?)
 }

@@ -18,7 +18,7 @@ macro_rules! scripts {
     )*};
 }
 
-/// The reserve script as it is in its file; see `reserve.rs` for the one that runs.
+/// The reserve script as it is in its file; `reserve.rs` makes the script that runs.
 pub(super) const RESERVE: &str = include_str!("../../../../lua/reserve.lua");
 
 scripts! {

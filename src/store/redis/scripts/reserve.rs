@@ -1,7 +1,7 @@
 //! The reserve script, and the boot fence in front of it.
 //!
 //! A server that restarted or was promoted has an empty script cache and answers NOSCRIPT. For this script that answer is the
-//! boot fence (`p2_reserve/fence.rs`): nobody loads the script before the acceptance numbers were compared.
+//! boot fence (`p2_reserve/fence.rs`): the script is loaded only after the acceptance numbers were compared.
 //!
 //! A server that was a primary before, was demoted and is promoted again still has its cache. So where servers can be promoted
 //! (Sentinel, Cluster) the script of a server carries the server's replication id, which Redis changes at every promotion. The

@@ -1,0 +1,218 @@
+//! The message an accepted request travels as (outbox entry → RabbitMQ → consumer): a versioned JSON envelope.
+//!
+//! `{"v":1,"rid":"…","sale":"…","user":"…","qty":1,"shard":0,"epoch":1,"no":17,"at":1763720000123}`
+//!
+//! The part that the entry knows ([`head`]) is encoded before the script runs; the script appends what only it knows
+//! (number and time), so the accepting step needs no JSON library inside Redis. The relay treats the bytes as opaque.
+
+#[cfg(feature = "faults")]
+mod next;
+mod order_message;
+#[cfg(feature = "faults")]
+pub(crate) use next::{is_played as is_next_version_played, play as play_next_version};
+pub use order_message::OrderMessage;
+pub(crate) use order_message::PayloadHash;
+#[cfg(test)]
+pub(super) use order_message::tests::any_order_message;
+
+use super::ids::{RequestId, SaleId, UserId};
+use super::outcome::Outcome;
+use super::policy::Quantity;
+use super::request::Purchase;
+use serde::{Deserialize, Serialize};
+
+/// The version written by this build. A reader takes every version it knows; others wait in the retry queues for a reader
+/// that does, then in the MQ DLQ, and P5 lands their requests from the ledger. None is dropped.
+pub(crate) const VERSION: u32 = 1;
+/// Longest message, in bytes: a full envelope with 64-byte ids of escaped characters stays well below.
+pub(crate) const BYTES_MAX: usize = 4096;
+/// Most orders that share one message to the broker: one bit each, where it is noted which of them are settled.
+pub(crate) const BUNDLE_MAX: usize = 64;
+
+/// Why bytes are not a message of ours. Such a message is parked with this text, neither retried nor dropped (C6).
+#[derive(Debug, thiserror::Error)]
+pub enum MessageError {
+    /// Longer than any message of ours.
+    #[error("message has {0} bytes, at most {BYTES_MAX} are read")]
+    TooLong(usize),
+    /// Not the JSON of an envelope.
+    #[error("message is not an order envelope: {0}")]
+    Malformed(#[from] serde_json::Error),
+    /// An envelope of a version this build does not know.
+    #[error("message has envelope version {0}, this build reads version {VERSION}")]
+    UnknownVersion(u32),
+}
+
+#[derive(Serialize, Deserialize)]
+struct Envelope {
+    v: u32,
+    rid: RequestId,
+    sale: SaleId,
+    user: UserId,
+    qty: Quantity,
+    shard: u16,
+    epoch: u32,
+    no: u64,
+    at: i64,
+}
+
+/// Appends the head of an envelope, up to and without the comma before `"shard"`, to `out`.
+pub(crate) fn head(purchase: &Purchase, out: &mut String) {
+    #[cfg(feature = "faults")]
+    if next::is_played() {
+        return next::head(purchase, out);
+    }
+    head_of_ours(purchase, out);
+}
+
+fn head_of_ours(purchase: &Purchase, out: &mut String) {
+    use std::fmt::Write;
+    // Unwrap safety: writing to a String cannot fail, and a user id is plain text that JSON can always hold.
+    let user = serde_json::to_string(purchase.user_id.as_str()).unwrap_or_default();
+    let written = write!(
+        out,
+        r#"{{"v":{VERSION},"rid":"{}","sale":"{}","user":{user},"qty":{}"#,
+        purchase.request_id,
+        purchase.sale_id,
+        purchase.quantity.get()
+    );
+    debug_assert!(written.is_ok());
+}
+
+/// The whole message, as the script would have written it; used where an accepted request is sent again from the ledger.
+#[must_use]
+pub fn encode(accepted: &OrderMessage) -> String {
+    let mut text = String::with_capacity(192);
+    head(&accepted.purchase, &mut text);
+    let OrderMessage { shard, epoch, number, accepted_at_ms, .. } = accepted;
+    text.push_str(&format!(r#","shard":{shard},"epoch":{epoch},"no":{number},"at":{accepted_at_ms}}}"#));
+    text
+}
+
+/// Routing key of the event that reports an outcome to downstream systems.
+#[must_use]
+pub(crate) const fn event_key(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Ordered => "order.confirmed",
+        Outcome::Failed(_) => "order.failed",
+    }
+}
+
+/// The event that reports an outcome to downstream systems: versioned JSON, with versions of its own. It may come more than
+/// once; the /// request id says so.
+#[must_use]
+pub(crate) fn event(accepted: &OrderMessage, outcome: Outcome) -> String {
+    let mut text = String::with_capacity(192);
+    head_of_ours(&accepted.purchase, &mut text);
+    let (status, reason) = match outcome {
+        Outcome::Ordered => ("CONFIRMED", None),
+        Outcome::Failed(reason) => ("FAILED", Some(reason.code())),
+    };
+    text.push_str(&format!(r#","status":"{status}""#));
+    if let Some(reason) = reason {
+        text.push_str(&format!(r#","reason":"{reason}""#));
+    }
+    text.push('}');
+    text
+}
+
+/// Events as one message's body: `{"v":1,"events":[…]}`.
+#[must_use]
+pub(crate) fn events<'a>(bodies: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut text = format!(r#"{{"v":{VERSION},"events":["#).into_bytes();
+    for (at, body) in bodies.enumerate() {
+        if at > 0 {
+            text.push(b',');
+        }
+        text.extend_from_slice(body);
+    }
+    text.extend_from_slice(b"]}");
+    text
+}
+
+/// Reads a message.
+///
+/// # Errors
+/// [`MessageError`] when the bytes are not an envelope of a known version. Unknown fields are let through: a newer sender
+/// may add some while both versions run side by side.
+pub fn decode(bytes: &[u8]) -> Result<OrderMessage, MessageError> {
+    if bytes.len() > BYTES_MAX {
+        return Err(MessageError::TooLong(bytes.len()));
+    }
+    #[cfg(feature = "faults")]
+    if next::is_played()
+        && let Some(accepted) = next::decode(bytes)
+    {
+        return Ok(accepted);
+    }
+    #[derive(Deserialize)]
+    struct EnvelopeVersion {
+        v: u32,
+    }
+    let envelope: Envelope = match serde_json::from_slice(bytes) {
+        Ok(envelope) => envelope,
+        // A later version may have other fields altogether: say that rather than name a missing field.
+        Err(error) => match serde_json::from_slice::<EnvelopeVersion>(bytes) {
+            Ok(EnvelopeVersion { v }) if v != VERSION => return Err(MessageError::UnknownVersion(v)),
+            Ok(_) | Err(_) => return Err(error.into()),
+        },
+    };
+    if envelope.v != VERSION {
+        return Err(MessageError::UnknownVersion(envelope.v));
+    }
+    Ok(OrderMessage {
+        purchase: Purchase {
+            request_id: envelope.rid,
+            sale_id: envelope.sale,
+            user_id: envelope.user,
+            quantity: envelope.qty,
+        },
+        shard: envelope.shard,
+        epoch: envelope.epoch,
+        number: envelope.no,
+        accepted_at_ms: envelope.at,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_encoded_is_decoded(accepted in any_order_message()) {
+            let text = encode(&accepted);
+            prop_assert!(text.len() <= BYTES_MAX);
+            prop_assert_eq!(decode(text.as_bytes()).unwrap(), accepted);
+        }
+
+        #[test]
+        fn garbage_is_an_error_never_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            prop_assert!(decode(&bytes).is_err());
+        }
+    }
+
+    #[test]
+    fn events_are_json_and_carry_the_outcome() {
+        let accepted =
+            decode(br#"{"v":1,"rid":"5","sale":"s","user":"a\"b","qty":2,"shard":0,"epoch":1,"no":1,"at":9}"#).unwrap();
+        let read = |outcome| serde_json::from_str::<serde_json::Value>(&event(&accepted, outcome)).unwrap();
+        assert_eq!(
+            read(Outcome::Ordered),
+            serde_json::json!({"v":1,"rid":"5","sale":"s","user":"a\"b","qty":2,"status":"CONFIRMED"})
+        );
+        let failed = Outcome::Failed(super::super::outcome::FailReason::SoldOut);
+        assert_eq!((read(failed)["reason"].as_str(), event_key(failed)), (Some("SOLD_OUT"), "order.failed"));
+    }
+
+    #[test]
+    fn a_later_version_is_named_as_such_and_new_fields_of_ours_are_let_through() {
+        assert!(matches!(decode(br#"{"v":2,"order":"x"}"#), Err(MessageError::UnknownVersion(2))));
+        let with_extra =
+            br#"{"v":1,"rid":"5","sale":"s","user":"u","qty":1,"shard":0,"epoch":1,"no":1,"at":9,"trace":"t"}"#;
+        assert_eq!(decode(with_extra).unwrap().number, 1);
+        let zero = br#"{"v":1,"rid":"5","sale":"s","user":"u","qty":0,"shard":0,"epoch":1,"no":1,"at":9}"#;
+        assert!(matches!(decode(zero), Err(MessageError::Malformed(_))));
+    }
+}
