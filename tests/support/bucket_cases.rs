@@ -1,7 +1,7 @@
-//! Properties of a sale over several buckets, for any Redis they lie on: one server or a cluster.
+//! Properties of a sale over several buckets, for any Redis they are on: one server or a cluster.
 
 use super::buckets::Buckets;
-use super::model::{Ask, EPOCH, Model};
+use super::reserve_model::{Ask, EPOCH, Model};
 use super::script_model::{request_id, user_id};
 use super::world::run;
 use futures::future::join_all;
@@ -44,7 +44,7 @@ pub fn step() -> impl Strategy<Value = Step> {
     prop_oneof![12 => ask.prop_map(Step::Buy), 1 => (1u32..6).prop_map(Step::Grant)]
 }
 
-/// One after the other, several buckets answer exactly as one does: nobody can tell how the stock is split.
+/// One after the other, several buckets answer exactly as one does: no answer shows how the stock is split.
 pub async fn like_one(
     bench: &Buckets,
     sale: &SaleId,

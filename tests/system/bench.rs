@@ -3,7 +3,7 @@
 
 use crate::support::bench::{bar, bench, compared, growth};
 use crate::support::own_redis;
-use crate::support::procs::Folder;
+use crate::support::programs::Folder;
 use crate::support::resp::RawRedis;
 use crate::support::world::{World, eventually, run, run_waiting};
 use seckill_bench::baseline::redis_info;
@@ -37,7 +37,7 @@ fn the_bench_moves_every_entry_and_measures_what_it_compares_with() {
         assert_eq!(bar(&report, "latency_landed")["more"]["drained"], true);
         assert_eq!(bar(&report, "sold_out")["more"]["others"], 0, "everyone who came late heard 410");
 
-        // Each process is told apart, and the load generator is one of them.
+        // Each process is reported apart, and the load generator is one of them.
         for process in ["load generator", "api", "redis"] {
             assert!(bar(&report, "accept")["more"]["cpu"]["seconds"][process].is_number(), "{process}");
         }

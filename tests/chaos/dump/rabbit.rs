@@ -1,4 +1,4 @@
-//! Everything that lies in a queue: read without acknowledging, and put back.
+//! Everything that is in a queue: read without acknowledging, and put back.
 //!
 //! Without the management plugin nobody lists the queues, so their names are tried; the waits of the retry queues are
 //! configuration, and all that a test may sensibly choose are tried. A message in a queue that is missed here can only make

@@ -26,7 +26,7 @@ async fn landed(world: &World, sale: &SaleId, buyers: std::ops::Range<u32>) -> V
 
 /// Until the ledger has forgotten everything.
 async fn forgotten(world: &World, sale: &SaleId) {
-    let forgets = world.more(&[Reconcile], |settings| settings.p5_reconcile.ledger_retention_s = 1);
+    let forgets = world.extra_roles(&[Reconcile], |settings| settings.p5_reconcile.ledger_retention_s = 1);
     let ledger = world.servers.redis.keys.ledger(0, sale);
     eventually("an empty ledger", async || world.redis(&["HLEN", &ledger]).await.as_u64() == Some(1)).await;
     forgets.stop().await;
@@ -53,7 +53,7 @@ fn a_database_restored_from_an_older_backup_is_told_named_and_mended() {
         let said = world.cli(&["audit", "--now", "--sale", "restored"]).exits(2).out;
         assert!(said.contains("P5-RC4") && said.contains(&lost[0].to_string()) && !said.contains(" ok"), "{said}");
 
-        // The reconciler writes them down; a person lands most of them again and gives one up.
+        // The reconciler writes them down; a person persists most of them again and gives one up.
         world.start_roles(&[Api, Relay, Consumer, Reconcile]).await;
         eventually("rows of the register", async || world.rows("failed_request", "reason = 'GAP'").await == 20).await;
         world.cli(&["dlq", "give-up", &lost[7].to_string(), "--reason", "the buyer was refunded"]).exits(0);
@@ -182,7 +182,7 @@ fn without_the_numbers_a_lost_request_of_an_epoch_that_ended_is_not_told() {
         eventually("rebuilt", async || world.rows("sales", "epoch > 1").await == 1).await;
         eventually("it sells", async || world.buy(&sale, "late", 1, None).await.status == 202).await;
         assert!(world.settled(&sale).await.consistent());
-        // As if it had never landed, and Redis had forgotten it with its epoch.
+        // As if it had never been persisted, and Redis had forgotten it with its epoch.
         let id = ids[1];
         world
             .sql(&format!(

@@ -1,6 +1,6 @@
 //! The store for RabbitMQ when queues, channels and logins go wrong. Nothing may hang, nothing may be believed.
 
-use crate::support::hands::delete_order_queue;
+use crate::support::fault_injection::delete_order_queue;
 use crate::support::rabbit_store::{config, order, send, until_closed, until_gone};
 use crate::support::world::{eventually, run};
 use seckill::store::rabbit::{Consumer, PublishEvent, PublishResult, Publisher, RabbitConfig, RabbitError, declare};
@@ -57,7 +57,7 @@ fn a_queue_that_is_made_anew_behind_its_consumer_does_not_starve_it() {
         let config = config("anew").await;
         for round in 0..5 {
             let mut consumer = Consumer::connect(&config, &[0], 10).await.unwrap();
-            // Declared in the very moments of its deletion, the broker may tell the consumer nothing (window 59).
+            // Declared in the very moments of its deletion, the broker may not notify the consumer (window 59).
             let declaring = (0..3).map(|_| {
                 let config = config.clone();
                 tokio::spawn(async move {

@@ -12,9 +12,9 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 const SLOTS: usize = 16_384;
-/// After this time a replica that was told to take over, and has not, is told again.
+/// After this time a replica that was ordered to take over, and has not, is ordered again.
 const AGAIN: Duration = Duration::from_secs(1);
-/// Redis 7.0 keeps the votes it was elected with. A node that is told to take over again within two node timeouts counts them
+/// Redis 7.0 keeps the votes it was elected with. A node that is ordered to take over again within two node timeouts counts them
 /// once more, serves for a moment as a primary that nobody has elected, and loses what it accepted; then, until four are over,
 /// it does nothing.
 const REST: Duration = Duration::from_secs(9);

@@ -1,6 +1,6 @@
 //! One server of a set: a `redis-server` child with a settings file, a port and data of its own.
 
-use crate::support::raw::try_redis_all;
+use crate::support::raw_commands::try_redis_all;
 use crate::support::time::eventually;
 use seckill::dev::Child;
 use serde_json::Value;

@@ -5,5 +5,5 @@ mod outbox;
 mod overload;
 mod policies;
 mod relay;
-mod room;
 mod scripts;
+mod waiting_room;

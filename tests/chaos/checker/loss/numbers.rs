@@ -5,7 +5,7 @@ use super::super::read::{Body, Input};
 use super::{Case, SaleState, Trouble};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most holes told one by one.
+/// Most holes listed one by one.
 const TOLD_MAX: usize = 10;
 
 /// A sale's shard in an epoch.
