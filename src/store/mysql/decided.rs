@@ -22,13 +22,13 @@ pub const PAGE_MAX: usize = 1000;
 /// One decided request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecidedRequest {
-    /// The request.
+    /// The request that was decided.
     pub request_id: RequestId,
-    /// Its outcome.
+    /// An order or a failure.
     pub outcome: Outcome,
-    /// The buyer.
+    /// The buyer who made it.
     pub user_id: UserId,
-    /// Units.
+    /// Number of units, at least 1.
     pub quantity: Quantity,
     /// Epoch at acceptance.
     pub epoch: u32,
