@@ -46,7 +46,7 @@ pub enum ServerProgress {
     Starting(ServerKind),
     /// The server answers.
     Ready {
-        /// Which one.
+        /// The server that gets ready.
         kind: ServerKind,
         /// Time since its start.
         took: Duration,

@@ -134,7 +134,6 @@ pub(crate) async fn now_ms(db: &Db) -> Result<i64, DbError> {
 /// What a rebuild is about to give to the keys of its epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Opening {
-    /// The epoch.
     pub epoch: u32,
     /// `sales.stock` that `units` was worked out from.
     pub stock: i64,

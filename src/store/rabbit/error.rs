@@ -40,7 +40,7 @@ pub enum RabbitError {
     Mismatch {
         /// `queue` or `exchange`.
         kind: &'static str,
-        /// Its name.
+        /// The name of the queue or exchange.
         name: String,
         /// The broker's words.
         reason: String,
@@ -50,7 +50,7 @@ pub enum RabbitError {
         "{queue} does not exist in rabbitmq; `seckill topology` makes it, and so does a relay or a consumer with rabbitmq.declare"
     )]
     NoQueue {
-        /// Its name.
+        /// The name of the queue.
         queue: String,
     },
     /// The broker refused a call.
