@@ -99,7 +99,7 @@ pub(crate) const fn event_key(outcome: Outcome) -> &'static str {
 }
 
 /// The event that reports an outcome to downstream systems: versioned JSON, with versions of its own. It may come more than
-/// once; the /// request id says so.
+/// once; the request id shows it.
 #[must_use]
 pub(crate) fn event(accepted: &OrderMessage, outcome: Outcome) -> String {
     let mut text = String::with_capacity(192);

@@ -2,7 +2,7 @@
 
 use crate::support::admin_port::{AdminPort, TOKEN};
 use crate::support::world::{World, eventually, run};
-use seckill::admin::{ROUTES, document};
+use seckill::admin::document;
 use seckill::p5_reconcile::Window;
 use seckill::roles::Role::{self, Api};
 use seckill::store::rabbit::declare;
@@ -18,8 +18,11 @@ fn no_route_answers_without_the_token_and_the_document_lists_them_all() {
     run(async {
         let world = World::with(&[], &[]).await;
         let admin = world.admin_port();
-        for (method, path, ..) in ROUTES {
-            let path = path.replace("{sale_id}", "any");
+        let document = serde_json::to_value(document()).unwrap();
+        let calls = document["paths"].as_object().unwrap().iter();
+        for (path, method) in calls.flat_map(|(path, calls)| calls.as_object().unwrap().keys().map(move |m| (path, m)))
+        {
+            let path = path.trim_start_matches("/admin/v1").replace("{sale_id}", "any");
             let body = (method == "post").then_some(("application/json", "{}"));
             for token in [None, Some(""), Some("operators-token-of-the-test"), Some("operators-token-of-the-tests2")] {
                 let answer = admin.call(method, &path, token, body).await;
@@ -32,7 +35,7 @@ fn no_route_answers_without_the_token_and_the_document_lists_them_all() {
         let unknown = admin.call("get", "/nothing", None, None).await;
         assert_eq!(unknown.status, 401, "not even which routes there are");
         assert_eq!(admin.get("/nothing").await.code(), "NO_SUCH_ROUTE");
-        assert_eq!(admin.get("/openapi.json").await.json, document());
+        assert_eq!(admin.get("/openapi.json").await.json, document);
         world.finish().await;
     });
 }

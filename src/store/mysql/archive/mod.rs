@@ -7,8 +7,8 @@
 mod kept;
 mod tables;
 
-pub(crate) use kept::Archived;
 pub(super) use kept::is_there;
+pub(crate) use kept::{Archived, SaleSums};
 pub use kept::{begin, get, list};
 pub use tables::TABLES;
 pub(crate) use tables::{ArchiveTable, Section};
