@@ -1,4 +1,5 @@
-//! A closed sale is exported, checked and removed in steps that can be repeated; its sums stay, and nothing else is touched (E13).
+//! A closed sale is exported, checked and removed in steps that can be repeated; its sums stay, and nothing else is touched
+//! (E13).
 
 use crate::support::programs::Folder;
 use crate::support::world::{World, eventually, run};
