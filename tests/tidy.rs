@@ -186,7 +186,7 @@ fn every_script_says_what_it_takes_and_gives() {
                 complaints.push(format!("{file}: its header has no {part}"));
             }
         }
-        // `KEYS[i]`: any number of keys of one kind, told as the first.
+        // `KEYS[i]`: any number of keys of one kind, reported as the first.
         let many = usize::from(body.contains("KEYS[i]"));
         let (told, used) = (highest_key(&header), highest_key(&body).max(many));
         if told != used {

@@ -1,37 +1,44 @@
 //! What people did so far, newest first.
 
-use super::json_api::{answer, query, sale_id_in};
+use super::json_api::{AdminAnswer, ReadProblems, answer};
 use super::state::Admin;
+use crate::domain::ids::SaleId;
 use crate::http::problem::Kind;
 use crate::store::mysql::acts::{self, RecordedAct};
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::web;
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
 /// Acts listed without `limit`.
 const ACTS: u32 = 50;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
-struct ActsQuery {
+pub(super) struct ActsQuery {
+    /// Only acts on this sale.
     sale_id: Option<String>,
     /// Only acts before this one.
     before: Option<u64>,
+    /// How many; 50 when left out.
+    #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
 }
 
-pub(super) async fn list(admin: web::Data<Admin>, request: HttpRequest) -> HttpResponse {
-    let work = async {
-        let ActsQuery { sale_id, before, limit } = query(&request)?;
-        let limit = limit.unwrap_or(ACTS);
-        if !(1..=acts::PAGE_MAX).contains(&limit) {
-            return Err(Kind::Unprocessable.because(format!("limit: expected 1 to {}", acts::PAGE_MAX)));
-        }
-        let sale_id = sale_id.as_deref().map(sale_id_in).transpose()?;
-        let page = acts::list(&admin.servers.db, &acts::ActFilter { sale_id, before, limit }).await?;
-        Ok(json!({ "acts": page.iter().map(shown).collect::<Vec<_>>() }))
-    };
-    answer(&request, work.await)
+/// List what people did, newest first.
+#[utoipa::path(
+    get, path = "/admin/v1/acts", operation_id = "list_acts", tag = "records",
+    responses((status = 200, description = "Acts", body = Value), ReadProblems)
+)]
+pub(super) async fn list(admin: web::Data<Admin>, query: web::Query<ActsQuery>) -> AdminAnswer {
+    let ActsQuery { sale_id, before, limit } = query.into_inner();
+    let limit = limit.unwrap_or(ACTS);
+    if !(1..=acts::PAGE_MAX).contains(&limit) {
+        return Err(Kind::Unprocessable.because(format!("limit: expected 1 to {}", acts::PAGE_MAX)));
+    }
+    let sale_id = sale_id.as_deref().map(SaleId::parse).transpose();
+    let sale_id = sale_id.map_err(|error| Kind::BadRequest.because(error.to_string()))?;
+    let page = acts::list(&admin.servers.db, &acts::ActFilter { sale_id, before, limit }).await?;
+    answer(json!({ "acts": page.iter().map(shown).collect::<Vec<_>>() }))
 }
 
 /// An act for a program: what was JSON is JSON again.

@@ -1,11 +1,12 @@
 //! The balance sheet of a sale, made now, and the audits that P5 has recorded.
 
-use super::json_api::{answer, query, sale_id_in};
+use super::json_api::{AdminAnswer, ReadProblems, SaleReadProblems, answer};
 use super::state::Admin;
-use crate::http::problem::{Kind, Problem};
+use crate::http::extract::SaleInPath;
+use crate::http::problem::Kind;
 use crate::p5_reconcile::{SaleAudit, Suspect, Window, audit_sale_confirmed, gap_suspects};
 use crate::store::mysql::{audit as audit_store, sales};
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::web;
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 use tokio::sync::Semaphore;
@@ -15,28 +16,33 @@ static ONE_AUDIT: Semaphore = Semaphore::const_new(1);
 /// Runs listed without `limit`.
 const RUNS: u32 = 20;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
-struct AuditQuery {
+pub(super) struct AuditQuery {
     /// Waive the window: every undecided request counts as lost.
     #[serde(default)]
     now: bool,
 }
 
-pub(super) async fn audit(admin: web::Data<Admin>, request: HttpRequest, path: web::Path<String>) -> HttpResponse {
-    let work = async {
-        let AuditQuery { now } = query(&request)?;
-        let id = sale_id_in(&path)?;
-        let sale = sales::get(&admin.servers.db, &id).await?;
-        let sale = sale.ok_or_else(|| Kind::SaleNotFound.because(format!("there is no sale {id}")))?;
-        let window = if now { Window::Now } else { Window::Ms(admin.window_ms) };
-        let _turn = ONE_AUDIT.acquire().await.map_err(|_| Problem::from(Kind::Internal))?;
-        // As P5 does: a finding that a second audit does not confirm is not reported.
-        let (audit, _false_alarms) = audit_sale_confirmed(&admin.context, &sale, window).await?;
-        let suspects = gap_suspects(&admin.context, &audit).await?;
-        Ok(sheet(&audit, &suspects))
-    };
-    answer(&request, work.await)
+/// Make the balance sheet now: equations, acceptance numbers, findings, buyers of gaps.
+#[utoipa::path(
+    get, path = "/admin/v1/sales/{sale_id}/audit", operation_id = "audit_sale", tag = "records",
+    responses((status = 200, description = "The balance sheet", body = Value), SaleReadProblems)
+)]
+pub(super) async fn audit(
+    admin: web::Data<Admin>,
+    query: web::Query<AuditQuery>,
+    path: web::Path<SaleInPath>,
+) -> AdminAnswer {
+    let id = &path.sale_id;
+    let sale = sales::get(&admin.servers.db, id).await?;
+    let sale = sale.ok_or_else(|| Kind::SaleNotFound.because(format!("there is no sale {id}")))?;
+    let window = if query.now { Window::Now } else { Window::Ms(admin.window_ms) };
+    let _turn = ONE_AUDIT.acquire().await.map_err(|_| Kind::Internal)?;
+    // As P5 does: a finding that a second audit does not confirm is not reported.
+    let (audit, _false_alarms) = audit_sale_confirmed(&admin.context, &sale, window).await?;
+    let suspects = gap_suspects(&admin.context, &audit).await?;
+    answer(sheet(&audit, &suspects))
 }
 
 /// An audit with its equations and the suspects of its gaps, ready to be shown.
@@ -52,24 +58,26 @@ fn sheet(audit: &SaleAudit, suspects: &[Suspect]) -> Value {
     json!({ "consistent": audit.consistent(), "audit": audit, "equations": equations, "suspects": suspects })
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
-struct RunsQuery {
-    #[serde(default)]
+pub(super) struct RunsQuery {
+    /// How many; 20 when left out.
+    #[param(minimum = 1, maximum = 100)]
     limit: Option<u32>,
 }
 
-pub(super) async fn runs(admin: web::Data<Admin>, request: HttpRequest) -> HttpResponse {
-    let work = async {
-        let RunsQuery { limit } = query(&request)?;
-        let limit = limit.unwrap_or(RUNS);
-        if !(1..=100).contains(&limit) {
-            return Err(Kind::Unprocessable.because("limit: expected 1 to 100"));
-        }
-        let runs = audit_store::last_runs(&admin.servers.db, limit).await?;
-        Ok(json!({ "runs": runs.iter().map(run).collect::<Vec<_>>() }))
-    };
-    answer(&request, work.await)
+/// List the last runs of the audit with their findings.
+#[utoipa::path(
+    get, path = "/admin/v1/audits", operation_id = "list_audits", tag = "records",
+    responses((status = 200, description = "Runs, newest first", body = Value), ReadProblems)
+)]
+pub(super) async fn runs(admin: web::Data<Admin>, query: web::Query<RunsQuery>) -> AdminAnswer {
+    let limit = query.limit.unwrap_or(RUNS);
+    if !(1..=100).contains(&limit) {
+        return Err(Kind::Unprocessable.because("limit: expected 1 to 100"));
+    }
+    let runs = audit_store::last_runs(&admin.servers.db, limit).await?;
+    answer(json!({ "runs": runs.iter().map(run).collect::<Vec<_>>() }))
 }
 
 fn run(run: &audit_store::StoredRun) -> Value {

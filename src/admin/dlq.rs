@@ -3,14 +3,14 @@
 //! A browser that disconnects does not stop an action half-way: it runs as a task of its own. Killing the process does; the
 //! service is made for that (see `p5_reconcile::dlq`).
 
-use super::json_api::{JsonBody, actor, answer, message_text, query, read};
+use super::json_api::{AdminAnswer, JsonBody, OperatorCall, ReadProblems, WriteProblems, answer, message_text};
 use super::state::Admin;
 use crate::domain::operator::Actor;
 use crate::http::problem::{Kind, Problem};
 use crate::p5_reconcile::dlq::{
     self, DlqAction, DlqEntry, DlqListing, DlqReport, DlqSelection, DlqService, DlqSource, code_of,
 };
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::web;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -30,24 +30,26 @@ fn source(word: Option<&str>) -> Result<Option<DlqSource>, Problem> {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
-struct DlqQuery {
+pub(super) struct DlqQuery {
+    /// `relay` or `mq`; both when left out.
     source: Option<String>,
     /// Only this request or entry, with its whole message.
     named: Option<String>,
 }
 
-pub(super) async fn list(admin: web::Data<Admin>, request: HttpRequest) -> HttpResponse {
-    let work = async {
-        let DlqQuery { source: word, named } = query(&request)?;
-        let wanted = source(word.as_deref())?;
-        // Always both queues: reading one takes as long, and all screens share the answer.
-        let read = async { dlq::list(&admin.context, None).await.map_err(Problem::from) };
-        let listing = admin.parked.get(read).await?;
-        Ok(page(&listing, wanted, named.as_deref()))
-    };
-    answer(&request, work.await)
+/// List what is parked in both dead-letter queues and among the failed requests.
+#[utoipa::path(
+    get, path = "/admin/v1/dlq", operation_id = "list_parked", tag = "dead letters",
+    responses((status = 200, description = "Counts and entries", body = Value), ReadProblems)
+)]
+pub(super) async fn list(admin: web::Data<Admin>, query: web::Query<DlqQuery>) -> AdminAnswer {
+    let wanted = source(query.source.as_deref())?;
+    // Always both queues: reading one takes as long, and all screens share the answer.
+    let read = async { dlq::list(&admin.context, None).await.map_err(Problem::from) };
+    let listing = admin.parked.get(read).await?;
+    answer(page(&listing, wanted, query.named.as_deref()))
 }
 
 /// The place of an entry, by its name.
@@ -88,15 +90,16 @@ fn row(entry: &DlqEntry, whole: bool) -> Value {
     })
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-struct DlqActionBody {
+pub(super) struct DlqActionBody {
     /// Request ids or entry names.
     #[serde(default)]
     named: Vec<String>,
     /// Every entry, instead of named ones.
     #[serde(default)]
     all: bool,
+    /// `relay` or `mq`; both when left out.
     source: Option<String>,
     /// Change nothing, only report what would happen.
     #[serde(default)]
@@ -120,27 +123,38 @@ impl DlqActionBody {
     }
 }
 
-pub(super) async fn replay(admin: web::Data<Admin>, request: HttpRequest, body: JsonBody) -> HttpResponse {
-    let work = async {
-        let body: DlqActionBody = read(&request, body)?;
-        if body.reason.is_some() {
-            return Err(Kind::Unprocessable.because("reason: only for giving up"));
-        }
-        admin.apply_to_dlq(DlqAction::Replay, &body, actor(&request, body.by.as_deref())?).await
-    };
-    answer(&request, work.await)
+/// Write the orders of parked requests; the database is read first.
+#[utoipa::path(
+    post, path = "/admin/v1/dlq/replay", operation_id = "replay_parked", tag = "dead letters",
+    request_body = DlqActionBody, responses((status = 200, description = "What became of each", body = Value), WriteProblems)
+)]
+pub(super) async fn replay(
+    admin: web::Data<Admin>,
+    JsonBody(body): JsonBody<DlqActionBody>,
+    call: OperatorCall,
+) -> AdminAnswer {
+    if body.reason.is_some() {
+        return Err(Kind::Unprocessable.because("reason: only for giving up"));
+    }
+    answer(admin.apply_to_dlq(DlqAction::Replay, &body, call.actor(body.by.as_deref())?).await?)
 }
 
-pub(super) async fn give_up(admin: web::Data<Admin>, request: HttpRequest, body: JsonBody) -> HttpResponse {
-    let work = async {
-        let body: DlqActionBody = read(&request, body)?;
-        let reason = body.reason.as_deref().map_or("", str::trim);
-        if reason.is_empty() || reason.chars().count() > REASON_CHARS_MAX {
-            return Err(Kind::Unprocessable.because(format!("reason: expected 1 to {REASON_CHARS_MAX} characters")));
-        }
-        admin.apply_to_dlq(DlqAction::GiveUp(reason.to_owned()), &body, actor(&request, body.by.as_deref())?).await
-    };
-    answer(&request, work.await)
+/// Record that parked requests will never be orders.
+#[utoipa::path(
+    post, path = "/admin/v1/dlq/give-up", operation_id = "give_up_parked", tag = "dead letters",
+    request_body = DlqActionBody, responses((status = 200, description = "What became of each", body = Value), WriteProblems)
+)]
+pub(super) async fn give_up(
+    admin: web::Data<Admin>,
+    JsonBody(body): JsonBody<DlqActionBody>,
+    call: OperatorCall,
+) -> AdminAnswer {
+    let reason = body.reason.as_deref().map_or("", str::trim);
+    if reason.is_empty() || reason.chars().count() > REASON_CHARS_MAX {
+        return Err(Kind::Unprocessable.because(format!("reason: expected 1 to {REASON_CHARS_MAX} characters")));
+    }
+    let giving_up = DlqAction::GiveUp(reason.to_owned());
+    answer(admin.apply_to_dlq(giving_up, &body, call.actor(body.by.as_deref())?).await?)
 }
 
 impl Admin {

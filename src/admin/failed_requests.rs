@@ -1,46 +1,53 @@
 //! The failed requests (E10): open ones wait for P5 or a person, final ones have a FAILED outcome.
 
-use super::json_api::{answer, message_text, query};
+use super::json_api::{AdminAnswer, ReadProblems, answer, message_text};
 use super::state::Admin;
 use crate::domain::ids::{RequestId, SaleId};
 use crate::http::problem::Kind;
 use crate::store::mysql::codes::FailureStatus;
 use crate::store::mysql::failed_requests::{self, FailedRequest, FailedRequestFilter};
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::web;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// Rows of one answer, at most.
 const PAGE_MAX: i64 = 200;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
-struct FailedRequestsQuery {
+pub(super) struct FailedRequestsQuery {
+    /// `open`, `failed_final` or `resolved`.
     status: Option<String>,
+    /// Only requests of this sale.
+    #[param(value_type = Option<String>)]
     sale_id: Option<SaleId>,
+    /// Only requests after this one: the last one of the page before.
+    #[param(value_type = Option<String>)]
     after: Option<RequestId>,
+    /// How many; 200 when left out.
+    #[param(minimum = 1, maximum = 200)]
     limit: Option<i64>,
 }
 
-pub(super) async fn list(admin: web::Data<Admin>, request: HttpRequest) -> HttpResponse {
-    let work = async {
-        let FailedRequestsQuery { status, sale_id, after, limit } = query(&request)?;
-        let status = status
-            .map(|code| {
-                FailureStatus::from_code(&code)
-                    .ok_or_else(|| Kind::Unprocessable.because("status: expected open, failed_final or resolved"))
-            })
-            .transpose()?;
-        let limit = limit.unwrap_or(PAGE_MAX);
-        if !(1..=PAGE_MAX).contains(&limit) {
-            return Err(Kind::Unprocessable.because(format!("limit: expected 1 to {PAGE_MAX}")));
-        }
-        let rows =
-            failed_requests::list(&admin.servers.db, &FailedRequestFilter { status, sale_id, after, limit }).await?;
-        let more = i64::try_from(rows.len()).is_ok_and(|count| count == limit);
-        Ok(json!({ "rows": rows.iter().map(row).collect::<Vec<_>>(), "more": more }))
+/// List the failed requests.
+#[utoipa::path(
+    get, path = "/admin/v1/register", operation_id = "list_failed_requests", tag = "dead letters",
+    responses((status = 200, description = "A page of them", body = Value), ReadProblems)
+)]
+pub(super) async fn list(admin: web::Data<Admin>, query: web::Query<FailedRequestsQuery>) -> AdminAnswer {
+    let FailedRequestsQuery { status, sale_id, after, limit } = query.into_inner();
+    let known = |code: String| {
+        FailureStatus::from_code(&code)
+            .ok_or_else(|| Kind::Unprocessable.because("status: expected open, failed_final or resolved"))
     };
-    answer(&request, work.await)
+    let status = status.map(known).transpose()?;
+    let limit = limit.unwrap_or(PAGE_MAX);
+    if !(1..=PAGE_MAX).contains(&limit) {
+        return Err(Kind::Unprocessable.because(format!("limit: expected 1 to {PAGE_MAX}")));
+    }
+    let rows = failed_requests::list(&admin.servers.db, &FailedRequestFilter { status, sale_id, after, limit }).await?;
+    let more = i64::try_from(rows.len()).is_ok_and(|count| count == limit);
+    answer(json!({ "rows": rows.iter().map(row).collect::<Vec<_>>(), "more": more }))
 }
 
 fn row(row: &FailedRequest) -> Value {

@@ -1,13 +1,19 @@
 //! How the admin API reads requests and writes answers: strict queries and JSON bodies, the operator's name, problems.
+//!
+//! Bodies are read by hand, because `web::Json` takes other media types and reads an array as an object.
 
-use crate::domain::ids::SaleId;
 use crate::domain::operator::Actor;
+use crate::http::openapi::problem_responses;
 use crate::http::problem::{Kind, Problem};
 use crate::telemetry::http_request_id::HttpRequestId;
+use actix_web::dev::Payload;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{FromRequest, HttpRequest, HttpResponse, web};
+use futures::FutureExt;
+use futures::future::LocalBoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::future::{Ready, ready};
 
 /// Longest body, bytes: a thousand request ids fit.
 pub(super) const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -16,54 +22,85 @@ const NAME_CHARS_MAX: usize = 48;
 /// Bytes of a message in a list; the list of one entry has all of it.
 const MESSAGE_BYTES_MAX: usize = 4_096;
 
-/// A body before it is read.
-pub(super) type JsonBody = Result<web::Bytes, actix_web::Error>;
-
-/// Reads a JSON object strictly: an unknown field is an error.
-pub(super) fn read<T: DeserializeOwned>(request: &HttpRequest, body: JsonBody) -> Result<T, Problem> {
-    let kind = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
-    if kind.split(';').next().unwrap_or("").trim() != "application/json" {
-        return Err(Kind::WrongMediaType.because("send Content-Type: application/json"));
-    }
-    let body =
-        body.map_err(|_| Kind::BodyTooLarge.because(format!("the body has more than {BODY_BYTES_MAX} bytes")))?;
-    if body.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
-        return Err(Kind::BadRequest.because("the body is not a JSON object, expected at least {}"));
-    }
-    serde_json::from_slice(&body)
-        .map_err(|error| Kind::BadRequest.because(format!("the body is not as expected: {error}")))
+problem_responses! {
+    /// Of calls that only read.
+    ReadProblems: 400, 401, 422, 500, 503;
+    /// Of calls that read one sale.
+    SaleReadProblems: 400, 401, 404, 409, 500, 503;
+    /// Of calls that change something.
+    WriteProblems: 400, 401, 404, 409, 413, 415, 422, 500, 503;
 }
 
-/// Reads the query of an address strictly.
-pub(super) fn query<T: DeserializeOwned>(request: &HttpRequest) -> Result<T, Problem> {
-    web::Query::from_query(request.query_string())
-        .map(web::Query::into_inner)
-        .map_err(|error| Kind::BadRequest.because(format!("the query is not as expected: {error}")))
+/// What handlers return.
+pub(super) type AdminAnswer = Result<HttpResponse, Problem>;
+
+/// 200 with the document. Browsers may not store it.
+pub(super) fn answer(document: impl Serialize) -> AdminAnswer {
+    Ok(HttpResponse::Ok().insert_header((CACHE_CONTROL, "no-store")).json(document))
 }
 
-/// 200 with the document, or the problem. Browsers may not store it.
-pub(super) fn answer<T: Serialize>(request: &HttpRequest, outcome: Result<T, Problem>) -> HttpResponse {
-    match outcome {
-        Ok(document) => HttpResponse::Ok().insert_header((CACHE_CONTROL, "no-store")).json(document),
-        Err(problem) => problem.respond(request),
+/// A JSON object, read strictly: an unknown field is an error.
+pub(super) struct JsonBody<T>(pub(super) T);
+
+impl<T: DeserializeOwned + 'static> FromRequest for JsonBody<T> {
+    type Error = Problem;
+    type Future = LocalBoxFuture<'static, Result<Self, Problem>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let kind = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+        let is_json = kind.split(';').next().unwrap_or("").trim() == "application/json";
+        let body = web::Bytes::from_request(request, payload);
+        async move {
+            let body = body.await;
+            if !is_json {
+                return Err(Kind::WrongMediaType.because("send Content-Type: application/json"));
+            }
+            let too_large = |_| Kind::BodyTooLarge.because(format!("the body has more than {BODY_BYTES_MAX} bytes"));
+            let body = body.map_err(too_large)?;
+            if body.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
+                return Err(Kind::BadRequest.because("the body is not a JSON object, expected at least {}"));
+            }
+            let unexpected = |error| Kind::BadRequest.because(format!("the body is not as expected: {error}"));
+            serde_json::from_slice(&body).map(Self).map_err(unexpected)
+        }
+        .boxed_local()
     }
 }
 
-/// The sale id in an address or a query.
-pub(super) fn sale_id_in(word: &str) -> Result<SaleId, Problem> {
-    SaleId::parse(word).map_err(|error| Kind::BadRequest.because(error.to_string()))
+/// How queries are read: one that does not fit is a problem that says why.
+pub(super) fn query_config() -> web::QueryConfig {
+    web::QueryConfig::default().error_handler(|error, _request| {
+        Kind::BadRequest.because(format!("the query is not as expected: {error}")).into()
+    })
 }
 
-/// The operator of this call: a holder of the token who typed this name. The address is that of the connection, so of a proxy if
-/// there is one: headers about the way before it can be forged.
-pub(super) fn actor(request: &HttpRequest, by: Option<&str>) -> Result<Actor, Problem> {
-    let name = by.map(str::trim).filter(|name| !name.is_empty());
-    if name.is_some_and(|name| name.chars().count() > NAME_CHARS_MAX) {
-        return Err(Kind::Unprocessable.because(format!("by: expected at most {NAME_CHARS_MAX} characters")));
+/// A call of an operator, for the record. The address is that of the connection, so of a proxy if there is one: headers about the
+/// way before it can be forged.
+pub(super) struct OperatorCall {
+    ip: Option<String>,
+    call_id: Option<String>,
+}
+
+impl FromRequest for OperatorCall {
+    type Error = Problem;
+    type Future = Ready<Result<Self, Problem>>;
+
+    fn from_request(request: &HttpRequest, _payload: &mut Payload) -> Self::Future {
+        let call = request.headers().get("x-request-id").and_then(|id| HttpRequestId::given(id.as_bytes()));
+        let ip = request.peer_addr().map(|address| address.ip().to_string());
+        ready(Ok(Self { ip, call_id: call.map(|id| id.to_string()) }))
     }
-    let call = request.headers().get("x-request-id").and_then(|id| HttpRequestId::given(id.as_bytes()));
-    let ip = request.peer_addr().map(|address| address.ip().to_string());
-    Ok(Actor::with_admin_token(name, ip, call.map(|id| id.to_string())))
+}
+
+impl OperatorCall {
+    /// The operator of this call: a holder of the token who typed this name.
+    pub(super) fn actor(self, by: Option<&str>) -> Result<Actor, Problem> {
+        let name = by.map(str::trim).filter(|name| !name.is_empty());
+        if name.is_some_and(|name| name.chars().count() > NAME_CHARS_MAX) {
+            return Err(Kind::Unprocessable.because(format!("by: expected at most {NAME_CHARS_MAX} characters")));
+        }
+        Ok(Actor::with_admin_token(name, self.ip, self.call_id))
+    }
 }
 
 /// The beginning of a message as text.
@@ -87,10 +124,11 @@ mod tests {
             .insert_header(("x-request-id", "call-7"))
             .peer_addr("192.0.2.7:4711".parse().unwrap())
             .to_http_request();
-        let (nobody, somebody) = (actor(&request, None).unwrap(), actor(&request, Some(" Li Wei ")).unwrap());
-        assert_eq!((nobody.label().as_str(), somebody.label().as_str()), ("console", "console: Li Wei"));
-        assert_eq!((somebody.ip.as_deref(), somebody.call_id.as_deref()), (Some("192.0.2.7"), Some("call-7")));
-        assert!(actor(&request, Some(&"x".repeat(49))).is_err());
+        let actor = |by| OperatorCall::extract(&request).into_inner().unwrap().actor(by);
+        let (unnamed, named) = (actor(None).unwrap(), actor(Some(" Li Wei ")).unwrap());
+        assert_eq!((unnamed.label().as_str(), named.label().as_str()), ("console", "console: Li Wei"));
+        assert_eq!((named.ip.as_deref(), named.call_id.as_deref()), (Some("192.0.2.7"), Some("call-7")));
+        assert!(actor(Some(&"x".repeat(49))).is_err());
     }
 
     #[test]

@@ -18,7 +18,7 @@ mod sales;
 mod server;
 mod state;
 
-pub use openapi::{ROUTES, document};
+pub use openapi::document;
 pub use readiness::{Readiness, ServerProbe};
 pub use server::serve;
 pub use state::Admin;

@@ -4,7 +4,7 @@
 //! process' own. The three servers are asked at once, each within [`PART`]; one that is away costs its own part only.
 
 use super::flows::{SaleFlow, flows};
-use super::json_api::answer;
+use super::json_api::{AdminAnswer, ReadProblems, answer};
 use super::state::Admin;
 use crate::http::problem::{Kind, Problem};
 use crate::p5_reconcile::leader;
@@ -15,7 +15,7 @@ use crate::store::mysql::{DbError, sales};
 use crate::store::rabbit::{QueueDepth, queue_depths};
 use crate::store::redis::{HeldLease, RedisFault};
 use crate::telemetry;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::web;
 use futures::future::join_all;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -98,10 +98,14 @@ struct Process {
     entry_lag_s: Option<f64>,
 }
 
-pub(super) async fn pipeline(admin: web::Data<Admin>, request: HttpRequest) -> HttpResponse {
+/// Show what lies at each hop, at most a second old.
+#[utoipa::path(
+    get, path = "/admin/v1/pipeline", operation_id = "show_pipeline", tag = "process",
+    responses((status = 200, description = "The pipeline", body = serde_json::Value), ReadProblems)
+)]
+pub(super) async fn pipeline(admin: web::Data<Admin>) -> AdminAnswer {
     let taking = async { serde_json::to_value(take(&admin).await).map_err(|_| Problem::from(Kind::Internal)) };
-    let snapshot = admin.snapshot.get(taking).await;
-    answer(&request, snapshot.as_deref().map_err(Clone::clone))
+    answer(&*admin.snapshot.get(taking).await?)
 }
 
 async fn part<T, E: Display>(asking: impl Future<Output = Result<T, E>>) -> Result<T, String> {

@@ -1,172 +1,294 @@
 //! Sales: list, show, create, and everything an operator does to one. `SaleControl` does the work, as for the command line.
 
-use super::json_api::{JsonBody, actor, answer, read, sale_id_in};
+use super::json_api::{AdminAnswer, JsonBody, OperatorCall, ReadProblems, SaleReadProblems, WriteProblems, answer};
 use super::state::Admin;
+use crate::domain::ids::SaleId;
 use crate::domain::new_sale::NewSale;
-use crate::domain::operator::Operation;
+use crate::domain::operator::{Actor, Operation};
+use crate::http::extract::SaleInPath;
 use crate::http::problem::{Kind, Problem};
-use crate::sales::SaleAct;
+use crate::sales::{SaleAct, SaleControl, SaleControlError};
 use crate::store::mysql::sales;
-use actix_web::{Handler, HttpRequest, HttpResponse, web};
+use actix_web::dev::Payload;
+use actix_web::{Error, FromRequest, HttpRequest, web};
+use futures::FutureExt;
+use futures::future::LocalBoxFuture;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::future::Future;
 
 /// Longest name of a grant, characters.
 const GRANT_CHARS_MAX: usize = 64;
 
-pub(super) async fn list(admin: web::Data<Admin>, request: HttpRequest) -> HttpResponse {
-    let sales = admin.sales.get(async { sales::list(&admin.servers.db).await.map_err(Problem::from) }).await;
-    answer(&request, sales.map(|sales| json!({ "sales": *sales })))
+/// List the newest sales.
+#[utoipa::path(
+    get, path = "/admin/v1/sales", operation_id = "list_sales", tag = "sales",
+    responses((status = 200, description = "Sales", body = Value), ReadProblems)
+)]
+pub(super) async fn list(admin: web::Data<Admin>) -> AdminAnswer {
+    let sales = admin.sales.get(async { sales::list(&admin.servers.db).await.map_err(Problem::from) }).await?;
+    answer(json!({ "sales": *sales }))
 }
 
-pub(super) async fn show(admin: web::Data<Admin>, request: HttpRequest, path: web::Path<String>) -> HttpResponse {
-    let work = async { Ok(admin.sale_control.detail(&sale_id_in(&path)?).await?) };
-    answer(&request, work.await)
+/// Show one sale, with what Redis holds of it.
+#[utoipa::path(
+    get, path = "/admin/v1/sales/{sale_id}", operation_id = "show_sale", tag = "sales",
+    responses((status = 200, description = "The sale", body = Value), SaleReadProblems)
+)]
+pub(super) async fn show(admin: web::Data<Admin>, sale: web::Path<SaleInPath>) -> AdminAnswer {
+    answer(admin.sale_control.detail(&sale.sale_id).await?)
 }
 
 #[derive(Deserialize)]
-struct CreateBody {
-    /// Warm it up at once.
+pub(super) struct CreateBody {
     #[serde(default)]
     warm: bool,
-    /// Who acts, for the record.
     by: Option<String>,
     #[serde(flatten)]
     sale: serde_json::Map<String, Value>,
 }
 
-pub(super) async fn create(admin: web::Data<Admin>, request: HttpRequest, body: JsonBody) -> HttpResponse {
-    let work = async {
-        let CreateBody { warm, by, sale } = read(&request, body)?;
-        let actor = actor(&request, by.as_deref())?;
-        let new: NewSale = serde_json::from_value(Value::Object(sale))
-            .map_err(|error| Kind::BadRequest.because(format!("the body is not as expected: {error}")))?;
-        let sale = new.draft()?;
-        let (id, sale_control) = (&sale.sale_id, &admin.sale_control);
-        let asked = json!({ "units": sale.granted, "title": sale.title, "price_cents": sale.price_cents });
-        let act = |operation, asked| SaleAct { actor: &actor, operation, sale_id: id, asked };
-        let creating = async { Ok(sales::create(&admin.servers.db, &sale).await?) };
-        sale_control.on_record(act(Operation::SaleCreate, asked), creating).await?;
-        if warm {
-            sale_control.on_record(act(Operation::SaleWarm, Value::Null), sale_control.warm(id)).await?;
-        }
-        admin.changed(&sale.sale_id, "created").await;
-        Ok(admin.sale_control.detail(&sale.sale_id).await?)
-    };
-    answer(&request, work.await)
+/// A new sale.
+#[derive(Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+#[allow(dead_code, reason = "describes `CreateBody` with the fields of `NewSale`; a test compares them")]
+pub(super) struct NewSaleBody {
+    #[schema(pattern = "^[A-Za-z0-9_-]{1,64}$")]
+    id: String,
+    /// What is sold.
+    product: String,
+    title: String,
+    /// Units.
+    #[schema(minimum = 0)]
+    stock: i64,
+    /// Most units a buyer may have; no limit when left out.
+    #[schema(minimum = 1)]
+    limit: Option<u32>,
+    #[schema(minimum = 0, default = 0)]
+    price_cents: Option<i64>,
+    #[schema(default = "CNY")]
+    currency: Option<String>,
+    /// RFC 3339.
+    starts_at: String,
+    /// RFC 3339.
+    ends_at: String,
+    #[schema(default = false)]
+    token_required: Option<bool>,
+    #[schema(default = false)]
+    waiting_room: Option<bool>,
+    /// Warm it up at once.
+    #[schema(default = false)]
+    warm: Option<bool>,
+    /// The operator, for the record.
+    by: Option<String>,
+}
+
+/// Create a sale as a draft, with `warm` also open it.
+#[utoipa::path(
+    post, path = "/admin/v1/sales", operation_id = "create_sale", tag = "sales", request_body = NewSaleBody,
+    responses((status = 200, description = "The sale", body = Value), WriteProblems)
+)]
+pub(super) async fn create(
+    admin: web::Data<Admin>,
+    JsonBody(body): JsonBody<CreateBody>,
+    call: OperatorCall,
+) -> AdminAnswer {
+    let CreateBody { warm, by, sale } = body;
+    let actor = call.actor(by.as_deref())?;
+    let new: NewSale = serde_json::from_value(Value::Object(sale))
+        .map_err(|error| Kind::BadRequest.because(format!("the body is not as expected: {error}")))?;
+    let sale = new.draft()?;
+    let (id, sale_control) = (&sale.sale_id, &admin.sale_control);
+    let asked = json!({ "units": sale.granted, "title": sale.title, "price_cents": sale.price_cents });
+    let act = |operation, asked| SaleAct { actor: &actor, operation, sale_id: id, asked };
+    let creating = async { Ok(sales::create(&admin.servers.db, &sale).await?) };
+    sale_control.on_record(act(Operation::SaleCreate, asked), creating).await?;
+    if warm {
+        sale_control.on_record(act(Operation::SaleWarm, Value::Null), sale_control.warm(id)).await?;
+    }
+    admin.changed(id, "created").await;
+    answer(sale_control.detail(id).await?)
 }
 
 /// The body of a write that needs the operator's name only.
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-struct OperatorBody {
+pub(super) struct OperatorBody {
+    /// The operator, for the record.
     by: Option<String>,
 }
 
-/// Writes that need nothing but the sale.
-#[derive(Clone, Copy)]
-pub(super) enum SaleChange {
-    Warm,
-    Pause,
-    Resume,
-    Close,
-    Rebuild,
-}
-
-/// What a change takes of its request.
-type ChangeRequest = (web::Data<Admin>, HttpRequest, web::Path<String>, JsonBody);
-
-/// The handler of a change.
-pub(super) fn change(change: SaleChange) -> impl Handler<ChangeRequest, Output = HttpResponse> {
-    move |admin, request, path, body| apply(admin, request, path, body, change)
-}
-
-async fn apply(
+/// A write that needs nothing but the sale.
+pub(super) struct SaleWrite {
     admin: web::Data<Admin>,
-    request: HttpRequest,
-    path: web::Path<String>,
-    body: JsonBody,
-    change: SaleChange,
-) -> HttpResponse {
-    let work = async {
-        let OperatorBody { by } = read(&request, body)?;
-        let (id, sale_control, actor) = (sale_id_in(&path)?, &admin.sale_control, actor(&request, by.as_deref())?);
-        let (operation, what) = match change {
-            SaleChange::Warm => (Operation::SaleWarm, "warmed"),
-            SaleChange::Pause => (Operation::SalePause, "paused"),
-            SaleChange::Resume => (Operation::SaleResume, "resumed"),
-            SaleChange::Close => (Operation::SaleClose, "closed"),
-            SaleChange::Rebuild => (Operation::SaleRebuild, "frozen"),
-        };
-        let changing = async {
-            match change {
-                SaleChange::Warm => sale_control.warm(&id).await,
-                SaleChange::Pause => sale_control.pause(&id).await,
-                SaleChange::Resume => sale_control.resume(&id).await,
-                SaleChange::Close => sale_control.close(&id).await,
-                SaleChange::Rebuild => sale_control.freeze(&id).await,
-            }
-        };
-        let act = SaleAct { actor: &actor, operation, sale_id: &id, asked: Value::Null };
-        sale_control.on_record(act, changing).await?;
-        admin.changed(&id, what).await;
-        Ok(sale_control.detail(&id).await?)
-    };
-    answer(&request, work.await)
+    sale_id: SaleId,
+    actor: Actor,
 }
 
-/// The answer has the sale, and in `reclaimed` the units that this call offers again; null when there were none.
-pub(super) async fn reclaim(
-    admin: web::Data<Admin>,
-    request: HttpRequest,
-    path: web::Path<String>,
-    body: JsonBody,
-) -> HttpResponse {
-    let work = async {
-        let OperatorBody { by } = read(&request, body)?;
-        let (id, sale_control, actor) = (sale_id_in(&path)?, &admin.sale_control, actor(&request, by.as_deref())?);
-        let act = SaleAct { actor: &actor, operation: Operation::SaleReclaim, sale_id: &id, asked: Value::Null };
-        let made = sale_control.on_record(act, sale_control.reclaim(&id)).await?;
-        admin.changed(&id, "reclaimed").await;
-        let made = made.map(|made| json!({ "grant": made.grant_id, "requests": made.requests, "units": made.units }));
-        let mut answer = json!(sale_control.detail(&id).await?);
-        answer["reclaimed"] = json!(made);
-        Ok(answer)
-    };
-    answer(&request, work.await)
+impl FromRequest for SaleWrite {
+    type Error = Error;
+    type Future = LocalBoxFuture<'static, Result<Self, Error>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let body = JsonBody::<OperatorBody>::from_request(request, payload);
+        let head = <(web::Data<Admin>, web::Path<SaleInPath>, OperatorCall)>::extract(request);
+        async move {
+            let JsonBody(OperatorBody { by }) = body.await?;
+            let (admin, path, call) = head.await?;
+            let sale_id = path.into_inner().sale_id;
+            Ok(Self { admin, sale_id, actor: call.actor(by.as_deref())? })
+        }
+        .boxed_local()
+    }
 }
 
-#[derive(Deserialize)]
+impl SaleWrite {
+    fn control(&self) -> &SaleControl {
+        &self.admin.sale_control
+    }
+
+    /// Does `work` and writes it down; `what` is for the log.
+    async fn on_record<T>(
+        &self,
+        operation: Operation,
+        what: &str,
+        work: impl Future<Output = Result<T, SaleControlError>>,
+    ) -> Result<T, Problem> {
+        let act = SaleAct { actor: &self.actor, operation, sale_id: &self.sale_id, asked: Value::Null };
+        let done = self.control().on_record(act, work).await?;
+        self.admin.changed(&self.sale_id, what).await;
+        Ok(done)
+    }
+
+    async fn sale(&self) -> AdminAnswer {
+        answer(self.control().detail(&self.sale_id).await?)
+    }
+}
+
+/// Put a sale's stock into Redis and open it.
+#[utoipa::path(
+    post, path = "/admin/v1/sales/{sale_id}/warm", operation_id = "warm_sale", tag = "sales",
+    params(SaleInPath), request_body = OperatorBody,
+    responses((status = 200, description = "The sale", body = Value), WriteProblems)
+)]
+pub(super) async fn warm(write: SaleWrite) -> AdminAnswer {
+    write.on_record(Operation::SaleWarm, "warmed", write.control().warm(&write.sale_id)).await?;
+    write.sale().await
+}
+
+/// Stop selling; can be resumed.
+#[utoipa::path(
+    post, path = "/admin/v1/sales/{sale_id}/pause", operation_id = "pause_sale", tag = "sales",
+    params(SaleInPath), request_body = OperatorBody,
+    responses((status = 200, description = "The sale", body = Value), WriteProblems)
+)]
+pub(super) async fn pause(write: SaleWrite) -> AdminAnswer {
+    write.on_record(Operation::SalePause, "paused", write.control().pause(&write.sale_id)).await?;
+    write.sale().await
+}
+
+/// Go on selling.
+#[utoipa::path(
+    post, path = "/admin/v1/sales/{sale_id}/resume", operation_id = "resume_sale", tag = "sales",
+    params(SaleInPath), request_body = OperatorBody,
+    responses((status = 200, description = "The sale", body = Value), WriteProblems)
+)]
+pub(super) async fn resume(write: SaleWrite) -> AdminAnswer {
+    write.on_record(Operation::SaleResume, "resumed", write.control().resume(&write.sale_id)).await?;
+    write.sale().await
+}
+
+/// End a sale for good.
+#[utoipa::path(
+    post, path = "/admin/v1/sales/{sale_id}/close", operation_id = "close_sale", tag = "sales",
+    params(SaleInPath), request_body = OperatorBody,
+    responses((status = 200, description = "The sale", body = Value), WriteProblems)
+)]
+pub(super) async fn close(write: SaleWrite) -> AdminAnswer {
+    write.on_record(Operation::SaleClose, "closed", write.control().close(&write.sale_id)).await?;
+    write.sale().await
+}
+
+/// Freeze a sale; the reconciler rebuilds what Redis holds of it.
+#[utoipa::path(
+    post, path = "/admin/v1/sales/{sale_id}/rebuild", operation_id = "rebuild_sale", tag = "sales",
+    params(SaleInPath), request_body = OperatorBody,
+    responses((status = 200, description = "The sale", body = Value), WriteProblems)
+)]
+pub(super) async fn rebuild(write: SaleWrite) -> AdminAnswer {
+    write.on_record(Operation::SaleRebuild, "frozen", write.control().freeze(&write.sale_id)).await?;
+    write.sale().await
+}
+
+/// Sell the units of final failures and of written-off gaps again, once each.
+#[utoipa::path(
+    post, path = "/admin/v1/sales/{sale_id}/reclaim", operation_id = "reclaim_sale", tag = "sales",
+    params(SaleInPath), request_body = OperatorBody,
+    responses(
+        (status = 200, description = "The sale; in `reclaimed` the units that this call offers again, null when there were \
+            none", body = Value),
+        WriteProblems,
+    )
+)]
+pub(super) async fn reclaim(write: SaleWrite) -> AdminAnswer {
+    let made = write.on_record(Operation::SaleReclaim, "reclaimed", write.control().reclaim(&write.sale_id)).await?;
+    let made = made.map(|made| json!({ "grant": made.grant_id, "requests": made.requests, "units": made.units }));
+    let mut sale = json!(write.control().detail(&write.sale_id).await?);
+    sale["reclaimed"] = json!(made);
+    answer(sale)
+}
+
+#[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-struct TopUpBody {
+pub(super) struct TopUpBody {
+    #[schema(minimum = 1)]
     units: u32,
     /// Name of this grant: a repeated call with the same name adds nothing. Required, because a browser may repeat a call.
+    #[schema(min_length = 1, max_length = 64)]
     grant: String,
-    /// Who acts, for the record.
+    /// The operator, for the record.
     by: Option<String>,
 }
 
+/// Add units, once for each name of a grant.
+#[utoipa::path(
+    post, path = "/admin/v1/sales/{sale_id}/top-up", operation_id = "top_up_sale", tag = "sales",
+    request_body = TopUpBody, responses((status = 200, description = "The sale", body = Value), WriteProblems)
+)]
 pub(super) async fn top_up(
     admin: web::Data<Admin>,
-    request: HttpRequest,
-    path: web::Path<String>,
-    body: JsonBody,
-) -> HttpResponse {
-    let work = async {
-        let TopUpBody { units, grant, by } = read(&request, body)?;
-        let id = sale_id_in(&path)?;
-        if units == 0 {
-            return Err(Kind::Unprocessable.because("units: expected a whole number from 1"));
-        }
-        if grant.trim().is_empty() || grant.chars().count() > GRANT_CHARS_MAX {
-            return Err(Kind::Unprocessable.because("grant: expected 1 to 64 characters"));
-        }
-        let (sale_control, actor) = (&admin.sale_control, actor(&request, by.as_deref())?);
-        let asked = json!({ "units": units, "grant": grant });
-        let act = SaleAct { actor: &actor, operation: Operation::SaleTopUp, sale_id: &id, asked };
-        sale_control.on_record(act, sale_control.top_up(&id, &grant, units)).await?;
-        admin.changed(&id, "topped up").await;
-        Ok(admin.sale_control.detail(&id).await?)
-    };
-    answer(&request, work.await)
+    JsonBody(body): JsonBody<TopUpBody>,
+    path: web::Path<SaleInPath>,
+    call: OperatorCall,
+) -> AdminAnswer {
+    let (TopUpBody { units, grant, by }, id) = (body, &path.sale_id);
+    if units == 0 {
+        return Err(Kind::Unprocessable.because("units: expected a whole number from 1"));
+    }
+    if grant.trim().is_empty() || grant.chars().count() > GRANT_CHARS_MAX {
+        return Err(Kind::Unprocessable.because("grant: expected 1 to 64 characters"));
+    }
+    let (sale_control, actor) = (&admin.sale_control, call.actor(by.as_deref())?);
+    let asked = json!({ "units": units, "grant": grant });
+    let act = SaleAct { actor: &actor, operation: Operation::SaleTopUp, sale_id: id, asked };
+    sale_control.on_record(act, sale_control.top_up(id, &grant, units)).await?;
+    admin.changed(id, "topped up").await;
+    answer(sale_control.detail(id).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use utoipa::PartialSchema;
+
+    #[test]
+    fn the_documented_body_of_a_new_sale_has_the_fields_that_are_read() {
+        // serde lists the fields that it knows when it finds another one.
+        let refusal = serde_json::from_value::<NewSale>(json!({ "?": 1 })).unwrap_err().to_string();
+        let read: BTreeSet<&str> = refusal.split('`').skip(3).step_by(2).chain(["warm", "by"]).collect();
+        let schema = serde_json::to_value(NewSaleBody::schema()).unwrap();
+        let documented: BTreeSet<&str> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(documented, read);
+    }
 }

@@ -1,17 +1,17 @@
 //! The operators' HTTP server: its routes, and the token that the admin API needs.
 
-use super::json_api::BODY_BYTES_MAX;
-use super::sales::SaleChange;
+use super::json_api::{BODY_BYTES_MAX, query_config};
 use super::state::Admin;
 use super::{acts, audits, dlq, failed_requests, openapi, pipeline, sales};
 use crate::console;
 use crate::http::end_gracefully;
+use crate::http::extract::{as_problem, path_config};
 use crate::http::problem::{Kind, Problem};
 use crate::runtime::Stopper;
 use crate::telemetry;
 use actix_web::body::MessageBody;
 use actix_web::dev::{Server, ServiceRequest, ServiceResponse};
-use actix_web::middleware::{Next, from_fn};
+use actix_web::middleware::{ErrorHandlers, Next, from_fn};
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use std::net::TcpListener;
 use subtle::ConstantTimeEq;
@@ -61,6 +61,9 @@ async fn metrics() -> HttpResponse {
 fn scope() -> impl actix_web::dev::HttpServiceFactory {
     web::scope("/admin/v1")
         .app_data(web::PayloadConfig::new(BODY_BYTES_MAX))
+        .app_data(path_config())
+        .app_data(query_config())
+        .wrap(ErrorHandlers::new().default_handler(as_problem))
         .wrap(from_fn(guard))
         .configure(api_routes)
         .default_service(web::to(no_such_route))
@@ -71,13 +74,13 @@ fn api_routes(config: &mut web::ServiceConfig) {
         .route("/sales", web::get().to(sales::list))
         .route("/sales", web::post().to(sales::create))
         .route("/sales/{sale_id}", web::get().to(sales::show))
-        .route("/sales/{sale_id}/warm", web::post().to(sales::change(SaleChange::Warm)))
-        .route("/sales/{sale_id}/pause", web::post().to(sales::change(SaleChange::Pause)))
-        .route("/sales/{sale_id}/resume", web::post().to(sales::change(SaleChange::Resume)))
+        .route("/sales/{sale_id}/warm", web::post().to(sales::warm))
+        .route("/sales/{sale_id}/pause", web::post().to(sales::pause))
+        .route("/sales/{sale_id}/resume", web::post().to(sales::resume))
         .route("/sales/{sale_id}/top-up", web::post().to(sales::top_up))
         .route("/sales/{sale_id}/reclaim", web::post().to(sales::reclaim))
-        .route("/sales/{sale_id}/rebuild", web::post().to(sales::change(SaleChange::Rebuild)))
-        .route("/sales/{sale_id}/close", web::post().to(sales::change(SaleChange::Close)))
+        .route("/sales/{sale_id}/rebuild", web::post().to(sales::rebuild))
+        .route("/sales/{sale_id}/close", web::post().to(sales::close))
         .route("/sales/{sale_id}/audit", web::get().to(audits::audit))
         .route("/audits", web::get().to(audits::runs))
         .route("/acts", web::get().to(acts::list))

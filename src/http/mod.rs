@@ -1,9 +1,10 @@
-//! What the two HTTP servers (P1's public one, the operators' one) share. It knows no sale and no server behind them.
+//! What the two HTTP servers (P1's public one, the operators' one) share. It knows no use case and no server behind them.
 //!
 //! Input: requests and results of handlers. Output: problem documents, request ids, a server that ends gracefully. A crash
 //! leaves unanswered connections.
 
-pub mod openapi;
+pub(crate) mod extract;
+pub(crate) mod openapi;
 pub mod problem;
 pub(crate) mod request_id;
 mod server;

@@ -56,12 +56,18 @@ pub(crate) fn problems(statuses: &[u16]) -> std::collections::BTreeMap<String, R
     statuses.iter().map(|status| (status.to_string(), problem())).collect()
 }
 
-/// Adds the security scheme `bearer`.
-pub(crate) struct BearerScheme;
+/// Adds the security scheme `bearer`, with the format of the tokens if they have one.
+pub(crate) struct BearerScheme(Option<&'static str>);
+
+/// Buyers' tokens.
+pub(crate) const ACCESS_TOKENS: BearerScheme = BearerScheme(Some("JWT"));
+/// The one token of `admin.token`.
+pub(crate) const ADMIN_TOKEN: BearerScheme = BearerScheme(None);
 
 impl Modify for BearerScheme {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
-        let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).bearer_format("JWT").build();
+        let mut scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
+        scheme.bearer_format = self.0.map(str::to_owned);
         document.components.get_or_insert_default().add_security_scheme("bearer", SecurityScheme::Http(scheme));
     }
 }

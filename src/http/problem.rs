@@ -1,7 +1,8 @@
 //! Answers that are not a success: RFC 9457 problem documents with a stable code and a message in English or Chinese.
 //!
 //! One row a problem: code, status, title in both languages. The code is a state code where a state is the reason. Input: the
-//! kind of a problem, and its detail. Output: the answer in the client's language. Keeps nothing.
+//! kind of a problem, and its detail. Output: the answer in the client's language. Keeps nothing. By hand, because crates for
+//! problem documents know neither two languages nor codes that clients may rely on.
 
 use crate::domain::ids::RequestId;
 use crate::domain::states::{P1Entry, P2Reserve};
@@ -78,7 +79,8 @@ problems! {
 }
 
 /// One problem answer.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{}", .kind.code())]
 pub(crate) struct Problem {
     kind: Kind,
     detail: Option<String>,
@@ -137,6 +139,10 @@ impl Kind {
         URNS.get(self as usize).map_or("about:blank", String::as_str)
     }
 
+    pub(super) fn http_status(self) -> StatusCode {
+        StatusCode::from_u16(self.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
     /// This problem, with what exactly is wrong and what would be accepted.
     #[must_use]
     pub(crate) fn because(self, detail: impl Into<String>) -> Problem {
@@ -146,7 +152,6 @@ impl Kind {
 
 impl Problem {
     /// Which problem it is.
-    #[cfg(test)]
     pub(crate) const fn kind(&self) -> Kind {
         self.kind
     }
@@ -189,8 +194,7 @@ impl Problem {
             status_url: self.location.as_deref(),
             remaining: self.remaining,
         };
-        let status = StatusCode::from_u16(kind.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let mut answer = HttpResponse::build(status);
+        let mut answer = HttpResponse::build(kind.http_status());
         answer.insert_header((CONTENT_TYPE, "application/problem+json"));
         answer.insert_header(("Content-Language", if chinese { "zh" } else { "en" }));
         if let Some(seconds) = self.retry_after_s {
@@ -238,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_may_retry_is_told_when() {
+    fn problems_that_pass_say_when_to_retry() {
         let request = TestRequest::default().to_http_request();
         for kind in Kind::ALL {
             let answer = Problem::from(*kind).respond(&request);

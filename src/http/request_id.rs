@@ -1,7 +1,8 @@
 //! `X-Request-Id`: the caller's or a new one, in every answer; it is the current id while its call is handled.
 //!
 //! An id of a caller that cannot be used (too long, other characters, given twice) is replaced: an id that only helps to find
-//! log lines is no reason to refuse a purchase. Bytes that are not an HTTP request are refused earlier and have no id.
+//! log lines is no reason to refuse a purchase. Bytes that are not an HTTP request are refused earlier and have no id. By hand,
+//! because crates for request ids box a future or open a span for every call; this adds a header and a line at debug level.
 
 use crate::telemetry::http_request_id::HttpRequestId;
 use actix_web::Error;

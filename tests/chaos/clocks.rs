@@ -1,10 +1,10 @@
 //! Processes whose clocks are wrong (windows 23, 95): ages are measured in one server's clock, so nothing may change.
 
 use crate::checker;
-use crate::clients::settle::SETTLE_MAX_MS;
+use crate::clients::final_status::SETTLE_MAX_MS;
 use crate::clients::{Clients, Load, SaleSpec};
+use crate::deployment::{Deployment, Options, PREFIX};
 use crate::dump::{DumpUrls, dump};
-use crate::ground::{Ground, Options, PREFIX};
 use crate::process::RoleEnv;
 use crate::sampler::Sampler;
 use crate::time::{run_waiting, time_passes};
@@ -22,41 +22,41 @@ fn processes_whose_clocks_are_hours_off_change_nothing() {
     run_waiting(async {
         let offsets = [(Role::Relay, "+2h"), (Role::Consumer, "-3h"), (Role::Reconcile, "+5h")];
         let env = offsets.iter().flat_map(|(role, offset)| hours(*role, offset)).collect();
-        let ground = Ground::start("clocks", Options { env, ..Options::default() }).await;
-        let dir = ground.dir().to_owned();
+        let deployment = Deployment::start("clocks", Options { env, ..Options::default() }).await;
+        let dir = deployment.dir().to_owned();
         let sales = [("one-each", 200, Some(1)), ("any", 10_000, None)];
         let sales = sales.map(|(id, stock, limit)| SaleSpec { id: id.to_owned(), stock, limit });
         for sale in &sales {
-            ground.create_sale(&sale.id, sale.stock, sale.limit).await;
+            deployment.create_sale(&sale.id, sale.stock, sale.limit).await;
         }
         let load = Load {
-            apis: ground.api_urls(),
+            apis: deployment.api_urls(),
             sales: sales.into(),
             users: 500,
             rate_per_s: 60.0,
             seed: 1,
-            secret: ground.secret(),
+            secret: deployment.secret(),
             settle_max_ms: SETTLE_MAX_MS,
         };
         let clients = Clients::start(load, &dir.join("history.jsonl"));
-        let sampler = Sampler::start(&ground.urls().mysql, &dir.join("samples.jsonl"));
+        let sampler = Sampler::start(&deployment.urls().mysql, &dir.join("samples.jsonl"));
         // Longer than the window: what a wrong clock takes for old is old by then.
         time_passes(8_000).await;
         let totals = clients.stop().await;
-        ground.drained(Duration::from_secs(30)).await.expect("nothing is open");
+        deployment.drained(Duration::from_secs(30)).await.expect("nothing is open");
         sampler.stop().await;
         assert!(totals.accepted > 200, "{totals:?}");
-        let reconciler = ground.of(Role::Reconcile).next().expect("one");
+        let reconciler = deployment.of(Role::Reconcile).next().expect("one");
         let metrics = reconciler.metrics().await.expect("metrics");
         let alarms = metrics.lines().filter(|line| line.starts_with("seckill_p5_reconcile_false_alarms_total{"));
         assert!(alarms.clone().all(|line| line.ends_with(" 0")), "{:?}", alarms.collect::<Vec<_>>());
         let compensated = "seckill_state_total{phase=\"p5_reconcile\",code=\"P5-COMP0\"} 0";
         assert!(metrics.contains(compensated), "nothing was taken for a leak");
-        let urls = ground.urls().clone();
+        let urls = deployment.urls().clone();
         dump(&DumpUrls { redis: urls.redis, amqp: urls.amqp, mysql: urls.mysql, prefix: PREFIX.to_owned() }, &dir)
             .await;
         let verdict = checker::check(&dir);
         assert!(verdict.is_green(), "{:#?}", verdict.violations);
-        ground.finish().await;
+        deployment.finish().await;
     });
 }

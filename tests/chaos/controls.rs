@@ -51,7 +51,7 @@ async fn look_for(off: Mechanism) -> Option<String> {
             finished.verdict.violations.len()
         );
         // Red is what was wanted here: nobody needs the folder.
-        finished.ground.finish().await;
+        finished.deployment.finish().await;
         if red {
             return Some(found);
         }

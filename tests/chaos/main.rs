@@ -1,5 +1,5 @@
 //! Chaos: the real binary as many processes, faults on every process, server and link between them, clients that behave as
-//! real ones do, and a checker that trusts nobody: it knows only what clients were told and what lies in the servers.
+//! real ones do, and a checker that trusts nobody: it knows only the answers that clients got and what is in the servers.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -12,19 +12,20 @@ mod checker;
 mod clients;
 mod clocks;
 mod controls;
+mod deployment;
 mod dump;
 #[path = "../support/files.rs"]
 mod files;
-mod ground;
+mod link_conditions;
 mod loss;
 mod meter;
 mod nemesis;
 mod probe;
 mod process;
 mod proxy;
-mod proxy_facts;
-#[path = "../support/raw.rs"]
-mod raw;
+mod proxy_tests;
+#[path = "../support/raw_commands.rs"]
+mod raw_commands;
 mod report;
 mod run;
 mod sampler;
@@ -32,7 +33,6 @@ mod self_test;
 #[allow(dead_code, reason = "each binary uses a part of it")]
 #[path = "../support/time.rs"]
 mod time;
-mod weather;
 #[path = "../support/wrong_clock.rs"]
 mod wrong_clock;
 
@@ -75,6 +75,6 @@ fn a_short_chaos_run_loses_nothing() {
         eprintln!("{}", finished.summary());
         eprintln!("report: {}", report.display());
         assert!(finished.is_green(), "{}", finished.complaints());
-        finished.ground.finish().await;
+        finished.deployment.finish().await;
     });
 }

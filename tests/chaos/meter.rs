@@ -2,7 +2,7 @@
 //!
 //! What a process counted after the last look of a life is missing, so every sum is a lower bound.
 
-use crate::ground::Ground;
+use crate::deployment::Deployment;
 use crate::process::Process;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,9 +28,9 @@ type Looks = BTreeMap<(String, u32), Counts>;
 
 impl Meter {
     /// Starts looking at every process.
-    pub fn start(ground: &Ground) -> Self {
+    pub fn start(deployment: &Deployment) -> Self {
         let (stop, mut stopped) = oneshot::channel();
-        let processes: Vec<Arc<Process>> = ground.processes.clone();
+        let processes: Vec<Arc<Process>> = deployment.processes.clone();
         let task = tokio::spawn(async move {
             let mut looks = Looks::new();
             let mut tick = interval(EVERY);

@@ -90,7 +90,7 @@ impl Probe {
             other => format!("error:{other}"),
         };
         let accepted = result == "accepted";
-        // Nobody will ask for an unknown one: the checker is told of an attempt, not of a request.
+        // Nobody will ask for an unknown one: the checker gets an attempt, not a request.
         let told = rid.as_ref().filter(|_| accepted);
         self.attempts.lock().expect("not poisoned").push(json!({
             "seq": SEQ_FROM + buyer, "client": SEQ_FROM + buyer, "user": user, "sale": SALE, "rid": told, "token": false,

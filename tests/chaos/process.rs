@@ -27,7 +27,7 @@ pub struct RoleEnv {
     pub first_life_only: bool,
 }
 
-/// The links of one process, each with weather of its own.
+/// The links of one process, each with conditions of its own.
 pub struct Links {
     /// To Redis.
     pub redis: Proxy,

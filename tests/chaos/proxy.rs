@@ -1,10 +1,10 @@
-//! One TCP link with weather: what goes through it can be slowed, held back, cut, reset, or answered into the void.
+//! One TCP link under given conditions: what goes through it can be slowed, held back, cut, reset, or answered into the void.
 //!
 //! Knows no protocol. The port stays the same for the life of the value; a link that is cut refuses connections as a dead
 //! server would, because nobody listens.
 
+use super::link_conditions::{Direction, LinkConditions, OneWayConditions};
 use super::time::time_passes;
-use super::weather::{Direction, Lane, Weather};
 use seckill::dev::ports::free_port;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -26,7 +26,7 @@ const SLICES_PER_S: usize = 20;
 
 struct Link {
     target: SocketAddr,
-    weather: watch::Sender<Weather>,
+    conditions: watch::Sender<LinkConditions>,
     /// What to look for in the client's bytes; empty: any bytes.
     armed: Mutex<Option<Vec<u8>>>,
     fired: AtomicU64,
@@ -47,7 +47,7 @@ impl Proxy {
         let port = free_port().expect("a port");
         let link = Arc::new(Link {
             target: (Ipv4Addr::LOCALHOST, target_port).into(),
-            weather: watch::Sender::new(Weather::default()),
+            conditions: watch::Sender::new(LinkConditions::default()),
             armed: Mutex::default(),
             fired: AtomicU64::new(0),
             open: AtomicU64::new(0),
@@ -65,17 +65,17 @@ impl Proxy {
     /// Everything passes, nothing is armed.
     pub fn heal(&self) {
         self.disarm();
-        self.change(Weather::clear);
+        self.change(LinkConditions::clear);
     }
 
-    /// Changes the weather of running and future connections.
-    pub fn change(&self, change: impl FnOnce(&mut Weather)) {
-        self.link.weather.send_modify(change);
+    /// Changes the conditions of running and future connections.
+    pub fn change(&self, change: impl FnOnce(&mut LinkConditions)) {
+        self.link.conditions.send_modify(change);
     }
 
     /// Sends a RST on both sides of every open connection. New ones pass.
     pub fn reset(&self) {
-        self.change(|weather| weather.generation += 1);
+        self.change(|conditions| conditions.generation += 1);
     }
 
     /// The next request with `pattern` in it is executed, its reply thrown away, and the connection reset.
@@ -122,14 +122,14 @@ async fn listen(port: u16) -> TcpListener {
 }
 
 async fn accept(link: Arc<Link>, port: u16, listener: TcpListener) {
-    let mut weather = link.weather.subscribe();
+    let mut conditions = link.conditions.subscribe();
     let mut listener = Some(listener);
     loop {
-        if weather.borrow_and_update().cut {
+        if conditions.borrow_and_update().cut {
             listener = None;
         }
         let Some(open) = &listener else {
-            let Ok(_) = weather.wait_for(|weather| !weather.cut).await else { return };
+            let Ok(_) = conditions.wait_for(|conditions| !conditions.cut).await else { return };
             listener = Some(listen(port).await);
             continue;
         };
@@ -137,15 +137,15 @@ async fn accept(link: Arc<Link>, port: u16, listener: TcpListener) {
             accepted = open.accept() => if let Ok((client, _)) = accepted {
                 tokio::spawn(serve(link.clone(), client));
             },
-            changed = weather.changed() => if changed.is_err() { return },
+            changed = conditions.changed() => if changed.is_err() { return },
         }
     }
 }
 
 /// A connection from its start to its end.
 async fn serve(link: Arc<Link>, client: TcpStream) {
-    let mut weather = link.weather.subscribe();
-    let generation = weather.borrow_and_update().generation;
+    let mut conditions = link.conditions.subscribe();
+    let generation = conditions.borrow_and_update().generation;
     let Ok(server) = TcpStream::connect(link.target).await else {
         drop(client.set_zero_linger());
         return;
@@ -159,8 +159,8 @@ async fn serve(link: Arc<Link>, client: TcpStream) {
     let mut down = Pump::new(&link, Direction::ToClient, &reply, (from_server, to_client));
     let reset = {
         let ends = async {
-            let ends = weather.wait_for(|weather| weather.cut || weather.generation != generation).await;
-            ends.is_ok_and(|weather| !weather.cut)
+            let ends = conditions.wait_for(|conditions| conditions.cut || conditions.generation != generation).await;
+            ends.is_ok_and(|conditions| !conditions.cut)
         };
         // Ends at the first error, or when both halves have ended well: a half-closed connection finishes its other half.
         let pumps = async { tokio::try_join!(up.run(), down.run()).is_err() };
@@ -203,15 +203,15 @@ struct Pump<'a> {
     reply: &'a Reply,
     from: OwnedReadHalf,
     to: OwnedWriteHalf,
-    weather: watch::Receiver<Weather>,
+    conditions: watch::Receiver<LinkConditions>,
     /// The end of what went before, where a pattern may have begun.
     tail: Vec<u8>,
 }
 
 impl<'a> Pump<'a> {
     fn new(link: &'a Link, direction: Direction, reply: &'a Reply, ends: (OwnedReadHalf, OwnedWriteHalf)) -> Self {
-        let weather = link.weather.subscribe();
-        Self { link, direction, reply, from: ends.0, to: ends.1, weather, tail: Vec::new() }
+        let conditions = link.conditions.subscribe();
+        Self { link, direction, reply, from: ends.0, to: ends.1, conditions, tail: Vec::new() }
     }
 
     async fn run(&mut self) -> std::io::Result<()> {
@@ -219,9 +219,9 @@ impl<'a> Pump<'a> {
         loop {
             let count = self.from.read(&mut buffer).await?;
             let direction = self.direction;
-            let passable = |weather: &Weather| !weather.lane(direction).black_hole;
-            let lane = match self.weather.wait_for(passable).await {
-                Ok(weather) => weather.lane(direction),
+            let passable = |conditions: &LinkConditions| !conditions.lane(direction).black_hole;
+            let lane = match self.conditions.wait_for(passable).await {
+                Ok(conditions) => conditions.lane(direction),
                 Err(_closed) => return Ok(()),
             };
             if count == 0 {
@@ -241,7 +241,7 @@ impl<'a> Pump<'a> {
         }
     }
 
-    async fn hand_over(&mut self, chunk: &[u8], lane: Lane) -> std::io::Result<()> {
+    async fn hand_over(&mut self, chunk: &[u8], lane: OneWayConditions) -> std::io::Result<()> {
         if lane.delay_ms > 0 {
             time_passes(lane.delay_ms).await;
         }
@@ -250,7 +250,7 @@ impl<'a> Pump<'a> {
         }
         for slice in chunk.chunks((lane.bytes_per_s / SLICES_PER_S).max(1)) {
             // The link may have healed meanwhile, then the rest goes at once.
-            if self.weather.borrow().lane(self.direction).bytes_per_s > 0 {
+            if self.conditions.borrow().lane(self.direction).bytes_per_s > 0 {
                 time_passes(1000 / SLICES_PER_S as u64).await;
             }
             self.to.write_all(slice).await?;

@@ -28,7 +28,7 @@ pub fn write(run: &Finished) -> PathBuf {
     std::fs::write(&path, text(run)).expect("written");
     for file in ["nemesis", "faults"] {
         let (from, to) = (format!("{file}.jsonl"), format!("{file}-{}.jsonl", run.orders.seed));
-        std::fs::copy(run.ground.dir().join(from), folder.join(to)).expect("copied");
+        std::fs::copy(run.deployment.dir().join(from), folder.join(to)).expect("copied");
     }
     path
 }
@@ -151,7 +151,7 @@ fn notes(run: &Finished, out: &mut String) {
 
 fn surroundings(run: &Finished, out: &mut String) {
     writeln!(out, "## Surroundings\n\nServers: {}.\n", run.versions).expect("text");
-    writeln!(out, "Settings of every process:\n\n```\n{}\n```\n", run.ground.settings().join("\n")).expect("text");
+    writeln!(out, "Settings of every process:\n\n```\n{}\n```\n", run.deployment.settings().join("\n")).expect("text");
 }
 
 fn ends(run: &Finished) -> String {

@@ -1,10 +1,10 @@
-//! One run: a ground, a crowd, a nemesis; then peace, and the checker's word on what is left.
+//! One run: a deployment, a crowd, a nemesis; then peace, and the checker's word on what is left.
 
 use crate::checker::{self, Verdict};
-use crate::clients::settle::SETTLE_MAX_MS;
+use crate::clients::final_status::SETTLE_MAX_MS;
 use crate::clients::{Clients, Load, SaleSpec, Totals};
+use crate::deployment::{Deployment, Options, PREFIX};
 use crate::dump::{DumpUrls, dump};
-use crate::ground::{Ground, Options, PREFIX};
 use crate::meter::{Counts, Meter};
 use crate::nemesis::{self, Record};
 use crate::probe::{self, Probe};
@@ -34,7 +34,7 @@ pub struct Orders {
     pub seed: u64,
     /// Length of the faults.
     pub length_ms: u64,
-    /// Whether P5 lands what was lost on the way. Without it nothing may be lost on the way, so nothing is destroyed that
+    /// Whether P5 persists what was lost on the way. Without it nothing may be lost on the way, so nothing is destroyed that
     /// only the ledger knows: no queue is deleted or emptied, no entry deleted.
     pub repairs: bool,
     /// Settings on top of all others.
@@ -48,7 +48,7 @@ pub struct Finished {
     /// What it was to be.
     pub orders: Orders,
     /// Still running.
-    pub ground: Ground,
+    pub deployment: Deployment,
     /// What became of each fault.
     pub faults: Vec<Record>,
     /// What the crowd saw.
@@ -57,7 +57,7 @@ pub struct Finished {
     pub states: Counts,
     /// The checker's word.
     pub verdict: Verdict,
-    /// Processes that ended without being told to.
+    /// Processes that ended without an order to.
     pub ends: Vec<End>,
     /// Why peace did not come, if it did not.
     pub unrest: Option<String>,
@@ -131,56 +131,56 @@ pub async fn run(orders: Orders) -> Finished {
         options.set.push("p5_reconcile.compensate=manual".to_owned());
     }
     let name = orders.off.map_or("chaos".to_owned(), |off| format!("chaos-{}", off.code()));
-    let ground = Arc::new(Ground::start(&name, options).await);
-    let dir = ground.dir().to_owned();
+    let deployment = Arc::new(Deployment::start(&name, options).await);
+    let dir = deployment.dir().to_owned();
     let sales = sales(i64::try_from(length_ms / 1000).expect("a short run"));
     for sale in &sales {
-        ground.create_sale(&sale.id, sale.stock, sale.limit).await;
+        deployment.create_sale(&sale.id, sale.stock, sale.limit).await;
     }
-    ground.create_sale(probe::SALE, 1_000_000, None).await;
+    deployment.create_sale(probe::SALE, 1_000_000, None).await;
     let load = Load {
-        apis: ground.api_urls(),
+        apis: deployment.api_urls(),
         sales: sales.into(),
         users: length_ms / 50,
         rate_per_s: RATE_PER_S as f64,
         seed,
-        secret: ground.secret(),
+        secret: deployment.secret(),
         settle_max_ms: if orders.off.is_some() { HOPELESS_MS } else { SETTLE_MAX_MS },
     };
-    let probe = Arc::new(Probe::new(ground.direct_api_urls(), ground.secret()));
-    let (clients, meter) = (Clients::start(load, &dir.join("history.jsonl")), Meter::start(&ground));
-    let sampler = Sampler::start(&ground.urls().mysql, &dir.join("samples.jsonl"));
+    let probe = Arc::new(Probe::new(deployment.direct_api_urls(), deployment.secret()));
+    let (clients, meter) = (Clients::start(load, &dir.join("history.jsonl")), Meter::start(&deployment));
+    let sampler = Sampler::start(&deployment.urls().mysql, &dir.join("samples.jsonl"));
 
-    let counts = Role::ALL.map(|role| (role, ground.of(role).count()));
+    let counts = Role::ALL.map(|role| (role, deployment.of(role).count()));
     let mut schedule = nemesis::plan(seed, length_ms, counts);
     schedule.retain(|fault| repairs || !fault.kind.destroys());
-    let faults = nemesis::unleash(&ground, &probe, &schedule, &dir).await;
+    let faults = nemesis::unleash(&deployment, &probe, &schedule, &dir).await;
 
-    let mut unrest = ground.try_heal().await.err();
+    let mut unrest = deployment.try_heal().await.err();
     let healed = Instant::now();
     let totals = clients.stop().await;
     let patience = if orders.off.is_some() { Duration::from_millis(HOPELESS_MS) } else { DRAIN };
-    if let Err(open) = ground.drained(patience).await {
+    if let Err(open) = deployment.drained(patience).await {
         unrest = unrest.or(Some(format!("not drained: {open}")));
     }
     let drain_ms = u64::try_from(healed.elapsed().as_millis()).expect("a short run");
     sampler.stop().await;
     let states = meter.stop().await;
     let Ok(probe) = Arc::try_unwrap(probe) else { panic!("a probe is under way") };
-    let verdict = judge(&ground, &probe, drain_ms, &dir).await;
-    let ends = ground.processes.iter().flat_map(|process| process.unordered_ends()).collect();
-    let versions = ground.versions().await;
-    let Ok(ground) = Arc::try_unwrap(ground) else { panic!("a fault is under way") };
-    Finished { orders, ground, faults, totals, states, verdict, ends, unrest, drain_ms, versions }
+    let verdict = judge(&deployment, &probe, drain_ms, &dir).await;
+    let ends = deployment.processes.iter().flat_map(|process| process.unordered_ends()).collect();
+    let versions = deployment.versions().await;
+    let Ok(deployment) = Arc::try_unwrap(deployment) else { panic!("a fault is under way") };
+    Finished { orders, deployment, faults, totals, states, verdict, ends, unrest, drain_ms, versions }
 }
 
-async fn judge(ground: &Ground, probe: &Probe, drain_ms: u64, dir: &Path) -> Verdict {
+async fn judge(deployment: &Deployment, probe: &Probe, drain_ms: u64, dir: &Path) -> Verdict {
     let mut history = OpenOptions::new().append(true).open(dir.join("history.jsonl")).expect("the history");
     for attempt in probe.attempts() {
         writeln!(history, "{attempt}").expect("written");
     }
     std::fs::write(dir.join("drain.json"), json!({ "drain_ms": drain_ms }).to_string()).expect("written");
-    let urls = ground.urls().clone();
+    let urls = deployment.urls().clone();
     dump(&DumpUrls { redis: urls.redis, amqp: urls.amqp, mysql: urls.mysql, prefix: PREFIX.to_owned() }, dir).await;
     checker::check(dir)
 }

@@ -1,6 +1,6 @@
 //! Looks at the database ten times a second while it all happens: an oversell that heals before the end is still one.
 //!
-//! Output: JSON lines `{"at_ms","sale","granted","stock","ordered"}`; while the database is away `{"at_ms","away"}`. One
+//! Output: JSON lines `{"at_ms","sale","granted","stock","ordered"}`; while the database is down `{"at_ms","away"}`. One
 //! statement reads everything, so each look is one snapshot.
 
 use crate::clients::clock::now_ms;
@@ -36,7 +36,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Starts looking; the samples go to `file`, which is made anew.
+    /// Starts looking; the samples go to `file`, which is created empty.
     pub fn start(mysql_url: &str, file: &Path) -> Self {
         let (stop, stopped) = oneshot::channel();
         let out = BufWriter::new(File::create(file).expect("the samples' file"));

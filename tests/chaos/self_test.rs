@@ -1,7 +1,7 @@
 //! The harness against real servers without faults: all is green, and a loss made by hand is seen.
 
 use crate::checker::check;
-use crate::clients::settle::SETTLE_MAX_MS;
+use crate::clients::final_status::SETTLE_MAX_MS;
 use crate::clients::{Clients, Load, SaleSpec, Totals, clock};
 use crate::dump::{DumpUrls, dump};
 use crate::files::empty;
@@ -88,7 +88,7 @@ async fn settled(urls: &DumpUrls, dir: &Path) {
     }
 }
 
-/// A run with Redis frozen for a while, or not; everything lies in `dir` afterwards.
+/// A run with Redis frozen for a while, or not; everything is in `dir` afterwards.
 async fn run(servers: &mut PrivateServers, urls: &DumpUrls, dir: &Path, frozen_ms: u64) -> Totals {
     let settings = settings(urls);
     migrate::migrate(&urls.mysql).await.expect("migrations");

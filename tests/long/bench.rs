@@ -89,7 +89,7 @@ fn the_bench_counts_what_each_strategy_sold() {
     });
 }
 
-/// What a kill -9 of the application left of each strategy's sale, whose buyers were told yes 300 times and more.
+/// What a kill -9 of the application left of each strategy's sale, whose buyers got a yes 300 times and more.
 ///
 /// That the field's script loses some is not a matter of luck: 16 buyers at once make orders with one command each, 4
 /// writers at once write them with a transaction of four statements and a commit that is on the disk. However slow the
@@ -127,6 +127,6 @@ fn kills(report: &Value) {
 }
 
 #[test]
-fn the_bench_tells_what_an_order_costs_as_everything_grows() {
+fn the_bench_reports_what_an_order_costs_as_everything_grows() {
     run(async { growth(2_000) });
 }

@@ -24,7 +24,7 @@ pub enum Action {
     Confirm(usize, usize),
     /// The relay goes on with what it holds.
     Relay(usize, usize),
-    /// A request's message with so many attempts, to a consumer.
+    /// A request's message with a number of attempts, to a consumer.
     Deliver(usize, usize, usize),
     /// The consumer goes on with what it holds.
     Consumer(usize, usize),

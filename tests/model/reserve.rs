@@ -126,7 +126,7 @@ pub fn fsync(world: &mut World) {
     }
 }
 
-/// Whether a crash now would lose an accept that lives on elsewhere, and nothing the database decided would tell.
+/// Whether a crash now would lose an accept that lives on elsewhere, and nothing that the database decided would show it.
 fn rewinds_unseen(setup: &Setup, world: &World) -> bool {
     if setup.sync == Sync::Always {
         return false;

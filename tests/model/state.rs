@@ -224,7 +224,7 @@ impl World {
         mine.number > 0 && by_another
     }
 
-    /// The same world with relays, consumers and requests in one fixed order: nothing tells the two relays apart but what
+    /// The same world with relays, consumers and requests in one fixed order: nothing distinguishes the two relays but what
     /// they hold, so a search need not visit both orders.
     #[must_use]
     pub fn in_order(mut self) -> Self {

@@ -1,6 +1,6 @@
 //! `seckill bench` at a tiny scale: runs of it, and what its report says.
 
-use super::procs::call;
+use super::programs::call;
 use serde_json::Value;
 use std::path::Path;
 
@@ -50,7 +50,7 @@ pub fn growth(entries: u64) {
     );
     for name in ["backlog", "ledger", "stock", "sales", "shards"] {
         let bar = bar(&report, &format!("growth_{name}"));
-        // Each step has its servers' work in it, and the ratio is told and judged.
+        // Each step has its servers' work in it, and the ratio is reported and judged.
         for (step, process) in [("reserve", "redis"), ("relay", "rabbitmq"), ("landing", "mysql")] {
             for point in bar["more"]["points"].as_array().unwrap() {
                 let us = |field: &serde_json::Value| field.as_f64().is_some_and(|us| us > 0.0);

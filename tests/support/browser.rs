@@ -1,7 +1,7 @@
 //! A real headless Chromium, driven over `WebDriver` (chromedriver) by plain HTTP. One browser at a time; everything is waited
 //! for, never timed.
 
-use super::procs::{Folder, Program};
+use super::programs::{Folder, Program};
 use super::world::{eventually, pause};
 use seckill::dev::ports::free_port;
 use serde_json::{Value, json};
@@ -191,7 +191,7 @@ impl Browser {
     }
 
     /// Errors of the page itself: broken scripts, and what the policy forbade. Answers of the API that are no success are
-    /// told in the same place, and are no error of the page.
+    /// reported in the same place, and are no error of the page.
     pub async fn complaints(&self) -> Vec<String> {
         let log = self.tell("/se/log", json!({ "type": "browser" })).await;
         let severe = log.as_array().into_iter().flatten().filter(|line| line["level"] == "SEVERE");

@@ -1,7 +1,7 @@
-//! Properties of a sale over several buckets, for any Redis they lie on: one server or a cluster.
+//! Properties of a sale over several buckets, for any Redis they are on: one server or a cluster.
 
 use super::buckets::Buckets;
-use super::model::{Ask, EPOCH, Model};
+use super::reserve_model::{Ask, EPOCH, Model};
 use super::script_model::{request_id, user_id};
 use super::world::run;
 use futures::future::join_all;
@@ -11,7 +11,7 @@ use seckill::domain::ids::{RequestId, SaleId, UserId};
 use seckill::domain::reserve::Reserved;
 use seckill::p2_reserve::Decision;
 
-/// Runs a property on so many random cases.
+/// Runs a property on `cases` random cases.
 pub fn with_cases<S: Strategy>(cases: u32, strategy: S, test: impl AsyncFn(S::Value) -> Result<(), TestCaseError>) {
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 200, ..Config::default() };
     let outcome = TestRunner::new(config).run(&strategy, |case| {
@@ -29,7 +29,7 @@ pub fn with_cases<S: Strategy>(cases: u32, strategy: S, test: impl AsyncFn(S::Va
 pub enum Step {
     /// A purchase.
     Buy(Ask),
-    /// So many units more.
+    /// A grant of units.
     Grant(u32),
 }
 
@@ -44,7 +44,7 @@ pub fn step() -> impl Strategy<Value = Step> {
     prop_oneof![12 => ask.prop_map(Step::Buy), 1 => (1u32..6).prop_map(Step::Grant)]
 }
 
-/// One after the other, several buckets answer exactly as one does: nobody can tell how the stock is split.
+/// One after the other, several buckets answer exactly as one does: no answer shows how the stock is split.
 pub async fn like_one(
     bench: &Buckets,
     sale: &SaleId,

@@ -1,6 +1,6 @@
-//! Several buckets of one sale: P2 without the entry, for any number of shards, and what lies in the buckets.
+//! Several buckets of one sale: P2 without the entry, for any number of shards, and what is in the buckets.
 
-use super::model::EPOCH;
+use super::reserve_model::EPOCH;
 use super::script_model::redis_sale;
 use super::world::World;
 use futures::future::join_all;
@@ -14,7 +14,7 @@ use seckill::p2_reserve::{Decision, DurabilityGuard, Fence, Reserve, ReserveHand
 use seckill::store::redis::{Granted, RedisStore};
 use std::time::Duration;
 
-/// P2 of one process that splits sales into so many buckets.
+/// P2 of one process that splits sales into `shards` buckets.
 pub struct Buckets {
     /// Its Redis.
     pub store: RedisStore,
@@ -78,7 +78,7 @@ impl Buckets {
         self.reserve.decide(Purchase { request_id: id, sale_id: sale.clone(), user_id: user, quantity }, EPOCH).await
     }
 
-    /// Units in all buckets. Fails when anything lies between two of them, or a shard does not add up.
+    /// Units in all buckets. Fails when anything is between two of them, or a shard does not add up.
     pub async fn left(&self, sale: &SaleId) -> i64 {
         let (mut left, mut between) = (0, 0);
         let looks = (0..self.shards).map(|shard| async move {

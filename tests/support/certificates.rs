@@ -1,6 +1,6 @@
 //! A certificate authority for a test, and servers that believe it.
 
-use super::procs::Folder;
+use super::programs::Folder;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
     PKCS_RSA_SHA256,

@@ -1,4 +1,4 @@
-//! Worlds on a Redis Cluster whose sales lie on three servers, and how its servers are told apart.
+//! Worlds on a Redis Cluster whose sales are on three servers, and how its servers are distinguished.
 
 use super::redis_sets::{Cluster, Node};
 use super::world::World;

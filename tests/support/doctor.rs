@@ -1,6 +1,6 @@
 //! `seckill doctor`, run with settings only.
 
-use super::procs::call;
+use super::programs::call;
 use serde_json::Value;
 
 /// Runs the doctor: exit code, and `server name` of the lines with a verdict.

@@ -12,24 +12,24 @@ use std::collections::BTreeMap;
 pub struct Downstream {
     _connection: Connection,
     channel: Channel,
-    /// How often which outcome of which request was told.
+    /// How often each outcome of each request was received.
     pub told: BTreeMap<(String, String), u32>,
     /// Outcomes in the largest message.
     pub largest: usize,
 }
 
 impl Downstream {
-    /// Begins to listen: what is told from now on is kept for it.
+    /// Subscribes: events from now on are kept for it.
     pub async fn listen(world: &World) -> Self {
         declare(&world.servers.rabbit).await.unwrap();
-        let (connection, channel) = super::hands::channel(&world.servers.rabbit).await;
+        let (connection, channel) = super::fault_injection::channel(&world.servers.rabbit).await;
         let exchange = Topology::new(&world.servers.rabbit).events_exchange();
         channel.queue_declare(QueueDeclareArguments::durable_client_named("downstream")).await.unwrap();
         channel.queue_bind(QueueBindArguments::new("downstream", &exchange, "order.*")).await.unwrap();
         Self { _connection: connection, channel, told: BTreeMap::new(), largest: 0 }
     }
 
-    /// Reads what it was told so far.
+    /// Reads the events that have arrived.
     pub async fn read(&mut self) {
         let mut get = BasicGetArguments::new("downstream");
         get.no_ack(true);
@@ -51,7 +51,7 @@ impl Downstream {
         }
     }
 
-    /// Waits until an outcome was told so many times.
+    /// Waits until an outcome was received `times` times.
     pub async fn hears(&mut self, id: RequestId, outcome: &str, times: u32) {
         let key = (id.to_string(), outcome.to_owned());
         for _ in 0..1_500 {

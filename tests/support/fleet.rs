@@ -1,6 +1,6 @@
 //! Real processes of every role, replaced one after another while buyers buy; each of a version of its own.
 
-use super::mortal::Mortal;
+use super::killable::KillableProcess;
 use super::world::{World, eventually};
 use seckill::domain::ids::SaleId;
 use seckill::roles::Role;
@@ -27,7 +27,7 @@ const BETWEEN: u64 = 40;
 struct Member {
     role: Role,
     place: usize,
-    process: Mortal,
+    process: KillableProcess,
 }
 
 /// Buyers of one api process; they go to no other.
@@ -100,7 +100,7 @@ impl Fleet {
         let at = self.at(role, place);
         let program = &mut self.members[at].process.program;
         let (code, took) = program.terminate().await;
-        let said = program.said();
+        let said = program.stderr();
         assert!(code == Some(0) && took < Duration::from_secs(15), "{role:?}: {code:?} after {took:?}: {said}");
         // An audit that takes longer than `runtime.drain_ms` on a busy machine is left to the next process.
         assert!(said.contains("stopped") && (role == Role::Reconcile || said.contains("drained")), "{role:?}: {said}");
@@ -113,25 +113,25 @@ impl Fleet {
         self.members.iter().position(wanted).expect("a member of the fleet")
     }
 
-    async fn spawn(&self, role: Role, place: usize, version: &str) -> Mortal {
+    async fn spawn(&self, role: Role, place: usize, version: &str) -> KillableProcess {
         let mut set = self.set.clone();
         set.push(format!("runtime.node={}-{}-{place}", self.world.settings.runtime.node, role.name()));
         let public = self.public.get(place).filter(|_| role == Role::Api);
         set.extend(public.map(|public| format!("http.listen={public}")));
         let set: Vec<&str> = set.iter().map(String::as_str).collect();
-        let process = self.world.mortal(role.name(), version, &set);
+        let process = self.world.process(role.name(), version, &set);
         eventually("a process that answers", async || match public {
             Some(public) => self.world.http.get(format!("http://{public}/v1/sales")).send().await.is_ok(),
-            None => process.answers().await,
+            None => process.is_alive().await,
         })
         .await;
         process
     }
 
     /// Waits until the first process of a role has said something.
-    pub async fn until_said(&mut self, role: Role, what: &str) {
+    pub async fn until_logged(&mut self, role: Role, what: &str) {
         let at = self.at(role, 0);
-        self.members[at].process.program.until_said(what).await;
+        self.members[at].process.program.until_logged(what).await;
     }
 
     /// Waits until every crowd has bought some more.

@@ -1,14 +1,14 @@
 //! A server of a Redis Cluster is lost while a crowd buys (B4, B5, B6; windows 15 to 17): its share stops, the others go on
-//! hearing 202, and everything that was told is an order, once.
+//! getting 202, and every 202 is an order, once.
 
 use super::clusters::{SHARDS, buyer_of, world_on};
 use super::redis_sets::Cluster;
-use super::rush::Rush;
+use super::retrying_buyers::RetryingBuyers;
 use super::world::{World, eventually, time_passes};
 use futures::future::join_all;
 use std::time::Duration;
 
-/// Nobody is told "accepted" before the replica has it. The waits are short: all that waits for replicas of one server takes
+/// No buyer gets "accepted" before the replica has it. The waits are short: all that waits for replicas of one server takes
 /// turns on one connection.
 const PROMISED: [&str; 3] = ["redis.wait_replicas=1", "redis.wait_timeout_ms=100", "redis.command_timeout_ms=1000"];
 /// More than anyone buys here.
@@ -17,9 +17,9 @@ pub const STOCK: i64 = 80_000;
 const LINES: usize = 3;
 /// Accepts before the server is lost, and by its share after it is back.
 pub const SOME: usize = 150;
-/// An accept that nobody has to wait for is told within this time.
+/// An accept that waits for no replica is answered within this time.
 const TOLD_MS: u64 = 3_000;
-/// What was answered before a kill may be heard so much after it.
+/// An answer from before a kill may arrive this long after it.
 pub const LATE: Duration = Duration::from_secs(1);
 
 /// How it is lost.
@@ -32,7 +32,7 @@ pub enum Loss {
 }
 
 /// Everybody buys while `story` goes on; it says when it is over.
-pub async fn crowd<T>(rush: &Rush<'_>, story: impl Future<Output = T>) -> T {
+pub async fn crowd<T>(rush: &RetryingBuyers<'_>, story: impl Future<Output = T>) -> T {
     let lines = (0..SHARDS).flat_map(|shard| (0..LINES).map(move |line| (shard, line)));
     let lines =
         lines.map(|(shard, line)| rush.line(shard, (0..).map(move |n| buyer_of(shard, 1_000_000 * (line + 1) + n))));
@@ -56,7 +56,7 @@ pub async fn lose_a_primary(name: &str, loss: Loss, set: &[&str]) {
     let sale = world.sale("load", STOCK, if loss == Loss::Killed { None } else { Some(1) }).await;
     let old = cluster.primary_of_tag("{0}").await;
     let (lost, others) = (place_of(&world, old.port()), world.servers.redis.servers().len());
-    let rush = Rush::new(&world, &sale);
+    let rush = RetryingBuyers::new(&world, &sale);
     crowd(&rush, async {
         eventually("a load", async || rush.accepted() > SOME).await;
         match loss {
@@ -71,13 +71,13 @@ pub async fn lose_a_primary(name: &str, loss: Loss, set: &[&str]) {
             let heard = rush.accepted_of(server, gone + LATE, Some(promoted));
             assert!(heard > 0, "server {server} goes on");
         }
-        // The promoted one has no replica yet: nothing of its share may be told as accepted.
+        // The promoted one has no replica yet: nothing of its share may be reported as accepted.
         eventually("the others go on", async || {
             (0..others).filter(|server| *server != lost).all(|server| rush.accepted_of(server, promoted, None) > 30)
         })
         .await;
         eventually("it was asked", async || {
-            rush.told_of((lost, 504), promoted, None) + rush.accepted_of(lost, promoted, None) >= 2 * LINES
+            rush.answers_of((lost, 504), promoted, None) + rush.accepted_of(lost, promoted, None) >= 2 * LINES
         })
         .await;
         time_passes(TOLD_MS).await;

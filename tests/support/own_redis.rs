@@ -1,6 +1,6 @@
 //! Redis servers that one test has for itself: primaries, replicas, and ones that are started in an unusual way.
 
-use super::procs::scratch;
+use super::programs::scratch;
 use super::redis_sets::{Cluster, SentinelSet};
 use super::resp::RawRedis;
 use super::world::{World, eventually};
@@ -43,7 +43,7 @@ impl World {
 }
 
 /// A Redis whose power can be cut: what it has not had on the disk is gone then (`tests/support/powercut.c`).
-pub struct Cuttable {
+pub struct PowerCutRedis {
     dir: PathBuf,
     shim: PathBuf,
     port: u16,
@@ -51,7 +51,7 @@ pub struct Cuttable {
     child: Option<Child>,
 }
 
-impl Cuttable {
+impl PowerCutRedis {
     /// Starts one with this `appendfsync`.
     pub async fn start(name: &str, appendfsync: &'static str) -> Self {
         let dir = scratch(name);

@@ -1,6 +1,6 @@
 //! What the negative controls of the consumer share: a world without one, and the audit when an intact one has done what it can.
 
-use super::mortal::Mortal;
+use super::killable::KillableProcess;
 use super::world::{World, eventually};
 use seckill::domain::ids::SaleId;
 use seckill::p5_reconcile::{SaleAudit, Window};
@@ -16,15 +16,15 @@ pub async fn world(name: &str) -> (World, SaleId) {
 }
 
 /// Lets an intact consumer do what it can, and returns the audit once no message is left. Nobody compensates.
-pub async fn afterwards(world: &World, sale: &SaleId, broken: Option<Mortal>) -> SaleAudit {
+pub async fn afterwards(world: &World, sale: &SaleId, broken: Option<KillableProcess>) -> SaleAudit {
     eventually("everything at the broker", async || world.outbox().await == (0, 0)).await;
     if let Some(mut broken) = broken {
         // In order, so that it sends its acks.
-        assert_eq!(broken.program.terminate().await.0, Some(0), "{}", broken.program.said());
+        assert_eq!(broken.program.terminate().await.0, Some(0), "{}", broken.program.stderr());
     }
     // Stopped in order, what it had in hand is landed or back in the queue: then another one lands it.
     eventually("no message left, in no hand either", async || {
-        let intact = world.more(&[Consumer], |_| {});
+        let intact = world.extra_roles(&[Consumer], |_| {});
         eventually("an empty queue", async || world.waiting_in("seckill.").await == 0).await;
         intact.stop().await;
         world.waiting_in("seckill.").await == 0

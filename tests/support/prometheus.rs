@@ -3,8 +3,8 @@
 //! One thing about the rules is changed: their time. [`shortened`] makes a second of every minute, so that "for five
 //! minutes" takes five seconds. Thresholds, expressions and labels are those of `deploy/prometheus/alerts.yml`.
 
-use super::mortal::Mortal;
-use super::procs::Folder;
+use super::killable::KillableProcess;
+use super::programs::Folder;
 use super::world::{World, eventually};
 use seckill::dev::Child;
 use seckill::dev::ports::free_port;
@@ -59,7 +59,7 @@ pub struct Prometheus {
 
 impl Prometheus {
     /// Starts one that scrapes these processes, and waits until it has seen all of them.
-    pub async fn over(name: &str, processes: &[&Mortal]) -> Self {
+    pub async fn over(name: &str, processes: &[&KillableProcess]) -> Self {
         let (folder, port) = (Folder::new(name), free_port().expect("a port"));
         std::fs::write(folder.path().join("alerts.yml"), shortened(&shipped())).expect("the rules");
         std::fs::write(folder.path().join("prometheus.yml"), CONFIG).expect("a configuration");
@@ -76,7 +76,7 @@ impl Prometheus {
     }
 
     /// Scrapes these processes from now on, and waits until all of them have been seen.
-    pub async fn scrape(&self, processes: &[&Mortal]) {
+    pub async fn scrape(&self, processes: &[&KillableProcess]) {
         let targets: Vec<&str> = processes.iter().map(|process| process.admin()).collect();
         // Renamed into its place: a half-written file would be read as no targets at all.
         let (new, file) = (self.folder.path().join("targets.new"), self.folder.path().join("targets.json"));
@@ -162,12 +162,10 @@ impl Trouble<'_> {
 
 impl World {
     /// An api role as a process of its own; this world's requests go to it.
-    pub async fn api_process(&mut self, set: &[&str]) -> Mortal {
-        let listen = format!("127.0.0.1:{}", free_port().expect("a port"));
-        let api = self.mortal("api", "", &[set, &[&format!("http.listen={listen}")]].concat());
-        self.api = format!("http://{listen}");
-        eventually("the api answers", async || self.http.get(format!("{}/v1/sales", self.api)).send().await.is_ok())
-            .await;
+    pub async fn api_process(&mut self, set: &[&str]) -> KillableProcess {
+        let api = self.process("api", "", set);
+        self.api = api.api_url();
+        api.serves_buyers().await;
         api
     }
 }

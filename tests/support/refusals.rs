@@ -3,7 +3,7 @@
 use super::world::World;
 use seckill::domain::ids::SaleId;
 
-/// Somebody buys, and is refused with this status and code; whoever may come back is told when.
+/// A purchase is refused with this status and code; if it may be repeated, the answer says when.
 pub async fn refused(world: &World, sale: &SaleId, status: u16, code: &str) {
     let answer = world.buy(sale, "nobody", 1, None).await;
     assert_eq!((answer.status, answer.code().as_str()), (status, code), "{answer:?}");

@@ -1,6 +1,6 @@
 //! A test's database: the first one of a run is made by the migrations, the others from a copy of what that became.
 
-use super::raw::try_sql;
+use super::raw_commands::try_sql;
 use diesel::QueryableByName;
 use diesel::sql_types::Text;
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, RunQueryDsl};

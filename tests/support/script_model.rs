@@ -1,6 +1,6 @@
 //! The reserve script called past the entry, on sales that are only in Redis: what the tests against the model share.
 
-use super::model::{Ask, EPOCH};
+use super::reserve_model::{Ask, EPOCH};
 use seckill::domain::ids::{RequestId, SaleId, UserId};
 use seckill::domain::policy::{PurchasePolicy, Quantity};
 use seckill::domain::request::Purchase;

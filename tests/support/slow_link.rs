@@ -31,7 +31,7 @@ impl SlowLink {
 
     /// The address through it instead of the direct one.
     pub fn url(&self, direct: &str) -> String {
-        direct.replace(&format!(":{}/", super::hands::port_of(direct)), &format!(":{}/", self.port))
+        direct.replace(&format!(":{}/", super::fault_injection::port_of(direct)), &format!(":{}/", self.port))
     }
 }
 

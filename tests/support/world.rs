@@ -1,11 +1,12 @@
-//! One small world a test: own database, own virtual host, own key prefix on the shared servers, roles as tasks.
+//! A `World` is a small system for one test: own database, own virtual host, own key prefix on the shared servers, roles as
+//! tasks.
 //!
 //! Every test ends with [`World::finish`], which asks the balance sheet whether anything was lost (E6).
 
 pub use super::answer::Answer;
-use super::ground::Ground;
-pub use super::ground::{init_telemetry, shared};
 use super::schema;
+use super::shared_servers::Tenant;
+pub use super::shared_servers::{init_telemetry, shared};
 pub use super::time::{QUICK, SETTLE, after, eventually, pause, run, run_waiting, time_passes};
 use seckill::config::{Layers, Settings};
 use seckill::domain::ids::SaleId;
@@ -61,7 +62,7 @@ pub struct World {
     pub(super) issuer: TokenIssuer,
     stopper: Stopper,
     running: Option<JoinHandle<Result<(), RoleError>>>,
-    ground: Option<Ground>,
+    tenant: Option<Tenant>,
 }
 
 /// Longest time that roles of a test that failed may take to end.
@@ -71,12 +72,12 @@ const END: Duration = Duration::from_secs(20);
 impl Drop for World {
     fn drop(&mut self) {
         self.stopper.stop();
-        let (running, ground) = (self.running.take(), self.ground.take());
+        let (running, tenant) = (self.running.take(), self.tenant.take());
         after(async move {
             if let Some(running) = running {
                 drop(tokio::time::timeout(END, running).await);
             }
-            drop(ground);
+            drop(tenant);
         });
     }
 }
@@ -90,15 +91,15 @@ impl World {
     /// Some roles, with settings on top of the quick ones.
     pub async fn with(roles: &[Role], set: &[&str]) -> Self {
         let name = format!("t{}", WORLDS.fetch_add(1, Ordering::SeqCst));
-        let ground = Ground::new(&name).await;
-        Self::on_ground(ground, &shared().await.urls().redis_url, (&name, roles, set)).await
+        let tenant = Tenant::new(&name).await;
+        Self::on_tenant(tenant, &shared().await.urls().redis_url, (&name, roles, set)).await
     }
 
     /// A world on its own Redis, with the shared broker and database, and `name` everywhere.
     pub async fn on_redis(redis_url: &str, name: &str, roles: &[Role], set: &[&str]) -> Self {
         // The next one of this name may come before this one's place is cleared.
-        let ground = Ground::new(&format!("{name}-{}", WORLDS.fetch_add(1, Ordering::SeqCst))).await;
-        Self::on_ground(ground, redis_url, (name, roles, set)).await
+        let tenant = Tenant::new(&format!("{name}-{}", WORLDS.fetch_add(1, Ordering::SeqCst))).await;
+        Self::on_tenant(tenant, redis_url, (name, roles, set)).await
     }
 
     /// The virtual host it is on.
@@ -111,9 +112,9 @@ impl World {
         last_part(self.settings.mysql.url.expose())
     }
 
-    async fn on_ground(ground: Ground, redis_url: &str, (name, roles, set): (&str, &[Role], &[&str])) -> Self {
-        let mut world = Self::on((redis_url, &ground.amqp_url, &ground.mysql_url), name, roles, set).await;
-        world.ground = Some(ground);
+    async fn on_tenant(tenant: Tenant, redis_url: &str, (name, roles, set): (&str, &[Role], &[&str])) -> Self {
+        let mut world = Self::on((redis_url, &tenant.amqp_url, &tenant.mysql_url), name, roles, set).await;
+        world.tenant = Some(tenant);
         world
     }
 
@@ -149,7 +150,7 @@ impl World {
             issuer,
             stopper: Stopper::new(),
             running: None,
-            ground: None,
+            tenant: None,
         };
         world.start_roles(roles).await;
         world

@@ -1,4 +1,4 @@
-//! Processes whose time of day is wrong, by libfaketime. Their waiting goes on as ever.
+//! Processes whose time of day is wrong, by libfaketime. Their waiting goes on as before.
 
 use std::process::Command;
 

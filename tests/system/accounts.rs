@@ -1,10 +1,10 @@
 //! The accounts of docs/operations.md, made by its very commands (A11): they suffice for a whole sale, for the audit, for
 //! trimming and closing, and for nothing that is not theirs.
 
-use crate::support::hands::{breakable, channel, sql, tell_broker, try_sql};
-use crate::support::manual::{commands, redis_account};
-use crate::support::procs::call;
-use crate::support::raw::try_redis_all;
+use crate::support::documented_commands::{commands, redis_account};
+use crate::support::fault_injection::{breakable_servers, channel, run_in_broker, sql, try_sql};
+use crate::support::programs::call;
+use crate::support::raw_commands::try_redis_all;
 use crate::support::world::{World, eventually, run_waiting};
 use amqprs::channel::{QueueDeclareArguments, QueueDeleteArguments};
 use seckill::dev::PrivateServers;
@@ -29,7 +29,7 @@ async fn rabbitmqctl(servers: &PrivateServers, command: &str) {
         }
         _ => panic!("{command}: not a command this test knows"),
     };
-    tell_broker(servers, &program).await;
+    run_in_broker(servers, &program).await;
 }
 
 /// URLs of the accounts on these servers; `who` is `seckill` or `seckill_setup`.
@@ -52,11 +52,15 @@ async fn redis_as_seckill(redis: &str, command: &[&str]) -> Result<(), String> {
 #[test]
 fn the_accounts_of_the_manual_suffice_and_may_do_nothing_else() {
     run_waiting(async {
-        let servers = breakable().await;
+        let servers = breakable_servers().await;
         let root = servers.urls();
-        crate::support::hands::redis(&root.redis_url, &["FLUSHALL"]).await;
+        crate::support::fault_injection::redis(&root.redis_url, &["FLUSHALL"]).await;
         let account = redis_account("seckill");
-        crate::support::hands::redis(&root.redis_url, &account.iter().map(String::as_str).collect::<Vec<_>>()).await;
+        crate::support::fault_injection::redis(
+            &root.redis_url,
+            &account.iter().map(String::as_str).collect::<Vec<_>>(),
+        )
+        .await;
         for command in commands("rabbitmq-accounts") {
             rabbitmqctl(&servers, &command).await;
         }
@@ -84,7 +88,7 @@ fn the_accounts_of_the_manual_suffice_and_may_do_nothing_else() {
         let [redis, amqp, mysql] = urls(&servers, "seckill", "PASSWORD");
         let set = [
             "rabbitmq.declare=false",
-            // Else P5 would land what the broker refuses to carry.
+            // Else P5 would persist what the broker refuses to carry.
             "p5_reconcile.compensate=manual",
             "p1_entry.token_ttl_s=1",
             "p5_reconcile.ledger_retention_s=6",

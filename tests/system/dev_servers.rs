@@ -1,7 +1,7 @@
 //! The private servers, for real: they start, keep their data through kill -9, and leave nothing behind.
 
-use crate::support::hands::{queue, redis, sql, try_sql};
-use crate::support::procs::{Folder, nobody_works_in, runs};
+use crate::support::fault_injection::{queue, redis, sql, try_sql};
+use crate::support::programs::{Folder, no_process_in, runs};
 use crate::support::world::run_waiting;
 use seckill::dev::{DevError, PrivateServers, ServerKind};
 
@@ -48,7 +48,7 @@ fn servers_keep_their_data_through_kill_9_and_stop_leaves_no_process() {
         assert!(pids.len() == 3 && pids.values().all(|pid| runs(*pid)));
         servers.stop().await.unwrap();
         assert!(pids.values().all(|pid| !runs(*pid)));
-        nobody_works_in(folder.path()).await;
+        no_process_in(folder.path()).await;
 
         // Another start on the same folder finds the data, on whatever port.
         let again = PrivateServers::start(&dir, &|_| ()).await.unwrap();

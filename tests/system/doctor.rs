@@ -1,8 +1,8 @@
 //! `seckill doctor` on a good set-up and on each deliberately bad one: named, with what to do, exit code 2 (windows 2, 13, 14,
 //! 15, 50, 52, 55, 72, 82, 83).
 
-use crate::support::hands::{breakable, channel};
-use crate::support::procs::call;
+use crate::support::fault_injection::{breakable_servers, channel};
+use crate::support::programs::call;
 use crate::support::world::{World, eventually, run_waiting};
 use amqprs::channel::{QueueDeclareArguments, QueueDeleteArguments};
 use amqprs::{FieldTable, FieldValue, ShortStr};
@@ -52,7 +52,7 @@ fn is_well(world: &World) {
 #[test]
 fn a_good_set_up_is_well_and_each_bad_setting_is_named() {
     run_waiting(async {
-        let servers = breakable().await;
+        let servers = breakable_servers().await;
         let world = World::on_breakable(&servers, "doctor", &Role::ALL, &[]).await;
         eventually("the queues have their consumers", async || {
             queue_depths(&world.servers.rabbit).await.is_ok_and(|depths| depths.iter().any(|depth| depth.consumers > 0))
@@ -101,7 +101,7 @@ fn a_good_set_up_is_well_and_each_bad_setting_is_named() {
     });
 }
 
-/// Makes the first order queue anew, as it should be but for one argument (`None`: without it).
+/// Makes the first order queue again, as it should be but for one argument (`None`: without it).
 async fn order_queue_with(config: &RabbitConfig, argument: &str, value: Option<FieldValue>) {
     let topology = Topology::new(config);
     let mut arguments = vec![
@@ -132,7 +132,7 @@ async fn order_queue_with(config: &RabbitConfig, argument: &str, value: Option<F
 #[test]
 fn a_queue_with_other_arguments_is_named() {
     run_waiting(async {
-        let servers = breakable().await;
+        let servers = breakable_servers().await;
         let world = World::on_breakable(&servers, "doctor-queues", &[], &[]).await;
         for (at, (argument, value)) in [
             ("x-overflow", Some(FieldValue::from("drop-head"))),

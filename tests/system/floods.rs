@@ -1,7 +1,7 @@
 //! Floods that can buy nothing reach no server but for a trickle (A5, A9, A11), by the servers' own counters.
 
 use crate::support::answer::Answer;
-use crate::support::hands::breakable;
+use crate::support::fault_injection::breakable_servers;
 use crate::support::world::{World, eventually, run};
 use futures::StreamExt;
 use reqwest::{Method, RequestBuilder};
@@ -69,7 +69,7 @@ fn buy(world: &World, sale: &SaleId, n: usize) -> RequestBuilder {
 #[test]
 fn floods_of_random_ids_and_of_sales_that_sell_nothing_end_at_the_entry() {
     run(async {
-        let servers = breakable().await;
+        let servers = breakable_servers().await;
         let world = world(&servers, "floods").await;
         let sold_out = world.sale("flood-out", 1, None).await;
         let hour = 3_600_000;
@@ -96,10 +96,10 @@ fn floods_of_random_ids_and_of_sales_that_sell_nothing_end_at_the_entry() {
         })
         .await;
 
-        // And a new sale is found soon all the same: at the latest when the filter has heard of it.
+        // And a new sale is found soon all the same: at the latest when the filter has it.
         let new = world.sale("flood-new", 5, None).await;
         eventually("the new sale sells", async || world.buy(&new, "first", 1, None).await.status == 202).await;
-        let rest = world.beside(&[Role::Relay, Role::Consumer], &[]).await;
+        let rest = world.second_world(&[Role::Relay, Role::Consumer], &[]).await;
         rest.finish().await;
         world.stop().await;
     });
@@ -108,7 +108,7 @@ fn floods_of_random_ids_and_of_sales_that_sell_nothing_end_at_the_entry() {
 #[test]
 fn a_crowd_that_polls_costs_the_database_nothing_and_redis_a_fraction() {
     run(async {
-        let servers = breakable().await;
+        let servers = breakable_servers().await;
         let world = world(&servers, "polls").await;
         let sale = world.sale("polled", 5, None).await;
         let mine = world.bought(&sale, "alice").await;
@@ -125,7 +125,7 @@ fn a_crowd_that_polls_costs_the_database_nothing_and_redis_a_fraction() {
         assert_eq!(answers, BTreeMap::from(expected));
         assert!(statements < trickle(begun.elapsed()), "{statements} statements");
         assert!(commands < i64::try_from(FLOOD).unwrap() * 3 / 4, "{commands} commands for {FLOOD} questions");
-        let rest = world.beside(&[Role::Relay, Role::Consumer], &[]).await;
+        let rest = world.second_world(&[Role::Relay, Role::Consumer], &[]).await;
         rest.finish().await;
         world.stop().await;
     });

@@ -20,7 +20,7 @@ mod clusters;
 mod crowds;
 mod dev_servers;
 mod doctor;
-mod doctor_worst;
+mod doctor_bad_setup;
 mod floods;
 mod kills;
 mod load_generator;

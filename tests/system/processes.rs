@@ -1,6 +1,6 @@
 //! The real binary: what a person or a supervisor sees of it, and kill -9 of every part.
 
-use crate::support::procs::{Folder, Program, call, nobody_works_in, runs, signal};
+use crate::support::programs::{Folder, Program, call, no_process_in, runs, signal};
 use crate::support::world::{Answer, QUICK, World, eventually, run, run_waiting};
 use seckill::config::Secret;
 use seckill::dev::DevState;
@@ -115,9 +115,9 @@ fn a_split_stack_loses_nothing_by_kill_9_of_every_role_and_leaves_nothing_behind
         // An orderly stop, and the data are there for the next time.
         let pids = stack.read().pids.clone();
         let (code, took) = stack.dev.terminate().await;
-        assert!(code == Some(0) && took < Duration::from_secs(25), "{code:?} after {took:?}: {}", stack.dev.said());
+        assert!(code == Some(0) && took < Duration::from_secs(25), "{code:?} after {took:?}: {}", stack.dev.stderr());
         assert!(pids.values().all(|pid| !runs(*pid)), "{pids:?}");
-        nobody_works_in(folder.path()).await;
+        no_process_in(folder.path()).await;
         assert!(!DevState::path(folder.path()).exists(), "nobody is to believe that it runs");
 
         let mut stack = Stack::start(&folder, &["--keep", "--no-demo"]).await;
@@ -139,7 +139,7 @@ fn a_split_stack_loses_nothing_by_kill_9_of_every_role_and_leaves_nothing_behind
         let pids = stack.read().pids.clone();
         stack.dev.kill();
         eventually("all dead", async || pids.values().all(|pid| !runs(*pid))).await;
-        nobody_works_in(folder.path()).await;
+        no_process_in(folder.path()).await;
     });
 }
 
@@ -158,7 +158,7 @@ fn everything_is_told(stack: &Stack) {
     assert_eq!(file.permissions().mode() & 0o777, 0o600, "it holds secrets");
 }
 
-/// F6: the console for whoever reaches the port, its data with the token, and the demo shop.
+/// F6: the console without a token for every client of the port, its data with the token, and the demo shop.
 async fn the_pages_are_served(stack: &Stack<'_>) {
     let (get, state) = (|url: String| reqwest::Client::new().get(url), &stack.state);
     for page in [format!("{}/console/", state.admin), format!("{}/shop/", state.api)] {
@@ -215,19 +215,19 @@ fn a_role_waits_for_servers_that_are_not_there_says_so_and_stops_in_order() {
         for (role, waits) in [("api", "redis"), ("relay", "redis"), ("consumer", "rabbitmq"), ("reconcile", "database")]
         {
             let mut program = Program::start(folder.path(), &[&args[..], &["--role", role]].concat());
-            program.until_said("role starts").await;
+            program.until_logged("role starts").await;
             // Redis is given a moment first, so the message about the other server comes a little later.
             eventually(&format!("{role} warns that it waits for {waits}"), async || {
-                program.said().lines().any(|line| line.contains("WARN") && line.contains(waits))
+                program.stderr().lines().any(|line| line.contains("WARN") && line.contains(waits))
             })
             .await;
             let (code, took) = program.terminate().await;
             assert!(
                 code == Some(0) && took < Duration::from_secs(8),
                 "{role}: {code:?} after {took:?}: {}",
-                program.said()
+                program.stderr()
             );
-            assert!(program.said().contains("stopped"), "{}", program.said());
+            assert!(program.stderr().contains("stopped"), "{}", program.stderr());
         }
     });
 }
@@ -256,9 +256,9 @@ fn sigterm_in_a_load_drains_each_role_and_loses_nothing() {
         for (role, program) in &mut roles {
             eventually("a load", async || world.orders(&sale).await > sold_before + 100).await;
             let (code, took) = program.terminate().await;
-            assert_eq!(code, Some(0), "{role}: {}", program.said());
-            assert!(took < Duration::from_secs(8), "{role} took {took:?}: {}", program.said());
-            assert!(*role == "api" || program.said().contains("drained"), "{role}: {}", program.said());
+            assert_eq!(code, Some(0), "{role}: {}", program.stderr());
+            assert!(took < Duration::from_secs(8), "{role} took {took:?}: {}", program.stderr());
+            assert!(*role == "api" || program.stderr().contains("drained"), "{role}: {}", program.stderr());
             *program = start(role);
             sold_before = world.orders(&sale).await;
         }

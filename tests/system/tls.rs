@@ -1,7 +1,7 @@
-//! All three servers over TLS, their plain ports off (A11): a whole sale, and every mistake told as what it is.
+//! All three servers over TLS, their plain ports off (A11): a whole sale, and every mistake reported as what it is.
 
 use crate::support::certificates::{Certificates, NAME};
-use crate::support::procs::call;
+use crate::support::programs::call;
 use crate::support::world::{World, run_waiting};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, OptsBuilder, SslOpts};
@@ -54,7 +54,7 @@ fn all_say((code, why): (Option<i32>, [String; 3]), words: &[&str]) {
 }
 
 #[test]
-fn a_sale_goes_through_encrypted_servers_and_mistakes_are_told() {
+fn a_sale_goes_through_encrypted_servers_and_mistakes_are_reported() {
     run_waiting(async {
         let certificates = Certificates::new("tls");
         let servers = certificates.servers().await;
@@ -97,7 +97,7 @@ fn a_sale_goes_through_encrypted_servers_and_mistakes_are_told() {
         let plain = ServerUrls {
             redis_url: plain(&urls.redis_url),
             amqp_url: plain(&urls.amqp_url),
-            // An account that needs a certificate hears that it may not come in, before anything else.
+            // An account that needs a certificate is refused, before anything else.
             mysql_url: plain(&urls.mysql_url).replace("seller:pw@", "root@"),
         };
         all_say(doctor(&plain, &[]), &["if it takes TLS only", "the server wants TLS"]);

@@ -1,9 +1,9 @@
-//! F5: one order is followed through processes that tell each other nothing about it, by spans that an OpenTelemetry collector
+//! F5: one order is followed through processes that exchange nothing about it, by spans that an OpenTelemetry collector
 //! puts into one trace; and a collector that is no use holds nothing up.
 
 use crate::support::collector::{Collector, Seen};
-use crate::support::hands::{CURSE, redis};
-use crate::support::mortal::Mortal;
+use crate::support::fault_injection::{REFUSING_TRIGGER, redis};
+use crate::support::killable::KillableProcess;
 use crate::support::world::{World, eventually, run_waiting};
 use seckill::dev::ports::free_port;
 use seckill::domain::ids::SaleId;
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 struct Traced {
     world: World,
     sale: SaleId,
-    roles: Vec<(&'static str, Mortal)>,
+    roles: Vec<(&'static str, KillableProcess)>,
 }
 
 impl Traced {
@@ -31,19 +31,19 @@ impl Traced {
             "p4_persist.attempts_max=3".to_owned(),
         ];
         let set: Vec<&str> = own.iter().map(String::as_str).chain(set.iter().copied()).collect();
-        let roles = roles.iter().map(|role| (*role, world.mortal(role, "", &set))).collect();
+        let roles = roles.iter().map(|role| (*role, world.process(role, "", &set))).collect();
         eventually("the api", async || world.http.get(format!("{}/v1/sales", world.api)).send().await.is_ok()).await;
         Self { world, sale, roles }
     }
 
-    fn role(&self, name: &str) -> &Mortal {
+    fn role(&self, name: &str) -> &KillableProcess {
         &self.roles.iter().find(|(role, _)| *role == name).expect("a role that runs").1
     }
 
     /// Stops everything in order; a collector that does not answer keeps nobody.
     async fn finish(self) {
         for (role, mut mortal) in self.roles {
-            assert_eq!(mortal.program.terminate().await.0, Some(0), "{role}: {}", mortal.program.said());
+            assert_eq!(mortal.program.terminate().await.0, Some(0), "{role}: {}", mortal.program.stderr());
         }
         let audit = self.world.audit(&self.sale, Window::Now).await;
         assert!(audit.consistent(), "{audit:#?}");
@@ -120,7 +120,7 @@ fn a_parked_and_compensated_order_shows_every_attempt_and_who_wrote_it_in_the_en
         let collector = Collector::start(true).await;
         let traced = Traced::start(&["api", "relay", "consumer", "reconcile"], &collector, &[]).await;
         let Traced { world, sale, .. } = &traced;
-        world.sql(CURSE).await;
+        world.sql(REFUSING_TRIGGER).await;
         let id = world.bought(sale, "cursed").await.to_string();
         let parked = ["P1-S1", "P2-R0", "P3-N2", "P4-C3", "P4-C3", "P4-C4"];
         let spans = codes(&collector, &id, &parked).await;
@@ -137,15 +137,15 @@ fn a_parked_and_compensated_order_shows_every_attempt_and_who_wrote_it_in_the_en
         assert_eq!(written.by, format!("{}-reconcile", world.settings.runtime.node));
         assert!(!written.failed, "{written:?}");
 
-        // One that the broker never heard of: P5 hangs under the same step.
+        // One that the broker never got: P5 hangs under the same step.
         let relay = traced.roles.iter().find(|(role, _)| *role == "relay").expect("a relay");
-        crate::support::procs::signal(relay.1.program.pid(), libc::SIGSTOP);
+        crate::support::programs::signal(relay.1.program.pid(), libc::SIGSTOP);
         let lost = world.bought(sale, "lost").await.to_string();
         let outbox = world.servers.redis.keys.outbox(0);
         for entry in world.servers.redis.outbox.page(0, "-", 100).await.unwrap() {
             assert_eq!(redis(world.settings.redis.url.expose(), &["XDEL", &outbox, &entry.id]).await, 1);
         }
-        crate::support::procs::signal(relay.1.program.pid(), libc::SIGCONT);
+        crate::support::programs::signal(relay.1.program.pid(), libc::SIGCONT);
         let spans = codes(&collector, &lost, &["P1-S1", "P2-R0", "P5-COMP0"]).await;
         assert_eq!(with(&spans, "P5-COMP0").parent, with(&spans, "P2-R0").id);
         traced.finish().await;

@@ -1,9 +1,9 @@
-//! What a kill -9 of the application leaves of what its buyers were told. The servers live on; what their loss costs is not
+//! What a kill -9 of the application leaves of the answers that its buyers got. The servers live on; what their loss costs is not
 //! the subject here.
 //!
 //! Input: a `victim` that sells; where orders have events, a second one that publishes them, killed once in the middle and
-//! once with the first. Output: who was told yes and has no order (or no event) once everything that can still land has
-//! landed, who has two, and units that left the stock and belong to nobody. A crash kills the victims too (the kernel does).
+//! once with the first. Output: who got a yes and has no order (or no event) once everything that can still be persisted is
+//! persisted, who has two, and units that left the stock and belong to nobody. A crash kills the victims too (the kernel does).
 
 use super::StockStrategy;
 use super::messages::{EventDispatcher, EventOutcome};
@@ -29,7 +29,7 @@ const LOOK: Duration = Duration::from_millis(1);
 pub(super) struct Killed {
     pub strategy: StockStrategy,
     sale: SaleId,
-    /// Numbers of the buyers who were told yes.
+    /// Numbers of the buyers who got a yes.
     told: BTreeSet<u64>,
     /// What was killed, by name.
     killed: Vec<&'static str>,
@@ -40,11 +40,11 @@ pub(super) struct Killed {
 pub(super) struct Losses {
     /// The processes that were killed.
     pub killed: Vec<&'static str>,
-    /// Buyers who were told yes.
+    /// Buyers who got a yes.
     pub told: usize,
     /// Orders in the database.
     pub orders: usize,
-    /// Buyers who were told yes and have no order, or whose order has no event where it should have one.
+    /// Buyers who got a yes and have no order, or whose order has no event where it should have one.
     pub lost: usize,
     /// Orders beyond the first of a buyer.
     pub doubled: i64,
@@ -69,7 +69,7 @@ impl VictimStarter<'_> {
         let none = || Failure::Failed("strategies need servers and roles of their own".to_owned());
         let part = part.name();
         let words = ["buyers", "--strategy", name, "--sale", self.sale.as_str(), "--first", &first, "--part", part];
-        // A log of its own for each victim: what is in it is what was told. Both dispatchers of a sale share one.
+        // A log of its own for each victim: it has the answers that were given. Both dispatchers of a sale share one.
         environment
             .role_processes()
             .ok_or_else(none)?
@@ -163,14 +163,14 @@ fn buyers_told(child: &Child) -> Result<BTreeSet<u64>, Failure> {
     Ok(told_in(&log(child)?))
 }
 
-/// Numbers of whole lines `yes <number>`; a buyer who did not get the whole line was not told.
+/// Numbers of whole lines `yes <number>`; a buyer who did not get the whole line got no answer.
 fn told_in(log: &str) -> BTreeSet<u64> {
     let number = |line: &str| line.strip_prefix("yes ")?.strip_suffix('\n')?.parse().ok();
     log.split_inclusive('\n').filter_map(number).collect()
 }
 
 impl Killed {
-    /// Counts, when everything that could land has landed, and removes what the field's strategies have in Redis and in
+    /// Counts, when everything that could be persisted is persisted, and removes what the field's strategies have in Redis and in
     /// the broker.
     pub async fn count(&self, environment: &Environment, patience: Duration) -> Result<Losses, Failure> {
         let (redis, db) = (&environment.servers.redis, &environment.servers.db);

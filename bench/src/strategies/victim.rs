@@ -1,5 +1,5 @@
 //! The application that `kill` kills, a process of its own: the same number of buyers at once as in `pace` take units with
-//! one strategy, and each winner is told yes, a line on standard output. Where orders have events, what publishes them is
+//! one strategy, and each winner gets a yes, a line on standard output. Where orders have events, what publishes them is
 //! another such process.
 //!
 //! What becomes of the order is what users of that strategy do. The field's strategies in Redis put it into a queue in this
@@ -28,9 +28,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tokio::sync::{Mutex, mpsc};
 
-/// Units of the sale, and buyers: far more than are told before the kill, so that it comes while everybody buys.
+/// Units of the sale, and buyers: far more than get an answer before the kill, so that it comes while everybody buys.
 pub(super) const UNITS: u64 = 20_000;
-/// The kill comes as soon as this number of buyers was told yes.
+/// The kill comes as soon as this number of buyers got a yes.
 pub(super) const TOLD: usize = 300;
 use tokio::task::JoinSet;
 
@@ -82,7 +82,7 @@ pub(crate) struct BuyersArgs {
 /// What the buyers share.
 struct SharedShop {
     taker: Taker,
-    /// Where orders go that are not written yet when the buyer is told.
+    /// Where orders go that are not written yet when the buyer gets the answer.
     queue: Option<mpsc::Sender<u64>>,
     next: AtomicU64,
     end: u64,

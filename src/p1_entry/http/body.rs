@@ -1,5 +1,5 @@
-//! Bodies: bounded in size and time, and parsed strictly — a field nobody knows or given twice is a mistake to report, not
-//! to guess about.
+//! Bodies: bounded in size and time, and parsed strictly — an unknown or repeated field is a mistake to report, not to guess
+//! about. By hand, because `web::Json` has no bound in time and reads an array as an object.
 
 use super::state::PublicApi;
 use crate::domain::policy::Quantity;

@@ -1,6 +1,6 @@
 //! `GET …/orders/{request_id}/events`: the status as server-sent events, until it is final.
 
-use super::headers;
+use super::headers::{Caller, OrderInPath};
 use super::state::PublicApi;
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::http::openapi::problem_responses;
@@ -8,7 +8,7 @@ use crate::http::problem::Problem;
 use crate::p1_entry::status::OrderStatus;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use actix_web::web::Bytes;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use futures::stream;
 use std::convert::Infallible;
 use std::time::Duration;
@@ -37,10 +37,6 @@ problem_responses! {
 /// Follow a request until it is CONFIRMED or FAILED.
 #[utoipa::path(
     get, path = "/v1/sales/{sale_id}/orders/{request_id}/events", operation_id = "follow_order", tag = "orders",
-    params(
-        ("sale_id" = String, Path, description = "The sale", pattern = "^[A-Za-z0-9_-]{1,64}$"),
-        ("request_id" = String, Path, description = "The request", pattern = "^[1-9][0-9]{0,18}$"),
-    ),
     responses(
         (status = 200, description = "Events `status` whose data is a status document (OrderStatus); the last one is \
             final, then the stream ends. It also ends after five minutes; reconnect to go on.",
@@ -51,22 +47,10 @@ problem_responses! {
 )]
 pub(super) async fn follow(
     public: web::Data<PublicApi>,
-    request: HttpRequest,
-    path: web::Path<(String, String)>,
-) -> HttpResponse {
-    match try_follow(public, &request, &path).await {
-        Ok(answer) => answer,
-        Err(problem) => problem.respond(&request),
-    }
-}
-
-async fn try_follow(
-    public: web::Data<PublicApi>,
-    request: &HttpRequest,
-    path: &(String, String),
+    Caller(user): Caller,
+    order: web::Path<OrderInPath>,
 ) -> Result<HttpResponse, Problem> {
-    let user = headers::buyer(&public, request)?;
-    let (sale, id) = (headers::sale(&path.0)?, headers::request_id(&path.1)?);
+    let OrderInPath { sale_id: sale, request_id: id } = order.into_inner();
     // The first answer decides between a stream and a problem.
     let first = public.statuses.ask(&user, &sale, id, Duration::ZERO).await?;
     let follower = Follower { public, user, sale, id, until: Instant::now() + STREAM_MAX, next: Next::Send(first) };

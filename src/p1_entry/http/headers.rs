@@ -1,10 +1,48 @@
-//! The head of a request: the buyer, the purchase token, the ticket of a place. A header given twice is refused, because two
-//! readers could take two different values.
+//! The head of a request: the buyer, the purchase token, the ticket of a place, the order in the path. A header given twice is
+//! refused, because two readers could take two different values.
 
 use super::state::PublicApi;
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::http::problem::{Kind, Problem};
-use actix_web::HttpRequest;
+use actix_web::dev::Payload;
+use actix_web::{FromRequest, HttpRequest, web};
+use std::future::{Ready, ready};
+
+/// The buyer that the access token names.
+pub(super) struct Caller(pub(super) UserId);
+
+impl FromRequest for Caller {
+    type Error = Problem;
+    type Future = Ready<Result<Self, Problem>>;
+
+    fn from_request(request: &HttpRequest, _payload: &mut Payload) -> Self::Future {
+        let public = request.app_data::<web::Data<PublicApi>>().ok_or_else(|| Kind::Internal.into());
+        ready(public.and_then(|public| buyer(public, request)).map(Self))
+    }
+}
+
+/// The ticket of a place in a waiting room, if one is sent.
+pub(super) struct PlaceTicket(pub(super) Option<String>);
+
+impl FromRequest for PlaceTicket {
+    type Error = Problem;
+    type Future = Ready<Result<Self, Problem>>;
+
+    fn from_request(request: &HttpRequest, _payload: &mut Payload) -> Self::Future {
+        ready(single(request, "seckill-place").map(|ticket| Self(ticket.map(str::to_owned))))
+    }
+}
+
+/// The order in a path.
+#[derive(serde::Deserialize, utoipa::IntoParams)]
+pub(super) struct OrderInPath {
+    /// Id of the sale.
+    #[param(value_type = String, pattern = "^[A-Za-z0-9_-]{1,64}$")]
+    pub(super) sale_id: SaleId,
+    /// Id of the request.
+    #[param(value_type = String, pattern = "^[1-9][0-9]{0,18}$")]
+    pub(super) request_id: RequestId,
+}
 
 /// The one value of a header.
 fn single<'a>(request: &'a HttpRequest, name: &str) -> Result<Option<&'a str>, Problem> {
@@ -40,19 +78,9 @@ pub(super) fn purchase_token(request: &HttpRequest) -> Result<Option<&str>, Prob
     single(request, "idempotency-key")
 }
 
-/// The ticket of a place in a waiting room, if one is sent.
-pub(super) fn place_ticket(request: &HttpRequest) -> Result<Option<&str>, Problem> {
-    single(request, "seckill-place")
-}
-
-/// The sale in the path.
+/// The sale in the path of a purchase.
 pub(super) fn sale(text: &str) -> Result<SaleId, Problem> {
     SaleId::parse(text).map_err(|error| Kind::BadRequest.because(error.to_string()))
-}
-
-/// The request id in the path.
-pub(super) fn request_id(text: &str) -> Result<RequestId, Problem> {
-    RequestId::parse(text).map_err(|error| Kind::BadRequest.because(error.to_string()))
 }
 
 /// Refuses bodies that are not declared as JSON.

@@ -1,7 +1,7 @@
 //! The contract as a document: `/openapi.json`. The page that shows it (`/docs/`) is `console`'s.
 
 use super::{events, orders, places, sales, tokens};
-use crate::http::openapi::{BearerScheme, ProblemBody, ProblemCodes, ProblemResponse};
+use crate::http::openapi::{ACCESS_TOKENS, ProblemBody, ProblemCodes, ProblemResponse};
 use actix_web::{HttpResponse, Responder};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::header::HeaderBuilder;
@@ -54,7 +54,7 @@ impl Modify for RequestIdHeaders {
     info(title = "seckill", description = "A flash-sale order system: 202 means admitted, the status tells the outcome."),
     paths(sales::list, sales::show, places::enter, places::show, tokens::issue, orders::buy, orders::show, events::follow),
     components(schemas(ProblemBody), responses(ProblemResponse)),
-    modifiers(&BearerScheme, &ProblemCodes, &RequestIdHeaders),
+    modifiers(&ACCESS_TOKENS, &ProblemCodes, &RequestIdHeaders),
     tags((name = "sales"), (name = "waiting room"), (name = "orders"))
 )]
 struct Document;

@@ -1,5 +1,6 @@
 //! `POST …/orders` and `GET …/orders/{request_id}`.
 
+use super::headers::{Caller, OrderInPath};
 use super::state::PublicApi;
 use super::{body, headers};
 use crate::domain::ids::RequestId;
@@ -7,9 +8,11 @@ use crate::domain::states::P2Reserve;
 use crate::http::openapi::problem_responses;
 use crate::http::problem::{Kind, Problem};
 use crate::p1_entry::status::status_url;
+use actix_web::dev::Payload;
 use actix_web::http::header::{CACHE_CONTROL, LOCATION};
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{FromRequest, HttpRequest, HttpResponse, web};
 use serde::Serialize;
+use std::future::{Ready, ready};
 use std::time::Duration;
 
 /// Longest long poll, seconds; longer wishes are cut to it.
@@ -99,8 +102,6 @@ fn declared_length(request: &HttpRequest) -> Option<usize> {
 #[utoipa::path(
     get, path = "/v1/sales/{sale_id}/orders/{request_id}", operation_id = "show_order", tag = "orders",
     params(
-        ("sale_id" = String, Path, description = "The sale", pattern = "^[A-Za-z0-9_-]{1,64}$"),
-        ("request_id" = String, Path, description = "The request", pattern = "^[1-9][0-9]{0,18}$"),
         ("wait" = Option<i32>, Query, minimum = 0, description = "Seconds to wait for the final status; more than 30 are cut to 30"),
     ),
     responses(
@@ -111,21 +112,24 @@ fn declared_length(request: &HttpRequest) -> Option<usize> {
 )]
 pub(super) async fn show(
     public: web::Data<PublicApi>,
-    request: HttpRequest,
-    path: web::Path<(String, String)>,
-) -> HttpResponse {
-    match try_show(&public, &request, &path).await {
-        Ok(answer) => answer,
-        Err(problem) => problem.respond(&request),
-    }
+    Caller(user): Caller,
+    order: web::Path<OrderInPath>,
+    LongPoll(wait): LongPoll,
+) -> Result<HttpResponse, Problem> {
+    let status = public.statuses.ask(&user, &order.sale_id, order.request_id, wait).await?;
+    Ok(HttpResponse::Ok().insert_header((CACHE_CONTROL, "no-store")).json(status))
 }
 
-async fn try_show(public: &PublicApi, request: &HttpRequest, path: &(String, String)) -> Result<HttpResponse, Problem> {
-    let user = headers::buyer(public, request)?;
-    let (sale, id) = (headers::sale(&path.0)?, headers::request_id(&path.1)?);
-    let wait = Duration::from_secs(wait_s(request.query_string())?.min(WAIT_MAX_S));
-    let status = public.statuses.ask(&user, &sale, id, wait).await?;
-    Ok(HttpResponse::Ok().insert_header((CACHE_CONTROL, "no-store")).json(status))
+/// How long the client wants to wait for the final status.
+pub(super) struct LongPoll(Duration);
+
+impl FromRequest for LongPoll {
+    type Error = Problem;
+    type Future = Ready<Result<Self, Problem>>;
+
+    fn from_request(request: &HttpRequest, _payload: &mut Payload) -> Self::Future {
+        ready(wait_s(request.query_string()).map(|seconds| Self(Duration::from_secs(seconds.min(WAIT_MAX_S)))))
+    }
 }
 
 /// `wait` of a query string; 0 when it is not given.
@@ -158,13 +162,10 @@ mod tests {
     /// The framework allocates the future of every request and moves it there, so what few requests await is boxed.
     #[test]
     fn what_every_request_allocates_is_small() {
-        fn of_three<A, B, C, F>(_: impl Fn(A, B, C) -> F) -> usize {
-            size_of::<F>()
-        }
         fn of_four<A, B, C, D, F>(_: impl Fn(A, B, C, D) -> F) -> usize {
             size_of::<F>()
         }
-        let bytes = [of_four(buy), of_three(show), of_three(tokens::issue)];
+        let bytes = [of_four(buy), of_four(show), of_four(tokens::issue)];
         assert!(bytes.iter().all(|bytes| *bytes <= 2_048), "{bytes:?}");
     }
 }

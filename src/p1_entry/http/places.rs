@@ -1,12 +1,13 @@
 //! `POST …/places` and `GET …/places`: the waiting room of a sale that has one.
 
-use super::headers;
+use super::headers::{Caller, PlaceTicket};
 use super::state::PublicApi;
+use crate::http::extract::SaleInPath;
 use crate::http::openapi::problem_responses;
 use crate::http::problem::Problem;
 use crate::p1_entry::waiting_room::AdmissionStatus;
 use actix_web::http::header::{CACHE_CONTROL, RETRY_AFTER};
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use serde::Serialize;
 
 /// A place in the waiting room.
@@ -35,7 +36,6 @@ problem_responses! {
 /// Take a place in the waiting room.
 #[utoipa::path(
     post, path = "/v1/sales/{sale_id}/places", operation_id = "take_place", tag = "waiting room",
-    params(("sale_id" = String, Path, description = "The sale", pattern = "^[A-Za-z0-9_-]{1,64}$")),
     responses(
         (status = 200, description = "In the room; coming again changes nothing. Who comes before the start comes again after \
             it, when `Retry-After` says, to hear the place that was drawn", body = QueuePosition,
@@ -44,21 +44,18 @@ problem_responses! {
     ),
     security(("bearer" = []))
 )]
-pub(super) async fn enter(public: web::Data<PublicApi>, request: HttpRequest, path: web::Path<String>) -> HttpResponse {
-    let work = async {
-        let user = headers::buyer(&public, &request)?;
-        public.rooms.enter(&user, &headers::sale(&path)?).await
-    };
-    answer(work.await, &request)
+pub(super) async fn enter(
+    public: web::Data<PublicApi>,
+    Caller(user): Caller,
+    sale: web::Path<SaleInPath>,
+) -> Result<HttpResponse, Problem> {
+    Ok(answer(public.rooms.enter(&user, &sale.sale_id).await?))
 }
 
 /// Ask how far it is.
 #[utoipa::path(
     get, path = "/v1/sales/{sale_id}/places", operation_id = "show_place", tag = "waiting room",
-    params(
-        ("sale_id" = String, Path, description = "The sale", pattern = "^[A-Za-z0-9_-]{1,64}$"),
-        ("Seckill-Place" = Option<String>, Header, description = "The ticket; without one the answer is 428"),
-    ),
+    params(("Seckill-Place" = Option<String>, Header, description = "The ticket; without one the answer is 428")),
     responses(
         (status = 200, description = "The place", body = QueuePosition,
          headers(("Retry-After" = u64, description = "When to ask again, seconds; absent once released"))),
@@ -66,19 +63,16 @@ pub(super) async fn enter(public: web::Data<PublicApi>, request: HttpRequest, pa
     ),
     security(("bearer" = []))
 )]
-pub(super) async fn show(public: web::Data<PublicApi>, request: HttpRequest, path: web::Path<String>) -> HttpResponse {
-    let work = async {
-        let user = headers::buyer(&public, &request)?;
-        public.rooms.position(&user, &headers::sale(&path)?, headers::place_ticket(&request)?).await
-    };
-    answer(work.await, &request)
+pub(super) async fn show(
+    public: web::Data<PublicApi>,
+    Caller(user): Caller,
+    sale: web::Path<SaleInPath>,
+    PlaceTicket(ticket): PlaceTicket,
+) -> Result<HttpResponse, Problem> {
+    Ok(answer(public.rooms.position(&user, &sale.sale_id, ticket.as_deref()).await?))
 }
 
-fn answer(status: Result<AdmissionStatus, Problem>, request: &HttpRequest) -> HttpResponse {
-    let status = match status {
-        Ok(status) => status,
-        Err(problem) => return problem.respond(request),
-    };
+fn answer(status: AdmissionStatus) -> HttpResponse {
     let (place, ticket) = status.place.unzip();
     let mut answer = HttpResponse::Ok();
     answer.insert_header((CACHE_CONTROL, "no-store"));

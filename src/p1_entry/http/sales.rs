@@ -1,13 +1,14 @@
 //! `GET /v1/sales` and `GET /v1/sales/{sale_id}`.
 
-use super::headers;
 use super::state::PublicApi;
 use crate::domain::sale::Sale;
 use crate::domain::states::P1Entry;
+use crate::http::extract::SaleInPath;
 use crate::http::openapi::problem_responses;
+use crate::http::problem::Problem;
 use crate::p1_entry::catalog::SaleView;
 use crate::runtime::now_ms;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use chrono::{DateTime, SecondsFormat};
 use serde::Serialize;
 
@@ -89,40 +90,28 @@ problem_responses! {
         SaleListProblems,
     )
 )]
-pub(super) async fn list(public: web::Data<PublicApi>, request: HttpRequest) -> HttpResponse {
-    match public.sales.get().await {
-        Ok(sales) => {
-            let now = now_ms();
-            let mut infos = Vec::with_capacity(sales.len());
-            for sale in sales.iter() {
-                // What the entry knows is fresher; a sale it cannot look up right now is listed as the database has it.
-                infos.push(match public.catalog.view(&sale.sale_id).await {
-                    Ok(view) => SaleInfo::of_view(&view, now),
-                    Err(_) => SaleInfo::new(sale, sale.entry(now), None),
-                });
-            }
-            HttpResponse::Ok().json(SaleListAnswer { sales: infos })
-        }
-        Err(problem) => problem.respond(&request),
+pub(super) async fn list(public: web::Data<PublicApi>) -> Result<HttpResponse, Problem> {
+    let (sales, now) = (public.sales.get().await?, now_ms());
+    let mut infos = Vec::with_capacity(sales.len());
+    for sale in sales.iter() {
+        // What the entry knows is fresher; a sale it cannot look up right now is listed as the database has it.
+        infos.push(match public.catalog.view(&sale.sale_id).await {
+            Ok(view) => SaleInfo::of_view(&view, now),
+            Err(_) => SaleInfo::new(sale, sale.entry(now), None),
+        });
     }
+    Ok(HttpResponse::Ok().json(SaleListAnswer { sales: infos }))
 }
 
 /// Show one sale.
 #[utoipa::path(
     get, path = "/v1/sales/{sale_id}", operation_id = "show_sale", tag = "sales",
-    params(("sale_id" = String, Path, description = "The sale", pattern = "^[A-Za-z0-9_-]{1,64}$")),
     responses(
         (status = 200, description = "The sale", body = SaleInfo),
         SaleProblems,
     )
 )]
-pub(super) async fn show(public: web::Data<PublicApi>, request: HttpRequest, path: web::Path<String>) -> HttpResponse {
-    let look = async {
-        let sale = headers::sale(&path)?;
-        public.catalog.view(&sale).await
-    };
-    match look.await {
-        Ok(view) => HttpResponse::Ok().json(SaleInfo::of_view(&view, now_ms())),
-        Err(problem) => problem.respond(&request),
-    }
+pub(super) async fn show(public: web::Data<PublicApi>, sale: web::Path<SaleInPath>) -> Result<HttpResponse, Problem> {
+    let view = public.catalog.view(&sale.sale_id).await?;
+    Ok(HttpResponse::Ok().json(SaleInfo::of_view(&view, now_ms())))
 }

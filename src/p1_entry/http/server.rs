@@ -3,14 +3,15 @@
 use super::state::PublicApi;
 use super::{cors, events, openapi, orders, places, sales, tokens};
 use crate::config;
-use crate::http::problem::{Kind, Problem};
+use crate::http::extract::{as_problem, path_config};
+use crate::http::problem::Kind;
 use crate::http::request_id::RequestIdMiddleware;
 use crate::http::{ExtraRoutes, end_gracefully, worker_count};
 use crate::p2_reserve::answer_on_this_thread;
 use crate::runtime::Stopper;
-use actix_web::dev::{Server, ServiceResponse};
+use actix_web::dev::Server;
 use actix_web::http::header::{ALLOW, HeaderValue};
-use actix_web::middleware::{ErrorHandlerResponse, ErrorHandlers};
+use actix_web::middleware::ErrorHandlers;
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -86,7 +87,8 @@ pub fn serve(
         answer_on_this_thread();
         App::new()
             .app_data(public.clone())
-            .wrap(ErrorHandlers::new().default_handler_client(as_problem))
+            .app_data(path_config())
+            .wrap(ErrorHandlers::new().default_handler(as_problem))
             .wrap(cors::for_pages_of(&origins))
             .wrap(RequestIdMiddleware)
             .configure(|config| {
@@ -105,26 +107,4 @@ pub fn serve(
     .listen(listener)?
     .run();
     Ok(end_gracefully(server, stopper))
-}
-
-/// Errors that actix makes by itself (a path that does not decode, a header it refuses) become problem answers too.
-fn as_problem<B>(answer: ServiceResponse<B>) -> actix_web::Result<ErrorHandlerResponse<B>> {
-    let is_problem = answer
-        .headers()
-        .get("content-type")
-        .is_some_and(|kind| kind.as_bytes().starts_with(b"application/problem+json"));
-    if is_problem {
-        return Ok(ErrorHandlerResponse::Response(answer.map_into_left_body()));
-    }
-    let kind = match answer.status().as_u16() {
-        404 => Kind::NoSuchRoute,
-        405 => Kind::MethodNotAllowed,
-        408 => Kind::RequestTimeout,
-        413 => Kind::BodyTooLarge,
-        415 => Kind::WrongMediaType,
-        _ => Kind::BadRequest,
-    };
-    let (request, _) = answer.into_parts();
-    let response = Problem::from(kind).respond(&request);
-    Ok(ErrorHandlerResponse::Response(ServiceResponse::new(request, response).map_into_right_body()))
 }

@@ -1,12 +1,13 @@
 //! `POST …/tokens`: a purchase token, so that every repeat of a purchase is the same purchase.
 
-use super::headers;
+use super::headers::{Caller, PlaceTicket};
 use super::state::PublicApi;
 use crate::domain::ids::RequestId;
+use crate::http::extract::SaleInPath;
 use crate::http::openapi::problem_responses;
 use crate::http::problem::Problem;
 use actix_web::http::header::CACHE_CONTROL;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use chrono::{DateTime, SecondsFormat};
 use serde::Serialize;
 
@@ -32,7 +33,6 @@ problem_responses! {
 #[utoipa::path(
     post, path = "/v1/sales/{sale_id}/tokens", operation_id = "issue_token", tag = "orders",
     params(
-        ("sale_id" = String, Path, description = "The sale", pattern = "^[A-Za-z0-9_-]{1,64}$"),
         ("Seckill-Place" = Option<String>, Header, description = "The ticket of a released place, in a sale with a waiting room"),
     ),
     responses(
@@ -41,18 +41,13 @@ problem_responses! {
     ),
     security(("bearer" = []))
 )]
-pub(super) async fn issue(public: web::Data<PublicApi>, request: HttpRequest, path: web::Path<String>) -> HttpResponse {
-    match try_issue(&public, &request, &path).await {
-        Ok(answer) => answer,
-        Err(problem) => problem.respond(&request),
-    }
-}
-
-async fn try_issue(public: &PublicApi, request: &HttpRequest, sale: &str) -> Result<HttpResponse, Problem> {
-    let user = headers::buyer(public, request)?;
-    let sale = headers::sale(sale)?;
-    let place = headers::place_ticket(request)?;
-    let issued = public.token_issuer.issue(&user, &sale, place).await?;
+pub(super) async fn issue(
+    public: web::Data<PublicApi>,
+    Caller(user): Caller,
+    sale: web::Path<SaleInPath>,
+    PlaceTicket(ticket): PlaceTicket,
+) -> Result<HttpResponse, Problem> {
+    let issued = public.token_issuer.issue(&user, &sale.sale_id, ticket.as_deref()).await?;
     let expires_at =
         DateTime::from_timestamp(issued.expires_at_s, 0).unwrap_or_default().to_rfc3339_opts(SecondsFormat::Secs, true);
     Ok(HttpResponse::Created().insert_header((CACHE_CONTROL, "no-store")).json(IssuedToken {

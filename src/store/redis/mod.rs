@@ -64,11 +64,11 @@ pub struct RedisStore {
     pub sale_keys: SaleKeys,
     /// The cached sale.
     pub sale_cache: SaleCache,
-    /// Who bought.
+    /// The buyers of a sale and their units.
     pub buyers: Buyers,
-    /// OrderMessage requests.
+    /// The ledger of accepted requests.
     pub ledger: RequestLedger,
-    /// OrderMessage requests that are not sent yet.
+    /// Accepted requests that are not sent yet.
     pub outbox: Outbox,
     /// Entries that the relay gave up.
     pub relay_dlq: RelayDlq,

@@ -8,13 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Figures {
     /// Attempts to buy.
     pub sent: u64,
-    /// Requests that some client was told to be accepted: the n of the rule of three.
+    /// Requests for which some client got "accepted": the n of the rule of three.
     pub accepted: u64,
     /// Attempts to buy whose answer was unknown.
     pub unknown: u64,
-    /// Attempts to buy by what they heard, "accepted" and "unknown" aside.
+    /// Attempts to buy by their answer, "accepted" and "unknown" aside.
     pub refused: BTreeMap<String, u64>,
-    /// Repeats of an accepted request that heard "accepted" again.
+    /// Repeats of an accepted request that got "accepted" again.
     pub replays_same: u64,
     /// Attempts to buy per request id that was used.
     pub attempts_per_purchase: f64,
@@ -22,19 +22,19 @@ pub struct Figures {
     pub asked: u64,
     /// Orders.
     pub orders: u64,
-    /// Orders by the path that landed them.
+    /// Orders by the path that persisted them.
     pub orders_by_source: BTreeMap<String, u64>,
     /// Final failures by reason.
     pub failed: BTreeMap<String, u64>,
     /// Requests in a DLQ, or open in the register, without an outcome.
     pub parked: u64,
-    /// Units that were granted and neither ordered nor in stock of a sale that was told to be sold out.
+    /// Units that were granted and neither ordered nor in stock of a sale that answered "sold out".
     pub undersold_units: i64,
     /// Accepted requests that no client learned of.
     pub untold: u64,
-    /// Samples of the database, and looks at which it was away.
+    /// Samples of the database, and samples at which it was down.
     pub samples: u64,
-    /// Looks at which the database was away.
+    /// Samples at which the database was down.
     pub samples_away: u64,
     /// Sales that should sell and whose keys are frozen or gone at the end; Redis' sums cannot be checked for them.
     pub frozen_sales: u64,
@@ -99,7 +99,7 @@ impl Figures {
     }
 }
 
-/// Units that stayed unsold in sales that were told to be sold out.
+/// Units that stayed unsold in sales that answered "sold out".
 fn undersold(index: &Index<'_>) -> i64 {
     let told = index.input.attempts.iter().filter(|attempt| attempt.result == "sold_out");
     let told: BTreeSet<&str> = told.map(|attempt| attempt.sale.as_str()).collect();

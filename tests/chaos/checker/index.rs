@@ -3,7 +3,7 @@
 use super::read::{Attempt, Body, Failed, Input, Order, Outcome, Record, Sale};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// An accepted request that has no outcome, wherever it lies.
+/// An accepted request that has no outcome, wherever it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Undecided<'a> {
     pub sale: &'a str,
@@ -23,7 +23,7 @@ pub struct Index<'a> {
     pub ledger: BTreeMap<&'a str, &'a Record>,
     /// Attempts by request, in the order in which they were completed.
     pub attempts: BTreeMap<&'a str, Vec<&'a Attempt>>,
-    /// Requests that lie in a DLQ, or in the register as open.
+    /// Requests that are in a DLQ, or in the register as open.
     pub parked: BTreeSet<&'a str>,
     /// Requests on their way: outbox, order queues, retry queues.
     pub moving: BTreeSet<&'a str>,
@@ -93,7 +93,7 @@ impl<'a> Index<'a> {
         bodies.chain(records).filter(|(rid, _)| !self.outcomes.contains_key(rid)).collect()
     }
 
-    /// Whether some client was told that the request is accepted.
+    /// Whether some client got "accepted" for the request.
     pub fn was_told_accepted(&self, rid: &str) -> bool {
         let told = |attempt: &Attempt| {
             (attempt.kind == "buy" && attempt.result == "accepted")

@@ -1,4 +1,4 @@
-//! The independent checker: decides from what clients were told and what lies in the servers whether a promise was broken.
+//! The independent checker: decides from the clients' answers and what is in the servers whether a promise was broken.
 //!
 //! Input: a folder with the history, the samples and the raw dumps. Output: a [`Verdict`]. It shares no code with the
 //! product or the harness (a tidy test sees to it), reads no log of any service, and believes nothing it cannot read: a
@@ -9,15 +9,15 @@
 //! | C0 | an input is missing or unreadable |
 //! | C1 | more was sold than granted, at the end or in any sample; or stock, orders and journal disagree |
 //! | C2 | a request has two orders, a buyer has more than the limit, or `purchases` disagrees with the orders |
-//! | C3-lost | a client was told "accepted", and the request is nowhere |
-//! | C3-limbo | an accepted request lies in ledger, outbox or queues and has neither outcome nor a place among the parked |
+//! | C3-lost | a client got "accepted", and the request is nowhere |
+//! | C3-limbo | an accepted request is in ledger, outbox or queues and has neither outcome nor a place among the parked |
 //! | C3-torn | an outcome is half there: an outcome without its order or register row, or the reverse |
 //! | C4 | an order or failure nobody asked for, or with another buyer, sale or quantity |
-//! | C5 | someone was told "sold out" although units were never accepted |
-//! | C6 | a request that was told "accepted" was later refused or not found |
-//! | C7 | an unknown answer never became certain, or what the client heard last is not what the database says |
+//! | C5 | a client got "sold out" although units were never accepted |
+//! | C6 | a request that was answered "accepted" was later refused or not found |
+//! | C7 | an unknown answer never became certain, or the client's last answer is not what the database says |
 //! | C8 | Redis' sums, marks or acceptance numbers disagree with the outcomes |
-//! | C10 | a request is both order and failure, in the database or in what clients heard |
+//! | C10 | a request is both order and failure, in the database or in the answers that clients got |
 //!
 //! C9, the drain time, is measured by the caller (`drain.json`) and only reported.
 
@@ -75,7 +75,7 @@ impl Found {
     }
 }
 
-/// Checks what lies in `dir`.
+/// Checks what is in `dir`.
 pub fn check(dir: &Path) -> Verdict {
     let mut found = Found::default();
     let input = Input::read(dir, &mut found);

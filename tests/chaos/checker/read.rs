@@ -1,4 +1,4 @@
-//! The input as it lies in the files: one struct per file, one line per value.
+//! The input as it is in the files: one struct per file, one line per value.
 
 use super::Found;
 use serde::de::DeserializeOwned;
@@ -21,7 +21,7 @@ lines! {
         quantity: i64, invoke_ms: u64, complete_ms: u64, result: String, code: Option<String>, reason: Option<String>,
         other_rid: Option<String>,
     }
-    /// One look at a sale; without a sale the database was away.
+    /// One sample of a sale; without a sale the database was down.
     Sample { at_ms: u64, sale: Option<String>, #[serde(default)] granted: i64, #[serde(default)] stock: i64, #[serde(default)] ordered: i64, }
     /// A sale.
     Sale { sale_id: String, granted: i64, stock: i64, per_user_limit: Option<i64>, status: String, epoch: u64, }

@@ -1,18 +1,18 @@
-//! One client: what it wants is drawn from the seed, how it goes on depends on what it hears.
+//! One client: what it wants is drawn from the seed, how it goes on depends on the answers.
 //!
 //! | share | what it does |
 //! |---|---|
 //! | 80 % | gets a purchase token and repeats with it after "later" and after silence |
 //! | 5 % of those who meet silence | go on with a new token while the first request is unknown |
 //! | 13 % | buys without a token: repeats after "later" (nothing happened), never after silence; asks if it got an id |
-//! | 7 % | gives up after its first attempt, whatever it hears |
+//! | 7 % | gives up after its first attempt, whatever the answer |
 //! | 20 % of the answered | send the same again |
 //! | 30 % of the accepted | ask for the status at once |
 //! | 20 % | buy again, as a new purchase |
 
 use super::clock::{now_ms, patience};
 use super::history::Attempt;
-use super::http::{Heard, Outcome};
+use super::http::{ClientAnswer, Outcome};
 use super::{Crowd, Open};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -78,8 +78,11 @@ impl Buyer {
                 return;
             }
         }
-        let (last, ticket) =
-            if patient { self.insist(ticket, diverge).await } else { (self.buy(ticket.as_ref()).await, ticket) };
+        let (last, ticket) = if patient {
+            self.buy_until_final(ticket, diverge).await
+        } else {
+            (self.buy(ticket.as_ref()).await, ticket)
+        };
         if let (Some(ticket), true) = (&ticket, again && last.outcome != Outcome::Unknown) {
             self.buy(Some(ticket)).await;
         }
@@ -88,29 +91,33 @@ impl Buyer {
         }
     }
 
-    /// Buys until something definite is heard or patience ends; the last answer, and the token used last.
-    async fn insist(&mut self, mut ticket: Option<Ticket>, mut diverge: bool) -> (Heard, Option<Ticket>) {
+    /// Buys until something definite is answer or patience ends; the last answer, and the token used last.
+    async fn buy_until_final(
+        &mut self,
+        mut ticket: Option<Ticket>,
+        mut diverge: bool,
+    ) -> (ClientAnswer, Option<Ticket>) {
         let mut attempt = 0;
         loop {
-            let heard = self.buy(ticket.as_ref()).await;
+            let answer = self.buy(ticket.as_ref()).await;
             attempt += 1;
-            let silence = heard.outcome == Outcome::Unknown;
-            if !(silence || heard.outcome.is_later()) || attempt == ATTEMPTS_MAX || self.crowd.stopping() {
-                return (heard, ticket);
+            let silence = answer.outcome == Outcome::Unknown;
+            if !(silence || answer.outcome.is_later()) || attempt == ATTEMPTS_MAX || self.crowd.stopping() {
+                return (answer, ticket);
             }
             if silence && ticket.is_none() {
                 // To repeat could be to buy twice.
-                if let Some(rid) = &heard.rid {
+                if let Some(rid) = &answer.rid {
                     self.ask(rid).await;
                 }
-                return (heard, ticket);
+                return (answer, ticket);
             }
-            self.wait(attempt, heard.retry_after_s).await;
+            self.wait(attempt, answer.retry_after_s).await;
             if silence && diverge {
                 diverge = false;
                 match self.ticket().await {
                     Some(new) => ticket = Some(new),
-                    None => return (heard, ticket),
+                    None => return (answer, ticket),
                 }
             }
         }
@@ -125,37 +132,37 @@ impl Buyer {
     async fn ticket(&mut self) -> Option<Ticket> {
         for attempt in 1..=TOKEN_ATTEMPTS_MAX {
             let begun = self.crowd.begin();
-            let heard = self.crowd.door.token(&self.sale, &self.who.user).await;
-            let said = Said { kind: "token", rid: heard.rid.as_deref(), token: false };
-            self.crowd.write(begun, &self.who, said, &heard);
-            if let (Outcome::Issued, Some(rid), Some(token)) = (heard.outcome, heard.rid, heard.token) {
+            let answer = self.crowd.door.token(&self.sale, &self.who.user).await;
+            let said = Said { kind: "token", rid: answer.rid.as_deref(), token: false };
+            self.crowd.write(begun, &self.who, said, &answer);
+            if let (Outcome::Issued, Some(rid), Some(token)) = (answer.outcome, answer.rid, answer.token) {
                 return Some(Ticket { token, rid });
             }
-            let again = heard.outcome == Outcome::Unknown || heard.outcome.is_later();
+            let again = answer.outcome == Outcome::Unknown || answer.outcome.is_later();
             if !again || self.crowd.stopping() {
                 return None;
             }
-            self.wait(attempt, heard.retry_after_s).await;
+            self.wait(attempt, answer.retry_after_s).await;
         }
         None
     }
 
-    async fn buy(&mut self, ticket: Option<&Ticket>) -> Heard {
+    async fn buy(&mut self, ticket: Option<&Ticket>) -> ClientAnswer {
         let crowd = &self.crowd;
         let begun = crowd.begin();
         let token = ticket.map(|ticket| ticket.token.as_str());
-        let mut heard = crowd.door.buy(&self.sale, &self.who.user, self.who.quantity, token).await;
+        let mut answer = crowd.door.buy(&self.sale, &self.who.user, self.who.quantity, token).await;
         // A refusal names another request: the one that the buyer has.
-        let own = match (ticket, heard.outcome) {
+        let own = match (ticket, answer.outcome) {
             (Some(ticket), _) => Some(ticket.rid.clone()),
-            (None, Outcome::Accepted | Outcome::Unknown) => heard.rid.clone(),
+            (None, Outcome::Accepted | Outcome::Unknown) => answer.rid.clone(),
             (None, _) => None,
         };
         let said = Said { kind: "buy", rid: own.as_deref(), token: ticket.is_some() };
-        crowd.write(begun, &self.who, said, &heard);
-        crowd.count(&heard, own.as_deref(), &self.who);
-        heard.rid = own;
-        heard
+        crowd.write(begun, &self.who, said, &answer);
+        crowd.count(&answer, own.as_deref(), &self.who);
+        answer.rid = own;
+        answer
     }
 
     async fn ask(&mut self, rid: &str) {
@@ -179,13 +186,13 @@ impl Outcome {
 pub(super) async fn ask_once(crowd: &Crowd, rid: &str, who: &Open) -> Outcome {
     let begun = crowd.begin();
     let sale = &crowd.load.sales.get(who.sale).expect("a sale").id;
-    let heard = crowd.door.status(sale, &who.user, rid).await;
-    crowd.write(begun, who, Said { kind: "status", rid: Some(rid), token: false }, &heard);
+    let answer = crowd.door.status(sale, &who.user, rid).await;
+    crowd.write(begun, who, Said { kind: "status", rid: Some(rid), token: false }, &answer);
     crowd.counters.asked.fetch_add(1, Relaxed);
-    if heard.outcome.is_final() {
+    if answer.outcome.is_final() {
         crowd.note_final(rid);
     }
-    heard.outcome
+    answer.outcome
 }
 
 /// When an attempt began.
@@ -206,7 +213,7 @@ impl Crowd {
         Begun { seq: self.history.begin(), invoke_ms: now_ms() }
     }
 
-    fn write(&self, begun: Begun, who: &Open, said: Said<'_>, heard: &Heard) {
+    fn write(&self, begun: Begun, who: &Open, said: Said<'_>, answer: &ClientAnswer) {
         let (Begun { seq, invoke_ms }, Said { kind, rid, token }) = (begun, said);
         self.history.write(&Attempt {
             seq,
@@ -219,17 +226,17 @@ impl Crowd {
             quantity: who.quantity,
             invoke_ms,
             complete_ms: now_ms(),
-            result: &heard.outcome.text(),
-            code: heard.code.as_deref(),
-            reason: heard.reason.as_deref(),
-            other_rid: heard.rid.as_deref().filter(|other| Some(*other) != rid),
+            result: &answer.outcome.text(),
+            code: answer.code.as_deref(),
+            reason: answer.reason.as_deref(),
+            other_rid: answer.rid.as_deref().filter(|other| Some(*other) != rid),
         });
     }
 
-    fn count(&self, heard: &Heard, rid: Option<&str>, who: &Open) {
+    fn count(&self, answer: &ClientAnswer, rid: Option<&str>, who: &Open) {
         let counters = &self.counters;
         counters.sent.fetch_add(1, Relaxed);
-        match (heard.outcome, rid) {
+        match (answer.outcome, rid) {
             (Outcome::Accepted, Some(rid)) => {
                 let counter = if self.told.lock().unwrap().insert(rid.to_owned()) {
                     self.note_open(true, rid, who);
@@ -252,7 +259,7 @@ impl Crowd {
     }
 }
 
-/// Neighbours differ by the case of one letter only: whoever folds case takes two buyers for one (window 72).
+/// Neighbours differ by the case of one letter only: a comparison that ignores case takes two buyers for one (window 72).
 fn name(index: u64) -> String {
     let first = if index.is_multiple_of(2) { 'b' } else { 'B' };
     format!("{first}uyer-{}", index / 2)

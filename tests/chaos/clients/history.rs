@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// One attempt of one client and what it heard.
+/// One attempt of one client and what it answer.
 #[derive(Debug, Serialize)]
 pub struct Attempt<'a> {
     /// Order of beginning.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// How long clients wait for an answer, drawn per attempt: some hear the api's own "unknown" after a few seconds, with the
+/// How long clients wait for an answer, drawn per attempt: some get the api's own "unknown" after a few seconds, with the
 /// request id, others are gone by then.
 const PATIENCE_MS: std::ops::RangeInclusive<u64> = 2_000..=5_000;
 const CONNECT_MAX: Duration = Duration::from_secs(1);
@@ -103,7 +103,7 @@ impl Outcome {
 
 /// An answer, or its absence.
 #[derive(Debug)]
-pub struct Heard {
+pub struct ClientAnswer {
     /// What it comes to.
     pub outcome: Outcome,
     /// The request that the answer names.
@@ -118,14 +118,14 @@ pub struct Heard {
     pub retry_after_s: Option<u64>,
 }
 
-impl Heard {
+impl ClientAnswer {
     fn nothing(outcome: Outcome) -> Self {
         Self { outcome, rid: None, code: None, reason: None, token: None, retry_after_s: None }
     }
 }
 
 /// The way to the api processes.
-pub struct Door {
+pub struct ApiClient {
     http: reqwest::Client,
     issuer: TokenIssuer,
     apis: Vec<String>,
@@ -133,7 +133,7 @@ pub struct Door {
     chance: Mutex<StdRng>,
 }
 
-impl Door {
+impl ApiClient {
     /// To the processes of a load.
     pub fn new(load: &Load) -> Self {
         let http = reqwest::Client::builder().no_proxy().connect_timeout(CONNECT_MAX);
@@ -157,12 +157,12 @@ impl Door {
     }
 
     /// Asks for a purchase token.
-    pub async fn token(&self, sale: &str, user: &str) -> Heard {
+    pub async fn token(&self, sale: &str, user: &str) -> ClientAnswer {
         hear(self.request(Method::POST, &format!("/v1/sales/{sale}/tokens"), user)).await
     }
 
     /// Buys.
-    pub async fn buy(&self, sale: &str, user: &str, quantity: u32, token: Option<&str>) -> Heard {
+    pub async fn buy(&self, sale: &str, user: &str, quantity: u32, token: Option<&str>) -> ClientAnswer {
         let mut request = self
             .request(Method::POST, &format!("/v1/sales/{sale}/orders"), user)
             .json(&json!({ "quantity": quantity }));
@@ -173,21 +173,21 @@ impl Door {
     }
 
     /// Asks what became of a request.
-    pub async fn status(&self, sale: &str, user: &str, rid: &str) -> Heard {
+    pub async fn status(&self, sale: &str, user: &str, rid: &str) -> ClientAnswer {
         hear(self.request(Method::GET, &format!("/v1/sales/{sale}/orders/{rid}"), user)).await
     }
 }
 
-async fn hear(request: RequestBuilder) -> Heard {
+async fn hear(request: RequestBuilder) -> ClientAnswer {
     let response = match request.send().await {
         Ok(response) => response,
-        Err(error) if error.is_connect() => return Heard::nothing(Outcome::Unsent),
-        Err(_) => return Heard::nothing(Outcome::Unknown),
+        Err(error) if error.is_connect() => return ClientAnswer::nothing(Outcome::Unsent),
+        Err(_) => return ClientAnswer::nothing(Outcome::Unknown),
     };
     let status = response.status().as_u16();
     let retry_after_s = response.headers().get("retry-after").and_then(|value| value.to_str().ok()?.parse().ok());
     // A cut body is no answer, whatever its head says.
-    let Ok(body) = response.bytes().await else { return Heard::nothing(Outcome::Unknown) };
+    let Ok(body) = response.bytes().await else { return ClientAnswer::nothing(Outcome::Unknown) };
     let body: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
     let text = |field: &str| body[field].as_str().map(str::to_owned);
     let code = text("code");
@@ -199,5 +199,5 @@ async fn hear(request: RequestBuilder) -> Heard {
         (200, Some("FAILED")) => Outcome::Failed,
         (status, _) => Outcome::of_refusal(status, code.as_deref().unwrap_or_default()),
     };
-    Heard { outcome, rid: text("request_id"), code, reason: text("reason"), token: text("token"), retry_after_s }
+    ClientAnswer { outcome, rid: text("request_id"), code, reason: text("reason"), token: text("token"), retry_after_s }
 }

@@ -1,4 +1,4 @@
-//! Everything that lies in a queue: read without acknowledging, and put back.
+//! Everything that is in a queue: read without acknowledging, and put back.
 //!
 //! Without the management plugin nobody lists the queues, so their names are tried; the waits of the retry queues are
 //! configuration, and all that a test may sensibly choose are tried. A message in a queue that is missed here can only make
@@ -127,7 +127,7 @@ async fn open(url: &str) -> Result<(Connection, Channel), Error> {
 }
 
 #[test]
-fn orders_that_share_a_message_are_told_one_by_one() {
+fn orders_that_share_a_message_are_listed_one_by_one() {
     let message = |kind: &str, body: &'static [u8]| {
         let mut properties = BasicProperties::default();
         properties.with_content_type(kind).with_message_id("m");

@@ -1,8 +1,8 @@
-//! Hands inside the database: copies of the tables in another schema, and what is done to the rows, past the product.
+//! Faults inside the database, past the product: copies of the tables, and the damage done to the rows.
 
-use super::blow::Blow;
+use super::faults::SaleFault;
 use super::plan::Scene;
-use crate::raw::try_sql;
+use crate::raw_commands::try_sql;
 use crate::time::pause;
 use diesel::QueryableByName;
 use diesel::sql_types::Text;
@@ -60,8 +60,8 @@ impl Tables {
         lines(&self.url, query).await
     }
 
-    /// Copies everything under a name. Every statement sees what is committed; the sales' rows are locked first, and a landing
-    /// writes them last, so that no landing is copied by half.
+    /// Copies everything under a name. Every statement sees what is committed; the sales' rows are locked first, and a
+    /// transaction of the consumer writes them last, so that no landing is copied by half.
     pub async fn copy(&self, name: &str) {
         let mut statements = format!("CREATE DATABASE IF NOT EXISTS copy_{name}; ");
         for (table, _) in &self.all {
@@ -89,9 +89,9 @@ impl Tables {
     }
 
     /// Strikes a sale; how many rows it hit, at least.
-    pub async fn strike(&self, scene: &Scene, blow: Blow, copy: &str) -> usize {
+    pub async fn strike(&self, scene: &Scene, fault: SaleFault, copy: &str) -> usize {
         let sale = scene.sale.as_str();
-        if blow == Blow::RowsRewound {
+        if fault == SaleFault::RowsRewound {
             let newer = format!(
                 "SELECT CAST(COUNT(*) AS CHAR) AS line FROM stock_flow WHERE sale_id = '{sale}' AND flow_id NOT IN \
                  (SELECT flow_id FROM copy_{copy}.stock_flow)"
@@ -117,7 +117,7 @@ impl Tables {
         let mut statements = lock(sale);
         for _ in 0..count {
             let words: Vec<&str> = orders[dice.random_range(0..orders.len())].splitn(3, ' ').collect();
-            statements += &undone(sale, blow, (words[0], words[1], words[2]));
+            statements += &undone(sale, fault, (words[0], words[1], words[2]));
         }
         self.run(&(statements + "COMMIT")).await;
         count
@@ -142,15 +142,15 @@ fn lock(sale: &str) -> String {
 }
 
 /// One order, as if it had never been, or half of it.
-fn undone(sale: &str, blow: Blow, (rid, units, user): (&str, &str, &str)) -> String {
+fn undone(sale: &str, fault: SaleFault, (rid, units, user): (&str, &str, &str)) -> String {
     let (order, outcome) = (
         format!("DELETE FROM orders WHERE request_id = {rid}; "),
         format!("DELETE FROM request_outcome WHERE request_id = {rid}; "),
     );
-    if blow == Blow::OrderRowsGone {
+    if fault == SaleFault::OrderRowsGone {
         return order;
     }
-    if blow == Blow::OutcomeRowsGone {
+    if fault == SaleFault::OutcomeRowsGone {
         return outcome;
     }
     // Guarded, so that an order that is drawn twice goes once. Its journal row has its name, if it was the first of its group; it

@@ -1,28 +1,28 @@
-//! What is to happen in a wave, drawn from the seed: some sales side by side, each with its own misfortune.
+//! What is to happen in a wave, drawn from the seed: some sales side by side, each with its own fault.
 //!
 //! | step | what happens |
 //! |---|---|
-//! | 1 | buyers buy in the aged sales, twice; the early copies are taken in between; P5 trims what has landed |
+//! | 1 | buyers buy in the aged sales, twice; the early copies are taken in between; P5 trims what is persisted |
 //! | 2 | P5 and the relay stand still; buyers buy; the late copies are taken; grants and cancellations; buyers buy |
-//! | 3 | some entries get stuck in a relay that never comes back; the others land |
+//! | 3 | some entries get stuck in a relay that never comes back; the others are persisted |
 //! | 4 | relay or consumer is held, or none; buyers buy: so much is on its way |
 //! | 5 | the faults strike |
 //! | 6 | all go on; buyers buy; more is granted; P5 repairs what it can; units are reclaimed; buyers buy again |
 //!
 //! Every second time a fault comes up it comes alone and in the form in which it does harm for sure: a short run has each.
 
-use super::blow::{Blow, Deck, Wide, another};
+use super::faults::{Deck, SaleFault, ServerFault, another};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 /// Who is held when the faults strike, so that requests are on their way there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Held {
-    /// Everything has landed.
+    /// Everything is persisted.
     Nobody,
-    /// Requests lie in the outbox.
+    /// Requests are in the outbox.
     Relay,
-    /// Requests lie in the broker.
+    /// Requests are in the broker.
     Consumer,
 }
 
@@ -40,7 +40,7 @@ pub struct Scene {
     /// Whether copies go back to the early ones.
     pub early: bool,
     /// What strikes.
-    pub blows: Vec<Blow>,
+    pub faults: Vec<SaleFault>,
     /// Units granted between copy and strike; 0: none.
     pub top_up: u32,
     /// Units granted right after the strike; 0: none.
@@ -65,28 +65,28 @@ pub struct Wave {
     /// Its sales.
     pub scenes: Vec<Scene>,
     /// What strikes whole servers.
-    pub wide: Vec<Wide>,
+    pub wide: Vec<ServerFault>,
     /// Who is held.
     pub held: Held,
 }
 
 /// Sales of a wave in which each has its own fault, and of one in which a server is struck.
-const SALES: usize = 2 * Blow::ALL.len();
+const SALES: usize = 2 * SaleFault::ALL.len();
 const SALES_OF_WIDE: usize = 8;
 
 /// Waves without end: one in which sales are struck, two in which servers are, and so on.
 pub struct Waves {
     dice: StdRng,
-    blows: Deck<Blow>,
-    wides: Deck<Wide>,
+    faults: Deck<SaleFault>,
+    wides: Deck<ServerFault>,
     next: usize,
 }
 
 impl Waves {
     /// Drawn from a seed.
     pub fn of(seed: u64) -> Self {
-        let (blows, wides) = (Deck::of(Blow::ALL), Deck::of(Wide::ALL));
-        Self { dice: StdRng::seed_from_u64(seed), blows, wides, next: 0 }
+        let (faults, wides) = (Deck::of(SaleFault::ALL), Deck::of(ServerFault::ALL));
+        Self { dice: StdRng::seed_from_u64(seed), faults, wides, next: 0 }
     }
 
     /// The next one.
@@ -94,7 +94,7 @@ impl Waves {
         let number = self.next;
         self.next += 1;
         if number.is_multiple_of(3) {
-            of_sales(number, &mut self.blows, &mut self.dice)
+            of_sales(number, &mut self.faults, &mut self.dice)
         } else {
             of_servers(number, &mut self.wides, &mut self.dice)
         }
@@ -105,9 +105,9 @@ impl Waves {
 pub fn of_numbers(seed: u64) -> Wave {
     let mut dice = StdRng::seed_from_u64(seed);
     let scenes = (0..3).map(|at| {
-        let blows = vec![Blow::KeysGone];
-        let mut scene = Scene { blows, aged: false, early: false, ..scene(format!("blind-{at}"), &mut dice) };
-        harmful(Blow::KeysGone, &mut scene);
+        let faults = vec![SaleFault::KeysGone];
+        let mut scene = Scene { faults, aged: false, early: false, ..scene(format!("blind-{at}"), &mut dice) };
+        harmful(SaleFault::KeysGone, &mut scene);
         // Nothing else that could go wrong with them.
         (scene.top_up, scene.late_top_up, scene.stock, scene.limit) = (0, 0, 90, None);
         (scene.buyers[0], scene.buyers[1]) = (0, 0);
@@ -119,7 +119,7 @@ pub fn of_numbers(seed: u64) -> Wave {
 /// The number of the wave without an equation.
 const BLIND: usize = usize::MAX;
 
-fn of_sales(number: usize, blows: &mut Deck<Blow>, dice: &mut StdRng) -> Wave {
+fn of_sales(number: usize, faults: &mut Deck<SaleFault>, dice: &mut StdRng) -> Wave {
     // A short run has one wave, and what is to be lost with an outbox has to be in it.
     let held = match dice.random_range(0..5) {
         _ if number == 0 => Held::Relay,
@@ -129,33 +129,33 @@ fn of_sales(number: usize, blows: &mut Deck<Blow>, dice: &mut StdRng) -> Wave {
     };
     let mut seen = Vec::new();
     let scenes = (0..SALES).map(|at| {
-        let blow = blows.draw(dice);
+        let fault = faults.draw(dice);
         let mut scene = scene(format!("w{number}-{at}"), dice);
-        scene.blows.push(blow);
-        if seen.contains(&blow) {
+        scene.faults.push(fault);
+        if seen.contains(&fault) {
             if dice.random_bool(0.4) {
-                scene.blows.push(another(blow, dice));
+                scene.faults.push(another(fault, dice));
             }
         } else {
-            harmful(blow, &mut scene);
+            harmful(fault, &mut scene);
         }
-        seen.push(blow);
+        seen.push(fault);
         scene
     });
     Wave { number, scenes: scenes.collect(), wide: Vec::new(), held }
 }
 
-fn of_servers(number: usize, wides: &mut Deck<Wide>, dice: &mut StdRng) -> Wave {
+fn of_servers(number: usize, wides: &mut Deck<ServerFault>, dice: &mut StdRng) -> Wave {
     let mut wide = vec![wides.draw(dice)];
     if dice.random_bool(0.4) {
         wide.push(wides.draw(dice));
         wide.dedup();
         // What is deleted cannot be emptied.
-        if wide.contains(&Wide::QueueDeleted) {
-            wide.retain(|wide| *wide != Wide::QueuePurged);
+        if wide.contains(&ServerFault::QueueDeleted) {
+            wide.retain(|wide| *wide != ServerFault::QueuePurged);
         }
     }
-    let queue = wide.iter().any(|wide| matches!(wide, Wide::QueuePurged | Wide::QueueDeleted));
+    let queue = wide.iter().any(|wide| matches!(wide, ServerFault::QueuePurged | ServerFault::QueueDeleted));
     let held = match dice.random_range(0..3) {
         // What is to be lost with a queue has to be in it.
         _ if queue => Held::Consumer,
@@ -180,7 +180,7 @@ fn scene(sale: String, dice: &mut StdRng) -> Scene {
         limit: [None, Some(1), Some(3)][dice.random_range(0..3)],
         aged,
         early: aged && dice.random_bool(0.4),
-        blows: Vec::new(),
+        faults: Vec::new(),
         top_up: units(0.4, dice),
         late_top_up: units(0.25, dice),
         reclaim: dice.random_bool(0.3),
@@ -192,17 +192,17 @@ fn scene(sale: String, dice: &mut StdRng) -> Scene {
 }
 
 /// So that this fault, alone, loses something.
-fn harmful(blow: Blow, scene: &mut Scene) {
+fn harmful(fault: SaleFault, scene: &mut Scene) {
     scene.early = false;
-    match blow {
+    match fault {
         // A grant that only Redis remembers: the bridge alone shows it.
-        Blow::RowsRewound => (scene.top_up, scene.stock, scene.limit) = (5, 90, None),
+        SaleFault::RowsRewound => (scene.top_up, scene.stock, scene.limit) = (5, 90, None),
         // A request in a dead relay's hand, with others landed behind it: its number alone shows it.
-        Blow::KeysGone | Blow::Rewound => (scene.stuck, scene.buyers[2], scene.buyers[3]) = (2, 6, 8),
+        SaleFault::KeysGone | SaleFault::Rewound => (scene.stuck, scene.buyers[2], scene.buyers[3]) = (2, 6, 8),
         // What is trimmed is known to the database only.
-        Blow::OrdersUndone => (scene.aged, scene.buyers[0], scene.buyers[1]) = (true, 6, 6),
-        Blow::EntriesGone | Blow::Forgotten => scene.buyers[4] = 4,
-        Blow::ShardGone | Blow::KeyGone | Blow::ShardRewound | Blow::StockRewound => {}
-        Blow::OrderRowsGone | Blow::OutcomeRowsGone => {}
+        SaleFault::OrdersUndone => (scene.aged, scene.buyers[0], scene.buyers[1]) = (true, 6, 6),
+        SaleFault::EntriesGone | SaleFault::Forgotten => scene.buyers[4] = 4,
+        SaleFault::ShardGone | SaleFault::KeyGone | SaleFault::ShardRewound | SaleFault::StockRewound => {}
+        SaleFault::OrderRowsGone | SaleFault::OutcomeRowsGone => {}
     }
 }

@@ -1,12 +1,12 @@
-//! Hands inside Redis: copies of a sale's keys, and what is done to them, past the product.
+//! Faults inside Redis, past the product: copies of a sale's keys, and the damage done to them.
 //!
-//! A sale's copy are its keys under another prefix, and its entries of the outbox. A blow on one sale is one transaction.
+//! A copy of a sale is its keys under another prefix, and its entries of the outbox. A fault on one sale is one transaction.
 
-use super::blow::Blow;
+use super::faults::SaleFault;
 use super::plan::Scene;
+use crate::deployment::PREFIX;
 use crate::dump::order_lines;
 use crate::dump::resp::{RawRedis, Reply};
-use crate::ground::PREFIX;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -35,7 +35,7 @@ pub struct Copy {
 }
 
 /// A connection to Redis.
-pub struct Hands(RawRedis);
+pub struct RedisFaults(RawRedis);
 
 fn key(prefix: &str, shard: u16, name: &str, sale: &str) -> String {
     format!("{prefix}:{{{shard}}}:{name}:{sale}")
@@ -45,13 +45,13 @@ fn outbox(shard: u16) -> String {
     format!("{PREFIX}:{{{shard}}}:outbox")
 }
 
-impl Hands {
+impl RedisFaults {
     /// On the server at `url`.
     pub async fn on(url: &str) -> Self {
         Self(RawRedis::at(url, PREFIX).await)
     }
 
-    /// Copies a sale as it is now; `name` tells the copies of a sale apart.
+    /// Copies a sale as it is now; `name` distinguishes the copies of a sale.
     pub async fn copy(&mut self, sale: &str, name: &str) -> Copy {
         let prefix = format!("copy-{name}");
         for shard in 0..SHARDS {
@@ -110,7 +110,7 @@ impl Hands {
     }
 
     /// Strikes a sale; how many keys, records or entries it hit. The fence has to be passed again, as after a restart.
-    pub async fn strike(&mut self, scene: &Scene, blow: Blow, copy: &Copy) -> usize {
+    pub async fn strike(&mut self, scene: &Scene, fault: SaleFault, copy: &Copy) -> usize {
         let mut dice = StdRng::seed_from_u64(scene.dice);
         let (sale, one) = (scene.sale.as_str(), dice.random_range(0..SHARDS));
         let entries = self.entries(sale).await;
@@ -119,24 +119,24 @@ impl Hands {
             here.map(gone).collect()
         };
         let all: Vec<u16> = (0..SHARDS).collect();
-        let commands = match blow {
-            Blow::KeysGone => [keys_gone(sale, &all), of(&all)].concat(),
-            Blow::ShardGone => [keys_gone(sale, &[one]), of(&[one])].concat(),
-            Blow::Rewound => [keys_gone(sale, &all), of(&all), back(sale, &all, copy)].concat(),
-            Blow::ShardRewound => [keys_gone(sale, &[one]), of(&[one]), back(sale, &[one], copy)].concat(),
-            Blow::EntriesGone => of(&all),
-            Blow::KeyGone => {
+        let commands = match fault {
+            SaleFault::KeysGone => [keys_gone(sale, &all), of(&all)].concat(),
+            SaleFault::ShardGone => [keys_gone(sale, &[one]), of(&[one])].concat(),
+            SaleFault::Rewound => [keys_gone(sale, &all), of(&all), back(sale, &all, copy)].concat(),
+            SaleFault::ShardRewound => [keys_gone(sale, &[one]), of(&[one]), back(sale, &[one], copy)].concat(),
+            SaleFault::EntriesGone => of(&all),
+            SaleFault::KeyGone => {
                 let name = NAMES[dice.random_range(0..5)];
                 vec![words(&["DEL", &key(PREFIX, one, name, sale)])]
             }
-            Blow::StockRewound => {
+            SaleFault::StockRewound => {
                 let (from, to) = (key(&copy.prefix, one, "stock", sale), key(PREFIX, one, "stock", sale));
                 if self.0.call(&["GET", &from]).await == self.0.call(&["GET", &to]).await {
                     return 0;
                 }
                 vec![words(&["COPY", &from, &to, "REPLACE"])]
             }
-            Blow::Forgotten => {
+            SaleFault::Forgotten => {
                 let under_way = self.under_way(sale).await;
                 let some: Vec<&(u16, String)> = under_way.iter().take(dice.random_range(1..=3)).collect();
                 let record =
@@ -144,7 +144,10 @@ impl Hands {
                 let theirs = entries.iter().filter(|entry| some.iter().any(|(_, rid)| entry.rids.contains(rid)));
                 some.iter().map(record).chain(theirs.map(gone)).collect()
             }
-            Blow::RowsRewound | Blow::OrdersUndone | Blow::OrderRowsGone | Blow::OutcomeRowsGone => Vec::new(),
+            SaleFault::RowsRewound
+            | SaleFault::OrdersUndone
+            | SaleFault::OrderRowsGone
+            | SaleFault::OutcomeRowsGone => Vec::new(),
         };
         self.at_once(&commands).await
     }
@@ -189,7 +192,7 @@ impl Hands {
         records
     }
 
-    /// What is left of these sales and their copies goes: the next wave begins on empty ground.
+    /// What is left of these sales and their copies goes: the next wave begins on empty deployment.
     pub async fn clear(&mut self, sales: &[&str]) {
         for pattern in [format!("{PREFIX}:*"), "copy-*".to_owned()] {
             for found in self.0.call(&["KEYS", &pattern]).await.items() {

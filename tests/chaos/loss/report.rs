@@ -1,56 +1,56 @@
 //! The figures of a run, as Markdown, in `target/chaos/loss-<seed>.md`.
 
-use super::blow::{Blow, Wide};
-use super::verdict::{Judged, Row, Word};
+use super::comparison::{AuditRating, Row, WaveResult};
+use super::faults::{SaleFault, ServerFault};
 use seckill::faults::Mechanism;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 /// In the order of the table's columns.
-const WORDS: [(Word, &str); 6] = [
-    (Word::Unharmed, "no harm"),
-    (Word::Repaired, "repaired"),
-    (Word::ForAPerson, "for a person"),
-    (Word::Unseeable, "nobody can see"),
-    (Word::FalseConsistent, "false consistent"),
-    (Word::FalseAlarm, "false alarm"),
+const RATINGS: [(AuditRating, &str); 6] = [
+    (AuditRating::Unharmed, "no harm"),
+    (AuditRating::Repaired, "repaired"),
+    (AuditRating::ForAPerson, "for a person"),
+    (AuditRating::Unseeable, "nobody can see"),
+    (AuditRating::FalseConsistent, "false consistent"),
+    (AuditRating::FalseAlarm, "false alarm"),
 ];
 
 /// What a run has shown.
-pub struct Tale {
+pub struct LossReport {
     /// It decides everything that is drawn.
     pub seed: u64,
     /// Faults asked for.
     pub asked: usize,
     /// Its waves.
-    pub waves: Vec<Judged>,
+    pub waves: Vec<WaveResult>,
     /// The wave in which P5 and the audit did not look at numbers.
-    pub blind: Judged,
+    pub blind: WaveResult,
     /// How long it took.
     pub took_s: u64,
 }
 
-impl Tale {
+impl LossReport {
     fn rows(&self) -> impl Iterator<Item = &Row> {
         self.waves.iter().flat_map(|wave| &wave.rows)
     }
 
     /// Faults that hit something.
     pub fn hit(&self) -> usize {
-        self.waves.iter().map(Judged::hit).sum()
+        self.waves.iter().map(WaveResult::hit).sum()
     }
 
     /// Sales of which this was said.
-    pub fn said(&self, word: Word) -> usize {
-        self.rows().filter(|row| row.word() == word).count()
+    pub fn said(&self, word: AuditRating) -> usize {
+        self.rows().filter(|row| row.rating() == word).count()
     }
 
     /// What each equation is good for: sales that are called consistent without it, and are not.
     fn missed_without(&self) -> [(Mechanism, usize); 2] {
-        let found = self.rows().filter(|row| row.word() == Word::ForAPerson);
+        let found = self.rows().filter(|row| row.rating() == AuditRating::ForAPerson);
         let without_bridge = found.filter(|row| row.consistent_without_bridge).count();
-        let without_numbers = self.blind.rows.iter().filter(|row| row.word() == Word::FalseConsistent).count();
+        let without_numbers = self.blind.rows.iter().filter(|row| row.rating() == AuditRating::FalseConsistent).count();
         [(Mechanism::UnitBridge, without_bridge), (Mechanism::NumberEquation, without_numbers)]
     }
 
@@ -72,7 +72,7 @@ impl Tale {
 
     /// For people who wait.
     pub fn summary(&self) -> String {
-        let words: Vec<String> = WORDS.iter().map(|(word, text)| format!("{} {text}", self.said(*word))).collect();
+        let words: Vec<String> = RATINGS.iter().map(|(word, text)| format!("{} {text}", self.said(*word))).collect();
         format!("seed {}: {} faults hit in {} s; sales: {}", self.seed, self.hit(), self.took_s, words.join(", "))
     }
 
@@ -95,7 +95,7 @@ impl Tale {
             writeln!(out, "\n```\n{complaint}\n```").expect("text");
         }
         let rows = self.waves.iter().flat_map(|wave| wave.rows.iter().map(|row| (row, &wave.wide)));
-        let left = rows.filter(|(row, _)| row.word() == Word::ForAPerson);
+        let left = rows.filter(|(row, _)| row.rating() == AuditRating::ForAPerson);
         let left: Vec<String> = left.map(|(row, wide)| describe(row, wide)).collect();
         writeln!(out, "\n## Left for a person\n\n```\n{}\n```", left.join("\n")).expect("text");
         out
@@ -103,13 +103,13 @@ impl Tale {
 
     /// Faults by kind, and what came of the sales they struck.
     fn table(&self, out: &mut String) {
-        let mut kinds: BTreeMap<&str, (usize, usize, BTreeMap<Word, usize>)> = BTreeMap::new();
+        let mut kinds: BTreeMap<&str, (usize, usize, BTreeMap<AuditRating, usize>)> = BTreeMap::new();
         for row in self.rows() {
-            for (blow, hit) in &row.blows {
-                let kind = kinds.entry(blow.name()).or_default();
+            for (fault, hit) in &row.faults {
+                let kind = kinds.entry(fault.name()).or_default();
                 kind.0 += 1;
                 kind.1 += usize::from(*hit);
-                *kind.2.entry(row.word()).or_default() += 1;
+                *kind.2.entry(row.rating()).or_default() += 1;
             }
         }
         for (wide, rows) in self.waves.iter().flat_map(|wave| wave.wide.iter().map(|wide| (wide, &wave.rows))) {
@@ -117,18 +117,18 @@ impl Tale {
             kind.0 += 1;
             kind.1 += 1;
             for row in rows {
-                *kind.2.entry(row.word()).or_default() += 1;
+                *kind.2.entry(row.rating()).or_default() += 1;
             }
         }
-        let heads: Vec<&str> = WORDS.iter().map(|(_, text)| *text).collect();
+        let heads: Vec<&str> = RATINGS.iter().map(|(_, text)| *text).collect();
         writeln!(out, "| fault | faults | hit | sales: {} |", heads.join(" | ")).expect("text");
-        writeln!(out, "|---|---|---|{}", "---|".repeat(WORDS.len())).expect("text");
+        writeln!(out, "|---|---|---|{}", "---|".repeat(RATINGS.len())).expect("text");
         for (kind, (faults, hit, words)) in kinds {
             let words: Vec<String> =
-                WORDS.iter().map(|(word, _)| words.get(word).copied().unwrap_or(0).to_string()).collect();
+                RATINGS.iter().map(|(word, _)| words.get(word).copied().unwrap_or(0).to_string()).collect();
             writeln!(out, "| {kind} | {faults} | {hit} | {} |", words.join(" | ")).expect("text");
         }
-        let kinds = Blow::ALL.len() + Wide::ALL.len();
+        let kinds = SaleFault::ALL.len() + ServerFault::ALL.len();
         writeln!(out, "\nA sale with two faults is in two rows. {} faults hit, of {kinds} kinds.\n", self.hit())
             .expect("text");
     }
@@ -163,8 +163,8 @@ impl Tale {
 }
 
 /// What of a wave makes the run red.
-pub fn complaints_of(wave: &Judged) -> Vec<String> {
-    let is_false = |row: &Row| [Word::FalseConsistent, Word::FalseAlarm].contains(&row.word());
+pub fn complaints_of(wave: &WaveResult) -> Vec<String> {
+    let is_false = |row: &Row| [AuditRating::FalseConsistent, AuditRating::FalseAlarm].contains(&row.rating());
     let wrong = wave.rows.iter().filter(|row| is_false(row) || !row.differences().is_empty());
     let wrong = wrong.map(|row| describe(row, &wave.wide));
     let kept =
@@ -173,17 +173,17 @@ pub fn complaints_of(wave: &Judged) -> Vec<String> {
 }
 
 /// A sale, with both words about it.
-fn describe(row: &Row, wide: &[Wide]) -> String {
-    let blows = row.blows.iter().map(|(blow, _)| blow.name());
-    let blows: Vec<&str> = blows.chain(wide.iter().map(|wide| wide.name())).collect();
+fn describe(row: &Row, wide: &[ServerFault]) -> String {
+    let faults = row.faults.iter().map(|(fault, _)| fault.name());
+    let faults: Vec<&str> = faults.chain(wide.iter().map(|wide| wide.name())).collect();
     let findings: Vec<String> =
         row.audit.findings.iter().map(|finding| format!("{}: {}", finding.kind, finding.detail)).collect();
     let troubles: Vec<String> = row.state.troubles.iter().map(|(kind, detail)| format!("{kind:?}: {detail}")).collect();
     let mut text = format!(
         "{:?}: sale {} ({}); rebuilt: {}; failed: {:?}; unseeable: {}\n  checker: {}\n  audit: {}",
-        row.word(),
+        row.rating(),
         row.sale,
-        blows.join(", "),
+        faults.join(", "),
         row.state.rebuilt,
         row.state.failed,
         row.state.unseeable.len(),

@@ -1,12 +1,12 @@
-//! A wave from its first buyer to the judge's word.
+//! One wave: buyers, faults, repairs, and the comparison at its end.
 
-use super::blow::{Blow, Wide};
+use super::comparison::{WaveResult, judge};
+use super::crowd::Crowd;
+use super::faults::{SaleFault, ServerFault};
 use super::plan::{Held, Scene, Wave};
+use super::quiescence::at_rest;
 use super::redis::Copy;
-use super::rest::at_rest;
-use super::shop::Shop;
-use super::stage::Stage;
-use super::verdict::{Judged, judge};
+use super::testbed::Testbed;
 use crate::dump::{dump, dump_stores};
 use crate::nemesis::{delete_orders, purge_dlq, purge_orders};
 use crate::time::{eventually, pause};
@@ -24,77 +24,77 @@ const AT_ONCE: usize = 8;
 const TRIMMED_MAX: Duration = Duration::from_secs(12);
 
 /// What struck.
-pub struct Struck {
-    /// By sale: the blows, and whether each of them hit anything.
-    pub sales: BTreeMap<String, Vec<(Blow, bool)>>,
+pub struct AppliedFaults {
+    /// By sale: the faults, and whether each of them hit anything.
+    pub sales: BTreeMap<String, Vec<(SaleFault, bool)>>,
     /// Whole servers.
-    pub wide: Vec<Wide>,
+    pub wide: Vec<ServerFault>,
 }
 
-/// A wave on its stage.
-struct Play<'a> {
-    stage: &'a Stage,
+/// A wave on its testbed.
+struct WaveRun<'a> {
+    testbed: &'a Testbed,
     wave: &'a Wave,
-    shop: Shop,
+    crowd: Crowd,
     dir: PathBuf,
     off: Option<Mechanism>,
 }
 
 /// Plays a wave and has it judged. `off`: an equation that the product leaves out.
-pub async fn play(stage: &Stage, wave: &Wave, off: Option<Mechanism>) -> Judged {
-    let dir = stage.ground.dir().join(format!("wave-{}", wave.number));
+pub async fn play(testbed: &Testbed, wave: &Wave, off: Option<Mechanism>) -> WaveResult {
+    let dir = testbed.deployment.dir().join(format!("wave-{}", wave.number));
     for part in ["look", "before", "strike", "end"] {
         std::fs::create_dir_all(dir.join(part)).expect("a folder");
     }
-    let api = stage.ground.direct_api_urls().remove(0);
-    let play = Play { stage, wave, shop: Shop::new(api, stage.ground.secret()), dir, off };
+    let api = testbed.deployment.direct_api_urls().remove(0);
+    let play = WaveRun { testbed, wave, crowd: Crowd::new(api, testbed.deployment.secret()), dir, off };
     play.run().await
 }
 
-impl Play<'_> {
-    async fn run(self) -> Judged {
+impl WaveRun<'_> {
+    async fn run(self) -> WaveResult {
         let scenes = &self.wave.scenes;
-        let create = async |scene: &Scene| self.stage.create(&scene.sale, scene.stock, scene.limit).await;
+        let create = async |scene: &Scene| self.testbed.create(&scene.sale, scene.stock, scene.limit).await;
         futures::stream::iter(scenes).map(create).buffer_unordered(AT_ONCE).collect::<Vec<()>>().await;
-        let (early, untrimmed) = self.early_days().await;
-        let late = self.busy_days().await;
-        let struck = self.misfortune(&early, &late).await;
+        let (early, untrimmed) = self.sell_early().await;
+        let late = self.sell_late().await;
+        let struck = self.apply_faults(&early, &late).await;
         // The fence is passed by the first of them. Operators work on: what is granted now meets the repairs.
         self.buy(5).await;
         for scene in scenes.iter().filter(|scene| scene.late_top_up > 0) {
-            self.stage.try_top_up(&scene.sale, scene.late_top_up).await;
+            self.testbed.try_top_up(&scene.sale, scene.late_top_up).await;
         }
-        let mut rested = at_rest(self.stage, &self.dir.join("look")).await;
+        let mut rested = at_rest(self.testbed, &self.dir.join("look")).await;
         for scene in scenes.iter().filter(|scene| scene.reclaim) {
-            self.stage.try_reclaim(&scene.sale).await;
+            self.testbed.try_reclaim(&scene.sale).await;
         }
         self.buy(6).await;
-        rested &= at_rest(self.stage, &self.dir.join("look")).await;
-        Judged { untrimmed, ..self.judged(struck, rested).await }
+        rested &= at_rest(self.testbed, &self.dir.join("look")).await;
+        WaveResult { untrimmed, ..self.judged(struck, rested).await }
     }
 
     /// Buyers of a step.
     async fn buy(&self, step: usize) {
-        self.shop.open(self.wave.scenes.iter().map(|scene| (scene, scene.buyers[step]))).await;
+        self.crowd.open(self.wave.scenes.iter().map(|scene| (scene, scene.buyers[step]))).await;
     }
 
-    /// Everything told so far is decided, but so many requests of each sale.
+    /// Waits until all accepted requests are decided, but a number (`stuck`) of each sale.
     async fn landed(&self, stuck: &BTreeMap<&str, usize>) {
         let wanted: usize = self
             .wave
             .scenes
             .iter()
-            .map(|scene| self.shop.accepted(&scene.sale).len() - stuck.get(scene.sale.as_str()).copied().unwrap_or(0))
+            .map(|scene| self.crowd.accepted(&scene.sale).len() - stuck.get(scene.sale.as_str()).copied().unwrap_or(0))
             .sum();
         let count = "SELECT CAST(COUNT(*) AS CHAR) AS line FROM request_outcome";
         eventually("all that can land has landed", async || {
-            self.stage.tables.lines(count).await[0].parse::<usize>().expect("a number") >= wanted
+            self.testbed.tables.lines(count).await[0].parse::<usize>().expect("a number") >= wanted
         })
         .await;
     }
 
     /// Steps 1: much is sold and settled before anything else happens.
-    async fn early_days(&self) -> (BTreeMap<String, Copy>, Vec<String>) {
+    async fn sell_early(&self) -> (BTreeMap<String, Copy>, Vec<String>) {
         self.buy(0).await;
         self.landed(&BTreeMap::new()).await;
         let copies = self.copies("early").await;
@@ -105,11 +105,11 @@ impl Play<'_> {
 
     /// Waits until P5 has forgotten what was settled; the sales in which it does not.
     async fn trimmed(&self) -> Vec<String> {
-        let (mut hands, begun) = (self.stage.hands().await, Instant::now());
+        let (mut redis, begun) = (self.testbed.redis().await, Instant::now());
         loop {
             let mut kept = Vec::new();
             for scene in self.wave.scenes.iter().filter(|scene| scene.aged) {
-                if hands.remembered(&scene.sale).await > 0 {
+                if redis.remembered(&scene.sale).await > 0 {
                     kept.push(scene.sale.clone());
                 }
             }
@@ -121,116 +121,116 @@ impl Play<'_> {
     }
 
     async fn copies(&self, name: &str) -> BTreeMap<String, Copy> {
-        let mut hands = self.stage.hands().await;
+        let mut redis = self.testbed.redis().await;
         let mut copies = BTreeMap::new();
         for scene in &self.wave.scenes {
-            copies.insert(scene.sale.clone(), hands.copy(&scene.sale, name).await);
+            copies.insert(scene.sale.clone(), redis.copy(&scene.sale, name).await);
         }
-        self.stage.tables.copy(name).await;
-        self.stage.copy_redis_to(&self.dir.join(name));
+        self.testbed.tables.copy(name).await;
+        self.testbed.copy_redis_to(&self.dir.join(name));
         copies
     }
 
     /// Steps 2 to 4: copies, grants and cancellations, some requests stuck, some on their way.
-    async fn busy_days(&self) -> BTreeMap<String, Copy> {
-        let stage = self.stage;
-        stage.freeze(Role::Reconcile).await;
-        stage.freeze(Role::Relay).await;
+    async fn sell_late(&self) -> BTreeMap<String, Copy> {
+        let testbed = self.testbed;
+        testbed.freeze(Role::Reconcile).await;
+        testbed.freeze(Role::Relay).await;
         self.buy(2).await;
         let copies = self.copies("late").await;
         for scene in self.wave.scenes.iter().filter(|scene| scene.top_up > 0) {
-            stage.top_up(&scene.sale, scene.top_up).await;
+            testbed.top_up(&scene.sale, scene.top_up).await;
         }
         self.buy(3).await;
-        let (mut hands, mut stuck) = (stage.hands().await, BTreeMap::new());
+        let (mut redis, mut stuck) = (testbed.redis().await, BTreeMap::new());
         for scene in &self.wave.scenes {
-            stuck.insert(scene.sale.as_str(), hands.stick(scene).await);
+            stuck.insert(scene.sale.as_str(), redis.stick(scene).await);
         }
-        stage.thaw(Role::Relay);
+        testbed.thaw(Role::Relay);
         self.landed(&stuck).await;
         for scene in self.wave.scenes.iter().filter(|scene| scene.cancel) {
             let order =
                 format!("SELECT CAST(request_id AS CHAR) AS line FROM orders WHERE sale_id = '{}' LIMIT 1", scene.sale);
-            if let Some(order) = stage.tables.lines(&order).await.first() {
-                stage.ground.must_call(&["order", "cancel", order, "--reason", "never paid"]).await;
+            if let Some(order) = testbed.tables.lines(&order).await.first() {
+                testbed.deployment.must_call(&["order", "cancel", order, "--reason", "never paid"]).await;
             }
         }
         match self.wave.held {
             Held::Nobody => {}
-            Held::Relay => stage.freeze(Role::Relay).await,
-            Held::Consumer => stage.part_consumer(true),
+            Held::Relay => testbed.freeze(Role::Relay).await,
+            Held::Consumer => testbed.part_consumer(true),
         }
         self.buy(4).await;
         match self.wave.held {
             Held::Nobody => self.landed(&stuck).await,
             Held::Relay => {}
             Held::Consumer => {
-                eventually("all of it in the broker", async || hands.waiting().await == 0).await;
+                eventually("all of it in the broker", async || redis.waiting().await == 0).await;
             }
         }
         copies
     }
 
     /// Step 5. P5 stands still, so that what the strike leaves is what the judge sees.
-    async fn misfortune(&self, early: &BTreeMap<String, Copy>, late: &BTreeMap<String, Copy>) -> Struck {
-        let stage = self.stage;
-        dump_stores(&stage.urls(), &self.dir.join("before")).await;
-        let mut struck = Struck { sales: BTreeMap::new(), wide: self.wave.wide.clone() };
-        let mut hands = stage.hands().await;
+    async fn apply_faults(&self, early: &BTreeMap<String, Copy>, late: &BTreeMap<String, Copy>) -> AppliedFaults {
+        let testbed = self.testbed;
+        dump_stores(&testbed.urls(), &self.dir.join("before")).await;
+        let mut struck = AppliedFaults { sales: BTreeMap::new(), wide: self.wave.wide.clone() };
+        let mut redis = testbed.redis().await;
         for scene in &self.wave.scenes {
             let (copies, name) = if scene.early { (early, "early") } else { (late, "late") };
             let copy = &copies[&scene.sale];
-            for blow in &scene.blows {
-                let hit = if blow.on_redis() {
-                    hands.strike(scene, *blow, copy).await
+            for fault in &scene.faults {
+                let hit = if fault.on_redis() {
+                    redis.strike(scene, *fault, copy).await
                 } else {
-                    stage.tables.strike(scene, *blow, name).await
+                    testbed.tables.strike(scene, *fault, name).await
                 };
-                struck.sales.entry(scene.sale.clone()).or_default().push((*blow, hit > 0));
+                struck.sales.entry(scene.sale.clone()).or_default().push((*fault, hit > 0));
             }
         }
         let is_early = self.wave.scenes.iter().any(|scene| scene.early);
         for wide in &self.wave.wide {
             self.strike_wide(*wide, if is_early { "early" } else { "late" }).await;
         }
-        let mut hands = stage.hands().await;
-        hands.forget_scripts().await;
-        dump_stores(&stage.urls(), &self.dir.join("strike")).await;
-        stage.part_consumer(false);
-        stage.thaw(Role::Relay);
-        stage.thaw(Role::Reconcile);
+        let mut redis = testbed.redis().await;
+        redis.forget_scripts().await;
+        dump_stores(&testbed.urls(), &self.dir.join("strike")).await;
+        testbed.part_consumer(false);
+        testbed.thaw(Role::Relay);
+        testbed.thaw(Role::Reconcile);
         struck
     }
 
-    async fn strike_wide(&self, wide: Wide, copy: &str) {
-        let stage = self.stage;
+    async fn strike_wide(&self, wide: ServerFault, copy: &str) {
+        let testbed = self.testbed;
         match wide {
-            Wide::QueuePurged => stage.tell_broker(&purge_orders()).await,
-            Wide::QueueDeleted => stage.tell_broker(&delete_orders()).await,
-            Wide::RedisEmptied => stage.hands().await.flush_all().await,
-            Wide::RedisFileOlder => stage.restart_redis_on(&self.dir.join(copy)).await,
-            Wide::DatabaseOlder => {
-                stage.part_database(true);
-                stage.tables.load(copy).await;
-                stage.part_database(false);
+            ServerFault::QueuePurged => testbed.run_in_broker(&purge_orders()).await,
+            ServerFault::QueueDeleted => testbed.run_in_broker(&delete_orders()).await,
+            ServerFault::RedisEmptied => testbed.redis().await.flush_all().await,
+            ServerFault::RedisFileOlder => testbed.restart_redis_on(&self.dir.join(copy)).await,
+            ServerFault::DatabaseOlder => {
+                testbed.part_database(true);
+                testbed.tables.load(copy).await;
+                testbed.part_database(false);
             }
         }
     }
 
-    /// The judge's word and the product's, on ground where nobody moves.
-    async fn judged(self, struck: Struck, rested: bool) -> Judged {
-        let Play { stage, wave, shop, dir, off } = self;
-        stage.freeze(Role::Reconcile).await;
-        let (history, unknown) = shop.close();
+    /// The judge's word and the product's, on deployment where nobody moves.
+    async fn judged(self, struck: AppliedFaults, rested: bool) -> WaveResult {
+        let WaveRun { testbed, wave, crowd, dir, off } = self;
+        testbed.freeze(Role::Reconcile).await;
+        let (history, unknown) = crowd.close();
         write_lines(&dir.join("history.jsonl"), &history);
-        dump(&stage.urls(), &dir.join("end")).await;
-        let judged = judge(stage, wave, struck, (&dir, off)).await;
+        dump(&testbed.urls(), &dir.join("end")).await;
+        let judged = judge(testbed, wave, struck, (&dir, off)).await;
         let sales: Vec<&str> = wave.scenes.iter().map(|scene| scene.sale.as_str()).collect();
-        stage.tables.clear(&sales).await;
-        stage.hands().await.clear(&sales).await;
-        stage.tell_broker(&purge_dlq()).await;
-        stage.thaw(Role::Reconcile);
-        Judged { rested, unknown, ..judged }
+        testbed.tables.clear(&sales).await;
+        testbed.redis().await.clear(&sales).await;
+        testbed.run_in_broker(&purge_dlq()).await;
+        testbed.thaw(Role::Reconcile);
+        WaveResult { rested, unknown, ..judged }
     }
 }
 

@@ -2,9 +2,9 @@
 
 use super::plan::{Fault, LINKS, Place};
 use super::{Field, Outcome};
+use crate::link_conditions::{LinkConditions, OneWayConditions};
 use crate::proxy::Proxy;
 use crate::time::{pause, time_passes};
-use crate::weather::{Lane, Weather};
 use seckill::roles::Role;
 use std::time::Instant;
 
@@ -13,22 +13,22 @@ const DELAY_MS_MAX: u32 = 1_000;
 const NARROWEST: u32 = 2_000;
 
 /// What the server says comes late, or both directions do.
-pub(super) fn delay(dice: u32) -> Weather {
-    let late = Lane { delay_ms: u64::from(20 + dice % DELAY_MS_MAX), ..Lane::default() };
-    let to_server = if dice.is_multiple_of(2) { late } else { Lane::default() };
-    Weather { to_server, to_client: late, ..Weather::default() }
+pub(super) fn delay(dice: u32) -> LinkConditions {
+    let late = OneWayConditions { delay_ms: u64::from(20 + dice % DELAY_MS_MAX), ..OneWayConditions::default() };
+    let to_server = if dice.is_multiple_of(2) { late } else { OneWayConditions::default() };
+    LinkConditions { to_server, to_client: late, ..LinkConditions::default() }
 }
 
 /// A narrow link.
-pub(super) fn throttle(dice: u32) -> Weather {
-    let narrow = Lane { bytes_per_s: (NARROWEST + dice % 30_000) as usize, ..Lane::default() };
-    Weather { to_server: narrow, to_client: narrow, ..Weather::default() }
+pub(super) fn throttle(dice: u32) -> LinkConditions {
+    let narrow = OneWayConditions { bytes_per_s: (NARROWEST + dice % 30_000) as usize, ..OneWayConditions::default() };
+    LinkConditions { to_server: narrow, to_client: narrow, ..LinkConditions::default() }
 }
 
 /// Nothing goes through to the server, to the client, or at all.
-pub(super) fn partition(to_server: bool, to_client: bool) -> Weather {
-    let lane = |black_hole| Lane { black_hole, ..Lane::default() };
-    Weather { to_server: lane(to_server), to_client: lane(to_client), ..Weather::default() }
+pub(super) fn partition(to_server: bool, to_client: bool) -> LinkConditions {
+    let lane = |black_hole| OneWayConditions { black_hole, ..OneWayConditions::default() };
+    LinkConditions { to_server: lane(to_server), to_client: lane(to_client), ..LinkConditions::default() }
 }
 
 impl Field {
@@ -38,12 +38,12 @@ impl Field {
         links.all().find(|(name, _)| *name == LINKS[link]).map(|(_, link)| link).expect("of the plan")
     }
 
-    /// Changes the weather for a while.
-    pub(super) async fn weather(&self, fault: Fault, weather: Weather) -> Outcome {
+    /// Changes the conditions for a while.
+    pub(super) async fn conditions(&self, fault: Fault, conditions: LinkConditions) -> Outcome {
         let link = self.link(fault.target);
-        link.change(|now| now.become_like(weather));
+        link.change(|now| now.set_to(conditions));
         time_passes(fault.length_ms).await;
-        link.change(Weather::clear);
+        link.change(LinkConditions::clear);
         Outcome::of(true)
     }
 

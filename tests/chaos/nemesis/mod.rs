@@ -15,10 +15,10 @@ pub use kind::Kind;
 pub use plan::{Fault, plan};
 pub use rabbit::{delete_orders, purge_dlq, purge_orders};
 
-use crate::ground::Ground;
+use crate::deployment::Deployment;
+use crate::link_conditions::LinkConditions;
 use crate::probe::Probe;
 use crate::time::{pause, time_passes};
-use crate::weather::Weather;
 use plan::Place;
 use serde::Serialize;
 use std::fs::File;
@@ -71,16 +71,16 @@ impl<T> From<Result<T, String>> for Outcome {
 
 /// Where the nemesis works.
 struct Field {
-    ground: Arc<Ground>,
+    deployment: Arc<Deployment>,
     probe: Arc<Probe>,
     begun: Instant,
 }
 
 /// Carries out the whole schedule; everything is healed when it returns. The schedule is written to `nemesis.jsonl` in
 /// `dir` before it begins, what became of it to `faults.jsonl`.
-pub async fn unleash(ground: &Arc<Ground>, probe: &Arc<Probe>, faults: &[Fault], dir: &Path) -> Vec<Record> {
+pub async fn unleash(deployment: &Arc<Deployment>, probe: &Arc<Probe>, faults: &[Fault], dir: &Path) -> Vec<Record> {
     write_lines(&dir.join("nemesis.jsonl"), faults);
-    let field = Arc::new(Field { ground: ground.clone(), probe: probe.clone(), begun: Instant::now() });
+    let field = Arc::new(Field { deployment: deployment.clone(), probe: probe.clone(), begun: Instant::now() });
     let mut under_way = JoinSet::new();
     for fault in faults.iter().copied() {
         time_passes(fault.at_ms.saturating_sub(field.elapsed_ms())).await;
@@ -138,12 +138,12 @@ impl Field {
             Kind::NoRole => self.no_role(target, length_ms).await,
             Kind::KillServer => self.kill_server(target).await,
             Kind::FreezeServer => self.freeze_server(target, length_ms).await,
-            Kind::Delay => self.weather(fault, links::delay(dice)).await,
-            Kind::Throttle => self.weather(fault, links::throttle(dice)).await,
-            Kind::NothingToServer => self.weather(fault, links::partition(true, false)).await,
-            Kind::NothingToClient => self.weather(fault, links::partition(false, true)).await,
-            Kind::Partition => self.weather(fault, links::partition(true, true)).await,
-            Kind::Cut => self.weather(fault, Weather { cut: true, ..Weather::default() }).await,
+            Kind::Delay => self.conditions(fault, links::delay(dice)).await,
+            Kind::Throttle => self.conditions(fault, links::throttle(dice)).await,
+            Kind::NothingToServer => self.conditions(fault, links::partition(true, false)).await,
+            Kind::NothingToClient => self.conditions(fault, links::partition(false, true)).await,
+            Kind::Partition => self.conditions(fault, links::partition(true, true)).await,
+            Kind::Cut => self.conditions(fault, LinkConditions { cut: true, ..LinkConditions::default() }).await,
             Kind::Reset => self.reset(target),
             Kind::DropReply => self.drop_reply(fault).await,
             Kind::ScriptFlush => self.redis(&["SCRIPT", "FLUSH"]).await.into(),

@@ -1,7 +1,7 @@
 //! Faults inside the database, by a session that may do anything.
 
 use super::{Field, Outcome, undo};
-use crate::raw::try_sql;
+use crate::raw_commands::try_sql;
 use crate::time::time_passes;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -18,7 +18,7 @@ const WEIGHT: &str = "CREATE DATABASE IF NOT EXISTS nemesis; \
 const DEADLOCK: &str = "BEGIN; INSERT INTO nemesis.weight SELECT seq FROM seq_1_to_20000; \
     SELECT sale_id FROM sales FOR UPDATE; DO SLEEP(0.3); SELECT request_id FROM request_outcome FOR UPDATE; ROLLBACK";
 
-/// Every connection of the product (the account of [`crate::ground::DB_USER`]).
+/// Every connection of the product (the account of [`crate::deployment::DB_USER`]).
 pub(super) const KILL_ALL: &str = "KILL CONNECTION USER 'seckill'@'127.0.0.1'";
 
 /// The hot rows, held from another session (windows 68, 81).
@@ -30,7 +30,7 @@ pub(super) fn lock_stock(length_ms: u64) -> String {
 impl Field {
     /// Statements, past the proxies.
     pub(super) async fn sql(&self, statements: &str) -> Result<(), String> {
-        let asked = timeout(ANSWER, try_sql(&self.ground.urls().mysql, statements)).await;
+        let asked = timeout(ANSWER, try_sql(&self.deployment.urls().mysql, statements)).await;
         asked.map_err(|_late| "no answer".to_owned())?.map_err(|error| error.to_string())
     }
 

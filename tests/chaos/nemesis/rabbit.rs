@@ -1,7 +1,7 @@
-//! Faults inside RabbitMQ, in its own tongue.
+//! Faults inside RabbitMQ, in its own language.
 
 use super::{Field, Outcome, undo};
-use crate::ground::PREFIX;
+use crate::deployment::PREFIX;
 use crate::time::time_passes;
 use seckill::dev::ServerKind;
 
@@ -56,10 +56,10 @@ impl Field {
     /// One expression; what it throws is an error.
     pub(super) async fn broker(&self, program: &str) -> Result<String, String> {
         // A node that is asked too early does not get up.
-        if self.ground.server(ServerKind::Rabbitmq).try_lock().is_err() {
+        if self.deployment.server(ServerKind::Rabbitmq).try_lock().is_err() {
             return Err("being started".to_owned());
         }
-        let answer = self.ground.broker(program).await?;
+        let answer = self.deployment.broker(program).await?;
         if answer.starts_with("{ok") { Ok(answer) } else { Err(answer) }
     }
 

@@ -1,8 +1,8 @@
 //! Faults inside Redis: what an operator, a full memory or a broken script cache does to it.
 
 use super::{Field, Outcome, undo};
-use crate::ground::PREFIX;
-use crate::raw::try_redis;
+use crate::deployment::PREFIX;
+use crate::raw_commands::try_redis;
 use crate::time::{pause, time_passes};
 use serde_json::Value;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ const GROUP: &str = "relay";
 impl Field {
     /// One command, past the proxies.
     pub(super) async fn redis(&self, command: &[&str]) -> Result<Value, String> {
-        let asked = timeout(ANSWER, try_redis(&self.ground.urls().redis, command)).await;
+        let asked = timeout(ANSWER, try_redis(&self.deployment.urls().redis, command)).await;
         asked.map_err(|_late| "no answer".to_owned())?.map_err(|error| error.to_string())
     }
 

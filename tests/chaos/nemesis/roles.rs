@@ -19,12 +19,12 @@ impl Field {
             Place::Process(role, index) | Place::Link(role, index, _) => (role, index),
             Place::Role(_) | Place::Server(_) | Place::Inside(..) => panic!("{target} is no process"),
         };
-        self.ground.of(role).nth(index).expect("of the plan")
+        self.deployment.of(role).nth(index).expect("of the plan")
     }
 
     fn role(&self, target: Place) -> Vec<&Arc<Process>> {
         match target {
-            Place::Role(role) => self.ground.of(role).collect(),
+            Place::Role(role) => self.deployment.of(role).collect(),
             Place::Process(..) | Place::Link(..) | Place::Server(_) | Place::Inside(..) => {
                 panic!("{target} is no role")
             }
@@ -93,7 +93,7 @@ impl Field {
     }
 
     pub(super) async fn kill_server(&self, target: Place) -> Outcome {
-        self.ground.kill_and_restart(server(target)).await;
+        self.deployment.kill_and_restart(server(target)).await;
         let ghosts = if server(target) == ServerKind::Rabbitmq { self.remove_ghosts().await } else { 0 };
         Outcome {
             note: (ghosts > 0).then(|| format!("queues without a process removed by hand: {ghosts}")),
@@ -102,9 +102,9 @@ impl Field {
     }
 
     pub(super) async fn freeze_server(&self, target: Place, length_ms: u64) -> Outcome {
-        self.ground.freeze(server(target)).await;
+        self.deployment.freeze(server(target)).await;
         time_passes(length_ms).await;
-        self.ground.thaw(server(target)).await;
+        self.deployment.thaw(server(target)).await;
         Outcome::of(true)
     }
 }

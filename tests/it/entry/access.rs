@@ -1,6 +1,6 @@
-//! Access tokens. Whoever they do not speak for buys nothing, and is told which claim is wrong.
+//! Access tokens. Without a valid token nobody buys, and the answer names the wrong claim.
 
-use crate::support::procs::scratch;
+use crate::support::programs::scratch;
 use crate::support::world::{Answer, World, run};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use reqwest::Method;

@@ -1,4 +1,4 @@
-//! Buyers are told apart byte by byte, from the access token to the row of the order.
+//! Buyers are distinguished byte by byte, from the access token to the row of the order.
 
 use crate::support::resp::RawRedis;
 use crate::support::world::{World, run};

@@ -3,9 +3,9 @@
 //!
 //! The database is held up by a table lock of another session. Purchases and sale pages show what the cache answers.
 
+use crate::support::database_sessions::Session;
 use crate::support::refusals::refused;
 use crate::support::resp::RawRedis;
-use crate::support::sessions::Session;
 use crate::support::world::{Answer, World, eventually, run};
 use reqwest::Method;
 use seckill::domain::ids::SaleId;
@@ -38,7 +38,7 @@ async fn forget_in_redis(world: &World, sale: &SaleId) {
 fn one_process_loads_a_sale_and_the_others_say_that_it_is_being_loaded() {
     run(async {
         let world = World::with(&[Role::Api], &SLOW).await;
-        let beside = world.beside(&[Role::Api], &SLOW).await;
+        let beside = world.second_world(&[Role::Api], &SLOW).await;
         let sale = world.sale("cold", 5, Some(1)).await;
         forget_in_redis(&world, &sale).await;
         let mut held = database_held_up(&world).await;
@@ -109,7 +109,8 @@ fn a_load_lock_is_given_back_by_its_owner_only() {
 fn a_missing_sale_is_remembered_as_missing_for_its_time() {
     run(async {
         let long = World::with(&[Role::Api], &SLOW).await;
-        let short = long.beside(&[Role::Api], &["p5_reconcile.warm_ahead_ms=0", "p1_entry.missing_ttl_ms=10"]).await;
+        let short =
+            long.second_world(&[Role::Api], &["p5_reconcile.warm_ahead_ms=0", "p1_entry.missing_ttl_ms=10"]).await;
         let sale = SaleId::parse("later").unwrap();
         refused(&long, &sale, 404, "P1-S3").await;
         refused(&short, &sale, 404, "P1-S3").await;

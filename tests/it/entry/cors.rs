@@ -70,7 +70,7 @@ fn named_origins_get_exactly_what_the_api_uses_and_others_get_nothing() {
         assert_eq!((garbage.status, garbage.header("access-control-allow-origin")), (400, SHOP), "{garbage:?}");
         let foreign = Answer::of(buy("https://evil.example")).await;
         assert_eq!(foreign.header("access-control-allow-origin"), "");
-        let rest = world.more(&[Relay, Consumer], |_| {});
+        let rest = world.extra_roles(&[Relay, Consumer], |_| {});
         let audit = world.settled(&sale).await;
         assert!(audit.consistent(), "{audit:#?}");
         rest.stop().await;

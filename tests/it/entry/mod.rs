@@ -1,4 +1,4 @@
-//! P1, the entry: who is let in, what is read of a request, and what a buyer is told.
+//! P1, the entry: who is let in, what is read of a request, and what a buyer gets as answer.
 
 mod access;
 mod bad_input;
@@ -7,15 +7,15 @@ mod catalog;
 mod clock_steps;
 mod cors;
 mod openapi;
+mod order_status;
+mod order_status_events;
 mod overload;
 mod purchases;
 mod replays;
-mod room;
-mod room_order;
-mod room_release;
-mod status;
-mod status_events;
-mod statuses;
+mod sale_status;
+mod sale_window;
 mod tokens;
-mod window;
+mod waiting_room;
+mod waiting_room_order;
+mod waiting_room_release;
 mod x_request_id;

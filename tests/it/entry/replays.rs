@@ -1,10 +1,10 @@
-//! A purchase token's repeats are one purchase and hear the same bytes, whatever has happened since.
+//! A purchase token's repeats are one purchase and get the same bytes, whatever has happened since.
 
 use crate::support::replays::{first, same};
 use crate::support::world::{World, eventually, run};
 
 #[test]
-fn a_replay_hears_the_same_bytes_after_the_order_the_sell_out_the_pause_and_the_close() {
+fn a_replay_gets_the_same_bytes_after_the_order_the_sell_out_the_pause_and_the_close() {
     run(async {
         let world = World::start().await;
         let sale = world.sale("replay", 2, Some(1)).await;
@@ -30,12 +30,12 @@ fn a_replay_hears_the_same_bytes_after_the_order_the_sell_out_the_pause_and_the_
 }
 
 #[test]
-fn a_replay_hears_the_same_bytes_from_another_process() {
+fn a_replay_gets_the_same_bytes_from_another_process() {
     run(async {
         let world = World::start().await;
         let sale = world.sale("elsewhere", 1, Some(1)).await;
         let (token, answer) = first(&world, &sale).await;
-        let other = world.beside(&[seckill::roles::Role::Api], &[]).await;
+        let other = world.second_world(&[seckill::roles::Role::Api], &[]).await;
         same(&other, &sale, &token, &answer, "at another process").await;
         other.stop().await;
         world.finish().await;

@@ -1,8 +1,8 @@
 //! F5: `X-Request-Id`: the caller's comes back with every answer, and a person finds the log lines by it.
 
 use crate::support::answer::Answer;
-use crate::support::procs::signal;
-use crate::support::wire;
+use crate::support::programs::signal;
+use crate::support::raw_http;
 use crate::support::world::{World, eventually, run};
 use reqwest::Method;
 use seckill::dev::ports::free_port;
@@ -62,7 +62,8 @@ fn every_answer_has_the_callers_id_or_a_new_one() {
         // What cannot be used is replaced; the purchase is not refused for it.
         for bad in ["", "a b", "a\"b", "ä", &"x".repeat(65), "a\r\nX-Request-Id: b"] {
             let more = format!("X-Request-Id: {bad}\r\nContent-Length: 0\r\n\r\n");
-            let answer = wire::send(&world, wire::purchase_head(&world, sale.as_str(), "bob", &more).as_bytes()).await;
+            let answer =
+                raw_http::send(&world, raw_http::purchase_head(&world, sale.as_str(), "bob", &more).as_bytes()).await;
             let line = answer.head.lines().find_map(|line| line.strip_prefix("x-request-id: ")).unwrap_or_default();
             assert!(answer.status == 400 && line.len() == 16, "{bad:?}: {answer:?}");
             assert_eq!(answer.text("instance"), format!("{URN}{line}"), "{bad:?}");
@@ -86,7 +87,7 @@ fn the_log_lines_of_a_call_are_found_by_its_id() {
             world.api = format!("http://{listen}");
 
             let (listen, format_set) = (format!("http.listen={listen}"), format!("log.format={format}"));
-            let mut api = world.mortal("api", "", &[&listen, &format_set, "log.level=info,seckill::p1_entry=debug"]);
+            let mut api = world.process("api", "", &[&listen, &format_set, "log.level=info,seckill::p1_entry=debug"]);
             eventually("the api", async || world.http.get(format!("{}/v1/sales", world.api)).send().await.is_ok())
                 .await;
             let buy = async |user: &str, id: &str| {
@@ -97,7 +98,7 @@ fn the_log_lines_of_a_call_are_found_by_its_id() {
             assert_eq!(accepted.status, 202, "{accepted:?}");
             assert_eq!(buy("alice", "not-me").await.status, 409);
             let request_id = accepted.text("request_id");
-            let said = api.program.said();
+            let said = api.program.stderr();
             if format == "json" {
                 let mine: Vec<Value> =
                     lines(&said).into_iter().filter(|line| line["x_request_id"] == "find-me").collect();
@@ -112,7 +113,7 @@ fn the_log_lines_of_a_call_are_found_by_its_id() {
                 assert!(mine.iter().all(|line| !line.contains("status=409")), "{mine:?}");
             }
             signal(api.program.pid(), libc::SIGTERM);
-            assert_eq!(api.program.ended().await, Some(0), "{}", api.program.said());
+            assert_eq!(api.program.ended().await, Some(0), "{}", api.program.stderr());
             world.finish().await;
         }
     });

@@ -1,8 +1,8 @@
 //! F6, E5, E6: the admin API, every family of it, on real servers.
 
-use crate::support::operators::{Operators, TOKEN};
+use crate::support::admin_port::{AdminPort, TOKEN};
 use crate::support::world::{World, eventually, run};
-use seckill::admin::{ROUTES, document};
+use seckill::admin::document;
 use seckill::p5_reconcile::Window;
 use seckill::roles::Role::{self, Api};
 use seckill::store::rabbit::declare;
@@ -17,9 +17,12 @@ fn sale(id: &str) -> Value {
 fn no_route_answers_without_the_token_and_the_document_lists_them_all() {
     run(async {
         let world = World::with(&[], &[]).await;
-        let admin = world.operators();
-        for (method, path, ..) in ROUTES {
-            let path = path.replace("{sale_id}", "any");
+        let admin = world.admin_port();
+        let document = serde_json::to_value(document()).unwrap();
+        let calls = document["paths"].as_object().unwrap().iter();
+        for (path, method) in calls.flat_map(|(path, calls)| calls.as_object().unwrap().keys().map(move |m| (path, m)))
+        {
+            let path = path.trim_start_matches("/admin/v1").replace("{sale_id}", "any");
             let body = (method == "post").then_some(("application/json", "{}"));
             for token in [None, Some(""), Some("operators-token-of-the-test"), Some("operators-token-of-the-tests2")] {
                 let answer = admin.call(method, &path, token, body).await;
@@ -32,7 +35,7 @@ fn no_route_answers_without_the_token_and_the_document_lists_them_all() {
         let unknown = admin.call("get", "/nothing", None, None).await;
         assert_eq!(unknown.status, 401, "not even which routes there are");
         assert_eq!(admin.get("/nothing").await.code(), "NO_SUCH_ROUTE");
-        assert_eq!(admin.get("/openapi.json").await.json, document());
+        assert_eq!(admin.get("/openapi.json").await.json, document);
         world.finish().await;
     });
 }
@@ -41,7 +44,7 @@ fn no_route_answers_without_the_token_and_the_document_lists_them_all() {
 fn a_sale_is_created_steered_and_closed() {
     run(async {
         let world = World::with(&[Api], &[]).await;
-        let admin = world.operators();
+        let admin = world.admin_port();
         let created = admin.post("/sales", sale("steered")).await;
         assert_eq!((created.status, &created.json["sale"]["status"]), (200, &json!("draft")), "{created:?}");
         assert_eq!(admin.post("/sales", sale("steered")).await.code(), "CONFLICT");
@@ -89,7 +92,7 @@ fn a_sale_is_created_steered_and_closed() {
 impl World {
     /// Brings everything to its end with the roles that were missing, and stops them.
     async fn start_and_settle(&self, sale: &seckill::domain::ids::SaleId) {
-        let more = self.more(&[Role::Relay, Role::Consumer], |_| {});
+        let more = self.extra_roles(&[Role::Relay, Role::Consumer], |_| {});
         assert_eq!(self.settled(sale).await.counted.leaked, 0);
         more.stop().await;
     }
@@ -99,7 +102,7 @@ impl World {
 fn bad_input_is_named_and_changes_nothing() {
     run(async {
         let world = World::with(&[], &[]).await;
-        let admin = world.operators();
+        let admin = world.admin_port();
         let without = |field: &str| {
             let mut body = sale("bad");
             body.as_object_mut().unwrap().remove(field);
@@ -155,7 +158,7 @@ fn bad_input_is_named_and_changes_nothing() {
     });
 }
 
-async fn bodies_are_json_objects(admin: &Operators) {
+async fn bodies_are_json_objects(admin: &AdminPort) {
     let long = format!("{{\"pad\":\"{}\"}}", "x".repeat(70_000));
     for (kind, body, status) in [
         ("text/plain", "{}", 415),
@@ -174,7 +177,7 @@ async fn bodies_are_json_objects(admin: &Operators) {
 fn the_desk_works_over_http_for_both_queues_and_leaves_its_traces() {
     run(async {
         let world = World::with(&[Api], &[]).await;
-        let admin = world.operators();
+        let admin = world.admin_port();
         declare(&world.servers.rabbit).await.unwrap();
         let sale = world.sale("desk-http", 10, Some(1)).await;
         let (relay, spoiled) = (world.bought(&sale, "alice").await, world.bought(&sale, "bob").await);

@@ -1,6 +1,7 @@
-//! A closed sale is exported, checked and removed in steps that can be repeated; its sums stay, and nothing else is touched (E13).
+//! A closed sale is exported, checked and removed in steps that can be repeated; its sums stay, and nothing else is touched
+//! (E13).
 
-use crate::support::procs::Folder;
+use crate::support::programs::Folder;
 use crate::support::world::{World, eventually, run};
 use diesel::QueryableByName;
 use diesel::sql_types::Text;
@@ -39,7 +40,7 @@ async fn settled() -> (World, SaleId, SaleId) {
 
 /// P5 with a short memory takes the closed sale out of Redis.
 async fn gone_from_redis(world: &World, sale: &SaleId) {
-    let forgets = world.more(&[Reconcile], |settings| settings.p5_reconcile.ledger_retention_s = 1);
+    let forgets = world.extra_roles(&[Reconcile], |settings| settings.p5_reconcile.ledger_retention_s = 1);
     let meta = world.servers.redis.keys.meta(0, sale);
     eventually("no keys in redis", async || world.redis(&["EXISTS", &meta]).await.as_u64() == Some(0)).await;
     forgets.stop().await;
@@ -174,7 +175,7 @@ fn a_removal_goes_on_where_it_was_killed_keeps_the_sums_and_touches_no_other_sal
         std::fs::remove_dir_all(folder.path().join("old")).unwrap();
         let (manifest, hash) = archive(&world, &old, folder.path()).export().await.unwrap();
 
-        // Killed after one page, after two, …: whoever repeats it goes on, and meanwhile nobody takes the rest for a sale.
+        // Killed after one page, after two, …: a repeat goes on, and meanwhile nobody takes the rest for a sale.
         let mut pages = 1;
         while archive(&world, &old, folder.path()).remove(&actor, pages).await.unwrap() == Removed::Stopped {
             assert_eq!(world.rows("sales", "sale_id = 'old'").await, 1, "the sale's own row goes last");
@@ -195,7 +196,7 @@ fn a_removal_goes_on_where_it_was_killed_keeps_the_sums_and_touches_no_other_sal
         }
         assert_eq!((world.orders(&other).await, world.rows("request_outcome", "TRUE").await), (5, 5));
 
-        kept_and_never_given_again(&world, to, (manifest.orders_count, &hash)).await;
+        kept_and_never_given_again(&world, to, (manifest.sums.orders_count, &hash)).await;
         world.stop_roles().await;
         world.finish().await;
     });

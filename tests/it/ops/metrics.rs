@@ -1,6 +1,6 @@
 //! What `/metrics` of a process exports against the table in `docs/operations.md`: names, labels and kinds.
 
-use crate::support::procs::{Folder, Program};
+use crate::support::programs::{Folder, Program};
 use crate::support::world::{QUICK, World, eventually, run};
 use seckill::roles::Role;
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,7 +60,7 @@ fn a_process_with_all_roles_exports_what_the_table_says_and_nothing_else() {
         let roles = Role::ALL.into_iter().flat_map(|role| ["--role", role.name()]);
         let args: Vec<&str> = sets.chain(roles).collect();
         let mut program = Program::start(folder.path(), &args);
-        program.until_said("role starts").await;
+        program.until_logged("role starts").await;
         eventually("the api", async || world.http.get(format!("{}/v1/sales", world.api)).send().await.is_ok()).await;
         let id = world.bought(&sale, "alice").await;
         assert_eq!(world.status(&sale, "alice", &id.to_string(), 20).await.status, 200);
@@ -81,11 +81,11 @@ fn a_process_with_all_roles_exports_what_the_table_says_and_nothing_else() {
             let labels = table.get(&name).unwrap_or_else(|| panic!("{name} is exported and not documented"));
             assert_eq!(series, BTreeSet::from([labels.clone()]), "labels of {name}");
         }
-        // The landing above was timed.
+        // The transaction above was timed.
         let timed =
             text.lines().find_map(|line| line.strip_prefix("seckill_p4_persist_accept_to_landed_seconds_count "));
         assert_eq!(timed, Some("1"));
-        assert_eq!(program.terminate().await.0, Some(0), "{}", program.said());
+        assert_eq!(program.terminate().await.0, Some(0), "{}", program.stderr());
         world.finish().await;
     });
 }

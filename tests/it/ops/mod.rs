@@ -1,13 +1,13 @@
 //! What operators use: the admin API, the command line, the configuration, metrics and alert rules.
 
-mod acts;
 mod admin_api;
 mod alert_rules;
 mod archive;
 mod commands;
 mod configuration;
 mod doctor;
-mod ended;
+mod ended_sales;
 mod metrics;
+mod operator_acts;
 mod readiness;
 mod tls_files;

@@ -1,4 +1,5 @@
-//! Every outcome is told to downstream systems at least once (D10), whoever decided it and whoever died over it.
+//! Every outcome is reported to downstream systems at least once (D10), by whichever process it was decided, and whichever
+//! died over it.
 
 use crate::support::downstream::Downstream;
 use crate::support::world::{ALONE, World, eventually, run};
@@ -8,19 +9,19 @@ use seckill::p5_reconcile::dlq::{DlqAction, DlqSelection, DlqService};
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
 
 #[test]
-fn every_outcome_a_message_brings_is_told_and_again_after_a_death_before_the_ack() {
+fn every_outcome_a_message_brings_is_reported_and_again_after_a_death_before_the_ack() {
     run(async {
         let world = World::with(&[Api, Relay], &[]).await;
         let mut downstream = Downstream::listen(&world).await;
         let sale = world.sale("events", 100, Some(1)).await;
         world.foreign_order(&sale, "alice", 7).await;
         let (alice, bob) = (world.bought(&sale, "alice").await, world.bought(&sale, "bob").await);
-        // Committed, and dead before anything was told.
-        world.mortal("consumer", "F16=return", &[]).dies_at("F16").await;
+        // Committed, and dead before anything was reported.
+        world.process("consumer", "F16=return", &[]).dies_at("F16").await;
         eventually("the order", async || world.orders(&sale).await == 2).await;
         downstream.read().await;
         assert!(downstream.told.is_empty(), "{:?}", downstream.told);
-        let consumer = world.more(&[Consumer], |_| {});
+        let consumer = world.extra_roles(&[Consumer], |_| {});
         downstream.hears(bob, "CONFIRMED", 1).await;
         downstream.hears(alice, "FAILED DUPLICATE_BUYER", 1).await;
         consumer.stop().await;
@@ -29,30 +30,30 @@ fn every_outcome_a_message_brings_is_told_and_again_after_a_death_before_the_ack
 }
 
 #[test]
-fn outcomes_that_p5_and_operators_decide_are_told_too() {
+fn outcomes_that_p5_and_operators_decide_are_reported_too() {
     run(async {
         let world = World::with(&[Api], &[]).await;
         let mut downstream = Downstream::listen(&world).await;
         let sale = world.sale("others", 100, Some(1)).await;
         world.foreign_order(&sale, "bob", 7).await;
         let (alice, bob) = (world.bought(&sale, "alice").await, world.bought(&sale, "bob").await);
-        // No relay: P5 lands both from the ledger. No consumer either: the events wait in the database.
-        let reconcile = world.more(&[Reconcile], |settings| settings.p5_reconcile.window_ms = 1_000);
+        // No relay: P5 persists both from the ledger. No consumer either: the events wait in the database.
+        let reconcile = world.extra_roles(&[Reconcile], |settings| settings.p5_reconcile.window_ms = 1_000);
         eventually("both decided", async || world.rows("request_outcome", "epoch > 0").await == 2).await;
         reconcile.stop().await;
         assert_eq!(world.rows("outcome_event", "1 = 1").await, 2);
         downstream.read().await;
         assert!(downstream.told.is_empty());
-        let consumer = world.more(&[Consumer], |_| {});
+        let consumer = world.extra_roles(&[Consumer], |_| {});
         downstream.hears(alice, "CONFIRMED", 1).await;
         downstream.hears(bob, "FAILED DUPLICATE_BUYER", 1).await;
         eventually("events forgotten", async || world.rows("outcome_event", "1 = 1").await == 0).await;
         // An operator's replay and give-up, out of the register.
         world.sql("CREATE TRIGGER curse BEFORE INSERT ON orders FOR EACH ROW SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no'").await;
-        let relay = world.more(&[Relay], |_| {});
+        let relay = world.extra_roles(&[Relay], |_| {});
         let (carol, dave) = (world.bought(&sale, "carol").await, world.bought(&sale, "dave").await);
         consumer.stop().await;
-        let brief = world.more(&[Consumer], |settings| settings.p4_persist.attempts_max = 1);
+        let brief = world.extra_roles(&[Consumer], |settings| settings.p4_persist.attempts_max = 1);
         eventually("two dead letters", async || world.waiting_in("seckill.dlq").await == 2).await;
         world.sql("DROP TRIGGER curse").await;
         let desk = DlqService { context: world.reconcile_context(), actor: Actor::at_the_terminal("an operator") };
@@ -68,7 +69,7 @@ fn outcomes_that_p5_and_operators_decide_are_told_too() {
 }
 
 #[test]
-fn a_crowd_of_outcomes_is_told_in_bundles_each_once() {
+fn a_crowd_of_outcomes_is_reported_in_bundles_each_once() {
     run(async {
         let world = World::with(&[Api, Relay], &[ALONE]).await;
         let mut downstream = Downstream::listen(&world).await;
@@ -78,7 +79,7 @@ fn a_crowd_of_outcomes_is_told_in_bundles_each_once() {
             bought.push(world.bought(&sale, &format!("u{buyer}")).await);
         }
         eventually("all in the queue", async || world.waiting_in("seckill.orders").await == 250).await;
-        let consumer = world.more(&[Consumer], |_| {});
+        let consumer = world.extra_roles(&[Consumer], |_| {});
         for id in &bought {
             downstream.hears(*id, "CONFIRMED", 1).await;
         }

@@ -1,7 +1,7 @@
 //! Rows that others have locked, a disk that is full: the consumer holds up what is concerned, and nothing else.
 
+use crate::support::database_sessions::{ROLES, Session, connections, drained, lands, stuck};
 use crate::support::mysql_store::{accepted, assert_sound, config, fresh, sale, sale_id, url, verdicts};
-use crate::support::sessions::{ROLES, Session, connections, drained, lands, stuck};
 use crate::support::world::{World, eventually, run};
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
 use seckill::domain::outcome::{Outcome, Verdict};
@@ -19,7 +19,7 @@ fn a_locked_stock_row_holds_up_its_own_sale_only() {
         other.run("BEGIN; UPDATE sales SET title = 'x' WHERE sale_id = 'stuck'").await;
         let alice = world.bought(&stuck_sale, "alice").await;
         stuck(&world).await;
-        // Longer than innodb_lock_wait_timeout (1205, window 68), again and again; the neighbours land meanwhile.
+        // Longer than innodb_lock_wait_timeout (1205, window 68), again and again; the neighbours are persisted meanwhile.
         for round in 0..3 {
             let user = format!("bob{round}");
             let bob = world.bought(&free, &user).await;
@@ -63,7 +63,7 @@ fn a_full_disk_is_waited_out() {
         let world = World::with(&ROLES, &["p4_persist.attempts_max=100"]).await;
         seckill::store::rabbit::declare(&world.servers.rabbit).await.unwrap();
         let sale = world.sale("full", 100, Some(1)).await;
-        // The real 1114, of a table in memory that a landing fills up.
+        // The real 1114, of a table in memory that a transaction of the consumer fills up.
         let mut other = Session::open(&world).await;
         other.run("SET SESSION max_heap_table_size = 16384; CREATE TABLE disk (b CHAR(250)) ENGINE = MEMORY").await;
         while other.0.batch_execute("INSERT INTO disk VALUES ('x')").await.is_ok() {}

@@ -1,6 +1,6 @@
 //! Every message has its one exact outcome, however often it comes and whatever is in it (P4).
 
-use crate::support::hands::CURSE;
+use crate::support::fault_injection::REFUSING_TRIGGER;
 use crate::support::outbox_kinds::orders_of;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::{RequestId, SaleId, UserId};
@@ -28,7 +28,7 @@ fn reason(parked: &ParkedMessage) -> &str {
 }
 
 async fn confirmed(world: &World, sale: &SaleId, user: &str, id: RequestId) {
-    eventually("an order", async || world.told(sale, user, id).await.0 == "CONFIRMED").await;
+    eventually("an order", async || world.status_of(sale, user, id).await.0 == "CONFIRMED").await;
 }
 
 #[test]
@@ -43,11 +43,11 @@ fn a_message_that_comes_again_and_again_is_one_order() {
         let alice = world.bought(&sale, "alice").await;
         world.bought(&sale, "bob").await;
         let bodies = outbox_bodies(&world).await;
-        // Three times in a row, then all of it once more after the first was landed, then from the relay as well.
+        // Three times in a row, then all of it once more after the first was persisted, then from the relay as well.
         world.publish(&[bodies[0].clone(), bodies[0].clone(), bodies[0].clone()]).await;
         confirmed(&world, &sale, "alice", alice).await;
         world.publish(&[bodies.clone(), bodies].concat()).await;
-        let relay = world.more(&[Relay], |_| {});
+        let relay = world.extra_roles(&[Relay], |_| {});
         eventually("everything through", async || {
             world.outbox().await == (0, 0) && world.waiting_in("seckill.").await == 0
         })
@@ -62,7 +62,7 @@ fn a_message_that_comes_again_and_again_is_one_order() {
 }
 
 #[test]
-fn messages_nobody_can_read_are_parked_with_a_reason_and_their_neighbours_land() {
+fn messages_nobody_can_read_are_parked_with_a_reason_and_their_neighbours_are_persisted() {
     run(async {
         let world = World::with(&Role::ALL, &["p4_persist.attempts_max=3"]).await;
         let sale = world.sale("parked", 1_000, Some(1)).await;
@@ -106,10 +106,10 @@ fn a_business_refusal_is_recorded_before_it_is_acknowledged() {
         confirmed(&world, &sale, "bob", bob).await;
         eventually("a retry", async || world.waiting_in("seckill.retry").await == 1).await;
         assert_eq!(world.rows("request_outcome", "kind = 'FAILED'").await, 0, "half of a failure");
-        assert_eq!(world.told(&sale, "alice", alice).await.0, "QUEUED");
+        assert_eq!(world.status_of(&sale, "alice", alice).await.0, "QUEUED");
         world.sql("DROP TRIGGER refuse").await;
-        eventually("the failure", async || world.told(&sale, "alice", alice).await.0 == "FAILED").await;
-        assert_eq!(world.told(&sale, "alice", alice).await.1, "DUPLICATE_BUYER");
+        eventually("the failure", async || world.status_of(&sale, "alice", alice).await.0 == "FAILED").await;
+        assert_eq!(world.status_of(&sale, "alice", alice).await.1, "DUPLICATE_BUYER");
         let row = format!("request_id = {alice} AND status = 'failed_final' AND reason = 'DUPLICATE_BUYER'");
         assert_eq!(world.rows("failed_request", &row).await, 1);
         assert_eq!(world.rows("request_outcome", &format!("request_id = {alice} AND kind = 'FAILED'")).await, 1);
@@ -130,7 +130,7 @@ fn the_same_request_id_with_another_content_is_parked_as_a_conflict() {
         let body = outbox_bodies(&world).await.remove(0);
         let mut forged = message::decode(&body).unwrap();
         forged.purchase.user_id = UserId::parse("mallory").unwrap();
-        let relay = world.more(&[Relay], |_| {});
+        let relay = world.extra_roles(&[Relay], |_| {});
         confirmed(&world, &sale, "alice", alice).await;
         world.publish(&[message::encode(&forged).into_bytes()]).await;
         eventually("a dead letter", async || world.waiting_in("seckill.dlq").await == 1).await;
@@ -142,12 +142,12 @@ fn the_same_request_id_with_another_content_is_parked_as_a_conflict() {
 }
 
 #[test]
-fn one_row_the_database_refuses_ends_in_the_dlq_its_neighbours_land_and_p5_settles_it() {
+fn one_row_the_database_refuses_ends_in_the_dlq_its_neighbours_are_persisted_and_p5_settles_it() {
     run(async {
         let set = ["p4_persist.attempts_max=3"];
         let world = World::with(&[Api, Relay, Consumer], &set).await;
         let sale = world.sale("cursed", 1_000, Some(1)).await;
-        world.sql(CURSE).await;
+        world.sql(REFUSING_TRIGGER).await;
         let selling = loadgen::run(world.crowd(&sale, 200));
         let (sold, cursed) = tokio::join!(selling, world.bought(&sale, "cursed"));
         assert_eq!(sold.unwrap().accepted, 200);
@@ -156,12 +156,12 @@ fn one_row_the_database_refuses_ends_in_the_dlq_its_neighbours_land_and_p5_settl
         let dead = dlq(&world).await;
         assert_eq!(reason(&dead[0]), "ATTEMPTS_SPENT");
         assert_eq!(message::decode(&dead[0].body).unwrap().purchase.request_id, cursed);
-        assert_eq!(world.told(&sale, "cursed", cursed).await.0, "QUEUED", "a DLQ is no verdict");
+        assert_eq!(world.status_of(&sale, "cursed", cursed).await.0, "QUEUED", "a DLQ is no verdict");
         let audit = world.audit(&sale, Window::Now).await;
         assert!(audit.consistent() && audit.counted.parked == 1, "{audit:#?}");
-        // The cause is gone: P5 lands it from the ledger, and the dead letter is harmless from then on.
+        // The cause is gone: P5 persists it from the ledger, and the dead letter is harmless from then on.
         world.sql("DROP TRIGGER curse").await;
-        let reconcile = world.more(&[Reconcile], |_| {});
+        let reconcile = world.extra_roles(&[Reconcile], |_| {});
         confirmed(&world, &sale, "cursed", cursed).await;
         world.publish(&[dead[0].body.clone()]).await;
         eventually("the replay through", async || world.waiting_in("seckill.orders").await == 0).await;

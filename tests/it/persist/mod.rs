@@ -3,11 +3,11 @@
 mod crash;
 mod database_errors;
 mod events;
-mod landing;
+mod groups;
 mod locks;
 mod messages;
 mod negative_controls;
-mod records;
 mod retries;
+mod sale_records;
 mod slow_broker;
 mod unknown_sale;

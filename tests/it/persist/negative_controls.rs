@@ -6,7 +6,7 @@ use crate::support::world::{eventually, run};
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
 use seckill::roles::Role::Consumer;
 
-const CURSE: &str =
+const REFUSING_TRIGGER: &str =
     "CREATE TRIGGER curse BEFORE INSERT ON orders FOR EACH ROW SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'cursed'";
 
 async fn lost_by(mechanism: &str, prepare: &str, dies_at: Option<&str>) {
@@ -18,7 +18,7 @@ async fn lost_by(mechanism: &str, prepare: &str, dies_at: Option<&str>) {
     }
     world.bought(&sale, "alice").await;
     let point = dies_at.map_or(String::new(), |point| format!(";{point}=return"));
-    let broken = world.mortal("consumer", &format!("{mechanism}=return{point}"), &[]);
+    let broken = world.process("consumer", &format!("{mechanism}=return{point}"), &[]);
     let broken = match dies_at {
         Some(point) => {
             broken.dies_at(point).await;
@@ -29,7 +29,7 @@ async fn lost_by(mechanism: &str, prepare: &str, dies_at: Option<&str>) {
             Some(broken)
         }
     };
-    if prepare == CURSE {
+    if prepare == REFUSING_TRIGGER {
         world.sql("DROP TRIGGER curse").await;
     }
     let audit = afterwards(&world, &sale, broken).await;
@@ -44,7 +44,7 @@ fn an_ack_before_the_commit_loses_an_order() {
 
 #[test]
 fn an_ack_before_the_retry_is_confirmed_loses_an_order() {
-    run(lost_by("confirmed_retry", CURSE, Some("F18")));
+    run(lost_by("confirmed_retry", REFUSING_TRIGGER, Some("F18")));
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn a_half_transaction_that_is_committed_breaks_the_sheet() {
         let mut other = AsyncMysqlConnection::establish(world.settings.mysql.url.expose()).await.unwrap();
         other.batch_execute("BEGIN; UPDATE sales SET title = 'x'").await.unwrap();
         world.bought(&sale, "alice").await;
-        let broken = world.mortal("consumer", "rollback=return", &[]);
+        let broken = world.process("consumer", "rollback=return", &[]);
         eventually("an order without its stock", async || world.orders(&sale).await == 1).await;
         other.batch_execute("ROLLBACK").await.unwrap();
         let audit = afterwards(&world, &sale, Some(broken)).await;
@@ -81,11 +81,11 @@ fn a_column_that_folds_case_refuses_a_buyer_who_was_accepted() {
         let folding = "ALTER TABLE orders MODIFY one_per_user_id VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci NULL";
         world.sql(folding).await;
         let (lower, upper) = (world.bought(&sale, "bob").await, world.bought(&sale, "BOB").await);
-        let consumer = world.more(&[Consumer], |_| {});
+        let consumer = world.extra_roles(&[Consumer], |_| {});
         let mut told = Vec::new();
         for (user, id) in [("bob", lower), ("BOB", upper)] {
-            eventually("an outcome", async || world.told(&sale, user, id).await.0 != "QUEUED").await;
-            told.push(world.told(&sale, user, id).await.0);
+            eventually("an outcome", async || world.status_of(&sale, user, id).await.0 != "QUEUED").await;
+            told.push(world.status_of(&sale, user, id).await.0);
         }
         told.sort();
         assert_eq!(told, ["CONFIRMED", "FAILED"], "two buyers were not taken for one");

@@ -1,6 +1,6 @@
-//! A broker that is slow is no broker that is gone: consumers keep what they have, and landing goes on (window 59).
+//! A broker that is slow is no broker that is gone: consumers keep what they have, and persisting goes on (window 59).
 
-use crate::support::hands::{CURSE, channel, port_of};
+use crate::support::fault_injection::{REFUSING_TRIGGER, channel, port_of};
 use crate::support::slow_link::SlowLink;
 use crate::support::world::{World, eventually, run, shared, time_passes};
 use amqprs::channel::ExchangeDeleteArguments;
@@ -9,7 +9,7 @@ use seckill::roles::Role::{Api, Consumer, Relay};
 use seckill::store::rabbit::{RabbitConfig, Topology, declare};
 use std::time::{Duration, Instant};
 
-/// Landing goes on within this time after a consumer was replaced; twice of it is for a machine that does other things.
+/// Persisting goes on within this time after a consumer was replaced; twice of it is for a machine that does other things.
 const GOES_ON: Duration = Duration::from_secs(6);
 
 impl World {
@@ -51,7 +51,7 @@ fn a_queue_that_stands_still_for_a_moment_costs_no_consumer() {
         let world = World::with(&[Api, Relay, Consumer], &[]).await;
         let sale = world.sale("still", 100, Some(1)).await;
         let first = world.bought(&sale, "first").await;
-        eventually("an order", async || world.told(&sale, "first", first).await.0 == "CONFIRMED").await;
+        eventually("an order", async || world.status_of(&sale, "first", first).await.0 == "CONFIRMED").await;
         let before = world.all_consuming().await;
         // RabbitMQ 3.10 says "no message, no consumer" for a queue that does not answer within 250 ms; and a look that is not
         // answered at all is no news.
@@ -62,13 +62,13 @@ fn a_queue_that_stands_still_for_a_moment_costs_no_consumer() {
             assert_eq!(world.consuming().await, before, "after {ms} ms");
         }
         let last = world.bought(&sale, "last").await;
-        eventually("an order", async || world.told(&sale, "last", last).await.0 == "CONFIRMED").await;
+        eventually("an order", async || world.status_of(&sale, "last", last).await.0 == "CONFIRMED").await;
         world.finish().await;
     });
 }
 
 #[test]
-fn a_consumer_that_is_replaced_beside_a_slow_broker_lands_at_once() {
+fn a_consumer_that_is_replaced_beside_a_slow_broker_persists_at_once() {
     run(async {
         let world = World::with(&[Api, Relay], &[]).await;
         declare(&world.servers.rabbit).await.unwrap();
@@ -79,14 +79,14 @@ fn a_consumer_that_is_replaced_beside_a_slow_broker_lands_at_once() {
         for round in 0..3 {
             let user = format!("buyer-{round}");
             let id = world.bought(&sale, &user).await;
-            let consumer = world.more(&[Consumer], |s| s.rabbitmq.url = ServerUrl::new(link.url(&direct)));
+            let consumer = world.extra_roles(&[Consumer], |s| s.rabbitmq.url = ServerUrl::new(link.url(&direct)));
             let started = Instant::now();
             eventually("an order", async || world.orders(&sale).await == round + 1).await;
             assert!(started.elapsed() < GOES_ON, "landing stood still for {:?}", started.elapsed());
             consumer.stop().await;
-            eventually("told", async || world.told(&sale, &user, id).await.0 == "CONFIRMED").await;
+            eventually("told", async || world.status_of(&sale, &user, id).await.0 == "CONFIRMED").await;
         }
-        let consumer = world.more(&[Consumer], |_| {});
+        let consumer = world.extra_roles(&[Consumer], |_| {});
         world.finish().await;
         consumer.stop().await;
     });
@@ -100,9 +100,9 @@ fn a_broker_that_takes_no_copies_holds_up_only_what_is_to_be_sent_back() {
         declare(&declaring).await.unwrap();
         world.start_roles(&[Api, Relay, Consumer]).await;
         let sale = world.sale("copies", 100, Some(1)).await;
-        world.sql(CURSE).await;
+        world.sql(REFUSING_TRIGGER).await;
         let first = world.bought(&sale, "first").await;
-        eventually("an order", async || world.told(&sale, "first", first).await.0 == "CONFIRMED").await;
+        eventually("an order", async || world.status_of(&sale, "first", first).await.0 == "CONFIRMED").await;
         let (connection, operator) = channel(&declaring).await;
         let retry = Topology::new(&declaring).retry_exchange(1);
         operator.exchange_delete(ExchangeDeleteArguments::new(&retry)).await.unwrap();
@@ -111,15 +111,15 @@ fn a_broker_that_takes_no_copies_holds_up_only_what_is_to_be_sent_back() {
         for round in 0..3 {
             let user = format!("fine-{round}");
             let fine = world.bought(&sale, &user).await;
-            eventually("an order", async || world.told(&sale, &user, fine).await.0 == "CONFIRMED").await;
+            eventually("an order", async || world.status_of(&sale, &user, fine).await.0 == "CONFIRMED").await;
             // Longer than until the next try to send the copy.
             time_passes(1_200).await;
         }
         assert_eq!(world.consuming().await, before, "no consumer was given up over it");
-        assert_eq!(world.told(&sale, "cursed", cursed).await.0, "QUEUED");
+        assert_eq!(world.status_of(&sale, "cursed", cursed).await.0, "QUEUED");
         world.sql("DROP TRIGGER curse").await;
         declare(&declaring).await.unwrap();
-        eventually("the last order", async || world.told(&sale, "cursed", cursed).await.0 == "CONFIRMED").await;
+        eventually("the last order", async || world.status_of(&sale, "cursed", cursed).await.0 == "CONFIRMED").await;
         connection.close().await.unwrap();
         world.finish().await;
     });

@@ -26,7 +26,7 @@ async fn landed(world: &World, sale: &SaleId, buyers: std::ops::Range<u32>) -> V
 
 /// Until the ledger has forgotten everything.
 async fn forgotten(world: &World, sale: &SaleId) {
-    let forgets = world.more(&[Reconcile], |settings| settings.p5_reconcile.ledger_retention_s = 1);
+    let forgets = world.extra_roles(&[Reconcile], |settings| settings.p5_reconcile.ledger_retention_s = 1);
     let ledger = world.servers.redis.keys.ledger(0, sale);
     eventually("an empty ledger", async || world.redis(&["HLEN", &ledger]).await.as_u64() == Some(1)).await;
     forgets.stop().await;
@@ -34,7 +34,7 @@ async fn forgotten(world: &World, sale: &SaleId) {
 
 /// The scene that the look from outside measured: "consistent", exit code 0, over a hundred orders that are gone.
 #[test]
-fn a_database_restored_from_an_older_backup_is_told_named_and_mended() {
+fn a_database_restored_from_an_older_backup_is_reported_named_and_mended() {
     run(async {
         let mut world = World::with(&[Api, Relay, Consumer], AUDITS).await;
         let sale = world.sale("restored", 1_000, Some(1)).await;
@@ -53,7 +53,7 @@ fn a_database_restored_from_an_older_backup_is_told_named_and_mended() {
         let said = world.cli(&["audit", "--now", "--sale", "restored"]).exits(2).out;
         assert!(said.contains("P5-RC4") && said.contains(&lost[0].to_string()) && !said.contains(" ok"), "{said}");
 
-        // The reconciler writes them down; a person lands most of them again and gives one up.
+        // The reconciler writes them down; a person persists most of them again and gives one up.
         world.start_roles(&[Api, Relay, Consumer, Reconcile]).await;
         eventually("rows of the register", async || world.rows("failed_request", "reason = 'GAP'").await == 20).await;
         world.cli(&["dlq", "give-up", &lost[7].to_string(), "--reason", "the buyer was refunded"]).exits(0);
@@ -66,7 +66,7 @@ fn a_database_restored_from_an_older_backup_is_told_named_and_mended() {
 }
 
 #[test]
-fn what_the_ledger_still_knows_is_landed_again_after_a_restore() {
+fn what_the_ledger_still_knows_is_persisted_again_after_a_restore() {
     run(async {
         let mut world = World::with(&[Api, Relay, Consumer], &["p5_reconcile.interval_ms=100"]).await;
         let sale = world.sale("again", 100, Some(2)).await;
@@ -84,7 +84,7 @@ fn what_the_ledger_still_knows_is_landed_again_after_a_restore() {
 }
 
 #[test]
-fn rows_deleted_by_hand_and_units_given_by_hand_are_told() {
+fn rows_deleted_by_hand_and_units_given_by_hand_are_reported() {
     run(async {
         let mut world = World::with(&[Api, Relay, Consumer], AUDITS).await;
         let sale = world.sale("hands", 100, Some(1)).await;
@@ -133,7 +133,7 @@ fn rows_deleted_by_hand_and_units_given_by_hand_are_told() {
 }
 
 #[test]
-fn what_redis_gave_away_and_the_database_did_not_have_stays_told_until_a_person_closes_it() {
+fn what_redis_gave_away_and_the_database_did_not_have_stays_reported_until_a_person_closes_it() {
     run(async {
         let world = World::with(&[Api, Relay, Consumer, Reconcile], &["p5_reconcile.interval_ms=100"]).await;
         let sale = world.sale("refused", 2, Some(1)).await;
@@ -159,7 +159,7 @@ fn what_redis_gave_away_and_the_database_did_not_have_stays_told_until_a_person_
 
 /// Negative controls: without the equation the audit is silent about what it is for.
 #[test]
-fn without_the_bridge_units_that_only_redis_has_are_not_told() {
+fn without_the_bridge_units_that_only_redis_has_are_not_reported() {
     run(async {
         let world = World::with(&[Api, Relay, Consumer], &[]).await;
         let sale = world.sale("bridgeless", 10, Some(1)).await;
@@ -173,7 +173,7 @@ fn without_the_bridge_units_that_only_redis_has_are_not_told() {
 }
 
 #[test]
-fn without_the_numbers_a_lost_request_of_an_epoch_that_ended_is_not_told() {
+fn without_the_numbers_a_lost_request_of_an_epoch_that_ended_is_not_reported() {
     run(async {
         let world = World::with(&[Api, Relay, Consumer, Reconcile], AUDITS).await;
         let sale = world.sale("numberless", 10, Some(1)).await;
@@ -182,7 +182,7 @@ fn without_the_numbers_a_lost_request_of_an_epoch_that_ended_is_not_told() {
         eventually("rebuilt", async || world.rows("sales", "epoch > 1").await == 1).await;
         eventually("it sells", async || world.buy(&sale, "late", 1, None).await.status == 202).await;
         assert!(world.settled(&sale).await.consistent());
-        // As if it had never landed, and Redis had forgotten it with its epoch.
+        // As if it had never been persisted, and Redis had forgotten it with its epoch.
         let id = ids[1];
         world
             .sql(&format!(

@@ -14,7 +14,7 @@ fn a_cancelled_orders_units_are_sold_again_once_and_everything_adds_up() {
         let sale = world.sale("cancel", 2, Some(1)).await;
         let (alice, bob) = (world.bought(&sale, "alice").await, world.bought(&sale, "bob").await);
         for (user, id) in [("alice", alice), ("bob", bob)] {
-            eventually("an order", async || world.told(&sale, user, id).await.0 == "CONFIRMED").await;
+            eventually("an order", async || world.status_of(&sale, user, id).await.0 == "CONFIRMED").await;
         }
         eventually("sold out", async || world.buy(&sale, "carol", 1, None).await.status == 410).await;
 
@@ -41,7 +41,7 @@ fn a_cancelled_orders_units_are_sold_again_once_and_everything_adds_up() {
         .await;
         eventually("and is sold out again", async || world.buy(&sale, "dave", 1, None).await.status == 410).await;
         let carol = RequestId::parse(&carol).unwrap();
-        eventually("carol's order", async || world.told(&sale, "carol", carol).await.0 == "CONFIRMED").await;
+        eventually("carol's order", async || world.status_of(&sale, "carol", carol).await.0 == "CONFIRMED").await;
         let audit = world.audit(&sale, Window::Now).await;
         assert!(audit.consistent(), "{audit:#?}");
         let counted = audit.counted;

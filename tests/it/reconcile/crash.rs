@@ -1,7 +1,7 @@
 //! The reconciler dies at each of its crash points (F19, F20, F21), and the next one does the rest; and what giving
 //! units back would do, were it not left out (window 90).
 
-use crate::support::procs::{Folder, Program};
+use crate::support::programs::{Folder, Program};
 use crate::support::world::{World, eventually, run};
 use seckill::p5_reconcile::{FindingKind, Window};
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
@@ -19,7 +19,7 @@ fn armed(world: &World, folder: &Folder, faults: &str, set: &[&str]) -> Program 
 
 /// It kills itself: no exit code.
 async fn dies(mut program: Program) {
-    assert_eq!(program.ended().await, None, "{}", program.said());
+    assert_eq!(program.ended().await, None, "{}", program.stderr());
 }
 
 #[test]
@@ -41,9 +41,10 @@ fn a_reconciler_that_dies_in_the_middle_of_a_repair_leaves_it_done_or_not_done()
         let ledger = world.redis(&["HGET", &world.servers.redis.keys.ledger(0, &sale), &alice.to_string()]).await;
         assert!(ledger.as_str().unwrap().starts_with('Q'), "written, the ledger not told: {ledger}");
 
-        let reconcile = world.more(&[Reconcile], |_| {});
-        eventually("alice's ledger record", async || world.told(&sale, "alice", alice).await.0 == "CONFIRMED").await;
-        eventually("bob's ledger record", async || world.told(&sale, "bob", bob).await.0 == "FAILED").await;
+        let reconcile = world.extra_roles(&[Reconcile], |_| {});
+        eventually("alice's ledger record", async || world.status_of(&sale, "alice", alice).await.0 == "CONFIRMED")
+            .await;
+        eventually("bob's ledger record", async || world.status_of(&sale, "bob", bob).await.0 == "FAILED").await;
         reconcile.stop().await;
         assert_eq!((world.orders(&sale).await, world.rows("request_outcome", "epoch > 0").await), (2, 2), "once");
         world.finish().await;
@@ -57,7 +58,7 @@ fn a_reconciler_that_dies_after_trimming_leaves_sums_that_hold() {
         let world = World::with(&[Api, Relay, Consumer], &trims).await;
         let sale = world.sale("trims", 10, Some(1)).await;
         let alice = world.bought(&sale, "alice").await;
-        eventually("an order", async || world.told(&sale, "alice", alice).await.0 == "CONFIRMED").await;
+        eventually("an order", async || world.status_of(&sale, "alice", alice).await.0 == "CONFIRMED").await;
         let folder = Folder::new("trims");
         // Passes while the record is too young, dies behind the trimming that took it.
         let left = async || world.servers.redis.ledger.page(&sale, 0, "0", 10).await.unwrap().records.len();
@@ -87,7 +88,8 @@ fn giving_parked_units_back_is_what_the_audit_would_find() {
             world.servers.redis.stock.units(&sale, 0).await.unwrap() == Some(10)
         })
         .await;
-        eventually("the order all the same", async || world.told(&sale, "alice", alice).await.0 == "CONFIRMED").await;
+        eventually("the order all the same", async || world.status_of(&sale, "alice", alice).await.0 == "CONFIRMED")
+            .await;
         let audit = world.audit(&sale, Window::Now).await;
         assert_eq!(audit.findings.first().map(|finding| finding.kind), Some(FindingKind::Unbalanced), "{audit:#?}");
         drop(armed);

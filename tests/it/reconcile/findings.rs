@@ -28,10 +28,10 @@ fn a_leak_is_only_reported_when_compensation_is_manual() {
         eventually("the finding", async || world.rows("audit_findings", "code = 'P5-RC1'").await > 0).await;
         another_run(&world).await;
         assert_eq!(world.orders(&sale).await, 0);
-        assert_eq!(world.told(&sale, "alice", alice).await.0, "QUEUED");
+        assert_eq!(world.status_of(&sale, "alice", alice).await.0, "QUEUED");
         let audit = world.audit(&sale, Window::Now).await;
         assert_eq!(compensate(&world.reconcile_context(), &audit).await.unwrap(), 1, "a person's decision");
-        assert_eq!(world.told(&sale, "alice", alice).await.0, "CONFIRMED");
+        assert_eq!(world.status_of(&sale, "alice", alice).await.0, "CONFIRMED");
         world.finish().await;
     });
 }
@@ -122,7 +122,7 @@ fn relay_dlq_entries_are_in_the_register_before_they_leave_redis() {
         world
             .sql("CREATE TRIGGER refuse BEFORE INSERT ON failed_request FOR EACH ROW SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no'")
             .await;
-        let reconcile = world.more(&[Reconcile], |_| {});
+        let reconcile = world.extra_roles(&[Reconcile], |_| {});
         let patience = Instant::now() + Duration::from_secs(3);
         while Instant::now() < patience {
             assert_eq!(redis.relay_dlq.count(0).await.unwrap(), 601, "deleted before it was written down");
@@ -131,7 +131,7 @@ fn relay_dlq_entries_are_in_the_register_before_they_leave_redis() {
         world.sql("DROP TRIGGER refuse").await;
         eventually("an open row", async || world.rows("failed_request", "source = 'relay_dlq'").await == 1).await;
         eventually("it left redis", async || redis.relay_dlq.count(0).await.unwrap() == 600).await;
-        eventually("the order", async || world.told(&sale, "alice", alice).await.0 == "CONFIRMED").await;
+        eventually("the order", async || world.status_of(&sale, "alice", alice).await.0 == "CONFIRMED").await;
         eventually("a closed row", async || world.rows("failed_request", "status = 'resolved'").await == 1).await;
         assert_eq!(
             world.rows("failed_request", "detail = 'the broker said no' AND resolved_by = 'reconcile'").await,
@@ -149,7 +149,7 @@ fn two_reconcilers_at_once_do_no_harm() {
         let sale = world.sale("both", 100, Some(1)).await;
         world.sell(&sale, 60).await;
         lose_the_outbox(&world).await;
-        // Past the leadership: both have seen the same leaks and land them at the same time.
+        // Past the leadership: both have seen the same leaks and persist them at the same time.
         let audit = world.audit(&sale, Window::Now).await;
         assert_eq!(audit.counted.leaked, 60);
         let context = world.reconcile_context();
@@ -157,7 +157,7 @@ fn two_reconcilers_at_once_do_no_harm() {
             tokio::join!(compensate(&context, &audit), compensate(&context, &audit), compensate(&context, &audit));
         assert_eq!(one.unwrap() + two.unwrap() + three.unwrap(), 60, "each landed by one of them");
         assert_eq!(world.orders(&sale).await, 60);
-        let roles = [world.more(&[Reconcile], |_| {}), world.more(&[Reconcile], |_| {})];
+        let roles = [world.extra_roles(&[Reconcile], |_| {}), world.extra_roles(&[Reconcile], |_| {})];
         another_run_or_quiet(&world, &sale).await;
         for roles in roles {
             roles.stop().await;

@@ -1,6 +1,6 @@
-//! A full MQ DLQ behind a slow broker keeps no request from its order: P5 lands from the ledger and reads the queue in bounds.
+//! A full MQ DLQ behind a slow broker keeps no request from its order: P5 persists from the ledger and reads the queue in bounds.
 
-use crate::support::hands::port_of;
+use crate::support::fault_injection::port_of;
 use crate::support::slow_link::SlowLink;
 use crate::support::world::{World, eventually, run};
 use seckill::config::ServerUrl;
@@ -17,7 +17,7 @@ const PARKED: u32 = 1_500;
 const LATE_MS: u64 = 20;
 
 #[test]
-fn requests_land_long_before_a_full_mq_dlq_could_be_read_from_a_slow_broker() {
+fn requests_are_persisted_long_before_a_full_mq_dlq_could_be_read_from_a_slow_broker() {
     run(async {
         let world = World::with(&[Api], &[]).await;
         let sale = world.sale("full", 2_000, Some(1)).await;
@@ -31,11 +31,11 @@ fn requests_land_long_before_a_full_mq_dlq_could_be_read_from_a_slow_broker() {
         let link = SlowLink::before(port_of(url), LATE_MS).await;
         let slow = ServerUrl::new(link.url(url));
         let began = Instant::now();
-        let reconcile = world.more(&[Reconcile], |settings| settings.rabbitmq.url = slow);
+        let reconcile = world.extra_roles(&[Reconcile], |settings| settings.rabbitmq.url = slow);
         eventually("all orders", async || world.orders(&sale).await == i64::from(PARKED)).await;
         let (took, one_reading) = (began.elapsed(), Duration::from_millis(LATE_MS) * PARKED);
         assert!(took < one_reading / 2, "{took:?}, the queue alone takes {one_reading:?} to read");
-        // What was not read is told as not looked at, not as nowhere.
+        // A message that was not read is reported as not read, not as missing.
         let told = "code = 'P5-RC1' AND detail LIKE '%order and retry queues; % messages of the MQ DLQ were not read'";
         assert!(world.rows("audit_findings", told).await > 0);
         reconcile.stop().await;

@@ -72,7 +72,7 @@ fn a_sold_out_sale_opens_again_and_failed_units_are_sold_again_once() {
 
         // Two requests that can never be orders: their units come back by an operator's word only, and once.
         for (user, id) in [("alice", alice), ("bob", bob)] {
-            eventually("an order", async || world.told(&sale, user, id).await.0 == "CONFIRMED").await;
+            eventually("an order", async || world.status_of(&sale, user, id).await.0 == "CONFIRMED").await;
         }
         world.cli(&["sale", "top-up", "opens", "2", "--grant", "second"]).exits(0);
         let mut failed = Vec::new();
@@ -88,7 +88,7 @@ fn a_sold_out_sale_opens_again_and_failed_units_are_sold_again_once() {
         }
         for (user, id) in &failed {
             let id = seckill::domain::ids::RequestId::parse(id).unwrap();
-            eventually("a failure", async || world.told(&sale, user, id).await.0 == "FAILED").await;
+            eventually("a failure", async || world.status_of(&sale, user, id).await.0 == "FAILED").await;
         }
         assert_eq!(stock(&world, &sale).await, 0, "nothing comes back by itself");
         let said = world.cli(&["sale", "reclaim", "opens"]).exits(0);

@@ -55,14 +55,14 @@ fn a_message_of_a_later_version_ends_with_its_request_and_only_with_it() {
             MqDlqCleanup { seen_count: 3, removed_count: 1, noted_count: 0, foreign_count: 2, unseen_count: 0 };
         assert_eq!(then, removed, "its request is decided, as the ledger has it");
 
-        // In the relay's DLQ too, with P5 at work: landed from the ledger, the entry goes, its bytes are in the register.
+        // In the relay's DLQ too, with P5 at work: persisted from the ledger, the entry goes, its bytes are in the register.
         let (id, body) = (carol.to_string(), envelope_of_tomorrow(&world, &sale, carol).await);
         let (body, relay_dlq) = (String::from_utf8(body).unwrap(), world.servers.redis.keys.relay_dlq(0));
         let told = ["reason", "nack", "attempts", "10", "parked_at_ms", "1", "s", sale.as_str()];
         let entry = [&["XADD", &relay_dlq, "*", "entry", "1-1"][..], &told, &["r", &id, "p", &body]].concat();
         world.redis(&entry).await;
-        let reconcile = world.more(&[Reconcile], |_| {});
-        eventually("carol's order", async || world.told(&sale, "carol", carol).await.0 == "CONFIRMED").await;
+        let reconcile = world.extra_roles(&[Reconcile], |_| {});
+        eventually("carol's order", async || world.status_of(&sale, "carol", carol).await.0 == "CONFIRMED").await;
         eventually("an empty relay DLQ", async || world.redis(&["XLEN", &relay_dlq]).await == 0).await;
         let kept = format!("request_id = {carol} AND reason = 'ATTEMPTS_SPENT' AND payload LIKE '%\"v\":2%'");
         eventually("a row", async || world.rows("failed_request", &kept).await == 1).await;

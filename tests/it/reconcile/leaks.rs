@@ -1,7 +1,7 @@
-//! Leaks are told once, with where they lie, and one damaged sale or request stops no other (E1, E2).
+//! Leaks are reported once, with where they are, and one damaged sale or request stops no other (E1, E2).
 
-use crate::support::procs::Folder;
-use crate::support::watched::Watched;
+use crate::support::observed_reconciler::ObservedReconciler;
+use crate::support::programs::Folder;
 use crate::support::world::{World, eventually, run, time_passes};
 use seckill::domain::message::OrderMessage;
 use seckill::p5_reconcile::{FindingKind, Window, compensate};
@@ -11,7 +11,7 @@ use seckill::store::mysql::persist;
 use seckill::store::rabbit::{Outgoing, PublishRoute, Topology, declare, send_all};
 
 #[test]
-fn a_standing_leak_is_told_once_and_each_repair_is_counted() {
+fn a_standing_leak_is_reported_once_and_each_repair_is_counted() {
     run(async {
         let world = World::with(&[Api], &[]).await;
         declare(&world.servers.rabbit).await.unwrap();
@@ -22,12 +22,12 @@ fn a_standing_leak_is_told_once_and_each_repair_is_counted() {
         world.foreign_order(&sale, "carol", 7).await;
         world.lose_the_outbox().await;
         let folder = Folder::new("told");
-        let manual = Watched::start(&world, &folder, &["p5_reconcile.compensate=manual"]);
+        let manual = ObservedReconciler::start(&world, &folder, &["p5_reconcile.compensate=manual"]);
         eventually("three leaks", async || manual.state(&world, "P5-RC1").await == 3.0).await;
         let written = world.rows("audit_runs", "consistent = 0").await;
         eventually("a run now and then", async || world.rows("audit_runs", "consistent = 0").await > written).await;
         assert_eq!(manual.state(&world, "P5-RC1").await, 3.0, "a finding that stands is no new finding");
-        assert_eq!(manual.program.said().matches("nowhere but in the ledger").count(), 3, "logged once each");
+        assert_eq!(manual.program.stderr().matches("nowhere but in the ledger").count(), 3, "logged once each");
         assert_eq!(
             (world.orders(&sale).await, world.rows("request_outcome", "epoch > 0").await),
             (1, 0),
@@ -35,7 +35,7 @@ fn a_standing_leak_is_told_once_and_each_repair_is_counted() {
         );
         drop(manual);
 
-        let auto = Watched::start(&world, &folder, &[]);
+        let auto = ObservedReconciler::start(&world, &folder, &[]);
         eventually("two orders written", async || auto.state(&world, "P5-COMP0").await == 2.0).await;
         eventually("one failure recorded", async || auto.state(&world, "P5-COMP1").await == 1.0).await;
         eventually("all is well", async || auto.state(&world, "P5-RC0").await > 0.0).await;
@@ -102,8 +102,8 @@ fn a_damaged_sale_queue_or_request_stops_no_other() {
             .sql("CREATE TRIGGER refuse BEFORE INSERT ON orders FOR EACH ROW IF NEW.user_id = 'alice' THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no'; END IF")
             .await;
         world.start_roles(&[Api, Reconcile]).await;
-        eventually("bob's order", async || world.told(&sale, "bob", bob).await.0 == "CONFIRMED").await;
-        assert_eq!(world.told(&sale, "alice", alice).await.0, "QUEUED");
+        eventually("bob's order", async || world.status_of(&sale, "bob", bob).await.0 == "CONFIRMED").await;
+        assert_eq!(world.status_of(&sale, "alice", alice).await.0, "QUEUED");
         let found = format!("code = 'LEDGER_DAMAGED' AND sale_id = '{garbage}' AND request_id = {harmed}");
         eventually("the damaged record", async || world.rows("audit_findings", &found).await == 1).await;
         // It stands in every further round, although nothing of this sale changes.
@@ -113,14 +113,14 @@ fn a_damaged_sale_queue_or_request_stops_no_other() {
         let metrics = seckill::telemetry::render();
         assert!(metrics.lines().any(|line| line == standing), "the damage is forgotten");
         world.sql("DROP TRIGGER refuse").await;
-        eventually("alice's order", async || world.told(&sale, "alice", alice).await.0 == "CONFIRMED").await;
+        eventually("alice's order", async || world.status_of(&sale, "alice", alice).await.0 == "CONFIRMED").await;
         assert!(world.audit(&sale, Window::Now).await.consistent());
         world.stop_roles().await;
     });
 }
 
 #[test]
-fn what_lands_behind_the_audits_back_counts_as_a_false_alarm() {
+fn what_is_persisted_during_the_audit_counts_as_a_false_alarm() {
     run(async {
         let world = World::with(&[Api], &[]).await;
         declare(&world.servers.rabbit).await.unwrap();

@@ -1,17 +1,17 @@
 //! P5, the reconciler and the operator's desk: what was lost is found, and repaired forward.
 
-mod algebra;
 mod books;
-mod by_name;
 mod cancel;
 mod crash;
-mod desk;
-mod desk_crash;
+mod dlq_commands;
+mod dlq_crash;
 mod findings;
 mod full_mq_dlq;
 mod grants;
+mod hidden_by_sums;
 mod later_version;
 mod leaks;
 mod mq_dlq;
-mod plans;
+mod query_plans;
+mod rebuild_and_grants;
 mod top_up;

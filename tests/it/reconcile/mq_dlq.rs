@@ -67,9 +67,9 @@ fn decided_messages_go_undecided_ones_are_noted_and_strangers_stay() {
         let audit = world.audit(&sale, Window::Now).await;
         assert_eq!((audit.counted.parked, audit.counted.leaked), (2, 0), "{audit:#?}");
 
-        // With the reconciler at work: landed from the ledger, the message goes, the rows are closed, strangers stay.
-        let reconcile = world.more(&[Reconcile], |_| {});
-        eventually("carol's order", async || world.told(&sale, "carol", open).await.0 == "CONFIRMED").await;
+        // With the reconciler at work: persisted from the ledger, the message goes, the rows are closed, strangers stay.
+        let reconcile = world.extra_roles(&[Reconcile], |_| {});
+        eventually("carol's order", async || world.status_of(&sale, "carol", open).await.0 == "CONFIRMED").await;
         eventually("her message is gone", async || world.mq_dlq().await.len() == 3).await;
         eventually("closed rows", async || world.rows("failed_request", "status = 'resolved'").await == 2).await;
         reconcile.stop().await;
@@ -96,7 +96,7 @@ fn an_audit_that_could_not_see_the_whole_mq_dlq_says_so() {
         assert_eq!(audit.mq_dlq_unseen_count, 41, "{audit:#?}");
         assert_eq!((audit.findings.len(), audit.findings[0].kind), (1, FindingKind::Leak), "{audit:#?}");
         assert!(audit.findings[0].detail.contains("41 messages of the MQ DLQ were not read"), "{audit:#?}");
-        // P5 notes what it meets in the register, and from then on it is found however much lies before it.
+        // P5 notes what it meets in the register, and from then on it is found however many entries are before it.
         assert_eq!(
             clean_mq_dlq(&world.reconcile_context(), &mut HashSet::new(), &mut MqDlqContents::default())
                 .await

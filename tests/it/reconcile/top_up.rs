@@ -1,11 +1,11 @@
 //! A top-up that failed after its commit is repeated under the name it printed, and adds its units once (E8).
 
-use crate::support::desk::Said;
+use crate::support::command_line::CommandOutput;
 use crate::support::world::{World, run};
 use seckill::domain::ids::SaleId;
 
 /// The name behind `--grant` in what the command said.
-fn grant_of(said: &Said) -> String {
+fn grant_of(said: &CommandOutput) -> String {
     let name = said.err.split("--grant ").nth(1).and_then(|rest| rest.split_whitespace().next());
     name.unwrap_or_else(|| panic!("no name to repeat with: {said:?}")).to_owned()
 }

@@ -1,13 +1,13 @@
 //! The store for RabbitMQ when queues, channels and logins go wrong. Nothing may hang, nothing may be believed.
 
-use crate::support::hands::delete_order_queue;
+use crate::support::fault_injection::delete_order_queue;
 use crate::support::rabbit_store::{config, order, send, until_closed, until_gone};
 use crate::support::world::{eventually, run};
 use seckill::store::rabbit::{Consumer, PublishEvent, PublishResult, Publisher, RabbitConfig, RabbitError, declare};
 use std::time::{Duration, Instant};
 
 #[test]
-fn a_wrong_password_is_told_without_showing_it() {
+fn a_wrong_password_is_reported_without_showing_it() {
     run(async {
         let good = config("login").await;
         let wrong = RabbitConfig { url: good.url.replace("guest:guest", "guest:hunter2"), ..good };
@@ -52,12 +52,12 @@ fn a_deleted_queue_ends_its_consumer_and_the_next_one_makes_it_again() {
 }
 
 #[test]
-fn a_queue_that_is_made_anew_behind_its_consumer_does_not_starve_it() {
+fn a_queue_that_is_made_again_behind_its_consumer_does_not_starve_it() {
     run(async {
         let config = config("anew").await;
         for round in 0..5 {
             let mut consumer = Consumer::connect(&config, &[0], 10).await.unwrap();
-            // Declared in the very moments of its deletion, the broker may tell the consumer nothing (window 59).
+            // Declared in the very moments of its deletion, the broker may not notify the consumer (window 59).
             let declaring = (0..3).map(|_| {
                 let config = config.clone();
                 tokio::spawn(async move {

@@ -1,9 +1,9 @@
 //! Several orders in one message. They share the message's way to the consumer and nothing else: each has its own
-//! outcome, and whoever dies in the middle of a message loses and doubles none of them.
+//! outcome, and a process that dies in the middle of a message loses and doubles none of them.
 
-use crate::support::hands::CURSE;
+use crate::support::fault_injection::REFUSING_TRIGGER;
 use crate::support::outbox_kinds::OUTBOX_KINDS;
-use crate::support::relaying::nothing_is_left;
+use crate::support::relay_state::nothing_is_left;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::SaleId;
 use seckill::roles::Role::{Api, Consumer, Relay};
@@ -12,7 +12,7 @@ use seckill::store::rabbit::{browse_dlq, declare};
 /// Relays everything with `bundle_max` orders a message while nobody takes any.
 async fn relayed(world: &World, bundle_max: usize) {
     declare(&world.servers.rabbit).await.unwrap();
-    let relay = world.more(&[Relay], |settings| settings.p3_relay.bundle_max = bundle_max);
+    let relay = world.extra_roles(&[Relay], |settings| settings.p3_relay.bundle_max = bundle_max);
     nothing_is_left(world).await;
     relay.stop().await;
 }
@@ -27,7 +27,7 @@ fn orders_of_a_queue_share_messages_and_each_has_its_own_outcome() {
         for outbox in OUTBOX_KINDS {
             let world = World::with(&[Api], &[outbox]).await;
             let sale = world.sale("shared", 1_000, Some(1)).await;
-            world.sql(CURSE).await;
+            world.sql(REFUSING_TRIGGER).await;
             world.foreign_order(&sale, "taken", 7).await;
             world.sell(&sale, 20).await;
             let cursed = world.bought(&sale, "cursed").await;
@@ -42,10 +42,10 @@ fn orders_of_a_queue_share_messages_and_each_has_its_own_outcome() {
             let waiting = world.waiting_in("seckill.orders").await;
             assert!(messages.contains(&waiting), "{outbox}: {waiting}");
 
-            let consumer = world.more(&[Consumer], |_| {});
+            let consumer = world.extra_roles(&[Consumer], |_| {});
             // The foreign one, the crowd, and the last.
             ordered(&world, &sale, 22).await;
-            eventually("a refusal", async || world.told(&sale, "taken", taken).await.0 == "FAILED").await;
+            eventually("a refusal", async || world.status_of(&sale, "taken", taken).await.0 == "FAILED").await;
             eventually("no message left", async || world.waiting_in("seckill.orders").await == 0).await;
             let dead = browse_dlq(&world.servers.rabbit, 10).await.unwrap();
             let bodies: Vec<&[u8]> = dead.iter().map(|parked| parked.body.as_slice()).collect();
@@ -53,7 +53,7 @@ fn orders_of_a_queue_share_messages_and_each_has_its_own_outcome() {
             assert!(bodies.contains(&b"not json".as_slice()) && bodies.contains(&b"not\njson".as_slice()), "{dead:?}");
             assert!(dead.iter().all(|parked| parked.message_id.as_deref() == Some("4711")), "{dead:?}");
             world.sql("DROP TRIGGER curse").await;
-            eventually("an order", async || world.told(&sale, "cursed", cursed).await.0 == "CONFIRMED").await;
+            eventually("an order", async || world.status_of(&sale, "cursed", cursed).await.0 == "CONFIRMED").await;
             ordered(&world, &sale, 23).await;
             consumer.stop().await;
             world.finish().await;
@@ -71,13 +71,13 @@ fn a_consumer_that_dies_in_the_middle_of_a_message_loses_and_doubles_nothing() {
         assert_eq!(world.waiting_in("seckill.orders").await, 4);
         // Groups of ten end in the middle of messages; committed, and the process is gone before it acknowledges.
         let set = ["p4_persist.group_max=10", "p4_persist.prefetch=10", "p4_persist.writers_count=1"];
-        world.mortal("consumer", "F16=return", &set).dies_at("F16").await;
+        world.process("consumer", "F16=return", &set).dies_at("F16").await;
         ordered(&world, &sale, 10).await;
         // The second time the ten are found, and six of the first message and four of the next one are new.
-        world.mortal("consumer", "F16=return", &set).dies_at("F16").await;
+        world.process("consumer", "F16=return", &set).dies_at("F16").await;
         ordered(&world, &sale, 20).await;
         eventually("all messages back", async || world.waiting_in("seckill.orders").await == 4).await;
-        let consumer = world.more(&[Consumer], |_| {});
+        let consumer = world.extra_roles(&[Consumer], |_| {});
         ordered(&world, &sale, 60).await;
         eventually("no message left", async || world.waiting_in("seckill.").await == 0).await;
         assert_eq!(world.settled(&sale).await.counted.ordered, 60);

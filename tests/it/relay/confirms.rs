@@ -1,9 +1,9 @@
 //! What the broker says, does not say, or says no to: confirms that get lost, returns, nacks; and the cap on the rate.
 
 use crate::support::black_hole::BlackHole;
-use crate::support::hands::{More, delete_order_queue, port_of, unbind_order_queue};
+use crate::support::fault_injection::{ExtraRoles, delete_order_queue, port_of, unbind_order_queue};
 use crate::support::outbox_kinds::OUTBOX_KINDS;
-use crate::support::relaying::{attempts, limit_queues, nothing_is_left, parked};
+use crate::support::relay_state::{attempts, limit_queues, nothing_is_left, parked};
 use crate::support::world::{ALONE, World, eventually, pause, run};
 use seckill::config::{ServerUrl, Settings};
 use seckill::domain::ids::SaleId;
@@ -16,17 +16,17 @@ fn through(hole: &BlackHole) -> impl Fn(&mut Settings) {
 }
 
 /// A relay that works, with a hole between it and the broker that does not swallow anything yet.
-async fn working_through_a_hole(world: &World, sale: &SaleId) -> (BlackHole, More) {
+async fn working_through_a_hole(world: &World, sale: &SaleId) -> (BlackHole, ExtraRoles) {
     let hole = BlackHole::before(port_of(world.settings.rabbitmq.url.expose())).await;
-    let relay = world.more(&[Relay], through(&hole));
+    let relay = world.extra_roles(&[Relay], through(&hole));
     let first = world.bought(sale, "first").await;
-    eventually("a working relay", async || world.told(sale, "first", first).await.0 == "CONFIRMED").await;
+    eventually("a working relay", async || world.status_of(sale, "first", first).await.0 == "CONFIRMED").await;
     nothing_is_left(world).await;
     (hole, relay)
 }
 
 #[test]
-fn a_message_whose_confirm_got_lost_is_sent_again_and_lands_once() {
+fn a_message_whose_confirm_got_lost_is_sent_again_and_is_persisted_once() {
     run(async {
         for outbox in OUTBOX_KINDS {
             let world = World::with(&[Api, Consumer], &["rabbitmq.connect_timeout_ms=1000", outbox]).await;
@@ -61,8 +61,8 @@ fn confirms_that_stay_out_for_long_end_in_the_relay_dlq_and_that_is_no_verdict()
         let entry = world.servers.redis.relay_dlq.page(0, "-", 1).await.unwrap().pop().unwrap();
         assert!(entry.attempts == 3 && entry.parked_at_ms > 0 && !entry.reason.is_empty(), "{entry:?}");
         // Window 45: the order is there all the same, and P5 closes the entry without another one.
-        eventually("the order", async || world.told(&sale, "lost", lost).await.0 == "CONFIRMED").await;
-        let reconcile = world.more(&[Reconcile], |_| {});
+        eventually("the order", async || world.status_of(&sale, "lost", lost).await.0 == "CONFIRMED").await;
+        let reconcile = world.extra_roles(&[Reconcile], |_| {});
         eventually("an empty relay DLQ", async || parked(&world).await == 0).await;
         assert_eq!(world.orders(&sale).await, 2);
         reconcile.stop().await;
@@ -90,7 +90,7 @@ fn a_message_that_came_back_makes_the_relay_declare_the_topology_again() {
         eventually("the last one", async || world.waiting_in("seckill.orders").await == 1).await;
         assert_eq!(parked(&world).await, 0);
         // The two that went with the queue had been confirmed: they are repaired from the ledger.
-        let rest = world.more(&[Consumer, Reconcile], |_| {});
+        let rest = world.extra_roles(&[Consumer, Reconcile], |_| {});
         eventually("all three", async || world.orders(&sale).await == 3).await;
         rest.stop().await;
         world.finish().await;
@@ -127,7 +127,7 @@ fn what_a_full_queue_refused_is_sent_again_when_it_has_room() {
         // This broker refuses for ever on a channel that it has refused on, once the limit is gone.
         limit_queues(&world, None).await;
         nothing_is_left(&world).await;
-        let consumer = world.more(&[Consumer], |_| {});
+        let consumer = world.extra_roles(&[Consumer], |_| {});
         eventually("everything", async || world.orders(&sale).await == i64::try_from(all).unwrap()).await;
         assert_eq!(parked(&world).await, 0);
         consumer.stop().await;
@@ -136,7 +136,7 @@ fn what_a_full_queue_refused_is_sent_again_when_it_has_room() {
 }
 
 #[test]
-fn what_a_full_queue_refused_too_often_is_parked_and_lands_from_the_ledger() {
+fn what_a_full_queue_refused_too_often_is_parked_and_is_persisted_from_the_ledger() {
     run(async {
         let world = World::with(&[Api, Relay], &["p3_relay.attempts_max=2", ALONE]).await;
         let sale = world.sale("fuller", 100, Some(1)).await;
@@ -147,7 +147,7 @@ fn what_a_full_queue_refused_too_often_is_parked_and_lands_from_the_ledger() {
         assert!(entries.len() >= 20, "{} refused", entries.len());
         assert!(entries.iter().all(|entry| entry.attempts == 2 && entry.reason.starts_with("nack")), "{entries:?}");
         assert_eq!(entries.len() as u64 + world.waiting_in("seckill.orders").await, all);
-        let rest = world.more(&[Consumer, Reconcile], |_| {});
+        let rest = world.extra_roles(&[Consumer, Reconcile], |_| {});
         let landed = async || world.orders(&sale).await == i64::try_from(all).unwrap();
         eventually("everything", async || landed().await && parked(&world).await == 0).await;
         rest.stop().await;
@@ -163,7 +163,7 @@ fn the_publishing_rate_can_be_capped_and_nothing_is_lost_by_it() {
         let sale = world.sale("cap", 1_000, Some(1)).await;
         world.sell(&sale, 300).await;
         let begun = Instant::now();
-        let relay = world.more(&[Relay], |settings| settings.p3_relay.rate_per_s = RATE);
+        let relay = world.extra_roles(&[Relay], |settings| settings.p3_relay.rate_per_s = RATE);
         loop {
             let left = world.outbox().await.0;
             // A second's worth may go at once; after that the rate. A slow machine only sends less.

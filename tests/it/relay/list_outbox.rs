@@ -1,9 +1,9 @@
 //! The outbox as a list (C8): what only lists have, processing lists, hands and no streams at all. What both kinds of outbox
 //! promise is tested with both in the other files of this folder.
 
-use crate::support::hands::redis;
+use crate::support::fault_injection::redis;
 use crate::support::outbox_kinds::sent_by_id;
-use crate::support::relaying::{nobody_is_remembered, parked, read_and_die};
+use crate::support::relay_state::{no_relay_is_named, parked, read_and_die};
 use crate::support::resp::{RawRedis, Reply};
 use crate::support::world::{World, eventually, run, shared, time_passes};
 use seckill::p5_reconcile::{Window, request_history};
@@ -38,7 +38,7 @@ fn with_lists_no_phase_needs_a_stream() {
         let entry = world.servers.redis.relay_dlq.page(0, "-", 10).await.unwrap().remove(0);
         assert!(entry.reason.contains("field s is missing") && entry.parked_at_ms > 0, "{entry:?}");
         assert!(world.servers.redis.relay_dlq.page(0, &format!("({}", entry.id), 10).await.unwrap().is_empty());
-        // Lost keys: the rebuild makes the sale anew.
+        // Lost keys: the rebuild makes the sale again.
         raw.call(&["DEL", &world.servers.redis.keys.ledger(0, &sale)]).await;
         eventually("the rebuilt sale", async || {
             world.servers.redis.sale_keys.meta(&sale, 0).await.unwrap().is_some_and(|meta| meta.epoch == 2)
@@ -64,12 +64,12 @@ fn a_relay_killed_with_entries_in_its_list_has_them_back_at_its_start() {
         world.sell(&sale, 40).await;
         // Sent and confirmed, and dead before it could say so: a SIGKILL of a real process.
         let claim = ["p3_relay.claim_idle_ms=60000", "p5_reconcile.window_ms=120000"];
-        world.mortal("relay", "F7=return", &claim).dies_at("F7").await;
+        world.process("relay", "F7=return", &claim).dies_at("F7").await;
         let (all, held) = world.outbox().await;
         assert!(all == 40 && held > 0, "{all} entries, {held} in its hand");
-        let relay = world.mortal("relay", "", &claim);
+        let relay = world.process("relay", "", &claim);
         eventually("all of them, long before the claim time", async || world.orders(&sale).await == 40).await;
-        nobody_is_remembered(&world).await;
+        no_relay_is_named(&world).await;
         drop(relay);
         world.finish().await;
     });
@@ -98,7 +98,7 @@ fn a_question_finds_an_entry_in_the_list_and_in_a_hand() {
             (1, Some(sale.as_str().as_bytes())),
             "what a rebuild asks"
         );
-        // Its time is over and nobody holds it: parked, then landed out of the ledger like any other.
+        // Its time is over and nobody holds it: parked, then persisted out of the ledger like any other.
         world
             .servers
             .redis
@@ -108,7 +108,7 @@ fn a_question_finds_an_entry_in_the_list_and_in_a_hand() {
             .unwrap();
         let audit = world.audit(&sale, Window::Now).await;
         assert!(audit.consistent() && audit.counted.parked == 1, "{audit:#?}");
-        let rest = world.more(&[Consumer, Role::Reconcile], |_| {});
+        let rest = world.extra_roles(&[Consumer, Role::Reconcile], |_| {});
         eventually("landed", async || world.orders(&sale).await == 1 && parked(&world).await == 0).await;
         rest.stop().await;
         world.finish().await;
@@ -159,7 +159,7 @@ fn who_lost_an_entry_counts_and_parks_nothing_and_deletes_only_its_own() {
         assert_eq!(redis.outbox.own_entries(0, "quick", "0", 10).await.unwrap().0, taken[..1]);
         assert_eq!(redis.outbox.done(0, "quick", &sent_by_id(&ids)).await.unwrap(), 1);
         assert_eq!(redis.outbox.done(0, "quick", &sent_by_id(&ids)).await.unwrap(), 0);
-        nobody_is_remembered(&world).await;
+        no_relay_is_named(&world).await;
         world.stop().await;
     });
 }
@@ -175,12 +175,12 @@ fn a_rebuild_waits_for_an_entry_in_a_dead_relays_hand() {
         declare(&world.servers.rabbit).await.unwrap();
         assert_eq!(world.redis(&["DEL", &world.servers.redis.keys.ledger(0, &sale)]).await, Value::from(1));
         let epoch = async || world.servers.redis.sale_keys.meta(&sale, 0).await.unwrap().map(|meta| meta.epoch);
-        let reconcile = world.more(&[Role::Reconcile], |_| {});
+        let reconcile = world.extra_roles(&[Role::Reconcile], |_| {});
         time_passes(4_000).await;
         assert_eq!(epoch().await, Some(1), "nothing but the entry knows alice");
-        let rest = world.more(&[Consumer, Relay], |_| {});
+        let rest = world.extra_roles(&[Consumer, Relay], |_| {});
         eventually("rebuilt", async || epoch().await == Some(2)).await;
-        eventually("alice's order", async || world.told(&sale, "alice", alice).await.0 == "CONFIRMED").await;
+        eventually("alice's order", async || world.status_of(&sale, "alice", alice).await.0 == "CONFIRMED").await;
         rest.stop().await;
         reconcile.stop().await;
         world.finish().await;

@@ -1,8 +1,8 @@
 //! Negative controls of the relay: with one mechanism of it or of the topology left out, the audit must show the loss.
 //! Nobody compensates here: the ledger would heal most of them.
 
-use crate::support::hands::{delete_order_queue, unbind_order_queue};
-use crate::support::mortal::Mortal;
+use crate::support::fault_injection::{delete_order_queue, unbind_order_queue};
+use crate::support::killable::KillableProcess;
 use crate::support::outbox_kinds::OUTBOX_KINDS;
 use crate::support::world::{World, eventually, run, time_passes};
 use seckill::domain::ids::SaleId;
@@ -10,12 +10,12 @@ use seckill::p5_reconcile::Window;
 use seckill::roles::Role::{Api, Consumer, Relay};
 
 /// A world with a consumer, and a relay that has declared the topology and works, with fault points.
-async fn relaying(name: &str, failpoints: &str, set: &[&str]) -> (World, SaleId, Mortal) {
+async fn relaying(name: &str, failpoints: &str, set: &[&str]) -> (World, SaleId, KillableProcess) {
     let world = World::with(&[Api, Consumer], &[]).await;
     let sale = world.sale(name, 100, Some(1)).await;
     let first = world.bought(&sale, "first").await;
-    let relay = world.mortal("relay", failpoints, set);
-    eventually("a working relay", async || world.told(&sale, "first", first).await.0 == "CONFIRMED").await;
+    let relay = world.process("relay", failpoints, set);
+    eventually("a working relay", async || world.status_of(&sale, "first", first).await.0 == "CONFIRMED").await;
     eventually("an entry less", async || world.outbox().await == (0, 0)).await;
     (world, sale, relay)
 }
@@ -75,20 +75,22 @@ fn entries_of_a_dead_relay_stay_for_ever_when_nobody_takes_over_or_reads_its_own
                 let world = World::with(&[Api, Consumer], &[outbox]).await;
                 let sale = world.sale(name, 100, Some(1)).await;
                 let alice = world.bought(&sale, "alice").await;
-                world.mortal("relay", "F3=return", &[]).dies_at("F3").await;
+                world.process("relay", "F3=return", &[]).dies_at("F3").await;
                 let node = format!("runtime.node={node}");
                 let set: &[&str] = if node.ends_with('=') { &[] } else { &[&node] };
-                let broken = world.mortal("relay", failpoints, set);
+                let broken = world.process("relay", failpoints, set);
                 let bob = world.bought(&sale, "bob").await;
-                eventually("the one behind", async || world.told(&sale, "bob", bob).await.0 == "CONFIRMED").await;
+                eventually("the one behind", async || world.status_of(&sale, "bob", bob).await.0 == "CONFIRMED").await;
                 time_passes(world.settings.p3_relay.claim_idle_ms * 2).await;
                 assert_eq!(world.outbox().await, (1, 1), "{failpoints} left out and nothing stays");
-                assert_eq!(world.told(&sale, "alice", alice).await.0, "QUEUED");
+                assert_eq!(world.status_of(&sale, "alice", alice).await.0, "QUEUED");
                 drop(broken);
                 // With both mechanisms nothing stays.
-                let relay = world.more(&[Relay], |_| {});
-                eventually("the one left behind", async || world.told(&sale, "alice", alice).await.0 == "CONFIRMED")
-                    .await;
+                let relay = world.extra_roles(&[Relay], |_| {});
+                eventually("the one left behind", async || {
+                    world.status_of(&sale, "alice", alice).await.0 == "CONFIRMED"
+                })
+                .await;
                 relay.stop().await;
                 world.finish().await;
             }
@@ -98,20 +100,20 @@ fn entries_of_a_dead_relay_stay_for_ever_when_nobody_takes_over_or_reads_its_own
 
 #[test]
 fn a_retry_whose_queue_is_gone_is_dropped_without_at_least_once() {
-    const CURSE: &str = "CREATE TRIGGER curse BEFORE INSERT ON orders FOR EACH ROW SIGNAL SQLSTATE '45000' \
+    const REFUSING_TRIGGER: &str = "CREATE TRIGGER curse BEFORE INSERT ON orders FOR EACH ROW SIGNAL SQLSTATE '45000' \
         SET MESSAGE_TEXT = 'cursed'";
     run(async {
         let world = World::with(&[Api], &[]).await;
         let sale = world.sale("once", 100, Some(1)).await;
         world.bought(&sale, "alice").await;
-        world.sql(CURSE).await;
+        world.sql(REFUSING_TRIGGER).await;
         let off = "dead_letter_at_least_once=return";
-        let relay = world.mortal("relay", off, &[]);
+        let relay = world.process("relay", off, &[]);
         eventually("everything at the broker", async || world.outbox().await == (0, 0)).await;
         // Gone before the queue is: it would declare it again.
         drop(relay);
         let set = ["p4_persist.retry_delay_ms=1500", "p4_persist.retry_delay_max_ms=1500"];
-        let consumer = world.mortal("consumer", &format!("{off};F18=return"), &set);
+        let consumer = world.process("consumer", &format!("{off};F18=return"), &set);
         consumer.dies_at("F18").await;
         delete_order_queue(&world.servers.rabbit).await;
         time_passes(3_000).await;

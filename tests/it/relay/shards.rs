@@ -2,7 +2,7 @@
 
 use crate::support::buckets::buyer_of;
 use crate::support::outbox_kinds::OUTBOX_KINDS;
-use crate::support::relaying::arrived;
+use crate::support::relay_state::arrived;
 use crate::support::world::{World, eventually, run};
 use futures::future::join_all;
 use seckill::domain::ids::SaleId;
@@ -37,7 +37,7 @@ fn a_long_backlog_on_one_shard_holds_up_no_other() {
             }
             assert_eq!(outboxes(&world).await, (415, 0));
             declare(&world.servers.rabbit).await.unwrap();
-            let relay = world.more(&[Relay], |settings| {
+            let relay = world.extra_roles(&[Relay], |settings| {
                 settings.p3_relay.window_max = 64;
                 settings.p3_relay.bundle_max = 1;
             });
@@ -46,7 +46,7 @@ fn a_long_backlog_on_one_shard_holds_up_no_other() {
             assert!(last < 2 * 64, "the last of the short ones came as number {last}: {shards:?}");
             eventually("empty outboxes", async || outboxes(&world).await == (0, 0)).await;
             relay.stop().await;
-            let consumer = world.more(&[Consumer], |_| {});
+            let consumer = world.extra_roles(&[Consumer], |_| {});
             eventually("all orders", async || world.orders(&sale).await == 415).await;
             consumer.stop().await;
             world.finish().await;
@@ -60,7 +60,7 @@ fn what_other_shards_gave_is_not_lost_by_a_shard_that_answers_with_an_error() {
         let set = ["redis.shards=4", "p3_relay.claim_idle_ms=60000", "p5_reconcile.window_ms=120000"];
         let world = World::with(&[Api, Consumer], &set).await;
         let sale = world.sale("damaged", 1_000, Some(1)).await;
-        let relay = world.more(&[Relay], |_| {});
+        let relay = world.extra_roles(&[Relay], |_| {});
         sell_on(&world, &sale, 1, 10).await;
         eventually("a relay at work", async || world.orders(&sale).await == 10).await;
         eventually("empty outboxes", async || outboxes(&world).await == (0, 0)).await;

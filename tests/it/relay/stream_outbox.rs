@@ -1,6 +1,6 @@
 //! Entries and names in the stream that reading alone never finds, or that somebody took away.
 
-use crate::support::relaying::{attempts, nothing_is_left, outbox_key, parked, read_and_die};
+use crate::support::relay_state::{attempts, nothing_is_left, outbox_key, parked, read_and_die};
 use crate::support::world::{World, eventually, run};
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
 
@@ -12,11 +12,11 @@ fn an_entry_acknowledged_but_not_deleted_is_relayed_again_and_harms_nobody() {
         let outbox = outbox_key(&world);
         world.sell(&sale, 2).await;
         let entries = world.servers.redis.outbox.page(0, "-", 10).await.unwrap();
-        let relay = world.more(&[Relay], |_| {});
+        let relay = world.extra_roles(&[Relay], |_| {});
         eventually("both orders", async || world.orders(&sale).await == 2).await;
         nothing_is_left(&world).await;
         relay.stop().await;
-        // Window 44, before and after the order: one that has landed already, one that never went out.
+        // Window 44, before and after the order: one that is persisted already, one that never went out.
         let field = |name: &str| String::from_utf8(entries[0].field(name).unwrap().to_vec()).unwrap();
         world.redis(&["XADD", &outbox, "*", "s", &field("s"), "r", &field("r"), "p", &field("p")]).await;
         let last = world.bought(&sale, "last").await;
@@ -25,8 +25,8 @@ fn an_entry_acknowledged_but_not_deleted_is_relayed_again_and_harms_nobody() {
             world.redis(&["XACK", &outbox, "relay", &entry.id]).await;
         }
         assert_eq!((read.len(), world.outbox().await), (2, (2, 0)));
-        let relay = world.more(&[Relay], |_| {});
-        eventually("the one that never went out", async || world.told(&sale, "last", last).await.0 == "CONFIRMED")
+        let relay = world.extra_roles(&[Relay], |_| {});
+        eventually("the one that never went out", async || world.status_of(&sale, "last", last).await.0 == "CONFIRMED")
             .await;
         nothing_is_left(&world).await;
         assert_eq!((world.orders(&sale).await, parked(&world).await), (3, 0));
@@ -36,7 +36,7 @@ fn an_entry_acknowledged_but_not_deleted_is_relayed_again_and_harms_nobody() {
 }
 
 #[test]
-fn deleted_entries_do_not_break_their_batch_and_their_requests_land_from_the_ledger() {
+fn deleted_entries_do_not_break_their_batch_and_their_requests_are_persisted_from_the_ledger() {
     run(async {
         let world =
             World::with(&[Api, Consumer], &["p3_relay.claim_idle_ms=1000", "p3_relay.confirm_timeout_ms=900"]).await;
@@ -52,7 +52,7 @@ fn deleted_entries_do_not_break_their_batch_and_their_requests_land_from_the_led
             world.redis(&["XDEL", &outbox, &all[gone].id]).await;
         }
         assert_eq!(world.outbox().await, (16, 20));
-        let relay = world.more(&[Relay], |_| {});
+        let relay = world.extra_roles(&[Relay], |_| {});
         eventually("the sixteen", async || world.orders(&sale).await == 16).await;
         eventually("nothing pending", async || world.outbox().await == (0, 0)).await;
         eventually("no attempts", async || attempts(&world).await.is_empty()).await;
@@ -61,7 +61,7 @@ fn deleted_entries_do_not_break_their_batch_and_their_requests_land_from_the_led
         let counted =
             told.lines().find_map(|line| line.strip_prefix("seckill_p3_relay_deleted_total ")).expect("a metric");
         assert!(counted.parse::<u64>().expect("a count") >= 4, "{counted}");
-        let reconcile = world.more(&[Reconcile], |_| {});
+        let reconcile = world.extra_roles(&[Reconcile], |_| {});
         eventually("all twenty", async || world.orders(&sale).await == 20).await;
         reconcile.stop().await;
         relay.stop().await;
@@ -86,7 +86,7 @@ fn names_of_relays_that_are_gone_go_too_but_never_with_entries() {
         eventually("silence", async || redis.outbox.forget_relays(0, "dead-3", 200, 1).await.unwrap().len() == 1).await;
         let rest = redis.outbox.forget_relays(0, "dead-3", 0, 16).await.unwrap();
         assert!(rest.len() == 1 && !rest.contains(&"dead-with-entries".to_owned()), "{rest:?}");
-        let relay = world.more(&[Relay], |_| {});
+        let relay = world.extra_roles(&[Relay], |_| {});
         eventually("all ten", async || world.orders(&sale).await == 10).await;
         let names = async || world.redis(&["XINFO", "CONSUMERS", &outbox, "relay"]).await.as_array().unwrap().len();
         eventually("one name", async || names().await == 1).await;

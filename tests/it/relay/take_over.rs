@@ -1,7 +1,7 @@
 //! Entries of a dead relay are taken over, and one that nobody can read holds up no other.
 
 use crate::support::outbox_kinds::OUTBOX_KINDS;
-use crate::support::relaying::{nothing_is_left, read_and_die};
+use crate::support::relay_state::{nothing_is_left, read_and_die};
 use crate::support::world::{World, eventually, run};
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ fn entries_of_a_dead_relay_are_taken_over_after_the_claim_time() {
             assert_eq!(world.outbox().await.0, 50);
             // Long enough for the 20 to be seen alone on a busy machine, too.
             let claim_idle = Duration::from_secs(8);
-            let relay = world.more(&[Relay], |settings| settings.p3_relay.claim_idle_ms = 8_000);
+            let relay = world.extra_roles(&[Relay], |settings| settings.p3_relay.claim_idle_ms = 8_000);
             let unread = i64::try_from(50 - read).unwrap();
             eventually("what no relay had read", async || world.orders(&sale).await == unread).await;
             eventually("what the dead relay had read", async || world.orders(&sale).await == 50).await;
@@ -41,9 +41,11 @@ fn a_poison_entry_goes_to_the_relay_dlq_with_its_reason_and_blocks_nobody() {
             world.put_in_outbox(Some(sale.as_str()), "5", None).await;
             world.put_in_outbox(Some("not a sale"), "5", Some("{}")).await;
             let last = world.bought(&sale, "after").await;
-            let relay = world.more(&[Relay], |_| {});
-            eventually("the one behind the poison", async || world.told(&sale, "after", last).await.0 == "CONFIRMED")
-                .await;
+            let relay = world.extra_roles(&[Relay], |_| {});
+            eventually("the one behind the poison", async || {
+                world.status_of(&sale, "after", last).await.0 == "CONFIRMED"
+            })
+            .await;
             nothing_is_left(&world).await;
             let parked = world.servers.redis.relay_dlq.page(0, "-", 10).await.unwrap();
             for reason in ["field s is missing", "field p is missing", "sale_id"] {

@@ -1,8 +1,8 @@
 //! Deaths at the crash points of P1, P2 and the rebuild (F1, F2, F23, F24; windows 1, 3, 9, 12, 17), and what is lost when a
 //! mechanism of theirs is left out: a test that would not see that proves nothing.
 
-use crate::support::beside::NO_REPAIR;
 use crate::support::resp::RawRedis;
+use crate::support::second_world::NO_REPAIR;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::RequestId;
 use seckill::domain::sale::MetaState;
@@ -87,7 +87,7 @@ fn a_rebuild_that_dies_half_way_is_finished_by_the_next_one() {
             let now = sales::get(&world.servers.db, &sale).await.unwrap().unwrap();
             assert_eq!(now.epoch, 3, "{armed}: each attempt has an epoch of its own");
             assert_eq!(world.servers.redis.stock.units(&sale, 0).await.unwrap(), Some(8), "{armed}");
-            next.kill().await;
+            next.kill();
         }
         world.finish().await;
     });
@@ -105,7 +105,7 @@ fn without_the_replay_check_one_purchase_takes_two_units() {
         }
         assert_eq!(world.servers.redis.stock.units(&sale, 0).await.unwrap(), Some(8));
         assert!(!world.settled(&sale).await.consistent(), "the balance sheet sees it");
-        api.kill().await;
+        api.kill();
         world.stop().await;
     });
 }
@@ -124,7 +124,7 @@ fn without_the_ledger_a_lost_message_is_lost_for_good() {
         let repaired = compensate(&world.reconcile_context(), &world.audit(&sale, Window::Now).await).await.unwrap();
         assert_eq!(world.orders(&sale).await, 0, "nobody knows what to land: {repaired:?}");
         assert!(!world.audit(&sale, Window::Now).await.consistent(), "the balance sheet sees it");
-        api.kill().await;
+        api.kill();
         world.stop().await;
     });
 }
@@ -144,7 +144,7 @@ fn without_the_boot_fence_a_rewound_sale_sells_on() {
         redis.call(&["SCRIPT", "FLUSH"]).await;
         assert_eq!(world.buy_at(&api, "unfenced", "dave", None).await, Some(202), "it sells on what went back in time");
         assert!(!world.settled(&sale).await.consistent(), "the balance sheet sees it");
-        api.kill().await;
+        api.kill();
         world.stop().await;
     });
 }

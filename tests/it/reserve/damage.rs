@@ -1,7 +1,7 @@
 //! The reserve script is all or nothing. With any key missing or damaged, nothing at all changes.
 
-use crate::support::model::{Ask, EPOCH};
 use crate::support::outbox_kinds::{OUTBOX_KINDS, sent};
+use crate::support::reserve_model::{Ask, EPOCH};
 use crate::support::resp::{RawRedis, Reply};
 use crate::support::script_model::{redis_sale, request_id, reserve, user_id};
 use crate::support::world::{World, run};
@@ -23,7 +23,7 @@ async fn fresh(world: &World, redis: &mut RawRedis) -> SaleId {
     sale.sale_id
 }
 
-/// A group of a new request, a replay and another new one: everyone hears `expected`, and no byte changes.
+/// A group of a new request, a replay and another new one: everyone gets `expected`, and no byte changes.
 async fn nothing_changes(world: &World, redis: &mut RawRedis, sale: &SaleId, expected: &Reserved, what: &str) {
     let before = redis.dump().await;
     let third = Ask { id: 3, user: 2, quantity: 1 };

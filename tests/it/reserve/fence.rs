@@ -1,7 +1,7 @@
 //! The boot fence: a sale in a Redis that went back in time sells nothing, and the others go on.
 
-use crate::support::beside::NO_REPAIR;
 use crate::support::resp::RawRedis;
+use crate::support::second_world::NO_REPAIR;
 use crate::support::world::{World, run};
 use seckill::domain::sale::MetaState;
 use seckill::p5_reconcile::Window;

@@ -1,7 +1,7 @@
 //! Keys of a warmed sale missing in Redis. It stays closed, nobody refills it, and the audit says so (A6).
 
-use crate::support::beside::NO_REPAIR;
 use crate::support::resp::RawRedis;
+use crate::support::second_world::NO_REPAIR;
 use crate::support::world::{World, eventually, run};
 use seckill::p5_reconcile::{FindingKind, Window};
 use seckill::roles::Role;
@@ -96,7 +96,8 @@ fn a_lost_outbox_loses_no_order() {
         let mut redis = RawRedis::of(&world).await;
         assert_eq!(redis.call(&["DEL", &world.servers.redis.keys.outbox(0)]).await.int(), 1);
         assert_eq!(world.buy(&sale, "bob", 1, None).await.status, 423, "no outbox, no sale");
-        let rest = world.beside(&[Role::Relay, Role::Consumer, Role::Reconcile], &["p5_reconcile.quiet_ms=1000"]).await;
+        let rest =
+            world.second_world(&[Role::Relay, Role::Consumer, Role::Reconcile], &["p5_reconcile.quiet_ms=1000"]).await;
         eventually("the sale sells again with the relay's new outbox", async || {
             world.buy(&sale, "bob", 1, None).await.status == 202
         })

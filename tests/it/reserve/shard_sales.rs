@@ -1,8 +1,8 @@
-//! Sales over four shards (B4) through the entry: what buyers are told, and what must not change while one lives.
+//! Sales over four shards (B4) through the entry: the answers that buyers get, and what must not change while one lives.
 
-use crate::support::beside::NO_REPAIR;
 use crate::support::buckets::buyer_of;
 use crate::support::resp::RawRedis;
+use crate::support::second_world::NO_REPAIR;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::domain::sale::MetaState;
@@ -102,7 +102,7 @@ fn the_number_of_shards_of_a_live_sale_does_not_change() {
         let buyer = buyer.unwrap();
         assert_eq!(world.buy(&sale, &buyer, 1, None).await.status, 202);
         assert!(world.settled(&sale).await.consistent());
-        let other = world.beside(&NO_REPAIR, &["redis.shards=2"]).await;
+        let other = world.second_world(&NO_REPAIR, &["redis.shards=2"]).await;
         for name in [buyer.as_str(), "somebody", "else"] {
             let answer = other.buy(&sale, name, 1, None).await;
             assert_eq!((answer.status, answer.code().as_str()), (503, "UNAVAILABLE"), "{answer:?}");
@@ -143,7 +143,7 @@ fn a_shard_that_went_back_in_time_freezes_the_whole_sale_and_it_is_rebuilt_over_
                 "shard {shard}"
             );
         }
-        let p5 = world.more(&[seckill::roles::Role::Reconcile], |s| {
+        let p5 = world.extra_roles(&[seckill::roles::Role::Reconcile], |s| {
             s.p5_reconcile.interval_ms = 100;
             s.p5_reconcile.quiet_ms = 200;
         });

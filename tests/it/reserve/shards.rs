@@ -2,7 +2,7 @@
 
 use crate::support::bucket_cases::{like_one, rush, step, with_cases};
 use crate::support::buckets::Buckets;
-use crate::support::model::Ask;
+use crate::support::reserve_model::Ask;
 use crate::support::resp::RawRedis;
 use crate::support::world::{World, run};
 use proptest::prelude::*;
@@ -45,7 +45,7 @@ fn several_buckets_answer_like_one() {
 fn selling_the_last_unit_is_exact() {
     let (world, benches) = benches();
     let eight = benches.last().unwrap();
-    // As many buyers as units, or more: then nobody may hear "sold out" while a unit is on its way to a bucket.
+    // As many buyers as units, or more: then nobody may get "sold out" while a unit is on its way to a bucket.
     let more = prop_oneof![Just(0usize), 1usize..24];
     with_cases(CASES, (0i64..24, more), async |(stock, more)| {
         RawRedis::of(&world).await.clear().await;
@@ -82,7 +82,7 @@ fn a_crowd_on_several_buckets_takes_what_is_there_and_nobody_more_than_their_lim
             }
         };
         let ((first, _), ()) = tokio::join!(rush(bench, &sale, &asks), add);
-        // Who heard "sold out" before the top-up comes back after it.
+        // Who got "sold out" before the top-up comes back after it.
         let again: Vec<Ask> = asks.iter().map(|ask| Ask { id: ask.id + 1_000, ..*ask }).collect();
         let (second, refused) = rush(bench, &sale, &again).await;
         let left = bench.left(&sale).await;

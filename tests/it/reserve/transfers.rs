@@ -1,8 +1,8 @@
 //! Transfers between buckets (B4) that are cut off. Deaths between take and give (F25) and between give and forget
 //! (F26), and repeats that come late: P5 finishes, no unit is lost and none is there twice (window 6).
 
-use crate::support::beside::NO_REPAIR;
 use crate::support::buckets::buyer_of;
+use crate::support::second_world::NO_REPAIR;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::SaleId;
 use seckill::domain::sale::MetaState;
@@ -35,7 +35,7 @@ fn an_api_that_dies_in_the_middle_of_a_transfer_strands_nothing() {
             assert_eq!(redis.transfers.pending(&sale, 0).await.unwrap().len(), 1, "{point}: the record is there");
             let counted = world.audit(&sale, Window::Now).await.counted;
             assert_eq!(counted.redis_stock + counted.in_transit, 1, "{point}: {counted:?}");
-            let p5 = world.more(&[Role::Reconcile], |s| s.p5_reconcile.interval_ms = 100);
+            let p5 = world.extra_roles(&[Role::Reconcile], |s| s.p5_reconcile.interval_ms = 100);
             eventually("p5 finished it", async || redis.transfers.pending(&sale, 0).await.unwrap().is_empty()).await;
             p5.stop().await;
             assert_eq!(stocks(redis, &sale).await, (0, 1), "{point}: once");
@@ -111,7 +111,7 @@ fn a_rebuild_counts_units_between_two_buckets_once() {
             redis.sale_keys.set_state(&sale, shard, MetaState::Frozen, &[MetaState::Open]).await.unwrap();
         }
         assert_eq!(redis.transfers.give(&sale, &stranded).await.unwrap(), Given::Refused, "frozen");
-        let p5 = world.more(&[Role::Reconcile], |s| {
+        let p5 = world.extra_roles(&[Role::Reconcile], |s| {
             s.p5_reconcile.interval_ms = 100;
             s.p5_reconcile.quiet_ms = 200;
         });

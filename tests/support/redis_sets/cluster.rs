@@ -12,15 +12,15 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 const SLOTS: usize = 16_384;
-/// After this time a replica that was told to take over, and has not, is told again.
+/// After this time a replica that was ordered to take over, and has not, is ordered again.
 const AGAIN: Duration = Duration::from_secs(1);
-/// Redis 7.0 keeps the votes it was elected with. A node that is told to take over again within two node timeouts counts them
+/// Redis 7.0 keeps the votes it was elected with. A node that is ordered to take over again within two node timeouts counts them
 /// once more, serves for a moment as a primary that nobody has elected, and loses what it accepted; then, until four are over,
 /// it does nothing.
 const REST: Duration = Duration::from_secs(9);
 
-/// Failures show within seconds, but a crowded machine is not mistaken for one; a node that is left alone never moves to another primary; what has no primary refuses, and
-/// the rest goes on.
+/// Failures show within seconds, but a crowded machine is not mistaken for one; a node that is left alone never moves to
+/// another primary; what has no primary refuses, and the rest goes on.
 const CLUSTER: [&str; 5] = [
     "cluster-enabled yes",
     "cluster-node-timeout 2000",

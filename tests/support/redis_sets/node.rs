@@ -1,6 +1,6 @@
 //! One server of a set: a `redis-server` child with a settings file, a port and data of its own.
 
-use crate::support::raw::try_redis_all;
+use crate::support::raw_commands::try_redis_all;
 use crate::support::time::eventually;
 use seckill::dev::Child;
 use serde_json::Value;
@@ -27,7 +27,7 @@ pub struct Node {
     is_sentinel: bool,
     password: Option<String>,
     child: Mutex<Child>,
-    /// False from a kill or a freeze until it is undone: whoever asks all nodes leaves it out.
+    /// False from a kill or a freeze until it is undone: a query of all nodes leaves it out.
     runs: AtomicBool,
 }
 

@@ -17,11 +17,11 @@ fn a_database_that_forgot_an_order_is_paged_and_so_is_a_redis_that_gave_away_too
         let alice = world.bought(&sale, "alice").await;
         assert!(world.settled(&sale).await.consistent());
         // The ledger forgets what is settled, so that only the numbers remember.
-        let forgets = world.more(&[Reconcile], |settings| settings.p5_reconcile.ledger_retention_s = 1);
+        let forgets = world.extra_roles(&[Reconcile], |settings| settings.p5_reconcile.ledger_retention_s = 1);
         let ledger = keys.ledger(0, &sale);
         eventually("an empty ledger", async || world.redis(&["HLEN", &ledger]).await.as_u64() == Some(1)).await;
         forgets.stop().await;
-        let p5 = world.mortal("reconcile", "", &["p5_reconcile.interval_ms=300"]);
+        let p5 = world.process("reconcile", "", &["p5_reconcile.interval_ms=300"]);
         let tower = Prometheus::over("alerts-books", &[&p5]).await;
 
         let gap = tower.before("the database went back to an older backup", &["SeckillGap"]).await;

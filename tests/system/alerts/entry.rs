@@ -1,12 +1,13 @@
-//! Alerts about the entry, fired by what they are about: a full room, a slow Redis, a replica away, orders that do not land.
+//! Alerts about the entry, fired by what they are about: a full room, a slow Redis, a replica down, orders that are not
+//! persisted.
 
-use crate::support::procs::signal;
+use crate::support::programs::signal;
 use crate::support::prometheus::Prometheus;
 use crate::support::replicas::pair;
 use crate::support::world::{World, run_waiting, time_passes};
 use seckill::domain::ids::SaleId;
 
-/// Ten purchases a second, whatever they hear, for ever.
+/// Ten purchases a second, whatever the answers, for ever.
 async fn buying(world: &World, sale: &SaleId) {
     for n in 0u64.. {
         let user = format!("buyer-{n}");
@@ -15,7 +16,7 @@ async fn buying(world: &World, sale: &SaleId) {
 }
 
 #[test]
-fn a_full_room_a_slow_redis_and_a_replica_that_is_away_are_told() {
+fn a_full_room_a_slow_redis_and_a_replica_that_is_down_are_reported() {
     run_waiting(async {
         let (mut primary, mut replica) = pair("alerts").await;
         let mut world = World::on_redis(&primary.url(), "alerts-slow", &[], &[]).await;
@@ -26,8 +27,8 @@ fn a_full_room_a_slow_redis_and_a_replica_that_is_away_are_told() {
         let tower = Prometheus::over("alerts-slow", &[&api]).await;
 
         let full = tower.before("a second buyer in a room for one", &["SeckillRoomFull"]).await;
-        assert_eq!(world.come(&room, "alice").await.status, 200);
-        assert_eq!(world.come(&room, "bob").await.status, 503);
+        assert_eq!(world.enter_room(&room, "alice").await.status, 200);
+        assert_eq!(world.enter_room(&room, "bob").await.status, 503);
         full.fires().await;
         full.resolves().await;
 
@@ -58,11 +59,11 @@ fn a_full_room_a_slow_redis_and_a_replica_that_is_away_are_told() {
 }
 
 #[test]
-fn orders_that_do_not_land_are_paged() {
+fn orders_that_are_not_persisted_are_paged() {
     run_waiting(async {
         let mut world = World::with(&[], &[]).await;
         let sale = world.sale("stuck", 100_000, None).await;
-        let (relay, consumer) = (world.mortal("relay", "", &[]), world.mortal("consumer", "", &[]));
+        let (relay, consumer) = (world.process("relay", "", &[]), world.process("consumer", "", &[]));
         let api = world.api_process(&["p1_entry.lag_max_ms=8000"]).await;
         let tower = Prometheus::over("alerts-stuck", &[&api, &relay, &consumer]).await;
         let alerts = ["SeckillEntryClosed", "SeckillEntryRefuses", "SeckillLandingLags"].as_slice();

@@ -1,10 +1,10 @@
 //! Alerts about the pipeline, fired by what they are about: queues that are full, long, deleted or left alone, a relay that
 //! is too slow, entries deleted under it, messages nobody can read.
 
-use crate::support::hands::{channel, delete_order_queue};
+use crate::support::fault_injection::{channel, delete_order_queue};
 use crate::support::own_redis;
 use crate::support::prometheus::Prometheus;
-use crate::support::relaying::limit_queues;
+use crate::support::relay_state::limit_queues;
 use crate::support::world::{World, eventually, run_waiting};
 use amqprs::channel::QueuePurgeArguments;
 use seckill::roles::Role::Api;
@@ -14,13 +14,13 @@ use seckill::store::rabbit::{Topology, declare};
 const FILL: &str = "for i = 1, 150000 do redis.call('XADD', KEYS[1], '*', 'x', 'x') end";
 
 #[test]
-fn a_full_queue_a_long_outbox_and_entries_deleted_under_the_relay_are_told() {
+fn a_full_queue_a_long_outbox_and_entries_deleted_under_the_relay_are_reported() {
     run_waiting(async {
         let redis = own_redis::start("alerts-outbox-redis").await;
         let world = World::on_redis(&redis.url(), "alerts-outbox", &[Api], &[]).await;
         let sale = world.sale("outbox", 10_000, None).await;
-        let relay = world.mortal("relay", "", &["p3_relay.attempts_max=100000", "p3_relay.backoff_max_ms=200"]);
-        let p5 = world.mortal("reconcile", "", &["p5_reconcile.interval_ms=300"]);
+        let relay = world.process("relay", "", &["p3_relay.attempts_max=100000", "p3_relay.backoff_max_ms=200"]);
+        let p5 = world.process("reconcile", "", &["p5_reconcile.interval_ms=300"]);
         let tower = Prometheus::over("alerts-outbox", &[&relay, &p5]).await;
 
         let nobody = tower.before("no consumer started", &["SeckillNobodyConsumes"]).await;
@@ -41,7 +41,7 @@ fn a_full_queue_a_long_outbox_and_entries_deleted_under_the_relay_are_told() {
         let harm = tower.before("the outbox trimmed after a relay died with entries", &["SeckillOutboxTampered"]).await;
         drop(relay);
         world.redis(&["XTRIM", &outbox, "MAXLEN", "0"]).await;
-        let relay = world.mortal("relay", "", &[]);
+        let relay = world.process("relay", "", &[]);
         relay.until_metric("seckill_p3_relay_deleted_total", |deleted| deleted > 0.0).await;
         tower.scrape(&[&relay, &p5]).await;
         long.resolves().await;
@@ -49,7 +49,7 @@ fn a_full_queue_a_long_outbox_and_entries_deleted_under_the_relay_are_told() {
         untold.fires().await;
 
         limit_queues(&world, None).await;
-        let consumer = world.mortal("consumer", "", &[]);
+        let consumer = world.process("consumer", "", &[]);
         tower.scrape(&[&relay, &p5, &consumer]).await;
         nobody.resolves().await;
         untold.resolves().await;
@@ -58,11 +58,11 @@ fn a_full_queue_a_long_outbox_and_entries_deleted_under_the_relay_are_told() {
 }
 
 #[test]
-fn a_deleted_queue_a_long_one_and_messages_nobody_can_read_are_told() {
+fn a_deleted_queue_a_long_one_and_messages_nobody_can_read_are_reported() {
     run_waiting(async {
         let world = World::with(&[Api], &[]).await;
         let sale = world.sale("queues", 10_000, None).await;
-        let (relay, p5) = (world.mortal("relay", "", &[]), world.mortal("reconcile", "", &[]));
+        let (relay, p5) = (world.process("relay", "", &[]), world.process("reconcile", "", &[]));
         let tower = Prometheus::over("alerts-queues", &[&relay, &p5]).await;
         declare(&world.servers.rabbit).await.unwrap();
         world.bought(&sale, "first").await;
@@ -87,7 +87,7 @@ fn a_deleted_queue_a_long_one_and_messages_nobody_can_read_are_told() {
 
         let foreign = ["SeckillParked", "SeckillParkedForeign"].as_slice();
         let foreign = tower.before("a message of a stranger in the order queue", foreign).await;
-        let consumer = world.mortal("consumer", "", &[]);
+        let consumer = world.process("consumer", "", &[]);
         world.publish(&[b"?".to_vec()]).await;
         foreign.fires().await;
         let parked = world.cli(&["dlq", "list", "--json"]).exits(0).out;
@@ -100,18 +100,18 @@ fn a_deleted_queue_a_long_one_and_messages_nobody_can_read_are_told() {
 }
 
 #[test]
-fn a_relay_that_is_too_slow_is_told() {
+fn a_relay_that_is_too_slow_is_reported() {
     run_waiting(async {
         let world = World::with(&[Api], &[]).await;
         let sale = world.sale("late", 10_000, None).await;
         let (relay, consumer) =
-            (world.mortal("relay", "", &["p3_relay.rate_per_s=15"]), world.mortal("consumer", "", &[]));
+            (world.process("relay", "", &["p3_relay.rate_per_s=15"]), world.process("consumer", "", &[]));
         let tower = Prometheus::over("alerts-late", &[&relay, &consumer]).await;
         let late = tower.before("600 orders at once for a relay of 15 a second", &["SeckillLandsLate"]).await;
         world.sell(&sale, 600).await;
         late.fires().await;
         drop(relay);
-        let quick = world.mortal("relay", "", &[]);
+        let quick = world.process("relay", "", &[]);
         late.resolves().await;
         world.settled(&sale).await;
         drop(quick);

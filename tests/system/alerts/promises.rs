@@ -1,9 +1,9 @@
 //! Alerts about promises, fired by what they are about: damage done by hand to Redis and to the tables, settings that lose
 //! accepts, nobody who repairs.
 
-use crate::support::mortal::Mortal;
+use crate::support::killable::KillableProcess;
 use crate::support::own_redis;
-use crate::support::procs::signal;
+use crate::support::programs::signal;
 use crate::support::prometheus::Prometheus;
 use crate::support::world::{World, run_waiting, time_passes};
 use seckill::domain::ids::{RequestId, SaleId};
@@ -20,9 +20,9 @@ async fn backdate(world: &World, sale: &SaleId, id: RequestId) {
     world.redis(&["HSET", &ledger, &id.to_string(), &fields.join(" ")]).await;
 }
 
-fn reconciler(world: &World) -> Mortal {
+fn reconciler(world: &World) -> KillableProcess {
     let set = ["p5_reconcile.compensate=manual", "p5_reconcile.interval_ms=300", "p5_reconcile.quiet_ms=8000"];
-    world.mortal("reconcile", "", &set)
+    world.process("reconcile", "", &set)
 }
 
 #[test]
@@ -116,22 +116,22 @@ fn a_redis_that_was_rewound_while_everything_stood_still_is_paged() {
         p5.until_metric("seckill_p5_reconcile_oldest_unresolved_seconds", |_| true).await;
         tower.scrape(&[&api, &p5]).await;
         rewound.fires().await;
-        // The reconciler rebuilds the sale; that it was frozen is told for a quarter of an hour.
+        // The reconciler rebuilds the sale; that it was frozen is reported for a quarter of an hour.
         rewound.resolves().await;
         world.finish().await;
     });
 }
 
 #[test]
-fn a_window_shorter_than_the_pipeline_takes_is_told() {
+fn a_window_shorter_than_the_pipeline_takes_is_reported() {
     run_waiting(async {
         let world = World::with(&[Api], &[]).await;
         let sale = world.sale("hasty", 100_000, None).await;
         let hasty = ["p3_relay.confirm_timeout_ms=10", "p3_relay.claim_idle_ms=11", "p5_reconcile.window_ms=11"];
         // By hand: else the reconciler lands first what it takes for lost, and never learns that it was not.
         let set = [hasty.as_slice(), &["p5_reconcile.interval_ms=10", "p5_reconcile.compensate=manual"]].concat();
-        let relay = world.mortal("relay", "", &[]);
-        let (consumer, p5) = (world.mortal("consumer", "", &[]), world.mortal("reconcile", "", &set));
+        let relay = world.process("relay", "", &[]);
+        let (consumer, p5) = (world.process("consumer", "", &[]), world.process("reconcile", "", &set));
         let tower = Prometheus::over("alerts-hasty", &[&relay, &consumer, &p5]).await;
         let hasty = tower.before("a window of 11 ms and a consumer that stumbles", &["SeckillFalseAlarms"]).await;
         let selling = async {
@@ -139,7 +139,7 @@ fn a_window_shorter_than_the_pipeline_takes_is_told() {
                 world.bought(&sale, &format!("buyer-{n}")).await;
             }
         };
-        // What a first look saw lying has landed at the second, when the consumer goes on between the two.
+        // An entry of the first read is persisted at the second, when the consumer goes on between the two.
         let stumbling = async {
             loop {
                 signal(consumer.program.pid(), libc::SIGSTOP);

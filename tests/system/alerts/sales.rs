@@ -6,12 +6,12 @@ use seckill::roles::Role::Api;
 use seckill::runtime::now_ms;
 
 #[test]
-fn a_refusal_by_the_database_and_a_sale_that_nobody_closed_are_told() {
+fn a_refusal_by_the_database_and_a_sale_that_nobody_closed_are_reported() {
     run_waiting(async {
         let world = World::with(&[Api], &[]).await;
         let sale = world.sale("refusing", 10, Some(1)).await;
-        let (relay, consumer) = (world.mortal("relay", "", &[]), world.mortal("consumer", "", &[]));
-        let p5 = world.mortal("reconcile", "", &["p5_reconcile.interval_ms=300"]);
+        let (relay, consumer) = (world.process("relay", "", &[]), world.process("consumer", "", &[]));
+        let p5 = world.process("reconcile", "", &["p5_reconcile.interval_ms=300"]);
         p5.until_metric("seckill_p5_reconcile_ended_not_closed_count", |count| count == 0.0).await;
         let tower = Prometheus::over("alerts-sales", &[&relay, &consumer, &p5]).await;
 
@@ -19,7 +19,7 @@ fn a_refusal_by_the_database_and_a_sale_that_nobody_closed_are_told() {
         world.foreign_order(&sale, "bob", 7).await;
         let bob = world.bought(&sale, "bob").await;
         refused.fires().await;
-        assert_eq!(world.told(&sale, "bob", bob).await, ("FAILED".into(), "DUPLICATE_BUYER".into()));
+        assert_eq!(world.status_of(&sale, "bob", bob).await, ("FAILED".into(), "DUPLICATE_BUYER".into()));
         refused.resolves().await;
 
         let forgotten = tower.before("a sale that ended two hours ago", &["SeckillEndedNotClosed"]).await;

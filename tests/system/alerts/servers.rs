@@ -1,12 +1,12 @@
-//! Alerts about servers that are away, fired by servers that are away: killed, and standing still.
+//! Alerts about servers that are down, fired by servers that are down: killed, and standing still.
 
-use crate::support::hands::breakable;
+use crate::support::fault_injection::breakable_servers;
 use crate::support::prometheus::Prometheus;
 use crate::support::world::{World, run_waiting, time_passes};
 use seckill::dev::ServerKind;
 use seckill::domain::ids::SaleId;
 
-/// Some purchases a second, whatever they hear, for ever.
+/// Some purchases a second, whatever the answers, for ever.
 async fn buying(world: &World, sale: &SaleId, who: &str) {
     for n in 0u64.. {
         let user = format!("{who}-{n}");
@@ -17,7 +17,7 @@ async fn buying(world: &World, sale: &SaleId, who: &str) {
 #[test]
 fn servers_that_are_away_are_paged_whether_they_are_dead_or_stand_still() {
     run_waiting(async {
-        let mut servers = breakable().await;
+        let mut servers = breakable_servers().await;
         let mut world = World::on_breakable(&servers, "alerts-away", &[], &[]).await;
         let sale = world.sale("away", 100_000, None).await;
         // The rules' minutes are seconds here, and so are the seconds that a call may take.
@@ -29,7 +29,7 @@ fn servers_that_are_away_are_paged_whether_they_are_dead_or_stand_still() {
             "redis.connect_timeout_ms=400",
         ];
         let api = world.api_process(&quick).await;
-        let rest = ["relay", "consumer", "reconcile"].map(|role| world.mortal(role, "", &quick));
+        let rest = ["relay", "consumer", "reconcile"].map(|role| world.process(role, "", &quick));
         let [relay, consumer, p5] = &rest;
         let tower = Prometheus::over("alerts-away", &[&api, relay, consumer, p5]).await;
 

@@ -1,8 +1,8 @@
 //! F6: the console, used by a person: a real Chromium, real servers.
 
+use crate::support::admin_port::{AdminPort, TOKEN};
 use crate::support::browser::Browser;
-use crate::support::hands::breakable;
-use crate::support::operators::{Operators, TOKEN};
+use crate::support::fault_injection::breakable_servers;
 use crate::support::world::{World, eventually, run_waiting};
 use seckill::dev::ServerKind;
 use seckill::domain::ids::SaleId;
@@ -10,7 +10,7 @@ use seckill::roles::Role::{self, Api};
 use seckill::store::mysql::sales;
 use seckill::store::rabbit::declare;
 
-async fn signed_in(admin: &Operators, width: u32, height: u32) -> Browser {
+async fn signed_in(admin: &AdminPort, width: u32, height: u32) -> Browser {
     let browser = Browser::start(width, height).await;
     browser.open(&format!("{}/console/", admin.url)).await;
     browser.fill("#token", TOKEN).await;
@@ -43,7 +43,7 @@ fn a_person_signs_in_and_steers_a_sale_by_clicks() {
     run_waiting(async {
         // A draft that warms itself would not wait for the person.
         let world = World::with(&Role::ALL, &["p5_reconcile.warm_ahead_ms=0"]).await;
-        let admin = world.operators();
+        let admin = world.admin_port();
         let browser = Browser::start(1280, 900).await;
         browser.open(&format!("{}/console", admin.url)).await;
         browser.fill("#token", "not-the-token").await;
@@ -110,7 +110,7 @@ fn a_person_signs_in_and_steers_a_sale_by_clicks() {
 fn parked_requests_are_replayed_and_given_up_by_clicks() {
     run_waiting(async {
         let world = World::with(&[Api], &[]).await;
-        let admin = world.operators();
+        let admin = world.admin_port();
         declare(&world.servers.rabbit).await.unwrap();
         let sale = world.sale("desk-clicks", 10, Some(1)).await;
         let replayed = world.bought(&sale, "alice").await;
@@ -154,7 +154,7 @@ fn parked_requests_are_replayed_and_given_up_by_clicks() {
         browser.click("#dialog-yes").await;
         browser.sees("#outcome", "given up").await;
         eventually("bob hears it", async || {
-            world.told(&sale, "bob", given_up).await == ("FAILED".to_owned(), "GIVEN_UP".to_owned())
+            world.status_of(&sale, "bob", given_up).await == ("FAILED".to_owned(), "GIVEN_UP".to_owned())
         })
         .await;
         browser.click("a[href='#/register']").await;
@@ -173,9 +173,9 @@ fn parked_requests_are_replayed_and_given_up_by_clicks() {
 #[test]
 fn a_broker_that_dies_is_shown_and_its_return_too() {
     run_waiting(async {
-        let mut servers = breakable().await;
+        let mut servers = breakable_servers().await;
         let world = World::on_breakable(&servers, "shown", &Role::ALL, &[]).await;
-        let admin = world.operators();
+        let admin = world.admin_port();
         let sale = world.sale("shown", 100, Some(1)).await;
         let browser = signed_in(&admin, 1280, 900).await;
         browser.sees("#light-rabbitmq", "up").await;
@@ -198,7 +198,7 @@ fn a_broker_that_dies_is_shown_and_its_return_too() {
         browser.sees("#light-rabbitmq", "up").await;
         browser.sees("#box-database .value", "2").await;
         browser.sees("#box-relay .second", "breaker closed").await;
-        assert_eq!(world.told(&sale, "meanwhile", id).await.0, "CONFIRMED");
+        assert_eq!(world.status_of(&sale, "meanwhile", id).await.0, "CONFIRMED");
         no_complaints(&browser).await;
         drop(browser);
         world.finish().await;
@@ -209,7 +209,7 @@ fn a_broker_that_dies_is_shown_and_its_return_too() {
 fn every_view_works_in_two_languages_by_keyboard_and_on_a_phone() {
     run_waiting(async {
         let world = World::start().await;
-        let admin = world.operators();
+        let admin = world.admin_port();
         let sale = world.sale("views", 10, Some(1)).await;
         world.bought(&sale, "alice").await;
         for (width, height) in [(1280, 900), (390, 844)] {

@@ -10,8 +10,8 @@ fn a_page_of_another_origin_buys_in_a_real_browser() {
         // The pages come from one server, the API is another one: another port is another origin.
         let pages = World::with(&[Api, Relay, Consumer], &[]).await;
         let sale = pages.sale("elsewhere", 10, Some(1)).await;
-        let api = pages.beside(&[Api], &[&format!("http.cors_origins={}", pages.api)]).await;
-        let closed = pages.beside(&[Api], &["http.cors_origins=https://shop.example"]).await;
+        let api = pages.second_world(&[Api], &[&format!("http.cors_origins={}", pages.api)]).await;
+        let closed = pages.second_world(&[Api], &["http.cors_origins=https://shop.example"]).await;
         let browser = Browser::start(1280, 900).await;
         browser.open(&format!("{}/openapi.json", pages.api)).await;
         let buys = |url: &str| {

@@ -1,7 +1,7 @@
 //! F6: the demo shop, used by a visitor, with the console beside it.
 
+use crate::support::admin_port::{AdminPort, TOKEN};
 use crate::support::browser::Browser;
-use crate::support::operators::{Operators, TOKEN};
 use crate::support::world::{Answer, World, eventually, run_waiting};
 use seckill::config::Secret;
 use seckill::domain::ids::SaleId;
@@ -33,7 +33,7 @@ async fn opened(world: &World, sale: &SaleId) -> Browser {
 }
 
 #[test]
-fn a_visitor_buys_hears_the_truth_and_is_told_when_it_is_no() {
+fn a_visitor_buys_and_sees_the_true_outcome_and_each_refusal() {
     run_waiting(async {
         let mut world = shop_world().await;
         let sale = phones(&world, "shop", 3).await;
@@ -60,7 +60,7 @@ fn a_visitor_buys_hears_the_truth_and_is_told_when_it_is_no() {
         browser.sees("#steps .now", "Order").await;
         browser.open(&format!("{}/shop/?sale={sale}", world.api)).await;
         browser.sees("#steps .now", "Order").await;
-        let more = world.more(&[Role::Relay, Role::Consumer], |_| {});
+        let more = world.extra_roles(&[Role::Relay, Role::Consumer], |_| {});
         browser.sees("#confirmed", "Confirmed").await;
 
         world.sale_control().pause(&sale).await.unwrap();
@@ -106,7 +106,7 @@ async fn crowd(world: &World, sale: &SaleId, buyers: u64) -> Answer {
 fn a_crowd_at_the_press_of_a_button_moves_the_console() {
     run_waiting(async {
         let world = shop_world().await;
-        let admin: Operators = world.operators();
+        let admin: AdminPort = world.admin_port();
         let sale = phones(&world, "crowded", 1_500).await;
         let browser = opened(&world, &sale).await;
         browser.click("#send-crowd").await;

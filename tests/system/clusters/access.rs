@@ -1,9 +1,9 @@
 //! A cluster with access rules (A11): the user that docs/operations.md describes can do everything, and a wrong password is
-//! told as that.
+//! reported as that.
 
 use crate::support::clusters::SHARDS;
-use crate::support::manual::redis_account;
-use crate::support::procs::call;
+use crate::support::documented_commands::redis_account;
+use crate::support::programs::call;
 use crate::support::redis_sets::Cluster;
 use crate::support::world::{World, eventually, run_waiting};
 use seckill::roles::Role;
@@ -20,7 +20,7 @@ async fn nothing_was_denied(cluster: &Cluster) {
 }
 
 #[test]
-fn the_user_of_the_manual_suffices_and_a_wrong_password_is_told() {
+fn the_user_of_the_manual_suffices_and_a_wrong_password_is_reported() {
     run_waiting(async {
         let cluster = Cluster::start(3, 1, &[]).await;
         let name = "cluster-acl";

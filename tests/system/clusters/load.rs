@@ -3,7 +3,7 @@
 use crate::support::clusters::world_on;
 use crate::support::lost_primary::{LATE, Loss, SOME, STOCK, crowd, lose_a_primary, place_of};
 use crate::support::redis_sets::Cluster;
-use crate::support::rush::Rush;
+use crate::support::retrying_buyers::RetryingBuyers;
 use crate::support::world::{eventually, run_waiting, time_passes};
 
 #[test]
@@ -19,7 +19,7 @@ fn without_replicas_a_server_that_restarts_in_a_crowd_loses_nothing() {
         let sale = world.sale("load", STOCK, Some(1)).await;
         let dead = cluster.primary_of_tag("{0}").await;
         let lost = place_of(&world, dead.port());
-        let rush = Rush::new(&world, &sale);
+        let rush = RetryingBuyers::new(&world, &sale);
         crowd(&rush, async {
             eventually("a load", async || rush.accepted() > SOME).await;
             dead.kill().await;

@@ -1,9 +1,9 @@
 //! Sales on a primary that sentinels look after (B6, windows 15 to 17): it is killed, frozen or replaced by one that lags, and
-//! everything that was told as accepted is an order, once.
+//! everything that was answered as accepted is an order, once.
 
 use crate::support::clusters::{SOON, cut_off};
 use crate::support::redis_sets::{Node, SentinelSet};
-use crate::support::rush::Rush;
+use crate::support::retrying_buyers::RetryingBuyers;
 use crate::support::winners::{sells_again, sells_out, winners};
 use crate::support::world::{World, eventually, run_waiting};
 use futures::future::join_all;
@@ -24,12 +24,12 @@ async fn world_on(set: &SentinelSet, name: &str, settings: &[&str]) -> World {
 }
 
 /// Buyers come until nothing is left, while `story` goes on.
-async fn sold_out<T>(rush: &Rush<'_>, story: impl Future<Output = T>) -> T {
+async fn sold_out<T>(rush: &RetryingBuyers<'_>, story: impl Future<Output = T>) -> T {
     let lines = (0..LINES).map(|line| rush.line(0, (0..).map(move |n| format!("buyer-{line}-{n}"))));
     tokio::join!(join_all(lines), story).1
 }
 
-async fn sold_exactly(rush: &Rush<'_>, title: &str) {
+async fn sold_exactly(rush: &RetryingBuyers<'_>, title: &str) {
     rush.print(title);
     let counted = rush.holds().await.counted;
     assert_eq!(rush.accepted(), STOCK);
@@ -42,7 +42,7 @@ fn a_master_killed_in_a_crowd_costs_a_pause_and_no_order() {
         let set = SentinelSet::start(2, 3, &CAREFUL).await;
         let world = world_on(&set, "sentinel-kill", &PROMISED).await;
         let sale = world.sale("kill", i64::try_from(STOCK).unwrap(), Some(1)).await;
-        let rush = Rush::new(&world, &sale);
+        let rush = RetryingBuyers::new(&world, &sale);
         let old = set.master().await;
         sold_out(&rush, async {
             eventually("a load", async || rush.accepted() > STOCK / 5).await;
@@ -77,9 +77,9 @@ async fn frozen_master(name: &str, config: &[&str]) -> usize {
     let set = SentinelSet::start(2, 3, config).await;
     let world = world_on(&set, name, &PROMISED).await;
     let sale = world.sale("freeze", i64::try_from(STOCK).unwrap(), Some(1)).await;
-    let rush = Rush::new(&world, &sale);
+    let rush = RetryingBuyers::new(&world, &sale);
     let old = set.master().await;
-    // A process that hears of no other master than this one: its only sentinel will stand still. And its buyers' tokens.
+    // A process that learns of no other master than this one: its only sentinel will stand still. And its buyers' tokens.
     let silent = &set.sentinels()[2];
     let url = format!("redis-sentinel://127.0.0.1:{}?sentinelServiceName=seckill", silent.port());
     let settings = [&PROMISED[..], &["redis.mode=sentinel"]].concat();
@@ -128,9 +128,9 @@ async fn frozen_master(name: &str, config: &[&str]) -> usize {
 }
 
 #[test]
-fn what_a_replaced_master_accepts_when_it_wakes_is_told_to_nobody() {
+fn what_a_replaced_master_accepts_when_it_wakes_is_answered_to_no_buyer() {
     run_waiting(async {
-        // It may be stopped just when everybody waits for replicas, and then nothing lies in its socket.
+        // It may be stopped just when everybody waits for replicas, and then nothing is in its socket.
         for round in 1..=3 {
             let alone = frozen_master(&format!("sentinel-wakes-{round}"), &[]).await;
             eprintln!("round {round}: accepted after it woke: {alone}");
@@ -171,7 +171,7 @@ fn one_sentinel_that_stands_still_or_is_dead_hides_no_master() {
             sentinel.kill().await;
             let sets = world.own_sets();
             let sets: Vec<&str> = sets.iter().map(String::as_str).chain(PROMISED).collect();
-            let late = world.beside(&[Role::Api], &sets).await;
+            let late = world.second_world(&[Role::Api], &sets).await;
             let token = world.token(&sale, &format!("late-{n}")).await.0;
             let sold = late.buy(&sale, &format!("late-{n}"), 1, Some(&token)).await;
             assert_eq!(sold.status, 202, "a process that starts now: {sold:?}");

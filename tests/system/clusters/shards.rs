@@ -4,8 +4,8 @@
 use crate::support::bucket_cases::{like_one, rush, step, with_cases};
 use crate::support::buckets::Buckets;
 use crate::support::clusters::SHARDS;
-use crate::support::model::Ask;
 use crate::support::redis_sets::Cluster;
+use crate::support::reserve_model::Ask;
 use crate::support::world::{World, run_waiting};
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,7 +1,7 @@
 //! Audits while a crowd buys: traffic raises no false alarm (window 87).
 
-use crate::support::procs::Folder;
-use crate::support::watched::Watched;
+use crate::support::observed_reconciler::ObservedReconciler;
+use crate::support::programs::Folder;
 use crate::support::world::{World, eventually, pause, run_waiting};
 use seckill::domain::ids::SaleId;
 use seckill::p5_reconcile::{ReconcileContext, SaleAudit, Window, audit_sale_confirmed};
@@ -31,7 +31,7 @@ fn audits_as_fast_as_they_can_raise_no_false_alarm_while_a_crowd_buys() {
         let world = World::with(&[Api, Relay, Consumer], &[]).await;
         let sale = world.sale("alarms", 20_000, None).await;
         let folder = Folder::new("alarms");
-        let watched = Watched::start(&world, &folder, &["p5_reconcile.interval_ms=10"]);
+        let watched = ObservedReconciler::start(&world, &folder, &["p5_reconcile.interval_ms=10"]);
         let plan = loadgen::LoadPlan { requests_per_buyer: 3, rate_per_s: Some(1_200.0), ..world.crowd(&sale, 1_200) };
         let selling = tokio::spawn(loadgen::run(plan));
         let handle = selling.abort_handle();

@@ -1,9 +1,9 @@
-//! Crowds of buyers: a thousand purchases and more, or so many a second.
+//! Crowds of buyers: a thousand purchases and more, or a fixed rate.
 
 mod audits;
 mod outbox;
 mod overload;
 mod policies;
 mod relay;
-mod room;
 mod scripts;
+mod waiting_room;

@@ -1,6 +1,6 @@
 //! Long outboxes, and entries in them that reading alone never finds or that somebody took away.
 
-use crate::support::relaying::{nobody_is_remembered, nothing_is_left, outbox_key, read_and_die};
+use crate::support::relay_state::{no_relay_is_named, nothing_is_left, outbox_key, read_and_die};
 use crate::support::world::{World, eventually, run_waiting};
 use seckill::config::ServerUrl;
 use seckill::roles::Role::{Api, Consumer, Relay};
@@ -22,7 +22,7 @@ fn entries_in_nobodys_pending_list_are_found_and_relayed() {
         assert_eq!(world.redis(&["XGROUP", "DELCONSUMER", &outbox, "relay", "ghost"]).await, Value::from(700));
         world.redis(&["XGROUP", "SETID", &outbox, "relay", "$"]).await;
         assert_eq!(world.outbox().await, (1_200, 0), "nobody has them, and nobody is given them");
-        let relay = world.more(&[Relay], |settings| settings.p3_relay.claim_idle_ms = 6_000);
+        let relay = world.extra_roles(&[Relay], |settings| settings.p3_relay.claim_idle_ms = 6_000);
         eventually("all of them", async || world.orders(&sale).await == 1_200).await;
         nothing_is_left(&world).await;
         relay.stop().await;
@@ -37,7 +37,7 @@ fn a_group_that_was_destroyed_is_made_again_from_the_beginning() {
         let sale = world.sale("group", 5_000, Some(1)).await;
         let outbox = outbox_key(&world);
         // With a full hand, of which nothing can go away: nothing is read, so nothing else would notice.
-        let stuck = world.more(&[Relay], |settings| {
+        let stuck = world.extra_roles(&[Relay], |settings| {
             settings.rabbitmq.url = ServerUrl::new("amqp://guest:guest@127.0.0.1:1/%2f".to_owned());
             settings.p3_relay.window_max = 4;
             settings.p3_relay.attempts_max = 1_000;
@@ -47,7 +47,7 @@ fn a_group_that_was_destroyed_is_made_again_from_the_beginning() {
         world.redis(&["XGROUP", "DESTROY", &outbox, "relay"]).await;
         eventually("a full hand again", async || world.outbox().await == (20, 4)).await;
         stuck.stop().await;
-        let relay = world.more(&[Relay], |_| {});
+        let relay = world.extra_roles(&[Relay], |_| {});
         let selling = loadgen::run(loadgen::LoadPlan { first_buyer: 1_000, ..world.crowd(&sale, 2_000) });
         let harm = async {
             for so_far in [100, 400, 900] {
@@ -67,7 +67,7 @@ fn a_group_that_was_destroyed_is_made_again_from_the_beginning() {
 const LIST: &str = "redis.outbox=list";
 
 #[test]
-fn nobodys_list_stays_whoever_died_with_it() {
+fn no_list_of_a_dead_relay_stays() {
     run_waiting(async {
         let set = [LIST, "p3_relay.claim_idle_ms=3000", "p5_reconcile.window_ms=120000"];
         let world = World::with(&[Api, Consumer], &set).await;
@@ -82,9 +82,9 @@ fn nobodys_list_stays_whoever_died_with_it() {
         assert_eq!(world.redis(&["HDEL", &hands, "nobody"]).await, Value::from(1));
         world.redis(&["HSET", &hands, "tomorrow", "99999999999999 50"]).await;
         assert_eq!(world.outbox().await, (950, 800), "nobody's entries are counted by nobody");
-        let relay = world.more(&[Relay], |_| {});
+        let relay = world.extra_roles(&[Relay], |_| {});
         eventually("all of them", async || world.orders(&sale).await == 1_000).await;
-        nobody_is_remembered(&world).await;
+        no_relay_is_named(&world).await;
         relay.stop().await;
         world.finish().await;
     });

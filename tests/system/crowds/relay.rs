@@ -1,14 +1,14 @@
 //! The relay brings every entry of a crowd to the broker, in order, whichever relay dies on the way (P3).
 
 use crate::support::outbox_kinds::OUTBOX_KINDS;
-use crate::support::relaying::{arrived, nothing_is_left, read_and_die};
+use crate::support::relay_state::{arrived, nothing_is_left, read_and_die};
 use crate::support::world::{World, eventually, run_waiting};
 use seckill::roles::Role::{Api, Consumer, Relay};
 use seckill::store::rabbit::declare;
 use seckill_bench::loadgen;
 
 #[test]
-fn five_thousand_entries_reach_the_broker_in_order_and_land_exactly_once() {
+fn five_thousand_entries_reach_the_broker_in_order_and_are_persisted_exactly_once() {
     run_waiting(async {
         for outbox in OUTBOX_KINDS {
             let world = World::with(&[Api], &[outbox]).await;
@@ -16,11 +16,11 @@ fn five_thousand_entries_reach_the_broker_in_order_and_land_exactly_once() {
             world.sell(&sale, 5_000).await;
             assert_eq!(world.outbox().await, (5_000, 0));
             declare(&world.servers.rabbit).await.unwrap();
-            let relay = world.more(&[Relay], |_| {});
+            let relay = world.extra_roles(&[Relay], |_| {});
             nothing_is_left(&world).await;
             let numbers = arrived(&world, 5_000).await.into_iter().map(|order| order.number);
             assert!(numbers.eq(1..=5_000), "one relay keeps the order");
-            let consumer = world.more(&[Consumer], |_| {});
+            let consumer = world.extra_roles(&[Consumer], |_| {});
             eventually("5,000 orders", async || world.orders(&sale).await == 5_000).await;
             assert_eq!(world.settled(&sale).await.counted.ordered, 5_000);
             consumer.stop().await;
@@ -40,7 +40,7 @@ fn a_relay_that_comes_back_under_its_name_goes_on_at_once() {
             world.sell(&sale, 1_500).await;
             // More than one window of it, so that the drain of its own entries needs several steps.
             read_and_die(&world, &format!("relay-{}", world.settings.node()), 1_300).await;
-            let relay = world.more(&[Relay], |_| {});
+            let relay = world.extra_roles(&[Relay], |_| {});
             eventually("all 1,500, long before the claim time", async || world.orders(&sale).await == 1_500).await;
             nothing_is_left(&world).await;
             relay.stop().await;
@@ -55,8 +55,8 @@ fn two_relays_share_the_work_and_one_killed_in_it_loses_nothing() {
         for outbox in OUTBOX_KINDS {
             let world = World::with(&[Api, Consumer], &[outbox]).await;
             let sale = world.sale("two", 5_000, Some(1)).await;
-            let first = world.more(&[Relay], |settings| settings.runtime.node = "first".into());
-            let second = world.more(&[Relay], |settings| settings.runtime.node = "second".into());
+            let first = world.extra_roles(&[Relay], |settings| settings.runtime.node = "first".into());
+            let second = world.extra_roles(&[Relay], |settings| settings.runtime.node = "second".into());
             world.sell(&sale, 1_000).await;
             let selling = loadgen::run(loadgen::LoadPlan { first_buyer: 1_000, ..world.crowd(&sale, 2_000) });
             let kill = async {

@@ -1,6 +1,6 @@
-//! The admin API while a server is away.
+//! The admin API while a server is down.
 
-use crate::support::hands::breakable;
+use crate::support::fault_injection::breakable_servers;
 use crate::support::world::{World, eventually, run_waiting};
 use seckill::dev::ServerKind;
 use seckill::roles::Role::{self, Api};
@@ -8,11 +8,11 @@ use seckill::store::rabbit::declare;
 use serde_json::Value;
 
 #[test]
-fn the_pipeline_says_what_lies_where_and_which_server_is_away() {
+fn the_pipeline_shows_what_is_where_and_which_server_is_down() {
     run_waiting(async {
-        let mut servers = breakable().await;
+        let mut servers = breakable_servers().await;
         let world = World::on_breakable(&servers, "picture", &[Api], &[]).await;
-        let admin = world.operators();
+        let admin = world.admin_port();
         declare(&world.servers.rabbit).await.unwrap();
         let sale = world.sale("picture", 10, Some(1)).await;
         for user in ["a", "b", "c"] {
@@ -39,7 +39,7 @@ fn the_pipeline_says_what_lies_where_and_which_server_is_away() {
             server.is_some_and(|server| server["ok"] == false && server["problem"].is_string())
         };
 
-        let more = world.more(&[Role::Relay, Role::Consumer, Role::Reconcile], |_| {});
+        let more = world.extra_roles(&[Role::Relay, Role::Consumer, Role::Reconcile], |_| {});
         eventually("all landed", async || look().await["sales"][0]["landed"] == 3).await;
         eventually("a leader", async || look().await["leader"]["connection"].is_i64()).await;
         servers.server(ServerKind::Rabbitmq).unwrap().kill().await.unwrap();

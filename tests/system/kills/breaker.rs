@@ -1,7 +1,7 @@
 //! The breaker around the database (D6) protects it and decides nothing: closed, open, half-open, as a supervisor
 //! sees them on a real consumer process.
 
-use crate::support::hands::breakable;
+use crate::support::fault_injection::breakable_servers;
 use crate::support::world::{ALONE, World, eventually, run, time_passes};
 use seckill::dev::ServerKind;
 use seckill::roles::Role::{Api, Relay};
@@ -13,12 +13,12 @@ const OPENED: &str = "seckill_p4_persist_breaker_opened_total";
 #[test]
 fn an_outage_opens_the_breaker_burns_no_attempt_and_its_end_closes_it() {
     run(async {
-        let mut servers = breakable().await;
+        let mut servers = breakable_servers().await;
         let world = World::on_breakable(&servers, "breaker", &[Api, Relay], &[ALONE]).await;
         let sale = world.sale("breaker", 1_000, Some(1)).await;
         // Three writers with ten each.
         let set = ["p4_persist.group_max=10", "p4_persist.prefetch=10", "p4_persist.attempts_max=2"];
-        let mut consumer = world.mortal("consumer", "", &set);
+        let mut consumer = world.process("consumer", "", &set);
         world.sell(&sale, 50).await;
         eventually("50 orders", async || world.orders(&sale).await == 50).await;
         consumer.until_metric(OPEN, |open| open == 0.0).await;
@@ -50,7 +50,7 @@ fn an_outage_opens_the_breaker_burns_no_attempt_and_its_end_closes_it() {
 #[test]
 fn a_database_that_stands_still_is_noticed_by_calls_on_idle_connections() {
     run(async {
-        let mut servers = breakable().await;
+        let mut servers = breakable_servers().await;
         let quick = ["mysql.statement_timeout_ms=300", "mysql.connect_timeout_ms=300", "mysql.pool_wait_ms=300"];
         let world = World::on_breakable(&servers, "idle-frozen", &[], &quick).await;
         let db = &world.servers.db;

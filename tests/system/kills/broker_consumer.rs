@@ -1,7 +1,7 @@
 //! The broker dies under the consumer, or takes no messages of it.
 
 use crate::support::downstream::Downstream;
-use crate::support::hands::{breakable, memory_alarm};
+use crate::support::fault_injection::{breakable_servers, memory_alarm};
 use crate::support::world::{ALONE, World, eventually, run};
 use seckill::dev::ServerKind;
 use seckill::roles::Role::{Api, Consumer, Relay};
@@ -9,7 +9,7 @@ use seckill::roles::Role::{Api, Consumer, Relay};
 #[test]
 fn a_broker_that_dies_in_a_load_is_answered_with_no_stale_ack() {
     run(async {
-        let mut servers = breakable().await;
+        let mut servers = breakable_servers().await;
         let set = ["p4_persist.group_max=50", "p4_persist.prefetch=100"];
         let world = World::on_breakable(&servers, "brokerdies", &[Api, Relay, Consumer], &set).await;
         let sale = world.sale("brokerdies", 10_000, Some(1)).await;
@@ -27,9 +27,9 @@ fn a_broker_that_dies_in_a_load_is_answered_with_no_stale_ack() {
 }
 
 #[test]
-fn a_broker_that_takes_no_messages_is_drained_all_the_same_and_hears_the_events_later() {
+fn a_broker_that_takes_no_messages_is_drained_all_the_same_and_gets_the_events_later() {
     run(async {
-        let servers = breakable().await;
+        let servers = breakable_servers().await;
         let world = World::on_breakable(&servers, "mute", &[Api, Relay], &[ALONE]).await;
         let mut downstream = Downstream::listen(&world).await;
         let sale = world.sale("mute", 1_000, Some(1)).await;
@@ -38,7 +38,7 @@ fn a_broker_that_takes_no_messages_is_drained_all_the_same_and_hears_the_events_
         eventually("everything in the queue", async || world.waiting_in("seckill.orders").await == 201).await;
         memory_alarm(&servers, true).await;
         // What frees the broker is the acks, so they must not wait for events it does not take.
-        let consumer = world.more(&[Consumer], |_| {});
+        let consumer = world.extra_roles(&[Consumer], |_| {});
         eventually("201 orders", async || world.orders(&sale).await == 201).await;
         eventually("an empty queue", async || world.waiting_in("seckill.orders").await == 0).await;
         eventually("events written down", async || world.rows("outcome_event", "1 = 1").await == 201).await;

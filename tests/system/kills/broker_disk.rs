@@ -1,6 +1,6 @@
 //! The broker's disk is lost with confirmed messages on it (window 58). The ledger has them all.
 
-use crate::support::hands::breakable;
+use crate::support::fault_injection::breakable_servers;
 use crate::support::world::{ALONE, World, eventually, run_waiting};
 use seckill::dev::ServerKind;
 use seckill::domain::ids::SaleId;
@@ -15,7 +15,7 @@ async fn sell(world: &World, sale: &SaleId, first_buyer: u64, buyers: u64) {
 #[test]
 fn a_broker_that_lost_its_disk_loses_no_request() {
     run_waiting(async {
-        let mut servers = breakable().await;
+        let mut servers = breakable_servers().await;
         let urls = servers.urls();
         // In the default virtual host: a broker that starts empty has no other.
         let on = (urls.redis_url.as_str(), urls.amqp_url.as_str(), urls.mysql_url.as_str());
@@ -38,7 +38,7 @@ fn a_broker_that_lost_its_disk_loses_no_request() {
         sell(&world, &sale, 200, 50).await;
         broker.restart().await.unwrap();
 
-        let rest = world.more(&[Consumer, Reconcile], |_| {});
+        let rest = world.extra_roles(&[Consumer, Reconcile], |_| {});
         sell(&world, &sale, 250, 50).await;
         eventually("every accepted request has its order", async || world.orders(&sale).await == 300).await;
         assert!(world.rows("orders", "source = 'compensation'").await >= 200, "out of the ledger");

@@ -1,8 +1,8 @@
-//! A broker that is away, silent, frozen or blocked, and connections and exchanges that go away under the relay.
+//! A broker that is down, silent, frozen or blocked, and connections and exchanges that go away under the relay.
 
-use crate::support::hands::{breakable, delete_order_exchange, memory_alarm, tell_broker};
+use crate::support::fault_injection::{breakable_servers, delete_order_exchange, memory_alarm, run_in_broker};
 use crate::support::outbox_kinds::OUTBOX_KINDS;
-use crate::support::relaying::{attempts, nothing_is_left, parked};
+use crate::support::relay_state::{attempts, nothing_is_left, parked};
 use crate::support::world::{World, eventually, run_waiting};
 use seckill::dev::ServerKind;
 use seckill::domain::ids::SaleId;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 async fn working_sale(world: &World, id: &str) -> SaleId {
     let sale = world.sale(id, 10_000, Some(1)).await;
     let first = world.bought(&sale, "first").await;
-    eventually("a working system", async || world.told(&sale, "first", first).await.0 == "CONFIRMED").await;
+    eventually("a working system", async || world.status_of(&sale, "first", first).await.0 == "CONFIRMED").await;
     sale
 }
 
@@ -23,7 +23,7 @@ async fn working_sale(world: &World, id: &str) -> SaleId {
 fn a_broker_that_is_away_briefly_costs_nothing_and_one_away_for_long_only_time() {
     run_waiting(async {
         for outbox in OUTBOX_KINDS {
-            let mut servers = breakable().await;
+            let mut servers = breakable_servers().await;
             let world =
                 World::on_breakable(&servers, &format!("brief{}", &outbox[13..]), &[Api, Relay, Consumer], &[outbox])
                     .await;
@@ -61,24 +61,24 @@ fn a_broker_that_is_away_briefly_costs_nothing_and_one_away_for_long_only_time()
                 "{parked:?}"
             );
             for (user, id) in &away {
-                assert_eq!(world.told(&sale, user, *id).await.0, "QUEUED", "a DLQ is no verdict");
+                assert_eq!(world.status_of(&sale, user, *id).await.0, "QUEUED", "a DLQ is no verdict");
             }
             let audit = world.audit(&sale, Window::Now).await;
             assert!(audit.consistent() && audit.counted.parked == 3, "{audit:#?}");
-            // P5 lands them while the broker is still away: the ledger is enough.
-            let reconcile = world.more(&[Reconcile], |_| {});
+            // P5 persists them while the broker is still down: the ledger is enough.
+            let reconcile = world.extra_roles(&[Reconcile], |_| {});
             eventually("three compensations", async || world.orders(&sale).await == 4).await;
             eventually("the register closed", async || {
                 world.rows("failed_request", "source = 'relay_dlq' AND status = 'resolved'").await == 3
             })
             .await;
             for (user, id) in &away {
-                assert_eq!(world.told(&sale, user, *id).await.0, "CONFIRMED");
+                assert_eq!(world.status_of(&sale, user, *id).await.0, "CONFIRMED");
             }
             assert_eq!(world.servers.redis.relay_dlq.count(0).await.unwrap(), 0);
             servers.server(ServerKind::Rabbitmq).unwrap().restart().await.unwrap();
             let last = world.bought(&sale, "last").await;
-            eventually("selling goes on", async || world.told(&sale, "last", last).await.0 == "CONFIRMED").await;
+            eventually("selling goes on", async || world.status_of(&sale, "last", last).await.0 == "CONFIRMED").await;
             reconcile.stop().await;
             world.finish().await;
         }
@@ -88,7 +88,7 @@ fn a_broker_that_is_away_briefly_costs_nothing_and_one_away_for_long_only_time()
 #[test]
 fn while_the_broker_is_away_a_few_entries_try_it_and_the_others_stay_untouched() {
     run_waiting(async {
-        let mut servers = breakable().await;
+        let mut servers = breakable_servers().await;
         let set = ["p3_relay.attempts_max=1000", "p3_relay.backoff_max_ms=200"];
         let world = World::on_breakable(&servers, "probe", &[Api, Relay, Consumer], &set).await;
         let sale = working_sale(&world, "probe").await;
@@ -112,7 +112,7 @@ fn while_the_broker_is_away_a_few_entries_try_it_and_the_others_stay_untouched()
 #[test]
 fn a_blocked_broker_burns_no_attempts_and_is_used_again_when_it_is_free() {
     run_waiting(async {
-        let servers = breakable().await;
+        let servers = breakable_servers().await;
         let world = World::on_breakable(&servers, "alarm", &[Api, Relay, Consumer], &[]).await;
         let sale = working_sale(&world, "alarm").await;
         memory_alarm(&servers, true).await;
@@ -140,7 +140,7 @@ fn a_blocked_broker_burns_no_attempts_and_is_used_again_when_it_is_free() {
 #[test]
 fn a_frozen_broker_is_left_and_found_again() {
     run_waiting(async {
-        let mut servers = breakable().await;
+        let mut servers = breakable_servers().await;
         let set = ["rabbitmq.connect_timeout_ms=1000"];
         let world = World::on_breakable(&servers, "frozen", &[Api, Relay, Consumer], &set).await;
         let sale = working_sale(&world, "frozen").await;
@@ -163,7 +163,7 @@ fn a_frozen_broker_is_left_and_found_again() {
 #[test]
 fn connections_closed_and_an_exchange_deleted_in_a_load_lose_nothing() {
     run_waiting(async {
-        let servers = breakable().await;
+        let servers = breakable_servers().await;
         let world = World::on_breakable(&servers, "closed", &[Api, Relay, Consumer], &[]).await;
         let sale = working_sale(&world, "closed").await;
         let selling = loadgen::run(loadgen::LoadPlan { rate_per_s: Some(400.0), ..world.crowd(&sale, 2_000) });
@@ -172,7 +172,7 @@ fn connections_closed_and_an_exchange_deleted_in_a_load_lose_nothing() {
                 eventually("a load", async || world.orders(&sale).await > so_far).await;
                 let close =
                     "rabbit_networking:close_connections(rabbit_networking:connections_local(), <<\"test\">>).\n";
-                tell_broker(&servers, close).await;
+                run_in_broker(&servers, close).await;
             }
             eventually("a load", async || world.orders(&sale).await > 700).await;
             // Publishing to it closes the channel (404); the next connection declares it again.

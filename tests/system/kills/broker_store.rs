@@ -1,6 +1,6 @@
 //! The store for RabbitMQ when the broker is killed or stands still. Nothing may hang, nothing may be believed.
 
-use crate::support::hands::{breakable, port_of};
+use crate::support::fault_injection::{breakable_servers, port_of};
 use crate::support::rabbit_store::{config_on, order, send, send_many, until_closed, until_gone};
 use crate::support::world::{eventually, run_waiting};
 use seckill::dev::ServerKind;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 #[test]
 fn a_killed_broker_is_noticed_at_once() {
     run_waiting(async {
-        let mut servers = breakable().await;
+        let mut servers = breakable_servers().await;
         let config = config_on(&servers, "kill").await;
         let mut publisher = Publisher::connect(&config).await.unwrap();
         let mut consumer = Consumer::connect(&config, &[0], 10).await.unwrap();
@@ -25,7 +25,7 @@ fn a_killed_broker_is_noticed_at_once() {
 #[test]
 fn a_frozen_broker_is_noticed_after_two_heartbeats() {
     run_waiting(async {
-        let mut servers = breakable().await;
+        let mut servers = breakable_servers().await;
         let config = RabbitConfig { connect_timeout_ms: 8_000, ..config_on(&servers, "freeze").await };
         let mut publisher = Publisher::connect(&config).await.unwrap();
         let mut flooding = Publisher::connect(&config).await.unwrap();
@@ -68,7 +68,7 @@ fn dropped_connections_leave_neither_tasks_nor_sockets_behind() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let mut held = None;
     run_waiting(async {
-        let servers = breakable().await;
+        let servers = breakable_servers().await;
         held = Some((config_on(&servers, "drop").await, servers));
     });
     let (config, _servers) = held.unwrap();

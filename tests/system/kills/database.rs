@@ -1,7 +1,7 @@
 //! Faults of the whole database server, provoked for real while the consumer role runs: each ends in a consistent sheet.
 
-use crate::support::hands::breakable;
-use crate::support::sessions::{ROLES, Session, connections, drained, lands, plain_user, stuck};
+use crate::support::database_sessions::{ROLES, Session, connections, drained, lands, plain_user, stuck};
+use crate::support::fault_injection::breakable_servers;
 use crate::support::world::{World, eventually, run_waiting, time_passes};
 use diesel_async::{AsyncConnection, AsyncMysqlConnection};
 use seckill::config::ServerUrl;
@@ -12,13 +12,13 @@ use seckill_bench::loadgen::{self, LoadPlan};
 #[test]
 fn a_lost_deadlock_is_run_again_as_a_whole() {
     run_waiting(async {
-        let servers = breakable().await;
+        let servers = breakable_servers().await;
         let world = World::on_breakable(&servers, "deadlock", &ROLES, &[]).await;
         let sale = world.sale("deadlock", 100, Some(1)).await;
         let deadlocks = "SELECT CAST(variable_value AS SIGNED) AS n FROM information_schema.global_status \
                          WHERE variable_name = 'INNODB_DEADLOCKS'";
         let before = world.number(deadlocks).await;
-        // The other side has written more, so that the landing is the victim (window 67).
+        // The other side has written more, so that the consumer's transaction is the victim (window 67).
         let mut other = Session::open(&world).await;
         other.run("CREATE TABLE weight (n INT PRIMARY KEY)").await;
         other.run("BEGIN; INSERT INTO weight SELECT seq FROM seq_1_to_5000; UPDATE sales SET title = 'x'").await;
@@ -62,11 +62,11 @@ fn a_connection_killed_in_the_transaction_or_in_its_commit_is_looked_up_not_gues
 #[test]
 fn a_read_only_database_burns_no_attempt() {
     run_waiting(async {
-        let servers = breakable().await;
+        let servers = breakable_servers().await;
         let world = World::on_breakable(&servers, "readonly", &[Api, Relay], &[]).await;
         let sale = world.sale("readonly", 1_000, Some(1)).await;
         let url = plain_user(&world, "landlord").await;
-        let consumer = world.more(&[Consumer], |settings| settings.mysql.url = ServerUrl::new(url));
+        let consumer = world.extra_roles(&[Consumer], |settings| settings.mysql.url = ServerUrl::new(url));
         world.sell(&sale, 50).await;
         eventually("50 orders", async || world.orders(&sale).await == 50).await;
         world.sql("SET GLOBAL read_only = 1").await;
@@ -78,7 +78,7 @@ fn a_read_only_database_burns_no_attempt() {
             0,
             "attempts burnt"
         );
-        assert_eq!(world.told(&sale, "alice", alice).await.0, "QUEUED");
+        assert_eq!(world.status_of(&sale, "alice", alice).await.0, "QUEUED");
         world.sql("SET GLOBAL read_only = 0").await;
         lands(&world, &sale, "alice", alice).await;
         consumer.stop().await;
@@ -89,7 +89,7 @@ fn a_read_only_database_burns_no_attempt() {
 #[test]
 fn a_database_without_a_connection_to_spare_burns_no_attempt() {
     run_waiting(async {
-        let servers = breakable().await;
+        let servers = breakable_servers().await;
         let world = World::on_breakable(&servers, "crowded", &[Api, Relay], &[]).await;
         let sale = world.sale("crowded", 1_000, Some(1)).await;
         let mut users = Vec::new();
@@ -104,7 +104,7 @@ fn a_database_without_a_connection_to_spare_burns_no_attempt() {
         while let Ok(lodger) = AsyncMysqlConnection::establish(&url).await {
             lodgers.push(lodger);
         }
-        let consumer = world.more(&[Consumer], |settings| settings.mysql.url = ServerUrl::new(url.clone()));
+        let consumer = world.extra_roles(&[Consumer], |settings| settings.mysql.url = ServerUrl::new(url.clone()));
         eventually("messages in the consumer's hand", async || world.waiting_in("seckill.orders").await == 0).await;
         time_passes(3_000).await;
         assert_eq!(world.waiting_in("seckill.").await, 0, "neither sent back nor parked (1040)");
@@ -121,7 +121,7 @@ fn a_database_without_a_connection_to_spare_burns_no_attempt() {
 #[test]
 fn a_database_that_stands_still_beyond_the_deadline_answers_nobody_wrongly_afterwards() {
     run_waiting(async {
-        let mut servers = breakable().await;
+        let mut servers = breakable_servers().await;
         let set = ["mysql.statement_timeout_ms=500", "p4_persist.group_max=50", "p4_persist.prefetch=100"];
         let world = World::on_breakable(&servers, "standing", &ROLES, &set).await;
         let sale = world.sale("standing", 10_000, Some(1)).await;

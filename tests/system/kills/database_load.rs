@@ -1,6 +1,6 @@
 //! The database dies while a crowd buys.
 
-use crate::support::hands::breakable;
+use crate::support::fault_injection::breakable_servers;
 use crate::support::world::{ALONE, World, eventually, run};
 use seckill::dev::ServerKind;
 use seckill::roles::Role::{Api, Consumer, Relay};
@@ -19,7 +19,7 @@ async fn waiting(world: &World) -> BTreeMap<&'static str, u64> {
 #[test]
 fn a_database_that_dies_in_a_load_opens_the_breaker_and_loses_and_doubles_nothing() {
     run(async {
-        let mut servers = breakable().await;
+        let mut servers = breakable_servers().await;
         let set = ["p4_persist.group_max=50", "p4_persist.prefetch=100", ALONE];
         let world = World::on_breakable(&servers, "database", &[Api, Relay, Consumer], &set).await;
         let sale = world.sale("database", 10_000, Some(1)).await;

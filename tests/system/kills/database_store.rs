@@ -1,6 +1,6 @@
 //! The store for MySQL/MariaDB on a server that dies, hangs or refuses.
 
-use crate::support::hands::breakable;
+use crate::support::fault_injection::breakable_servers;
 use crate::support::mysql_store::{assert_sound, class, config, crowd, sale, session_of, verdicts};
 use crate::support::world::{eventually, pause, run_waiting};
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 #[test]
 fn a_killed_server_heals_without_a_new_pool_and_loses_nothing_it_confirmed() {
     run_waiting(async {
-        let mut servers = breakable().await;
+        let mut servers = breakable_servers().await;
         let url = servers.urls().mysql_url.replace("/seckill", "/store_killed");
         migrate::migrate(&url).await.unwrap();
         let db = Db::connect(config(url)).unwrap();
@@ -71,7 +71,7 @@ impl OkOrOutage for Result<&Verdict, &DbError> {
 #[test]
 fn a_server_that_hangs_is_a_timeout_and_heals() {
     run_waiting(async {
-        let mut servers = breakable().await;
+        let mut servers = breakable_servers().await;
         let url = servers.urls().mysql_url.replace("/seckill", "/store_hung");
         migrate::migrate(&url).await.unwrap();
         let db = Db::connect(DbConfig { statement_timeout_ms: 500, connect_timeout_ms: 500, ..config(url) }).unwrap();
@@ -92,7 +92,7 @@ fn a_server_that_hangs_is_a_timeout_and_heals() {
 #[test]
 fn errors_of_the_whole_server_have_their_class() {
     run_waiting(async {
-        let servers = breakable().await;
+        let servers = breakable_servers().await;
         let url = servers.urls().mysql_url.replace("/seckill", "/store_classes");
         migrate::migrate(&url).await.unwrap();
         let mut root = session_of(&url).await;

@@ -1,6 +1,6 @@
 //! One reconciler leads; another takes over when it dies and when it stands still (windows 93, 94).
 
-use crate::support::procs::{Folder, Program, signal};
+use crate::support::programs::{Folder, Program, signal};
 use crate::support::world::{World, eventually, run_waiting, time_passes};
 use seckill::domain::ids::RequestId;
 use seckill::roles::Role::Api;
@@ -23,7 +23,7 @@ async fn leak_is_repaired(world: &World, user: &str) {
     let sale = seckill::domain::ids::SaleId::parse("led").unwrap();
     let id: RequestId = world.bought(&sale, user).await;
     world.lose_the_outbox().await;
-    eventually("the leak is repaired", async || world.told(&sale, user, id).await.0 == "CONFIRMED").await;
+    eventually("the leak is repaired", async || world.status_of(&sale, user, id).await.0 == "CONFIRMED").await;
 }
 
 #[test]
@@ -33,31 +33,31 @@ fn a_dead_and_a_frozen_leader_are_followed_by_another() {
         world.sale("led", 10, Some(1)).await;
         let folder = Folder::new("leaders");
         let mut one = reconciler(&world, &folder);
-        one.until_said("this process leads").await;
+        one.until_logged("this process leads").await;
         let first = leader(&world).await;
         let mut two = reconciler(&world, &folder);
-        two.until_said("role starts").await;
+        two.until_logged("role starts").await;
         // The one that leads goes on leading, run after run.
         time_passes(4_000).await;
         assert_eq!(leader(&world).await, first);
-        assert!(!two.said().contains("this process leads"));
+        assert!(!two.stderr().contains("this process leads"));
         leak_is_repaired(&world, "alice").await;
 
         // Killed: its connection dies with it.
         one.kill();
-        two.until_said("this process leads").await;
+        two.until_logged("this process leads").await;
         let second = leader(&world).await;
         assert!(second != 0 && second != first);
         leak_is_repaired(&world, "bob").await;
 
         // Frozen: the connection stays, the lease does not.
         let mut three = reconciler(&world, &folder);
-        three.until_said("role starts").await;
+        three.until_logged("role starts").await;
         signal(two.pid(), libc::SIGSTOP);
-        three.until_said("this process leads").await;
+        three.until_logged("this process leads").await;
         leak_is_repaired(&world, "carol").await;
         signal(two.pid(), libc::SIGCONT);
-        two.until_said("leadership lost").await;
+        two.until_logged("leadership lost").await;
 
         // Its connection killed by the server: it or the other one leads again.
         let third = leader(&world).await;

@@ -18,4 +18,4 @@ mod redis_loss;
 mod redis_unknown;
 mod relay_replicas;
 mod replicas;
-mod room;
+mod waiting_room;

@@ -1,8 +1,8 @@
 //! Redis stands still, and more comes in than one process may hold (A9, A10).
 
 use crate::support::answer::Answer;
-use crate::support::hands::breakable;
-use crate::support::procs::signal;
+use crate::support::fault_injection::breakable_servers;
+use crate::support::programs::signal;
 use crate::support::world::{World, eventually, run_waiting};
 use futures::StreamExt;
 use seckill::dev::ServerKind;
@@ -22,14 +22,14 @@ fn resident_kib(pid: u32) -> u64 {
 #[test]
 fn while_redis_stands_still_a_process_holds_what_it_may_and_refuses_the_rest_at_once() {
     run_waiting(async {
-        let mut servers = breakable().await;
+        let mut servers = breakable_servers().await;
         let mut world = World::on_breakable(&servers, "in-flight", &[], &[]).await;
         let sale = world.sale("held", 10_000, Some(1)).await;
         let listen = format!("127.0.0.1:{}", free_port().expect("a port"));
         let (listens, places) = (format!("http.listen={listen}"), format!("p1_entry.in_flight_max={PLACES}"));
-        // Redis is away for less than this: the ones that are held hear what became of them.
+        // Redis is down for less than this: the held requests get their outcome.
         let patient = ["redis.command_timeout_ms=25000", "p2_reserve.deadline_ms=25000"];
-        let mut api = world.mortal("api", "", &[&patient[..], &[&listens, &places]].concat());
+        let mut api = world.process("api", "", &[&patient[..], &[&listens, &places]].concat());
         world.api = format!("http://{listen}");
         eventually("it sells", async || {
             let bought = world.request(reqwest::Method::POST, "/v1/sales/held/orders", "first");
@@ -65,7 +65,7 @@ fn while_redis_stands_still_a_process_holds_what_it_may_and_refuses_the_rest_at_
 
         signal(api.program.pid(), libc::SIGTERM);
         assert_eq!(api.program.ended().await, Some(0));
-        let rest = world.beside(&[Role::Relay, Role::Consumer], &[]).await;
+        let rest = world.second_world(&[Role::Relay, Role::Consumer], &[]).await;
         let told = held.iter().filter(|answer| answer.status == 202).count() + 2;
         let ordered = usize::try_from(rest.settled(&sale).await.counted.ordered).unwrap();
         assert!((told..=PLACES + 2).contains(&ordered), "{told} were promised, {ordered} are ordered");

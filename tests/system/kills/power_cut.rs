@@ -1,7 +1,7 @@
 //! Window 13: what a power cut of Redis loses. With `appendfsync always` nothing that was answered 202; with `everysec` some,
 //! and nobody can name them afterwards, which is why the durability table says what it says.
 
-use crate::support::own_redis::Cuttable;
+use crate::support::own_redis::PowerCutRedis;
 use crate::support::world::{World, eventually, run_waiting, time_passes};
 use seckill::domain::ids::SaleId;
 use seckill::p5_reconcile::Window;
@@ -17,8 +17,8 @@ const CUTS: u64 = 3;
 const CUTS_MAX: u64 = 10;
 
 /// A crowd buys until the power is cut under it, at some moment of the second between two lazy fsyncs; Redis is on the rest
-/// of its disk afterwards. Returns what the buyers were told.
-async fn cut_under_a_crowd(world: &World, redis: &mut Cuttable, sale: &SaleId, round: u64) -> (LoadReport, u64) {
+/// of its disk afterwards. Returns the answers that the buyers got.
+async fn cut_under_a_crowd(world: &World, redis: &mut PowerCutRedis, sale: &SaleId, round: u64) -> (LoadReport, u64) {
     let mut plan = LoadPlan::new(&world.api, sale.clone(), world.settings.auth.secret.clone());
     (plan.buyers, plan.first_buyer, plan.connections) = (100_000, round * 100_000, 16);
     let accepted = Arc::new(AtomicU64::new(0));
@@ -40,7 +40,7 @@ async fn cut_under_a_crowd(world: &World, redis: &mut Cuttable, sale: &SaleId, r
     (report.expect("a run"), gone)
 }
 
-/// How many of those who heard 202 Redis does not know any more.
+/// How many of those who got 202 Redis does not know any more.
 async fn lost(world: &World, sale: &SaleId, report: &LoadReport) -> usize {
     let told: Vec<&BuyerAnswer> = report.history.iter().filter(|told| told.verdict == FinalAnswer::Accepted).collect();
     assert!(!told.is_empty(), "nobody bought: {:?}", report.by_status);
@@ -59,9 +59,9 @@ async fn sells(world: &World, sale: &SaleId, buyer: &str) {
 }
 
 #[test]
-fn a_power_cut_with_appendfsync_always_loses_nothing_that_was_told() {
+fn a_power_cut_with_appendfsync_always_loses_nothing_that_was_answered_202() {
     run_waiting(async {
-        let mut redis = Cuttable::start("cut-always", "always").await;
+        let mut redis = PowerCutRedis::start("cut-always", "always").await;
         let world = World::on_redis(&redis.url(), "cut-always", &[Role::Api], &[]).await;
         let sale = world.sale("cut", 10_000_000, None).await;
         for round in 0..CUTS {
@@ -70,8 +70,8 @@ fn a_power_cut_with_appendfsync_always_loses_nothing_that_was_told() {
             assert_eq!(lost(&world, &sale, &report).await, 0, "cut {round}: {:?}", report.by_status);
         }
         sells(&world, &sale, "after").await;
-        // All of it, and what nobody was told of but Redis has, becomes orders.
-        let rest = world.more(&[Role::Relay, Role::Consumer, Role::Reconcile], |_| {});
+        // All of it, and what Redis has although no buyer got an answer, becomes orders.
+        let rest = world.extra_roles(&[Role::Relay, Role::Consumer, Role::Reconcile], |_| {});
         let audit = world.settled(&sale).await;
         assert!(audit.counted.ordered > 0, "{audit:#?}");
         rest.stop().await;
@@ -80,9 +80,9 @@ fn a_power_cut_with_appendfsync_always_loses_nothing_that_was_told() {
 }
 
 #[test]
-fn a_power_cut_with_appendfsync_everysec_loses_what_was_told() {
+fn a_power_cut_with_appendfsync_everysec_loses_what_was_answered_202() {
     run_waiting(async {
-        let mut redis = Cuttable::start("cut-everysec", "everysec").await;
+        let mut redis = PowerCutRedis::start("cut-everysec", "everysec").await;
         let world = World::on_redis(&redis.url(), "cut-everysec", &[Role::Api], &[]).await;
         let sale = world.sale("cut", 10_000_000, None).await;
         // The sale itself is on the disk before the first cut.

@@ -1,7 +1,7 @@
 //! Redis in trouble under a crowd (windows 11, 12, 13, 14, 18): killed, slow, standing still, its connections cut, its file
-//! rewritten. Whoever heard 202 has an order in the end, nobody has two, and exactly the stock is sold.
+//! rewritten. Each buyer with a 202 has an order in the end, nobody has two, and exactly the stock is sold.
 
-use crate::support::hands::breakable;
+use crate::support::fault_injection::breakable_servers;
 use crate::support::resp::RawRedis;
 use crate::support::world::{World, run, time_passes};
 use seckill::dev::{PrivateServers, ServerKind};
@@ -15,7 +15,7 @@ const BUYERS: u64 = 4_000;
 /// Purchases a second: the crowd takes four seconds even when all goes well.
 const RATE: f64 = 1_000.0;
 
-/// A crowd of buyers who do not give up, while `nemesis` does harm until it is told to stop.
+/// A crowd of buyers who do not give up, while `nemesis` does harm until the end.
 async fn storm<F>(servers: &mut PrivateServers, name: &str, nemesis: F)
 where
     F: AsyncFnOnce(&mut PrivateServers, &World, &Stopper) -> u32,
@@ -58,7 +58,7 @@ async fn raw(world: &World) -> RawRedis {
 #[test]
 fn killed_and_restarted_in_the_middle_of_a_crowd() {
     run(async {
-        let mut servers = breakable().await;
+        let mut servers = breakable_servers().await;
         storm(&mut servers, "killed", async |servers, _, over| {
             let mut times = 0;
             while times < 2 || !over.is_stopped() {
@@ -77,7 +77,7 @@ fn killed_and_restarted_in_the_middle_of_a_crowd() {
 #[test]
 fn slow_and_standing_still_in_the_middle_of_a_crowd() {
     run(async {
-        let mut servers = breakable().await;
+        let mut servers = breakable_servers().await;
         storm(&mut servers, "slow", async |servers, world, over| {
             let mut times = 0;
             while !over.is_stopped() {
@@ -99,7 +99,7 @@ fn slow_and_standing_still_in_the_middle_of_a_crowd() {
 #[test]
 fn its_connections_are_cut_all_the_time() {
     run(async {
-        let mut servers = breakable().await;
+        let mut servers = breakable_servers().await;
         storm(&mut servers, "cut", async |_, world, over| {
             let mut times = 0;
             while !over.is_stopped() {
@@ -116,7 +116,7 @@ fn its_connections_are_cut_all_the_time() {
 #[test]
 fn its_file_is_rewritten_and_its_scripts_are_forgotten_all_the_time_and_then_it_is_killed() {
     run(async {
-        let mut servers = breakable().await;
+        let mut servers = breakable_servers().await;
         storm(&mut servers, "rewrite", async |servers, world, over| {
             let mut times = 0;
             while !over.is_stopped() {

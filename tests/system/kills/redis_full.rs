@@ -1,16 +1,16 @@
-//! Redis without memory (window 8). Buyers hear 503 and nothing is half done; what was accepted goes on to the database; an
+//! Redis without memory (window 8). Buyers get 503 and nothing is half done; what was accepted goes on to the database; an
 //! operator can still stop the sale; selling goes on when there is memory again.
 
-use crate::support::hands::breakable;
+use crate::support::fault_injection::breakable_servers;
 use crate::support::resp::RawRedis;
 use crate::support::world::{World, eventually, run_waiting};
 use seckill::domain::sale::MetaState;
 use seckill::roles::Role;
 
 #[test]
-fn a_full_redis_accepts_nothing_and_lands_what_it_has() {
+fn a_full_redis_accepts_nothing_and_what_it_has_is_persisted() {
     run_waiting(async {
-        let servers = breakable().await;
+        let servers = breakable_servers().await;
         let world = World::on_breakable(&servers, "full", &[Role::Api], &["p1_entry.cache_ttl_ms=60000"]).await;
         let sale = world.sale("full", 100, None).await;
         let mut ids = Vec::new();
@@ -42,7 +42,7 @@ fn a_full_redis_accepts_nothing_and_lands_what_it_has() {
         }
 
         // Everything that only moves or shrinks goes on: relay, consumer, settling, stopping the sale.
-        let rest = world.more(&[Role::Relay, Role::Consumer, Role::Reconcile], |_| {});
+        let rest = world.extra_roles(&[Role::Relay, Role::Consumer, Role::Reconcile], |_| {});
         for (buyer, id) in ids.iter().enumerate() {
             let status = world.status(&sale, &format!("buyer-{buyer}"), id, 20).await;
             assert_eq!(status.text("status"), "CONFIRMED", "{status:?}");

@@ -1,7 +1,7 @@
 //! Redis loses data: rewound to an older file, and emptied. The sale closes, is rebuilt from the database under its next
 //! epoch, and goes on with its buyers, limits and replays (A6, E7, boot fence).
 
-use crate::support::procs::scratch;
+use crate::support::programs::scratch;
 use crate::support::winners::{buy_at_last, sells_again};
 use crate::support::world::{ALONE, World, eventually, run_waiting};
 use seckill::dev::{PrivateServers, ServerKind};
@@ -90,7 +90,7 @@ fn a_rewound_and_an_emptied_redis_sell_nothing_twice() {
 }
 
 #[test]
-fn what_was_accepted_before_the_rewind_lands_in_its_old_epoch_before_the_sale_is_rebuilt() {
+fn what_was_accepted_before_the_rewind_is_persisted_in_its_old_epoch_before_the_sale_is_rebuilt() {
     run_waiting(async {
         let dir = scratch("redis-loss-epoch");
         let mut servers = PrivateServers::start(&dir, &|_progress| {}).await.unwrap();
@@ -114,7 +114,7 @@ fn what_was_accepted_before_the_rewind_lands_in_its_old_epoch_before_the_sale_is
             world.outbox().await == (0, 0) && world.waiting_in("seckill.orders").await == 5
         })
         .await;
-        let landing = world.more(&[Role::Consumer], |_| {});
+        let landing = world.extra_roles(&[Role::Consumer], |_| {});
         eventually("the database has seen them", async || world.orders(&sale).await == 5).await;
         landing.stop().await;
         winners.push(buy_at_last(&world, &sale, "late").await);
@@ -127,11 +127,11 @@ fn what_was_accepted_before_the_rewind_lands_in_its_old_epoch_before_the_sale_is
         eventually("the fence closes the sale", async || world.buy(&sale, "new", 1, None).await.code() == "P1-S7")
             .await;
         // The reconcile role alone must not rebuild: a message of the sale still waits.
-        let reconcile = world.more(&[Role::Reconcile], |_| {});
+        let reconcile = world.extra_roles(&[Role::Reconcile], |_| {});
         crate::support::world::time_passes(4_000).await;
         let meta = world.servers.redis.sale_keys.meta(&sale, 0).await.unwrap().unwrap();
         assert_eq!((meta.state.code(), meta.epoch), ("frozen", 1), "not while something is on its way");
-        let landing = world.more(&[Role::Consumer], |_| {});
+        let landing = world.extra_roles(&[Role::Consumer], |_| {});
         sells_again(&world, &sale, &winners, 2).await;
         let old_epoch = world.rows("request_outcome", "kind = 'ORDER' AND epoch = 1").await;
         assert_eq!(old_epoch, 6, "accepted before, landed after, in the epoch they were accepted in");

@@ -1,15 +1,15 @@
 //! Redis stands still after the script was sent (B8). Nobody knows whether it ran; nothing is guessed, nothing is
-//! sent twice by the system, and the request id tells.
+//! sent twice by the system, and the request id says.
 
-use crate::support::hands::breakable;
+use crate::support::fault_injection::breakable_servers;
 use crate::support::world::{World, eventually, run_waiting};
 use seckill::dev::ServerKind;
 use seckill::roles::Role;
 
 #[test]
-fn an_answer_that_never_came_is_told_as_unknown_and_resolved_by_the_request_id() {
+fn an_answer_that_never_came_is_reported_as_unknown_and_resolved_by_the_request_id() {
     run_waiting(async {
-        let mut servers = breakable().await;
+        let mut servers = breakable_servers().await;
         let set = ["redis.command_timeout_ms=400", "p2_reserve.deadline_ms=1500", "p1_entry.cache_ttl_ms=60000"];
         let world = World::on_breakable(&servers, "unknown", &Role::ALL, &set).await;
         let sale = world.sale("unknown", 10, None).await;

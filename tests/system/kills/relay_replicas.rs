@@ -31,7 +31,7 @@ async fn sent_when_replicated(name: &str, kind: &str) {
     replica.pause().unwrap();
     let unknown = world.buy(&sale, "alice", 1, Some(&token)).await;
     assert_eq!((unknown.status, unknown.text("request_id")), (504, request_id), "{unknown:?}");
-    let other = world.more(&[Role::Relay], |settings| settings.runtime.node = format!("{name}-other"));
+    let other = world.extra_roles(&[Role::Relay], |settings| settings.runtime.node = format!("{name}-other"));
     time_passes(TAKEN_OVER_MS).await;
     let (lying, _) = world.outbox().await;
     assert_eq!((lying, world.waiting_in("seckill.orders").await), (1, 1), "{kind}: it stays in the outbox");
@@ -41,7 +41,7 @@ async fn sent_when_replicated(name: &str, kind: &str) {
     eventually("and done", async || world.outbox().await == (0, 0)).await;
     assert_eq!(world.buy(&sale, "alice", 1, Some(&token)).await.status, 202);
     other.stop().await;
-    let rest = world.more(&[Role::Consumer, Role::Reconcile], |_| {});
+    let rest = world.extra_roles(&[Role::Consumer, Role::Reconcile], |_| {});
     let counted = world.settled(&sale).await.counted;
     assert_eq!((counted.ordered, counted.redis_stock), (2, 8), "{counted:?}");
     rest.stop().await;

@@ -1,4 +1,4 @@
-//! Accepts that wait for a replica (B6; windows 15 and 16). What too few replicas have is never told as accepted,
+//! Accepts that wait for a replica (B6; windows 15 and 16). What too few replicas have is never reported as accepted,
 //! and with `min-replicas-to-write` it is not even made.
 
 use crate::support::replicas::{in_step, pair};
@@ -56,14 +56,14 @@ fn what_no_replica_has_is_unknown_until_one_has_it() {
         })
         .await;
         assert_eq!(world.status(&sale, "alice", &request_id, 0).await.text("status"), "QUEUED");
-        let other = world.beside(&[Role::Api], &set).await;
+        let other = world.second_world(&[Role::Api], &set).await;
         assert_eq!(
             other.buy(&sale, "alice", 1, Some(&token)).await.status,
             202,
             "a replay on a connection that wrote nothing"
         );
         other.stop().await;
-        let rest = world.more(&[Role::Relay, Role::Consumer, Role::Reconcile], |_| {});
+        let rest = world.extra_roles(&[Role::Relay, Role::Consumer, Role::Reconcile], |_| {});
         let counted = world.settled(&sale).await.counted;
         assert_eq!((counted.ordered, counted.redis_stock), (2, 8), "one unit each: {counted:?}");
         rest.stop().await;
@@ -143,7 +143,7 @@ fn with_min_replicas_to_write_nothing_is_half_done() {
             again.status == 202 && again.text("request_id") == request_id
         })
         .await;
-        let rest = world.more(&[Role::Relay, Role::Consumer, Role::Reconcile], |_| {});
+        let rest = world.extra_roles(&[Role::Relay, Role::Consumer, Role::Reconcile], |_| {});
         assert_eq!(world.settled(&sale).await.counted.ordered, 2);
         rest.stop().await;
         world.finish().await;

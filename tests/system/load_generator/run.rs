@@ -176,7 +176,7 @@ async fn every_trouble_ends_in_one_acceptance_each() {
         (report.by_status.code(503, "P1-S8"), report.by_status.status(429), report.by_status.status(504)),
         (20, 20, 40)
     );
-    // Found by asking: 20. Not found, repeated with the same token: 20. Everyone's replay hears 202 again.
+    // Found by asking: 20. Not found, repeated with the same token: 20. Everyone's replay gets 202 again.
     assert_eq!((report.polls_by_status.status(200), report.polls_by_status.status(404)), (20, 20));
     assert_eq!((report.replays, report.replays_broken, report.by_status.status(202)), (200, 0, 180 + 200));
     assert_eq!((report.tokens_by_status.status(201), report.tokens_by_status.total()), (200, 200));
@@ -218,7 +218,7 @@ async fn a_shop_that_forgets_its_promise_is_found_out() {
     shop.lock().unwrap().forgetful = true;
     let plan = LoadPlan { buyers: 30, connections: 1, tokens: true, duplicate_percent: 100, ..plan };
     let report = run(plan).await.unwrap();
-    // Each replay takes a unit again and hears 202, which keeps the promise; of 31 units the last leaves none for its replay.
+    // Each replay takes a unit again and gets 202, which keeps the promise; of 31 units the last leaves none for its replay.
     assert_eq!((report.accepted, report.replays, report.replays_broken), (16, 30, 1));
     assert_eq!((report.broken.len(), report.broken[0].verdict), (1, FinalAnswer::Refused { status: 410 }));
 }

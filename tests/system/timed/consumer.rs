@@ -1,6 +1,6 @@
 //! Queues that go away and calls that are abandoned in the right moment: a slow machine would miss it.
 
-use crate::support::hands::delete_order_queue;
+use crate::support::fault_injection::delete_order_queue;
 use crate::support::persist_controls::{afterwards, world};
 use crate::support::world::{World, eventually, run, time_passes};
 use seckill::p5_reconcile::Window;
@@ -8,7 +8,7 @@ use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
 use seckill::store::rabbit::declare;
 
 /// A trigger that refuses every order: a system error of every row.
-const CURSE: &str =
+const REFUSING_TRIGGER: &str =
     "CREATE TRIGGER curse BEFORE INSERT ON orders FOR EACH ROW SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'cursed'";
 
 #[test]
@@ -20,7 +20,7 @@ fn a_consumer_whose_queue_is_deleted_declares_it_and_consumes_again() {
         eventually("ten orders", async || world.orders(&sale).await == 10).await;
         for round in 0..3 {
             // Telling events may open a connection, which declares the queues: in the moments of the deletion that could
-            // starve the consumers for minutes (`a_queue_that_is_made_anew_behind_its_consumer_does_not_starve_it`).
+            // starve the consumers for minutes (`a_queue_that_is_made_again_behind_its_consumer_does_not_starve_it`).
             eventually("events told", async || world.rows("outcome_event", "1 = 1").await == 0).await;
             // Window 59: the broker cancels the consumer, which must not wait for ever for a queue that is gone.
             delete_order_queue(&world.servers.rabbit).await;
@@ -34,7 +34,7 @@ fn a_consumer_whose_queue_is_deleted_declares_it_and_consumes_again() {
             })
             .await;
         }
-        let reconcile = world.more(&[Reconcile], |_| {});
+        let reconcile = world.extra_roles(&[Reconcile], |_| {});
         world.settled(&sale).await;
         reconcile.stop().await;
         world.finish().await;
@@ -48,7 +48,7 @@ fn retries_survive_the_queue_they_are_to_go_back_to() {
         let mut world = World::with(&[Api, Relay, Consumer], &set).await;
         declare(&world.servers.rabbit).await.unwrap();
         let sale = world.sale("homeless", 100, Some(1)).await;
-        world.sql(CURSE).await;
+        world.sql(REFUSING_TRIGGER).await;
         let alice = world.bought(&sale, "alice").await;
         eventually("a retry", async || world.waiting_in("seckill.retry").await == 1).await;
         world.sql("DROP TRIGGER curse").await;
@@ -61,7 +61,7 @@ fn retries_survive_the_queue_they_are_to_go_back_to() {
         assert_eq!((audit.counted.leaked, world.orders(&sale).await), (0, 0));
         declare(&world.servers.rabbit).await.unwrap();
         world.start_roles(&[Api, Relay, Consumer]).await;
-        eventually("an order", async || world.told(&sale, "alice", alice).await.0 == "CONFIRMED").await;
+        eventually("an order", async || world.status_of(&sale, "alice", alice).await.0 == "CONFIRMED").await;
         world.finish().await;
     });
 }
@@ -79,7 +79,7 @@ fn a_connection_that_is_used_again_after_an_abandoned_call_breaks_the_sheet() {
         }
         world.bought(&sale, "alice").await;
         let set = ["mysql.statement_timeout_ms=1000", "mysql.pool_max=2"];
-        let broken = world.mortal("consumer", "discard=return", &set);
+        let broken = world.process("consumer", "discard=return", &set);
         eventually("an order without its stock", async || world.orders(&sale).await == 1).await;
         for table in ["request_outcome", "orders", "stock_flow"] {
             world.sql(&format!("DROP TRIGGER slow_{table}")).await;

@@ -1,8 +1,8 @@
 //! What the entry does within seconds: it gives up, answers, opens and ends in time.
 
+use crate::support::raw_http::{purchase_head, send};
 use crate::support::refusals::refused;
 use crate::support::replays::{first, same};
-use crate::support::wire::{purchase_head, send};
 use crate::support::world::{World, eventually, run};
 use seckill::roles::Role;
 use seckill::runtime::now_ms;
@@ -34,7 +34,7 @@ fn a_buyers_rate_is_one_for_all_processes() {
     run(async {
         let set = ["p1_entry.user_rate_per_s=2"];
         let one = World::with(&[Role::Api], &set).await;
-        let two = one.beside(&[Role::Api, Role::Relay, Role::Consumer], &set).await;
+        let two = one.second_world(&[Role::Api, Role::Relay, Role::Consumer], &set).await;
         let sale = one.sale("rated", 1_000, None).await;
         let mut counts = BTreeMap::new();
         for n in 0..20 {
@@ -56,7 +56,7 @@ fn a_buyers_rate_is_one_for_all_processes() {
 }
 
 #[test]
-fn a_replay_hears_the_same_bytes_after_the_sale_has_ended() {
+fn a_replay_gets_the_same_bytes_after_the_sale_has_ended() {
     run(async {
         let world = World::start().await;
         let sale = world.sale_with("ends", 5, |sale| sale.ends_at_ms = now_ms() + 3_000).await;
@@ -89,7 +89,7 @@ fn a_long_poll_waits_for_the_final_status_and_no_longer() {
         };
         let landing = async {
             crate::support::world::time_passes(500).await;
-            world.beside(&[Role::Relay, Role::Consumer], &[]).await
+            world.second_world(&[Role::Relay, Role::Consumer], &[]).await
         };
         let ((answer, took), rest) = tokio::join!(polling, landing);
         assert_eq!(answer.text("status"), "CONFIRMED", "{answer:?}");

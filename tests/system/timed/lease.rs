@@ -11,23 +11,23 @@ fn an_audit_that_outlasts_the_lease_costs_no_leadership() {
         let sale = world.sale("long", 10, None).await;
         world.bought(&sale, "alice").await;
         // One audit takes a third longer than the lease.
-        let mut one = world.mortal("reconcile", "slow_audit=1*return(20000)", &[]);
-        one.program.until_said("this process leads").await;
-        let mut two = world.mortal("reconcile", "", &["p5_reconcile.interval_ms=300"]);
-        two.program.until_said("role starts").await;
+        let mut one = world.process("reconcile", "slow_audit=1*return(20000)", &[]);
+        one.program.until_logged("this process leads").await;
+        let mut two = world.process("reconcile", "", &["p5_reconcile.interval_ms=300"]);
+        two.program.until_logged("role starts").await;
 
         let slow = format!("TIMESTAMPDIFF(SECOND, started_at, ended_at) >= {LEASE_S}");
         eventually("an audit longer than the lease", async || {
-            assert!(!two.program.said().contains("this process leads"), "two lead: {}", two.program.said());
+            assert!(!two.program.stderr().contains("this process leads"), "two lead: {}", two.program.stderr());
             one.program.must_run();
             world.rows("audit_runs", &slow).await > 0
         })
         .await;
-        assert!(!one.program.said().contains("leadership lost"), "{}", one.program.said());
+        assert!(!one.program.stderr().contains("leadership lost"), "{}", one.program.stderr());
 
         // Nobody keeps it for a leader that is gone.
         one.program.kill();
-        two.program.until_said("this process leads").await;
+        two.program.until_logged("this process leads").await;
         world.finish().await;
     });
 }

@@ -1,9 +1,9 @@
-//! What was accepted does not land (A10, C7). The entry slows, closes to new buyers, answers replays, and opens by
+//! What was accepted is not persisted (A10, C7). The entry slows, closes to new buyers, answers replays, and opens by
 //! itself when landing is back.
 
 use crate::support::answer::Answer;
-use crate::support::mortal::Mortal;
-use crate::support::procs::signal;
+use crate::support::killable::KillableProcess;
+use crate::support::programs::signal;
 use crate::support::resp::RawRedis;
 use crate::support::world::{World, eventually, pause, run};
 use seckill::dev::ports::free_port;
@@ -12,18 +12,18 @@ use seckill::roles::Role;
 use std::time::Instant;
 
 /// A world whose api role is a process of its own, with metrics of its own.
-async fn world(roles: &[Role], set: &[&str]) -> (World, Mortal) {
+async fn world(roles: &[Role], set: &[&str]) -> (World, KillableProcess) {
     let mut world = World::with(roles, set).await;
     let listen = format!("127.0.0.1:{}", free_port().expect("a port"));
     let setting = format!("http.listen={listen}");
-    let api = world.mortal("api", "", &[set, &[setting.as_str()]].concat());
+    let api = world.process("api", "", &[set, &[setting.as_str()]].concat());
     world.api = format!("http://{listen}");
     let sales = format!("{}/v1/sales", world.api);
     eventually("the api answers", async || world.http.get(&sales).send().await.is_ok()).await;
     (world, api)
 }
 
-/// New buyers, a group at a time, until somebody hears 503. Returns that answer; everybody else must be accepted.
+/// New buyers, a group at a time, until somebody gets 503. Returns that answer; everybody else must be accepted.
 async fn until_refused(world: &World, sale: &SaleId, together: usize) -> Answer {
     let mut refused = None;
     eventually("somebody is refused", async || {
@@ -45,9 +45,9 @@ async fn until_refused(world: &World, sale: &SaleId, together: usize) -> Answer 
 }
 
 /// Ends the api process and brings the rest to its end.
-async fn finish(world: World, mut api: Mortal, rest: World) {
+async fn finish(world: World, mut api: KillableProcess, rest: World) {
     let (code, _) = api.program.terminate().await;
-    assert_eq!(code, Some(0), "{}", api.program.said());
+    assert_eq!(code, Some(0), "{}", api.program.stderr());
     rest.finish().await;
     world.stop().await;
 }
@@ -92,7 +92,7 @@ fn a_consumer_that_stands_still_closes_the_entry_and_its_return_opens_it_once() 
         assert_eq!(api.metric("seckill_p1_entry_open").await, Some(0.0));
         assert!(api.metric("seckill_p1_entry_lag_seconds").await >= Some(2.0));
 
-        let rest = world.beside(&[Role::Consumer], &[]).await;
+        let rest = world.second_world(&[Role::Consumer], &[]).await;
         api.until_metric("seckill_p1_entry_open", |open| open > 0.5).await;
         for n in 0..10 {
             assert_eq!(world.buy(&sale, &format!("late-{n}"), 1, None).await.status, 202, "everybody again");
@@ -116,7 +116,7 @@ fn a_full_outbox_closes_the_entry_without_flapping_and_never_grows_past_its_boun
         .await;
         let depth = world.servers.redis.outbox.depth(0).await.unwrap().0;
         assert!(depth <= 200, "{depth}");
-        let rest = world.beside(&[Role::Relay, Role::Consumer], &[]).await;
+        let rest = world.second_world(&[Role::Relay, Role::Consumer], &[]).await;
         api.until_metric("seckill_p1_entry_open", |open| open > 0.5).await;
         api.until_metric("seckill_p1_entry_limit_per_s", |limit| limit < 0.5).await;
         assert_eq!(world.buy(&sale, "late", 1, None).await.status, 202);
@@ -132,9 +132,9 @@ fn the_entry_slows_before_it_closes_and_is_free_again_when_orders_land() {
         let sale = world.sale("slows", 100_000, Some(1)).await;
         let refused = until_refused(&world, &sale, 40).await;
         assert_eq!(refused.header("retry-after"), "1", "slowed, not closed: {refused:?}");
-        assert_eq!(api.metric("seckill_p1_entry_closed_total").await, Some(0.0), "{}", api.program.said());
+        assert_eq!(api.metric("seckill_p1_entry_closed_total").await, Some(0.0), "{}", api.program.stderr());
         assert!(api.metric("seckill_p1_entry_limit_per_s").await >= Some(50.0));
-        let rest = world.beside(&[Role::Consumer], &[]).await;
+        let rest = world.second_world(&[Role::Consumer], &[]).await;
         api.until_metric("seckill_p1_entry_limit_per_s", |limit| limit < 0.5).await;
         assert_eq!(world.buy(&sale, "late", 1, None).await.status, 202);
         finish(world, api, rest).await;
@@ -142,7 +142,7 @@ fn the_entry_slows_before_it_closes_and_is_free_again_when_orders_land() {
 }
 
 #[test]
-fn a_ledger_that_was_not_told_of_the_landing_does_not_close_the_entry() {
+fn a_ledger_whose_outcomes_were_not_marked_does_not_close_the_entry() {
     run(async {
         let (world, api) = world(&[Role::Relay], &["p1_entry.lag_max_ms=8000"]).await;
         let sale = world.sale("untold", 1_000, Some(1)).await;
@@ -153,7 +153,7 @@ fn a_ledger_that_was_not_told_of_the_landing_does_not_close_the_entry() {
         }
         api.until_metric("seckill_p1_entry_lag_seconds", |lag| lag > 0.001).await;
         signal(api.program.pid(), libc::SIGSTOP);
-        let rest = world.beside(&[Role::Consumer], &[]).await;
+        let rest = world.second_world(&[Role::Consumer], &[]).await;
         assert_eq!(rest.settled(&sale).await.counted.ordered, 20);
         let (mut redis, ledger) = (RawRedis::of(&world).await, world.servers.redis.keys.ledger(0, &sale));
         let page = world.servers.redis.ledger.page(&sale, 0, "0", 1_000).await.unwrap();

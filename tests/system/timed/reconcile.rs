@@ -10,7 +10,7 @@ use seckill::store::mysql::{request_records, sales};
 use std::time::{Duration, Instant};
 
 #[test]
-fn audit_and_order_show_tell_the_truth_by_exit_code_and_json() {
+fn audit_and_order_show_report_the_truth_by_exit_code_and_json() {
     run(async {
         let world = World::with(&[Api], &[]).await;
         let sale = world.sale("shown", 10, Some(1)).await;
@@ -32,7 +32,7 @@ fn audit_and_order_show_tell_the_truth_by_exit_code_and_json() {
         let none = world.cli(&["audit", "--sale", "nobody"]).exits(1);
         assert!(none.err.contains("seckill sale list"), "{none:?}");
 
-        let more = world.more(&[Relay, Consumer], |_| {});
+        let more = world.extra_roles(&[Relay, Consumer], |_| {});
         eventually("the order", async || world.orders(&sale).await == 1).await;
         eventually("the mark", async || {
             world.cli(&["order", "show", &id, "--json"]).exits(0).json()["ledger"]["state"] != "Q"
@@ -43,7 +43,7 @@ fn audit_and_order_show_tell_the_truth_by_exit_code_and_json() {
         assert!(world.cli(&["order", "show", &id]).exits(0).out.contains("CONFIRMED"));
         world.cli(&["audit", "--now"]).exits(0);
 
-        // Closed for good; what was accepted has landed.
+        // Closed for good; what was accepted is persisted.
         world.cli(&["sale", "close", "shown"]).exits(0);
         assert_eq!(world.rows("sales", "status = 'closed'").await, 1);
         eventually("buyers hear it", async || world.buy(&sale, "bob", 1, None).await.status == 410).await;
@@ -59,7 +59,7 @@ fn audit_and_order_show_tell_the_truth_by_exit_code_and_json() {
 }
 
 #[test]
-fn a_leak_is_found_and_landed_or_recorded_for_good() {
+fn a_leak_is_found_and_persisted_or_recorded_for_good() {
     run(async {
         let world = World::with(&[Api, Consumer], &[]).await;
         let sale = world.sale("leak", 100, Some(1)).await;
@@ -78,12 +78,12 @@ fn a_leak_is_found_and_landed_or_recorded_for_good() {
         let audit = world.audit(&sale, Window::Ms(5_000)).await;
         assert!(audit.consistent() && audit.counted.in_flight == 2, "young requests are on their way: {audit:#?}");
 
-        let relay = world.more(&[Relay], |_| {});
-        let reconcile = world.more(&[Reconcile], |_| {});
-        eventually("alice's order", async || world.told(&sale, "alice", alice).await.0 == "CONFIRMED").await;
+        let relay = world.extra_roles(&[Relay], |_| {});
+        let reconcile = world.extra_roles(&[Reconcile], |_| {});
+        eventually("alice's order", async || world.status_of(&sale, "alice", alice).await.0 == "CONFIRMED").await;
         assert!(accepted.elapsed() > Duration::from_secs(4), "not before the window: {:?}", accepted.elapsed());
-        eventually("bob's failure", async || world.told(&sale, "bob", bob).await.0 == "FAILED").await;
-        assert_eq!(world.told(&sale, "bob", bob).await.1, "DUPLICATE_BUYER");
+        eventually("bob's failure", async || world.status_of(&sale, "bob", bob).await.0 == "FAILED").await;
+        assert_eq!(world.status_of(&sale, "bob", bob).await.1, "DUPLICATE_BUYER");
         let story = request_records::records_of(&world.servers.db, alice).await.unwrap();
         assert_eq!(story.order.unwrap().source, "compensation");
         let story = request_records::records_of(&world.servers.db, bob).await.unwrap();
@@ -104,12 +104,12 @@ fn marks_that_the_consumer_missed_are_made_up_for() {
         let world = World::start().await;
         let sale = world.sale("marks", 10, Some(1)).await;
         let alice = world.bought(&sale, "alice").await;
-        eventually("the order", async || world.told(&sale, "alice", alice).await.0 == "CONFIRMED").await;
+        eventually("the order", async || world.status_of(&sale, "alice", alice).await.0 == "CONFIRMED").await;
         let ledger = world.servers.redis.keys.ledger(0, &sale);
         let record = world.redis(&["HGET", &ledger, &alice.to_string()]).await;
         let queued = record.as_str().unwrap().replacen('C', "Q", 1);
         world.redis(&["HSET", &ledger, &alice.to_string(), &queued]).await;
-        assert_eq!(world.told(&sale, "alice", alice).await.0, "QUEUED");
+        assert_eq!(world.status_of(&sale, "alice", alice).await.0, "QUEUED");
         eventually("the mark", async || ledger_state(&world, &sale, alice).await == LedgerState::Confirmed).await;
         assert_eq!(world.orders(&sale).await, 1);
         world.finish().await;

@@ -3,8 +3,8 @@
 //! It is a process of its own, put to sleep by a fault point at exactly the line in question.
 
 use crate::support::outbox_kinds::OUTBOX_KINDS;
-use crate::support::procs::{Folder, Program, seckill};
-use crate::support::relaying::{attempts, nothing_is_left, parked};
+use crate::support::programs::{Folder, Program, seckill};
+use crate::support::relay_state::{attempts, nothing_is_left, parked};
 use crate::support::world::{QUICK, World, eventually, run_waiting};
 use seckill::roles::Role::{Api, Consumer, Relay};
 
@@ -37,11 +37,12 @@ fn a_relay_that_slept_between_confirm_and_delete_does_no_harm_and_works_on() {
             let mut stale = sleeper(&folder, &world, &format!("F7={ASLEEP}"), &[]);
             eventually("its confirms", async || world.orders(&sale).await == 10).await;
             assert_eq!(world.outbox().await, (10, 10), "it sleeps before it deletes");
-            let awake = world.more(&[Relay], |settings| settings.runtime.node = "awake".into());
+            let awake = world.extra_roles(&[Relay], |settings| settings.runtime.node = "awake".into());
             nothing_is_left(&world).await;
             awake.stop().await;
             let last = world.bought(&sale, "last").await;
-            eventually("the sleeper's own work", async || world.told(&sale, "last", last).await.0 == "CONFIRMED").await;
+            eventually("the sleeper's own work", async || world.status_of(&sale, "last", last).await.0 == "CONFIRMED")
+                .await;
             stale.must_run();
             nothing_is_left(&world).await;
             assert_eq!((world.orders(&sale).await, parked(&world).await), (11, 0));
@@ -61,10 +62,10 @@ fn a_relay_that_slept_before_parking_parks_nothing_that_another_one_has_finished
             let away = ["rabbitmq.url=amqp://guest:guest@127.0.0.1:1/%2f", "p3_relay.attempts_max=1"];
             let mut stale = sleeper(&folder, &world, &format!("F9={ASLEEP}"), &away);
             eventually("spent attempts", async || attempts(&world).await == [1; 5]).await;
-            let awake = world.more(&[Relay], |settings| settings.runtime.node = "awake".into());
+            let awake = world.extra_roles(&[Relay], |settings| settings.runtime.node = "awake".into());
             eventually("all five, by the other one", async || world.orders(&sale).await == 5).await;
             nothing_is_left(&world).await;
-            stale.until_said("not parked: another relay has it by now").await;
+            stale.until_logged("not parked: another relay has it by now").await;
             stale.kill();
             nothing_is_left(&world).await;
             assert_eq!((world.orders(&sale).await, parked(&world).await), (5, 0));

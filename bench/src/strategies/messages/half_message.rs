@@ -12,7 +12,7 @@ use seckill::cli::Failure;
 use seckill::runtime::now_ms;
 use seckill::store::mysql::DbError;
 
-/// What the coordinator is told about a half message; the body of a command.
+/// A command to the coordinator about a half message; the body of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HalfCommand {
     Commit,

@@ -1,4 +1,4 @@
-//! What became of each request that somebody was told about: lost, in limbo, torn, refused, twice.
+//! What became of each request that had an answer: lost, in limbo, torn, refused, twice.
 
 use super::super::read::{Attempt, Order};
 use super::{Case, SaleState, Trouble};
@@ -14,7 +14,7 @@ pub(super) fn check(case: &Case<'_>, sale: &str, state: &mut SaleState) {
     twice(case, sale, state);
 }
 
-/// Whoever was told "accepted" has an outcome, or lies somewhere.
+/// A client that got the answer "accepted" has an outcome, or its request is somewhere.
 fn told(case: &Case<'_>, sale: &str, state: &mut SaleState) {
     let end = case.end;
     let accepted = |attempt: &&Attempt| attempt.sale == sale && attempt.kind == "buy" && attempt.result == "accepted";

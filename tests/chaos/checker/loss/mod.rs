@@ -1,4 +1,4 @@
-//! The judge of a scene in which data went back or vanished: what is wrong with each sale, told from clients' answers and raw
+//! The judge of a scene in which data went back or vanished: what is wrong with each sale, reported from clients' answers and raw
 //! rows alone.
 //!
 //! Input: a folder with `history.jsonl`, and three dumps: `before` the fault, right after the `strike` (nobody of the product
@@ -6,8 +6,8 @@
 //!
 //! | trouble | when |
 //! |---|---|
-//! | LOST | a buyer was told "accepted", and the request is nowhere any more; its acceptance number shows the hole |
-//! | HOLE | an acceptance number below the highest known one has no request (whoever had it may have been told nothing) |
+//! | LOST | a buyer got "accepted", and the request is nowhere any more; its acceptance number shows the hole |
+//! | HOLE | an acceptance number below the highest known one has no request (its buyer may have got no answer) |
 //! | LIMBO | a request has neither an outcome nor a place among the parked |
 //! | TORN | half an outcome: an outcome without its order, or the reverse |
 //! | REFUSED | accepted, and then refused for a reason that is not the buyer's: no units, no sale, its number given twice |
@@ -60,7 +60,7 @@ pub struct SaleState {
     pub holes: BTreeSet<(u64, u16, u64)>,
     /// Accepted requests that are lost and leave no trace anywhere.
     pub unseeable: Vec<String>,
-    /// Requests that were told to be accepted.
+    /// Requests with the answer "accepted".
     pub told: u64,
     /// Orders written by the product's repairs.
     pub compensated: u64,
@@ -97,7 +97,7 @@ struct Case<'a> {
     numbers: numbers::Numbers<'a>,
 }
 
-/// Judges every sale that is there at the end, or that anybody was told something about.
+/// Judges every sale that is there at the end, or of which a buyer got an answer.
 pub fn judge(dir: &Path) -> Judgement {
     let mut found = Found::default();
     let before = Input::stores(&dir.join("before"), &mut found);

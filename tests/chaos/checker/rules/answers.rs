@@ -1,11 +1,11 @@
-//! C6: whoever was told "accepted" is never refused afterwards.
+//! C6: A client that got "accepted" is never refused afterwards.
 
 use super::super::Found;
 use super::super::index::Index;
 
 const REFUSALS: [&str; 4] = ["sold_out", "not_found", "limit", "duplicate"];
 
-/// Checks C6. Attempts that overlap have no order, so only what began after the promise was heard counts.
+/// Checks C6. Attempts that overlap have no order, so only what began after the promise arrived counts.
 pub fn check(index: &Index<'_>, found: &mut Found) {
     for (rid, attempts) in &index.attempts {
         let promise = attempts.iter().find(|attempt| attempt.kind == "buy" && attempt.result == "accepted");

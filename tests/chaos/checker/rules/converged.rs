@@ -1,4 +1,4 @@
-//! C7: what was unknown became certain, and the last thing a client heard is what the database says.
+//! C7: what was unknown became certain, and the client's last answer is what the database says.
 
 use super::super::Found;
 use super::super::index::Index;
@@ -47,7 +47,7 @@ fn certain(index: &Index<'_>, rid: &str, attempts: &[&Attempt], answers: &[&&Att
     }
 }
 
-/// Whether the last status a client heard is what the database says.
+/// Whether the client's last answer is what the database says.
 fn agrees(index: &Index<'_>, rid: &str, last: &Attempt, found: &mut Found) {
     let outcome = index.outcomes.get(rid);
     let kind = outcome.map_or("none", |outcome| outcome.kind.as_str());

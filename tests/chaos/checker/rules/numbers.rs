@@ -5,7 +5,7 @@ use super::super::Found;
 use super::super::index::Index;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most missing numbers that are told one by one.
+/// Most missing numbers that are listed one by one.
 const TOLD_MAX: usize = 20;
 
 /// Checks the numbers.

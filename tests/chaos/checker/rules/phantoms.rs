@@ -38,7 +38,7 @@ pub fn check(index: &Index<'_>, found: &mut Found) {
         sale: &row.sale_id,
         quantity: row.quantity,
     });
-    // A row of the register that an order resolved is told by the order.
+    // A row of `failed_request` that an order resolved is covered by the order.
     let failures = failures.filter(|row| !index.orders.contains_key(row.rid));
     for decided in orders.chain(failures) {
         let Decided { what, rid, user, sale, quantity } = decided;

@@ -1,6 +1,6 @@
 //! C8, sums and marks: what left the buckets is what was accepted, and the ledger knows every outcome.
 //!
-//! Redis counts per epoch: a rebuild begins anew with what the database can vouch for as its grant, and loads the older
+//! Redis counts per epoch: a rebuild begins again with what the database can vouch for as its grant, and loads the older
 //! records with their own epoch. So each sum is over the current epoch's requests. Trimmed records are in the counters.
 
 use super::super::Found;
@@ -94,7 +94,7 @@ fn marks(index: &Index<'_>, found: &mut Found) {
             "F" => "FAILED",
             other => other,
         };
-        // Without an outcome a C or F is a promise nothing stands behind; C3 tells about a missing outcome.
+        // Without an outcome a C or F is a promise nothing stands behind; C3 reports a missing outcome.
         if kind != wanted {
             found.add("C8", format!("request {rid}: its ledger mark is {}, its outcome is {kind}", record.state));
         }

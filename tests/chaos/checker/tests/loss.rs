@@ -1,29 +1,29 @@
-//! The judge of lost data: each trouble is made once, alone; a loss that shows nowhere is told as such.
+//! The judge of lost data: each trouble is made once, alone; a loss that shows nowhere is reported as such.
 
 use super::super::loss::{SaleState, Trouble, judge};
 use super::super::read::{Failed, Flow, Grant, Key, Units};
-use super::story::Story;
+use super::sample_run::SampleRun;
 use std::path::PathBuf;
 
 /// A sale in which everything is as it should be: ten units, two orders, one failure that took a unit.
-fn calm() -> Story {
-    let mut story = Story::default();
-    story.sale("s", 10, Some(3));
+fn calm() -> SampleRun {
+    let mut run = SampleRun::default();
+    run.sale("s", 10, Some(3));
     for name in ["meta", "stock", "buyers", "ledger", "grants"] {
-        story.input.keys.push(Key { sale: "s".into(), shard: 0, name: name.into() });
+        run.input.keys.push(Key { sale: "s".into(), shard: 0, name: name.into() });
     }
-    story.bought("s", "b1", 2);
-    story.bought("s", "b2", 1);
-    let failed = story.accepted("s", "b3", 1);
-    story.fails(&failed, "GIVEN_UP");
-    story
+    run.bought("s", "b1", 2);
+    run.bought("s", "b2", 1);
+    let failed = run.accepted("s", "b3", 1);
+    run.fails(&failed, "GIVEN_UP");
+    run
 }
 
 /// What the judge says of the three dumps.
-fn said(before: &Story, strike: &Story, end: &Story) -> SaleState {
+fn said(before: &SampleRun, strike: &SampleRun, end: &SampleRun) -> SaleState {
     let dir: PathBuf = end.write();
-    for (name, story) in [("before", before), ("strike", strike), ("end", end)] {
-        std::fs::rename(story.write(), dir.join(name)).unwrap();
+    for (name, run) in [("before", before), ("strike", strike), ("end", end)] {
+        std::fs::rename(run.write(), dir.join(name)).unwrap();
     }
     let mut judgement = judge(&dir);
     std::fs::remove_dir_all(dir).unwrap();
@@ -32,7 +32,7 @@ fn said(before: &Story, strike: &Story, end: &Story) -> SaleState {
 }
 
 /// The troubles of a run in which nothing happens but `harm`, which is there at the strike and stays.
-fn troubles(harm: impl FnOnce(&mut Story)) -> Vec<Trouble> {
+fn troubles(harm: impl FnOnce(&mut SampleRun)) -> Vec<Trouble> {
     let before = calm();
     let mut end = before.clone();
     harm(&mut end);
@@ -44,21 +44,21 @@ fn troubles(harm: impl FnOnce(&mut Story)) -> Vec<Trouble> {
 #[test]
 fn nothing_is_wrong_where_nothing_happened() {
     assert!(troubles(|_| {}).is_empty());
-    // On its way to a person, or to the landing that a person orders.
+    // On its way to a person, or persisted by order of a person.
     assert!(
-        troubles(|story| {
-            let parked = story.accepted("s", "b4", 1);
-            story.parks(&parked);
+        troubles(|run| {
+            let parked = run.accepted("s", "b4", 1);
+            run.parks(&parked);
         })
         .is_empty()
     );
     // Granted, and not given to Redis yet; then cancelled, then reclaimed.
     assert!(
-        troubles(|story| {
-            story.sale_of("s").granted += 4;
-            story.sale_of("s").stock += 4;
-            story.input.flow.push(Flow { sale_id: "s".into(), delta: 4, kind: "grant".into() });
-            story.input.grants.push(Grant {
+        troubles(|run| {
+            run.sale_of("s").granted += 4;
+            run.sale_of("s").stock += 4;
+            run.input.flow.push(Flow { sale_id: "s".into(), delta: 4, kind: "grant".into() });
+            run.input.grants.push(Grant {
                 sale_id: "s".into(),
                 grant_id: "more".into(),
                 kind: "grant".into(),
@@ -70,10 +70,10 @@ fn nothing_is_wrong_where_nothing_happened() {
         .is_empty()
     );
     assert!(
-        troubles(|story| {
-            story.input.orders[0].cancelled_at = Some("2025-11-11".into());
-            story.sale_of("s").stock += 2;
-            story.input.flow.push(Flow { sale_id: "s".into(), delta: 2, kind: "cancel".into() });
+        troubles(|run| {
+            run.input.orders[0].cancelled_at = Some("2025-11-11".into());
+            run.sale_of("s").stock += 2;
+            run.input.flow.push(Flow { sale_id: "s".into(), delta: 2, kind: "cancel".into() });
             let grant = |id: &str, quantity| Grant {
                 sale_id: "s".into(),
                 grant_id: id.into(),
@@ -82,12 +82,12 @@ fn nothing_is_wrong_where_nothing_happened() {
                 epoch: 1,
                 applied_at: Some("2025-11-11".into()),
             };
-            story.input.grants.extend([grant("cancel-1001", 2), grant("again", 1)]);
-            story.input.failed[0].reclaimed_by = Some("again".into());
-            let stock = story.input.stock.first_mut().unwrap();
+            run.input.grants.extend([grant("cancel-1001", 2), grant("again", 1)]);
+            run.input.failed[0].reclaimed_by = Some("again".into());
+            let stock = run.input.stock.first_mut().unwrap();
             stock.value = (stock.value.parse::<i64>().unwrap() + 3).to_string();
             for (id, units) in [("cancel-1001", "2"), ("again", "1")] {
-                story.input.redis_grants.push(Units { sale: "s".into(), shard: 0, id: id.into(), units: units.into() });
+                run.input.redis_grants.push(Units { sale: "s".into(), shard: 0, id: id.into(), units: units.into() });
             }
         })
         .is_empty()
@@ -95,17 +95,17 @@ fn nothing_is_wrong_where_nothing_happened() {
 }
 
 /// As if it had never been accepted, and nobody else's number is touched.
-fn vanish(story: &mut Story, rid: &str) {
-    story.input.ledger.retain(|record| record.rid != rid);
-    story.input.outcomes.retain(|outcome| outcome.request_id != rid);
-    story.input.outbox.retain(|entry| entry.rid.as_deref() != Some(rid));
+fn vanish(run: &mut SampleRun, rid: &str) {
+    run.input.ledger.retain(|record| record.rid != rid);
+    run.input.outcomes.retain(|outcome| outcome.request_id != rid);
+    run.input.outbox.retain(|entry| entry.rid.as_deref() != Some(rid));
 }
 
-/// What was told stays told, and the servers are as they were before.
-fn forgotten(told: &Story) -> Story {
-    let mut story = calm();
-    story.input.attempts.clone_from(&told.input.attempts);
-    story
+/// The answers stay as they were, and the servers are as they were before.
+fn forgotten(told: &SampleRun) -> SampleRun {
+    let mut run = calm();
+    run.input.attempts.clone_from(&told.input.attempts);
+    run
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn a_request_that_is_nowhere_is_lost_and_its_number_missing() {
 fn a_request_above_everything_that_was_left_is_lost_without_a_trace() {
     let mut before = calm();
     let first = before.accepted("s", "b4", 1);
-    // A name that the story does not give again.
+    // A name that the run does not give again.
     let lost = "9999".to_owned();
     before.record_of(&first).rid.clone_from(&lost);
     let named = before.input.attempts.iter_mut().filter(|attempt| attempt.rid.as_ref() == Some(&first));
@@ -157,72 +157,68 @@ fn a_request_above_everything_that_was_left_is_lost_without_a_trace() {
 fn a_request_that_was_never_seen_anywhere_is_not_excused() {
     let before = calm();
     let mut end = before.clone();
-    end.heard(("buy", "accepted"), ("b9", "s", 1), Some("77"));
+    end.answered(("buy", "accepted"), ("b9", "s", 1), Some("77"));
     let state = said(&before, &end, &end);
     assert_eq!(state.troubles.len(), 1, "{:?}", state.troubles);
     assert_eq!((state.troubles[0].0, state.unseeable.len()), (Trouble::Lost, 0));
 }
 
 #[test]
-fn each_trouble_is_told() {
-    assert_eq!(troubles(|story| drop(story.accepted("s", "b4", 1))), [Trouble::Limbo]);
+fn each_trouble_is_reported() {
+    assert_eq!(troubles(|run| drop(run.accepted("s", "b4", 1))), [Trouble::Limbo]);
     assert_eq!(
-        troubles(|story| drop(story.input.orders.pop())),
+        troubles(|run| drop(run.input.orders.pop())),
         [Trouble::Torn, Trouble::Books],
         "an outcome without its order"
     );
     assert_eq!(
-        troubles(|story| {
-            let refused = story.accepted("s", "b4", 1);
-            story.fails(&refused, "SOLD_OUT");
+        troubles(|run| {
+            let refused = run.accepted("s", "b4", 1);
+            run.fails(&refused, "SOLD_OUT");
             // The unit that Redis gave away was never there.
-            story.input.stock[0].value = "6".into();
+            run.input.stock[0].value = "6".into();
         }),
         [Trouble::Refused]
     );
-    assert_eq!(troubles(|story| drop(story.bought("s", "b1", 2))), [Trouble::Twice], "four, and three are allowed");
+    assert_eq!(troubles(|run| drop(run.bought("s", "b1", 2))), [Trouble::Twice], "four, and three are allowed");
     assert_eq!(
-        troubles(|story| {
-            story.sale_of("s").granted = 2;
-            story.sale_of("s").stock = -1;
-            story.input.flow.push(Flow { sale_id: "s".into(), delta: -8, kind: "correction".into() });
-            story.input.stock[0].value = "-2".into();
+        troubles(|run| {
+            run.sale_of("s").granted = 2;
+            run.sale_of("s").stock = -1;
+            run.input.flow.push(Flow { sale_id: "s".into(), delta: -8, kind: "correction".into() });
+            run.input.stock[0].value = "-2".into();
         }),
         [Trouble::Oversold]
     );
-    assert_eq!(troubles(|story| story.sale_of("s").granted += 1), [Trouble::Books]);
-    assert_eq!(troubles(|story| story.input.stock[0].value = "7".into()), [Trouble::Bridge]);
+    assert_eq!(troubles(|run| run.sale_of("s").granted += 1), [Trouble::Books]);
+    assert_eq!(troubles(|run| run.input.stock[0].value = "7".into()), [Trouble::Bridge]);
     assert_eq!(
-        troubles(|story| {
+        troubles(|run| {
             let units = Units { sale: "s".into(), shard: 0, id: "1".into(), units: "2".into() };
-            story.input.transfers.push(units);
+            run.input.transfers.push(units);
         }),
         [Trouble::Bridge],
         "units between two buckets are in neither"
     );
-    let unknown = |story: &mut Story, id: &str| {
-        story.input.redis_grants.push(Units { sale: "s".into(), shard: 0, id: id.into(), units: "2".into() });
+    let unknown = |run: &mut SampleRun, id: &str| {
+        run.input.redis_grants.push(Units { sale: "s".into(), shard: 0, id: id.into(), units: "2".into() });
     };
     // Units that Redis was given too many of, and of which as many were lost: only by their grant they show.
-    assert_eq!(troubles(|story| unknown(story, "more")), [Trouble::Bridge], "a grant that the database does not know");
-    assert_eq!(troubles(|story| unknown(story, "first")), [Trouble::Bridge], "more of a grant than there was");
+    assert_eq!(troubles(|run| unknown(run, "more")), [Trouble::Bridge], "a grant that the database does not know");
+    assert_eq!(troubles(|run| unknown(run, "first")), [Trouble::Bridge], "more of a grant than there was");
+    assert_eq!(troubles(|run| run.input.redis_grants.clear()), [Trouble::Bridge], "a grant that Redis has forgotten");
     assert_eq!(
-        troubles(|story| story.input.redis_grants.clear()),
-        [Trouble::Bridge],
-        "a grant that Redis has forgotten"
-    );
-    assert_eq!(
-        troubles(|story| drop(story.input.ledger.pop())),
+        troubles(|run| drop(run.input.ledger.pop())),
         [Trouble::Ledger],
         "its outcome stands, its repeats do not"
     );
-    assert_eq!(troubles(|story| story.input.keys.retain(|key| key.name != "grants")), [Trouble::Keys]);
+    assert_eq!(troubles(|run| run.input.keys.retain(|key| key.name != "grants")), [Trouble::Keys]);
     assert_eq!(
-        troubles(|story| drop(story.meta_of("s").fields.insert("number".into(), "2".into()))),
+        troubles(|run| drop(run.meta_of("s").fields.insert("number".into(), "2".into()))),
         [Trouble::Ledger, Trouble::Behind]
     );
     assert_eq!(
-        troubles(|story| story.sale_of("s").epoch = 2),
+        troubles(|run| run.sale_of("s").epoch = 2),
         [Trouble::Behind],
         "another epoch; what its ledger has is decided"
     );
@@ -230,14 +226,14 @@ fn each_trouble_is_told() {
 
 #[test]
 fn a_failure_that_is_the_buyers_keeps_its_unit_and_is_no_trouble() {
-    let kinds = troubles(|story| {
-        let failed = story.accepted("s", "b3", 1);
-        story.fails(&failed, "DUPLICATE_BUYER");
+    let kinds = troubles(|run| {
+        let failed = run.accepted("s", "b3", 1);
+        run.fails(&failed, "DUPLICATE_BUYER");
     });
     assert!(kinds.is_empty(), "{kinds:?}");
-    let kinds = troubles(|story| {
-        let Failed { request_id, .. } = story.input.failed[0].clone();
-        story.input.failed.clear();
+    let kinds = troubles(|run| {
+        let Failed { request_id, .. } = run.input.failed[0].clone();
+        run.input.failed.clear();
         assert!(!request_id.is_empty());
     });
     assert_eq!(kinds, [Trouble::Torn], "and its row in the register has to be there");

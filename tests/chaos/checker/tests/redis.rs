@@ -1,69 +1,69 @@
 //! Rules about Redis' sums, marks and numbers (C8), and two outcomes at once (C10).
 
 use super::super::read::{Flow, Order};
-use super::{Story, broken, verdict};
+use super::{SampleRun, broken, verdict};
 
 #[test]
 fn c8_redis_disagrees_with_the_outcomes() {
-    broken("C8", "left redis", |story| story.input.stock[2].value = "999".into());
-    broken("C8", "its ledger has", |story| {
-        let rid = story.bought("many", "b9", 1);
-        story.input.ledger.retain(|record| record.rid != rid);
+    broken("C8", "left redis", |run| run.input.stock[2].value = "999".into());
+    broken("C8", "its ledger has", |run| {
+        let rid = run.bought("many", "b9", 1);
+        run.input.ledger.retain(|record| record.rid != rid);
     });
-    broken("C8", "its ledger mark is Q", |story| {
-        let rid = story.bought("many", "b9", 1);
-        story.record_of(&rid).state = "Q".into();
+    broken("C8", "its ledger mark is Q", |run| {
+        let rid = run.bought("many", "b9", 1);
+        run.record_of(&rid).state = "Q".into();
     });
-    broken("C8", "its ledger mark is F", |story| {
-        let rid = story.bought("many", "b9", 1);
-        story.record_of(&rid).state = "F".into();
+    broken("C8", "its ledger mark is F", |run| {
+        let rid = run.bought("many", "b9", 1);
+        run.record_of(&rid).state = "F".into();
     });
-    broken("C8", "its ledger says SOLD_OUT", |story| {
-        let rid = story.input.failed[0].request_id.clone();
-        story.record_of(&rid).reason = "SOLD_OUT".into();
+    broken("C8", "its ledger says SOLD_OUT", |run| {
+        let rid = run.input.failed[0].request_id.clone();
+        run.record_of(&rid).reason = "SOLD_OUT".into();
     });
-    broken("C8", "accepted 1 for B9, ordered 1 for b9", |story| {
-        let rid = story.bought("many", "b9", 1);
-        story.record_of(&rid).user = "B9".into();
+    broken("C8", "accepted 1 for B9, ordered 1 for b9", |run| {
+        let rid = run.bought("many", "b9", 1);
+        run.record_of(&rid).user = "B9".into();
     });
-    broken("C8", "unreadable ledger record", |story| {
-        story.bought("many", "b9", 1);
-        let record = story.input.ledger.last_mut().unwrap();
+    broken("C8", "unreadable ledger record", |run| {
+        run.bought("many", "b9", 1);
+        let record = run.input.ledger.last_mut().unwrap();
         record.unreadable = Some("Q x".into());
     });
-    broken("C8", "numbers of 4 are missing: [4]", |story| {
-        story.meta_of("many").fields.insert("number".into(), "4".into());
+    broken("C8", "numbers of 4 are missing: [4]", |run| {
+        run.meta_of("many").fields.insert("number".into(), "4".into());
     });
-    broken("C8", "belongs to both", |story| {
-        story.bought("many", "b9", 1);
-        story.input.outcomes.last_mut().unwrap().number = Some(1);
+    broken("C8", "belongs to both", |run| {
+        run.bought("many", "b9", 1);
+        run.input.outcomes.last_mut().unwrap().number = Some(1);
     });
-    broken("C8", "no readable stock", |story| {
-        story.input.stock.pop();
-        story.input.redis_grants.retain(|grant| grant.sale != "many");
+    broken("C8", "no readable stock", |run| {
+        run.input.stock.pop();
+        run.input.redis_grants.retain(|grant| grant.sale != "many");
     });
 }
 
 #[test]
 fn c8_what_was_trimmed_or_is_frozen_is_not_missed() {
-    let mut story = Story::correct();
-    let rid = story.bought("many", "b9", 2);
-    story.input.ledger.retain(|record| record.rid != rid);
-    story.meta_of("many").fields.insert("trimmed_ordered".into(), "2".into());
-    assert!(verdict(&story).is_green());
-    let mut story = Story::correct();
-    story.input.stock[0].value = "999".into();
-    story.meta_of("one").fields.insert("state".into(), "frozen".into());
-    let verdict = verdict(&story);
+    let mut run = SampleRun::correct();
+    let rid = run.bought("many", "b9", 2);
+    run.input.ledger.retain(|record| record.rid != rid);
+    run.meta_of("many").fields.insert("trimmed_ordered".into(), "2".into());
+    assert!(verdict(&run).is_green());
+    let mut run = SampleRun::correct();
+    run.input.stock[0].value = "999".into();
+    run.meta_of("one").fields.insert("state".into(), "frozen".into());
+    let verdict = verdict(&run);
     assert!(verdict.is_green() && verdict.figures.frozen_sales == 1, "{verdict:#?}");
 }
 
 #[test]
 fn c10_both_order_and_failure() {
-    broken("C10", "there is an order", |story| {
-        let failed = story.input.failed[0].clone();
-        let Order { source, .. } = story.input.orders[0].clone();
-        story.input.orders.push(Order {
+    broken("C10", "there is an order", |run| {
+        let failed = run.input.failed[0].clone();
+        let Order { source, .. } = run.input.orders[0].clone();
+        run.input.orders.push(Order {
             request_id: failed.request_id,
             sale_id: failed.sale_id,
             user_id: failed.user_id,
@@ -71,19 +71,19 @@ fn c10_both_order_and_failure() {
             source,
             cancelled_at: None,
         });
-        story.sale_of("one").stock -= 1;
-        story.input.flow.push(Flow { sale_id: "one".into(), delta: -1, kind: "order".into() });
-        // Counted as ordered and as failed: one more was accepted than granted, which is C10's to tell.
+        run.sale_of("one").stock -= 1;
+        run.input.flow.push(Flow { sale_id: "one".into(), delta: -1, kind: "order".into() });
+        // Counted as ordered and as failed: one more was accepted than granted, which is a case of C10.
     });
-    broken("C10", "the register says failed_final", |story| {
-        let mut row = story.input.failed[0].clone();
-        let order = &story.input.orders[0];
+    broken("C10", "the register says failed_final", |run| {
+        let mut row = run.input.failed[0].clone();
+        let order = &run.input.orders[0];
         (row.request_id, row.user_id) = (order.request_id.clone(), order.user_id.clone());
-        story.input.failed.push(row);
+        run.input.failed.push(row);
     });
-    broken("C10", "heard both", |story| {
-        let rid = story.bought("many", "b9", 1);
-        story.heard(("status", "failed"), ("b9", "many", 1), Some(&rid));
-        story.heard(("status", "confirmed"), ("b9", "many", 1), Some(&rid));
+    broken("C10", "heard both", |run| {
+        let rid = run.bought("many", "b9", 1);
+        run.answered(("status", "failed"), ("b9", "many", 1), Some(&rid));
+        run.answered(("status", "confirmed"), ("b9", "many", 1), Some(&rid));
     });
 }

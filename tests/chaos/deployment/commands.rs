@@ -1,0 +1,99 @@
+//! Commands to a deployment past the proxies: subcommands of the binary, and the broker's own language.
+
+use super::Deployment;
+use crate::files::seckill;
+use crate::raw_commands::try_redis;
+use crate::time::time_passes;
+use seckill::dev::rabbitmq::evaluate;
+use seckill::faults::Mechanism;
+use serde_json::Value;
+use std::time::{Duration, Instant};
+use tokio::time::timeout;
+
+/// Between two audits: each is a process of its own.
+const AUDIT_EVERY_MS: u64 = 300;
+/// One call of the binary.
+const CALL: Duration = Duration::from_secs(60);
+
+impl Deployment {
+    /// Runs an Erlang expression in the broker; what it says, or why it could not.
+    pub async fn broker(&self, program: &str) -> Result<String, String> {
+        let dir = self.dir.join("rabbitmq");
+        let program = format!("{program}.\n");
+        evaluate(&dir, self.rabbit_ports, &program).await.map_err(|error| error.to_string())
+    }
+
+    /// Runs a subcommand of the binary on the servers directly: exit code, stdout, stderr.
+    pub async fn call(&self, args: &[&str]) -> (Option<i32>, String, String) {
+        self.call_without(None, args).await
+    }
+
+    /// The same by a process that leaves a mechanism out.
+    pub async fn call_without(&self, off: Option<Mechanism>, args: &[&str]) -> (Option<i32>, String, String) {
+        let mut command = seckill(&self.set.iter().flat_map(|set| ["--set", set]).collect::<Vec<_>>());
+        // No local stack of the folder that the tests run in.
+        command.arg("--data-dir").arg(self.dir.join("none")).args(args);
+        command.env("SECKILL_REDIS_URL", &self.urls.redis).env("SECKILL_AMQP_URL", &self.urls.amqp);
+        command.env("SECKILL_MYSQL_URL", &self.urls.mysql);
+        if let Some(off) = off {
+            command.env("FAILPOINTS", format!("{}=return", off.code()));
+        }
+        let output = tokio::process::Command::from(command).kill_on_drop(true).output();
+        let output = timeout(CALL, output).await.unwrap_or_else(|_late| panic!("{args:?} takes too long"));
+        let output = output.expect("the binary runs");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    }
+
+    /// Like [`Deployment::call`], and it has to succeed.
+    pub async fn must_call(&self, args: &[&str]) -> String {
+        let (code, stdout, stderr) = self.call(args).await;
+        assert_eq!(code, Some(0), "{args:?}: {stdout}{stderr}");
+        stdout
+    }
+
+    /// Creates a sale that sells now, and warms it.
+    pub async fn create_sale(&self, id: &str, stock: i64, limit: Option<u32>) {
+        let (stock, limit) = (stock.to_string(), limit.map(|limit| limit.to_string()));
+        let mut args = vec!["sale", "create", "--id", id, "--product", "p", "--title", "t", "--stock", &stock];
+        args.extend(["--starts-at", "2020-01-01T00:00:00Z", "--ends-at", "2099-01-01T00:00:00Z", "--warm"]);
+        args.extend(limit.iter().flat_map(|limit| ["--limit", limit]));
+        self.must_call(&args).await;
+    }
+
+    /// Waits until every accepted request has its outcome and everything adds up; else what the last audit said.
+    pub async fn drained(&self, limit: Duration) -> Result<(), String> {
+        let deadline = Instant::now() + limit;
+        loop {
+            let (code, stdout, stderr) = self.call(&["audit", "--now", "--json"]).await;
+            let audit: Value = serde_json::from_str(&stdout).unwrap_or_default();
+            if code == Some(0) && open_units(&audit) == 0 {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                return Err(format!("exit code {code:?}: {stdout}{stderr}"));
+            }
+            time_passes(AUDIT_EVERY_MS).await;
+        }
+    }
+
+    /// Versions of the three servers, for reports.
+    pub async fn versions(&self) -> String {
+        let redis = try_redis(&self.urls.redis, &["INFO", "server"]).await.unwrap_or_default();
+        let redis = redis.as_str().unwrap_or_default().lines().find_map(|line| line.strip_prefix("redis_version:"));
+        let rabbit = self.broker("rabbit_misc:version()").await.unwrap_or_default();
+        let mysql = tokio::process::Command::new("mariadbd").arg("--version").output().await;
+        let mysql = mysql.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
+        format!("Redis {}; RabbitMQ {}; {mysql}", redis.unwrap_or("?"), rabbit.trim())
+    }
+}
+
+/// Accepted units without an outcome, over all sales.
+fn open_units(audit: &Value) -> i64 {
+    let sales = audit["sales"].as_array().into_iter().flatten();
+    let open = |sale: &Value| -> i64 {
+        let units = |what: &str| sale["counted"][what].as_i64().unwrap_or(i64::MAX / 8);
+        units("in_flight") + units("parked") + units("leaked")
+    };
+    sales.map(open).sum()
+}

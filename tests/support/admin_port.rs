@@ -1,0 +1,69 @@
+//! The operators' port of a world: the admin server in this process, and calls to it.
+
+use super::answer::Answer;
+use super::world::World;
+use reqwest::Method;
+use seckill::admin::{self, Admin};
+use seckill::config::Secret;
+use seckill::roles::Role;
+use seckill::runtime::Stopper;
+use serde_json::Value;
+use std::net::TcpListener;
+
+/// The token of every test's admin port.
+pub const TOKEN: &str = "operators-token-of-the-tests";
+
+/// An admin server, until it is dropped.
+pub struct AdminPort {
+    /// `http://127.0.0.1:port`.
+    pub url: String,
+    stopper: Stopper,
+}
+
+impl Drop for AdminPort {
+    fn drop(&mut self) {
+        self.stopper.stop();
+    }
+}
+
+impl World {
+    /// Serves the admin port of a process that runs all roles.
+    pub fn admin_port(&self) -> AdminPort {
+        let mut settings = (*self.settings).clone();
+        settings.admin.token = Secret::new(TOKEN.to_owned());
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let (url, stopper) = (format!("http://{}", listener.local_addr().expect("an address")), Stopper::new());
+        let admin = Admin::new(&settings, &self.servers, &Role::ALL);
+        tokio::spawn(admin::serve(admin, listener, stopper.clone()).expect("the admin server"));
+        AdminPort { url, stopper }
+    }
+}
+
+impl AdminPort {
+    fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+        let client = reqwest::Client::builder().no_proxy().build().expect("a client");
+        client.request(method, format!("{}/admin/v1{path}", self.url))
+    }
+
+    /// A look, with the token.
+    pub async fn get(&self, path: &str) -> Answer {
+        Answer::of(self.request(Method::GET, path).bearer_auth(TOKEN)).await
+    }
+
+    /// A write, with the token.
+    pub async fn post(&self, path: &str, body: Value) -> Answer {
+        Answer::of(self.request(Method::POST, path).bearer_auth(TOKEN).json(&body)).await
+    }
+
+    /// Anything, with any token.
+    pub async fn call(&self, method: &str, path: &str, token: Option<&str>, body: Option<(&str, &str)>) -> Answer {
+        let mut request = self.request(method.to_uppercase().parse().expect("a method"), path);
+        if let Some(token) = token {
+            request = request.bearer_auth(token);
+        }
+        if let Some((kind, body)) = body {
+            request = request.header("content-type", kind).body(body.to_owned());
+        }
+        Answer::of(request).await
+    }
+}

@@ -1,0 +1,108 @@
+//! The reserve script as a few lines of Rust: what it must answer and leave behind.
+
+use seckill::domain::reserve::Reserved;
+use seckill::domain::sale::MetaState;
+use std::collections::HashMap;
+
+/// One request of a group, by small numbers so that repeats happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ask {
+    /// Number of the request id.
+    pub id: u64,
+    /// Number of the buyer.
+    pub user: u8,
+    /// Units.
+    pub quantity: u32,
+}
+
+/// One step of a sequence.
+#[derive(Debug, Clone)]
+pub enum Step {
+    /// A group in one call, with the epoch the caller believes in.
+    Group(Vec<Ask>, u32),
+    /// An operator moves the sale.
+    State(MetaState),
+    /// Units are added.
+    Grant(u32),
+    /// The relay removes this number of entries.
+    Relay(usize),
+}
+
+/// The sale as it must be.
+#[derive(Debug)]
+pub struct Model {
+    /// 0: none.
+    pub limit: u64,
+    /// Outbox entries at which requests are refused.
+    pub cap: usize,
+    /// Units left.
+    pub stock: u64,
+    /// Units ever given.
+    pub granted: u64,
+    /// Newest acceptance number.
+    pub number: u64,
+    /// State.
+    pub state: MetaState,
+    /// Entries waiting.
+    pub outbox: usize,
+    /// Units and first request of each buyer.
+    pub buyers: HashMap<u8, (u64, u64)>,
+    /// Request id → buyer, units, number.
+    pub ledger: HashMap<u64, (u8, u32, u64)>,
+}
+
+/// The epoch of every sale here.
+pub const EPOCH: u32 = 1;
+
+impl Model {
+    /// A fresh, open sale.
+    pub fn new(limit: u64, cap: usize, stock: u64) -> Self {
+        Self {
+            limit,
+            cap,
+            stock,
+            granted: stock,
+            number: 0,
+            state: MetaState::Open,
+            outbox: 0,
+            buyers: HashMap::new(),
+            ledger: HashMap::new(),
+        }
+    }
+
+    /// Decides one request; a group is its requests one after the other.
+    pub fn decide(&mut self, ask: Ask, epoch: u32) -> Reserved {
+        let units = u64::from(ask.quantity);
+        if let Some(&(user, quantity, _)) = self.ledger.get(&ask.id) {
+            let same = user == ask.user && quantity == ask.quantity;
+            return if same { Reserved::Replayed } else { Reserved::Conflict };
+        }
+        match self.state {
+            MetaState::Open if epoch != EPOCH => return Reserved::StaleEpoch,
+            MetaState::Open => {}
+            MetaState::Loaded | MetaState::Paused => return Reserved::Paused,
+            MetaState::Closed => return Reserved::Closed,
+            MetaState::Frozen => return Reserved::Frozen,
+        }
+        let owned = self.buyers.get(&ask.user).copied();
+        let owned_units = owned.map_or(0, |(units, _)| units);
+        if let (1, Some((_, first))) = (self.limit, owned) {
+            return Reserved::DuplicateBuyer(super::script_model::request_id(first));
+        }
+        if self.limit > 0 && owned_units + units > self.limit {
+            return Reserved::LimitExceeded(owned_units);
+        }
+        if self.stock < units {
+            return Reserved::Short(self.stock);
+        }
+        if self.outbox >= self.cap {
+            return Reserved::Backlog;
+        }
+        self.number += 1;
+        self.stock -= units;
+        self.outbox += 1;
+        self.buyers.insert(ask.user, (owned_units + units, owned.map_or(ask.id, |(_, first)| first)));
+        self.ledger.insert(ask.id, (ask.user, ask.quantity, self.number));
+        Reserved::Accepted
+    }
+}
