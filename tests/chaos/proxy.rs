@@ -1,4 +1,4 @@
-//! One TCP link with conditions: what goes through it can be slowed, held back, cut, reset, or answered into the void.
+//! One TCP link under given conditions: what goes through it can be slowed, held back, cut, reset, or answered into the void.
 //!
 //! Knows no protocol. The port stays the same for the life of the value; a link that is cut refuses connections as a dead
 //! server would, because nobody listens.

@@ -127,6 +127,6 @@ fn kills(report: &Value) {
 }
 
 #[test]
-fn the_bench_tells_what_an_order_costs_as_everything_grows() {
+fn the_bench_reports_what_an_order_costs_as_everything_grows() {
     run(async { growth(2_000) });
 }

@@ -47,8 +47,8 @@ pub fn balances(setup: &Setup, world: &World, seen: Count) -> bool {
     bridge && (setup.lacks(Mutation::MarksNotCompared) || seen.marked & !seen.ids == 0)
 }
 
-/// P, grant by grant. As a difference of two sums it would hide what Redis has and nobody granted: so many units more in R
-/// would be as many less in P.
+/// P, grant by grant. As a difference of two sums it would hide what Redis has and nobody granted: each unit more in R
+/// would be one less in P.
 fn pending(setup: &Setup, world: &World, seen: Count) -> i8 {
     let rows = &world.books.rows;
     let of_epoch = rows.grants.iter().enumerate().filter(|(_, grant)| grant.epoch == seen.epoch);

@@ -11,7 +11,7 @@ use seckill::domain::ids::{RequestId, SaleId, UserId};
 use seckill::domain::reserve::Reserved;
 use seckill::p2_reserve::Decision;
 
-/// Runs a property on so many random cases.
+/// Runs a property on `cases` random cases.
 pub fn with_cases<S: Strategy>(cases: u32, strategy: S, test: impl AsyncFn(S::Value) -> Result<(), TestCaseError>) {
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 200, ..Config::default() };
     let outcome = TestRunner::new(config).run(&strategy, |case| {
@@ -29,7 +29,7 @@ pub fn with_cases<S: Strategy>(cases: u32, strategy: S, test: impl AsyncFn(S::Va
 pub enum Step {
     /// A purchase.
     Buy(Ask),
-    /// So many units more.
+    /// A grant of units.
     Grant(u32),
 }
 

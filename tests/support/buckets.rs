@@ -14,7 +14,7 @@ use seckill::p2_reserve::{Decision, DurabilityGuard, Fence, Reserve, ReserveHand
 use seckill::store::redis::{Granted, RedisStore};
 use std::time::Duration;
 
-/// P2 of one process that splits sales into so many buckets.
+/// P2 of one process that splits sales into `shards` buckets.
 pub struct Buckets {
     /// Its Redis.
     pub store: RedisStore,

@@ -1,6 +1,6 @@
-//! Hands that reach past the product: raw commands to the three servers, roles started and killed one by one, crowds.
+//! What a test does past the product: raw commands to the three servers, roles started and killed one by one, crowds.
 //!
-//! What misfortune (or a person) does to the servers in a test is done here, never by the code under test.
+//! Faults and acts of operators are made here, never by the code under test.
 
 pub use super::breakable_servers::breakable_servers;
 use super::raw_commands::try_redis;

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where tests put the servers' files: `TEST_DATA_DIR`, which `make test` sets to a folder in memory, or cargo's temporary folder.
+/// Where tests put the servers' files: `TEST_DATA_DIR`, which `make test` sets to a folder in memory, or cargo's temporary
+/// folder.
 fn parent() -> PathBuf {
     std::env::var_os("TEST_DATA_DIR").map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")), PathBuf::from)
 }

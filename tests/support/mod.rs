@@ -1,7 +1,7 @@
-//! What stands between tests and the system: servers, worlds, processes, links, clients. No test is in here.
+//! The harness: servers, worlds, processes, links, clients. No test is in here.
 //!
-//! `tests/it` and `tests/system` take the whole of it, `tests/chaos` single files that know nothing of the rest: `files`, `raw`,
-//! `resp`, `time`.
+//! `tests/it` and `tests/system` use all of it; `tests/chaos` uses single files that need nothing of the rest: `files`,
+//! `raw_commands`, `resp`, `time`.
 
 pub mod admin_port;
 pub mod answer;

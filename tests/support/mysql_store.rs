@@ -80,7 +80,7 @@ pub fn accepted(sale: &str, rid: u64, user: &str, quantity: u32) -> OrderMessage
     }
 }
 
-/// One unit for each of so many buyers.
+/// One unit for each buyer of `rids`.
 pub fn crowd(sale: &str, rids: std::ops::RangeInclusive<u64>) -> Vec<OrderMessage> {
     rids.map(|rid| accepted(sale, rid, &format!("u{rid}"), 1)).collect()
 }

@@ -24,7 +24,7 @@ pub enum Step {
     State(MetaState),
     /// Units are added.
     Grant(u32),
-    /// The relay takes so many entries away.
+    /// The relay removes this number of entries.
     Relay(usize),
 }
 

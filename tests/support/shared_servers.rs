@@ -41,7 +41,7 @@ pub struct Tenant {
 }
 
 impl Tenant {
-    /// A place of this name; the database is made by whoever needs it.
+    /// The tenant of this name; a test that needs its database creates it.
     pub async fn new(name: &str) -> Self {
         let shared = shared().await;
         shared.add_vhost(name).await.expect("a virtual host");

@@ -42,7 +42,8 @@ static WAITING: Semaphore = Semaphore::const_new(5);
 /// Turns of the quiet tests. They share their servers, and wait for them more than they work.
 static QUIET: Semaphore = Semaphore::const_new(8);
 
-/// How long each test of this binary took, by name, printed at its end. A test may run several times (each case of a property does).
+/// How long each test of this binary took, by name, printed at its end. A test may run several times (each case of a property
+/// does).
 static TOOK: Mutex<BTreeMap<String, Duration>> = Mutex::new(BTreeMap::new());
 const SLOWEST: usize = 10;
 

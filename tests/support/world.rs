@@ -1,4 +1,5 @@
-//! One small world a test: own database, own virtual host, own key prefix on the shared servers, roles as tasks.
+//! A `World` is a small system for one test: own database, own virtual host, own key prefix on the shared servers, roles as
+//! tasks.
 //!
 //! Every test ends with [`World::finish`], which asks the balance sheet whether anything was lost (E6).
 

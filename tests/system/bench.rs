@@ -51,7 +51,7 @@ fn the_bench_moves_every_entry_and_measures_what_it_compares_with() {
 }
 
 #[test]
-fn redis_writes_its_file_anew_when_it_is_asked() {
+fn redis_rewrites_its_file_on_request() {
     run(async {
         let redis = own_redis::start("file-anew").await;
         let world = World::on_redis(&redis.url(), "file-anew", &[], &[]).await;
@@ -72,7 +72,7 @@ fn redis_writes_its_file_anew_when_it_is_asked() {
 
 /// The short case; `tests/long` has larger ones.
 #[test]
-fn the_bench_tells_what_an_order_costs_as_everything_grows_a_little() {
+fn the_bench_reports_what_an_order_costs_as_everything_grows_a_little() {
     run_waiting(async { growth(1_000) });
 }
 

@@ -37,7 +37,7 @@ async fn make_everything_right(urls: &ServerUrls) {
 }
 
 #[test]
-fn the_worst_set_up_is_told_in_one_go() {
+fn the_worst_set_up_is_reported_in_one_go() {
     run_waiting(async {
         let servers = breakable_servers().await;
         let urls = servers.urls();

@@ -158,7 +158,7 @@ fn everything_is_told(stack: &Stack) {
     assert_eq!(file.permissions().mode() & 0o777, 0o600, "it holds secrets");
 }
 
-/// F6: the console for whoever reaches the port, its data with the token, and the demo shop.
+/// F6: the console without a token for every client of the port, its data with the token, and the demo shop.
 async fn the_pages_are_served(stack: &Stack<'_>) {
     let (get, state) = (|url: String| reqwest::Client::new().get(url), &stack.state);
     for page in [format!("{}/console/", state.admin), format!("{}/shop/", state.api)] {

@@ -54,7 +54,7 @@ fn all_say((code, why): (Option<i32>, [String; 3]), words: &[&str]) {
 }
 
 #[test]
-fn a_sale_goes_through_encrypted_servers_and_mistakes_are_told() {
+fn a_sale_goes_through_encrypted_servers_and_mistakes_are_reported() {
     run_waiting(async {
         let certificates = Certificates::new("tls");
         let servers = certificates.servers().await;

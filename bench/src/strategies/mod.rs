@@ -1,5 +1,5 @@
 //! `strategies`: the field's strategies to take stock, side by side on the same servers. By file: `taker` (one try) → `pace`
-//! (how fast, how exactly) and `kill` (what is left of the answers that buyers get when the application is killed; `victim` is
+//! (how fast, how exactly) and `kill` (which answers to buyers a kill of the application breaks; `victim` is
 //! that application, a process of its own) → `table`. `messages` has the strategies in which an order has an event.
 
 mod kill;

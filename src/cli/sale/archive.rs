@@ -5,7 +5,8 @@ use crate::cli::output;
 use crate::domain::ids::SaleId;
 use crate::domain::operator::Actor;
 use crate::p5_reconcile::ReconcileContext;
-use crate::p5_reconcile::archive::{Archive, ArchiveError, Manifest, Removed};
+use crate::p5_reconcile::archive::{Archive, ArchiveError, Removed};
+use crate::store::mysql::archive::SaleSums;
 use indicatif::ProgressBar;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -41,7 +42,7 @@ pub(super) async fn run(context: ReconcileContext, actor: &Actor, args: &Archive
 
 async fn exported(archive: &Archive) -> Result<String, ArchiveError> {
     let (manifest, hash) = archive.export().await?;
-    let Manifest { sale_id, orders_count, ordered, outcomes_count, .. } = manifest;
+    let SaleSums { sale_id, orders_count, ordered, outcomes_count, .. } = manifest.sums;
     Ok(format!(
         "{sale_id} is in {}: {orders_count} orders of {ordered} units, {outcomes_count} requests with an outcome, as the database has them\n\
          SHA-256 of manifest.json: {hash}\n\

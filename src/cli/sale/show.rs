@@ -13,10 +13,10 @@ use crate::store::mysql::sales;
 pub(super) async fn list(servers: &Servers, json: bool) -> Result<(), Failure> {
     let (sales, kept) = (sales::list(&servers.db).await?, archive::list(&servers.db).await?);
     if json {
-        output::json(&told(&sales, &kept)?);
+        output::json(&rows(&sales, &kept)?);
         return Ok(());
     }
-    let archived = |sale: &Sale| kept.iter().any(|kept| kept.sale_id == sale.sale_id);
+    let archived = |sale: &Sale| kept.iter().any(|kept| kept.sums.sale_id == sale.sale_id);
     let limit = |sale: &Sale| sale.policy.limit().map_or_else(|| "none".to_owned(), |limit| limit.to_string());
     output::table(
         ["sale", "title", "status", "granted", "unsold", "limit", "starts", "ends"],
@@ -34,17 +34,17 @@ pub(super) async fn list(servers: &Servers, json: bool) -> Result<(), Failure> {
         }),
     );
     let gone: Vec<&Archived> =
-        kept.iter().filter(|kept| sales.iter().all(|sale| sale.sale_id != kept.sale_id)).collect();
+        kept.iter().filter(|kept| sales.iter().all(|sale| sale.sale_id != kept.sums.sale_id)).collect();
     if !gone.is_empty() {
         output::table(
             ["archived sale", "title", "granted", "unsold", "orders", "archived", "by"],
             gone.iter().map(|kept| {
                 [
-                    kept.sale_id.to_string(),
-                    kept.title.clone(),
-                    kept.granted.to_string(),
-                    kept.stock.to_string(),
-                    kept.orders_count.to_string(),
+                    kept.sums.sale_id.to_string(),
+                    kept.sums.title.clone(),
+                    kept.sums.granted.to_string(),
+                    kept.sums.stock.to_string(),
+                    kept.sums.orders_count.to_string(),
                     output::time(kept.archived_at_ms),
                     kept.archived_by.clone(),
                 ]
@@ -55,16 +55,16 @@ pub(super) async fn list(servers: &Servers, json: bool) -> Result<(), Failure> {
 }
 
 /// For programs: the sales, and in the same list those that were archived, with the status `archived` and their sums.
-fn told(sales: &[Sale], kept: &[Archived]) -> Result<Vec<serde_json::Value>, Failure> {
+fn rows(sales: &[Sale], kept: &[Archived]) -> Result<Vec<serde_json::Value>, Failure> {
     let failed = |error: serde_json::Error| Failure::Failed(error.to_string());
-    let there = sales.iter().filter(|sale| kept.iter().all(|kept| kept.sale_id != sale.sale_id));
-    let mut told = there.map(serde_json::to_value).collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    let there = sales.iter().filter(|sale| kept.iter().all(|kept| kept.sums.sale_id != sale.sale_id));
+    let mut rows = there.map(serde_json::to_value).collect::<Result<Vec<_>, _>>().map_err(failed)?;
     for kept in kept {
         let mut row = serde_json::to_value(kept).map_err(failed)?;
         row["status"] = "archived".into();
-        told.push(row);
+        rows.push(row);
     }
-    Ok(told)
+    Ok(rows)
 }
 
 /// What is kept of an archived sale.
@@ -72,12 +72,12 @@ fn archived(kept: &Archived, half: bool) {
     output::table(
         ["field", "value"],
         [
-            ["sale".to_owned(), kept.sale_id.to_string()],
-            ["title".to_owned(), kept.title.clone()],
+            ["sale".to_owned(), kept.sums.sale_id.to_string()],
+            ["title".to_owned(), kept.sums.title.clone()],
             ["status".to_owned(), if half { "archived, being removed" } else { "archived" }.to_owned()],
-            ["granted / unsold".to_owned(), format!("{} / {}", kept.granted, kept.stock)],
-            ["orders".to_owned(), format!("{} of {} units", kept.orders_count, kept.ordered)],
-            ["requests with an outcome".to_owned(), kept.outcomes_count.to_string()],
+            ["granted / unsold".to_owned(), format!("{} / {}", kept.sums.granted, kept.sums.stock)],
+            ["orders".to_owned(), format!("{} of {} units", kept.sums.orders_count, kept.sums.ordered)],
+            ["requests with an outcome".to_owned(), kept.sums.outcomes_count.to_string()],
             ["archived".to_owned(), format!("{} by {}", output::time(kept.archived_at_ms), kept.archived_by)],
             ["SHA-256 of manifest.json".to_owned(), kept.manifest.clone()],
         ],

@@ -5,8 +5,8 @@ use super::manifest::{self, ExportedFile, FORMAT, Manifest, SeriesSum};
 use super::pages::TablePages;
 use super::sale_archive::Archive;
 use crate::runtime::now_ms;
-use crate::store::mysql::archive::{self, ArchiveSum, ArchiveTable, TABLES};
-use crate::store::mysql::books::{self, Series, SeriesQuery};
+use crate::store::mysql::archive::{self, ArchiveSum, ArchiveTable, SaleSums, TABLES};
+use crate::store::mysql::books::{self, KnownSeries, Series, SeriesQuery};
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -27,7 +27,8 @@ impl Archive {
             return self.verified().await;
         }
         std::fs::create_dir_all(&self.folder).map_err(|error| ArchiveError::File(self.folder.clone(), error))?;
-        let series = self.series().await?;
+        let known = books::known(&self.context.db, &self.sale_id).await?;
+        let series: Vec<Series> = known.iter().map(|known| known.series).collect();
         let mut files = Vec::with_capacity(TABLES.len());
         for table in &TABLES {
             (self.on_progress)(&format!("exporting {}", table.name));
@@ -41,16 +42,19 @@ impl Archive {
         let of = |name: &str| {
             files.iter().find(|filed| filed.table == name).map_or(ArchiveSum::default(), |filed| filed.sum)
         };
-        let manifest = Manifest {
-            format: FORMAT,
-            sale_id: sale.sale_id.clone(),
-            title: sale.title.clone(),
+        let sums = SaleSums {
+            sale_id: sale.sale_id,
+            title: sale.title,
             granted: sale.granted,
             stock: sale.stock,
             ordered: of("orders").units,
             orders_count: of("orders").rows,
             outcomes_count: of("request_outcome").rows,
-            series: self.sums(&series).await?,
+        };
+        let manifest = Manifest {
+            format: FORMAT,
+            sums,
+            series: self.series_sums(&known).await?,
             files,
             program: format!("seckill {}", env!("CARGO_PKG_VERSION")),
             exported_at_ms: now_ms(),
@@ -76,7 +80,7 @@ impl Archive {
     pub(super) fn intact(&self) -> Result<(Manifest, String), ArchiveError> {
         let (manifest, hash) =
             Manifest::read(&self.folder)?.ok_or_else(|| ArchiveError::NoExport(self.folder.clone()))?;
-        if manifest.sale_id != self.sale_id {
+        if manifest.sums.sale_id != self.sale_id {
             return Err(ArchiveError::Damaged(self.folder.join(manifest::NAME)));
         }
         for table in &TABLES {
@@ -128,14 +132,12 @@ impl Archive {
     }
 
     /// Outcomes by epoch and shard.
-    async fn sums(&self, series: &[Series]) -> Result<Vec<SeriesSum>, ArchiveError> {
-        let db = &self.context.db;
-        let known = books::known(db, &self.sale_id).await?;
-        let mut sums = Vec::with_capacity(series.len());
+    async fn series_sums(&self, known: &[KnownSeries]) -> Result<Vec<SeriesSum>, ArchiveError> {
+        let mut sums = Vec::with_capacity(known.len());
         for known in known {
-            let asked =
+            let wanted =
                 SeriesQuery { series: known.series, after: 0, to: known.number, holes: Vec::new(), above: false };
-            let read = books::count(db, &self.sale_id, &asked).await?;
+            let read = books::count(&self.context.db, &self.sale_id, &wanted).await?;
             sums.push(SeriesSum {
                 epoch: known.series.epoch,
                 shard: known.series.shard,

@@ -1,8 +1,7 @@
 //! The manifest of an export (`manifest.json`), and reading an export again. The manifest is written last: a folder with one is whole.
 
 use super::error::ArchiveError;
-use crate::domain::ids::SaleId;
-use crate::store::mysql::archive::{ArchiveSum, ArchiveTable};
+use crate::store::mysql::archive::{ArchiveSum, ArchiveTable, SaleSums};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fs::File;
@@ -19,21 +18,10 @@ pub(super) const FORMAT: u32 = 1;
 pub struct Manifest {
     /// The version of this form, 1.
     pub format: u32,
-    /// The exported sale.
-    pub sale_id: SaleId,
-    /// The title that buyers read.
-    pub title: String,
-    /// Units ever released.
-    pub granted: i64,
-    /// Units that were not sold.
-    pub stock: i64,
-    /// Units of all orders, cancelled ones too.
-    pub ordered: i64,
-    /// Number of orders.
-    pub orders_count: u64,
-    /// Requests with an outcome.
-    pub(crate) outcomes_count: u64,
-    /// The same by epoch and shard.
+    /// The sums that outlive the rows.
+    #[serde(flatten)]
+    pub sums: SaleSums,
+    /// Requests with an outcome, by epoch and shard.
     pub series: Vec<SeriesSum>,
     /// The files, in the order in which rows are removed.
     pub files: Vec<ExportedFile>,

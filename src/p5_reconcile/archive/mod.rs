@@ -16,6 +16,5 @@ mod remove;
 mod sale_archive;
 
 pub use error::ArchiveError;
-pub(crate) use manifest::Manifest;
 pub use remove::Removed;
 pub use sale_archive::Archive;

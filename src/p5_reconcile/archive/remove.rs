@@ -51,10 +51,11 @@ impl Archive {
 
     /// Before the first row goes: the sums outlive the rows twice.
     async fn note(&self, actor: &Actor, manifest: &Manifest, hash: &str) -> Result<(), ArchiveError> {
+        let sums = &manifest.sums;
         let mut act = OperatorAct::new(actor, Operation::SaleArchive, ActTarget::Sale(self.sale_id.clone()));
         act.after = Some(json!({
-            "granted": manifest.granted, "stock": manifest.stock, "ordered": manifest.ordered,
-            "orders": manifest.orders_count, "outcomes": manifest.outcomes_count, "manifest_sha256": hash,
+            "granted": sums.granted, "stock": sums.stock, "ordered": sums.ordered,
+            "orders": sums.orders_count, "outcomes": sums.outcomes_count, "manifest_sha256": hash,
             "folder": self.folder.display().to_string(),
         }));
         Ok(acts::record(&self.context.db, &[act]).await?)
@@ -82,16 +83,5 @@ impl Archive {
 }
 
 fn kept_of(manifest: &Manifest, hash: &str, actor: &Actor) -> Archived {
-    Archived {
-        sale_id: manifest.sale_id.clone(),
-        title: manifest.title.clone(),
-        granted: manifest.granted,
-        stock: manifest.stock,
-        ordered: manifest.ordered,
-        orders_count: manifest.orders_count,
-        outcomes_count: manifest.outcomes_count,
-        manifest: hash.to_owned(),
-        archived_by: actor.label(),
-        archived_at_ms: 0,
-    }
+    Archived { sums: manifest.sums.clone(), manifest: hash.to_owned(), archived_by: actor.label(), archived_at_ms: 0 }
 }

@@ -4,13 +4,13 @@
 //! the act: a status, a grant, an outcome. So callers record acts before they remove the last trace of their subject (an entry
 //! of a dead-letter queue), and report a row that could not be written.
 
-use super::codes::{cut, read_sale_id, unix_ms};
+use super::codes::cut;
+use super::columns::UnixMs;
 use super::fault::DbError;
 use super::pool::Db;
 use super::schema::operator_acts;
 use crate::domain::ids::SaleId;
 use crate::domain::operator::OperatorAct;
-use chrono::NaiveDateTime;
 use diesel::prelude::*;
 use diesel_async::{AsyncConnection, RunQueryDsl};
 
@@ -98,11 +98,13 @@ pub async fn record(db: &Db, acts: &[OperatorAct]) -> Result<(), DbError> {
 }
 
 /// An act as it is on record. Codes are kept as they stand: another version may have written them.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, Queryable, Selectable)]
+#[diesel(table_name = operator_acts)]
 pub struct RecordedAct {
     /// Order of writing.
     pub act_id: u64,
     /// Unix milliseconds by the database's clock.
+    #[diesel(column_name = at, deserialize_as = UnixMs)]
     pub at_ms: i64,
     /// `person` or `service`.
     pub actor_kind: String,
@@ -116,11 +118,11 @@ pub struct RecordedAct {
     pub auth_method: String,
     /// IP address of the trusted hop.
     pub ip: Option<String>,
-    /// `category.operation`.
+    /// The operation, as `category.operation`.
     pub action: String,
     /// Sort of what it was about.
     pub target_type: String,
-    /// Which one.
+    /// Identity of what it was about, within its sort.
     pub target_id: String,
     /// The sale, if it was about one.
     pub sale_id: Option<SaleId>,
@@ -138,54 +140,6 @@ pub struct RecordedAct {
     pub request_id: Option<String>,
 }
 
-#[derive(Queryable, Selectable)]
-#[diesel(table_name = operator_acts)]
-struct RecordedRow {
-    act_id: u64,
-    at: NaiveDateTime,
-    actor_kind: String,
-    actor_id: String,
-    actor_name: String,
-    roles: String,
-    auth_method: String,
-    ip: Option<String>,
-    action: String,
-    target_type: String,
-    target_id: String,
-    sale_id: Option<Vec<u8>>,
-    outcome: String,
-    code: Option<String>,
-    reason: Option<String>,
-    before_json: Option<String>,
-    after_json: Option<String>,
-    request_id: Option<String>,
-}
-
-impl RecordedRow {
-    fn read(self) -> Result<RecordedAct, DbError> {
-        Ok(RecordedAct {
-            act_id: self.act_id,
-            at_ms: unix_ms(self.at),
-            actor_kind: self.actor_kind,
-            actor_id: self.actor_id,
-            actor_name: self.actor_name,
-            roles: self.roles,
-            auth_method: self.auth_method,
-            ip: self.ip,
-            action: self.action,
-            target_type: self.target_type,
-            target_id: self.target_id,
-            sale_id: self.sale_id.as_deref().map(read_sale_id).transpose()?,
-            outcome: self.outcome,
-            code: self.code,
-            reason: self.reason,
-            before_json: self.before_json,
-            after_json: self.after_json,
-            request_id: self.request_id,
-        })
-    }
-}
-
 /// Which acts a listing wants.
 #[derive(Debug, Clone, Default)]
 pub struct ActFilter {
@@ -199,18 +153,16 @@ pub struct ActFilter {
 
 /// Acts, newest first.
 pub async fn list(db: &Db, wanted: &ActFilter) -> Result<Vec<RecordedAct>, DbError> {
-    let rows: Vec<RecordedRow> = db
-        .run("acts_list", async |conn| {
-            let mut query = operator_acts::table.select(RecordedRow::as_select()).into_boxed();
-            if let Some(sale_id) = &wanted.sale_id {
-                query = query.filter(operator_acts::sale_id.eq(sale_id.as_str().as_bytes()));
-            }
-            if let Some(before) = wanted.before {
-                query = query.filter(operator_acts::act_id.lt(before));
-            }
-            let page = query.order(operator_acts::act_id.desc()).limit(i64::from(wanted.limit.min(PAGE_MAX)));
-            Ok(page.load(conn).await?)
-        })
-        .await?;
-    rows.into_iter().map(RecordedRow::read).collect()
+    db.run("acts_list", async |conn| {
+        let mut query = operator_acts::table.select(RecordedAct::as_select()).into_boxed();
+        if let Some(sale_id) = &wanted.sale_id {
+            query = query.filter(operator_acts::sale_id.eq(sale_id.as_str().as_bytes()));
+        }
+        if let Some(before) = wanted.before {
+            query = query.filter(operator_acts::act_id.lt(before));
+        }
+        let page = query.order(operator_acts::act_id.desc()).limit(i64::from(wanted.limit.min(PAGE_MAX)));
+        Ok(page.load(conn).await?)
+    })
+    .await
 }

@@ -1,12 +1,12 @@
 //! The stored audits of P5: what a run read and what it found. A run and its findings are one transaction.
 
-use super::codes::{cut, datetime, read_request_id, read_sale_id, unix_ms};
+use super::codes::{cut, datetime};
+use super::columns::UnixMs;
 use super::fault::DbError;
 use super::persist::DETAIL_CHARS_MAX;
 use super::pool::Db;
 use super::schema::{audit_findings, audit_runs};
 use crate::domain::ids::{RequestId, SaleId};
-use chrono::NaiveDateTime;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Unsigned};
 use diesel_async::{AsyncConnection, RunQueryDsl};
@@ -26,9 +26,9 @@ pub(crate) const PRUNED_MAX: i64 = 1_000;
 pub struct StoredRun {
     /// The sale; `None` for all.
     pub sale_id: Option<SaleId>,
-    /// Unix milliseconds.
+    /// When the run began, Unix milliseconds.
     pub started_at_ms: i64,
-    /// Unix milliseconds.
+    /// When the run ended, Unix milliseconds.
     pub ended_at_ms: i64,
     /// Whether everything added up.
     pub consistent: bool,
@@ -41,7 +41,8 @@ pub struct StoredRun {
 }
 
 /// Something that was wrong.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
+#[diesel(table_name = audit_findings)]
 pub struct StoredFinding {
     /// The sale it is about.
     pub sale_id: Option<SaleId>,
@@ -53,8 +54,7 @@ pub struct StoredFinding {
     pub detail: String,
 }
 
-type RunColumns = (u64, Option<Vec<u8>>, NaiveDateTime, NaiveDateTime, bool, u64, String);
-type FindingColumns = (u64, Option<Vec<u8>>, Option<u64>, String, String);
+type RunColumns = (u64, Option<SaleId>, UnixMs, UnixMs, bool, u64, String);
 
 /// Writes a run and its first [`FINDINGS_MAX`] findings; returns its number.
 pub async fn record(db: &Db, run: &StoredRun) -> Result<u64, DbError> {
@@ -104,46 +104,32 @@ fn finding_row(run_id: u64, finding: &StoredFinding) -> FindingRow<'_> {
 
 /// The last `limit` runs (at most 100) with their findings, newest first.
 pub async fn last_runs(db: &Db, limit: u32) -> Result<Vec<StoredRun>, DbError> {
-    let (runs, findings): (Vec<RunColumns>, Vec<FindingColumns>) = db
+    let (runs, findings) = db
         .run("audit_last_runs", async |conn| {
             let newest = audit_runs::table.order(audit_runs::run_id.desc()).limit(i64::from(limit.min(100)));
             let runs: Vec<RunColumns> = newest.load(conn).await?;
             let of_runs = audit_findings::run_id.eq_any(runs.iter().map(|run| run.0));
-            let columns = (
-                audit_findings::run_id,
-                audit_findings::sale_id,
-                audit_findings::request_id,
-                audit_findings::code,
-                audit_findings::detail,
-            );
+            let columns = (audit_findings::run_id, StoredFinding::as_select());
             let findings = audit_findings::table.filter(of_runs).order(audit_findings::finding_id).select(columns);
-            Ok((runs, findings.load(conn).await?))
+            let findings: Vec<(u64, StoredFinding)> = findings.load(conn).await?;
+            Ok((runs, findings))
         })
         .await?;
-    runs.into_iter().map(|run| read_run(run, &findings)).collect()
+    Ok(runs.into_iter().map(|run| with_findings(run, &findings)).collect())
 }
 
-fn read_run(columns: RunColumns, findings: &[FindingColumns]) -> Result<StoredRun, DbError> {
-    let (run_id, sale_id, started_at, ended_at, consistent, examined_count, sheet) = columns;
-    let mine = findings.iter().filter(|finding| finding.0 == run_id);
-    Ok(StoredRun {
-        sale_id: sale_id.as_deref().map(read_sale_id).transpose()?,
-        started_at_ms: unix_ms(started_at),
-        ended_at_ms: unix_ms(ended_at),
+fn with_findings(run: RunColumns, findings: &[(u64, StoredFinding)]) -> StoredRun {
+    let (run_id, sale_id, started_at, ended_at, consistent, examined_count, sheet) = run;
+    let of_run = findings.iter().filter(|(of, _)| *of == run_id);
+    StoredRun {
+        sale_id,
+        started_at_ms: started_at.into(),
+        ended_at_ms: ended_at.into(),
         consistent,
         examined_count,
         sheet,
-        findings: mine
-            .map(|(_, sale_id, request_id, code, detail)| {
-                Ok(StoredFinding {
-                    sale_id: sale_id.as_deref().map(read_sale_id).transpose()?,
-                    request_id: request_id.map(read_request_id).transpose()?,
-                    code: code.clone(),
-                    detail: detail.clone(),
-                })
-            })
-            .collect::<Result<_, DbError>>()?,
-    })
+        findings: of_run.map(|(_, finding)| finding.clone()).collect(),
+    }
 }
 
 /// Deletes old runs with their findings: those that found nothing after [`QUIET_KEPT_MS`], the others after [`NEWS_KEPT_MS`],
@@ -153,8 +139,9 @@ pub async fn prune(db: &Db, now_ms: i64) -> Result<usize, DbError> {
     let (quiet, news) = (datetime(now_ms - QUIET_KEPT_MS)?, datetime(now_ms - NEWS_KEPT_MS)?);
     db.run("audit_prune", async |conn| {
         conn.transaction(async |conn| {
-            let told = diesel::dsl::exists(audit_findings::table.filter(audit_findings::run_id.eq(audit_runs::run_id)));
-            let nothing_found = audit_runs::consistent.eq(true).and(diesel::dsl::not(told));
+            let has_findings =
+                diesel::dsl::exists(audit_findings::table.filter(audit_findings::run_id.eq(audit_runs::run_id)));
+            let nothing_found = audit_runs::consistent.eq(true).and(diesel::dsl::not(has_findings));
             let old: Vec<u64> = audit_runs::table
                 .filter(audit_runs::ended_at.lt(quiet))
                 .filter(audit_runs::ended_at.lt(news).or(nothing_found))

@@ -3,7 +3,8 @@
 //! A row never decides anything by itself; `request_outcome` does. A crash between two steps leaves an open row, which
 //! [`close_settled`] closes once its request has an outcome.
 
-use super::codes::{FailureStatus, Reporter, cut, read_request_id, read_sale_id, read_user_id, unix_ms, unreadable};
+use super::codes::{FailureStatus, Reporter, cut};
+use super::columns::{MaybeUnixMs, UnixMs};
 use super::fault::DbError;
 use super::outcomes::outcome_of;
 use super::persist::{FinalFailure, fail_reused, record_failure};
@@ -12,7 +13,6 @@ use super::schema::failed_request;
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::message::OrderMessage;
 use crate::domain::outcome::{FailReason, NextStep, Verdict, after_obstacle};
-use chrono::NaiveDateTime;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 
@@ -20,19 +20,21 @@ use diesel_async::RunQueryDsl;
 pub(crate) const PAGE_MAX: i64 = 1000;
 
 /// A row of the register.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
+#[diesel(table_name = failed_request)]
 pub struct FailedRequest {
-    /// The request.
+    /// The request that failed.
     pub request_id: RequestId,
-    /// The sale.
+    /// The sale it was accepted in.
     pub sale_id: SaleId,
-    /// The buyer.
+    /// The buyer who made it.
     pub user_id: UserId,
-    /// Units wanted.
+    /// Number of units that it wants.
     pub quantity: u32,
     /// Who reported it.
+    #[diesel(column_name = source)]
     pub reporter: Reporter,
-    /// Stable code.
+    /// Why it failed, a stable code.
     pub reason: String,
     /// For a person.
     pub detail: String,
@@ -41,49 +43,13 @@ pub struct FailedRequest {
     /// Where it stands.
     pub status: FailureStatus,
     /// First report, Unix milliseconds by the database's clock.
+    #[diesel(column_name = created_at, deserialize_as = UnixMs)]
     pub(crate) created_at_ms: i64,
     /// When it stopped being open.
+    #[diesel(column_name = resolved_at, deserialize_as = MaybeUnixMs)]
     pub(crate) resolved_at_ms: Option<i64>,
     /// Who or what closed it.
     pub resolved_by: Option<String>,
-}
-
-#[derive(Queryable, Selectable)]
-#[diesel(table_name = failed_request)]
-pub(super) struct FailedRow {
-    request_id: u64,
-    sale_id: Vec<u8>,
-    user_id: Vec<u8>,
-    quantity: u32,
-    source: String,
-    reason: String,
-    detail: String,
-    payload: Vec<u8>,
-    status: String,
-    created_at: NaiveDateTime,
-    resolved_at: Option<NaiveDateTime>,
-    resolved_by: Option<String>,
-}
-
-impl FailedRow {
-    pub(super) fn read(self) -> Result<FailedRequest, DbError> {
-        Ok(FailedRequest {
-            request_id: read_request_id(self.request_id)?,
-            sale_id: read_sale_id(&self.sale_id)?,
-            user_id: read_user_id(&self.user_id)?,
-            quantity: self.quantity,
-            reporter: Reporter::from_code(&self.source)
-                .ok_or_else(|| unreadable("failed_request.source", &self.source))?,
-            reason: self.reason,
-            detail: self.detail,
-            payload: self.payload,
-            status: FailureStatus::from_code(&self.status)
-                .ok_or_else(|| unreadable("failed_request.status", &self.status))?,
-            created_at_ms: unix_ms(self.created_at),
-            resolved_at_ms: self.resolved_at.map(unix_ms),
-            resolved_by: self.resolved_by,
-        })
-    }
 }
 
 /// Which rows a listing wants.
@@ -101,23 +67,21 @@ pub struct FailedRequestFilter {
 
 /// Rows of the register, by request id.
 pub async fn list(db: &Db, wanted: &FailedRequestFilter) -> Result<Vec<FailedRequest>, DbError> {
-    let rows: Vec<FailedRow> = db
-        .run("register_list", async |conn| {
-            let mut query = failed_request::table.select(FailedRow::as_select()).into_boxed();
-            if let Some(status) = wanted.status {
-                query = query.filter(failed_request::status.eq(status.code()));
-            }
-            if let Some(sale_id) = &wanted.sale_id {
-                query = query.filter(failed_request::sale_id.eq(sale_id.as_str().as_bytes()));
-            }
-            if let Some(after) = wanted.after {
-                query = query.filter(failed_request::request_id.gt(after.get()));
-            }
-            let page = query.order(failed_request::request_id).limit(wanted.limit.clamp(0, PAGE_MAX));
-            Ok(page.load(conn).await?)
-        })
-        .await?;
-    rows.into_iter().map(FailedRow::read).collect()
+    db.run("register_list", async |conn| {
+        let mut query = failed_request::table.select(FailedRequest::as_select()).into_boxed();
+        if let Some(status) = wanted.status {
+            query = query.filter(failed_request::status.eq(status.code()));
+        }
+        if let Some(sale_id) = &wanted.sale_id {
+            query = query.filter(failed_request::sale_id.eq(sale_id.as_str().as_bytes()));
+        }
+        if let Some(after) = wanted.after {
+            query = query.filter(failed_request::request_id.gt(after.get()));
+        }
+        let page = query.order(failed_request::request_id).limit(wanted.limit.clamp(0, PAGE_MAX));
+        Ok(page.load(conn).await?)
+    })
+    .await
 }
 
 /// A failure of a request without an outcome.

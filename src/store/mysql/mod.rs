@@ -12,6 +12,7 @@ pub mod books;
 pub mod cancels;
 pub mod checks;
 pub mod codes;
+mod columns;
 pub mod decided;
 pub mod ended;
 pub mod events;

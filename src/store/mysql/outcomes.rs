@@ -1,13 +1,13 @@
 //! The recorded outcomes of requests.
 
-use super::codes::{read_outcome, read_request_id, read_sale_id, unix_ms, unreadable};
+use super::codes::{read_outcome, unreadable};
+use super::columns::UnixMs;
 use super::fault::DbError;
 use super::pool::Db;
 use super::schema::request_outcome;
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::message::PayloadHash;
 use crate::domain::outcome::Outcome;
-use chrono::NaiveDateTime;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use std::collections::HashMap;
@@ -18,11 +18,11 @@ const IDS_MAX: usize = 1000;
 /// The recorded outcome of a request, and the key facts of its acceptance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestOutcome {
-    /// The request.
+    /// The request that has this outcome.
     pub request_id: RequestId,
-    /// Its outcome.
+    /// An order or a failure.
     pub outcome: Outcome,
-    /// The sale.
+    /// The sale it was accepted in.
     pub sale_id: SaleId,
     /// Home shard at acceptance.
     pub shard: u16,
@@ -39,29 +39,29 @@ pub struct RequestOutcome {
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = request_outcome)]
 pub(super) struct StoredOutcomeRow {
-    request_id: u64,
+    request_id: RequestId,
     kind: String,
     reason: Option<String>,
-    sale_id: Vec<u8>,
+    sale_id: SaleId,
     shard: u16,
     epoch: u32,
     number: Option<u64>,
     payload_hash: Vec<u8>,
-    created_at: NaiveDateTime,
+    created_at: UnixMs,
 }
 
 impl StoredOutcomeRow {
     pub(super) fn read(self) -> Result<RequestOutcome, DbError> {
         Ok(RequestOutcome {
-            request_id: read_request_id(self.request_id)?,
+            request_id: self.request_id,
             outcome: read_outcome(&self.kind, self.reason.as_deref())?,
-            sale_id: read_sale_id(&self.sale_id)?,
+            sale_id: self.sale_id,
             shard: self.shard,
             epoch: self.epoch,
             number: self.number,
             payload_hash: PayloadHash::try_from(self.payload_hash.as_slice())
                 .map_err(|_ignored| unreadable("payload_hash", &format!("{:?}", self.payload_hash)))?,
-            decided_at_ms: unix_ms(self.created_at),
+            decided_at_ms: self.created_at.into(),
         })
     }
 }

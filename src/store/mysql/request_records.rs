@@ -1,83 +1,52 @@
 //! Everything the database knows about one request: its outcome, its order, its row in `failed_request`. Reads only.
 
-use super::codes::{read_request_id, read_sale_id, read_user_id, unix_ms};
-use super::failed_requests::{FailedRequest, FailedRow};
+use super::columns::{MaybeUnixMs, UnixMs};
+use super::failed_requests::FailedRequest;
 use super::fault::DbError;
 use super::outcomes::{RequestOutcome, StoredOutcomeRow};
 use super::pool::Db;
 use super::schema::{failed_request, orders, request_outcome};
 use crate::domain::ids::{RequestId, SaleId, UserId};
-use chrono::NaiveDateTime;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 
-/// An order.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A row of `orders`.
+#[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
+#[diesel(table_name = orders)]
 pub struct OrderRecord {
     /// The request that became this order.
     pub request_id: RequestId,
-    /// The sale.
+    /// The sale that sold it.
     pub sale_id: SaleId,
-    /// The buyer.
+    /// The buyer who owns it.
     pub user_id: UserId,
-    /// Units bought.
+    /// Number of units, at least 1.
     pub quantity: u32,
     /// What it costs, in the currency's smallest unit.
     pub amount_cents: i64,
     /// The path that brought it to the database, as stored.
     pub source: String,
     /// When Redis accepted it, Unix milliseconds by its clock.
+    #[diesel(column_name = accepted_at, deserialize_as = UnixMs)]
     pub accepted_at_ms: i64,
     /// When it was written, Unix milliseconds by the database's clock.
+    #[diesel(column_name = created_at, deserialize_as = UnixMs)]
     pub(crate) created_at_ms: i64,
     /// When it was cancelled, Unix milliseconds by the database's clock.
+    #[diesel(column_name = cancelled_at, deserialize_as = MaybeUnixMs)]
     pub(crate) cancelled_at_ms: Option<i64>,
     /// Who cancelled it.
     pub cancelled_by: Option<String>,
-    /// Why.
+    /// Why it was cancelled, in words.
     pub cancel_reason: Option<String>,
-}
-
-#[derive(Queryable, Selectable)]
-#[diesel(table_name = orders)]
-struct OrderRow {
-    request_id: u64,
-    sale_id: Vec<u8>,
-    user_id: Vec<u8>,
-    quantity: u32,
-    amount_cents: i64,
-    source: String,
-    accepted_at: NaiveDateTime,
-    created_at: NaiveDateTime,
-    cancelled_at: Option<NaiveDateTime>,
-    cancelled_by: Option<String>,
-    cancel_reason: Option<String>,
-}
-
-impl OrderRow {
-    fn read(self) -> Result<OrderRecord, DbError> {
-        Ok(OrderRecord {
-            request_id: read_request_id(self.request_id)?,
-            sale_id: read_sale_id(&self.sale_id)?,
-            user_id: read_user_id(&self.user_id)?,
-            quantity: self.quantity,
-            amount_cents: self.amount_cents,
-            source: self.source,
-            accepted_at_ms: unix_ms(self.accepted_at),
-            created_at_ms: unix_ms(self.created_at),
-            cancelled_at_ms: self.cancelled_at.map(unix_ms),
-            cancelled_by: self.cancelled_by,
-            cancel_reason: self.cancel_reason,
-        })
-    }
 }
 
 /// Everything the database knows about a request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RequestRecords {
-    /// Its outcome.
+    /// Its row in `request_outcome`.
     pub decided: Option<RequestOutcome>,
-    /// Its order.
+    /// Its row in `orders`.
     pub order: Option<OrderRecord>,
     /// Its row in `failed_request`.
     pub failure: Option<FailedRequest>,
@@ -100,16 +69,13 @@ pub async fn records_of(db: &Db, request_id: RequestId) -> Result<RequestRecords
     // The outcome is read last: if an order is seen here, its outcome is seen, too.
     let (order, failure, outcome) = db
         .run("story_of", async |conn| {
-            let order = orders::table.find(id).select(OrderRow::as_select()).first(conn).await.optional()?;
-            let failure = failed_request::table.find(id).select(FailedRow::as_select()).first(conn).await.optional()?;
+            let order = orders::table.find(id).select(OrderRecord::as_select()).first(conn).await.optional()?;
+            let failure =
+                failed_request::table.find(id).select(FailedRequest::as_select()).first(conn).await.optional()?;
             let outcome =
                 request_outcome::table.find(id).select(StoredOutcomeRow::as_select()).first(conn).await.optional()?;
             Ok((order, failure, outcome))
         })
         .await?;
-    Ok(RequestRecords {
-        decided: outcome.map(StoredOutcomeRow::read).transpose()?,
-        order: order.map(OrderRow::read).transpose()?,
-        failure: failure.map(FailedRow::read).transpose()?,
-    })
+    Ok(RequestRecords { decided: outcome.map(StoredOutcomeRow::read).transpose()?, order, failure })
 }

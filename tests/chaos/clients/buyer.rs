@@ -259,7 +259,7 @@ impl Crowd {
     }
 }
 
-/// Neighbours differ by the case of one letter only: whoever folds case takes two buyers for one (window 72).
+/// Neighbours differ by the case of one letter only: a comparison that ignores case takes two buyers for one (window 72).
 fn name(index: u64) -> String {
     let first = if index.is_multiple_of(2) { 'b' } else { 'B' };
     format!("{first}uyer-{}", index / 2)

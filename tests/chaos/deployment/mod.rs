@@ -1,4 +1,4 @@
-//! The deployment a run stands on: private servers, every role as processes of their own, and a proxy on every link.
+//! The deployment of a run: private servers, every role as processes of their own, and a proxy on every link.
 //!
 //! Deployments run beside each other: most of a run is waiting. Its folder goes when the run was green and stays when it was not.
 

@@ -1,4 +1,4 @@
-//! A deployment that works is the first thing every run needs.
+//! Tests of the deployment itself: links, partitions and restarts do what a run relies on.
 
 use super::{Deployment, Options};
 use crate::time::{eventually, run_waiting};

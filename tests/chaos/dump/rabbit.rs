@@ -119,7 +119,7 @@ async fn open(url: &str) -> Result<(Connection, Channel), Error> {
 }
 
 #[test]
-fn orders_that_share_a_message_are_told_one_by_one() {
+fn orders_that_share_a_message_are_listed_one_by_one() {
     let message = |kind: &str, body: &'static [u8]| {
         let mut properties = BasicProperties::default();
         properties.with_content_type(kind).with_message_id("m");

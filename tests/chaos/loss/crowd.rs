@@ -49,7 +49,7 @@ impl Crowd {
         }
     }
 
-    /// So many new buyers try to buy in each sale, mixed.
+    /// New buyers, a given number for each sale, try to buy; sales are mixed.
     pub async fn open(&self, visits: impl Iterator<Item = (&Scene, usize)>) {
         let mut purchases = Vec::new();
         for (scene, count) in visits {

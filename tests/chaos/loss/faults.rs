@@ -1,4 +1,4 @@
-//! What is done to one sale, or to a whole server.
+//! The faults: damage to one sale, or to a whole server.
 
 use rand::Rng;
 use rand::rngs::StdRng;

@@ -1,4 +1,4 @@
-//! RedisFaults inside the database: copies of the tables in another schema, and what is done to the rows, past the product.
+//! Faults inside the database, past the product: copies of the tables, and the damage done to the rows.
 
 use super::faults::SaleFault;
 use super::plan::Scene;
@@ -60,8 +60,8 @@ impl Tables {
         lines(&self.url, query).await
     }
 
-    /// Copies everything under a name. Every statement sees what is committed; the sales' rows are locked first, and a transaction of the consumer
-    /// writes them last, so that no landing is copied by half.
+    /// Copies everything under a name. Every statement sees what is committed; the sales' rows are locked first, and a
+    /// transaction of the consumer writes them last, so that no landing is copied by half.
     pub async fn copy(&self, name: &str) {
         let mut statements = format!("CREATE DATABASE IF NOT EXISTS copy_{name}; ");
         for (table, _) in &self.all {

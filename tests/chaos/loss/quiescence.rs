@@ -1,4 +1,4 @@
-//! When does nothing move any more? Looked at in raw dumps.
+//! Waits until the system is quiescent: raw dumps do not change any more.
 
 use super::testbed::Testbed;
 use crate::dump::dump_stores;

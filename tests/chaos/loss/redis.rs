@@ -1,6 +1,6 @@
-//! RedisFaults inside Redis: copies of a sale's keys, and what is done to them, past the product.
+//! Faults inside Redis, past the product: copies of a sale's keys, and the damage done to them.
 //!
-//! A sale's copy are its keys under another prefix, and its entries of the outbox. A fault on one sale is one transaction.
+//! A copy of a sale is its keys under another prefix, and its entries of the outbox. A fault on one sale is one transaction.
 
 use super::faults::SaleFault;
 use super::plan::Scene;

@@ -1,4 +1,4 @@
-//! The deployment of the scenes: one process of each role, times in which repairs take seconds, and hands on everything.
+//! The deployment of the runs with data loss: one process of each role, short times, and direct access to every server.
 
 use super::crowd::ask;
 use super::mysql::Tables;
@@ -35,7 +35,7 @@ const HASTY: [&str; 12] = [
     "admin.token=test-admin-token-of-a-chaos-run",
 ];
 
-/// A deployment with hands on it.
+/// A deployment with direct access to its servers.
 pub struct Testbed {
     /// Servers and processes.
     pub deployment: Deployment,
@@ -80,7 +80,7 @@ impl Testbed {
         self.deployment.of(role).next().expect("one of each role")
     }
 
-    /// Stops a role where it stands, but in no transaction: locks of a process that stands still would hold up the hands.
+    /// Stops a role where it stands, but in no transaction: locks of a frozen process would block the test's own statements.
     pub async fn freeze(&self, role: Role) {
         let mut runs_ms = 0;
         eventually("a moment without a transaction", async || {

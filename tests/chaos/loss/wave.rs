@@ -1,4 +1,4 @@
-//! A wave from its first buyer to the judge's word.
+//! One wave: buyers, faults, repairs, and the comparison at its end.
 
 use super::comparison::{WaveResult, judge};
 use super::crowd::Crowd;

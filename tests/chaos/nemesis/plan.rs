@@ -11,9 +11,9 @@ use std::fmt;
 
 /// Between two faults, milliseconds.
 const GAP_MS: std::ops::RangeInclusive<u64> = 100..=600;
-/// One in so many comes together with the one before.
+/// One fault of this number comes together with the fault before it.
 const TOGETHER: u32 = 10;
-/// From this length of a run on, one in so many freezes is a long one.
+/// From this length of a run on, one freeze of this number is a long one.
 const LONG_RUN_MS: u64 = 300_000;
 const LONG_FREEZE: u32 = 40;
 const LONG_FREEZE_MS: u64 = 15_000;

@@ -79,7 +79,7 @@ fn is_problem(answer: &Answer, status: u16, code: &str, names: &str) {
 }
 
 #[test]
-fn bad_bodies_paths_and_headers_are_told_what_is_wrong_and_touch_nothing() {
+fn bad_bodies_paths_and_headers_are_refused_with_the_reason_and_change_nothing() {
     run(async {
         let world = World::with(&[Role::Api], &[]).await;
         let sale = world.sale("bad", 7, None).await;

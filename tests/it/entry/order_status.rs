@@ -58,7 +58,7 @@ fn processes_never_make_the_same_request_id() {
 }
 
 #[test]
-fn whoever_takes_over_a_node_starts_after_its_fence() {
+fn the_next_holder_of_a_node_starts_after_its_fence() {
     run(async {
         let world = World::with(&[], &[]).await;
         let store = &world.servers.redis;

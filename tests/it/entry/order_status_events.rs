@@ -21,7 +21,7 @@ fn told(text: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_stream_tells_queued_then_the_outcome_then_ends() {
+fn a_stream_sends_queued_then_the_outcome_then_ends() {
     run(async {
         let world = World::with(&[Role::Api], &[]).await;
         let sale = world.sale("sse", 5, None).await;

@@ -20,7 +20,7 @@ fn one_purchase_becomes_one_order() {
 }
 
 #[test]
-fn a_second_purchase_of_a_one_per_user_sale_hears_of_the_first() {
+fn a_second_purchase_of_a_one_per_user_sale_is_refused_with_the_id_of_the_first() {
     run(async {
         let world = World::start().await;
         let sale = world.sale("once", 10, Some(1)).await;

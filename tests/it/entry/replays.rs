@@ -4,7 +4,7 @@ use crate::support::replays::{first, same};
 use crate::support::world::{World, eventually, run};
 
 #[test]
-fn a_replay_hears_the_same_bytes_after_the_order_the_sell_out_the_pause_and_the_close() {
+fn a_replay_gets_the_same_bytes_after_the_order_the_sell_out_the_pause_and_the_close() {
     run(async {
         let world = World::start().await;
         let sale = world.sale("replay", 2, Some(1)).await;
@@ -30,7 +30,7 @@ fn a_replay_hears_the_same_bytes_after_the_order_the_sell_out_the_pause_and_the_
 }
 
 #[test]
-fn a_replay_hears_the_same_bytes_from_another_process() {
+fn a_replay_gets_the_same_bytes_from_another_process() {
     run(async {
         let world = World::start().await;
         let sale = world.sale("elsewhere", 1, Some(1)).await;

@@ -130,7 +130,7 @@ fn no_token_is_issued_before_the_start_after_the_end_after_the_sell_out_or_in_a_
 }
 
 #[test]
-fn a_winners_token_is_heard_after_the_sell_out_and_a_fresh_one_is_not() {
+fn a_winners_token_is_accepted_after_the_sell_out_and_a_fresh_one_is_not() {
     run(async {
         let world = World::start().await;
         let sale = world.sale("winner", 1, None).await;

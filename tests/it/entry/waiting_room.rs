@@ -7,7 +7,7 @@ use seckill::domain::ids::SaleId;
 use seckill::roles::Role;
 
 #[test]
-fn nobody_passes_the_room_by() {
+fn no_buyer_gets_past_the_waiting_room() {
     run(async {
         let world = World::with(&[Role::Api], &["p1_entry.room_release_per_s=1"]).await;
         let (sale, other) = (world.room("gate", 10).await, world.room("other-gate", 10).await);
@@ -63,7 +63,7 @@ fn nobody_passes_the_room_by() {
 }
 
 #[test]
-fn whoever_was_let_go_buys_and_repeats_whatever_becomes_of_the_room() {
+fn a_released_buyer_buys_and_repeats_whatever_happens_to_the_room() {
     run(async {
         let world = World::start().await;
         let sale = world.room("right", 10).await;

@@ -83,7 +83,7 @@ fn nothing_is_let_go_before_the_start_in_a_pause_or_while_the_sale_is_not_warmed
 }
 
 #[test]
-fn drawn_places_are_heard_before_the_first_one_is_let_go() {
+fn drawn_places_are_answered_before_the_first_buyer_is_released() {
     run(async {
         let world = World::with(&[], &[]).await;
         let sale = world.early_room("heard", 10).await;

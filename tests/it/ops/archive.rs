@@ -1,4 +1,5 @@
-//! A closed sale is exported, checked and removed in steps that can be repeated; its sums stay, and nothing else is touched (E13).
+//! A closed sale is exported, checked and removed in steps that can be repeated; its sums stay, and nothing else is touched
+//! (E13).
 
 use crate::support::programs::Folder;
 use crate::support::world::{World, eventually, run};
@@ -195,7 +196,7 @@ fn a_removal_goes_on_where_it_was_killed_keeps_the_sums_and_touches_no_other_sal
         }
         assert_eq!((world.orders(&other).await, world.rows("request_outcome", "TRUE").await), (5, 5));
 
-        kept_and_never_given_again(&world, to, (manifest.orders_count, &hash)).await;
+        kept_and_never_given_again(&world, to, (manifest.sums.orders_count, &hash)).await;
         world.stop_roles().await;
         world.finish().await;
     });

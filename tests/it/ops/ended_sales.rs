@@ -9,7 +9,7 @@ use seckill::store::mysql::ended::{EndedOpen, GRACE_MS, ended_open};
 use seckill::store::mysql::sales;
 
 #[test]
-fn only_open_sales_are_told_and_only_after_the_grace() {
+fn only_open_sales_are_reported_and_only_after_the_grace() {
     run(async {
         let db = fresh("ended").await;
         for (id, status) in [

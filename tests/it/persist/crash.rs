@@ -14,7 +14,7 @@ async fn without_consumer() -> World {
 }
 
 #[test]
-fn a_consumer_that_dies_at_any_line_of_landing_loses_and_doubles_nothing() {
+fn a_consumer_that_dies_at_any_line_of_persisting_loses_and_doubles_nothing() {
     run(async {
         let world = without_consumer().await;
         let sale = world.sale("mortal", 100, Some(3)).await;
@@ -85,7 +85,7 @@ fn a_retry_that_was_published_and_not_acknowledged_becomes_one_order() {
 }
 
 #[test]
-fn a_panic_ends_the_process_with_1_and_its_messages_are_landed_by_the_next_one() {
+fn a_panic_ends_the_process_with_1_and_its_messages_are_persisted_by_the_next_one() {
     run(async {
         let world = without_consumer().await;
         let sale = world.sale("panic", 100, Some(1)).await;

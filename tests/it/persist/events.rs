@@ -1,4 +1,5 @@
-//! Every outcome is reported to downstream systems at least once (D10), by whichever process it was decided, and whichever died over it.
+//! Every outcome is reported to downstream systems at least once (D10), by whichever process it was decided, and whichever
+//! died over it.
 
 use crate::support::downstream::Downstream;
 use crate::support::world::{ALONE, World, eventually, run};
@@ -8,7 +9,7 @@ use seckill::p5_reconcile::dlq::{DlqAction, DlqSelection, DlqService};
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
 
 #[test]
-fn every_outcome_a_message_brings_is_told_and_again_after_a_death_before_the_ack() {
+fn every_outcome_a_message_brings_is_reported_and_again_after_a_death_before_the_ack() {
     run(async {
         let world = World::with(&[Api, Relay], &[]).await;
         let mut downstream = Downstream::listen(&world).await;
@@ -29,7 +30,7 @@ fn every_outcome_a_message_brings_is_told_and_again_after_a_death_before_the_ack
 }
 
 #[test]
-fn outcomes_that_p5_and_operators_decide_are_told_too() {
+fn outcomes_that_p5_and_operators_decide_are_reported_too() {
     run(async {
         let world = World::with(&[Api], &[]).await;
         let mut downstream = Downstream::listen(&world).await;
@@ -68,7 +69,7 @@ fn outcomes_that_p5_and_operators_decide_are_told_too() {
 }
 
 #[test]
-fn a_crowd_of_outcomes_is_told_in_bundles_each_once() {
+fn a_crowd_of_outcomes_is_reported_in_bundles_each_once() {
     run(async {
         let world = World::with(&[Api, Relay], &[ALONE]).await;
         let mut downstream = Downstream::listen(&world).await;

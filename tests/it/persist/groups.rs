@@ -13,7 +13,7 @@ use seckill::store::mysql::sales::SaleError;
 use seckill::store::mysql::{DbError, books, failed_requests, grants, outcomes, persist, request_records, sales};
 
 #[test]
-fn a_group_lands_once_and_repeats_learn_their_outcome() {
+fn a_group_is_persisted_once_and_repeats_learn_their_outcome() {
     run(async {
         let db = fresh("group").await;
         sales::create(&db, &sale("s", 1_000, PurchasePolicy::OnePerUser)).await.unwrap();
@@ -195,7 +195,7 @@ fn the_loser_of_a_number_given_twice_gets_an_outcome_without_it() {
 }
 
 #[test]
-fn unknown_sales_forged_repeats_and_reused_numbers_are_told_apart() {
+fn unknown_sales_forged_repeats_and_reused_numbers_are_distinguished() {
     run(async {
         let db = fresh("strange").await;
         sales::create(&db, &sale("s", 100, PurchasePolicy::OnePerUser)).await.unwrap();
@@ -243,7 +243,7 @@ fn one_impossible_row_does_not_fail_its_neighbours() {
 }
 
 #[test]
-fn concurrent_landers_of_the_same_requests_land_each_once() {
+fn concurrent_writers_of_the_same_requests_persist_each_once() {
     run(async {
         let db = fresh("race").await;
         sales::create(&db, &sale("s", 10_000, PurchasePolicy::from_limit(Some(5)))).await.unwrap();

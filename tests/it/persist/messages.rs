@@ -61,7 +61,7 @@ fn a_message_that_comes_again_and_again_is_one_order() {
 }
 
 #[test]
-fn messages_nobody_can_read_are_parked_with_a_reason_and_their_neighbours_land() {
+fn messages_nobody_can_read_are_parked_with_a_reason_and_their_neighbours_are_persisted() {
     run(async {
         let world = World::with(&Role::ALL, &["p4_persist.attempts_max=3"]).await;
         let sale = world.sale("parked", 1_000, Some(1)).await;
@@ -141,7 +141,7 @@ fn the_same_request_id_with_another_content_is_parked_as_a_conflict() {
 }
 
 #[test]
-fn one_row_the_database_refuses_ends_in_the_dlq_its_neighbours_land_and_p5_settles_it() {
+fn one_row_the_database_refuses_ends_in_the_dlq_its_neighbours_are_persisted_and_p5_settles_it() {
     run(async {
         let set = ["p4_persist.attempts_max=3"];
         let world = World::with(&[Api, Relay, Consumer], &set).await;

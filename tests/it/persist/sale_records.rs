@@ -12,7 +12,7 @@ use seckill::store::mysql::sales::SaleError;
 use seckill::store::mysql::{Db, checks, failed_requests, grants, migrate, sales};
 
 #[test]
-fn migrations_run_once_whoever_runs_them_and_the_server_is_checked() {
+fn migrations_run_once_by_any_number_of_processes_and_the_server_is_checked() {
     run(async {
         let url = url("mi`gr%20ate").await;
         let racers: Vec<_> = (0..4)

@@ -68,7 +68,7 @@ fn a_queue_that_stands_still_for_a_moment_costs_no_consumer() {
 }
 
 #[test]
-fn a_consumer_that_is_replaced_beside_a_slow_broker_lands_at_once() {
+fn a_consumer_that_is_replaced_beside_a_slow_broker_persists_at_once() {
     run(async {
         let world = World::with(&[Api, Relay], &[]).await;
         declare(&world.servers.rabbit).await.unwrap();

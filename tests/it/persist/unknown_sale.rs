@@ -23,7 +23,7 @@ async fn row_is_back(world: &World, sale: &SaleId) {
 }
 
 #[test]
-fn it_is_parked_with_its_reason_and_lands_when_the_sale_is_known_again() {
+fn it_is_parked_with_its_reason_and_is_persisted_when_the_sale_is_known_again() {
     run(async {
         let (world, sale, bob) = without_its_row("vanished").await;
         let dead = browse_dlq(&world.servers.rabbit, 10).await.unwrap().remove(0);

@@ -34,7 +34,7 @@ async fn forgotten(world: &World, sale: &SaleId) {
 
 /// The scene that the look from outside measured: "consistent", exit code 0, over a hundred orders that are gone.
 #[test]
-fn a_database_restored_from_an_older_backup_is_told_named_and_mended() {
+fn a_database_restored_from_an_older_backup_is_reported_named_and_mended() {
     run(async {
         let mut world = World::with(&[Api, Relay, Consumer], AUDITS).await;
         let sale = world.sale("restored", 1_000, Some(1)).await;
@@ -66,7 +66,7 @@ fn a_database_restored_from_an_older_backup_is_told_named_and_mended() {
 }
 
 #[test]
-fn what_the_ledger_still_knows_is_landed_again_after_a_restore() {
+fn what_the_ledger_still_knows_is_persisted_again_after_a_restore() {
     run(async {
         let mut world = World::with(&[Api, Relay, Consumer], &["p5_reconcile.interval_ms=100"]).await;
         let sale = world.sale("again", 100, Some(2)).await;
@@ -84,7 +84,7 @@ fn what_the_ledger_still_knows_is_landed_again_after_a_restore() {
 }
 
 #[test]
-fn rows_deleted_by_hand_and_units_given_by_hand_are_told() {
+fn rows_deleted_by_hand_and_units_given_by_hand_are_reported() {
     run(async {
         let mut world = World::with(&[Api, Relay, Consumer], AUDITS).await;
         let sale = world.sale("hands", 100, Some(1)).await;
@@ -133,7 +133,7 @@ fn rows_deleted_by_hand_and_units_given_by_hand_are_told() {
 }
 
 #[test]
-fn what_redis_gave_away_and_the_database_did_not_have_stays_told_until_a_person_closes_it() {
+fn what_redis_gave_away_and_the_database_did_not_have_stays_reported_until_a_person_closes_it() {
     run(async {
         let world = World::with(&[Api, Relay, Consumer, Reconcile], &["p5_reconcile.interval_ms=100"]).await;
         let sale = world.sale("refused", 2, Some(1)).await;
@@ -159,7 +159,7 @@ fn what_redis_gave_away_and_the_database_did_not_have_stays_told_until_a_person_
 
 /// Negative controls: without the equation the audit is silent about what it is for.
 #[test]
-fn without_the_bridge_units_that_only_redis_has_are_not_told() {
+fn without_the_bridge_units_that_only_redis_has_are_not_reported() {
     run(async {
         let world = World::with(&[Api, Relay, Consumer], &[]).await;
         let sale = world.sale("bridgeless", 10, Some(1)).await;
@@ -173,7 +173,7 @@ fn without_the_bridge_units_that_only_redis_has_are_not_told() {
 }
 
 #[test]
-fn without_the_numbers_a_lost_request_of_an_epoch_that_ended_is_not_told() {
+fn without_the_numbers_a_lost_request_of_an_epoch_that_ended_is_not_reported() {
     run(async {
         let world = World::with(&[Api, Relay, Consumer, Reconcile], AUDITS).await;
         let sale = world.sale("numberless", 10, Some(1)).await;

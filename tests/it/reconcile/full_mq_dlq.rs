@@ -17,7 +17,7 @@ const PARKED: u32 = 1_500;
 const LATE_MS: u64 = 20;
 
 #[test]
-fn requests_land_long_before_a_full_mq_dlq_could_be_read_from_a_slow_broker() {
+fn requests_are_persisted_long_before_a_full_mq_dlq_could_be_read_from_a_slow_broker() {
     run(async {
         let world = World::with(&[Api], &[]).await;
         let sale = world.sale("full", 2_000, Some(1)).await;

@@ -29,9 +29,10 @@ fn grants_are_compared_by_name_and_not_by_their_sum() {
     });
 }
 
-/// A gift that its target has lost, and its source has forgotten: the pair goes on, the units are reported, and a rebuild finds them.
+/// A gift that its target has lost, and its source has forgotten: the pair goes on, the units are reported, and a rebuild
+/// finds them.
 #[test]
-fn a_lost_gift_between_two_buckets_is_told_and_wedges_nothing() {
+fn a_lost_gift_between_two_buckets_is_reported_and_wedges_nothing() {
     run(async {
         let mut world = World::with(&[Api, Relay, Consumer], &[QUICK, &["redis.shards=2"]].concat()).await;
         let sale = world.sale("gift", 20, Some(1)).await;

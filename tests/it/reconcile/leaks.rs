@@ -11,7 +11,7 @@ use seckill::store::mysql::persist;
 use seckill::store::rabbit::{Outgoing, PublishRoute, Topology, declare, send_all};
 
 #[test]
-fn a_standing_leak_is_told_once_and_each_repair_is_counted() {
+fn a_standing_leak_is_reported_once_and_each_repair_is_counted() {
     run(async {
         let world = World::with(&[Api], &[]).await;
         declare(&world.servers.rabbit).await.unwrap();
@@ -120,7 +120,7 @@ fn a_damaged_sale_queue_or_request_stops_no_other() {
 }
 
 #[test]
-fn what_lands_behind_the_audits_back_counts_as_a_false_alarm() {
+fn what_is_persisted_during_the_audit_counts_as_a_false_alarm() {
     run(async {
         let world = World::with(&[Api], &[]).await;
         declare(&world.servers.rabbit).await.unwrap();

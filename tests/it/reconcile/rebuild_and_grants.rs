@@ -172,7 +172,7 @@ fn a_number_given_twice_gets_its_loser_an_outcome_and_the_sale_can_be_rebuilt() 
 
 /// What Redis forgot together with a whole epoch is still reported: the numbers of the old epoch are not thrown away with it.
 #[test]
-fn a_gap_of_an_epoch_that_redis_forgot_is_told_for_ever_and_its_unit_is_kept_back() {
+fn a_gap_of_an_epoch_that_redis_forgot_is_reported_for_ever_and_its_unit_is_kept_back() {
     run(async {
         let world = World::with(&[Api, Relay, Consumer, Reconcile], QUICK).await;
         let sale = world.sale("forgot", 10, Some(1)).await;

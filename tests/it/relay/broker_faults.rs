@@ -7,7 +7,7 @@ use seckill::store::rabbit::{Consumer, PublishEvent, PublishResult, Publisher, R
 use std::time::{Duration, Instant};
 
 #[test]
-fn a_wrong_password_is_told_without_showing_it() {
+fn a_wrong_password_is_reported_without_showing_it() {
     run(async {
         let good = config("login").await;
         let wrong = RabbitConfig { url: good.url.replace("guest:guest", "guest:hunter2"), ..good };
@@ -52,7 +52,7 @@ fn a_deleted_queue_ends_its_consumer_and_the_next_one_makes_it_again() {
 }
 
 #[test]
-fn a_queue_that_is_made_anew_behind_its_consumer_does_not_starve_it() {
+fn a_queue_that_is_made_again_behind_its_consumer_does_not_starve_it() {
     run(async {
         let config = config("anew").await;
         for round in 0..5 {

@@ -207,7 +207,7 @@ fn what_is_not_acknowledged_comes_again() {
 }
 
 #[test]
-fn dead_letters_are_counted_looked_at_and_removed_one_by_one() {
+fn dead_letters_are_counted_read_and_removed_one_by_one() {
     run(async {
         let config = RabbitConfig { queues: 2, ..config("dead").await };
         assert!(

@@ -1,5 +1,5 @@
 //! Several orders in one message. They share the message's way to the consumer and nothing else: each has its own
-//! outcome, and whoever dies in the middle of a message loses and doubles none of them.
+//! outcome, and a process that dies in the middle of a message loses and doubles none of them.
 
 use crate::support::fault_injection::REFUSING_TRIGGER;
 use crate::support::outbox_kinds::OUTBOX_KINDS;

@@ -26,7 +26,7 @@ async fn working_through_a_hole(world: &World, sale: &SaleId) -> (BlackHole, Ext
 }
 
 #[test]
-fn a_message_whose_confirm_got_lost_is_sent_again_and_lands_once() {
+fn a_message_whose_confirm_got_lost_is_sent_again_and_is_persisted_once() {
     run(async {
         for outbox in OUTBOX_KINDS {
             let world = World::with(&[Api, Consumer], &["rabbitmq.connect_timeout_ms=1000", outbox]).await;
@@ -135,7 +135,7 @@ fn what_a_full_queue_refused_is_sent_again_when_it_has_room() {
 }
 
 #[test]
-fn what_a_full_queue_refused_too_often_is_parked_and_lands_from_the_ledger() {
+fn what_a_full_queue_refused_too_often_is_parked_and_is_persisted_from_the_ledger() {
     run(async {
         let world = World::with(&[Api, Relay], &["p3_relay.attempts_max=2", ALONE]).await;
         let sale = world.sale("fuller", 100, Some(1)).await;

@@ -1,4 +1,4 @@
-//! A relay that dies, wherever it dies (windows 26, 27, 43, 49), loses nothing and doubles nothing, whoever goes on:
+//! A relay that dies, wherever it dies (windows 26, 27, 43, 49), loses nothing and doubles nothing; its work is continued by
 //! its next life, which finds its own entries, or another relay, which takes them over.
 
 use crate::support::fault_injection::unbind_order_queue;

@@ -36,7 +36,7 @@ fn an_entry_acknowledged_but_not_deleted_is_relayed_again_and_harms_nobody() {
 }
 
 #[test]
-fn deleted_entries_do_not_break_their_batch_and_their_requests_land_from_the_ledger() {
+fn deleted_entries_do_not_break_their_batch_and_their_requests_are_persisted_from_the_ledger() {
     run(async {
         let world =
             World::with(&[Api, Consumer], &["p3_relay.claim_idle_ms=1000", "p3_relay.confirm_timeout_ms=900"]).await;

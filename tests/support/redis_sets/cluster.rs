@@ -19,8 +19,8 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// it does nothing.
 const REST: Duration = Duration::from_secs(9);
 
-/// Failures show within seconds, but a crowded machine is not mistaken for one; a node that is left alone never moves to another primary; what has no primary refuses, and
-/// the rest goes on.
+/// Failures show within seconds, but a crowded machine is not mistaken for one; a node that is left alone never moves to
+/// another primary; what has no primary refuses, and the rest goes on.
 const CLUSTER: [&str; 5] = [
     "cluster-enabled yes",
     "cluster-node-timeout 2000",

@@ -27,7 +27,7 @@ pub struct Node {
     is_sentinel: bool,
     password: Option<String>,
     child: Mutex<Child>,
-    /// False from a kill or a freeze until it is undone: whoever asks all nodes leaves it out.
+    /// False from a kill or a freeze until it is undone: a query of all nodes leaves it out.
     runs: AtomicBool,
 }
 

@@ -146,7 +146,8 @@ impl SentinelSet {
     }
 }
 
-/// Failures show within seconds, but a crowded machine is not mistaken for one; and the next failover need not wait long for the last.
+/// Failures show within seconds, but a crowded machine is not mistaken for one; and the next failover need not wait long for
+/// the last.
 fn sentinel_config(primary: u16, quorum: usize, password: Option<&str>) -> Vec<String> {
     let mut lines = vec![
         "bind 127.0.0.1".to_owned(),

@@ -1,4 +1,5 @@
-//! Alerts about the entry, fired by what they are about: a full room, a slow Redis, a replica down, orders that are not persisted.
+//! Alerts about the entry, fired by what they are about: a full room, a slow Redis, a replica down, orders that are not
+//! persisted.
 
 use crate::support::programs::signal;
 use crate::support::prometheus::Prometheus;
@@ -15,7 +16,7 @@ async fn buying(world: &World, sale: &SaleId) {
 }
 
 #[test]
-fn a_full_room_a_slow_redis_and_a_replica_that_is_away_are_told() {
+fn a_full_room_a_slow_redis_and_a_replica_that_is_down_are_reported() {
     run_waiting(async {
         let (mut primary, mut replica) = pair("alerts").await;
         let mut world = World::on_redis(&primary.url(), "alerts-slow", &[], &[]).await;
@@ -58,7 +59,7 @@ fn a_full_room_a_slow_redis_and_a_replica_that_is_away_are_told() {
 }
 
 #[test]
-fn orders_that_do_not_land_are_paged() {
+fn orders_that_are_not_persisted_are_paged() {
     run_waiting(async {
         let mut world = World::with(&[], &[]).await;
         let sale = world.sale("stuck", 100_000, None).await;

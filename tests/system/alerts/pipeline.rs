@@ -14,7 +14,7 @@ use seckill::store::rabbit::{Topology, declare};
 const FILL: &str = "for i = 1, 150000 do redis.call('XADD', KEYS[1], '*', 'x', 'x') end";
 
 #[test]
-fn a_full_queue_a_long_outbox_and_entries_deleted_under_the_relay_are_told() {
+fn a_full_queue_a_long_outbox_and_entries_deleted_under_the_relay_are_reported() {
     run_waiting(async {
         let redis = own_redis::start("alerts-outbox-redis").await;
         let world = World::on_redis(&redis.url(), "alerts-outbox", &[Api], &[]).await;
@@ -58,7 +58,7 @@ fn a_full_queue_a_long_outbox_and_entries_deleted_under_the_relay_are_told() {
 }
 
 #[test]
-fn a_deleted_queue_a_long_one_and_messages_nobody_can_read_are_told() {
+fn a_deleted_queue_a_long_one_and_messages_nobody_can_read_are_reported() {
     run_waiting(async {
         let world = World::with(&[Api], &[]).await;
         let sale = world.sale("queues", 10_000, None).await;
@@ -100,7 +100,7 @@ fn a_deleted_queue_a_long_one_and_messages_nobody_can_read_are_told() {
 }
 
 #[test]
-fn a_relay_that_is_too_slow_is_told() {
+fn a_relay_that_is_too_slow_is_reported() {
     run_waiting(async {
         let world = World::with(&[Api], &[]).await;
         let sale = world.sale("late", 10_000, None).await;

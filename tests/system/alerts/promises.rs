@@ -123,7 +123,7 @@ fn a_redis_that_was_rewound_while_everything_stood_still_is_paged() {
 }
 
 #[test]
-fn a_window_shorter_than_the_pipeline_takes_is_told() {
+fn a_window_shorter_than_the_pipeline_takes_is_reported() {
     run_waiting(async {
         let world = World::with(&[Api], &[]).await;
         let sale = world.sale("hasty", 100_000, None).await;

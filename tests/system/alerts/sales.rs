@@ -6,7 +6,7 @@ use seckill::roles::Role::Api;
 use seckill::runtime::now_ms;
 
 #[test]
-fn a_refusal_by_the_database_and_a_sale_that_nobody_closed_are_told() {
+fn a_refusal_by_the_database_and_a_sale_that_nobody_closed_are_reported() {
     run_waiting(async {
         let world = World::with(&[Api], &[]).await;
         let sale = world.sale("refusing", 10, Some(1)).await;

@@ -33,7 +33,7 @@ async fn opened(world: &World, sale: &SaleId) -> Browser {
 }
 
 #[test]
-fn a_visitor_buys_hears_the_truth_and_is_told_when_it_is_no() {
+fn a_visitor_buys_and_sees_the_true_outcome_and_each_refusal() {
     run_waiting(async {
         let mut world = shop_world().await;
         let sale = phones(&world, "shop", 3).await;

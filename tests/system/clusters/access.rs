@@ -20,7 +20,7 @@ async fn nothing_was_denied(cluster: &Cluster) {
 }
 
 #[test]
-fn the_user_of_the_manual_suffices_and_a_wrong_password_is_told() {
+fn the_user_of_the_manual_suffices_and_a_wrong_password_is_reported() {
     run_waiting(async {
         let cluster = Cluster::start(3, 1, &[]).await;
         let name = "cluster-acl";

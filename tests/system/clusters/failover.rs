@@ -1,4 +1,4 @@
-//! Fail-over on a Redis Cluster (windows 15 to 17): whoever is promoted sells only after the boot fence, one that lacks what
+//! Fail-over on a Redis Cluster (windows 15 to 17): a promoted server sells only after the boot fence, one that lacks what
 //! was sold is frozen and rebuilt, and a former primary that still has its scripts is not trusted for it.
 
 use crate::support::clusters::{SOON, cut_off, shards_of, world_on};

@@ -128,7 +128,7 @@ async fn frozen_master(name: &str, config: &[&str]) -> usize {
 }
 
 #[test]
-fn what_a_replaced_master_accepts_when_it_wakes_is_told_to_nobody() {
+fn what_a_replaced_master_accepts_when_it_wakes_is_answered_to_no_buyer() {
     run_waiting(async {
         // It may be stopped just when everybody waits for replicas, and then nothing is in its socket.
         for round in 1..=3 {

@@ -1,4 +1,4 @@
-//! Crowds of buyers: a thousand purchases and more, or so many a second.
+//! Crowds of buyers: a thousand purchases and more, or a fixed rate.
 
 mod audits;
 mod outbox;

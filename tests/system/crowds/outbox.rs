@@ -67,7 +67,7 @@ fn a_group_that_was_destroyed_is_made_again_from_the_beginning() {
 const LIST: &str = "redis.outbox=list";
 
 #[test]
-fn nobodys_list_stays_whoever_died_with_it() {
+fn no_list_of_a_dead_relay_stays() {
     run_waiting(async {
         let set = [LIST, "p3_relay.claim_idle_ms=3000", "p5_reconcile.window_ms=120000"];
         let world = World::with(&[Api, Consumer], &set).await;

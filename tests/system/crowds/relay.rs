@@ -8,7 +8,7 @@ use seckill::store::rabbit::declare;
 use seckill_bench::loadgen;
 
 #[test]
-fn five_thousand_entries_reach_the_broker_in_order_and_land_exactly_once() {
+fn five_thousand_entries_reach_the_broker_in_order_and_are_persisted_exactly_once() {
     run_waiting(async {
         for outbox in OUTBOX_KINDS {
             let world = World::with(&[Api], &[outbox]).await;

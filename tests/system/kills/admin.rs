@@ -8,7 +8,7 @@ use seckill::store::rabbit::declare;
 use serde_json::Value;
 
 #[test]
-fn the_pipeline_says_what_lies_where_and_which_server_is_away() {
+fn the_pipeline_shows_what_is_where_and_which_server_is_down() {
     run_waiting(async {
         let mut servers = breakable_servers().await;
         let world = World::on_breakable(&servers, "picture", &[Api], &[]).await;

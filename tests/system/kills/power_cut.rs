@@ -59,7 +59,7 @@ async fn sells(world: &World, sale: &SaleId, buyer: &str) {
 }
 
 #[test]
-fn a_power_cut_with_appendfsync_always_loses_nothing_that_was_told() {
+fn a_power_cut_with_appendfsync_always_loses_nothing_that_was_answered_202() {
     run_waiting(async {
         let mut redis = PowerCutRedis::start("cut-always", "always").await;
         let world = World::on_redis(&redis.url(), "cut-always", &[Role::Api], &[]).await;
@@ -80,7 +80,7 @@ fn a_power_cut_with_appendfsync_always_loses_nothing_that_was_told() {
 }
 
 #[test]
-fn a_power_cut_with_appendfsync_everysec_loses_what_was_told() {
+fn a_power_cut_with_appendfsync_everysec_loses_what_was_answered_202() {
     run_waiting(async {
         let mut redis = PowerCutRedis::start("cut-everysec", "everysec").await;
         let world = World::on_redis(&redis.url(), "cut-everysec", &[Role::Api], &[]).await;

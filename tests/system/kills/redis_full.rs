@@ -8,7 +8,7 @@ use seckill::domain::sale::MetaState;
 use seckill::roles::Role;
 
 #[test]
-fn a_full_redis_accepts_nothing_and_lands_what_it_has() {
+fn a_full_redis_accepts_nothing_and_what_it_has_is_persisted() {
     run_waiting(async {
         let servers = breakable_servers().await;
         let world = World::on_breakable(&servers, "full", &[Role::Api], &["p1_entry.cache_ttl_ms=60000"]).await;

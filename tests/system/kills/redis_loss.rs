@@ -90,7 +90,7 @@ fn a_rewound_and_an_emptied_redis_sell_nothing_twice() {
 }
 
 #[test]
-fn what_was_accepted_before_the_rewind_lands_in_its_old_epoch_before_the_sale_is_rebuilt() {
+fn what_was_accepted_before_the_rewind_is_persisted_in_its_old_epoch_before_the_sale_is_rebuilt() {
     run_waiting(async {
         let dir = scratch("redis-loss-epoch");
         let mut servers = PrivateServers::start(&dir, &|_progress| {}).await.unwrap();

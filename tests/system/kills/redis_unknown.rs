@@ -7,7 +7,7 @@ use seckill::dev::ServerKind;
 use seckill::roles::Role;
 
 #[test]
-fn an_answer_that_never_came_is_told_as_unknown_and_resolved_by_the_request_id() {
+fn an_answer_that_never_came_is_reported_as_unknown_and_resolved_by_the_request_id() {
     run_waiting(async {
         let mut servers = breakable_servers().await;
         let set = ["redis.command_timeout_ms=400", "p2_reserve.deadline_ms=1500", "p1_entry.cache_ttl_ms=60000"];

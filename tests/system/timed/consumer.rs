@@ -20,7 +20,7 @@ fn a_consumer_whose_queue_is_deleted_declares_it_and_consumes_again() {
         eventually("ten orders", async || world.orders(&sale).await == 10).await;
         for round in 0..3 {
             // Telling events may open a connection, which declares the queues: in the moments of the deletion that could
-            // starve the consumers for minutes (`a_queue_that_is_made_anew_behind_its_consumer_does_not_starve_it`).
+            // starve the consumers for minutes (`a_queue_that_is_made_again_behind_its_consumer_does_not_starve_it`).
             eventually("events told", async || world.rows("outcome_event", "1 = 1").await == 0).await;
             // Window 59: the broker cancels the consumer, which must not wait for ever for a queue that is gone.
             delete_order_queue(&world.servers.rabbit).await;

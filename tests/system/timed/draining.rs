@@ -1,4 +1,4 @@
-//! An orderly stop as buyers see it: whoever waits for an answer gets a whole one.
+//! An orderly stop as buyers see it: each waiting request gets a whole answer.
 
 use crate::support::answer::Answer;
 use crate::support::world::{World, run, time_passes};
@@ -8,7 +8,7 @@ use seckill::roles::Role::Api;
 use std::time::{Duration, Instant};
 
 #[test]
-fn a_stop_answers_whoever_waits_for_a_status_and_ends_the_streams() {
+fn a_stop_answers_waiting_status_requests_and_ends_the_streams() {
     run(async {
         // No consumer: nothing becomes final.
         let mut world = World::with(&[Api], &[]).await;

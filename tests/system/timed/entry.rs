@@ -56,7 +56,7 @@ fn a_buyers_rate_is_one_for_all_processes() {
 }
 
 #[test]
-fn a_replay_hears_the_same_bytes_after_the_sale_has_ended() {
+fn a_replay_gets_the_same_bytes_after_the_sale_has_ended() {
     run(async {
         let world = World::start().await;
         let sale = world.sale_with("ends", 5, |sale| sale.ends_at_ms = now_ms() + 3_000).await;

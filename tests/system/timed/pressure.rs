@@ -142,7 +142,7 @@ fn the_entry_slows_before_it_closes_and_is_free_again_when_orders_land() {
 }
 
 #[test]
-fn a_ledger_that_was_not_told_of_the_landing_does_not_close_the_entry() {
+fn a_ledger_whose_outcomes_were_not_marked_does_not_close_the_entry() {
     run(async {
         let (world, api) = world(&[Role::Relay], &["p1_entry.lag_max_ms=8000"]).await;
         let sale = world.sale("untold", 1_000, Some(1)).await;

@@ -10,7 +10,7 @@ use seckill::store::mysql::{request_records, sales};
 use std::time::{Duration, Instant};
 
 #[test]
-fn audit_and_order_show_tell_the_truth_by_exit_code_and_json() {
+fn audit_and_order_show_report_the_truth_by_exit_code_and_json() {
     run(async {
         let world = World::with(&[Api], &[]).await;
         let sale = world.sale("shown", 10, Some(1)).await;
@@ -59,7 +59,7 @@ fn audit_and_order_show_tell_the_truth_by_exit_code_and_json() {
 }
 
 #[test]
-fn a_leak_is_found_and_landed_or_recorded_for_good() {
+fn a_leak_is_found_and_persisted_or_recorded_for_good() {
     run(async {
         let world = World::with(&[Api, Consumer], &[]).await;
         let sale = world.sale("leak", 100, Some(1)).await;

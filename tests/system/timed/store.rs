@@ -61,7 +61,7 @@ fn dropped_calls_never_lead_to_wrong_answers() {
 }
 
 #[test]
-fn a_locked_stock_row_rolls_everything_back_and_lands_later() {
+fn a_locked_stock_row_rolls_everything_back_and_is_persisted_later() {
     run(async {
         let db = fresh("locked").await;
         sales::create(&db, &sale("s", 1_000, PurchasePolicy::OnePerUser)).await.unwrap();

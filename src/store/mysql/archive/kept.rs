@@ -1,26 +1,27 @@
 //! What is kept of a sale that was removed (`archived_sales`): one row, written before the first row of the sale goes and never
 //! changed. A crash leaves that row and the rest of the sale, which counts as archived from then on.
 
-use super::super::codes::{cut, read_sale_id, unix_ms};
+use super::super::codes::cut;
+use super::super::columns::UnixMs;
 use super::super::fault::DbError;
 use super::super::pool::{Conn, Db};
 use super::super::schema::{archived_sales, sales};
 use crate::domain::ids::SaleId;
 use crate::domain::sale::{Sale, SaleStatus};
-use chrono::NaiveDateTime;
 use diesel::prelude::*;
 use diesel_async::{AsyncConnection, RunQueryDsl};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Archived sales in one list.
 const ARCHIVED_MAX: i64 = 1_000;
 
-/// A sale that was exported and removed, or is being removed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Archived {
-    /// The sale.
+/// The sums of an archived sale, in the manifest of its export and in `archived_sales`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Queryable, Selectable)]
+#[diesel(table_name = archived_sales)]
+pub struct SaleSums {
+    /// The archived sale.
     pub sale_id: SaleId,
-    /// What a buyer read.
+    /// The title that buyers read.
     pub title: String,
     /// Units ever released.
     pub granted: i64,
@@ -28,63 +29,40 @@ pub struct Archived {
     pub stock: i64,
     /// Units of all orders, cancelled ones too.
     pub ordered: i64,
-    /// Orders.
+    /// Number of orders.
     pub orders_count: u64,
-    /// Requests that had their outcome.
+    /// Requests with an outcome.
     pub(crate) outcomes_count: u64,
+}
+
+/// A sale that was exported and removed, or is being removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Queryable, Selectable)]
+#[diesel(table_name = archived_sales)]
+pub struct Archived {
+    /// The sums of the export.
+    #[serde(flatten)]
+    #[diesel(embed)]
+    pub sums: SaleSums,
     /// SHA-256 of the export's manifest, hexadecimal.
     pub manifest: String,
     /// Who removed it.
     pub archived_by: String,
     /// When the removal began, Unix milliseconds by the database's clock; not read by [`begin`].
+    #[diesel(column_name = archived_at, deserialize_as = UnixMs)]
     pub(crate) archived_at_ms: i64,
-}
-
-#[derive(Queryable, Selectable)]
-#[diesel(table_name = archived_sales)]
-struct ArchivedRow {
-    sale_id: Vec<u8>,
-    title: String,
-    granted: i64,
-    stock: i64,
-    ordered: i64,
-    orders_count: u64,
-    outcomes_count: u64,
-    manifest: String,
-    archived_by: String,
-    archived_at: NaiveDateTime,
-}
-
-impl ArchivedRow {
-    fn read(self) -> Result<Archived, DbError> {
-        Ok(Archived {
-            sale_id: read_sale_id(&self.sale_id)?,
-            title: self.title,
-            granted: self.granted,
-            stock: self.stock,
-            ordered: self.ordered,
-            orders_count: self.orders_count,
-            outcomes_count: self.outcomes_count,
-            manifest: self.manifest,
-            archived_by: self.archived_by,
-            archived_at_ms: unix_ms(self.archived_at),
-        })
-    }
 }
 
 /// What is kept of a sale; `None`: it was not archived.
 pub async fn get(db: &Db, sale_id: &SaleId) -> Result<Option<Archived>, DbError> {
-    let sale = archived_sales::table.find(sale_id.as_str().as_bytes()).select(ArchivedRow::as_select());
-    let row: Option<ArchivedRow> = db.run("archived_get", async |conn| Ok(sale.first(conn).await.optional()?)).await?;
-    row.map(ArchivedRow::read).transpose()
+    let sale = archived_sales::table.find(sale_id.as_str().as_bytes()).select(Archived::as_select());
+    db.run("archived_get", async |conn| Ok(sale.first(conn).await.optional()?)).await
 }
 
 /// The last [`ARCHIVED_MAX`] of them, newest first.
 pub async fn list(db: &Db) -> Result<Vec<Archived>, DbError> {
     let newest = archived_sales::table.order((archived_sales::archived_at.desc(), archived_sales::sale_id));
-    let newest = newest.limit(ARCHIVED_MAX).select(ArchivedRow::as_select());
-    let rows: Vec<ArchivedRow> = db.run("archived_list", async |conn| Ok(newest.load(conn).await?)).await?;
-    rows.into_iter().map(ArchivedRow::read).collect()
+    let newest = newest.limit(ARCHIVED_MAX).select(Archived::as_select());
+    db.run("archived_list", async |conn| Ok(newest.load(conn).await?)).await
 }
 
 /// Whether a sale was archived, or is being removed.
@@ -98,18 +76,19 @@ pub(in super::super) async fn is_there(conn: &mut Conn, sale: &[u8]) -> Result<b
 /// not agree, and nothing was written. After an unknown outcome, [`get`] shows what holds.
 pub async fn begin(db: &Db, sale: &Sale, archived: &Archived) -> Result<bool, DbError> {
     let id = sale.sale_id.as_str().as_bytes();
+    let sums = &archived.sums;
     let row = (
         archived_sales::sale_id.eq(id),
-        archived_sales::title.eq(&archived.title),
-        archived_sales::granted.eq(archived.granted),
-        archived_sales::stock.eq(archived.stock),
-        archived_sales::ordered.eq(archived.ordered),
-        archived_sales::orders_count.eq(archived.orders_count),
-        archived_sales::outcomes_count.eq(archived.outcomes_count),
+        archived_sales::title.eq(&sums.title),
+        archived_sales::granted.eq(sums.granted),
+        archived_sales::stock.eq(sums.stock),
+        archived_sales::ordered.eq(sums.ordered),
+        archived_sales::orders_count.eq(sums.orders_count),
+        archived_sales::outcomes_count.eq(sums.outcomes_count),
         archived_sales::manifest.eq(&archived.manifest),
         archived_sales::archived_by.eq(cut(&archived.archived_by, 64)),
     );
-    let as_exported = (SaleStatus::Closed.code().to_owned(), archived.granted, archived.stock, sale.epoch);
+    let as_exported = (SaleStatus::Closed.code().to_owned(), sums.granted, sums.stock, sale.epoch);
     db.run("archived_begin", async |conn| {
         conn.transaction(async |conn| {
             let now = (sales::status, sales::granted, sales::stock, sales::epoch);

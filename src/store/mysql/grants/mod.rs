@@ -7,14 +7,14 @@ mod reclaim;
 
 pub use reclaim::{Reclaimed, reclaim};
 
-use super::codes::{GrantKind, read_sale_id, unix_ms, unreadable};
+use super::codes::GrantKind;
+use super::columns::{ByteText, MaybeUnixMs};
 use super::fault::DbError;
 use super::pool::{Conn, Db};
 use super::sale_error::SaleError;
 use super::schema::{sales, stock_flow, stock_grants};
 use crate::domain::ids::SaleId;
 use crate::domain::sale::STOCK_MAX;
-use chrono::NaiveDateTime;
 use diesel::prelude::*;
 use diesel_async::{AsyncConnection, RunQueryDsl};
 
@@ -27,41 +27,22 @@ pub(crate) const OF_EPOCH_MAX: i64 = 10_000;
 /// Names that grants of the system begin with.
 const RESERVED: [&str; 5] = [FIRST_GRANT, "reclaim-", "cancel-", "return-", "rebuild-"];
 
-/// A grant.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A row of `stock_grants`.
+#[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
+#[diesel(table_name = stock_grants)]
 pub struct Grant {
-    /// The sale.
+    /// The sale that gets the units.
     pub sale_id: SaleId,
     /// Its identity within the sale.
+    #[diesel(deserialize_as = ByteText)]
     pub grant_id: String,
     /// New units, or units sold again.
     pub kind: GrantKind,
-    /// Units.
+    /// Number of units.
     pub quantity: i64,
     /// When Redis was known to have it, Unix milliseconds by the database's clock.
+    #[diesel(column_name = applied_at, deserialize_as = MaybeUnixMs)]
     pub(crate) applied_at_ms: Option<i64>,
-}
-
-#[derive(Queryable, Selectable)]
-#[diesel(table_name = stock_grants)]
-struct GrantRow {
-    sale_id: Vec<u8>,
-    grant_id: Vec<u8>,
-    kind: String,
-    quantity: i64,
-    applied_at: Option<NaiveDateTime>,
-}
-
-impl GrantRow {
-    fn read(self) -> Result<Grant, DbError> {
-        Ok(Grant {
-            sale_id: read_sale_id(&self.sale_id)?,
-            grant_id: String::from_utf8(self.grant_id).map_err(|bad| unreadable("grant_id", &bad.to_string()))?,
-            kind: GrantKind::from_code(&self.kind).ok_or_else(|| unreadable("stock_grants.kind", &self.kind))?,
-            quantity: self.quantity,
-            applied_at_ms: self.applied_at.map(unix_ms),
-        })
-    }
 }
 
 /// Writes grant and journal row; the caller's transaction moves `sales`.
@@ -165,55 +146,47 @@ impl From<diesel::result::Error> for Halted {
 }
 
 pub(crate) async fn get(db: &Db, sale_id: &SaleId, grant_id: &str) -> Result<Option<Grant>, DbError> {
-    let row: Option<GrantRow> = db
-        .run("grant_get", async |conn| {
-            let grant = stock_grants::table.find((sale_id.as_str().as_bytes(), grant_id.as_bytes()));
-            Ok(grant.select(GrantRow::as_select()).first(conn).await.optional()?)
-        })
-        .await?;
-    row.map(GrantRow::read).transpose()
+    db.run("grant_get", async |conn| {
+        let grant = stock_grants::table.find((sale_id.as_str().as_bytes(), grant_id.as_bytes()));
+        Ok(grant.select(Grant::as_select()).first(conn).await.optional()?)
+    })
+    .await
 }
 
 /// The newest [`GRANTS_MAX`] grants of a sale, newest first.
 pub(crate) async fn list(db: &Db, sale_id: &SaleId) -> Result<Vec<Grant>, DbError> {
-    let rows: Vec<GrantRow> = db
-        .run("grant_list", async |conn| {
-            let grants = stock_grants::table.filter(stock_grants::sale_id.eq(sale_id.as_str().as_bytes()));
-            let newest = grants.order((stock_grants::created_at.desc(), stock_grants::grant_id)).limit(GRANTS_MAX);
-            Ok(newest.select(GrantRow::as_select()).load(conn).await?)
-        })
-        .await?;
-    rows.into_iter().map(GrantRow::read).collect()
+    db.run("grant_list", async |conn| {
+        let grants = stock_grants::table.filter(stock_grants::sale_id.eq(sale_id.as_str().as_bytes()));
+        let newest = grants.order((stock_grants::created_at.desc(), stock_grants::grant_id)).limit(GRANTS_MAX);
+        Ok(newest.select(Grant::as_select()).load(conn).await?)
+    })
+    .await
 }
 
 /// Grants of a sale's epoch that Redis is not known to have, oldest first; at most [`GRANTS_MAX`], more when those are applied.
 /// One of another epoch is among the units of a rebuild, whatever its mark says.
 pub async fn unapplied(db: &Db, sale_id: &SaleId, epoch: u32) -> Result<Vec<Grant>, DbError> {
-    let rows: Vec<GrantRow> = db
-        .run("grant_unapplied", async |conn| {
-            let grants = stock_grants::table
-                .filter(stock_grants::sale_id.eq(sale_id.as_str().as_bytes()))
-                .filter(stock_grants::epoch.eq(epoch))
-                .filter(stock_grants::applied_at.is_null())
-                .order((stock_grants::created_at, stock_grants::grant_id))
-                .limit(GRANTS_MAX);
-            Ok(grants.select(GrantRow::as_select()).load(conn).await?)
-        })
-        .await?;
-    rows.into_iter().map(GrantRow::read).collect()
+    db.run("grant_unapplied", async |conn| {
+        let grants = stock_grants::table
+            .filter(stock_grants::sale_id.eq(sale_id.as_str().as_bytes()))
+            .filter(stock_grants::epoch.eq(epoch))
+            .filter(stock_grants::applied_at.is_null())
+            .order((stock_grants::created_at, stock_grants::grant_id))
+            .limit(GRANTS_MAX);
+        Ok(grants.select(Grant::as_select()).load(conn).await?)
+    })
+    .await
 }
 
 /// The grants of a sale's epoch, and which of them Redis is known to have; at most [`OF_EPOCH_MAX`].
 pub(crate) async fn of_epoch(db: &Db, sale_id: &SaleId, epoch: u32) -> Result<Vec<Grant>, DbError> {
-    let rows: Vec<GrantRow> = db
-        .run("grant_of_epoch", async |conn| {
-            let grants = stock_grants::table
-                .filter(stock_grants::sale_id.eq(sale_id.as_str().as_bytes()))
-                .filter(stock_grants::epoch.eq(epoch));
-            Ok(grants.limit(OF_EPOCH_MAX).select(GrantRow::as_select()).load(conn).await?)
-        })
-        .await?;
-    rows.into_iter().map(GrantRow::read).collect()
+    db.run("grant_of_epoch", async |conn| {
+        let grants = stock_grants::table
+            .filter(stock_grants::sale_id.eq(sale_id.as_str().as_bytes()))
+            .filter(stock_grants::epoch.eq(epoch));
+        Ok(grants.limit(OF_EPOCH_MAX).select(Grant::as_select()).load(conn).await?)
+    })
+    .await
 }
 
 /// Notes that Redis has a grant. `false`: it was noted before, or there is no such grant.

@@ -107,7 +107,8 @@ impl<'a> Numbers<'a> {
         holes.filter(|(_, (_, missing))| !missing.is_empty()).collect()
     }
 
-    /// Most units that may stand behind the holes of a sale: those of whoever had the numbers, as far as it was ever seen.
+    /// Most units that may stand behind the holes of a sale: the units of the requests that had the numbers, as far as any
+    /// dump shows them.
     pub fn units_of_holes(&self, sale: &str) -> i64 {
         let holes = self.holes(sale);
         let is_missing =

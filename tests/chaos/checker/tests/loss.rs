@@ -164,7 +164,7 @@ fn a_request_that_was_never_seen_anywhere_is_not_excused() {
 }
 
 #[test]
-fn each_trouble_is_told() {
+fn each_trouble_is_reported() {
     assert_eq!(troubles(|run| drop(run.accepted("s", "b4", 1))), [Trouble::Limbo]);
     assert_eq!(
         troubles(|run| drop(run.input.orders.pop())),
