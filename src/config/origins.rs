@@ -15,7 +15,7 @@ impl Origins {
         self.0.is_empty()
     }
 
-    /// In turn.
+    /// Each part in turn.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }

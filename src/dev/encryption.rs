@@ -15,7 +15,7 @@ pub struct Encryption {
     pub ca: PathBuf,
     /// Certificate of the servers; also shown by the ready probe.
     pub cert: PathBuf,
-    /// Its key.
+    /// The private key of that certificate.
     pub key: PathBuf,
     /// The only name in it. It has to lead to 127.0.0.1.
     pub name: String,

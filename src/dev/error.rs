@@ -26,7 +26,7 @@ pub enum DevError {
     Spawn {
         /// Name of the child.
         name: String,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
     /// The child ended when it should have stayed.
@@ -58,7 +58,7 @@ pub enum DevError {
     Stop {
         /// Name of the child.
         name: String,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
     /// Another process owns the folder.
@@ -72,15 +72,15 @@ pub enum DevError {
     Io {
         /// What was tried, as a verb.
         action: &'static str,
-        /// Where.
+        /// The folder or file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
     /// A file of the folder has contents that are not ours.
     #[error("cannot understand {path}: {source}", path = path.display())]
     BadState {
-        /// The file.
+        /// The path of `dev.json`.
         path: PathBuf,
         /// Why it cannot be read.
         source: serde_json::Error,

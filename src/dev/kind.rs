@@ -10,9 +10,9 @@ pub(crate) const DATABASE: &str = "seckill";
 /// database last (it is the truth).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ServerKind {
-    /// RabbitMQ.
+    /// RabbitMQ, a `rabbitmq-server` node.
     Rabbitmq,
-    /// Redis.
+    /// Redis, a `redis-server` process.
     Redis,
     /// MariaDB (or MySQL when it is an existing server).
     Mysql,

@@ -30,7 +30,7 @@ const CONFIG: &str = "disk_free_limit.absolute = 50MB\nraft.wal_max_size_bytes =
 /// The two ports a node listens on.
 #[derive(Debug, Clone, Copy)]
 pub struct RabbitPorts {
-    /// For clients.
+    /// The AMQP port for clients.
     pub amqp: u16,
     /// For administration (Erlang distribution).
     pub dist: u16,

@@ -16,11 +16,11 @@ use super::{DevError, mariadb, rabbitmq, redis};
 /// Where the three servers are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerUrls {
-    /// `redis://127.0.0.1:port`
+    /// Redis, as `redis://127.0.0.1:port`.
     pub redis_url: String,
-    /// `amqp://guest:guest@127.0.0.1:port/%2f`
+    /// RabbitMQ, as `amqp://guest:guest@127.0.0.1:port/%2f`.
     pub amqp_url: String,
-    /// `mysql://root@127.0.0.1:port/seckill`
+    /// The database, as `mysql://root@127.0.0.1:port/seckill`.
     pub mysql_url: String,
 }
 
@@ -46,7 +46,7 @@ pub enum ServerProgress {
     Starting(ServerKind),
     /// The server answers.
     Ready {
-        /// Which one.
+        /// The server that gets ready.
         kind: ServerKind,
         /// Time since its start.
         took: Duration,

@@ -26,7 +26,7 @@ pub struct RoleProcess {
 pub struct Listen {
     /// `http.listen`; used by the api role only.
     pub public: String,
-    /// `admin.listen`.
+    /// Address of the operators' API, `admin.listen`.
     pub admin: String,
     /// Whether the api role serves the demo shop.
     pub shop: bool,

@@ -15,13 +15,13 @@ pub(crate) enum StackError {
     /// Servers, children or the folder.
     #[error(transparent)]
     Dev(#[from] DevError),
-    /// Configuration.
+    /// A setting that cannot work.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Roles.
+    /// A role that did not start, or ended with an error.
     #[error(transparent)]
     Role(#[from] RoleError),
-    /// The database.
+    /// The database did not answer, or a migration failed.
     #[error(transparent)]
     Database(#[from] DbError),
     /// The demo sale.
@@ -50,9 +50,9 @@ pub(crate) struct StackPlan {
 
 /// The listeners of a local stack, bound before anything else.
 pub(super) struct StackListeners {
-    /// For buyers.
+    /// Listener of the public API.
     pub public: TcpListener,
-    /// For operators.
+    /// Listener of the operators' API.
     pub admin: TcpListener,
 }
 

@@ -24,9 +24,9 @@ pub struct DevState {
     pub admin: String,
     /// Operators' HTTP by role.
     pub admins: BTreeMap<String, String>,
-    /// Redis.
+    /// URL of the private Redis.
     pub redis_url: String,
-    /// RabbitMQ.
+    /// URL of the private RabbitMQ.
     pub amqp_url: String,
     /// MariaDB or MySQL.
     pub mysql_url: String,

@@ -43,7 +43,7 @@ pub struct BalanceSheet {
     pub refused: i64,
     /// Units by which a person said that the two sides differ, and why; in the present epoch.
     pub correction: i64,
-    /// Units of orders that landed after their shard was counted.
+    /// Units of orders that were persisted after their shard was counted.
     pub(crate) landed_since: i64,
     /// Unsold units by `sales.stock`.
     pub database_stock: i64,

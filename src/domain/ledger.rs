@@ -60,15 +60,15 @@ pub(crate) struct LedgerError(pub String);
 pub struct LedgerRecord {
     /// How far the request has come.
     pub state: LedgerState,
-    /// Acceptance number.
+    /// Acceptance number within the shard and epoch.
     pub number: u64,
-    /// Units taken.
+    /// Units that were taken from the stock.
     pub quantity: Quantity,
     /// Epoch of the sale at acceptance.
     pub epoch: u32,
     /// Unix milliseconds by Redis' clock.
     pub accepted_at_ms: i64,
-    /// The buyer.
+    /// The buyer who made the request.
     pub user_id: UserId,
 }
 
@@ -111,7 +111,7 @@ impl LedgerRecord {
         )
     }
 
-    /// The accepted request this record stands for; with it P5 can land the request even when every queue lost it.
+    /// The accepted request this record stands for; with it P5 can persist the request even when every queue lost it.
     #[must_use]
     pub fn order_message(&self, request_id: RequestId, sale_id: &SaleId, shard: u16) -> OrderMessage {
         OrderMessage {

@@ -16,13 +16,11 @@ const TITLE_CHARS_MAX: usize = 200;
 #[derive(Debug, Clone, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewSale {
-    /// Its id.
     pub id: SaleId,
     /// What is sold.
     pub product: String,
     /// What a buyer reads.
     pub title: String,
-    /// Units.
     pub stock: i64,
     /// Most units a buyer may have; 1: one per user; none: no limit.
     #[serde(default)]
@@ -53,7 +51,6 @@ fn yuan() -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: expected {expected}")]
 pub(crate) struct BadSale {
-    /// Its name.
     pub field: &'static str,
     /// What would be accepted.
     pub expected: &'static str,

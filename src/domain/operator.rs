@@ -11,7 +11,7 @@ const LABEL_CHARS_MAX: usize = 64;
 /// What sort of actor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ActorKind {
-    /// A person.
+    /// A person, at a terminal or in the console.
     Person,
     /// A program with an account of its own.
     Service,
@@ -48,7 +48,7 @@ impl AuthMethod {
     }
 }
 
-/// Who acts.
+/// An operator or a service, and how it was identified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Actor {
     /// Person or service.
@@ -117,7 +117,7 @@ pub enum Operation {
     SaleWarm,
     /// Stopped for a while.
     SalePause,
-    /// Opened again.
+    /// A paused sale was opened again.
     SaleResume,
     /// Given more units.
     SaleTopUp,
@@ -133,7 +133,7 @@ pub enum Operation {
     FindingClose,
     /// An order was cancelled.
     OrderCancel,
-    /// A parked request was landed, or its entry removed.
+    /// A parked request was persisted, or its entry removed.
     DlqReplay,
     /// A parked request was recorded as failed, or a stranger's message dropped.
     DlqGiveUp,
@@ -164,7 +164,7 @@ impl Operation {
 /// What an act is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ActTarget {
-    /// A sale.
+    /// A whole sale.
     Sale(SaleId),
     /// A purchase request, by its id.
     Request(String),
@@ -187,7 +187,7 @@ impl ActTarget {
 /// How an act ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ActOutcome {
-    /// Done.
+    /// The operation was done.
     Ok,
     /// The actor may not.
     Denied,
@@ -207,13 +207,13 @@ impl ActOutcome {
     }
 }
 
-/// One act.
+/// One act of an operator, for `operator_acts`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OperatorAct {
-    /// Who.
+    /// The operator or service.
     pub actor: Actor,
     pub(crate) operation: Operation,
-    /// To what.
+    /// The object of the operation.
     pub target: ActTarget,
     /// The sale it is about, if any.
     pub sale_id: Option<SaleId>,

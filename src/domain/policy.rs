@@ -11,7 +11,7 @@ use std::num::NonZeroU32;
 pub struct Quantity(NonZeroU32);
 
 impl Quantity {
-    /// One unit.
+    /// The smallest quantity, 1.
     pub const ONE: Self = Self(NonZeroU32::MIN);
 
     /// A quantity of at least one unit.

@@ -8,10 +8,10 @@ use super::policy::Quantity;
 pub struct Purchase {
     /// Identity of the request; a repeat with the same id is the same purchase.
     pub request_id: RequestId,
-    /// The sale.
+    /// The sale to buy from.
     pub sale_id: SaleId,
-    /// The buyer.
+    /// The buyer who wants the units.
     pub user_id: UserId,
-    /// Units wanted.
+    /// Number of units, at least 1.
     pub quantity: Quantity,
 }

@@ -19,7 +19,6 @@ const POLL_FAR_S: u64 = 10;
 pub(crate) struct ReleaseProgress {
     /// Places that may buy: 1 to this one.
     pub released: u64,
-    /// Places taken.
     pub arrivals: u64,
     /// Time until the first place is released, milliseconds.
     pub(crate) opens_in_ms: u64,

@@ -22,7 +22,7 @@ pub enum SaleStatus {
 }
 
 impl SaleStatus {
-    /// Every status.
+    /// Every status, in the order of a sale's life.
     pub const ALL: [Self; 4] = [Self::Draft, Self::Warmed, Self::Paused, Self::Closed];
 
     /// The stored code.
@@ -48,7 +48,7 @@ impl SaleStatus {
 pub enum MetaState {
     /// Keys are there, the database does not say so yet; nothing is sold.
     Loaded,
-    /// Selling.
+    /// Purchases are accepted within the window.
     Open,
     /// Stopped by an operator.
     Paused,
@@ -59,7 +59,7 @@ pub enum MetaState {
 }
 
 impl MetaState {
-    /// Every state.
+    /// Every state, in the order of a sale's life.
     pub const ALL: [Self; 5] = [Self::Loaded, Self::Open, Self::Paused, Self::Closed, Self::Frozen];
 
     /// The stored code.
@@ -84,7 +84,7 @@ impl MetaState {
 /// A sale as the database knows it. Times are Unix milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Sale {
-    /// Its id.
+    /// The id, unique for ever.
     pub sale_id: SaleId,
     /// What is sold.
     pub product_id: String,

@@ -13,7 +13,7 @@ pub const MILLION: u32 = 1_000_000;
 /// One order's trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trace {
-    /// Whose.
+    /// The request that the trace follows.
     pub request_id: RequestId,
     high: u64,
     low: u64,
@@ -56,7 +56,6 @@ impl Trace {
 /// One step of an order's way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TraceStep {
-    /// Where.
     pub phase: Phase,
     /// 0: the main step, the parent of the next phase's steps; a repeat has the same id. Any other number is the time at which
     /// the step began. Such a step has no children: a replay, or a failed attempt.

@@ -4,6 +4,8 @@
 //! Open: no connection, or no answer within the confirm time. Nothing but a canary is published; most entries are left
 //! in the stream, unread. Half-open: the canary was confirmed, so the broker takes messages; a few entries are tried.
 //! Closed: one of them was answered.
+//!
+//! Written by hand: the probe is a message with its own confirm, while breaker crates wrap a single call.
 
 /// What this relay believes of the broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

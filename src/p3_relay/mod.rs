@@ -50,7 +50,7 @@ pub(crate) fn rate_cap(settings: &config::P3Relay) -> Option<Arc<RateCap>> {
 
 /// What one relay is to do.
 pub struct RelayPlan {
-    /// Its settings.
+    /// The section `p3_relay`.
     pub settings: config::P3Relay,
     /// Shared by the relays of a process.
     pub rate_cap: Option<Arc<RateCap>>,

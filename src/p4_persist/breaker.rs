@@ -3,6 +3,8 @@
 //!
 //! While it is open no messages are pulled: they stay in their queue, and their attempts are not counted. Pure; the caller
 //! passes the clock in.
+//!
+//! Written by hand: it gates the pulling of messages, while breaker crates wrap a single call.
 
 use crate::domain::outcome::Verdict;
 use crate::store::mysql::DbError;

@@ -1,5 +1,5 @@
 //! Groups of work: while calls are under way the next group gathers. So a crowd of items costs one call for hundreds of them,
-//! and a single item waits for nothing.
+//! and a single item waits for nothing. Written by hand for that: batches that close by size or by a timer make it wait.
 //!
 //! [`Batcher`] gathers items whose answers the caller arranges (P2's purchases). [`QuestionBatcher`] adds the answers, for
 //! reads and for checks that may be repeated. A crash leaves nothing: a caller without an answer repeats its question.

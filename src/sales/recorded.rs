@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 /// An act on a sale.
 pub(crate) struct SaleAct<'a> {
-    /// The operator.
+    /// The operator who wanted the change.
     pub actor: &'a Actor,
     /// What is done.
     pub(crate) operation: Operation,

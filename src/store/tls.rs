@@ -12,16 +12,13 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
 
-/// Where the files of one server section are; an empty path is none.
+/// Paths of one server section: `tls_ca_file`, `tls_cert_file`, `tls_key_file`. An empty path means no file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TlsFiles<'a> {
     /// The section, for messages: `redis`, `rabbitmq` or `mysql`.
     pub section: &'static str,
-    /// `tls_ca_file`
     pub ca: &'a str,
-    /// `tls_cert_file`
     pub cert: &'a str,
-    /// `tls_key_file`
     pub key: &'a str,
 }
 

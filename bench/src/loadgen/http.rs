@@ -1,7 +1,8 @@
 //! A lean HTTP/1.1 keep-alive client: one connection, one request at a time, one reused buffer.
 //!
 //! It shares the machine with the servers it measures, so it does per request what must be done and nothing else. After
-//! any fault, and when a call is dropped half-way, the connection is closed: no answer is ever taken for another's.
+//! any fault, and when a call is dropped half-way, the connection is closed: no answer is ever taken for another's. That is
+//! why it is written by hand; a general client does more for each request.
 
 use super::answer::{ParseError, ResponseHead, parse_head};
 use std::net::SocketAddr;

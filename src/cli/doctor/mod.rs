@@ -19,7 +19,7 @@ use std::time::Duration;
 /// Redis has this long to connect.
 const CONNECT: Duration = Duration::from_secs(3);
 
-/// `seckill doctor`
+/// Arguments of `seckill doctor`.
 ///
 /// Checks Redis, RabbitMQ and the database: are they there, which versions, the settings that guarantees depend on, the
 /// migrations, the topology, the clocks, how much is waiting, whether the connections are encrypted, and whether the

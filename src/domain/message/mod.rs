@@ -22,7 +22,7 @@ use super::request::Purchase;
 use serde::{Deserialize, Serialize};
 
 /// The version written by this build. A reader takes every version it knows; others wait in the retry queues for a reader
-/// that does, then in the MQ DLQ, and P5 lands their requests from the ledger. None is dropped.
+/// that does, then in the MQ DLQ, and P5 persists their requests from the ledger. None is dropped.
 pub(crate) const VERSION: u32 = 1;
 /// Longest message, in bytes: a full envelope with 64-byte ids of escaped characters stays well below.
 pub(crate) const BYTES_MAX: usize = 4096;

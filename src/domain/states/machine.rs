@@ -9,15 +9,15 @@ use super::codes::{P1Entry, P2Reserve, P3Relay, P4Persist, P5Reconcile};
 /// A state of any phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum State {
-    /// Entry.
+    /// P1, entry: before Redis.
     P1(P1Entry),
-    /// Reserve.
+    /// P2, reserve: in Redis.
     P2(P2Reserve),
-    /// Relay.
+    /// P3, relay: from Redis to the broker.
     P3(P3Relay),
-    /// Persist.
+    /// P4, persist: from the broker to the database.
     P4(P4Persist),
-    /// Reconcile.
+    /// P5, reconcile: found by an audit.
     P5(P5Reconcile),
 }
 
@@ -108,7 +108,7 @@ pub enum RequestEvent {
 }
 
 impl RequestEvent {
-    /// Every event.
+    /// Every event, in the order of declaration.
     pub const ALL: [Self; 10] = [
         Self::Read,
         Self::Confirmed,

@@ -72,7 +72,7 @@ pub(super) struct LedgerReader<'a> {
     pub ledger: &'a RequestLedger,
     pub sale: &'a SaleId,
     pub shard: u16,
-    /// Redis' clock.
+    /// Redis' clock, Unix milliseconds.
     pub now_ms: i64,
 }
 

@@ -115,7 +115,6 @@ pub(super) struct SeriesWanted {
 pub(super) struct SeriesCounted {
     /// Up to the wanted number.
     pub tally: Tally,
-    /// Above it.
     pub above: Tally,
     /// Numbers up to it without an outcome: first and last of each run.
     pub missing: Vec<(u64, u64)>,

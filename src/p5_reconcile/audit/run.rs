@@ -33,7 +33,7 @@ pub(super) struct ShardRead {
     pub scan: LedgerScan,
     /// Whether the ledger was scanned by this audit.
     pub fresh: bool,
-    /// Redis' clock.
+    /// Redis' clock, Unix milliseconds.
     pub now_ms: i64,
 }
 

@@ -118,11 +118,11 @@ pub struct RecordedAct {
     pub auth_method: String,
     /// IP address of the trusted hop.
     pub ip: Option<String>,
-    /// `category.operation`.
+    /// The operation, as `category.operation`.
     pub action: String,
     /// Sort of what it was about.
     pub target_type: String,
-    /// Which one.
+    /// Identity of what it was about, within its sort.
     pub target_id: String,
     /// The sale, if it was about one.
     pub sale_id: Option<SaleId>,

@@ -26,9 +26,9 @@ pub(crate) const PRUNED_MAX: i64 = 1_000;
 pub struct StoredRun {
     /// The sale; `None` for all.
     pub sale_id: Option<SaleId>,
-    /// Unix milliseconds.
+    /// When the run began, Unix milliseconds.
     pub started_at_ms: i64,
-    /// Unix milliseconds.
+    /// When the run ended, Unix milliseconds.
     pub ended_at_ms: i64,
     /// Whether everything added up.
     pub consistent: bool,

@@ -54,7 +54,7 @@ macro_rules! codes {
         pub enum $name { $($(#[$doc])* $variant),* }
 
         impl $name {
-            /// Every value.
+            /// Every value, in the order of declaration.
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
 
             /// The stored code.
@@ -75,13 +75,13 @@ macro_rules! codes {
 codes!(
     /// `failed_request.source`: who reported a failure.
     Reporter {
-        /// P4.
+        /// P4, which met the failure on its way to the database.
         Consumer = "consumer",
         /// The relay's dead-letter stream in Redis.
         RelayDlq = "relay_dlq",
         /// The dead-letter queue of the broker.
         MqDlq = "mq_dlq",
-        /// P5.
+        /// P5, which found it in an audit.
         Audit = "audit",
     }
 );
@@ -97,7 +97,7 @@ impl Reporter {
 }
 
 codes!(
-    /// `failed_request.status`.
+    /// `failed_request.status`: where a failure stands.
     FailureStatus {
         /// Waits for P5 or a person.
         Open = "open",
@@ -109,9 +109,9 @@ codes!(
 );
 
 codes!(
-    /// `stock_grants.kind`.
+    /// `stock_grants.kind`: where the units of a grant come from.
     GrantKind {
-        /// New units.
+        /// Units that were never on sale before.
         Grant = "grant",
         /// Units of a final failure or of a cancelled order, given to Redis again; `sales.granted` always had them.
         Reclaim = "reclaim",

@@ -22,13 +22,13 @@ pub const PAGE_MAX: usize = 1000;
 /// One decided request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecidedRequest {
-    /// The request.
+    /// The request that was decided.
     pub request_id: RequestId,
-    /// Its outcome.
+    /// An order or a failure.
     pub outcome: Outcome,
-    /// The buyer.
+    /// The buyer who made it.
     pub user_id: UserId,
-    /// Units.
+    /// Number of units, at least 1.
     pub quantity: Quantity,
     /// Epoch at acceptance.
     pub epoch: u32,
@@ -134,7 +134,6 @@ pub(crate) async fn now_ms(db: &Db) -> Result<i64, DbError> {
 /// What a rebuild is about to give to the keys of its epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Opening {
-    /// The epoch.
     pub epoch: u32,
     /// `sales.stock` that `units` was worked out from.
     pub stock: i64,

@@ -23,18 +23,18 @@ pub(crate) const PAGE_MAX: i64 = 1000;
 #[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
 #[diesel(table_name = failed_request)]
 pub struct FailedRequest {
-    /// The request.
+    /// The request that failed.
     pub request_id: RequestId,
-    /// The sale.
+    /// The sale it was accepted in.
     pub sale_id: SaleId,
-    /// The buyer.
+    /// The buyer who made it.
     pub user_id: UserId,
-    /// Units wanted.
+    /// Number of units that it wants.
     pub quantity: u32,
     /// Who reported it.
     #[diesel(column_name = source)]
     pub reporter: Reporter,
-    /// Stable code.
+    /// Why it failed, a stable code.
     pub reason: String,
     /// For a person.
     pub detail: String,

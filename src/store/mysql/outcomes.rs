@@ -18,11 +18,11 @@ const IDS_MAX: usize = 1000;
 /// The recorded outcome of a request, and the key facts of its acceptance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestOutcome {
-    /// The request.
+    /// The request that has this outcome.
     pub request_id: RequestId,
-    /// Its outcome.
+    /// An order or a failure.
     pub outcome: Outcome,
-    /// The sale.
+    /// The sale it was accepted in.
     pub sale_id: SaleId,
     /// Home shard at acceptance.
     pub shard: u16,

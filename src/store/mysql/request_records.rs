@@ -16,11 +16,11 @@ use diesel_async::RunQueryDsl;
 pub struct OrderRecord {
     /// The request that became this order.
     pub request_id: RequestId,
-    /// The sale.
+    /// The sale that sold it.
     pub sale_id: SaleId,
-    /// The buyer.
+    /// The buyer who owns it.
     pub user_id: UserId,
-    /// Units bought.
+    /// Number of units, at least 1.
     pub quantity: u32,
     /// What it costs, in the currency's smallest unit.
     pub amount_cents: i64,
@@ -37,16 +37,16 @@ pub struct OrderRecord {
     pub(crate) cancelled_at_ms: Option<i64>,
     /// Who cancelled it.
     pub cancelled_by: Option<String>,
-    /// Why.
+    /// Why it was cancelled, in words.
     pub cancel_reason: Option<String>,
 }
 
 /// Everything the database knows about a request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RequestRecords {
-    /// Its outcome.
+    /// Its row in `request_outcome`.
     pub decided: Option<RequestOutcome>,
-    /// Its order.
+    /// Its row in `orders`.
     pub order: Option<OrderRecord>,
     /// Its row in `failed_request`.
     pub failure: Option<FailedRequest>,

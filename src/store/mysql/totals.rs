@@ -7,16 +7,13 @@ use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Binary};
 use diesel_async::RunQueryDsl;
 
-/// Rows of the register of one sale in one status.
+/// Rows of the register of one sale in one status: their number and the units that they want.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Registered {
-    /// The sale.
     pub sale_id: SaleId,
     /// `open`, `failed_final` or `resolved`.
     pub status: String,
-    /// Units wanted.
     pub units: i64,
-    /// Rows.
     pub count: i64,
 }
 

@@ -11,20 +11,20 @@ const NOT_FOUND: u16 = 404;
 /// How full a queue is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueDepth {
-    /// Its name.
+    /// The name of the queue.
     pub queue: String,
     /// Messages ready to be given out. Those given out and not settled, and dead letters on their way, are not in it.
     pub ready: u64,
-    /// Connected consumers.
+    /// Number of connected consumers.
     pub consumers: u32,
 }
 
 /// Which broker answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrokerInfo {
-    /// `RabbitMQ`, hopefully.
+    /// The name of the broker's program, such as `RabbitMQ`.
     pub product: String,
-    /// Its version.
+    /// The version of the broker.
     pub version: String,
 }
 

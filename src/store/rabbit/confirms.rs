@@ -35,7 +35,7 @@ impl<T> Default for Confirms<T> {
 }
 
 impl<T> Confirms<T> {
-    /// Nothing sent.
+    /// Without messages under way.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

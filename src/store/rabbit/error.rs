@@ -40,7 +40,7 @@ pub enum RabbitError {
     Mismatch {
         /// `queue` or `exchange`.
         kind: &'static str,
-        /// Its name.
+        /// The name of the queue or exchange.
         name: String,
         /// The broker's words.
         reason: String,
@@ -50,7 +50,7 @@ pub enum RabbitError {
         "{queue} does not exist in rabbitmq; `seckill topology` makes it, and so does a relay or a consumer with rabbitmq.declare"
     )]
     NoQueue {
-        /// Its name.
+        /// The name of the queue.
         queue: String,
     },
     /// The broker refused a call.
@@ -67,7 +67,7 @@ pub enum RabbitError {
     /// A queue does not know its consumer any more, and the broker did not report that: drop the consumer and connect again.
     #[error("{queue} {reason}: perhaps it was deleted and declared again; consuming again over a new connection")]
     Starved {
-        /// The queue.
+        /// The name of the missing queue.
         queue: String,
         /// How that showed.
         reason: &'static str,
@@ -81,7 +81,7 @@ pub enum RabbitError {
     /// A message that the protocol cannot carry.
     #[error("message not sent: {field} has {bytes} bytes, at most {bytes_max} are possible")]
     TooLong {
-        /// The field.
+        /// The field that is too long.
         field: &'static str,
         /// Its length in bytes.
         bytes: usize,

@@ -22,7 +22,7 @@ pub type Headers = BTreeMap<String, HeaderValue>;
 /// The value of a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HeaderValue {
-    /// Text.
+    /// A string of any length.
     Text(String),
     /// A whole number.
     Int(i64),

@@ -115,7 +115,7 @@ pub enum PublishEvent {
         /// Also all before it that have no answer yet.
         multiple: bool,
     },
-    /// Refused.
+    /// The broker refused a message.
     Nack {
         /// The publish, or the last of several.
         tag: Tag,
@@ -124,7 +124,7 @@ pub enum PublishEvent {
     },
     /// No queue took it. An ack with the same tag follows and must not count.
     Returned {
-        /// The publish.
+        /// The tag of the refused publish.
         tag: Tag,
         /// The broker's words.
         reason: String,

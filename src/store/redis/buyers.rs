@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// The record of a buyer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Buyer {
-    /// Who bought.
+    /// The buyer of the record.
     pub user_id: UserId,
     /// Units bought, of all requests.
     pub units: u32,

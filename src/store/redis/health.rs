@@ -16,11 +16,11 @@ pub struct Setting {
     /// The server, where there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
-    /// Its value.
+    /// The value that the server has now.
     pub value: String,
     /// What it should be.
     pub expected: String,
-    /// Why.
+    /// Why the guarantees need it.
     pub why: &'static str,
     /// Whether it is so.
     pub ok: bool,

@@ -15,7 +15,7 @@ const SETTLE_MAX: usize = 500;
 /// One page of a ledger scan. A record can come twice (HSCAN); ids are the caller's to deduplicate.
 #[derive(Debug, Default)]
 pub struct LedgerPage {
-    /// Readable records.
+    /// Records that could be read.
     pub records: Vec<(RequestId, LedgerRecord)>,
     /// Fields that are not records: field and text, for a finding.
     pub unreadable: Vec<(String, String)>,

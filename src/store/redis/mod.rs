@@ -64,9 +64,9 @@ pub struct RedisStore {
     pub sale_keys: SaleKeys,
     /// The cached sale.
     pub sale_cache: SaleCache,
-    /// Who bought.
+    /// The buyers of a sale and their units.
     pub buyers: Buyers,
-    /// Accepted requests.
+    /// The ledger of accepted requests.
     pub ledger: RequestLedger,
     /// Accepted requests that are not sent yet.
     pub outbox: Outbox,

@@ -26,7 +26,7 @@ pub struct SoldOutMark {
     pub epoch: u32,
     /// Units granted when the mark was set.
     pub granted: i64,
-    /// Unix milliseconds.
+    /// When the mark was set, Unix milliseconds.
     pub at_ms: i64,
 }
 

@@ -25,7 +25,6 @@ pub(crate) const PAGE: u32 = 2_000;
 /// Where a page ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PageKey {
-    /// A number.
     Number(u64),
     /// Text, compared byte for byte.
     Bytes(Vec<u8>),
@@ -53,7 +52,6 @@ impl PageKey {
 /// A page of a walk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ArchivePage<'a> {
-    /// The table.
     pub table: &'a ArchiveTable,
     /// The part of the walk.
     pub section: &'a Section,
@@ -74,7 +72,7 @@ impl ArchivePage<'_> {
 /// Rows and their units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct ArchiveSum {
-    /// Rows.
+    /// Number of rows.
     pub rows: u64,
     /// Units of them; 0 in a table that has none.
     pub units: i64,

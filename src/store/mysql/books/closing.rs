@@ -45,7 +45,6 @@ pub(crate) struct Closing<'a> {
     pub numbers: Option<(Series, u64, u64)>,
     /// The epoch it is about, for the others.
     pub epoch: Option<u32>,
-    /// Units.
     pub units: i64,
     /// Why, in words; cut to 1,000 characters.
     pub reason: &'a str,

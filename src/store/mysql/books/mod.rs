@@ -31,11 +31,11 @@ pub struct Closed {
     pub epoch: Option<u32>,
     /// Shard, for numbers.
     pub shard: Option<u16>,
-    /// First number.
+    /// First acceptance number, for numbers.
     pub first: Option<u64>,
-    /// Last number.
+    /// Last acceptance number, for numbers.
     pub last: Option<u64>,
-    /// Units.
+    /// Number of units it closes.
     pub units: i64,
     /// The grant that offered them again.
     pub reclaimed_by: Option<Vec<u8>>,
@@ -44,11 +44,11 @@ pub struct Closed {
 /// Everything that the database holds of one sale, in one snapshot. Units.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Books {
-    /// `sales.granted`.
+    /// Units ever released, `sales.granted`.
     pub granted: i64,
-    /// `sales.stock`.
+    /// Units not sold, `sales.stock`.
     pub stock: i64,
-    /// `sales.epoch`.
+    /// The present epoch, `sales.epoch`.
     pub epoch: u32,
     /// The journal above the requested row, up to `JournalSum::to`, which may be remembered.
     pub flow: JournalSum,
@@ -75,7 +75,7 @@ pub struct Books {
 /// The orders of a sale, counted in their own table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OrdersCount {
-    /// How many.
+    /// Number of orders.
     pub count: u64,
     /// Their units, when their number is not the expected one; a sum that has to read every row.
     pub units: Option<i64>,
@@ -84,7 +84,7 @@ pub struct OrdersCount {
 /// What to read of a sale.
 #[derive(Debug, Clone, Copy)]
 pub struct BooksQuery<'a> {
-    /// Its numbers.
+    /// The series whose numbers are counted.
     pub asked: &'a [SeriesQuery],
     /// The journal above this row ([`JournalSum::to`]).
     pub flow_after: u64,
@@ -95,7 +95,7 @@ pub struct BooksQuery<'a> {
 /// A series that has ended, or one that the database has outcomes of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownSeries {
-    /// Which.
+    /// Epoch and shard.
     pub series: Series,
     /// The last acceptance number that anybody knows of: the highest with an outcome, or Redis' own when the epoch ended.
     pub number: u64,

@@ -16,20 +16,20 @@ pub const PIECE: u64 = 20_000;
 /// The acceptance numbers of one shard in one epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Series {
-    /// The epoch.
+    /// The epoch of the sale.
     pub epoch: u32,
-    /// The shard.
+    /// The shard that gives the numbers.
     pub shard: u16,
 }
 
 /// A sum over outcomes; units, but for `count`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
-    /// Outcomes.
+    /// Number of outcomes.
     pub count: u64,
-    /// Of orders, cancelled or not.
+    /// Units of orders, cancelled or not.
     pub ordered: i64,
-    /// Of failures.
+    /// Units of failures.
     pub failed: i64,
     /// Of those failures that Redis had taken units for, offered again or not.
     pub held: i64,
@@ -63,7 +63,7 @@ pub struct Piece {
 /// What to read of a series.
 #[derive(Debug, Clone)]
 pub struct SeriesQuery {
-    /// Which.
+    /// The series to read.
     pub series: Series,
     /// Numbers up to this one were counted before.
     pub after: u64,

@@ -31,14 +31,14 @@ const RESERVED: [&str; 5] = [FIRST_GRANT, "reclaim-", "cancel-", "return-", "reb
 #[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
 #[diesel(table_name = stock_grants)]
 pub struct Grant {
-    /// The sale.
+    /// The sale that gets the units.
     pub sale_id: SaleId,
     /// Its identity within the sale.
     #[diesel(deserialize_as = ByteText)]
     pub grant_id: String,
     /// New units, or units sold again.
     pub kind: GrantKind,
-    /// Units.
+    /// Number of units.
     pub quantity: i64,
     /// When Redis was known to have it, Unix milliseconds by the database's clock.
     #[diesel(column_name = applied_at, deserialize_as = MaybeUnixMs)]

@@ -71,7 +71,7 @@ pub async fn reclaim(db: &Db, sale_id: &SaleId) -> Result<Option<Reclaimed>, Sal
 /// What a reclaim offers again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reclaimed {
-    /// The grant.
+    /// Identity of the new grant.
     pub grant_id: String,
     /// Failed requests whose units it has.
     pub requests: usize,

@@ -30,9 +30,9 @@ pub(crate) use refused::refused_from_zero;
 use std::collections::{BTreeSet, HashMap};
 use write::Blocked;
 
-/// Most requests in one transaction; a longer input is landed in several. Bounds statement size and lock time.
+/// Most requests in one transaction; a longer input is persisted in several. Bounds statement size and lock time.
 pub(crate) const GROUP_MAX: usize = 1000;
-/// How often a group that lost a deadlock is tried again as it is; deadlocks among landers are normal.
+/// How often a group that lost a deadlock is tried again as it is; deadlocks between such transactions are normal.
 const DEADLOCK_TRIES: u32 = 3;
 /// Row-lock waits (3 s each) that one call of [`persist_all`] sits out while it looks for the locked row.
 const LOCK_WAITS_MAX: u32 = 8;
@@ -46,7 +46,7 @@ pub enum GroupResult {
     Surprise,
 }
 
-/// Lands a group in one transaction, all or nothing. An empty group has landed.
+/// Persists a group in one transaction, all or nothing. An empty group is committed.
 ///
 /// # Errors
 /// [`DbError`]; nothing is committed, except that [`DbError::Unavailable`] and [`DbError::Timeout`] leave it unknown.
@@ -78,7 +78,7 @@ async fn persist_refs(db: &Db, group: &[&OrderMessage], source: PersistSource) -
     }
 }
 
-/// Lands requests and gives each its own exact verdict, in input order. One request's error does not touch the others,
+/// Persists requests and gives each its own exact verdict, in input order. One request's error does not touch the others,
 /// unless the database as a whole is the problem ([`DbError::is_outage`]): then nothing more is tried.
 pub async fn persist_all(db: &Db, items: &[OrderMessage], source: PersistSource) -> Vec<Result<Verdict, DbError>> {
     let mut round = PersistCall {
@@ -121,7 +121,7 @@ struct PersistCall<'a> {
     verdicts: Vec<Option<Result<Verdict, DbError>>>,
     outage: Option<DbError>,
     lock_waits: u32,
-    /// Sales whose stock row somebody else holds; not tried again in this call.
+    /// Sales whose stock row another session holds; not tried again in this call.
     locked: BTreeSet<SaleId>,
 }
 

@@ -150,7 +150,6 @@ const fn describe(obstacle: Obstacle) -> &'static str {
 /// A final failure as it is to be recorded.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FinalFailure<'a> {
-    /// Why.
     pub reason: FailReason,
     /// Who met it.
     pub reporter: Reporter,

@@ -1,4 +1,4 @@
-//! What a landing transaction will write, worked out before it opens, so that it holds its locks only while it writes.
+//! The rows that a transaction will write, worked out before it opens, so that it holds its locks only while it writes.
 
 use super::super::codes::{PersistSource, datetime, outcome_columns};
 use super::super::fault::DbError;
@@ -85,7 +85,7 @@ pub(crate) struct SaleShare {
     pub buyers: Option<(u64, BTreeMap<Vec<u8>, u64>)>,
 }
 
-/// What one landing transaction writes. Sorted by request id and by sale: one lock order for all landers.
+/// The rows of one transaction. Sorted by request id and by sale: all such transactions take locks in one order.
 pub(crate) struct WritePlan<'a> {
     /// The INSERT into `request_outcome`.
     pub outcomes: String,
@@ -101,7 +101,7 @@ impl<'a> WritePlan<'a> {
     /// The plan, or the obstacle that shows already now.
     ///
     /// # Errors
-    /// [`DbError::Other`] when a value does not fit its column; such a request can never land and is for a person.
+    /// [`DbError::Other`] when a value does not fit its column; such a request can never be persisted and is for a person.
     pub(crate) fn of(
         group: &[&'a OrderMessage],
         facts: &HashMap<SaleId, SaleFacts>,

@@ -1,4 +1,4 @@
-//! The landing transaction itself: outcomes → orders → buyers → journal → stock (the hot row, last), commit.
+//! The transaction that persists a group: outcomes → orders → buyers → journal → stock (the hot row, last), commit.
 //!
 //! Whatever goes wrong, everything is rolled back: a lock wait (1205) undoes only its statement and a deadlock (1213) the
 //! whole transaction, and committing what is left would book stock without orders (windows 67, 68).

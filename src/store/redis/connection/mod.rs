@@ -5,6 +5,8 @@
 //!
 //! A command takes two steps: [`Route`] picks the server, [`Node`] sends. A server that answers "not mine" ran nothing, so
 //! the command goes to the server that has the key by then.
+//!
+//! Routing is written by hand: in the client library's own cluster mode one dead server stalls the commands to all of them.
 
 mod discovery;
 mod fault;

@@ -24,7 +24,7 @@ pub struct ParkedEntry {
     pub request_id: Option<RequestId>,
     /// Why it was parked.
     pub reason: String,
-    /// Failed attempts.
+    /// Number of failed attempts.
     pub attempts: u32,
     /// When, Unix milliseconds by Redis' clock.
     pub parked_at_ms: i64,
@@ -49,7 +49,7 @@ impl From<OutboxEntry> for ParkedEntry {
 /// Why an entry is parked.
 #[derive(Debug, Clone, Copy)]
 pub struct ParkReason<'a> {
-    /// For people.
+    /// The reason, in words for a person.
     pub reason: &'a str,
     /// Failed attempts so far.
     pub attempts: u32,

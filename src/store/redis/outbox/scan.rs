@@ -24,7 +24,7 @@ pub struct LocatedEntry {
 /// A part of an outbox.
 #[derive(Debug, Default)]
 pub struct OutboxPage {
-    /// The entries.
+    /// Entries of this page, in order.
     pub entries: Vec<LocatedEntry>,
     /// Where to go on; `None`: this was all.
     pub next: Option<String>,
