@@ -141,8 +141,8 @@ impl GroupReserve {
     /// that is unknown, because the command may still be on its way. It is not sent again: the buyer does that, with the same
     /// token (window 9).
     async fn look_up(&self, purchases: &[&Purchase], otherwise: &Decision) -> Vec<Decision> {
-        let ids: Vec<_> = purchases.iter().map(|purchase| purchase.request_id).collect();
-        match self.context.redis.ledger.lookup_replicated(&self.sale, self.shard, &ids).await {
+        let request_ids: Vec<_> = purchases.iter().map(|purchase| purchase.request_id).collect();
+        match self.context.redis.ledger.lookup_replicated(&self.sale, self.shard, &request_ids).await {
             Ok((records, replicated)) => records
                 .into_iter()
                 .zip(purchases)

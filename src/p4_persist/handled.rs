@@ -75,8 +75,8 @@ impl HandledDelivery {
                 if attempts >= attempts_max {
                     return Self::after(delivery, RequestEvent::PersistSpent, reason);
                 }
-                let id = delivery.message_id.as_deref().unwrap_or_default();
-                tracing::warn!(phase = "p4_persist", request_id = id, %error, attempts, "left to a consumer that can read it");
+                let request_id = delivery.message_id.as_deref().unwrap_or_default();
+                tracing::warn!(phase = "p4_persist", request_id, %error, attempts, "left to a consumer that can read it");
                 Self::after(delivery, RequestEvent::PersistFailed, reason)
             }
             MessageError::TooLong(_) | MessageError::Malformed(_) => {
@@ -96,20 +96,20 @@ impl HandledDelivery {
             Ok(verdict) => verdict,
             Err(error) => return Self::failed(delivery, accepted, &error, attempts_max),
         };
-        let id = accepted.purchase.request_id;
+        let request_id = accepted.purchase.request_id;
         let mut reason = None;
         match verdict {
             Verdict::Ordered => {
-                tracing::debug!(phase = "p4_persist", request_id = %id, number = accepted.number, "ordered");
+                tracing::debug!(phase = "p4_persist", %request_id, number = accepted.number, "ordered");
             }
             Verdict::Already(outcome) => {
-                tracing::debug!(phase = "p4_persist", request_id = %id, ?outcome, "the outcome exists already");
+                tracing::debug!(phase = "p4_persist", %request_id, ?outcome, "the outcome exists already");
             }
             Verdict::Refused(refusal) => {
-                tracing::warn!(phase = "p4_persist", request_id = %id, reason = refusal.code(), "refused and recorded");
+                tracing::warn!(phase = "p4_persist", %request_id, reason = refusal.code(), "refused and recorded");
             }
             Verdict::Conflict => {
-                tracing::error!(phase = "p4_persist", request_id = %id, "the request id has another outcome, parked");
+                tracing::error!(phase = "p4_persist", %request_id, "the request id has another outcome, parked");
                 let detail = "the request id or its acceptance number has another outcome";
                 reason = Some(SendBackReason::new("CONFLICT", &detail));
             }
@@ -118,18 +118,18 @@ impl HandledDelivery {
     }
 
     fn failed(delivery: Delivery, accepted: &OrderMessage, error: &DbError, attempts_max: u32) -> Self {
-        let (id, attempts) = (accepted.purchase.request_id, delivery.attempts + 1);
+        let (request_id, attempts) = (accepted.purchase.request_id, delivery.attempts + 1);
         let (event, code) = match (attempts >= attempts_max, error) {
             (false, _) => {
-                tracing::warn!(phase = "p4_persist", request_id = %id, %error, attempts, "will be redelivered");
+                tracing::warn!(phase = "p4_persist", %request_id, %error, attempts, "will be redelivered");
                 (RequestEvent::PersistFailed, "SYSTEM_ERROR")
             }
             (true, DbError::UnknownSale(_)) => {
-                tracing::error!(phase = "p4_persist", request_id = %id, %error, "accepted, and its sale is unknown: parked");
+                tracing::error!(phase = "p4_persist", %request_id, %error, "accepted, and its sale is unknown: parked");
                 (RequestEvent::PersistSpent, "UNKNOWN_SALE")
             }
             (true, _) => {
-                tracing::error!(phase = "p4_persist", request_id = %id, %error, attempts, "attempts spent, parked");
+                tracing::error!(phase = "p4_persist", %request_id, %error, attempts, "attempts spent, parked");
                 (RequestEvent::PersistSpent, "ATTEMPTS_SPENT")
             }
         };

@@ -128,9 +128,9 @@ impl Overload {
     }
 
     /// Remembers a purchase that was accepted just now.
-    pub(crate) fn accepted(&self, sale: &SaleId, shard: u16, id: RequestId) {
+    pub(crate) fn accepted(&self, sale: &SaleId, shard: u16, request_id: RequestId) {
         let mut probes = self.inner.probes.lock().unwrap_or_else(PoisonError::into_inner);
-        probes.accepted(|| (sale.clone(), shard, id), Instant::now());
+        probes.accepted(|| (sale.clone(), shard, request_id), Instant::now());
     }
 
     fn probes<T>(&self, work: impl FnOnce(&mut LandingProbes) -> T) -> T {

@@ -71,29 +71,29 @@ impl OverloadMonitor {
     /// Asks the ledgers how far the probes have come.
     async fn ask_ledgers(&self) -> Result<(), Fault> {
         let ledgers = self.overload.probes(|probes| probes.waiting());
-        let asked = ledgers.into_iter().map(|((sale, shard), ids)| async move {
-            let progressed = match self.redis.ledger.progress(&sale, shard, &ids).await {
+        let asked = ledgers.into_iter().map(|((sale, shard), request_ids)| async move {
+            let progressed = match self.redis.ledger.progress(&sale, shard, &request_ids).await {
                 Ok(progressed) => progressed,
                 // Of several servers one is away: its purchases must not close the entry to the others' buyers. It takes
                 // in nothing itself.
                 Err(RedisFault::NotSent(_) | RedisFault::Unknown(_)) if self.shards > 1 => {
-                    vec![Progressed::Untold; ids.len()]
+                    vec![Progressed::Untold; request_ids.len()]
                 }
                 Err(fault) => return Err(fault),
             };
-            Ok::<_, RedisFault>(ids.into_iter().zip(progressed).collect::<Vec<_>>())
+            Ok::<_, RedisFault>(request_ids.into_iter().zip(progressed).collect::<Vec<_>>())
         });
         let (mut landed, mut untold) = (HashSet::new(), HashSet::new());
-        for (id, progressed) in futures::future::try_join_all(asked).await.map_err(Fault::back_off)?.concat() {
+        for (request_id, progressed) in futures::future::try_join_all(asked).await.map_err(Fault::back_off)?.concat() {
             match progressed {
-                Progressed::Landed => landed.insert(id),
-                Progressed::Untold => untold.insert(id),
+                Progressed::Landed => landed.insert(request_id),
+                Progressed::Untold => untold.insert(request_id),
                 Progressed::Queued => false,
             };
         }
         self.overload.probes(|probes| {
-            probes.landed(|id| landed.contains(&id));
-            probes.forget(|id| untold.contains(&id));
+            probes.landed(|request_id| landed.contains(&request_id));
+            probes.forget(|request_id| untold.contains(&request_id));
         });
         Ok(())
     }
@@ -103,7 +103,9 @@ impl OverloadMonitor {
     async fn ask_database(&self) {
         let waiting: Vec<RequestId> = self.overload.probes(|probes| probes.waiting()).into_values().flatten().collect();
         match outcomes::outcomes_of(&self.db, &waiting).await {
-            Ok(outcomes) => self.overload.probes(|probes| probes.landed(|id| outcomes.contains_key(&id))),
+            Ok(outcomes) => {
+                self.overload.probes(|probes| probes.landed(|request_id| outcomes.contains_key(&request_id)));
+            }
             Err(error) => tracing::debug!(phase = "p1_entry", %error, "what has landed cannot be asked"),
         }
     }

@@ -55,8 +55,8 @@ impl LandingProbes {
     /// What has not landed yet as far as is known, by ledger.
     pub(super) fn waiting(&self) -> HashMap<(SaleId, u16), Vec<RequestId>> {
         let mut ledgers: HashMap<_, Vec<RequestId>> = HashMap::new();
-        for LandingProbe { place: (sale, shard, id), .. } in &self.waiting {
-            ledgers.entry((sale.clone(), *shard)).or_default().push(*id);
+        for LandingProbe { place: (sale, shard, request_id), .. } in &self.waiting {
+            ledgers.entry((sale.clone(), *shard)).or_default().push(*request_id);
         }
         ledgers
     }

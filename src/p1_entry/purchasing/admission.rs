@@ -74,15 +74,15 @@ impl Admission {
             TokenFault::Invalid => Kind::TokenInvalid.because(
                 "Idempotency-Key must be a token from POST …/tokens of this sale, issued to the same buyer, unchanged",
             ),
-            TokenFault::Expired(id) => Kind::TokenExpired
+            TokenFault::Expired(request_id) => Kind::TokenExpired
                 .because("if it was used in time, its purchase can be looked up")
-                .about(id, status_url(sale, id)),
+                .about(request_id, status_url(sale, request_id)),
         })
     }
 
     /// Remembers a purchase that was accepted just now, to measure how far P4 is behind.
-    pub(super) fn accepted(&self, sale: &SaleId, shard: u16, id: RequestId) {
-        self.overload.accepted(sale, shard, id);
+    pub(super) fn accepted(&self, sale: &SaleId, shard: u16, request_id: RequestId) {
+        self.overload.accepted(sale, shard, request_id);
     }
 
     /// Whether the attempt may go on to P2.

@@ -19,7 +19,7 @@ impl Purchasing {
     pub(super) async fn answer(
         &self,
         decision: Decision,
-        id: RequestId,
+        request_id: RequestId,
         shard: u16,
         view: &SaleView,
     ) -> Result<RequestId, Problem> {
@@ -29,7 +29,7 @@ impl Purchasing {
             Decision::Unknown => {
                 return Err(Kind::Unknown
                     .because("the purchase may or may not have been accepted")
-                    .about(id, status_url(sale, id)));
+                    .about(request_id, status_url(sale, request_id)));
             }
             Decision::Unavailable => return Err(Kind::Unavailable.into()),
             Decision::AllEmpty => {
@@ -43,13 +43,13 @@ impl Purchasing {
         if let Some(state) = reserved.state() {
             count(State::P2(state), 1);
         }
-        tracing::debug!(phase = "p2_reserve", request_id = %id, %sale, ?reserved, "decided");
+        tracing::debug!(phase = "p2_reserve", %request_id, %sale, ?reserved, "decided");
         match reserved {
             Reserved::Accepted => {
-                self.admission.accepted(sale, shard, id);
-                Ok(id)
+                self.admission.accepted(sale, shard, request_id);
+                Ok(request_id)
             }
-            Reserved::Replayed => Ok(id),
+            Reserved::Replayed => Ok(request_id),
             Reserved::DuplicateBuyer(first) => {
                 Err(Kind::Duplicate.because("one purchase a buyer in this sale").about(first, status_url(sale, first)))
             }

@@ -31,23 +31,23 @@ impl Replays {
 
     /// The request id, if exactly this purchase was accepted before; else `problem`.
     pub(super) async fn first_answer_or(&self, problem: Problem, purchase: &Purchase) -> Result<RequestId, Problem> {
-        let Purchase { request_id: id, sale_id: sale, user_id: user, quantity } = purchase;
-        let id = *id;
-        let unknown = |detail: &str| Err(Kind::Unknown.because(detail).about(id, status_url(sale, id)));
-        match Box::pin(self.ledger.lookup_replicated(sale, home_shard(user, self.shards), &[id])).await {
+        let Purchase { request_id, sale_id: sale, user_id: user, quantity } = purchase;
+        let request_id = *request_id;
+        let unknown = |detail: &str| Err(Kind::Unknown.because(detail).about(request_id, status_url(sale, request_id)));
+        match Box::pin(self.ledger.lookup_replicated(sale, home_shard(user, self.shards), &[request_id])).await {
             Ok((records, replicated)) => match records.into_iter().next().flatten() {
                 Some(record) if record.user_id == *user && record.quantity == *quantity => {
                     if !replicated {
                         return unknown("it was accepted, but too few replicas have it yet");
                     }
                     count(State::P2(P2Reserve::Replayed), 1);
-                    Ok(id)
+                    Ok(request_id)
                 }
                 Some(_) => Err(Kind::TokenReused.into()),
                 None => Err(problem),
             },
             Err(error) => {
-                tracing::debug!(phase = "p1_entry", request_id = %id, %error, "replay lookup");
+                tracing::debug!(phase = "p1_entry", %request_id, %error, "replay lookup");
                 unknown("whether it was accepted before cannot be told right now")
             }
         }

@@ -11,9 +11,9 @@ use crate::telemetry::traces::{self, SpanResult};
 use std::time::SystemTime;
 
 /// Records both. `begun` and `asked` are `None` while traces are off.
-pub(super) fn record(id: RequestId, begun: Option<SystemTime>, asked: Option<SystemTime>, decision: &Decision) {
+pub(super) fn record(request_id: RequestId, begun: Option<SystemTime>, asked: Option<SystemTime>, decision: &Decision) {
     let Some((begun, asked)) = begun.zip(asked) else { return };
-    let Some(trace) = traces::sampled(id) else { return };
+    let Some(trace) = traces::sampled(request_id) else { return };
     let (state, known) = outcome(decision);
     let reserve = SpanResult { begun: asked, state: state.map(State::P2), attempt: 1, failed: !known };
     let call = SpanResult { begun, state: Some(State::P1(P1Entry::Ready)), attempt: 1, failed: !known };

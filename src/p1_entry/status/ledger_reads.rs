@@ -30,8 +30,8 @@ async fn answer(ledger: &RequestLedger, questions: Vec<LedgerQuestion>) -> Vec<L
         ledgers.entry((sale, *shard)).or_default().push(at);
     }
     let reads = ledgers.into_iter().map(|((sale, shard), places)| {
-        let ids: Vec<RequestId> = places.iter().map(|at| questions[*at].2).collect();
-        async move { (places, ledger.lookup(sale, shard, &ids).await) }
+        let request_ids: Vec<RequestId> = places.iter().map(|at| questions[*at].2).collect();
+        async move { (places, ledger.lookup(sale, shard, &request_ids).await) }
     });
     let mut answers: Vec<LedgerAnswer> = Vec::new();
     answers.resize_with(questions.len(), || Ok(None));

@@ -74,8 +74,8 @@ impl OrderStatus {
 
 /// Where the status of a request can be read.
 #[must_use]
-pub(crate) fn status_url(sale: &SaleId, id: RequestId) -> String {
-    format!("/v1/sales/{sale}/orders/{id}")
+pub(crate) fn status_url(sale: &SaleId, request_id: RequestId) -> String {
+    format!("/v1/sales/{sale}/orders/{request_id}")
 }
 
 /// What status questions read in Redis.
@@ -131,13 +131,13 @@ impl Statuses {
         &self,
         user: &UserId,
         sale: &SaleId,
-        id: RequestId,
+        request_id: RequestId,
         wait: Duration,
     ) -> Result<OrderStatus, Problem> {
         let deadline = Instant::now() + wait;
         let mut pause = POLL;
         loop {
-            let status = self.look(user, sale, id).await?;
+            let status = self.look(user, sale, request_id).await?;
             if status.is_final() || Instant::now() + pause > deadline {
                 return Ok(status);
             }
@@ -149,57 +149,59 @@ impl Statuses {
         }
     }
 
-    async fn look(&self, user: &UserId, sale: &SaleId, id: RequestId) -> Result<OrderStatus, Problem> {
+    async fn look(&self, user: &UserId, sale: &SaleId, request_id: RequestId) -> Result<OrderStatus, Problem> {
         match self.known.check(sale) {
             // Nothing is accepted of a sale before it exists.
-            FilterVerdict::UnknownAt(at_ms) if made_at_ms(id) + CLOCK_SKEW_MS < at_ms => return Err(not_yours()),
+            FilterVerdict::UnknownAt(at_ms) if made_at_ms(request_id) + CLOCK_SKEW_MS < at_ms => {
+                return Err(not_yours());
+            }
             FilterVerdict::UnknownAt(_) => {
                 return Err(Kind::Unavailable.because("too many questions about sales unheard of"));
             }
             FilterVerdict::MayExist => {}
         }
         let shard = home_shard(user, self.shards);
-        let found = self
-            .ledger_reads
-            .ask((sale.clone(), shard, id))
-            .await
-            .map_err(|busy| Kind::Unavailable.because(busy.to_string()).about(id, status_url(sale, id)))?;
+        let found = self.ledger_reads.ask((sale.clone(), shard, request_id)).await.map_err(|busy| {
+            Kind::Unavailable.because(busy.to_string()).about(request_id, status_url(sale, request_id))
+        })?;
         match found {
             Ok(Some(record)) if record.user_id == *user => {
                 if record.state == LedgerState::Queued {
-                    self.queued(sale, shard, id).await?;
+                    self.queued(sale, shard, request_id).await?;
                 }
-                Ok(OrderStatus::new(id, record.quantity.get(), record.state))
+                Ok(OrderStatus::new(request_id, record.quantity.get(), record.state))
             }
             Ok(Some(_)) => Err(not_yours()),
-            Ok(None) if self.ledger_would_know(sale, shard, id).await => Err(not_yours()),
-            Ok(None) => self.in_database(user, sale, id).await?.ok_or_else(not_yours),
+            Ok(None) if self.ledger_would_know(sale, shard, request_id).await => Err(not_yours()),
+            Ok(None) => self.in_database(user, sale, request_id).await?.ok_or_else(not_yours),
             Err(error) => {
-                tracing::debug!(phase = "p1_entry", request_id = %id, %error, "status: asking the database instead");
-                self.in_database(user, sale, id).await?.ok_or_else(|| {
-                    Kind::Unavailable.because("the status cannot be told right now").about(id, status_url(sale, id))
+                tracing::debug!(phase = "p1_entry", %request_id, %error, "status: asking the database instead");
+                self.in_database(user, sale, request_id).await?.ok_or_else(|| {
+                    Kind::Unavailable
+                        .because("the status cannot be told right now")
+                        .about(request_id, status_url(sale, request_id))
                 })
             }
         }
     }
 
     /// QUEUED says "accepted" as 202 does, so it may be told only when the replicas have it (`redis.wait_replicas`).
-    async fn queued(&self, sale: &SaleId, shard: u16, id: RequestId) -> Result<(), Problem> {
+    async fn queued(&self, sale: &SaleId, shard: u16, request_id: RequestId) -> Result<(), Problem> {
         if !self.redis.ledger.waits_for_replicas() {
             return Ok(());
         }
-        match Box::pin(self.redis.ledger.lookup_replicated(sale, shard, &[id])).await {
+        match Box::pin(self.redis.ledger.lookup_replicated(sale, shard, &[request_id])).await {
             Ok((records, true)) if records.iter().all(Option::is_some) => Ok(()),
-            Ok((_, false | true)) | Err(_) => {
-                Err(Kind::Unavailable.because("the status cannot be told right now").about(id, status_url(sale, id)))
-            }
+            Ok((_, false | true)) | Err(_) => Err(Kind::Unavailable
+                .because("the status cannot be told right now")
+                .about(request_id, status_url(sale, request_id))),
         }
     }
 
     /// Whether a request that is not in the ledger was never accepted: its id is younger than the oldest record that may
     /// have been trimmed, and the ledger is whole.
-    async fn ledger_would_know(&self, sale: &SaleId, shard: u16, id: RequestId) -> bool {
-        now_ms() - made_at_ms(id) < self.retention_ms
+    async fn ledger_would_know(&self, sale: &SaleId, shard: u16, request_id: RequestId) -> bool {
+        now_ms() - made_at_ms(request_id) < self.retention_ms
             && Box::pin(self.whole.get_with((sale.clone(), shard), self.is_whole(sale, shard))).await
     }
 
@@ -210,18 +212,23 @@ impl Statuses {
             && self.redis.boot_fence.was_passed(shard).await.unwrap_or(false)
     }
 
-    async fn in_database(&self, user: &UserId, sale: &SaleId, id: RequestId) -> Result<Option<OrderStatus>, Problem> {
-        let story = Box::pin(request_records::records_of(&self.db, id)).await.map_err(|error| {
-            tracing::warn!(phase = "p1_entry", request_id = %id, %error, "status");
+    async fn in_database(
+        &self,
+        user: &UserId,
+        sale: &SaleId,
+        request_id: RequestId,
+    ) -> Result<Option<OrderStatus>, Problem> {
+        let story = Box::pin(request_records::records_of(&self.db, request_id)).await.map_err(|error| {
+            tracing::warn!(phase = "p1_entry", %request_id, %error, "status");
             Kind::Unavailable.because("the status cannot be told right now")
         })?;
         let mine = |of_sale: &SaleId, of_user: &UserId| of_sale == sale && of_user == user;
         Ok(match (story.decided.map(|decided| decided.outcome), story.order, story.failure) {
             (Some(Outcome::Ordered), Some(order), _) if mine(&order.sale_id, &order.user_id) => {
-                Some(OrderStatus::new(id, order.quantity, LedgerState::Confirmed))
+                Some(OrderStatus::new(request_id, order.quantity, LedgerState::Confirmed))
             }
             (Some(Outcome::Failed(reason)), _, Some(failed)) if mine(&failed.sale_id, &failed.user_id) => {
-                Some(OrderStatus::new(id, failed.quantity, LedgerState::Failed(reason)))
+                Some(OrderStatus::new(request_id, failed.quantity, LedgerState::Failed(reason)))
             }
             _ => None,
         })

@@ -32,7 +32,7 @@ pub async fn compensate(context: &ReconcileContext, audit: &SaleAudit) -> Result
         crash_point!(AfterCompensation);
         let mut outcomes: HashMap<u16, Vec<(RequestId, Outcome)>> = HashMap::new();
         for (accepted, verdict) in items.iter().zip(verdicts) {
-            let id = accepted.purchase.request_id;
+            let request_id = accepted.purchase.request_id;
             let verdict = match verdict {
                 // Another request has its number: Redis went back. The request gets an outcome all the same.
                 Ok(Verdict::Conflict) => {
@@ -45,15 +45,15 @@ pub async fn compensate(context: &ReconcileContext, audit: &SaleAudit) -> Result
                     continue;
                 }
             };
-            if let Some(state) = report(id, verdict) {
+            if let Some(state) = report(request_id, verdict) {
                 repaired += 1;
-                trace(id, begun, state);
+                trace(request_id, begun, state);
             }
-            if matches!(verdict, Verdict::Already(_)) && leaked.contains(&id) {
+            if matches!(verdict, Verdict::Already(_)) && leaked.contains(&request_id) {
                 false_alarms += 1;
             }
             if let Some(outcome) = verdict.outcome() {
-                outcomes.entry(accepted.shard).or_default().push((id, outcome));
+                outcomes.entry(accepted.shard).or_default().push((request_id, outcome));
             }
         }
         for (shard, outcomes) in outcomes {
@@ -65,35 +65,35 @@ pub async fn compensate(context: &ReconcileContext, audit: &SaleAudit) -> Result
 }
 
 /// Sends the span of a compensation, if the order is traced.
-fn trace(id: RequestId, begun: Option<SystemTime>, state: P5Reconcile) {
-    let Some((begun, trace)) = begun.zip(traces::sampled(id)) else { return };
+fn trace(request_id: RequestId, begun: Option<SystemTime>, state: P5Reconcile) {
+    let Some((begun, trace)) = begun.zip(traces::sampled(request_id)) else { return };
     let result =
         SpanResult { begun, state: Some(State::P5(state)), attempt: 1, failed: state == P5Reconcile::FailedFinal };
     trace.record(traces::leaf(Phase::P5Reconcile, begun), result);
 }
 
 /// Moves the leak through the transition table, counts and logs its new state. Returns the state, if this compensation decided it.
-fn report(id: RequestId, verdict: Verdict) -> Option<P5Reconcile> {
+fn report(request_id: RequestId, verdict: Verdict) -> Option<P5Reconcile> {
     let state = match State::P5(P5Reconcile::Leak).after(verdict.event()) {
         Ok(state) => state,
         Err(violation) => {
-            tracing::error!(phase = "p5_reconcile", request_id = %id, %violation, "not counted");
+            tracing::error!(phase = "p5_reconcile", %request_id, %violation, "not counted");
             return None;
         }
     };
     match (verdict, state) {
         (Verdict::Ordered, State::P5(state)) => {
             count(State::P5(state), 1);
-            tracing::warn!(phase = "p5_reconcile", request_id = %id, "compensated: the missing order was written");
+            tracing::warn!(phase = "p5_reconcile", %request_id, "compensated: the missing order was written");
             Some(state)
         }
         (Verdict::Refused(reason), State::P5(state)) => {
             count(State::P5(state), 1);
-            tracing::warn!(phase = "p5_reconcile", request_id = %id, reason = reason.code(), "failed for good, recorded");
+            tracing::warn!(phase = "p5_reconcile", %request_id, reason = reason.code(), "failed for good, recorded");
             Some(state)
         }
         (Verdict::Conflict, _) => {
-            tracing::error!(phase = "p5_reconcile", request_id = %id, "the request id has another outcome; a person has to decide");
+            tracing::error!(phase = "p5_reconcile", %request_id, "the request id has another outcome; a person has to decide");
             None
         }
         (Verdict::Already(_) | Verdict::Ordered | Verdict::Refused(_), _) => None,
