@@ -82,7 +82,7 @@ deny: ## Advisories, licences and sources of the dependencies, and unused ones; 
 	@! command -v cargo-machete >/dev/null || cargo-machete
 
 doc: deps ## The code's documentation, target/doc/seckill/index.html
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --locked --document-private-items
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(CARGO) doc --no-deps --locked --document-private-items
 
 clean-dev: ## Forgets the data of `make run`; refuses while it runs
 	@if [ -d .seckill ]; then flock --nonblock .seckill/lock rm -rf .seckill || { echo "stop seckill dev first" >&2; exit 1; }; fi

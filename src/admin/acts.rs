@@ -13,6 +13,7 @@ use serde_json::{Value, json, value::RawValue};
 const ACTS: u32 = 50;
 
 #[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ActsQuery {
     /// Only acts on this sale.
@@ -27,6 +28,7 @@ pub(super) struct ActsQuery {
 /// List what people did, newest first.
 #[utoipa::path(
     get, path = "/admin/v1/acts", operation_id = "list_acts", tag = "records",
+    params(ActsQuery),
     responses((status = 200, description = "Acts", body = Value), ReadProblems)
 )]
 pub(super) async fn list(admin: web::Data<Admin>, query: web::Query<ActsQuery>) -> AdminAnswer {

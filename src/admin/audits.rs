@@ -17,6 +17,7 @@ static ONE_AUDIT: Semaphore = Semaphore::const_new(1);
 const RUNS: u32 = 20;
 
 #[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AuditQuery {
     /// Waive the window: every undecided request counts as lost.
@@ -27,6 +28,7 @@ pub(super) struct AuditQuery {
 /// Make the balance sheet now: equations, acceptance numbers, findings, buyers of gaps.
 #[utoipa::path(
     get, path = "/admin/v1/sales/{sale_id}/audit", operation_id = "audit_sale", tag = "records",
+    params(SaleInPath, AuditQuery),
     responses((status = 200, description = "The balance sheet", body = Value), SaleReadProblems)
 )]
 pub(super) async fn audit(
@@ -59,6 +61,7 @@ fn sheet(audit: &SaleAudit, suspects: &[Suspect]) -> Value {
 }
 
 #[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RunsQuery {
     /// How many; 20 when left out.
@@ -69,6 +72,7 @@ pub(super) struct RunsQuery {
 /// List the last runs of the audit with their findings.
 #[utoipa::path(
     get, path = "/admin/v1/audits", operation_id = "list_audits", tag = "records",
+    params(RunsQuery),
     responses((status = 200, description = "Runs, newest first", body = Value), ReadProblems)
 )]
 pub(super) async fn runs(admin: web::Data<Admin>, query: web::Query<RunsQuery>) -> AdminAnswer {

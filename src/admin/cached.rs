@@ -17,8 +17,13 @@ impl<T: Send + Sync + 'static> Cached<T> {
         Self(Cache::builder().max_capacity(1).time_to_live(Duration::from_millis(fresh_ms)).build())
     }
 
-    /// The fresh answer, or what `read` answers now; concurrent callers share one read. An error is not kept.
-    pub(super) async fn get<E: Clone + Send + Sync + 'static>(
+    /// The fresh answer, or what `read` answers now; concurrent callers share one read.
+    pub(super) async fn get(&self, read: impl Future<Output = T>) -> Arc<T> {
+        self.0.get_with((), async { Arc::new(read.await) }).await
+    }
+
+    /// As [`Cached::get`], for a read that can fail. An error is not kept.
+    pub(super) async fn try_get<E: Clone + Send + Sync + 'static>(
         &self,
         read: impl Future<Output = Result<T, E>>,
     ) -> Result<Arc<T>, E> {
@@ -43,20 +48,20 @@ mod tests {
         let read = || async {
             reads.fetch_add(1, Ordering::SeqCst);
             tokio::task::yield_now().await;
-            Ok::<_, ()>(7)
+            7
         };
         let answers = futures::future::join_all((0..10).map(|_| cached.get(read()))).await;
-        assert!(answers.iter().all(|answer| answer.as_ref().is_ok_and(|answer| **answer == 7)));
+        assert!(answers.iter().all(|answer| **answer == 7));
         assert_eq!(reads.load(Ordering::SeqCst), 1);
         cached.forget().await;
-        cached.get(read()).await.unwrap();
+        cached.get(read()).await;
         assert_eq!(reads.load(Ordering::SeqCst), 2);
     }
 
     #[tokio::test]
     async fn an_error_is_not_kept() {
         let cached = Cached::new(60_000);
-        assert_eq!(cached.get(async { Err::<u32, _>("unavailable") }).await, Err("unavailable"));
-        assert_eq!(cached.get(async { Ok::<_, &str>(1) }).await.as_deref(), Ok(&1));
+        assert_eq!(cached.try_get(async { Err::<u32, _>("unavailable") }).await, Err("unavailable"));
+        assert_eq!(cached.try_get(async { Ok::<_, &str>(1) }).await.as_deref(), Ok(&1));
     }
 }

@@ -31,6 +31,7 @@ fn source(word: Option<&str>) -> Result<Option<DlqSource>, Problem> {
 }
 
 #[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DlqQuery {
     /// `relay` or `mq`; both when left out.
@@ -42,13 +43,14 @@ pub(super) struct DlqQuery {
 /// List what is parked in both dead-letter queues and among the failed requests.
 #[utoipa::path(
     get, path = "/admin/v1/dlq", operation_id = "list_parked", tag = "dead letters",
+    params(DlqQuery),
     responses((status = 200, description = "Counts and entries", body = Value), ReadProblems)
 )]
 pub(super) async fn list(admin: web::Data<Admin>, query: web::Query<DlqQuery>) -> AdminAnswer {
     let wanted = source(query.source.as_deref())?;
     // Always both queues: reading one takes as long, and all screens share the answer.
     let read = async { dlq::list(&admin.context, None).await.map_err(Problem::from) };
-    let listing = admin.parked.get(read).await?;
+    let listing = admin.parked.try_get(read).await?;
     answer(page(&listing, wanted, query.named.as_deref()))
 }
 

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 const PAGE_MAX: i64 = 200;
 
 #[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FailedRequestsQuery {
     /// `open`, `failed_final` or `resolved`.
@@ -32,6 +33,7 @@ pub(super) struct FailedRequestsQuery {
 /// List the failed requests.
 #[utoipa::path(
     get, path = "/admin/v1/register", operation_id = "list_failed_requests", tag = "dead letters",
+    params(FailedRequestsQuery),
     responses((status = 200, description = "A page of them", body = Value), ReadProblems)
 )]
 pub(super) async fn list(admin: web::Data<Admin>, query: web::Query<FailedRequestsQuery>) -> AdminAnswer {

@@ -2,16 +2,16 @@
 //!
 //! Input: a probe. Output: one answer a server, at most a second old. A crash leaves nothing.
 
+use super::cached::Cached;
 use crate::roles::{Role, Servers};
 use crate::store::mysql::checks;
 use crate::store::rabbit::broker_info;
 use crate::store::redis::{RedisFault, Setting};
 use serde::Serialize;
-use std::time::{Duration, Instant};
-use tokio::sync::Mutex;
+use std::time::Duration;
 
-/// An answer about readiness is reused for this long, so that probes cost nothing.
-const FRESH: Duration = Duration::from_secs(1);
+/// An answer about readiness is used again for this long, milliseconds, so that probes cost nothing.
+const FRESH_MS: u64 = 1_000;
 /// One server may take this long to answer a probe.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -34,47 +34,35 @@ pub struct ServerProbe {
 pub struct Readiness {
     servers: Servers,
     roles: Vec<Role>,
-    last: Mutex<Option<(Instant, Vec<ServerProbe>)>>,
+    last: Cached<Vec<ServerProbe>>,
 }
 
 impl Readiness {
-    /// For these roles.
+    /// Probes for a process that runs `roles`.
     #[must_use]
     pub fn new(servers: Servers, roles: Vec<Role>) -> Self {
-        Self { servers, roles, last: Mutex::default() }
+        Self { servers, roles, last: Cached::new(FRESH_MS) }
     }
 
-    /// What is there and what is missing; at most a second old.
+    /// One probe for each server that the roles need; at most a second old.
     pub async fn probe(&self) -> Vec<ServerProbe> {
-        let mut last = self.last.lock().await;
-        if let Some((at, probes)) = last.as_ref()
-            && at.elapsed() < FRESH
-        {
-            return probes.clone();
-        }
-        let (redis, rabbit, mysql) = self.needs();
+        self.last.get(self.probe_now()).await.to_vec()
+    }
+
+    async fn probe_now(&self) -> Vec<ServerProbe> {
+        let needed_by = |roles: &[Role]| self.roles.iter().any(|role| roles.contains(role));
         let mut probes = Vec::new();
-        if redis {
+        if needed_by(&[Role::Api, Role::Relay, Role::Reconcile]) {
             probes.push(self.redis().await);
         }
-        if rabbit {
+        if needed_by(&[Role::Relay, Role::Consumer]) {
             let asked = tokio::time::timeout(PROBE_TIMEOUT, broker_info(&self.servers.rabbit)).await;
             probes.push(probe("rabbitmq", asked.map(|done| done.map(|_info| ()).map_err(|e| e.to_string()))));
         }
-        if mysql {
+        if needed_by(&[Role::Api, Role::Consumer, Role::Reconcile]) {
             probes.push(self.mysql().await);
         }
-        *last = Some((Instant::now(), probes.clone()));
         probes
-    }
-
-    fn needs(&self) -> (bool, bool, bool) {
-        let any = |needs: fn(Role) -> bool| self.roles.iter().any(|role| needs(*role));
-        (
-            any(|role| matches!(role, Role::Api | Role::Relay | Role::Reconcile)),
-            any(|role| matches!(role, Role::Relay | Role::Consumer)),
-            any(|role| matches!(role, Role::Api | Role::Consumer | Role::Reconcile)),
-        )
     }
 
     async fn mysql(&self) -> ServerProbe {

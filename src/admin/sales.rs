@@ -26,13 +26,14 @@ const GRANT_CHARS_MAX: usize = 64;
     responses((status = 200, description = "Sales", body = Value), ReadProblems)
 )]
 pub(super) async fn list(admin: web::Data<Admin>) -> AdminAnswer {
-    let sales = admin.sales.get(async { sales::list(&admin.servers.db).await.map_err(Problem::from) }).await?;
+    let sales = admin.sales.try_get(async { sales::list(&admin.servers.db).await.map_err(Problem::from) }).await?;
     answer(json!({ "sales": *sales }))
 }
 
 /// Show one sale, with what Redis holds of it.
 #[utoipa::path(
     get, path = "/admin/v1/sales/{sale_id}", operation_id = "show_sale", tag = "sales",
+    params(SaleInPath),
     responses((status = 200, description = "The sale", body = Value), SaleReadProblems)
 )]
 pub(super) async fn show(admin: web::Data<Admin>, sale: web::Path<SaleInPath>) -> AdminAnswer {
@@ -64,21 +65,23 @@ pub(super) struct NewSaleBody {
     /// Most units a buyer may have; no limit when left out.
     #[schema(minimum = 1)]
     limit: Option<u32>,
-    #[schema(minimum = 0, default = 0)]
-    price_cents: Option<i64>,
+    #[serde(default)]
+    #[schema(minimum = 0)]
+    price_cents: i64,
+    #[serde(default)]
     #[schema(default = "CNY")]
-    currency: Option<String>,
+    currency: String,
     /// RFC 3339.
     starts_at: String,
     /// RFC 3339.
     ends_at: String,
-    #[schema(default = false)]
-    token_required: Option<bool>,
-    #[schema(default = false)]
-    waiting_room: Option<bool>,
+    #[serde(default)]
+    token_required: bool,
+    #[serde(default)]
+    waiting_room: bool,
     /// Warm it up at once.
-    #[schema(default = false)]
-    warm: Option<bool>,
+    #[serde(default)]
+    warm: bool,
     /// The operator, for the record.
     by: Option<String>,
 }
@@ -253,6 +256,7 @@ pub(super) struct TopUpBody {
 /// Add units, once for each name of a grant.
 #[utoipa::path(
     post, path = "/admin/v1/sales/{sale_id}/top-up", operation_id = "top_up_sale", tag = "sales",
+    params(SaleInPath),
     request_body = TopUpBody, responses((status = 200, description = "The sale", body = Value), WriteProblems)
 )]
 pub(super) async fn top_up(

@@ -75,7 +75,7 @@ pub(super) struct DlqActionArgs {
     /// Only this dead-letter queue (and the register's rows from it)
     #[arg(long, value_enum)]
     source: Option<DlqSourceArg>,
-    /// Change nothing, only tell what would happen
+    /// Change nothing, only show what would happen
     #[arg(long)]
     dry_run: bool,
     #[arg(long)]

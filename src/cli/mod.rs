@@ -77,7 +77,7 @@ struct SeckillCli {
 enum CliCommand {
     /// Start private Redis, RabbitMQ and MariaDB, a demo sale and all roles; Ctrl-C stops everything
     ///
-    /// Everything lies in --data-dir: the servers' data, and dev.json with addresses, secrets and process ids for scripts.
+    /// Everything is in --data-dir: the servers' data, and dev.json with addresses, secrets and process ids for scripts.
     /// The other subcommands find the running stack by it. SECKILL_REDIS_URL, SECKILL_AMQP_URL and SECKILL_MYSQL_URL point
     /// at existing servers to use instead of private ones. A server or role that dies is started again.
     Dev(dev::DevArgs),
@@ -91,15 +91,15 @@ enum CliCommand {
     /// Compare Redis, outbox and DLQs with the database; exit code 2 when anything is lost, doubled or oversold
     ///
     /// Reads only; may run while buyers buy. A request is lost when it was accepted, is older than p5_reconcile.window_ms,
-    /// has no outcome in the database and lies in no dead-letter queue. Parked requests are pending, not lost.
+    /// has no outcome in the database and is in no dead-letter queue. Parked requests are pending, not lost.
     Audit(audit::AuditArgs),
     /// What is known about a single order request
     #[command(subcommand)]
     Order(order::OrderCommand),
-    /// What could not be delivered or landed by itself: look at it, land it, or give it up
+    /// Requests that could not be delivered or persisted: list them, replay them, or give them up
     #[command(subcommand)]
     Dlq(dlq::DlqCommand),
-    /// What the audit found and nobody can repair: close it, with a reason
+    /// Findings of the audit that cannot be repaired: close them, with a reason
     #[command(subcommand)]
     Finding(finding::FindingCommand),
     /// What people did to sales, orders and dead-letter queues, and how it ended

@@ -20,7 +20,7 @@ pub(super) enum OrderCommand {
     /// Looks in all live places, so it also finds requests that have not reached the database. Exit code 1 when nothing
     /// knows the request.
     Show {
-        /// The request id, as the buyer was told
+        /// The request id, as the buyer got it
         #[arg(value_name = "RID")]
         id: RequestId,
         #[arg(long)]
@@ -29,12 +29,12 @@ pub(super) enum OrderCommand {
     /// Cancel an order: its units are sold again, its row stays, its buyer's quota stays used
     ///
     /// The database first, then Redis; what Redis does not get now it gets from P5. Repeating it changes nothing. The
-    /// request stays CONFIRMED for its buyer: telling him, and his money, are not this program's business. Exit code 1 when
+    /// request stays CONFIRMED for its buyer: informing and refunding him are not this program's business. Exit code 1 when
     /// there is no such order.
     #[command(after_help = "Example:
   seckill order cancel 7390817262993408 --reason 'never paid'")]
     Cancel {
-        /// The request id, as the buyer was told
+        /// The request id, as the buyer got it
         #[arg(value_name = "RID")]
         id: RequestId,
         /// Why, for the record

@@ -63,7 +63,7 @@ impl ServerLauncher for RedisLauncher {
         // An accept is answered only when it is on disk; no snapshots besides; and never forget a key to save memory.
         command.args(["--appendonly", "yes", "--appendfsync", "always", "--save", ""]);
         command.args(["--maxmemory-policy", "noeviction"]);
-        // A rewrite of the file takes a core from everybody; small files are not worth it.
+        // A rewrite of the file takes a core from all processes; small files are not worth it.
         command.args(["--auto-aof-rewrite-min-size", "512mb"]);
         command
     }

@@ -14,6 +14,7 @@ use actix_web::{Error, HttpResponse, ResponseError, web};
 
 /// The sale in a path.
 #[derive(serde::Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
 pub(crate) struct SaleInPath {
     /// Id of the sale.
     #[param(value_type = String, pattern = "^[A-Za-z0-9_-]{1,64}$")]

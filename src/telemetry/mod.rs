@@ -94,7 +94,7 @@ pub fn init_metrics() {
     }
 }
 
-/// Keeps histograms small until `stopper` is pulled, whether anybody scrapes them or not.
+/// Keeps histograms small until `stopper` is pulled, with or without a scraper.
 pub(crate) async fn keep_small(stopper: Stopper) {
     while !stopper.is_stopped() {
         if let Some(handle) = HANDLE.get() {

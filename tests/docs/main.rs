@@ -151,6 +151,22 @@ fn the_admin_document_lists_exactly_the_routes_of_the_admin_api() {
     assert_eq!(listed, routed);
 }
 
+/// A segment of a path that the document does not describe, and a parameter that is described twice, mislead a client.
+#[test]
+fn every_variable_of_a_path_is_described_once() {
+    for document in [document(), seckill::admin::document()] {
+        let document = serde_json::to_value(document).unwrap();
+        for (method, path, call) in calls(&document) {
+            let variables: Vec<&str> = path.split('{').skip(1).map(|rest| rest.split('}').next().unwrap()).collect();
+            let none = Vec::new();
+            let described = call["parameters"].as_array().unwrap_or(&none).iter();
+            let described: Vec<&str> =
+                described.filter(|of| of["in"] == "path").map(|of| of["name"].as_str().unwrap()).collect();
+            assert_eq!(described, variables, "{method} {path}");
+        }
+    }
+}
+
 #[test]
 fn every_call_of_the_contract_has_a_name_of_its_own() {
     for document in [document(), seckill::admin::document()] {

@@ -40,7 +40,7 @@ pub(super) enum SaleCommand {
     },
     /// Put a sale's stock into Redis and open it (its window still decides when it sells); safe to repeat
     Warm { id: SaleId },
-    /// Stop selling; buyers hear 423, what was accepted still lands; can be resumed
+    /// Stop selling; buyers get 423, accepted requests are still persisted; can be resumed
     Pause { id: SaleId },
     /// Go on selling after a pause
     Resume { id: SaleId },
@@ -49,15 +49,15 @@ pub(super) enum SaleCommand {
         id: SaleId,
         #[arg(value_parser = clap::value_parser!(u32).range(1..))]
         units: u32,
-        /// Name of this grant; repeating a call with the same name adds nothing. Left out: made up, and told before it acts
+        /// Name of this grant; repeating a call with the same name adds nothing. Left out: made up, and printed before it acts
         #[arg(long, value_name = "NAME")]
         grant: Option<String>,
     },
     /// Sell the units of final failures and of written-off gaps again, each once (it never happens by itself)
     Reclaim { id: SaleId },
-    /// Build what Redis holds of a sale anew from the database (when the audit says UNBALANCED)
+    /// Rebuild the keys of a sale in Redis from the database (when the audit says UNBALANCED)
     ///
-    /// The sale is frozen at once and opens again when nothing of it is on its way any more; buyers hear 423 until then.
+    /// The sale is frozen at once and opens again when nothing of it is on its way any more; buyers get 423 until then.
     Rebuild { id: SaleId },
     /// End a sale for good; what was accepted still lands
     Close { id: SaleId },

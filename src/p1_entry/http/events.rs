@@ -37,6 +37,7 @@ problem_responses! {
 /// Follow a request until it is CONFIRMED or FAILED.
 #[utoipa::path(
     get, path = "/v1/sales/{sale_id}/orders/{request_id}/events", operation_id = "follow_order", tag = "orders",
+    params(OrderInPath),
     responses(
         (status = 200, description = "Events `status` whose data is a status document (OrderStatus); the last one is \
             final, then the stream ends. It also ends after five minutes; reconnect to go on.",

@@ -35,6 +35,7 @@ impl FromRequest for PlaceTicket {
 
 /// The order in a path.
 #[derive(serde::Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
 pub(super) struct OrderInPath {
     /// Id of the sale.
     #[param(value_type = String, pattern = "^[A-Za-z0-9_-]{1,64}$")]

@@ -102,6 +102,7 @@ fn declared_length(request: &HttpRequest) -> Option<usize> {
 #[utoipa::path(
     get, path = "/v1/sales/{sale_id}/orders/{request_id}", operation_id = "show_order", tag = "orders",
     params(
+        OrderInPath,
         ("wait" = Option<i32>, Query, minimum = 0, description = "Seconds to wait for the final status; more than 30 are cut to 30"),
     ),
     responses(

@@ -36,6 +36,7 @@ problem_responses! {
 /// Take a place in the waiting room.
 #[utoipa::path(
     post, path = "/v1/sales/{sale_id}/places", operation_id = "take_place", tag = "waiting room",
+    params(SaleInPath),
     responses(
         (status = 200, description = "In the room; coming again changes nothing. Who comes before the start comes again after \
             it, when `Retry-After` says, to hear the place that was drawn", body = QueuePosition,
@@ -55,7 +56,7 @@ pub(super) async fn enter(
 /// Ask how far it is.
 #[utoipa::path(
     get, path = "/v1/sales/{sale_id}/places", operation_id = "show_place", tag = "waiting room",
-    params(("Seckill-Place" = Option<String>, Header, description = "The ticket; without one the answer is 428")),
+    params(SaleInPath, ("Seckill-Place" = Option<String>, Header, description = "The ticket; without one the answer is 428")),
     responses(
         (status = 200, description = "The place", body = QueuePosition,
          headers(("Retry-After" = u64, description = "When to ask again, seconds; absent once released"))),

@@ -106,6 +106,7 @@ pub(super) async fn list(public: web::Data<PublicApi>) -> Result<HttpResponse, P
 /// Show one sale.
 #[utoipa::path(
     get, path = "/v1/sales/{sale_id}", operation_id = "show_sale", tag = "sales",
+    params(SaleInPath),
     responses(
         (status = 200, description = "The sale", body = SaleInfo),
         SaleProblems,

@@ -33,6 +33,7 @@ problem_responses! {
 #[utoipa::path(
     post, path = "/v1/sales/{sale_id}/tokens", operation_id = "issue_token", tag = "orders",
     params(
+        SaleInPath,
         ("Seckill-Place" = Option<String>, Header, description = "The ticket of a released place, in a sale with a waiting room"),
     ),
     responses(

@@ -93,7 +93,7 @@ fn report(request_id: RequestId, verdict: Verdict) -> Option<P5Reconcile> {
             Some(state)
         }
         (Verdict::Conflict, _) => {
-            tracing::error!(phase = "p5_reconcile", %request_id, "the request id has another outcome; a person has to look");
+            tracing::error!(phase = "p5_reconcile", %request_id, "the request id has another outcome; a person has to decide");
             None
         }
         (Verdict::Already(_) | Verdict::Ordered | Verdict::Refused(_), _) => None,

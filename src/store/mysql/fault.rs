@@ -8,7 +8,7 @@ use crate::domain::ids::SaleId;
 use diesel::result::{ConnectionError, DatabaseErrorKind, Error};
 
 /// An error of the database or of the way to it. Nothing of the call is committed, except after [`DbError::Unavailable`]
-/// and [`DbError::Timeout`], where it is unknown: look by request id, don't guess (window 64).
+/// and [`DbError::Timeout`], where it is unknown: look the request id up (window 64).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DbError {
     /// A unique key has this value already; the name of the key.
@@ -20,7 +20,7 @@ pub enum DbError {
     /// A lock was not granted in time (1205); only the statement was undone, so the rest was rolled back by us.
     #[error("a row is locked for too long, try again later")]
     LockWait,
-    /// Somebody else holds the stock row of this sale for longer than a lock wait; other sales are not touched by it.
+    /// Another session holds the stock row of this sale for longer than a lock wait; other sales are not affected.
     #[error("the stock row of sale {0} is locked, find who holds it: SHOW ENGINE INNODB STATUS")]
     SaleLocked(SaleId),
     /// An accepted request's sale has no row here. Nothing is decided about the request.

@@ -32,7 +32,7 @@ pub enum SaleError {
     /// The grant would pass [`crate::domain::sale::STOCK_MAX`].
     #[error("sale {0} would have more units than a sale may have")]
     TooMuch(SaleId),
-    /// Its status does not allow the change, maybe since a moment ago: somebody else changed it meanwhile.
+    /// Its status does not allow the change, perhaps because of a change a moment ago.
     #[error("sale {0} is {now} by now, nothing was changed", now = .1.code())]
     Status(SaleId, SaleStatus),
     /// The database failed.

@@ -207,7 +207,7 @@ pub async fn live_sales(db: &Db, ended_before_ms: i64) -> Result<Vec<Sale>, DbEr
 }
 
 /// Sets the status to `to`, if it is one of `from` at this very moment: what the caller read before may have been overtaken,
-/// and a sale that somebody closed must stay closed.
+/// and a closed sale must stay closed.
 ///
 /// # Errors
 /// [`SaleError::Status`] with the status that holds when it is another one, [`SaleError::Unknown`] or [`SaleError::Db`].

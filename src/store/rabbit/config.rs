@@ -21,7 +21,7 @@ pub struct RabbitConfig {
     pub queue_type: QueueType,
     /// Number of order queues, 1 to 256. Lowering it leaves the upper ones without a consumer: drain them first.
     pub queues: u16,
-    /// Whether connections make what is missing; else they only look whether it is there.
+    /// Whether connections declare missing queues and exchanges; else they only check that these exist.
     pub declare: bool,
     /// Heartbeat in seconds, 2 to 60. A dead peer is noticed after twice this time.
     pub heartbeat_s: u16,

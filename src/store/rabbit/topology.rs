@@ -26,7 +26,7 @@ use std::time::Duration;
 /// Deliveries of one message before the broker itself dead-letters it. Only the last net under the application's own count:
 /// a crashing consumer raises it for everything it had prefetched, so it is far above any honest number.
 const DELIVERY_LIMIT: i64 = 1_000;
-/// For the dead-letter queue, where every look counts as a delivery and nothing may ever be dropped. Brokers from 4.0 on
+/// For the dead-letter queue, where every read counts as a delivery and nothing may ever be dropped. Brokers from 4.0 on
 /// would use 20; those before 4.0 do not know "none".
 const DELIVERY_LIMIT_NEVER: i64 = 1_000_000_000;
 const NOT_FOUND: u16 = 404;

@@ -45,7 +45,7 @@ pub enum Weight {
 const WANTED: [(&str, &str, &str, Weight); 4] = [
     ("maxmemory-policy", "noeviction", "an evicted ledger or stock key is lost data", Weight::Must),
     ("appendonly", "yes", "an accept must survive a restart", Weight::Promise),
-    ("appendfsync", "always", "an accept must be on disk before the buyer hears of it", Weight::Promise),
+    ("appendfsync", "always", "an accept must be on disk before the buyer gets the answer", Weight::Promise),
     ("no-appendfsync-on-rewrite", "no", "a rewrite would silently stop the fsyncs", Weight::Promise),
 ];
 /// Read only with `redis.wait_replicas`.
@@ -153,7 +153,7 @@ impl RedisHealth {
             ok: least.parse::<u16>().is_ok_and(|least| least >= wanted),
             value: least,
             expected: format!("{wanted} or more"),
-            why: "without it an accept is made first and found to be on too few replicas then, and its buyer hears 504",
+            why: "without it an accept is made first and found to be on too few replicas then, and its buyer gets 504",
             weight: Weight::Advice,
             required: false,
         });
@@ -163,7 +163,7 @@ impl RedisHealth {
             ok: connected >= wanted,
             value: connected.to_string(),
             expected: format!("{wanted} or more"),
-            why: "no accept can be told as safe before redis.wait_replicas of them have it",
+            why: "no accept is safe before redis.wait_replicas of them have it",
             weight: Weight::Must,
             // One server without its replicas must not close the others: its own accepts are refused one by one.
             required: self.redis.connection.is_single(),
@@ -197,7 +197,7 @@ impl RedisHealth {
         }
     }
 
-    /// Version of the servers, the oldest. Compatible servers of other names tell which Redis they stand for.
+    /// Version of the servers, the oldest. Compatible servers of other names report the Redis version that they match.
     pub async fn version(&self) -> Result<String, RedisFault> {
         let mut versions = Vec::new();
         for node in self.redis.connection.primaries() {

@@ -12,7 +12,7 @@ use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 
 /// Writes down where the acceptance numbers of a series ended: `accepted` is Redis' own sum of units, if Redis can still be
-/// believed. The first word stands. Repeating is safe.
+/// believed. The first row stays. Repeating is safe.
 pub(crate) async fn end(
     db: &Db,
     sale_id: &SaleId,

@@ -97,7 +97,7 @@ pub struct BooksQuery<'a> {
 pub struct KnownSeries {
     /// Epoch and shard.
     pub series: Series,
-    /// The last acceptance number that anybody knows of: the highest with an outcome, or Redis' own when the epoch ended.
+    /// The last known acceptance number: the highest with an outcome, or Redis' own when the epoch ended.
     pub number: u64,
     /// Units accepted, if Redis said so when the epoch ended.
     pub accepted: Option<i64>,
@@ -124,8 +124,8 @@ pub async fn known(db: &Db, sale_id: &SaleId) -> Result<Vec<KnownSeries>, DbErro
                 .select((sale_epochs::epoch, sale_epochs::shard, sale_epochs::number, sale_epochs::accepted))
                 .load(conn)
                 .await?;
-            // One look a series, however many numbers it has: the index has its highest one at its end. With "=", or without the
-            // sale among the groups, MariaDB reads every number of the sale.
+            // One lookup for each series, however long: its highest number is at its end of the index. With "=", or without
+            // the sale among the groups, MariaDB reads every number of the sale.
             let counted: Vec<KnownRow> = diesel::sql_query(
                 "/* books::known */ SELECT epoch, shard, MAX(number) AS number FROM request_outcome \
                  WHERE sale_id >= ? AND sale_id <= ? GROUP BY sale_id, shard, epoch",

@@ -54,7 +54,7 @@ pub async fn persist_one(db: &Db, accepted: &OrderMessage, source: PersistSource
                         super::refused::count(reason, 1);
                         return Ok(Verdict::Refused(reason));
                     }
-                    // Somebody else decided meanwhile, or contention: look again.
+                    // Another process decided meanwhile, or contention: read again.
                     Ok(false) | Err(DbError::Deadlock) => {}
                     Err(error) => return Err(error),
                 }

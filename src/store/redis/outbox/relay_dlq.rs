@@ -124,7 +124,7 @@ impl Outbox {
         }
     }
 
-    /// The two steps that [`Mechanism::ParkAtomic`] forbids: a death between the two steps leaves the entry nowhere (window 43).
+    /// The two steps that `Mechanism::ParkAtomic` forbids: a death between the two steps leaves the entry nowhere (window 43).
     async fn park_in_two_steps(&self, shard: u16, id: &str, why: ParkReason<'_>) -> Result<Parking, RedisFault> {
         let ParkReason { reason, attempts } = why;
         let Some(entry) = self.page(shard, id, 1).await?.into_iter().find(|entry| entry.id == id) else {
