@@ -206,7 +206,11 @@ fn the_backlog_cap_is_exact() {
             let gone = sent(&read[0]);
             assert_eq!(gone.orders, if outbox == OUTBOX_KINDS[2] { 5 } else { 1 });
             assert_eq!(store.outbox.done(0, "relay-1", std::slice::from_ref(&gone)).await.unwrap(), 1);
-            assert_eq!(store.outbox.done(0, "relay-1", std::slice::from_ref(&gone)).await.unwrap(), 0, "not counted off twice");
+            assert_eq!(
+                store.outbox.done(0, "relay-1", std::slice::from_ref(&gone)).await.unwrap(),
+                0,
+                "not counted off twice"
+            );
             let more: Vec<Ask> = (11..=10 + gone.orders as u64 + 1).map(ask).collect();
             let answers = reserve(store, &sale.sale_id, EPOCH, &more).await;
             let (accepted, last) = answers.split_at(gone.orders);
