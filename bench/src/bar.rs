@@ -9,6 +9,8 @@ use serde_json::Value;
 pub(super) enum Rule {
     /// The ratio to the baseline is at least the bar.
     AtLeast,
+    /// The ratio to the baseline is at most the bar.
+    RatioAtMost,
     /// The value is at most the bar.
     AtMost,
     /// Nothing to hold.
@@ -25,7 +27,7 @@ pub(super) struct Bar {
     pub baseline: Option<f64>,
     /// Value by baseline; with several runs the median of the ratios, each from one run.
     pub ratio: Option<f64>,
-    /// The least ratio, or the most the value may be; `rule` says which.
+    /// The least or highest ratio, or the most the value may be; `rule` says which.
     pub bar: Option<f64>,
     pub rule: Rule,
     /// Whether the bar is met; `None` where there is no bar or no baseline.
@@ -73,8 +75,17 @@ impl Bar {
     }
 
     /// Compares with a baseline, which may be missing; `bar` is the least ratio.
-    pub fn against(mut self, baseline: Option<f64>, bar: f64) -> Self {
-        (self.baseline, self.bar, self.rule) = (baseline, Some(bar), Rule::AtLeast);
+    pub fn against(self, baseline: Option<f64>, bar: f64) -> Self {
+        self.compared(baseline, (bar, Rule::AtLeast))
+    }
+
+    /// Compares a cost with that of a baseline, which may be missing; `bar` is the highest ratio.
+    pub fn cost_against(self, baseline: Option<f64>, bar: f64) -> Self {
+        self.compared(baseline, (bar, Rule::RatioAtMost))
+    }
+
+    fn compared(mut self, baseline: Option<f64>, (bar, rule): (f64, Rule)) -> Self {
+        (self.baseline, self.bar, self.rule) = (baseline, Some(bar), rule);
         self.ratio = baseline.filter(|baseline| *baseline > 0.0).map(|baseline| self.value / baseline);
         self.judged()
     }
@@ -82,6 +93,7 @@ impl Bar {
     fn judged(mut self) -> Self {
         self.holds = match (self.rule, self.bar) {
             (Rule::AtLeast, Some(bar)) => self.ratio.map(|ratio| ratio >= bar),
+            (Rule::RatioAtMost, Some(bar)) => self.ratio.map(|ratio| ratio <= bar),
             (Rule::AtMost, Some(bar)) => Some(self.value <= bar),
             (Rule::None, _) | (_, None) => None,
         };
@@ -159,6 +171,8 @@ mod tests {
             [holds(Some(100.0)), holds(Some(101.0)), holds(None), holds(Some(0.0))],
             [Some(true), Some(false), None, None]
         );
+        let costs = |baseline| Bar::of("cost", 8.0, "µs").cost_against(baseline, 1.6).holds;
+        assert_eq!([costs(Some(5.0)), costs(Some(4.9)), costs(None)], [Some(true), Some(false), None]);
         assert_eq!(Bar::violations("sale", 0).holds, Some(true));
         assert_eq!(Bar::violations("sale", 1).holds, Some(false));
         assert_eq!(

@@ -3,7 +3,7 @@
 use super::loadgen::LoadError;
 use super::loadgen::http::HttpError;
 use super::strategies::{BuyersArgs, buyers};
-use super::{BenchArgs, program, run, shop_crowd};
+use super::{BenchArgs, cost, program, run, shop_crowd};
 use clap::{Parser, Subcommand};
 use seckill::cli::{Failure, main_of};
 use seckill::config::Layers;
@@ -36,6 +36,13 @@ enum BenchCommand {
     /// Buyers in a process of their own, for the benchmark to kill
     #[command(hide = true)]
     Buyers(BuyersArgs),
+    /// The plain handler that a purchase is compared with
+    #[command(hide = true)]
+    Plain {
+        /// ip:port
+        #[arg(long)]
+        listen: String,
+    },
     /// The crowd of the demo shop: its plan on standard input, how far it is on standard output
     #[command(hide = true)]
     Crowd,
@@ -66,6 +73,7 @@ async fn dispatch(cli: BenchCli) -> Result<u8, Failure> {
     match command {
         None => run(&layers, &data_dir, &args).await,
         Some(BenchCommand::Buyers(args)) => buyers(&layers, &args).await,
+        Some(BenchCommand::Plain { listen }) => cost::serve_plain(&layers, &listen).await,
         Some(BenchCommand::Crowd) => shop_crowd::run().await,
     }
 }

@@ -35,6 +35,14 @@ impl CpuMeter {
         Self { before: all(&pids), pids, begun: Instant::now() }
     }
 
+    /// With one more process than those of the environment.
+    pub fn of(environment: &Environment, (name, pid): (&str, u32)) -> Self {
+        let mut pids = environment.pids();
+        pids.insert(LOAD.to_owned(), std::process::id());
+        pids.insert(name.to_owned(), pid);
+        Self { before: all(&pids), pids, begun: Instant::now() }
+    }
+
     /// Processes that were there at both ends.
     pub fn end(&self) -> CpuUsage {
         let after = all(&self.pids);

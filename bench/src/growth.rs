@@ -8,7 +8,7 @@
 use super::bar::Bar;
 use super::baseline::redis_info;
 use super::cpu::CpuMeter;
-use super::environment::Environment;
+use super::environment::{Difference, Environment};
 use super::fill::fill;
 use super::growth_cost::{GrowthPoint, OrderCost, each, worst};
 use super::sizes::{Sizes, Spinner};
@@ -191,7 +191,7 @@ async fn shards(environment: &Environment, sizes: &Sizes, spinner: &Spinner) -> 
     let (mut points, mut wrong) = (Vec::new(), 0);
     for count in SHARDS {
         spinner.tell(&format!("{count} shards"));
-        let Some(mut other) = environment.another(&format!("redis.shards={count}")).await? else {
+        let Some(mut other) = environment.another(Difference::Setting(&format!("redis.shards={count}"))).await? else {
             return Ok(Vec::new());
         };
         let measured = on_shards(&mut other, sizes, spinner).await;

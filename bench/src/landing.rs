@@ -24,7 +24,7 @@ use tokio::task::JoinSet;
 /// The least ratio to one transaction an order.
 const BAR_PLAIN: f64 = 10.0;
 /// The least ratio to bare multi-row INSERTs.
-const BAR_ROWS: f64 = 0.6;
+const BAR_ROWS: f64 = 0.8;
 /// Connections of the baseline with one transaction an order.
 pub(super) const CONNECTIONS: usize = 16;
 /// Orders in a transaction of the multi-row baseline: the consumer's group size, within these bounds.

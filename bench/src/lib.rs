@@ -10,6 +10,7 @@ mod bar;
 pub mod baseline;
 mod cli;
 mod closed_loop;
+mod cost;
 mod cpu;
 mod environment;
 mod fill;
@@ -109,6 +110,9 @@ struct BenchArgs {
     /// Length of each timed measurement, seconds [default: 5, quick 1]
     #[arg(long, value_parser = seconds)]
     seconds: Option<f64>,
+    /// Another build of `seckill`: what an order costs with it, in the same run
+    #[arg(long, value_name = "PATH")]
+    against: Option<PathBuf>,
     #[arg(long)]
     json: bool,
     /// Also write a page with plots, in one file
@@ -136,7 +140,7 @@ async fn run(layers: &Layers, data_dir: &Path, args: &BenchArgs) -> Result<u8, F
     let mut environment = if args.here {
         Environment::here(layers, data_dir, &stop).await?
     } else {
-        Environment::private(layers, &stop).await?
+        Environment::private(program::program()?, layers, &stop).await?
     };
     drop(spinner);
     if args.quick && begin.elapsed() > SLOW_START {

@@ -5,7 +5,7 @@
 //! compared with earlier ones.
 
 use super::bar::{Bar, merged};
-use super::environment::Environment;
+use super::environment::{Difference, Environment};
 use super::sizes::{Scenario, Sizes, Spinner};
 use super::sold_out::SoldOut;
 use super::{
@@ -131,12 +131,39 @@ impl<'a> MeasurementPlan<'a> {
         self.bars.iter().find(|bar| bar.name == name).map(|bar| bar.value)
     }
 
+    async fn end_to_end(&mut self) -> Result<Vec<Bar>, Failure> {
+        let spinner = self.everything("end_to_end").await?;
+        let accept = self.value("accept");
+        let mut bars = scenarios::end_to_end(self.environment, self.sizes, accept, &spinner).await?;
+        if let Some(us) = bars.iter().find(|bar| bar.name == "cost_end_to_end").map(|bar| bar.value) {
+            let other = self.other_build_us(&spinner).await?;
+            bars.retain(|bar| bar.name != "cost_end_to_end");
+            bars.push(scenarios::cost_end_to_end(us, other));
+        }
+        Ok(bars)
+    }
+
+    /// The cost of an order with the build of `--against`, on servers of its own.
+    async fn other_build_us(&self, spinner: &Spinner) -> Result<Option<f64>, Failure> {
+        let Some(program) = &self.sizes.against else { return Ok(None) };
+        spinner.tell("the other build");
+        let Some(mut other) = self.environment.another(Difference::Build(program)).await? else { return Ok(None) };
+        other.all_roles().await?;
+        let warm = steady_crowd::warm_up(&mut other, self.sizes, spinner).await;
+        let measured = match warm {
+            Ok(()) => scenarios::other_build_us(&mut other, self.sizes, spinner).await,
+            Err(failure) => Err(failure),
+        };
+        other.leave().await?;
+        measured
+    }
+
     async fn stage(&mut self, stage: Stage) -> Result<Vec<Bar>, Failure> {
         match stage {
             Stage::Accept => {
                 let spinner = Spinner::start("accept");
                 self.api_alone(&spinner).await?;
-                Ok(vec![scenarios::accept(self.environment, self.sizes, &spinner).await?])
+                scenarios::accept(self.environment, self.sizes, &spinner).await
             }
             Stage::SoldOut => self.sold_out().await,
             Stage::Latency => {
@@ -158,11 +185,7 @@ impl<'a> MeasurementPlan<'a> {
                 };
                 fill::measure(self.environment, self.sizes, wants, &spinner).await
             }
-            Stage::EndToEnd => {
-                let spinner = self.everything("end_to_end").await?;
-                let accept = self.value("accept");
-                scenarios::end_to_end(self.environment, self.sizes, accept, &spinner).await
-            }
+            Stage::EndToEnd => self.end_to_end().await,
             Stage::Resident => {
                 let spinner = self.everything("memory of the roles").await?;
                 let is_loaded = self.wanted.contains(&Scenario::EndToEnd);

@@ -17,9 +17,11 @@ use serde_json::json;
 use std::collections::BTreeMap;
 
 /// Most bytes in Redis for a request in flight.
-const BAR_BYTES: f64 = 600.0;
+const BAR_BYTES: f64 = 400.0;
+/// Most bytes that a settled request may leave.
+const BAR_SETTLED_BYTES: f64 = 90.0;
 /// Most memory of a role, MiB.
-const BAR_MIB: f64 = 150.0;
+const BAR_MIB: f64 = 100.0;
 
 /// Bytes each of `entries` added, from before they were there to now; negative when memory went down meanwhile.
 #[expect(clippy::cast_precision_loss, reason = "bytes of one machine; 53 bits are enough")]
@@ -49,7 +51,8 @@ pub(super) async fn settled(
         bytes_each(before, settled, entries)
     );
     let more = json!({ "before_bytes": before, "settled_bytes": settled, "trimmed_bytes": after, "trimmed": trimmed });
-    Ok(Bar::of("memory_settled", bytes_each(before, after, entries), "B/request").note(note).more(more))
+    let settled = Bar::of("memory_settled", bytes_each(before, after, entries), "B/request");
+    Ok(settled.at_most(BAR_SETTLED_BYTES).note(note).more(more))
 }
 
 /// Trims every settled record of a sale as P5 does after the retention; returns how many went.

@@ -17,7 +17,7 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 
 /// The least ratio to the bare publisher.
-const BAR: f64 = 0.8;
+const BAR: f64 = 1.5;
 
 /// P3 as the role runs it.
 pub(super) fn relayer(environment: &Environment) -> Relay {

@@ -97,6 +97,7 @@ pub(super) fn value(bar: &Bar) -> String {
 pub(super) fn limit(bar: &Bar) -> String {
     match (bar.bar, bar.rule) {
         (Some(limit), Rule::AtLeast) => format!("≥ {}×", short(limit)),
+        (Some(limit), Rule::RatioAtMost) => format!("≤ {}×", short(limit)),
         (Some(limit), Rule::AtMost) => format!("≤ {}", short(limit)),
         (Some(_), Rule::None) | (None, _) => "-".to_owned(),
     }

@@ -3,6 +3,7 @@
 use super::BenchArgs;
 use super::report::LeftOut;
 use indicatif::{ProgressBar, ProgressStyle};
+use std::path::PathBuf;
 use std::time::Duration;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -146,6 +147,8 @@ pub(super) struct Sizes {
     /// Orders of the large sale of `growth_reconcile`.
     pub orders: u64,
     pub baseline_requests: u64,
+    /// Another build of `seckill` whose roles are measured beside these.
+    pub against: Option<PathBuf>,
     /// Longest wait until everything has landed.
     pub patience: Duration,
     /// How often everything is measured.
@@ -165,6 +168,7 @@ impl Sizes {
             entries: args.entries.unwrap_or(entries),
             orders: args.orders,
             baseline_requests,
+            against: args.against.clone(),
             patience: Duration::from_secs(patience_s),
             runs: args.runs,
         }

@@ -18,7 +18,7 @@ const WINNERS: u64 = 500;
 /// Buyers who come too late.
 const LATE: u64 = 1_000;
 /// The least ratio to a plain handler.
-const BAR: f64 = 0.8;
+const BAR: f64 = 0.85;
 
 /// A sold-out sale, with the requests of those who bought it.
 pub(super) struct SoldOut {

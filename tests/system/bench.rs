@@ -21,6 +21,10 @@ fn the_bench_moves_every_entry_and_measures_what_it_compares_with() {
         for name in ["accept", "sold_out", "relay", "landing", "landing_rows", "end_to_end", "end_to_end_plain"] {
             compared(&report, name, 2);
         }
+        for name in ["cost_api", "cost_redis"] {
+            compared(&report, name, 2);
+        }
+        assert!(bar(&report, "cost_end_to_end")["ratio"].is_null(), "no other build was named");
         let relay = &bar(&report, "relay")["more"];
         assert_eq!((&relay["entries"], &relay["left"]), (&700.into(), &0.into()), "{relay:#}");
         // The warm-up of 500 entries landed before.
@@ -47,6 +51,16 @@ fn the_bench_moves_every_entry_and_measures_what_it_compares_with() {
         }
         let html = std::fs::read_to_string(page).unwrap();
         assert!(html.contains("end_to_end_plain") && html.contains("<polyline"), "{html}");
+    });
+}
+
+#[test]
+fn what_an_order_costs_is_compared_with_another_build() {
+    run_waiting(async {
+        let same = env!("CARGO_BIN_EXE_seckill");
+        let report = bench(&["--only", "end_to_end", "--against", same]);
+        compared(&report, "cost_end_to_end", 1);
+        assert_eq!(bar(&report, "cost_end_to_end")["rule"], "ratio_at_most");
     });
 }
 

@@ -3,6 +3,7 @@
 
 use actix_web::dev::Server;
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
+use futures::StreamExt;
 use seckill::config;
 use seckill::http::{end_gracefully, worker_count};
 use seckill::p1_entry::access_tokens::Authenticator;
@@ -13,7 +14,9 @@ use std::time::Duration;
 /// About what a refusal of the real API looks like.
 const GONE: &str = r#"{"type":"about:blank","title":"Sold out","status":410,"detail":"everything is sold","code":"P1-S2","sale_id":"bench"}"#;
 
-async fn refuse(auth: web::Data<Authenticator>, request: HttpRequest, _body: web::Bytes) -> HttpResponse {
+async fn refuse(auth: web::Data<Authenticator>, request: HttpRequest, mut body: web::Payload) -> HttpResponse {
+    // Read and dropped chunk by chunk: gathering it would cost an allocation that a purchase does not need.
+    while let Some(Ok(_chunk)) = body.next().await {}
     let token = request.headers().get("authorization").and_then(|value| value.to_str().ok());
     match token.and_then(|token| token.strip_prefix("Bearer ")).map(|token| auth.check(token)) {
         Some(Ok(_buyer)) => HttpResponse::Gone().content_type("application/problem+json").body(GONE),

@@ -2,24 +2,22 @@
 //! The api role starts first and alone, so that accepting is measured alone; the others start when something is to land.
 //! A crash leaves a folder under the system's temporary directory; servers and roles die with this process.
 
+mod sales;
+
 use super::program::program;
 use super::role_processes::{RoleProcesses, answers};
-use super::sizes::Spinner;
 use seckill::cli::{Failure, context};
 use seckill::config::{Layers, Settings};
 use seckill::dev::{DevState, External, PrivateServers, ServerKind};
 use seckill::domain::ids::SaleId;
-use seckill::domain::policy::PurchasePolicy;
-use seckill::domain::sale::{Sale, SaleStatus};
-use seckill::p5_reconcile::trim_all;
+use seckill::domain::sale::Sale;
 use seckill::roles::{Role, RoleError, Servers};
 use seckill::runtime::{Stopper, now_ms};
-use seckill::sales::SaleControl;
-use seckill::store::mysql::{DatabaseAddress, migrate, sales};
+use seckill::store::mysql::{DatabaseAddress, migrate};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The api must answer within this time.
 const READY: Duration = Duration::from_secs(15);
@@ -45,6 +43,15 @@ pub(super) struct Environment {
     made: u64,
 }
 
+/// In what another environment differs.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Difference<'a> {
+    /// `section.key=value`.
+    Setting(&'a str),
+    /// Another `seckill`.
+    Build(&'a Path),
+}
+
 struct Private {
     // Fields drop in this order: the roles are gone before their servers.
     role_processes: RoleProcesses,
@@ -56,15 +63,20 @@ struct Private {
 
 impl Environment {
     /// A private one, with the api role only.
-    pub async fn private(layers: &Layers, stop: &Stopper) -> Result<Self, Failure> {
+    pub async fn private(program: PathBuf, layers: &Layers, stop: &Stopper) -> Result<Self, Failure> {
         let run = format!("{:06x}", rand::random::<u32>() & 0x00ff_ffff);
         let dir = std::env::temp_dir().join(format!("seckill-bench-{run}"));
-        let started = Self::start(layers, stop, &dir, run).await;
+        let started = Self::start(program, (layers, stop), &dir, run).await;
         // The servers are dead by now: nothing holds the folder.
         started.inspect_err(|_failure| drop(std::fs::remove_dir_all(&dir)))
     }
 
-    async fn start(layers: &Layers, stop: &Stopper, dir: &Path, run: String) -> Result<Self, Failure> {
+    async fn start(
+        program: PathBuf,
+        (layers, stop): (&Layers, &Stopper),
+        dir: &Path,
+        run: String,
+    ) -> Result<Self, Failure> {
         let servers = PrivateServers::start_beside(External::from_env(), dir, &|_progress| {}).await?;
         let urls = servers.urls();
         let secret = |name: &str| format!("bench-{name}-{:032x}", rand::random::<u128>());
@@ -84,7 +96,7 @@ impl Environment {
         seckill::telemetry::init_logs(&settings.log).map_err(Failure::Usage)?;
         seckill::telemetry::init_metrics();
         migrate::migrate(DatabaseAddress::new(&settings.mysql).map_err(RoleError::from)?).await?;
-        let mut role_processes = RoleProcesses::new(settings.clone(), &layers, program()?, dir.to_owned())?;
+        let mut role_processes = RoleProcesses::new(settings.clone(), &layers, program, dir.to_owned())?;
         role_processes.only(&[Role::Api]).await?;
         let (api, handles) = (role_processes.api(), context::servers(&settings).await?);
         let private = Some(Private { role_processes, servers, dir: dir.to_owned(), layers: given });
@@ -92,14 +104,20 @@ impl Environment {
         Ok(Self { api, settings, servers: handles, stop, sales, private, archived, external_pids, run, made: 0 })
     }
 
-    /// Another private one with one setting changed, on servers of its own. `None` where a server was given: two grounds
-    /// with different settings cannot share it.
-    pub async fn another(&self, setting: &str) -> Result<Option<Self>, Failure> {
+    /// Another private one on servers of its own: with one setting changed, or with the roles of another build. `None` where a
+    /// server was given: two grounds cannot share it.
+    pub async fn another(&self, difference: Difference<'_>) -> Result<Option<Self>, Failure> {
         let own = |private: &&Private| private.servers.pids().len() == OWN_SERVERS;
         let Some(private) = self.private.as_ref().filter(own) else { return Ok(None) };
         let mut layers = private.layers.clone();
-        layers.set.push(setting.to_owned());
-        Self::private(&layers, &self.stop).await.map(Some)
+        let program = match difference {
+            Difference::Setting(setting) => {
+                layers.set.push(setting.to_owned());
+                program()?
+            }
+            Difference::Build(program) => program.to_owned(),
+        };
+        Self::private(program, &layers, &self.stop).await.map(Some)
     }
 
     /// The local stack that runs in `data_dir`, with all its roles.
@@ -189,96 +207,6 @@ impl Environment {
             backlog += self.servers.redis.outbox.depth(shard).await?.0;
         }
         Ok(backlog)
-    }
-
-    /// A warmed sale that is open now.
-    pub async fn sale(&mut self, name: &str, stock: i64, limit: Option<u32>) -> Result<SaleId, Failure> {
-        let sale = self.draft(name, stock, limit, -1_000).await?;
-        let id = sale.sale_id.clone();
-        self.sale_control().warm(&id).await?;
-        self.sales.push(sale);
-        Ok(id)
-    }
-
-    /// A sale that is in the database only and starts in `in_ms` milliseconds; a start far ahead keeps roles and audits from reading it.
-    pub async fn draft(&mut self, name: &str, stock: i64, limit: Option<u32>, in_ms: i64) -> Result<Sale, Failure> {
-        let number = self.numbers(1);
-        let name = format!("bench-{}-{name}-{number}", self.run);
-        let sale = Sale {
-            sale_id: SaleId::parse(&name).map_err(|error| Failure::Failed(error.to_string()))?,
-            product_id: "bench".to_owned(),
-            title: format!("bench {name}"),
-            price_cents: 100,
-            currency: "CNY".to_owned(),
-            granted: stock,
-            stock,
-            policy: PurchasePolicy::from_limit(limit),
-            token_required: false,
-            waiting_room: false,
-            starts_at_ms: now_ms() + in_ms,
-            ends_at_ms: now_ms() + in_ms.max(0) + HOUR_MS,
-            status: SaleStatus::Draft,
-            epoch: 1,
-        };
-        sales::create(&self.servers.db, &sale).await?;
-        Ok(sale)
-    }
-
-    fn sale_control(&self) -> SaleControl {
-        self.servers.sale_control(&self.settings)
-    }
-
-    /// Ends a sale of which everything landed; P5's own code then removes its keys from Redis.
-    pub async fn archive(&mut self, id: &SaleId) -> Result<(), Failure> {
-        self.sale_control().close(id).await?;
-        let context = self.servers.reconcile_context(&self.settings);
-        let none = || Failure::Failed(format!("sale {id} is gone from the database"));
-        let sale = sales::get(&self.servers.db, id).await?.ok_or_else(none)?;
-        trim_all(&context, &sale, 0, true).await?;
-        self.archived.push(id.clone());
-        Ok(())
-    }
-
-    /// Units that are orders by now, and units that Redis sold; of an archived sale it knows nothing any more.
-    pub async fn landed_and_sold(&self, id: &SaleId) -> Result<(i64, i64), Failure> {
-        let none = || Failure::Failed(format!("sale {id} is gone from the database"));
-        let sale = sales::get(&self.servers.db, id).await?.ok_or_else(none)?;
-        let landed = sale.granted - sale.stock;
-        if self.archived.contains(id) {
-            return Ok((landed, landed));
-        }
-        let mut left = 0;
-        for shard in 0..self.settings.redis.shards {
-            left += self.servers.redis.stock.units(id, shard).await?.unwrap_or(0);
-        }
-        Ok((landed, sale.granted - left))
-    }
-
-    /// Waits until everything sold is an order; `false` when `within` was not enough. Calls `report` with both figures.
-    pub async fn drained(&self, id: &SaleId, within: Duration, report: &dyn Fn(i64, i64)) -> Result<bool, Failure> {
-        let end = Instant::now() + within;
-        loop {
-            let (landed, sold) = self.landed_and_sold(id).await?;
-            report(landed, sold);
-            if landed >= sold {
-                return Ok(true);
-            }
-            if Instant::now() > end || self.stop.is_stopped() {
-                return Ok(false);
-            }
-            self.stop.sleep(Duration::from_millis(20)).await;
-        }
-    }
-
-    /// Makes every role run and waits until everything accepted so far has landed.
-    pub async fn settle(&mut self, within: Duration, spinner: &Spinner) -> Result<(), Failure> {
-        self.go_on()?;
-        self.all_roles().await?;
-        for sale in &self.sales {
-            let report = |landed, sold| spinner.tell(&format!("first {landed} of {sold} earlier ones land"));
-            self.drained(&sale.sale_id, within, &report).await?;
-        }
-        self.go_on()
     }
 
     /// Stops what was started; closes the sales of a stack that goes on running.

@@ -1,0 +1,105 @@
+//! The sales of an environment: made, drained, closed.
+
+use super::{Environment, HOUR_MS};
+use crate::sizes::Spinner;
+use seckill::cli::Failure;
+use seckill::domain::ids::SaleId;
+use seckill::domain::policy::PurchasePolicy;
+use seckill::domain::sale::{Sale, SaleStatus};
+use seckill::p5_reconcile::trim_all;
+use seckill::runtime::now_ms;
+use seckill::sales::SaleControl;
+use seckill::store::mysql::sales;
+use std::time::{Duration, Instant};
+
+impl Environment {
+    /// A warmed sale that is open now.
+    pub async fn sale(&mut self, name: &str, stock: i64, limit: Option<u32>) -> Result<SaleId, Failure> {
+        let sale = self.draft(name, stock, limit, -1_000).await?;
+        let id = sale.sale_id.clone();
+        self.sale_control().warm(&id).await?;
+        self.sales.push(sale);
+        Ok(id)
+    }
+
+    /// A sale that is in the database only and starts in `in_ms` milliseconds; a start far ahead keeps roles and audits from reading it.
+    pub async fn draft(&mut self, name: &str, stock: i64, limit: Option<u32>, in_ms: i64) -> Result<Sale, Failure> {
+        let number = self.numbers(1);
+        let name = format!("bench-{}-{name}-{number}", self.run);
+        let sale = Sale {
+            sale_id: SaleId::parse(&name).map_err(|error| Failure::Failed(error.to_string()))?,
+            product_id: "bench".to_owned(),
+            title: format!("bench {name}"),
+            price_cents: 100,
+            currency: "CNY".to_owned(),
+            granted: stock,
+            stock,
+            policy: PurchasePolicy::from_limit(limit),
+            token_required: false,
+            waiting_room: false,
+            starts_at_ms: now_ms() + in_ms,
+            ends_at_ms: now_ms() + in_ms.max(0) + HOUR_MS,
+            status: SaleStatus::Draft,
+            epoch: 1,
+        };
+        sales::create(&self.servers.db, &sale).await?;
+        Ok(sale)
+    }
+
+    pub(super) fn sale_control(&self) -> SaleControl {
+        self.servers.sale_control(&self.settings)
+    }
+
+    /// Ends a sale of which everything landed; P5's own code then removes its keys from Redis.
+    pub async fn archive(&mut self, id: &SaleId) -> Result<(), Failure> {
+        self.sale_control().close(id).await?;
+        let context = self.servers.reconcile_context(&self.settings);
+        let none = || Failure::Failed(format!("sale {id} is gone from the database"));
+        let sale = sales::get(&self.servers.db, id).await?.ok_or_else(none)?;
+        trim_all(&context, &sale, 0, true).await?;
+        self.archived.push(id.clone());
+        Ok(())
+    }
+
+    /// Units that are orders by now, and units that Redis sold; of an archived sale it knows nothing any more.
+    pub async fn landed_and_sold(&self, id: &SaleId) -> Result<(i64, i64), Failure> {
+        let none = || Failure::Failed(format!("sale {id} is gone from the database"));
+        let sale = sales::get(&self.servers.db, id).await?.ok_or_else(none)?;
+        let landed = sale.granted - sale.stock;
+        if self.archived.contains(id) {
+            return Ok((landed, landed));
+        }
+        let mut left = 0;
+        for shard in 0..self.settings.redis.shards {
+            left += self.servers.redis.stock.units(id, shard).await?.unwrap_or(0);
+        }
+        Ok((landed, sale.granted - left))
+    }
+
+    /// Waits until everything sold is an order; `false` when `within` was not enough. Calls `report` with both figures.
+    pub async fn drained(&self, id: &SaleId, within: Duration, report: &dyn Fn(i64, i64)) -> Result<bool, Failure> {
+        let end = Instant::now() + within;
+        loop {
+            let (landed, sold) = self.landed_and_sold(id).await?;
+            report(landed, sold);
+            if landed >= sold {
+                return Ok(true);
+            }
+            if Instant::now() > end || self.stop.is_stopped() {
+                return Ok(false);
+            }
+            self.stop.sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Makes every role run and waits until everything accepted so far has landed.
+    pub async fn settle(&mut self, within: Duration, spinner: &Spinner) -> Result<(), Failure> {
+        self.go_on()?;
+        self.all_roles().await?;
+        for sale in &self.sales {
+            let report = |landed, sold| spinner.tell(&format!("first {landed} of {sold} earlier ones land"));
+            self.drained(&sale.sale_id, within, &report).await?;
+        }
+        self.go_on()
+    }
+}
