@@ -10,7 +10,7 @@ use futures::future::join_all;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Least entries to read of a shard while there is room for more: with hardly any room, few shards are read, not all.
+/// Least orders to read of a shard while there is room for more: with hardly any room, few shards are read, not all.
 const SHARE_MIN: usize = 32;
 /// A shard that had nothing new is not read for this time, while others keep the relay busy: with many shards, reading the
 /// empty ones at every step costs more than the entries of the others. Never longer than the pause of an idle relay (`idle_ms`).
@@ -40,7 +40,8 @@ impl Relay {
         if room == 0 {
             return Ok(0);
         }
-        let read = self.outbox.own_entries(shard, &self.consumer, &from, room).await;
+        let count = self.entries_for(shard, room);
+        let read = self.outbox.own_entries(shard, &self.consumer, &from, count).await;
         let (entries, next) = read.inspect_err(|fault| self.doubt(shard, fault))?;
         if !entries.is_empty() {
             crash_point!(AfterRead);
@@ -70,11 +71,12 @@ impl Relay {
             let share = room / count;
             let next: Vec<u16> = shards.drain(..count).collect();
             for (shard, read) in self.read_new(next, share).await {
-                let read_count = read.as_ref().map_or(0, Vec::len);
-                room = room.saturating_sub(read_count);
-                if read_count >= share {
+                let wanted = self.entries_for(shard, share);
+                if read.as_ref().is_ok_and(|entries| entries.len() >= wanted) {
                     shards.push_back(shard);
                 }
+                let orders = read.as_ref().map_or(0, |entries| self.note_sizes(shard, entries));
+                room = room.saturating_sub(orders);
                 match self.accept_new(shard, read).await {
                     Ok(count) => taken += count,
                     Err(fault) => failed = failed.or(Some(fault)),
@@ -84,8 +86,18 @@ impl Relay {
         failed.map_or(Ok(taken), Err)
     }
 
+    /// Entries of a shard to read for this many orders.
+    pub(super) fn entries_for(&self, shard: u16, orders: usize) -> usize {
+        self.entry_sizes.get(usize::from(shard)).copied().unwrap_or_default().entries_for(orders)
+    }
+
+    fn note_sizes(&mut self, shard: u16, entries: &[OutboxEntry]) -> usize {
+        self.entry_sizes.get_mut(usize::from(shard)).map_or(0, |sizes| sizes.note(entries))
+    }
+
     async fn read_new(&self, shards: Vec<u16>, share: usize) -> Vec<(u16, Result<Vec<OutboxEntry>, RedisFault>)> {
-        let reads = join_all(shards.iter().map(|shard| self.outbox.new_entries(*shard, &self.consumer, share))).await;
+        let read = |shard: &u16| self.outbox.new_entries(*shard, &self.consumer, self.entries_for(*shard, share));
+        let reads = join_all(shards.iter().map(read)).await;
         if reads.iter().flatten().any(|entries| !entries.is_empty()) {
             crash_point!(AfterRead);
         }

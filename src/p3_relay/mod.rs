@@ -11,6 +11,7 @@
 
 mod breaker;
 mod entry;
+mod entry_sizes;
 mod finish;
 mod in_flight;
 mod intake;
@@ -20,10 +21,10 @@ mod sweep;
 
 use crate::config;
 use crate::domain::fault::{Fault, Progress};
-use crate::domain::message::BUNDLE_MAX;
 use crate::runtime::Worker;
 use crate::store::rabbit::{RabbitConfig, Topology};
 use crate::store::redis::{Outbox, RedisFault, RelayDlq};
+use entry_sizes::EntrySizes;
 use governor::DefaultDirectRateLimiter;
 use in_flight::InFlightWindow;
 use publisher_session::PublisherSession;
@@ -36,8 +37,6 @@ const CONFIRM_WAIT: Duration = Duration::from_millis(20);
 const GAUGES_EVERY: Duration = Duration::from_secs(1);
 /// A stopping relay waits this long for outstanding confirms.
 const DRAIN_WAIT: Duration = Duration::from_secs(3);
-/// Entries read at once after a pause: with as many orders as they can have, they are a window of the default size.
-const READ_FIRST: usize = 32;
 /// Ids in one script call: far below what Lua's `unpack` can take (about 8,000), and a millisecond of Redis' time.
 const IDS_MAX: usize = 500;
 
@@ -76,11 +75,8 @@ pub struct Relay {
     limiter: Option<Arc<RateCap>>,
     session: PublisherSession,
     window: InFlightWindow,
-    /// Orders of an entry on average, from 1, as of the last time that there were any; at first as many as there can be.
-    orders_each: usize,
-    /// Most entries read at once: twice as many as the last time, so that the first large entries after many small ones do not
-    /// come by the thousand.
-    read_max: usize,
+    /// What the last read of each shard says about the next one.
+    entry_sizes: Vec<EntrySizes>,
     /// Which of the shards is read first in this step, so that the backlog of one cannot starve the others.
     first: usize,
     /// Where reading this relay's own pending entries goes on, for each shard; `None`: done.
@@ -112,8 +108,7 @@ impl Relay {
             shards,
             consumer: format!("relay-{node}"),
             window: InFlightWindow::default(),
-            orders_each: BUNDLE_MAX,
-            read_max: READ_FIRST,
+            entry_sizes: vec![EntrySizes::default(); lengths],
             first: 0,
             own_from: vec![Some("0".to_owned()); lengths],
             orphans_from: vec!["-".to_owned(); lengths],
@@ -124,13 +119,11 @@ impl Relay {
         }
     }
 
-    /// How many entries may be taken in: up to a window of orders, or up to the few entries that probe a broker that cannot be
-    /// reached. How many orders the next entries have is not known before; those of the window say what to expect.
+    /// How many orders may be taken in: up to a window. While a broker cannot be reached, the few entries that probe it.
     fn room(&self) -> usize {
-        let may_hold = self.session.breaker.entries_max(self.settings.window_max, self.settings.probe_max);
-        let entries = may_hold.saturating_sub(self.window.len());
+        let entries = self.session.breaker.entries_max(self.settings.window_max, self.settings.probe_max);
         let orders = self.settings.window_max.saturating_sub(self.window.orders());
-        entries.min(orders.div_ceil(self.orders_each)).min(self.read_max)
+        entries.saturating_sub(self.window.len()).min(orders)
     }
 
     /// All shards, each step beginning with another one.
@@ -142,10 +135,6 @@ impl Relay {
     async fn work(&mut self) -> Result<Progress, RedisFault> {
         self.first = (self.first + 1) % self.shards.len().max(1);
         let mut moved = self.fill_window().await?;
-        self.read_max = READ_FIRST.max(2 * moved);
-        if self.window.len() > 0 {
-            self.orders_each = self.window.orders().div_ceil(self.window.len());
-        }
         self.send().await;
         self.collect_confirms(CONFIRM_WAIT).await;
         moved += self.window.confirmed_count() + self.window.failed_count();

@@ -41,8 +41,15 @@ impl Relay {
                 return Ok(taken);
             }
             let idle_ms = self.settings.claim_idle_ms;
-            let taken_over =
-                self.outbox.take_over(shard, &self.consumer, idle_ms, PageFrom { start: &start, count: room }).await;
+            let taken_over = self
+                .outbox
+                .take_over(
+                    shard,
+                    &self.consumer,
+                    idle_ms,
+                    PageFrom { start: &start, count: self.entries_for(shard, room) },
+                )
+                .await;
             let TakenOver { entries, next, deleted } = taken_over.inspect_err(|fault| self.doubt(shard, fault))?;
             if !deleted.is_empty() {
                 self.deleted_while_pending(shard, &deleted).await?;
@@ -62,10 +69,12 @@ impl Relay {
     /// One page of the search for entries that were delivered once and are in no pending list (windows 30, 44).
     async fn take_orphans(&mut self, shard: u16) -> Result<usize, RedisFault> {
         let Some(start) = self.orphans_from.get(usize::from(shard)).cloned() else { return Ok(0) };
-        let page = OrphanPage { start: &start, looked_at_max: ORPHANS_LOOKED_AT, taken_max: self.room() };
-        if page.taken_max == 0 {
+        let room = self.room();
+        if room == 0 {
             return Ok(0);
         }
+        let taken_max = self.entries_for(shard, room);
+        let page = OrphanPage { start: &start, looked_at_max: ORPHANS_LOOKED_AT, taken_max };
         let found = self.outbox.take_orphans(shard, &self.consumer, page).await;
         let (orphans, next) = found.inspect_err(|fault| self.doubt(shard, fault))?;
         if let Some(from) = self.orphans_from.get_mut(usize::from(shard)) {

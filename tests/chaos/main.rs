@@ -56,15 +56,22 @@ fn orders() -> run::Orders {
         (None, Some(seconds)) => seconds * 1_000,
         (None, None) => SHORT_MS,
     };
-    let set: String = asked("CHAOS_SET").unwrap_or_default();
+    let seed = asked("CHAOS_SEED").unwrap_or_else(rand::random);
     run::Orders {
-        seed: asked("CHAOS_SEED").unwrap_or_else(rand::random),
+        seed,
         length_ms,
         repairs: asked::<u8>("CHAOS_REPAIRS") != Some(0),
         off: asked("CHAOS_OFF")
             .map(|code: String| *Mechanism::ALL.iter().find(|known| known.code() == code).expect("a mechanism's code")),
-        set: set.split(',').filter(|set| !set.is_empty()).map(str::to_owned).collect(),
+        set: settings(seed),
     }
+}
+
+/// What `CHAOS_SET` says, on top of what the seed decides: the form of outbox entries.
+fn settings(seed: u64) -> Vec<String> {
+    let set: String = asked("CHAOS_SET").unwrap_or_default();
+    let given = set.split(',').filter(|set| !set.is_empty()).map(str::to_owned);
+    std::iter::once(format!("redis.outbox_format={}", 1 + seed % 2)).chain(given).collect()
 }
 
 #[test]

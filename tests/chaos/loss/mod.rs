@@ -20,7 +20,7 @@ mod report;
 mod testbed;
 mod wave;
 
-use crate::{asked, time};
+use crate::{asked, settings, time};
 use report::LossReport;
 use seckill::faults::Mechanism;
 use std::time::Instant;
@@ -35,10 +35,8 @@ fn data_that_go_back_or_vanish_are_never_called_consistent() {
         let (seed, asked_for) =
             (asked("CHAOS_SEED").unwrap_or_else(rand::random), asked("CHAOS_LOSS_FAULTS").unwrap_or(FEW));
         eprintln!("chaos with data loss: seed {seed}, {asked_for} faults or more");
-        let set: String = asked("CHAOS_SET").unwrap_or_default();
-        let set: Vec<String> = set.split(',').filter(|set| !set.is_empty()).map(str::to_owned).collect();
         let begun = Instant::now();
-        let testbed = Testbed::start(&set).await;
+        let testbed = Testbed::start(&settings(seed)).await;
         let (mut plan, mut waves, mut hit) = (plan::Waves::of(seed), Vec::new(), 0);
         while hit < asked_for {
             let (wave, of_wave) = (plan.draw(), Instant::now());

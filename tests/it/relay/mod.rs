@@ -7,6 +7,7 @@ mod confirms;
 mod crash;
 mod list_outbox;
 mod negative_controls;
+mod several_orders;
 mod shards;
 mod stream_outbox;
 mod take_over;

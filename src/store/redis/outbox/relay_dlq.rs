@@ -40,7 +40,7 @@ impl From<OutboxEntry> for ParkedEntry {
             reason: field("reason").unwrap_or_default(),
             attempts: field("attempts").and_then(|n| n.parse().ok()).unwrap_or(0),
             parked_at_ms: field("parked_at_ms").and_then(|n| n.parse().ok()).unwrap_or(0),
-            payload: entry.field("p").unwrap_or_default().to_vec(),
+            payload: entry.field("p").or_else(|| entry.field("o")).unwrap_or_default().to_vec(),
             id: entry.id,
         }
     }
