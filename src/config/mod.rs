@@ -3,6 +3,7 @@
 
 mod bounds;
 mod check;
+mod layers;
 mod origins;
 mod reference;
 mod secret;
@@ -10,84 +11,21 @@ mod sections;
 mod server_url;
 
 pub(crate) use check::api_complaints;
+pub use layers::{ConfigError, DEFAULT_TOML, Layers};
 pub(crate) use origins::Origins;
 pub use reference::reference;
 pub use secret::Secret;
 pub use sections::*;
 pub use server_url::ServerUrl;
 
-use std::path::{Path, PathBuf};
-
-/// The first layer, and the reference of every key.
-pub const DEFAULT_TOML: &str = include_str!("../../config/default.toml");
-
-/// A mistake in the configuration; exit code 64. The text names the key.
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// A layer cannot be read, or has an unknown key or a value of the wrong type.
-    #[error("configuration: {0}")]
-    Layer(String),
-    /// `--set` is not `section.key=value`.
-    #[error("--set {0}: expected section.key=value")]
-    Set(String),
-    /// Values out of bounds or in contradiction, one a line.
-    #[error("configuration is refused:\n  {}", .0.join("\n  "))]
-    Refused(Vec<String>),
-}
-
-/// Where the layers above the defaults come from.
-#[derive(Debug, Clone, Default)]
-pub struct Layers {
-    /// Files, later ones win.
-    pub files: Vec<PathBuf>,
-    /// `section.key=value`, later ones win.
-    pub set: Vec<String>,
-}
-
-/// Environment variables that stand for one key each: they point at existing servers.
-const URL_VARIABLES: [(&str, &str); 3] =
-    [("SECKILL_REDIS_URL", "redis.url"), ("SECKILL_AMQP_URL", "rabbitmq.url"), ("SECKILL_MYSQL_URL", "mysql.url")];
-
 impl Settings {
     /// Reads and checks all layers.
     pub fn load(layers: &Layers) -> Result<Self, ConfigError> {
-        let settings = Self::read(layers)?;
+        let settings = layers::read(layers, std::env::vars_os())?;
         match check::complaints(&settings) {
             complaints if complaints.is_empty() => Ok(settings),
             complaints => Err(ConfigError::Refused(complaints)),
         }
-    }
-
-    /// The built-in defaults alone, whatever the surroundings say.
-    fn defaults() -> Result<Self, ConfigError> {
-        let defaults = config::File::from_str(DEFAULT_TOML, config::FileFormat::Toml);
-        let built = config::Config::builder().add_source(defaults).build();
-        built.and_then(config::Config::try_deserialize).map_err(|error| ConfigError::Layer(one_line(&error)))
-    }
-
-    fn read(layers: &Layers) -> Result<Self, ConfigError> {
-        let layer = |error: config::ConfigError| ConfigError::Layer(one_line(&error));
-        let mut builder =
-            config::Config::builder().add_source(config::File::from_str(DEFAULT_TOML, config::FileFormat::Toml));
-        for file in &layers.files {
-            builder = builder.add_source(readable(file)?);
-        }
-        builder = builder.add_source(
-            config::Environment::with_prefix("SECKILL").prefix_separator("__").separator("__").try_parsing(true),
-        );
-        for (variable, key) in URL_VARIABLES {
-            if let Ok(url) = std::env::var(variable) {
-                builder = builder.set_override(key, url).map_err(layer)?;
-            }
-        }
-        for set in &layers.set {
-            let (key, value) = set.split_once('=').ok_or_else(|| ConfigError::Set(set.clone()))?;
-            if key.split('.').count() != 2 || key.split('.').any(str::is_empty) {
-                return Err(ConfigError::Set(set.clone()));
-            }
-            builder = builder.set_override(key, typed(value)).map_err(layer)?;
-        }
-        builder.build().and_then(config::Config::try_deserialize).map_err(layer)
     }
 
     /// This process's name among its peers: `runtime.node`, or the host name.
@@ -102,29 +40,6 @@ impl Settings {
             .filter(|name| !name.is_empty())
             .unwrap_or_else(|| "node".to_owned())
     }
-}
-
-fn readable(file: &Path) -> Result<config::File<config::FileSourceFile, config::FileFormat>, ConfigError> {
-    if !file.is_file() {
-        return Err(ConfigError::Layer(format!("{} is not a readable file", file.display())));
-    }
-    Ok(config::File::from(file).format(config::FileFormat::Toml))
-}
-
-/// `--set` values are read as the type they look like; everything else is text.
-fn typed(value: &str) -> config::Value {
-    let kind = if let Ok(number) = value.parse::<i64>() {
-        config::ValueKind::I64(number)
-    } else if let Ok(flag) = value.parse::<bool>() {
-        config::ValueKind::Boolean(flag)
-    } else {
-        config::ValueKind::String(value.to_owned())
-    };
-    config::Value::new(Some(&"--set".to_owned()), kind)
-}
-
-fn one_line(error: &config::ConfigError) -> String {
-    error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -165,7 +80,7 @@ mod tests {
             ("traces.sample_per_million=1000001", "traces.sample_per_million"),
             ("http.cors_origins=*", "http.cors_origins"),
             ("http.cors_origins=https://a.example, https://b.example/x", "http.cors_origins: \"https://b.example/x\""),
-            ("http.cors_origins=7", "list of origins"),
+            ("http.cors_origins=7", "http.cors_origins: \"7\""),
             ("justakey", "section.key=value"),
         ] {
             let error = load(&[set]).unwrap_err();

@@ -4,15 +4,15 @@
 //! `docs/configuration.md` is this text; a test holds the two together.
 
 use super::bounds::{bounds, relations};
-use super::sections::{Algorithm, Compensate, Durability, LogFormat, OutboxKind, QueueType, RedisMode};
-use super::{ConfigError, DEFAULT_TOML, Settings};
+use super::layers::{ConfigError, DEFAULT_TOML, defaults};
+use super::sections::{Algorithm, Compensate, Durability, LogFormat, OutboxKind, QueueType, RedisMode, Settings};
 use std::collections::BTreeMap;
 
 const PREAMBLE: &str = include_str!("preamble.md");
 
 /// The whole page.
 pub fn reference() -> Result<String, ConfigError> {
-    let defaults = Settings::defaults()?;
+    let defaults = defaults()?;
     let mut ranges = BTreeMap::new();
     bounds(&defaults, &mut |key, _default, low, high| {
         ranges.insert(key, format!("{} to {}", grouped(low), grouped(high)));

@@ -23,6 +23,9 @@ fn mistakes_in_the_configuration_end_with_64_and_name_the_key() {
     let output = seckill(&["config", "check"]).env("SECKILL__P3_RELAY__WINDOW_MAX", "many").output().unwrap();
     assert_eq!(output.status.code(), Some(64));
     assert!(String::from_utf8_lossy(&output.stderr).contains("window_max"), "{output:?}");
+    let output = seckill(&["config", "show", "--json"]).env("SECKILL__AUTH__ISSUER", "1.0").output().unwrap();
+    let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(shown["auth"]["issuer"], "1.0", "a text that looks like a number arrives as it is");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let listen = format!("admin.listen={}", taken.local_addr().unwrap());
     let (code, _, stderr) = call(&["--set", &listen, "--role", "relay"]);
