@@ -6,6 +6,7 @@ mod buyer_ids;
 mod catalog;
 mod clock_steps;
 mod cors;
+mod kept_connections;
 mod openapi;
 mod order_status;
 mod order_status_events;
