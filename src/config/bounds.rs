@@ -12,6 +12,7 @@ pub(super) fn bounds(s: &Settings, within: &mut dyn FnMut(&'static str, u64, u64
     within("traces.sample_per_million", s.traces.sample_per_million.into(), 0, MILLION.into());
     within("traces.queue_max", s.traces.queue_max as u64, 1, 1 << 20);
     within("traces.export_timeout_ms", s.traces.export_timeout_ms, 10, 60_000);
+    within("http.listen_backlog", u64::from(s.http.listen_backlog), 128, 65_535);
     within("http.workers_count", s.http.workers_count as u64, 0, 1024);
     within("http.body_bytes_max", s.http.body_bytes_max as u64, 64, 1 << 20);
     within("http.body_timeout_ms", s.http.body_timeout_ms, 10, HOUR_MS);

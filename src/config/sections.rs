@@ -36,6 +36,7 @@ sections! {
     Traces { otlp_endpoint: String, sample_per_million: u32, queue_max: usize, export_timeout_ms: u64, }
     Http {
         listen: String,
+        listen_backlog: u16,
         workers_count: usize,
         body_bytes_max: usize,
         body_timeout_ms: u64,

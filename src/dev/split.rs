@@ -91,7 +91,7 @@ impl Split {
     ) -> Result<Self, StackError> {
         let unready = |error: std::io::Error| StackError::NotReady(error.to_string());
         let (public_address, admin_address) =
-            (listeners.public.local_addr().map_err(unready)?, listeners.admin.local_addr().map_err(unready)?);
+            (listeners.public.address().map_err(unready)?, listeners.admin.local_addr().map_err(unready)?);
         drop(listeners);
         state.api = format!("http://{public_address}");
         state.admin = format!("http://{admin_address}");

@@ -17,7 +17,7 @@ use crate::runtime::Stopper;
 use crate::store::mysql::{DatabaseAddress, migrate};
 use crate::store::rabbit::declare;
 use std::collections::BTreeMap;
-use std::net::TcpListener;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,8 +76,8 @@ impl Stack {
             ..DevState::default()
         };
         let listeners = StackListeners {
-            public: listener("http.listen", &settings.http.listen)?,
-            admin: listener("admin.listen", &settings.admin.listen)?,
+            public: default_or_free(&settings.http.listen, roles::bind_public)?,
+            admin: default_or_free(&settings.admin.listen, |address| roles::bind("admin.listen", address))?,
         };
         let roles = if plan.split {
             StackRoles::Split(Split::start(plan, &settings, listeners, &mut state).await?)
@@ -197,17 +197,17 @@ fn settings(plan: &StackPlan, urls: &ServerUrls, secrets: &Secrets) -> Result<Se
 }
 
 /// The configured address; a free port instead when a default one is taken.
-fn listener(key: &'static str, address: &str) -> Result<TcpListener, RoleError> {
-    match roles::bind(key, address) {
+fn default_or_free<P>(address: &str, bind: impl Fn(&str) -> Result<P, RoleError>) -> Result<P, RoleError> {
+    match bind(address) {
         Err(RoleError::Listen { .. }) if crate::config::DEFAULT_TOML.contains(&format!("listen = \"{address}\"")) => {
-            roles::bind(key, "127.0.0.1:0")
+            bind("127.0.0.1:0")
         }
         bound => bound,
     }
 }
 
-fn url(listener: &TcpListener) -> Result<String, StackError> {
-    let address = listener.local_addr().map_err(|error| StackError::NotReady(error.to_string()))?;
+fn url(address: std::io::Result<SocketAddr>) -> Result<String, StackError> {
+    let address = address.map_err(|error| StackError::NotReady(error.to_string()))?;
     Ok(format!("http://{address}"))
 }
 
@@ -218,10 +218,10 @@ fn here(
     state: &mut DevState,
 ) -> Result<Running, StackError> {
     let StackListeners { public, admin } = listeners;
-    state.api = url(&public)?;
-    state.admin = url(&admin)?;
+    state.api = url(public.address())?;
+    state.admin = url(admin.local_addr())?;
     state.admins = Role::ALL.map(|role| (role.name().to_owned(), state.admin.clone())).into();
-    let options = ApiOptions { listener: Some(public), demo_shop: has_shop(settings) };
+    let options = ApiOptions { public_port: Some(public), demo_shop: has_shop(settings) };
     let running = roles::start(settings, &Role::ALL, options, stopper)?;
     let server = admin::serve(Admin::new(settings, &Servers::new(settings)?, &Role::ALL), admin, stopper.clone())
         .map_err(|error| StackError::NotReady(format!("admin server: {error}")))?;

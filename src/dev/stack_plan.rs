@@ -2,6 +2,7 @@
 
 use super::DevError;
 use crate::config::{Algorithm, ConfigError, Layers, Settings};
+use crate::http::BoundPort;
 use crate::roles::RoleError;
 use crate::sales::SaleControlError;
 use crate::store::mysql::DbError;
@@ -50,8 +51,8 @@ pub(crate) struct StackPlan {
 
 /// The listeners of a local stack, bound before anything else.
 pub(super) struct StackListeners {
-    /// Listener of the public API.
-    pub public: TcpListener,
+    /// Port of the public API.
+    pub public: BoundPort,
     /// Listener of the operators' API.
     pub admin: TcpListener,
 }

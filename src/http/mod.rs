@@ -6,8 +6,10 @@
 pub(crate) mod extract;
 pub(crate) mod openapi;
 pub mod problem;
+pub(crate) mod public_port;
 pub(crate) mod request_id;
 mod server;
 
+pub use public_port::BoundPort;
 pub(crate) use server::ExtraRoutes;
 pub use server::{end_gracefully, worker_count};

@@ -1,13 +1,14 @@
 //! The api role: P1 and P2 put together, with the workers that keep them up to date.
 //!
-//! Input: the settings, handles on the servers, a bound listener. Output: a public server that listens once it is safe to
+//! Input: the settings, handles on the servers, a bound port. Output: a public server that listens once it is safe to
 //! sell. A crash leaves only what P1 and P2 themselves leave.
 
 use super::tasks::RoleTasks;
-use super::{ApiOptions, CONNECT_GRACE, RoleContext, RoleError, bind};
+use super::{ApiOptions, CONNECT_GRACE, RoleContext, RoleError, bind_public};
 use crate::config::{Settings, api_complaints};
 use crate::console::{self, Shop};
-use crate::http::ExtraRoutes;
+use crate::http::public_port::accept_queue_max;
+use crate::http::{BoundPort, ExtraRoutes};
 use crate::p1_entry::access_tokens::Authenticator;
 use crate::p1_entry::auto_warm::AutoWarm;
 use crate::p1_entry::catalog::{Catalog, CatalogHandles};
@@ -24,7 +25,7 @@ use crate::p1_entry::waiting_room::{RoomEntrance, RoomReleaser, WaitingRooms};
 use crate::p2_reserve::{DurabilityGuard, Fence, Reserve, ReserveHandles};
 use crate::runtime::{PollInterval, Stopper};
 use crate::store::redis::RedisStore;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -33,7 +34,7 @@ const REMIND: Duration = Duration::from_secs(5);
 
 /// What can be refused before anything runs: the address, the keys, the demo shop.
 pub(super) struct PublicEndpoint {
-    listener: TcpListener,
+    port: BoundPort,
     auth: Authenticator,
     extra_routes: Vec<ExtraRoutes>,
 }
@@ -46,21 +47,22 @@ impl PublicEndpoint {
         if !complaints.is_empty() {
             return Err(RoleError::Config(complaints));
         }
-        let listener = options.listener.map_or_else(|| bind("http.listen", &settings.http.listen), Ok)?;
+        let port = options.public_port.map_or_else(|| bind_public(&settings.http.listen), Ok)?;
+        warn_of_short_queue(settings.http.listen_backlog);
         let auth = Authenticator::new(&settings.auth).map_err(|error| refused(error.to_string()))?;
         let mut extra_routes: Vec<ExtraRoutes> = vec![Arc::new(console::docs)];
         if options.demo_shop {
-            let address = listener.local_addr().map_err(|error| refused(format!("http.listen: {error}")))?;
+            let address = port.address().map_err(|error| refused(format!("http.listen: {error}")))?;
             let shop =
                 Shop::new(&settings.auth, address, stopper.clone()).map_err(|error| refused(error.to_string()))?;
             extra_routes.push(shop.extra_routes());
         }
-        Ok(Self { listener, auth, extra_routes })
+        Ok(Self { port, auth, extra_routes })
     }
 
     /// The address that is bound.
     pub(super) fn address(&self) -> Option<SocketAddr> {
-        self.listener.local_addr().ok()
+        self.port.address().ok()
     }
 }
 
@@ -114,11 +116,23 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
             return Ok(());
         }
         let failed = |error: std::io::Error| RoleError::Ended(format!("http server: {error}"));
-        let server = http::serve(public, endpoint.listener, &settings.http, endpoint.extra_routes, stopper);
+        let listener = endpoint.port.open(settings.http.listen_backlog).map_err(failed)?;
+        let server = http::serve(public, listener, &settings.http, endpoint.extra_routes, stopper);
         server.map_err(failed)?.await.map_err(failed)
     });
     tasks.until_ended().await;
     Ok(())
+}
+
+/// The system cuts a longer accept queue without a word.
+fn warn_of_short_queue(backlog: u16) {
+    if let Some(allowed) = accept_queue_max().filter(|allowed| *allowed < u32::from(backlog)) {
+        tracing::warn!(
+            http_listen_backlog = backlog,
+            allowed,
+            "net.core.somaxconn is below http.listen_backlog: fewer connections can wait to be accepted"
+        );
+    }
 }
 
 fn catalog_handles(redis: &RedisStore) -> CatalogHandles {

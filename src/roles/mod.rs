@@ -14,6 +14,7 @@ mod tasks;
 pub use connections::{Servers, rabbit_config, redis_trust};
 
 use crate::config::Settings;
+use crate::http::BoundPort;
 use crate::runtime::Stopper;
 use crate::store::tls::TlsError;
 use crate::telemetry;
@@ -87,8 +88,8 @@ impl From<TlsError> for RoleError {
 /// What the api role is started with, beside the settings.
 #[derive(Debug, Default)]
 pub struct ApiOptions {
-    /// The public listener, bound by the caller when it has to know the port first; else `http.listen` is bound.
-    pub listener: Option<TcpListener>,
+    /// The public port, bound by the caller when it has to know it first; else `http.listen` is bound.
+    pub public_port: Option<BoundPort>,
     /// Serve the demo shop, which only a local stack asks for.
     pub demo_shop: bool,
 }
@@ -111,9 +112,19 @@ pub struct Running {
     pub api: Option<SocketAddr>,
 }
 
-/// Binds an address of the configuration.
+/// Listens on an address of the configuration.
 pub fn bind(key: &'static str, address: &str) -> Result<TcpListener, RoleError> {
-    TcpListener::bind(address).map_err(|source| RoleError::Listen { key, address: address.to_owned(), source })
+    TcpListener::bind(address).map_err(cannot_listen(key, address))
+}
+
+/// Binds `http.listen`, which the api role opens once it is safe to sell.
+pub fn bind_public(address: &str) -> Result<BoundPort, RoleError> {
+    BoundPort::new(address).map_err(cannot_listen("http.listen", address))
+}
+
+fn cannot_listen(key: &'static str, address: &str) -> impl FnOnce(std::io::Error) -> RoleError {
+    let address = address.to_owned();
+    move |source| RoleError::Listen { key, address, source }
 }
 
 /// Starts `roles`. What the settings make impossible is refused at once, before anything runs.

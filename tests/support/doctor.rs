@@ -8,6 +8,8 @@ pub fn doctor(set: &[String]) -> (Option<i32>, impl Fn(&str) -> Vec<String> + us
     let mut args = vec!["--data-dir", "/nonexistent"];
     // The queues of `QUICK`.
     args.extend(["--set", "p4_persist.retry_delay_ms=200", "--set", "p4_persist.retry_delay_max_ms=400"]);
+    // What any machine allows.
+    args.extend(["--set", "http.listen_backlog=128"]);
     for set in set {
         args.extend(["--set", set.as_str()]);
     }

@@ -165,7 +165,7 @@ impl World {
             return;
         }
         self.stopper = Stopper::new();
-        let options = ApiOptions { listener: None, demo_shop: self.demo_shop };
+        let options = ApiOptions { public_port: None, demo_shop: self.demo_shop };
         let running = roles::start(&self.settings, roles, options, &self.stopper).expect("roles start");
         if let Some(address) = running.api {
             self.api = format!("http://{address}");

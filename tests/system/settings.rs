@@ -108,8 +108,10 @@ fn the_api_does_not_open_before_the_settings_are_right() {
             seckill::roles::start(&world.settings, &[Role::Api], Default::default(), &stopper).expect("roles start");
         let address = running.api.expect("an address");
         let task = tokio::spawn(running.until_stopped(std::time::Duration::from_secs(10)));
-        // Bound, so that the port is known, but not served.
+        // Bound, so that the port is known, but not open.
         crate::support::world::time_passes(1_500).await;
+        let refused = std::net::TcpStream::connect(address).map_err(|error| error.kind());
+        assert_eq!(refused.err(), Some(std::io::ErrorKind::ConnectionRefused));
         let quick =
             reqwest::Client::builder().no_proxy().timeout(std::time::Duration::from_millis(300)).build().unwrap();
         assert!(quick.get(format!("http://{address}/v1/sales")).send().await.is_err(), "not served yet");

@@ -4,6 +4,7 @@ mod access;
 mod advice;
 mod check;
 mod clocks;
+mod machine;
 mod mysql;
 mod rabbitmq;
 mod redis;
@@ -37,6 +38,7 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &DoctorArgs) -> 
     let servers = Servers::new(&settings)?;
     let connected = servers.redis.wait_connected(CONNECT).await;
     let mut checks = access::encryption(&settings);
+    checks.extend(machine::accept_queue(&settings.http));
     checks.extend(redis::check_redis(&servers.redis, connected, settings.redis.shards).await);
     if answers(&checks, "redis") {
         checks.extend(access::redis(&servers, &settings.redis.url).await);

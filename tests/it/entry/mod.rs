@@ -7,6 +7,7 @@ mod catalog;
 mod clock_steps;
 mod cors;
 mod issuers;
+mod kept_connections;
 mod openapi;
 mod order_status;
 mod order_status_events;

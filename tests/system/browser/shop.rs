@@ -167,7 +167,7 @@ fn there_is_no_shop_on_a_production_api_and_none_that_others_can_reach() {
         settings.http.listen = "0.0.0.0:0".to_owned();
         settings.auth.secret = Secret::new("test-access-secret-of-32-bytes-or-more".to_owned());
         let stopper = seckill::runtime::Stopper::new();
-        let options = seckill::roles::ApiOptions { listener: None, demo_shop: true };
+        let options = seckill::roles::ApiOptions { public_port: None, demo_shop: true };
         let refused = seckill::roles::start(&std::sync::Arc::new(settings), &[Role::Api], options, &stopper);
         let why = refused.err().map(|error| error.to_string()).unwrap_or_default();
         assert!(why.contains("http.listen") && why.contains("loopback"), "{why}");
