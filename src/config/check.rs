@@ -34,12 +34,13 @@ pub(crate) fn api_complaints(s: &Settings) -> Vec<String> {
                 found.push("auth.key_file, auth.jwks_file: must be empty with auth.algorithm = \"HS256\"".into());
             }
         }
-        Algorithm::Rs256 | Algorithm::EdDsa => {
+        Algorithm::Rs256 | Algorithm::Es256 | Algorithm::EdDsa => {
             if pem.is_empty() == jwks.is_empty() {
-                found.push("auth.key_file, auth.jwks_file: exactly one must be given with RS256 or EdDSA".into());
+                found
+                    .push("auth.key_file, auth.jwks_file: exactly one must be given with RS256, ES256 or EdDSA".into());
             }
             if !secret.is_empty() {
-                found.push("auth.secret: must be empty with RS256 or EdDSA".into());
+                found.push("auth.secret: must be empty with RS256, ES256 or EdDSA".into());
             }
         }
     }

@@ -54,6 +54,7 @@ sections! {
         issuer: String,
         audience: String,
         leeway_s: u64,
+        verified_max: usize,
     }
     Redis {
         url: ServerUrl,
@@ -157,7 +158,7 @@ macro_rules! choices {
 
 choices! {
     LogFormat { Text = "text", Json = "json", }
-    Algorithm { Hs256 = "HS256", Rs256 = "RS256", EdDsa = "EdDSA", }
+    Algorithm { Hs256 = "HS256", Rs256 = "RS256", Es256 = "ES256", EdDsa = "EdDSA", }
     RedisMode { Single = "single", Sentinel = "sentinel", Cluster = "cluster", }
     OutboxKind { Stream = "stream", List = "list", }
     Durability { Warn = "warn", Strict = "strict", }

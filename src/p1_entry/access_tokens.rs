@@ -1,44 +1,40 @@
 //! Access tokens (A1): JWTs of the gateway's issuer. The algorithm is pinned by configuration, never read from the token.
+//!
+//! Input: a token. Output: the buyer it speaks for, or why it is refused. A token of a public-key algorithm is verified once
+//! and remembered in its time ([`super::verified_tokens`]). HS256 is verified each time: its check is symmetric and costs a
+//! fraction of a public-key operation; whether remembering those tokens pays, too, is not measured.
 
+use super::access_keys::{AccessKeys, AuthKeyError};
+use super::verified_tokens::{TokenHash, VerifiedToken, VerifiedTokens};
 use crate::config::{Algorithm, Auth};
 use crate::domain::ids::UserId;
 use crate::jwt;
+use crate::runtime::now_ms;
 use jsonwebtoken::errors::ErrorKind;
-use jsonwebtoken::jwk::JwkSet;
 use jsonwebtoken::{DecodingKey, Validation, decode, decode_header};
 use serde::Deserialize;
-use std::collections::HashMap;
+use serde_json::Number;
 
 /// Longest access token, bytes. A larger one is refused before it costs a signature check.
 pub(crate) const TOKEN_BYTES_MAX: usize = 8192;
-
-/// Why a key file cannot be used; stops the start.
-#[derive(Debug, thiserror::Error)]
-#[error("{key}: {problem}")]
-pub struct AuthKeyError {
-    key: &'static str,
-    problem: String,
-}
 
 /// Why an access token is refused; the text is for the caller of the API.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct AccessDenied(pub String);
 
-enum AccessKeys {
-    One(DecodingKey),
-    ById(HashMap<String, DecodingKey>),
-}
-
 /// Checks access tokens.
 pub struct Authenticator {
     keys: AccessKeys,
     validation: Validation,
+    verified: Option<VerifiedTokens>,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 struct AccessClaims {
     sub: String,
+    exp: Option<Number>,
+    nbf: Option<Number>,
 }
 
 impl Authenticator {
@@ -48,6 +44,7 @@ impl Authenticator {
         let mut validation = Validation::new(match settings.algorithm {
             Algorithm::Hs256 => jsonwebtoken::Algorithm::HS256,
             Algorithm::Rs256 => jsonwebtoken::Algorithm::RS256,
+            Algorithm::Es256 => jsonwebtoken::Algorithm::ES256,
             Algorithm::EdDsa => jsonwebtoken::Algorithm::EdDSA,
         });
         validation.leeway = settings.leeway_s;
@@ -56,7 +53,8 @@ impl Authenticator {
         validation.set_issuer(&[&settings.issuer]);
         // `aud` and `iss` are only checked when present unless they are required.
         validation.set_required_spec_claims(&["exp", "aud", "iss", "sub"]);
-        Ok(Self { keys: keys(settings)?, validation })
+        let verified_max = if settings.algorithm == Algorithm::Hs256 { 0 } else { settings.verified_max };
+        Ok(Self { keys: AccessKeys::read(settings)?, validation, verified: VerifiedTokens::new(verified_max) })
     }
 
     /// The buyer a token speaks for.
@@ -64,6 +62,21 @@ impl Authenticator {
         if token.len() > TOKEN_BYTES_MAX {
             return Err(AccessDenied(format!("access token has more than {TOKEN_BYTES_MAX} bytes")));
         }
+        let Some(verified) = &self.verified else { return self.verify(token).map(|(user, _)| user) };
+        let hash = TokenHash::of(token);
+        if let Some(user) = verified.get(&hash, u64::try_from(now_ms() / 1000).unwrap_or_default()) {
+            return Ok(user);
+        }
+        // Out of its time, too: the reason is named here.
+        let (user, valid_s) = self.verify(token)?;
+        if let Some(valid_s) = valid_s {
+            verified.insert(hash, VerifiedToken { user: user.clone(), valid_s });
+        }
+        Ok(user)
+    }
+
+    /// The buyer, and the first and last second of the token's time where its claims are whole seconds.
+    fn verify(&self, token: &str) -> Result<(UserId, Option<(u64, u64)>), AccessDenied> {
         let key = match &self.keys {
             AccessKeys::One(key) => key,
             AccessKeys::ById(keys) => {
@@ -72,42 +85,17 @@ impl Authenticator {
                 keys.get(&id).ok_or_else(|| AccessDenied("access token names an unknown key (kid)".to_owned()))?
             }
         };
-        let claims = decode::<AccessClaims>(token, key, &self.validation).map_err(|error| denied(&error))?.claims;
-        UserId::parse(&claims.sub).map_err(|error| AccessDenied(format!("access token: {error}")))
+        let claims = self.claims(token, key).map_err(|error| denied(&error))?;
+        let user = UserId::parse(&claims.sub).map_err(|error| AccessDenied(format!("access token: {error}")))?;
+        let leeway_s = self.validation.leeway;
+        let first = claims.nbf.map_or(Some(0), |nbf| nbf.as_u64().map(|nbf| nbf.saturating_sub(leeway_s)));
+        let last = claims.exp.and_then(|exp| exp.as_u64()).map(|exp| exp.saturating_add(leeway_s));
+        Ok((user, first.zip(last)))
     }
-}
 
-fn keys(settings: &Auth) -> Result<AccessKeys, AuthKeyError> {
-    if settings.algorithm == Algorithm::Hs256 {
-        return Ok(AccessKeys::One(DecodingKey::from_secret(settings.secret.expose().as_bytes())));
+    fn claims(&self, token: &str, key: &DecodingKey) -> jsonwebtoken::errors::Result<AccessClaims> {
+        decode::<AccessClaims>(token, key, &self.validation).map(|token| token.claims)
     }
-    let read = |key: &'static str, file: &str| {
-        std::fs::read(file).map_err(|error| AuthKeyError { key, problem: format!("cannot read {file}: {error}") })
-    };
-    if !settings.key_file.is_empty() {
-        let key = "auth.key_file";
-        let pem = read(key, &settings.key_file)?;
-        let parsed = match settings.algorithm {
-            Algorithm::EdDsa => DecodingKey::from_ed_pem(&pem),
-            Algorithm::Rs256 | Algorithm::Hs256 => DecodingKey::from_rsa_pem(&pem),
-        };
-        let problem = |error| AuthKeyError { key, problem: format!("not a public key in PEM form: {error}") };
-        return parsed.map(AccessKeys::One).map_err(problem);
-    }
-    let key = "auth.jwks_file";
-    let set: JwkSet = serde_json::from_slice(&read(key, &settings.jwks_file)?)
-        .map_err(|error| AuthKeyError { key, problem: format!("not a JWK set: {error}") })?;
-    let mut by_id = HashMap::new();
-    for jwk in &set.keys {
-        let id = jwk.common.key_id.clone().ok_or(AuthKeyError { key, problem: "a key has no kid".to_owned() })?;
-        let parsed =
-            DecodingKey::from_jwk(jwk).map_err(|error| AuthKeyError { key, problem: format!("key {id}: {error}") })?;
-        by_id.insert(id, parsed);
-    }
-    if by_id.is_empty() {
-        return Err(AuthKeyError { key, problem: "holds no key".to_owned() });
-    }
-    Ok(AccessKeys::ById(by_id))
 }
 
 #[expect(

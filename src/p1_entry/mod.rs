@@ -3,6 +3,7 @@
 //! Input: HTTP requests. Output: purchases handed to P2, and answers to buyers. P1 is the only phase that imports another
 //! (P2). Everything here is a cache or a check: a crash leaves nothing behind but unanswered connections.
 
+mod access_keys;
 pub mod access_tokens;
 pub mod auto_warm;
 pub mod catalog;
@@ -16,4 +17,5 @@ pub mod sale_id_filter;
 pub mod sale_list;
 mod signed;
 pub mod status;
+mod verified_tokens;
 pub mod waiting_room;

@@ -29,8 +29,16 @@ impl RawAnswer {
 
 /// Sends `bytes` as they are and reads one answer.
 pub async fn send(world: &World, bytes: &[u8]) -> RawAnswer {
-    let address = world.api.strip_prefix("http://").expect("an address");
-    let mut stream = TcpStream::connect(address).await.expect("connected");
+    send_on(&mut connect(world).await, bytes).await
+}
+
+/// A connection to the public port.
+pub async fn connect(world: &World) -> TcpStream {
+    TcpStream::connect(world.api.strip_prefix("http://").expect("an address")).await.expect("connected")
+}
+
+/// Sends `bytes` on a connection that may have served before, and reads one answer.
+pub async fn send_on(stream: &mut TcpStream, bytes: &[u8]) -> RawAnswer {
     stream.write_all(bytes).await.expect("sent");
     let mut answer = Vec::new();
     let read = async {

@@ -1,23 +1,34 @@
 //! Bodies: bounded in size and time, and parsed strictly — an unknown or repeated field is a mistake to report, not to guess
 //! about. By hand, because `web::Json` has no bound in time and reads an array as an object.
+//!
+//! A body that nobody reads costs the client its connection: actix closes it after the answer. So a small one is read away
+//! before a request is refused.
 
-use super::state::PublicApi;
+use super::state::{PublicApi, RequestBounds};
 use crate::domain::policy::Quantity;
 use crate::http::problem::{Kind, Problem};
-use actix_web::web::{BytesMut, Payload};
-use futures::{StreamExt, poll};
+use actix_web::HttpMessage;
+use actix_web::body::MessageBody;
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::error::PayloadError;
+use actix_web::http::header::HeaderMap;
+use actix_web::middleware::Next;
+use actix_web::web::{Bytes, BytesMut, Data};
+use futures::{Stream, StreamExt, poll};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
+use std::time::Duration;
 
 /// Reads a whole body.
 pub(super) async fn read(
-    public: &PublicApi,
+    bounds: &RequestBounds,
     declared: Option<usize>,
-    mut payload: Payload,
+    payload: &mut (impl Stream<Item = Result<Bytes, PayloadError>> + Unpin),
 ) -> Result<BytesMut, Problem> {
-    let max = public.bounds.body_bytes_max;
+    let max = bounds.body_bytes_max;
     let too_large = || Kind::BodyTooLarge.because(format!("the body has more than {max} bytes"));
     if declared.is_some_and(|length| length > max) {
         return Err(too_large());
@@ -34,15 +45,75 @@ pub(super) async fn read(
         }
         Ok(body)
     };
-    let mut reading = pin!(reading);
-    // A small body has nearly always come with its head: then there is nothing to set a timer for.
-    if let Poll::Ready(body) = poll!(&mut reading) {
-        return body;
-    }
-    tokio::time::timeout(public.bounds.body_timeout, reading).await.unwrap_or_else(|_| {
+    in_time(bounds.body_timeout, reading).await.unwrap_or_else(|| {
         Err(Kind::RequestTimeout
-            .because(format!("the body did not arrive within {} ms", public.bounds.body_timeout.as_millis())))
+            .because(format!("the body did not arrive within {} ms", bounds.body_timeout.as_millis())))
     })
+}
+
+/// Reads a small body away, so that the connection outlives a refusal. A large or slow one is left, and closes it.
+pub(super) async fn discard(
+    bounds: &RequestBounds,
+    declared: Option<usize>,
+    payload: &mut (impl Stream<Item = Result<Bytes, PayloadError>> + Unpin),
+) {
+    let mut left = bounds.body_bytes_max;
+    if declared.is_some_and(|length| length > left) {
+        return;
+    }
+    let discarding = async {
+        while let Some(Ok(chunk)) = payload.next().await {
+            let Some(rest) = left.checked_sub(chunk.len()) else { return };
+            left = rest;
+        }
+    };
+    // Late or not, the refusal is the answer.
+    let _in_time: Option<()> = in_time(bounds.body_timeout, discarding).await;
+}
+
+/// Middleware of routes that take no body: one that is sent is read away.
+pub(super) async fn ignored(
+    mut request: ServiceRequest,
+    next: Next<impl MessageBody>,
+) -> actix_web::Result<ServiceResponse<impl MessageBody>> {
+    if let Some(public) = request.app_data::<Data<PublicApi>>().cloned() {
+        let (declared, mut payload) = (declared_length(request.headers()), request.take_payload());
+        discard(&public.bounds, declared, &mut payload).await;
+    }
+    next.call(request).await
+}
+
+/// The length that a head gives, if it does.
+pub(super) fn declared_length(headers: &HeaderMap) -> Option<usize> {
+    headers.get("content-length")?.to_str().ok()?.parse().ok()
+}
+
+/// What `reading` comes to; none when it takes longer than `limit`.
+///
+/// A small body has nearly always come with its head, but actix asks a handler before it hands over the body. So the timer is
+/// set when the second question has no answer either.
+async fn in_time<T>(limit: Duration, reading: impl Future<Output = T>) -> Option<T> {
+    let mut reading = pin!(reading);
+    for _ in 0..2 {
+        if let Poll::Ready(read) = poll!(&mut reading) {
+            return Some(read);
+        }
+        asked_again().await;
+    }
+    tokio::time::timeout(limit, reading).await.ok()
+}
+
+/// Ready when its task is asked the next time, which it sees to itself.
+async fn asked_again() {
+    let mut asked = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut asked, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 #[derive(Deserialize)]
@@ -79,6 +150,24 @@ pub(super) fn quantity(body: &[u8], max: u32) -> Result<Quantity, Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A runtime without timers: setting one panics.
+    #[test]
+    fn a_body_that_is_there_when_asked_again_sets_no_timer() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let reading = async {
+            asked_again().await;
+            7
+        };
+        assert_eq!(runtime.block_on(in_time(Duration::from_secs(1), reading)), Some(7));
+    }
+
+    #[test]
+    fn a_body_that_never_comes_is_given_up() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let never = std::future::pending::<()>();
+        assert_eq!(runtime.block_on(in_time(Duration::from_millis(20), never)), None);
+    }
 
     fn status(body: &str) -> u16 {
         quantity(body.as_bytes(), 1000).err().map_or(200, |problem| problem.kind().status())

@@ -3,7 +3,7 @@
 use super::headers::{Caller, OrderInPath};
 use super::state::PublicApi;
 use super::{body, headers};
-use crate::domain::ids::RequestId;
+use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::states::P2Reserve;
 use crate::http::openapi::problem_responses;
 use crate::http::problem::{Kind, Problem};
@@ -67,9 +67,9 @@ pub(super) async fn buy(
     public: web::Data<PublicApi>,
     request: HttpRequest,
     path: web::Path<String>,
-    payload: web::Payload,
+    mut payload: web::Payload,
 ) -> HttpResponse {
-    match try_buy(&public, &request, &path, payload).await {
+    match try_buy(&public, &request, &path, &mut payload).await {
         Ok(answer) => answer,
         Err(problem) => problem.respond(&request),
     }
@@ -79,14 +79,17 @@ async fn try_buy(
     public: &PublicApi,
     request: &HttpRequest,
     sale: &str,
-    payload: web::Payload,
+    payload: &mut web::Payload,
 ) -> Result<HttpResponse, Problem> {
-    public.overload.check_room()?;
-    let user = headers::buyer(public, request)?;
-    let sale = headers::sale(sale)?;
-    let token = headers::purchase_token(request)?;
-    headers::json_only(request)?;
-    let body = body::read(public, declared_length(request), payload).await?;
+    let declared = body::declared_length(request.headers());
+    let PurchaseHead { user, sale, token } = match PurchaseHead::read(public, request, sale) {
+        Ok(head) => head,
+        Err(problem) => {
+            body::discard(&public.bounds, declared, payload).await;
+            return Err(problem);
+        }
+    };
+    let body = body::read(&public.bounds, declared, payload).await?;
     let quantity = body::quantity(&body, public.bounds.quantity_max)?;
     let _under_way = public.overload.enter()?;
     let request_id = public.purchasing.buy(user, &sale, quantity, token).await?;
@@ -94,8 +97,22 @@ async fn try_buy(
     Ok(HttpResponse::Accepted().insert_header((LOCATION, status_url(&sale, request_id))).json(queued))
 }
 
-fn declared_length(request: &HttpRequest) -> Option<usize> {
-    request.headers().get("content-length")?.to_str().ok()?.parse().ok()
+/// What can be refused before the body is read.
+struct PurchaseHead<'a> {
+    user: UserId,
+    sale: SaleId,
+    token: Option<&'a str>,
+}
+
+impl<'a> PurchaseHead<'a> {
+    fn read(public: &PublicApi, request: &'a HttpRequest, sale: &str) -> Result<Self, Problem> {
+        public.overload.check_room()?;
+        let user = headers::buyer(public, request)?;
+        let sale = headers::sale(sale)?;
+        let token = headers::purchase_token(request)?;
+        headers::json_only(request)?;
+        Ok(Self { user, sale, token })
+    }
 }
 
 /// Read the status of a request.

@@ -1,7 +1,7 @@
 //! Starts the public HTTP server and routes its requests to the handlers.
 
 use super::state::PublicApi;
-use super::{cors, events, openapi, orders, places, sales, tokens};
+use super::{body, cors, events, openapi, orders, places, sales, tokens};
 use crate::config;
 use crate::http::extract::{as_problem, path_config};
 use crate::http::problem::Kind;
@@ -11,7 +11,7 @@ use crate::p2_reserve::answer_on_this_thread;
 use crate::runtime::Stopper;
 use actix_web::dev::Server;
 use actix_web::http::header::{ALLOW, HeaderValue};
-use actix_web::middleware::ErrorHandlers;
+use actix_web::middleware::{ErrorHandlers, from_fn};
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -40,12 +40,14 @@ pub(crate) fn routes(config: &mut web::ServiceConfig) {
             web::resource("/v1/sales/{sale_id}/places")
                 .route(web::post().to(places::enter))
                 .route(web::get().to(places::show))
-                .default_service(web::to(|request| method_not_allowed(request, "GET, POST"))),
+                .default_service(web::to(|request| method_not_allowed(request, "GET, POST")))
+                .wrap(from_fn(body::ignored)),
         )
         .service(
             web::resource("/v1/sales/{sale_id}/tokens")
                 .route(web::post().to(tokens::issue))
-                .default_service(web::to(|request| method_not_allowed(request, "POST"))),
+                .default_service(web::to(|request| method_not_allowed(request, "POST")))
+                .wrap(from_fn(body::ignored)),
         )
         .service(
             web::resource("/v1/sales/{sale_id}/orders/{request_id}")

@@ -6,6 +6,8 @@ mod buyer_ids;
 mod catalog;
 mod clock_steps;
 mod cors;
+mod issuers;
+mod kept_connections;
 mod openapi;
 mod order_status;
 mod order_status_events;
