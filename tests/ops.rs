@@ -170,7 +170,7 @@ fn every_alert_finding_and_reason_has_its_row_in_the_runbook() {
     }
     assert_eq!(flat(rows(MQ_REASONS, 1)), sent_back, "reasons of the MQ DLQ");
     let relay = flat(rows(RELAY_REASONS, 1));
-    let mut given = between("src/p3_relay/entry.rs", "format!(\"", &[':']);
+    let mut given = between("src/p3_relay/entry.rs", "reason: format!(\"", &[':']);
     for opening in
         ["fail_probes(&format!(\"", "let reason = format!(\"", "failed(&keys, &format!(\"", "failed(&keys, \""]
     {
@@ -195,6 +195,7 @@ fn every_complaint_of_the_doctor_has_its_row_in_the_runbook() {
         "::new(SERVER, \"",
         "::new(server, \"",
         "::new(\"redis\", \"",
+        "::new(\"machine\", \"",
         "const DECLARED: &str = \"",
         "const MIGRATED: &str = \"",
     ] {

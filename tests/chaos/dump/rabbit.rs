@@ -19,6 +19,7 @@ const RETRY_LAST_MS: [u64; 9] = [1000, 2000, 3000, 5000, 10_000, 20_000, 30_000,
 const DOUBLINGS: u32 = 9;
 const ORDER_QUEUES_MAX: u16 = 64;
 const LOOKS_MAX: u32 = 5;
+const RETRY_LOOKS_MAX: u32 = 2;
 const LOOK_AGAIN_MS: u64 = 3000;
 
 /// Dumps all queues.
@@ -52,6 +53,11 @@ async fn browse(url: &str, queue: &str, kind: &str, lines: &mut Lines) -> bool {
             Ok(None) => return false,
             Err(error) => {
                 eprintln!("chaos: look {looks} at {queue}: {error}");
+                // A retry queue that was deleted shortly before the broker died can be left without a leader for good (seen with
+                // RabbitMQ 3.10): it answers nobody. Its messages are missed then, which makes the checker stricter.
+                if kind == "retry" && looks == RETRY_LOOKS_MAX {
+                    return true;
+                }
                 assert!(looks < LOOKS_MAX, "{queue} cannot be read: {error}");
                 time_passes(LOOK_AGAIN_MS).await;
             }
