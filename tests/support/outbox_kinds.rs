@@ -10,6 +10,9 @@ use seckill::store::redis::{OutboxEntry, SentEntry};
 /// The kinds, as settings.
 pub const OUTBOX_KINDS: [&str; 3] = ["redis.outbox_format=1", "redis.outbox=list", "redis.outbox_format=2"];
 
+/// Those whose entries are one order each, for tests that count entries.
+pub const ONE_ORDER_AN_ENTRY: [&str; 2] = [OUTBOX_KINDS[0], OUTBOX_KINDS[1]];
+
 /// The orders of an entry.
 pub fn orders_of(entry: &OutboxEntry) -> Vec<OrderMessage> {
     match entry.field("o") {

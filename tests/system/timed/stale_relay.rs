@@ -2,7 +2,7 @@
 //!
 //! It is a process of its own, put to sleep by a fault point at exactly the line in question.
 
-use crate::support::outbox_kinds::OUTBOX_KINDS;
+use crate::support::outbox_kinds::ONE_ORDER_AN_ENTRY;
 use crate::support::programs::{Folder, Program, seckill};
 use crate::support::relay_state::{attempts, nothing_is_left, parked};
 use crate::support::world::{QUICK, World, eventually, run_waiting};
@@ -29,7 +29,7 @@ fn sleeper(folder: &Folder, world: &World, faults: &str, set: &[&str]) -> Progra
 #[test]
 fn a_relay_that_slept_between_confirm_and_delete_does_no_harm_and_works_on() {
     run_waiting(async {
-        for outbox in OUTBOX_KINDS {
+        for outbox in ONE_ORDER_AN_ENTRY {
             let folder = Folder::new("stale-confirm");
             let world = World::with(&[Api, Consumer], &[&SHORT_CLAIM[..], &[outbox]].concat()).await;
             let sale = world.sale("stale", 100, Some(1)).await;
@@ -54,7 +54,7 @@ fn a_relay_that_slept_between_confirm_and_delete_does_no_harm_and_works_on() {
 #[test]
 fn a_relay_that_slept_before_parking_parks_nothing_that_another_one_has_finished() {
     run_waiting(async {
-        for outbox in OUTBOX_KINDS {
+        for outbox in ONE_ORDER_AN_ENTRY {
             let folder = Folder::new("stale-park");
             let world = World::with(&[Api, Consumer], &[&SHORT_CLAIM[..], &[outbox]].concat()).await;
             let sale = world.sale("stale", 100, Some(1)).await;
