@@ -19,13 +19,18 @@ async fn working_sale(world: &World, id: &str) -> SaleId {
     sale
 }
 
+/// A setting as a part of a name.
+fn name(setting: &str) -> String {
+    setting.replace(['.', '='], "-")
+}
+
 #[test]
 fn a_broker_that_is_away_briefly_costs_nothing_and_one_away_for_long_only_time() {
     run_waiting(async {
         for outbox in ONE_ORDER_AN_ENTRY {
             let mut servers = breakable_servers().await;
             let world =
-                World::on_breakable(&servers, &format!("brief{}", &outbox[13..]), &[Api, Relay, Consumer], &[outbox])
+                World::on_breakable(&servers, &format!("brief-{}", name(outbox)), &[Api, Relay, Consumer], &[outbox])
                     .await;
             let sale = world.sale("brief", 10_000, Some(1)).await;
             let selling = loadgen::run(loadgen::LoadPlan { rate_per_s: Some(800.0), ..world.crowd(&sale, 4_000) });
@@ -42,7 +47,7 @@ fn a_broker_that_is_away_briefly_costs_nothing_and_one_away_for_long_only_time()
 
             let world = World::on_breakable(
                 &servers,
-                &format!("long{}", &outbox[13..]),
+                &format!("long-{}", name(outbox)),
                 &[Api, Relay, Consumer],
                 &["p3_relay.attempts_max=3", outbox],
             )
