@@ -101,7 +101,7 @@ mod tests {
     fn memory_is_told_for_each_request() {
         assert_eq!(bytes_each(1_000, 61_000, 100), 600.0);
         assert_eq!(bytes_each(1_000, 900, 100), -1.0);
-        assert_eq!(in_flight(0, 60_000, 100).holds, Some(true));
-        assert_eq!(in_flight(0, 60_100, 100).holds, Some(false));
+        assert_eq!(in_flight(0, 40_000, 100).holds, Some(true));
+        assert_eq!(in_flight(0, 40_100, 100).holds, Some(false));
     }
 }
