@@ -4,10 +4,11 @@
 //! The plain handler runs in a process of its own here, so that its processor time can be told from the load generator's. A
 //! crash of this process kills it (the kernel does).
 
-use super::closed_loop::{ResponseCounts, closed_loop};
 use super::cpu::{CpuMeter, CpuUsage, LOAD};
 use super::environment::Environment;
+use super::plain_handler;
 use super::sizes::Sizes;
+use super::sold_out::purchase_in;
 use crate::baseline;
 use crate::loadgen::{self, buyer_name};
 use seckill::cli::Failure;
@@ -50,29 +51,19 @@ pub(super) struct PlainCost {
 }
 
 /// Measures the plain handler with as many connections as the crowd has; `None` on a stack that was there before.
-pub(super) async fn plain_handler(environment: &Environment, sizes: &Sizes) -> Result<Option<PlainCost>, Failure> {
+pub(super) async fn of_plain_handler(environment: &Environment, sizes: &Sizes) -> Result<Option<PlainCost>, Failure> {
     let Some(role_processes) = environment.role_processes() else { return Ok(None) };
     let address = format!("127.0.0.1:{}", free_port()?);
     let words = ["plain", "--listen", &address].map(str::to_owned);
     let child = role_processes.child("plain", &words).await?;
     takes_connections(&address).await?;
     let requests = purchases(environment, &address)?;
-    let watch = CpuMeter::of(environment, (PLAIN, child.pid()));
-    let responses =
-        closed_loop(&format!("http://{address}"), requests, sizes.connections, sizes.lasting, &environment.stop)
-            .await?;
+    let watch = CpuMeter::start_with(environment, (PLAIN, child.pid()));
+    let responses = plain_handler::refusals(&format!("http://{address}"), requests, environment, sizes).await?;
     let usage = watch.end();
     drop::<Child>(child);
-    all_refused(&responses)?;
     let answers = responses.answers.status(410);
     Ok(Some(PlainCost { per_s: responses.per_s(410), us: us_each(&usage, PLAIN, answers) }))
-}
-
-fn all_refused(responses: &ResponseCounts) -> Result<(), Failure> {
-    if responses.others(410) == 0 {
-        return Ok(());
-    }
-    Err(Failure::Failed(format!("the plain handler answered otherwise: {:?}", responses.answers.rows())))
 }
 
 async fn takes_connections(address: &str) -> Result<(), Failure> {
@@ -92,9 +83,7 @@ fn purchases(environment: &Environment, host: &str) -> Result<Vec<String>, Failu
     let issuer = TokenIssuer::new(&auth.secret, &auth.issuer, &auth.audience)?;
     let purchase = |buyer| {
         let access = issuer.sign(&buyer_name(buyer), loadgen::access_tokens::ACCESS_TTL_S)?;
-        let head =
-            format!("POST /v1/sales/bench/orders HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {access}\r\n");
-        Ok(format!("{head}Content-Type: application/json\r\nContent-Length: 14\r\n\r\n{{\"quantity\":1}}"))
+        Ok(purchase_in("bench", host, &access))
     };
     (0..BUYERS).map(purchase).collect()
 }

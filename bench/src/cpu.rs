@@ -30,16 +30,17 @@ impl CpuMeter {
 
     /// With another name for this process: that of the role whose code it runs itself.
     pub fn start_as(this: &str, environment: &Environment) -> Self {
-        let mut pids = environment.pids();
-        pids.insert(this.to_owned(), std::process::id());
-        Self { before: all(&pids), pids, begun: Instant::now() }
+        Self::of(environment, [(this, std::process::id())])
     }
 
-    /// With one more process than those of the environment.
-    pub fn of(environment: &Environment, (name, pid): (&str, u32)) -> Self {
+    /// Beside this process with one more than those of the environment.
+    pub fn start_with(environment: &Environment, other: (&str, u32)) -> Self {
+        Self::of(environment, [(LOAD, std::process::id()), other])
+    }
+
+    fn of<const N: usize>(environment: &Environment, more: [(&str, u32); N]) -> Self {
         let mut pids = environment.pids();
-        pids.insert(LOAD.to_owned(), std::process::id());
-        pids.insert(name.to_owned(), pid);
+        pids.extend(more.map(|(name, pid)| (name.to_owned(), pid)));
         Self { before: all(&pids), pids, begun: Instant::now() }
     }
 

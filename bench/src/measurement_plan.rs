@@ -133,14 +133,8 @@ impl<'a> MeasurementPlan<'a> {
 
     async fn end_to_end(&mut self) -> Result<Vec<Bar>, Failure> {
         let spinner = self.everything("end_to_end").await?;
-        let accept = self.value("accept");
-        let mut bars = scenarios::end_to_end(self.environment, self.sizes, accept, &spinner).await?;
-        if let Some(us) = bars.iter().find(|bar| bar.name == "cost_end_to_end").map(|bar| bar.value) {
-            let other = self.other_build_us(&spinner).await?;
-            bars.retain(|bar| bar.name != "cost_end_to_end");
-            bars.push(scenarios::cost_end_to_end(us, other));
-        }
-        Ok(bars)
+        let (accept, other_us) = (self.value("accept"), self.other_build_us(&spinner).await?);
+        scenarios::end_to_end(self.environment, self.sizes, accept, other_us, &spinner).await
     }
 
     /// The cost of an order with the build of `--against`, on servers of its own.

@@ -1,13 +1,29 @@
 //! A plain Actix handler that checks the access token and refuses: what any front on this machine has to do for a request,
-//! with nothing behind it. It runs in the benchmark's process.
+//! with nothing behind it. It runs in the benchmark's process, and for `cost` in one of its own.
 
+use super::closed_loop::{ResponseCounts, closed_loop};
 use super::environment::Environment;
+use super::sizes::Sizes;
 use crate::baseline::http as bare;
 use seckill::cli::Failure;
 use seckill::p1_entry::access_tokens::Authenticator;
 use seckill::roles;
 use seckill::runtime::Stopper;
 use tokio::task::JoinHandle;
+
+/// Has the handler at `url` refuse `requests` for the time of a measurement, whichever process it runs in.
+pub(super) async fn refusals(
+    url: &str,
+    requests: Vec<String>,
+    environment: &Environment,
+    sizes: &Sizes,
+) -> Result<ResponseCounts, Failure> {
+    let responses = closed_loop(url, requests, sizes.connections, sizes.lasting, &environment.stop).await?;
+    if responses.others(410) > 0 {
+        return Err(Failure::Failed(format!("the plain handler answered otherwise: {:?}", responses.answers.rows())));
+    }
+    Ok(responses)
+}
 
 /// The running handler.
 pub(super) struct PlainHandler {

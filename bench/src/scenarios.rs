@@ -10,6 +10,7 @@ use super::steady_crowd::{ENOUGH, crowd};
 use super::{landing, latency};
 use crate::loadgen::{self, LoadReport};
 use seckill::cli::Failure;
+use seckill::domain::ids::SaleId;
 use seckill::store::mysql::lags;
 use serde_json::json;
 use std::time::Instant;
@@ -32,6 +33,26 @@ fn accepted_per_s(report: &LoadReport) -> f64 {
     report.accepted as f64 * 1000.0 / report.elapsed_ms.max(1) as f64
 }
 
+/// A crowd that has bought, and the meter that was started with it and goes on.
+struct CrowdRun {
+    sale: SaleId,
+    watch: CpuMeter,
+    report: LoadReport,
+}
+
+async fn run_crowd(
+    environment: &mut Environment,
+    name: &str,
+    sizes: &Sizes,
+    spinner: &Spinner,
+) -> Result<CrowdRun, Failure> {
+    let sale = environment.sale(name, ENOUGH, None).await?;
+    let ready = loadgen::prepare(crowd(environment, sizes, &sale, spinner)).await?;
+    let watch = CpuMeter::start(environment);
+    let report = ready.run().await?;
+    Ok(CrowdRun { sale, watch, report })
+}
+
 /// Accepted purchases a second through HTTP, JWT and the script, and what one costs the api and Redis.
 pub(super) async fn accept(
     environment: &mut Environment,
@@ -39,11 +60,7 @@ pub(super) async fn accept(
     spinner: &Spinner,
 ) -> Result<Vec<Bar>, Failure> {
     let alone = environment.is_api_alone();
-    let sale = environment.sale("accept", ENOUGH, None).await?;
-    let plan = crowd(environment, sizes, &sale, spinner);
-    let ready = loadgen::prepare(plan).await?;
-    let watch = CpuMeter::start(environment);
-    let report = ready.run().await?;
+    let CrowdRun { watch, report, .. } = run_crowd(environment, "accept", sizes, spinner).await?;
     let usage = watch.end();
     spinner.tell("bare script");
     let redis_url = environment.settings.redis.url.expose();
@@ -51,7 +68,7 @@ pub(super) async fn accept(
     let bare = redis_script::bare_script(redis_url, sizes.connections, sizes.baseline_requests).await;
     let bare_usage = watch.end();
     spinner.tell("plain handler");
-    let plain = cost::plain_handler(environment, sizes).await?;
+    let plain = cost::of_plain_handler(environment, sizes).await?;
     let latency = report.latency();
     let mut note = format!("{} connections, p99 {:.1} ms", sizes.connections, latency::ms(latency.p99_us));
     note.push_str(if alone { ", api role alone" } else { ", all roles run beside it" });
@@ -81,18 +98,16 @@ pub(super) async fn accept(
     Ok(bars)
 }
 
-/// Orders a second that land while buyers keep buying, and how long the rest takes.
+/// Orders a second that land while buyers keep buying, and how long the rest takes. `other_us` is what an order costs with the
+/// build of `--against`.
 pub(super) async fn end_to_end(
     environment: &mut Environment,
     sizes: &Sizes,
     accept_alone: Option<f64>,
+    other_us: Option<f64>,
     spinner: &Spinner,
 ) -> Result<Vec<Bar>, Failure> {
-    let sale = environment.sale("end-to-end", ENOUGH, None).await?;
-    let plan = crowd(environment, sizes, &sale, spinner);
-    let ready = loadgen::prepare(plan).await?;
-    let watch = CpuMeter::start(environment);
-    let report = ready.run().await?;
+    let CrowdRun { sale, watch, report } = run_crowd(environment, "end-to-end", sizes, spinner).await?;
     let usage = watch.end();
     let (landed, _) = environment.landed_and_sold(&sale).await?;
     let begin = Instant::now();
@@ -124,12 +139,12 @@ pub(super) async fn end_to_end(
         Bar::rate("end_to_end", per_s).against(accept_alone, BAR_OF_ACCEPT).note(note).more(more),
         Bar::rate("end_to_end_plain", per_s).against(Some(plain), BAR_OF_PLAIN).note(against_plain),
     ];
-    bars.extend(cost.map(|us| cost_end_to_end(us, None)));
+    bars.extend(cost.map(|us| cost_end_to_end(us, other_us)));
     Ok(bars)
 }
 
 /// Processor time of all roles and servers for an order, against another build (`--against`).
-pub(super) fn cost_end_to_end(us: f64, other: Option<f64>) -> Bar {
+fn cost_end_to_end(us: f64, other: Option<f64>) -> Bar {
     let note = match other {
         Some(_) => "processor time of all roles and servers for an order, against the other build in the same run",
         None => "processor time of all roles and servers for an order; --against PATH compares it with another build",
@@ -143,10 +158,7 @@ pub(super) async fn other_build_us(
     sizes: &Sizes,
     spinner: &Spinner,
 ) -> Result<Option<f64>, Failure> {
-    let sale = environment.sale("end-to-end", ENOUGH, None).await?;
-    let ready = loadgen::prepare(crowd(environment, sizes, &sale, spinner)).await?;
-    let watch = CpuMeter::start(environment);
-    let report = ready.run().await?;
+    let CrowdRun { sale, watch, report } = run_crowd(environment, "end-to-end", sizes, spinner).await?;
     environment.drained(&sale, sizes.patience, &|_, _| ()).await?;
     Ok(cost::us_of_all(&watch.end(), report.accepted))
 }

@@ -4,7 +4,7 @@ use super::bar::Bar;
 use super::closed_loop::{ResponseCounts, closed_loop};
 use super::cpu::{CpuMeter, CpuUsage};
 use super::environment::Environment;
-use super::plain_handler::PlainHandler;
+use super::plain_handler::{self, PlainHandler};
 use super::sizes::Sizes;
 use crate::loadgen::http::{Connection, ServerAddress};
 use crate::loadgen::{self, buyer_name};
@@ -19,6 +19,21 @@ const WINNERS: u64 = 500;
 const LATE: u64 = 1_000;
 /// The least ratio to a plain handler.
 const BAR: f64 = 0.85;
+
+/// The head of a request, up to further fields.
+fn head(line: &str, host: &str, access: &str) -> String {
+    format!("{line} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {access}\r\n")
+}
+
+/// A purchase of one unit with this head; `key` is a further field, or nothing.
+fn purchase(head: &str, key: &str) -> String {
+    format!("{head}{key}Content-Type: application/json\r\nContent-Length: 14\r\n\r\n{{\"quantity\":1}}")
+}
+
+/// A purchase of one unit in a sale, without a key.
+pub(super) fn purchase_in(sale: &str, host: &str, access: &str) -> String {
+    purchase(&head(&format!("POST /v1/sales/{sale}/orders"), host, access), "")
+}
 
 /// A sold-out sale, with the requests of those who bought it.
 pub(super) struct SoldOut {
@@ -40,11 +55,8 @@ impl SoldOut {
         let mut all = Self { repeats: Vec::new(), questions: Vec::new(), late: Vec::new() };
         for buyer in 0..WINNERS + LATE {
             let access = issuer.sign(&buyer_name(buyer), loadgen::access_tokens::ACCESS_TTL_S)?;
-            let head = |line: &str| format!("{line} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {access}\r\n");
-            let order = |key: &str| {
-                let json = "Content-Type: application/json\r\nContent-Length: 14\r\n\r\n{\"quantity\":1}";
-                format!("{}{key}{json}", head(&format!("POST /v1/sales/{sale}/orders")))
-            };
+            let head = |line: &str| head(line, &host, &access);
+            let order = |key: &str| purchase(&head(&format!("POST /v1/sales/{sale}/orders")), key);
             if buyer >= WINNERS {
                 all.late.push(order(""));
                 continue;
@@ -81,17 +93,9 @@ impl SoldOut {
     /// The same requests at a handler that only checks the access token.
     async fn plain_handler(&self, environment: &Environment, sizes: &Sizes) -> Result<f64, Failure> {
         let plain = PlainHandler::start(environment)?;
-        let responses =
-            closed_loop(&plain.url, self.late.clone(), sizes.connections, sizes.lasting, &environment.stop).await;
+        let responses = plain_handler::refusals(&plain.url, self.late.clone(), environment, sizes).await;
         plain.end().await?;
-        let responses = responses?;
-        if responses.others(410) > 0 {
-            return Err(Failure::Failed(format!(
-                "the plain handler answered otherwise: {:?}",
-                responses.answers.rows()
-            )));
-        }
-        Ok(responses.per_s(410))
+        Ok(responses?.per_s(410))
     }
 
     /// Answers a second to winners who repeat their request after sell-out.

@@ -53,13 +53,12 @@ impl RelayEntry {
             std::str::from_utf8(value).map_err(|_not_text| format!("field {name} is not text"))
         };
         let sale_id = SaleId::parse(text("s")?).map_err(|error| error.to_string())?;
-        let (orders, in_lines) = (entry.orders(), entry.field("o").is_some());
-        let request_id = if in_lines {
+        let (orders, lines) = (entry.orders(), entry.field("o"));
+        let in_lines = lines.is_some();
+        let request_id = match lines {
             // Of several orders the first gives its name. Whether the others can be read is the consumer's to find out.
-            let first = entry.field("o").and_then(|lines| request_ids_of_lines(lines).next());
-            first.ok_or("field o has no order")?.to_string()
-        } else {
-            text("r")?.to_owned()
+            Some(lines) => request_ids_of_lines(lines).next().ok_or("field o has no order")?.to_string(),
+            None => text("r")?.to_owned(),
         };
         let spans = AttemptSpans::of_all(|| entry.request_ids());
         let payload = entry.take(if in_lines { "o" } else { "p" }).ok_or_else(|| missing("p"))?;

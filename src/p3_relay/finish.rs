@@ -5,7 +5,7 @@ use super::{IDS_MAX, Relay};
 use crate::domain::states::RequestEvent;
 use crate::faults::crash_point;
 use crate::runtime::exponential_backoff;
-use crate::store::redis::{ParkReason, Parking, RedisFault, SentEntry};
+use crate::store::redis::{ParkReason, Parking, RedisFault};
 use futures::future::join_all;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -20,9 +20,7 @@ impl Relay {
                 return Ok(());
             }
             crash_point!(AfterConfirm);
-            let sent: Vec<(u16, Vec<SentEntry>)> =
-                parts.iter().map(|(shard, (keys, _))| (*shard, self.sent_entries(keys))).collect();
-            let done = sent.iter().map(|(shard, entries)| self.outbox.done(*shard, &self.consumer, entries));
+            let done = parts.iter().map(|(shard, (_, sent))| self.outbox.done(*shard, &self.consumer, sent));
             let done = join_all(done).await;
             crash_point!(AfterDone);
             let mut failed = None;
@@ -36,11 +34,6 @@ impl Relay {
                 return Err(fault);
             }
         }
-    }
-
-    fn sent_entries(&self, keys: &[EntryKey]) -> Vec<SentEntry> {
-        let entries = keys.iter().filter_map(|key| self.window.get(*key));
-        entries.map(|entry| SentEntry { id: entry.id.clone(), orders: entry.orders }).collect()
     }
 
     fn finished(&mut self, keys: Vec<EntryKey>) {

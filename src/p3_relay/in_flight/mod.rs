@@ -5,6 +5,7 @@
 //! answer about an entry that was removed and read again cannot mean the new one.
 
 use super::entry::RelayEntry;
+use crate::store::redis::SentEntry;
 use std::collections::{BTreeSet, HashMap};
 use std::time::Instant;
 
@@ -179,18 +180,24 @@ impl InFlightWindow {
         self.sent.len() + self.failed.len() + self.waiting.len()
     }
 
-    /// Up to `max` of the confirmed, or failed, entries of a shard, oldest first, with their ids.
-    pub(super) fn confirmed_of(&self, shard: u16, max: usize) -> (Vec<EntryKey>, Vec<String>) {
-        self.listed(&self.confirmed, shard, max)
+    /// Up to `max` of the confirmed entries of a shard, oldest first, as the outbox deletes them.
+    pub(super) fn confirmed_of(&self, shard: u16, max: usize) -> (Vec<EntryKey>, Vec<SentEntry>) {
+        let sent = |entry: &RelayEntry| SentEntry { id: entry.id.clone(), orders: entry.orders };
+        self.listed(&self.confirmed, shard).map(|(key, entry)| (key, sent(entry))).take(max).unzip()
     }
 
+    /// Up to `max` of the failed entries of a shard, oldest first, with their ids.
     pub(super) fn failed_of(&self, shard: u16, max: usize) -> (Vec<EntryKey>, Vec<String>) {
-        self.listed(&self.failed, shard, max)
+        self.listed(&self.failed, shard).map(|(key, entry)| (key, entry.id.clone())).take(max).unzip()
     }
 
-    fn listed(&self, list: &BTreeSet<(u16, EntryKey)>, shard: u16, max: usize) -> (Vec<EntryKey>, Vec<String>) {
+    fn listed<'a>(
+        &'a self,
+        list: &'a BTreeSet<(u16, EntryKey)>,
+        shard: u16,
+    ) -> impl Iterator<Item = (EntryKey, &'a RelayEntry)> {
         let keys = list.range((shard, EntryKey::MIN)..=(shard, EntryKey::MAX)).map(|(_, key)| *key);
-        keys.filter_map(|key| Some((key, self.get(key)?.id.clone()))).take(max).unzip()
+        keys.filter_map(|key| Some((key, self.get(key)?)))
     }
 
     /// The ids of all entries of a shard.
