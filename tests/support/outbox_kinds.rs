@@ -10,9 +10,6 @@ use seckill::store::redis::{OutboxEntry, SentEntry};
 /// The kinds, as settings.
 pub const OUTBOX_KINDS: [&str; 3] = ["redis.outbox_format=1", "redis.outbox=list", "redis.outbox_format=2"];
 
-/// Those whose entries are one order each, for tests that count entries.
-pub const ONE_ORDER_AN_ENTRY: [&str; 2] = [OUTBOX_KINDS[0], OUTBOX_KINDS[1]];
-
 /// The orders of an entry.
 pub fn orders_of(entry: &OutboxEntry) -> Vec<OrderMessage> {
     match entry.field("o") {
@@ -39,6 +36,16 @@ impl World {
             (OutboxKind::Stream, 2) => OUTBOX_KINDS[2],
             (OutboxKind::Stream, _) => OUTBOX_KINDS[0],
         }
+    }
+
+    /// Entries that hold these orders: as many, where an entry is one order; else as many as there are.
+    pub async fn entries_of(&self, orders: usize) -> usize {
+        if self.outbox_set() != OUTBOX_KINDS[2] {
+            return orders;
+        }
+        let entries = self.servers.redis.outbox.page(0, "-", 1_000).await.expect("redis");
+        assert_eq!(entries.iter().map(OutboxEntry::orders).sum::<usize>(), orders);
+        entries.len()
     }
 
     /// Puts something into the outbox that a relay may not be able to read: sale, request id, payload.

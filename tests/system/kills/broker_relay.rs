@@ -1,7 +1,7 @@
 //! A broker that is down, silent, frozen or blocked, and connections and exchanges that go away under the relay.
 
 use crate::support::fault_injection::{breakable_servers, delete_order_exchange, memory_alarm, run_in_broker};
-use crate::support::outbox_kinds::ONE_ORDER_AN_ENTRY;
+use crate::support::outbox_kinds::OUTBOX_KINDS;
 use crate::support::relay_state::{attempts, nothing_is_left, parked};
 use crate::support::world::{World, eventually, run_waiting};
 use seckill::dev::ServerKind;
@@ -27,7 +27,7 @@ fn name(setting: &str) -> String {
 #[test]
 fn a_broker_that_is_away_briefly_costs_nothing_and_one_away_for_long_only_time() {
     run_waiting(async {
-        for outbox in ONE_ORDER_AN_ENTRY {
+        for outbox in OUTBOX_KINDS {
             let mut servers = breakable_servers().await;
             let world =
                 World::on_breakable(&servers, &format!("brief-{}", name(outbox)), &[Api, Relay, Consumer], &[outbox])
