@@ -84,10 +84,20 @@ impl Bar {
         self.compared(baseline, (bar, Rule::RatioAtMost))
     }
 
+    /// Told beside a baseline, which may be missing; there is nothing to hold.
+    pub fn beside(mut self, baseline: Option<f64>) -> Self {
+        self.baseline = baseline;
+        self.ratio = self.ratio_to(baseline);
+        self
+    }
+
+    fn ratio_to(&self, baseline: Option<f64>) -> Option<f64> {
+        baseline.filter(|baseline| *baseline > 0.0).map(|baseline| self.value / baseline)
+    }
+
     fn compared(mut self, baseline: Option<f64>, (bar, rule): (f64, Rule)) -> Self {
-        (self.baseline, self.bar, self.rule) = (baseline, Some(bar), rule);
-        self.ratio = baseline.filter(|baseline| *baseline > 0.0).map(|baseline| self.value / baseline);
-        self.judged()
+        (self.bar, self.rule) = (Some(bar), rule);
+        self.beside(baseline).judged()
     }
 
     fn judged(mut self) -> Self {

@@ -3,7 +3,7 @@
 use super::loadgen::LoadError;
 use super::loadgen::http::HttpError;
 use super::strategies::{BuyersArgs, buyers};
-use super::{BenchArgs, cost, program, run, shop_crowd};
+use super::{BenchArgs, cost, program, run, rush, shop_crowd};
 use clap::{Parser, Subcommand};
 use seckill::cli::{Failure, main_of};
 use seckill::config::Layers;
@@ -46,6 +46,9 @@ enum BenchCommand {
     /// The crowd of the demo shop: its plan on standard input, how far it is on standard output
     #[command(hide = true)]
     Crowd,
+    /// Buyers of a rush: their plan on standard input, what they saw on standard output
+    #[command(hide = true)]
+    Rush,
 }
 
 impl From<LoadError> for Failure {
@@ -74,6 +77,7 @@ async fn dispatch(cli: BenchCli) -> Result<u8, Failure> {
         None => run(&layers, &data_dir, &args).await,
         Some(BenchCommand::Buyers(args)) => buyers(&layers, &args).await,
         Some(BenchCommand::Plain { listen }) => cost::serve_plain(&layers, &listen).await,
+        Some(BenchCommand::Rush) => rush::serve().await,
         Some(BenchCommand::Crowd) => shop_crowd::run().await,
     }
 }

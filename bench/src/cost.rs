@@ -83,7 +83,7 @@ fn purchases(environment: &Environment, host: &str) -> Result<Vec<String>, Failu
     let issuer = TokenIssuer::new(&auth.secret, &auth.issuer, &auth.audience)?;
     let purchase = |buyer| {
         let access = issuer.sign(&buyer_name(buyer), loadgen::access_tokens::ACCESS_TTL_S)?;
-        Ok(purchase_in("bench", host, &access))
+        Ok(purchase_in("bench", host, &access, ""))
     };
     (0..BUYERS).map(purchase).collect()
 }

@@ -30,17 +30,18 @@ impl CpuMeter {
 
     /// With another name for this process: that of the role whose code it runs itself.
     pub fn start_as(this: &str, environment: &Environment) -> Self {
-        Self::of(environment, [(this, std::process::id())])
+        Self::of(environment, vec![(this.to_owned(), std::process::id())])
     }
 
     /// Beside this process with one more than those of the environment.
     pub fn start_with(environment: &Environment, other: (&str, u32)) -> Self {
-        Self::of(environment, [(LOAD, std::process::id()), other])
+        Self::of(environment, vec![(LOAD.to_owned(), std::process::id()), (other.0.to_owned(), other.1)])
     }
 
-    fn of<const N: usize>(environment: &Environment, more: [(&str, u32); N]) -> Self {
+    /// With these processes, which make the load, instead of this one.
+    pub fn of(environment: &Environment, load: Vec<(String, u32)>) -> Self {
         let mut pids = environment.pids();
-        pids.extend(more.map(|(name, pid)| (name.to_owned(), pid)));
+        pids.extend(load);
         Self { before: all(&pids), pids, begun: Instant::now() }
     }
 
@@ -53,6 +54,16 @@ impl CpuMeter {
 }
 
 impl CpuUsage {
+    /// The same with all processes that made the load as one.
+    pub fn with_one_load(self) -> Self {
+        let mut seconds = BTreeMap::new();
+        for (name, used) in self.seconds {
+            let name = if name.starts_with(LOAD) { LOAD.to_owned() } else { name };
+            *seconds.entry(name).or_default() += used;
+        }
+        Self { seconds, ..self }
+    }
+
     /// The load generator's part of all processor time told apart here; `None` when nothing was.
     pub fn load_share(&self) -> Option<f64> {
         let all: f64 = self.seconds.values().sum();
@@ -161,6 +172,8 @@ mod tests {
         let usage = used(&[(LOAD, 1.0), ("api", 2.0), ("redis", 1.0), ("mysql", 0.0)]);
         assert_eq!(usage.load_share(), Some(0.25));
         assert_eq!(usage.note(), "; cores: api 100 %, load generator 50 %, redis 50 %");
+        let several = used(&[(LOAD, 1.0), ("load generator 2", 2.0), ("api", 3.0)]);
+        assert_eq!(several.with_one_load(), used(&[(LOAD, 3.0), ("api", 3.0)]));
         assert_eq!((used(&[]).load_share(), used(&[]).note()), (None, String::new()));
     }
 }

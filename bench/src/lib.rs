@@ -34,6 +34,7 @@ mod recovery_probe;
 mod relay;
 mod report;
 mod role_processes;
+mod rush;
 mod scenarios;
 mod shop_crowd;
 mod sizes;
@@ -75,6 +76,7 @@ const SLOW_START: Duration = Duration::from_secs(6);
   seckill bench --runs 5 --html bench.html
   seckill bench --only sale          whole sales, 10,000 buyers each, checked for exactness
   seckill bench --only crowd --users 1000000
+  seckill bench --only rush --rush 200000
   seckill bench --only accept --json > accept.json
   seckill bench --only growth --entries 1000000
   seckill bench --only growth_reconcile --orders 10000000
@@ -101,6 +103,9 @@ struct BenchArgs {
     /// Buyers of the scenario `crowd`
     #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     users: u64,
+    /// Buyers of the scenario `rush`, all due within one second [default: 20,000, quick 2,000]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=500_000))]
+    rush: Option<u64>,
     /// Entries that `relay`, `landing` and `memory` work on, and the most of `growth` [default: 100,000, quick 20,000]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     entries: Option<u64>,
@@ -110,7 +115,7 @@ struct BenchArgs {
     /// Length of each timed measurement, seconds [default: 5, quick 1]
     #[arg(long, value_parser = seconds)]
     seconds: Option<f64>,
-    /// Another build of `seckill`: what an order costs with it, in the same run
+    /// Another build of `seckill`: what an order costs with it, and how it takes a rush, in the same run
     #[arg(long, value_name = "PATH")]
     against: Option<PathBuf>,
     #[arg(long)]

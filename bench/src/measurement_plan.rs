@@ -9,7 +9,7 @@ use super::environment::{Difference, Environment};
 use super::sizes::{Scenario, Sizes, Spinner};
 use super::sold_out::SoldOut;
 use super::{
-    aof_rewrite, fill, flash_crowd, growth, growth_reconcile, latency, memory, prefault, recovery, scenarios,
+    aof_rewrite, fill, flash_crowd, growth, growth_reconcile, latency, memory, prefault, recovery, rush, scenarios,
     steady_crowd, strategies, whole_sale,
 };
 use seckill::cli::Failure;
@@ -29,6 +29,7 @@ enum Stage {
     Resident,
     Sale,
     Crowd,
+    Rush,
     Recovery,
     Growth,
     GrowthReconcile,
@@ -36,7 +37,7 @@ enum Stage {
 }
 
 impl Stage {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Accept,
         Self::SoldOut,
         Self::Latency,
@@ -45,6 +46,7 @@ impl Stage {
         Self::Resident,
         Self::Sale,
         Self::Crowd,
+        Self::Rush,
         Self::Recovery,
         Self::Growth,
         Self::GrowthReconcile,
@@ -63,6 +65,7 @@ impl Stage {
             Self::Resident => &[Scenario::Memory],
             Self::Sale => &[Scenario::Sale],
             Self::Crowd => &[Scenario::Crowd],
+            Self::Rush => &[Scenario::Rush],
             Self::Recovery => &[Scenario::Recovery],
             Self::Growth => &[Scenario::Growth],
             Self::GrowthReconcile => &[Scenario::GrowthReconcile],
@@ -81,6 +84,7 @@ impl Stage {
             | Self::Filled
             | Self::EndToEnd
             | Self::Crowd
+            | Self::Rush
             | Self::Recovery
             | Self::Growth
             | Self::Strategies => true,
@@ -133,23 +137,36 @@ impl<'a> MeasurementPlan<'a> {
 
     async fn end_to_end(&mut self) -> Result<Vec<Bar>, Failure> {
         let spinner = self.everything("end_to_end").await?;
-        let (accept, other_us) = (self.value("accept"), self.other_build_us(&spinner).await?);
+        let accept = self.value("accept");
+        let other = async |other: &mut Environment| scenarios::other_build_us(other, self.sizes, &spinner).await;
+        let other_us = self.with_other_build(&spinner, other).await?.flatten();
         scenarios::end_to_end(self.environment, self.sizes, accept, other_us, &spinner).await
     }
 
-    /// The cost of an order with the build of `--against`, on servers of its own.
-    async fn other_build_us(&self, spinner: &Spinner) -> Result<Option<f64>, Failure> {
+    async fn rush(&mut self) -> Result<Vec<Bar>, Failure> {
+        let spinner = self.everything("rush").await?;
+        let ours = rush::one(self.environment, self.sizes, &spinner).await?;
+        let other = self.with_other_build(&spinner, async |other| rush::one(other, self.sizes, &spinner).await);
+        Ok(rush::bars(&ours, other.await?.as_ref()))
+    }
+
+    /// Measures the build of `--against`, with all its roles, on servers of its own.
+    async fn with_other_build<Measured>(
+        &self,
+        spinner: &Spinner,
+        measure: impl AsyncFnOnce(&mut Environment) -> Result<Measured, Failure>,
+    ) -> Result<Option<Measured>, Failure> {
         let Some(program) = &self.sizes.against else { return Ok(None) };
         spinner.tell("the other build");
         let Some(mut other) = self.environment.another(Difference::Build(program)).await? else { return Ok(None) };
         other.all_roles().await?;
         let warm = steady_crowd::warm_up(&mut other, self.sizes, spinner).await;
         let measured = match warm {
-            Ok(()) => scenarios::other_build_us(&mut other, self.sizes, spinner).await,
+            Ok(()) => measure(&mut other).await,
             Err(failure) => Err(failure),
         };
         other.leave().await?;
-        measured
+        measured.map(Some)
     }
 
     async fn stage(&mut self, stage: Stage) -> Result<Vec<Bar>, Failure> {
@@ -193,6 +210,7 @@ impl<'a> MeasurementPlan<'a> {
                 let spinner = self.everything("crowd").await?;
                 flash_crowd::crowd(self.environment, self.sizes, &spinner).await
             }
+            Stage::Rush => self.rush().await,
             Stage::Recovery => {
                 let spinner = self.everything("recovery").await?;
                 recovery::measure(self.environment, self.sizes, &spinner).await
@@ -248,7 +266,7 @@ impl<'a> MeasurementPlan<'a> {
         }
         if self.wanted.contains(&Scenario::Poll) {
             spinner.tell("poll");
-            bars.push(sold_out.poll(self.environment, self.sizes).await?);
+            bars.extend(sold_out.poll(self.environment, self.sizes).await?);
         }
         self.sold_out = Some(sold_out);
         Ok(bars)

@@ -31,6 +31,8 @@ pub(super) enum Scenario {
     Sale,
     /// Many buyers (--users) for 500 units, each until an answer
     Crowd,
+    /// Buyers (--rush) who all open a connection within one second: what they hear, and whether a SYN is repeated
+    Rush,
     /// Time until a purchase works again after kill -9 of each role and each server
     Recovery,
     /// What an order costs as everything grows by tens (only when asked for)
@@ -42,7 +44,7 @@ pub(super) enum Scenario {
 }
 
 impl Scenario {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Accept,
         Self::SoldOut,
         Self::Replay,
@@ -54,6 +56,7 @@ impl Scenario {
         Self::EndToEnd,
         Self::Sale,
         Self::Crowd,
+        Self::Rush,
         Self::Recovery,
         Self::Growth,
         Self::GrowthReconcile,
@@ -73,6 +76,7 @@ impl Scenario {
             Self::EndToEnd => "end_to_end",
             Self::Sale => "sale",
             Self::Crowd => "crowd",
+            Self::Rush => "rush",
             Self::Recovery => "recovery",
             Self::Growth => "growth",
             Self::GrowthReconcile => "growth_reconcile",
@@ -86,6 +90,7 @@ impl Scenario {
             Self::Relay
             | Self::Landing
             | Self::Memory
+            | Self::Rush
             | Self::Recovery
             | Self::Growth
             | Self::GrowthReconcile
@@ -107,6 +112,7 @@ impl Scenario {
             | Self::EndToEnd
             | Self::Sale
             | Self::Crowd
+            | Self::Rush
             | Self::Recovery
             | Self::Growth
             | Self::GrowthReconcile
@@ -142,6 +148,8 @@ pub(super) struct Sizes {
     pub sale_buyers: u64,
     /// Buyers of the scenario `crowd`.
     pub users: u64,
+    /// Buyers of the scenario `rush`.
+    pub rush: u64,
     /// Entries of `relay`, `landing` and `memory`; the largest size of `growth`.
     pub entries: u64,
     /// Orders of the large sale of `growth_reconcile`.
@@ -157,6 +165,7 @@ pub(super) struct Sizes {
 
 impl Sizes {
     pub fn of(args: &BenchArgs) -> Self {
+        let rush = args.rush.unwrap_or(if args.quick { 2_000 } else { 20_000 });
         let (lasting_s, buyers, baseline_requests, patience_s, entries) =
             if args.quick { (1.0, 10_000, 50_000, 60, 20_000) } else { (5.0, 100_000, 300_000, 300, 100_000) };
         Self {
@@ -165,6 +174,7 @@ impl Sizes {
             buyers,
             sale_buyers: args.buyers,
             users: args.users,
+            rush,
             entries: args.entries.unwrap_or(entries),
             orders: args.orders,
             baseline_requests,
@@ -221,7 +231,7 @@ mod tests {
     #[test]
     fn what_is_left_out_is_named() {
         let (all, left_out) = chosen("");
-        assert_eq!((all.len(), left_out), (12, vec!["growth", "growth_reconcile", "strategies"]));
+        assert_eq!((all.len(), left_out), (13, vec!["growth", "growth_reconcile", "strategies"]));
         assert_eq!(chosen("--quick").1, ["crowd", "recovery", "growth", "growth_reconcile", "strategies"]);
         assert_eq!(chosen("--quick --only recovery"), (vec!["recovery"], vec![]));
         assert_eq!(chosen("--only strategies").0, ["strategies"]);

@@ -2,6 +2,7 @@
 
 use super::bar::Bar;
 use super::closed_loop::{ResponseCounts, closed_loop};
+use super::cost;
 use super::cpu::{CpuMeter, CpuUsage};
 use super::environment::Environment;
 use super::plain_handler::{self, PlainHandler};
@@ -19,6 +20,8 @@ const WINNERS: u64 = 500;
 const LATE: u64 = 1_000;
 /// The least ratio to a plain handler.
 const BAR: f64 = 0.85;
+/// The highest ratio of the api's processor time for a status question to the plain handler's for an answer.
+const BAR_COST_POLL: f64 = 1.5;
 
 /// The head of a request, up to further fields.
 fn head(line: &str, host: &str, access: &str) -> String {
@@ -30,9 +33,9 @@ fn purchase(head: &str, key: &str) -> String {
     format!("{head}{key}Content-Type: application/json\r\nContent-Length: 14\r\n\r\n{{\"quantity\":1}}")
 }
 
-/// A purchase of one unit in a sale, without a key.
-pub(super) fn purchase_in(sale: &str, host: &str, access: &str) -> String {
-    purchase(&head(&format!("POST /v1/sales/{sale}/orders"), host, access), "")
+/// A purchase of one unit in a sale, without a key; `more` are further header lines, or nothing.
+pub(super) fn purchase_in(sale: &str, host: &str, access: &str, more: &str) -> String {
+    purchase(&head(&format!("POST /v1/sales/{sale}/orders"), host, access), more)
 }
 
 /// A sold-out sale, with the requests of those who bought it.
@@ -106,12 +109,19 @@ impl SoldOut {
         Ok(bar("replay", &responses, 202, "the winners' own requests again, after sell-out", &usage))
     }
 
-    /// Answers a second to winners who ask for their request's status.
-    pub async fn poll(&self, environment: &Environment, sizes: &Sizes) -> Result<Bar, Failure> {
+    /// Answers a second to winners who ask for their request's status while nothing lands, and what an answer costs the api.
+    pub async fn poll(&self, environment: &Environment, sizes: &Sizes) -> Result<Vec<Bar>, Failure> {
         let watch = CpuMeter::start(environment);
         let responses = self.closed_loop(environment, sizes, &self.questions).await?;
         let usage = watch.end();
-        Ok(bar("poll", &responses, 200, "status of winners' requests", &usage))
+        let mut bars = vec![bar("poll", &responses, 200, "status of winners' requests", &usage)];
+        if let Some(us) = cost::us_each(&usage, "api", responses.answers.status(200)) {
+            let plain = cost::of_plain_handler(environment, sizes).await?.and_then(|plain| plain.us);
+            let note =
+                "processor time of the api for a status question while nothing lands, against a plain actix handler";
+            bars.push(Bar::of("cost_poll", us, "µs").cost_against(plain, BAR_COST_POLL).note(note.to_owned()));
+        }
+        Ok(bars)
     }
 
     async fn closed_loop(

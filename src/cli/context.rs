@@ -22,6 +22,8 @@ pub fn settings(layers: &Layers, data_dir: &Path) -> Result<Settings, Failure> {
         format!("redis.url={}", state.redis_url),
         format!("rabbitmq.url={}", state.amqp_url),
         format!("mysql.url={}", state.mysql_url),
+        // The one that signs; beside a list of the stack's layers it would be refused.
+        "auth.secrets=".to_owned(),
         format!("auth.secret={}", state.jwt_secret),
         format!("admin.token={}", state.admin_token),
     ]);

@@ -35,13 +35,13 @@ pub(super) enum TokenCommand {
 pub(super) fn run(layers: &Layers, data_dir: &Path, command: TokenCommand) -> Result<u8, Failure> {
     let TokenCommand::Mint { sub, prefix, count, csv, ttl } = command;
     let auth = context::settings(layers, data_dir)?.auth;
-    if auth.algorithm != Algorithm::Hs256 || auth.secret.expose().is_empty() {
+    if auth.algorithm != Algorithm::Hs256 || auth.secrets_in_use().is_empty() {
         return Err(Failure::Usage(
             "auth.secret: tokens are minted with HS256 and its secret only; start seckill dev, or give --set auth.secret=…".to_owned(),
         ));
     }
     let failed = |error: IssueError| Failure::Failed(error.to_string());
-    let issuer = TokenIssuer::new(&auth.secret, &auth.issuer, &auth.audience).map_err(failed)?;
+    let issuer = TokenIssuer::new(auth.signing_secret(), &auth.issuer, &auth.audience).map_err(failed)?;
     for number in 1..=count {
         let user = match (&sub, &prefix) {
             (Some(sub), _) => sub.clone(),

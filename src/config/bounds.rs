@@ -19,6 +19,7 @@ pub(super) fn bounds(s: &Settings, within: &mut dyn FnMut(&'static str, u64, u64
     within("http.head_timeout_ms", s.http.head_timeout_ms, 10, HOUR_MS);
     within("http.keep_alive_s", s.http.keep_alive_s, 1, 3600);
     within("http.connections_max", s.http.connections_max as u64, 1, 1_000_000);
+    within("http.waiters_max", s.http.waiters_max as u64, 0, 1_000_000_000);
     within("auth.leeway_s", s.auth.leeway_s, 0, 300);
     within("auth.verified_max", s.auth.verified_max as u64, 0, 10_000_000);
     within("redis.shards", s.redis.shards.into(), 1, 64);

@@ -4,6 +4,7 @@
 //! person mends the file in one go.
 
 use super::bounds::{Relation, bounds, relations};
+use super::secret_list::SecretKeys;
 use super::sections::{Algorithm, RedisMode, Settings};
 
 /// Everything that is wrong with the values; empty when nothing is.
@@ -11,6 +12,9 @@ use super::sections::{Algorithm, RedisMode, Settings};
 pub(crate) fn complaints(s: &Settings) -> Vec<String> {
     let mut found = Vec::new();
     addresses(s, &mut found);
+    found.extend(
+        [SecretKeys::of_auth(&s.auth), SecretKeys::of_entry(&s.p1_entry)].iter().filter_map(SecretKeys::complaint),
+    );
     bounds(s, &mut |key, value, low, high| {
         if !(low..=high).contains(&value) {
             found.push(format!("{key}: {value}, expected {low} to {high}"));
@@ -24,12 +28,11 @@ pub(crate) fn complaints(s: &Settings) -> Vec<String> {
 #[must_use]
 pub(crate) fn api_complaints(s: &Settings) -> Vec<String> {
     let mut found = Vec::new();
-    let (secret, pem, jwks) = (s.auth.secret.expose(), s.auth.key_file.as_str(), s.auth.jwks_file.as_str());
+    let (access, purchase) = (SecretKeys::of_auth(&s.auth), SecretKeys::of_entry(&s.p1_entry));
+    let (pem, jwks) = (s.auth.key_file.as_str(), s.auth.jwks_file.as_str());
     match s.auth.algorithm {
         Algorithm::Hs256 => {
-            if secret.len() < 32 {
-                found.push(format!("auth.secret: has {} bytes, HS256 needs 32 or more", secret.len()));
-            }
+            found.extend(access.complaints_of_use());
             if !pem.is_empty() || !jwks.is_empty() {
                 found.push("auth.key_file, auth.jwks_file: must be empty with auth.algorithm = \"HS256\"".into());
             }
@@ -39,17 +42,13 @@ pub(crate) fn api_complaints(s: &Settings) -> Vec<String> {
                 found
                     .push("auth.key_file, auth.jwks_file: exactly one must be given with RS256, ES256 or EdDSA".into());
             }
-            if !secret.is_empty() {
-                found.push("auth.secret: must be empty with RS256, ES256 or EdDSA".into());
+            if !access.in_use().is_empty() {
+                found.push("auth.secret, auth.secrets: must be empty with RS256, ES256 or EdDSA".into());
             }
         }
     }
-    let token_secret = s.p1_entry.token_secret.expose();
-    if token_secret.len() < 32 {
-        found.push(format!("p1_entry.token_secret: has {} bytes, 32 or more are needed", token_secret.len()));
-    } else if token_secret == secret {
-        found.push("p1_entry.token_secret: is the same as auth.secret, they must differ".into());
-    }
+    found.extend(purchase.complaints_of_use());
+    found.extend(purchase.complaint_of_sharing(&access));
     if s.auth.issuer.is_empty() || s.auth.audience.is_empty() {
         found.push("auth.issuer, auth.audience: must not be empty, every access token is checked for them".into());
     }

@@ -7,6 +7,7 @@ mod layers;
 mod origins;
 mod reference;
 mod secret;
+mod secret_list;
 mod sections;
 mod server_url;
 
@@ -15,6 +16,7 @@ pub use layers::{ConfigError, DEFAULT_TOML, Layers};
 pub(crate) use origins::Origins;
 pub use reference::reference;
 pub use secret::Secret;
+pub use secret_list::SecretList;
 pub use sections::*;
 pub use server_url::ServerUrl;
 

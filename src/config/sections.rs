@@ -3,6 +3,7 @@
 
 use super::origins::Origins;
 use super::secret::Secret;
+use super::secret_list::SecretList;
 use super::server_url::ServerUrl;
 use serde::{Deserialize, Serialize};
 
@@ -43,12 +44,14 @@ sections! {
         head_timeout_ms: u64,
         keep_alive_s: u64,
         connections_max: usize,
+        waiters_max: usize,
         cors_origins: Origins,
     }
     Admin { listen: String, token: Secret, }
     Auth {
         algorithm: Algorithm,
         secret: Secret,
+        secrets: SecretList,
         key_file: String,
         jwks_file: String,
         issuer: String,
@@ -103,6 +106,7 @@ sections! {
         adaptive: bool,
         token_ttl_s: u64,
         token_secret: Secret,
+        token_secrets: SecretList,
         quantity_max: u32,
         room_release_per_s: u32,
         room_places_max: u64,

@@ -57,7 +57,8 @@ impl Shop {
         if auth.algorithm != Algorithm::Hs256 {
             return Err(NoShop::NoKey);
         }
-        let issuer = TokenIssuer::new(&auth.secret, &auth.issuer, &auth.audience).map_err(|_| NoShop::NoKey)?;
+        let issuer =
+            TokenIssuer::new(auth.signing_secret(), &auth.issuer, &auth.audience).map_err(|_| NoShop::NoKey)?;
         let api_url = format!("http://{address}");
         Ok(Self { auth: auth.clone(), issuer, api_url, stop, crowd: Arc::default() })
     }
@@ -173,7 +174,7 @@ impl Shop {
         json!({
             "api_url": self.api_url,
             "sale_id": wanted.sale_id,
-            "secret": self.auth.secret.expose(),
+            "secret": self.auth.signing_secret().expose(),
             "issuer": self.auth.issuer,
             "audience": self.auth.audience,
             "buyers": wanted.buyers,

@@ -162,7 +162,8 @@ fn args(layers: &Layers, role: Role, listen: &Listen) -> Vec<String> {
     args
 }
 
-/// Addresses and secrets of `settings` for a child's environment: a command line can be read by everyone on the machine.
+/// Addresses and secrets of `settings` for a child's environment: a command line can be read by everyone on the machine. Lists of
+/// secrets are the user's own and reach it as they were given, by file, environment or flag.
 #[must_use]
 pub fn environment(settings: &Settings) -> Vec<(&'static str, String)> {
     vec![

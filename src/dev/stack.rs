@@ -65,7 +65,7 @@ impl Stack {
             amqp_url: servers.urls().amqp_url,
             mysql_url: servers.urls().mysql_url,
             admin_token: settings.admin.token.expose().to_owned(),
-            jwt_secret: settings.auth.secret.expose().to_owned(),
+            jwt_secret: settings.auth.signing_secret().expose().to_owned(),
             config: plan
                 .layers
                 .files
@@ -183,13 +183,13 @@ fn settings(plan: &StackPlan, urls: &ServerUrls, secrets: &Secrets) -> Result<Se
         format!("rabbitmq.url={}", urls.amqp_url),
         format!("mysql.url={}", urls.mysql_url),
     ]);
-    if given.auth.secret.expose().is_empty() && given.auth.algorithm == crate::config::Algorithm::Hs256 {
+    if given.auth.secrets_in_use().is_empty() && given.auth.algorithm == crate::config::Algorithm::Hs256 {
         layers.set.push(format!("auth.secret={}", secrets.jwt));
     }
     if given.admin.token.expose().is_empty() {
         layers.set.push(format!("admin.token={}", secrets.admin));
     }
-    if given.p1_entry.token_secret.expose().is_empty() {
+    if given.p1_entry.token_secrets_in_use().is_empty() {
         // Derived, so that purchase tokens outlive a restart on kept data as access tokens do.
         layers.set.push(format!("p1_entry.token_secret=purchase-{}", secrets.jwt));
     }

@@ -49,6 +49,8 @@ pub struct BalanceSheet {
     pub database_stock: i64,
     /// Units of all orders in the database that stand; a cancelled order's units are in `database_stock` again.
     pub ordered: i64,
+    /// Units of orders, cancelled or not, that have no outcome: a part of the database went back.
+    pub(crate) without_outcome: i64,
     /// Sum of `stock_flow.delta`.
     pub flow: i64,
     /// Whether Redis holds this sale; a draft that was never warmed has no Redis side.
@@ -87,6 +89,7 @@ impl BalanceSheet {
                 right: self.database_stock + self.ordered,
             },
             Equation { name: "database stock = sum of stock_flow", left: self.database_stock, right: self.flow },
+            Equation { name: "orders without an outcome = none", left: self.without_outcome, right: 0 },
         ];
         if self.in_redis {
             equations.push(Equation {
@@ -170,7 +173,7 @@ mod tests {
         #[test]
         fn an_honest_run_balances_and_any_single_lost_or_doubled_unit_shows(
             granted in 0i64..1_000, accepted in 0i64..1_000, ordered in 0i64..1_000, failed in 0i64..1_000,
-            field in 0usize..12, off in prop_oneof![Just(-1i64), Just(1)],
+            field in 0usize..13, off in prop_oneof![Just(-1i64), Just(1)],
         ) {
             let accepted = accepted.min(granted);
             let ordered = ordered.min(accepted);
@@ -190,6 +193,7 @@ mod tests {
                 8 => wrong.landed_since += off,
                 9 => wrong.in_transit += off,
                 10 => wrong.gaps_held += off,
+                11 => wrong.without_outcome += off,
                 _ => wrong.granted_in_redis += off,
             }
             prop_assert!(!wrong.consistent());

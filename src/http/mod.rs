@@ -4,12 +4,14 @@
 //! leaves unanswered connections.
 
 pub(crate) mod extract;
+mod open_files;
 pub(crate) mod openapi;
 pub mod problem;
 pub(crate) mod public_port;
 pub(crate) mod request_id;
 mod server;
 
+pub(crate) use open_files::connections_max;
 pub use public_port::BoundPort;
 pub(crate) use server::ExtraRoutes;
 pub use server::{end_gracefully, worker_count};

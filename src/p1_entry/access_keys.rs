@@ -21,7 +21,8 @@ pub struct AuthKeyError {
 
 /// Keys, and how a token's one is found.
 pub(super) enum AccessKeys {
-    One(DecodingKey),
+    /// Each may have signed; the secrets of a rotation, or the one key of a file.
+    Any(Vec<DecodingKey>),
     ById(HashMap<String, DecodingKey>),
 }
 
@@ -34,7 +35,8 @@ impl AccessKeys {
     pub(super) fn read(settings: &Auth) -> Result<Self, AuthKeyError> {
         let algorithm = settings.algorithm;
         if algorithm == Algorithm::Hs256 {
-            return Ok(Self::One(DecodingKey::from_secret(settings.secret.expose().as_bytes())));
+            let secrets = settings.secrets_in_use().iter();
+            return Ok(Self::Any(secrets.map(|secret| DecodingKey::from_secret(secret.expose().as_bytes())).collect()));
         }
         let read = |key: &'static str, file: &str| {
             std::fs::read(file).map_err(|error| AuthKeyError { key, problem: format!("cannot read {file}: {error}") })
@@ -48,7 +50,7 @@ impl AccessKeys {
                 Algorithm::Rs256 | Algorithm::Hs256 => DecodingKey::from_rsa_pem(&pem),
             };
             let problem = |error| AuthKeyError { key, problem: format!("not a public key in PEM form: {error}") };
-            return parsed.map(Self::One).map_err(problem);
+            return parsed.map(|key| Self::Any(vec![key])).map_err(problem);
         }
         let key = "auth.jwks_file";
         let set = read(key, &settings.jwks_file)?;

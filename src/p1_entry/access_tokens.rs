@@ -77,15 +77,16 @@ impl Authenticator {
 
     /// The buyer, and the first and last second of the token's time where its claims are whole seconds.
     fn verify(&self, token: &str) -> Result<(UserId, Option<(u64, u64)>), AccessDenied> {
-        let key = match &self.keys {
-            AccessKeys::One(key) => key,
+        let keys = match &self.keys {
+            AccessKeys::Any(keys) => keys.as_slice(),
             AccessKeys::ById(keys) => {
                 let header = decode_header(token).map_err(|error| denied(&error))?;
                 let id = header.kid.ok_or_else(|| AccessDenied("access token names no key (kid)".to_owned()))?;
-                keys.get(&id).ok_or_else(|| AccessDenied("access token names an unknown key (kid)".to_owned()))?
+                let key = keys.get(&id).map(std::slice::from_ref);
+                key.ok_or_else(|| AccessDenied("access token names an unknown key (kid)".to_owned()))?
             }
         };
-        let claims = self.claims(token, key).map_err(|error| denied(&error))?;
+        let claims = self.claims(token, keys).map_err(|error| denied(&error))?;
         let user = UserId::parse(&claims.sub).map_err(|error| AccessDenied(format!("access token: {error}")))?;
         let leeway_s = self.validation.leeway;
         let first = claims.nbf.map_or(Some(0), |nbf| nbf.as_u64().map(|nbf| nbf.saturating_sub(leeway_s)));
@@ -93,8 +94,19 @@ impl Authenticator {
         Ok((user, first.zip(last)))
     }
 
-    fn claims(&self, token: &str, key: &DecodingKey) -> jsonwebtoken::errors::Result<AccessClaims> {
-        decode::<AccessClaims>(token, key, &self.validation).map(|token| token.claims)
+    /// The claims; a signature that is of none of the keys is wrong.
+    fn claims(&self, token: &str, keys: &[DecodingKey]) -> jsonwebtoken::errors::Result<AccessClaims> {
+        let mut refused = ErrorKind::InvalidSignature.into();
+        for key in keys {
+            match decode::<AccessClaims>(token, key, &self.validation) {
+                Ok(token) => return Ok(token.claims),
+                Err(error) => refused = error,
+            }
+            if !matches!(refused.kind(), ErrorKind::InvalidSignature) {
+                break;
+            }
+        }
+        Err(refused)
     }
 }
 

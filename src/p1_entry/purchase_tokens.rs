@@ -46,10 +46,10 @@ pub struct PurchaseTokens {
 }
 
 impl PurchaseTokens {
-    /// PurchaseTokens signed with `secret` that live `ttl_s` seconds.
+    /// PurchaseTokens that live `ttl_s` seconds; the first of `secrets` signs them, all of them verify.
     #[must_use]
-    pub fn new(secret: &Secret, ttl_s: u64) -> Self {
-        Self { signer: Signer::new(secret, AUDIENCE), ttl_s: i64::try_from(ttl_s).unwrap_or(i64::MAX / 2000) }
+    pub fn new(secrets: &[Secret], ttl_s: u64) -> Self {
+        Self { signer: Signer::new(secrets, AUDIENCE), ttl_s: i64::try_from(ttl_s).unwrap_or(i64::MAX / 2000) }
     }
 
     /// A new token and when it expires (Unix seconds); `None` when it cannot be signed.
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_token_is_good_for_its_buyer_its_sale_and_its_time_only() {
-        let tokens = PurchaseTokens::new(&Secret::new("k".repeat(32)), 60);
+        let tokens = PurchaseTokens::new(&[Secret::new("k".repeat(32))], 60);
         let (alice, bob) = (UserId::parse("alice").unwrap(), UserId::parse("Alice").unwrap());
         let (sale, other) = (SaleId::parse("s").unwrap(), SaleId::parse("S").unwrap());
         let id = RequestId::new(7).unwrap();
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(tokens.check(&token, &bob, &sale, 6_000), Err(TokenFault::Invalid));
         assert_eq!(tokens.check(&token, &alice, &other, 6_000), Err(TokenFault::Invalid));
         assert_eq!(tokens.check(&token, &alice, &sale, 65_000), Err(TokenFault::Expired(id)));
-        let forged = PurchaseTokens::new(&Secret::new("x".repeat(32)), 60).issue(id, &alice, &sale, 5_500).unwrap().0;
+        let forged = PurchaseTokens::new(&[Secret::new("x".repeat(32))], 60).issue(id, &alice, &sale, 5_500).unwrap().0;
         assert_eq!(tokens.check(&forged, &alice, &sale, 6_000), Err(TokenFault::Invalid));
         let mut tampered = token.clone().into_bytes();
         tampered[token.len() / 2] ^= 1;

@@ -108,14 +108,10 @@ impl GroupReserve {
                 tracing::warn!(phase = "p2_reserve", %sale, error = %fault, count, "no answer, looking up");
                 self.look_up(purchases, &Decision::Unknown).await
             }
-            // Nothing ran: no memory, too few replicas, a file that cannot be written. An earlier accept is still confirmed.
-            Err(fault @ RedisFault::Refused(_)) => {
-                tracing::warn!(phase = "p2_reserve", %sale, error = %fault, count, "redis refuses");
-                self.look_up(purchases, &Decision::Unavailable).await
-            }
-            Err(fault @ (RedisFault::NotSent(_) | RedisFault::NoScript)) => {
+            // Nothing ran: no memory, too few replicas, a fence that is shut. An earlier accept is still confirmed.
+            Err(fault @ (RedisFault::Refused(_) | RedisFault::NotSent(_) | RedisFault::NoScript)) => {
                 tracing::warn!(phase = "p2_reserve", %sale, error = %fault, count, "not reserved");
-                vec![Decision::Unavailable; count]
+                self.look_up(purchases, &Decision::Unavailable).await
             }
         }
     }

@@ -10,6 +10,7 @@
 //! A crash here: before the script ran, nothing happened; after it, the request is in ledger and outbox and goes its way,
 //! and the buyer learns of it by its request id. Nothing is kept in memory that matters.
 
+mod batchers;
 mod fence;
 mod group;
 mod guard;
@@ -21,19 +22,18 @@ pub use guard::DurabilityGuard;
 pub(crate) use replies::install_on_this_thread as answer_on_this_thread;
 
 use crate::config;
-use crate::domain::ids::SaleId;
 use crate::domain::request::Purchase;
 use crate::domain::reserve::Reserved;
 use crate::domain::shard::home_shard;
 use crate::domain::states::{P2Reserve, State};
-use crate::runtime::batcher::{Batcher, NotTaken};
+use crate::runtime::batcher::NotTaken;
 use crate::store::redis::{RequestLedger, Stock, Transfers};
 use crate::telemetry::count;
+use batchers::Batchers;
 use group::{WaitingPurchase, start_batcher};
 use rebalance::{HomeBucket, Rebalanced, Rebalances, rebalance};
 use replies::ReplyDispatcher;
-use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -89,8 +89,7 @@ struct ReserveContext {
     group_max: usize,
     queue_max: usize,
     deadline: Duration,
-    /// By sale and shard.
-    batchers: RwLock<HashMap<(SaleId, u16), Batcher<WaitingPurchase>>>,
+    batchers: Batchers<WaitingPurchase>,
     /// Batchers run on the process' own runtime, not on the one of the HTTP worker that happened to start them.
     runtime: tokio::runtime::Handle,
     rebalances: Rebalances,
@@ -108,7 +107,7 @@ impl Reserve {
                 group_max: settings.group_max,
                 queue_max: settings.queue_max,
                 deadline: Duration::from_millis(settings.deadline_ms),
-                batchers: RwLock::default(),
+                batchers: Batchers::default(),
                 runtime: tokio::runtime::Handle::current(),
                 rebalances: Rebalances::default(),
             }),
@@ -156,7 +155,9 @@ impl Reserve {
         let mut waiting = WaitingPurchase { purchase, epoch, deadline, reply, dispatcher };
         // A batcher that just ended for lack of work gives the purchase back once; the second batcher is fresh.
         for _ in 0..2 {
-            match self.batcher(&waiting.purchase.sale_id, shard).submit(waiting) {
+            let sale = &waiting.purchase.sale_id;
+            let start = || start_batcher(&self.context, sale.clone(), shard);
+            match self.context.batchers.get(sale, shard, start).submit(waiting) {
                 Ok(()) => {
                     return match tokio::time::timeout_at(deadline, decision).await {
                         Ok(Ok(decision)) => decision,
@@ -165,29 +166,9 @@ impl Reserve {
                     };
                 }
                 Err(NotTaken::Full) => return Decision::Overloaded,
-                Err(NotTaken::Ended(returned)) => {
-                    self.forget(&returned.purchase.sale_id, shard);
-                    waiting = returned;
-                }
+                Err(NotTaken::Ended(returned)) => waiting = returned,
             }
         }
         Decision::Unavailable
-    }
-
-    fn batcher(&self, sale: &SaleId, shard: u16) -> Batcher<WaitingPurchase> {
-        let key = (sale.clone(), shard);
-        if let Some(batcher) = self.context.batchers.read().ok().and_then(|batchers| batchers.get(&key).cloned()) {
-            return batcher;
-        }
-        let mut batchers = self.context.batchers.write().unwrap_or_else(PoisonError::into_inner);
-        batchers.entry(key).or_insert_with(|| start_batcher(&self.context, sale.clone(), shard)).clone()
-    }
-
-    fn forget(&self, sale: &SaleId, shard: u16) {
-        let mut batchers = self.context.batchers.write().unwrap_or_else(PoisonError::into_inner);
-        let key = (sale.clone(), shard);
-        if batchers.get(&key).is_some_and(Batcher::has_ended) {
-            batchers.remove(&key);
-        }
     }
 }

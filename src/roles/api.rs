@@ -12,7 +12,7 @@ use crate::http::{BoundPort, ExtraRoutes};
 use crate::p1_entry::access_tokens::Authenticator;
 use crate::p1_entry::auto_warm::AutoWarm;
 use crate::p1_entry::catalog::{Catalog, CatalogHandles};
-use crate::p1_entry::http::{self, PublicApi, RequestBounds};
+use crate::p1_entry::http::{self, PublicApi, RequestBounds, Waiters};
 use crate::p1_entry::overload::{Overload, OverloadHandles, OverloadMonitor};
 use crate::p1_entry::purchase_tokens::PurchaseTokens;
 use crate::p1_entry::purchasing::{Admission, PurchaseTokenIssuer, Purchasing, Replays};
@@ -84,7 +84,7 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
     let catalog = Catalog::new(catalog_handles(redis), db.clone(), filter.clone(), &settings, &owner);
     let rooms = WaitingRooms::start(redis.rooms.clone(), overload.clone(), entry, &stopper);
     let limits = Arc::new(RateLimits::start(entry, redis.rates.clone(), shards, &stopper));
-    let tokens = Arc::new(PurchaseTokens::new(&entry.token_secret, entry.token_ttl_s));
+    let tokens = Arc::new(PurchaseTokens::new(entry.token_secrets_in_use(), entry.token_ttl_s));
     let reserve = Reserve::new(reserve_handles(redis), fence, shards, &settings.p2_reserve);
     let admission = Admission::new(tokens.clone(), limits.clone(), guard.clone(), overload.clone());
     let replays = Replays::new(redis.ledger.clone(), shards);
@@ -97,6 +97,7 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
         sales: SaleList::new(db.clone()),
         catalog: catalog.clone(),
         overload: overload.clone(),
+        waiters: Waiters::new(&settings.http),
         bounds: RequestBounds::new(&settings),
     });
     let backlog = OverloadHandles { outbox: redis.outbox.clone(), ledger: redis.ledger.clone() };

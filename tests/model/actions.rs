@@ -114,7 +114,7 @@ fn apply(setup: &Setup, world: &mut World, action: Action) {
 
 fn strike(setup: &Setup, world: &mut World, kind: Kind, (at, k): (usize, usize)) {
     match kind {
-        Kind::LoseCall => reserve::lose_call(world, at),
+        Kind::LoseCall => reserve::lose_call(setup, world, at),
         Kind::RelayCrash => relay::forget(setup, world, k),
         Kind::RelayDies => {
             relay::forget(setup, world, k);

@@ -10,28 +10,28 @@ use seckill::domain::states::RequestEvent;
 pub fn actions(setup: &Setup, world: &World, out: &mut Vec<Action>) {
     let faulty = |kind| world.faults_left > 0 && setup.may(kind);
     for k in 0..PAIR {
-        let busy = world.requests.iter().position(|r| r.consumer[k].stage != Stage::None);
-        let Some(at) = busy else {
-            for at in 0..REQUESTS {
-                for attempts in 0..usize::from(ATTEMPTS_MAX) {
-                    if world.requests[at].queue[attempts] > 0 {
-                        out.push(Action::Deliver(at, attempts, k));
-                    }
-                }
-            }
+        let mut held = (0..REQUESTS).filter(|at| world.requests[*at].consumer[k].stage != Stage::None).peekable();
+        let Some(first) = held.peek().copied() else {
+            delivery_actions(world, k, out);
             continue;
         };
-        if world.requests[at].consumer[k].stage == Stage::Received {
+        if faulty(Kind::ConsumerCrash) {
+            out.push(Action::Fault(Kind::ConsumerCrash, first, k));
+        }
+        let all_done = is_finished(world, k);
+        for at in held {
+            let stage = world.requests[at].consumer[k].stage;
             for kind in [Kind::SystemError, Kind::UnknownCommit] {
-                if faulty(kind) {
+                if stage == Stage::Received && faulty(kind) {
                     out.push(Action::Fault(kind, at, k));
                 }
             }
+            // The ack is due when each order of the message is finished, and is one for all.
+            let early = setup.lacks(Mutation::AckWithFirstOrder);
+            if !is_done(stage) || (all_done && at == first) || early {
+                out.push(Action::Consumer(at, k));
+            }
         }
-        if faulty(Kind::ConsumerCrash) {
-            out.push(Action::Fault(Kind::ConsumerCrash, at, k));
-        }
-        out.push(Action::Consumer(at, k));
     }
     for at in 0..REQUESTS {
         if world.requests[at].retry > 0 {
@@ -44,10 +44,34 @@ pub fn actions(setup: &Setup, world: &World, out: &mut Vec<Action>) {
     }
 }
 
+/// Messages that wait. One that was never sent back holds all orders of its entry.
+fn delivery_actions(world: &World, k: usize, out: &mut Vec<Action>) {
+    for at in 0..REQUESTS {
+        for attempts in 0..usize::from(ATTEMPTS_MAX) {
+            let stands_for_it = attempts > 0 || world.leads_entry(at);
+            if world.requests[at].queue[attempts] > 0 && stands_for_it {
+                out.push(Action::Deliver(at, attempts, k));
+            }
+        }
+    }
+}
+
+fn is_done(stage: Stage) -> bool {
+    matches!(stage, Stage::Decided | Stage::Copied)
+}
+
+/// Whether every order of the message that a consumer has is decided, or copied to another queue.
+fn is_finished(world: &World, k: usize) -> bool {
+    world.requests.iter().all(|r| r.consumer[k].stage == Stage::None || is_done(r.consumer[k].stage))
+}
+
 pub fn deliver(world: &mut World, at: usize, attempts: usize, k: usize) {
-    let request = &mut world.requests[at];
-    request.queue[attempts] -= 1;
-    request.consumer[k] = Delivery { stage: Stage::Received, attempts: index(attempts) };
+    let orders = if attempts == 0 { world.orders_of_entry(at) } else { vec![at] };
+    for at in orders {
+        let request = &mut world.requests[at];
+        request.queue[attempts] -= 1;
+        request.consumer[k] = Delivery { stage: Stage::Received, attempts: index(attempts) };
+    }
 }
 
 /// Expiry dead-letters a retry back into the order queue.
@@ -80,8 +104,17 @@ pub fn go_on(setup: &Setup, world: &mut World, at: usize, k: usize) {
                 world.meta.stock += 1;
             }
         }
-        Stage::Decided | Stage::Copied => world.requests[at].consumer[k] = Delivery::default(),
+        Stage::Decided | Stage::Copied if setup.lacks(Mutation::AckWithFirstOrder) => {
+            world.requests[at].consumer[k] = Delivery::default();
+        }
+        Stage::Decided | Stage::Copied => acknowledge(world, k),
         Stage::None => {}
+    }
+}
+
+fn acknowledge(world: &mut World, k: usize) {
+    for request in &mut world.requests {
+        request.consumer[k] = Delivery::default();
     }
 }
 
@@ -101,10 +134,15 @@ pub fn system_error(setup: &Setup, world: &mut World, (at, k): (usize, usize), c
 
 /// The consumer dies: what it had not acknowledged is delivered again.
 pub fn consumer_crash(setup: &Setup, world: &mut World, at: usize, k: usize) {
-    let request = &mut world.requests[at];
-    let Delivery { stage, attempts } = std::mem::take(&mut request.consumer[k]);
-    if !(setup.lacks(Mutation::AckBeforeCommit) && stage == Stage::Received) {
-        request.queue[usize::from(attempts)] += 1;
+    let gone = |other: &usize| world.requests[*other].consumer[k].stage == Stage::None;
+    let acknowledged = setup.lacks(Mutation::AckWithFirstOrder)
+        && world.requests[at].consumer[k].attempts == 0
+        && world.orders_of_entry(at).iter().any(gone);
+    for request in world.requests.iter_mut().filter(|request| request.consumer[k].stage != Stage::None) {
+        let Delivery { stage, attempts } = std::mem::take(&mut request.consumer[k]);
+        if !(acknowledged || setup.lacks(Mutation::AckBeforeCommit) && stage == Stage::Received) {
+            request.queue[usize::from(attempts)] += 1;
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use crate::actions::is_quiet;
 use crate::laws_of_the_books as books;
 use crate::setup::{Mutation, Setup};
 use crate::sheet;
-use crate::state::{Entry, FAILED, Hand, ORDER, PAIR, Request, Sale, Stage, Told, World};
+use crate::state::{Entry, FAILED, Hand, ORDER, PAIR, REQUESTS, Request, Sale, Stage, Told, World};
 use seckill::domain::states::{P5Reconcile, State as Journey};
 use stateright::Property;
 
@@ -47,7 +47,7 @@ pub const LAWS: [(&str, &str); 13] = [
 ];
 
 /// Situations that must be reached.
-pub const SIGHTS: [(&str, &str); 15] = [
+pub const SIGHTS: [(&str, &str); 17] = [
     ("compensated", "P5 wrote a missing order"),
     ("failed for good", "P5 recorded a final failure"),
     ("replay", "a buyer without an answer asks again and is in the ledger"),
@@ -63,11 +63,13 @@ pub const SIGHTS: [(&str, &str); 15] = [
     ("rebuilt twice", "the sale sells, and an attempt before this one has died or was overtaken"),
     ("old count", "the database decided a number above the one that an audit has counted"),
     ("lost and seen", "the audit has a finding while the sale sells"),
+    ("one order sent back", "of two orders in one message, one is decided and the other waits in the retry queue"),
+    ("one message, two dead letters", "an entry of two orders is two records of the relay DLQ"),
 ];
 
 pub fn all() -> Vec<Property<Setup>> {
     let [p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11, p12, p13] = LAWS.map(|(name, _)| name);
-    let [s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11, s12, s13, s14, s15] = SIGHTS.map(|(name, _)| name);
+    let [s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11, s12, s13, s14, s15, s16, s17] = SIGHTS.map(|(name, _)| name);
     vec![
         Property::always(p1, stock_is_conserved),
         Property::always(p2, one_order),
@@ -99,11 +101,23 @@ pub fn all() -> Vec<Property<Setup>> {
         Property::sometimes(s13, |_, world: &World| world.meta.sale == Sale::Open && world.meta.epoch > 2),
         Property::sometimes(s14, |_, world: &World| books::old_count(world)),
         Property::sometimes(s15, |setup, world: &World| world.is_whole() && !sheet::is_consistent(setup, world)),
+        Property::sometimes(s16, |_, world: &World| {
+            two_of_an_entry(world, |one, two| one.outcome > 0 && two.retry > 0)
+        }),
+        Property::sometimes(s17, |_, world: &World| {
+            two_of_an_entry(world, |one, two| one.kept.parked && two.kept.parked)
+        }),
     ]
 }
 
 fn any(world: &World, condition: impl Fn(&Request) -> bool) -> bool {
     world.requests.iter().any(condition)
+}
+
+fn two_of_an_entry(world: &World, are: impl Fn(&Request, &Request) -> bool) -> bool {
+    let pairs = (0..REQUESTS).flat_map(|one| (0..REQUESTS).map(move |two| (one, two)));
+    let mut shared = pairs.filter(|(one, two)| one != two && world.share_entry(*one, *two));
+    shared.any(|(one, two)| are(&world.requests[one], &world.requests[two]))
 }
 
 fn at(request: &Request, state: P5Reconcile) -> bool {

@@ -2,7 +2,7 @@
 
 use crate::actions::Action;
 use crate::setup::{Kind, Mutation, Setup};
-use crate::state::{ATTEMPTS_MAX, Entry, Hand, PAIR, REQUESTS, World, index};
+use crate::state::{ATTEMPTS_MAX, Entry, Hand, PAIR, REQUESTS, Request, World, index};
 use seckill::domain::states::RequestEvent;
 
 pub fn actions(setup: &Setup, world: &World, out: &mut Vec<Action>) {
@@ -11,7 +11,7 @@ pub fn actions(setup: &Setup, world: &World, out: &mut Vec<Action>) {
         if !world.relay_lives[k] {
             continue;
         }
-        for at in 0..REQUESTS {
+        for at in (0..REQUESTS).filter(|at| world.leads_entry(*at)) {
             read_actions(setup, world, (at, k), out);
             let mut may = |kind, to: Action| {
                 if faulty(kind) {
@@ -64,10 +64,13 @@ fn read_actions(setup: &Setup, world: &World, (at, k): (usize, usize), out: &mut
     }
 }
 
+/// Each step is one of the entry: with several orders in it, of all of them.
 pub fn read(world: &mut World, at: usize, k: usize) {
-    world.requests[at].kept.entry = Entry::Pending(index(k));
-    world.requests[at].hand[k] = Hand::Ready;
-    world.note(at, RequestEvent::Read);
+    for at in world.orders_of_entry(at) {
+        world.requests[at].kept.entry = Entry::Pending(index(k));
+        world.requests[at].hand[k] = Hand::Ready;
+        world.note(at, RequestEvent::Read);
+    }
 }
 
 /// What became of a message that was sent.
@@ -80,7 +83,12 @@ pub enum Sent {
 }
 
 pub fn publish(setup: &Setup, world: &mut World, (at, k): (usize, usize), sent: Sent) {
-    let request = &mut world.requests[at];
+    for at in world.orders_of_entry(at) {
+        publish_one(setup, &mut world.requests[at], k, sent);
+    }
+}
+
+fn publish_one(setup: &Setup, request: &mut Request, k: usize, sent: Sent) {
     request.hand[k] = match sent {
         Sent::Stored => Hand::Sent,
         Sent::Lost => Hand::Unsent,
@@ -96,18 +104,29 @@ pub fn publish(setup: &Setup, world: &mut World, (at, k): (usize, usize), sent: 
 }
 
 pub fn confirm(world: &mut World, at: usize, k: usize) {
-    world.requests[at].hand[k] = Hand::Confirmed;
+    for at in world.orders_of_entry(at) {
+        world.requests[at].hand[k] = Hand::Confirmed;
+    }
 }
 
 /// The confirm does not come in time: the connection is given up, and a confirm that comes later counts for nothing.
 pub fn fail(world: &mut World, at: usize, k: usize) {
-    world.requests[at].hand[k] = Hand::Failed;
+    for at in world.orders_of_entry(at) {
+        world.requests[at].hand[k] = Hand::Failed;
+    }
 }
 
 /// The next thing the relay does by itself with what it holds.
 pub fn go_on(setup: &Setup, world: &mut World, at: usize, k: usize) {
+    for (place, order) in world.orders_of_entry(at).into_iter().enumerate() {
+        let only_the_first = place > 0 && setup.lacks(Mutation::FirstOrderIsParked);
+        go_on_with(setup, world, (order, k), only_the_first);
+    }
+}
+
+fn go_on_with(setup: &Setup, world: &mut World, (at, k): (usize, usize), left_out: bool) {
     match world.requests[at].hand[k] {
-        Hand::Unsent => fail(world, at, k),
+        Hand::Unsent => world.requests[at].hand[k] = Hand::Failed,
         Hand::Confirmed => {
             let request = &mut world.requests[at];
             (request.kept.entry, request.kept.attempts) = (Entry::None, 0);
@@ -115,7 +134,7 @@ pub fn go_on(setup: &Setup, world: &mut World, at: usize, k: usize) {
             world.note(at, RequestEvent::Confirmed);
         }
         Hand::Failed => count(world, at, k),
-        Hand::Spent => park(setup, world, at, k),
+        Hand::Spent => park(setup, world, (at, k), left_out),
         Hand::Deleted => {
             world.requests[at].kept.parked = true;
             world.requests[at].hand[k] = Hand::None;
@@ -135,8 +154,8 @@ fn count(world: &mut World, at: usize, k: usize) {
     }
 }
 
-/// `relay_park.lua`: only what is pending for this very relay.
-fn park(setup: &Setup, world: &mut World, at: usize, k: usize) {
+/// `relay_park.lua`: only what is pending for this very relay. Each order of an entry gets a record of its own.
+fn park(setup: &Setup, world: &mut World, (at, k): (usize, usize), left_out: bool) {
     let request = &mut world.requests[at];
     request.hand[k] = Hand::None;
     if request.kept.entry != Entry::Pending(index(k)) {
@@ -146,7 +165,7 @@ fn park(setup: &Setup, world: &mut World, at: usize, k: usize) {
     if setup.lacks(Mutation::DlqAfterDelete) {
         request.hand[k] = Hand::Deleted;
     } else {
-        request.kept.parked = true;
+        request.kept.parked = !left_out;
     }
     if setup.lacks(Mutation::DlqGivesStockBack) {
         world.meta.stock += 1;

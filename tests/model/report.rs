@@ -22,6 +22,10 @@ every place of a bounded number of faults:
 - a consumer that crashes at any step; a system error of the database; a commit without an answer;
 - a restart of Redis; the loss of the broker's data; an operator who gives a parked request up.
 
+In the searches named *an entry of several orders* one call asks for everybody who waits, and what it accepts is one
+entry (`redis.outbox_format` 2) and one message. Entry and message have one fate; each order of the message has its own
+transaction, its own copy in the retry queue and its own dead letter.
+
 P5 may land a request at any moment.
 
 The searches about the [books](architecture.md#the-books-units-and-numbers) have fewer steps on the way (two from

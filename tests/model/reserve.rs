@@ -19,13 +19,16 @@ enum Answer {
 pub fn actions(setup: &Setup, world: &World, out: &mut Vec<Action>) {
     for at in 0..REQUESTS {
         let request = &world.requests[at];
-        if may_call(setup, world, at) {
+        // Where an entry has several orders, one call asks for everybody who waits.
+        let for_another = setup.together && (0..at).any(|before| may_call(setup, world, before));
+        if may_call(setup, world, at) && !for_another {
             out.push(Action::Call(at));
             if setup.may(Kind::LoseCall) && world.faults_left > 0 && !request.late {
                 out.push(Action::Fault(Kind::LoseCall, at, 0));
             }
         }
-        if request.late && world.script_loaded {
+        let with_another = setup.together && world.requests[..at].iter().any(|before| before.late);
+        if request.late && world.script_loaded && !with_another {
             out.push(Action::LateRuns(at));
         }
     }
@@ -92,6 +95,28 @@ fn run_script(setup: &Setup, world: &mut World, at: usize) -> Answer {
 }
 
 pub fn call(setup: &Setup, world: &mut World, at: usize) {
+    let before = world.meta.number;
+    for at in callers(setup, world, at) {
+        call_one(setup, world, at);
+    }
+    share_an_entry(setup, world, before);
+}
+
+/// Whom one call asks for.
+fn callers(setup: &Setup, world: &World, at: usize) -> Vec<usize> {
+    let together = |other: &usize| *other == at || (setup.together && may_call(setup, world, *other));
+    (0..REQUESTS).filter(together).collect()
+}
+
+/// What one call has accepted is one entry.
+fn share_an_entry(setup: &Setup, world: &mut World, before: u8) {
+    let now = world.meta;
+    for request in world.requests.iter_mut().filter(|r| setup.together && r.epoch == now.epoch && r.number > before) {
+        request.entry_of = before + 1;
+    }
+}
+
+fn call_one(setup: &Setup, world: &mut World, at: usize) {
     let told = match run_script(setup, world, at) {
         Answer::Accepted if setup.sync == Sync::BeforeAnswer && !is_durable(world) => Told::Waiting,
         Answer::Accepted => Told::Accepted,
@@ -102,14 +127,23 @@ pub fn call(setup: &Setup, world: &mut World, at: usize) {
 }
 
 /// The API stops waiting; the call runs now, later or never.
-pub fn lose_call(world: &mut World, at: usize) {
-    world.requests[at].told = Told::Unknown;
-    world.requests[at].late = true;
+pub fn lose_call(setup: &Setup, world: &mut World, at: usize) {
+    for at in callers(setup, world, at) {
+        world.requests[at].told = Told::Unknown;
+        world.requests[at].late = true;
+    }
 }
 
 pub fn late_runs(setup: &Setup, world: &mut World, at: usize) {
-    run_script(setup, world, at);
-    world.requests[at].late = false;
+    let before = world.meta.number;
+    for at in (0..REQUESTS)
+        .filter(|other| *other == at || (setup.together && world.requests[*other].late))
+        .collect::<Vec<_>>()
+    {
+        run_script(setup, world, at);
+        world.requests[at].late = false;
+    }
+    share_an_entry(setup, world, before);
 }
 
 fn is_durable(world: &World) -> bool {

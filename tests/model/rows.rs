@@ -50,6 +50,7 @@ const ALL_ROUND: &[&str] = &[
     "race with P5",
 ];
 
+const SEVERAL: &[&str] = &["one order sent back", "one message, two dead letters"];
 const IN_ONE_FAULT: &[&str] = &["compensated", "replay", "both relays", "redelivered", "race with P5"];
 const WITHOUT_P5: &[&str] =
     &["replay", "parked by a relay and ordered", "parked by a consumer and ordered", "both relays", "redelivered"];
@@ -103,6 +104,18 @@ pub fn configurations() -> Vec<Configuration> {
         ),
         of("Redis emptied", Setup::new(2, 1, 2, WIPE), 2_500, &["P3", "P5"], &[&["rebuilt", "compensated"]]),
     ];
+    let together = |setup| Setup { together: true, ..setup };
+    let trimmed = Setup { trims: true, ..Setup::new(2, 2, 2, BROKER_TOO) };
+    let entries = "an entry of several orders, every fault, records are trimmed";
+    rows.push(of(entries, together(trimmed), 10_000, &[], &[ALL_ROUND, SEVERAL]));
+    rows.push(of("the same, one unit too few", together(Setup::new(3, 2, 1, BROKER_TOO)), 1_000, &[], &[IN_ONE_FAULT]));
+    rows.push(of(
+        "an entry of several orders, P5 does not run",
+        together(alone(Setup::new(2, 2, 3, USUAL))),
+        10_000,
+        &[],
+        &[WITHOUT_P5, SEVERAL],
+    ));
     rows.extend(books::configurations());
     rows
 }
@@ -140,6 +153,10 @@ fn healed() -> Vec<Mutant> {
         mutant(name, setup, Breaks(laws), Heals)
     };
     let broker = Setup::new(1, 1, 1, &[Kind::BrokerLosesData]);
+    let several = |name, faults, mutation, laws| {
+        let setup = Setup { mutation: Some(mutation), together: true, ..Setup::new(2, 2, faults, USUAL) };
+        mutant(name, setup, Breaks(laws), Heals)
+    };
     vec![
         of("XACK before the confirm (49)", 2, M::AckBeforeConfirm, &["P3", "P5"]),
         of("no XAUTOCLAIM (27)", 2, M::NoAutoclaim, &["P5"]),
@@ -148,6 +165,8 @@ fn healed() -> Vec<Mutant> {
         of("`XGROUP DELCONSUMER` with pending entries (30)", 2, M::DelConsumer, &["P5"]),
         of("at-most-once dead-lettering (52)", 2, M::DeadLetterAtMostOnce, &["P3", "P5"]),
         of("ack before the commit (62)", 2, M::AckBeforeCommit, &["P3", "P5"]),
+        several("a message is acknowledged with the first of its orders", 1, M::AckWithFirstOrder, &["P3", "P5"]),
+        several("an entry is parked as one order", 2, M::FirstOrderIsParked, &["P3", "P5"]),
         mutant("no ledger, and the broker loses its disk (58, 85)", broker, Breaks(&["P3", "P5"]), Heals),
     ]
 }

@@ -83,6 +83,10 @@ pub enum Mutation {
     DlqNotCounted,
     /// Nobody compares the epochs of an open sale.
     EpochsNotCompared,
+    /// A message of several orders is acknowledged with the first of them.
+    AckWithFirstOrder,
+    /// An entry of several orders becomes a dead letter for the first of them.
+    FirstOrderIsParked,
 }
 
 /// A kind of fault.
@@ -158,6 +162,8 @@ pub struct Setup {
     pub counts: bool,
     /// The way from the outbox to the database is two steps.
     pub short: bool,
+    /// One call of the script asks for everybody who waits, and what it accepts is one entry (`redis.outbox_format` 2).
+    pub together: bool,
     pub mutation: Option<Mutation>,
 }
 
@@ -178,6 +184,7 @@ impl Setup {
             trims: false,
             counts: false,
             short: false,
+            together: false,
             mutation: None,
         }
     }

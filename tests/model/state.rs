@@ -109,6 +109,8 @@ pub struct Request {
     /// Epoch and acceptance number, as in the message.
     pub epoch: u8,
     pub number: u8,
+    /// Where an entry has several orders (`redis.outbox_format` 2): the number of its first one; 0 where it has one.
+    pub entry_of: u8,
     pub kept: Kept,
     /// What a crash of Redis leaves, where that is not everything.
     pub durable: Kept,
@@ -208,6 +210,22 @@ pub struct World {
 impl World {
     pub fn note(&mut self, request: usize, event: RequestEvent) {
         self.illegal |= !self.requests[request].happened(event);
+    }
+
+    /// Whether two requests are orders of one entry. An entry, and the message made of it, has one fate.
+    pub fn share_entry(&self, one: usize, other: usize) -> bool {
+        let (one, other) = (&self.requests[one], &self.requests[other]);
+        one.entry_of > 0 && (one.epoch, one.entry_of) == (other.epoch, other.entry_of)
+    }
+
+    /// Whether this is the one that stands for all orders of its entry.
+    pub fn leads_entry(&self, at: usize) -> bool {
+        (0..at).all(|before| !self.share_entry(before, at))
+    }
+
+    /// All orders of the entry of this one.
+    pub fn orders_of_entry(&self, at: usize) -> Vec<usize> {
+        (0..REQUESTS).filter(|other| *other == at || self.share_entry(*other, at)).collect()
     }
 
     /// The highest acceptance number of the current epoch that the database decided.

@@ -4,6 +4,7 @@
 use super::programs::{Folder, Program, runs, seckill};
 use super::world::{QUICK, World, eventually};
 use seckill::dev::ports::free_port;
+use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 /// A process of the real binary.
@@ -24,11 +25,27 @@ pub struct ProcessOptions<'a> {
     pub sets: &'a [&'a str],
     /// Variables of its environment.
     pub env: Vec<(&'static str, String)>,
+    /// Most files and sockets it may have open.
+    pub open_files: Option<u64>,
 }
 
 /// The last value of a setting among `sets`.
 fn last_set<'a>(sets: &[&'a str], key: &str) -> Option<&'a str> {
     sets.iter().rev().find_map(|set| set.strip_prefix(key)?.strip_prefix('='))
+}
+
+fn limit_open_files(command: &mut Command, most: u64) {
+    let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+    let set = move || {
+        // SAFETY: reads what it is given, which lives until it is back.
+        if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) } == 0 {
+            Ok(())
+        } else {
+            Err(std::io::Error::last_os_error())
+        }
+    };
+    // SAFETY: a system call and no allocation, which is allowed between fork and exec.
+    unsafe { command.pre_exec(set) };
 }
 
 fn free_address() -> String {
@@ -90,6 +107,7 @@ impl World {
         let args: Vec<&str> = sets.flat_map(|set| ["--set", set]).chain(["--role", role]).collect();
         let mut command = self.binary(options.failpoints, &args);
         command.envs(options.env);
+        options.open_files.into_iter().for_each(|most| limit_open_files(&mut command, most));
         let folder = Folder::new(&format!("{}-{role}-{:x}", s.redis.prefix, rand::random::<u32>()));
         let program = Program::run(folder.path(), command);
         KillableProcess { program, listen, admin, _folder: folder }

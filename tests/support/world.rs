@@ -142,7 +142,7 @@ impl World {
         assert!(servers.redis.wait_connected(Duration::from_secs(20)).await, "redis connects");
         // With another algorithm than HS256 the test signs its own tokens, and nothing takes this issuer's.
         let unused = Secret::new("unused".to_owned());
-        let secret = if settings.auth.algorithm == Algorithm::Hs256 { &settings.auth.secret } else { &unused };
+        let secret = if settings.auth.algorithm == Algorithm::Hs256 { settings.auth.signing_secret() } else { &unused };
         let issuer = TokenIssuer::new(secret, "seckill", "seckill").expect("an issuer");
         let mut world = Self {
             settings,

@@ -14,14 +14,14 @@ fn the_bench_moves_every_entry_and_measures_what_it_compares_with() {
         let folder = Folder::new("bench-page");
         let page = folder.path().join("bench.html");
         let page = page.to_str().unwrap();
-        let only = ["accept", "sold_out", "latency", "relay", "landing", "memory", "end_to_end"];
+        let only = ["accept", "sold_out", "poll", "latency", "relay", "landing", "memory", "end_to_end"];
         let only: Vec<&str> = only.into_iter().flat_map(|name| ["--only", name]).collect();
         let report = bench(&[&only[..], &["--entries", "700", "--runs", "2", "--html", page]].concat());
 
         for name in ["accept", "sold_out", "relay", "landing", "landing_rows", "end_to_end", "end_to_end_plain"] {
             compared(&report, name, 2);
         }
-        for name in ["cost_api", "cost_redis"] {
+        for name in ["cost_api", "cost_redis", "cost_poll"] {
             compared(&report, name, 2);
         }
         assert!(bar(&report, "cost_end_to_end")["ratio"].is_null(), "no other build was named");
@@ -61,6 +61,40 @@ fn what_an_order_costs_is_compared_with_another_build() {
         let report = bench(&["--only", "end_to_end", "--against", same]);
         compared(&report, "cost_end_to_end", 1);
         assert_eq!(bar(&report, "cost_end_to_end")["rule"], "ratio_at_most");
+    });
+}
+
+#[test]
+fn a_rush_opens_its_connections_inside_the_measurement_and_is_told_beside_another_build() {
+    run_waiting(async {
+        let same = env!("CARGO_BIN_EXE_seckill");
+        let report = bench(&["--only", "rush", "--rush", "400", "--against", same]);
+        let rush = bar(&report, "rush");
+        assert!(rush["holds"].is_boolean() && rush["baseline"].is_number(), "{rush:#}");
+        for run in ["rush", "other_build"] {
+            let run = &rush["more"][run];
+            let figures = &run["figures"];
+            // A hundred kept their connection and asked again; each of the others had one of its own for one purchase.
+            assert_eq!((&figures["buyers"], &figures["kept_asked"]), (&400.into(), &100.into()), "{run:#}");
+            assert_eq!((&figures["answered"], &figures["kept"]), (&400.into(), &100.into()), "{run:#}");
+            let answers = |outcomes: &str| -> u64 {
+                let outcomes = figures[outcomes].as_object().unwrap();
+                outcomes.values().map(|waits| waits["count"].as_u64().unwrap()).sum()
+            };
+            assert_eq!((answers("by_outcome"), answers("slowest")), (400, 4), "{run:#}");
+            assert_eq!(
+                run["landed_units"], figures["by_outcome"]["202"]["count"],
+                "who heard yes has an order: {run:#}"
+            );
+            for counter in ["syn_retransmits", "listen_drops", "listen_overflows", "timeouts", "retransmits"] {
+                assert!(run["tcp"][counter].is_u64(), "{counter}: {run:#}");
+            }
+            assert!(run["cpu"]["seconds"]["load generator"].as_f64().is_some_and(|s| s > 0.0), "{run:#}");
+            assert!(run["api_peak_mib"].as_f64().is_some_and(|mib| mib > 1.0), "{run:#}");
+        }
+        for name in ["rush_within_1s", "rush_p99"] {
+            assert!(bar(&report, name)["value"].is_number() && bar(&report, name)["holds"].is_null());
+        }
     });
 }
 

@@ -43,18 +43,36 @@ async fn work_done(world: &World) -> (i64, i64) {
     (line.unwrap().trim().parse().unwrap(), world.number(questions).await)
 }
 
-/// Sends a flood to a world and checks that every answer is `expected` and that the servers hardly noticed.
-async fn reaches_nothing(world: &World, what: &str, expected: (u16, &str), make: impl Fn(usize) -> RequestBuilder) {
+/// The request id of each question of a flood.
+type MakeId<'a> = &'a dyn Fn(usize) -> u64;
+
+/// What a flood brought about.
+struct FloodCost {
+    answers: BTreeMap<(u16, String), usize>,
+    commands: i64,
+    statements: i64,
+    trickle: i64,
+}
+
+/// Sends a flood to a world and counts what its servers did meanwhile.
+async fn cost_of_flood(world: &World, what: &str, make: impl Fn(usize) -> RequestBuilder) -> FloodCost {
     let (before, begun) = (work_done(world).await, Instant::now());
     let answers = flood(make).await;
     let (after, trickle) = (work_done(world).await, trickle(begun.elapsed()));
-    let worked = (after.0 - before.0, after.1 - before.1);
-    eprintln!("{what}: {FLOOD} requests, {} commands of Redis, {} statements of the database", worked.0, worked.1);
-    assert_eq!(answers, BTreeMap::from([((expected.0, expected.1.to_owned()), FLOOD)]), "{what}");
-    assert!(
-        worked.0 < trickle && worked.1 < trickle,
-        "{what}: {worked:?} commands and statements for {FLOOD} requests"
-    );
+    let (commands, statements) = (after.0 - before.0, after.1 - before.1);
+    eprintln!("{what}: {FLOOD} requests, {commands} commands of Redis, {statements} statements of the database");
+    FloodCost { answers, commands, statements, trickle }
+}
+
+fn all(expected: (u16, &str)) -> BTreeMap<(u16, String), usize> {
+    BTreeMap::from([((expected.0, expected.1.to_owned()), FLOOD)])
+}
+
+/// Sends a flood to a world and checks that every answer is `expected` and that the servers hardly noticed.
+async fn reaches_nothing(world: &World, what: &str, expected: (u16, &str), make: impl Fn(usize) -> RequestBuilder) {
+    let cost = cost_of_flood(world, what, make).await;
+    assert_eq!(cost.answers, all(expected), "{what}");
+    assert!(cost.commands < cost.trickle && cost.statements < cost.trickle, "{what}: more than {}", cost.trickle);
 }
 
 async fn world(servers: &PrivateServers, name: &str) -> World {
@@ -125,6 +143,68 @@ fn a_crowd_that_polls_costs_the_database_nothing_and_redis_a_fraction() {
         assert_eq!(answers, BTreeMap::from(expected));
         assert!(statements < trickle(begun.elapsed()), "{statements} statements");
         assert!(commands < i64::try_from(FLOOD).unwrap() * 3 / 4, "{commands} commands for {FLOOD} questions");
+        let rest = world.second_world(&[Role::Relay, Role::Consumer], &[]).await;
+        rest.finish().await;
+        world.stop().await;
+    });
+}
+
+#[test]
+fn statuses_of_invented_requests_hardly_reach_the_database() {
+    run(async {
+        let servers = breakable_servers().await;
+        let world = world(&servers, "invented").await;
+        let live = world.sale("invented", 5, None).await;
+        // Redis has no ledger of it: what is not found there may still be in the database.
+        let draft = world.draft("no-ledger", 5, |sale| sale.starts_at_ms += 3_000_000).await;
+        let recent = world.bought(&live, "alice").await.get();
+        let show =
+            |sale: &SaleId, id: u64| world.request(Method::GET, &format!("/v1/sales/{sale}/orders/{id}"), "alice");
+        eventually("the filter has the draft", async || {
+            let asked = (0..100).map(|n| Answer::of(show(&draft, recent + n)));
+            futures::future::join_all(asked).await.iter().all(|answer| answer.status == 404)
+        })
+        .await;
+        let n64 = |n: usize| u64::try_from(n).unwrap();
+        // A request id has its milliseconds above 22 other bits.
+        let day = 86_400_000 << 22;
+        let floods: [(&str, &SaleId, MakeId<'_>); 4] = [
+            ("ids from before the sale", &live, &|n| 4_242 + n64(n)),
+            ("ids from the future", &draft, &|n| recent + day + n64(n)),
+            ("recent ids", &draft, &|n| recent + 1_000 + n64(n)),
+            ("one id", &draft, &|_| recent + 1),
+        ];
+        for (what, sale, id) in floods {
+            let cost = cost_of_flood(&world, what, |n| show(sale, id(n))).await;
+            assert_eq!(cost.answers, all((404, "ORDER_NOT_FOUND")), "{what}");
+            assert!(cost.statements < cost.trickle, "{what}: {} statements, over {}", cost.statements, cost.trickle);
+        }
+        world.stop().await;
+    });
+}
+
+#[test]
+fn an_account_over_its_rate_costs_redis_nothing_and_takes_no_other_buyers_rate() {
+    run(async {
+        let servers = breakable_servers().await;
+        let set = ["p1_entry.user_rate_per_s=1", "p1_entry.global_rate_per_s=200"];
+        let world = World::on_breakable(&servers, "greedy", &[Role::Api], &set).await;
+        let sale = world.sale("greedy", 1_000, None).await;
+        let patient = async {
+            for n in 0..100 {
+                let answer = world.buy(&sale, &format!("patient-{n}"), 1, None).await;
+                assert_eq!(answer.status, 202, "buyer {n}: {answer:?}");
+            }
+        };
+        let greedy = cost_of_flood(&world, "greedy", |_| {
+            let path = format!("/v1/sales/{sale}/orders");
+            world.request(Method::POST, &path, "greedy").json(&serde_json::json!({}))
+        });
+        let (cost, ()) = tokio::join!(greedy, patient);
+        let refused = cost.answers.get(&(429, "RATE_LIMITED".to_owned())).copied().unwrap_or(0);
+        assert!(refused > FLOOD * 9 / 10, "{:?}", cost.answers);
+        // Each of the hundred purchases beside is some thirty commands, those of its script among them.
+        assert!(cost.commands < cost.trickle + 3_000, "{} commands, over {}", cost.commands, cost.trickle);
         let rest = world.second_world(&[Role::Relay, Role::Consumer], &[]).await;
         rest.finish().await;
         world.stop().await;

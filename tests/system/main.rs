@@ -24,6 +24,7 @@ mod doctor_bad_setup;
 mod floods;
 mod kills;
 mod load_generator;
+mod open_files;
 mod processes;
 mod settings;
 #[allow(dead_code, unused_imports, reason = "each binary uses a part of it")]

@@ -5,12 +5,12 @@
 //! why it is written by hand; a general client does more for each request.
 
 use super::answer::{ParseError, ResponseHead, parse_head};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{Instant, timeout};
 
 /// A connection unused for this long is looked at before it is written to: the server may have closed it meanwhile.
@@ -144,6 +144,7 @@ impl ServerResponse<'_> {
 pub struct Connection {
     target: ServerAddress,
     deadline: Duration,
+    source: Option<Ipv4Addr>,
     stream: Option<TcpStream>,
     used: Instant,
     made: u64,
@@ -154,7 +155,15 @@ impl Connection {
     /// A connection to `target`, not made yet. `deadline` bounds connecting, and again writing and reading together.
     #[must_use]
     pub fn new(target: ServerAddress, deadline: Duration) -> Self {
-        Self { target, deadline, stream: None, used: Instant::now(), made: 0, inbox: Vec::with_capacity(READ_BYTES) }
+        let inbox = Vec::with_capacity(READ_BYTES);
+        Self { target, deadline, source: None, stream: None, used: Instant::now(), made: 0, inbox }
+    }
+
+    /// The same from this address, so that more connections can be open than one address has ports.
+    #[must_use]
+    pub const fn from(mut self, source: Ipv4Addr) -> Self {
+        self.source = Some(source);
+        self
     }
 
     /// Sends one complete request and reads its answer.
@@ -208,7 +217,7 @@ impl Connection {
 
     async fn connect(&mut self) -> Result<TcpStream, HttpError> {
         let failed = |source| HttpError::Connect { address: self.target.host.to_string(), source };
-        let stream = timeout(self.deadline, TcpStream::connect(&*self.target.addresses()))
+        let stream = timeout(self.deadline, open(self.source, &self.target.addresses()))
             .await
             .map_err(|_| failed(std::io::ErrorKind::TimedOut.into()))?
             .map_err(failed)?;
@@ -216,6 +225,14 @@ impl Connection {
         self.made += 1;
         Ok(stream)
     }
+}
+
+async fn open(source: Option<Ipv4Addr>, addresses: &[SocketAddr]) -> std::io::Result<TcpStream> {
+    let Some(source) = source else { return TcpStream::connect(addresses).await };
+    let first = addresses.first().ok_or(std::io::ErrorKind::AddrNotAvailable)?;
+    let socket = TcpSocket::new_v4()?;
+    socket.bind((source, 0).into())?;
+    socket.connect(*first).await
 }
 
 async fn converse(stream: &mut TcpStream, request: &[u8], inbox: &mut Vec<u8>) -> Result<ResponseHead, HttpError> {

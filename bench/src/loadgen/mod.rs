@@ -21,7 +21,7 @@ pub mod report;
 mod request_templates;
 pub mod run;
 mod run_state;
-mod schedule;
+pub mod schedule;
 mod virtual_user;
 mod waiting_room;
 

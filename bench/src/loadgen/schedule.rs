@@ -37,8 +37,9 @@ impl DueTimes {
 }
 
 /// The purchases of one open loop.
-pub(super) struct Schedule {
+pub struct Schedule {
     times: DueTimes,
+    /// Those who may wait at a time.
     connections: usize,
     stop: Stopper,
     permits: Arc<Semaphore>,
@@ -46,13 +47,23 @@ pub(super) struct Schedule {
 
 impl Schedule {
     /// That of `plan`; `None` for a closed loop.
-    pub fn of(plan: &LoadPlan) -> Option<Self> {
+    pub(super) fn of(plan: &LoadPlan) -> Option<Self> {
         let times = DueTimes { per_s: plan.rate_per_s?, count: plan.purchases() };
-        let (connections, permits) = (plan.connections as usize, Arc::new(Semaphore::new(0)));
-        Some(Self { times, connections, stop: plan.stop.clone(), permits })
+        Some(Self::new(times, plan.connections as usize, plan.stop.clone()))
+    }
+
+    /// `count` purchases at `per_s`, waited for by one task.
+    #[must_use]
+    pub fn for_one(per_s: f64, count: u64, stop: Stopper) -> Self {
+        Self::new(DueTimes { per_s, count }, 1, stop)
+    }
+
+    fn new(times: DueTimes, connections: usize, stop: Stopper) -> Self {
+        Self { times, connections, stop, permits: Arc::new(Semaphore::new(0)) }
     }
 
     /// When purchase `index` is due, counted from the start.
+    #[must_use]
     pub fn due(&self, index: u64) -> Duration {
         self.times.due(index)
     }
@@ -104,7 +115,7 @@ mod tests {
     async fn who_waits_for_a_purchase_that_is_not_due_is_let_go_by_a_stop() {
         let stop = Stopper::new();
         let times = DueTimes { per_s: 0.001, count: 10 };
-        let schedule = Schedule { times, connections: 2, stop: stop.clone(), permits: Arc::new(Semaphore::new(0)) };
+        let schedule = Schedule::new(times, 2, stop.clone());
         schedule.begin(Instant::now());
         schedule.wait().await;
         let mut others = Box::pin(async { tokio::join!(schedule.wait(), schedule.wait()) });

@@ -2,9 +2,10 @@
 
 use super::headers::{Caller, OrderInPath};
 use super::state::PublicApi;
+use super::waiters::{RETRY_S, WaitingPlace};
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::http::openapi::problem_responses;
-use crate::http::problem::Problem;
+use crate::http::problem::{Kind, Problem};
 use crate::p1_entry::status::OrderStatus;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use actix_web::web::Bytes;
@@ -54,13 +55,19 @@ pub(super) async fn follow(
     let OrderInPath { sale_id: sale, request_id: id } = order.into_inner();
     // The first answer decides between a stream and a problem.
     let first = public.statuses.ask(&user, &sale, id, Duration::ZERO).await?;
-    let follower = Follower { public, user, sale, id, until: Instant::now() + STREAM_MAX, next: Next::Send(first) };
+    let place = if first.is_final() { None } else { Some(public.waiters.enter().ok_or_else(too_many)?) };
+    let until = Instant::now() + STREAM_MAX;
+    let follower = Follower { public, user, sale, id, until, next: Next::Send(first), _place: place };
     Ok(HttpResponse::Ok()
         .insert_header((CONTENT_TYPE, "text/event-stream"))
         .insert_header((CACHE_CONTROL, "no-store"))
         // A proxy that buffers would delay the events.
         .insert_header(("X-Accel-Buffering", "no"))
         .streaming(stream::unfold(follower, Follower::step)))
+}
+
+fn too_many() -> Problem {
+    Kind::Overloaded.because("too many follow their orders; read the status instead").retry_after_s(RETRY_S)
 }
 
 enum Next {
@@ -76,6 +83,8 @@ struct Follower {
     id: RequestId,
     until: Instant,
     next: Next,
+    /// Held until the stream ends.
+    _place: Option<WaitingPlace>,
 }
 
 impl Follower {

@@ -14,7 +14,9 @@ mod sales;
 mod server;
 mod state;
 mod tokens;
+mod waiters;
 
 pub use openapi::document;
 pub use server::serve;
 pub(crate) use state::{PublicApi, RequestBounds};
+pub(crate) use waiters::Waiters;

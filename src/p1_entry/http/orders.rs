@@ -2,6 +2,7 @@
 
 use super::headers::{Caller, OrderInPath};
 use super::state::PublicApi;
+use super::waiters::RETRY_S;
 use super::{body, headers};
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::states::P2Reserve;
@@ -9,7 +10,7 @@ use crate::http::openapi::problem_responses;
 use crate::http::problem::{Kind, Problem};
 use crate::p1_entry::status::status_url;
 use actix_web::dev::Payload;
-use actix_web::http::header::{CACHE_CONTROL, LOCATION};
+use actix_web::http::header::{CACHE_CONTROL, LOCATION, RETRY_AFTER};
 use actix_web::{FromRequest, HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use std::future::{Ready, ready};
@@ -123,7 +124,8 @@ impl<'a> PurchaseHead<'a> {
         ("wait" = Option<i32>, Query, minimum = 0, description = "Seconds to wait for the final status; more than 30 are cut to 30"),
     ),
     responses(
-        (status = 200, description = "QUEUED, CONFIRMED or FAILED", body = crate::p1_entry::status::OrderStatus),
+        (status = 200, description = "QUEUED, CONFIRMED or FAILED", body = crate::p1_entry::status::OrderStatus,
+         headers(("Retry-After" = i32, description = "Too many wait: this is the status now, ask again after these seconds"))),
         StatusProblems,
     ),
     security(("bearer" = []))
@@ -134,8 +136,15 @@ pub(super) async fn show(
     order: web::Path<OrderInPath>,
     LongPoll(wait): LongPoll,
 ) -> Result<HttpResponse, Problem> {
-    let status = public.statuses.ask(&user, &order.sale_id, order.request_id, wait).await?;
-    Ok(HttpResponse::Ok().insert_header((CACHE_CONTROL, "no-store")).json(status))
+    let place = if wait.is_zero() { None } else { public.waiters.enter() };
+    let granted = if place.is_some() { wait } else { Duration::ZERO };
+    let status = public.statuses.ask(&user, &order.sale_id, order.request_id, granted).await?;
+    let mut answer = HttpResponse::Ok();
+    answer.insert_header((CACHE_CONTROL, "no-store"));
+    if granted < wait && !status.is_final() {
+        answer.insert_header((RETRY_AFTER, RETRY_S));
+    }
+    Ok(answer.json(status))
 }
 
 /// How long the client wants to wait for the final status.

@@ -6,7 +6,7 @@ use crate::config;
 use crate::http::extract::{as_problem, path_config};
 use crate::http::problem::Kind;
 use crate::http::request_id::RequestIdMiddleware;
-use crate::http::{ExtraRoutes, end_gracefully, worker_count};
+use crate::http::{ExtraRoutes, connections_max, end_gracefully, worker_count};
 use crate::p2_reserve::answer_on_this_thread;
 use crate::runtime::Stopper;
 use actix_web::dev::Server;
@@ -103,7 +103,7 @@ pub fn serve(
     .workers(worker_count(settings))
     .client_request_timeout(Duration::from_millis(settings.head_timeout_ms))
     .keep_alive(Duration::from_secs(settings.keep_alive_s))
-    .max_connections(settings.connections_max)
+    .max_connections(connections_max(settings))
     .shutdown_timeout(5)
     .disable_signals()
     .listen(listener)?

@@ -1,5 +1,6 @@
 //! What the handlers of the public API share. One a process.
 
+use super::waiters::Waiters;
 use crate::config;
 use crate::p1_entry::access_tokens::Authenticator;
 use crate::p1_entry::catalog::Catalog;
@@ -27,6 +28,8 @@ pub struct PublicApi {
     pub catalog: Catalog,
     /// Bounds the purchases under way.
     pub overload: Overload,
+    /// Bounds the questions that wait for an outcome.
+    pub waiters: Waiters,
     /// Bounds of a request.
     pub bounds: RequestBounds,
 }

@@ -1,33 +1,56 @@
-//! Buyers' buckets in Redis, taken from in groups.
+//! Buyers' buckets in Redis, taken from in groups. A buyer without a unit is remembered until one has grown back.
 
 use crate::domain::ids::UserId;
 use crate::domain::shard::home_shard;
 use crate::runtime::Stopper;
-use crate::runtime::batcher::{Bounds, QuestionBatcher};
+use crate::runtime::batcher::{Bounds, Busy, QuestionBatcher};
 use crate::store::redis::RateBuckets;
+use moka::future::Cache;
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const BOUNDS: Bounds = Bounds { group_max: 256, waiting_max: 8_192, in_flight_max: 2, idle_end: None };
+/// Buyers remembered as refused. One who is forgotten is asked for in Redis again.
+const BLOCKED_MAX: u64 = 50_000;
+/// Longest wait for a unit, at a rate of one a second; the waits of clocks that were set back are cut to it.
+const BLOCKED_TTL: Duration = Duration::from_secs(1);
+
+/// Why no unit was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NoUnit {
+    /// None is there for this time.
+    For(Duration),
+    /// Too many buyers are waiting for their answer, or the process is stopping.
+    Busy(Busy),
+}
 
 /// Entrance to the buckets.
-pub(super) struct BuyerBuckets(QuestionBatcher<UserId, Option<Duration>>);
+pub(super) struct BuyerBuckets {
+    batcher: QuestionBatcher<UserId, Option<Duration>>,
+    blocked_until: Cache<UserId, Instant>,
+}
 
 impl BuyerBuckets {
     pub(super) fn start(buckets: RateBuckets, shards: u16, rate_per_s: u32, stopper: &Stopper) -> Self {
-        Self(QuestionBatcher::start(BOUNDS, stopper.clone(), move |users| {
+        let batcher = QuestionBatcher::start(BOUNDS, stopper.clone(), move |users| {
             let buckets = buckets.clone();
             async move { take(&buckets, shards, rate_per_s, users).await }
-        }))
+        });
+        Self { batcher, blocked_until: Cache::builder().max_capacity(BLOCKED_MAX).time_to_live(BLOCKED_TTL).build() }
     }
 
-    /// Takes one unit; an error says how long until one is there.
-    pub(super) async fn take(&self, user: &UserId) -> Result<(), Duration> {
-        match self.0.ask(user.clone()).await {
-            Ok(None) => Ok(()),
-            Ok(Some(wait)) => Err(wait),
-            Err(_busy) => Err(Duration::ZERO),
+    /// Takes one unit.
+    pub(super) async fn take(&self, user: &UserId) -> Result<(), NoUnit> {
+        if let Some(until) = self.blocked_until.get(user).await {
+            let left = until.saturating_duration_since(Instant::now());
+            if !left.is_zero() {
+                return Err(NoUnit::For(left));
+            }
         }
+        let Some(wait) = self.batcher.ask(user.clone()).await.map_err(NoUnit::Busy)? else { return Ok(()) };
+        // No unit can be there earlier: other processes take units, none puts one back.
+        self.blocked_until.insert(user.clone(), Instant::now() + wait).await;
+        Err(NoUnit::For(wait))
     }
 }
 

@@ -1,16 +1,20 @@
-//! Rate limits (A9): a bucket for everything one process takes in, and one for each buyer, shared by all processes through
-//! Redis. Both are checked after everything that can be refused without a server, so a flood at a sold-out sale costs none.
+//! Rate limits (A9): a bucket for each buyer, shared by all processes through Redis, and one for everything one process takes
+//! in. Both are checked after everything that can be refused without a server, so a flood at a sold-out sale costs none.
+//!
+//! The buyer's bucket comes first: what one account sends above its rate takes nothing of the process' rate, and until a unit
+//! grows back it is refused in memory (A13).
 //!
 //! When Redis cannot be asked the buyer's bucket lets through: the purchase itself needs Redis and is refused there.
 
 mod buyer_buckets;
 
+use super::overload::overloaded;
 use crate::config;
 use crate::domain::ids::UserId;
 use crate::http::problem::{Kind, Problem};
 use crate::runtime::Stopper;
 use crate::store::redis::RateBuckets;
-use buyer_buckets::BuyerBuckets;
+use buyer_buckets::{BuyerBuckets, NoUnit};
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use std::num::NonZeroU32;
@@ -38,21 +42,24 @@ impl RateLimits {
     /// Takes one unit for this buyer.
     ///
     /// # Errors
-    /// 429 with the seconds (rounded up, at least 1) after which a retry can succeed.
+    /// 429 with the seconds (rounded up, at least 1) after which a retry can succeed; 503 when too many buyers' buckets are
+    /// being asked for.
     pub(crate) async fn take(&self, user: &UserId) -> Result<(), Problem> {
-        let limited = |seconds| Problem::from(Kind::RateLimited).retry_after_s(seconds);
-        self.take_unit(user).await.map_err(limited)
-    }
-
-    async fn take_unit(&self, user: &UserId) -> Result<(), u64> {
-        if let Some(bucket) = &self.global {
-            bucket.check().map_err(|full| seconds(full.wait_time_from(self.clock.now())))?;
+        if let Some(buyer_buckets) = &self.user {
+            buyer_buckets.take(user).await.map_err(|refused| match refused {
+                NoUnit::For(wait) => limited(wait),
+                NoUnit::Busy(busy) => overloaded(&busy.to_string()),
+            })?;
         }
-        match &self.user {
-            Some(buyer_buckets) => buyer_buckets.take(user).await.map_err(seconds),
+        match &self.global {
+            Some(bucket) => bucket.check().map_err(|full| limited(full.wait_time_from(self.clock.now()))),
             None => Ok(()),
         }
     }
+}
+
+fn limited(wait: Duration) -> Problem {
+    Problem::from(Kind::RateLimited).retry_after_s(seconds(wait))
 }
 
 fn global(rate_per_s: u32) -> Option<DefaultDirectRateLimiter> {

@@ -25,11 +25,7 @@ pub(super) fn start(ledger: RequestLedger, stopper: &Stopper) -> QuestionBatcher
 /// One command for each ledger that is asked about; the answers in the order of the questions.
 async fn answer(ledger: &RequestLedger, questions: Vec<LedgerQuestion>) -> Vec<LedgerAnswer> {
     metrics::histogram!("seckill_p1_entry_status_group_count").record(questions.len() as f64);
-    let mut ledgers: HashMap<(&SaleId, u16), Vec<usize>> = HashMap::new();
-    for (at, (sale, shard, _)) in questions.iter().enumerate() {
-        ledgers.entry((sale, *shard)).or_default().push(at);
-    }
-    let reads = ledgers.into_iter().map(|((sale, shard), places)| {
+    let reads = by_ledger(&questions).into_iter().map(|((sale, shard), places)| {
         let request_ids: Vec<RequestId> = places.iter().map(|at| questions[*at].2).collect();
         async move { (places, ledger.lookup(sale, shard, &request_ids).await) }
     });
@@ -42,4 +38,13 @@ async fn answer(ledger: &RequestLedger, questions: Vec<LedgerQuestion>) -> Vec<L
         }
     }
     answers
+}
+
+/// The places of the questions about each ledger.
+pub(super) fn by_ledger(questions: &[LedgerQuestion]) -> HashMap<(&SaleId, u16), Vec<usize>> {
+    let mut ledgers: HashMap<(&SaleId, u16), Vec<usize>> = HashMap::new();
+    for (at, (sale, shard, _)) in questions.iter().enumerate() {
+        ledgers.entry((sale, *shard)).or_default().push(at);
+    }
+    ledgers
 }

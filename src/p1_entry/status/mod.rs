@@ -4,7 +4,9 @@
 //! Requests in either DLQ are still QUEUED: they are being worked on. The database is read only for requests older than a
 //! ledger record is kept, or when Redis does not answer. Keeps nothing but a cache.
 
+mod database_reads;
 mod ledger_reads;
+mod replication;
 
 use super::sale_id_filter::{FilterVerdict, SaleIdFilter};
 use crate::config;
@@ -18,9 +20,11 @@ use crate::domain::states::{P2Reserve, P4Persist};
 use crate::http::problem::{Kind, Problem};
 use crate::runtime::batcher::QuestionBatcher;
 use crate::runtime::{Stopper, now_ms};
-use crate::store::mysql::{Db, request_records};
+use crate::store::mysql::Db;
 use crate::store::redis::{BootFence, RequestLedger, SaleKeys};
+use database_reads::DatabaseReads;
 use moka::future::Cache;
+use replication::Replication;
 use serde::Serialize;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -92,7 +96,8 @@ pub(crate) struct StatusHandles {
 pub struct Statuses {
     redis: StatusHandles,
     ledger_reads: QuestionBatcher<ledger_reads::LedgerQuestion, ledger_reads::LedgerAnswer>,
-    db: Db,
+    replication: Replication,
+    database_reads: DatabaseReads,
     shards: u16,
     retention_ms: i64,
     known: SaleIdFilter,
@@ -114,9 +119,12 @@ impl Statuses {
     ) -> Self {
         let (shards, retention_s) = (settings.redis.shards, settings.p5_reconcile.ledger_retention_s);
         let ledger_reads = ledger_reads::start(redis.ledger.clone(), stopper);
+        let replication = Replication::start(redis.ledger.clone(), stopper);
+        let database_reads = DatabaseReads::start(db, stopper);
         let retention_ms = i64::try_from(retention_s.saturating_mul(1000)).unwrap_or(i64::MAX);
         let whole = Cache::builder().max_capacity(WHOLE_MAX).time_to_live(WHOLE_TTL).build();
-        Self { redis, ledger_reads, db, shards, retention_ms, known, whole, stopper: stopper.clone() }
+        let stopper = stopper.clone();
+        Self { redis, ledger_reads, replication, database_reads, shards, retention_ms, known, whole, stopper }
     }
 
     /// Whether this process is about to end: a client that follows a request then connects to another one.
@@ -187,15 +195,11 @@ impl Statuses {
 
     /// QUEUED says "accepted" as 202 does, so it may be told only when the replicas have it (`redis.wait_replicas`).
     async fn queued(&self, sale: &SaleId, shard: u16, request_id: RequestId) -> Result<(), Problem> {
-        if !self.redis.ledger.waits_for_replicas() {
+        if Box::pin(self.replication.has((sale.clone(), shard, request_id))).await {
             return Ok(());
         }
-        match Box::pin(self.redis.ledger.lookup_replicated(sale, shard, &[request_id])).await {
-            Ok((records, true)) if records.iter().all(Option::is_some) => Ok(()),
-            Ok((_, false | true)) | Err(_) => Err(Kind::Unavailable
-                .because("the status cannot be told right now")
-                .about(request_id, status_url(sale, request_id))),
-        }
+        let problem = Kind::Unavailable.because("the status cannot be told right now");
+        Err(problem.about(request_id, status_url(sale, request_id)))
     }
 
     /// Whether a request that is not in the ledger was never accepted: its id is younger than the oldest record that may
@@ -218,20 +222,17 @@ impl Statuses {
         sale: &SaleId,
         request_id: RequestId,
     ) -> Result<Option<OrderStatus>, Problem> {
-        let story = Box::pin(request_records::records_of(&self.db, request_id)).await.map_err(|error| {
-            tracing::warn!(phase = "p1_entry", %request_id, %error, "status");
-            Kind::Unavailable.because("the status cannot be told right now")
+        let found = Box::pin(self.database_reads.find(sale, request_id)).await.map_err(|not_read| {
+            Kind::Unavailable.because(not_read.to_string()).about(request_id, status_url(sale, request_id))
         })?;
-        let mine = |of_sale: &SaleId, of_user: &UserId| of_sale == sale && of_user == user;
-        Ok(match (story.decided.map(|decided| decided.outcome), story.order, story.failure) {
-            (Some(Outcome::Ordered), Some(order), _) if mine(&order.sale_id, &order.user_id) => {
-                Some(OrderStatus::new(request_id, order.quantity, LedgerState::Confirmed))
-            }
-            (Some(Outcome::Failed(reason)), _, Some(failed)) if mine(&failed.sale_id, &failed.user_id) => {
-                Some(OrderStatus::new(request_id, failed.quantity, LedgerState::Failed(reason)))
-            }
-            _ => None,
-        })
+        let mine = found.filter(|found| found.sale_id == *sale && found.user_id == *user);
+        Ok(mine.map(|found| {
+            let state = match found.outcome {
+                Outcome::Ordered => LedgerState::Confirmed,
+                Outcome::Failed(reason) => LedgerState::Failed(reason),
+            };
+            OrderStatus::new(request_id, found.quantity, state)
+        }))
     }
 }
 

@@ -57,7 +57,7 @@ impl WaitingRooms {
     pub(crate) fn start(queue: RoomQueue, overload: Overload, settings: &config::P1Entry, stopper: &Stopper) -> Self {
         Self {
             arrivals: arrivals::start(queue.clone(), settings.room_places_max, stopper),
-            tickets: Arc::new(PlaceTickets::new(&settings.token_secret)),
+            tickets: Arc::new(PlaceTickets::new(settings.token_secrets_in_use())),
             known: Cache::builder().max_capacity(KNOWN_MAX).time_to_idle(KNOWN_FOR).build(),
             rate_per_s: settings.room_release_per_s,
             queue,

@@ -22,8 +22,8 @@ struct PlaceTicketClaims {
 pub(super) struct PlaceTickets(Signer);
 
 impl PlaceTickets {
-    pub(super) fn new(secret: &Secret) -> Self {
-        Self(Signer::new(secret, AUDIENCE))
+    pub(super) fn new(secrets: &[Secret]) -> Self {
+        Self(Signer::new(secrets, AUDIENCE))
     }
 
     /// A ticket; `None` when it cannot be signed.
@@ -52,7 +52,7 @@ mod tests {
         fn a_ticket_is_good_for_its_buyer_and_its_sale_and_unchanged_only(
             name in "[a-zA-Z]{1,63}", place in 1u64..1 << 40, at in any::<prop::sample::Index>(), bit in 0u8..7,
         ) {
-            let tickets = PlaceTickets::new(&Secret::new("k".repeat(32)));
+            let tickets = PlaceTickets::new(&[Secret::new("k".repeat(32))]);
             let (user, sale) = (UserId::parse(&name).unwrap(), SaleId::parse("s").unwrap());
             let ticket = tickets.sign(&user, &sale, place).unwrap();
             prop_assert!(ticket.len() <= SIGNED_BYTES_MAX);
@@ -69,13 +69,13 @@ mod tests {
 
     #[test]
     fn no_other_token_of_the_service_is_a_ticket_and_no_ticket_is_one_of_them() {
-        let secret = Secret::new("k".repeat(32));
+        let secret = [Secret::new("k".repeat(32))];
         let (tickets, tokens) = (PlaceTickets::new(&secret), PurchaseTokens::new(&secret, 60));
         let (user, sale) = (UserId::parse("u").unwrap(), SaleId::parse("s").unwrap());
         let token = tokens.issue(RequestId::new(1).unwrap(), &user, &sale, 1_000).unwrap().0;
         assert_eq!(tickets.check(&token, &user, &sale), None);
         assert!(tokens.check(&tickets.sign(&user, &sale, 1).unwrap(), &user, &sale, 1_000).is_err());
-        let forged = PlaceTickets::new(&Secret::new("x".repeat(32))).sign(&user, &sale, 1).unwrap();
+        let forged = PlaceTickets::new(&[Secret::new("x".repeat(32))]).sign(&user, &sale, 1).unwrap();
         for junk in ["", "a.b.c", "eyJhbGciOiJub25lIn0.e30.", &"x".repeat(2_000), &forged] {
             assert_eq!(tickets.check(junk, &user, &sale), None);
         }

@@ -34,8 +34,16 @@ pub(in crate::p5_reconcile) struct CountedOutcomes {
     turn: usize,
     /// Audits since the orders were counted in their own table.
     audits: u32,
-    /// Units of orders that have no outcome.
-    orders_without_outcome: i64,
+    orders: OrdersBesideOutcomes,
+}
+
+/// The orders compared with the outcomes that have a number, when they were counted in their own table last. Units.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct OrdersBesideOutcomes {
+    /// Orders less those that a number's outcome stands for.
+    pub unnumbered: i64,
+    /// Orders without any outcome.
+    pub without_outcome: i64,
 }
 
 /// What is remembered of a series.
@@ -171,7 +179,7 @@ impl CountedOutcomes {
             }
             let asked: Vec<SeriesQuery> =
                 wants.iter().map(|want| self.series.entry(want.series).or_default().asked(want)).collect();
-            let orders_before = self.counts_orders(wants).then(|| self.orders());
+            let orders_before = self.counts_orders(wants).then(|| self.remembered_orders());
             let query = BooksQuery { asked: &asked, flow_after: self.flow.to, orders_before };
             let Some(mut books) = books::read(db, sale, query).await? else { return Ok(None) };
             let mut agrees = true;
@@ -199,19 +207,22 @@ impl CountedOutcomes {
     }
 
     /// Orders counted by their outcomes, of the pieces that are remembered.
-    fn orders(&self) -> u64 {
+    fn remembered_orders(&self) -> u64 {
         self.series.values().flat_map(|counted| &counted.whole).map(|tally| tally.orders).sum()
     }
 
     fn compare_orders(&mut self, books: &Books, reads: &[SeriesCounted]) {
         let Some(orders) = books.orders else { return };
         let by_outcome: i64 = reads.iter().map(|read| read.tally.ordered + read.above.ordered).sum();
-        self.orders_without_outcome = orders.units.map_or(0, |units| units - by_outcome);
+        self.orders = orders.units.map_or_else(OrdersBesideOutcomes::default, |units| OrdersBesideOutcomes {
+            unnumbered: units.all - by_outcome,
+            without_outcome: units.without_outcome,
+        });
     }
 
-    /// Units of orders that have no outcome: only a person who edits the database makes one.
-    pub(super) const fn orders_without_outcome(&self) -> i64 {
-        self.orders_without_outcome
+    /// How orders and outcomes differ: only a person who edits the database, or a restore of a part of it, makes a difference.
+    pub(super) const fn orders_beside_outcomes(&self) -> OrdersBesideOutcomes {
+        self.orders
     }
 
     /// Counts whole pieces in calls of their own, to keep the snapshot short.

@@ -1,7 +1,7 @@
 //! The end of an audit: the sums of both sides, the equations over them, and what does not hold.
 
 use super::finding::FindingKind;
-use super::outcome_counts::SeriesCounted;
+use super::outcome_counts::{OrdersBesideOutcomes, SeriesCounted};
 use super::run::AuditRun;
 use crate::faults::left_out;
 use crate::store::mysql::books::{Books, Series};
@@ -12,9 +12,9 @@ pub(super) fn balance(
     run: &mut AuditRun<'_>,
     books: &Books,
     series: &BTreeMap<Series, SeriesCounted>,
-    orders_without_outcome: i64,
+    orders: OrdersBesideOutcomes,
 ) {
-    sum_up(run, books, series, orders_without_outcome);
+    sum_up(run, books, series, orders);
     let counted = run.audit.counted;
     if counted.oversold() {
         let detail =
@@ -39,7 +39,7 @@ fn sum_up(
     run: &mut AuditRun<'_>,
     books: &Books,
     series: &BTreeMap<Series, SeriesCounted>,
-    orders_without_outcome: i64,
+    orders: OrdersBesideOutcomes,
 ) {
     let epoch = run.sale.epoch;
     let (mut accepted, mut all_ordered, mut landed_since, mut failed_since) = (0, 0, 0, 0);
@@ -62,7 +62,8 @@ fn sum_up(
     counted.granted = books.granted;
     counted.database_stock = books.stock;
     counted.flow = books.flow.sum;
-    counted.ordered = all_ordered + orders_without_outcome - books.flow.cancelled;
+    counted.ordered = all_ordered + orders.unnumbered - books.flow.cancelled;
+    counted.without_outcome = orders.without_outcome;
     counted.accepted = accepted;
     counted.accepted_ordered = ordered_now;
     counted.accepted_failed = failed_now;

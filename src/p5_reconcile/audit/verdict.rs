@@ -38,7 +38,7 @@ pub(super) async fn decide(mut run: AuditRun<'_>, counted: &mut CountedOutcomes)
     report_leaks(&mut run, parked.unseen_count).await;
     numbers::compare(&mut run, &series, &books, &undecided).await?;
     collect_old(&mut run, &series);
-    totals::balance(&mut run, &books, &series, counted.orders_without_outcome());
+    totals::balance(&mut run, &books, &series, counted.orders_beside_outcomes());
     if books.grants_known && !left_out!(UnitBridge) {
         grants::compare(&mut run).await?;
         transit::compare(&mut run).await?;

@@ -3,12 +3,14 @@
 use super::columns::{MaybeUnixMs, UnixMs};
 use super::failed_requests::FailedRequest;
 use super::fault::DbError;
-use super::outcomes::{RequestOutcome, StoredOutcomeRow};
+use super::outcomes::{RequestOutcome, StoredOutcomeRow, outcomes_of};
 use super::pool::Db;
 use super::schema::{failed_request, orders, request_outcome};
 use crate::domain::ids::{RequestId, SaleId, UserId};
+use crate::domain::outcome::Outcome;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
+use std::collections::HashMap;
 
 /// A row of `orders`.
 #[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
@@ -78,4 +80,49 @@ pub async fn records_of(db: &Db, request_id: RequestId) -> Result<RequestRecords
         })
         .await?;
     Ok(RequestRecords { decided: outcome.map(StoredOutcomeRow::read).transpose()?, order, failure })
+}
+
+/// A request that has its outcome.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FinalRequest {
+    /// An order or a failure.
+    pub(crate) outcome: Outcome,
+    /// The sale it was accepted in.
+    pub(crate) sale_id: SaleId,
+    /// The buyer who made it.
+    pub(crate) user_id: UserId,
+    /// Number of units that it wanted.
+    pub(crate) quantity: u32,
+}
+
+/// Those of `ids` that have their outcome. One statement if none has; else one more for orders and one for failures.
+pub(crate) async fn final_requests(db: &Db, ids: &[RequestId]) -> Result<HashMap<RequestId, FinalRequest>, DbError> {
+    // The outcome is written with its order or failure: where the first is seen, the second is, too.
+    let decided = outcomes_of(db, ids).await?;
+    let ids_with = |ordered: bool| -> Vec<u64> {
+        let wanted = decided.values().filter(|decided| (decided.outcome == Outcome::Ordered) == ordered);
+        wanted.map(|decided| decided.request_id.get()).collect()
+    };
+    let (ordered, failed) = (ids_with(true), ids_with(false));
+    let rows: Vec<(RequestId, SaleId, UserId, u32)> = db
+        .run("final_requests", async |conn| {
+            let mut rows = Vec::new();
+            if !ordered.is_empty() {
+                let wanted = orders::table.filter(orders::request_id.eq_any(ordered));
+                let columns = (orders::request_id, orders::sale_id, orders::user_id, orders::quantity);
+                rows = wanted.select(columns).load(conn).await?;
+            }
+            if !failed.is_empty() {
+                use failed_request as f;
+                let wanted = f::table.filter(f::request_id.eq_any(failed));
+                rows.extend(wanted.select((f::request_id, f::sale_id, f::user_id, f::quantity)).load(conn).await?);
+            }
+            Ok(rows)
+        })
+        .await?;
+    let known = |(request_id, sale_id, user_id, quantity)| {
+        let outcome = decided.get(&request_id)?.outcome;
+        Some((request_id, FinalRequest { outcome, sale_id, user_id, quantity }))
+    };
+    Ok(rows.into_iter().filter_map(known).collect())
 }

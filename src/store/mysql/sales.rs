@@ -2,6 +2,7 @@
 
 use super::archive;
 use super::codes::{datetime, read_sale_id, unix_ms, unreadable};
+use super::columns::UnixMs;
 use super::fault::DbError;
 use super::grants::{self, FIRST_GRANT};
 use super::pool::Db;
@@ -117,6 +118,16 @@ pub async fn get(db: &Db, sale_id: &SaleId) -> Result<Option<Sale>, DbError> {
         })
         .await?;
     row.map(SaleRow::read).transpose()
+}
+
+/// When a sale was created, Unix milliseconds by the database's clock; `None` if there is no such sale.
+pub(crate) async fn created_at_ms(db: &Db, sale_id: &SaleId) -> Result<Option<i64>, DbError> {
+    db.run("sale_created_at", async |conn| {
+        let created_at = sales::table.find(sale_id.as_str().as_bytes()).select(sales::created_at);
+        let created_at: Option<UnixMs> = created_at.first(conn).await.optional()?;
+        Ok(created_at.map(Into::into))
+    })
+    .await
 }
 
 /// The newest [`SALES_MAX`] sales, newest first.

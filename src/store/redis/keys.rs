@@ -134,6 +134,15 @@ impl Keys {
         format!("{}:{{{shard}}}:rate:{user}", self.prefix)
     }
 
+    /// String with a TTL, beside `key`: written so that a command which only reads has something to wait for
+    /// (`redis.wait_replicas`).
+    #[must_use]
+    pub(crate) fn barrier(&self, key: &str) -> String {
+        let tag = key.split_once('{').and_then(|(_, rest)| rest.split_once('}')).map(|(tag, _)| tag);
+        // A key without a tag is its own.
+        format!("{}:{{{}}}:barrier", self.prefix, tag.filter(|tag| !tag.is_empty()).unwrap_or(key))
+    }
+
     /// Sorted set: everyone in a sale's waiting room, in the order of their places.
     #[must_use]
     pub fn room(&self, shard: u16, sale: &SaleId) -> String {
@@ -185,5 +194,7 @@ mod tests {
         assert_eq!(keys.relay_dlq(0), "seckill:{0}:relay-dlq");
         assert_eq!(keys.processing(0, "relay-a"), "seckill:{0}:processing:relay-a");
         assert_eq!(keys.sale(&sale), "seckill:sale:s-1");
+        assert_eq!(keys.barrier(&keys.ledger(7, &sale)), "seckill:{7}:barrier");
+        assert_eq!(keys.barrier(&keys.sale(&sale)), "seckill:{seckill:sale:s-1}:barrier");
     }
 }

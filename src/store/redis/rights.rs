@@ -50,7 +50,7 @@ impl RedisHealth {
             ("SCRIPT", vec!["EXISTS", &no_script]),
         ];
         if self.redis.connection.wait_replicas() > 0 {
-            calls.extend([("WAIT", vec!["0", "1"]), ("CLIENT", vec!["GETNAME"]), ("PUBLISH", vec![key, ""])]);
+            calls.extend([("WAIT", vec!["0", "1"]), ("CLIENT", vec!["GETNAME"]), ("PEXPIRE", vec![key, "1"])]);
         }
         if !self.redis.connection.is_single() {
             calls.push(("CLUSTER", vec!["INFO"]));

@@ -87,7 +87,6 @@ fn reasons(finding: &str) -> &'static [Trouble] {
         "OVER_SELL" => &[Trouble::Oversold],
         "KEYS_LOST" => &[Trouble::Keys],
         "ORPHAN" => &[Trouble::Behind, Trouble::Keys, Trouble::Ledger],
-        // An order without an outcome is none to the audit, which counts along the outcomes.
         "UNBALANCED" => &[Trouble::Books, Trouble::Bridge, Trouble::Behind, Trouble::Torn, Trouble::Keys],
         _ => &[],
     }

@@ -14,7 +14,7 @@ async fn ask(world: &World, sale: &SaleId, user: &str) -> Answer {
 
 /// A token of the product's own key, as if it had been issued at another time.
 fn issued_at(world: &World, sale: &SaleId, user: &str, at_ms: i64) -> String {
-    let tokens = PurchaseTokens::new(&world.settings.p1_entry.token_secret, 900);
+    let tokens = PurchaseTokens::new(world.settings.p1_entry.token_secrets_in_use(), 900);
     let id = RequestId::new(77).unwrap();
     tokens.issue(id, &UserId::parse(user).unwrap(), sale, at_ms).unwrap().0
 }
@@ -25,7 +25,7 @@ fn a_token_is_for_its_buyer_and_its_sale_and_nobody_can_make_one() {
         let world = World::start().await;
         let (sale, other) = (world.sale("mine", 10, None).await, world.sale("other", 10, None).await);
         let (token, _) = world.token(&sale, "alice").await;
-        let forged = PurchaseTokens::new(&Secret::new("not-the-key-of-this-service-at-all".to_owned()), 900)
+        let forged = PurchaseTokens::new(&[Secret::new("not-the-key-of-this-service-at-all".to_owned())], 900)
             .issue(RequestId::new(5).unwrap(), &UserId::parse("alice").unwrap(), &sale, now_ms())
             .unwrap()
             .0;

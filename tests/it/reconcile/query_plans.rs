@@ -70,7 +70,7 @@ async fn look(world: &World, sale: &SaleId) {
     assert_eq!(decided::page(db, sale, series, 20_000).await.unwrap().requests.len(), decided::PAGE_MAX);
     assert!(decided::unnumbered(db, sale, series).await.unwrap().is_empty());
     assert!(age_above_ms(db, sale, series, 29_999).await.unwrap() > Some(0));
-    // An order without an outcome: its units are summed in the orders' own table.
+    // An order whose outcome has no number: the units are summed in the orders' own table.
     world.sql(&format!("UPDATE request_outcome SET number = NULL WHERE sale_id = '{sale}' AND number = 77")).await;
     assert!(!world.audit(sale, Window::Now).await.consistent(), "a number has no outcome");
     world.sql(&format!("UPDATE request_outcome SET number = 77 WHERE sale_id = '{sale}' AND number IS NULL")).await;

@@ -174,7 +174,7 @@ fn a_number_given_twice_gets_its_loser_an_outcome_and_the_sale_can_be_rebuilt() 
 #[test]
 fn a_gap_of_an_epoch_that_redis_forgot_is_reported_for_ever_and_its_unit_is_kept_back() {
     run(async {
-        let world = World::with(&[Api, Relay, Consumer, Reconcile], QUICK).await;
+        let mut world = World::with(&[Api, Relay, Consumer], QUICK).await;
         let sale = world.sale("forgot", 10, Some(1)).await;
         world
             .sql(
@@ -187,10 +187,12 @@ fn a_gap_of_an_epoch_that_redis_forgot_is_reported_for_ever_and_its_unit_is_kept
         world.bought(&sale, "c").await;
         eventually("two of three", async || world.orders(&sale).await == 2).await;
         eventually("the third is parked", async || !world.mq_dlq().await.is_empty()).await;
-        // Everything that knew of it goes: Redis' keys, the broker's queue, the register.
+        // Everything that knew of it goes: Redis' keys, the broker's queue, the register. P5 starts after that: it could else
+        // be between the queue and the register, and write the row that was deleted.
         lose_the_keys(&world, &sale).await;
         purge_mq_dlq(&world.servers.rabbit).await;
         world.sql("DELETE FROM failed_request; DROP TRIGGER hold").await;
+        world.start_roles(&[Reconcile]).await;
         eventually("rebuilt", async || epoch(&world).await == 2 && stock(&world, &sale).await == Some(7)).await;
         eventually("it is told", async || world.rows("audit_findings", "code = 'P5-RC4'").await > 0).await;
         let said = world.cli(&["audit", "--now"]).exits(2).out;

@@ -8,6 +8,7 @@ mod crash;
 mod list_outbox;
 mod negative_controls;
 mod several_orders;
+mod several_orders_crash;
 mod shards;
 mod stream_outbox;
 mod take_over;

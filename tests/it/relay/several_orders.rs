@@ -18,7 +18,12 @@ use std::time::Duration;
 const IN_LINES: &str = "redis.outbox_format=2";
 
 /// Has the script accept a group in one call, in the given form; the ids in their order.
-async fn accepted(world: &World, sale: &SaleId, outbox_format: u8, buyers: std::ops::Range<u64>) -> Vec<RequestId> {
+pub(super) async fn accepted(
+    world: &World,
+    sale: &SaleId,
+    outbox_format: u8,
+    buyers: std::ops::Range<u64>,
+) -> Vec<RequestId> {
     let store = RedisStore::start(&Redis { outbox_format, ..world.settings.redis.clone() }, None).expect("a handle");
     assert!(store.wait_connected(Duration::from_secs(10)).await, "redis connects");
     let of = |buyer: u64| Purchase {

@@ -1,5 +1,6 @@
 //! The boot fence: a sale in a Redis that went back in time sells nothing, and the others go on.
 
+use crate::support::database_sessions::Session;
 use crate::support::resp::RawRedis;
 use crate::support::second_world::NO_REPAIR;
 use crate::support::world::{World, run};
@@ -85,6 +86,29 @@ fn one_damaged_sale_does_not_keep_the_others_closed() {
         })
         .await;
         assert_eq!(world.settled(&fine).await.counted.ordered, 1);
+        world.stop().await;
+    });
+}
+
+#[test]
+fn a_replay_is_answered_while_the_fence_is_shut() {
+    run(async {
+        let world = World::with(&NO_REPAIR, &["p1_entry.cache_ttl_ms=60000"]).await;
+        let sale = world.sale("shut", 10, None).await;
+        let token = world.token(&sale, "alice").await.0;
+        let winner = world.buy(&sale, "alice", 1, Some(&token)).await;
+        assert_eq!(winner.status, 202, "{winner:?}");
+        // Without the sales there is nothing to compare with.
+        let mut database = Session::open(&world).await;
+        database.run("RENAME TABLE sales TO sales_elsewhere").await;
+        RawRedis::of(&world).await.call(&["SCRIPT", "FLUSH"]).await;
+        let again = world.buy(&sale, "alice", 1, Some(&token)).await;
+        let other = world.buy(&sale, "bob", 1, None).await;
+        database.run("RENAME TABLE sales_elsewhere TO sales").await;
+        assert_eq!((again.status, again.body), (202, winner.body), "the ledger has it");
+        assert_eq!((other.status, other.code().as_str()), (503, "UNAVAILABLE"), "{other:?}");
+        assert_eq!(world.buy(&sale, "bob", 1, None).await.status, 202);
+        assert_eq!(world.settled(&sale).await.counted.ordered, 2);
         world.stop().await;
     });
 }

@@ -71,6 +71,75 @@ fn what_no_replica_has_is_unknown_until_one_has_it() {
     });
 }
 
+/// Calls of a command that the server has processed.
+async fn calls(url: &str, command: &str) -> i64 {
+    let stats = RawRedis::at(url, "").await.call(&["INFO", "commandstats"]).await.text();
+    let start = format!("cmdstat_{command}:calls=");
+    let calls = stats.lines().find_map(|line| line.strip_prefix(&start)?.split(',').next());
+    calls.map_or(0, |calls| calls.parse().unwrap())
+}
+
+#[test]
+fn each_wait_has_a_write_before_it_and_an_idle_relay_waits_for_nothing() {
+    run_waiting(async {
+        let (primary, replica) = pair("written").await;
+        let url = primary.url();
+        let set = ["redis.wait_replicas=1", "redis.wait_timeout_ms=300"];
+        let world = World::on_redis(&url, "written", &[Role::Api, Role::Relay], &set).await;
+        let sale = world.sale("written", 10, None).await;
+        let (token, id) = world.token(&sale, "alice").await;
+        // The second is a replay: its command writes nothing.
+        for _ in 0..2 {
+            assert_eq!(world.buy(&sale, "alice", 1, Some(&token)).await.status, 202);
+        }
+        assert_eq!(world.status(&sale, "alice", &id, 0).await.text("status"), "QUEUED");
+        eventually("it is sent and done", async || world.outbox().await == (0, 0)).await;
+        // Waits first: a call between the two questions may only add to the writes.
+        let (waits, writes) = (calls(&url, "wait").await, calls(&url, "pexpire").await);
+        assert!(waits > 3 && writes >= waits, "{writes} writes for {waits} waits");
+        for server in [&primary, &replica] {
+            let left = RawRedis::at(&server.url(), "").await.call(&["PTTL", "written:{0}:barrier"]).await.int();
+            assert!((1..=604_800_000).contains(&left), "{left} ms");
+        }
+
+        let (waits, reads) = (calls(&url, "wait").await, calls(&url, "xreadgroup").await);
+        eventually("the relay looks for work", async || calls(&url, "xreadgroup").await > reads + 60).await;
+        let waited = calls(&url, "wait").await - waits;
+        assert!(waited < 20, "{waited} waits for 60 reads that found nothing");
+        let rest = world.extra_roles(&[Role::Consumer, Role::Reconcile], |_| {});
+        assert_eq!(world.settled(&sale).await.counted.ordered, 1);
+        rest.stop().await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn polls_of_a_queued_order_wait_for_the_replicas_once() {
+    run_waiting(async {
+        let (primary, _replica) = pair("polled").await;
+        let set = ["redis.wait_replicas=1", "redis.wait_timeout_ms=300"];
+        let world = World::on_redis(&primary.url(), "polled", &[Role::Api], &set).await;
+        let sale = world.sale("polled", 10, None).await;
+        let mut orders = Vec::new();
+        for buyer in ["alice", "bob", "carol"] {
+            orders.push((buyer, world.buy(&sale, buyer, 1, None).await.text("request_id")));
+        }
+        let before = calls(&primary.url(), "wait").await;
+        for _ in 0..100 {
+            let polls = orders.iter().map(|(buyer, id)| world.status(&sale, buyer, id, 0));
+            for answer in futures::future::join_all(polls).await {
+                assert_eq!((answer.status, answer.text("status").as_str()), (200, "QUEUED"), "{answer:?}");
+            }
+        }
+        let waited = calls(&primary.url(), "wait").await - before;
+        assert!((1..=3).contains(&waited), "{waited} waits for 300 polls of 3 orders");
+        let rest = world.extra_roles(&[Role::Relay, Role::Consumer, Role::Reconcile], |_| {});
+        assert_eq!(world.settled(&sale).await.counted.ordered, 3);
+        rest.stop().await;
+        world.finish().await;
+    });
+}
+
 #[test]
 fn readiness_says_when_replicas_are_missing_and_nothing_is_sold_then() {
     run_waiting(async {
@@ -79,8 +148,10 @@ fn readiness_says_when_replicas_are_missing_and_nothing_is_sold_then() {
         let world = World::on_redis(&primary.url(), "missing", &Role::ALL, &set).await;
         let sale = world.sale("missing", 10, None).await;
         assert_eq!(world.buy(&sale, "alice", 1, None).await.status, 202);
-        let (is_ready, why) = ready(&world).await;
-        assert!(is_ready && why.contains("min-replicas-to-write"), "recommended: {why}");
+        // The other roles may still be on their way up when the entry sells.
+        eventually("every role is ready", async || ready(&world).await.0).await;
+        let (_, why) = ready(&world).await;
+        assert!(why.contains("min-replicas-to-write"), "recommended: {why}");
 
         replica.kill().await.unwrap();
         eventually("the entry refuses at once", async || world.buy(&sale, "bob", 1, None).await.status == 503).await;
@@ -98,7 +169,7 @@ fn readiness_says_when_replicas_are_missing_and_nothing_is_sold_then() {
         RawRedis::at(&replica.url(), "").await.call(&["REPLICAOF", "127.0.0.1", &port]).await;
         in_step(&replica).await;
         eventually("selling goes on", async || world.buy(&sale, "dave", 1, None).await.status == 202).await;
-        assert!(ready(&world).await.0);
+        eventually("ready again", async || ready(&world).await.0).await;
         world.finish().await;
     });
 }

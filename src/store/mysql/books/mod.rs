@@ -78,7 +78,18 @@ pub struct OrdersCount {
     /// Number of orders.
     pub count: u64,
     /// Their units, when their number is not the expected one; a sum that has to read every row.
-    pub units: Option<i64>,
+    pub units: Option<OrdersUnits>,
+}
+
+/// The units of a sale's orders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, QueryableByName)]
+pub struct OrdersUnits {
+    /// Of all orders.
+    #[diesel(sql_type = BigInt)]
+    pub all: i64,
+    /// Of those without a row in `request_outcome`, whatever its number.
+    #[diesel(sql_type = BigInt)]
+    pub without_outcome: i64,
 }
 
 /// What to read of a sale.
@@ -247,9 +258,11 @@ async fn orders(conn: &mut Conn, sale: &[u8], expected: u64) -> Result<OrdersCou
     if count == expected {
         return Ok(OrdersCount { count, units: None });
     }
-    let query = "/* books::orders */ SELECT CAST(COALESCE(SUM(quantity), 0) AS SIGNED) AS units FROM orders FORCE INDEX (uk_sale_user) WHERE sale_id = ?";
-    let sum: UnitsRow = diesel::sql_query(query).bind::<Binary, _>(sale).get_result(conn).await?;
-    Ok(OrdersCount { count, units: Some(sum.units) })
+    let query = "/* books::orders */ SELECT CAST(COALESCE(SUM(o.quantity), 0) AS SIGNED) AS `all`, \
+        CAST(COALESCE(SUM(IF(r.request_id IS NULL, o.quantity, 0)), 0) AS SIGNED) AS without_outcome \
+        FROM orders o FORCE INDEX (uk_sale_user) LEFT JOIN request_outcome r ON r.request_id = o.request_id WHERE o.sale_id = ?";
+    let units: OrdersUnits = diesel::sql_query(query).bind::<Binary, _>(sale).get_result(conn).await?;
+    Ok(OrdersCount { count, units: Some(units) })
 }
 
 #[derive(QueryableByName)]

@@ -1,4 +1,4 @@
-//! Connections to the servers, and how a command gets to the server of its key. Knows no key by name and no script.
+//! Connections to the servers, and how a command gets to the server of its key. Knows no script, and by name the barrier key only.
 //!
 //! One pipelined connection serves all tasks of a process (a pool brings nothing). No command is ever sent twice by itself:
 //! `max_command_attempts` is 1, because a connection lost after a script ran would otherwise run it again.
@@ -40,6 +40,8 @@ pub(super) enum DoneWhen {
     Answered,
     /// When enough replicas have what it wrote and what it saw (`redis.wait_replicas`).
     Replicated,
+    /// The same for a read, over a connection of its own: a purchase must not wait behind the crowd that polls.
+    PolledReplicated,
 }
 
 /// Connections to every server of one Redis; clones share them.
@@ -121,12 +123,12 @@ impl RedisConnection {
         let key = args.get(key_at).and_then(Value::as_bytes).unwrap_or_default();
         let mut route = Route::new(&self.topology, key)?;
         while route.may_move() {
-            let answer = route.node().send(done_when, name, args.clone()).await;
+            let answer = route.node().send(done_when, name, key_at, args.clone()).await;
             if !route.follow(&answer).await {
                 return answer;
             }
         }
-        route.node().send(done_when, name, args).await
+        route.node().send(done_when, name, key_at, args).await
     }
 }
 

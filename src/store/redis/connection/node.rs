@@ -37,6 +37,8 @@ pub(in crate::store::redis) struct Node {
     last_error: LastError,
     /// Connected with the first command that has to be on replicas.
     barrier: OnceLock<ReplicationBarrier>,
+    /// The same for reads of polls; connected with the first one.
+    poll_barrier: OnceLock<ReplicationBarrier>,
 }
 
 impl Node {
@@ -48,8 +50,9 @@ impl Node {
         let address = config.server.hosts().first().map(ToString::to_string).unwrap_or_default();
         let last_error = LastError::default();
         let client = connect(&config, settings, &last_error)?;
-        let node = Self { address, client, config, settings: settings.clone(), last_error, barrier: OnceLock::new() };
-        if settings.mode == RedisMode::Single {
+        let (settings, barrier, poll_barrier) = (settings.clone(), OnceLock::new(), OnceLock::new());
+        let node = Self { address, client, config, settings, last_error, barrier, poll_barrier };
+        if node.settings.mode == RedisMode::Single {
             node.prepare();
         }
         Ok(node)
@@ -58,7 +61,7 @@ impl Node {
     /// Opens the connections that calls will need, so that the first purchase does not wait for them.
     pub(super) fn prepare(&self) {
         if self.settings.wait_replicas > 0
-            && let Err(error) = self.barrier()
+            && let Err(error) = self.connected(&self.barrier)
         {
             tracing::warn!(server = self.address, %error, "redis: no connection for what has to be on replicas");
         }
@@ -93,18 +96,30 @@ impl Node {
     }
 
     fn clients(&self) -> Vec<Client> {
-        self.barrier.get().map(|barrier| barrier.client.clone()).into_iter().chain([self.client.clone()]).collect()
+        let barriers = [&self.barrier, &self.poll_barrier].into_iter().filter_map(OnceLock::get);
+        barriers.map(|barrier| barrier.client.clone()).chain([self.client.clone()]).collect()
     }
 
-    /// Sends one command and returns its answer when it counts as done.
+    /// Sends one command and returns its answer when it counts as done. `key_at` is the position of its key among the arguments.
     pub(in crate::store::redis) async fn send(
         &self,
         done_when: DoneWhen,
         name: &'static str,
+        key_at: usize,
         args: Vec<Value>,
     ) -> Result<Replicated, RedisFault> {
-        if done_when == DoneWhen::Replicated && self.settings.wait_replicas > 0 {
-            return self.barrier()?.send(name, args).await;
+        if self.settings.wait_replicas > 0 {
+            match done_when {
+                DoneWhen::Answered => {}
+                DoneWhen::Replicated => return self.connected(&self.barrier)?.send(name, key_at, args).await,
+                DoneWhen::PolledReplicated => {
+                    let barrier = self.connected(&self.poll_barrier)?;
+                    // Not yet there at the first poll. Without a connection `send` says so.
+                    let deadline = Duration::from_millis(self.settings.connect_timeout_ms);
+                    drop(tokio::time::timeout(deadline, barrier.client.wait_for_connect()).await);
+                    return barrier.send(name, key_at, args).await;
+                }
+            }
         }
         Ok(Replicated { answer: self.command(name, args).await?, replicated: true })
     }
@@ -123,14 +138,14 @@ impl Node {
         Ok(ClientLike::custom::<Value, Value>(&self.client, command, args).await?)
     }
 
-    /// The connection for what has to be on replicas.
-    fn barrier(&self) -> Result<&ReplicationBarrier, RedisFault> {
-        if let Some(barrier) = self.barrier.get() {
+    /// The connection for what has to be on replicas, made when there is none.
+    fn connected<'a>(&self, barrier: &'a OnceLock<ReplicationBarrier>) -> Result<&'a ReplicationBarrier, RedisFault> {
+        if let Some(barrier) = barrier.get() {
             return Ok(barrier);
         }
         let fresh = ReplicationBarrier::new(connect(&self.config, &self.settings, &self.last_error)?, &self.settings);
         // Of two made at the same time, the second is dropped with its connection.
-        Ok(self.barrier.get_or_init(|| fresh))
+        Ok(barrier.get_or_init(|| fresh))
     }
 }
 

@@ -2,18 +2,25 @@
 //!
 //! `WAIT` counts for the connection it is sent on: it says how many replicas have what that connection has written. So the
 //! command and its WAIT are sent together. The connection gets a name before and its name is read after: another name means
-//! that it was rebuilt in between, perhaps to another server, and then the count says nothing. The PUBLISH gives a command
-//! that only reads something to wait for. This connection is separate, because WAIT blocks it.
+//! that it was rebuilt in between, perhaps to another server, and then the count says nothing. This connection is separate,
+//! because WAIT blocks it.
+//!
+//! A command that only reads gets a write to wait for: since Redis 7.2 WAIT counts the connection's own writes only, and in a
+//! Cluster PUBLISH is none. PEXPIRE of an own key is always one, and a Redis without memory takes it; SET makes the key when it
+//! is missing. Not written means not replicated.
 
 use super::fault::RedisFault;
 use super::values::{integer, text};
 use crate::config::Redis;
+use crate::store::redis::keys::Keys;
 use fred::clients::Client;
 use fred::interfaces::ClientLike;
 use fred::types::{ClusterHash, CustomCommand, Value};
 
 /// A replica that was silent for longer does not count as connected, seconds; Redis' own `min-replicas-max-lag`.
 const LAG_MAX_S: u64 = 10;
+/// An unused barrier key leaves after a week, milliseconds; longer than an outage in which Redis has no memory for a new one.
+const KEY_TTL_MS: u64 = 604_800_000;
 
 /// The connection for commands that have to be on replicas, and the number of replicas.
 #[derive(Clone)]
@@ -21,7 +28,7 @@ pub(super) struct ReplicationBarrier {
     pub(super) client: Client,
     replicas: u16,
     timeout_ms: u64,
-    channel: String,
+    keys: Keys,
 }
 
 /// An answer, and whether enough replicas have everything that it says.
@@ -46,20 +53,28 @@ impl ReplicationBarrier {
             client,
             replicas: settings.wait_replicas,
             timeout_ms: settings.wait_timeout_ms,
-            channel: format!("{}:barrier", settings.prefix),
+            keys: Keys::new(settings.prefix.clone()),
         }
     }
 
-    pub(super) async fn send(&self, name: &'static str, args: Vec<Value>) -> Result<Replicated, RedisFault> {
+    /// Sends one command; `key_at` is the position of its key among the arguments.
+    pub(super) async fn send(
+        &self,
+        name: &'static str,
+        key_at: usize,
+        args: Vec<Value>,
+    ) -> Result<Replicated, RedisFault> {
         if !self.client.is_connected() {
             return Err(RedisFault::NotSent("no connection".to_owned()));
         }
         let connection = format!("seckill-{:016x}", rand::random::<u64>());
         let wait = [self.replicas.to_string(), self.timeout_ms.to_string()].map(text).to_vec();
+        let key = self.keys.barrier(&args.get(key_at).and_then(Value::as_string).unwrap_or_default());
         let steps = [
             ("CLIENT", vec![text("SETNAME"), text(connection.as_str())]),
             (name, args),
-            ("PUBLISH", vec![text(self.channel.as_str()), text("")]),
+            ("SET", vec![text(key.as_str()), text(""), text("NX")]),
+            ("PEXPIRE", vec![text(key), text(KEY_TTL_MS.to_string())]),
             ("WAIT", wait),
             ("CLIENT", vec![text("GETNAME")]),
         ];
@@ -68,7 +83,7 @@ impl ReplicationBarrier {
             let command = CustomCommand::new_static(name, ClusterHash::Custom(0), false);
             ClientLike::custom::<Value, Value>(&pipeline, command, args).await?;
         }
-        let answers: [_; 5] = match pipeline.try_all::<Value>().await.try_into() {
+        let answers: [_; 6] = match pipeline.try_all::<Value>().await.try_into() {
             Ok(answers) => answers,
             // One error for all of them.
             Err(few) => {
@@ -76,10 +91,11 @@ impl ReplicationBarrier {
                 return Err(error.unwrap_or_else(|| RedisFault::Unknown("fewer answers than commands".to_owned())));
             }
         };
-        let [_named, answer, _published, waited, name_now] = answers;
+        let [_named, answer, _made, written, waited, name_now] = answers;
+        let written = written.ok().and_then(|count| integer(&count).ok()) == Some(1);
         let count = waited.ok().and_then(|count| integer(&count).ok()).unwrap_or(0);
         let same = name_now.is_ok_and(|name| name.as_string().as_deref() == Some(connection.as_str()));
-        Ok(Replicated { answer: answer?, replicated: same && count >= i64::from(self.replicas) })
+        Ok(Replicated { answer: answer?, replicated: same && written && count >= i64::from(self.replicas) })
     }
 }
 

@@ -4,7 +4,7 @@
 
 use super::list_entry_codec;
 use super::{OrphanPage, Outbox, OutboxEntry, PageFrom, ParkReason, TakenOver};
-use crate::store::redis::connection::{DoneWhen, RedisFault, integer, list, optional_text, text};
+use crate::store::redis::connection::{DoneWhen, RedisFault, Replicated, integer, list, optional_text, text};
 use crate::store::redis::scripts::OUTBOX_LIST;
 use fred::types::Value;
 
@@ -64,8 +64,11 @@ impl Outbox {
         let node = self.redis.node_of_shard(shard)?;
         let taken = entries(self.list_call(shard, call, args).await?)?;
         if !taken.is_empty() {
-            // Whether replicas have what this server has handed out.
-            node.send(DoneWhen::Replicated, "PING", Vec::new()).await?.or_too_few()?;
+            // Whether replicas have what this server has handed out. Whatever goes wrong here, the entries are the consumer's.
+            let processing = vec![text(self.redis.keys.processing(shard, call.consumer))];
+            let promised =
+                node.send(DoneWhen::Replicated, "LLEN", 0, processing).await.and_then(Replicated::or_too_few);
+            promised.map_err(|fault| RedisFault::Unknown(fault.to_string()))?;
         }
         Ok(taken)
     }

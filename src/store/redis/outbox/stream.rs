@@ -37,7 +37,8 @@ impl Outbox {
         }
     }
 
-    /// New entries with `after` = `>`, the consumer's own pending ones from an id on.
+    /// New entries with `after` = `>`, the consumer's own pending ones from an id on. Replicas are waited for only when there is
+    /// something that they must have: a relay without work asks them nothing.
     pub(super) async fn stream_read(
         &self,
         shard: u16,
@@ -48,10 +49,27 @@ impl Outbox {
         let args = ["GROUP", GROUP, consumer, "COUNT"].map(text).into_iter();
         let args =
             args.chain([text(count.to_string()), text("STREAMS"), text(self.redis.keys.outbox(shard)), text(after)]);
-        let streams = list(self.redis.hand_out("XREADGROUP", 6, args.collect()).await?)?;
-        match streams.into_iter().next() {
-            None => Ok(Vec::new()),
-            Some(stream) => entries(list(stream)?.into_iter().nth(1).unwrap_or(Value::Null)),
+        let streams = list(self.redis.command("XREADGROUP", 6, args.collect()).await?)?;
+        let Some(stream) = streams.into_iter().next() else { return Ok(Vec::new()) };
+        let read = entries(list(stream)?.into_iter().nth(1).unwrap_or(Value::Null))?;
+        if let Some(last) = read.last() {
+            let promised = self.stream_promised(shard, consumer, &last.id).await;
+            // Whatever goes wrong here, the entries are the consumer's.
+            promised.map_err(|fault| RedisFault::Unknown(fault.to_string()))?;
+        }
+        Ok(read)
+    }
+
+    /// Whether enough replicas have an entry, and all before it, as handed out to `consumer`. The server that has it may be
+    /// another one than the server that was read: it says itself that it has handed out the entry.
+    async fn stream_promised(&self, shard: u16, consumer: &str, id: &str) -> Result<(), RedisFault> {
+        if self.redis.connection.wait_replicas() == 0 {
+            return Ok(());
+        }
+        let args = [self.redis.keys.outbox(shard).as_str(), GROUP, id, id, "1", consumer].map(text).to_vec();
+        match list(self.redis.hand_out("XPENDING", 0, args).await?)?.is_empty() {
+            false => Ok(()),
+            true => Err(RedisFault::Unknown("the entries are not there any more".to_owned())),
         }
     }
 

@@ -9,7 +9,7 @@
 
 use super::registry::RESERVE;
 use super::slots::assemble;
-use super::{evalsha, load};
+use super::{KEY_AT, evalsha, load};
 use crate::config::{OutboxKind, Redis};
 use crate::store::redis::connection::{
     DoneWhen, Node, RedisConnection, RedisFault, Replicated, ServerIncarnation, list, text,
@@ -124,7 +124,7 @@ impl ReserveScripts {
             Some(script) => script,
             None => self.learn(node, self.replication_id(node).await?.as_deref()),
         };
-        let answer = node.send(DoneWhen::Replicated, "EVALSHA", evalsha(&script.sha, keys, args)).await;
+        let answer = node.send(DoneWhen::Replicated, "EVALSHA", KEY_AT, evalsha(&script.sha, keys, args)).await;
         if matches!(answer, Err(RedisFault::NoScript)) {
             // The server restarted or was promoted: after the boot fence it may run another script.
             self.of_servers.write().unwrap_or_else(PoisonError::into_inner).remove(&node.address);

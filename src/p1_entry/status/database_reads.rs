@@ -1,0 +1,88 @@
+//! What the database knows of requests that the ledger cannot tell about: requests older than its records, and all of them
+//! while Redis is away. One read for hundreds of questions, so a flood of invented ids is a trickle of reads (A13).
+//!
+//! Input: a sale and a request id. Output: who made the request, and its outcome. Keeps what it read for two seconds, found or
+//! not. A crash leaves nothing.
+
+use crate::domain::ids::{RequestId, SaleId};
+use crate::domain::snowflake::made_at_ms;
+use crate::runtime::batcher::{Bounds, QuestionBatcher};
+use crate::runtime::{Stopper, now_ms};
+use crate::store::mysql::request_records::{FinalRequest, final_requests};
+use crate::store::mysql::{Db, sales};
+use moka::future::Cache;
+use std::time::Duration;
+
+const BOUNDS: Bounds = Bounds { group_max: 512, waiting_max: 4_096, in_flight_max: 1, idle_end: None };
+/// Shortest time from one read to the next: while a read takes less, the next group gathers.
+const GATHER: Duration = Duration::from_millis(10);
+/// What was read is remembered for this time: a request that is not there may be in the next moment.
+const ANSWER_TTL: Duration = Duration::from_secs(2);
+const ANSWERS_MAX: u64 = 10_000;
+/// When a sale was created never changes; a sale that is not there may be created, or archived.
+const CREATED_TTL: Duration = Duration::from_secs(60);
+const CREATED_MAX: u64 = 10_000;
+/// The clocks of the database and of all makers of ids agree within this time.
+const CLOCKS_APART_MS: i64 = 3_600_000;
+
+/// The database cannot be asked now, or too many questions wait for it.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("the database cannot tell right now")]
+pub(super) struct NotRead;
+
+/// Reads of one process. Each question is asked once at a time.
+pub(super) struct DatabaseReads {
+    db: Db,
+    batcher: QuestionBatcher<RequestId, Result<Option<FinalRequest>, NotRead>>,
+    answers: Cache<RequestId, Option<FinalRequest>>,
+    created_at_ms: Cache<SaleId, Option<i64>>,
+}
+
+impl DatabaseReads {
+    /// Starts the grouped reads, on the runtime this is called in.
+    pub(super) fn start(db: Db, stopper: &Stopper) -> Self {
+        let asked = db.clone();
+        let batcher = QuestionBatcher::start(BOUNDS, stopper.clone(), move |request_ids: Vec<RequestId>| {
+            let db = asked.clone();
+            async move { tokio::join!(read(&db, request_ids), tokio::time::sleep(GATHER)).0 }
+        });
+        let answers = Cache::builder().max_capacity(ANSWERS_MAX).time_to_live(ANSWER_TTL).build();
+        let created_at_ms = Cache::builder().max_capacity(CREATED_MAX).time_to_live(CREATED_TTL).build();
+        Self { db, batcher, answers, created_at_ms }
+    }
+
+    /// The request, if it has its outcome. A request that cannot be one of this sale is not looked up.
+    pub(super) async fn find(&self, sale: &SaleId, request_id: RequestId) -> Result<Option<FinalRequest>, NotRead> {
+        if let Some(answer) = self.answers.get(&request_id).await {
+            return Ok(answer);
+        }
+        if made_at_ms(request_id) > now_ms() + CLOCKS_APART_MS || self.is_older_than(sale, request_id).await? {
+            return Ok(None);
+        }
+        let ask = async { self.batcher.ask(request_id).await.unwrap_or(Err(NotRead)) };
+        self.answers.try_get_with(request_id, ask).await.map_err(|fault| *fault)
+    }
+
+    /// Whether the request was made before the sale was created.
+    async fn is_older_than(&self, sale: &SaleId, request_id: RequestId) -> Result<bool, NotRead> {
+        let read = async {
+            sales::created_at_ms(&self.db, sale).await.map_err(|error| {
+                tracing::warn!(phase = "p1_entry", %sale, %error, "status: when the sale was created");
+                NotRead
+            })
+        };
+        let created_at_ms = self.created_at_ms.try_get_with(sale.clone(), read).await.map_err(|fault| *fault)?;
+        Ok(created_at_ms.is_some_and(|created_at_ms| made_at_ms(request_id) < created_at_ms - CLOCKS_APART_MS))
+    }
+}
+
+/// The answers in the order of the questions.
+async fn read(db: &Db, request_ids: Vec<RequestId>) -> Vec<Result<Option<FinalRequest>, NotRead>> {
+    match final_requests(db, &request_ids).await {
+        Ok(found) => request_ids.iter().map(|request_id| Ok(found.get(request_id).cloned())).collect(),
+        Err(error) => {
+            tracing::warn!(phase = "p1_entry", count = request_ids.len(), %error, "status");
+            vec![Err(NotRead); request_ids.len()]
+        }
+    }
+}

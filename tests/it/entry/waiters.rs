@@ -1,0 +1,43 @@
+//! Long polls and event streams are bounded apart from buyers (A13): who finds no place gets an answer at once.
+
+use crate::support::world::{World, eventually, run};
+use reqwest::Method;
+use seckill::roles::Role;
+
+#[test]
+fn above_the_bound_a_poll_gets_the_present_status_and_a_stream_503() {
+    run(async {
+        let world = World::with(&[Role::Api], &["http.waiters_max=1"]).await;
+        let sale = world.sale("waiters", 5, None).await;
+        let alice = world.bought(&sale, "alice").await.to_string();
+        let bob = world.bought(&sale, "bob").await.to_string();
+        let follow = |user: &str, id: &str| {
+            world.request(Method::GET, &format!("/v1/sales/{sale}/orders/{id}/events"), user).send()
+        };
+        let stream = follow("alice", &alice).await.unwrap();
+        assert_eq!(stream.status(), 200);
+
+        // No place is left. Buyers are served as before.
+        let poll = world.status(&sale, "bob", &bob, 30).await;
+        assert_eq!((poll.status, poll.text("status").as_str()), (200, "QUEUED"), "{poll:?}");
+        assert_eq!(poll.headers.get("retry-after"), Some(&"5".parse().unwrap()), "{poll:?}");
+        let refused = follow("bob", &bob).await.unwrap();
+        assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (503, &"5".parse().unwrap()));
+        assert!(refused.text().await.unwrap().contains("P1-S8"));
+        let look = world.status(&sale, "bob", &bob, 0).await;
+        assert_eq!((look.status, look.headers.get("retry-after")), (200, None), "it did not want to wait");
+        assert_eq!(world.buy(&sale, "carol", 1, None).await.status, 202);
+
+        drop(stream);
+        eventually("the place of a lost connection is free", async || {
+            follow("bob", &bob).await.is_ok_and(|stream| stream.status() == 200)
+        })
+        .await;
+        let rest = world.second_world(&[Role::Relay, Role::Consumer], &[]).await;
+        assert_eq!(world.settled(&sale).await.counted.ordered, 3);
+        // Who asks for a final status needs no place.
+        assert_eq!(follow("bob", &bob).await.unwrap().status(), 200);
+        rest.finish().await;
+        world.stop().await;
+    });
+}
