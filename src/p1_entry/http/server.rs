@@ -104,6 +104,8 @@ pub fn serve(
     .client_request_timeout(Duration::from_millis(settings.head_timeout_ms))
     .keep_alive(Duration::from_secs(settings.keep_alive_s))
     .max_connections(connections_max(settings))
+    // Who closes is gone: its long poll or event stream makes room at once, not with the second heartbeat that it does not take.
+    .h1_allow_half_closed(false)
     .shutdown_timeout(5)
     .disable_signals()
     .listen(listener)?

@@ -1,8 +1,10 @@
 //! Long polls and event streams are bounded apart from buyers (A13): who finds no place gets an answer at once.
 
+use crate::support::raw_http::connect;
 use crate::support::world::{World, eventually, run};
 use reqwest::Method;
 use seckill::roles::Role;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 #[test]
 fn above_the_bound_a_poll_gets_the_present_status_and_a_stream_503() {
@@ -14,8 +16,10 @@ fn above_the_bound_a_poll_gets_the_present_status_and_a_stream_503() {
         let follow = |user: &str, id: &str| {
             world.request(Method::GET, &format!("/v1/sales/{sale}/orders/{id}/events"), user).send()
         };
-        let stream = follow("alice", &alice).await.unwrap();
+        let mut stream = follow("alice", &alice).await.unwrap();
         assert_eq!(stream.status(), 200);
+        // What was sent is read: closing with unread bytes would reset the connection, which no server can miss.
+        assert!(stream.chunk().await.unwrap().is_some_and(|event| event.starts_with(b"event: status")));
 
         // No place is left. Buyers are served as before.
         let poll = world.status(&sale, "bob", &bob, 30).await;
@@ -35,9 +39,37 @@ fn above_the_bound_a_poll_gets_the_present_status_and_a_stream_503() {
         .await;
         let rest = world.second_world(&[Role::Relay, Role::Consumer], &[]).await;
         assert_eq!(world.settled(&sale).await.counted.ordered, 3);
-        // Who asks for a final status needs no place.
+        // Its record is marked after the commit; until then a stream would have to wait for it, and need a place.
+        eventually("it is known to be final", async || {
+            world.status(&sale, "bob", &bob, 0).await.text("status") == "CONFIRMED"
+        })
+        .await;
         assert_eq!(follow("bob", &bob).await.unwrap().status(), 200);
         rest.finish().await;
+        world.stop().await;
+    });
+}
+
+/// Waiting for a second heartbeat that it does not take would keep its place for twenty seconds.
+#[test]
+fn who_closes_half_its_connection_is_gone_before_the_next_heartbeat() {
+    run(async {
+        let world = World::with(&[Role::Api], &[]).await;
+        let sale = world.sale("half", 5, None).await;
+        let id = world.bought(&sale, "alice").await;
+        let (access, mut stream) = (world.access("alice"), connect(&world).await);
+        let head = format!("GET /v1/sales/{sale}/orders/{id}/events HTTP/1.1\r\nHost: seckill\r\n");
+        stream.write_all(format!("{head}Authorization: Bearer {access}\r\n\r\n").as_bytes()).await.unwrap();
+        let mut heard = vec![0; 4096];
+        let mut bytes = 0;
+        while !String::from_utf8_lossy(&heard[..bytes]).contains("QUEUED") {
+            bytes += stream.read(&mut heard[bytes..]).await.unwrap();
+        }
+        stream.shutdown().await.unwrap();
+        let mut rest = String::new();
+        stream.read_to_string(&mut rest).await.unwrap();
+        assert!(!rest.contains("waiting"), "the server talked on: {rest:?}");
+        drop(stream);
         world.stop().await;
     });
 }
