@@ -46,7 +46,13 @@ fn due(per_s: f64, sizes: &Sizes) -> u64 {
 
 /// A crowd that comes at `per_s`. Before the scale's time it comes at the same rate for a quarter of it, unmeasured: until
 /// connections, caches and memory are as they stay.
-fn warmed(environment: &Environment, sizes: &Sizes, sale: &SaleId, per_s: f64, spinner: &Spinner) -> LoadPlan {
+pub(super) fn warmed(
+    environment: &Environment,
+    sizes: &Sizes,
+    sale: &SaleId,
+    per_s: f64,
+    spinner: &Spinner,
+) -> LoadPlan {
     open_loop(environment, sizes, sale, (per_s, due(per_s / 4.0, sizes)), spinner)
 }
 

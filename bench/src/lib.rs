@@ -41,6 +41,7 @@ mod sizes;
 mod sold_out;
 mod steady_crowd;
 mod strategies;
+mod waiters;
 mod whole_sale;
 
 pub use cli::main;
@@ -106,6 +107,9 @@ struct BenchArgs {
     /// Buyers of the scenario `rush`, all due within one second [default: 20,000, quick 2,000]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=500_000))]
     rush: Option<u64>,
+    /// Long polls of the scenario `waiters`
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    waiters: u64,
     /// Entries that `relay`, `landing` and `memory` work on, and the most of `growth` [default: 100,000, quick 20,000]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     entries: Option<u64>,

@@ -10,7 +10,7 @@ use super::sizes::{Scenario, Sizes, Spinner};
 use super::sold_out::SoldOut;
 use super::{
     aof_rewrite, fill, flash_crowd, growth, growth_reconcile, latency, memory, prefault, recovery, rush, scenarios,
-    steady_crowd, strategies, whole_sale,
+    steady_crowd, strategies, waiters, whole_sale,
 };
 use seckill::cli::Failure;
 
@@ -23,6 +23,7 @@ const BACKLOG_MAX: u64 = 250_000;
 enum Stage {
     Accept,
     SoldOut,
+    Waiters,
     Latency,
     Filled,
     EndToEnd,
@@ -37,9 +38,10 @@ enum Stage {
 }
 
 impl Stage {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::Accept,
         Self::SoldOut,
+        Self::Waiters,
         Self::Latency,
         Self::Filled,
         Self::EndToEnd,
@@ -59,6 +61,7 @@ impl Stage {
             // end_to_end and latency are measured against it.
             Self::Accept => &[Scenario::Accept, Scenario::EndToEnd, Scenario::Latency],
             Self::SoldOut => &[Scenario::SoldOut, Scenario::Replay, Scenario::Poll],
+            Self::Waiters => &[Scenario::Waiters],
             Self::Latency => &[Scenario::Latency],
             Self::Filled => &[Scenario::Relay, Scenario::Landing, Scenario::Memory],
             Self::EndToEnd => &[Scenario::EndToEnd],
@@ -80,6 +83,7 @@ impl Stage {
             Self::Resident | Self::Sale | Self::GrowthReconcile => false,
             Self::Accept
             | Self::SoldOut
+            | Self::Waiters
             | Self::Latency
             | Self::Filled
             | Self::EndToEnd
@@ -177,6 +181,11 @@ impl<'a> MeasurementPlan<'a> {
                 scenarios::accept(self.environment, self.sizes, &spinner).await
             }
             Stage::SoldOut => self.sold_out().await,
+            Stage::Waiters => {
+                let spinner = Spinner::start("waiters");
+                self.api_alone(&spinner).await?;
+                waiters::measure(self.environment, self.sizes, &spinner).await
+            }
             Stage::Latency => {
                 let spinner = Spinner::start("latency");
                 self.api_alone(&spinner).await?;

@@ -17,6 +17,8 @@ pub(super) enum Scenario {
     Replay,
     /// Status answers a second
     Poll,
+    /// Purchases beside many long polls (--waiters) while nothing lands, without and with a replica to wait for
+    Waiters,
     /// Time to an answer at half of the peak rate, and from acceptance to the order at a low rate
     Latency,
     /// Confirmed messages a second out of a full outbox, against a bare confirmed publisher
@@ -44,11 +46,12 @@ pub(super) enum Scenario {
 }
 
 impl Scenario {
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Accept,
         Self::SoldOut,
         Self::Replay,
         Self::Poll,
+        Self::Waiters,
         Self::Latency,
         Self::Relay,
         Self::Landing,
@@ -69,6 +72,7 @@ impl Scenario {
             Self::SoldOut => "sold_out",
             Self::Replay => "replay",
             Self::Poll => "poll",
+            Self::Waiters => "waiters",
             Self::Latency => "latency",
             Self::Relay => "relay",
             Self::Landing => "landing",
@@ -90,6 +94,7 @@ impl Scenario {
             Self::Relay
             | Self::Landing
             | Self::Memory
+            | Self::Waiters
             | Self::Rush
             | Self::Recovery
             | Self::Growth
@@ -99,12 +104,13 @@ impl Scenario {
             {
                 Some("needs servers and roles of its own")
             }
-            Self::Crowd | Self::Recovery if quick && !asked => Some("takes too long for --quick"),
+            Self::Waiters | Self::Crowd | Self::Recovery if quick && !asked => Some("takes too long for --quick"),
             Self::Growth | Self::GrowthReconcile | Self::Strategies if !asked => Some("only when asked for"),
             Self::Accept
             | Self::SoldOut
             | Self::Replay
             | Self::Poll
+            | Self::Waiters
             | Self::Latency
             | Self::Relay
             | Self::Landing
@@ -150,6 +156,8 @@ pub(super) struct Sizes {
     pub users: u64,
     /// Buyers of the scenario `rush`.
     pub rush: u64,
+    /// Long polls of the scenario `waiters`.
+    pub waiters: u64,
     /// Entries of `relay`, `landing` and `memory`; the largest size of `growth`.
     pub entries: u64,
     /// Orders of the large sale of `growth_reconcile`.
@@ -175,6 +183,7 @@ impl Sizes {
             sale_buyers: args.buyers,
             users: args.users,
             rush,
+            waiters: args.waiters,
             entries: args.entries.unwrap_or(entries),
             orders: args.orders,
             baseline_requests,
@@ -231,8 +240,8 @@ mod tests {
     #[test]
     fn what_is_left_out_is_named() {
         let (all, left_out) = chosen("");
-        assert_eq!((all.len(), left_out), (13, vec!["growth", "growth_reconcile", "strategies"]));
-        assert_eq!(chosen("--quick").1, ["crowd", "recovery", "growth", "growth_reconcile", "strategies"]);
+        assert_eq!((all.len(), left_out), (14, vec!["growth", "growth_reconcile", "strategies"]));
+        assert_eq!(chosen("--quick").1, ["waiters", "crowd", "recovery", "growth", "growth_reconcile", "strategies"]);
         assert_eq!(chosen("--quick --only recovery"), (vec!["recovery"], vec![]));
         assert_eq!(chosen("--only strategies").0, ["strategies"]);
         assert_eq!(chosen("--here --only relay --only poll"), (vec!["poll"], vec!["relay"]));

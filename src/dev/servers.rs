@@ -140,6 +140,12 @@ impl PrivateServers {
         self.servers.iter().map(|(kind, server)| (kind.name().to_owned(), server.pid())).collect()
     }
 
+    /// The port of a private one.
+    #[must_use]
+    pub fn port(&self, kind: ServerKind) -> Option<u16> {
+        self.servers.get(&kind).map(Server::port)
+    }
+
     /// One server, to kill, pause, resume or restart it.
     pub fn server(&mut self, kind: ServerKind) -> Result<&mut Server, DevError> {
         self.servers.get_mut(&kind).ok_or(DevError::NotPrivate(kind))

@@ -99,6 +99,22 @@ fn a_rush_opens_its_connections_inside_the_measurement_and_is_told_beside_anothe
 }
 
 #[test]
+fn those_who_wait_hold_their_polls_while_others_buy_and_a_replica_is_waited_for() {
+    run_waiting(async {
+        let report = bench(&["--only", "waiters", "--waiters", "60"]);
+        for name in ["waiters", "waiters_replicated"] {
+            let more = &bar(&report, name)["more"];
+            assert_eq!((&more["waiters"], &more["polls_broken"]), (&60.into(), &0.into()), "{more:#}");
+            for (accepted, requests) in [("accepted", "requests"), ("accepted_without", "requests_without")] {
+                assert_eq!(more[accepted], more[requests], "{name}: everyone bought: {more:#}");
+                assert!(more[accepted].as_u64().is_some_and(|count| count > 0), "{name}: {more:#}");
+            }
+            assert!(bar(&report, name)["baseline"].is_number(), "{name}");
+        }
+    });
+}
+
+#[test]
 fn redis_rewrites_its_file_on_request() {
     run(async {
         let redis = own_redis::start("file-anew").await;

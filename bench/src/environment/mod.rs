@@ -2,13 +2,14 @@
 //! The api role starts first and alone, so that accepting is measured alone; the others start when something is to land.
 //! A crash leaves a folder under the system's temporary directory; servers and roles die with this process.
 
+mod replica;
 mod sales;
 
 use super::program::program;
 use super::role_processes::{RoleProcesses, answers};
 use seckill::cli::{Failure, context};
 use seckill::config::{Layers, Settings};
-use seckill::dev::{DevState, External, PrivateServers, ServerKind};
+use seckill::dev::{DevState, External, PrivateServers, Server, ServerKind};
 use seckill::domain::ids::SaleId;
 use seckill::domain::sale::Sale;
 use seckill::roles::{Role, RoleError, Servers};
@@ -56,6 +57,8 @@ struct Private {
     // Fields drop in this order: the roles are gone before their servers.
     role_processes: RoleProcesses,
     servers: PrivateServers,
+    /// Of Redis, where the settings want one.
+    replica: Option<Server>,
     dir: PathBuf,
     /// What the command line said, for another one like it.
     layers: Layers,
@@ -95,11 +98,15 @@ impl Environment {
         let settings = Arc::new(Settings::load(&layers)?);
         seckill::telemetry::init_logs(&settings.log).map_err(Failure::Usage)?;
         seckill::telemetry::init_metrics();
+        let replica = match servers.port(ServerKind::Redis) {
+            Some(port) if settings.redis.wait_replicas > 0 => Some(replica::start(dir, port).await?),
+            Some(_) | None => None,
+        };
         migrate::migrate(DatabaseAddress::new(&settings.mysql).map_err(RoleError::from)?).await?;
         let mut role_processes = RoleProcesses::new(settings.clone(), &layers, program, dir.to_owned())?;
         role_processes.only(&[Role::Api]).await?;
         let (api, handles) = (role_processes.api(), context::servers(&settings).await?);
-        let private = Some(Private { role_processes, servers, dir: dir.to_owned(), layers: given });
+        let private = Some(Private { role_processes, servers, replica, dir: dir.to_owned(), layers: given });
         let (stop, sales, external_pids, archived) = (stop.clone(), Vec::new(), BTreeMap::new(), Vec::new());
         Ok(Self { api, settings, servers: handles, stop, sales, private, archived, external_pids, run, made: 0 })
     }
@@ -220,7 +227,7 @@ impl Environment {
         };
         self.servers.redis.quit().await;
         // Everything has been counted and the data are deleted: dropping roles and servers kills them.
-        drop((private.role_processes, private.servers));
+        drop((private.role_processes, private.servers, private.replica));
         Ok(std::fs::remove_dir_all(&private.dir)?)
     }
 }

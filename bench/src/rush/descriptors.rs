@@ -9,7 +9,7 @@ const OF_A_SERVICE: u64 = 262_144;
 
 /// How many of `buyers` one process can be, after its limit was raised as far as is allowed. The processes it starts inherit
 /// the limit.
-pub(super) fn buyers_of_a_process(buyers: u64) -> Result<u64, Failure> {
+pub(crate) fn buyers_of_a_process(buyers: u64) -> Result<u64, Failure> {
     let open = raised(0, buyers + SPARE);
     let most = open.saturating_sub(SPARE).min(buyers);
     let few = || format!("rush: this process may have only {open} open files; raise the limit (ulimit -n)");
@@ -17,7 +17,7 @@ pub(super) fn buyers_of_a_process(buyers: u64) -> Result<u64, Failure> {
 }
 
 /// Lets the process `pid` have as many as a service has, or as near as the system allows. Returns how many.
-pub(super) fn for_service(pid: u32) -> u64 {
+pub(crate) fn for_service(pid: u32) -> u64 {
     libc::pid_t::try_from(pid).map_or(0, |pid| raised(pid, OF_A_SERVICE))
 }
 

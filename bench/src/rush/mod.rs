@@ -7,7 +7,7 @@
 //! processors with what they measure, so their own lateness is told too.
 
 mod buyers;
-mod descriptors;
+pub(super) mod descriptors;
 mod generators;
 mod seen;
 mod tcp_counters;

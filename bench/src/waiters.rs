@@ -1,0 +1,194 @@
+//! `waiters`: many buyers hold a long poll while nothing lands, and others go on buying (A13). A poll must not cost the buyers
+//! who come after it: their latency is measured without waiters and beside them, on one sale, at one rate.
+//!
+//! Then the same where an accepted purchase is one that a replica has (`redis.wait_replicas`): there each status of a queued
+//! order waits for the replica, too.
+
+use super::bar::Bar;
+use super::cpu::{CpuMeter, resident_peak_mib};
+use super::environment::{Difference, Environment};
+use super::latency::{ms, warmed};
+use super::rush::descriptors;
+use super::sizes::{Sizes, Spinner};
+use super::sold_out::purchase_in;
+use super::steady_crowd;
+use crate::loadgen::access_tokens::AccessTokens;
+use crate::loadgen::http::{Connection, ServerAddress};
+use crate::loadgen::{self, LoadReport};
+use futures::{StreamExt, TryStreamExt, stream};
+use seckill::cli::Failure;
+use seckill::domain::ids::SaleId;
+use seckill::runtime::Stopper;
+use seckill::token_issuer::TokenIssuer;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+/// Purchases a second beside the waiters: low enough for every machine, so that a longer latency is the waiters' doing.
+const PER_S: f64 = 500.0;
+/// What a waiter asks for, seconds.
+const WAIT_S: u64 = 20;
+/// Longest wait for a connection or an answer: above what a waiter asks for.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Purchases of future waiters under way at a time.
+const AT_A_TIME: usize = 64;
+/// How often it is looked whether all wait.
+const LOOK: Duration = Duration::from_millis(50);
+/// The setting of those whose status waits for a replica, too.
+const REPLICATED: &str = "redis.wait_replicas=1";
+
+/// What one environment showed.
+struct Waited {
+    waiters: u64,
+    without: LoadReport,
+    beside: LoadReport,
+    polls: Polls,
+    api_peak_mib: Option<f64>,
+    cpu: Value,
+}
+
+/// What the waiters heard.
+#[derive(Default)]
+struct Polls {
+    answered: AtomicU64,
+    broken: AtomicU64,
+    asking: AtomicU64,
+}
+
+/// Both bars. `environment` has the api role only.
+pub(super) async fn measure(
+    environment: &mut Environment,
+    sizes: &Sizes,
+    spinner: &Spinner,
+) -> Result<Vec<Bar>, Failure> {
+    let mut bars = vec![of("waiters", &one(environment, sizes, spinner).await?)];
+    spinner.tell("with a replica");
+    if let Some(mut replicated) = environment.another(Difference::Setting(REPLICATED)).await? {
+        let warm = steady_crowd::warm_up(&mut replicated, sizes, spinner).await;
+        let waited = match warm {
+            Ok(()) => one(&mut replicated, sizes, spinner).await,
+            Err(failure) => Err(failure),
+        };
+        replicated.leave().await?;
+        bars.push(of("waiters_replicated", &waited?));
+    }
+    Ok(bars)
+}
+
+fn of(name: &'static str, waited: &Waited) -> Bar {
+    let p99 = |report: &LoadReport| ms(report.latency_us.value_at_quantile(0.99));
+    let p50 = |report: &LoadReport| ms(report.latency_us.value_at_quantile(0.5));
+    let (without, beside) = (&waited.without, &waited.beside);
+    let [answered, broken] = [&waited.polls.answered, &waited.polls.broken].map(|count| count.load(Relaxed));
+    let note = format!(
+        "p99 of {PER_S:.0} purchases/s beside {} long polls, against p99 without them: {:.2} against {:.2} ms (p50 {:.2} \
+         against {:.2}); {} and {} accepted; polls answered meanwhile: {answered}, broken: {broken}{}",
+        waited.waiters,
+        p99(beside),
+        p99(without),
+        p50(beside),
+        p50(without),
+        beside.accepted,
+        without.accepted,
+        waited.api_peak_mib.map_or_else(String::new, |mib| format!("; api at most {mib:.0} MiB resident")),
+    );
+    let more = json!({
+        "waiters": waited.waiters, "polls_answered": answered, "polls_broken": broken,
+        "accepted": beside.accepted, "requests": beside.requests, "accepted_without": without.accepted,
+        "requests_without": without.requests, "answers": beside.by_status, "p50_ms": p50(beside),
+        "p50_without_ms": p50(without), "api_peak_mib": waited.api_peak_mib, "cpu": waited.cpu,
+    });
+    Bar::of(name, p99(beside), "ms").beside(Some(p99(without))).note(note).more(more)
+}
+
+async fn one(environment: &mut Environment, sizes: &Sizes, spinner: &Spinner) -> Result<Waited, Failure> {
+    let api = environment.pids().get("api").copied();
+    api.map(descriptors::for_service);
+    let count = descriptors::buyers_of_a_process(sizes.waiters)?;
+    let sale = environment.sale("waiters", steady_crowd::ENOUGH, None).await?;
+    spinner.tell("those who will wait buy");
+    let questions = bought(environment, &sale, count).await?;
+    spinner.tell("purchases without waiters");
+    let without = loadgen::run(warmed(environment, sizes, &sale, PER_S, spinner)).await?;
+    let (polls, stop) = (Arc::new(Polls::default()), Stopper::new());
+    let mut tasks = JoinSet::new();
+    let target = resolved(environment).await?;
+    for question in questions {
+        let connection = Connection::new(target.clone(), PATIENCE);
+        tasks.spawn(wait(connection, question, polls.clone(), stop.clone()));
+    }
+    spinner.tell(&format!("{count} long polls begin"));
+    let until = Instant::now() + PATIENCE;
+    while polls.asking.load(Relaxed) < count {
+        if Instant::now() > until {
+            return Err(Failure::Failed(format!("waiters: {} of {count} ask in time", polls.asking.load(Relaxed))));
+        }
+        sleep(LOOK).await;
+    }
+    spinner.tell(&format!("purchases beside {count} long polls"));
+    let watch = CpuMeter::start(environment);
+    let beside = loadgen::run(warmed(environment, sizes, &sale, PER_S, spinner)).await?;
+    let cpu = watch.end().json();
+    stop.stop();
+    // Those that wait are cut off: the answers were not asked for until now.
+    tasks.shutdown().await;
+    let polls = Arc::into_inner(polls).unwrap_or_default();
+    Ok(Waited { waiters: count, without, beside, polls, api_peak_mib: api.and_then(resident_peak_mib), cpu })
+}
+
+async fn resolved(environment: &Environment) -> Result<ServerAddress, Failure> {
+    ServerAddress::resolve(&environment.api, PATIENCE).await.map_err(|error| Failure::Failed(error.to_string()))
+}
+
+/// Has `count` new buyers buy one unit each; returns their questions.
+async fn bought(environment: &mut Environment, sale: &SaleId, count: u64) -> Result<Vec<String>, Failure> {
+    let auth = &environment.settings.auth;
+    let issuer = TokenIssuer::new(&auth.secret, &auth.issuer, &auth.audience)?;
+    let first = environment.numbers(count);
+    let names: Vec<String> = (first..first + count).map(|number| format!("waiter-{number:08}")).collect();
+    let signed = tokio::task::spawn_blocking(move || AccessTokens::fill(&issuer, &names)).await;
+    let tokens = signed.map_err(|error| Failure::Failed(error.to_string()))??;
+    let target = resolved(environment).await?;
+    let index = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    stream::iter((0..count).map(|number| {
+        let (target, access) = (target.clone(), tokens.token(index(number)));
+        async move {
+            let host = target.host().to_owned();
+            let mut connection = Connection::new(target, PATIENCE);
+            let request = purchase_in(sale.as_str(), &host, access, "");
+            let answer = connection.call(request.as_bytes()).await;
+            let answer = answer.map_err(|error| Failure::Failed(error.to_string()))?;
+            let none = || Failure::Failed(format!("waiters: a purchase got {}", answer.status()));
+            let path = answer.location().ok_or_else(none)?;
+            Ok(format!("GET {path}?wait={WAIT_S} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {access}\r\n\r\n"))
+        }
+    }))
+    .buffer_unordered(AT_A_TIME)
+    .try_collect()
+    .await
+}
+
+/// Asks again and again.
+async fn wait(mut connection: Connection, question: String, polls: Arc<Polls>, stop: Stopper) {
+    let mut is_first = true;
+    while !stop.is_stopped() {
+        let warm = connection.warm().await;
+        if std::mem::take(&mut is_first) {
+            polls.asking.fetch_add(1, Relaxed);
+        }
+        let answered = match warm {
+            Ok(()) => connection.call(question.as_bytes()).await.is_ok_and(|answer| answer.status() == 200),
+            Err(_) => false,
+        };
+        if answered {
+            polls.answered.fetch_add(1, Relaxed);
+        } else {
+            polls.broken.fetch_add(1, Relaxed);
+            // Not as fast as refusals come.
+            stop.sleep(Duration::from_secs(1)).await;
+        }
+    }
+}
