@@ -147,6 +147,12 @@ impl<'a> MeasurementPlan<'a> {
         scenarios::end_to_end(self.environment, self.sizes, accept, other_us, &spinner).await
     }
 
+    async fn waiters(&mut self) -> Result<Vec<Bar>, Failure> {
+        let spinner = Spinner::start("waiters");
+        self.api_alone(&spinner).await?;
+        waiters::measure(self.environment, self.sizes, &spinner).await
+    }
+
     async fn rush(&mut self) -> Result<Vec<Bar>, Failure> {
         let spinner = self.everything("rush").await?;
         let ours = rush::one(self.environment, self.sizes, &spinner).await?;
@@ -181,11 +187,7 @@ impl<'a> MeasurementPlan<'a> {
                 scenarios::accept(self.environment, self.sizes, &spinner).await
             }
             Stage::SoldOut => self.sold_out().await,
-            Stage::Waiters => {
-                let spinner = Spinner::start("waiters");
-                self.api_alone(&spinner).await?;
-                waiters::measure(self.environment, self.sizes, &spinner).await
-            }
+            Stage::Waiters => self.waiters().await,
             Stage::Latency => {
                 let spinner = Spinner::start("latency");
                 self.api_alone(&spinner).await?;
