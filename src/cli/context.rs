@@ -1,4 +1,4 @@
-//! The system that a subcommand works on: a running local stack if there is one, else the system of the configuration.
+//! The system that a subcommand works on: that of the configuration if it or a server was named, else a running local stack.
 
 use super::failure::Failure;
 use super::output;
@@ -12,9 +12,17 @@ use std::time::Duration;
 /// A command gives up on Redis after this time.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Settings of the running local stack in `data_dir`, or of the configuration.
+/// Settings of the running local stack in `data_dir`, or of the configuration: always where a file or a server's address was
+/// given, which is a clear wish. Says on standard error which of them it is.
 pub fn settings(layers: &Layers, data_dir: &Path) -> Result<Settings, Failure> {
-    let Some(state) = DevState::read(data_dir)?.filter(runs) else { return Ok(Settings::load(layers)?) };
+    let stack = if layers.name_servers() { None } else { DevState::read(data_dir)?.filter(runs) };
+    let Some(state) = stack else {
+        let settings = Settings::load(layers)?;
+        let (redis, mysql) = (settings.redis.url.redacted(), settings.mysql.url.redacted());
+        output::remark(&format!("the system of the configuration: {redis}, {mysql}"));
+        return Ok(settings);
+    };
+    output::remark(&format!("the local stack in {}", data_dir.display()));
     let mut files = state.config.clone();
     files.extend(layers.files.iter().cloned());
     let mut set = state.set.clone();

@@ -34,6 +34,18 @@ pub struct Layers {
     pub set: Vec<String>,
 }
 
+impl Layers {
+    /// Whether a file was given, or the environment has the address of a server.
+    #[must_use]
+    pub fn name_servers(&self) -> bool {
+        let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let is_named = |(short, key): &(&str, &str)| {
+            is_set(short) || is_set(&format!("SECKILL__{}", key.replace('.', "__").to_uppercase()))
+        };
+        !self.files.is_empty() || URL_VARIABLES.iter().any(is_named)
+    }
+}
+
 /// Environment variables that stand for one key each: they point at existing servers.
 const URL_VARIABLES: [(&str, &str); 3] =
     [("SECKILL_REDIS_URL", "redis.url"), ("SECKILL_AMQP_URL", "rabbitmq.url"), ("SECKILL_MYSQL_URL", "mysql.url")];

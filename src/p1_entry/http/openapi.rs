@@ -2,7 +2,10 @@
 
 use super::{events, orders, places, sales, tokens};
 use crate::http::openapi::{ACCESS_TOKENS, ProblemBody, ProblemCodes, ProblemResponse};
+use actix_web::http::header::ContentType;
+use actix_web::web::Bytes;
 use actix_web::{HttpResponse, Responder};
+use std::sync::LazyLock;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::{ParameterBuilder, ParameterIn};
@@ -66,5 +69,7 @@ pub fn document() -> utoipa::openapi::OpenApi {
 }
 
 pub(super) async fn json() -> impl Responder {
-    HttpResponse::Ok().json(document())
+    // Made once: whoever asks again and again costs no more than the bytes.
+    static JSON: LazyLock<Bytes> = LazyLock::new(|| Bytes::from(serde_json::to_vec(&document()).unwrap_or_default()));
+    HttpResponse::Ok().content_type(ContentType::json()).body(JSON.clone())
 }

@@ -8,6 +8,7 @@ use crate::http::openapi::problem_responses;
 use crate::http::problem::Problem;
 use crate::p1_entry::catalog::SaleView;
 use crate::runtime::now_ms;
+use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpResponse, web};
 use chrono::{DateTime, SecondsFormat};
 use serde::Serialize;
@@ -77,6 +78,9 @@ pub(super) struct SaleListAnswer {
     sales: Vec<SaleInfo>,
 }
 
+/// How long a list of sales may be kept by caches: a second.
+const LIST_AGE: &str = "public, max-age=1";
+
 problem_responses! {
     SaleListProblems: 503;
     SaleProblems: 400, 404, 503;
@@ -100,7 +104,8 @@ pub(super) async fn list(public: web::Data<PublicApi>) -> Result<HttpResponse, P
             Err(_) => SaleInfo::new(sale, sale.entry(now), None),
         });
     }
-    Ok(HttpResponse::Ok().json(SaleListAnswer { sales: infos }))
+    // As old as what the entry knows may be; a cache in front takes the crowd that reloads.
+    Ok(HttpResponse::Ok().insert_header((CACHE_CONTROL, LIST_AGE)).json(SaleListAnswer { sales: infos }))
 }
 
 /// Show one sale.

@@ -11,3 +11,4 @@ mod metrics;
 mod operator_acts;
 mod readiness;
 mod tls_files;
+mod which_system;
