@@ -12,6 +12,7 @@ mod cli;
 mod closed_loop;
 mod cost;
 mod cpu;
+mod descriptors;
 mod environment;
 mod fill;
 mod flash_crowd;

@@ -170,13 +170,7 @@ impl<'a> MeasurementPlan<'a> {
         spinner.tell("the other build");
         let Some(mut other) = self.environment.another(Difference::Build(program)).await? else { return Ok(None) };
         other.all_roles().await?;
-        let warm = steady_crowd::warm_up(&mut other, self.sizes, spinner).await;
-        let measured = match warm {
-            Ok(()) => measure(&mut other).await,
-            Err(failure) => Err(failure),
-        };
-        other.leave().await?;
-        measured.map(Some)
+        steady_crowd::measured_on(other, self.sizes, spinner, measure).await.map(Some)
     }
 
     async fn stage(&mut self, stage: Stage) -> Result<Vec<Bar>, Failure> {

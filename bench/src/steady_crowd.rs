@@ -45,3 +45,19 @@ pub(super) async fn warm_up(environment: &mut Environment, sizes: &Sizes, spinne
     let none = || Failure::Failed(format!("the warm-up crowd could buy nothing: {:?}", report.by_status.rows()));
     if report.accepted > 0 { Ok(()) } else { Err(none()) }
 }
+
+/// Measures on another environment once it is warm, and leaves it.
+pub(super) async fn measured_on<Measured>(
+    mut other: Environment,
+    sizes: &Sizes,
+    spinner: &Spinner,
+    measure: impl AsyncFnOnce(&mut Environment) -> Result<Measured, Failure>,
+) -> Result<Measured, Failure> {
+    let warm = warm_up(&mut other, sizes, spinner).await;
+    let measured = match warm {
+        Ok(()) => measure(&mut other).await,
+        Err(failure) => Err(failure),
+    };
+    other.leave().await?;
+    measured
+}

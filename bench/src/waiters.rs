@@ -6,9 +6,9 @@
 
 use super::bar::Bar;
 use super::cpu::{CpuMeter, resident_peak_mib};
+use super::descriptors;
 use super::environment::{Difference, Environment};
 use super::latency::{ms, warmed};
-use super::rush::descriptors;
 use super::sizes::{Sizes, Spinner};
 use super::sold_out::purchase_in;
 use super::steady_crowd;
@@ -66,14 +66,9 @@ pub(super) async fn measure(
 ) -> Result<Vec<Bar>, Failure> {
     let mut bars = vec![of("waiters", &one(environment, sizes, spinner).await?)];
     spinner.tell("with a replica");
-    if let Some(mut replicated) = environment.another(Difference::Setting(REPLICATED)).await? {
-        let warm = steady_crowd::warm_up(&mut replicated, sizes, spinner).await;
-        let waited = match warm {
-            Ok(()) => one(&mut replicated, sizes, spinner).await,
-            Err(failure) => Err(failure),
-        };
-        replicated.leave().await?;
-        bars.push(of("waiters_replicated", &waited?));
+    if let Some(replicated) = environment.another(Difference::Setting(REPLICATED)).await? {
+        let measure = async |replicated: &mut Environment| one(replicated, sizes, spinner).await;
+        bars.push(of("waiters_replicated", &steady_crowd::measured_on(replicated, sizes, spinner, measure).await?));
     }
     Ok(bars)
 }
@@ -106,7 +101,9 @@ fn of(name: &'static str, waited: &Waited) -> Bar {
 
 async fn one(environment: &mut Environment, sizes: &Sizes, spinner: &Spinner) -> Result<Waited, Failure> {
     let api = environment.pids().get("api").copied();
-    api.map(descriptors::for_service);
+    if let Some(api) = api {
+        descriptors::for_service(api);
+    }
     let count = descriptors::buyers_of_a_process(sizes.waiters)?;
     let sale = environment.sale("waiters", steady_crowd::ENOUGH, None).await?;
     spinner.tell("those who will wait buy");
@@ -149,8 +146,7 @@ async fn bought(environment: &mut Environment, sale: &SaleId, count: u64) -> Res
     let issuer = TokenIssuer::new(&auth.secret, &auth.issuer, &auth.audience)?;
     let first = environment.numbers(count);
     let names: Vec<String> = (first..first + count).map(|number| format!("waiter-{number:08}")).collect();
-    let signed = tokio::task::spawn_blocking(move || AccessTokens::fill(&issuer, &names)).await;
-    let tokens = signed.map_err(|error| Failure::Failed(error.to_string()))??;
+    let tokens = AccessTokens::signed(issuer, names).await?;
     let target = resolved(environment).await?;
     let index = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     stream::iter((0..count).map(|number| {

@@ -14,6 +14,14 @@ pub struct AccessTokens {
 }
 
 impl AccessTokens {
+    /// Signs for `names`, on every core, beside the runtime.
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    pub async fn signed(issuer: TokenIssuer, names: Vec<String>) -> Result<Self, LoadError> {
+        tokio::task::spawn_blocking(move || Self::fill(&issuer, &names)).await.map_err(|_| LoadError::Crashed)?
+    }
+
     /// Signs for `names`, on every core. Blocks; call it where that is allowed.
     ///
     /// # Errors

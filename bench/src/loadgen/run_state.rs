@@ -33,8 +33,7 @@ impl RunState {
         let target = ServerAddress::resolve(&plan.api_url, Duration::from_millis(plan.timeout_ms)).await?;
         let issuer = TokenIssuer::new(&plan.secret, &plan.issuer, &plan.audience)?;
         let buyers = plan.first_buyer..plan.first_buyer + plan.buyers;
-        let fill = move || AccessTokens::fill(&issuer, &buyers.map(buyer_name).collect::<Vec<_>>());
-        let wallet = tokio::task::spawn_blocking(fill).await.map_err(|_| LoadError::Crashed)??;
+        let wallet = AccessTokens::signed(issuer, buyers.map(buyer_name).collect()).await?;
         Ok(Self {
             forms: RequestTemplates::new(target.host(), &plan.sale_id, plan.quantity),
             target,

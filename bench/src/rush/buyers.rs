@@ -75,8 +75,7 @@ impl Rush {
         // Names of no other scenario: a token is the same text again when a buyer of the same name gets it in the same second.
         let numbers = plan.first..plan.first + plan.buyers;
         let names: Vec<String> = numbers.map(|number| format!("rush-{number:08}")).collect();
-        let signed = tokio::task::spawn_blocking(move || AccessTokens::fill(&issuer, &names)).await;
-        let tokens = signed.map_err(|error| Failure::Failed(error.to_string()))??;
+        let tokens = AccessTokens::signed(issuer, names).await?;
         let target = ServerAddress::resolve(&plan.api_url, RESOLVE).await?;
         Ok(Self { plan, target, tokens, stop })
     }

@@ -4,9 +4,9 @@
 //! what its buyers saw. A crash of this process ends those that wait (their input ends); those under way end by themselves.
 
 use super::buyers::{Rush, RushPlan};
-use super::descriptors;
 use super::seen::Seen;
 use crate::cpu::LOAD;
+use crate::descriptors;
 use crate::environment::Environment;
 use seckill::cli::{Failure, output};
 use seckill::domain::ids::SaleId;

@@ -7,7 +7,6 @@
 //! processors with what they measure, so their own lateness is told too.
 
 mod buyers;
-pub(super) mod descriptors;
 mod generators;
 mod seen;
 mod tcp_counters;
@@ -16,6 +15,7 @@ pub(crate) use generators::serve;
 
 use super::bar::Bar;
 use super::cpu::{CpuMeter, CpuUsage, resident_peak_mib};
+use super::descriptors;
 use super::environment::Environment;
 use super::sizes::{Sizes, Spinner};
 use generators::Generators;

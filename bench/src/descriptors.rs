@@ -1,4 +1,5 @@
-//! How many files and sockets a process may have open. Each buyer of a rush is a socket here and one in the api.
+//! How many files and sockets a process may have open. Each buyer of a rush, and each that waits, is a
+//! socket here and one in the api.
 
 use seckill::cli::Failure;
 
@@ -9,15 +10,15 @@ const OF_A_SERVICE: u64 = 262_144;
 
 /// How many of `buyers` one process can be, after its limit was raised as far as is allowed. The processes it starts inherit
 /// the limit.
-pub(crate) fn buyers_of_a_process(buyers: u64) -> Result<u64, Failure> {
+pub(super) fn buyers_of_a_process(buyers: u64) -> Result<u64, Failure> {
     let open = raised(0, buyers + SPARE);
     let most = open.saturating_sub(SPARE).min(buyers);
-    let few = || format!("rush: this process may have only {open} open files; raise the limit (ulimit -n)");
+    let few = || format!("this process may have only {open} open files; raise the limit (ulimit -n)");
     if most > 0 { Ok(most) } else { Err(Failure::Failed(few())) }
 }
 
 /// Lets the process `pid` have as many as a service has, or as near as the system allows. Returns how many.
-pub(crate) fn for_service(pid: u32) -> u64 {
+pub(super) fn for_service(pid: u32) -> u64 {
     libc::pid_t::try_from(pid).map_or(0, |pid| raised(pid, OF_A_SERVICE))
 }
 
