@@ -130,18 +130,16 @@ fn a_crowd_that_polls_costs_the_database_nothing_and_redis_a_fraction() {
         let world = world(&servers, "polls").await;
         let sale = world.sale("polled", 5, None).await;
         let mine = world.bought(&sale, "alice").await;
-        let (before, begun) = (work_done(&world).await, Instant::now());
         let status = |n: usize| {
             // Every second one asks for a request that nobody ever accepted, made just now.
             let id = mine.get() + u64::try_from(n % 2).unwrap() * (1 + u64::try_from(n).unwrap());
             world.request(Method::GET, &format!("/v1/sales/{sale}/orders/{id}"), "alice")
         };
-        let answers = flood(status).await;
-        let after = work_done(&world).await;
-        let (commands, statements) = (after.0 - before.0, after.1 - before.1);
+        let cost = cost_of_flood(&world, "polls", status).await;
         let expected = [((200, "P2-R0".to_owned()), FLOOD / 2), ((404, "ORDER_NOT_FOUND".to_owned()), FLOOD / 2)];
-        assert_eq!(answers, BTreeMap::from(expected));
-        assert!(statements < trickle(begun.elapsed()), "{statements} statements");
+        assert_eq!(cost.answers, BTreeMap::from(expected));
+        assert!(cost.statements < cost.trickle, "{} statements, over {}", cost.statements, cost.trickle);
+        let commands = cost.commands;
         assert!(commands < i64::try_from(FLOOD).unwrap() * 3 / 4, "{commands} commands for {FLOOD} questions");
         let rest = world.second_world(&[Role::Relay, Role::Consumer], &[]).await;
         rest.finish().await;
