@@ -2,9 +2,10 @@
 
 use super::{events, orders, places, sales, tokens};
 use crate::http::openapi::{ACCESS_TOKENS, ProblemBody, ProblemCodes, ProblemResponse};
+use crate::http::problem::{Kind, Problem};
+use actix_web::HttpResponse;
 use actix_web::http::header::ContentType;
 use actix_web::web::Bytes;
-use actix_web::{HttpResponse, Responder};
 use std::sync::LazyLock;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::header::HeaderBuilder;
@@ -68,8 +69,9 @@ pub fn document() -> utoipa::openapi::OpenApi {
     Document::openapi()
 }
 
-pub(super) async fn json() -> impl Responder {
+pub(super) async fn json() -> Result<HttpResponse, Problem> {
     // Made once: whoever asks again and again costs no more than the bytes.
-    static JSON: LazyLock<Bytes> = LazyLock::new(|| Bytes::from(serde_json::to_vec(&document()).unwrap_or_default()));
-    HttpResponse::Ok().content_type(ContentType::json()).body(JSON.clone())
+    static JSON: LazyLock<Option<Bytes>> = LazyLock::new(|| serde_json::to_vec(&document()).ok().map(Bytes::from));
+    let json = JSON.clone().ok_or(Problem::from(Kind::Internal))?;
+    Ok(HttpResponse::Ok().content_type(ContentType::json()).body(json))
 }
