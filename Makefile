@@ -8,7 +8,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-long check model build fmt bench load chaos chaos-loss controls schemathesis check-deploy deny doc clean-dev deps deps-test
+.PHONY: help run test test-long check model build build-at fmt bench load chaos chaos-loss controls schemathesis check-deploy deny doc clean-dev deps deps-test
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -44,6 +44,9 @@ model: deps ## The protocol's model in larger configurations (a few minutes)
 
 build: deps ## The release binaries, target/release/seckill and seckill-bench
 	$(CARGO) build --release --locked
+
+build-at: deps ## The release program of another commit, for `bench --against`: REV=6f4c73a
+	@CARGO="$(CARGO)" scripts/build-at.sh $(REV)
 
 fmt: ## Formats the code
 	$(CARGO) fmt --all
