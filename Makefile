@@ -6,6 +6,11 @@ CARGO ?= cargo
 export PATH := $(PATH):$(HOME)/.cargo/bin
 # More arguments for `make run` and `make bench`: make run ARGS="--split"
 ARGS ?=
+# Other servers than the system's for `make run`, `make test` and the chaos runs: newest (Redis 8, RabbitMQ 4, MySQL 9) or valkey.
+SERVERS ?=
+ifneq ($(SERVERS),)
+ON_SERVERS = SECKILL_SERVERS="$$(scripts/newest-servers.sh $(SERVERS))"
+endif
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-long check model build build-at fmt bench load chaos chaos-loss controls schemathesis check-deploy deny doc clean-dev deps deps-test
@@ -17,11 +22,11 @@ help: ## This list
 # Both build the two programs, `seckill` and `seckill-bench`, which tests and the demo shop start.
 run: deps ## Everything on this machine: private servers, all roles, a demo sale; Ctrl-C stops it
 	$(CARGO) build --locked --features faults
-	target/debug/seckill dev $(ARGS)
+	$(ON_SERVERS) target/debug/seckill dev $(ARGS)
 
-test: deps-test ## All tests, on private servers that the tests start; TESTS="--test it relay::" for some
+test: deps-test ## All tests, on private servers that the tests start; TESTS="--test it relay::" for some, SERVERS=newest|valkey
 	$(CARGO) build --locked --features faults
-	scripts/in-memory.sh $(CARGO) test --locked $(TESTS)
+	$(ON_SERVERS) scripts/in-memory.sh $(CARGO) test --locked $(TESTS)
 
 test-long: deps-test ## What is long by nature: growth, strategies, every control, ten minutes of chaos, the model's larger spaces
 	$(CARGO) build --locked --features faults
@@ -60,11 +65,11 @@ load: ## A crowd made by JMeter against a fresh stack, then the audit: BUYERS=20
 	@BUYERS=$(BUYERS) STOCK=$(STOCK) THREADS=$(THREADS) scripts/load.sh
 
 chaos: deps-test ## Faults on everything for MINUTES=…, from SEED=…; the report is target/chaos/report-SEED.md
-	CHAOS_SEED=$(SEED) CHAOS_MINUTES=$(MINUTES) CHAOS_SECONDS=$(SECONDS) $(CARGO) test --locked --test chaos \
+	$(ON_SERVERS) CHAOS_SEED=$(SEED) CHAOS_MINUTES=$(MINUTES) CHAOS_SECONDS=$(SECONDS) $(CARGO) test --locked --test chaos \
 		a_short_chaos_run_loses_nothing -- --exact --nocapture
 
 chaos-loss: deps-test ## Redis, database and broker lose data, FAULTS=300 times, from SEED=…; the report is target/chaos/loss-SEED.md
-	CHAOS_SEED=$(SEED) CHAOS_LOSS_FAULTS=$(or $(FAULTS),300) scripts/in-memory.sh $(CARGO) test --locked --test chaos \
+	$(ON_SERVERS) CHAOS_SEED=$(SEED) CHAOS_LOSS_FAULTS=$(or $(FAULTS),300) scripts/in-memory.sh $(CARGO) test --locked --test chaos \
 		data_that_go_back_or_vanish -- --nocapture
 
 controls: deps-test ## Chaos runs with one mechanism left out each; every one has to go red

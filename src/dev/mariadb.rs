@@ -1,5 +1,5 @@
 //! A private mariadbd that has every commit on disk before it answers, with a database `seckill` and a root user without
-//! password on loopback.
+//! password on loopback. A `mysqld` where the servers of another version are ([`binaries`]) and no mariadbd is with it.
 //!
 //! Input: a folder and a port. What a crash leaves behind: the data, recovered at the next start; a half-made data
 //! folder `data.new` is made again from the beginning. A kill -9 of our own process may leave an empty folder with a
@@ -31,10 +31,81 @@ const INIT_SQL: &str = "CREATE DATABASE IF NOT EXISTS seckill CHARACTER SET utf8
     CREATE USER IF NOT EXISTS 'root'@'127.0.0.1';\n\
     GRANT ALL PRIVILEGES ON *.* TO 'root'@'127.0.0.1' WITH GRANT OPTION;\n";
 
+/// Which of the two databases it is. They are started alike; the system tables are made in different ways.
+#[derive(Debug, Clone)]
+enum Program {
+    Mariadb(PathBuf),
+    Mysql(PathBuf),
+}
+
+impl Program {
+    fn find() -> Result<Self, DevError> {
+        const MARIADB: &str = "mariadbd";
+        match binaries::preferred("mysqld") {
+            Some(mysqld) if binaries::preferred(MARIADB).is_none() => Ok(Self::Mysql(real(mysqld)?)),
+            Some(_) | None => binaries::find(ServerKind::Mysql, MARIADB).map(Self::Mariadb),
+        }
+    }
+
+    /// Its own start, with what only one of the two understands.
+    fn command(&self) -> Command {
+        match self {
+            Self::Mariadb(program) => {
+                let mut command = Command::new(program);
+                command.arg("--no-defaults");
+                command
+            }
+            Self::Mysql(program) => {
+                let mut command = mysqld(program);
+                // A second protocol, on a port of its own.
+                command.arg("--mysqlx=OFF");
+                command
+            }
+        }
+    }
+
+    /// What makes the system tables in `data`.
+    fn installation(&self, data: &Path) -> Result<Command, DevError> {
+        let mut command = match self {
+            Self::Mariadb(_) => {
+                let mut command = Command::new(binaries::find(ServerKind::Mysql, "mariadb-install-db")?);
+                command.args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"]);
+                command.arg("--skip-name-resolve");
+                command
+            }
+            Self::Mysql(program) => {
+                let mut command = mysqld(program);
+                command.arg("--initialize-insecure");
+                command
+            }
+        };
+        command.arg(option("--datadir=", data)).args(user_option());
+        Ok(command)
+    }
+}
+
+/// The file behind a link: its messages and character sets are found from there.
+fn real(program: PathBuf) -> Result<PathBuf, DevError> {
+    fs::canonicalize(&program).map_err(DevError::io("find", program))
+}
+
+/// A mysqld with the files beside it, wherever they were unpacked: `…/usr/sbin/mysqld` has `…/usr` as its base.
+fn mysqld(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    // Debian's default is a folder that only its package makes.
+    command.args(["--no-defaults", "--secure-file-priv=NULL"]);
+    if let Some(base) = program.parent().and_then(Path::parent) {
+        command.arg(option("--basedir=", base));
+        command.arg(option("--lc-messages-dir=", &base.join("share/mysql")));
+        command.arg(option("--character-sets-dir=", &base.join("share/mysql/charsets")));
+    }
+    command
+}
+
 /// The program, its data and its port.
 #[derive(Debug)]
 struct MariadbLauncher {
-    program: PathBuf,
+    program: Program,
     dir: PathBuf,
     socket: Socket,
     port: u16,
@@ -48,9 +119,9 @@ pub async fn start(dir: &Path, port: u16) -> Result<Server, DevError> {
 
 /// The same, on request encrypted.
 pub(super) async fn start_with(dir: &Path, port: u16, encryption: Option<Encryption>) -> Result<Server, DevError> {
-    let program = binaries::find(ServerKind::Mysql, "mariadbd")?;
+    let program = Program::find()?;
     let dir = server::make_dir(dir)?;
-    install(&dir).await?;
+    install(&program, &dir).await?;
     server::make_dir(&dir.join("tmp"))?;
     let init = dir.join("init.sql");
     fs::write(&init, INIT_SQL).map_err(DevError::io("write", init))?;
@@ -60,19 +131,19 @@ pub(super) async fn start_with(dir: &Path, port: u16, encryption: Option<Encrypt
 
 /// Makes the system tables, one installation at a time in a process: of several at once one ends now and then with exit
 /// code 1 and nothing in its log (seen with 10.11), and does well when it is run again.
-async fn install(dir: &Path) -> Result<(), DevError> {
+async fn install(program: &Program, dir: &Path) -> Result<(), DevError> {
     let _one = INSTALLING.lock().await;
     for _ in 1..INSTALL_TRIES {
-        match install_once(dir).await {
+        match install_once(program, dir).await {
             Err(DevError::Died { .. }) => {}
             done => return done,
         }
     }
-    install_once(dir).await
+    install_once(program, dir).await
 }
 
 /// Makes the system tables in `data.new` and renames it, so that `data` is either complete or not there.
-async fn install_once(dir: &Path) -> Result<(), DevError> {
+async fn install_once(program: &Program, dir: &Path) -> Result<(), DevError> {
     let (data, unfinished, log) = (dir.join("data"), dir.join("data.new"), dir.join("install.log"));
     if data.is_dir() {
         return Ok(());
@@ -83,11 +154,8 @@ async fn install_once(dir: &Path) -> Result<(), DevError> {
         }
         Ok(()) | Err(_) => {}
     }
-    let mut command = Command::new(binaries::find(ServerKind::Mysql, "mariadb-install-db")?);
-    command.arg("--no-defaults").arg(option("--datadir=", &unfinished));
-    command.args(["--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"]);
-    command.args(user_option());
-    let mut child = Child::spawn("mariadb-install-db", command, &log).await?;
+    let mut child =
+        Child::spawn("the installation of the system tables", program.installation(&unfinished)?, &log).await?;
     let name = child.name().to_owned();
     match child.wait(INSTALL_TIMEOUT).await? {
         Some(status) if status.success() => fs::rename(&unfinished, &data).map_err(DevError::io("rename", unfinished)),
@@ -110,8 +178,8 @@ impl ServerLauncher for MariadbLauncher {
     }
 
     fn command(&self) -> Command {
-        let mut command = Command::new(&self.program);
-        command.current_dir(&self.dir).arg("--no-defaults").args(user_option());
+        let mut command = self.program.command();
+        command.current_dir(&self.dir).args(user_option());
         command.arg(option("--datadir=", &self.dir.join("data")));
         command.arg(option("--tmpdir=", &self.dir.join("tmp")));
         command.arg(option("--pid-file=", &self.dir.join("pid")));

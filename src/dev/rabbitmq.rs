@@ -214,9 +214,14 @@ pub async fn evaluate(dir: &Path, ports: RabbitPorts, program: &str) -> Result<S
     Ok(answer)
 }
 
-/// The caller's PATH and the system's folders: the start script needs `erl`, `sed` and their like.
+/// The caller's PATH and the system's folders: the start script needs `erl`, `sed` and their like. A broker of another
+/// version brings its own `erl`.
 fn search_path() -> std::ffi::OsString {
-    let mut path = env::var_os("PATH").unwrap_or_default();
+    let mut path = binaries::preferred_folder().map_or_else(Default::default, |mut folder| {
+        folder.as_mut_os_string().push(":");
+        folder.into_os_string()
+    });
+    path.push(env::var_os("PATH").unwrap_or_default());
     path.push(":/usr/local/bin:/usr/bin:/bin");
     path
 }

@@ -74,7 +74,9 @@ impl PowerCutRedis {
 
     /// Starts it on what is on the disk.
     pub async fn boot(&mut self) {
-        let mut command = Command::new("redis-server");
+        let mut command = Command::new(
+            seckill::dev::server_program(seckill::dev::ServerKind::Redis, "redis-server").expect("a redis-server"),
+        );
         command.current_dir(self.dir.join("data")).env("LD_PRELOAD", &self.shim);
         command.args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--save", "", "--dir"]);
         command.arg(self.dir.join("data")).args(["--appendonly", "yes", "--appendfsync", self.appendfsync]);

@@ -1,6 +1,7 @@
 //! What a textbook system could do on the same Redis: `redis-benchmark` driving one bare purchase script, one request a
 //! round trip. Same server, same durability; no HTTP, no access token, no ledger, no limits.
 
+use seckill::dev::{ServerKind, server_program};
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::process::Command;
@@ -64,8 +65,9 @@ async fn cli(at: &[&str], command: &[&str]) -> Result<String, String> {
     tool("redis-cli", at, command).await
 }
 
-async fn tool(name: &str, at: &[&str], arguments: &[&str]) -> Result<String, String> {
-    let mut command = Command::new(name);
+async fn tool(name: &'static str, at: &[&str], arguments: &[&str]) -> Result<String, String> {
+    let program = server_program(ServerKind::Redis, name).map_err(|error| error.to_string())?;
+    let mut command = Command::new(program);
     command.args(at).args(arguments).stdin(Stdio::null()).kill_on_drop(true);
     match tokio::time::timeout(DEADLINE, command.output()).await {
         Ok(Ok(output)) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),

@@ -4,6 +4,9 @@ use super::Deployment;
 use crate::files::seckill;
 use crate::raw_commands::try_redis;
 use crate::time::time_passes;
+use diesel::QueryableByName;
+use diesel::sql_types::Text;
+use diesel_async::{AsyncConnection, AsyncMysqlConnection, RunQueryDsl};
 use seckill::dev::rabbitmq::evaluate;
 use seckill::faults::Mechanism;
 use serde_json::Value;
@@ -82,10 +85,21 @@ impl Deployment {
         let redis = try_redis(&self.urls.redis, &["INFO", "server"]).await.unwrap_or_default();
         let redis = redis.as_str().unwrap_or_default().lines().find_map(|line| line.strip_prefix("redis_version:"));
         let rabbit = self.broker("rabbit_misc:version()").await.unwrap_or_default();
-        let mysql = tokio::process::Command::new("mariadbd").arg("--version").output().await;
-        let mysql = mysql.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
+        let mysql = version_of_database(&self.urls.mysql).await;
         format!("Redis {}; RabbitMQ {}; {mysql}", redis.unwrap_or("?"), rabbit.trim())
     }
+}
+
+/// The database's own word for it; nothing when it does not answer.
+async fn version_of_database(url: &str) -> String {
+    #[derive(QueryableByName)]
+    struct Version {
+        #[diesel(sql_type = Text)]
+        version: String,
+    }
+    let Ok(mut connection) = AsyncMysqlConnection::establish(url).await else { return String::new() };
+    let question = diesel::sql_query("SELECT CONCAT(VERSION(), ' ', @@version_comment) AS version");
+    question.get_result(&mut connection).await.map(|answer: Version| answer.version).unwrap_or_default()
 }
 
 /// Accepted units without an outcome, over all sales.

@@ -157,7 +157,9 @@ pub(super) fn fields(text: &str) -> BTreeMap<String, String> {
 }
 
 async fn child(name: &str, dir: &Path, is_sentinel: bool) -> Child {
-    let mut command = Command::new("redis-server");
+    let mut command = Command::new(
+        seckill::dev::server_program(seckill::dev::ServerKind::Redis, "redis-server").expect("a redis-server"),
+    );
     command.current_dir(dir).arg(dir.join("redis.conf"));
     if is_sentinel {
         command.arg("--sentinel");

@@ -72,8 +72,12 @@ fn a_rewound_and_an_emptied_redis_sell_nothing_twice() {
 
         // Emptied: nothing is left at all.
         winners.extend(buy_all(&world, &sale, 6..9).await);
-        let flushed =
-            std::process::Command::new("redis-cli").args(["-u", &urls.redis_url, "FLUSHALL"]).output().unwrap();
+        let flushed = std::process::Command::new(
+            seckill::dev::server_program(seckill::dev::ServerKind::Redis, "redis-cli").unwrap(),
+        )
+        .args(["-u", &urls.redis_url, "FLUSHALL"])
+        .output()
+        .unwrap();
         assert!(flushed.status.success());
         assert!(!world.audit(&sale, Window::Ms(5_000)).await.consistent(), "the audit says so");
         sells_again(&world, &sale, &winners, 3).await;
