@@ -113,7 +113,8 @@ impl Asked {
     }
 
     fn json(&self) -> Value {
-        let LoadReport { accepted, requests, by_status, tokens_by_status, polls_by_status, elapsed_ms, .. } = &self.report;
+        let LoadReport { accepted, requests, by_status, tokens_by_status, polls_by_status, elapsed_ms, .. } =
+            &self.report;
         json!({
             "accepted": accepted, "requests": requests, "answers": by_status, "token_answers": tokens_by_status,
             "status_answers": polls_by_status, "elapsed_ms": elapsed_ms, "cpu": self.usage.json(),

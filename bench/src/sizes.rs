@@ -109,7 +109,9 @@ impl Scenario {
             {
                 Some("needs servers and roles of its own")
             }
-            Self::AcceptRs256 | Self::Waiters | Self::Crowd | Self::Recovery if quick && !asked => Some("takes too long for --quick"),
+            Self::AcceptRs256 | Self::Waiters | Self::Crowd | Self::Recovery if quick && !asked => {
+                Some("takes too long for --quick")
+            }
             Self::Growth | Self::GrowthReconcile | Self::Strategies if !asked => Some("only when asked for"),
             Self::Accept
             | Self::AcceptRs256

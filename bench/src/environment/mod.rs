@@ -62,7 +62,7 @@ struct Making<'a> {
 
 impl Making<'_> {
     /// All settings on these servers.
-    fn layers_on(&self, urls: ServerUrls) -> Layers {
+    fn layers_on(&self, urls: &ServerUrls) -> Layers {
         let secret = |name: &str| format!("bench-{name}-{:032x}", self.secret);
         let mut set = vec!["log.level=error".to_owned()];
         set.extend(self.layers.set.iter().cloned());
@@ -126,7 +126,7 @@ impl Environment {
 
     async fn start(making: Making<'_>, dir: &Path, run: String) -> Result<Self, Failure> {
         let servers = PrivateServers::start_beside(External::from_env(), dir, &|_progress| {}).await?;
-        let (layers, hosts) = (making.layers_on(servers.urls()), making.hosts_of(&servers).await?);
+        let (layers, hosts) = (making.layers_on(&servers.urls()), making.hosts_of(&servers).await?);
         let settings = Arc::new(Settings::load(&layers)?);
         seckill::telemetry::init_logs(&settings.log).map_err(Failure::Usage)?;
         seckill::telemetry::init_metrics();
@@ -137,7 +137,7 @@ impl Environment {
         migrate::migrate(DatabaseAddress::new(&settings.mysql).map_err(RoleError::from)?).await?;
         // The roles alone: what looks at the servers from here goes to them directly.
         let of_roles = match &hosts {
-            Some(hosts) => Arc::new(Settings::load(&making.layers_on(hosts.urls(servers.urls())))?),
+            Some(hosts) => Arc::new(Settings::load(&making.layers_on(&hosts.urls(servers.urls())))?),
             None => settings.clone(),
         };
         let mut role_processes = RoleProcesses::new(of_roles, &layers, making.program, dir.to_owned())?;

@@ -42,7 +42,8 @@ impl Rs256Issuer {
     pub fn sign(&self, sub: &str, ttl_s: u64) -> Result<String, LoadError> {
         let iat = now_ms() / 1000;
         let exp = iat.saturating_add_unsigned(ttl_s);
-        let claims = json!({ "iss": self.issuer, "aud": self.audience, "sub": sub, "iat": iat, "exp": exp }).to_string();
+        let claims =
+            json!({ "iss": self.issuer, "aud": self.audience, "sub": sub, "iat": iat, "exp": exp }).to_string();
         let mut token = format!("{HEADER}.{}", base64_url(claims.as_bytes()));
         let mut signature = vec![0; self.key.public().modulus_len()];
         let signed = self.key.sign(&RSA_PKCS1_SHA256, &self.random, token.as_bytes(), &mut signature);

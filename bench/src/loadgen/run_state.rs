@@ -7,8 +7,8 @@ use super::plan::{LoadError, LoadPlan, LoadProgress, buyer_name};
 use super::request_templates::RequestTemplates;
 use super::schedule::Schedule;
 use seckill::token_issuer::TokenIssuer;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::time::Instant;
 

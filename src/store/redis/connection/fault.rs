@@ -48,7 +48,7 @@ fn code(text: &str) -> Option<&str> {
 
 impl RedisFault {
     /// What `error` says about the command that got it; `given_to_all`: codes that may be another command's.
-    pub(super) fn of(error: Error, given_to_all: &[&str]) -> Self {
+    pub(super) fn of(error: &Error, given_to_all: &[&str]) -> Self {
         let text = error.details().to_owned();
         match error.kind() {
             ErrorKind::Timeout | ErrorKind::Canceled | ErrorKind::IO => Self::Unknown(text),
@@ -74,7 +74,7 @@ impl RedisFault {
     }
 
     /// `redis.url` cannot be used at all: nothing was sent, and nothing will be.
-    pub(super) fn unusable(error: Error) -> Self {
+    pub(super) fn unusable(error: &Error) -> Self {
         Self::Refused(error.details().to_owned())
     }
 
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     fn fault(kind: ErrorKind, text: &'static str, mode: RedisMode) -> &'static str {
-        match RedisFault::of(Error::new(kind, text), given_to_all(mode)) {
+        match RedisFault::of(&Error::new(kind, text), given_to_all(mode)) {
             RedisFault::NotSent(_) => "not sent",
             RedisFault::Unknown(_) => "unknown",
             RedisFault::NoScript => "no script",
@@ -105,14 +105,18 @@ mod tests {
     #[test]
     fn only_an_answer_of_the_server_to_this_command_is_a_refusal() {
         let single = |kind, text| fault(kind, text, RedisMode::Single);
-        for text in ["OOM command not allowed", "ERR unknown command", "WRONGTYPE Operation", "NOPERM this user", "MISCONF x"] {
+        for text in
+            ["OOM command not allowed", "ERR unknown command", "WRONGTYPE Operation", "NOPERM this user", "MISCONF x"]
+        {
             assert_eq!(single(ErrorKind::Unknown, text), "refused", "{text}");
         }
         assert_eq!(single(ErrorKind::InvalidArgument, "WRONGTYPE Operation against a key"), "refused");
         assert_eq!(single(ErrorKind::Cluster, "MOVED 1 127.0.0.1:1"), "refused");
         assert_eq!(single(ErrorKind::Unknown, "NOSCRIPT No matching script."), "no script");
         // fred's own, given to commands that were written, or may have been.
-        for text in ["channel closed", "Too many failed write attempts.", "Connection Closed", "Unknown frame error.", ""] {
+        for text in
+            ["channel closed", "Too many failed write attempts.", "Connection Closed", "Unknown frame error.", ""]
+        {
             assert_eq!(single(ErrorKind::Unknown, text), "unknown", "{text}");
         }
         assert_eq!(single(ErrorKind::Routing, "Too many redirections."), "unknown");

@@ -78,7 +78,7 @@ impl LinkPlan {
             .set_connection_config(self.connection())
             .set_policy(ReconnectPolicy::new_constant(0, 100))
             .build()
-            .map_err(RedisFault::unusable)?;
+            .map_err(|error| RedisFault::unusable(&error))?;
         // Each connection error is logged here once; without a listener fred would not report it.
         let (last_error, encrypted) = (self.last_error.clone(), self.config.tls.is_some());
         client.on_error(move |(error, server)| {
@@ -149,7 +149,7 @@ impl RedisLink {
         let command = CustomCommand::new_static(name, ClusterHash::Custom(0), false);
         let answer = ClientLike::custom::<Value, Value>(&waiting.on.client, command, args).await;
         waiting.end(answer.as_ref().err());
-        answer.map_err(|error| self.fault(error))
+        answer.map_err(|error| self.fault(&error))
     }
 
     /// Sends these one behind the other. An answer for each, or one fault for all.
@@ -162,14 +162,14 @@ impl RedisLink {
         for (name, args) in steps {
             let command = CustomCommand::new_static(name, ClusterHash::Custom(0), false);
             // It is only written down here.
-            ClientLike::custom::<Value, Value>(&pipeline, command, args).await.map_err(|error| self.fault(error))?;
+            ClientLike::custom::<Value, Value>(&pipeline, command, args).await.map_err(|error| self.fault(&error))?;
         }
         let answers = pipeline.try_all::<Value>().await;
         waiting.end(answers.iter().find_map(|answer| answer.as_ref().err()));
-        Ok(answers.into_iter().map(|answer| answer.map_err(|error| self.fault(error))).collect())
+        Ok(answers.into_iter().map(|answer| answer.map_err(|error| self.fault(&error))).collect())
     }
 
-    fn fault(&self, error: Error) -> RedisFault {
+    fn fault(&self, error: &Error) -> RedisFault {
         RedisFault::of(error, given_to_all(self.plan.settings.mode))
     }
 
