@@ -2,6 +2,7 @@
 //! role and of each server, from its processor clock or `/proc/<pid>/stat`. Where there is neither, the report has no figures.
 
 use super::environment::Environment;
+use super::machine_time::{MachineShares, MachineTime};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -13,6 +14,7 @@ pub(super) const LOAD: &str = "load generator";
 pub(super) struct CpuMeter {
     pids: BTreeMap<String, u32>,
     before: BTreeMap<String, f64>,
+    machine: Option<MachineTime>,
     begun: Instant,
 }
 
@@ -21,6 +23,8 @@ pub(super) struct CpuMeter {
 pub(super) struct CpuUsage {
     pub seconds: BTreeMap<String, f64>,
     pub elapsed_s: f64,
+    /// Who else used the machine; `None` where the system does not tell.
+    pub machine: Option<MachineShares>,
 }
 
 impl CpuMeter {
@@ -42,14 +46,17 @@ impl CpuMeter {
     pub fn of(environment: &Environment, load: Vec<(String, u32)>) -> Self {
         let mut pids = environment.pids();
         pids.extend(load);
-        Self { before: all(&pids), pids, begun: Instant::now() }
+        Self { before: all(&pids), machine: MachineTime::now(), pids, begun: Instant::now() }
     }
 
     /// Processes that were there at both ends.
     pub fn end(&self) -> CpuUsage {
         let after = all(&self.pids);
         let used = after.iter().filter_map(|(name, after)| Some((name.clone(), after - self.before.get(name)?)));
-        CpuUsage { seconds: used.collect(), elapsed_s: self.begun.elapsed().as_secs_f64() }
+        let seconds: BTreeMap<String, f64> = used.collect();
+        let machine = MachineTime::now().zip(self.machine);
+        let machine = machine.map(|(now, before)| now.since(before).shares(seconds.values().sum()));
+        CpuUsage { seconds, elapsed_s: self.begun.elapsed().as_secs_f64(), machine }
     }
 }
 
@@ -78,11 +85,19 @@ impl CpuUsage {
         let words =
             parts.iter().filter(|(_, percent)| *percent >= 0.5).map(|(name, percent)| format!("{name} {percent:.0} %"));
         let words: Vec<String> = words.collect();
-        if words.is_empty() { String::new() } else { format!("; cores: {}", words.join(", ")) }
+        let disturbed = self.disturbed();
+        if words.is_empty() { disturbed } else { format!("; cores: {}{disturbed}", words.join(", ")) }
+    }
+
+    /// For people: who else used the machine; empty when nobody did.
+    pub fn disturbed(&self) -> String {
+        self.machine.map_or_else(String::new, MachineShares::note)
     }
 
     pub fn json(&self) -> Value {
-        json!({ "seconds": self.seconds, "elapsed_s": self.elapsed_s, "load_generator_share": self.load_share() })
+        let share = self.load_share();
+        let Self { seconds, elapsed_s, machine } = self;
+        json!({ "seconds": seconds, "elapsed_s": elapsed_s, "load_generator_share": share, "machine": machine })
     }
 }
 
@@ -168,6 +183,7 @@ mod tests {
         let used = |pairs: &[(&str, f64)]| CpuUsage {
             seconds: pairs.iter().map(|(name, seconds)| ((*name).to_owned(), *seconds)).collect(),
             elapsed_s: 2.0,
+            machine: None,
         };
         let usage = used(&[(LOAD, 1.0), ("api", 2.0), ("redis", 1.0), ("mysql", 0.0)]);
         assert_eq!(usage.load_share(), Some(0.25));

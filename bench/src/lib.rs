@@ -5,6 +5,7 @@
 //! bars) → `report`, `html`. `environment` and `role_processes` are what everything runs on, `aof_rewrite` keeps Redis' file small; `cpu` says who
 //! used the processors.
 
+mod accept_rs256;
 mod aof_rewrite;
 mod bar;
 pub mod baseline;
@@ -23,6 +24,7 @@ mod html;
 mod landing;
 mod latency;
 pub mod loadgen;
+mod machine_time;
 mod measurement_plan;
 mod memory;
 mod plain_handler;
@@ -42,6 +44,7 @@ mod sizes;
 mod sold_out;
 mod steady_crowd;
 mod strategies;
+pub mod vanishing_host;
 mod waiters;
 mod whole_sale;
 

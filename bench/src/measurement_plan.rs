@@ -4,6 +4,7 @@
 //! Each stage is measured `runs` times in a row and becomes its medians before the next one begins, because later ones are
 //! compared with earlier ones.
 
+use super::accept_rs256::Rs256Crowd;
 use super::bar::{Bar, merged};
 use super::environment::{Difference, Environment};
 use super::sizes::{Scenario, Sizes, Spinner};
@@ -22,6 +23,7 @@ const BACKLOG_MAX: u64 = 250_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Accept,
+    AcceptRs256,
     SoldOut,
     Waiters,
     Latency,
@@ -38,8 +40,9 @@ enum Stage {
 }
 
 impl Stage {
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 15] = [
         Self::Accept,
+        Self::AcceptRs256,
         Self::SoldOut,
         Self::Waiters,
         Self::Latency,
@@ -60,6 +63,7 @@ impl Stage {
         match self {
             // end_to_end and latency are measured against it.
             Self::Accept => &[Scenario::Accept, Scenario::EndToEnd, Scenario::Latency],
+            Self::AcceptRs256 => &[Scenario::AcceptRs256],
             Self::SoldOut => &[Scenario::SoldOut, Scenario::Replay, Scenario::Poll],
             Self::Waiters => &[Scenario::Waiters],
             Self::Latency => &[Scenario::Latency],
@@ -82,6 +86,7 @@ impl Stage {
         match self {
             Self::Resident | Self::Sale | Self::GrowthReconcile => false,
             Self::Accept
+            | Self::AcceptRs256
             | Self::SoldOut
             | Self::Waiters
             | Self::Latency
@@ -102,12 +107,12 @@ pub(super) struct MeasurementPlan<'a> {
     sizes: &'a Sizes,
     wanted: Vec<Scenario>,
     bars: Vec<Bar>,
-    sold_out: Option<SoldOut>,
+    rs256: Option<Rs256Crowd>,
 }
 
 impl<'a> MeasurementPlan<'a> {
     pub fn new(environment: &'a mut Environment, sizes: &'a Sizes, wanted: Vec<Scenario>) -> Self {
-        Self { environment, sizes, wanted, bars: Vec::new(), sold_out: None }
+        Self { environment, sizes, wanted, bars: Vec::new(), rs256: None }
     }
 
     /// Warms up, then measures everything that is wanted.
@@ -147,6 +152,17 @@ impl<'a> MeasurementPlan<'a> {
         scenarios::end_to_end(self.environment, self.sizes, accept, other_us, &spinner).await
     }
 
+    async fn accept_rs256(&mut self) -> Result<Vec<Bar>, Failure> {
+        let spinner = Spinner::start("accept_rs256");
+        if self.rs256.is_none() {
+            spinner.tell("signing access tokens");
+            self.rs256 = Rs256Crowd::sign(self.environment, self.sizes).await?;
+        }
+        self.api_alone(&spinner).await?;
+        let Some(crowd) = &self.rs256 else { return Ok(Vec::new()) };
+        Ok(crowd.measure(self.environment, self.sizes, &spinner).await?.into_iter().collect())
+    }
+
     async fn waiters(&mut self) -> Result<Vec<Bar>, Failure> {
         let spinner = Spinner::start("waiters");
         self.api_alone(&spinner).await?;
@@ -158,6 +174,17 @@ impl<'a> MeasurementPlan<'a> {
         let ours = rush::one(self.environment, self.sizes, &spinner).await?;
         let other = self.with_other_build(&spinner, async |other| rush::one(other, self.sizes, &spinner).await);
         Ok(rush::bars(&ours, other.await?.as_ref()))
+    }
+
+    async fn recovery(&mut self) -> Result<Vec<Bar>, Failure> {
+        let spinner = self.everything("recovery").await?;
+        let mut bars = recovery::measure(self.environment, self.sizes, &spinner).await?;
+        spinner.tell("hosts that vanish");
+        if let Some(other) = self.environment.another(Difference::VanishingHosts).await? {
+            let hosts = async |other: &mut Environment| recovery::hosts(other, self.sizes, &spinner).await;
+            bars.push(steady_crowd::measured_on(other, self.sizes, &spinner, hosts).await?);
+        }
+        Ok(bars)
     }
 
     /// Measures the build of `--against`, with all its roles, on servers of its own.
@@ -180,6 +207,7 @@ impl<'a> MeasurementPlan<'a> {
                 self.api_alone(&spinner).await?;
                 scenarios::accept(self.environment, self.sizes, &spinner).await
             }
+            Stage::AcceptRs256 => self.accept_rs256().await,
             Stage::SoldOut => self.sold_out().await,
             Stage::Waiters => self.waiters().await,
             Stage::Latency => {
@@ -216,10 +244,7 @@ impl<'a> MeasurementPlan<'a> {
                 flash_crowd::crowd(self.environment, self.sizes, &spinner).await
             }
             Stage::Rush => self.rush().await,
-            Stage::Recovery => {
-                let spinner = self.everything("recovery").await?;
-                recovery::measure(self.environment, self.sizes, &spinner).await
-            }
+            Stage::Recovery => self.recovery().await,
             Stage::Growth => {
                 let spinner = self.nothing_but_api("growth").await?;
                 growth::measure(self.environment, self.sizes, &spinner).await
@@ -256,10 +281,8 @@ impl<'a> MeasurementPlan<'a> {
     async fn sold_out(&mut self) -> Result<Vec<Bar>, Failure> {
         let spinner = Spinner::start("sold_out, replay, poll");
         self.api_alone(&spinner).await?;
-        let sold_out = match self.sold_out.take() {
-            Some(sold_out) => sold_out,
-            None => SoldOut::prepare(self.environment).await?,
-        };
+        // A new sale each time: what was sold in the run before has landed, and a question about it is another one.
+        let sold_out = SoldOut::prepare(self.environment).await?;
         let mut bars = Vec::new();
         if self.wanted.contains(&Scenario::SoldOut) {
             spinner.tell("sold_out");
@@ -273,7 +296,6 @@ impl<'a> MeasurementPlan<'a> {
             spinner.tell("poll");
             bars.extend(sold_out.poll(self.environment, self.sizes).await?);
         }
-        self.sold_out = Some(sold_out);
         Ok(bars)
     }
 }

@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 
 /// Most after the kill of a role, seconds.
 const BAR_ROLE_S: f64 = 2.0;
+/// Most after the host of a server vanished, seconds.
+const BAR_HOST_S: f64 = 10.0;
 /// Most after a server answers again, seconds.
 const BAR_SERVER_S: f64 = 3.0;
 /// Numbers set aside for the buyers of one kill; far more than come.
@@ -27,6 +29,8 @@ const BUYERS: u64 = 100_000;
 enum Victim {
     Role(Role),
     Server(ServerKind),
+    /// Of a server.
+    Host(ServerKind),
 }
 
 /// Seconds until a purchase worked again; `None`: not in time.
@@ -60,6 +64,25 @@ pub(super) async fn measure(
     Ok(bars)
 }
 
+/// Has the host of each server vanish once, in an environment that has such.
+pub(super) async fn hosts(environment: &mut Environment, sizes: &Sizes, spinner: &Spinner) -> Result<Bar, Failure> {
+    environment.all_roles().await?;
+    let sale = environment.sale("recovery-host", ENOUGH, None).await?;
+    let mut took = Took::new();
+    for kind in ServerKind::ALL {
+        spinner.tell(&format!("the host of {} vanishes", kind.name()));
+        if let Some(seconds) = one(environment, sizes, &sale, Victim::Host(kind)).await? {
+            took.insert(kind.name(), seconds);
+        }
+    }
+    let since = "from when the host of a server vanished (connections go dumb, new ones go through)";
+    let (landed, sold) = environment.landed_and_sold(&sale).await?;
+    let bar = bar("recovery_host", since, &took, sizes).at_most(BAR_HOST_S);
+    let lost = if landed == sold { String::new() } else { format!("; ONLY {landed} of {sold} landed") };
+    let (note, more) = (format!("{}{lost}", bar.note), json!({ "seconds": took, "landed": landed, "sold": sold }));
+    Ok(bar.note(note).more(more))
+}
+
 /// One kill, from steady work to steady work. `None`: the server was given, so it is left alone.
 async fn one(
     environment: &mut Environment,
@@ -80,7 +103,8 @@ async fn one(
             killed
         }
         Victim::Server(kind) if environment.kill_server(kind).await? => Instant::now(),
-        Victim::Server(_) => {
+        Victim::Host(kind) if environment.vanish(kind) => killed,
+        Victim::Server(_) | Victim::Host(_) => {
             probe.end().await?;
             return Ok(None);
         }

@@ -85,15 +85,21 @@ pub(super) async fn accept(
     let mut bars =
         vec![Bar::rate("accept", accepted_per_s(&report)).against(plain_per_s, BAR_ACCEPT).note(note).more(more)];
     if let Some(us) = cost::us_each(&usage, "api", report.accepted) {
-        let note =
-            "processor time of the api for a purchase, against that of a plain actix handler for an answer".to_owned();
+        let note = format!(
+            "processor time of the api for a purchase, against that of a plain actix handler for an answer{}",
+            usage.disturbed()
+        );
         bars.push(
             Bar::of("cost_api", us, "µs").cost_against(plain.and_then(|plain| plain.us), BAR_COST_API).note(note),
         );
     }
     if let Some(us) = cost::us_each(&usage, "redis", report.accepted) {
-        let note = "processor time of Redis for a purchase (nothing is relayed), against that for a bare script under redis-benchmark";
-        bars.push(Bar::of("cost_redis", us, "µs").cost_against(bare_us, BAR_COST_REDIS).note(note.to_owned()));
+        let note = format!(
+            "processor time of Redis for a purchase (nothing is relayed), against that for a bare script under \
+             redis-benchmark{}",
+            usage.disturbed()
+        );
+        bars.push(Bar::of("cost_redis", us, "µs").cost_against(bare_us, BAR_COST_REDIS).note(note));
     }
     Ok(bars)
 }
@@ -132,24 +138,25 @@ pub(super) async fn end_to_end(
     });
     spinner.tell("one transaction an order");
     let plain = landing::one_transaction_an_order(environment, sizes).await?;
-    let cost = cost::us_of_all(&whole, report.accepted);
+    // What has not landed has not cost everything yet.
+    let cost = cost::us_of_all(&whole, report.accepted).filter(|_us| drained);
     let against_plain =
         format!("against one plain transaction an order on {} connections, nothing else", landing::CONNECTIONS);
     let mut bars = vec![
         Bar::rate("end_to_end", per_s).against(accept_alone, BAR_OF_ACCEPT).note(note).more(more),
         Bar::rate("end_to_end_plain", per_s).against(Some(plain), BAR_OF_PLAIN).note(against_plain),
     ];
-    bars.extend(cost.map(|us| cost_end_to_end(us, other_us)));
+    bars.extend(cost.map(|us| cost_end_to_end(us, other_us, &whole.disturbed())));
     Ok(bars)
 }
 
 /// Processor time of all roles and servers for an order, against another build (`--against`).
-fn cost_end_to_end(us: f64, other: Option<f64>) -> Bar {
+fn cost_end_to_end(us: f64, other: Option<f64>, disturbed: &str) -> Bar {
     let note = match other {
         Some(_) => "processor time of all roles and servers for an order, against the other build in the same run",
         None => "processor time of all roles and servers for an order; --against PATH compares it with another build",
     };
-    Bar::of("cost_end_to_end", us, "µs").cost_against(other, BAR_COST_END_TO_END).note(note.to_owned())
+    Bar::of("cost_end_to_end", us, "µs").cost_against(other, BAR_COST_END_TO_END).note(format!("{note}{disturbed}"))
 }
 
 /// The same crowd on another environment; processor time for an order, µs.
@@ -159,6 +166,6 @@ pub(super) async fn other_build_us(
     spinner: &Spinner,
 ) -> Result<Option<f64>, Failure> {
     let CrowdRun { sale, watch, report } = run_crowd(environment, "end-to-end", sizes, spinner).await?;
-    environment.drained(&sale, sizes.patience, &|_, _| ()).await?;
-    Ok(cost::us_of_all(&watch.end(), report.accepted))
+    let drained = environment.drained(&sale, sizes.patience, &|_, _| ()).await?;
+    Ok(cost::us_of_all(&watch.end(), report.accepted).filter(|_us| drained))
 }

@@ -11,6 +11,8 @@ use std::time::Duration;
 pub(super) enum Scenario {
     /// Accepted purchases a second, against a bare script under redis-benchmark
     Accept,
+    /// The same with RS256 access tokens, each buyer asking three times, against HS256
+    AcceptRs256,
     /// Refusals a second on a sold-out sale, against a plain Actix handler with the same JWT check
     SoldOut,
     /// Repeated requests of winners a second
@@ -46,8 +48,9 @@ pub(super) enum Scenario {
 }
 
 impl Scenario {
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Accept,
+        Self::AcceptRs256,
         Self::SoldOut,
         Self::Replay,
         Self::Poll,
@@ -69,6 +72,7 @@ impl Scenario {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Accept => "accept",
+            Self::AcceptRs256 => "accept_rs256",
             Self::SoldOut => "sold_out",
             Self::Replay => "replay",
             Self::Poll => "poll",
@@ -94,6 +98,7 @@ impl Scenario {
             Self::Relay
             | Self::Landing
             | Self::Memory
+            | Self::AcceptRs256
             | Self::Waiters
             | Self::Rush
             | Self::Recovery
@@ -104,9 +109,12 @@ impl Scenario {
             {
                 Some("needs servers and roles of its own")
             }
-            Self::Waiters | Self::Crowd | Self::Recovery if quick && !asked => Some("takes too long for --quick"),
+            Self::AcceptRs256 | Self::Waiters | Self::Crowd | Self::Recovery if quick && !asked => {
+                Some("takes too long for --quick")
+            }
             Self::Growth | Self::GrowthReconcile | Self::Strategies if !asked => Some("only when asked for"),
             Self::Accept
+            | Self::AcceptRs256
             | Self::SoldOut
             | Self::Replay
             | Self::Poll
@@ -240,8 +248,9 @@ mod tests {
     #[test]
     fn what_is_left_out_is_named() {
         let (all, left_out) = chosen("");
-        assert_eq!((all.len(), left_out), (14, vec!["growth", "growth_reconcile", "strategies"]));
-        assert_eq!(chosen("--quick").1, ["waiters", "crowd", "recovery", "growth", "growth_reconcile", "strategies"]);
+        assert_eq!((all.len(), left_out), (15, vec!["growth", "growth_reconcile", "strategies"]));
+        let long = ["accept_rs256", "waiters", "crowd", "recovery", "growth", "growth_reconcile", "strategies"];
+        assert_eq!(chosen("--quick").1, long);
         assert_eq!(chosen("--quick --only recovery"), (vec!["recovery"], vec![]));
         assert_eq!(chosen("--only strategies").0, ["strategies"]);
         assert_eq!(chosen("--here --only relay --only poll"), (vec!["poll"], vec!["relay"]));

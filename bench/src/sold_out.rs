@@ -7,6 +7,7 @@ use super::cpu::{CpuMeter, CpuUsage};
 use super::environment::Environment;
 use super::plain_handler::{self, PlainHandler};
 use super::sizes::Sizes;
+use crate::loadgen::answer::text_field;
 use crate::loadgen::http::{Connection, ServerAddress};
 use crate::loadgen::{self, buyer_name};
 use seckill::cli::Failure;
@@ -111,17 +112,34 @@ impl SoldOut {
 
     /// Answers a second to winners who ask for their request's status while nothing lands, and what an answer costs the api.
     pub async fn poll(&self, environment: &Environment, sizes: &Sizes) -> Result<Vec<Bar>, Failure> {
+        let queued = self.queued(environment).await?;
         let watch = CpuMeter::start(environment);
         let responses = self.closed_loop(environment, sizes, &self.questions).await?;
         let usage = watch.end();
         let mut bars = vec![bar("poll", &responses, 200, "status of winners' requests", &usage)];
         if let Some(us) = cost::us_each(&usage, "api", responses.answers.status(200)) {
             let plain = cost::of_plain_handler(environment, sizes).await?.and_then(|plain| plain.us);
-            let note =
-                "processor time of the api for a status question while nothing lands, against a plain actix handler";
-            bars.push(Bar::of("cost_poll", us, "µs").cost_against(plain, BAR_COST_POLL).note(note.to_owned()));
+            let note = format!(
+                "processor time of the api for a status question, against a plain actix handler; {queued} of {WINNERS} \
+                 orders queued{}",
+                usage.disturbed()
+            );
+            let more = json!({ "queued": queued, "asked_about": WINNERS });
+            bars.push(Bar::of("cost_poll", us, "µs").cost_against(plain, BAR_COST_POLL).note(note).more(more));
         }
         Ok(bars)
+    }
+
+    /// How many of the winners' orders have not landed.
+    async fn queued(&self, environment: &Environment) -> Result<usize, Failure> {
+        let target = ServerAddress::resolve(&environment.api, Duration::from_secs(5)).await?;
+        let mut connection = Connection::new(target, Duration::from_secs(5));
+        let mut queued = 0;
+        for question in &self.questions {
+            let answer = connection.call(question.as_bytes()).await?;
+            queued += usize::from(text_field(answer.body(), "status") == Some("QUEUED"));
+        }
+        Ok(queued)
     }
 
     async fn closed_loop(

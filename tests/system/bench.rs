@@ -24,6 +24,7 @@ fn the_bench_moves_every_entry_and_measures_what_it_compares_with() {
         for name in ["cost_api", "cost_redis", "cost_poll"] {
             compared(&report, name, 2);
         }
+        assert_eq!(bar(&report, "cost_poll")["more"]["queued"], 500, "nothing lands while it is asked about");
         assert!(bar(&report, "cost_end_to_end")["ratio"].is_null(), "no other build was named");
         let relay = &bar(&report, "relay")["more"];
         assert_eq!((&relay["entries"], &relay["left"]), (&700.into(), &0.into()), "{relay:#}");
@@ -51,6 +52,52 @@ fn the_bench_moves_every_entry_and_measures_what_it_compares_with() {
         }
         let html = std::fs::read_to_string(page).unwrap();
         assert!(html.contains("end_to_end_plain") && html.contains("<polyline"), "{html}");
+    });
+}
+
+#[test]
+fn public_key_tokens_are_compared_with_secret_ones_by_buyers_who_ask_three_times() {
+    run_waiting(async {
+        let report = bench(&["--only", "accept_rs256", "--runs", "2"]);
+        compared(&report, "accept_rs256", 2);
+        let bar = bar(&report, "accept_rs256");
+        assert_eq!(bar["rule"], "at_least");
+        for kind in ["rs256", "hs256"] {
+            let asked = &bar["more"][kind];
+            // Everyone was answered three times, and as hoped for. (On a slow machine there are fewer buyers.)
+            let accepted = asked["accepted"].as_u64().unwrap();
+            assert!(accepted >= 600, "{asked:#}");
+            for (answers, status) in [("token_answers", 201), ("answers", 202), ("status_answers", 200)] {
+                let answers = asked[answers].as_array().unwrap();
+                let of_status = |row: &&serde_json::Value| row["status"] == status;
+                let count: u64 = answers.iter().filter(of_status).map(|row| row["count"].as_u64().unwrap()).sum();
+                assert_eq!((count, answers.len()), (accepted, 1), "{asked:#}");
+            }
+            assert!(asked["cpu"]["seconds"]["api"].as_f64().is_some_and(|s| s > 0.0), "{asked:#}");
+            assert!(asked["cpu"]["machine"]["idle"].is_number(), "{asked:#}");
+        }
+    });
+}
+
+#[test]
+fn a_role_a_server_and_a_host_that_vanish_are_survived_and_timed() {
+    run_waiting(async {
+        let report = bench(&["--only", "recovery"]);
+        let names = [
+            ("recovery", vec!["api", "consumer", "reconcile", "relay"]),
+            ("recovery_server", vec!["mysql", "rabbitmq", "redis"]),
+            ("recovery_host", vec!["mysql", "rabbitmq", "redis"]),
+        ];
+        for (name, victims) in names {
+            let bar = bar(&report, name);
+            let seconds = bar["more"]["seconds"].as_object().unwrap();
+            assert_eq!(seconds.keys().map(String::as_str).collect::<Vec<_>>(), victims, "{bar:#}");
+            // Each came back; how soon is not the subject here.
+            assert!(seconds.values().all(serde_json::Value::is_number), "{bar:#}");
+            assert!(bar["holds"].is_boolean() && bar["rule"] == "at_most", "{bar:#}");
+        }
+        let more = &bar(&report, "recovery_host")["more"];
+        assert!(more["sold"].as_i64().is_some_and(|sold| sold > 0) && more["landed"] == more["sold"], "{more:#}");
     });
 }
 

@@ -2,14 +2,16 @@
 //! The api role starts first and alone, so that accepting is measured alone; the others start when something is to land.
 //! A crash leaves a folder under the system's temporary directory; servers and roles die with this process.
 
+mod hosts;
 mod replica;
 mod sales;
 
 use super::program::program;
 use super::role_processes::{RoleProcesses, answers};
+use hosts::Hosts;
 use seckill::cli::{Failure, context};
 use seckill::config::{Layers, Settings};
-use seckill::dev::{DevState, External, PrivateServers, Server, ServerKind};
+use seckill::dev::{DevState, External, PrivateServers, Server, ServerKind, ServerUrls};
 use seckill::domain::ids::SaleId;
 use seckill::domain::sale::Sale;
 use seckill::roles::{Role, RoleError, Servers};
@@ -44,6 +46,44 @@ pub(super) struct Environment {
     made: u64,
 }
 
+/// How a private one is made.
+struct Making<'a> {
+    program: PathBuf,
+    /// What the command line said.
+    layers: &'a Layers,
+    stop: &'a Stopper,
+    /// Whether there are hosts between roles and servers that can vanish.
+    hosts: bool,
+    /// File with the key that RS256 access tokens are checked with; else they are HS256.
+    public_key: Option<&'a Path>,
+    /// Makes its secrets.
+    secret: u128,
+}
+
+impl Making<'_> {
+    /// All settings on these servers.
+    fn layers_on(&self, urls: &ServerUrls) -> Layers {
+        let secret = |name: &str| format!("bench-{name}-{:032x}", self.secret);
+        let mut set = vec!["log.level=error".to_owned()];
+        set.extend(self.layers.set.iter().cloned());
+        set.extend([
+            format!("redis.url={}", urls.redis_url),
+            format!("rabbitmq.url={}", urls.amqp_url),
+            format!("mysql.url={}", urls.mysql_url),
+            format!("p1_entry.token_secret={}", secret("purchase")),
+        ]);
+        set.extend(match self.public_key {
+            Some(file) => vec!["auth.algorithm=RS256".to_owned(), format!("auth.key_file={}", file.display())],
+            None => vec!["auth.algorithm=HS256".to_owned(), format!("auth.secret={}", secret("jwt"))],
+        });
+        Layers { files: self.layers.files.clone(), set }
+    }
+
+    async fn hosts_of(&self, servers: &PrivateServers) -> Result<Option<Hosts>, Failure> {
+        if self.hosts { Hosts::before(servers).await.map(Some) } else { Ok(None) }
+    }
+}
+
 /// In what another environment differs.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Difference<'a> {
@@ -51,6 +91,10 @@ pub(super) enum Difference<'a> {
     Setting(&'a str),
     /// Another `seckill`.
     Build(&'a Path),
+    /// Between its roles and its servers are hosts that can vanish.
+    VanishingHosts,
+    /// The access tokens are RS256; the file has the public key in PEM form.
+    Rs256(&'a Path),
 }
 
 struct Private {
@@ -59,6 +103,8 @@ struct Private {
     servers: PrivateServers,
     /// Of Redis, where the settings want one.
     replica: Option<Server>,
+    /// What the roles reach the servers through, where it is to vanish.
+    hosts: Option<Hosts>,
     dir: PathBuf,
     /// What the command line said, for another one like it.
     layers: Layers,
@@ -67,34 +113,20 @@ struct Private {
 impl Environment {
     /// A private one, with the api role only.
     pub async fn private(program: PathBuf, layers: &Layers, stop: &Stopper) -> Result<Self, Failure> {
+        Self::made(Making { program, layers, stop, hosts: false, public_key: None, secret: rand::random() }).await
+    }
+
+    async fn made(making: Making<'_>) -> Result<Self, Failure> {
         let run = format!("{:06x}", rand::random::<u32>() & 0x00ff_ffff);
         let dir = std::env::temp_dir().join(format!("seckill-bench-{run}"));
-        let started = Self::start(program, (layers, stop), &dir, run).await;
+        let started = Self::start(making, &dir, run).await;
         // The servers are dead by now: nothing holds the folder.
         started.inspect_err(|_failure| drop(std::fs::remove_dir_all(&dir)))
     }
 
-    async fn start(
-        program: PathBuf,
-        (layers, stop): (&Layers, &Stopper),
-        dir: &Path,
-        run: String,
-    ) -> Result<Self, Failure> {
+    async fn start(making: Making<'_>, dir: &Path, run: String) -> Result<Self, Failure> {
         let servers = PrivateServers::start_beside(External::from_env(), dir, &|_progress| {}).await?;
-        let urls = servers.urls();
-        let secret = |name: &str| format!("bench-{name}-{:032x}", rand::random::<u128>());
-        let mut set = vec!["log.level=error".to_owned()];
-        set.extend(layers.set.iter().cloned());
-        set.extend([
-            format!("redis.url={}", urls.redis_url),
-            format!("rabbitmq.url={}", urls.amqp_url),
-            format!("mysql.url={}", urls.mysql_url),
-            "auth.algorithm=HS256".to_owned(),
-            format!("auth.secret={}", secret("jwt")),
-            format!("p1_entry.token_secret={}", secret("purchase")),
-        ]);
-        let given = layers.clone();
-        let layers = Layers { files: layers.files.clone(), set };
+        let (layers, hosts) = (making.layers_on(&servers.urls()), making.hosts_of(&servers).await?);
         let settings = Arc::new(Settings::load(&layers)?);
         seckill::telemetry::init_logs(&settings.log).map_err(Failure::Usage)?;
         seckill::telemetry::init_metrics();
@@ -103,28 +135,35 @@ impl Environment {
             Some(_) | None => None,
         };
         migrate::migrate(DatabaseAddress::new(&settings.mysql).map_err(RoleError::from)?).await?;
-        let mut role_processes = RoleProcesses::new(settings.clone(), &layers, program, dir.to_owned())?;
+        // The roles alone: what looks at the servers from here goes to them directly.
+        let of_roles = match &hosts {
+            Some(hosts) => Arc::new(Settings::load(&making.layers_on(&hosts.urls(servers.urls())))?),
+            None => settings.clone(),
+        };
+        let mut role_processes = RoleProcesses::new(of_roles, &layers, making.program, dir.to_owned())?;
         role_processes.only(&[Role::Api]).await?;
         let (api, handles) = (role_processes.api(), context::servers(&settings).await?);
-        let private = Some(Private { role_processes, servers, replica, dir: dir.to_owned(), layers: given });
-        let (stop, sales, external_pids, archived) = (stop.clone(), Vec::new(), BTreeMap::new(), Vec::new());
+        let (dir, layers) = (dir.to_owned(), making.layers.clone());
+        let private = Some(Private { role_processes, servers, replica, hosts, dir, layers });
+        let (stop, sales, external_pids, archived) = (making.stop.clone(), Vec::new(), BTreeMap::new(), Vec::new());
         Ok(Self { api, settings, servers: handles, stop, sales, private, archived, external_pids, run, made: 0 })
     }
 
-    /// Another private one on servers of its own: with one setting changed, or with the roles of another build. `None` where a
-    /// server was given: two grounds cannot share it.
+    /// Another private one on servers of its own, which differs in one thing. `None` where a server was given: two grounds
+    /// cannot share it.
     pub async fn another(&self, difference: Difference<'_>) -> Result<Option<Self>, Failure> {
         let own = |private: &&Private| private.servers.pids().len() == OWN_SERVERS;
         let Some(private) = self.private.as_ref().filter(own) else { return Ok(None) };
         let mut layers = private.layers.clone();
-        let program = match difference {
-            Difference::Setting(setting) => {
-                layers.set.push(setting.to_owned());
-                program()?
-            }
-            Difference::Build(program) => program.to_owned(),
-        };
-        Self::private(program, &layers, &self.stop).await.map(Some)
+        let (mut hosts, mut public_key, mut program) = (false, None, program()?);
+        match difference {
+            Difference::Setting(setting) => layers.set.push(setting.to_owned()),
+            Difference::Build(other) => other.clone_into(&mut program),
+            Difference::VanishingHosts => hosts = true,
+            Difference::Rs256(file) => public_key = Some(file),
+        }
+        let (layers, secret) = (&layers, rand::random());
+        Self::made(Making { program, layers, stop: &self.stop, hosts, public_key, secret }).await.map(Some)
     }
 
     /// The local stack that runs in `data_dir`, with all its roles.
@@ -173,6 +212,11 @@ impl Environment {
         self.private.as_ref().map(|private| &private.role_processes)
     }
 
+    /// Its folder, which goes with it; a stack that was there before has none of its own.
+    pub fn folder(&self) -> Option<&Path> {
+        self.private.as_ref().map(|private| private.dir.as_path())
+    }
+
     /// Process ids by role and server; servers that were given have none.
     pub fn pids(&self) -> BTreeMap<String, u32> {
         match &self.private {
@@ -187,6 +231,12 @@ impl Environment {
             Some(private) => private.role_processes.kill_and_restart(role).await,
             None => Err(Failure::Failed("only roles of its own are killed".to_owned())),
         }
+    }
+
+    /// The host of a server vanishes, and another one with its data is there. `false`: there is none to vanish.
+    pub fn vanish(&self, kind: ServerKind) -> bool {
+        let hosts = self.private.as_ref().and_then(|private| private.hosts.as_ref());
+        hosts.is_some_and(|hosts| hosts.vanish(kind))
     }
 
     /// kill -9 of a server and its restart; returns when it answers. `false`: it was given, so it is left alone.

@@ -1,10 +1,32 @@
 //! The access tokens of a run's buyers.
 
 use super::plan::LoadError;
+use super::rs256::Rs256Issuer;
 use seckill::token_issuer::TokenIssuer;
 
 /// How long the crowd's tokens live, seconds: longer than any run.
 pub const ACCESS_TTL_S: u64 = 24 * 3600;
+
+/// Who signs access tokens.
+pub trait SignsTokens: Send + Sync {
+    /// A token for `sub` that lives `ttl_s` seconds.
+    ///
+    /// # Errors
+    /// [`LoadError::Mint`].
+    fn token(&self, sub: &str, ttl_s: u64) -> Result<String, LoadError>;
+}
+
+impl SignsTokens for TokenIssuer {
+    fn token(&self, sub: &str, ttl_s: u64) -> Result<String, LoadError> {
+        Ok(self.sign(sub, ttl_s)?)
+    }
+}
+
+impl SignsTokens for Rs256Issuer {
+    fn token(&self, sub: &str, ttl_s: u64) -> Result<String, LoadError> {
+        self.sign(sub, ttl_s)
+    }
+}
 
 /// The access tokens of a run's buyers, in one piece of memory: signed before the clock starts.
 #[derive(Default)]
@@ -18,7 +40,7 @@ impl AccessTokens {
     ///
     /// # Errors
     /// [`LoadError`].
-    pub async fn signed(issuer: TokenIssuer, names: Vec<String>) -> Result<Self, LoadError> {
+    pub async fn signed(issuer: impl SignsTokens + 'static, names: Vec<String>) -> Result<Self, LoadError> {
         tokio::task::spawn_blocking(move || Self::fill(&issuer, &names)).await.map_err(|_| LoadError::Crashed)?
     }
 
@@ -26,7 +48,7 @@ impl AccessTokens {
     ///
     /// # Errors
     /// [`LoadError`].
-    pub fn fill(issuer: &TokenIssuer, names: &[String]) -> Result<Self, LoadError> {
+    pub fn fill(issuer: &impl SignsTokens, names: &[String]) -> Result<Self, LoadError> {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let share = names.len().div_ceil(cores).max(1);
         let parts = std::thread::scope(|scope| {
@@ -44,10 +66,10 @@ impl AccessTokens {
         Ok(all)
     }
 
-    fn part(issuer: &TokenIssuer, names: &[String]) -> Result<Self, LoadError> {
+    fn part(issuer: &impl SignsTokens, names: &[String]) -> Result<Self, LoadError> {
         let mut wallet = Self { text: String::new(), ends: Vec::with_capacity(names.len()) };
         for name in names {
-            wallet.text.push_str(&issuer.sign(name, ACCESS_TTL_S)?);
+            wallet.text.push_str(&issuer.token(name, ACCESS_TTL_S)?);
             wallet.ends.push(wallet.text.len());
         }
         Ok(wallet)

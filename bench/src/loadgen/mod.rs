@@ -19,6 +19,7 @@ pub mod plan;
 mod purchase;
 pub mod report;
 mod request_templates;
+pub mod rs256;
 pub mod run;
 mod run_state;
 pub mod schedule;

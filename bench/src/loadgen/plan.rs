@@ -1,5 +1,6 @@
 //! What a crowd is to do: who buys, how many at a time, how stubbornly.
 
+use super::access_tokens::AccessTokens;
 use super::http::HttpError;
 use seckill::config::Secret;
 use seckill::domain::ids::SaleId;
@@ -41,6 +42,8 @@ pub struct LoadPlan {
     pub sale_id: SaleId,
     /// HMAC key of the access tokens.
     pub secret: Secret,
+    /// The buyers' access tokens, signed before; else they are signed with `secret`.
+    pub access: Option<Arc<AccessTokens>>,
     /// `iss` of the access tokens.
     pub issuer: String,
     /// `aud` of the access tokens.
@@ -57,6 +60,8 @@ pub struct LoadPlan {
     pub quantity: u32,
     /// Get a purchase token first and send it as `Idempotency-Key`.
     pub tokens: bool,
+    /// Ask for the status once after each accepted purchase.
+    pub asks_status: bool,
     /// Wait in the sale's waiting room first, and ask for the token with the ticket. Needs `tokens`.
     pub room: bool,
     /// Of a hundred answered purchases, how many are sent again with the same token. Needs `tokens`.
@@ -92,6 +97,7 @@ impl LoadPlan {
             api_url: api_url.into(),
             sale_id,
             secret,
+            access: None,
             issuer: "seckill".to_owned(),
             audience: "seckill".to_owned(),
             buyers: 1_000,
@@ -100,6 +106,7 @@ impl LoadPlan {
             requests_per_buyer: 1,
             quantity: 1,
             tokens: false,
+            asks_status: false,
             room: false,
             duplicate_percent: 0,
             other_retry_percent: 0,
@@ -160,6 +167,9 @@ pub enum LoadError {
     /// No access tokens.
     #[error(transparent)]
     Mint(#[from] IssueError),
+    /// The same, of a public-key algorithm.
+    #[error("cannot sign an access token: {0}")]
+    Sign(String),
     /// The server is not there.
     #[error(transparent)]
     Http(#[from] HttpError),

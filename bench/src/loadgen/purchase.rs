@@ -62,6 +62,11 @@ impl VirtualUser {
         match told.verdict {
             FinalAnswer::Accepted => {
                 self.shared.accepted.fetch_add(1, Relaxed);
+                if let (true, Some(id)) = (self.shared.plan.asks_status, told.request_id) {
+                    let path = self.shared.forms.status_path(id);
+                    // Its answer is counted; a purchase does not depend on it.
+                    let _status = self.call_status(wish.buyer, &path).await;
+                }
             }
             FinalAnswer::Refused { .. } => {}
             FinalAnswer::Unknown | FinalAnswer::NotSent => return,

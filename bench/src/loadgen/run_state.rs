@@ -7,8 +7,8 @@ use super::plan::{LoadError, LoadPlan, LoadProgress, buyer_name};
 use super::request_templates::RequestTemplates;
 use super::schedule::Schedule;
 use seckill::token_issuer::TokenIssuer;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -18,7 +18,7 @@ pub(super) struct RunState {
     pub target: ServerAddress,
     pub forms: RequestTemplates,
     pub latencies: Latencies,
-    wallet: AccessTokens,
+    wallet: Arc<AccessTokens>,
     schedule: Option<Schedule>,
     start: OnceLock<Instant>,
     next: AtomicU64,
@@ -31,9 +31,14 @@ impl RunState {
     /// Resolves the server and signs everyone's access token.
     pub async fn prepare(plan: LoadPlan) -> Result<Self, LoadError> {
         let target = ServerAddress::resolve(&plan.api_url, Duration::from_millis(plan.timeout_ms)).await?;
-        let issuer = TokenIssuer::new(&plan.secret, &plan.issuer, &plan.audience)?;
-        let buyers = plan.first_buyer..plan.first_buyer + plan.buyers;
-        let wallet = AccessTokens::signed(issuer, buyers.map(buyer_name).collect()).await?;
+        let wallet = match &plan.access {
+            Some(ready) => Arc::clone(ready),
+            None => {
+                let issuer = TokenIssuer::new(&plan.secret, &plan.issuer, &plan.audience)?;
+                let buyers = plan.first_buyer..plan.first_buyer + plan.buyers;
+                Arc::new(AccessTokens::signed(issuer, buyers.map(buyer_name).collect()).await?)
+            }
+        };
         Ok(Self {
             forms: RequestTemplates::new(target.host(), &plan.sale_id, plan.quantity),
             target,

@@ -137,7 +137,7 @@ mod tests {
             timeouts: 9,
             retransmits: 9,
         };
-        let cpu = CpuUsage { seconds: BTreeMap::new(), elapsed_s: 1.0 };
+        let cpu = CpuUsage { seconds: BTreeMap::new(), elapsed_s: 1.0, machine: None };
         let figures = RushFigures { buyers: 10, answered, ..RushFigures::of(&[]) };
         let tcp = syn_retransmits.map(tcp);
         RushRun { figures, tcp, api_peak_mib: None, api_open_max: None, landed: 0, cpu }

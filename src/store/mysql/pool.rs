@@ -154,11 +154,17 @@ impl Db {
         let started = Instant::now();
         let result = self.run_guarded(name, work).await;
         metrics::histogram!("seckill_mysql_seconds", "name" => name).record(started.elapsed().as_secs_f64());
-        if matches!(&result, Err(DbError::Unavailable(_))) && !left_out!(Discard) {
-            // One lost connection usually means all are: the idle ones need not fail one by one.
-            self.inner.pool.retain(|_, _| false);
+        if matches!(&result, Err(DbError::Unavailable(_))) {
+            self.forget_idle();
         }
         result
+    }
+
+    /// One lost connection usually means that all are: the idle ones need not fail one by one.
+    fn forget_idle(&self) {
+        if !left_out!(Discard) {
+            self.inner.pool.retain(|_, _| false);
+        }
     }
 
     async fn run_guarded<T, F>(&self, name: &'static str, work: F) -> Result<T, DbError>
@@ -173,7 +179,11 @@ impl Db {
         let conn: &mut AsyncMysqlConnection = object;
         let result = match tokio::time::timeout(self.deadline(), work(conn)).await {
             Ok(result) => result,
-            Err(_elapsed) => Err(DbError::Timeout(format!("{name} took longer than {:?}", self.deadline()))),
+            Err(_elapsed) => {
+                // A host that vanished without a word answers on none of them, and each would take its own deadline.
+                self.forget_idle();
+                Err(DbError::Timeout(format!("{name} took longer than {:?}", self.deadline())))
+            }
         };
         if result.as_ref().err().is_none_or(DbError::keeps_connection) {
             guard.give_back();

@@ -60,7 +60,7 @@ impl RabbitConfig {
             queue_type: QueueType::Quorum,
             queues: 1,
             declare: true,
-            heartbeat_s: 5,
+            heartbeat_s: 4,
             connect_timeout_ms: 5_000,
             op_timeout_ms: 2_000,
             retry_delay_ms: 5_000,

@@ -11,4 +11,5 @@ mod metrics;
 mod operator_acts;
 mod readiness;
 mod tls_files;
+mod vanished_hosts;
 mod which_system;

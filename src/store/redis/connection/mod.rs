@@ -11,8 +11,10 @@
 mod discovery;
 mod fault;
 mod info;
+mod link;
 mod node;
 mod replicas;
+mod silence;
 mod topology;
 mod values;
 

@@ -10,12 +10,11 @@
 //! is missing. Not written means not replicated.
 
 use super::fault::RedisFault;
+use super::link::RedisLink;
 use super::values::{integer, text};
 use crate::config::Redis;
 use crate::store::redis::keys::Keys;
-use fred::clients::Client;
-use fred::interfaces::ClientLike;
-use fred::types::{ClusterHash, CustomCommand, Value};
+use fred::types::Value;
 
 /// A replica that was silent for longer does not count as connected, seconds; Redis' own `min-replicas-max-lag`.
 const LAG_MAX_S: u64 = 10;
@@ -23,9 +22,8 @@ const LAG_MAX_S: u64 = 10;
 const KEY_TTL_MS: u64 = 604_800_000;
 
 /// The connection for commands that have to be on replicas, and the number of replicas.
-#[derive(Clone)]
 pub(super) struct ReplicationBarrier {
-    pub(super) client: Client,
+    pub(super) link: RedisLink,
     replicas: u16,
     timeout_ms: u64,
     keys: Keys,
@@ -48,9 +46,9 @@ impl Replicated {
 }
 
 impl ReplicationBarrier {
-    pub(super) fn new(client: Client, settings: &Redis) -> Self {
+    pub(super) fn new(link: RedisLink, settings: &Redis) -> Self {
         Self {
-            client,
+            link,
             replicas: settings.wait_replicas,
             timeout_ms: settings.wait_timeout_ms,
             keys: Keys::new(settings.prefix.clone()),
@@ -64,7 +62,7 @@ impl ReplicationBarrier {
         key_at: usize,
         args: Vec<Value>,
     ) -> Result<Replicated, RedisFault> {
-        if !self.client.is_connected() {
+        if !self.link.is_connected() {
             return Err(RedisFault::NotSent("no connection".to_owned()));
         }
         let connection = format!("seckill-{:016x}", rand::random::<u64>());
@@ -78,16 +76,11 @@ impl ReplicationBarrier {
             ("WAIT", wait),
             ("CLIENT", vec![text("GETNAME")]),
         ];
-        let pipeline = self.client.pipeline();
-        for (name, args) in steps {
-            let command = CustomCommand::new_static(name, ClusterHash::Custom(0), false);
-            ClientLike::custom::<Value, Value>(&pipeline, command, args).await?;
-        }
-        let answers: [_; 6] = match pipeline.try_all::<Value>().await.try_into() {
+        let answers: [_; 6] = match self.link.pipeline(steps).await?.try_into() {
             Ok(answers) => answers,
             // One error for all of them.
             Err(few) => {
-                let error = few.into_iter().find_map(Result::err).map(RedisFault::from);
+                let error = few.into_iter().find_map(Result::err);
                 return Err(error.unwrap_or_else(|| RedisFault::Unknown("fewer answers than commands".to_owned())));
             }
         };

@@ -224,7 +224,7 @@ fn config_of(settings: &Redis, trust: Option<&Trust>) -> Result<Config, RedisFau
     if plain.is_some() != trust.is_some() {
         return Err(RedisFault::Refused("certificates are for rediss:// and only for it".to_owned()));
     }
-    let mut config = Config::from_url(plain.as_deref().unwrap_or(url))?;
+    let mut config = Config::from_url(plain.as_deref().unwrap_or(url)).map_err(|error| RedisFault::unusable(&error))?;
     config.tls = trust.map(|trust| TlsConfig::from(TlsConnector::from(trust.connector())));
     Ok(config)
 }
