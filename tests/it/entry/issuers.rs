@@ -195,7 +195,7 @@ fn a_public_key_in_pem_form_checks_what_its_private_half_signed() {
         assert_eq!(auth.check(&service.good("alice")).unwrap().as_str(), "alice", "{algorithm}");
         if algorithm != "RS256" {
             let stranger = LoginService::new(algorithm).good("alice");
-            assert!(auth.check(&stranger).unwrap_err().0.contains("signature"), "{algorithm}");
+            assert!(auth.check(&stranger).unwrap_err().to_string().contains("signature"), "{algorithm}");
         }
     }
 }
@@ -223,10 +223,10 @@ fn a_token_that_was_verified_before_ends_with_its_own_time() {
         for _ in 0..3 {
             auth.check(&token).unwrap();
         }
-        assert!(auth.check(&forged(&token)).unwrap_err().0.contains("signature"));
+        assert!(auth.check(&forged(&token)).unwrap_err().to_string().contains("signature"));
         eventually("the token expires", async || match auth.check(&token) {
             Ok(_) => false,
-            Err(denied) => denied.0.contains("expired"),
+            Err(denied) => denied.to_string().contains("expired"),
         })
         .await;
     });
