@@ -61,6 +61,19 @@ pub(super) fn both_given(auth: &Auth, given: &BTreeSet<String>) -> Option<String
     both.then(|| "auth.algorithm, auth.algorithms: both are given, expected one of the two".to_owned())
 }
 
+impl Algorithm {
+    /// As it stands in the configuration and in tokens.
+    #[must_use]
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Hs256 => "HS256",
+            Self::Rs256 => "RS256",
+            Self::Es256 => "ES256",
+            Self::EdDsa => "EdDSA",
+        }
+    }
+}
+
 impl Auth {
     /// The algorithms that are accepted, of `algorithms` or `algorithm`; never none.
     #[must_use]

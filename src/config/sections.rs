@@ -162,12 +162,6 @@ macro_rules! choices {
 
         impl $name {
             pub(super) const NAMES: &'static [&'static str] = &[$($text),*];
-
-            /// As it stands in the configuration.
-            #[must_use]
-            pub(crate) const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $text,)* }
-            }
         }
     )*};
 }

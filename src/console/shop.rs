@@ -207,6 +207,9 @@ mod tests {
         assert!(matches!(shop(&good, "0.0.0.0:8080"), Some(NoShop::Reachable(_))));
         assert!(matches!(shop(&good, "192.168.1.2:8080"), Some(NoShop::Reachable(_))));
         assert!(matches!(shop(&auth(""), "127.0.0.1:8080"), Some(NoShop::NoKey)));
-        assert!(matches!(shop(&Auth { algorithm: Algorithm::EdDsa, ..good }, "127.0.0.1:1"), Some(NoShop::NoKey)));
+        assert!(matches!(
+            shop(&Auth { algorithm: crate::config::Algorithm::EdDsa, ..good }, "127.0.0.1:1"),
+            Some(NoShop::NoKey)
+        ));
     }
 }
