@@ -177,11 +177,14 @@ impl Authenticator {
             return Err(AccessDenied::algorithm());
         }
         insecure_decode_claims::<AccessClaims>(token).map_err(|_| AccessDenied::malformed())?;
-        let is_forged = |outcome: &Result<_, AccessDenied>| {
+        let counted = || {
             self.signature_checks.increment(1);
-            outcome.as_ref().is_err_and(|denied| denied.refusal == Refusal::Signature)
+            check()
         };
-        within_budget(check, is_forged).unwrap_or_else(|| Err(AccessDenied::busy()))
+        let is_forged = |claims: &Result<_, AccessDenied>| {
+            claims.as_ref().is_err_and(|denied| denied.refusal == Refusal::Signature)
+        };
+        within_budget(counted, is_forged).unwrap_or_else(|| Err(AccessDenied::busy()))
     }
 
     /// The buyer, and the first and last second of the token's time; one whose times are no whole seconds has none in which it is

@@ -16,7 +16,7 @@ use tokio_rustls::TlsAcceptor;
 enum Behaviour {
     /// These bytes, then the end.
     Answers(Vec<u8>),
-    /// The end, before anything.
+    /// The end, in place of an answer.
     Away,
     /// Nothing, for ever.
     Silent,
@@ -101,7 +101,7 @@ impl Issuer {
         self.behaves(Behaviour::Answers([head.as_bytes(), body].concat()));
     }
 
-    /// Closes every connection.
+    /// Closes every connection without an answer.
     pub fn goes_away(&self) {
         self.behaves(Behaviour::Away);
     }
@@ -130,9 +130,6 @@ impl Issuer {
 async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, shared: &Shared) {
     shared.fetches.fetch_add(1, Ordering::SeqCst);
     let behaviour = shared.behaviour.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    if matches!(behaviour, None | Some(Behaviour::Away)) {
-        return;
-    }
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         match stream.read_u8().await {
@@ -143,6 +140,7 @@ async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, shared: &Shared)
     let head = String::from_utf8_lossy(&head).to_ascii_lowercase();
     assert!(head.starts_with("get /keys?of=buyers http/1.1\r\n") && head.contains("\r\nhost: "), "{head}");
     match behaviour {
+        None | Some(Behaviour::Away) => return,
         Some(Behaviour::Answers(bytes)) => drop(stream.write_all(&bytes).await),
         Some(Behaviour::Endless) => {
             let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -152,7 +150,7 @@ async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, shared: &Shared)
                 sent = stream.write_all(&chunk).await;
             }
         }
-        Some(Behaviour::Silent) | Some(Behaviour::Away) | None => {}
+        Some(Behaviour::Silent) => {}
     }
     // Kept open, as servers do, until the caller closes it.
     while stream.read_u8().await.is_ok() {}

@@ -9,6 +9,7 @@ use crate::support::time::eventually;
 use crate::support::world::{Answer, World, run, run_waiting};
 use futures::StreamExt;
 use seckill::domain::ids::SaleId;
+use seckill::roles::Role;
 use seckill::runtime::now_ms;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -72,7 +73,8 @@ fn a_process_waits_for_its_first_keys_and_sells_on_when_the_issuer_goes_later() 
         let (_, found_fine, text) = found(set(&url)).await;
         assert!(found_fine("fine").contains(&"issuer auth.jwks_url".to_owned()), "{text}");
         drop(api);
-        world.finish().await;
+        let rest = world.second_world(&[Role::Relay, Role::Consumer], &[]).await;
+        rest.finish().await;
     });
 }
 
@@ -159,7 +161,7 @@ fn floods_of_refused_tokens_are_answered_without_a_check_and_honest_buyers_go_on
         assert_eq!(refused + answers.get(&503).copied().unwrap_or(0), FLOOD, "{answers:?}");
         assert!(checks as usize <= refused + 100, "{checks} for {answers:?}");
         drop(api);
-        let rest = world.second_world(&[seckill::roles::Role::Relay, seckill::roles::Role::Consumer], &[]).await;
+        let rest = world.second_world(&[Role::Relay, Role::Consumer], &[]).await;
         rest.finish().await;
     });
 }

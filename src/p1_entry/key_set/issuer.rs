@@ -147,6 +147,7 @@ fn advised(words: &str) -> String {
 mod tests {
     use super::*;
     use hyper::header::HeaderValue;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     #[test]
     fn the_age_is_read_from_among_the_other_directives() {
@@ -163,5 +164,43 @@ mod tests {
             assert_eq!(max_age(&headers), seconds.map(Duration::from_secs), "{value}");
         }
         assert_eq!(max_age(&HeaderMap::new()), None);
+    }
+    #[tokio::test]
+    async fn each_wrong_answer_is_named() {
+        let large = format!("HTTP/1.1 200 OK\r\nContent-Length: 70000\r\n\r\n{}", " ".repeat(70_000));
+        let chunks = format!("{:x}\r\n{}\r\n", 40_000, " ".repeat(40_000)).repeat(2);
+        let chunked = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}");
+        let head = format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "x".repeat(70_000));
+        for (answer, word) in [
+            (
+                "HTTP/1.1 302 Found\r\nLocation: http://elsewhere/\r\nContent-Length: 0\r\n\r\n",
+                "redirects are not followed",
+            ),
+            ("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", "answers 404 Not Found, expected 200"),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", "broke off"),
+            (&large, "more than 65536 bytes"),
+            (&chunked, "more than 65536 bytes"),
+            (&head, "http://127.0.0.1"),
+            ("", "http://127.0.0.1"),
+        ] {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let url = format!("http://{}/keys", listener.local_addr().unwrap());
+            let answer = answer.to_owned();
+            let server = tokio::spawn(async move {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut request = [0; 1024];
+                stream.read(&mut request).await.unwrap();
+                // The caller may be gone before it has all of it.
+                drop(stream.write_all(answer.as_bytes()).await);
+                stream.shutdown().await.ok();
+            });
+            let client = IssuerClient { url: Url::parse(&url).unwrap(), trust: None };
+            let error = client.fetch().await.err().unwrap_or_default();
+            assert!(error.contains(word), "{word}: {error}");
+            server.await.unwrap();
+        }
+        let nobody = IssuerClient { url: Url::parse("http://127.0.0.1:1/").unwrap(), trust: None };
+        let error = nobody.fetch().await.err().unwrap_or_default();
+        assert!(error.contains("cannot connect to 127.0.0.1:1"), "{error}");
     }
 }
