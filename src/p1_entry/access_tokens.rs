@@ -8,7 +8,7 @@ use super::forgery_budget::within_budget;
 use super::key_set::{
     AccessKey, AuthKeyError, CurrentKeys, KeySet, KeySetRefresher, KeySource, TokenHash, VerifiedToken,
 };
-use super::refusals::{Refusal, RefusalCounts};
+use super::refusals::{RefusalCounts, TokenRefusal};
 use crate::config::{Algorithm, Auth};
 use crate::domain::ids::UserId;
 use crate::jwt;
@@ -107,7 +107,7 @@ impl Authenticator {
     fn buyer(&self, token: &str) -> Result<UserId, AccessDenied> {
         if token.len() > TOKEN_BYTES_MAX {
             let detail = format!("access token has more than {TOKEN_BYTES_MAX} bytes");
-            return Err(AccessDenied::new(Refusal::Malformed, detail));
+            return Err(AccessDenied::new(TokenRefusal::Malformed, detail));
         }
         let keys = self.keys.now();
         if !keys.remembers() {
@@ -139,7 +139,7 @@ impl Authenticator {
             for key in keys.all() {
                 claims = self.claims(key, token);
                 // Only then another one may have signed.
-                if !claims.as_ref().is_err_and(|denied| denied.refusal == Refusal::Signature) {
+                if !claims.as_ref().is_err_and(|denied| denied.refusal == TokenRefusal::Signature) {
                     break;
                 }
             }
@@ -151,7 +151,7 @@ impl Authenticator {
     fn claims_by_id(&self, keys: &KeySet, token: &str) -> Result<AccessClaims, AccessDenied> {
         let header = decode_header(token).map_err(|error| AccessDenied::from(&error))?;
         let Some(id) = header.kid else {
-            return Err(AccessDenied::new(Refusal::UnknownKey, "access token names no key (kid)"));
+            return Err(AccessDenied::new(TokenRefusal::UnknownKey, "access token names no key (kid)"));
         };
         let Some(key) = keys.by_id(&id) else {
             self.keys.want();
@@ -182,7 +182,7 @@ impl Authenticator {
             check()
         };
         let is_forged = |claims: &Result<_, AccessDenied>| {
-            claims.as_ref().is_err_and(|denied| denied.refusal == Refusal::Signature)
+            claims.as_ref().is_err_and(|denied| denied.refusal == TokenRefusal::Signature)
         };
         within_budget(counted, is_forged).unwrap_or_else(|| Err(AccessDenied::busy()))
     }
@@ -190,7 +190,7 @@ impl Authenticator {
     /// The buyer, and the first and last second of the token's time; one whose times are no whole seconds has none in which it is
     /// believed without another check.
     fn verified(&self, claims: AccessClaims) -> Result<VerifiedToken, AccessDenied> {
-        let wrong = |error| AccessDenied::new(Refusal::Claims, format!("access token: {error}"));
+        let wrong = |error| AccessDenied::new(TokenRefusal::Claims, format!("access token: {error}"));
         let user = UserId::parse(&claims.sub).map_err(wrong)?;
         let leeway_s = self.validations.first().map_or(0, |(_, validation)| validation.leeway);
         let first = claims.nbf.map_or(Some(0), |nbf| nbf.as_u64().map(|nbf| nbf.saturating_sub(leeway_s)));

@@ -10,9 +10,9 @@ macro_rules! refusals {
     ($($refusal:ident = $label:literal,)*) => {
         /// The reason.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub(super) enum Refusal { $($refusal,)* }
+        pub(super) enum TokenRefusal { $($refusal,)* }
 
-        impl Refusal {
+        impl TokenRefusal {
             const LABELS: [&'static str; [$($label),*].len()] = [$($label),*];
         }
     };
@@ -34,43 +34,47 @@ refusals! {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{detail}")]
 pub struct AccessDenied {
-    pub(super) refusal: Refusal,
+    pub(super) refusal: TokenRefusal,
     detail: Cow<'static, str>,
 }
 
 impl AccessDenied {
-    pub(super) fn new(refusal: Refusal, detail: impl Into<Cow<'static, str>>) -> Self {
+    pub(super) fn new(refusal: TokenRefusal, detail: impl Into<Cow<'static, str>>) -> Self {
         Self { refusal, detail: detail.into() }
     }
 
     pub(super) fn malformed() -> Self {
-        Self::new(Refusal::Malformed, "access token is malformed")
+        Self::new(TokenRefusal::Malformed, "access token is malformed")
     }
 
     pub(super) fn algorithm() -> Self {
-        Self::new(Refusal::Algorithm, "access token uses another algorithm than this service accepts")
+        Self::new(TokenRefusal::Algorithm, "access token uses another algorithm than this service accepts")
     }
 
     pub(super) fn unknown_key() -> Self {
-        Self::new(Refusal::UnknownKey, "access token names an unknown key (kid)")
+        Self::new(TokenRefusal::UnknownKey, "access token names an unknown key (kid)")
     }
 
     pub(super) fn busy() -> Self {
-        Self::new(Refusal::Busy, "too many forged access tokens arrive, this one was not checked; try again")
+        Self::new(TokenRefusal::Busy, "too many forged access tokens arrive, this one was not checked; try again")
     }
 
     /// Whether nothing is said about the token: the check did not take place.
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        self.refusal == Refusal::Busy
+        self.refusal == TokenRefusal::Busy
     }
 
     /// Whether the same token is refused at any later moment under the same keys.
     pub(super) const fn is_final(&self) -> bool {
         match self.refusal {
-            Refusal::Signature | Refusal::Expired | Refusal::Claims => true,
+            TokenRefusal::Signature | TokenRefusal::Expired | TokenRefusal::Claims => true,
             // Cheap to refuse again, or not for ever.
-            Refusal::Malformed | Refusal::Algorithm | Refusal::UnknownKey | Refusal::NotYet | Refusal::Busy => false,
+            TokenRefusal::Malformed
+            | TokenRefusal::Algorithm
+            | TokenRefusal::UnknownKey
+            | TokenRefusal::NotYet
+            | TokenRefusal::Busy => false,
         }
     }
 }
@@ -82,14 +86,14 @@ impl AccessDenied {
 impl From<&Error> for AccessDenied {
     fn from(error: &Error) -> Self {
         match error.kind() {
-            ErrorKind::ExpiredSignature => Self::new(Refusal::Expired, "access token has expired, get a new one"),
-            ErrorKind::ImmatureSignature => Self::new(Refusal::NotYet, "access token is not valid yet (nbf)"),
-            ErrorKind::InvalidSignature => Self::new(Refusal::Signature, "access token has a wrong signature"),
-            ErrorKind::InvalidAudience => Self::new(Refusal::Claims, "access token is for another audience (aud)"),
-            ErrorKind::InvalidIssuer => Self::new(Refusal::Claims, "access token is from another issuer (iss)"),
+            ErrorKind::ExpiredSignature => Self::new(TokenRefusal::Expired, "access token has expired, get a new one"),
+            ErrorKind::ImmatureSignature => Self::new(TokenRefusal::NotYet, "access token is not valid yet (nbf)"),
+            ErrorKind::InvalidSignature => Self::new(TokenRefusal::Signature, "access token has a wrong signature"),
+            ErrorKind::InvalidAudience => Self::new(TokenRefusal::Claims, "access token is for another audience (aud)"),
+            ErrorKind::InvalidIssuer => Self::new(TokenRefusal::Claims, "access token is from another issuer (iss)"),
             ErrorKind::InvalidAlgorithm | ErrorKind::InvalidAlgorithmName => Self::algorithm(),
             ErrorKind::MissingRequiredClaim(claim) => {
-                Self::new(Refusal::Claims, format!("access token lacks the claim {claim}"))
+                Self::new(TokenRefusal::Claims, format!("access token lacks the claim {claim}"))
             }
             _ => Self::malformed(),
         }
@@ -97,18 +101,18 @@ impl From<&Error> for AccessDenied {
 }
 
 /// Counts refused tokens, those that were remembered too.
-pub(super) struct RefusalCounts([Counter; Refusal::LABELS.len()]);
+pub(super) struct RefusalCounts([Counter; TokenRefusal::LABELS.len()]);
 
 impl RefusalCounts {
     pub(super) fn new() -> Self {
-        Self(Refusal::LABELS.map(|label| {
+        Self(TokenRefusal::LABELS.map(|label| {
             let counter = metrics::counter!("seckill_p1_entry_tokens_refused_total", "why" => label);
             counter.increment(0);
             counter
         }))
     }
 
-    pub(super) fn count(&self, refusal: Refusal) {
+    pub(super) fn count(&self, refusal: TokenRefusal) {
         if let Some(counter) = self.0.get(refusal as usize) {
             counter.increment(1);
         }
