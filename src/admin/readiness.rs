@@ -3,6 +3,7 @@
 //! Input: a probe. Output: one answer a server, at most a second old. A crash leaves nothing.
 
 use super::cached::Cached;
+use crate::p1_entry::access_tokens::KeyHealth;
 use crate::roles::{Role, Servers};
 use crate::store::mysql::checks;
 use crate::store::rabbit::broker_info;
@@ -18,7 +19,7 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// One thing a process needs.
 #[derive(Debug, Clone, Serialize)]
 pub struct ServerProbe {
-    /// `redis`, `rabbitmq` or `mysql`.
+    /// `redis`, `rabbitmq` or `mysql`; `keys` while those of access tokens are missing or cannot be read again.
     pub name: &'static str,
     /// Whether it answers and may be used.
     pub ok: bool,
@@ -34,6 +35,7 @@ pub struct ServerProbe {
 pub struct Readiness {
     servers: Servers,
     roles: Vec<Role>,
+    keys: Option<KeyHealth>,
     last: Cached<Vec<ServerProbe>>,
 }
 
@@ -41,7 +43,14 @@ impl Readiness {
     /// Probes for a process that runs `roles`.
     #[must_use]
     pub fn new(servers: Servers, roles: Vec<Role>) -> Self {
-        Self { servers, roles, last: Cached::new(FRESH_MS) }
+        Self { servers, roles, keys: None, last: Cached::new(FRESH_MS) }
+    }
+
+    /// The same, with the keys that this process checks access tokens with.
+    #[must_use]
+    pub(crate) fn with_keys(mut self, keys: Option<KeyHealth>) -> Self {
+        self.keys = keys;
+        self
     }
 
     /// One probe for each server that the roles need; at most a second old.
@@ -62,6 +71,7 @@ impl Readiness {
         if needed_by(&[Role::Api, Role::Consumer, Role::Reconcile]) {
             probes.push(self.mysql().await);
         }
+        probes.extend(self.keys.as_ref().and_then(of_keys));
         probes
     }
 
@@ -97,6 +107,16 @@ impl Readiness {
         });
         ServerProbe { warnings, ..probe("redis", asked) }
     }
+}
+
+/// A process without keys lets nobody in. With old ones it sells, however long the issuer is away.
+fn of_keys(keys: &KeyHealth) -> Option<ServerProbe> {
+    let problem = keys.problem().or_else(|| (!keys.has_keys()).then(|| "not read yet".to_owned()))?;
+    let probe = ServerProbe { name: "keys", ok: keys.has_keys(), problem: None, warnings: Vec::new() };
+    Some(match probe.ok {
+        true => ServerProbe { warnings: vec![format!("the keys that are there go on being used: {problem}")], ..probe },
+        false => ServerProbe { problem: Some(problem), ..probe },
+    })
 }
 
 fn probe(name: &'static str, asked: Result<Result<(), String>, tokio::time::error::Elapsed>) -> ServerProbe {

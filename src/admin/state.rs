@@ -5,6 +5,7 @@ use super::readiness::Readiness;
 use crate::config::{Secret, Settings};
 use crate::domain::ids::SaleId;
 use crate::domain::sale::Sale;
+use crate::p1_entry::access_tokens::KeyHealth;
 use crate::p5_reconcile::ReconcileContext;
 use crate::p5_reconcile::dlq::DlqListing;
 use crate::roles::{Role, Servers};
@@ -56,6 +57,13 @@ impl Admin {
             parked: Cached::new(PARKED_MS),
             acting: Arc::default(),
         }
+    }
+
+    /// The same, whose `/readyz` looks at the keys of this process's api role, too.
+    #[must_use]
+    pub(crate) fn with_keys(mut self, keys: Option<KeyHealth>) -> Self {
+        self.readiness = self.readiness.with_keys(keys);
+        self
     }
 
     /// After a write: the next read is a new one, and the log has the change.

@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::{context, output};
-use crate::config::{Algorithm, Layers};
+use crate::config::Layers;
 use crate::domain::ids::UserId;
 use crate::token_issuer::{IssueError, TokenIssuer};
 use std::path::Path;
@@ -35,7 +35,7 @@ pub(super) enum TokenCommand {
 pub(super) fn run(layers: &Layers, data_dir: &Path, command: TokenCommand) -> Result<u8, Failure> {
     let TokenCommand::Mint { sub, prefix, count, csv, ttl } = command;
     let auth = context::settings(layers, data_dir)?.auth;
-    if auth.algorithm != Algorithm::Hs256 || auth.secrets_in_use().is_empty() {
+    if !auth.uses_secrets() || auth.secrets_in_use().is_empty() {
         return Err(Failure::Usage(
             "auth.secret: tokens are minted with HS256 and its secret only; start seckill dev, or give --set auth.secret=…".to_owned(),
         ));

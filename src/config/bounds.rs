@@ -20,6 +20,8 @@ pub(super) fn bounds(s: &Settings, within: &mut dyn FnMut(&'static str, u64, u64
     within("http.keep_alive_s", s.http.keep_alive_s, 1, 3600);
     within("http.connections_max", s.http.connections_max as u64, 1, 1_000_000);
     within("http.waiters_max", s.http.waiters_max as u64, 0, 1_000_000_000);
+    within("auth.jwks_refresh_s", s.auth.jwks_refresh_s, 60, 3600);
+    within("auth.reread_s", s.auth.reread_s, 1, 3600);
     within("auth.leeway_s", s.auth.leeway_s, 0, 300);
     within("auth.verified_max", s.auth.verified_max as u64, 0, 10_000_000);
     within("redis.shards", s.redis.shards.into(), 1, 64);

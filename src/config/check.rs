@@ -5,7 +5,7 @@
 
 use super::bounds::{Relation, bounds, relations};
 use super::secret_list::SecretKeys;
-use super::sections::{Algorithm, RedisMode, Settings};
+use super::sections::{RedisMode, Settings};
 
 /// Everything that is wrong with the values; empty when nothing is.
 #[must_use]
@@ -15,6 +15,7 @@ pub(crate) fn complaints(s: &Settings) -> Vec<String> {
     found.extend(
         [SecretKeys::of_auth(&s.auth), SecretKeys::of_entry(&s.p1_entry)].iter().filter_map(SecretKeys::complaint),
     );
+    found.extend(s.auth.key_complaints());
     bounds(s, &mut |key, value, low, high| {
         if !(low..=high).contains(&value) {
             found.push(format!("{key}: {value}, expected {low} to {high}"));
@@ -29,22 +30,22 @@ pub(crate) fn complaints(s: &Settings) -> Vec<String> {
 pub(crate) fn api_complaints(s: &Settings) -> Vec<String> {
     let mut found = Vec::new();
     let (access, purchase) = (SecretKeys::of_auth(&s.auth), SecretKeys::of_entry(&s.p1_entry));
-    let (pem, jwks) = (s.auth.key_file.as_str(), s.auth.jwks_file.as_str());
-    match s.auth.algorithm {
-        Algorithm::Hs256 => {
-            found.extend(access.complaints_of_use());
-            if !pem.is_empty() || !jwks.is_empty() {
-                found.push("auth.key_file, auth.jwks_file: must be empty with auth.algorithm = \"HS256\"".into());
-            }
+    let places =
+        [&s.auth.key_file, &s.auth.jwks_file, &s.auth.jwks_url].iter().filter(|place| !place.is_empty()).count();
+    if s.auth.uses_secrets() {
+        found.extend(access.complaints_of_use());
+        if places > 0 {
+            found.push("auth.key_file, auth.jwks_file, auth.jwks_url: must be empty with HS256".into());
         }
-        Algorithm::Rs256 | Algorithm::Es256 | Algorithm::EdDsa => {
-            if pem.is_empty() == jwks.is_empty() {
-                found
-                    .push("auth.key_file, auth.jwks_file: exactly one must be given with RS256, ES256 or EdDSA".into());
-            }
-            if !access.in_use().is_empty() {
-                found.push("auth.secret, auth.secrets: must be empty with RS256, ES256 or EdDSA".into());
-            }
+    } else {
+        if places != 1 {
+            found.push(
+                "auth.key_file, auth.jwks_file, auth.jwks_url: exactly one must be given with RS256, ES256 or EdDSA"
+                    .into(),
+            );
+        }
+        if !access.in_use().is_empty() {
+            found.push("auth.secret, auth.secrets: must be empty with RS256, ES256 or EdDSA".into());
         }
     }
     found.extend(purchase.complaints_of_use());

@@ -4,7 +4,9 @@
 //! never shows a value that may be a secret. Variables and flags are texts: a text setting gets them as they are, and only
 //! a number or a flag is read as one.
 
+use super::algorithms::both_given;
 use super::sections::Settings;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -63,8 +65,9 @@ pub(super) fn read(
     variables: impl Iterator<Item = (OsString, OsString)>,
 ) -> Result<Settings, ConfigError> {
     let mut builder = with_defaults();
+    let mut given = BTreeSet::new();
     for file in &layers.files {
-        builder = builder.add_source(readable(file)?);
+        builder = builder.add_source(readable(file, &mut given)?);
     }
     let mut urls = Vec::new();
     for (name, value) in variables {
@@ -77,6 +80,7 @@ pub(super) fn read(
                 return Err(ConfigError::Layer(format!("{name}: expected SECKILL__SECTION__KEY")));
             }
             builder = with_text(builder, &key, name, value)?;
+            given.insert(key);
         }
     }
     for (key, name, value) in urls {
@@ -89,8 +93,13 @@ pub(super) fn read(
             return Err(ConfigError::Set(key.to_owned()));
         }
         builder = with_text(builder, key, "--set", value.into())?;
+        given.insert(key.to_lowercase());
     }
-    built(builder)
+    let settings = built(builder)?;
+    match both_given(&settings.auth, &given) {
+        Some(complaint) => Err(ConfigError::Refused(vec![complaint])),
+        None => Ok(settings),
+    }
 }
 
 fn with_defaults() -> Builder {
@@ -111,8 +120,12 @@ fn with_text(builder: Builder, key: &str, origin: &str, value: OsString) -> Resu
     builder.set_override(key, value).map_err(|error| refused(&error))
 }
 
-/// A file whose text is TOML with sections only. The parser's own words would print the line, which may hold a secret.
-fn readable(file: &Path) -> Result<config::File<config::FileSourceFile, config::FileFormat>, ConfigError> {
+/// A file whose text is TOML with sections only; its keys go to `given`. The parser's own words would print the line, which may
+/// hold a secret.
+fn readable(
+    file: &Path,
+    given: &mut BTreeSet<String>,
+) -> Result<config::File<config::FileSourceFile, config::FileFormat>, ConfigError> {
     let shown = file.display();
     if !file.is_file() {
         return Err(ConfigError::Layer(format!("{shown} is not a readable file")));
@@ -123,6 +136,9 @@ fn readable(file: &Path) -> Result<config::File<config::FileSourceFile, config::
         let (line, column) = place(&text, error.span().map_or(0, |span| span.start));
         ConfigError::Layer(format!("{shown}, line {line}, column {column}: {}", error.message()))
     })?;
+    for (section, value) in &table {
+        given.extend(value.as_table().into_iter().flatten().map(|(key, _)| format!("{section}.{key}").to_lowercase()));
+    }
     match table.iter().find(|(_, value)| !value.is_table()) {
         Some((name, _)) => Err(ConfigError::Layer(format!("{shown}: {name} is not a section"))),
         None => Ok(config::File::from(file).format(config::FileFormat::Toml)),

@@ -1,6 +1,7 @@
 //! Settings in layers: `config/default.toml` ← `--config` files ← environment ← `--set`; unknown keys refused, values and
 //! relations checked, secrets never shown.
 
+mod algorithms;
 mod bounds;
 mod check;
 mod layers;
@@ -11,6 +12,7 @@ mod secret_list;
 mod sections;
 mod server_url;
 
+pub use algorithms::AlgorithmList;
 pub(crate) use check::api_complaints;
 pub use layers::{ConfigError, DEFAULT_TOML, Layers};
 pub(crate) use origins::Origins;

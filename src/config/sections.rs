@@ -1,6 +1,7 @@
 //! One struct a section of `config/default.toml`, where every key is documented with its unit and the effect of raising it.
 #![allow(missing_docs, reason = "config/default.toml documents every key; tests/docs holds the two together")]
 
+use super::algorithms::AlgorithmList;
 use super::origins::Origins;
 use super::secret::Secret;
 use super::secret_list::SecretList;
@@ -50,10 +51,15 @@ sections! {
     Admin { listen: String, token: Secret, }
     Auth {
         algorithm: Algorithm,
+        algorithms: AlgorithmList,
         secret: Secret,
         secrets: SecretList,
         key_file: String,
         jwks_file: String,
+        jwks_url: String,
+        tls_ca_file: String,
+        jwks_refresh_s: u64,
+        reread_s: u64,
         issuer: String,
         audience: String,
         leeway_s: u64,

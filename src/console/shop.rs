@@ -6,7 +6,7 @@
 use super::crowd::{self, Crowd};
 use super::{assets, serve};
 use crate::bench_program;
-use crate::config::{Algorithm, Auth};
+use crate::config::Auth;
 use crate::domain::ids::SaleId;
 use crate::http::ExtraRoutes;
 use crate::http::problem::{Kind, Problem};
@@ -54,7 +54,7 @@ impl Shop {
         if !address.ip().is_loopback() {
             return Err(NoShop::Reachable(address));
         }
-        if auth.algorithm != Algorithm::Hs256 {
+        if !auth.uses_secrets() {
             return Err(NoShop::NoKey);
         }
         let issuer =
@@ -207,6 +207,9 @@ mod tests {
         assert!(matches!(shop(&good, "0.0.0.0:8080"), Some(NoShop::Reachable(_))));
         assert!(matches!(shop(&good, "192.168.1.2:8080"), Some(NoShop::Reachable(_))));
         assert!(matches!(shop(&auth(""), "127.0.0.1:8080"), Some(NoShop::NoKey)));
-        assert!(matches!(shop(&Auth { algorithm: Algorithm::EdDsa, ..good }, "127.0.0.1:1"), Some(NoShop::NoKey)));
+        assert!(matches!(
+            shop(&Auth { algorithm: crate::config::Algorithm::EdDsa, ..good }, "127.0.0.1:1"),
+            Some(NoShop::NoKey)
+        ));
     }
 }

@@ -183,7 +183,7 @@ fn settings(plan: &StackPlan, urls: &ServerUrls, secrets: &Secrets) -> Result<Se
         format!("rabbitmq.url={}", urls.amqp_url),
         format!("mysql.url={}", urls.mysql_url),
     ]);
-    if given.auth.secrets_in_use().is_empty() && given.auth.algorithm == crate::config::Algorithm::Hs256 {
+    if given.auth.secrets_in_use().is_empty() && given.auth.uses_secrets() {
         layers.set.push(format!("auth.secret={}", secrets.jwt));
     }
     if given.admin.token.expose().is_empty() {
@@ -223,7 +223,9 @@ fn here(
     state.admins = Role::ALL.map(|role| (role.name().to_owned(), state.admin.clone())).into();
     let options = ApiOptions { public_port: Some(public), demo_shop: has_shop(settings) };
     let running = roles::start(settings, &Role::ALL, options, stopper)?;
-    let server = admin::serve(Admin::new(settings, &Servers::new(settings)?, &Role::ALL), admin, stopper.clone())
+    let state_of_admin =
+        Admin::new(settings, &Servers::new(settings)?, &Role::ALL).with_keys(running.key_health.clone());
+    let server = admin::serve(state_of_admin, admin, stopper.clone())
         .map_err(|error| StackError::NotReady(format!("admin server: {error}")))?;
     tokio::spawn(server);
     Ok(running)

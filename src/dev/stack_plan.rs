@@ -1,7 +1,7 @@
 //! What a local stack is to be, and why it cannot start.
 
 use super::DevError;
-use crate::config::{Algorithm, ConfigError, Layers, Settings};
+use crate::config::{ConfigError, Layers, Settings};
 use crate::http::BoundPort;
 use crate::roles::RoleError;
 use crate::sales::SaleControlError;
@@ -60,5 +60,5 @@ pub(super) struct StackListeners {
 /// Whether this stack has a demo shop: on a loopback address only, because the shop signs its visitors' tokens.
 pub(super) fn has_shop(settings: &Settings) -> bool {
     let listen = settings.http.listen.parse::<std::net::SocketAddr>();
-    settings.auth.algorithm == Algorithm::Hs256 && listen.is_ok_and(|address| address.ip().is_loopback())
+    settings.auth.uses_secrets() && listen.is_ok_and(|address| address.ip().is_loopback())
 }

@@ -1,33 +1,56 @@
-//! Access tokens (A1): JWTs of the gateway's issuer. The algorithm is pinned by configuration, never read from the token.
+//! Access tokens (A1): JWTs of the gateway's issuer. A key says which algorithm it checks, never a token.
 //!
-//! Input: a token. Output: the buyer it speaks for, or why it is refused. A token of a public-key algorithm is verified once
-//! and remembered in its time ([`super::verified_tokens`]). HS256 is verified each time: its check is symmetric and costs a
-//! fraction of a public-key operation; whether remembering those tokens pays, too, is not measured.
+//! Input: a token. Output: the buyer it speaks for, or why it is refused. A token of a public-key algorithm is checked once and
+//! remembered in its time, and so is a refusal ([`super::key_set`]). HS256 is verified each time: its check is symmetric and costs
+//! a fraction of a public-key operation, as much as the hash that would find it again.
 
-use super::access_keys::{AccessKeys, AuthKeyError};
-use super::verified_tokens::{TokenHash, VerifiedToken, VerifiedTokens};
+use super::forgery_budget::within_budget;
+use super::key_set::{
+    AccessKey, AuthKeyError, CurrentKeys, KeySet, KeySetRefresher, KeySource, TokenHash, VerifiedToken,
+};
+use super::refusals::{RefusalCounts, TokenRefusal};
 use crate::config::{Algorithm, Auth};
 use crate::domain::ids::UserId;
 use crate::jwt;
-use crate::runtime::now_ms;
-use jsonwebtoken::errors::ErrorKind;
-use jsonwebtoken::{DecodingKey, Validation, decode, decode_header};
+use crate::runtime::{Stopper, now_ms};
+use jsonwebtoken::dangerous::insecure_decode_claims;
+use jsonwebtoken::{Validation, decode, decode_header};
 use serde::Deserialize;
 use serde_json::Number;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+pub use super::refusals::AccessDenied;
 
 /// Longest access token, bytes. A larger one is refused before it costs a signature check.
 pub(crate) const TOKEN_BYTES_MAX: usize = 8192;
-
-/// Why an access token is refused; the text is for the caller of the API.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct AccessDenied(pub String);
+/// The reason why there are no keys yet is logged this often.
+const REMIND: Duration = Duration::from_secs(5);
 
 /// Checks access tokens.
 pub struct Authenticator {
-    keys: AccessKeys,
-    validation: Validation,
-    verified: Option<VerifiedTokens>,
+    keys: Arc<CurrentKeys>,
+    /// Until the refresher is made of it.
+    source: Mutex<Option<KeySource>>,
+    validations: Vec<(Algorithm, Validation)>,
+    refused: RefusalCounts,
+    signature_checks: metrics::Counter,
+}
+
+/// Whether there are keys, and whether they can be read again.
+#[derive(Clone)]
+pub(crate) struct KeyHealth(Arc<CurrentKeys>);
+
+impl KeyHealth {
+    /// Whether tokens can be checked.
+    pub(crate) fn has_keys(&self) -> bool {
+        !self.0.now().all().is_empty()
+    }
+
+    /// Why there are no newer keys; none while the last reading was good.
+    pub(crate) fn problem(&self) -> Option<String> {
+        self.0.problem()
+    }
 }
 
 #[derive(Clone, Deserialize)]
@@ -38,93 +61,156 @@ struct AccessClaims {
 }
 
 impl Authenticator {
-    /// Reads the keys of `[auth]`.
+    /// Reads the keys of `[auth]`; those of `auth.jwks_url` come with [`Self::refresher`].
     pub fn new(settings: &Auth) -> Result<Self, AuthKeyError> {
         jwt::install();
-        let mut validation = Validation::new(match settings.algorithm {
-            Algorithm::Hs256 => jsonwebtoken::Algorithm::HS256,
-            Algorithm::Rs256 => jsonwebtoken::Algorithm::RS256,
-            Algorithm::Es256 => jsonwebtoken::Algorithm::ES256,
-            Algorithm::EdDsa => jsonwebtoken::Algorithm::EdDSA,
-        });
-        validation.leeway = settings.leeway_s;
-        validation.validate_nbf = true;
-        validation.set_audience(&[&settings.audience]);
-        validation.set_issuer(&[&settings.issuer]);
-        // `aud` and `iss` are only checked when present unless they are required.
-        validation.set_required_spec_claims(&["exp", "aud", "iss", "sub"]);
-        let verified_max = if settings.algorithm == Algorithm::Hs256 { 0 } else { settings.verified_max };
-        Ok(Self { keys: AccessKeys::read(settings)?, validation, verified: VerifiedTokens::new(verified_max) })
+        let (keys, source) = CurrentKeys::read(settings)?;
+        let algorithms = settings.algorithms_in_use().iter();
+        Ok(Self {
+            keys: Arc::new(keys),
+            source: Mutex::new(source),
+            validations: algorithms.map(|algorithm| (*algorithm, validation(*algorithm, settings))).collect(),
+            refused: RefusalCounts::new(),
+            signature_checks: metrics::counter!("seckill_p1_entry_signature_checks_total"),
+        })
+    }
+
+    /// What keeps the keys up to date; once. None with HS256, whose secrets are settings.
+    pub(crate) fn refresher(&self, settings: &Auth, stopper: &Stopper) -> Option<KeySetRefresher> {
+        let source = self.source.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        Some(KeySetRefresher::new(self.keys.clone(), source, settings, stopper.clone()))
+    }
+
+    /// For the probes of this process.
+    pub(crate) fn key_health(&self) -> KeyHealth {
+        KeyHealth(self.keys.clone())
+    }
+
+    /// Waits for the first keys, which may be another machine's to give; logs what it waits for.
+    pub(crate) async fn wait_for_keys(&self, stopper: &Stopper) {
+        let mut logged_at = Instant::now();
+        while self.keys.now().all().is_empty() && !stopper.is_stopped() {
+            if logged_at.elapsed() > REMIND {
+                let problem = self.keys.problem().unwrap_or_else(|| "no answer yet".to_owned());
+                tracing::warn!(problem, "no keys of auth.jwks_url yet, not serving until they are there");
+                logged_at = Instant::now();
+            }
+            stopper.sleep(Duration::from_millis(50)).await;
+        }
     }
 
     /// The buyer a token speaks for.
     pub fn check(&self, token: &str) -> Result<UserId, AccessDenied> {
+        self.buyer(token).inspect_err(|denied| self.refused.count(denied.refusal))
+    }
+
+    fn buyer(&self, token: &str) -> Result<UserId, AccessDenied> {
         if token.len() > TOKEN_BYTES_MAX {
-            return Err(AccessDenied(format!("access token has more than {TOKEN_BYTES_MAX} bytes")));
+            let detail = format!("access token has more than {TOKEN_BYTES_MAX} bytes");
+            return Err(AccessDenied::new(TokenRefusal::Malformed, detail));
         }
-        let Some(verified) = &self.verified else { return self.verify(token).map(|(user, _)| user) };
-        let hash = TokenHash::of(token);
-        if let Some(user) = verified.get(&hash, u64::try_from(now_ms() / 1000).unwrap_or_default()) {
-            return Ok(user);
+        let keys = self.keys.now();
+        if !keys.remembers() {
+            return self.verify(&keys, token).map(|verified| verified.user);
         }
-        // Out of its time, too: the reason is named here.
-        let (user, valid_s) = self.verify(token)?;
-        if let Some(valid_s) = valid_s {
-            verified.insert(hash, VerifiedToken { user: user.clone(), valid_s });
+        let (hash, now_s) = (TokenHash::of(token), u64::try_from(now_ms() / 1000).unwrap_or_default());
+        if let Some(before) = keys.recall(&hash, now_s) {
+            return before;
+        }
+        // Into the set that it was checked with, which may not be the present one any more.
+        let verified = self.verify(&keys, token).inspect_err(|denied| {
+            if denied.is_final() {
+                keys.remember_refused(hash, denied.clone(), now_s);
+            }
+        })?;
+        let user = verified.user.clone();
+        if verified.valid_s.0 <= verified.valid_s.1 {
+            keys.remember(hash, verified);
         }
         Ok(user)
     }
 
-    /// The buyer, and the first and last second of the token's time where its claims are whole seconds.
-    fn verify(&self, token: &str) -> Result<(UserId, Option<(u64, u64)>), AccessDenied> {
-        let keys = match &self.keys {
-            AccessKeys::Any(keys) => keys.as_slice(),
-            AccessKeys::ById(keys) => {
-                let header = decode_header(token).map_err(|error| denied(&error))?;
-                let id = header.kid.ok_or_else(|| AccessDenied("access token names no key (kid)".to_owned()))?;
-                let key = keys.get(&id).map(std::slice::from_ref);
-                key.ok_or_else(|| AccessDenied("access token names an unknown key (kid)".to_owned()))?
+    /// A token that was not verified before.
+    fn verify(&self, keys: &KeySet, token: &str) -> Result<VerifiedToken, AccessDenied> {
+        let claims = if keys.is_by_id() {
+            self.claims_by_id(keys, token)?
+        } else {
+            let mut claims = Err(AccessDenied::unknown_key());
+            for key in keys.all() {
+                claims = self.claims(key, token);
+                // Only then another one may have signed.
+                if !claims.as_ref().is_err_and(|denied| denied.refusal == TokenRefusal::Signature) {
+                    break;
+                }
             }
+            claims?
         };
-        let claims = self.claims(token, keys).map_err(|error| denied(&error))?;
-        let user = UserId::parse(&claims.sub).map_err(|error| AccessDenied(format!("access token: {error}")))?;
-        let leeway_s = self.validation.leeway;
-        let first = claims.nbf.map_or(Some(0), |nbf| nbf.as_u64().map(|nbf| nbf.saturating_sub(leeway_s)));
-        let last = claims.exp.and_then(|exp| exp.as_u64()).map(|exp| exp.saturating_add(leeway_s));
-        Ok((user, first.zip(last)))
+        self.verified(claims)
     }
 
-    /// The claims; a signature that is of none of the keys is wrong.
-    fn claims(&self, token: &str, keys: &[DecodingKey]) -> jsonwebtoken::errors::Result<AccessClaims> {
-        let mut refused = ErrorKind::InvalidSignature.into();
-        for key in keys {
-            match decode::<AccessClaims>(token, key, &self.validation) {
-                Ok(token) => return Ok(token.claims),
-                Err(error) => refused = error,
-            }
-            if !matches!(refused.kind(), ErrorKind::InvalidSignature) {
-                break;
-            }
+    fn claims_by_id(&self, keys: &KeySet, token: &str) -> Result<AccessClaims, AccessDenied> {
+        let header = decode_header(token).map_err(|error| AccessDenied::from(&error))?;
+        let Some(id) = header.kid else {
+            return Err(AccessDenied::new(TokenRefusal::UnknownKey, "access token names no key (kid)"));
+        };
+        let Some(key) = keys.by_id(&id) else {
+            self.keys.want();
+            return Err(AccessDenied::unknown_key());
+        };
+        self.claims(key, token)
+    }
+
+    /// The claims of a token that this key signed.
+    fn claims(&self, key: &AccessKey, token: &str) -> Result<AccessClaims, AccessDenied> {
+        let validation = self.validations.iter().find(|(algorithm, _)| *algorithm == key.algorithm);
+        let (_, validation) = validation.ok_or_else(AccessDenied::algorithm)?;
+        let check = || match decode::<AccessClaims>(token, &key.key, validation) {
+            Ok(token) => Ok(token.claims),
+            Err(error) => Err(AccessDenied::from(&error)),
+        };
+        if key.algorithm == Algorithm::Hs256 {
+            return check();
         }
-        Err(refused)
+        // Before the dear part: what no signature could make good.
+        let header = decode_header(token).map_err(|error| AccessDenied::from(&error))?;
+        if !validation.algorithms.contains(&header.alg) {
+            return Err(AccessDenied::algorithm());
+        }
+        insecure_decode_claims::<AccessClaims>(token).map_err(|_| AccessDenied::malformed())?;
+        let counted = || {
+            self.signature_checks.increment(1);
+            check()
+        };
+        let is_forged = |claims: &Result<_, AccessDenied>| {
+            claims.as_ref().is_err_and(|denied| denied.refusal == TokenRefusal::Signature)
+        };
+        within_budget(counted, is_forged).unwrap_or_else(|| Err(AccessDenied::busy()))
+    }
+
+    /// The buyer, and the first and last second of the token's time; one whose times are no whole seconds has none in which it is
+    /// believed without another check.
+    fn verified(&self, claims: AccessClaims) -> Result<VerifiedToken, AccessDenied> {
+        let wrong = |error| AccessDenied::new(TokenRefusal::Claims, format!("access token: {error}"));
+        let user = UserId::parse(&claims.sub).map_err(wrong)?;
+        let leeway_s = self.validations.first().map_or(0, |(_, validation)| validation.leeway);
+        let first = claims.nbf.map_or(Some(0), |nbf| nbf.as_u64().map(|nbf| nbf.saturating_sub(leeway_s)));
+        let last = claims.exp.and_then(|exp| exp.as_u64()).map(|exp| exp.saturating_add(leeway_s));
+        Ok(VerifiedToken { user, valid_s: first.zip(last).unwrap_or((1, 0)) })
     }
 }
 
-#[expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "not our enum and non-exhaustive; every other kind is a token that cannot be read"
-)]
-fn denied(error: &jsonwebtoken::errors::Error) -> AccessDenied {
-    AccessDenied(match error.kind() {
-        ErrorKind::ExpiredSignature => "access token has expired, get a new one".to_owned(),
-        ErrorKind::ImmatureSignature => "access token is not valid yet (nbf)".to_owned(),
-        ErrorKind::InvalidSignature => "access token has a wrong signature".to_owned(),
-        ErrorKind::InvalidAudience => "access token is for another audience (aud)".to_owned(),
-        ErrorKind::InvalidIssuer => "access token is from another issuer (iss)".to_owned(),
-        ErrorKind::InvalidAlgorithm | ErrorKind::InvalidAlgorithmName => {
-            "access token uses another algorithm than this service accepts".to_owned()
-        }
-        ErrorKind::MissingRequiredClaim(claim) => format!("access token lacks the claim {claim}"),
-        _ => "access token is malformed".to_owned(),
-    })
+fn validation(algorithm: Algorithm, settings: &Auth) -> Validation {
+    let mut validation = Validation::new(match algorithm {
+        Algorithm::Hs256 => jsonwebtoken::Algorithm::HS256,
+        Algorithm::Rs256 => jsonwebtoken::Algorithm::RS256,
+        Algorithm::Es256 => jsonwebtoken::Algorithm::ES256,
+        Algorithm::EdDsa => jsonwebtoken::Algorithm::EdDSA,
+    });
+    validation.leeway = settings.leeway_s;
+    validation.validate_nbf = true;
+    validation.set_audience(&[&settings.audience]);
+    validation.set_issuer(&[&settings.issuer]);
+    // `aud` and `iss` are only checked when present unless they are required.
+    validation.set_required_spec_claims(&["exp", "aud", "iss", "sub"]);
+    validation
 }

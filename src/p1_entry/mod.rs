@@ -3,19 +3,20 @@
 //! Input: HTTP requests. Output: purchases handed to P2, and answers to buyers. P1 is the only phase that imports another
 //! (P2). Everything here is a cache or a check: a crash leaves nothing behind but unanswered connections.
 
-mod access_keys;
 pub mod access_tokens;
 pub mod auto_warm;
 pub mod catalog;
+mod forgery_budget;
 pub mod http;
+pub(crate) mod key_set;
 pub mod overload;
 pub mod purchase_tokens;
 pub mod purchasing;
 pub mod rate_limits;
+mod refusals;
 pub mod request_ids;
 pub mod sale_id_filter;
 pub mod sale_list;
 mod signed;
 pub mod status;
-mod verified_tokens;
 pub mod waiting_room;

@@ -9,10 +9,11 @@ use crate::config::{Settings, api_complaints};
 use crate::console::{self, Shop};
 use crate::http::public_port::accept_queue_max;
 use crate::http::{BoundPort, ExtraRoutes};
-use crate::p1_entry::access_tokens::Authenticator;
+use crate::p1_entry::access_tokens::{Authenticator, KeyHealth};
 use crate::p1_entry::auto_warm::AutoWarm;
 use crate::p1_entry::catalog::{Catalog, CatalogHandles};
 use crate::p1_entry::http::{self, PublicApi, RequestBounds, Waiters};
+use crate::p1_entry::key_set::KeySetRefresher;
 use crate::p1_entry::overload::{Overload, OverloadHandles, OverloadMonitor};
 use crate::p1_entry::purchase_tokens::PurchaseTokens;
 use crate::p1_entry::purchasing::{Admission, PurchaseTokenIssuer, Purchasing, Replays};
@@ -60,6 +61,11 @@ impl PublicEndpoint {
         Ok(Self { port, auth, extra_routes })
     }
 
+    /// Whether there are keys, for the probes.
+    pub(super) fn key_health(&self) -> KeyHealth {
+        self.auth.key_health()
+    }
+
     /// The address that is bound.
     pub(super) fn address(&self) -> Option<SocketAddr> {
         self.port.address().ok()
@@ -88,6 +94,7 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
     let reserve = Reserve::new(reserve_handles(redis), fence, shards, &settings.p2_reserve);
     let admission = Admission::new(tokens.clone(), limits.clone(), guard.clone(), overload.clone());
     let replays = Replays::new(redis.ledger.clone(), shards);
+    let refresher = endpoint.auth.refresher(&settings.auth, &stopper);
     let public = Arc::new(PublicApi {
         auth: endpoint.auth,
         purchasing: Purchasing::new(catalog.clone(), admission, replays, reserve, ids.clone()),
@@ -102,6 +109,9 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
     });
     let backlog = OverloadHandles { outbox: redis.outbox.clone(), ledger: redis.ledger.clone() };
 
+    if let Some(refresher) = refresher {
+        tasks.worker(refresher, KeySetRefresher::PACE);
+    }
     tasks.worker(guard.clone(), PollInterval::idle_ms(1_000));
     tasks.worker(SaleIdFilterRefresher::new(db.clone(), filter), PollInterval::idle_ms(250));
     tasks.worker(RoomReleaser::new(rooms, catalog), RoomReleaser::PACE);
@@ -111,6 +121,7 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
 
     tasks.task(async move {
         wait_until_safe(&guard, &stopper).await;
+        public.auth.wait_for_keys(&stopper).await;
         // A listening process is sent buyers at once; without request ids it could only turn them away.
         ids.wait_ready(CONNECT_GRACE, &stopper).await;
         if stopper.is_stopped() {

@@ -15,6 +15,7 @@ pub use connections::{Servers, rabbit_config, redis_trust};
 
 use crate::config::Settings;
 use crate::http::BoundPort;
+use crate::p1_entry::access_tokens::KeyHealth;
 use crate::runtime::Stopper;
 use crate::store::tls::TlsError;
 use crate::telemetry;
@@ -110,6 +111,8 @@ pub struct Running {
     first_error: FirstError,
     /// Public address, when the api role runs.
     pub api: Option<SocketAddr>,
+    /// Its keys, for the probes.
+    pub(crate) key_health: Option<KeyHealth>,
 }
 
 /// Listens on an address of the configuration.
@@ -138,8 +141,13 @@ pub fn start(
     stopper: &Stopper,
 ) -> Result<Running, RoleError> {
     telemetry::traces::start(&settings.traces, &settings.node()).map_err(|why| RoleError::Config(vec![why]))?;
-    let mut running =
-        Running { roles: JoinSet::new(), stopper: stopper.clone(), first_error: FirstError::default(), api: None };
+    let mut running = Running {
+        roles: JoinSet::new(),
+        stopper: stopper.clone(),
+        first_error: FirstError::default(),
+        api: None,
+        key_health: None,
+    };
     running.spawn_metrics_upkeep();
     let wanted: HashSet<Role> = roles.iter().copied().collect();
     let mut api_options = Some(api_options);
@@ -155,6 +163,7 @@ pub fn start(
             Role::Api => {
                 let endpoint = api::PublicEndpoint::new(settings, api_options.take().unwrap_or_default(), stopper)?;
                 running.api = endpoint.address();
+                running.key_health = Some(endpoint.key_health());
                 running.roles.spawn(api::run(context, endpoint))
             }
             Role::Relay => running.roles.spawn(relay::run(context)),

@@ -10,7 +10,7 @@ pub(crate) fn exponential_backoff(base: Duration, times: u32, max: Duration) -> 
 }
 
 /// Between half and the whole of the pause, so that peers do not act at the same moment.
-pub(super) fn jittered(pause: Duration) -> Duration {
+pub(crate) fn jittered(pause: Duration) -> Duration {
     pause.mul_f64(rand::rng().random_range(0.5..=1.0))
 }
 

@@ -1,4 +1,4 @@
-//! Trust between this program and the three servers: the trusted certificates, and this program's own. Written by hand because
+//! Trust between this program and the three servers, and the issuer of access tokens: the trusted certificates, and this program's own. Written by hand because
 //! three client libraries take the same three files in different forms, and errors have to name the configuration key.
 //!
 //! Input: three PEM files a server section. Output: what each client library takes. Always rustls with `ring`, TLS 1.2 or
@@ -6,16 +6,18 @@
 //! starts, so a renewed one counts from the next start on.
 
 use rustls::pki_types::pem::{Error as PemError, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 
 /// Paths of one server section: `tls_ca_file`, `tls_cert_file`, `tls_key_file`. An empty path means no file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TlsFiles<'a> {
-    /// The section, for messages: `redis`, `rabbitmq` or `mysql`.
+    /// The section, for messages: `redis`, `rabbitmq`, `mysql` or `auth`.
     pub section: &'static str,
     pub ca: &'a str,
     pub cert: &'a str,
@@ -96,6 +98,16 @@ impl Trust {
         };
         let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
         Ok(Self { section: files.section, roots, identity, connector })
+    }
+
+    /// The encrypted connection to `host` over `stream`, once its certificate is believed.
+    pub(crate) async fn connect(
+        &self,
+        host: &str,
+        stream: TcpStream,
+    ) -> std::io::Result<impl AsyncRead + AsyncWrite + Unpin + Send + use<>> {
+        let name = ServerName::try_from(host.to_owned()).map_err(std::io::Error::other)?;
+        self.connector.connect(name, stream).await
     }
 
     /// Makes TLS connections that believe the roots only.

@@ -30,10 +30,11 @@ const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// Counters that are exported from the start with 0. One that first appears with 1 looks to Prometheus as if it had always
 /// been 1: an alert on its increase would miss the first time, which for most of these matters most.
-const FROM_ZERO: [&str; 20] = [
+const FROM_ZERO: [&str; 21] = [
     "seckill_p1_entry_closed_total",
     "seckill_p1_entry_room_released_total",
     "seckill_p1_entry_room_full_total",
+    "seckill_p1_entry_signature_checks_total",
     "seckill_p2_reserve_frozen_total",
     "seckill_p2_reserve_transfers_total",
     "seckill_p2_reserve_transferred_units_total",

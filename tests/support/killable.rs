@@ -167,6 +167,14 @@ impl KillableProcess {
         answer.is_ok_and(|answer| answer.status().is_success())
     }
 
+    /// Whether it says that it is ready, and what it says about one thing that it needs.
+    pub async fn readiness(&self, of: &str) -> Option<(bool, serde_json::Value)> {
+        let answer = reqwest::get(format!("http://{}/readyz", self.admin)).await.ok()?;
+        let body: serde_json::Value = serde_json::from_str(&answer.text().await.ok()?).ok()?;
+        let need = body["needs"].as_array()?.iter().find(|need| need["name"] == of).cloned();
+        Some((body["ready"] == true, need.unwrap_or_default()))
+    }
+
     /// The value of a metric without labels; `None` while the process does not answer or does not have it.
     pub async fn metric(&self, name: &str) -> Option<f64> {
         let text = reqwest::get(format!("http://{}/metrics", self.admin)).await.ok()?.text().await.ok()?;

@@ -8,7 +8,7 @@ use super::schema;
 use super::shared_servers::Tenant;
 pub use super::shared_servers::{init_telemetry, shared};
 pub use super::time::{QUICK, SETTLE, after, eventually, pause, run, run_waiting, time_passes};
-use seckill::config::{Algorithm, Layers, Secret, Settings};
+use seckill::config::{Layers, Secret, Settings};
 use seckill::domain::ids::SaleId;
 use seckill::domain::policy::PurchasePolicy;
 use seckill::domain::sale::{Sale, SaleStatus};
@@ -142,7 +142,7 @@ impl World {
         assert!(servers.redis.wait_connected(Duration::from_secs(20)).await, "redis connects");
         // With another algorithm than HS256 the test signs its own tokens, and nothing takes this issuer's.
         let unused = Secret::new("unused".to_owned());
-        let secret = if settings.auth.algorithm == Algorithm::Hs256 { settings.auth.signing_secret() } else { &unused };
+        let secret = if settings.auth.uses_secrets() { settings.auth.signing_secret() } else { &unused };
         let issuer = TokenIssuer::new(secret, "seckill", "seckill").expect("an issuer");
         let mut world = Self {
             settings,

@@ -22,6 +22,7 @@ mod dev_servers;
 mod doctor;
 mod doctor_bad_setup;
 mod floods;
+mod issuer;
 mod kills;
 mod load_generator;
 mod open_files;

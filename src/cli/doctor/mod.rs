@@ -4,6 +4,7 @@ mod access;
 mod advice;
 mod check;
 mod clocks;
+mod keys;
 mod machine;
 mod mysql;
 mod rabbitmq;
@@ -52,6 +53,7 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &DoctorArgs) -> 
         checks.extend(access::mysql(&servers, &settings.mysql.url).await);
         checks.extend(mysql::ended_sales(&servers.db).await);
     }
+    checks.extend(keys::check_keys(&settings.auth).await);
     checks.extend(clocks::check_clocks(&servers).await);
     servers.redis.quit().await;
     let count = |verdict: CheckVerdict| checks.iter().filter(|check| check.verdict == verdict).count();

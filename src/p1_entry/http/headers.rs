@@ -71,7 +71,10 @@ pub(super) fn buyer(public: &PublicApi, request: &HttpRequest) -> Result<UserId,
             );
         }
     };
-    public.auth.check(token).map_err(|denied| Kind::Unauthorized.because(denied.0))
+    public.auth.check(token).map_err(|denied| {
+        let kind = if denied.is_busy() { Kind::Unavailable } else { Kind::Unauthorized };
+        kind.because(denied.to_string())
+    })
 }
 
 /// The purchase token, if one is sent.

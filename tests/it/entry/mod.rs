@@ -8,6 +8,7 @@ mod clock_steps;
 mod cors;
 mod issuers;
 mod kept_connections;
+mod key_rotation;
 mod openapi;
 mod order_status;
 mod order_status_events;

@@ -1,0 +1,22 @@
+//! The public keys of access tokens: whether the file can be used, or the issuer's set be fetched.
+
+use super::check::{CheckVerdict, DoctorCheck};
+use crate::config::Auth;
+use crate::p1_entry::key_set::look;
+
+/// Nothing with HS256, whose secrets the api role checks at its start, and nothing without a place of keys.
+pub(super) async fn check_keys(auth: &Auth) -> Option<DoctorCheck> {
+    if [&auth.key_file, &auth.jwks_file, &auth.jwks_url].iter().all(|place| place.is_empty()) {
+        return None;
+    }
+    let (place, found) = look(auth).await?;
+    let check = |value: &str| DoctorCheck::new("issuer", place, value, "keys that fit auth.algorithms");
+    Some(match found {
+        Ok(keys) => check(&keys),
+        Err(problem) => {
+            let verdict = if auth.jwks_url.is_empty() { CheckVerdict::Wrong } else { CheckVerdict::Away };
+            let why = format!("an api process that starts now lets nobody in: {problem}");
+            check("none").judged(false, verdict, &why, "mend what it names; this machine must reach the issuer")
+        }
+    })
+}

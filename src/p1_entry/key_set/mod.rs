@@ -1,0 +1,218 @@
+//! The keys that access tokens are checked with, as they are now, and what is known about tokens under exactly these keys.
+//!
+//! Input: `[auth]`, and what the refresher reads later. Output: one set, replaced as a whole and only by keys that differ. The set
+//! owns what it remembers of tokens, so a check that ends after a replacement cannot bring a removed key's token back. A crash
+//! leaves nothing; the next process reads the keys again.
+
+mod issuer;
+mod parse;
+mod refresher;
+mod remembered;
+mod source;
+
+pub(super) use parse::AccessKey;
+pub(crate) use refresher::KeySetRefresher;
+pub(super) use remembered::{TokenHash, VerifiedToken};
+pub(super) use source::KeySource;
+
+use super::refusals::AccessDenied;
+use crate::config::{Algorithm, Auth};
+use crate::domain::ids::UserId;
+use crate::store::tls::TlsError;
+use arc_swap::{ArcSwap, Guard};
+use parse::ParsedKeys;
+use remembered::{RefusedToken, RememberedTokens};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Refused tokens that a process remembers; about 4 MB. Apart from the verified ones, so that forgeries displace only each other.
+const REFUSED_MAX: usize = 1 << 15;
+
+/// Why keys cannot be used at the start.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthKeyError {
+    /// A file, or an address.
+    #[error("{key}: {problem}")]
+    Place {
+        /// The configuration key.
+        key: &'static str,
+        /// What is wrong there.
+        problem: String,
+    },
+    /// The certificates for the issuer.
+    #[error(transparent)]
+    Trust(#[from] TlsError),
+}
+
+/// What is known about tokens that were checked with these keys.
+struct TokenMemory {
+    verified: RememberedTokens<VerifiedToken>,
+    refused: RememberedTokens<RefusedToken>,
+}
+
+/// A set of keys that does not change.
+pub(super) struct KeySet {
+    keys: Vec<AccessKey>,
+    by_id: HashMap<String, usize>,
+    memory: Option<TokenMemory>,
+}
+
+impl KeySet {
+    /// None remembered with HS256: a hash of the token costs as much as its check.
+    fn new(keys: Vec<AccessKey>, verified_max: usize) -> Self {
+        let remembers = keys.iter().any(|key| key.algorithm != Algorithm::Hs256);
+        let memory = remembers.then(|| TokenMemory {
+            verified: RememberedTokens::new(verified_max),
+            refused: RememberedTokens::new(REFUSED_MAX),
+        });
+        let ids = keys.iter().enumerate().filter_map(|(at, key)| Some((key.id.clone()?, at)));
+        Self { by_id: ids.collect(), keys, memory }
+    }
+
+    /// Whether a token has to name its key.
+    pub(super) fn is_by_id(&self) -> bool {
+        !self.by_id.is_empty()
+    }
+
+    /// All keys.
+    pub(super) fn all(&self) -> &[AccessKey] {
+        &self.keys
+    }
+
+    /// The key of this `kid`.
+    pub(super) fn by_id(&self, id: &str) -> Option<&AccessKey> {
+        self.by_id.get(id).and_then(|at| self.keys.get(*at))
+    }
+
+    /// Whether tokens that were checked are remembered.
+    pub(super) fn remembers(&self) -> bool {
+        self.memory.is_some()
+    }
+
+    /// What became of this token before, if it would be the same at `now_s`.
+    pub(super) fn recall(&self, hash: &TokenHash, now_s: u64) -> Option<Result<UserId, AccessDenied>> {
+        let memory = self.memory.as_ref()?;
+        if let Some(user) = memory.verified.recall(hash, now_s) {
+            return Some(Ok(user));
+        }
+        memory.refused.recall(hash, now_s).map(Err)
+    }
+
+    /// Remembers a token that is good.
+    pub(super) fn remember(&self, hash: TokenHash, token: VerifiedToken) {
+        if let Some(memory) = &self.memory {
+            memory.verified.insert(hash, token);
+        }
+    }
+
+    /// Remembers a token that is refused from `now_s` on for as long as the keys are these.
+    pub(super) fn remember_refused(&self, hash: TokenHash, denied: AccessDenied, now_s: u64) {
+        if let Some(memory) = &self.memory {
+            memory.refused.insert(hash, RefusedToken { denied, from_s: now_s });
+        }
+    }
+
+    /// Whether these keys check the same tokens as `other`'s.
+    fn is_same(&self, other: &Self) -> bool {
+        let sorted = |set: &Self| {
+            let mut all: Vec<_> = set
+                .keys
+                .iter()
+                .map(AccessKey::material)
+                .map(|(id, name, bytes)| (id.map(str::to_owned), name, bytes))
+                .collect();
+            all.sort_unstable();
+            all
+        };
+        sorted(self) == sorted(other)
+    }
+}
+
+/// The present set, shared by the checks and the refresher.
+pub(super) struct CurrentKeys {
+    set: ArcSwap<KeySet>,
+    /// A token named a key that is not in the set.
+    wanted: AtomicBool,
+    /// Why there are no newer keys; none while the last reading was good.
+    problem: Mutex<Option<String>>,
+    verified_max: usize,
+}
+
+impl CurrentKeys {
+    /// The keys of `[auth]`, and where they are read again; a set that is fetched is empty until then.
+    pub(super) fn read(settings: &Auth) -> Result<(Self, Option<KeySource>), AuthKeyError> {
+        let source = KeySource::of(settings)?;
+        let keys = match &source {
+            None => parse::secrets(settings),
+            Some(source) => source.read_at_start(settings.algorithms_in_use())?,
+        };
+        let set = ArcSwap::from_pointee(KeySet::new(keys, settings.verified_max));
+        let (wanted, problem) = (AtomicBool::new(false), Mutex::default());
+        Ok((Self { set, wanted, problem, verified_max: settings.verified_max }, source))
+    }
+
+    /// The present set.
+    pub(super) fn now(&self) -> Guard<Arc<KeySet>> {
+        self.set.load()
+    }
+
+    /// A token names a key that is not there: the refresher looks for it, as soon as it may.
+    pub(super) fn want(&self) {
+        self.wanted.store(true, Ordering::Relaxed);
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Relaxed)
+    }
+
+    /// Tokens from here on ask anew.
+    fn begin_reading(&self) {
+        self.wanted.store(false, Ordering::Relaxed);
+    }
+
+    /// Takes other keys in place of the present ones; false when they are the same.
+    fn replace(&self, parsed: ParsedKeys, from: &'static str) -> bool {
+        let set = KeySet::new(parsed.keys, self.verified_max);
+        if self.set.load().is_same(&set) {
+            return false;
+        }
+        log_keys(&set, &parsed.skipped, from);
+        self.set.store(Arc::new(set));
+        true
+    }
+
+    fn set_problem(&self, problem: Option<String>) {
+        *self.problem.lock().unwrap_or_else(PoisonError::into_inner) = problem;
+    }
+
+    /// Why there are no newer keys.
+    pub(super) fn problem(&self) -> Option<String> {
+        self.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+fn log_keys(set: &KeySet, skipped: &[String], from: &'static str) {
+    let named = |key: &AccessKey| format!("{} ({})", key.id.as_deref().unwrap_or("without kid"), key.algorithm.name());
+    let names: Vec<String> = set.keys.iter().map(named).collect();
+    tracing::info!(from, keys = names.join(", "), "access tokens are checked with these keys");
+    for skipped in skipped {
+        tracing::warn!(from, key = skipped, "key skipped");
+    }
+}
+
+/// What is found where the keys come from, for a person who looks before anything runs: the name of the setting and the keys.
+/// `None` with HS256.
+pub(crate) async fn look(settings: &Auth) -> Option<(&'static str, Result<String, String>)> {
+    let source = match KeySource::of(settings) {
+        Ok(source) => source?,
+        Err(error) => return Some(("auth", Err(error.to_string()))),
+    };
+    let read = source.read().await;
+    let parsed = read.and_then(|read| source.parse(&read.text, settings.algorithms_in_use()));
+    let names = |parsed: ParsedKeys| {
+        let keys: Vec<&str> = parsed.keys.iter().map(|key| key.id.as_deref().unwrap_or(key.algorithm.name())).collect();
+        keys.join(", ")
+    };
+    Some((source.name(), parsed.map(names)))
+}
