@@ -111,16 +111,17 @@ else
   refusal = 12
 end
 -- Orders that the outbox may still take. Of a list, the entries in the relays' processing lists are as unsent as those in it.
-local room = cap - length
+local room, more = cap - length, '0'
 if OUTBOX == 'list' then
   for _, hand in ipairs(redis.call('HVALS', KEYS[6])) do
     room = room - (whole(string.match(hand, '^%d+ (%d+)$')) or 0)
   end
 else
-  local more = redis.call('GET', KEYS[6]) or '0'
-  -- Below 0 only after somebody changed it by hand; it is put right when the outbox is empty.
+  more = redis.call('GET', KEYS[6]) or '0'
+  -- Below 0 only after somebody changed it by hand.
   if not whole(string.match(more, '^%-?(.*)$')) then return answer_all(12) end
-  room = room - math.max(tonumber(more), 0)
+  -- An empty outbox has no orders, whatever was deleted by hand before: else a backlog that is gone could refuse for ever.
+  if length > 0 then room = room - math.max(tonumber(more), 0) end
 end
 
 local time = redis.call('TIME')
@@ -204,14 +205,17 @@ local function head(id, user, quantity) return '{"v":1,"rid":"' .. id .. '","sal
 
 -- Writes. Outbox first: it is the one that would refuse (memory, missing stream), and then nothing has happened.
 if FORMAT == 2 then
+  local beyond = 0
   for from = 1, accepted, ENTRY_MAX do
     local to = math.min(from + ENTRY_MAX - 1, accepted)
     local lines = { '@' .. shard .. ' ' .. epoch .. ' ' .. at_ms .. ' ' .. string.format('%d', first_number + from) .. ' ' .. sale }
     for i = from, to do lines[i - from + 2] = accepted_ids[i] .. ' ' .. quantities[i] .. ' ' .. accepted_users[i] end
     lines[to - from + 3] = ''
     redis.call('XADD', outbox_key, 'NOMKSTREAM', '*', 's', sale, 'n', to - from + 1, 'o', table.concat(lines, '\n'))
-    if to > from then redis.call('INCRBY', KEYS[6], to - from) end
+    beyond = beyond + to - from
   end
+  if length == 0 and more ~= '0' then redis.call('DEL', KEYS[6]) end
+  if beyond > 0 then redis.call('INCRBY', KEYS[6], beyond) end
 else
   local middle, at_end = ',"shard":' .. shard .. ',"epoch":' .. epoch .. ',"no":', ',"at":' .. at_ms .. '}'
   for i = 1, accepted do

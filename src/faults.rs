@@ -62,9 +62,9 @@ coded! {
         AfterClaim = "F10",
         /// P4: messages were delivered.
         AfterDelivery = "F11",
-        /// P4: the outcomes are inserted.
-        AfterOutcome = "F12",
-        /// P4: the orders are inserted.
+        /// P4: BEGIN, outcomes, orders and journal are sent to the database, not answered.
+        InsertsSent = "F12",
+        /// P4: they are inserted.
         AfterOrder = "F13",
         /// P4: the stock is taken.
         AfterStock = "F14",

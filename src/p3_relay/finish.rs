@@ -1,42 +1,85 @@
 //! What follows in Redis from the broker's answers: entries are deleted, counted or parked; and those of the window are kept.
 
 use super::in_flight::{EntryKey, EntryState};
-use super::{IDS_MAX, Relay};
+use super::{IDS_MAX, Leaving, Relay};
 use crate::domain::states::RequestEvent;
 use crate::faults::crash_point;
 use crate::runtime::exponential_backoff;
-use crate::store::redis::{ParkReason, Parking, RedisFault};
+use crate::store::redis::{Outbox, ParkReason, Parking, RedisFault, SentEntry};
 use futures::future::join_all;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
+/// Confirmed entries of a shard.
+struct ConfirmedEntries {
+    shard: u16,
+    keys: Vec<EntryKey>,
+    sent: Vec<SentEntry>,
+}
+
+/// Deletes entries on all their shards at once.
+async fn delete(outbox: Outbox, relay: &str, confirmed: &[ConfirmedEntries]) -> Vec<Result<i64, RedisFault>> {
+    if confirmed.is_empty() {
+        return Vec::new();
+    }
+    crash_point!(AfterConfirm);
+    let done = join_all(confirmed.iter().map(|of| outbox.done(of.shard, relay, &of.sent))).await;
+    crash_point!(AfterDone);
+    done
+}
+
 impl Relay {
-    /// Deletes the confirmed entries, on all shards at once. An error of one shard changes nothing for the others.
+    /// Deletes what the step before found confirmed, and fills the window. Both are sent together, so that the server makes one
+    /// turn and one sync of them. Returns how many entries were taken in.
+    pub(super) async fn delete_and_read(&mut self) -> Result<usize, RedisFault> {
+        let confirmed = self.confirmed();
+        let sent = confirmed.iter().flat_map(|of| &of.sent);
+        self.leaving = Leaving { entries: sent.clone().count(), orders: sent.map(|entry| entry.orders).sum() };
+        let (outbox, relay) = (self.outbox.clone(), self.consumer.clone());
+        let (taken, done) = tokio::join!(self.fill_window(), delete(outbox, &relay, &confirmed));
+        self.leaving = Leaving::default();
+        let deleted = self.finished(confirmed, done);
+        let taken = taken?;
+        deleted.map(|()| taken)
+    }
+
+    /// Deletes all confirmed entries.
     pub(super) async fn finish_confirmed(&mut self) -> Result<(), RedisFault> {
         loop {
-            let of_shards = self.shards.iter().map(|shard| (*shard, self.window.confirmed_of(*shard, IDS_MAX)));
-            let parts: Vec<_> = of_shards.filter(|(_, (keys, _))| !keys.is_empty()).collect();
-            if parts.is_empty() {
+            let confirmed = self.confirmed();
+            if confirmed.is_empty() {
                 return Ok(());
             }
-            crash_point!(AfterConfirm);
-            let done = parts.iter().map(|(shard, (_, sent))| self.outbox.done(*shard, &self.consumer, sent));
-            let done = join_all(done).await;
-            crash_point!(AfterDone);
-            let mut failed = None;
-            for ((_, (keys, _)), done) in parts.into_iter().zip(done) {
-                match done {
-                    Ok(_deleted) => self.finished(keys),
-                    Err(fault) => failed = failed.or(Some(fault)),
-                }
-            }
-            if let Some(fault) = failed {
-                return Err(fault);
-            }
+            let done = delete(self.outbox.clone(), &self.consumer, &confirmed).await;
+            self.finished(confirmed, done)?;
         }
     }
 
-    fn finished(&mut self, keys: Vec<EntryKey>) {
+    fn confirmed(&self) -> Vec<ConfirmedEntries> {
+        let of_shards = self.shards.iter().map(|shard| {
+            let (keys, sent) = self.window.confirmed_of(*shard, IDS_MAX);
+            ConfirmedEntries { shard: *shard, keys, sent }
+        });
+        of_shards.filter(|of| !of.keys.is_empty()).collect()
+    }
+
+    /// An error of one shard changes nothing for the others; its entries stay confirmed.
+    fn finished(
+        &mut self,
+        confirmed: Vec<ConfirmedEntries>,
+        done: Vec<Result<i64, RedisFault>>,
+    ) -> Result<(), RedisFault> {
+        let mut failed = None;
+        for (of, done) in confirmed.into_iter().zip(done) {
+            match done {
+                Ok(_deleted) => self.gone(of.keys),
+                Err(fault) => failed = failed.or(Some(fault)),
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    fn gone(&mut self, keys: Vec<EntryKey>) {
         for mut entry in keys.into_iter().filter_map(|key| self.window.remove(key)) {
             entry.happened(RequestEvent::Confirmed);
             tracing::debug!(phase = "p3_relay", request_id = %entry.request_id, "the broker has it");

@@ -50,6 +50,13 @@ pub(crate) fn rate_cap(settings: &config::P3Relay) -> Option<Arc<RateCap>> {
     Some(Arc::new(governor::RateLimiter::direct(governor::Quota::per_second(rate))))
 }
 
+/// Entries and their orders that are about to leave the window.
+#[derive(Debug, Clone, Copy, Default)]
+struct Leaving {
+    entries: usize,
+    orders: usize,
+}
+
 /// What one relay is to do.
 pub struct RelayPlan {
     /// The section `p3_relay`.
@@ -75,6 +82,8 @@ pub struct Relay {
     limiter: Option<Arc<RateCap>>,
     session: PublisherSession,
     window: InFlightWindow,
+    /// Confirmed entries whose deletion is under way: they take no room any more.
+    leaving: Leaving,
     /// What the last read of each shard says about the next one.
     entry_sizes: Vec<EntrySizes>,
     /// Which of the shards is read first in this step, so that the backlog of one cannot starve the others.
@@ -108,6 +117,7 @@ impl Relay {
             shards,
             consumer: format!("relay-{node}"),
             window: InFlightWindow::default(),
+            leaving: Leaving::default(),
             entry_sizes: vec![EntrySizes::default(); lengths],
             first: 0,
             own_from: vec![Some("0".to_owned()); lengths],
@@ -122,8 +132,9 @@ impl Relay {
     /// How many orders may be taken in: up to a window. While a broker cannot be reached, the few entries that probe it.
     fn room(&self) -> usize {
         let entries = self.session.breaker.entries_max(self.settings.window_max, self.settings.probe_max);
-        let orders = self.settings.window_max.saturating_sub(self.window.orders());
-        entries.saturating_sub(self.window.len()).min(orders)
+        let staying = self.window.orders().saturating_sub(self.leaving.orders);
+        let orders = self.settings.window_max.saturating_sub(staying);
+        (entries + self.leaving.entries).saturating_sub(self.window.len()).min(orders)
     }
 
     /// All shards, each step beginning with another one.
@@ -134,11 +145,10 @@ impl Relay {
 
     async fn work(&mut self) -> Result<Progress, RedisFault> {
         self.first = (self.first + 1) % self.shards.len().max(1);
-        let mut moved = self.fill_window().await?;
+        let mut moved = self.delete_and_read().await?;
         self.send().await;
         self.collect_confirms(CONFIRM_WAIT).await;
         moved += self.window.confirmed_count() + self.window.failed_count();
-        self.finish_confirmed().await?;
         self.count_failed().await?;
         self.session.redeclare().await;
         self.touch().await?;

@@ -18,17 +18,20 @@ use crate::store::rabbit::{DeliveryId, RabbitError, Topology};
 use crate::telemetry::count;
 use crate::telemetry::traces::{self, SpanResult};
 use futures::future::join_all;
-use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
 
-/// Outcomes by ledger: a sale on a shard.
-type OutcomesByLedger = HashMap<(SaleId, u16), Vec<(RequestId, Outcome)>>;
+/// What is to be marked in one ledger: that of a sale on a shard.
+pub(super) struct LedgerMarks {
+    sale_id: SaleId,
+    shard: u16,
+    outcomes: Vec<(RequestId, Outcome)>,
+}
 
 /// A group whose outcomes are committed, and whose messages are not acknowledged yet.
 pub(super) struct CommittedGroup {
     pub events: Vec<OutcomeEvent>,
     pub(crate) handled: Vec<HandledDelivery>,
-    pub outcomes: OutcomesByLedger,
+    pub marks: Vec<LedgerMarks>,
     /// Only without the mechanism `AckAfterCommit`.
     pub(crate) acked_early: bool,
 }
@@ -36,14 +39,18 @@ pub(super) struct CommittedGroup {
 impl CommittedGroup {
     /// The events and outcomes of what is decided among `items`.
     pub(super) fn new(items: &[OrderMessage], verdicts: &[Result<Verdict, DbError>], acked_early: bool) -> Self {
-        let mut outcomes = OutcomesByLedger::new();
+        let mut marks: Vec<LedgerMarks> = Vec::new();
         for (accepted, verdict) in items.iter().zip(verdicts) {
-            if let Ok(Some(outcome)) = verdict.as_ref().map(|verdict| verdict.outcome()) {
-                let ledger = (accepted.purchase.sale_id.clone(), accepted.shard);
-                outcomes.entry(ledger).or_default().push((accepted.purchase.request_id, outcome));
+            let Ok(Some(outcome)) = verdict.as_ref().map(|verdict| verdict.outcome()) else { continue };
+            let (sale_id, shard) = (&accepted.purchase.sale_id, accepted.shard);
+            let mark = (accepted.purchase.request_id, outcome);
+            // A group is of few ledgers, mostly of one.
+            match marks.iter_mut().find(|of| of.shard == shard && of.sale_id == *sale_id) {
+                Some(of) => of.outcomes.push(mark),
+                None => marks.push(LedgerMarks { sale_id: sale_id.clone(), shard, outcomes: vec![mark] }),
             }
         }
-        Self { events: events::of(items, verdicts), handled: Vec::with_capacity(items.len()), outcomes, acked_early }
+        Self { events: events::of(items, verdicts), handled: Vec::with_capacity(items.len()), marks, acked_early }
     }
 }
 
@@ -59,20 +66,20 @@ pub(super) fn trace(handled: &HandledDelivery, request_id: RequestId, begun: Sys
 impl Persist {
     /// Publishes the events of a committed group, acknowledges its messages and marks its ledger records.
     pub(super) async fn after_commit(&mut self, group: CommittedGroup) -> Result<(), RabbitError> {
-        let CommittedGroup { events, handled, outcomes, acked_early } = group;
+        let CommittedGroup { events, handled, marks, acked_early } = group;
         if let Err(error) = self.publish_or_store(events).await {
             // Without its events nothing may be acknowledged: the group comes again, finds its outcomes and publishes then.
             return Err(RabbitError::Closed(format!("given up, because events could not be written: {error}")));
         }
         self.ack_or_send_back(handled, acked_early).await?;
-        self.mark_ledger(outcomes).await;
+        self.mark_ledger(marks).await;
         Ok(())
     }
 
     /// Acknowledges finished messages. Sends the others back, and acknowledges them once the broker has the copies.
     async fn ack_or_send_back(&mut self, handled: Vec<HandledDelivery>, acked_early: bool) -> Result<(), RabbitError> {
-        for delivery in &handled {
-            count(State::P4(delivery.state), 1);
+        for same in handled.chunk_by(|one, next| one.state == next.state) {
+            same.first().into_iter().for_each(|first| count(State::P4(first.state), same.len()));
         }
         let (done, unfinished): (Vec<_>, Vec<_>) = handled.into_iter().partition(HandledDelivery::is_done);
         let ids = |handled: &[HandledDelivery]| -> Vec<DeliveryId> {
@@ -106,10 +113,11 @@ impl Persist {
     }
 
     /// Marks outcomes in the ledger, so that status requests of buyers do not reach the database. Best effort: P5 marks the rest.
-    async fn mark_ledger(&self, outcomes: OutcomesByLedger) {
-        let marks = outcomes.into_iter().map(|((sale, shard), outcomes)| async move {
-            if let Err(error) = self.ledger.mark_outcomes(&sale, shard, &outcomes).await {
-                tracing::debug!(phase = "p4_persist", %sale, shard, %error, count = outcomes.len(), "ledger not marked");
+    async fn mark_ledger(&self, marks: Vec<LedgerMarks>) {
+        let marks = marks.into_iter().map(|LedgerMarks { sale_id, shard, outcomes }| async move {
+            if let Err(error) = self.ledger.mark_outcomes(&sale_id, shard, &outcomes).await {
+                let count = outcomes.len();
+                tracing::debug!(phase = "p4_persist", sale = %sale_id, shard, %error, count, "ledger not marked");
             }
         });
         join_all(marks).await;
@@ -120,9 +128,13 @@ impl Persist {
 /// that seems to lie in the future took no time. Repeats are not recorded: their first commit was.
 pub(super) fn record_delay(items: &[OrderMessage], verdicts: &[Result<Verdict, DbError>], now_ms: i64) {
     let histogram = metrics::histogram!("seckill_p4_persist_accept_to_landed_seconds");
-    for (accepted, verdict) in items.iter().zip(verdicts) {
-        if matches!(verdict, Ok(Verdict::Ordered | Verdict::Refused(_))) {
-            histogram.record((now_ms - accepted.accepted_at_ms).max(0) as f64 / 1000.0);
-        }
+    let new = |(accepted, verdict): (&OrderMessage, &Result<Verdict, DbError>)| match verdict {
+        Ok(Verdict::Ordered | Verdict::Refused(_)) => Some(accepted.accepted_at_ms),
+        Ok(Verdict::Already(_) | Verdict::Conflict) | Err(_) => None,
+    };
+    let accepted_at: Vec<i64> = items.iter().zip(verdicts).filter_map(new).collect();
+    for same in accepted_at.chunk_by(|one, next| one == next) {
+        let delay_ms = same.first().map_or(0, |at_ms| (now_ms - at_ms).max(0));
+        histogram.record_many(delay_ms as f64 / 1000.0, same.len());
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn of(items: &[OrderMessage], verdicts: &[Result<Verdict, DbError>]) 
         let outcome = verdict.as_ref().ok()?.outcome()?;
         Some(OutcomeEvent {
             request_id: accepted.purchase.request_id,
-            key: message::event_key(outcome).to_owned(),
+            key: message::event_key(outcome).into(),
             body: message::event(accepted, outcome).into_bytes(),
         })
     });

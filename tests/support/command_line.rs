@@ -1,11 +1,12 @@
 //! The real command line against a world, and requests parked the way misfortune parks them.
 
+use super::outbox_kinds::parked_orders;
 use super::programs::{call, scratch, seckill};
 use super::world::{QUICK, World};
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::domain::message::{self, OrderMessage};
 use seckill::store::rabbit::{HeaderValue, Outgoing, PublishRoute, Topology, browse_dlq, send_all};
-use seckill::store::redis::Parking;
+use seckill::store::redis::{ParkReason, Parking};
 use serde_json::Value;
 use std::collections::HashMap;
 
@@ -76,12 +77,9 @@ impl World {
     pub async fn park_the_outbox(&self) {
         let redis = &self.servers.redis;
         for entry in redis.outbox.new_entries(0, "by hand", 1_000).await.expect("redis") {
-            let parking = redis
-                .outbox
-                .park(0, "by hand", &entry.id, seckill::store::redis::ParkReason { reason: "nack", attempts: 10 })
-                .await
-                .expect("redis");
-            assert_eq!(parking, Parking::Moved);
+            let why = ParkReason { reason: "nack", attempts: 10 };
+            let parking = redis.outbox.park_orders(0, "by hand", &entry.id, (why, &parked_orders(&entry))).await;
+            assert_eq!(parking.expect("redis"), Parking::Moved);
         }
     }
 

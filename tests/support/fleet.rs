@@ -88,6 +88,11 @@ impl Fleet {
         Crowd { plan, accepted, selling: tokio::spawn(async { running.await.expect("a crowd") }) }
     }
 
+    /// Processes that start from now on have this setting, too.
+    pub fn from_now_on(&mut self, set: &str) {
+        self.set.push(set.to_owned());
+    }
+
     /// One more process of a role.
     pub async fn add(&mut self, role: Role, version: &str) {
         let place = self.members.iter().filter(|member| member.role == role).count();

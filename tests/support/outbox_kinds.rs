@@ -4,8 +4,8 @@
 use super::world::World;
 use seckill::config::OutboxKind;
 use seckill::domain::message::OrderMessage;
-use seckill::domain::message::{decode, decode_lines};
-use seckill::store::redis::{OutboxEntry, SentEntry};
+use seckill::domain::message::{decode, decode_lines, encode};
+use seckill::store::redis::{OutboxEntry, ParkedOrder, SentEntry};
 
 /// The kinds, as settings.
 pub const OUTBOX_KINDS: [&str; 3] = ["redis.outbox_format=1", "redis.outbox=list", "redis.outbox_format=2"];
@@ -16,6 +16,13 @@ pub fn orders_of(entry: &OutboxEntry) -> Vec<OrderMessage> {
         Some(lines) => decode_lines(lines).expect("lines of orders"),
         None => vec![decode(entry.field("p").expect("a payload")).expect("a message")],
     }
+}
+
+/// The orders of an entry as the relay parks them: one by one where the entry may have several, else the entry as it is.
+pub fn parked_orders(entry: &OutboxEntry) -> Vec<ParkedOrder> {
+    let orders = if entry.field("o").is_some() { orders_of(entry) } else { vec![] };
+    let parked = |order: &OrderMessage| ParkedOrder { request_id: order.purchase.request_id, message: encode(order) };
+    orders.iter().map(parked).collect()
 }
 
 /// An entry as the relay deletes it.

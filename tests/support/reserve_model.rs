@@ -26,6 +26,8 @@ pub enum Step {
     Grant(u32),
     /// The relay removes this number of entries.
     Relay(usize),
+    /// Somebody deletes every entry by hand.
+    Emptied,
 }
 
 /// The sale as it must be.

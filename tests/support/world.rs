@@ -26,8 +26,8 @@ use tokio::task::JoinHandle;
 
 static WORLDS: AtomicU32 = AtomicU32::new(0);
 
-/// For tests that count the messages of a queue: each of them is one order.
-pub const ALONE: &str = "p3_relay.bundle_max=1";
+/// For tests that count the messages of a queue: each of them is one order, because an entry has one and travels alone.
+pub const ALONE: [&str; 2] = ["p2_reserve.group_max=1", "p3_relay.bundle_max=1"];
 
 /// A machine that stands still for seconds, as a shared one may when its disk is busy, is the subject of no test. Those about
 /// servers that do set their own limits.

@@ -2,6 +2,7 @@
 //! another envelope and another header, and reads both envelopes (`next_version`, `src/domain/message/next.rs`).
 
 use crate::support::fleet::{CONNECTIONS, Fleet, NEXT, THIS};
+use crate::support::relay_state::parked;
 use crate::support::world::{World, eventually, run};
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
 
@@ -11,7 +12,9 @@ fn two_versions_side_by_side_lose_nothing_on_the_way_up_and_on_the_way_back() {
     run(async {
         let world = World::with(&[], &[]).await;
         let sale = world.sale("versions", 1_000_000, Some(1)).await;
-        let mut fleet = Fleet::start(world, &sale, 1, &["p4_persist.attempts_max=3"]).await;
+        // Envelopes: orders in lines have none.
+        let set = ["p4_persist.attempts_max=3", "redis.outbox_format=1"];
+        let mut fleet = Fleet::start(world, &sale, 1, &set).await;
         fleet.replace(Consumer, 0, NEXT).await;
         fleet.replace(Api, 0, NEXT).await;
         // Half way back with the wrong one first: what the new api accepts, the old consumer cannot read.
@@ -36,6 +39,28 @@ fn two_versions_side_by_side_lose_nothing_on_the_way_up_and_on_the_way_back() {
         eventually("an empty MQ DLQ", async || fleet.world.mq_dlq().await.is_empty()).await;
         eventually("a closed register", async || fleet.world.rows("failed_request", "status = 'open'").await == 0)
             .await;
+        fleet.finish().await;
+    });
+}
+
+/// A rolling upgrade of the form of outbox entries: writers of both forms, and readers that were started with either setting.
+#[test]
+fn outbox_entries_change_their_form_under_load_and_back_and_nothing_is_lost_or_parked() {
+    run(async {
+        let world = World::with(&[], &[]).await;
+        let sale = world.sale("forms", 1_000_000, Some(1)).await;
+        let mut fleet = Fleet::start(world, &sale, 1, &["redis.outbox_format=1"]).await;
+        for (form, order) in [(2, [Api, Relay, Consumer, Reconcile]), (1, [Relay, Consumer, Reconcile, Api])] {
+            fleet.from_now_on(&format!("redis.outbox_format={form}"));
+            for role in order {
+                fleet.replace(role, 0, THIS).await;
+            }
+        }
+        let reports = fleet.all_confirmed().await;
+        assert!(reports.iter().all(|report| report.accepted > 300), "too few to show anything");
+        assert_eq!(fleet.world.mq_dlq().await, Vec::<String>::new());
+        assert_eq!(parked(&fleet.world).await, 0);
+        assert_eq!(fleet.world.rows("failed_request", "1 = 1").await, 0);
         fleet.finish().await;
     });
 }

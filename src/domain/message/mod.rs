@@ -21,6 +21,7 @@ pub(crate) use order_message::PayloadHash;
 #[cfg(test)]
 pub(super) use order_message::tests::any_order_message;
 
+use super::decimal::push_decimal;
 use super::ids::{RequestId, SaleId, UserId};
 use super::outcome::Outcome;
 use super::policy::Quantity;
@@ -72,17 +73,19 @@ fn head(purchase: &Purchase, out: &mut String) {
 }
 
 fn head_of_ours(purchase: &Purchase, out: &mut String) {
-    use std::fmt::Write;
-    // Unwrap safety: writing to a String cannot fail, and a user id is plain text that JSON can always hold.
-    let user = serde_json::to_string(purchase.user_id.as_str()).unwrap_or_default();
-    let written = write!(
-        out,
-        r#"{{"v":{VERSION},"rid":"{}","sale":"{}","user":{user},"qty":{}"#,
-        purchase.request_id,
-        purchase.sale_id,
-        purchase.quantity.get()
-    );
-    debug_assert!(written.is_ok());
+    const { assert!(VERSION == 1, "as it is spelled below") };
+    out.push_str(r#"{"v":1,"rid":""#);
+    push_decimal(out, purchase.request_id.get());
+    out.extend([r#"","sale":""#, purchase.sale_id.as_str(), r#"","user":""#]);
+    // A user id has no control characters: JSON escapes nothing else but these two.
+    for part in purchase.user_id.as_str().split_inclusive(['"', '\\']) {
+        match part.strip_suffix(['"', '\\']) {
+            Some(plain) => out.extend([plain, r"\", part.get(plain.len()..).unwrap_or_default()]),
+            None => out.push_str(part),
+        }
+    }
+    out.push_str(r#"","qty":"#);
+    push_decimal(out, purchase.quantity.get().into());
 }
 
 /// The whole message, as the script would have written it; used where an accepted request is sent again from the ledger.
@@ -114,9 +117,9 @@ pub(crate) fn event(accepted: &OrderMessage, outcome: Outcome) -> String {
         Outcome::Ordered => ("CONFIRMED", None),
         Outcome::Failed(reason) => ("FAILED", Some(reason.code())),
     };
-    text.push_str(&format!(r#","status":"{status}""#));
+    text.extend([r#","status":""#, status, r#"""#]);
     if let Some(reason) = reason {
-        text.push_str(&format!(r#","reason":"{reason}""#));
+        text.extend([r#","reason":""#, reason, r#"""#]);
     }
     text.push('}');
     text
@@ -124,8 +127,9 @@ pub(crate) fn event(accepted: &OrderMessage, outcome: Outcome) -> String {
 
 /// Events as one message's body: `{"v":1,"events":[…]}`.
 #[must_use]
-pub(crate) fn events<'a>(bodies: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
-    let mut text = format!(r#"{{"v":{VERSION},"events":["#).into_bytes();
+pub(crate) fn events<'a>(bodies: impl Iterator<Item = &'a [u8]> + Clone) -> Vec<u8> {
+    let mut text = Vec::with_capacity(bodies.clone().map(|body| body.len() + 1).sum::<usize>() + 32);
+    text.extend_from_slice(format!(r#"{{"v":{VERSION},"events":["#).as_bytes());
     for (at, body) in bodies.enumerate() {
         if at > 0 {
             text.push(b',');

@@ -1,5 +1,6 @@
 //! What an accepted request is from the script to its outcome: in the outbox, at the broker, in the database, in a DLQ.
 
+use crate::domain::decimal::push_decimal;
 use crate::domain::request::Purchase;
 use sha2::{Digest, Sha256};
 
@@ -27,13 +28,14 @@ impl OrderMessage {
     pub fn payload_hash(&self) -> PayloadHash {
         let Purchase { request_id, sale_id, user_id, quantity } = &self.purchase;
         // The user id comes last and has no control characters, so the fields cannot run into each other.
-        let canonical = format!(
-            "{request_id}\n{sale_id}\n{}\n{}\n{}\n{}\n{user_id}",
-            quantity.get(),
-            self.shard,
-            self.epoch,
-            self.number
-        );
+        let mut canonical = String::with_capacity(128);
+        push_decimal(&mut canonical, request_id.get());
+        canonical.extend(["\n", sale_id.as_str(), "\n"]);
+        for number in [quantity.get().into(), self.shard.into(), self.epoch.into(), self.number] {
+            push_decimal(&mut canonical, number);
+            canonical.push('\n');
+        }
+        canonical.push_str(user_id.as_str());
         let digest = Sha256::digest(canonical.as_bytes());
         let mut hash = PayloadHash::default();
         hash.copy_from_slice(&digest[..16]);
@@ -71,6 +73,14 @@ pub(in crate::domain) mod tests {
                 number,
                 accepted_at_ms: at,
             })
+    }
+
+    #[test]
+    fn the_hash_is_the_one_that_the_database_has_from_earlier_versions() {
+        let message = br#"{"v":1,"rid":"5","sale":"s","user":"a b","qty":2,"shard":3,"epoch":4,"no":6,"at":9}"#;
+        let accepted = crate::domain::message::decode(message).unwrap();
+        let digest = Sha256::digest(b"5\ns\n2\n3\n4\n6\na b");
+        assert_eq!(accepted.payload_hash(), digest[..16]);
     }
 
     proptest! {

@@ -11,6 +11,7 @@ use super::schema::outcome_event;
 use crate::domain::ids::RequestId;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
+use std::borrow::Cow;
 
 /// Most events that one call of [`waiting`] returns.
 pub(crate) const WAITING_MAX: u16 = 500;
@@ -21,7 +22,7 @@ pub(crate) struct OutcomeEvent {
     /// The request that has this outcome.
     pub request_id: RequestId,
     /// Routing key at the broker.
-    pub key: String,
+    pub key: Cow<'static, str>,
     /// The body of the message, JSON.
     pub body: Vec<u8>,
 }
@@ -35,7 +36,9 @@ pub(crate) async fn waiting(db: &Db) -> Result<Vec<OutcomeEvent>, DbError> {
             Ok(page.select(columns).load(conn).await?)
         })
         .await?;
-    rows.into_iter().map(|(id, key, body)| Ok(OutcomeEvent { request_id: read_request_id(id)?, key, body })).collect()
+    rows.into_iter()
+        .map(|(id, key, body)| Ok(OutcomeEvent { request_id: read_request_id(id)?, key: key.into(), body }))
+        .collect()
 }
 
 /// How many events wait.
@@ -51,7 +54,7 @@ pub(crate) async fn store(db: &Db, events: &[OutcomeEvent]) -> Result<(), DbErro
         .map(|event| {
             (
                 outcome_event::request_id.eq(event.request_id.get()),
-                outcome_event::event_key.eq(event.key.as_str()),
+                outcome_event::event_key.eq(event.key.as_ref()),
                 outcome_event::body.eq(event.body.as_slice()),
             )
         })

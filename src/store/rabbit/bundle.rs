@@ -41,7 +41,7 @@ pub(super) fn pack<'a>(orders: impl Iterator<Item = (&'a str, &'a [u8])>) -> Vec
 
 /// One order of a message.
 pub(super) struct OpenedOrder {
-    /// The request id, if the sender is one of ours.
+    /// The request id, if the sender is one of ours; none where the order is read already.
     pub(super) message_id: Option<String>,
     /// Its bytes; none where the order is read already.
     pub(super) body: Vec<u8>,
@@ -63,7 +63,7 @@ pub(super) fn open(properties: &BasicProperties, body: Vec<u8>) -> Vec<OpenedOrd
 }
 
 fn read(order: OrderMessage) -> OpenedOrder {
-    OpenedOrder { message_id: Some(order.purchase.request_id.to_string()), body: Vec::new(), order: Some(order) }
+    OpenedOrder { message_id: None, body: Vec::new(), order: Some(order) }
 }
 
 /// The orders of a bundle, (message id, body) each; `None` when it is no bundle of ours, which then is one damaged message.

@@ -23,6 +23,7 @@ use amqprs::{BasicProperties, Deliver};
 use async_trait::async_trait;
 use std::collections::VecDeque;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
@@ -43,8 +44,8 @@ pub struct Delivery {
     /// It was given out before, perhaps to a consumer that died in the middle of the work.
     pub redelivered: bool,
     /// The routing key it was published with: the number of its order queue.
-    pub routing_key: String,
-    /// The request id, if the sender is one of ours.
+    pub routing_key: Arc<str>,
+    /// The request id, if the sender is one of ours; none where the order is read already.
     pub message_id: Option<String>,
     /// The content, opaque here; empty where the order is read already.
     pub body: Vec<u8>,
@@ -72,6 +73,7 @@ impl Delivery {
     pub(crate) fn put_back(&mut self, order: &OrderMessage) {
         if self.body.is_empty() {
             self.body = message::encode(order).into_bytes();
+            self.message_id = Some(order.purchase.request_id.to_string());
         }
     }
 }
@@ -187,12 +189,12 @@ impl Consumer {
         let tag = deliver.delivery_tag();
         self.unacked.received(tag, orders.len());
         self.inspector.delivered(deliver.consumer_tag(), Instant::now());
-        let headers = from_properties(&properties);
+        let (headers, routing_key) = (from_properties(&properties), Arc::from(deliver.routing_key().as_str()));
         for (part, OpenedOrder { message_id, body, order }) in (0_u8..).zip(orders) {
             self.rest.push_back(Delivery {
                 id: DeliveryId { generation: self.link.generation, tag, part },
                 redelivered: deliver.redelivered(),
-                routing_key: deliver.routing_key().clone(),
+                routing_key: Arc::clone(&routing_key),
                 message_id,
                 body,
                 order,

@@ -7,7 +7,6 @@ use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::{LedgerError, LedgerRecord, LedgerState};
 use crate::domain::outcome::Outcome;
 use fred::types::Value;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Request ids of one script call; bounds how long Redis is busy.
@@ -135,9 +134,13 @@ impl RequestLedger {
     ) -> Result<i64, RedisFault> {
         let mut changed = 0;
         for part in outcomes.chunks(SETTLE_MAX) {
-            let mut by_outcome: HashMap<Outcome, Vec<RequestId>> = HashMap::new();
+            // There are few outcomes, and most are the same one.
+            let mut by_outcome: Vec<(Outcome, Vec<RequestId>)> = Vec::new();
             for (id, outcome) in part {
-                by_outcome.entry(*outcome).or_default().push(*id);
+                match by_outcome.iter_mut().find(|(of, _)| of == outcome) {
+                    Some((_, ids)) => ids.push(*id),
+                    None => by_outcome.push((*outcome, vec![*id])),
+                }
             }
             let mut args = Arguments::with_capacity(part.len() + 3 * by_outcome.len());
             for (outcome, ids) in by_outcome {

@@ -124,7 +124,7 @@ fn points_of(role: Role) -> &'static [CrashPoint] {
         ],
         Role::Consumer => &[
             CrashPoint::AfterDelivery,
-            CrashPoint::AfterOutcome,
+            CrashPoint::InsertsSent,
             CrashPoint::AfterOrder,
             CrashPoint::AfterStock,
             CrashPoint::CommitSent,

@@ -71,7 +71,7 @@ fn outcomes_that_p5_and_operators_decide_are_reported_too() {
 #[test]
 fn a_crowd_of_outcomes_is_reported_in_bundles_each_once() {
     run(async {
-        let world = World::with(&[Api, Relay], &[ALONE]).await;
+        let world = World::with(&[Api, Relay], &ALONE).await;
         let mut downstream = Downstream::listen(&world).await;
         let sale = world.sale("crowd", 1_000, Some(1)).await;
         let mut bought = Vec::new();

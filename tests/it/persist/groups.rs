@@ -1,7 +1,10 @@
 //! Groups and single requests: each request is persisted once, gets its own exact verdict, and the sums hold.
 
-use crate::support::mysql_store::{NOW_MS, accepted, assert_sound, books_of, crowd, fresh, sale, sale_id, verdicts};
+use crate::support::mysql_store::{
+    NOW_MS, accepted, assert_sound, books_of, crowd, fresh, sale, sale_id, url, verdicts,
+};
 use crate::support::world::run;
+use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
 use seckill::domain::ids::RequestId;
 use seckill::domain::message;
 use seckill::domain::outcome::{FailReason, Outcome, Verdict};
@@ -239,6 +242,23 @@ fn one_impossible_row_does_not_fail_its_neighbours() {
         let read = books::count(&db, &sale_id("s"), &asked).await.unwrap();
         assert_eq!(read.pieces[0].missing, [(13, 13), (58, 58), (101, 102)]);
         assert_eq!((read.highest, read.filled, read.above.count), (100, Some(7), 0));
+    });
+}
+
+#[test]
+fn an_order_without_its_outcome_is_named_and_its_neighbours_are_persisted() {
+    run(async {
+        let db = fresh("half").await;
+        sales::create(&db, &sale("s", 100, PurchasePolicy::Unlimited)).await.unwrap();
+        let mut by_hand = AsyncMysqlConnection::establish(&url("half").await).await.unwrap();
+        let columns = "request_id, sale_id, user_id, quantity, amount_cents, source, accepted_at";
+        let row = format!("INSERT INTO orders ({columns}) VALUES (7, 's', 'x', 1, 1, 'replay', NOW(3))");
+        by_hand.batch_execute(&row).await.unwrap();
+        let got = persist_all(&db, &crowd("s", 1..=9), PersistSource::Relay).await;
+        let no_outcome = DbError::Other("request 7 has an order and no outcome".to_owned());
+        for (rid, verdict) in (1..).zip(got) {
+            assert_eq!(verdict, if rid == 7 { Err(no_outcome.clone()) } else { Ok(Verdict::Ordered) });
+        }
     });
 }
 

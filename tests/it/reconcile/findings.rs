@@ -1,13 +1,14 @@
 //! What is lost, oversold or orphaned is found; what can be repaired is repaired forward, once (P5).
 
 use crate::support::audits::{kinds, lose_the_outbox};
+use crate::support::outbox_kinds::parked_orders;
 use crate::support::world::{World, eventually, pause, run};
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::domain::outcome::Outcome;
 use seckill::p5_reconcile::{FindingKind, Window, compensate};
 use seckill::roles::Role::{self, Api, Consumer, Reconcile};
 use seckill::store::mysql::outcomes;
-use seckill::store::redis::Parking;
+use seckill::store::redis::{ParkReason, Parking};
 use std::time::{Duration, Instant};
 
 /// Waits for another whole run of the reconciler over this world.
@@ -107,17 +108,9 @@ fn relay_dlq_entries_are_in_the_register_before_they_leave_redis() {
             world.redis(&["XADD", &dlq, "*", "reason", "unreadable"]).await;
         }
         let entry = redis.outbox.new_entries(0, "by hand", 1).await.unwrap().remove(0);
-        let parking = redis
-            .outbox
-            .park(
-                0,
-                "by hand",
-                &entry.id,
-                seckill::store::redis::ParkReason { reason: "the broker said no", attempts: 10 },
-            )
-            .await
-            .unwrap();
-        assert_eq!(parking, Parking::Moved);
+        let why = ParkReason { reason: "the broker said no", attempts: 10 };
+        let parking = redis.outbox.park_orders(0, "by hand", &entry.id, (why, &parked_orders(&entry))).await;
+        assert_eq!(parking.unwrap(), Parking::Moved);
         assert_eq!(redis.relay_dlq.count(0).await.unwrap(), 601);
         world
             .sql("CREATE TRIGGER refuse BEFORE INSERT ON failed_request FOR EACH ROW SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no'")

@@ -26,7 +26,7 @@ fn a_message_goes_round_with_everything_it_carries() {
             assert_eq!(send(&mut publisher, message).await, PublishResult::Confirmed);
             let got = receive(&mut consumer, 1).await.pop().unwrap();
             assert_eq!((got.body.as_slice(), got.message_id.as_deref()), (b"body 7".as_slice(), Some("id-7")));
-            assert_eq!((got.routing_key.as_str(), got.attempts, got.redelivered), ("1", 2, false));
+            assert_eq!((&*got.routing_key, got.attempts, got.redelivered), ("1", 2, false));
             assert!(!got.headers.contains_key("x-death"));
             consumer.ack(&[got.id]).await.unwrap();
             assert!(matches!(consumer.ack(&[got.id]).await, Err(RabbitError::Stale { .. })));
@@ -163,7 +163,7 @@ fn a_retry_comes_back_after_its_delay_with_its_routing_key_any_number_of_times()
         send(&mut publisher, order(&config, "1", 5)).await;
         for attempt in 1..=4 {
             let got = receive(&mut consumer, 1).await.pop().unwrap();
-            assert_eq!((got.attempts, got.routing_key.as_str()), (attempt - 1, "1"));
+            assert_eq!((got.attempts, &*got.routing_key), (attempt - 1, "1"));
             let start = Instant::now();
             let again = Outgoing::new(
                 PublishRoute { exchange: &topology.retry_exchange(attempt), key: &got.routing_key },

@@ -64,7 +64,8 @@ fn orders_of_a_queue_share_messages_and_each_has_its_own_outcome() {
 #[test]
 fn a_consumer_that_dies_in_the_middle_of_a_message_loses_and_doubles_nothing() {
     run(async {
-        let world = World::with(&[Api], &[]).await;
+        // Entries of one order, of which sixteen share a message.
+        let world = World::with(&[Api], &["p2_reserve.group_max=1"]).await;
         let sale = world.sale("middle", 1_000, Some(1)).await;
         world.sell(&sale, 60).await;
         relayed(&world, 16).await;

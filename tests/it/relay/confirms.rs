@@ -74,7 +74,7 @@ fn confirms_that_stay_out_for_long_end_in_the_relay_dlq_and_that_is_no_verdict()
 #[test]
 fn a_message_that_came_back_makes_the_relay_declare_the_topology_again() {
     run(async {
-        let world = World::with(&[Api, Relay], &[ALONE]).await;
+        let world = World::with(&[Api, Relay], &ALONE).await;
         let sale = world.sale("noroute", 100, Some(1)).await;
         world.bought(&sale, "first").await;
         nothing_is_left(&world).await;
@@ -117,7 +117,7 @@ async fn fill_queue(world: &World, sale: &SaleId, max: u32) -> u64 {
 #[test]
 fn what_a_full_queue_refused_is_sent_again_when_it_has_room() {
     run(async {
-        let set = ["p3_relay.attempts_max=1000", "p3_relay.backoff_max_ms=200", ALONE];
+        let set = ["p3_relay.attempts_max=1000", "p3_relay.backoff_max_ms=200", ALONE[0], ALONE[1]];
         let world = World::with(&[Api, Relay], &set).await;
         let sale = world.sale("full", 100, Some(1)).await;
         let all = fill_queue(&world, &sale, 5).await + 40;
@@ -138,7 +138,7 @@ fn what_a_full_queue_refused_is_sent_again_when_it_has_room() {
 #[test]
 fn what_a_full_queue_refused_too_often_is_parked_and_is_persisted_from_the_ledger() {
     run(async {
-        let world = World::with(&[Api, Relay], &["p3_relay.attempts_max=2", ALONE]).await;
+        let world = World::with(&[Api, Relay], &["p3_relay.attempts_max=2", ALONE[0], ALONE[1]]).await;
         let sale = world.sale("fuller", 100, Some(1)).await;
         let all = fill_queue(&world, &sale, 1).await + 30;
         world.sell(&sale, 30).await;

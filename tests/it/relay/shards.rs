@@ -8,6 +8,7 @@ use futures::future::join_all;
 use seckill::domain::ids::SaleId;
 use seckill::roles::Role::{Api, Consumer, Relay};
 use seckill::store::rabbit::declare;
+use seckill::store::redis::OutboxEntry;
 
 const SHARDS: u16 = 4;
 
@@ -71,11 +72,15 @@ fn what_other_shards_gave_is_not_lost_by_a_shard_that_answers_with_an_error() {
         for shard in [0, 2, 3] {
             sell_on(&world, &sale, shard, 10).await;
         }
-        let others = async || {
-            let depths = join_all([0, 2, 3].map(|shard| world.servers.redis.outbox.depth(shard))).await;
+        let outbox = &world.servers.redis.outbox;
+        let others = join_all([0, 2, 3].map(|shard| outbox.page(shard, "-", 100))).await;
+        let others: Vec<OutboxEntry> = others.into_iter().flat_map(|page| page.expect("redis")).collect();
+        assert_eq!(others.iter().map(OutboxEntry::orders).sum::<usize>(), 30);
+        let in_hand = async || {
+            let depths = join_all([0, 2, 3].map(|shard| outbox.depth(shard))).await;
             depths.into_iter().map(|depth| depth.expect("redis").1).sum::<u64>()
         };
-        eventually("the others' in the relay's hand", async || others().await == 30).await;
+        eventually("the others' in the relay's hand", async || in_hand().await == others.len() as u64).await;
         world.redis(&["DEL", &damaged]).await;
         // Long before anybody could take them over.
         eventually("all forty", async || world.orders(&sale).await == 40).await;

@@ -17,8 +17,11 @@ fn an_entry_acknowledged_but_not_deleted_is_relayed_again_and_harms_nobody() {
         nothing_is_left(&world).await;
         relay.stop().await;
         // Window 44, before and after the order: one that is persisted already, one that never went out.
-        let field = |name: &str| String::from_utf8(entries[0].field(name).unwrap().to_vec()).unwrap();
-        world.redis(&["XADD", &outbox, "*", "s", &field("s"), "r", &field("r"), "p", &field("p")]).await;
+        let text = |value: &[u8]| String::from_utf8(value.to_vec()).unwrap();
+        let fields: Vec<String> =
+            entries[0].fields.iter().flat_map(|(name, value)| [name.clone(), text(value)]).collect();
+        let again = ["XADD", &outbox, "*"].into_iter().chain(fields.iter().map(String::as_str));
+        world.redis(&again.collect::<Vec<_>>()).await;
         let last = world.bought(&sale, "last").await;
         let read = world.servers.redis.outbox.new_entries(0, "ghost", 10).await.unwrap();
         for entry in &read {
@@ -42,7 +45,10 @@ fn deleted_entries_do_not_break_their_batch_and_their_requests_are_persisted_fro
             World::with(&[Api, Consumer], &["p3_relay.claim_idle_ms=1000", "p3_relay.confirm_timeout_ms=900"]).await;
         let sale = world.sale("deleted", 100, Some(1)).await;
         let (outbox, counts) = (outbox_key(&world), world.servers.redis.keys.attempts(0));
-        world.sell(&sale, 20).await;
+        // One after the other, so that each entry has one order, whatever it may hold.
+        for buyer in 0..20 {
+            world.bought(&sale, &format!("buyer-{buyer}")).await;
+        }
         // Window 32: in this relay's own history. Window 31: in another one's.
         read_and_die(&world, &format!("relay-{}", world.settings.node()), 10).await;
         read_and_die(&world, "ghost", 10).await;

@@ -7,6 +7,7 @@ use crate::support::script_model::{redis_sale, request_id, reserve, user_id};
 use crate::support::world::{World, run};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
+use seckill::config::OutboxKind;
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::domain::message;
 use seckill::domain::reserve::Reserved;
@@ -25,6 +26,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::State(MetaState::Open)),
         1 => (1u32..6).prop_map(Step::Grant),
         1 => (1usize..9).prop_map(Step::Relay),
+        1 => Just(Step::Emptied),
     ]
 }
 
@@ -32,7 +34,8 @@ struct Bench<'a> {
     world: &'a World,
     sale: SaleId,
     model: Model,
-    relayed: usize,
+    /// Orders that left the outbox.
+    gone: usize,
 }
 
 impl Bench<'_> {
@@ -74,7 +77,15 @@ impl Bench<'_> {
                 let gone: usize = sent.iter().map(|entry| entry.orders).sum();
                 prop_assert!(gone <= self.model.outbox && (gone > 0 || self.model.outbox == 0));
                 self.model.outbox -= gone;
-                self.relayed += gone;
+                self.gone += gone;
+            }
+            Step::Emptied => {
+                let keys = &store.keys;
+                match self.world.settings.redis.outbox {
+                    OutboxKind::Stream => redis.call(&["XTRIM", &keys.outbox(0), "MAXLEN", "0"]).await,
+                    OutboxKind::List => redis.call(&["DEL", &keys.outbox_list(0)]).await,
+                };
+                self.gone += std::mem::take(&mut self.model.outbox);
             }
         }
         self.compare(&mut redis).await
@@ -109,7 +120,7 @@ impl Bench<'_> {
         let stock: u64 = redis.call(&["GET", &keys.stock(0, &self.sale)]).await.text().parse().unwrap();
         prop_assert_eq!((stock, model.granted - stock), (model.stock, units), "given minus left is the ledger's sum");
         prop_assert_eq!(self.world.servers.redis.outbox.depth(0).await.unwrap(), (model.outbox as u64, 0));
-        prop_assert_eq!(model.outbox + self.relayed, ids.len(), "one order for each accepted request");
+        prop_assert_eq!(model.outbox + self.gone, ids.len(), "one order for each accepted request");
         let mut buyers = redis.hash(&keys.buyers(0, &self.sale)).await;
         prop_assert!(buyers.remove("").is_some());
         prop_assert_eq!(buyers.len(), of_buyer.len());
@@ -148,7 +159,7 @@ async fn sequence(world: &World, (limit, cap, stock): (u32, usize, u64), steps: 
     store.sale_keys.activate(&sale, 0, cap as u64, ("g", i64::try_from(stock).unwrap())).await.unwrap();
     store.sale_keys.set_state(&sale.sale_id, 0, MetaState::Open, &[MetaState::Loaded]).await.unwrap();
     let model = Model::new(u64::from(limit), cap, stock);
-    let mut bench = Bench { world, sale: sale.sale_id, model, relayed: 0 };
+    let mut bench = Bench { world, sale: sale.sale_id, model, gone: 0 };
     for (no, step) in steps.iter().enumerate() {
         bench.take(no, step).await?;
     }

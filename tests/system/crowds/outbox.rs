@@ -13,7 +13,8 @@ const NO_CLAIM: [&str; 2] = ["p3_relay.claim_idle_ms=60000", "p5_reconcile.windo
 #[test]
 fn entries_in_nobodys_pending_list_are_found_and_relayed() {
     run_waiting(async {
-        let world = World::with(&[Api, Consumer], &NO_CLAIM).await;
+        // Entries of one order, so that there are as many.
+        let world = World::with(&[Api, Consumer], &[NO_CLAIM[0], NO_CLAIM[1], "p2_reserve.group_max=1"]).await;
         let sale = world.sale("orphans", 2_000, Some(1)).await;
         let outbox = outbox_key(&world);
         // More than one page: window 30 by a consumer deleted with what it had, and by a group set forward.
@@ -33,7 +34,8 @@ fn entries_in_nobodys_pending_list_are_found_and_relayed() {
 #[test]
 fn a_group_that_was_destroyed_is_made_again_from_the_beginning() {
     run_waiting(async {
-        let world = World::with(&[Api, Consumer], &[]).await;
+        // Entries of one order: a full hand is four of them.
+        let world = World::with(&[Api, Consumer], &["p2_reserve.group_max=1"]).await;
         let sale = world.sale("group", 5_000, Some(1)).await;
         let outbox = outbox_key(&world);
         // With a full hand, of which nothing can go away: nothing is read, so nothing else would notice.

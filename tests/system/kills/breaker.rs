@@ -14,7 +14,7 @@ const OPENED: &str = "seckill_p4_persist_breaker_opened_total";
 fn an_outage_opens_the_breaker_burns_no_attempt_and_its_end_closes_it() {
     run(async {
         let mut servers = breakable_servers().await;
-        let world = World::on_breakable(&servers, "breaker", &[Api, Relay], &[ALONE]).await;
+        let world = World::on_breakable(&servers, "breaker", &[Api, Relay], &ALONE).await;
         let sale = world.sale("breaker", 1_000, Some(1)).await;
         // Three writers with ten each.
         let set = ["p4_persist.group_max=10", "p4_persist.prefetch=10", "p4_persist.attempts_max=2"];

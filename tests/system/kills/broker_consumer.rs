@@ -30,7 +30,7 @@ fn a_broker_that_dies_in_a_load_is_answered_with_no_stale_ack() {
 fn a_broker_that_takes_no_messages_is_drained_all_the_same_and_gets_the_events_later() {
     run(async {
         let servers = breakable_servers().await;
-        let world = World::on_breakable(&servers, "mute", &[Api, Relay], &[ALONE]).await;
+        let world = World::on_breakable(&servers, "mute", &[Api, Relay], &ALONE).await;
         let mut downstream = Downstream::listen(&world).await;
         let sale = world.sale("mute", 1_000, Some(1)).await;
         let first = world.bought(&sale, "first").await;

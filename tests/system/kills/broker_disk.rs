@@ -19,7 +19,7 @@ fn a_broker_that_lost_its_disk_loses_no_request() {
         let urls = servers.urls();
         // In the default virtual host: a broker that starts empty has no other.
         let on = (urls.redis_url.as_str(), urls.amqp_url.as_str(), urls.mysql_url.as_str());
-        let set = ["rabbitmq.prefix=wiped", "mysql.statement_timeout_ms=2000", ALONE];
+        let set = ["rabbitmq.prefix=wiped", "mysql.statement_timeout_ms=2000", ALONE[0], ALONE[1]];
         let mysql = on.2.replace("/seckill", "/wiped");
         let world = World::on((on.0, on.1, &mysql), "wiped", &[Api, Relay], &set).await;
         let sale = world.sale("wiped", 1_000, Some(1)).await;

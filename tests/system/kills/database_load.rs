@@ -20,7 +20,7 @@ async fn waiting(world: &World) -> BTreeMap<&'static str, u64> {
 fn a_database_that_dies_in_a_load_opens_the_breaker_and_loses_and_doubles_nothing() {
     run(async {
         let mut servers = breakable_servers().await;
-        let set = ["p4_persist.group_max=50", "p4_persist.prefetch=100", ALONE];
+        let set = ["p4_persist.group_max=50", "p4_persist.prefetch=100", ALONE[0], ALONE[1]];
         let world = World::on_breakable(&servers, "database", &[Api, Relay, Consumer], &set).await;
         let sale = world.sale("database", 10_000, Some(1)).await;
         let selling =

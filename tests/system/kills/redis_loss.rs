@@ -99,7 +99,7 @@ fn what_was_accepted_before_the_rewind_is_persisted_in_its_old_epoch_before_the_
         let dir = scratch("redis-loss-epoch");
         let mut servers = PrivateServers::start(&dir, &|_progress| {}).await.unwrap();
         let urls = servers.urls();
-        let set = ["p5_reconcile.quiet_ms=1000", "p1_entry.cache_ttl_ms=50", ALONE];
+        let set = ["p5_reconcile.quiet_ms=1000", "p1_entry.cache_ttl_ms=50", ALONE[0], ALONE[1]];
         let urls = (urls.redis_url.as_str(), urls.amqp_url.as_str(), urls.mysql_url.as_str());
         let world = World::on(urls, "epoch", &[Role::Api, Role::Relay], &set).await;
         let sale = world.sale("epoch", 12, Some(1)).await;

@@ -27,7 +27,7 @@ pub(crate) use one::{FinalFailure, record_failure};
 pub use one::{fail_reused, persist_one};
 use plan::WritePlan;
 pub(crate) use refused::refused_from_zero;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use write::Blocked;
 
 /// Most requests in one transaction; a longer input is persisted in several. Bounds statement size and lock time.
@@ -90,17 +90,15 @@ pub async fn persist_all(db: &Db, items: &[OrderMessage], source: PersistSource)
         lock_waits: 0,
         locked: BTreeSet::new(),
     };
-    let mut first_of: HashMap<RequestId, usize> = HashMap::with_capacity(items.len());
+    let id_at = |index: usize| items.get(index).map(|accepted| accepted.purchase.request_id);
+    // In the order of the transaction; of equal ids the first one leads.
+    let mut in_order: Vec<usize> = (0..items.len()).collect();
+    in_order.sort_by_key(|index| id_at(*index));
     let mut firsts = Vec::with_capacity(items.len());
     let mut repeats = Vec::new();
-    for (index, accepted) in items.iter().enumerate() {
-        match first_of.entry(accepted.purchase.request_id) {
-            std::collections::hash_map::Entry::Vacant(vacant) => {
-                vacant.insert(index);
-                firsts.push(index);
-            }
-            std::collections::hash_map::Entry::Occupied(_) => repeats.push(index),
-        }
+    for same in in_order.chunk_by(|one, next| id_at(*one) == id_at(*next)) {
+        firsts.extend(same.first());
+        repeats.extend(same.iter().skip(1));
     }
     for group in firsts.chunks(GROUP_MAX) {
         round.persist_exactly(group.to_vec()).await;

@@ -4,7 +4,7 @@ use super::super::codes::{PersistSource, Reporter, cut};
 use super::super::fault::DbError;
 use super::super::outcomes::outcomes_of;
 use super::super::pool::Db;
-use super::super::schema::{failed_request, outcome_event, request_outcome, sales};
+use super::super::schema::{failed_request, orders, outcome_event, request_outcome, sales};
 use super::facts::facts_of;
 use super::plan::{NewEventRow, NewOutcomeRow, WritePlan};
 use super::seen;
@@ -106,7 +106,12 @@ async fn identify(db: &Db, accepted: &OrderMessage, stopped: Stopped) -> Result<
     match stopped {
         Stopped::Obstacle(Obstacle::StockShort) if !sale_exists(db, accepted).await? => Ok(Some(Obstacle::NoSuchSale)),
         Stopped::Obstacle(obstacle) => Ok(Some(obstacle)),
-        Stopped::Taken => Ok(number_is_taken(db, accepted).await?.then_some(Obstacle::OtherOutcome)),
+        Stopped::Taken if number_is_taken(db, accepted).await? => Ok(Some(Obstacle::OtherOutcome)),
+        // Both tables have the request id as their key, and an order is never written without its outcome.
+        Stopped::Taken if order_exists(db, accepted).await? => {
+            Err(DbError::Other(format!("request {request_id} has an order and no outcome")))
+        }
+        Stopped::Taken => Ok(None),
     }
 }
 
@@ -114,6 +119,15 @@ async fn sale_exists(db: &Db, accepted: &OrderMessage) -> Result<bool, DbError> 
     let sale_id = accepted.purchase.sale_id.as_str().as_bytes();
     db.run("sale_exists", async |conn| {
         let found: i64 = sales::table.filter(sales::sale_id.eq(sale_id)).count().get_result(conn).await?;
+        Ok(found > 0)
+    })
+    .await
+}
+
+async fn order_exists(db: &Db, accepted: &OrderMessage) -> Result<bool, DbError> {
+    let request_id = accepted.purchase.request_id.get();
+    db.run("order_exists", async |conn| {
+        let found: i64 = orders::table.filter(orders::request_id.eq(request_id)).count().get_result(conn).await?;
         Ok(found > 0)
     })
     .await

@@ -3,7 +3,7 @@
 use super::super::codes::{PersistSource, datetime, outcome_columns};
 use super::super::fault::DbError;
 use super::super::sale_facts::SaleFacts;
-use super::super::schema::{outcome_event, request_outcome, stock_flow};
+use super::super::schema::{outcome_event, request_outcome};
 use super::text::Values;
 use crate::domain::ids::SaleId;
 use crate::domain::message::{self, OrderMessage};
@@ -16,6 +16,7 @@ const OUTCOME_COLUMNS: &str = "/* landing */ INSERT INTO request_outcome \
     (request_id, kind, sale_id, shard, epoch, number, payload_hash) VALUES ";
 const ORDER_COLUMNS: &str = "/* landing */ INSERT INTO orders \
     (request_id, sale_id, user_id, one_per_user_id, quantity, amount_cents, source, accepted_at) VALUES ";
+const FLOW_COLUMNS: &str = "/* landing */ INSERT INTO stock_flow (sale_id, delta, kind, orders_count, ref) VALUES ";
 
 #[derive(Insertable)]
 #[diesel(table_name = request_outcome, treat_none_as_default_value = false)]
@@ -44,16 +45,6 @@ impl<'a> NewOutcomeRow<'a> {
             payload_hash: accepted.payload_hash().to_vec(),
         }
     }
-}
-
-#[derive(Insertable)]
-#[diesel(table_name = stock_flow)]
-pub(crate) struct NewFlowRow<'a> {
-    pub sale_id: &'a [u8],
-    pub delta: i64,
-    pub kind: &'static str,
-    pub orders_count: u32,
-    pub reference: Vec<u8>,
 }
 
 /// An event that a consumer will publish; written in one transaction with its outcome.
@@ -87,10 +78,9 @@ pub(crate) struct SaleShare {
 
 /// The rows of one transaction. Sorted by request id and by sale: all such transactions take locks in one order.
 pub(crate) struct WritePlan<'a> {
-    /// The INSERT into `request_outcome`.
-    pub outcomes: String,
-    /// The INSERT into `orders`.
-    pub orders: String,
+    /// BEGIN and the INSERTs into `request_outcome`, `orders` and `stock_flow`, as one message to the server. It executes them in
+    /// order and stops at the first that fails.
+    pub opening: String,
     /// The events to publish later; empty when the requests came as messages, whose consumer publishes them itself.
     pub events: Vec<NewEventRow>,
     /// What each sale gives.
@@ -113,10 +103,15 @@ impl<'a> WritePlan<'a> {
         let mut orders = Values::insert(ORDER_COLUMNS, group.len());
         let mut shares = BTreeMap::new();
         let mut events = Vec::new();
+        let mut of_sale: Option<(&SaleId, &SaleFacts)> = None;
         for accepted in group {
-            let Some(facts) = facts.get(&accepted.purchase.sale_id) else {
+            let sale_id = &accepted.purchase.sale_id;
+            // Most neighbours are of one sale.
+            let known = of_sale.filter(|(known, _)| *known == sale_id).map(|(_, facts)| facts);
+            let Some(facts) = known.or_else(|| facts.get(sale_id)) else {
                 return Ok(Err(Obstacle::NoSuchSale));
             };
+            of_sale = Some((sale_id, facts));
             if !facts.policy.allows(0, accepted.purchase.quantity) {
                 return Ok(Err(Obstacle::LimitPassed));
             }
@@ -127,32 +122,35 @@ impl<'a> WritePlan<'a> {
                 events.push(NewEventRow::of(accepted, Outcome::Ordered));
             }
         }
-        Ok(Ok(Self { outcomes: outcomes.finish(), orders: orders.finish(), events, shares }))
-    }
-
-    /// One journal row a sale.
-    pub(crate) fn flow_rows(&self) -> Vec<NewFlowRow<'a>> {
-        let row = |(sale_id, share): (&&'a SaleId, &SaleShare)| NewFlowRow {
-            sale_id: sale_id.as_str().as_bytes(),
-            delta: -share.units,
-            kind: "order",
-            orders_count: share.orders_count,
-            reference: share.first_request.to_string().into_bytes(),
-        };
-        self.shares.iter().map(row).collect()
+        let inserts = [outcomes.finish(), orders.finish(), flows(&shares)];
+        Ok(Ok(Self { opening: ["BEGIN", &inserts[0], &inserts[1], &inserts[2]].join("; "), events, shares }))
     }
 }
 
+/// One journal row a sale.
+fn flows(shares: &BTreeMap<&SaleId, SaleShare>) -> String {
+    let mut flows = Values::insert(FLOW_COLUMNS, shares.len());
+    for (sale_id, share) in shares {
+        flows.row();
+        flows.bytes(sale_id.as_str().as_bytes());
+        flows.signed(-share.units);
+        flows.code("order");
+        flows.number(share.orders_count);
+        flows.bytes(share.first_request.to_string().as_bytes());
+    }
+    flows.finish()
+}
+
 fn add_outcome(outcomes: &mut Values, accepted: &OrderMessage) {
-    let row = NewOutcomeRow::of(accepted, Outcome::Ordered);
+    let (kind, _no_reason) = outcome_columns(Outcome::Ordered);
     outcomes.row();
-    outcomes.number(row.request_id);
-    outcomes.code(row.kind);
-    outcomes.bytes(row.sale_id);
-    outcomes.number(row.shard);
-    outcomes.number(row.epoch);
+    outcomes.number(accepted.purchase.request_id.get());
+    outcomes.code(kind);
+    outcomes.bytes(accepted.purchase.sale_id.as_str().as_bytes());
+    outcomes.number(accepted.shard);
+    outcomes.number(accepted.epoch);
     outcomes.number(accepted.number);
-    outcomes.bytes(&row.payload_hash);
+    outcomes.bytes(&accepted.payload_hash());
 }
 
 fn add_order(
@@ -175,7 +173,7 @@ fn add_order(
         PurchasePolicy::Cumulative(_) | PurchasePolicy::Unlimited => orders.null(),
     }
     orders.number(purchase.quantity.get());
-    orders.number(amount_cents);
+    orders.signed(amount_cents);
     orders.code(source.code());
     orders.time(datetime(accepted.accepted_at_ms)?);
     Ok(())

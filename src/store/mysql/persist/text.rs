@@ -5,12 +5,14 @@
 //! literal, a time made of digits, or one of our own codes: nothing that came from outside is ever quoted.
 //! So it is written by hand: Diesel would bind a placeholder for each value.
 
+use crate::domain::decimal::push_decimal;
 use chrono::NaiveDateTime;
-use std::fmt::{Display, Write};
 
 /// Bytes a row takes, about; only to ask for memory once.
 const ROW_BYTES: usize = 224;
-const HEX: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
+/// Bytes that are written as hexadecimal digits at once.
+const HEX_AT_ONCE: usize = 32;
+const HEX: [u8; 16] = *b"0123456789abcdef";
 
 /// A list of rows, or of values, under construction.
 pub(crate) struct Values {
@@ -19,6 +21,8 @@ pub(crate) struct Values {
     in_row: bool,
     /// Whether the next value is the first of its row or list.
     first: bool,
+    /// The last time and its text: the orders of a group come from few milliseconds.
+    last_time: Option<(NaiveDateTime, String)>,
 }
 
 impl Values {
@@ -26,14 +30,14 @@ impl Values {
     pub(crate) fn insert(insert: &'static str, rows: usize) -> Self {
         let mut text = String::with_capacity(insert.len() + rows * ROW_BYTES);
         text.push_str(insert);
-        Self { text, in_row: false, first: true }
+        Self { text, in_row: false, first: true, last_time: None }
     }
 
     /// A list such as IN takes.
     pub(crate) fn list(values: usize) -> Self {
         let mut text = String::with_capacity(values * ROW_BYTES / 4);
         text.push('(');
-        Self { text, in_row: true, first: true }
+        Self { text, in_row: true, first: true, last_time: None }
     }
 
     /// Begins the next row.
@@ -50,24 +54,32 @@ impl Values {
         self.first = false;
     }
 
-    fn write(&mut self, value: impl Display) {
-        let written = write!(self.text, "{value}");
-        debug_assert!(written.is_ok(), "writing to a string cannot fail");
+    pub(crate) fn number(&mut self, value: impl Into<u64>) {
+        self.separate();
+        push_decimal(&mut self.text, value.into());
     }
 
-    pub(crate) fn number(&mut self, value: impl Into<i128>) {
+    /// A number that may be below zero.
+    pub(crate) fn signed(&mut self, value: i64) {
         self.separate();
-        self.write(value.into());
+        if value < 0 {
+            self.text.push('-');
+        }
+        push_decimal(&mut self.text, value.unsigned_abs());
     }
 
     /// Any bytes, as a hexadecimal literal.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         self.separate();
         self.text.push_str("x'");
-        for byte in bytes {
-            for nibble in [byte >> 4, byte & 15] {
-                self.text.push(HEX.get(usize::from(nibble)).copied().unwrap_or('0'));
+        for part in bytes.chunks(HEX_AT_ONCE) {
+            let mut digits = [b'0'; 2 * HEX_AT_ONCE];
+            for (pair, byte) in digits.chunks_exact_mut(2).zip(part) {
+                pair[0] = HEX[usize::from(byte >> 4)];
+                pair[1] = HEX[usize::from(byte & 15)];
             }
+            // Digits are text.
+            self.text.push_str(std::str::from_utf8(&digits[..2 * part.len()]).unwrap_or_default());
         }
         self.text.push('\'');
     }
@@ -76,13 +88,20 @@ impl Values {
     pub(crate) fn code(&mut self, code: &'static str) {
         debug_assert!(code.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'), "{code}");
         self.separate();
-        self.write(format_args!("'{code}'"));
+        for part in ["'", code, "'"] {
+            self.text.push_str(part);
+        }
     }
 
     /// A time with milliseconds.
     pub(crate) fn time(&mut self, time: NaiveDateTime) {
         self.separate();
-        self.write(format_args!("'{}'", time.format("%Y-%m-%d %H:%M:%S%.3f")));
+        if self.last_time.as_ref().is_none_or(|(last, _)| *last != time) {
+            self.last_time = Some((time, format!("'{}'", time.format("%Y-%m-%d %H:%M:%S%.3f"))));
+        }
+        if let Some((_, text)) = &self.last_time {
+            self.text.push_str(text);
+        }
     }
 
     pub(crate) fn null(&mut self) {
@@ -105,11 +124,21 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
+    fn times_have_milliseconds_and_follow_each_other_in_any_order() {
+        let mut list = Values::list(3);
+        for ms in [1_763_720_000_123, 1_763_720_000_123, 1_763_720_000_000, 1_763_720_000_123] {
+            list.time(chrono::DateTime::from_timestamp_millis(ms).unwrap().naive_utc());
+        }
+        let [third, whole] = ["'2025-11-21 10:13:20.123'", "'2025-11-21 10:13:20.000'"];
+        assert_eq!(list.finish(), format!("({third},{third},{whole},{third})"));
+    }
+
+    #[test]
     fn rows_and_lists_are_well_formed() {
         let mut rows = Values::insert("INSERT INTO t (a, b, c, d) VALUES ", 2);
         for n in [1i64, -2] {
             rows.row();
-            rows.number(n);
+            rows.signed(n);
             rows.bytes(b"a'");
             rows.null();
             rows.code("relay");

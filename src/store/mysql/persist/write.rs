@@ -1,18 +1,19 @@
-//! The transaction that persists a group: outcomes → orders → buyers → journal → stock (the hot row, last), commit.
+//! The transaction that persists a group: outcomes → orders → journal (one message) → buyers → stock (the hot row, last), commit.
+//! Three round trips, because each costs this process and the server about as much as ten orders do.
 //!
 //! Whatever goes wrong, everything is rolled back: a lock wait (1205) undoes only its statement and a deadlock (1213) the
 //! whole transaction, and committing what is left would book stock without orders (windows 67, 68).
 
 use super::super::fault::DbError;
-use super::super::pool::{Conn, Db, Manager};
-use super::super::schema::{outcome_event, sales, stock_flow};
+use super::super::pool::{Conn, Db};
+use super::super::schema::{outcome_event, sales};
 use super::plan::{SaleShare, WritePlan};
 use super::text::Values;
 use crate::domain::ids::SaleId;
 use crate::faults::{crash_point, left_out};
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Binary, Unsigned};
-use diesel_async::{RunQueryDsl, SimpleAsyncConnection, TransactionManager};
+use diesel_async::{RunQueryDsl, SimpleAsyncConnection};
 use std::pin::pin;
 
 /// What stopped the transaction; nothing of it remains.
@@ -55,43 +56,45 @@ pub(crate) async fn transact(db: &Db, name: &'static str, plan: &WritePlan<'_>) 
 }
 
 /// All or nothing. After an error of the database the caller closes the connection, which rolls back where the statement
-/// ROLLBACK could not.
+/// ROLLBACK could not. Diesel does not know of the transaction: BEGIN is in one message with the INSERTs.
 async fn in_transaction(conn: &mut Conn, plan: &WritePlan<'_>) -> Result<(), Halt> {
-    Manager::begin_transaction(conn).await?;
     let halt = match write(conn, plan).await {
         Ok(()) => return commit(conn).await,
         Err(Halt::Db(_)) if left_out!(Rollback) => return commit(conn).await,
         Err(halt) => halt,
     };
-    match (Manager::rollback_transaction(conn).await, halt) {
+    match (conn.batch_execute("ROLLBACK").await, halt) {
         (Ok(()), halt) | (Err(_), halt @ Halt::Db(_)) => Err(halt),
         // The obstacle is certain, the connection is not.
         (Err(error), Halt::Blocked(_)) => Err(Halt::Db(error.into())),
     }
 }
 
-/// The first poll sends COMMIT, later polls wait for its answer. After a crash in between the outcome is unknown.
-async fn commit(conn: &mut Conn) -> Result<(), Halt> {
-    let mut committing = pin!(Manager::commit_transaction(conn));
+/// Sends a message and waits for its answer, with a place to die in between. The first poll sends, later polls wait.
+async fn send(conn: &mut Conn, message: &str, sent: impl FnOnce()) -> Result<(), Halt> {
+    let mut answer = pin!(conn.batch_execute(message));
     tokio::select! {
         biased;
-        committed = &mut committing => return Ok(committed?),
-        () = std::future::ready(()) => crash_point!(CommitSent),
+        answered = &mut answer => return Ok(answered?),
+        () = std::future::ready(()) => sent(),
     }
-    Ok(committing.await?)
+    Ok(answer.await?)
+}
+
+/// After a crash before the answer the outcome is unknown.
+async fn commit(conn: &mut Conn) -> Result<(), Halt> {
+    send(conn, "COMMIT", || crash_point!(CommitSent)).await
 }
 
 async fn write(conn: &mut Conn, plan: &WritePlan<'_>) -> Result<(), Halt> {
-    let inserted = conn.batch_execute(&plan.outcomes).await;
-    inserted.map_err(|error| match DbError::from(error) {
-        error if error.is_duplicate() => Halt::Blocked(Blocked::Outcome),
-        error => Halt::Db(error),
-    })?;
-    crash_point!(AfterOutcome);
-    let inserted = conn.batch_execute(&plan.orders).await;
-    inserted.map_err(|error| match DbError::from(error) {
-        error if error.is_duplicate_of("uk_sale_user") => Halt::Blocked(Blocked::Buyer),
-        error => Halt::Db(error),
+    let opened = send(conn, &plan.opening, || crash_point!(InsertsSent)).await;
+    opened.map_err(|halt| match halt {
+        Halt::Db(error) if error.is_duplicate_of("uk_sale_user") => Halt::Blocked(Blocked::Buyer),
+        // The journal's key; no request explains it.
+        Halt::Db(error) if error.is_duplicate_of("uk_flow_ref") => Halt::Db(error),
+        // A request's id or its acceptance number. PRIMARY may be that of `orders` as well; `one.rs` finds out.
+        Halt::Db(error) if error.is_duplicate() => Halt::Blocked(Blocked::Outcome),
+        halt => halt,
     })?;
     crash_point!(AfterOrder);
     if !plan.events.is_empty() {
@@ -100,7 +103,6 @@ async fn write(conn: &mut Conn, plan: &WritePlan<'_>) -> Result<(), Halt> {
     for (sale_id, share) in &plan.shares {
         count_buyers(conn, sale_id, share).await?;
     }
-    diesel::insert_into(stock_flow::table).values(&plan.flow_rows()).execute(conn).await?;
     for (sale_id, share) in &plan.shares {
         take_stock(conn, sale_id, share.units).await?;
     }

@@ -13,8 +13,7 @@ mod stream;
 
 pub(crate) use orphans::OrphanPage;
 pub(crate) use relay_dlq::ParkedEntry;
-pub(crate) use relay_dlq::ParkedOrder;
-pub use relay_dlq::{ParkReason, Parking, RelayDlq};
+pub use relay_dlq::{ParkReason, ParkedOrder, Parking, RelayDlq};
 pub use scan::LocatedEntry;
 
 use super::connection::RedisFault;

@@ -57,7 +57,7 @@ pub struct ParkReason<'a> {
 
 /// One of several orders of an entry, as it is parked.
 #[derive(Debug, Clone)]
-pub(crate) struct ParkedOrder {
+pub struct ParkedOrder {
     /// Its request.
     pub request_id: RequestId,
     /// The message that it would travel as alone.
@@ -88,7 +88,7 @@ impl Outbox {
     ///
     /// # Errors
     /// [`RedisFault`]; repeating is safe.
-    pub(crate) async fn park_orders(
+    pub async fn park_orders(
         &self,
         shard: u16,
         consumer: &str,

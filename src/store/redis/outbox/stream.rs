@@ -130,7 +130,8 @@ impl Outbox {
     pub(super) async fn stream_depth(&self, shard: u16) -> Result<(u64, u64), RedisFault> {
         let length = integer(&self.redis.command("XLEN", 0, vec![text(self.redis.keys.outbox(shard))]).await?)?;
         let more = self.redis.command("GET", 0, vec![text(self.redis.keys.outbox_more(shard))]).await?;
-        let length = length + if more.is_null() { 0 } else { integer(&more)?.max(0) };
+        // An empty outbox has no orders, whatever was deleted by hand before.
+        let length = if more.is_null() || length == 0 { length } else { length + integer(&more)?.max(0) };
         let pending =
             match self.redis.command("XPENDING", 0, vec![text(self.redis.keys.outbox(shard)), text(GROUP)]).await {
                 Ok(summary) => list(summary)?.first().map_or(Ok(0), integer)?,
