@@ -2,9 +2,10 @@
 //!
 //! Input: a token. Output: the buyer it speaks for, or why it is refused. A token of a public-key algorithm is verified once
 //! and remembered in its time ([`super::verified_tokens`]). HS256 is verified each time: its check is symmetric and costs a
-//! fraction of a public-key operation; whether remembering those tokens pays, too, is not measured.
+//! fraction of a public-key operation ([`super::hs256`]).
 
 use super::access_keys::{AccessKeys, AuthKeyError};
+use super::hs256::UsualTokens;
 use super::verified_tokens::{TokenHash, VerifiedToken, VerifiedTokens};
 use crate::config::{Algorithm, Auth};
 use crate::domain::ids::UserId;
@@ -28,6 +29,7 @@ pub struct Authenticator {
     keys: AccessKeys,
     validation: Validation,
     verified: Option<VerifiedTokens>,
+    pub(super) usual: Option<UsualTokens>,
 }
 
 #[derive(Clone, Deserialize)]
@@ -54,7 +56,12 @@ impl Authenticator {
         // `aud` and `iss` are only checked when present unless they are required.
         validation.set_required_spec_claims(&["exp", "aud", "iss", "sub"]);
         let verified_max = if settings.algorithm == Algorithm::Hs256 { 0 } else { settings.verified_max };
-        Ok(Self { keys: AccessKeys::read(settings)?, validation, verified: VerifiedTokens::new(verified_max) })
+        Ok(Self {
+            keys: AccessKeys::read(settings)?,
+            validation,
+            verified: VerifiedTokens::new(verified_max),
+            usual: UsualTokens::new(settings),
+        })
     }
 
     /// The buyer a token speaks for.
@@ -62,9 +69,18 @@ impl Authenticator {
         if token.len() > TOKEN_BYTES_MAX {
             return Err(AccessDenied(format!("access token has more than {TOKEN_BYTES_MAX} bytes")));
         }
+        let now_s = u64::try_from(now_ms() / 1000).unwrap_or_default();
+        if let Some(usual) = &self.usual {
+            if let Some(user) = usual.buyer(token, now_s) {
+                return Ok(user);
+            }
+            let (user, _) = self.verify(token)?;
+            usual.accepted(token);
+            return Ok(user);
+        }
         let Some(verified) = &self.verified else { return self.verify(token).map(|(user, _)| user) };
         let hash = TokenHash::of(token);
-        if let Some(user) = verified.get(&hash, u64::try_from(now_ms() / 1000).unwrap_or_default()) {
+        if let Some(user) = verified.get(&hash, now_s) {
             return Ok(user);
         }
         // Out of its time, too: the reason is named here.
