@@ -1,9 +1,9 @@
 //! P2 reserve: decides purchases by `lua/reserve.lua`, in groups.
 //!
 //! A purchase crosses from its HTTP worker's thread with the others of the same turn (`thread_queue`), waits in the batcher of
-//! its sale and shard (`group`), a group is one script call, and the reply goes back to the worker's thread (`replies`). When the home bucket is too short, units are brought from the other buckets (`rebalance`)
-//! and the same purchase is tried again. A restarted Redis has to pass the boot fence (`fence`); settings that break a promise
-//! close the shop (`guard`).
+//! its sale and shard (`group`), a group is one script call, and the reply goes back to the worker's thread (`replies`). When the
+//! home bucket is too short, units are brought from the other buckets (`rebalance`) and the same purchase is tried again. A
+//! restarted Redis has to pass the boot fence (`fence`); settings that break a promise close the shop (`guard`).
 //!
 //! Input: a [`Purchase`] that P1 let through. Output: a [`Decision`]. An accepted purchase is an outbox entry for P3.
 //!
