@@ -184,6 +184,14 @@ mod tests {
         )
     }
 
+    /// The buyer or the reason. Of several missing claims the judge names any.
+    fn told(checked: Result<UserId, AccessDenied>) -> Result<UserId, String> {
+        checked.map_err(|AccessDenied(why)| match why.split_once("lacks the claim") {
+            Some((before, _)) => before.to_owned(),
+            None => why,
+        })
+    }
+
     const HEADERS: &[&str] = &[
         r#"{"typ":"JWT","alg":"HS256"}"#,
         r#"{"alg":"HS256","kid":"1"}"#,
@@ -215,9 +223,9 @@ mod tests {
                 let at = at % token.len();
                 token.replace_range(at..=at, char::from(with % 128).encode_utf8(&mut [0; 4]));
             }
-            let judged = judge.check(&token);
+            let judged = told(judge.check(&token));
             for _ in 0..2 {
-                prop_assert_eq!(&passed.check(&token), &judged, "{} {}", header, claims);
+                prop_assert_eq!(&told(passed.check(&token)), &judged, "{} {}", header, claims);
             }
         }
     }

@@ -124,6 +124,12 @@ impl Reserve {
         if self.context.shards == 1 {
             return self.ask(purchase, Terms { shard: 0, epoch, deadline }).await;
         }
+        // Boxed, as below: one bucket is usual, and what several need would be in each purchase's future.
+        Box::pin(self.decide_in_buckets(purchase, epoch, deadline)).await
+    }
+
+    /// The same with several buckets: units are brought to the home bucket when it is too short.
+    async fn decide_in_buckets(&self, purchase: Purchase, epoch: u32, deadline: Instant) -> Decision {
         let shard = home_shard(&purchase.user_id, self.context.shards);
         let (sale, wanted) = (purchase.sale_id.clone(), u64::from(purchase.quantity.get()));
         let (mut busy, mut pause) = (0, PAUSE);
@@ -157,6 +163,12 @@ impl Reserve {
                 None => Decision::Unavailable,
             };
         }
+        // Boxed: no HTTP worker comes here, and each purchase would carry it.
+        Box::pin(self.ask_alone(purchase, terms)).await
+    }
+
+    /// The same from a thread without a queue.
+    async fn ask_alone(&self, purchase: Purchase, terms: Terms) -> Decision {
         let ((reply, decision), Terms { shard, epoch, deadline }) = (oneshot::channel(), terms);
         let group = vec![WaitingPurchase { purchase, epoch, deadline, reply: Reply::ToCaller(reply) }];
         Outgoing { context: self.context.clone(), shard, group }.send();

@@ -94,7 +94,7 @@ async fn sales(world: &World) {
     world.sale("gone", 1, Some(1)).await;
     let now = seckill::runtime::now_ms();
     world.draft("ended", 10, |sale| (sale.starts_at_ms, sale.ends_at_ms) = (now - 9_000, now - 1_000)).await;
-    world.draft("later", 10, |sale| sale.starts_at_ms = now + 3_000_000_000).await;
+    world.draft("later", 10, |sale| sale.starts_at_ms = now + 3_000_000).await;
     world.sale_with("tokens", 10, |sale| sale.token_required = true).await;
     let paused: SaleId = world.sale("paused", 10, None).await;
     world.sale_control().pause(&paused).await.unwrap();
