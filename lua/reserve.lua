@@ -13,7 +13,8 @@
 -- KEYS[6] stream outbox: outbox-more, string: orders in the outbox beyond the first of each entry
 --         list outbox: hands, hash: relay -> "<last seen> <entries it holds>"
 -- ARGV[1] epoch the caller knows, ARGV[2] sale id, ARGV[3] shard, ARGV[4] number of shards, ARGV[5] arguments of a request:
---         2 (request id, user id; the quantity is 1) or 3 (request id, user id, quantity), then those of each request
+--         2 (request id, user id; the quantity is 1) or 3 (request id, user id, quantity); then the request ids of all, the
+--         user ids of all, the quantities of all
 -- Returns 1 when every request was accepted, else a flat array, for each request: code, detail. Codes (domain/reserve.rs):
 --         0 accepted, 1 replayed, 2 duplicate buyer (first request id), 3 limit (units owned), 4 short (units left),
 --         5 conflict, 6 paused, 7 closed, 8 frozen, 9 keys missing, 10 stale epoch, 11 backlog, 12 damaged,
@@ -44,8 +45,10 @@ end
 
 local meta_key, stock_key, buyers_key, ledger_key, outbox_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local epoch, sale, shard, shards = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local FIRST, WIDTH = 6, tonumber(ARGV[5])
-local count = (#ARGV - FIRST + 1) / WIDTH
+local HEAD, WIDTH = 5, tonumber(ARGV[5])
+local count = (#ARGV - HEAD) / WIDTH
+-- What stands before the first one of each kind of argument.
+local IDS, USERS, QUANTITIES = HEAD, HEAD + count, HEAD + 2 * count
 
 local function answer_all(code)
   local reply = {}
@@ -68,15 +71,10 @@ end
 
 -- The records of all requests and buyers. The field '' marks both hashes as created, so that an empty hash differs from a
 -- lost one. A key of another type raises WRONGTYPE here, before anything is written.
-local request_ids, users = { '' }, { '' }
-for i = 1, count do
-  local at = FIRST + (i - 1) * WIDTH
-  request_ids[i + 1], users[i + 1] = ARGV[at], ARGV[at + 1]
-end
 local meta = redis.call('HMGET', meta_key, 'state', 'epoch', 'limit', 'cap', 'number', 'shards', 'accepted')
 local stock_text = redis.call('GET', stock_key)
-local known = redis.call('HMGET', ledger_key, unpack(request_ids))
-local bought = redis.call('HMGET', buyers_key, unpack(users))
+local known = redis.call('HMGET', ledger_key, '', unpack(ARGV, IDS + 1, IDS + count))
+local bought = redis.call('HMGET', buyers_key, '', unpack(ARGV, USERS + 1, USERS + count))
 local length = redis.call(OUTBOX == 'list' and 'LLEN' or 'XLEN', outbox_key)
 
 -- Whether a key is not there; asked only where its content does not say so. A list without entries does not exist, and
@@ -131,21 +129,26 @@ local at_ms = string.format('%d', time[1] * 1000 + math.floor(time[2] / 1000))
 local tail = ' ' .. epoch .. ' ' .. at_ms .. ' - '
 local first_number = number
 
-local all_accepted = true
-local reply, ledger_writes, buyer_writes = {}, {}, {}
--- The decisions of this group so far: a request id or a buyer may come twice in one group.
-local new_records, buyer_at, owned_now, first_of = {}, {}, {}, {}
--- Of each accepted request: id, user, quantity.
-local accepted, accepted_ids, accepted_users, quantities = 0, {}, {}, {}
-local buyers, taken = 0, 0
+-- The code and the detail of each request that is not accepted, by its place in the group.
+local codes, details = {}, {}
+local ledger_writes, buyer_writes = {}, {}
+-- Where in the writes the decisions of this group so far are: a request id or a buyer may come twice in one group.
+local record_at, buyer_at = {}, {}
+-- Of each accepted request: its line of an entry, or its id, user and quantity.
+local accepted, accepted_lines, accepted_users, quantities = 0, {}, {}, {}
+local buyer_fields, taken = 0, 0
+local format, match = string.format, string.match
 
 for i = 1, count do
-  local request_id, user = request_ids[i + 1], users[i + 1]
+  local request_id, user = ARGV[IDS + i], ARGV[USERS + i]
   -- As it came: `whole` lets no other spelling through.
-  local quantity_text = WIDTH == 3 and ARGV[FIRST + 3 * i - 1] or '1'
-  local quantity = whole(quantity_text)
+  local quantity_text, quantity = '1', 1
+  if WIDTH == 3 then
+    quantity_text = ARGV[QUANTITIES + i]
+    quantity = whole(quantity_text)
+  end
   local code, detail = 0, 0
-  local record = known[i + 1] or new_records[request_id] -- @slot replay_check
+  local record = known[i + 1] or ledger_writes[record_at[request_id]] -- @slot replay_check
   if not quantity or quantity < 1 then
     code = 12
   elseif record then
@@ -154,14 +157,13 @@ for i = 1, count do
   elseif refusal then
     code = refusal
   else
-    local at, owned, first = buyer_at[user], nil, nil
-    if at then
-      owned, first = owned_now[at], first_of[at]
-    elseif bought[i + 1] then
-      local text_owned, text_first = string.match(bought[i + 1], '^(%d+) (%d+)$')
-      owned, first = whole(text_owned), text_first
+    local at = buyer_at[user]
+    local owned, first, written = nil, nil, at and buyer_writes[at] or bought[i + 1]
+    if written then
+      owned, first = match(written, '^(%d+) (%d+)$')
+      owned = whole(owned)
     end
-    if bought[i + 1] and not owned then
+    if written and not owned then
       code = 12
     elseif limit == 1 and owned then
       code, detail = 2, first
@@ -175,25 +177,37 @@ for i = 1, count do
       number = number + 1
       taken = taken + quantity
       accepted = accepted + 1
-      accepted_ids[accepted], accepted_users[accepted], quantities[accepted] = request_id, user, quantity_text
-      local text = 'Q ' .. string.format('%d', number) .. ' ' .. quantity_text .. tail .. user
-      new_records[request_id] = text
-      ledger_writes[2 * accepted - 1], ledger_writes[2 * accepted] = request_id, text
-      if not at then
-        buyers = buyers + 1
-        at = buyers
-        buyer_at[user], first_of[at] = at, first or request_id
-        buyer_writes[2 * at - 1] = user
+      if FORMAT == 2 then
+        accepted_lines[accepted] = request_id .. ' ' .. quantity_text .. ' ' .. user
+      else
+        accepted_lines[accepted], accepted_users[accepted], quantities[accepted] = request_id, user, quantity_text
       end
-      owned_now[at] = (owned or 0) + quantity
-      buyer_writes[2 * at] = (owned and string.format('%d', owned_now[at]) or quantity_text) .. ' ' .. first_of[at]
+      local record_field = 2 * accepted
+      ledger_writes[record_field - 1] = request_id
+      ledger_writes[record_field] = 'Q ' .. format('%d', number) .. ' ' .. quantity_text .. tail .. user
+      record_at[request_id] = record_field
+      if not at then
+        at = buyer_fields + 2
+        buyer_fields, buyer_at[user], buyer_writes[at - 1] = at, at, user
+      end
+      if owned then
+        buyer_writes[at] = format('%d', owned + quantity) .. ' ' .. first
+      else
+        buyer_writes[at] = quantity_text .. ' ' .. request_id
+      end
     end
   end
-  if code > 0 then all_accepted = false end
-  reply[2 * i - 1], reply[2 * i] = code, detail
+  if code > 0 then codes[i], details[i] = code, detail end
 end
 
-if accepted == 0 then return reply end
+-- The answer to a group of which not every request was accepted.
+local function reply()
+  local all = {}
+  for i = 1, count do all[2 * i - 1], all[2 * i] = codes[i] or 0, details[i] or 0 end
+  return all
+end
+
+if accepted == 0 then return reply() end
 local number_now, taken_now = string.format('%d', number), string.format('%d', taken)
 
 -- A text in JSON. User ids have no control characters (src/domain/ids.rs).
@@ -208,10 +222,9 @@ if FORMAT == 2 then
   local beyond = 0
   for from = 1, accepted, ENTRY_MAX do
     local to = math.min(from + ENTRY_MAX - 1, accepted)
-    local lines = { '@' .. shard .. ' ' .. epoch .. ' ' .. at_ms .. ' ' .. string.format('%d', first_number + from) .. ' ' .. sale }
-    for i = from, to do lines[i - from + 2] = accepted_ids[i] .. ' ' .. quantities[i] .. ' ' .. accepted_users[i] end
-    lines[to - from + 3] = ''
-    redis.call('XADD', outbox_key, 'NOMKSTREAM', '*', 's', sale, 'n', to - from + 1, 'o', table.concat(lines, '\n'))
+    local first_line = '@' .. shard .. ' ' .. epoch .. ' ' .. at_ms .. ' ' .. string.format('%d', first_number + from) .. ' ' .. sale
+    local lines = first_line .. '\n' .. table.concat(accepted_lines, '\n', from, to) .. '\n'
+    redis.call('XADD', outbox_key, 'NOMKSTREAM', '*', 's', sale, 'n', to - from + 1, 'o', lines)
     beyond = beyond + to - from
   end
   if length == 0 and more ~= '0' then redis.call('DEL', KEYS[6]) end
@@ -219,7 +232,7 @@ if FORMAT == 2 then
 else
   local middle, at_end = ',"shard":' .. shard .. ',"epoch":' .. epoch .. ',"no":', ',"at":' .. at_ms .. '}'
   for i = 1, accepted do
-    local id = accepted_ids[i]
+    local id = accepted_lines[i]
     local payload = head(id, accepted_users[i], quantities[i]) .. middle .. string.format('%d', first_number + i) .. at_end
     if OUTBOX == 'list' then
       redis.call('LPUSH', outbox_key, at_ms .. '-' .. id .. ' ' .. sale .. ' ' .. payload)
@@ -236,4 +249,4 @@ else
   redis.call('HSET', meta_key, 'number', number_now)
 end
 redis.call('DECRBY', stock_key, taken_now)
-return all_accepted and 1 or reply
+return next(codes) == nil and 1 or reply()

@@ -95,7 +95,7 @@ fn api_routes(config: &mut web::ServiceConfig) {
 
 async fn no_such_route(request: HttpRequest) -> HttpResponse {
     let what = format!("{} {}; the routes are listed in /admin/v1/openapi.json", request.method(), request.path());
-    Kind::NoSuchRoute.because(what).respond(&request)
+    Kind::NoSuchRoute.because(what).respond(request.headers())
 }
 
 async fn guard(
@@ -105,7 +105,7 @@ async fn guard(
     match allowed(&request) {
         Ok(()) => next.call(request).await.map(ServiceResponse::map_into_left_body),
         Err(problem) => {
-            let answer = problem.respond(request.request());
+            let answer = problem.respond(request.headers());
             Ok(request.into_response(answer).map_into_right_body())
         }
     }

@@ -94,7 +94,7 @@ async fn shop_file(request: HttpRequest, file: web::Path<String>) -> HttpRespons
 fn answer(request: &HttpRequest, outcome: Result<serde_json::Value, Problem>) -> HttpResponse {
     match outcome {
         Ok(document) => HttpResponse::Ok().insert_header((CACHE_CONTROL, "no-store")).json(document),
-        Err(problem) => problem.respond(request),
+        Err(problem) => problem.respond(request.headers()),
     }
 }
 

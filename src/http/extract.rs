@@ -52,7 +52,7 @@ pub(crate) fn as_problem<B>(answer: ServiceResponse<B>) -> actix_web::Result<Err
     Ok(ErrorHandlerResponse::Response(match problem {
         None => answer.map_into_left_body(),
         Some(problem) => {
-            let document = problem.respond(answer.request());
+            let document = problem.respond(answer.request().headers());
             answer.into_response(document).map_into_right_body()
         }
     }))

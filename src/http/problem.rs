@@ -7,9 +7,9 @@
 use crate::domain::ids::RequestId;
 use crate::domain::states::{P1Entry, P2Reserve};
 use crate::telemetry::http_request_id::{self, HttpRequestId};
+use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::http::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::http::header::{CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use serde::Serialize;
 use std::sync::LazyLock;
 
@@ -178,9 +178,9 @@ impl Problem {
         self
     }
 
-    /// The HTTP answer in the language the client prefers.
+    /// The HTTP answer in the language that the client prefers by the headers of its `request`.
     #[must_use]
-    pub(crate) fn respond(&self, request: &HttpRequest) -> HttpResponse {
+    pub(crate) fn respond(&self, request: &HeaderMap) -> HttpResponse {
         let chinese = prefers_chinese(request);
         let kind = self.kind;
         let body = ProblemDocument {
@@ -211,8 +211,8 @@ impl Problem {
 }
 
 /// Whether Chinese stands before English in `Accept-Language`. Weights are rare in practice; order decides.
-fn prefers_chinese(request: &HttpRequest) -> bool {
-    let header = request.headers().get("Accept-Language").and_then(|value| value.to_str().ok()).unwrap_or("");
+fn prefers_chinese(request: &HeaderMap) -> bool {
+    let header = request.get("Accept-Language").and_then(|value| value.to_str().ok()).unwrap_or("");
     let speaks = |tag: &str, language: &str| {
         tag.trim().get(..language.len()).is_some_and(|start| start.eq_ignore_ascii_case(language))
     };
@@ -229,7 +229,7 @@ mod tests {
     fn the_language_follows_the_first_one_we_speak() {
         for (header, chinese) in [("zh-CN,en;q=0.5", true), ("fr, en, zh", false), ("", false), ("fr,zh", true)] {
             let request = TestRequest::default().insert_header(("Accept-Language", header)).to_http_request();
-            assert_eq!(prefers_chinese(&request), chinese, "{header}");
+            assert_eq!(prefers_chinese(request.headers()), chinese, "{header}");
         }
     }
 
@@ -245,7 +245,7 @@ mod tests {
     fn problems_that_pass_say_when_to_retry() {
         let request = TestRequest::default().to_http_request();
         for kind in Kind::ALL {
-            let answer = Problem::from(*kind).respond(&request);
+            let answer = Problem::from(*kind).respond(request.headers());
             let retry = answer.headers().contains_key("Retry-After");
             assert_eq!(retry, [423, 425, 429, 503, 504].contains(&kind.status()), "{kind:?}");
         }

@@ -8,7 +8,8 @@ use crate::telemetry::http_request_id::HttpRequestId;
 use actix_web::Error;
 use actix_web::body::MessageBody;
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse, Transform, forward_ready};
-use actix_web::http::header::{HeaderName, HeaderValue};
+use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
+use actix_web::http::{Method, StatusCode};
 use pin_project_lite::pin_project;
 use std::future::{Future, Ready};
 use std::pin::Pin;
@@ -51,16 +52,34 @@ where
     forward_ready!(inner);
 
     fn call(&self, request: ServiceRequest) -> Self::Future {
-        let id = given(&request).unwrap_or_else(HttpRequestId::made);
+        let id = of(request.headers());
         let _entered = id.enter();
         WithRequestIdFuture { inner: self.inner.call(request), id }
     }
 }
 
-fn given(request: &ServiceRequest) -> Option<HttpRequestId> {
-    let mut values = request.headers().get_all(NAME);
-    let value = values.next()?;
-    HttpRequestId::given(value.as_bytes()).filter(|_| values.next().is_none())
+/// The id of the call with these headers: the caller's or a new one.
+pub(crate) fn of(request: &HeaderMap) -> HttpRequestId {
+    let given = || {
+        let mut values = request.get_all(NAME);
+        let value = values.next()?;
+        HttpRequestId::given(value.as_bytes()).filter(|_| values.next().is_none())
+    };
+    given().unwrap_or_else(HttpRequestId::made)
+}
+
+/// Puts the id in the headers of its answer.
+pub(crate) fn put(id: &HttpRequestId, answer: &mut HeaderMap) {
+    if let Ok(value) = HeaderValue::from_maybe_shared(id.bytes()) {
+        answer.insert(NAME, value);
+    }
+}
+
+/// The line about an answered call. The log filter that docs/operations.md names for calls is `seckill::p1_entry`.
+pub(crate) fn log_answered(method: &Method, path: &str, status: StatusCode) {
+    tracing::debug!(
+        target: "seckill::p1_entry", phase = "p1_entry", %method, path, status = status.as_u16(), "answered"
+    );
 }
 
 pin_project! {
@@ -82,15 +101,8 @@ where
         let this = self.project();
         let _entered = this.id.enter();
         let mut answer = ready!(this.inner.poll(context))?;
-        if let Ok(value) = HeaderValue::from_maybe_shared(this.id.bytes()) {
-            answer.headers_mut().insert(NAME, value);
-        }
-        let (request, status) = (answer.request(), answer.status().as_u16());
-        // The log filter that docs/operations.md names for calls is `seckill::p1_entry`.
-        tracing::debug!(
-            target: "seckill::p1_entry", phase = "p1_entry", method = %request.method(), path = request.path(), status,
-            "answered"
-        );
+        put(this.id, answer.headers_mut());
+        log_answered(answer.request().method(), answer.request().path(), answer.status());
         Poll::Ready(Ok(answer))
     }
 }

@@ -2,9 +2,10 @@
 //!
 //! Input: a token. Output: the buyer it speaks for, or why it is refused. A token of a public-key algorithm is checked once and
 //! remembered in its time, and so is a refusal ([`super::key_set`]). HS256 is verified each time: its check is symmetric and costs
-//! a fraction of a public-key operation, as much as the hash that would find it again.
+//! a fraction of a public-key operation, as much as the hash that would find it again ([`super::hs256`]).
 
 use super::forgery_budget::within_budget;
+use super::hs256::UsualTokens;
 use super::key_set::{
     AccessKey, AuthKeyError, CurrentKeys, KeySet, KeySetRefresher, KeySource, TokenHash, VerifiedToken,
 };
@@ -35,6 +36,8 @@ pub struct Authenticator {
     validations: Vec<(Algorithm, Validation)>,
     refused: RefusalCounts,
     signature_checks: metrics::Counter,
+    /// With HS256 only.
+    pub(super) usual: Option<UsualTokens>,
 }
 
 /// Whether there are keys, and whether they can be read again.
@@ -72,6 +75,7 @@ impl Authenticator {
             validations: algorithms.map(|algorithm| (*algorithm, validation(*algorithm, settings))).collect(),
             refused: RefusalCounts::new(),
             signature_checks: metrics::counter!("seckill_p1_entry_signature_checks_total"),
+            usual: UsualTokens::new(settings),
         })
     }
 
@@ -109,11 +113,19 @@ impl Authenticator {
             let detail = format!("access token has more than {TOKEN_BYTES_MAX} bytes");
             return Err(AccessDenied::new(TokenRefusal::Malformed, detail));
         }
-        let keys = self.keys.now();
+        let (keys, now_s) = (self.keys.now(), u64::try_from(now_ms() / 1000).unwrap_or_default());
+        if let Some(usual) = &self.usual {
+            if let Some(user) = usual.buyer(token, now_s) {
+                return Ok(user);
+            }
+            let verified = self.verify(&keys, token)?;
+            usual.accepted(token);
+            return Ok(verified.user);
+        }
         if !keys.remembers() {
             return self.verify(&keys, token).map(|verified| verified.user);
         }
-        let (hash, now_s) = (TokenHash::of(token), u64::try_from(now_ms() / 1000).unwrap_or_default());
+        let hash = TokenHash::of(token);
         if let Some(before) = keys.recall(&hash, now_s) {
             return before;
         }

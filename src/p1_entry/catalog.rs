@@ -1,10 +1,12 @@
-//! The sales as the entry sees them (A4): process-local with logical expiry → Redis → database behind a lock.
+//! The sales as the entry sees them (A4): thread-local ([`near_views`]) → process-local with logical expiry → Redis → database
+//! behind a lock.
 //!
 //! A stale view is served while one task refreshes it. A sale that is not cached is loaded by one process at a time; the
 //! others answer `P1-S4`. The cache has no authority over stock: the reserve script has.
 //!
 //! Input: a sale id. Output: [`CatalogLookup`]. A crash leaves a load lock that ends by itself.
 
+use super::near_views::{self, CatalogNumber, ChangesSeen};
 use super::sale_id_filter::{FilterVerdict, SaleIdFilter};
 use crate::config;
 use crate::domain::ids::SaleId;
@@ -62,6 +64,7 @@ impl Slot {
 
     fn write(&self, view: Option<Arc<SaleView>>) {
         *self.view.write().unwrap_or_else(std::sync::PoisonError::into_inner) = (view, Instant::now());
+        near_views::changed();
     }
 }
 
@@ -79,6 +82,7 @@ pub(crate) struct CatalogHandles {
 /// The lookup over three levels. Clones share the cache.
 #[derive(Clone)]
 pub struct Catalog {
+    number: CatalogNumber,
     local: Cache<SaleId, Arc<Slot>>,
     redis: CatalogHandles,
     db: Db,
@@ -101,6 +105,7 @@ impl Catalog {
     ) -> Self {
         let (shards, settings) = (settings.redis.shards, &settings.p1_entry);
         Self {
+            number: CatalogNumber::next(),
             local: Cache::builder().max_capacity(settings.cache_sales_max).build(),
             redis,
             db,
@@ -133,11 +138,17 @@ impl Catalog {
 
     /// Looks a sale up: in this process, then in Redis, then in the database.
     pub(crate) async fn lookup(&self, id: &SaleId) -> CatalogLookup {
+        if let Some(view) = near_views::get(self.number, id) {
+            return CatalogLookup::Found(view);
+        }
+        let seen = ChangesSeen::now();
         if let Some(slot) = self.local.get(id).await {
             match slot.read() {
                 (Some(view), read_at) => {
                     if read_at.elapsed() > self.ttl {
                         self.refresh_behind(id, &slot);
+                    } else {
+                        near_views::put(self.number, seen, &view, read_at + self.ttl);
                     }
                     return CatalogLookup::Found(view);
                 }
@@ -174,8 +185,14 @@ impl Catalog {
     /// Records here and in Redis that the sale is sold out as `view` knows it.
     pub(crate) async fn mark_sold_out(&self, view: &SaleView) {
         let mark = SoldOutMark { epoch: view.sale.epoch, granted: view.sale.granted, at_ms: now_ms() };
-        if let Some(slot) = self.local.get(&view.sale.sale_id).await {
-            slot.write(Some(Arc::new(SaleView { sale: view.sale.clone(), sold_out: Some(mark), remaining: Some(0) })));
+        match self.local.get(&view.sale.sale_id).await {
+            Some(slot) => slot.write(Some(Arc::new(SaleView {
+                sale: view.sale.clone(),
+                sold_out: Some(mark),
+                remaining: Some(0),
+            }))),
+            // Evicted: the next lookup reads it anew.
+            None => near_views::changed(),
         }
         // A mark that is not written costs other processes one script call.
         if let Err(error) = Box::pin(self.redis.sale_cache.mark_sold_out(&view.sale.sale_id, mark)).await {
@@ -186,6 +203,7 @@ impl Catalog {
     /// Forgets what this process knows of a sale; the next lookup loads it.
     pub(crate) async fn forget(&self, id: &SaleId) {
         Box::pin(self.local.invalidate(id)).await;
+        near_views::changed();
     }
 
     fn refresh_behind(&self, id: &SaleId, slot: &Arc<Slot>) {

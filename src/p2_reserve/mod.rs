@@ -1,9 +1,9 @@
 //! P2 reserve: decides purchases by `lua/reserve.lua`, in groups.
 //!
-//! A purchase waits in the batcher of its sale and shard (`group`), a group is one script call, and the reply goes back to the
-//! HTTP worker's thread (`replies`). When the home bucket is too short, units are brought from the other buckets (`rebalance`)
-//! and the same purchase is tried again. A restarted Redis has to pass the boot fence (`fence`); settings that break a promise
-//! close the shop (`guard`).
+//! A purchase crosses from its HTTP worker's thread with the others of the same turn (`thread_queue`), waits in the batcher of
+//! its sale and shard (`group`), a group is one script call, and the reply goes back to the worker's thread (`replies`). When the
+//! home bucket is too short, units are brought from the other buckets (`rebalance`) and the same purchase is tried again. A
+//! restarted Redis has to pass the boot fence (`fence`); settings that break a promise close the shop (`guard`).
 //!
 //! Input: a [`Purchase`] that P1 let through. Output: a [`Decision`]. An accepted purchase is an outbox entry for P3.
 //!
@@ -14,27 +14,29 @@ mod batchers;
 mod fence;
 mod group;
 mod guard;
+mod places;
 mod rebalance;
 mod replies;
+mod thread_queue;
 
 pub use fence::Fence;
 pub use guard::DurabilityGuard;
-pub(crate) use replies::install_on_this_thread as answer_on_this_thread;
+pub(crate) use thread_queue::install_on_this_thread as answer_on_this_thread;
 
 use crate::config;
 use crate::domain::request::Purchase;
 use crate::domain::reserve::Reserved;
 use crate::domain::shard::home_shard;
 use crate::domain::states::{P2Reserve, State};
-use crate::runtime::batcher::NotTaken;
 use crate::store::redis::{RequestLedger, Stock, Transfers};
 use crate::telemetry::count;
 use batchers::Batchers;
-use group::{WaitingPurchase, start_batcher};
+use group::WaitingPurchase;
 use rebalance::{HomeBucket, Rebalanced, Rebalances, rebalance};
-use replies::ReplyDispatcher;
+use replies::Reply;
 use std::sync::Arc;
 use std::time::Duration;
+use thread_queue::{Outgoing, Terms};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -120,13 +122,19 @@ impl Reserve {
     pub async fn decide(&self, purchase: Purchase, epoch: u32) -> Decision {
         let deadline = Instant::now() + self.context.deadline;
         if self.context.shards == 1 {
-            return self.ask(purchase, epoch, deadline).await;
+            return self.ask(purchase, Terms { shard: 0, epoch, deadline }).await;
         }
+        // Boxed, as below: one bucket is usual, and what several need would be in each purchase's future.
+        Box::pin(self.decide_in_buckets(purchase, epoch, deadline)).await
+    }
+
+    /// The same with several buckets: units are brought to the home bucket when it is too short.
+    async fn decide_in_buckets(&self, purchase: Purchase, epoch: u32, deadline: Instant) -> Decision {
         let shard = home_shard(&purchase.user_id, self.context.shards);
         let (sale, wanted) = (purchase.sale_id.clone(), u64::from(purchase.quantity.get()));
         let (mut busy, mut pause) = (0, PAUSE);
         for _ in 0..TRIES_MAX {
-            let decision = self.ask(purchase.clone(), epoch, deadline).await;
+            let decision = self.ask(purchase.clone(), Terms { shard, epoch, deadline }).await;
             if !matches!(decision, Decision::Decided(Reserved::Short(_))) {
                 return decision;
             }
@@ -148,27 +156,26 @@ impl Reserve {
     }
 
     /// Lets the home bucket decide one purchase.
-    async fn ask(&self, purchase: Purchase, epoch: u32, deadline: Instant) -> Decision {
-        let shard = home_shard(&purchase.user_id, self.context.shards);
-        let (reply, decision) = oneshot::channel();
-        let dispatcher = ReplyDispatcher::of_this_thread();
-        let mut waiting = WaitingPurchase { purchase, epoch, deadline, reply, dispatcher };
-        // A batcher that just ended for lack of work gives the purchase back once; the second batcher is fresh.
-        for _ in 0..2 {
-            let sale = &waiting.purchase.sale_id;
-            let start = || start_batcher(&self.context, sale.clone(), shard);
-            match self.context.batchers.get(sale, shard, start).submit(waiting) {
-                Ok(()) => {
-                    return match tokio::time::timeout_at(deadline, decision).await {
-                        Ok(Ok(decision)) => decision,
-                        // No reply in time, or the batcher's task died with the purchase: it may have been sent.
-                        Ok(Err(_)) | Err(_) => Decision::Unknown,
-                    };
-                }
-                Err(NotTaken::Full) => return Decision::Overloaded,
-                Err(NotTaken::Ended(returned)) => waiting = returned,
-            }
+    async fn ask(&self, purchase: Purchase, terms: Terms) -> Decision {
+        if thread_queue::is_here() {
+            return match thread_queue::submit(&self.context, purchase, terms) {
+                Some(decision) => decision.await,
+                None => Decision::Unavailable,
+            };
         }
-        Decision::Unavailable
+        // Boxed: no HTTP worker comes here, and each purchase would carry it.
+        Box::pin(self.ask_alone(purchase, terms)).await
+    }
+
+    /// The same from a thread without a queue.
+    async fn ask_alone(&self, purchase: Purchase, terms: Terms) -> Decision {
+        let ((reply, decision), Terms { shard, epoch, deadline }) = (oneshot::channel(), terms);
+        let group = vec![WaitingPurchase { purchase, epoch, deadline, reply: Reply::ToCaller(reply) }];
+        Outgoing { context: self.context.clone(), shard, group }.send();
+        match tokio::time::timeout_at(deadline, decision).await {
+            Ok(Ok(decision)) => decision,
+            // No reply in time, or the batcher's task died with the purchase: it may have been sent.
+            Ok(Err(_)) | Err(_) => Decision::Unknown,
+        }
     }
 }

@@ -35,6 +35,15 @@ pub(crate) enum NotTaken<T> {
     Ended(T),
 }
 
+/// Items that were not taken.
+#[derive(Debug)]
+pub(crate) enum NotAllTaken<T> {
+    /// Too many items are waiting; these found no room.
+    Full(Vec<T>),
+    /// The batcher has ended; a new one may take these items.
+    Ended(Vec<T>),
+}
+
 /// Entrance to one queue of items and the task that calls for groups of them. Clones share both.
 pub(crate) struct Batcher<T>(mpsc::Sender<T>);
 
@@ -72,6 +81,25 @@ impl<T: Send + 'static> Batcher<T> {
             TrySendError::Full(_) => NotTaken::Full,
             TrySendError::Closed(item) => NotTaken::Ended(item),
         })
+    }
+
+    /// Puts items in the queue in one go, the first ones if there is no room for all.
+    pub(crate) fn submit_all(&self, mut items: Vec<T>) -> Result<(), NotAllTaken<T>> {
+        loop {
+            let room = self.0.capacity().min(items.len());
+            match self.0.try_reserve_many(room) {
+                Ok(places) => {
+                    let rest = items.split_off(room);
+                    places.zip(items).for_each(|(place, item)| place.send(item));
+                    return if rest.is_empty() { Ok(()) } else { Err(NotAllTaken::Full(rest)) };
+                }
+                // Others took the room in between; there is less of it now.
+                Err(TrySendError::Full(())) => {}
+                Err(TrySendError::Closed(())) => {
+                    return Err(NotAllTaken::Ended(items));
+                }
+            }
+        }
     }
 
     /// Whether it has ended.
@@ -210,6 +238,27 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn of_many_items_at_once_as_many_as_there_is_room_for_are_taken() {
+        let bounds = Bounds { group_max: 2, waiting_max: 5, ..bounds() };
+        let batcher = Batcher::start(bounds, &Handle::current(), std::future::pending(), |_group: Vec<u8>| {
+            std::future::pending()
+        });
+        let left = |submitted| match submitted {
+            Ok(()) => vec![],
+            Err(NotAllTaken::Full(rest) | NotAllTaken::Ended(rest)) => rest,
+        };
+        assert_eq!(left(batcher.submit_all(vec![1, 2, 3])), [0; 0]);
+        assert_eq!(left(batcher.submit_all(vec![4, 5, 6, 7])), [6, 7], "the first ones have the room");
+        assert_eq!(left(batcher.submit_all(vec![8])), [8]);
+        assert!(matches!(batcher.submit(9), Err(NotTaken::Full)), "the bound is the same one by one");
+        // The call takes a group, and never ends.
+        while batcher.0.capacity() == 0 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(left(batcher.submit_all(vec![10, 11, 12])), [12]);
+    }
+
+    #[tokio::test]
     async fn an_idle_batcher_ends_and_gives_back_what_comes_too_late() {
         let bounds = Bounds { idle_end: Some(Duration::from_millis(5)), ..bounds() };
         let seen = Arc::new(AtomicUsize::new(0));
@@ -224,5 +273,6 @@ mod tests {
         }
         assert_eq!(seen.load(Ordering::SeqCst), 1, "what came in time is done");
         assert!(matches!(batcher.submit(2), Err(NotTaken::Ended(2))));
+        assert!(matches!(batcher.submit_all(vec![3, 4]), Err(NotAllTaken::Ended(rest)) if rest == [3, 4]));
     }
 }

@@ -13,7 +13,6 @@ use crate::domain::states::{self, State};
 use crate::runtime::Stopper;
 use metrics::Counter;
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, OnceLock};
 use std::time::Duration;
@@ -112,32 +111,46 @@ pub fn render() -> String {
         .get()
         .map(|handle| {
             handle.run_upkeep();
+            export_states();
             handle.render()
         })
         .unwrap_or_default()
 }
 
-/// The exported counter of each state, and the same count for this process to read.
-static STATES: LazyLock<HashMap<State, (Counter, AtomicU64)>> = LazyLock::new(|| {
+/// A state, its count in this process, and the exported counter, which gets the count when the metrics are read.
+struct CountedState {
+    state: State,
+    count: AtomicU64,
+    exported: Counter,
+}
+
+/// In the order of `states::all`.
+static STATES: LazyLock<Vec<CountedState>> = LazyLock::new(|| {
     states::all()
         .map(|state| {
-            let counter =
+            let exported =
                 metrics::counter!("seckill_state_total", "phase" => state.phase().name(), "code" => state.code());
-            counter.increment(0);
-            (state, (counter, AtomicU64::new(0)))
+            exported.increment(0);
+            CountedState { state, count: AtomicU64::new(0), exported }
         })
         .collect()
 });
 
-/// Counts `count` requests that reached a state.
+/// Counts `count` requests that reached a state. Every purchase does, so it is one addition.
 pub(crate) fn count(state: State, count: usize) {
-    if let Some((counter, own)) = STATES.get(&state) {
-        counter.increment(count as u64);
-        own.fetch_add(count as u64, Ordering::Relaxed);
+    if let Some(counted) = STATES.get(states::place(state)) {
+        counted.count.fetch_add(count as u64, Ordering::Relaxed);
     }
 }
 
 /// How many requests reached each state in this process.
 pub(crate) fn state_counts() -> impl Iterator<Item = (State, u64)> {
-    STATES.iter().map(|(state, (_, own))| (*state, own.load(Ordering::Relaxed)))
+    STATES.iter().map(|counted| (counted.state, counted.count.load(Ordering::Relaxed)))
+}
+
+/// Brings the exported counters of the states up to date.
+fn export_states() {
+    for counted in STATES.iter() {
+        counted.exported.absolute(counted.count.load(Ordering::Relaxed));
+    }
 }

@@ -16,6 +16,8 @@ pub struct RawAnswer {
     pub status: u16,
     /// Head as it came.
     pub head: String,
+    /// Body as it came.
+    pub body: String,
     /// Body as JSON.
     pub json: Value,
 }
@@ -55,7 +57,8 @@ pub async fn send_on(stream: &mut TcpStream, bytes: &[u8]) -> RawAnswer {
     let text = String::from_utf8_lossy(&answer);
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
-    RawAnswer { status, head: head.to_ascii_lowercase(), json: serde_json::from_str(body).unwrap_or(Value::Null) }
+    let json = serde_json::from_str(body).unwrap_or(Value::Null);
+    RawAnswer { status, head: head.to_ascii_lowercase(), body: body.to_owned(), json }
 }
 
 fn is_whole(answer: &[u8]) -> bool {

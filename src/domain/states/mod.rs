@@ -22,3 +22,27 @@ pub fn all() -> impl Iterator<Item = State> {
         .chain(P4Persist::ALL.into_iter().map(State::P4))
         .chain(P5Reconcile::ALL.into_iter().map(State::P5))
 }
+
+/// The place of a state in [`all`].
+pub(crate) const fn place(state: State) -> usize {
+    const P2: usize = P1Entry::ALL.len();
+    const P3: usize = P2 + P2Reserve::ALL.len();
+    const P4: usize = P3 + P3Relay::ALL.len();
+    const P5: usize = P4 + P4Persist::ALL.len();
+    // The states of a phase are in the order of their declaration.
+    match state {
+        State::P1(state) => state as usize,
+        State::P2(state) => P2 + state as usize,
+        State::P3(state) => P3 + state as usize,
+        State::P4(state) => P4 + state as usize,
+        State::P5(state) => P5 + state as usize,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn each_state_has_the_place_that_it_has_among_all() {
+        assert!(super::all().enumerate().all(|(at, state)| super::place(state) == at));
+    }
+}

@@ -5,6 +5,7 @@ use super::state::PublicApi;
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::http::problem::{Kind, Problem};
 use actix_web::dev::Payload;
+use actix_web::http::header::HeaderMap;
 use actix_web::{FromRequest, HttpRequest, web};
 use std::future::{Ready, ready};
 
@@ -17,7 +18,7 @@ impl FromRequest for Caller {
 
     fn from_request(request: &HttpRequest, _payload: &mut Payload) -> Self::Future {
         let public = request.app_data::<web::Data<PublicApi>>().ok_or_else(|| Kind::Internal.into());
-        ready(public.and_then(|public| buyer(public, request)).map(Self))
+        ready(public.and_then(|public| buyer(public, request.headers())).map(Self))
     }
 }
 
@@ -29,7 +30,7 @@ impl FromRequest for PlaceTicket {
     type Future = Ready<Result<Self, Problem>>;
 
     fn from_request(request: &HttpRequest, _payload: &mut Payload) -> Self::Future {
-        ready(single(request, "seckill-place").map(|ticket| Self(ticket.map(str::to_owned))))
+        ready(single(request.headers(), "seckill-place").map(|ticket| Self(ticket.map(str::to_owned))))
     }
 }
 
@@ -46,8 +47,8 @@ pub(super) struct OrderInPath {
 }
 
 /// The one value of a header.
-fn single<'a>(request: &'a HttpRequest, name: &str) -> Result<Option<&'a str>, Problem> {
-    let mut values = request.headers().get_all(name);
+fn single<'a>(request: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Problem> {
+    let mut values = request.get_all(name);
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {
         return Err(Kind::BadRequest.because(format!("header {name} is given more than once, expected one")));
@@ -59,7 +60,7 @@ fn single<'a>(request: &'a HttpRequest, name: &str) -> Result<Option<&'a str>, P
 }
 
 /// The buyer that the access token names.
-pub(super) fn buyer(public: &PublicApi, request: &HttpRequest) -> Result<UserId, Problem> {
+pub(super) fn buyer(public: &PublicApi, request: &HeaderMap) -> Result<UserId, Problem> {
     let header = single(request, "authorization")?.ok_or_else(|| {
         Kind::Unauthorized.because("header Authorization is missing, expected: Bearer <access token>")
     })?;
@@ -78,7 +79,7 @@ pub(super) fn buyer(public: &PublicApi, request: &HttpRequest) -> Result<UserId,
 }
 
 /// The purchase token, if one is sent.
-pub(super) fn purchase_token(request: &HttpRequest) -> Result<Option<&str>, Problem> {
+pub(super) fn purchase_token(request: &HeaderMap) -> Result<Option<&str>, Problem> {
     single(request, "idempotency-key")
 }
 
@@ -88,7 +89,7 @@ pub(super) fn sale(text: &str) -> Result<SaleId, Problem> {
 }
 
 /// Refuses bodies that are not declared as JSON.
-pub(super) fn json_only(request: &HttpRequest) -> Result<(), Problem> {
+pub(super) fn json_only(request: &HeaderMap) -> Result<(), Problem> {
     let given = single(request, "content-type")?.unwrap_or("");
     let essence = given.split(';').next().unwrap_or("").trim();
     if essence.eq_ignore_ascii_case("application/json") {

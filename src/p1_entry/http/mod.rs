@@ -6,6 +6,7 @@
 mod body;
 mod cors;
 mod events;
+mod front;
 mod headers;
 mod openapi;
 mod orders;

@@ -9,9 +9,14 @@ use crate::domain::states::P2Reserve;
 use crate::http::openapi::problem_responses;
 use crate::http::problem::{Kind, Problem};
 use crate::p1_entry::status::status_url;
+use actix_web::body::BoxBody;
 use actix_web::dev::Payload;
-use actix_web::http::header::{CACHE_CONTROL, LOCATION, RETRY_AFTER};
+use actix_web::error::PayloadError;
+use actix_web::http::StatusCode;
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
+use actix_web::web::Bytes;
 use actix_web::{FromRequest, HttpRequest, HttpResponse, web};
+use futures::Stream;
 use serde::Serialize;
 use std::future::{Ready, ready};
 use std::time::Duration;
@@ -21,6 +26,7 @@ const WAIT_MAX_S: u64 = 30;
 
 /// The answer to an accepted purchase. A replay gives the same bytes.
 #[derive(Serialize, utoipa::ToSchema)]
+#[cfg_attr(not(test), allow(dead_code, reason = "describes the answer that `accepted` writes by hand"))]
 pub(super) struct Queued {
     /// Ask for the outcome with it; a decimal string.
     #[schema(value_type = String, example = "254385310867492864")]
@@ -70,19 +76,29 @@ pub(super) async fn buy(
     path: web::Path<String>,
     mut payload: web::Payload,
 ) -> HttpResponse {
-    match try_buy(&public, &request, &path, &mut payload).await {
+    answer(&public, request.headers(), headers::sale(&path), &mut payload).await
+}
+
+/// Answers a purchase; `request` has its headers, `sale` is the id in its path or what is wrong with it.
+pub(super) async fn answer(
+    public: &PublicApi,
+    request: &HeaderMap,
+    sale: Result<SaleId, Problem>,
+    payload: &mut (impl Stream<Item = Result<Bytes, PayloadError>> + Unpin),
+) -> HttpResponse {
+    match try_buy(public, request, sale, payload).await {
         Ok(answer) => answer,
-        Err(problem) => problem.respond(&request),
+        Err(problem) => problem.respond(request),
     }
 }
 
 async fn try_buy(
     public: &PublicApi,
-    request: &HttpRequest,
-    sale: &str,
-    payload: &mut web::Payload,
+    request: &HeaderMap,
+    sale: Result<SaleId, Problem>,
+    payload: &mut (impl Stream<Item = Result<Bytes, PayloadError>> + Unpin),
 ) -> Result<HttpResponse, Problem> {
-    let declared = body::declared_length(request.headers());
+    let declared = body::declared_length(request);
     let PurchaseHead { user, sale, token } = match PurchaseHead::read(public, request, sale) {
         Ok(head) => head,
         Err(problem) => {
@@ -94,8 +110,20 @@ async fn try_buy(
     let quantity = body::quantity(&body, public.bounds.quantity_max)?;
     let _under_way = public.overload.enter()?;
     let request_id = public.purchasing.buy(user, &sale, quantity, token).await?;
-    let queued = Queued { request_id, status: "QUEUED", code: P2Reserve::Reserved.code() };
-    Ok(HttpResponse::Accepted().insert_header((LOCATION, status_url(&sale, request_id))).json(queued))
+    Ok(accepted(&sale, request_id))
+}
+
+/// The answer to an accepted purchase: where to ask, and a [`Queued`], written without a serialiser.
+fn accepted(sale: &SaleId, request_id: RequestId) -> HttpResponse {
+    const JSON: HeaderValue = HeaderValue::from_static("application/json");
+    let code = P2Reserve::Reserved.code();
+    let body = format!(r#"{{"request_id":"{request_id}","status":"QUEUED","code":"{code}"}}"#);
+    let mut answer = HttpResponse::with_body(StatusCode::ACCEPTED, BoxBody::new(body));
+    if let Ok(location) = HeaderValue::from_maybe_shared(Bytes::from(status_url(sale, request_id))) {
+        answer.headers_mut().insert(LOCATION, location);
+    }
+    answer.headers_mut().insert(CONTENT_TYPE, JSON);
+    answer
 }
 
 /// What can be refused before the body is read.
@@ -106,10 +134,10 @@ struct PurchaseHead<'a> {
 }
 
 impl<'a> PurchaseHead<'a> {
-    fn read(public: &PublicApi, request: &'a HttpRequest, sale: &str) -> Result<Self, Problem> {
+    fn read(public: &PublicApi, request: &'a HeaderMap, sale: Result<SaleId, Problem>) -> Result<Self, Problem> {
         public.overload.check_room()?;
         let user = headers::buyer(public, request)?;
-        let sale = headers::sale(sale)?;
+        let sale = sale?;
         let token = headers::purchase_token(request)?;
         headers::json_only(request)?;
         Ok(Self { user, sale, token })
@@ -183,8 +211,20 @@ fn wait_s(query: &str) -> Result<u64, Problem> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tokens;
+    use super::super::{front, tokens};
     use super::*;
+
+    #[actix_web::test]
+    async fn the_answer_written_by_hand_is_the_one_that_is_described() {
+        let (sale, request_id) = (SaleId::parse("flash").unwrap(), RequestId::new(254_385_310_867_492_864).unwrap());
+        let (written, described) =
+            (accepted(&sale, request_id), Queued { request_id, status: "QUEUED", code: P2Reserve::Reserved.code() });
+        assert_eq!((written.status(), written.headers().len()), (StatusCode::ACCEPTED, 2));
+        assert_eq!(written.headers().get(CONTENT_TYPE).unwrap(), "application/json");
+        assert_eq!(written.headers().get(LOCATION).unwrap(), "/v1/sales/flash/orders/254385310867492864");
+        let body = actix_web::body::to_bytes(written.into_body()).await.unwrap();
+        assert_eq!(body, serde_json::to_vec(&described).unwrap());
+    }
 
     /// The framework allocates the future of every request and moves it there, so what few requests await is boxed.
     #[test]
@@ -192,7 +232,7 @@ mod tests {
         fn of_four<A, B, C, D, F>(_: impl Fn(A, B, C, D) -> F) -> usize {
             size_of::<F>()
         }
-        let bytes = [of_four(buy), of_four(show), of_four(tokens::issue)];
+        let bytes = [of_four(buy), of_four(show), of_four(tokens::issue), front::answer_bytes()];
         assert!(bytes.iter().all(|bytes| *bytes <= 2_048), "{bytes:?}");
     }
 }

@@ -1,5 +1,6 @@
 //! Starts the public HTTP server and routes its requests to the handlers.
 
+use super::front::FrontFactory;
 use super::state::PublicApi;
 use super::{body, cors, events, openapi, orders, places, sales, tokens};
 use crate::config;
@@ -9,6 +10,7 @@ use crate::http::request_id::RequestIdMiddleware;
 use crate::http::{ExtraRoutes, connections_max, end_gracefully, worker_count};
 use crate::p2_reserve::answer_on_this_thread;
 use crate::runtime::Stopper;
+use actix_service::IntoServiceFactory;
 use actix_web::dev::Server;
 use actix_web::http::header::{ALLOW, HeaderValue};
 use actix_web::middleware::{ErrorHandlers, from_fn};
@@ -64,12 +66,14 @@ pub(crate) fn routes(config: &mut web::ServiceConfig) {
 }
 
 async fn no_such_route(request: HttpRequest) -> HttpResponse {
-    Kind::NoSuchRoute.because(format!("{}; the routes are listed in /openapi.json", request.path())).respond(&request)
+    Kind::NoSuchRoute
+        .because(format!("{}; the routes are listed in /openapi.json", request.path()))
+        .respond(request.headers())
 }
 
 async fn method_not_allowed(request: HttpRequest, allowed: &'static str) -> HttpResponse {
     let detail = format!("{} {}, expected {allowed}", request.method(), request.path());
-    let mut answer = Kind::MethodNotAllowed.because(detail).respond(&request);
+    let mut answer = Kind::MethodNotAllowed.because(detail).respond(request.headers());
     answer.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
     answer
 }
@@ -87,7 +91,7 @@ pub fn serve(
     let server = HttpServer::new(move || {
         // Called once on each worker's thread.
         answer_on_this_thread();
-        App::new()
+        let app = App::new()
             .app_data(public.clone())
             .app_data(path_config())
             .wrap(ErrorHandlers::new().default_handler(as_problem))
@@ -98,7 +102,9 @@ pub fn serve(
                     routes(config);
                 }
             })
-            .configure(routes)
+            .configure(routes);
+        // Without origins there is no CORS middleware to pass.
+        FrontFactory::new(app.into_factory(), origins.is_empty().then(|| public.clone()))
     })
     .workers(worker_count(settings))
     .client_request_timeout(Duration::from_millis(settings.head_timeout_ms))

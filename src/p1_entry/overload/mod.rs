@@ -50,9 +50,9 @@ struct OverloadState {
 }
 
 /// A purchase under way. Dropping it makes room, also when its connection was lost.
-pub(crate) struct UnderWay(Arc<OverloadState>);
+pub(crate) struct UnderWay<'a>(&'a OverloadState);
 
-impl Drop for UnderWay {
+impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
         self.0.in_flight.fetch_sub(1, Ordering::AcqRel);
     }
@@ -89,8 +89,8 @@ impl Overload {
     ///
     /// # Errors
     /// 503 when there is no room.
-    pub(crate) fn enter(&self) -> Result<UnderWay, Problem> {
-        let place = UnderWay(self.inner.clone());
+    pub(crate) fn enter(&self) -> Result<UnderWay<'_>, Problem> {
+        let place = UnderWay(&self.inner);
         if self.inner.in_flight.fetch_add(1, Ordering::AcqRel) < self.inner.in_flight_max {
             Ok(place)
         } else {

@@ -96,12 +96,10 @@ impl Stock {
         args.push(shard);
         args.push(self.redis.shards);
         args.push(width);
-        for purchase in group {
-            args.push(purchase.request_id);
-            args.push(purchase.user_id.as_str());
-            if !all_one {
-                args.push(purchase.quantity.get());
-            }
+        group.iter().for_each(|purchase| args.push(purchase.request_id));
+        group.iter().for_each(|purchase| args.push(purchase.user_id.as_str()));
+        if !all_one {
+            group.iter().for_each(|purchase| args.push(purchase.quantity.get()));
         }
         args.into_values()
     }

@@ -6,6 +6,7 @@ mod buyer_ids;
 mod catalog;
 mod clock_steps;
 mod cors;
+mod front;
 mod issuers;
 mod kept_connections;
 mod key_rotation;
