@@ -223,9 +223,8 @@ fn here(
     state.admins = Role::ALL.map(|role| (role.name().to_owned(), state.admin.clone())).into();
     let options = ApiOptions { public_port: Some(public), demo_shop: has_shop(settings) };
     let running = roles::start(settings, &Role::ALL, options, stopper)?;
-    let state_of_admin =
-        Admin::new(settings, &Servers::new(settings)?, &Role::ALL).with_keys(running.key_health.clone());
-    let server = admin::serve(state_of_admin, admin, stopper.clone())
+    let of_roles = Admin::new(settings, &Servers::new(settings)?, &Role::ALL, stopper);
+    let server = admin::serve(of_roles.with_keys(running.key_health.clone()), admin, stopper.clone())
         .map_err(|error| StackError::NotReady(format!("admin server: {error}")))?;
     tokio::spawn(server);
     Ok(running)

@@ -4,6 +4,7 @@
 
 pub mod http_request_id;
 mod reading;
+pub(crate) mod sale_series;
 pub mod traces;
 
 pub(crate) use reading::{ENTRY_LAG_S, ENTRY_OPEN, PERSIST_BREAKER_OPEN, RELAY_BREAKER_OPEN, Reading};
@@ -112,7 +113,7 @@ pub fn render() -> String {
         .map(|handle| {
             handle.run_upkeep();
             export_states();
-            handle.render()
+            handle.render() + &sale_series::render()
         })
         .unwrap_or_default()
 }

@@ -3,7 +3,7 @@
 //! Input: a decision. Output: the answer, counted by its state. Marks the sale as sold out when P2 found it so.
 
 use super::Purchasing;
-use super::sale_state::paused;
+use super::sale_state::{ended, not_started, paused};
 use crate::domain::ids::RequestId;
 use crate::domain::reserve::Reserved;
 use crate::domain::states::{P2Reserve, State};
@@ -66,6 +66,8 @@ impl Purchasing {
             Reserved::Paused => Err(paused("stopped by an operator")),
             Reserved::Closed => Err(Kind::Ended.into()),
             Reserved::Frozen | Reserved::NotLoaded => Err(paused("closed until its stock has been checked")),
+            Reserved::NotStarted(wait_ms) => Err(not_started(wait_ms)),
+            Reserved::Ended => Err(ended()),
             Reserved::StaleEpoch => {
                 self.catalog.forget(sale).await;
                 Err(Kind::Loading.because("the sale is being reloaded"))
