@@ -42,6 +42,7 @@ mod scenarios;
 mod shop_crowd;
 mod sizes;
 mod sold_out;
+mod stage;
 mod steady_crowd;
 mod strategies;
 pub mod vanishing_host;

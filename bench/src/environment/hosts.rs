@@ -35,7 +35,8 @@ impl Hosts {
         ServerUrls {
             redis_url: through(ServerKind::Redis, direct.redis_url),
             amqp_url: through(ServerKind::Rabbitmq, direct.amqp_url),
-            mysql_url: through(ServerKind::Mysql, direct.mysql_url),
+            // The driver would go past it, by the socket file that a server on this machine has.
+            mysql_url: format!("{}?prefer_socket=false", through(ServerKind::Mysql, direct.mysql_url)),
         }
     }
 

@@ -24,6 +24,7 @@ use fred::types::config::{
 use fred::types::{Builder, ClusterHash, CustomCommand, Value};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -43,6 +44,8 @@ pub(super) struct LinkPlan {
     config: Config,
     settings: Redis,
     last_error: LastError,
+    /// Where the connection's tasks live. A worker of the HTTP server has a runtime of its own, which ends before this one.
+    runtime: Handle,
 }
 
 /// The client in use.
@@ -60,8 +63,9 @@ pub(super) struct RedisLink {
 }
 
 impl LinkPlan {
-    pub(super) fn new(config: Config, settings: &Redis, last_error: LastError) -> Self {
-        Self { config, settings: settings.clone(), last_error }
+    pub(super) fn new(config: Config, settings: &Redis, last_error: LastError) -> Result<Self, RedisFault> {
+        let runtime = Handle::try_current().map_err(|none| RedisFault::Refused(none.to_string()))?;
+        Ok(Self { config, settings: settings.clone(), last_error, runtime })
     }
 
     fn silence_max(&self) -> Duration {
@@ -70,6 +74,7 @@ impl LinkPlan {
 
     /// Starts connecting and returns at once.
     fn connect(&self) -> Result<Arc<Current>, RedisFault> {
+        let _entered = self.runtime.enter();
         let client = Builder::from_config(self.config.clone())
             .set_performance_config(PerformanceConfig {
                 default_command_timeout: Duration::from_millis(self.settings.command_timeout_ms),
@@ -175,9 +180,6 @@ impl RedisLink {
 
     /// Drops the connection `silent` and begins another one, unless that was done before.
     fn give_up(&self, silent: &Arc<Current>, silence: Duration) {
-        if tokio::runtime::Handle::try_current().is_err() {
-            return;
-        }
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         if !Arc::ptr_eq(&current, silent) {
             return;

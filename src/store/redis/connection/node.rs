@@ -36,7 +36,7 @@ impl Node {
         let config = Config { server, fail_fast: false, ..config.clone() };
         let address = config.server.hosts().first().map(ToString::to_string).unwrap_or_default();
         let last_error = LastError::default();
-        let plan = LinkPlan::new(config, settings, last_error.clone());
+        let plan = LinkPlan::new(config, settings, last_error.clone())?;
         let link = RedisLink::start(plan.clone())?;
         let (settings, barrier, poll_barrier) = (settings.clone(), OnceLock::new(), OnceLock::new());
         let node = Self { address, link, plan, settings, last_error, barrier, poll_barrier };
