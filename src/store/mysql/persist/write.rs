@@ -94,7 +94,7 @@ async fn write(conn: &mut Conn, plan: &WritePlan<'_>) -> Result<(), Halt> {
         Halt::Db(error) if error.is_duplicate_of("uk_flow_ref") => Halt::Db(error),
         // A request's id or its acceptance number. PRIMARY may be that of `orders` as well; `one.rs` finds out.
         Halt::Db(error) if error.is_duplicate() => Halt::Blocked(Blocked::Outcome),
-        halt => halt,
+        halt @ (Halt::Blocked(_) | Halt::Db(_)) => halt,
     })?;
     crash_point!(AfterOrder);
     if !plan.events.is_empty() {
