@@ -55,10 +55,16 @@ impl SaleId {
         if text.len() > Self::BYTES_MAX {
             return Err(IdError::TooLong { what, bytes: text.len(), expected: Self::EXPECTED });
         }
-        if !text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-') {
+        if !Self::accepts(text) {
             return Err(IdError::Malformed { what, expected: Self::EXPECTED });
         }
         Ok(Self(Arc::from(text)))
+    }
+
+    /// Whether [`parse`](Self::parse) accepts it.
+    pub(crate) fn accepts(text: &str) -> bool {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+        (1..=Self::BYTES_MAX).contains(&text.len()) && text.bytes().all(plain)
     }
 
     /// The id as text.

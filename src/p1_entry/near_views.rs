@@ -77,3 +77,51 @@ pub(super) fn put(catalog: CatalogNumber, seen: ChangesSeen, view: &SaleView, fr
         views.push(near);
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn view(sale: &str) -> SaleView {
+        let sale = serde_json::from_value(serde_json::json!({
+            "sale_id": sale, "product_id": "p", "title": "t", "price_cents": 1, "currency": "CNY", "granted": 1, "stock": 1,
+            "policy": 1, "token_required": false, "starts_at_ms": 0, "ends_at_ms": 1, "status": "warmed", "epoch": 1,
+        }));
+        SaleView { sale: sale.unwrap(), sold_out: None, remaining: None }
+    }
+
+    /// The other tests of this process change catalogs, too, so a view can count as old at any time; a new one never does.
+    fn found(catalog: CatalogNumber, sale: &str) -> bool {
+        get(catalog, &SaleId::parse(sale).unwrap()).is_some()
+    }
+
+    fn eventually_found(catalog: CatalogNumber, sale: &str, fresh_until: Instant) {
+        loop {
+            put(catalog, ChangesSeen::now(), &view(sale), fresh_until);
+            if found(catalog, sale) {
+                return;
+            }
+        }
+    }
+
+    #[test]
+    fn a_view_is_found_until_something_changes_or_its_time_is_over() {
+        let (mine, other, later) =
+            (CatalogNumber::next(), CatalogNumber::next(), Instant::now() + Duration::from_secs(60));
+        eventually_found(mine, "a", later);
+        assert!(!found(other, "a") && !found(mine, "b"));
+        changed();
+        assert!(!found(mine, "a"), "a change is seen at once");
+        let seen = ChangesSeen::now();
+        changed();
+        put(mine, seen, &view("a"), later);
+        assert!(!found(mine, "a"), "it was read before the change");
+        put(mine, ChangesSeen::now(), &view("a"), Instant::now());
+        assert!(!found(mine, "a"), "its time is over");
+        for n in 0..3 * SALES_MAX {
+            put(mine, ChangesSeen::now(), &view(&format!("sale-{n}")), later);
+        }
+        assert_eq!(NEAR.with_borrow(Vec::len), SALES_MAX);
+    }
+}

@@ -268,11 +268,11 @@ mod tests {
         let local = LocalSet::new();
         let pending = local.run_until(async {
             install_on_this_thread();
-            waiting(Instant::now())
+            Some(waiting(Instant::now()))
         });
         let pending = pending.await;
         drop(local);
-        decided(vec![(&pending, Decision::AllEmpty)]);
+        decided(pending.iter().map(|pending| (pending, Decision::AllEmpty)).collect());
         assert!(submit_is_elsewhere().await);
     }
 

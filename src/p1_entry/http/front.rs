@@ -73,12 +73,12 @@ where
     forward_ready!(app);
 
     fn call(&self, request: Request) -> Self::Future {
-        match (&self.public, sale_of(&request)) {
+        match &self.public {
             // Boxed: a connection has the room for this future as long as it lives, also while it is idle.
-            (Some(public), Some(sale)) => {
-                FrontFuture::Purchase { answer: Box::pin(purchase(public.clone(), request, sale)) }
+            Some(public) if sale_of(&request).is_some() => {
+                FrontFuture::Purchase { answer: Box::pin(purchase(public.clone(), request)) }
             }
-            (_, _) => FrontFuture::App { answer: self.app.call(request) },
+            Some(_) | None => FrontFuture::App { answer: self.app.call(request) },
         }
     }
 }
@@ -112,15 +112,16 @@ where
 }
 
 /// The sale that a request wants to buy from, if it is a purchase and every reader of its path would read the same id.
-fn sale_of(request: &Request) -> Option<SaleId> {
+fn sale_of(request: &Request) -> Option<&str> {
     let path = request.path().strip_prefix("/v1/sales/").filter(|_| request.method() == Method::POST)?;
-    SaleId::parse(path.strip_suffix("/orders")?).ok()
+    path.strip_suffix("/orders").filter(|sale| SaleId::accepts(sale))
 }
 
 /// Answers one purchase as the `App` does, with its `X-Request-Id`.
-async fn purchase(public: Rc<web::Data<PublicApi>>, mut request: Request, sale: SaleId) -> Response<BoxBody> {
+async fn purchase(public: Rc<web::Data<PublicApi>>, mut request: Request) -> Response<BoxBody> {
     let (id, mut payload) = (request_id::of(request.headers()), request.take_payload());
-    let mut answering = pin!(orders::answer(&public, request.headers(), Ok(sale), &mut payload));
+    let sale = sale_of(&request).unwrap_or_default();
+    let mut answering = pin!(orders::answer(&public, request.headers(), sale, &mut payload));
     let answer = poll_fn(|context| {
         let _entered = id.enter();
         let mut answer = ready!(answering.as_mut().poll(context));
@@ -135,10 +136,10 @@ async fn purchase(public: Rc<web::Data<PublicApi>>, mut request: Request, sale: 
 /// Bytes that each purchase allocates for its future.
 #[cfg(test)]
 pub(super) fn answer_bytes() -> usize {
-    fn of_three<A, B, C, F>(_: impl Fn(A, B, C) -> F) -> usize {
+    fn of_two<A, B, F>(_: impl Fn(A, B) -> F) -> usize {
         size_of::<F>()
     }
-    of_three(purchase)
+    of_two(purchase)
 }
 
 #[cfg(test)]
@@ -149,7 +150,7 @@ mod tests {
     #[test]
     fn only_a_purchase_with_a_plain_id_is_taken_before_the_app() {
         let sale = |method: Method, path: &str| {
-            sale_of(&TestRequest::with_uri(path).method(method).to_request()).map(|sale| sale.to_string())
+            sale_of(&TestRequest::with_uri(path).method(method).to_request()).map(str::to_owned)
         };
         assert_eq!(sale(Method::POST, "/v1/sales/flash_1-A/orders").as_deref(), Some("flash_1-A"));
         assert_eq!(sale(Method::POST, "/v1/sales/flash/orders?a=b").as_deref(), Some("flash"));

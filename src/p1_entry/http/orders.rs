@@ -75,14 +75,14 @@ pub(super) async fn buy(
     path: web::Path<String>,
     mut payload: web::Payload,
 ) -> HttpResponse {
-    answer(&public, request.headers(), headers::sale(&path), &mut payload).await
+    answer(&public, request.headers(), &path, &mut payload).await
 }
 
-/// Answers a purchase; `request` has its headers, `sale` is the id in its path or what is wrong with it.
+/// Answers a purchase; `request` has its headers, `sale` is the id in its path.
 pub(super) async fn answer(
     public: &PublicApi,
     request: &HeaderMap,
-    sale: Result<SaleId, Problem>,
+    sale: &str,
     payload: &mut (impl Stream<Item = Result<Bytes, PayloadError>> + Unpin),
 ) -> HttpResponse {
     match try_buy(public, request, sale, payload).await {
@@ -94,7 +94,7 @@ pub(super) async fn answer(
 async fn try_buy(
     public: &PublicApi,
     request: &HeaderMap,
-    sale: Result<SaleId, Problem>,
+    sale: &str,
     payload: &mut (impl Stream<Item = Result<Bytes, PayloadError>> + Unpin),
 ) -> Result<HttpResponse, Problem> {
     let declared = body::declared_length(request);
@@ -133,10 +133,10 @@ struct PurchaseHead<'a> {
 }
 
 impl<'a> PurchaseHead<'a> {
-    fn read(public: &PublicApi, request: &'a HeaderMap, sale: Result<SaleId, Problem>) -> Result<Self, Problem> {
+    fn read(public: &PublicApi, request: &'a HeaderMap, sale: &str) -> Result<Self, Problem> {
         public.overload.check_room()?;
         let user = headers::buyer(public, request)?;
-        let sale = sale?;
+        let sale = headers::sale(sale)?;
         let token = headers::purchase_token(request)?;
         headers::json_only(request)?;
         Ok(Self { user, sale, token })
