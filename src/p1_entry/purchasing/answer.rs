@@ -4,7 +4,7 @@
 
 use super::Purchasing;
 use super::sale_state::{ended, not_started, paused};
-use crate::domain::ids::RequestId;
+use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::reserve::Reserved;
 use crate::domain::states::{P2Reserve, State};
 use crate::http::problem::{Kind, Problem};
@@ -44,6 +44,18 @@ impl Purchasing {
             count(State::P2(state), 1);
         }
         tracing::debug!(phase = "p2_reserve", %request_id, %sale, ?reserved, "decided");
+        self.decided(reserved, request_id, shard, view).await
+    }
+
+    /// The answer to what the script decided.
+    async fn decided(
+        &self,
+        reserved: Reserved,
+        request_id: RequestId,
+        shard: u16,
+        view: &SaleView,
+    ) -> Result<RequestId, Problem> {
+        let sale = &view.sale.sale_id;
         match reserved {
             Reserved::Accepted => {
                 self.admission.accepted(sale, shard, request_id);
@@ -74,13 +86,23 @@ impl Purchasing {
             }
             Reserved::Backlog => Err(overloaded("more orders are waiting than can be landed in time")),
             Reserved::Damaged => {
-                tracing::error!(phase = "p2_reserve", %sale, "the sale's keys in redis are damaged, nothing is sold; run seckill audit");
-                Err(Kind::Unavailable.into())
+                Err(unusable(sale, "the sale's keys in redis are damaged, nothing is sold; run seckill audit"))
             }
             Reserved::OtherShards => {
-                tracing::error!(phase = "p2_reserve", %sale, shards = self.replays.shards(), "the sale was warmed for another number of shards, nothing is sold; set redis.shards back");
-                Err(Kind::Unavailable.into())
+                let shards = self.replays.shards();
+                Err(unusable(
+                    sale,
+                    &format!(
+                        "the sale was warmed for another number of shards than {shards}, nothing is sold; set redis.shards back"
+                    ),
+                ))
             }
         }
     }
+}
+
+/// What only an operator can put right.
+fn unusable(sale: &SaleId, why: &str) -> Problem {
+    tracing::error!(phase = "p2_reserve", %sale, "{why}");
+    Kind::Unavailable.into()
 }
