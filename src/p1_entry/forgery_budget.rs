@@ -69,8 +69,8 @@ mod tests {
     use rand::{Rng, SeedableRng};
 
     /// Tokens that arrive one behind the other and take `check` when they are checked and `rest` anyway; every tenth is good.
-    /// How many of the good and of the forged were checked, and the share of the time that the forged took.
-    fn flood(check: Duration, rest: Duration) -> ([u32; 2], f64) {
+    /// How many of the good and of the forged were checked, and how long it took.
+    fn flood(check: Duration, rest: Duration) -> ([u32; 2], Duration) {
         let begun = Instant::now();
         let (mut now, mut budget) = (begun, ForgeryBudget::new(begun));
         let (mut checked, mut lots) = ([0, 0], StdRng::seed_from_u64(7));
@@ -84,30 +84,30 @@ mod tests {
                 budget = if is_forged { budget.failed(check) } else { budget };
             }
         }
-        let forged = check * checked[1];
-        (checked, forged.as_secs_f64() / (now - begun).as_secs_f64())
+        (checked, now - begun)
     }
 
     #[test]
     fn a_flood_takes_half_of_the_time_and_each_new_token_keeps_its_chance() {
         let micros = Duration::from_micros;
         for (check, rest) in [(micros(30), micros(10)), (micros(60), micros(15)), (micros(100), micros(5))] {
-            let ([good, forged], share) = flood(check, rest);
-            assert!(share < 0.52, "{check:?}: {share}");
+            let ([good, forged], took) = flood(check, rest);
+            let (spent, most) = (check * forged, took / SHARE + 2 * BURST + check);
+            assert!(spent <= most && spent > most / 2, "{check:?}: {spent:?} of {took:?}");
             let (good, forged) = (f64::from(good) / 10_000.0, f64::from(forged) / 90_000.0);
             assert!(
                 good > 0.03 && (good - forged).abs() < 0.02,
                 "{check:?}: {good} of the good, {forged} of the forged"
             );
         }
-        let ([good, forged], share) = flood(micros(30), micros(60));
-        assert_eq!((good, forged), (10_000, 90_000), "below its share nothing is left out: {share}");
+        let (checked, _) = flood(micros(30), micros(60));
+        assert_eq!(checked, [10_000, 90_000], "below its share nothing is left out");
     }
 
     #[test]
     fn good_signatures_cost_nothing_of_it() {
         let work = || std::hint::black_box((0..20_000_u64).fold(0, |sum, number| sum ^ number * number));
-        for _ in 0..1_000 {
+        for _ in 0..200 {
             assert!(within_budget(work, |_| false).is_some());
         }
         assert!((0..1_000_000).any(|_| within_budget(work, |_| true).is_none()), "forgeries have their share");

@@ -94,6 +94,10 @@ pub(super) fn jwk_set(text: &[u8], algorithms: &[Algorithm]) -> Result<ParsedKey
 }
 
 /// A key of a set, or why it is of no use here.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "not our enum and non-exhaustive; every other kind is of no use here"
+)]
 fn fitting(raw: &Value, algorithms: &[Algorithm]) -> Result<AccessKey, String> {
     let jwk: Jwk = serde_json::from_value(raw.clone()).map_err(|error| format!("cannot be read: {error}"))?;
     let (algorithm, known) = match &jwk.algorithm {
