@@ -196,9 +196,9 @@ mod tests {
 
     /// The buyer or the reason. Of several missing claims the judge names any.
     fn told(checked: Result<UserId, AccessDenied>) -> Result<UserId, String> {
-        checked.map_err(|AccessDenied(why)| match why.split_once("lacks the claim") {
-            Some((before, _)) => before.to_owned(),
-            None => why,
+        checked.map_err(|denied| {
+            let why = denied.to_string();
+            why.split_once("lacks the claim").map_or(why.clone(), |(before, _)| before.to_owned())
         })
     }
 
@@ -252,6 +252,6 @@ mod tests {
             assert_eq!(tokens.buyer(&other, now_s).is_some(), n + 1 < HEADERS_MAX, "{n}");
         }
         let denied = Authenticator::new(&settings()).unwrap().check("a.b");
-        assert!(matches!(denied, Err(AccessDenied(_))));
+        assert!(denied.is_err());
     }
 }

@@ -88,8 +88,8 @@ impl Fleet {
         Crowd { plan, accepted, selling: tokio::spawn(async { running.await.expect("a crowd") }) }
     }
 
-    /// Processes that start from now on have this setting, too.
-    pub fn from_now_on(&mut self, set: &str) {
+    /// Processes that are started later have this setting, too.
+    pub fn set_for_later(&mut self, set: &str) {
         self.set.push(set.to_owned());
     }
 

@@ -51,7 +51,7 @@ fn outbox_entries_change_their_form_under_load_and_back_and_nothing_is_lost_or_p
         let sale = world.sale("forms", 1_000_000, Some(1)).await;
         let mut fleet = Fleet::start(world, &sale, 1, &["redis.outbox_format=1"]).await;
         for (form, order) in [(2, [Api, Relay, Consumer, Reconcile]), (1, [Relay, Consumer, Reconcile, Api])] {
-            fleet.from_now_on(&format!("redis.outbox_format={form}"));
+            fleet.set_for_later(&format!("redis.outbox_format={form}"));
             for role in order {
                 fleet.replace(role, 0, THIS).await;
             }
