@@ -36,7 +36,7 @@ use rebalance::{HomeBucket, Rebalanced, Rebalances, rebalance};
 use replies::Reply;
 use std::sync::Arc;
 use std::time::Duration;
-use thread_queue::{Outgoing, Terms};
+use thread_queue::{PurchasesOfBatcher, Terms};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -171,7 +171,7 @@ impl Reserve {
     async fn ask_alone(&self, purchase: Purchase, terms: Terms) -> Decision {
         let ((reply, decision), Terms { shard, epoch, deadline }) = (oneshot::channel(), terms);
         let group = vec![WaitingPurchase { purchase, epoch, deadline, reply: Reply::ToCaller(reply) }];
-        Outgoing { context: self.context.clone(), shard, group }.send();
+        PurchasesOfBatcher { context: self.context.clone(), shard, group }.send();
         match tokio::time::timeout_at(deadline, decision).await {
             Ok(Ok(decision)) => decision,
             // No reply in time, or the batcher's task died with the purchase: it may have been sent.

@@ -18,19 +18,19 @@ pub(super) struct Place {
 /// The places of one thread.
 #[derive(Default)]
 pub(super) struct Places {
-    slots: Vec<Slot>,
+    slots: Vec<PlaceSlot>,
     free: Vec<usize>,
     entered: u64,
     /// By deadline. Of purchases that are decided, too, until they are the first.
     deadlines: VecDeque<(Instant, Place)>,
 }
 
-struct Slot {
+struct PlaceSlot {
     number: u64,
-    state: SlotState,
+    state: PlaceState,
 }
 
-enum SlotState {
+enum PlaceState {
     Free,
     /// Nobody asks yet.
     Entered,
@@ -42,7 +42,7 @@ impl Places {
     /// A place for a purchase that is to be decided by `deadline`.
     pub(super) fn enter(&mut self, deadline: Instant) -> Place {
         self.entered += 1;
-        let slot = Slot { number: self.entered, state: SlotState::Entered };
+        let slot = PlaceSlot { number: self.entered, state: PlaceState::Entered };
         let index = match self.free.pop() {
             Some(index) => index,
             None => self.slots.len(),
@@ -61,7 +61,7 @@ impl Places {
         place
     }
 
-    fn slot(&mut self, place: Place) -> Option<&mut Slot> {
+    fn slot(&mut self, place: Place) -> Option<&mut PlaceSlot> {
         self.slots.get_mut(place.index).filter(|slot| slot.number == place.number)
     }
 
@@ -69,30 +69,30 @@ impl Places {
     pub(super) fn poll(&mut self, place: Place, waker: &Waker) -> (Poll<Decision>, Option<Waker>) {
         let Some(slot) = self.slot(place) else { return (Poll::Ready(Decision::Unknown), None) };
         match &slot.state {
-            SlotState::Asked(same) if same.will_wake(waker) => return (Poll::Pending, None),
-            SlotState::Decided(_) => {}
-            SlotState::Free | SlotState::Entered | SlotState::Asked(_) => {
-                let before = std::mem::replace(&mut slot.state, SlotState::Asked(waker.clone()));
+            PlaceState::Asked(same) if same.will_wake(waker) => return (Poll::Pending, None),
+            PlaceState::Decided(_) => {}
+            PlaceState::Free | PlaceState::Entered | PlaceState::Asked(_) => {
+                let before = std::mem::replace(&mut slot.state, PlaceState::Asked(waker.clone()));
                 return (Poll::Pending, waker_of(before));
             }
         }
         match self.leave(place) {
-            SlotState::Decided(decision) => (Poll::Ready(decision), None),
-            SlotState::Free | SlotState::Entered | SlotState::Asked(_) => (Poll::Ready(Decision::Unknown), None),
+            PlaceState::Decided(decision) => (Poll::Ready(decision), None),
+            PlaceState::Free | PlaceState::Entered | PlaceState::Asked(_) => (Poll::Ready(Decision::Unknown), None),
         }
     }
 
     /// Puts a decision in its place; returns who asks for it. Nobody does where the caller has gone.
     pub(super) fn decide(&mut self, place: Place, decision: Decision) -> Option<Waker> {
         let slot = self.slot(place)?;
-        waker_of(std::mem::replace(&mut slot.state, SlotState::Decided(decision)))
+        waker_of(std::mem::replace(&mut slot.state, PlaceState::Decided(decision)))
     }
 
     /// Frees a place; what was in it is for the caller to drop.
-    fn leave(&mut self, place: Place) -> SlotState {
-        let Some(slot) = self.slot(place) else { return SlotState::Free };
+    fn leave(&mut self, place: Place) -> PlaceState {
+        let Some(slot) = self.slot(place) else { return PlaceState::Free };
         slot.number = 0;
-        let state = std::mem::replace(&mut slot.state, SlotState::Free);
+        let state = std::mem::replace(&mut slot.state, PlaceState::Free);
         self.free.push(place.index);
         state
     }
@@ -107,8 +107,8 @@ impl Places {
         loop {
             let (deadline, place) = *self.deadlines.front()?;
             match self.slot(place).map(|slot| &slot.state) {
-                Some(SlotState::Entered | SlotState::Asked(_)) => return Some(deadline),
-                Some(SlotState::Free | SlotState::Decided(_)) | None => self.deadlines.pop_front(),
+                Some(PlaceState::Entered | PlaceState::Asked(_)) => return Some(deadline),
+                Some(PlaceState::Free | PlaceState::Decided(_)) | None => self.deadlines.pop_front(),
             };
         }
     }
@@ -122,10 +122,10 @@ impl Places {
     }
 }
 
-fn waker_of(state: SlotState) -> Option<Waker> {
+fn waker_of(state: PlaceState) -> Option<Waker> {
     match state {
-        SlotState::Asked(waker) => Some(waker),
-        SlotState::Free | SlotState::Entered | SlotState::Decided(_) => None,
+        PlaceState::Asked(waker) => Some(waker),
+        PlaceState::Free | PlaceState::Entered | PlaceState::Decided(_) => None,
     }
 }
 

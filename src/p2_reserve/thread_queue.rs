@@ -29,7 +29,7 @@ thread_local! {
 /// The queue of one thread.
 struct ThreadQueue {
     thread: ThreadNumber,
-    outgoing: Vec<Outgoing>,
+    outgoing: Vec<PurchasesOfBatcher>,
     waiting: Places,
     /// Of the task that sends what is outgoing, when it has nothing to do.
     sender: Option<Waker>,
@@ -46,7 +46,7 @@ pub(super) struct Terms {
 }
 
 /// Purchases for one batcher.
-pub(super) struct Outgoing {
+pub(super) struct PurchasesOfBatcher {
     pub context: Arc<ReserveContext>,
     pub shard: u16,
     /// All of one sale.
@@ -94,18 +94,18 @@ pub(super) fn submit(context: &Arc<ReserveContext>, purchase: Purchase, terms: T
 impl ThreadQueue {
     fn put(&mut self, context: &Arc<ReserveContext>, shard: u16, waiting: WaitingPurchase) {
         let sale = &waiting.purchase.sale_id;
-        let same = |outgoing: &&mut Outgoing| {
+        let same = |outgoing: &&mut PurchasesOfBatcher| {
             let of_sale = outgoing.group.first().is_some_and(|first| first.purchase.sale_id == *sale);
             of_sale && outgoing.shard == shard && Arc::ptr_eq(&outgoing.context, context)
         };
         match self.outgoing.iter_mut().find(same) {
             Some(outgoing) => outgoing.group.push(waiting),
-            None => self.outgoing.push(Outgoing { context: context.clone(), shard, group: vec![waiting] }),
+            None => self.outgoing.push(PurchasesOfBatcher { context: context.clone(), shard, group: vec![waiting] }),
         }
     }
 }
 
-impl Outgoing {
+impl PurchasesOfBatcher {
     /// Gives the purchases to their batcher; those that it has no room for are refused.
     pub(super) fn send(self) {
         let Self { context, shard, mut group } = self;
@@ -135,7 +135,7 @@ async fn send_outgoing() {
         polled.unwrap_or(Poll::Ready(None))
     };
     while let Some(outgoing) = poll_fn(next).await {
-        outgoing.into_iter().for_each(Outgoing::send);
+        outgoing.into_iter().for_each(PurchasesOfBatcher::send);
     }
 }
 
