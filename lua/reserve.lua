@@ -5,7 +5,7 @@
 -- next acceptance number, and its place in an outbox entry. A request id that is in the ledger already is a replay and
 -- changes nothing.
 --
--- KEYS[1] meta    hash: state, epoch, limit (0: none), cap, number, accepted ("<number> <units>")
+-- KEYS[1] meta    hash: state, epoch, limit (0: none), cap, number, accepted ("<number> <units>"), starts, ends (Unix ms)
 -- KEYS[2] stock   string: units left in this bucket
 -- KEYS[3] buyers  hash: user -> "<units> <first request id>"
 -- KEYS[4] ledger  hash: request id -> "<state> <number> <quantity> <epoch> <at_ms> <reason> <user>"
@@ -17,7 +17,7 @@
 -- Returns 1 when every request was accepted, else a flat array, for each request: code, detail. Codes (domain/reserve.rs):
 --         0 accepted, 1 replayed, 2 duplicate buyer (first request id), 3 limit (units owned), 4 short (units left),
 --         5 conflict, 6 paused, 7 closed, 8 frozen, 9 keys missing, 10 stale epoch, 11 backlog, 12 damaged,
---         13 warmed for another number of shards
+--         13 warmed for another number of shards, 14 not started (milliseconds until the start), 15 ended
 --         Error NOSCRIPT: nothing ran, pass the boot fence first. Error WRONGTYPE: a key is damaged (12), nothing was written
 --
 -- Why nothing can be half done: every key is read, and every number is checked, before the first write; memory is checked by
@@ -73,7 +73,7 @@ for i = 1, count do
   local at = FIRST + (i - 1) * WIDTH
   request_ids[i + 1], users[i + 1] = ARGV[at], ARGV[at + 1]
 end
-local meta = redis.call('HMGET', meta_key, 'state', 'epoch', 'limit', 'cap', 'number', 'shards', 'accepted')
+local meta = redis.call('HMGET', meta_key, 'state', 'epoch', 'limit', 'cap', 'number', 'shards', 'accepted', 'starts', 'ends')
 local stock_text = redis.call('GET', stock_key)
 local known = redis.call('HMGET', ledger_key, unpack(request_ids))
 local bought = redis.call('HMGET', buyers_key, unpack(users))
@@ -89,18 +89,30 @@ end
 
 local limit, cap, number = whole(meta[3]), whole(meta[4]), whole(meta[5])
 local stock = whole(stock_text)
-if not (limit and cap and number and stock) then return answer_all(12) end
+-- When the sale sells, by this server's clock: the clock of an api process may be wrong. Keys without it are older, and only
+-- the api checks.
+local starts, ends = whole(meta[8] or '0'), whole(meta[9] or '9007199254740991')
+if not (limit and cap and number and stock and starts and ends) then return answer_all(12) end
 -- Units accepted up to a number. Another version of this script may have accepted without counting: then counting stops.
 local counted_to, counted_units = string.match(meta[7] or '', '^(%d+) (%d+)$')
 local counted = counted_to == meta[5] and whole(counted_units) or nil
 
+local time = redis.call('TIME')
+local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+
 -- The answer to every request that is not a replay, if the sale is not open to it.
-local refusal = nil
+local refusal, refusal_detail = nil, 0
 -- With another number of shards a buyer would have another home, and could buy there once more. Keys without it are older.
 if (meta[6] or '1') ~= shards then
   refusal = 13
 elseif meta[1] == 'open' then
-  if meta[2] ~= epoch then refusal = 10 end
+  if meta[2] ~= epoch then
+    refusal = 10
+  elseif now_ms < starts then
+    refusal, refusal_detail = 14, starts - now_ms
+  elseif now_ms >= ends then
+    refusal = 15
+  end
 elseif meta[1] == 'paused' or meta[1] == 'loaded' then
   refusal = 6
 elseif meta[1] == 'closed' then
@@ -123,8 +135,7 @@ else
   room = room - math.max(tonumber(more), 0)
 end
 
-local time = redis.call('TIME')
-local at_ms = string.format('%d', time[1] * 1000 + math.floor(time[2] / 1000))
+local at_ms = string.format('%d', now_ms)
 
 -- The same in every record of this group.
 local tail = ' ' .. epoch .. ' ' .. at_ms .. ' - '
@@ -151,7 +162,7 @@ for i = 1, count do
     local was_quantity, was_user = string.match(record, '^%a %d+ (%d+) %d+ %d+ %S+ (.*)$')
     if was_user == user and tonumber(was_quantity) == quantity then code = 1 else code = 5 end
   elseif refusal then
-    code = refusal
+    code, detail = refusal, refusal_detail
   else
     local at, owned, first = buyer_at[user], nil, nil
     if at then

@@ -34,6 +34,10 @@ pub enum Reserved {
     Damaged,
     /// 13: the sale was warmed for another number of shards than this process works with; nothing was written.
     OtherShards,
+    /// 14: by Redis' clock the sale has not started; it does in this many milliseconds. The caller's clock is ahead.
+    NotStarted(u64),
+    /// 15: by Redis' clock the sale is over. The caller's clock is behind.
+    Ended,
 }
 
 /// A reply outside the contract: script and binary are of different builds.
@@ -69,6 +73,8 @@ impl Reserved {
             11 => Self::Backlog,
             12 => Self::Damaged,
             13 => Self::OtherShards,
+            14 => Self::NotStarted(count),
+            15 => Self::Ended,
             _ => return Err(unknown),
         })
     }
@@ -91,7 +97,9 @@ impl Reserved {
             | Self::StaleEpoch
             | Self::Backlog
             | Self::Damaged
-            | Self::OtherShards => None,
+            | Self::OtherShards
+            | Self::NotStarted(_)
+            | Self::Ended => None,
         }
     }
 }
@@ -101,9 +109,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_reply_contract_has_fourteen_codes_and_nothing_else() {
-        assert!((0..=13).all(|code| Reserved::from_reply(code, 1).is_ok()));
-        assert!(Reserved::from_reply(14, 0).is_err());
+    fn the_reply_contract_has_sixteen_codes_and_nothing_else() {
+        assert!((0..=15).all(|code| Reserved::from_reply(code, 1).is_ok()));
+        assert!(Reserved::from_reply(16, 0).is_err());
         assert!(Reserved::from_reply(-1, 0).is_err());
         assert!(Reserved::from_reply(4, -1).is_err());
         assert!(Reserved::from_reply(2, 0).is_err());

@@ -105,7 +105,7 @@ impl SaleControl {
         for _ in 0..ALIGN_MAX {
             self.align(&sale).await?;
             let now = self.sale(id).await?;
-            if now.status == sale.status {
+            if (now.status, now.starts_at_ms, now.ends_at_ms) == (sale.status, sale.starts_at_ms, sale.ends_at_ms) {
                 break;
             }
             sale = now;
@@ -150,7 +150,7 @@ impl SaleControl {
         }
     }
 
-    /// Makes Redis' state follow the database's status. A frozen sale stays frozen.
+    /// Makes Redis' window and state follow the database. A frozen sale stays frozen.
     async fn align(&self, sale: &Sale) -> Result<(), SaleControlError> {
         let (to, from): (MetaState, &[MetaState]) = match sale.status {
             SaleStatus::Draft => return Ok(()),
@@ -162,6 +162,8 @@ impl SaleControl {
         };
         let id = &sale.sale_id;
         for shard in 0..self.shards {
+            // First, so that no shard is open with another window than the database's.
+            self.redis.sale_keys.set_window(sale, shard).await?;
             match self.redis.sale_keys.set_state(id, shard, to, from).await? {
                 None if sale.status != SaleStatus::Closed => return Err(SaleControlError::KeysLost(id.clone())),
                 Some(MetaState::Frozen) if to != MetaState::Closed => return Err(SaleControlError::Frozen(id.clone())),

@@ -33,7 +33,7 @@ pub fn redis_sale(id: &str, limit: u32) -> Sale {
         token_required: false,
         waiting_room: false,
         starts_at_ms: 0,
-        ends_at_ms: 1,
+        ends_at_ms: 9_000_000_000_000,
         status: SaleStatus::Warmed,
         epoch: EPOCH,
     }

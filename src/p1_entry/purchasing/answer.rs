@@ -3,8 +3,8 @@
 //! Input: a decision. Output: the answer, counted by its state. Marks the sale as sold out when P2 found it so.
 
 use super::Purchasing;
-use super::sale_state::paused;
-use crate::domain::ids::RequestId;
+use super::sale_state::{ended, not_started, paused};
+use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::reserve::Reserved;
 use crate::domain::states::{P2Reserve, State};
 use crate::http::problem::{Kind, Problem};
@@ -44,6 +44,18 @@ impl Purchasing {
             count(State::P2(state), 1);
         }
         tracing::debug!(phase = "p2_reserve", %request_id, %sale, ?reserved, "decided");
+        self.decided(reserved, request_id, shard, view).await
+    }
+
+    /// The answer to what the script decided.
+    async fn decided(
+        &self,
+        reserved: Reserved,
+        request_id: RequestId,
+        shard: u16,
+        view: &SaleView,
+    ) -> Result<RequestId, Problem> {
+        let sale = &view.sale.sale_id;
         match reserved {
             Reserved::Accepted => {
                 self.admission.accepted(sale, shard, request_id);
@@ -66,19 +78,31 @@ impl Purchasing {
             Reserved::Paused => Err(paused("stopped by an operator")),
             Reserved::Closed => Err(Kind::Ended.into()),
             Reserved::Frozen | Reserved::NotLoaded => Err(paused("closed until its stock has been checked")),
+            Reserved::NotStarted(wait_ms) => Err(not_started(wait_ms)),
+            Reserved::Ended => Err(ended()),
             Reserved::StaleEpoch => {
                 self.catalog.forget(sale).await;
                 Err(Kind::Loading.because("the sale is being reloaded"))
             }
             Reserved::Backlog => Err(overloaded("more orders are waiting than can be landed in time")),
             Reserved::Damaged => {
-                tracing::error!(phase = "p2_reserve", %sale, "the sale's keys in redis are damaged, nothing is sold; run seckill audit");
-                Err(Kind::Unavailable.into())
+                Err(unusable(sale, "the sale's keys in redis are damaged, nothing is sold; run seckill audit"))
             }
             Reserved::OtherShards => {
-                tracing::error!(phase = "p2_reserve", %sale, shards = self.replays.shards(), "the sale was warmed for another number of shards, nothing is sold; set redis.shards back");
-                Err(Kind::Unavailable.into())
+                let shards = self.replays.shards();
+                Err(unusable(
+                    sale,
+                    &format!(
+                        "the sale was warmed for another number of shards than {shards}, nothing is sold; set redis.shards back"
+                    ),
+                ))
             }
         }
     }
+}
+
+/// What only an operator can put right.
+fn unusable(sale: &SaleId, why: &str) -> Problem {
+    tracing::error!(phase = "p2_reserve", %sale, "{why}");
+    Kind::Unavailable.into()
 }

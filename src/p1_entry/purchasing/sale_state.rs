@@ -13,16 +13,29 @@ pub(super) fn paused(detail: &str) -> Problem {
     Kind::Paused.because(detail)
 }
 
+/// The sale starts in `wait_ms`.
+pub(super) fn not_started(wait_ms: u64) -> Problem {
+    count(State::P1(P1Entry::NotStarted), 1);
+    starts_in(wait_ms)
+}
+
+/// The sale is over.
+pub(super) fn ended() -> Problem {
+    count(State::P1(P1Entry::Ended), 1);
+    Kind::Ended.into()
+}
+
+fn starts_in(wait_ms: u64) -> Problem {
+    let seconds = wait_ms.div_ceil(1000).max(1);
+    Kind::NotStarted.because(format!("starts in {seconds} s")).retry_after_s(seconds)
+}
+
 /// Why a new request may not try right now, if so.
 pub(super) fn refusal(view: &SaleView, now: i64) -> Option<Problem> {
     let state = view.sale.entry(now);
     let problem = match state {
         P1Entry::Ready => return None,
-        P1Entry::NotStarted => {
-            let wait_ms = (view.sale.starts_at_ms - now).max(0);
-            let seconds = wait_ms.unsigned_abs().div_ceil(1000).max(1);
-            Kind::NotStarted.because(format!("starts in {seconds} s")).retry_after_s(seconds)
-        }
+        P1Entry::NotStarted => starts_in((view.sale.starts_at_ms - now).max(0).unsigned_abs()),
         P1Entry::Ended => Kind::Ended.into(),
         P1Entry::Paused => Kind::Paused.because("stopped by an operator"),
         P1Entry::Loading => Kind::Loading.because("the sale is not warmed up yet"),

@@ -2,6 +2,7 @@
 
 use super::connection::{RedisFault, integer, list, text};
 use super::keyspace::Keyspace;
+use super::sale_keys::millis;
 use super::scripts::{REBUILD_BEGIN, REBUILD_END, REBUILD_LOAD};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::LedgerRecord;
@@ -67,6 +68,8 @@ impl RebuildKeys {
             Value::Integer(self.redis.shards.into()),
             Value::Integer(judged.epoch.into()),
             Value::Integer(judged.building.into()),
+            millis(sale.starts_at_ms),
+            millis(sale.ends_at_ms),
         ];
         match integer(&self.redis.script(&REBUILD_BEGIN, keys, args).await?)? {
             1 => Ok(true),

@@ -2,7 +2,7 @@
 
 use super::connection::{RedisFault, integer, list, text};
 use super::keyspace::Keyspace;
-use super::scripts::{ACTIVATE, ARCHIVE, COUNT, GRANT, SET_STATE};
+use super::scripts::{ACTIVATE, ARCHIVE, COUNT, GRANT, SET_STATE, SET_WINDOW};
 use crate::domain::ids::SaleId;
 use crate::domain::sale::{MetaState, Sale};
 use fred::types::Value;
@@ -88,6 +88,11 @@ fn read_meta(fields: &[Value]) -> Option<Meta> {
     })
 }
 
+/// A time as the reserve script reads it: no sign.
+pub(super) fn millis(unix_ms: i64) -> Value {
+    Value::Integer(unix_ms.max(0))
+}
+
 /// A sale's keys on a shard as a whole: made, opened, granted to, counted, removed.
 #[derive(Clone)]
 pub struct SaleKeys {
@@ -114,6 +119,8 @@ impl SaleKeys {
             text(grant.0),
             Value::Integer(grant.1),
             Value::Integer(self.redis.shards.into()),
+            millis(sale.starts_at_ms),
+            millis(sale.ends_at_ms),
         ];
         match integer(&self.redis.script(&ACTIVATE, keys, args).await?)? {
             1 => Ok(Activation::Created),
@@ -123,6 +130,13 @@ impl SaleKeys {
             -3 => Ok(Activation::OtherShards),
             other => Err(RedisFault::Contract(format!("activate answered {other}"))),
         }
+    }
+
+    /// Makes `shard` sell `sale` within the sale's window; `false` when its keys are missing. Repeating is safe.
+    pub async fn set_window(&self, sale: &Sale, shard: u16) -> Result<bool, RedisFault> {
+        let keys = vec![self.redis.keys.meta(shard, &sale.sale_id)];
+        let args = vec![millis(sale.starts_at_ms), millis(sale.ends_at_ms)];
+        Ok(integer(&self.redis.script(&SET_WINDOW, keys, args).await?)? >= 0)
     }
 
     /// Gives the units of a grant to one shard, once. Repeating is safe.

@@ -109,7 +109,7 @@ fn with_a_number_that_is_none_nothing_changes() {
             let sale = fresh(&world, &mut redis).await;
             redis.call(&["SET", &keys.stock(0, &sale), text]).await;
             nothing_changes(&world, &mut redis, &sale, &Reserved::Damaged, &format!("stock {text:?}")).await;
-            for field in ["limit", "cap", "number"] {
+            for field in ["limit", "cap", "number", "starts", "ends"] {
                 let sale = fresh(&world, &mut redis).await;
                 redis.call(&["HSET", &keys.meta(0, &sale), field, text]).await;
                 nothing_changes(&world, &mut redis, &sale, &Reserved::Damaged, &format!("{field} {text:?}")).await;

@@ -8,3 +8,4 @@ mod script_model;
 mod shard_sales;
 mod shards;
 mod transfers;
+mod window;

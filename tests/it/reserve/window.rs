@@ -1,0 +1,111 @@
+//! When a sale sells is decided by the script and Redis' clock (A8), whatever the process that calls it believes.
+
+use crate::support::reserve_model::{Ask, EPOCH};
+use crate::support::resp::RawRedis;
+use crate::support::script_model::{redis_sale, request_id, reserve};
+use crate::support::world::{World, eventually, run};
+use seckill::domain::reserve::Reserved;
+use seckill::domain::sale::{MetaState, Sale};
+use seckill::roles::Role;
+use seckill::runtime::now_ms;
+
+const ALICE: Ask = Ask { id: 1, user: 0, quantity: 2 };
+const BOB: Ask = Ask { id: 2, user: 1, quantity: 1 };
+const HOUR_MS: i64 = 3_600_000;
+
+/// The sale, warmed on one shard and open.
+async fn open(world: &World, sale: &Sale) {
+    let keys = &world.servers.redis.sale_keys;
+    keys.activate(sale, 0, 100, ("g", 10)).await.unwrap();
+    keys.set_state(&sale.sale_id, 0, MetaState::Open, &[MetaState::Loaded]).await.unwrap();
+}
+
+fn window(sale: &Sale, starts_in_ms: i64, ends_in_ms: i64) -> Sale {
+    Sale { starts_at_ms: now_ms() + starts_in_ms, ends_at_ms: now_ms() + ends_in_ms, ..sale.clone() }
+}
+
+#[test]
+fn the_script_takes_nothing_outside_of_the_window_and_answers_replays() {
+    run(async {
+        let world = World::with(&[], &[]).await;
+        let (store, mut redis) = (&world.servers.redis, RawRedis::of(&world).await);
+        let early = window(&redis_sale("window", 5), HOUR_MS, 2 * HOUR_MS);
+        open(&world, &early).await;
+        let id = &early.sale_id;
+        let untouched = redis.dump().await;
+        for answer in reserve(store, id, EPOCH, &[ALICE, BOB]).await {
+            let Reserved::NotStarted(wait_ms) = answer else { panic!("{answer:?}") };
+            assert!((3_000_000..=3_600_000).contains(&wait_ms), "{wait_ms}");
+        }
+        assert!(untouched == redis.dump().await, "nothing is written before the start");
+
+        // It was put to an earlier time.
+        assert!(store.sale_keys.set_window(&window(&early, -HOUR_MS, HOUR_MS), 0).await.unwrap());
+        assert_eq!(reserve(store, id, EPOCH, &[ALICE]).await, [Reserved::Accepted]);
+        for (starts, ends) in [(-2 * HOUR_MS, 0), (HOUR_MS, 2 * HOUR_MS)] {
+            assert!(store.sale_keys.set_window(&window(&early, starts, ends), 0).await.unwrap());
+            let answers = reserve(store, id, EPOCH, &[ALICE, BOB]).await;
+            assert_eq!(answers[0], Reserved::Replayed, "a replay comes first");
+            assert!(matches!(answers[1], Reserved::Ended | Reserved::NotStarted(_)), "{answers:?}");
+            assert_eq!(ends == 0, answers[1] == Reserved::Ended, "{answers:?}");
+        }
+        assert_eq!(store.stock.units(id, 0).await.unwrap(), Some(8));
+        assert!(store.ledger.lookup(id, 0, &[request_id(BOB.id)]).await.unwrap()[0].is_none());
+        // Another state and another epoch say more than the window does.
+        assert_eq!(reserve(store, id, EPOCH + 1, &[BOB]).await, [Reserved::StaleEpoch]);
+        store.sale_keys.set_state(id, 0, MetaState::Paused, &[MetaState::Open]).await.unwrap();
+        assert_eq!(reserve(store, id, EPOCH, &[BOB]).await, [Reserved::Paused]);
+        world.stop().await;
+    });
+}
+
+#[test]
+fn keys_of_an_older_version_have_no_window_until_one_is_set_and_lost_keys_get_none() {
+    run(async {
+        let world = World::with(&[], &[]).await;
+        let (store, mut redis) = (&world.servers.redis, RawRedis::of(&world).await);
+        let sale = window(&redis_sale("older", 5), HOUR_MS, 2 * HOUR_MS);
+        let (id, meta) = (&sale.sale_id, store.keys.meta(0, &sale.sale_id));
+        open(&world, &sale).await;
+        assert_eq!(redis.call(&["HDEL", &meta, "starts", "ends"]).await.int(), 2);
+        assert_eq!(reserve(store, id, EPOCH, &[ALICE]).await, [Reserved::Accepted]);
+        assert!(store.sale_keys.set_window(&sale, 0).await.unwrap());
+        assert!(matches!(reserve(store, id, EPOCH, &[BOB]).await[..], [Reserved::NotStarted(_)]));
+        assert_eq!(redis.call(&["DEL", &meta]).await.int(), 1);
+        assert!(!store.sale_keys.set_window(&sale, 0).await.unwrap());
+        assert!(!redis.keys().await.contains(&meta), "nobody brings the key back");
+        world.stop().await;
+    });
+}
+
+#[test]
+fn a_sale_that_was_rescheduled_or_rebuilt_sells_within_its_new_window() {
+    run(async {
+        let settings = ["p5_reconcile.interval_ms=100", "p5_reconcile.quiet_ms=100"];
+        let world = World::with(&Role::ALL, &settings).await;
+        let sale = world.sale("moved", 5, Some(1)).await;
+        assert_eq!(world.buy(&sale, "alice", 1, None).await.status, 202);
+        let stored = async || {
+            let mut redis = RawRedis::of(&world).await;
+            let meta = redis.hash(&world.servers.redis.keys.meta(0, &sale)).await;
+            [&meta["starts"], &meta["ends"]].map(|text| text.parse::<i64>().unwrap())
+        };
+        let before = stored().await;
+        world
+            .sql("UPDATE sales SET starts_at = starts_at + INTERVAL 1 HOUR, ends_at = ends_at + INTERVAL 1 HOUR")
+            .await;
+        let later = before.map(|at| at + HOUR_MS);
+        world.sale_control().warm(&sale).await.unwrap();
+        assert_eq!(stored().await, later, "a warm-up of a warmed sale sets the window");
+        eventually("the entry knows", async || world.buy(&sale, "bob", 1, None).await.code() == "P1-S5").await;
+        world.cli(&["sale", "rebuild", "moved"]).exits(0);
+        let meta = async || world.servers.redis.sale_keys.meta(&sale, 0).await.unwrap();
+        let rebuilt = async || meta().await.is_some_and(|meta| meta.epoch == 2 && meta.state == MetaState::Open);
+        eventually("a rebuild", rebuilt).await;
+        assert_eq!(stored().await, later, "a rebuild keeps it");
+        world.sql("UPDATE sales SET starts_at = starts_at - INTERVAL 1 HOUR").await;
+        // Without a command: every api process looks at warmed sales again and again.
+        eventually("selling again", async || world.buy(&sale, "bob", 1, None).await.status == 202).await;
+        world.finish().await;
+    });
+}
