@@ -5,6 +5,7 @@
 
 use super::audit::{
     AuditMemory, AuditOptions, AuditReporter, FindingKind, SaleAudit, Window, audit_confirmed_with, record_suspects,
+    show_figures,
 };
 use super::compensation::{compensate, finish_transfers, mark_outcomes, trim};
 use super::context::{ReconcileContext, ReconcileError};
@@ -153,12 +154,15 @@ impl Reconcile {
         let (audit, false_alarms) = self.audit(sale, options).await?;
         // Reported before it is repaired: a repair that fails must not hide what was found.
         self.reporter.report(&audit, false_alarms);
+        let closed = sale.status == SaleStatus::Closed;
+        // Closed, consistent, and gone from Redis: nothing can change any more.
+        let is_over = closed && audit.consistent() && audit.examined_count == 0;
+        show_figures(&audit, is_over);
         self.reporter.write(&context.db, &audit, started_at_ms).await?;
         let repaired = self.repair(sale, &audit).await?;
-        let closed = sale.status == SaleStatus::Closed;
         trim(&context, &audit, retention_ms, closed).await?;
-        if closed && audit.consistent() && audit.examined_count == 0 {
-            // Closed, consistent, and gone from Redis: nothing can change any more. After a restart it is audited once more.
+        if is_over {
+            // After a restart it is audited once more.
             self.fully_reconciled.insert(sale.sale_id.clone());
         }
         Ok((repaired, audit.oldest_open_ms))

@@ -4,6 +4,7 @@
 
 pub mod http_request_id;
 mod reading;
+pub(crate) mod sale_series;
 pub mod traces;
 
 pub(crate) use reading::{ENTRY_LAG_S, ENTRY_OPEN, PERSIST_BREAKER_OPEN, RELAY_BREAKER_OPEN, Reading};
@@ -111,7 +112,7 @@ pub fn render() -> String {
         .get()
         .map(|handle| {
             handle.run_upkeep();
-            handle.render()
+            handle.render() + &sale_series::render()
         })
         .unwrap_or_default()
 }

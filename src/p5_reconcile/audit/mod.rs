@@ -34,7 +34,7 @@ pub(super) use gap_suspects::record_suspects;
 pub(crate) use gap_suspects::{Suspect, gap_suspects};
 pub use options::Window;
 pub(super) use options::{AuditMemory, AuditOptions};
-pub(super) use report::{AuditReporter, count_false_alarms};
+pub(super) use report::{AuditReporter, count_false_alarms, show_figures};
 pub use result::SaleAudit;
 
 use super::context::{ReconcileContext, ReconcileError};

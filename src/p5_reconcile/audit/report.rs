@@ -1,6 +1,6 @@
 //! The audit report: log lines and counters for new findings, gauges for all, a row in the database when there is news.
 //!
-//! A finding is counted and logged once, when it appears. The run gets a row when it has a finding without a row, when all
+//! A finding is counted and logged once, when it appears. A sale that is over has no gauges. The run gets a row when it has a finding without a row, when all
 //! findings are gone, and otherwise every ten intervals. After a crash everything is reported once more.
 
 use super::finding::{AuditFinding, FindingKey, FindingKind};
@@ -10,6 +10,7 @@ use crate::domain::states::{P5Reconcile, State};
 use crate::runtime::now_ms;
 use crate::store::mysql::{Db, DbError, audit as audit_store};
 use crate::telemetry::count;
+use crate::telemetry::sale_series::{self, SaleFigures};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
@@ -64,7 +65,7 @@ impl AuditReporter {
         Self { logged: HashMap::new(), rows: HashMap::new(), period }
     }
 
-    /// Writes the logs, counters and gauges of one audit.
+    /// Writes the logs and counters of one audit.
     pub(crate) fn report(&mut self, audit: &SaleAudit, false_alarms: u64) {
         let sale = &audit.sale_id;
         if self.logged.len() >= SALES_MAX {
@@ -89,7 +90,6 @@ impl AuditReporter {
         if false_alarms > 0 {
             tracing::warn!(phase = "p5_reconcile", %sale, false_alarms, "a second audit did not confirm these findings");
         }
-        gauges(audit);
     }
 
     /// Writes the row of a run, if there is news or the period is over.
@@ -122,12 +122,21 @@ impl AuditReporter {
 
 /// Counts findings that were nothing: a second audit does not confirm them, or persisting finds the outcome decided (window 87).
 pub(in crate::p5_reconcile) fn count_false_alarms(sale: &SaleId, false_alarms: u64) {
-    metrics::counter!("seckill_p5_reconcile_false_alarms_total", "sale" => sale.to_string()).increment(false_alarms);
+    sale_series::count_false_alarms(sale, false_alarms);
 }
 
-fn gauges(audit: &SaleAudit) {
+/// Shows the figures of an audit on the metrics page; none of a sale that is over.
+pub(in crate::p5_reconcile) fn show_figures(audit: &SaleAudit, is_over: bool) {
+    if is_over {
+        sale_series::hide_sale(&audit.sale_id);
+    } else {
+        sale_series::show_sale(&audit.sale_id, figures(audit));
+    }
+}
+
+fn figures(audit: &SaleAudit) -> SaleFigures {
     let counted = audit.counted;
-    for (name, value) in [
+    let units = vec![
         ("granted", counted.granted),
         ("granted_in_redis", counted.granted_in_redis),
         ("grants_open", counted.grants_open),
@@ -148,15 +157,12 @@ fn gauges(audit: &SaleAudit) {
         ("landed_since", counted.landed_since),
         ("database_stock", counted.database_stock),
         ("ordered", counted.ordered),
-    ] {
-        metrics::gauge!("seckill_p5_reconcile_units", "sale" => audit.sale_id.to_string(), "what" => name)
-            .set(value as f64);
-    }
-    for kind in FindingKind::ALL {
-        let standing = audit.findings.iter().filter(|finding| finding.kind == kind).count();
-        metrics::gauge!("seckill_p5_reconcile_findings_count", "sale" => audit.sale_id.to_string(), "finding" => kind.code())
-            .set(standing as f64);
-    }
+    ];
+    let standing = |kind: FindingKind| {
+        let count = audit.findings.iter().filter(|finding| finding.kind == kind).count();
+        i64::try_from(count).unwrap_or(i64::MAX)
+    };
+    SaleFigures { units, findings: FindingKind::ALL.map(|kind| (kind.code(), standing(kind))).to_vec() }
 }
 
 #[cfg(test)]

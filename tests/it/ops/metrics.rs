@@ -1,5 +1,6 @@
 //! What `/metrics` of a process exports against the table in `docs/operations.md`: names, labels and kinds.
 
+use crate::support::killable::KillableProcess;
 use crate::support::programs::{Folder, Program};
 use crate::support::world::{QUICK, World, eventually, run};
 use seckill::roles::Role;
@@ -86,6 +87,43 @@ fn a_process_with_all_roles_exports_what_the_table_says_and_nothing_else() {
             text.lines().find_map(|line| line.strip_prefix("seckill_p4_persist_accept_to_landed_seconds_count "));
         assert_eq!(timed, Some("1"));
         assert_eq!(program.terminate().await.0, Some(0), "{}", program.stderr());
+        world.finish().await;
+    });
+}
+
+/// The series of single sales on the page of a process.
+async fn of_sales(process: &KillableProcess) -> String {
+    let Ok(page) = reqwest::get(format!("http://{}/metrics", process.admin())).await else { return String::new() };
+    let page = page.text().await.unwrap_or_default();
+    page.lines().filter(|line| line.contains("sale=\"")).map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn a_sale_that_is_over_has_no_series_left() {
+    run(async {
+        let world = World::with(&[Role::Api, Role::Relay, Role::Consumer], &[]).await;
+        let (over, live) = (world.sale("a-over", 10, None).await, world.sale("b-live", 10, None).await);
+        world.bought(&over, "alice").await;
+        world.bought(&live, "alice").await;
+        world.settled(&over).await;
+        let sets = ["p5_reconcile.interval_ms=100", "p5_reconcile.ledger_retention_s=2", "p1_entry.token_ttl_s=1"];
+        let first = world.process("reconcile", "", &sets);
+        let units = |sale: &str| format!("seckill_p5_reconcile_units{{sale=\"{sale}\",what=\"granted\"}} 10\n");
+        eventually("series of both", async || {
+            let text = of_sales(&first).await;
+            text.contains(&units("a-over")) && text.contains(&units("b-live"))
+        })
+        .await;
+        world.cli(&["sale", "close", "a-over"]).exits(0);
+        eventually("they are taken back", async || !of_sales(&first).await.contains("a-over")).await;
+        assert!(of_sales(&first).await.contains(&units("b-live")));
+        first.kill();
+
+        // A new leader audits what is over once more. Sales come in the order of their ids.
+        let second = world.process("reconcile", "", &sets);
+        eventually("its series", async || of_sales(&second).await.contains(&units("b-live"))).await;
+        assert!(!of_sales(&second).await.contains("a-over"));
+        second.kill();
         world.finish().await;
     });
 }
