@@ -43,22 +43,32 @@ impl Relay {
         }
     }
 
-    /// Counts failed attempts; entries with attempts left wait for their next one, the others are parked.
+    /// Counts failed attempts, on all shards at once; entries with attempts left wait for their next one, the others are parked.
     pub(super) async fn count_failed(&mut self) -> Result<(), RedisFault> {
-        for shard in self.shards.clone() {
-            loop {
-                let (keys, ids) = self.window.failed_of(shard, IDS_MAX);
-                if ids.is_empty() {
-                    break;
-                }
-                // A reply lost here counts twice, which only shortens the retries.
-                let counts = self.outbox.failed(shard, &self.consumer, &ids).await?;
-                for (key, attempts) in keys.into_iter().zip(counts) {
-                    self.counted(key, attempts).await?;
+        loop {
+            let of_shards = self.shards.iter().map(|shard| (*shard, self.window.failed_of(*shard, IDS_MAX)));
+            let parts: Vec<_> = of_shards.filter(|(_, (keys, _))| !keys.is_empty()).collect();
+            if parts.is_empty() {
+                return Ok(());
+            }
+            // A reply lost here counts twice, which only shortens the retries.
+            let counts = parts.iter().map(|(shard, (_, ids))| self.outbox.failed(*shard, &self.consumer, ids));
+            let counts = join_all(counts).await;
+            let mut failed = None;
+            for ((_, (keys, _)), counts) in parts.into_iter().zip(counts) {
+                match counts {
+                    Ok(counts) => {
+                        for (key, attempts) in keys.into_iter().zip(counts) {
+                            self.counted(key, attempts).await?;
+                        }
+                    }
+                    Err(fault) => failed = failed.or(Some(fault)),
                 }
             }
+            if let Some(fault) = failed {
+                return Err(fault);
+            }
         }
-        Ok(())
     }
 
     async fn counted(&mut self, key: EntryKey, attempts: u32) -> Result<(), RedisFault> {
@@ -97,27 +107,37 @@ impl Relay {
         Ok(())
     }
 
-    /// Keeps the entries of the window from being taken over, and removes those that were.
+    /// Keeps the entries of the window from being taken over, and removes those that were; on all shards at once.
     pub(super) async fn touch(&mut self) -> Result<(), RedisFault> {
         if Instant::now() < self.touch_at {
             return Ok(());
         }
-        for shard in self.shards.clone() {
-            for part in self.window.ids_of(shard).chunks(IDS_MAX) {
-                let mine: HashSet<String> = self.outbox.touch(shard, &self.consumer, part).await?.into_iter().collect();
-                let lost: Vec<&String> = part.iter().filter(|id| !mine.contains(*id)).collect();
-                if !lost.is_empty() {
-                    tracing::warn!(
-                        phase = "p3_relay",
-                        shard,
-                        count = lost.len(),
-                        "another relay has these entries now"
-                    );
-                }
-                lost.into_iter().for_each(|id| self.window.lost(shard, id));
+        let mut parts: Vec<(u16, Vec<String>)> = Vec::new();
+        for shard in self.shards.iter().copied() {
+            parts.extend(self.window.ids_of(shard).chunks(IDS_MAX).map(|part| (shard, part.to_vec())));
+        }
+        let touched = parts.iter().map(|(shard, ids)| self.outbox.touch(*shard, &self.consumer, ids));
+        let mut failed = None;
+        for ((shard, ids), mine) in parts.iter().zip(join_all(touched).await) {
+            match mine {
+                Ok(mine) => self.keep_only(*shard, ids, mine),
+                Err(fault) => failed = failed.or(Some(fault)),
             }
+        }
+        if let Some(fault) = failed {
+            return Err(fault);
         }
         self.touch_at = Instant::now() + Duration::from_millis(self.settings.claim_idle_ms / 3);
         Ok(())
+    }
+
+    /// Removes from the window what is another relay's by now.
+    fn keep_only(&mut self, shard: u16, ids: &[String], mine: Vec<String>) {
+        let mine: HashSet<String> = mine.into_iter().collect();
+        let lost: Vec<&String> = ids.iter().filter(|id| !mine.contains(*id)).collect();
+        if !lost.is_empty() {
+            tracing::warn!(phase = "p3_relay", shard, count = lost.len(), "another relay has these entries now");
+        }
+        lost.into_iter().for_each(|id| self.window.lost(shard, id));
     }
 }

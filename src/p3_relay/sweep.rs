@@ -1,11 +1,14 @@
 //! What reading alone never finds: entries of dead relays, entries in no pending list, names of relays that are gone; and the
 //! gauges.
 //!
-//! Every living relay does this by itself, without a leader: each check and claim is one script, so two never take the same.
+//! Every living relay does this by itself, without a leader: each check and claim is one script, so two never take the same. All
+//! shards are asked at once: one after the other, 64 shards of a server far away would take a second of waiting.
 
 use super::{GAUGES_EVERY, Relay};
 use crate::faults::{crash_point, left_out};
-use crate::store::redis::{OrphanPage, PageFrom, RedisFault, SentEntry, TakenOver};
+use crate::store::redis::{OrphanPage, OutboxEntry, PageFrom, RedisFault, SentEntry, TakenOver};
+use futures::future::{join_all, try_join, try_join_all};
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 /// Entries checked for orphans, for each shard and claim interval. Before the last delivered id there are only entries in some
@@ -16,70 +19,113 @@ const FORGET_AFTER_CLAIMS: u64 = 10;
 /// Names forgotten at once; a fleet with new names at every start leaves no more than these in one interval.
 const FORGET_MAX: usize = 16;
 
+/// The answer to one claim.
+type Claimed = Result<TakenOver, RedisFault>;
+
 impl Relay {
     /// Takes over entries that other relays left, every quarter of the claim time. Returns how many.
     pub(super) async fn sweep(&mut self) -> Result<usize, RedisFault> {
         if Instant::now() < self.claim_at || left_out!(TakeOver) {
             return Ok(0);
         }
-        let mut taken = 0;
-        for shard in self.shards_in_turn() {
-            taken += self.take_over(shard).await?;
-            taken += self.take_orphans(shard).await?;
-            self.forget_names(shard).await?;
-        }
+        let mut taken = self.take_over().await?;
+        taken += self.take_orphans().await?;
+        self.forget_names().await?;
         self.claim_at = Instant::now() + Duration::from_millis(self.settings.claim_idle_ms / 4);
         Ok(taken)
     }
 
-    async fn take_over(&mut self, shard: u16) -> Result<usize, RedisFault> {
-        let mut taken = 0;
-        let mut start = "0-0".to_owned();
-        loop {
-            let room = self.room();
-            if room == 0 {
-                return Ok(taken);
-            }
-            let idle_ms = self.settings.claim_idle_ms;
-            let taken_over = self
-                .outbox
-                .take_over(
-                    shard,
-                    &self.consumer,
-                    idle_ms,
-                    PageFrom { start: &start, count: self.entries_for(shard, room) },
-                )
-                .await;
-            let TakenOver { entries, next, deleted } = taken_over.inspect_err(|fault| self.doubt(shard, fault))?;
-            if !deleted.is_empty() {
-                self.deleted_while_pending(shard, &deleted).await?;
-            }
-            if !entries.is_empty() {
-                crash_point!(AfterClaim);
-                tracing::info!(phase = "p3_relay", shard, count = entries.len(), "took over entries of another relay");
-            }
-            taken += self.accept(shard, entries).await?;
-            if next == "0-0" {
-                return Ok(taken);
-            }
-            start = next;
-        }
+    /// Those of some shards that there is room for, each with the entries it may bring. All of them are asked at once.
+    fn shares(&self, mut shards: Vec<u16>) -> Vec<(u16, usize)> {
+        let room = self.room();
+        shards.truncate(room);
+        let each = room / shards.len().max(1);
+        shards.into_iter().map(|shard| (shard, self.entries_for(shard, each))).collect()
     }
 
-    /// One page of the search for entries that were delivered once and are in no pending list (windows 30, 44).
-    async fn take_orphans(&mut self, shard: u16) -> Result<usize, RedisFault> {
-        let Some(start) = self.orphans_from.get(usize::from(shard)).cloned() else { return Ok(0) };
-        let room = self.room();
-        if room == 0 {
-            return Ok(0);
+    /// Entries of relays that were silent for too long, all pages of all shards.
+    async fn take_over(&mut self) -> Result<usize, RedisFault> {
+        let (mut taken, mut failed) = (0, None);
+        let mut start_of: HashMap<u16, String> = self.shards.iter().map(|shard| (*shard, "0-0".to_owned())).collect();
+        while !start_of.is_empty() && failed.is_none() {
+            let shards = self.shards_in_turn().into_iter().filter(|shard| start_of.contains_key(shard)).collect();
+            let shares = self.shares(shards);
+            if shares.is_empty() {
+                break;
+            }
+            for (shard, claimed) in self.claim(&start_of, &shares).await {
+                let page = match claimed.inspect_err(|fault| self.doubt(shard, fault)) {
+                    Ok(page) => page,
+                    Err(fault) => {
+                        failed = failed.or(Some(fault));
+                        continue;
+                    }
+                };
+                if page.next == "0-0" {
+                    start_of.remove(&shard);
+                } else {
+                    start_of.insert(shard, page.next.clone());
+                }
+                match self.took_over(shard, page).await {
+                    Ok(count) => taken += count,
+                    Err(fault) => failed = failed.or(Some(fault)),
+                }
+            }
         }
-        let taken_max = self.entries_for(shard, room);
-        let page = OrphanPage { start: &start, looked_at_max: ORPHANS_LOOKED_AT, taken_max };
-        let found = self.outbox.take_orphans(shard, &self.consumer, page).await;
-        let (orphans, next) = found.inspect_err(|fault| self.doubt(shard, fault))?;
-        if let Some(from) = self.orphans_from.get_mut(usize::from(shard)) {
-            *from = next;
+        failed.map_or(Ok(taken), Err)
+    }
+
+    async fn claim(&self, start_of: &HashMap<u16, String>, shares: &[(u16, usize)]) -> Vec<(u16, Claimed)> {
+        let idle_ms = self.settings.claim_idle_ms;
+        let claims = shares.iter().map(|(shard, count)| {
+            let start = start_of.get(shard).map_or("0-0", String::as_str);
+            self.outbox.take_over(*shard, &self.consumer, idle_ms, PageFrom { start, count: *count })
+        });
+        let claimed = join_all(claims).await;
+        shares.iter().map(|(shard, _)| *shard).zip(claimed).collect()
+    }
+
+    async fn took_over(&mut self, shard: u16, page: TakenOver) -> Result<usize, RedisFault> {
+        let TakenOver { entries, deleted, .. } = page;
+        if !entries.is_empty() {
+            crash_point!(AfterClaim);
+            tracing::info!(phase = "p3_relay", shard, count = entries.len(), "took over entries of another relay");
         }
+        let taken = self.accept(shard, entries).await?;
+        if !deleted.is_empty() {
+            self.deleted_while_pending(shard, &deleted).await?;
+        }
+        Ok(taken)
+    }
+
+    /// One page of the search for entries that were delivered once and are in no pending list (windows 30, 44), on each shard.
+    async fn take_orphans(&mut self) -> Result<usize, RedisFault> {
+        let shares = self.shares(self.shards_in_turn());
+        let looks = shares.iter().map(|(shard, taken_max)| {
+            let start = self.orphans_from.get(usize::from(*shard)).map_or("-", String::as_str);
+            let page = OrphanPage { start, looked_at_max: ORPHANS_LOOKED_AT, taken_max: *taken_max };
+            self.outbox.take_orphans(*shard, &self.consumer, page)
+        });
+        let looked = join_all(looks).await;
+        let (mut taken, mut failed) = (0, None);
+        for ((shard, _), found) in shares.into_iter().zip(looked) {
+            match found.inspect_err(|fault| self.doubt(shard, fault)) {
+                Ok((orphans, next)) => {
+                    if let Some(from) = self.orphans_from.get_mut(usize::from(shard)) {
+                        *from = next;
+                    }
+                    match self.found_orphans(shard, orphans).await {
+                        Ok(count) => taken += count,
+                        Err(fault) => failed = failed.or(Some(fault)),
+                    }
+                }
+                Err(fault) => failed = failed.or(Some(fault)),
+            }
+        }
+        failed.map_or(Ok(taken), Err)
+    }
+
+    async fn found_orphans(&mut self, shard: u16, orphans: Vec<OutboxEntry>) -> Result<usize, RedisFault> {
         if !orphans.is_empty() {
             metrics::counter!("seckill_p3_relay_orphans_total").increment(orphans.len() as u64);
             tracing::error!(
@@ -92,11 +138,14 @@ impl Relay {
         self.accept(shard, orphans).await
     }
 
-    async fn forget_names(&mut self, shard: u16) -> Result<(), RedisFault> {
+    async fn forget_names(&mut self) -> Result<(), RedisFault> {
         let idle_ms = self.settings.claim_idle_ms.saturating_mul(FORGET_AFTER_CLAIMS);
-        let gone = self.outbox.forget_relays(shard, &self.consumer, idle_ms, FORGET_MAX).await?;
-        if !gone.is_empty() {
-            tracing::info!(phase = "p3_relay", shard, ?gone, "forgot relays that are gone and left nothing");
+        let forgets =
+            self.shards.iter().map(|shard| self.outbox.forget_relays(*shard, &self.consumer, idle_ms, FORGET_MAX));
+        for (shard, gone) in self.shards.iter().zip(try_join_all(forgets).await?) {
+            if !gone.is_empty() {
+                tracing::info!(phase = "p3_relay", shard, ?gone, "forgot relays that are gone and left nothing");
+            }
         }
         Ok(())
     }
@@ -121,9 +170,10 @@ impl Relay {
         }
         self.gauges_at = Instant::now() + GAUGES_EVERY;
         self.session.breaker.report();
-        for shard in self.shards.clone() {
-            let (length, pending) = self.outbox.depth(shard).await?;
-            let parked = self.relay_dlq.count(shard).await?;
+        let depths = self.shards.iter().map(|shard| self.outbox.depth(*shard));
+        let parked = self.shards.iter().map(|shard| self.relay_dlq.count(*shard));
+        let (depths, parked) = try_join(try_join_all(depths), try_join_all(parked)).await?;
+        for (shard, ((length, pending), parked)) in self.shards.iter().zip(depths.into_iter().zip(parked)) {
             let label = shard.to_string();
             metrics::gauge!("seckill_p3_relay_outbox_count", "shard" => label.clone()).set(length as f64);
             metrics::gauge!("seckill_p3_relay_pending_count", "shard" => label.clone()).set(pending as f64);

@@ -1,10 +1,11 @@
-//! Looking at the broker over connections of their own: for `doctor`, `audit` and the admin pages. Changes nothing.
+//! Looking at the broker over connections of their own: for `doctor`, `audit`, the admin pages and readiness. Changes nothing.
 
 use super::config::RabbitConfig;
 use super::error::RabbitError;
 use super::link::{Link, call};
 use super::topology::Topology;
-use amqprs::channel::{Channel, QueueDeclareArguments};
+use amqprs::channel::{BasicQosArguments, Channel, QueueDeclareArguments};
+use tokio::sync::Mutex;
 
 const NOT_FOUND: u16 = 404;
 
@@ -35,6 +36,44 @@ pub async fn broker_info(config: &RabbitConfig) -> Result<BrokerInfo, RabbitErro
         let link = Link::open(&config, "admin").await?;
         let server = link.connection.server_properties();
         Ok(BrokerInfo { product: server.product().to_owned(), version: server.version().to_owned() })
+    })
+    .await
+}
+
+/// Whether the broker answers, over one connection that is kept: a probe every second or two costs the broker no new one.
+pub(crate) struct BrokerProbe {
+    config: RabbitConfig,
+    kept: Mutex<Option<Link>>,
+}
+
+impl BrokerProbe {
+    /// Connects with the first look.
+    #[must_use]
+    pub(crate) fn new(config: RabbitConfig) -> Self {
+        Self { config, kept: Mutex::default() }
+    }
+
+    /// Lets the broker answer one call. A kept connection that fails is replaced, within `connect_timeout_ms` each.
+    pub(crate) async fn look(&self) -> Result<(), RabbitError> {
+        let mut kept = self.kept.lock().await;
+        // Out of its place while it is used: a caller that stops waiting leaves no link of unknown state behind.
+        if let Some(link) = kept.take()
+            && let Ok(link) = answers(link, self.config.connect_timeout_ms).await
+        {
+            *kept = Some(link);
+            return Ok(());
+        }
+        *kept = Some(Link::connect(&self.config, "probe").await?);
+        Ok(())
+    }
+}
+
+/// The link, if the broker answers a call on it that changes nothing.
+async fn answers(link: Link, limit_ms: u64) -> Result<Link, RabbitError> {
+    call("probe the broker", limit_ms, async move {
+        let nothing = BasicQosArguments::new(0, 1, false);
+        link.channel.basic_qos(nothing).await.map_err(|error| RabbitError::Closed(error.to_string()))?;
+        Ok(link)
     })
     .await
 }

@@ -8,11 +8,12 @@
 use super::ack_tracker::{AckTracker, OrderPart};
 use super::bundle::{self, OpenedOrder};
 use super::config::RabbitConfig;
+use super::declare::{declare, refused};
 use super::error::{RabbitError, RabbitResult};
 use super::headers::{Headers, attempts, from_properties};
 use super::link::{Link, Reporter, Signal, call};
 use super::queue_inspector::QueueInspector;
-use super::topology::{Topology, declare, refused};
+use super::topology::Topology;
 use crate::domain::message::OrderMessage;
 use crate::domain::message::{self, MessageError};
 use amqprs::channel::{

@@ -6,10 +6,10 @@
 
 use super::bundle;
 use super::config::RabbitConfig;
+use super::declare::connect_and_declare;
 use super::error::RabbitError;
 use super::headers::{BODY_BYTES_MAX, HeaderValue, Headers, fits, short, to_table};
 use super::link::{Link, Signal, call};
-use super::topology::declare_on;
 use amqprs::BasicProperties;
 use amqprs::channel::{BasicPublishArguments, ConfirmSelectArguments};
 use std::time::Duration;
@@ -151,7 +151,7 @@ pub struct Publisher {
 impl Publisher {
     /// Connects, declares the topology and switches confirms on; each call to the broker has `connect_timeout_ms`.
     pub async fn connect(config: &RabbitConfig) -> Result<Self, RabbitError> {
-        let mut link = declare_on(Link::connect(config, "publisher").await?, config).await?;
+        let mut link = connect_and_declare(config, "publisher").await?;
         let link = call("switch confirms on", config.connect_timeout_ms, async move {
             if let Err(error) = link.channel.confirm_select(ConfirmSelectArguments::default()).await {
                 let reason = link.why(&error).await.to_string();

@@ -1,4 +1,4 @@
-//! Exchanges and queues: their names, their arguments, and making sure that they exist.
+//! Exchanges and queues: their names and their arguments.
 //!
 //! | name | what it is |
 //! |---|---|
@@ -10,16 +10,11 @@
 //! There is no alternate exchange: with one, an unroutable publish is acknowledged and never returned. The retry and dead
 //! letter queues stand behind fanout exchanges so that a message keeps its routing key, which says where it belongs.
 //!
-//! Declaring is idempotent and done by every new publisher, and by a consumer whose queue is missing (unless `rabbitmq.declare`
-//! is off), so a queue deleted by hand is back after a reconnect. A crash in the middle leaves a part of the topology, which the
-//! next one completes.
+//! `declare.rs` makes sure that they exist. Values only.
 
 use super::config::RabbitConfig;
-use super::error::{RabbitError, RabbitResult};
-use super::link::{Link, call};
 use crate::config::QueueType;
 use crate::faults::left_out;
-use amqprs::channel::{ExchangeDeclareArguments, QueueBindArguments, QueueDeclareArguments};
 use amqprs::{FieldTable, FieldValue, ShortStr};
 use std::time::Duration;
 
@@ -29,8 +24,6 @@ const DELIVERY_LIMIT: i64 = 1_000;
 /// For the dead-letter queue, where every read counts as a delivery and nothing may ever be dropped. Brokers from 4.0 on
 /// would use 20; those before 4.0 do not know "none".
 const DELIVERY_LIMIT_NEVER: i64 = 1_000_000_000;
-const NOT_FOUND: u16 = 404;
-const PRECONDITION_FAILED: u16 = 406;
 
 /// The names of everything in the broker.
 #[derive(Debug, Clone)]
@@ -39,14 +32,16 @@ pub struct Topology {
     queue_type: QueueType,
     queues: u16,
     retry_delays_ms: Vec<u64>,
-    declare: bool,
+    /// Whether what is missing is created.
+    pub(super) declare: bool,
 }
 
-struct QueueSpec {
-    name: String,
-    exchange: String,
-    routing_key: String,
-    arguments: Vec<(&'static str, FieldValue)>,
+/// A queue and its binding.
+pub(super) struct QueueSpec {
+    pub(super) name: String,
+    pub(super) exchange: String,
+    pub(super) routing_key: String,
+    pub(super) arguments: Vec<(&'static str, FieldValue)>,
 }
 
 impl Topology {
@@ -117,13 +112,15 @@ impl Topology {
         self.specs().into_iter().map(|spec| spec.name).collect()
     }
 
-    fn exchanges(&self) -> Vec<(String, &'static str)> {
+    /// Every exchange with its kind.
+    pub(super) fn exchanges(&self) -> Vec<(String, &'static str)> {
         let retries = self.retry_delays_ms.iter().map(|ms| (self.retry_name(*ms), "fanout"));
         let fixed = [(self.orders_exchange(), "direct"), (self.dlq(), "fanout"), (self.events_exchange(), "topic")];
         fixed.into_iter().chain(retries).collect()
     }
 
-    fn specs(&self) -> Vec<QueueSpec> {
+    /// Every queue.
+    pub(super) fn specs(&self) -> Vec<QueueSpec> {
         let orders = (0..self.queues).map(|n| QueueSpec {
             name: self.orders_queue(n),
             exchange: self.orders_exchange(),
@@ -179,55 +176,8 @@ impl Topology {
 /// they inspect the queue themselves (window 59).
 pub(crate) const QUEUE_LEFT_ALONE: Duration = Duration::from_secs(3);
 
-/// Creates what is missing (without `declare` only looks), over a connection of its own. Each call to the broker has
-/// `connect_timeout_ms`.
-///
-/// # Errors
-/// [`RabbitError::Mismatch`] naming the queue or exchange that exists with other settings; else why there is no
-/// connection, or what the broker refused.
-pub async fn declare(config: &RabbitConfig) -> RabbitResult<()> {
-    let link = Link::connect(config, "declare").await?;
-    declare_on(link, config).await.map(drop)
-}
-
-/// Creates what is missing, or without `declare` only looks whether it is there. A step has `connect_timeout_ms`, not the
-/// whole: a broker that takes its time with each of thirty steps is slow, not gone, and would never be done otherwise.
-pub(super) async fn declare_on(mut link: Link, config: &RabbitConfig) -> RabbitResult<Link> {
-    let topology = Topology::new(config);
-    let look = !topology.declare;
-    for (name, kind) in topology.exchanges() {
-        link = call("declare an exchange", config.connect_timeout_ms, async move {
-            let arguments = ExchangeDeclareArguments::new(&name, kind).durable(true).passive(look).finish();
-            match link.channel.exchange_declare(arguments).await {
-                Ok(()) => Ok(link),
-                Err(error) => Err(refused(&mut link, "exchange", name, &error).await),
-            }
-        })
-        .await?;
-    }
-    for spec in topology.specs() {
-        link = call("declare a queue", config.connect_timeout_ms, declare_queue(link, spec, look)).await?;
-    }
-    Ok(link)
-}
-
-async fn declare_queue(mut link: Link, spec: QueueSpec, look: bool) -> RabbitResult<Link> {
-    let arguments =
-        QueueDeclareArguments::durable_client_named(&spec.name).arguments(table(spec.arguments)).passive(look).finish();
-    if let Err(error) = link.channel.queue_declare(arguments).await {
-        return Err(refused(&mut link, "queue", spec.name, &error).await);
-    }
-    if look {
-        return Ok(link);
-    }
-    let binding = QueueBindArguments::new(&spec.name, &spec.exchange, &spec.routing_key);
-    match link.channel.queue_bind(binding).await {
-        Ok(()) => Ok(link),
-        Err(error) => Err(refused(&mut link, "binding of queue", spec.name, &error).await),
-    }
-}
-
-fn table(arguments: Vec<(&'static str, FieldValue)>) -> FieldTable {
+/// Arguments as the broker reads them.
+pub(super) fn table(arguments: Vec<(&'static str, FieldValue)>) -> FieldTable {
     let mut table = FieldTable::new();
     for (name, value) in arguments {
         // The names are short constants, so none is ever left out.
@@ -236,21 +186,6 @@ fn table(arguments: Vec<(&'static str, FieldValue)>) -> FieldTable {
         }
     }
     table
-}
-
-pub(super) async fn refused(
-    link: &mut Link,
-    kind: &'static str,
-    name: String,
-    error: &amqprs::error::Error,
-) -> RabbitError {
-    let gone = link.why(error).await;
-    match gone.code {
-        Some(PRECONDITION_FAILED) => return RabbitError::Mismatch { kind, name, reason: gone.to_string() },
-        Some(NOT_FOUND) => return RabbitError::NoQueue { queue: name },
-        Some(_) | None => {}
-    }
-    RabbitError::Refused { what: format!("declare {kind} {name}"), reason: gone.to_string() }
 }
 
 #[cfg(test)]

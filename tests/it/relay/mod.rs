@@ -5,6 +5,7 @@ mod broker_flow;
 mod bundles;
 mod confirms;
 mod crash;
+mod declare;
 mod list_outbox;
 mod negative_controls;
 mod several_orders;

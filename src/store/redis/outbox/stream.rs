@@ -128,15 +128,19 @@ impl Outbox {
     }
 
     pub(super) async fn stream_depth(&self, shard: u16) -> Result<(u64, u64), RedisFault> {
-        let length = integer(&self.redis.command("XLEN", 0, vec![text(self.redis.keys.outbox(shard))]).await?)?;
-        let more = self.redis.command("GET", 0, vec![text(self.redis.keys.outbox_more(shard))]).await?;
-        let length = length + if more.is_null() { 0 } else { integer(&more)?.max(0) };
-        let pending =
-            match self.redis.command("XPENDING", 0, vec![text(self.redis.keys.outbox(shard)), text(GROUP)]).await {
-                Ok(summary) => list(summary)?.first().map_or(Ok(0), integer)?,
-                Err(RedisFault::Refused(error)) if error.starts_with("NOGROUP") => 0,
-                Err(fault) => return Err(fault),
-            };
+        let outbox = || text(self.redis.keys.outbox(shard));
+        let (length, more, pending) = tokio::join!(
+            self.redis.command("XLEN", 0, vec![outbox()]),
+            self.redis.command("GET", 0, vec![text(self.redis.keys.outbox_more(shard))]),
+            self.redis.command("XPENDING", 0, vec![outbox(), text(GROUP)]),
+        );
+        let more = more?;
+        let length = integer(&length?)? + if more.is_null() { 0 } else { integer(&more)?.max(0) };
+        let pending = match pending {
+            Ok(summary) => list(summary)?.first().map_or(Ok(0), integer)?,
+            Err(RedisFault::Refused(error)) if error.starts_with("NOGROUP") => 0,
+            Err(fault) => return Err(fault),
+        };
         Ok((u64::try_from(length).unwrap_or(0), u64::try_from(pending).unwrap_or(0)))
     }
 
