@@ -1,11 +1,13 @@
-//! `/readyz`: whether this process may serve. The servers of its roles answer, and their settings keep the guarantees.
+//! `/readyz`: whether this process may serve. The servers of its roles answer, their settings keep the guarantees, and it is
+//! not about to end.
 //!
 //! Input: a probe. Output: one answer a server, at most a second old. A crash leaves nothing.
 
 use super::cached::Cached;
 use crate::roles::{Role, Servers};
+use crate::runtime::Stopper;
 use crate::store::mysql::checks;
-use crate::store::rabbit::broker_info;
+use crate::store::rabbit::BrokerProbe;
 use crate::store::redis::{RedisFault, Setting};
 use serde::Serialize;
 use std::time::Duration;
@@ -34,14 +36,22 @@ pub struct ServerProbe {
 pub struct Readiness {
     servers: Servers,
     roles: Vec<Role>,
+    stopper: Stopper,
+    broker: BrokerProbe,
     last: Cached<Vec<ServerProbe>>,
 }
 
 impl Readiness {
-    /// Probes for a process that runs `roles`.
+    /// Probes for a process that runs `roles` until the stopper is pulled.
     #[must_use]
-    pub fn new(servers: Servers, roles: Vec<Role>) -> Self {
-        Self { servers, roles, last: Cached::new(FRESH_MS) }
+    pub fn new(servers: Servers, roles: Vec<Role>, stopper: Stopper) -> Self {
+        let broker = BrokerProbe::new(servers.rabbit.clone());
+        Self { servers, roles, stopper, broker, last: Cached::new(FRESH_MS) }
+    }
+
+    /// Whether the process finishes what it has and takes in nothing new: a balancer sends the next buyer elsewhere.
+    pub(super) fn is_draining(&self) -> bool {
+        self.stopper.is_stopped()
     }
 
     /// One probe for each server that the roles need; at most a second old.
@@ -56,8 +66,8 @@ impl Readiness {
             probes.push(self.redis().await);
         }
         if needed_by(&[Role::Relay, Role::Consumer]) {
-            let asked = tokio::time::timeout(PROBE_TIMEOUT, broker_info(&self.servers.rabbit)).await;
-            probes.push(probe("rabbitmq", asked.map(|done| done.map(|_info| ()).map_err(|e| e.to_string()))));
+            let asked = tokio::time::timeout(PROBE_TIMEOUT, self.broker.look()).await;
+            probes.push(probe("rabbitmq", asked.map(|done| done.map_err(|error| error.to_string()))));
         }
         if needed_by(&[Role::Api, Role::Consumer, Role::Reconcile]) {
             probes.push(self.mysql().await);

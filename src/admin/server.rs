@@ -46,10 +46,10 @@ async fn live() -> HttpResponse {
 }
 
 async fn ready(admin: web::Data<Admin>) -> HttpResponse {
-    let probes = admin.readiness.probe().await;
-    let ok = probes.iter().all(|probe| probe.ok);
+    let (probes, draining) = (admin.readiness.probe().await, admin.readiness.is_draining());
+    let ok = !draining && probes.iter().all(|probe| probe.ok);
     let roles: Vec<&str> = admin.roles.iter().map(|role| role.name()).collect();
-    let body = serde_json::json!({ "ready": ok, "roles": roles, "needs": probes });
+    let body = serde_json::json!({ "ready": ok, "draining": draining, "roles": roles, "needs": probes });
     if ok { HttpResponse::Ok().json(body) } else { HttpResponse::ServiceUnavailable().json(body) }
 }
 

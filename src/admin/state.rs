@@ -8,6 +8,7 @@ use crate::domain::sale::Sale;
 use crate::p5_reconcile::ReconcileContext;
 use crate::p5_reconcile::dlq::DlqListing;
 use crate::roles::{Role, Servers};
+use crate::runtime::Stopper;
 use crate::sales::SaleControl;
 use crate::store::rabbit::QueueDepth;
 use serde_json::Value;
@@ -39,12 +40,12 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// The state of the admin server in a process that runs `roles`.
+    /// The state of the admin server in a process that runs `roles` until the stopper is pulled.
     #[must_use]
-    pub fn new(settings: &Settings, servers: &Servers, roles: &[Role]) -> Self {
+    pub fn new(settings: &Settings, servers: &Servers, roles: &[Role], stopper: &Stopper) -> Self {
         Self {
             token: settings.admin.token.clone(),
-            readiness: Readiness::new(servers.clone(), roles.to_vec()),
+            readiness: Readiness::new(servers.clone(), roles.to_vec(), stopper.clone()),
             context: servers.reconcile_context(settings),
             servers: servers.clone(),
             roles: roles.to_vec(),

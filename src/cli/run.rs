@@ -78,7 +78,7 @@ pub(super) async fn roles(layers: &Layers, roles: &[Role], demo_shop: bool) -> R
     let listener = roles::bind("admin.listen", &settings.admin.listen)?;
     tracing::info!(address = %settings.admin.listen, "admin: /console/ /livez /readyz /metrics");
     let running = roles::start(&settings, &roles, ApiOptions { public_port: None, demo_shop }, &stopper)?;
-    let admin = Admin::new(&settings, &Servers::new(&settings)?, &roles);
+    let admin = Admin::new(&settings, &Servers::new(&settings)?, &roles, &stopper);
     // It answers probes until the roles have drained, then it goes with the process.
     let admin = admin::serve(admin, listener, Stopper::new())?;
     tokio::spawn(admin);

@@ -223,8 +223,9 @@ fn here(
     state.admins = Role::ALL.map(|role| (role.name().to_owned(), state.admin.clone())).into();
     let options = ApiOptions { public_port: Some(public), demo_shop: has_shop(settings) };
     let running = roles::start(settings, &Role::ALL, options, stopper)?;
-    let server = admin::serve(Admin::new(settings, &Servers::new(settings)?, &Role::ALL), admin, stopper.clone())
-        .map_err(|error| StackError::NotReady(format!("admin server: {error}")))?;
+    let server =
+        admin::serve(Admin::new(settings, &Servers::new(settings)?, &Role::ALL, stopper), admin, stopper.clone())
+            .map_err(|error| StackError::NotReady(format!("admin server: {error}")))?;
     tokio::spawn(server);
     Ok(running)
 }

@@ -31,7 +31,10 @@ pub(crate) struct ProblemBody {
 
 /// A problem; `code` says which, `Retry-After` when to come back.
 #[derive(utoipa::ToResponse)]
-#[response(description = "A problem; `code` says which", content_type = "application/problem+json")]
+#[response(
+    description = "A problem; `code` says which. `Retry-After`, where there is one, is spread over some seconds, so that a crowd that was refused at one moment does not come back at one moment",
+    content_type = "application/problem+json"
+)]
 #[allow(dead_code, reason = "a name for the OpenAPI document")]
 pub(crate) struct ProblemResponse(ProblemBody);
 

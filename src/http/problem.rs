@@ -10,7 +10,9 @@ use crate::telemetry::http_request_id::{self, HttpRequestId};
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use actix_web::{HttpRequest, HttpResponse};
+use rand::Rng;
 use serde::Serialize;
+use std::ops::RangeInclusive;
 use std::sync::LazyLock;
 
 macro_rules! problems {
@@ -78,6 +80,17 @@ problems! {
     Unknown = "OUTCOME_UNKNOWN", 504, "No answer in time; ask by request id, or repeat with the same token", "结果未知，请用请求号查询，或用同一令牌重试";
 }
 
+/// When a client comes back after a problem that passes by itself, seconds: any of these, so that a crowd that was refused at
+/// one moment does not come back at one moment.
+pub(crate) const RETRY_SOON_S: RangeInclusive<u64> = 1..=3;
+/// The same for what takes longer to pass.
+pub(crate) const RETRY_LATER_S: RangeInclusive<u64> = 5..=10;
+
+/// One of these numbers of seconds.
+pub(crate) fn spread_s(seconds: RangeInclusive<u64>) -> u64 {
+    rand::rng().random_range(seconds)
+}
+
 /// One problem answer.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{}", .kind.code())]
@@ -87,7 +100,8 @@ pub(crate) struct Problem {
     request_id: Option<RequestId>,
     location: Option<String>,
     remaining: Option<u64>,
-    retry_after_s: Option<u64>,
+    /// Each answer has one of these.
+    retry_after_s: Option<RangeInclusive<u64>>,
 }
 
 #[derive(Serialize)]
@@ -120,7 +134,7 @@ impl Serialize for CallUrn {
 impl From<Kind> for Problem {
     fn from(kind: Kind) -> Self {
         let retry_after_s = match kind.status() {
-            423 | 425 | 429 | 503 | 504 => Some(1),
+            423 | 425 | 429 | 503 | 504 => Some(RETRY_SOON_S),
             _ => None,
         };
         Self { kind, detail: None, request_id: None, location: None, remaining: None, retry_after_s }
@@ -173,7 +187,13 @@ impl Problem {
 
     /// Says when to come back, seconds.
     #[must_use]
-    pub(crate) const fn retry_after_s(mut self, seconds: u64) -> Self {
+    pub(crate) fn retry_after_s(self, seconds: u64) -> Self {
+        self.retry_within_s(seconds..=seconds)
+    }
+
+    /// Says when to come back: each answer has one of these numbers of seconds.
+    #[must_use]
+    pub(crate) fn retry_within_s(mut self, seconds: RangeInclusive<u64>) -> Self {
         self.retry_after_s = Some(seconds);
         self
     }
@@ -197,8 +217,8 @@ impl Problem {
         let mut answer = HttpResponse::build(kind.http_status());
         answer.insert_header((CONTENT_TYPE, "application/problem+json"));
         answer.insert_header(("Content-Language", if chinese { "zh" } else { "en" }));
-        if let Some(seconds) = self.retry_after_s {
-            answer.insert_header((RETRY_AFTER, seconds));
+        if let Some(seconds) = self.retry_after_s.clone() {
+            answer.insert_header((RETRY_AFTER, spread_s(seconds)));
         }
         if let Some(location) = &self.location {
             answer.insert_header((LOCATION, location.as_str()));
@@ -239,6 +259,23 @@ mod tests {
         for kind in Kind::ALL {
             assert!(kind.urn().ends_with(&kind.code().to_lowercase().replace('_', "-")), "{kind:?}");
         }
+    }
+
+    /// Every number of seconds that answers to a problem have.
+    fn retries(problem: &Problem) -> Vec<u64> {
+        let request = TestRequest::default().to_http_request();
+        let seconds =
+            |_| problem.respond(&request).headers().get("Retry-After").unwrap().to_str().unwrap().parse().unwrap();
+        let all: std::collections::BTreeSet<u64> = (0..500).map(seconds).collect();
+        all.into_iter().collect()
+    }
+
+    #[test]
+    fn a_crowd_that_was_refused_is_spread_over_some_seconds() {
+        assert_eq!(retries(&Kind::Overloaded.into()), [1, 2, 3]);
+        assert_eq!(retries(&Kind::Unavailable.because("a server is away")), [1, 2, 3]);
+        assert_eq!(retries(&Problem::from(Kind::Overloaded).retry_within_s(RETRY_LATER_S)), [5, 6, 7, 8, 9, 10]);
+        assert_eq!(retries(&Problem::from(Kind::NotStarted).retry_after_s(40)), [40], "the start is one moment");
     }
 
     #[test]

@@ -131,6 +131,11 @@ impl Catalog {
         }
     }
 
+    /// The sale as this process knows it, however old that is; asks no server.
+    pub(crate) async fn known(&self, id: &SaleId) -> Option<Arc<SaleView>> {
+        self.local.get(id).await?.read().0
+    }
+
     /// Looks a sale up: in this process, then in Redis, then in the database.
     pub(crate) async fn lookup(&self, id: &SaleId) -> CatalogLookup {
         if let Some(slot) = self.local.get(id).await {

@@ -41,7 +41,7 @@ mod tests {
     fn start() -> Batcher<u8> {
         let idle_end = Some(Duration::from_millis(5));
         let bounds = Bounds { group_max: 1, waiting_max: 1, in_flight_max: 1, idle_end };
-        Batcher::start(bounds, &Handle::current(), std::future::pending(), |_group| async {})
+        Batcher::start(bounds, &Handle::current(), |_group| async {})
     }
 
     #[tokio::test]

@@ -54,8 +54,7 @@ pub(super) fn start_batcher(context: &Arc<ReserveContext>, sale: SaleId, shard: 
     let size = metrics::histogram!("seckill_p2_reserve_group_count");
     let seconds = metrics::histogram!("seckill_p2_reserve_seconds");
     let reserve = Arc::new(GroupReserve { context: context.clone(), sale, shard, size, seconds });
-    // No stop: a purchase that was taken is answered, for as long as the process lives.
-    Batcher::start(bounds, &context.runtime, std::future::pending(), move |group| {
+    Batcher::start(bounds, &context.runtime, move |group| {
         let reserve = reserve.clone();
         async move { reserve.decide(group).await }
     })

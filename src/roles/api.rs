@@ -20,7 +20,7 @@ use crate::p1_entry::rate_limits::RateLimits;
 use crate::p1_entry::request_ids::RequestIds;
 use crate::p1_entry::sale_id_filter::{SaleIdFilter, SaleIdFilterRefresher};
 use crate::p1_entry::sale_list::SaleList;
-use crate::p1_entry::status::{StatusHandles, Statuses};
+use crate::p1_entry::status::{LedgerHandles, LedgerReads, Statuses};
 use crate::p1_entry::waiting_room::{RoomEntrance, RoomReleaser, WaitingRooms};
 use crate::p2_reserve::{DurabilityGuard, Fence, Reserve, ReserveHandles};
 use crate::runtime::{PollInterval, Stopper};
@@ -82,19 +82,20 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
     let filter = SaleIdFilter::default();
     let overload = Overload::new(entry.in_flight_max);
     let catalog = Catalog::new(catalog_handles(redis), db.clone(), filter.clone(), &settings, &owner);
-    let rooms = WaitingRooms::start(redis.rooms.clone(), overload.clone(), entry, &stopper);
-    let limits = Arc::new(RateLimits::start(entry, redis.rates.clone(), shards, &stopper));
+    let rooms = WaitingRooms::start(redis.rooms.clone(), overload.clone(), entry);
+    let limits = Arc::new(RateLimits::start(entry, redis.rates.clone(), shards));
     let tokens = Arc::new(PurchaseTokens::new(entry.token_secrets_in_use(), entry.token_ttl_s));
     let reserve = Reserve::new(reserve_handles(redis), fence, shards, &settings.p2_reserve);
     let admission = Admission::new(tokens.clone(), limits.clone(), guard.clone(), overload.clone());
-    let replays = Replays::new(redis.ledger.clone(), shards);
+    let ledger_reads = LedgerReads::start(ledger_handles(redis), &settings.p5_reconcile);
+    let replays = Replays::new(ledger_reads.clone(), shards);
     let public = Arc::new(PublicApi {
         auth: endpoint.auth,
         purchasing: Purchasing::new(catalog.clone(), admission, replays, reserve, ids.clone()),
         token_issuer: PurchaseTokenIssuer::new(catalog.clone(), rooms.clone(), limits.clone(), ids.clone(), tokens),
         rooms: RoomEntrance::new(catalog.clone(), limits, rooms.clone()),
-        statuses: Statuses::start(status_handles(redis), db.clone(), filter.clone(), &settings, &stopper),
-        sales: SaleList::new(db.clone()),
+        statuses: Statuses::start(ledger_reads, db.clone(), filter.clone(), shards, &stopper),
+        sales: SaleList::new(db.clone(), catalog.clone()),
         catalog: catalog.clone(),
         overload: overload.clone(),
         waiters: Waiters::new(&settings.http),
@@ -141,9 +142,9 @@ fn catalog_handles(redis: &RedisStore) -> CatalogHandles {
     CatalogHandles { sale_cache, stock, health }
 }
 
-fn status_handles(redis: &RedisStore) -> StatusHandles {
+fn ledger_handles(redis: &RedisStore) -> LedgerHandles {
     let (ledger, sale_keys, boot_fence) = (redis.ledger.clone(), redis.sale_keys.clone(), redis.boot_fence.clone());
-    StatusHandles { ledger, sale_keys, boot_fence }
+    LedgerHandles { ledger, sale_keys, boot_fence }
 }
 
 fn reserve_handles(redis: &RedisStore) -> ReserveHandles {

@@ -29,11 +29,16 @@ impl Drop for AdminPort {
 impl World {
     /// Serves the admin port of a process that runs all roles.
     pub fn admin_port(&self) -> AdminPort {
+        self.admin_port_until(&Stopper::new())
+    }
+
+    /// The same, of a process that ends when `process` is stopped.
+    pub fn admin_port_until(&self, process: &Stopper) -> AdminPort {
         let mut settings = (*self.settings).clone();
         settings.admin.token = Secret::new(TOKEN.to_owned());
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let (url, stopper) = (format!("http://{}", listener.local_addr().expect("an address")), Stopper::new());
-        let admin = Admin::new(&settings, &self.servers, &Role::ALL);
+        let admin = Admin::new(&settings, &self.servers, &Role::ALL, process);
         tokio::spawn(admin::serve(admin, listener, stopper.clone()).expect("the admin server"));
         AdminPort { url, stopper }
     }

@@ -40,6 +40,11 @@ impl Answer {
         self.status == 410 && ["P2-R2", "P1-S2"].contains(&self.code().as_str())
     }
 
+    /// The seconds of `Retry-After`; 0 when it is missing.
+    pub fn retry_after_s(&self) -> u64 {
+        self.header("retry-after").parse().unwrap_or_default()
+    }
+
     /// A header; empty when it is missing.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()

@@ -208,3 +208,67 @@ fn an_account_over_its_rate_costs_redis_nothing_and_takes_no_other_buyers_rate()
         world.stop().await;
     });
 }
+
+/// Calls of scripts since Redis was started.
+async fn script_calls(world: &World) -> i64 {
+    let stats = world.redis(&["INFO", "commandstats"]).await;
+    let line = stats.as_str().unwrap().lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
+    line.unwrap().split(',').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn holders_of_tokens_run_no_script_after_the_sell_out_and_winners_are_answered() {
+    run(async {
+        let servers = breakable_servers().await;
+        let world = World::on_breakable(&servers, "holders", &[Role::Api], &["p1_entry.user_rate_per_s=10000"]).await;
+        let sale = world.sale_with("held", 4, |sale| sale.token_required = true).await;
+        let mut tokens = Vec::new();
+        for n in 0..40 {
+            tokens.push((format!("holder-{n}"), world.token(&sale, &format!("holder-{n}")).await.0));
+        }
+        for (at, (user, token)) in tokens.iter().enumerate() {
+            let answer = world.buy(&sale, user, 1, Some(token)).await;
+            assert!(if at < 4 { answer.status == 202 } else { answer.status == 410 }, "{at}: {answer:?}");
+        }
+        let scripts = script_calls(&world).await;
+        let cost = cost_of_flood(&world, "holders", |n| {
+            let (user, token) = &tokens[n % tokens.len()];
+            let path = format!("/v1/sales/{sale}/orders");
+            let request = world.request(Method::POST, &path, user).json(&serde_json::json!({ "quantity": 1 }));
+            request.header("Idempotency-Key", token)
+        })
+        .await;
+        let scripts = script_calls(&world).await - scripts;
+        let expected = [((202, "P2-R0".to_owned()), FLOOD / 10), ((410, "P1-S2".to_owned()), FLOOD * 9 / 10)];
+        assert_eq!(cost.answers, BTreeMap::from(expected));
+        // Leases and the checks of warmed sales call scripts, too: a few in ten seconds.
+        assert!(scripts < 30, "{scripts} script calls for {FLOOD} repeats");
+        let commands = cost.commands;
+        assert!(commands < i64::try_from(FLOOD).unwrap() / 2, "{commands} commands for {FLOOD} repeats");
+        let rest = world.second_world(&[Role::Relay, Role::Consumer], &[]).await;
+        rest.finish().await;
+        world.stop().await;
+    });
+}
+
+#[test]
+fn a_crowd_that_reloads_the_list_costs_the_same_for_any_number_of_sales() {
+    run(async {
+        let servers = breakable_servers().await;
+        let world = world(&servers, "listed").await;
+        for n in 0..200 {
+            world.sale(&format!("listed-{n}"), 5, None).await;
+        }
+        let (before, begun) = (work_done(&world).await, Instant::now());
+        let looks = (0..400).map(|_| world.http.get(format!("{}/v1/sales", world.api)).send());
+        let answers: Vec<_> = futures::stream::iter(looks).buffer_unordered(16).collect().await;
+        assert!(answers.into_iter().all(|answer| answer.is_ok_and(|answer| answer.status() == 200)));
+        let (after, took) = (work_done(&world).await, begun.elapsed());
+        let (commands, statements) = (after.0 - before.0, after.1 - before.1);
+        eprintln!("list of 200 sales: {commands} commands, {statements} statements in {took:?}");
+        // Fifty sales a second at most are read again, with ten commands each when none of them is known.
+        let most = TRICKLE + 50 * 10 * (i64::try_from(took.as_secs()).unwrap() + 1);
+        assert!(commands < most && statements < most, "{commands} commands, {statements} statements, over {most}");
+        world.stop().await;
+    });
+}

@@ -6,6 +6,7 @@ use crate::support::resp::RawRedis;
 use crate::support::world::{World, eventually, run_waiting};
 use seckill::admin::{Readiness, ServerProbe};
 use seckill::roles::Role;
+use seckill::runtime::Stopper;
 
 /// (setting, what breaks it, what it has to be); the last one is never tolerated.
 const SETTINGS: [(&str, &str, &str); 4] = [
@@ -16,7 +17,7 @@ const SETTINGS: [(&str, &str, &str); 4] = [
 ];
 
 async fn probe(world: &World) -> ServerProbe {
-    let probes = Readiness::new(world.servers.clone(), vec![Role::Api]).probe().await;
+    let probes = Readiness::new(world.servers.clone(), vec![Role::Api], Stopper::new()).probe().await;
     probes.into_iter().find(|probe| probe.name == "redis").expect("a probe")
 }
 
@@ -103,7 +104,7 @@ fn the_api_does_not_open_before_the_settings_are_right() {
         let redis = own_redis::start("strict-start").await;
         let mut world = World::on_redis(&redis.url(), "strict-start", &[], &["redis.durability=strict"]).await;
         world.config_set("appendfsync", "everysec").await;
-        let stopper = seckill::runtime::Stopper::new();
+        let stopper = Stopper::new();
         let running =
             seckill::roles::start(&world.settings, &[Role::Api], Default::default(), &stopper).expect("roles start");
         let address = running.api.expect("an address");

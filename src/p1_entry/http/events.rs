@@ -2,10 +2,10 @@
 
 use super::headers::{Caller, OrderInPath};
 use super::state::PublicApi;
-use super::waiters::{RETRY_S, WaitingPlace};
+use super::waiters::WaitingPlace;
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::http::openapi::problem_responses;
-use crate::http::problem::{Kind, Problem};
+use crate::http::problem::{Kind, Problem, RETRY_LATER_S};
 use crate::p1_entry::status::OrderStatus;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use actix_web::web::Bytes;
@@ -67,7 +67,7 @@ pub(super) async fn follow(
 }
 
 fn too_many() -> Problem {
-    Kind::Overloaded.because("too many follow their orders; read the status instead").retry_after_s(RETRY_S)
+    Kind::Overloaded.because("too many follow their orders; read the status instead").retry_within_s(RETRY_LATER_S)
 }
 
 enum Next {

@@ -2,12 +2,11 @@
 
 use super::headers::{Caller, OrderInPath};
 use super::state::PublicApi;
-use super::waiters::RETRY_S;
 use super::{body, headers};
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::states::P2Reserve;
 use crate::http::openapi::problem_responses;
-use crate::http::problem::{Kind, Problem};
+use crate::http::problem::{Kind, Problem, RETRY_LATER_S, spread_s};
 use crate::p1_entry::status::status_url;
 use actix_web::dev::Payload;
 use actix_web::http::header::{CACHE_CONTROL, LOCATION, RETRY_AFTER};
@@ -142,7 +141,7 @@ pub(super) async fn show(
     let mut answer = HttpResponse::Ok();
     answer.insert_header((CACHE_CONTROL, "no-store"));
     if granted < wait && !status.is_final() {
-        answer.insert_header((RETRY_AFTER, RETRY_S));
+        answer.insert_header((RETRY_AFTER, spread_s(RETRY_LATER_S)));
     }
     Ok(answer.json(status))
 }

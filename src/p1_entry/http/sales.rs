@@ -5,10 +5,11 @@ use crate::domain::sale::Sale;
 use crate::domain::states::P1Entry;
 use crate::http::extract::SaleInPath;
 use crate::http::openapi::problem_responses;
-use crate::http::problem::Problem;
+use crate::http::problem::{Kind, Problem};
 use crate::p1_entry::catalog::SaleView;
+use crate::p1_entry::sale_list::ListedSale;
 use crate::runtime::now_ms;
-use actix_web::http::header::CACHE_CONTROL;
+use actix_web::http::header::{CACHE_CONTROL, ContentType};
 use actix_web::{HttpResponse, web};
 use chrono::{DateTime, SecondsFormat};
 use serde::Serialize;
@@ -86,26 +87,40 @@ problem_responses! {
     SaleProblems: 400, 404, 503;
 }
 
-/// List the sales that are not closed.
+/// List the sales that are not closed and ended less than a day ago, newest first, a thousand at most.
 #[utoipa::path(
     get, path = "/v1/sales", operation_id = "list_sales", tag = "sales",
     responses(
-        (status = 200, description = "Sales", body = SaleListAnswer),
+        (status = 200, description = "Sales. Up to a second old, and the units left of one of many sales up to some seconds",
+            body = SaleListAnswer),
         SaleListProblems,
     )
 )]
 pub(super) async fn list(public: web::Data<PublicApi>) -> Result<HttpResponse, Problem> {
-    let (sales, now) = (public.sales.get().await?, now_ms());
-    let mut infos = Vec::with_capacity(sales.len());
-    for sale in sales.iter() {
-        // What the entry knows is fresher; a sale it cannot look up right now is listed as the database has it.
-        infos.push(match public.catalog.view(&sale.sale_id).await {
-            Ok(view) => SaleInfo::of_view(&view, now),
-            Err(_) => SaleInfo::new(sale, sale.entry(now), None),
-        });
-    }
+    let list = public.sales.get().await?;
+    let body = match list.body.get() {
+        Some(body) => body.clone(),
+        None => {
+            let made = body_of(&list.sales)?;
+            list.body.get_or_init(|| made).clone()
+        }
+    };
     // As old as what the entry knows may be; a cache in front takes the crowd that reloads.
-    Ok(HttpResponse::Ok().insert_header((CACHE_CONTROL, LIST_AGE)).json(SaleListAnswer { sales: infos }))
+    Ok(HttpResponse::Ok().insert_header((CACHE_CONTROL, LIST_AGE)).content_type(ContentType::json()).body(body))
+}
+
+fn body_of(listed: &[ListedSale]) -> Result<web::Bytes, Problem> {
+    let now = now_ms();
+    let info = |ListedSale { sale, view }: &ListedSale| match view {
+        // What the entry knows is fresher; a sale it does not know is listed as the database has it.
+        Some(view) => SaleInfo::of_view(view, now),
+        None => SaleInfo::new(sale, sale.entry(now), None),
+    };
+    let answer = SaleListAnswer { sales: listed.iter().map(info).collect() };
+    serde_json::to_vec(&answer).map(web::Bytes::from).map_err(|error| {
+        tracing::error!(phase = "p1_entry", %error, "the list of sales cannot be written");
+        Kind::Internal.into()
+    })
 }
 
 /// Show one sale.

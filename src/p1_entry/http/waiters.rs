@@ -9,9 +9,6 @@ use metrics::Gauge;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Who finds no place comes back after this time, seconds.
-pub(super) const RETRY_S: u64 = 5;
-
 /// The places of one process.
 pub struct Waiters {
     places: Arc<Semaphore>,

@@ -12,7 +12,7 @@ pub(crate) use monitor::{OverloadHandles, OverloadMonitor};
 
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::states::{P1Entry, State};
-use crate::http::problem::{Kind, Problem};
+use crate::http::problem::{Kind, Problem, RETRY_LATER_S};
 use crate::telemetry::count;
 use control::EntryCommand;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
@@ -25,8 +25,6 @@ use std::time::Instant;
 /// A closed entry lets this many new purchases a second through. Their landing is how it sees that landing is well, even
 /// when the last ones before it closed were parked for good.
 const TRICKLE_PER_S: NonZeroU32 = NonZeroU32::MIN;
-/// A buyer whom a closed entry refuses is asked to come back after this time, seconds; it opens at half the bound.
-const CLOSED_RETRY_S: u64 = 5;
 
 /// The answer to a purchase that is one too many: 503 `P1-S8`.
 pub(super) fn overloaded(detail: &str) -> Problem {
@@ -106,8 +104,9 @@ impl Overload {
                 return None;
             }
             refused("closed");
+            // It opens at half the bound.
             return Some(
-                overloaded("more orders are waiting than can be landed in time").retry_after_s(CLOSED_RETRY_S),
+                overloaded("more orders are waiting than can be landed in time").retry_within_s(RETRY_LATER_S),
             );
         }
         let limit = self.inner.limit.read().unwrap_or_else(PoisonError::into_inner);

@@ -42,6 +42,24 @@ pub(super) enum Refusal {
     Final(Problem),
     /// Unless the same request was accepted before; then it gets its first answer again.
     UnlessReplayed(Problem),
+    /// The sale is sold out, and the token is old enough to be a winner's: the ledger tells, and else the reserve script.
+    SoldOutUnlessReplayed,
+}
+
+impl Refusal {
+    /// What to answer when there was no first answer.
+    pub(super) fn problem(self) -> Problem {
+        match self {
+            Self::Final(problem) | Self::UnlessReplayed(problem) => problem,
+            Self::SoldOutUnlessReplayed => sold_out(),
+        }
+    }
+}
+
+/// Sold out, as the entry knows.
+pub(super) fn sold_out() -> Problem {
+    count(State::P1(P1Entry::SoldOut), 1);
+    Kind::EntrySoldOut.into()
 }
 
 type AdmissionCheck = fn(&Admission, &Attempt<'_>) -> Option<Refusal>;
@@ -87,9 +105,14 @@ impl Admission {
 
     /// Whether the attempt may go on to P2.
     pub(super) async fn admit(&self, attempt: &Attempt<'_>) -> Result<(), Refusal> {
-        if let Some(refusal) = Self::CHECKS.iter().find_map(|check| check(self, attempt)) {
-            return Err(refusal);
+        match Self::CHECKS.iter().find_map(|check| check(self, attempt)) {
+            Some(refusal) => Err(refusal),
+            None => self.take_in(attempt).await,
         }
+    }
+
+    /// The rest of the checks, by load and rates.
+    pub(super) async fn take_in(&self, attempt: &Attempt<'_>) -> Result<(), Refusal> {
         let overloaded = self.overload.refusal();
         // Without a token it cannot be a replay: refused before any server is asked.
         if let (Some(problem), None) = (&overloaded, &attempt.token) {
@@ -126,10 +149,9 @@ impl Admission {
     /// Sold out, unless the token is old enough to be a winner's.
     fn sold_out(&self, attempt: &Attempt<'_>) -> Option<Refusal> {
         let mark = attempt.view.sold_out?;
-        let too_late = attempt.token.is_none_or(|token| token.issued_at_ms > mark.at_ms + CLOCK_SKEW_MS);
-        too_late.then(|| {
-            count(State::P1(P1Entry::SoldOut), 1);
-            Refusal::Final(Kind::EntrySoldOut.into())
-        })
+        if attempt.token.is_some_and(|token| token.issued_at_ms <= mark.at_ms + CLOCK_SKEW_MS) {
+            return Some(Refusal::SoldOutUnlessReplayed);
+        }
+        Some(Refusal::Final(sold_out()))
     }
 }

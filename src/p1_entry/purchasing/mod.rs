@@ -65,18 +65,24 @@ impl Purchasing {
         let view = self.catalog.view(sale).await?;
         let now_ms = now_ms();
         let token = token.map(|text| self.admission.read_token(text, &user, sale, now_ms)).transpose()?;
-        let admitted = self.admission.admit(&Attempt { user: &user, view: &view, token, now_ms }).await;
-        let request_id = match (&token, &admitted) {
-            (Some(token), _) => token.request_id,
-            (None, Ok(())) => self.ids.next()?,
-            (None, Err(Refusal::Final(problem) | Refusal::UnlessReplayed(problem))) => return Err(problem.clone()),
+        let attempt = Attempt { user: &user, view: &view, token, now_ms };
+        let admitted = self.admission.admit(&attempt).await;
+        let (request_id, admitted) = match (&token, admitted) {
+            (Some(token), admitted) => (token.request_id, admitted),
+            (None, Ok(())) => (self.ids.next()?, Ok(())),
+            (None, Err(refusal)) => return Err(refusal.problem()),
         };
         let shard = home_shard(&user, self.replays.shards());
-        let purchase = Purchase { request_id, sale_id: sale.clone(), user_id: user, quantity };
+        let purchase = Purchase { request_id, sale_id: sale.clone(), user_id: user.clone(), quantity };
         match admitted {
             Ok(()) => {}
             Err(Refusal::Final(problem)) => return Err(problem),
             Err(Refusal::UnlessReplayed(problem)) => return self.replays.first_answer_or(problem, &purchase).await,
+            Err(Refusal::SoldOutUnlessReplayed) => match self.replays.first_answer_if_known(&purchase).await {
+                Some(answer) => return answer,
+                // Boxed: nearly no purchase needs it, and each would carry it.
+                None => Box::pin(self.admission.take_in(&attempt)).await.map_err(Refusal::problem)?,
+            },
         }
         count(State::P1(P1Entry::Ready), 1);
         let asked = traces::now();

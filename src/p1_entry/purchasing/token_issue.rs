@@ -3,9 +3,9 @@
 //! Input: a buyer and a sale, with the ticket of a place if the sale has a waiting room. Output: a signed token. Stores
 //! nothing: a crash leaves nothing.
 
+use super::admission::sold_out;
 use super::sale_state;
 use crate::domain::ids::{RequestId, SaleId, UserId};
-use crate::domain::states::{P1Entry, State};
 use crate::http::problem::{Kind, Problem};
 use crate::p1_entry::catalog::Catalog;
 use crate::p1_entry::purchase_tokens::PurchaseTokens;
@@ -13,7 +13,6 @@ use crate::p1_entry::rate_limits::RateLimits;
 use crate::p1_entry::request_ids::RequestIds;
 use crate::p1_entry::waiting_room::WaitingRooms;
 use crate::runtime::now_ms;
-use crate::telemetry::count;
 use std::sync::Arc;
 
 /// A purchase token that was just issued.
@@ -64,8 +63,7 @@ impl PurchaseTokenIssuer {
             return Err(problem);
         }
         if view.sold_out.is_some() {
-            count(State::P1(P1Entry::SoldOut), 1);
-            return Err(Kind::EntrySoldOut.into());
+            return Err(sold_out());
         }
         if view.sale.waiting_room {
             Box::pin(self.rooms.admit(&view, user, ticket)).await?;

@@ -2,7 +2,6 @@
 
 use crate::domain::ids::UserId;
 use crate::domain::shard::home_shard;
-use crate::runtime::Stopper;
 use crate::runtime::batcher::{Bounds, Busy, QuestionBatcher};
 use crate::store::redis::RateBuckets;
 use moka::future::Cache;
@@ -31,8 +30,8 @@ pub(super) struct BuyerBuckets {
 }
 
 impl BuyerBuckets {
-    pub(super) fn start(buckets: RateBuckets, shards: u16, rate_per_s: u32, stopper: &Stopper) -> Self {
-        let batcher = QuestionBatcher::start(BOUNDS, stopper.clone(), move |users| {
+    pub(super) fn start(buckets: RateBuckets, shards: u16, rate_per_s: u32) -> Self {
+        let batcher = QuestionBatcher::start(BOUNDS, move |users| {
             let buckets = buckets.clone();
             async move { take(&buckets, shards, rate_per_s, users).await }
         });

@@ -12,13 +12,15 @@ use super::overload::overloaded;
 use crate::config;
 use crate::domain::ids::UserId;
 use crate::http::problem::{Kind, Problem};
-use crate::runtime::Stopper;
 use crate::store::redis::RateBuckets;
 use buyer_buckets::{BuyerBuckets, NoUnit};
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use std::num::NonZeroU32;
 use std::time::Duration;
+
+/// Buyers who were refused at one moment come back within this time, seconds, not at one moment.
+const SPREAD_S: u64 = 2;
 
 /// Checks requests against the buckets.
 pub(crate) struct RateLimits {
@@ -30,11 +32,11 @@ pub(crate) struct RateLimits {
 impl RateLimits {
     /// Buckets as configured; a rate of 0 means no bucket. Its calls run on the runtime this is called in.
     #[must_use]
-    pub(crate) fn start(settings: &config::P1Entry, buckets: RateBuckets, shards: u16, stopper: &Stopper) -> Self {
+    pub(crate) fn start(settings: &config::P1Entry, buckets: RateBuckets, shards: u16) -> Self {
         Self {
             global: global(settings.global_rate_per_s),
             user: (settings.user_rate_per_s > 0)
-                .then(|| BuyerBuckets::start(buckets, shards, settings.user_rate_per_s, stopper)),
+                .then(|| BuyerBuckets::start(buckets, shards, settings.user_rate_per_s)),
             clock: DefaultClock::default(),
         }
     }
@@ -46,10 +48,7 @@ impl RateLimits {
     /// being asked for.
     pub(crate) async fn take(&self, user: &UserId) -> Result<(), Problem> {
         if let Some(buyer_buckets) = &self.user {
-            buyer_buckets.take(user).await.map_err(|refused| match refused {
-                NoUnit::For(wait) => limited(wait),
-                NoUnit::Busy(busy) => overloaded(&busy.to_string()),
-            })?;
+            buyer_buckets.take(user).await.map_err(refused)?;
         }
         match &self.global {
             Some(bucket) => bucket.check().map_err(|full| limited(full.wait_time_from(self.clock.now()))),
@@ -58,8 +57,17 @@ impl RateLimits {
     }
 }
 
+fn refused(no_unit: NoUnit) -> Problem {
+    match no_unit {
+        NoUnit::For(wait) => limited(wait),
+        // It is not this buyer who is too fast.
+        NoUnit::Busy(busy) => overloaded(&busy.to_string()),
+    }
+}
+
 fn limited(wait: Duration) -> Problem {
-    Problem::from(Kind::RateLimited).retry_after_s(seconds(wait))
+    let seconds = seconds(wait);
+    Problem::from(Kind::RateLimited).retry_within_s(seconds..=seconds + SPREAD_S)
 }
 
 fn global(rate_per_s: u32) -> Option<DefaultDirectRateLimiter> {
@@ -73,6 +81,13 @@ fn seconds(wait: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runtime::batcher::Busy;
+
+    #[test]
+    fn a_buyer_above_the_rate_is_told_so_and_one_whose_bucket_cannot_be_asked_for_hears_that_the_process_is_busy() {
+        assert_eq!(refused(NoUnit::For(Duration::from_millis(300))).kind(), Kind::RateLimited);
+        assert_eq!(refused(NoUnit::Busy(Busy)).kind(), Kind::Overloaded);
+    }
 
     #[test]
     fn a_spent_bucket_says_when_to_come_back() {

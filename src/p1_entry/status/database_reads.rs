@@ -7,7 +7,7 @@
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::snowflake::made_at_ms;
 use crate::runtime::batcher::{Bounds, QuestionBatcher};
-use crate::runtime::{Stopper, now_ms};
+use crate::runtime::now_ms;
 use crate::store::mysql::request_records::{FinalRequest, final_requests};
 use crate::store::mysql::{Db, sales};
 use moka::future::Cache;
@@ -40,9 +40,9 @@ pub(super) struct DatabaseReads {
 
 impl DatabaseReads {
     /// Starts the grouped reads, on the runtime this is called in.
-    pub(super) fn start(db: Db, stopper: &Stopper) -> Self {
+    pub(super) fn start(db: Db) -> Self {
         let asked = db.clone();
-        let batcher = QuestionBatcher::start(BOUNDS, stopper.clone(), move |request_ids: Vec<RequestId>| {
+        let batcher = QuestionBatcher::start(BOUNDS, move |request_ids: Vec<RequestId>| {
             let db = asked.clone();
             async move { tokio::join!(read(&db, request_ids), tokio::time::sleep(GATHER)).0 }
         });

@@ -1,25 +1,94 @@
-//! Ledger reads of everyone who asks for a status, in groups: a crowd that polls costs Redis one command for hundreds of
-//! questions.
+//! The ledgers of live sales as one process reads them, for everyone who asks what became of a request: status questions, and
+//! repeats of purchases. In groups: a crowd costs Redis one command for hundreds of questions.
+//!
+//! Input: a sale, a shard and a request id. Output: the record, whether it may be promised, and whether a missing one says that
+//! the request was never accepted. Keeps nothing but caches. A crash leaves nothing.
 
+use super::replication::Replication;
+use crate::config;
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::LedgerRecord;
-use crate::runtime::Stopper;
-use crate::runtime::batcher::{Bounds, QuestionBatcher};
-use crate::store::redis::{RedisFault, RequestLedger};
+use crate::domain::sale::MetaState;
+use crate::domain::snowflake::made_at_ms;
+use crate::runtime::batcher::{Bounds, Busy, QuestionBatcher};
+use crate::runtime::now_ms;
+use crate::store::redis::{BootFence, RedisFault, RequestLedger, SaleKeys};
+use moka::future::Cache;
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
 
 const BOUNDS: Bounds = Bounds { group_max: 512, waiting_max: 16_384, in_flight_max: 2, idle_end: None };
+/// A complete ledger counts as complete for this time, which is shorter than a restart of a server.
+const WHOLE_TTL: Duration = Duration::from_millis(500);
+/// Ledgers remembered as whole or not.
+const WHOLE_MAX: u64 = 10_000;
 
 /// A request on its ledger.
-pub(super) type LedgerQuestion = (SaleId, u16, RequestId);
+pub(crate) type LedgerQuestion = (SaleId, u16, RequestId);
 pub(super) type LedgerAnswer = Result<Option<LedgerRecord>, RedisFault>;
 
-/// Starts the grouped reads over one Redis.
-pub(super) fn start(ledger: RequestLedger, stopper: &Stopper) -> QuestionBatcher<LedgerQuestion, LedgerAnswer> {
-    QuestionBatcher::start(BOUNDS, stopper.clone(), move |questions| {
-        let ledger = ledger.clone();
-        async move { answer(&ledger, questions).await }
-    })
+/// What is read in Redis.
+#[derive(Clone)]
+pub(crate) struct LedgerHandles {
+    /// The records of accepted requests.
+    pub(crate) ledger: RequestLedger,
+    /// Whether a sale's keys are there.
+    pub(crate) sale_keys: SaleKeys,
+    /// Whether a server went back in time.
+    pub(crate) boot_fence: BootFence,
+}
+
+/// Reads of one process. Clones share the groups and the caches.
+#[derive(Clone)]
+pub(crate) struct LedgerReads {
+    redis: LedgerHandles,
+    batcher: QuestionBatcher<LedgerQuestion, LedgerAnswer>,
+    replication: Arc<Replication>,
+    retention_ms: i64,
+    /// Which ledgers are whole, as of at most [`WHOLE_TTL`] ago.
+    whole: Cache<(SaleId, u16), bool>,
+}
+
+impl LedgerReads {
+    /// Over one Redis; ledger records are kept as configured. Its reads run on the runtime this is called in.
+    #[must_use]
+    pub(crate) fn start(redis: LedgerHandles, settings: &config::P5Reconcile) -> Self {
+        let ledger = redis.ledger.clone();
+        let batcher = QuestionBatcher::start(BOUNDS, move |questions| {
+            let ledger = ledger.clone();
+            async move { answer(&ledger, questions).await }
+        });
+        let replication = Arc::new(Replication::start(redis.ledger.clone()));
+        let retention_ms = i64::try_from(settings.ledger_retention_s.saturating_mul(1000)).unwrap_or(i64::MAX);
+        let whole = Cache::builder().max_capacity(WHOLE_MAX).time_to_live(WHOLE_TTL).build();
+        Self { redis, batcher, replication, retention_ms, whole }
+    }
+
+    /// The record of a request.
+    pub(crate) async fn find(&self, question: LedgerQuestion) -> Result<LedgerAnswer, Busy> {
+        self.batcher.ask(question).await
+    }
+
+    /// Whether enough replicas have a record that was found (`redis.wait_replicas`).
+    pub(crate) async fn is_replicated(&self, question: LedgerQuestion) -> bool {
+        Box::pin(self.replication.has(question)).await
+    }
+
+    /// Whether a request that is not in the ledger was never accepted: its id is younger than the oldest record that may
+    /// have been trimmed, and the ledger is whole.
+    pub(crate) async fn would_know(&self, (sale, shard, request_id): LedgerQuestion) -> bool {
+        now_ms() - made_at_ms(request_id) < self.retention_ms
+            && Box::pin(self.whole.get_with((sale.clone(), shard), self.is_whole(&sale, shard))).await
+    }
+
+    /// Redis did not go back in time since the boot fence, and the sale's keys are all there and not frozen.
+    async fn is_whole(&self, sale: &SaleId, shard: u16) -> bool {
+        let meta = self.redis.sale_keys.meta(sale, shard).await;
+        meta.is_ok_and(|meta| meta.is_some_and(|meta| meta.state != MetaState::Frozen))
+            && self.redis.sale_keys.are_complete(sale, shard).await.unwrap_or(false)
+            && self.redis.boot_fence.was_passed(shard).await.unwrap_or(false)
+    }
 }
 
 /// One command for each ledger that is asked about; the answers in the order of the questions.

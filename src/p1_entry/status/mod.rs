@@ -8,23 +8,19 @@ mod database_reads;
 mod ledger_reads;
 mod replication;
 
+pub(crate) use ledger_reads::{LedgerHandles, LedgerQuestion, LedgerReads};
+
 use super::sale_id_filter::{FilterVerdict, SaleIdFilter};
-use crate::config;
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::ledger::LedgerState;
 use crate::domain::outcome::Outcome;
-use crate::domain::sale::MetaState;
 use crate::domain::shard::home_shard;
 use crate::domain::snowflake::made_at_ms;
 use crate::domain::states::{P2Reserve, P4Persist};
 use crate::http::problem::{Kind, Problem};
-use crate::runtime::batcher::QuestionBatcher;
-use crate::runtime::{Stopper, now_ms};
+use crate::runtime::Stopper;
 use crate::store::mysql::Db;
-use crate::store::redis::{BootFence, RequestLedger, SaleKeys};
 use database_reads::DatabaseReads;
-use moka::future::Cache;
-use replication::Replication;
 use serde::Serialize;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -35,10 +31,6 @@ const POLL_MAX: Duration = Duration::from_millis(500);
 
 /// Clocks of two processes may differ by this much.
 const CLOCK_SKEW_MS: i64 = 5_000;
-/// A complete ledger counts as complete for this time, which is shorter than a restart of a server.
-const WHOLE_TTL: Duration = Duration::from_millis(500);
-/// Ledgers remembered as whole or not.
-const WHOLE_MAX: u64 = 10_000;
 
 /// The answer to a status question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
@@ -82,49 +74,26 @@ pub(crate) fn status_url(sale: &SaleId, request_id: RequestId) -> String {
     format!("/v1/sales/{sale}/orders/{request_id}")
 }
 
-/// What status questions read in Redis.
-pub(crate) struct StatusHandles {
-    /// The records of accepted requests.
-    pub(crate) ledger: RequestLedger,
-    /// Whether a sale's keys are there.
-    pub(crate) sale_keys: SaleKeys,
-    /// Whether a server went back in time.
-    pub(crate) boot_fence: BootFence,
-}
-
 /// Answers status questions.
 pub struct Statuses {
-    redis: StatusHandles,
-    ledger_reads: QuestionBatcher<ledger_reads::LedgerQuestion, ledger_reads::LedgerAnswer>,
-    replication: Replication,
+    ledger_reads: LedgerReads,
     database_reads: DatabaseReads,
     shards: u16,
-    retention_ms: i64,
     known: SaleIdFilter,
-    /// Which ledgers are whole, as of at most [`WHOLE_TTL`] ago.
-    whole: Cache<(SaleId, u16), bool>,
     stopper: Stopper,
 }
 
 impl Statuses {
-    /// Over one Redis and one database; ledger records are kept as configured. Its reads run on the runtime
-    /// this is called in, until the stopper is pulled.
+    /// Over the ledgers and one database. Its reads run on the runtime this is called in; waiting ends with the stopper.
     #[must_use]
     pub(crate) fn start(
-        redis: StatusHandles,
+        ledger_reads: LedgerReads,
         db: Db,
         known: SaleIdFilter,
-        settings: &config::Settings,
+        shards: u16,
         stopper: &Stopper,
     ) -> Self {
-        let (shards, retention_s) = (settings.redis.shards, settings.p5_reconcile.ledger_retention_s);
-        let ledger_reads = ledger_reads::start(redis.ledger.clone(), stopper);
-        let replication = Replication::start(redis.ledger.clone(), stopper);
-        let database_reads = DatabaseReads::start(db, stopper);
-        let retention_ms = i64::try_from(retention_s.saturating_mul(1000)).unwrap_or(i64::MAX);
-        let whole = Cache::builder().max_capacity(WHOLE_MAX).time_to_live(WHOLE_TTL).build();
-        let stopper = stopper.clone();
-        Self { redis, ledger_reads, replication, database_reads, shards, retention_ms, known, whole, stopper }
+        Self { ledger_reads, database_reads: DatabaseReads::start(db), shards, known, stopper: stopper.clone() }
     }
 
     /// Whether this process is about to end: a client that follows a request then connects to another one.
@@ -169,7 +138,7 @@ impl Statuses {
             FilterVerdict::MayExist => {}
         }
         let shard = home_shard(user, self.shards);
-        let found = self.ledger_reads.ask((sale.clone(), shard, request_id)).await.map_err(|busy| {
+        let found = self.ledger_reads.find((sale.clone(), shard, request_id)).await.map_err(|busy| {
             Kind::Unavailable.because(busy.to_string()).about(request_id, status_url(sale, request_id))
         })?;
         match found {
@@ -180,7 +149,7 @@ impl Statuses {
                 Ok(OrderStatus::new(request_id, record.quantity.get(), record.state))
             }
             Ok(Some(_)) => Err(not_yours()),
-            Ok(None) if self.ledger_would_know(sale, shard, request_id).await => Err(not_yours()),
+            Ok(None) if self.ledger_reads.would_know((sale.clone(), shard, request_id)).await => Err(not_yours()),
             Ok(None) => self.in_database(user, sale, request_id).await?.ok_or_else(not_yours),
             Err(error) => {
                 tracing::debug!(phase = "p1_entry", %request_id, %error, "status: asking the database instead");
@@ -195,25 +164,11 @@ impl Statuses {
 
     /// QUEUED says "accepted" as 202 does, so it may be told only when the replicas have it (`redis.wait_replicas`).
     async fn queued(&self, sale: &SaleId, shard: u16, request_id: RequestId) -> Result<(), Problem> {
-        if Box::pin(self.replication.has((sale.clone(), shard, request_id))).await {
+        if self.ledger_reads.is_replicated((sale.clone(), shard, request_id)).await {
             return Ok(());
         }
         let problem = Kind::Unavailable.because("the status cannot be told right now");
         Err(problem.about(request_id, status_url(sale, request_id)))
-    }
-
-    /// Whether a request that is not in the ledger was never accepted: its id is younger than the oldest record that may
-    /// have been trimmed, and the ledger is whole.
-    async fn ledger_would_know(&self, sale: &SaleId, shard: u16, request_id: RequestId) -> bool {
-        now_ms() - made_at_ms(request_id) < self.retention_ms
-            && Box::pin(self.whole.get_with((sale.clone(), shard), self.is_whole(sale, shard))).await
-    }
-
-    /// Redis did not go back in time since the boot fence, and the sale's keys are there and not frozen.
-    async fn is_whole(&self, sale: &SaleId, shard: u16) -> bool {
-        let there = self.redis.sale_keys.meta(sale, shard).await;
-        there.is_ok_and(|meta| meta.is_some_and(|meta| meta.state != MetaState::Frozen))
-            && self.redis.boot_fence.was_passed(shard).await.unwrap_or(false)
     }
 
     async fn in_database(

@@ -5,7 +5,6 @@
 
 use super::ledger_reads::{LedgerQuestion, by_ledger};
 use crate::domain::ids::RequestId;
-use crate::runtime::Stopper;
 use crate::runtime::batcher::{Bounds, QuestionBatcher};
 use crate::store::redis::RequestLedger;
 use moka::future::Cache;
@@ -26,9 +25,9 @@ pub(super) struct Replication {
 
 impl Replication {
     /// Starts the grouped questions, on the runtime this is called in.
-    pub(super) fn start(ledger: RequestLedger, stopper: &Stopper) -> Self {
+    pub(super) fn start(ledger: RequestLedger) -> Self {
         let batcher = ledger.waits_for_replicas().then(|| {
-            QuestionBatcher::start(BOUNDS, stopper.clone(), move |questions: Vec<LedgerQuestion>| {
+            QuestionBatcher::start(BOUNDS, move |questions: Vec<LedgerQuestion>| {
                 let ledger = ledger.clone();
                 async move { answer(&ledger, &questions).await }
             })

@@ -5,7 +5,6 @@
 
 use crate::domain::ids::UserId;
 use crate::p1_entry::catalog::SaleView;
-use crate::runtime::Stopper;
 use crate::runtime::batcher::{Bounds, QuestionBatcher};
 use crate::store::redis::{RedisFault, RoomPlace, RoomQueue};
 use rand::Rng;
@@ -25,8 +24,8 @@ pub(super) struct Arrival {
 pub(super) type ArrivalResult = Result<(u64, RoomPlace), RedisFault>;
 
 /// Starts taking arrivals in.
-pub(super) fn start(queue: RoomQueue, places_max: u64, stopper: &Stopper) -> QuestionBatcher<Arrival, ArrivalResult> {
-    QuestionBatcher::start(BOUNDS, stopper.clone(), move |arrivals| {
+pub(super) fn start(queue: RoomQueue, places_max: u64) -> QuestionBatcher<Arrival, ArrivalResult> {
+    QuestionBatcher::start(BOUNDS, move |arrivals| {
         let queue = queue.clone();
         async move { enter(&queue, places_max, arrivals).await }
     })

@@ -12,7 +12,6 @@ use crate::domain::sale::Sale;
 use crate::http::problem::{Kind, Problem};
 use crate::p1_entry::catalog::SaleView;
 use crate::p1_entry::overload::Overload;
-use crate::runtime::Stopper;
 use crate::runtime::batcher::QuestionBatcher;
 use crate::store::redis::{RedisFault, RoomQueue};
 use moka::future::Cache;
@@ -52,11 +51,11 @@ impl RoomState {
 }
 
 impl WaitingRooms {
-    /// WaitingRooms over one Redis. Its calls run on the runtime this is called in, until the stopper is pulled.
+    /// WaitingRooms over one Redis. Its calls run on the runtime this is called in.
     #[must_use]
-    pub(crate) fn start(queue: RoomQueue, overload: Overload, settings: &config::P1Entry, stopper: &Stopper) -> Self {
+    pub(crate) fn start(queue: RoomQueue, overload: Overload, settings: &config::P1Entry) -> Self {
         Self {
-            arrivals: arrivals::start(queue.clone(), settings.room_places_max, stopper),
+            arrivals: arrivals::start(queue.clone(), settings.room_places_max),
             tickets: Arc::new(PlaceTickets::new(settings.token_secrets_in_use())),
             known: Cache::builder().max_capacity(KNOWN_MAX).time_to_idle(KNOWN_FOR).build(),
             rate_per_s: settings.room_release_per_s,

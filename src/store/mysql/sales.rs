@@ -141,6 +141,20 @@ pub async fn list(db: &Db) -> Result<Vec<Sale>, DbError> {
     rows.into_iter().map(SaleRow::read).collect()
 }
 
+/// The newest [`SALES_MAX`] sales that are not closed and end after `ended_after_ms` (Unix milliseconds), newest first.
+pub(crate) async fn not_over(db: &Db, ended_after_ms: i64) -> Result<Vec<Sale>, DbError> {
+    let horizon = datetime(ended_after_ms)?;
+    let rows: Vec<SaleRow> = db
+        .run("sale_not_over", async |conn| {
+            let open = sales::table.filter(sales::status.ne(SaleStatus::Closed.code()));
+            let listed = open.filter(sales::ends_at.gt(horizon));
+            let newest = listed.order((sales::created_at.desc(), sales::sale_id)).limit(SALES_MAX);
+            Ok(newest.select(SaleRow::as_select()).load(conn).await?)
+        })
+        .await?;
+    rows.into_iter().map(SaleRow::read).collect()
+}
+
 /// All sales of a query in the order of their ids, read page by page.
 async fn all(
     db: &Db,

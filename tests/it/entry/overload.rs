@@ -77,7 +77,7 @@ fn a_process_that_takes_in_its_rate_says_when_to_come_back() {
         for n in 0..30 {
             let answer = world.buy(&sale, &format!("buyer-{n}"), 1, None).await;
             if answer.status != 202 {
-                assert_eq!((answer.code().as_str(), answer.header("retry-after")), ("RATE_LIMITED", "1"), "{answer:?}");
+                assert!(answer.code() == "RATE_LIMITED" && (1..=3).contains(&answer.retry_after_s()), "{answer:?}");
                 refused += 1;
             }
         }

@@ -24,9 +24,10 @@ fn above_the_bound_a_poll_gets_the_present_status_and_a_stream_503() {
         // No place is left. Buyers are served as before.
         let poll = world.status(&sale, "bob", &bob, 30).await;
         assert_eq!((poll.status, poll.text("status").as_str()), (200, "QUEUED"), "{poll:?}");
-        assert_eq!(poll.headers.get("retry-after"), Some(&"5".parse().unwrap()), "{poll:?}");
+        assert!((5..=10).contains(&poll.retry_after_s()), "{poll:?}");
         let refused = follow("bob", &bob).await.unwrap();
-        assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (503, &"5".parse().unwrap()));
+        let again_s: u64 = refused.headers()["retry-after"].to_str().unwrap().parse().unwrap();
+        assert!(refused.status() == 503 && (5..=10).contains(&again_s), "{refused:?}");
         assert!(refused.text().await.unwrap().contains("P1-S8"));
         let look = world.status(&sale, "bob", &bob, 0).await;
         assert_eq!((look.status, look.headers.get("retry-after")), (200, None), "it did not want to wait");

@@ -1,8 +1,15 @@
-//! `/readyz` of each role, over HTTP: 200 with its servers, 503 without any one of those it needs (row F7).
+//! `/readyz` of each role, over HTTP: 200 with its servers, 503 without any one of those it needs (row F7), and while the process
+//! ends. A probe costs the broker no connection.
 
+use crate::support::fault_injection::port_of;
 use crate::support::killable::KillableProcess;
-use crate::support::world::{Answer, World, eventually, run};
+use crate::support::slow_link::SlowLink;
+use crate::support::world::{Answer, World, eventually, run, time_passes};
+use seckill::admin::Readiness;
+use seckill::config::ServerUrl;
 use seckill::dev::ports::free_port;
+use seckill::roles::{Role, Servers};
+use seckill::runtime::Stopper;
 use serde_json::Value;
 
 /// What each role needs, as README says it.
@@ -54,5 +61,45 @@ fn a_role_is_ready_with_what_it_needs_and_not_ready_without_any_of_it() {
             }
         }
         world.finish().await;
+    });
+}
+
+#[test]
+fn probes_share_one_connection_to_the_broker() {
+    run(async {
+        let world = World::with(&[], &[]).await;
+        let direct = world.settings.rabbitmq.url.expose();
+        let link = SlowLink::before(port_of(direct), 0).await;
+        let mut settings = (*world.settings).clone();
+        settings.rabbitmq.url = ServerUrl::new(link.url(direct));
+        let readiness = Readiness::new(Servers::new(&settings).unwrap(), vec![Role::Consumer], Stopper::new());
+        for _ in 0..4 {
+            let probes = readiness.probe().await;
+            assert!(probes.iter().all(|probe| probe.ok), "{probes:?}");
+            // An answer is used again for a second.
+            time_passes(1_050).await;
+        }
+        assert_eq!(link.connections(), 1);
+        drop(link);
+        time_passes(1_050).await;
+        let broker = async || readiness.probe().await.into_iter().find(|probe| probe.name == "rabbitmq").unwrap();
+        assert!(!broker().await.ok, "a kept connection that is gone is no answer");
+        world.stop().await;
+    });
+}
+
+#[test]
+fn a_process_that_ends_is_not_ready() {
+    run(async {
+        let world = World::with(&[], &[]).await;
+        let stopper = Stopper::new();
+        let admin = world.admin_port_until(&stopper);
+        let ready = async || Answer::of(world.http.get(format!("{}/readyz", admin.url))).await;
+        let answer = ready().await;
+        assert_eq!((answer.status, &answer.json["draining"]), (200, &Value::Bool(false)), "{answer:?}");
+        stopper.stop();
+        let answer = ready().await;
+        assert_eq!((answer.status, &answer.json["draining"]), (503, &Value::Bool(true)), "{answer:?}");
+        world.stop().await;
     });
 }

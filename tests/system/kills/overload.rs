@@ -51,7 +51,7 @@ fn while_redis_stands_still_a_process_holds_what_it_may_and_refuses_the_rest_at_
         for n in 0..4_000 - PLACES {
             let answer = flood.next().await.expect("an answer");
             assert_eq!((answer.status, answer.code().as_str()), (503, "P1-S8"), "{n}: {answer:?}");
-            assert_eq!(answer.header("retry-after"), "1", "{answer:?}");
+            assert!((1..=3).contains(&answer.retry_after_s()), "{answer:?}");
         }
         let grown_kib = resident_kib(api.program.pid()).saturating_sub(before_kib);
         assert!(grown_kib < 64 * 1024, "{grown_kib} KiB for 4,000 requests of which it holds {PLACES}");

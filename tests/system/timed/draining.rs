@@ -1,10 +1,12 @@
-//! An orderly stop as buyers see it: each waiting request gets a whole answer.
+//! An orderly stop as buyers and balancers see it: each waiting request gets its answer, and the process says that it ends.
 
 use crate::support::answer::Answer;
-use crate::support::world::{World, run, time_passes};
+use crate::support::own_redis;
+use crate::support::programs::signal;
+use crate::support::world::{World, eventually, run, time_passes};
 use futures::StreamExt;
 use reqwest::Method;
-use seckill::roles::Role::Api;
+use seckill::roles::Role::{Api, Consumer, Relay};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -41,5 +43,42 @@ fn a_stop_answers_waiting_status_requests_and_ends_the_streams() {
         // Actix would wait for five seconds and then cut what is left.
         assert!(took < Duration::from_millis(4_500), "{took:?}");
         world.stop().await;
+    });
+}
+
+#[test]
+fn purchases_under_way_at_sigterm_are_accepted_and_the_process_is_not_ready_meanwhile() {
+    run(async {
+        let mut redis = own_redis::start("sigterm-redis").await;
+        let world = World::on_redis(&redis.url(), "sigterm", &[Relay, Consumer], &[]).await;
+        // The rates are the first that a purchase asks for.
+        let mut api = world.process("api", "", &["p1_entry.user_rate_per_s=100"]);
+        api.serves_buyers().await;
+        let sale = world.sale("sigterm", 100, Some(1)).await;
+        eventually("it sells", async || world.buy_at(&api, "sigterm", "first", None).await == Some(202)).await;
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let buy = |n: usize| {
+            let request = client.post(format!("{}/v1/sales/{sale}/orders", api.api_url()));
+            Answer::of(request.bearer_auth(world.access(&format!("buyer-{n}"))).json(&serde_json::json!({})))
+        };
+        redis.pause().expect("it stands still");
+        let buying: Vec<_> = (0..20).map(|n| tokio::spawn(buy(n))).collect();
+        time_passes(700).await;
+        assert!(buying.iter().all(|one| !one.is_finished()), "all are under way");
+        signal(api.program.pid(), libc::SIGTERM);
+        let ready = format!("http://{}/readyz", api.admin());
+        eventually("it is not ready", async || {
+            let Ok(answer) = client.get(&ready).send().await else { return false };
+            answer.status() == 503 && answer.text().await.is_ok_and(|body| body.contains("\"draining\":true"))
+        })
+        .await;
+        redis.resume().expect("it goes on");
+        for one in buying {
+            let answer = one.await.unwrap();
+            assert_eq!(answer.status, 202, "{answer:?}");
+        }
+        assert_eq!(api.program.ended().await, Some(0), "{}", api.program.stderr());
+        assert_eq!(world.settled(&sale).await.counted.ordered, 21);
+        world.finish().await;
     });
 }

@@ -41,7 +41,7 @@ fn a_buyers_rate_is_one_for_all_processes() {
             let answer = [&one, &two][n % 2].buy(&sale, "eager", 1, None).await;
             *counts.entry((answer.status, answer.code())).or_insert(0) += 1;
             if answer.status == 429 {
-                assert_eq!(answer.header("retry-after"), "1", "{answer:?}");
+                assert!((1..=3).contains(&answer.retry_after_s()), "{answer:?}");
             }
         }
         let refused = counts.get(&(429, "RATE_LIMITED".to_owned())).copied().unwrap_or(0);

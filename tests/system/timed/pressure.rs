@@ -65,7 +65,7 @@ fn a_consumer_that_stands_still_closes_the_entry_and_its_return_opens_it_once() 
             unused.push(world.token(&sale, &format!("bob-{n}")).await.0);
         }
         let refused = until_refused(&world, &sale, 1).await;
-        assert_eq!(refused.header("retry-after"), "5", "{refused:?}");
+        assert!((5..=10).contains(&refused.retry_after_s()), "{refused:?}");
         // What was accepted last may still be on its way there.
         eventually("it is the lag: all of it is in the broker", async || {
             world.servers.redis.outbox.depth(0).await.unwrap().0 == 0
@@ -131,7 +131,7 @@ fn the_entry_slows_before_it_closes_and_is_free_again_when_orders_land() {
         let (world, api) = world(&[Role::Relay], &["p1_entry.lag_max_ms=12000"]).await;
         let sale = world.sale("slows", 100_000, Some(1)).await;
         let refused = until_refused(&world, &sale, 40).await;
-        assert_eq!(refused.header("retry-after"), "1", "slowed, not closed: {refused:?}");
+        assert!((1..=3).contains(&refused.retry_after_s()), "slowed, not closed: {refused:?}");
         assert_eq!(api.metric("seckill_p1_entry_closed_total").await, Some(0.0), "{}", api.program.stderr());
         assert!(api.metric("seckill_p1_entry_limit_per_s").await >= Some(50.0));
         let rest = world.second_world(&[Role::Consumer], &[]).await;

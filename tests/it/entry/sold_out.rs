@@ -1,0 +1,76 @@
+//! A sale that is sold out, from the side of those who hold a purchase token: winners hear their first answer for as long as
+//! their record is kept, and nobody is refused for good while the ledger cannot tell (rows A9, A2).
+
+use crate::support::world::{Answer, World, eventually, run};
+use seckill::domain::ids::SaleId;
+use seckill::domain::sale::MetaState;
+use seckill::roles::Role;
+
+/// A sale of one unit with tokens, sold to alice; bob holds a token, too.
+async fn sold_out(world: &World, id: &str) -> (SaleId, String, Answer, String) {
+    let sale = world.sale_with(id, 1, |sale| sale.token_required = true).await;
+    let (winner, _) = world.token(&sale, "alice").await;
+    let (holder, _) = world.token(&sale, "bob").await;
+    let first = world.buy(&sale, "alice", 1, Some(&winner)).await;
+    assert_eq!(first.status, 202, "{first:?}");
+    assert!(world.buy(&sale, "bob", 1, Some(&holder)).await.is_sold_out());
+    (sale, winner, first, holder)
+}
+
+#[test]
+fn a_holder_is_refused_a_winner_is_answered_and_a_top_up_sells_to_the_holder() {
+    run(async {
+        let world = World::start().await;
+        let (sale, winner, first, holder) = sold_out(&world, "holders").await;
+        for _ in 0..3 {
+            let refused = world.buy(&sale, "bob", 1, Some(&holder)).await;
+            assert_eq!((refused.status, refused.code().as_str()), (410, "P1-S2"), "{refused:?}");
+            let again = world.buy(&sale, "alice", 1, Some(&winner)).await;
+            assert_eq!((again.status, &again.body), (202, &first.body));
+            let changed = world.buy(&sale, "alice", 2, Some(&winner)).await;
+            assert_eq!((changed.status, changed.code().as_str()), (422, "TOKEN_REUSED"), "{changed:?}");
+        }
+        world.sale_control().top_up(&sale, "more", 1).await.unwrap();
+        eventually("a unit for the holder", async || world.buy(&sale, "bob", 1, Some(&holder)).await.status == 202)
+            .await;
+        for (user, token) in [("alice", &winner), ("bob", &holder)] {
+            assert_eq!(world.buy(&sale, user, 1, Some(token)).await.status, 202, "{user}");
+        }
+        assert_eq!(world.settled(&sale).await.counted.ordered, 2);
+        world.finish().await;
+    });
+}
+
+#[test]
+fn nobody_is_refused_for_good_while_the_ledger_cannot_tell() {
+    run(async {
+        // The sale's view stays as it is: the mark holds while the keys are lost.
+        let world = World::with(&[Role::Api], &["p1_entry.cache_ttl_ms=60000"]).await;
+        let keys = world.servers.redis.keys.clone();
+        let (frozen, winner, first, holder) = sold_out(&world, "frozen").await;
+        let states = [MetaState::Open];
+        world.servers.redis.sale_keys.set_state(&frozen, 0, MetaState::Frozen, &states).await.unwrap();
+        eventually("it may not be sold out", async || {
+            let answer = world.buy(&frozen, "bob", 1, Some(&holder)).await;
+            assert!([410, 423].contains(&answer.status), "{answer:?}");
+            answer.status == 423
+        })
+        .await;
+        let again = world.buy(&frozen, "alice", 1, Some(&winner)).await;
+        assert_eq!((again.status, again.body), (202, first.body), "its record is there");
+
+        for lost in ["meta", "ledger"] {
+            let (sale, winner, _, _) = sold_out(&world, &format!("lost-{lost}")).await;
+            let key = if lost == "meta" { keys.meta(0, &sale) } else { keys.ledger(0, &sale) };
+            // All that tells of the winner is gone with the ledger, or cannot be trusted without the meta.
+            world.redis(&["DEL", &keys.ledger(0, &sale), &key]).await;
+            eventually("closed until it was checked", async || {
+                let answer = world.buy(&sale, "alice", 1, Some(&winner)).await;
+                assert!([410, 423].contains(&answer.status), "{lost}: {answer:?}");
+                answer.status == 423
+            })
+            .await;
+        }
+        world.stop().await;
+    });
+}
