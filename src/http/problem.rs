@@ -12,6 +12,7 @@ use actix_web::http::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTIC
 use actix_web::{HttpRequest, HttpResponse};
 use rand::Rng;
 use serde::Serialize;
+use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
 
@@ -100,8 +101,8 @@ pub(crate) struct Problem {
     request_id: Option<RequestId>,
     location: Option<String>,
     remaining: Option<u64>,
-    /// Each answer has one of these.
-    retry_after_s: Option<RangeInclusive<u64>>,
+    /// Each answer has one of these, the first to the last. Small, because the future of each request holds problems.
+    retry_after_s: Option<(NonZeroU32, u32)>,
 }
 
 #[derive(Serialize)]
@@ -133,11 +134,12 @@ impl Serialize for CallUrn {
 
 impl From<Kind> for Problem {
     fn from(kind: Kind) -> Self {
-        let retry_after_s = match kind.status() {
-            423 | 425 | 429 | 503 | 504 => Some(RETRY_SOON_S),
-            _ => None,
-        };
-        Self { kind, detail: None, request_id: None, location: None, remaining: None, retry_after_s }
+        let problem =
+            Self { kind, detail: None, request_id: None, location: None, remaining: None, retry_after_s: None };
+        match kind.status() {
+            423 | 425 | 429 | 503 | 504 => problem.retry_within_s(RETRY_SOON_S),
+            _ => problem,
+        }
     }
 }
 
@@ -194,7 +196,8 @@ impl Problem {
     /// Says when to come back: each answer has one of these numbers of seconds.
     #[must_use]
     pub(crate) fn retry_within_s(mut self, seconds: RangeInclusive<u64>) -> Self {
-        self.retry_after_s = Some(seconds);
+        let short = |seconds: &u64| u32::try_from(*seconds).unwrap_or(u32::MAX);
+        self.retry_after_s = NonZeroU32::new(short(seconds.start())).map(|first| (first, short(seconds.end())));
         self
     }
 
@@ -217,8 +220,8 @@ impl Problem {
         let mut answer = HttpResponse::build(kind.http_status());
         answer.insert_header((CONTENT_TYPE, "application/problem+json"));
         answer.insert_header(("Content-Language", if chinese { "zh" } else { "en" }));
-        if let Some(seconds) = self.retry_after_s.clone() {
-            answer.insert_header((RETRY_AFTER, spread_s(seconds)));
+        if let Some((first, last)) = self.retry_after_s {
+            answer.insert_header((RETRY_AFTER, spread_s(first.get().into()..=last.into())));
         }
         if let Some(location) = &self.location {
             answer.insert_header((LOCATION, location.as_str()));

@@ -8,7 +8,6 @@ use crate::domain::sale::{Sale, SaleStatus};
 use crate::http::problem::{Kind, Problem};
 use crate::runtime::now_ms;
 use crate::store::mysql::{Db, sales};
-use actix_web::web::Bytes;
 use futures::StreamExt;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -37,7 +36,7 @@ pub(crate) struct ListedSales {
     /// Newest first.
     pub(crate) sales: Vec<ListedSale>,
     /// The body of the answer, made by the first request that needs it.
-    pub(crate) body: OnceLock<Bytes>,
+    pub(crate) body: OnceLock<Arc<str>>,
 }
 
 /// The last list that was made.

@@ -35,11 +35,11 @@ struct Shown {
 
 /// The sales that are shown.
 #[derive(Default)]
-struct SaleSeries(BTreeMap<SaleId, Shown>);
+struct ShownSales(BTreeMap<SaleId, Shown>);
 
-static SERIES: Mutex<SaleSeries> = Mutex::new(SaleSeries(BTreeMap::new()));
+static SERIES: Mutex<ShownSales> = Mutex::new(ShownSales(BTreeMap::new()));
 
-fn series() -> MutexGuard<'static, SaleSeries> {
+fn series() -> MutexGuard<'static, ShownSales> {
     SERIES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -63,7 +63,7 @@ pub(super) fn render() -> String {
     series().render()
 }
 
-impl SaleSeries {
+impl ShownSales {
     /// The place of a sale; `None` when all are taken and this sale's findings are not worth one.
     fn place(&mut self, sale: &SaleId, has_findings: bool) -> Option<&mut Shown> {
         if self.0.len() >= SALES_MAX && !self.0.contains_key(sale) {
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_hidden_sale_leaves_no_line() {
-        let mut series = SaleSeries::default();
+        let mut series = ShownSales::default();
         series.show(&sale(1), figures(2));
         series.count_false_alarms(&sale(1), 0);
         let text = series.render();
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn series_are_bounded_and_a_sale_with_findings_has_a_place_before_a_sound_one() {
-        let mut series = SaleSeries::default();
+        let mut series = ShownSales::default();
         for n in 0..SALES_MAX + 50 {
             series.show(&sale(n), figures(0));
         }

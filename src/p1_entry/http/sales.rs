@@ -13,6 +13,7 @@ use actix_web::http::header::{CACHE_CONTROL, ContentType};
 use actix_web::{HttpResponse, web};
 use chrono::{DateTime, SecondsFormat};
 use serde::Serialize;
+use std::sync::Arc;
 
 /// A sale as a buyer sees it.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
@@ -106,10 +107,13 @@ pub(super) async fn list(public: web::Data<PublicApi>) -> Result<HttpResponse, P
         }
     };
     // As old as what the entry knows may be; a cache in front takes the crowd that reloads.
-    Ok(HttpResponse::Ok().insert_header((CACHE_CONTROL, LIST_AGE)).content_type(ContentType::json()).body(body))
+    Ok(HttpResponse::Ok()
+        .insert_header((CACHE_CONTROL, LIST_AGE))
+        .content_type(ContentType::json())
+        .body(body.to_string()))
 }
 
-fn body_of(listed: &[ListedSale]) -> Result<web::Bytes, Problem> {
+fn body_of(listed: &[ListedSale]) -> Result<Arc<str>, Problem> {
     let now = now_ms();
     let info = |ListedSale { sale, view }: &ListedSale| match view {
         // What the entry knows is fresher; a sale it does not know is listed as the database has it.
@@ -117,7 +121,7 @@ fn body_of(listed: &[ListedSale]) -> Result<web::Bytes, Problem> {
         None => SaleInfo::new(sale, sale.entry(now), None),
     };
     let answer = SaleListAnswer { sales: listed.iter().map(info).collect() };
-    serde_json::to_vec(&answer).map(web::Bytes::from).map_err(|error| {
+    serde_json::to_string(&answer).map(Arc::from).map_err(|error| {
         tracing::error!(phase = "p1_entry", %error, "the list of sales cannot be written");
         Kind::Internal.into()
     })

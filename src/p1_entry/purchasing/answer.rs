@@ -34,7 +34,7 @@ impl Purchasing {
             Decision::Unavailable => return Err(Kind::Unavailable.into()),
             Decision::AllEmpty => {
                 count(State::P2(P2Reserve::BucketAllEmpty), 1);
-                self.catalog.mark_sold_out(view).await;
+                Box::pin(self.catalog.mark_sold_out(view)).await;
                 return Err(Kind::AllEmpty.into());
             }
             Decision::BucketEmpty => return Err(Kind::BucketEmpty.because("units are between two buckets")),
@@ -70,7 +70,7 @@ impl Purchasing {
                 view.sale.policy.limit().unwrap_or_default()
             ))),
             Reserved::Short(0) => {
-                self.catalog.mark_sold_out(view).await;
+                Box::pin(self.catalog.mark_sold_out(view)).await;
                 Err(Kind::SoldOut.into())
             }
             Reserved::Short(left) => Err(Kind::NotEnough.because(format!("{left} left")).remaining(left)),
@@ -81,7 +81,7 @@ impl Purchasing {
             Reserved::NotStarted(wait_ms) => Err(not_started(wait_ms)),
             Reserved::Ended => Err(ended()),
             Reserved::StaleEpoch => {
-                self.catalog.forget(sale).await;
+                Box::pin(self.catalog.forget(sale)).await;
                 Err(Kind::Loading.because("the sale is being reloaded"))
             }
             Reserved::Backlog => Err(overloaded("more orders are waiting than can be landed in time")),

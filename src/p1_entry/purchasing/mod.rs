@@ -77,12 +77,16 @@ impl Purchasing {
         match admitted {
             Ok(()) => {}
             Err(Refusal::Final(problem)) => return Err(problem),
-            Err(Refusal::UnlessReplayed(problem)) => return self.replays.first_answer_or(problem, &purchase).await,
-            Err(Refusal::SoldOutUnlessReplayed) => match self.replays.first_answer_if_known(&purchase).await {
-                Some(answer) => return answer,
-                // Boxed: nearly no purchase needs it, and each would carry it.
-                None => Box::pin(self.admission.take_in(&attempt)).await.map_err(Refusal::problem)?,
-            },
+            // Boxed, here and below: nearly no purchase needs them, and each would carry them.
+            Err(Refusal::UnlessReplayed(problem)) => {
+                return Box::pin(self.replays.first_answer_or(problem, &purchase)).await;
+            }
+            Err(Refusal::SoldOutUnlessReplayed) => {
+                match Box::pin(self.replays.first_answer_if_known(&purchase)).await {
+                    Some(answer) => return answer,
+                    None => Box::pin(self.admission.take_in(&attempt)).await.map_err(Refusal::problem)?,
+                }
+            }
         }
         count(State::P1(P1Entry::Ready), 1);
         let asked = traces::now();
