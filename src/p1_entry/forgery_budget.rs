@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn good_signatures_cost_nothing_of_it() {
-        let work = || std::hint::black_box((0..20_000_u64).fold(0, |sum, number| sum ^ number * number));
+        let work = || std::hint::black_box((0..20_000_u64).fold(0, |sum, number| sum ^ (number * number)));
         for _ in 0..200 {
             assert!(within_budget(work, |_| false).is_some());
         }
