@@ -267,8 +267,9 @@ mod tests {
     /// Every number of seconds that answers to a problem have.
     fn retries(problem: &Problem) -> Vec<u64> {
         let request = TestRequest::default().to_http_request();
-        let seconds =
-            |_| problem.respond(&request).headers().get("Retry-After").unwrap().to_str().unwrap().parse().unwrap();
+        let seconds = |_| {
+            problem.respond(request.headers()).headers().get("Retry-After").unwrap().to_str().unwrap().parse().unwrap()
+        };
         let all: std::collections::BTreeSet<u64> = (0..500).map(seconds).collect();
         all.into_iter().collect()
     }

@@ -180,7 +180,7 @@ impl Relay {
             metrics::gauge!("seckill_p3_relay_dlq_count", "shard" => label).set(parked as f64);
         }
         let first = self.shards.first().map(ToString::to_string).unwrap_or_default();
-        metrics::gauge!("seckill_p3_relay_window_count", "first_shard" => first).set(self.window.len() as f64);
+        metrics::gauge!("seckill_p3_relay_window_count", "first_shard" => first).set(self.window.orders() as f64);
         Ok(())
     }
 }

@@ -238,9 +238,7 @@ mod tests {
     #[tokio::test]
     async fn of_many_items_at_once_as_many_as_there_is_room_for_are_taken() {
         let bounds = Bounds { group_max: 2, waiting_max: 5, ..bounds() };
-        let batcher = Batcher::start(bounds, &Handle::current(), std::future::pending(), |_group: Vec<u8>| {
-            std::future::pending()
-        });
+        let batcher = Batcher::start(bounds, &Handle::current(), |_group: Vec<u8>| std::future::pending());
         let left = |submitted| match submitted {
             Ok(()) => vec![],
             Err(NotAllTaken::Full(rest) | NotAllTaken::Ended(rest)) => rest,
