@@ -63,9 +63,17 @@ impl Purchasing {
     ) -> Result<RequestId, Problem> {
         let begun = traces::now();
         let view = self.catalog.view(sale).await?;
-        let now_ms = now_ms();
-        let token = token.map(|text| self.admission.read_token(text, &user, sale, now_ms)).transpose()?;
-        let admitted = self.admission.admit(&Attempt { user: &user, view: &view, token, now_ms }).await;
+        let attempt = {
+            let now_ms = now_ms();
+            let token = token.map(|text| self.admission.read_token(text, &user, sale, now_ms)).transpose()?;
+            Attempt { user: &user, view: &view, token, now_ms }
+        };
+        let admitted = match self.admission.refusal(&attempt) {
+            Some(refusal) => Err(refusal),
+            None => self.admission.take_in(&attempt).await,
+        };
+        // Copied only here: what is kept over an await is part of every request.
+        let (token, now_ms) = (attempt.token, attempt.now_ms);
         let (request_id, admitted) = match (&token, admitted) {
             (Some(token), admitted) => (token.request_id, admitted),
             (None, Ok(())) => (self.ids.next()?, Ok(())),
