@@ -103,15 +103,12 @@ impl Admission {
         self.overload.accepted(sale, shard, request_id);
     }
 
-    /// Whether the attempt may go on to P2.
-    pub(super) async fn admit(&self, attempt: &Attempt<'_>) -> Result<(), Refusal> {
-        match Self::CHECKS.iter().find_map(|check| check(self, attempt)) {
-            Some(refusal) => Err(refusal),
-            None => self.take_in(attempt).await,
-        }
+    /// Why the attempt may not go on, as far as no server has to be asked.
+    pub(super) fn refusal(&self, attempt: &Attempt<'_>) -> Option<Refusal> {
+        Self::CHECKS.iter().find_map(|check| check(self, attempt))
     }
 
-    /// The rest of the checks, by load and rates.
+    /// The rest of the checks, by load and rates: whether the attempt may go on to P2.
     pub(super) async fn take_in(&self, attempt: &Attempt<'_>) -> Result<(), Refusal> {
         let overloaded = self.overload.refusal();
         // Without a token it cannot be a replay: refused before any server is asked.

@@ -44,19 +44,25 @@ impl Purchasing {
             count(State::P2(state), 1);
         }
         tracing::debug!(phase = "p2_reserve", %request_id, %sale, ?reserved, "decided");
-        self.decided(reserved, request_id, shard, view).await
+        if reserved == Reserved::Short(0) {
+            Box::pin(self.catalog.mark_sold_out(view)).await;
+        }
+        if reserved == Reserved::StaleEpoch {
+            Box::pin(self.catalog.forget(sale)).await;
+        }
+        self.decided(&reserved, request_id, shard, view)
     }
 
     /// The answer to what the script decided.
-    async fn decided(
+    fn decided(
         &self,
-        reserved: Reserved,
+        reserved: &Reserved,
         request_id: RequestId,
         shard: u16,
         view: &SaleView,
     ) -> Result<RequestId, Problem> {
         let sale = &view.sale.sale_id;
-        match reserved {
+        match *reserved {
             Reserved::Accepted => {
                 self.admission.accepted(sale, shard, request_id);
                 Ok(request_id)
@@ -69,10 +75,7 @@ impl Purchasing {
                 "the limit is {} a buyer, you have {owned}",
                 view.sale.policy.limit().unwrap_or_default()
             ))),
-            Reserved::Short(0) => {
-                Box::pin(self.catalog.mark_sold_out(view)).await;
-                Err(Kind::SoldOut.into())
-            }
+            Reserved::Short(0) => Err(Kind::SoldOut.into()),
             Reserved::Short(left) => Err(Kind::NotEnough.because(format!("{left} left")).remaining(left)),
             Reserved::Conflict => Err(Kind::TokenReused.because("repeat it with the quantity of the first time")),
             Reserved::Paused => Err(paused("stopped by an operator")),
@@ -80,10 +83,7 @@ impl Purchasing {
             Reserved::Frozen | Reserved::NotLoaded => Err(paused("closed until its stock has been checked")),
             Reserved::NotStarted(wait_ms) => Err(not_started(wait_ms)),
             Reserved::Ended => Err(ended()),
-            Reserved::StaleEpoch => {
-                Box::pin(self.catalog.forget(sale)).await;
-                Err(Kind::Loading.because("the sale is being reloaded"))
-            }
+            Reserved::StaleEpoch => Err(Kind::Loading.because("the sale is being reloaded")),
             Reserved::Backlog => Err(overloaded("more orders are waiting than can be landed in time")),
             Reserved::Damaged => {
                 Err(unusable(sale, "the sale's keys in redis are damaged, nothing is sold; run seckill audit"))

@@ -63,17 +63,24 @@ impl Purchasing {
     ) -> Result<RequestId, Problem> {
         let begun = traces::now();
         let view = self.catalog.view(sale).await?;
-        let now_ms = now_ms();
-        let token = token.map(|text| self.admission.read_token(text, &user, sale, now_ms)).transpose()?;
-        let attempt = Attempt { user: &user, view: &view, token, now_ms };
-        let admitted = self.admission.admit(&attempt).await;
+        let attempt = {
+            let now_ms = now_ms();
+            let token = token.map(|text| self.admission.read_token(text, &user, sale, now_ms)).transpose()?;
+            Attempt { user: &user, view: &view, token, now_ms }
+        };
+        let admitted = match self.admission.refusal(&attempt) {
+            Some(refusal) => Err(refusal),
+            None => self.admission.take_in(&attempt).await,
+        };
+        // Copied only here: what is kept over an await is part of every request.
+        let (token, now_ms) = (attempt.token, attempt.now_ms);
         let (request_id, admitted) = match (&token, admitted) {
             (Some(token), admitted) => (token.request_id, admitted),
             (None, Ok(())) => (self.ids.next()?, Ok(())),
             (None, Err(refusal)) => return Err(refusal.problem()),
         };
         let shard = home_shard(&user, self.replays.shards());
-        let purchase = Purchase { request_id, sale_id: sale.clone(), user_id: user.clone(), quantity };
+        let purchase = Purchase { request_id, sale_id: sale.clone(), user_id: user, quantity };
         match admitted {
             Ok(()) => {}
             Err(Refusal::Final(problem)) => return Err(problem),
@@ -84,7 +91,10 @@ impl Purchasing {
             Err(Refusal::SoldOutUnlessReplayed) => {
                 match Box::pin(self.replays.first_answer_if_known(&purchase)).await {
                     Some(answer) => return answer,
-                    None => Box::pin(self.admission.take_in(&attempt)).await.map_err(Refusal::problem)?,
+                    None => {
+                        let attempt = Attempt { user: &purchase.user_id, view: &view, token, now_ms };
+                        Box::pin(self.admission.take_in(&attempt)).await.map_err(Refusal::problem)?;
+                    }
                 }
             }
         }

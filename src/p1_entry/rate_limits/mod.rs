@@ -48,7 +48,8 @@ impl RateLimits {
     /// being asked for.
     pub(crate) async fn take(&self, user: &UserId) -> Result<(), Problem> {
         if let Some(buyer_buckets) = &self.user {
-            buyer_buckets.take(user).await.map_err(refused)?;
+            // Boxed: without a rate no purchase carries it.
+            Box::pin(buyer_buckets.take(user)).await.map_err(refused)?;
         }
         match &self.global {
             Some(bucket) => bucket.check().map_err(|full| limited(full.wait_time_from(self.clock.now()))),
