@@ -105,7 +105,8 @@ fn a_damaged_sale_queue_or_request_stops_no_other() {
         eventually("bob's order", async || world.status_of(&sale, "bob", bob).await.0 == "CONFIRMED").await;
         assert_eq!(world.status_of(&sale, "alice", alice).await.0, "QUEUED");
         let found = format!("code = 'LEDGER_DAMAGED' AND sale_id = '{garbage}' AND request_id = {harmed}");
-        eventually("the damaged record", async || world.rows("audit_findings", &found).await == 1).await;
+        // A finding that stands has a row again every ten intervals, so a slow machine may see several.
+        eventually("the damaged record", async || world.rows("audit_findings", &found).await >= 1).await;
         // It stands in every further round, although nothing of this sale changes.
         time_passes(2_500).await;
         // The record is unreadable, and the ledger has one request less than were accepted.
