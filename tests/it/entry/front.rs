@@ -22,7 +22,9 @@ fn spelt(sale: &str) -> String {
 /// purchase is another one each time.
 fn comparable(answer: &RawAnswer, request_id: &str) -> (u16, String, String) {
     let mask = |text: &str| if request_id.is_empty() { text.to_owned() } else { text.replace(request_id, "<id>") };
-    let mut head: Vec<String> = answer.head.lines().filter(|line| !line.starts_with("date: ")).map(mask).collect();
+    // When to come back is drawn for each answer.
+    let drawn = |line: &str| if line.starts_with("retry-after: ") { "retry-after: <s>".to_owned() } else { mask(line) };
+    let mut head: Vec<String> = answer.head.lines().filter(|line| !line.starts_with("date: ")).map(drawn).collect();
     head.sort();
     let (head, body) = (head.join("\n"), mask(&answer.body));
     // Seconds to the start go on.
