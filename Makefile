@@ -9,7 +9,7 @@ ARGS ?=
 # Other servers than the system's for `make run`, `make test` and the chaos runs: newest (Redis 8, RabbitMQ 4, MySQL 9) or valkey.
 SERVERS ?=
 ifneq ($(SERVERS),)
-ON_SERVERS = SECKILL_SERVERS="$$(scripts/newest-servers.sh $(SERVERS))"
+ON_SERVERS = servers=$$(scripts/newest-servers.sh $(SERVERS)) && SECKILL_SERVERS="$$servers"
 endif
 
 .DEFAULT_GOAL := help

@@ -108,7 +108,7 @@ if [ ! -e "$trixie/unpacked" ]; then
   mapfile -t erlang < <(programs_below "$trixie/usr/lib/erlang")
   relocate "$trixie" "${erlang[@]}"
   # Erlang's start script names its place, which is the system's there.
-  sed -i "s#/usr/lib/erlang#$trixie/usr/lib/erlang#g" "$trixie"/usr/lib/erlang/bin/{erl,start} "$trixie"/usr/lib/erlang/erts-*/bin/{erl,start} 2>/dev/null || true
+  sed -i "s#/usr/lib/erlang#$trixie/usr/lib/erlang#g" "$trixie"/usr/lib/erlang/{,erts-*/}bin/{erl,start}
   touch "$trixie/unpacked"
 fi
 

@@ -131,11 +131,17 @@ const fn clock_s(_pid: u32) -> Option<f64> {
 
 fn ticks_s(pid: u32) -> Option<f64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    #[expect(clippy::cast_precision_loss, reason = "clock ticks of a process; 53 bits are enough")]
+    let used = ticks(&stat)? as f64;
+    Some(used / ticks_per_s())
+}
+
+/// Clock ticks of the kernel, in which `/proc` counts.
+#[expect(clippy::cast_precision_loss, reason = "ticks a second")]
+pub(super) fn ticks_per_s() -> f64 {
     // SAFETY: a plain question to the system.
     let per_s = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
-    #[expect(clippy::cast_precision_loss, reason = "clock ticks of a process; 53 bits are enough")]
-    let used = ticks(&stat)? as f64 / per_s.max(1) as f64;
-    Some(used)
+    per_s.max(1) as f64
 }
 
 /// User and system time, in clock ticks. The name of the program may hold spaces and parentheses, so it is cut off first.

@@ -1,6 +1,7 @@
 //! What the whole machine did while something was measured, from `/proc/stat`: so that a figure which was measured beside other
 //! work says so. Where there is no such file, nothing is said.
 
+use super::cpu::ticks_per_s;
 use serde::Serialize;
 
 /// Others are mentioned from this share of the machine on; the kernel counts in ticks, so less may be nothing.
@@ -28,11 +29,7 @@ pub(super) struct MachineShares {
 
 impl MachineTime {
     pub fn now() -> Option<Self> {
-        // SAFETY: a plain question to the system.
-        let per_s = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
-        #[expect(clippy::cast_precision_loss, reason = "ticks a second")]
-        let per_s = per_s.max(1) as f64;
-        Self::read(&std::fs::read_to_string("/proc/stat").ok()?, per_s)
+        Self::read(&std::fs::read_to_string("/proc/stat").ok()?, ticks_per_s())
     }
 
     /// The first line: user, nice, system, idle, iowait, irq, softirq, steal, and guests, which are in user.

@@ -4,6 +4,7 @@
 //! `auth.algorithm` has a default, so whether both keys are given is read from the layers above it.
 
 use super::sections::{Algorithm, Auth};
+use super::server_url::is_here;
 use serde::de::value::{Error as ValueError, StrDeserializer};
 use serde::de::{Error, IntoDeserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -87,6 +88,11 @@ impl Auth {
         self.algorithms_in_use().contains(&Algorithm::Hs256)
     }
 
+    /// How many places of public keys are given.
+    pub(crate) fn key_places_count(&self) -> usize {
+        [&self.key_file, &self.jwks_file, &self.jwks_url].iter().filter(|place| !place.is_empty()).count()
+    }
+
     /// What is wrong with the choice of algorithms and of the place that keys come from, in any process.
     pub(super) fn key_complaints(&self) -> Vec<String> {
         let mut found = Vec::new();
@@ -96,8 +102,7 @@ impl Auth {
                     .into(),
             );
         }
-        let files = [&self.key_file, &self.jwks_file, &self.jwks_url];
-        if files.iter().filter(|place| !place.is_empty()).count() > 1 {
+        if self.key_places_count() > 1 {
             found.push(
                 "auth.key_file, auth.jwks_file, auth.jwks_url: more than one is given, expected one of the three"
                     .into(),
@@ -118,17 +123,15 @@ impl Auth {
         if text.is_empty() {
             return None;
         }
-        let url = match reqwest::Url::parse(text) {
+        let url = match url::Url::parse(text) {
             Ok(url) => url,
             Err(error) => return Some(format!("{text:?}: {error}, {EXPECTED}")),
         };
-        let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-        let local = host == "localhost" || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback());
         match url.scheme() {
             // Not shown: it may hold a password.
             _ if !url.username().is_empty() || url.password().is_some() => Some(format!("has a user, {EXPECTED}")),
             "https" => None,
-            "http" if local => None,
+            "http" if is_here(&url) => None,
             "http" => Some(format!("{text:?} is not encrypted, {EXPECTED}")),
             _ => Some(format!("{text:?} has another scheme, {EXPECTED}")),
         }

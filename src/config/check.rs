@@ -30,8 +30,7 @@ pub(crate) fn complaints(s: &Settings) -> Vec<String> {
 pub(crate) fn api_complaints(s: &Settings) -> Vec<String> {
     let mut found = Vec::new();
     let (access, purchase) = (SecretKeys::of_auth(&s.auth), SecretKeys::of_entry(&s.p1_entry));
-    let places =
-        [&s.auth.key_file, &s.auth.jwks_file, &s.auth.jwks_url].iter().filter(|place| !place.is_empty()).count();
+    let places = s.auth.key_places_count();
     if s.auth.uses_secrets() {
         found.extend(access.complaints_of_use());
         if places > 0 {

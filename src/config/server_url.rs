@@ -77,7 +77,8 @@ impl ServerUrl {
     }
 }
 
-fn is_here(url: &Url) -> bool {
+/// Whether its host is this machine.
+pub(super) fn is_here(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
 }

@@ -4,7 +4,8 @@
 //! turn away the crowd at the start of a sale. What a flood shows is time spent on signatures that were *wrong*. Each thread that
 //! serves requests may spend half of its time on those, and a short burst. Above that, tokens that are new to the process are
 //! answered without a check until the time is made up; which ones is drawn by lot, so that no rhythm of a flood keeps a buyer out:
-//! each has the same chance, and a buyer gets in after a try or two. Tokens that were verified before are never affected, and good signatures cost nothing of it.
+//! each has the same chance, and a buyer gets in after a try or two. Tokens that were verified before are never affected,
+//! and good signatures cost nothing of it.
 //!
 //! Input: the time of checks that failed. Output: whether another check may be made. Per thread, in memory; a crash leaves
 //! nothing.

@@ -1,5 +1,5 @@
-//! Trust between this program and the three servers, and the issuer of access tokens: the trusted certificates, and this program's own. Written by hand because
-//! three client libraries take the same three files in different forms, and errors have to name the configuration key.
+//! Trust between this program and the three servers, and the issuer of access tokens: the trusted certificates, and this
+//! program's own. Written by hand because three client libraries take the same three files in different forms, and errors have to name the configuration key.
 //!
 //! Input: three PEM files a server section. Output: what each client library takes. Always rustls with `ring`, TLS 1.2 or
 //! 1.3, the server's name verified; there is no switch that turns the verification off. The files are read when a process

@@ -6,7 +6,7 @@ use crate::p1_entry::key_set::look;
 
 /// Nothing with HS256, whose secrets the api role checks at its start, and nothing without a place of keys.
 pub(super) async fn check_keys(auth: &Auth) -> Option<DoctorCheck> {
-    if [&auth.key_file, &auth.jwks_file, &auth.jwks_url].iter().all(|place| place.is_empty()) {
+    if auth.key_places_count() == 0 {
         return None;
     }
     let (place, found) = look(auth).await?;

@@ -1,7 +1,8 @@
 //! The audit report: log lines and counters for new findings, gauges for all, a row in the database when there is news.
 //!
-//! A finding is counted and logged once, when it appears. A sale that is over has no gauges. The run gets a row when it has a finding without a row, when all
-//! findings are gone, and otherwise every ten intervals. After a crash everything is reported once more.
+//! A finding is counted and logged once, when it appears. A sale that is over has no gauges. The run gets a row when it has a
+//! finding without a row, when all findings are gone, and otherwise every ten intervals. After a crash everything is reported
+//! once more.
 
 use super::finding::{AuditFinding, FindingKey, FindingKind};
 use super::result::SaleAudit;
