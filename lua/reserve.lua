@@ -13,8 +13,9 @@
 -- KEYS[6] stream outbox: outbox-more, string: orders in the outbox beyond the first of each entry
 --         list outbox: hands, hash: relay -> "<last seen> <entries it holds>"
 -- ARGV[1] epoch the caller knows, ARGV[2] sale id, ARGV[3] shard, ARGV[4] number of shards, ARGV[5] arguments of a request:
---         2 (request id, user id; the quantity is 1) or 3 (request id, user id, quantity); then the request ids of all, the
---         user ids of all, the quantities of all
+--         2 (request id, user id; the quantity is 1) or 3 (request id, user id, quantity), ARGV[6] number of texts; then the
+--         texts: of each 64 requests the lines "<request id> <quantity> <user id>\n" of their outbox entry (format 2; else
+--         none); then the request ids of all, the user ids of all, the quantities of all
 -- Returns 1 when every request was accepted, else a flat array, for each request: code, detail. Codes (domain/reserve.rs):
 --         0 accepted, 1 replayed, 2 duplicate buyer (first request id), 3 limit (units owned), 4 short (units left),
 --         5 conflict, 6 paused, 7 closed, 8 frozen, 9 keys missing, 10 stale epoch, 11 backlog, 12 damaged,
@@ -25,6 +26,9 @@
 -- Redis before the script starts (the #!lua line without allow-oom); between the writes nothing can fail, and no pcall
 -- hides an error. Replay comes first: a winner's retry must get "accepted" after sell-out, pause and end alike.
 -- All work is O(group); the hashes and the outbox are only touched by key (the hands are as many as relays at work).
+--
+-- What a request costs here is mostly Lua's: some 50 machine instructions a bytecode, 400 a new string. So the usual group, new
+-- requests of new buyers for one unit each, has a short way; any other is decided request by request.
 
 -- A line that ends in "@slot" may be replaced before the script is loaded (src/store/redis/scripts/reserve.rs).
 -- The key prefix of the system, so that no two systems on one server share this script's SHA-1. -- @slot system
@@ -45,10 +49,11 @@ end
 
 local meta_key, stock_key, buyers_key, ledger_key, outbox_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local epoch, sale, shard, shards = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local HEAD, WIDTH = 5, tonumber(ARGV[5])
-local count = (#ARGV - HEAD) / WIDTH
+local WIDTH, texts = tonumber(ARGV[5]), tonumber(ARGV[6])
 -- What stands before the first one of each kind of argument.
-local IDS, USERS, QUANTITIES = HEAD, HEAD + count, HEAD + 2 * count
+local TEXTS, IDS = 6, 6 + texts
+local count = (#ARGV - IDS) / WIDTH
+local USERS, QUANTITIES = IDS + count, IDS + 2 * count
 
 local function answer_all(code)
   local reply = {}
@@ -91,6 +96,7 @@ local stock = whole(stock_text)
 -- the api checks.
 local starts, ends = whole(meta[8] or '0'), whole(meta[9] or '9007199254740991')
 if not (limit and cap and number and stock and starts and ends) then return answer_all(12) end
+if FORMAT == 2 and texts ~= math.ceil(count / ENTRY_MAX) then return answer_all(12) end
 -- Units accepted up to a number. Another version of this script may have accepted without counting: then counting stops.
 local counted_to, counted_units = string.match(meta[7] or '', '^(%d+) (%d+)$')
 local counted = counted_to == meta[5] and whole(counted_units) or nil
@@ -138,77 +144,42 @@ local at_ms = string.format('%d', now_ms)
 
 -- The same in every record of this group.
 local tail = ' ' .. epoch .. ' ' .. at_ms .. ' - '
-local first_number = number
+local format, match = string.format, string.match
 
 -- The code and the detail of each request that is not accepted, by its place in the group.
 local codes, details = {}, {}
-local ledger_writes, buyer_writes = {}, {}
--- Where in the writes the decisions of this group so far are: a request id or a buyer may come twice in one group.
-local record_at, buyer_at = {}, {}
--- Of each accepted request: its line of an entry, or its id, user and quantity.
-local accepted, accepted_lines, accepted_users, quantities = 0, {}, {}, {}
-local buyer_fields, taken = 0, 0
-local format, match = string.format, string.match
+-- Fields and values for the ledger and for the buyers. Made as long as they can get: growing would cost more. What stands in
+-- them at first is written over.
+local ledger_writes = {unpack(ARGV, IDS + 1, IDS + 2 * count)}
+local buyer_writes = {unpack(ARGV, IDS + 1, IDS + 2 * count)}
+-- How many of them are in use, the places of the accepted requests in the group, and the units that these take.
+local accepted, buyer_fields, places, taken = 0, 0, nil, 0
 
-for i = 1, count do
-  local request_id, user = ARGV[IDS + i], ARGV[USERS + i]
-  -- As it came: `whole` lets no other spelling through.
-  local quantity_text, quantity = '1', 1
-  if WIDTH == 3 then
-    quantity_text = ARGV[QUANTITIES + i]
-    quantity = whole(quantity_text)
-  end
-  local code, detail = 0, 0
-  local record = known[i + 1] or ledger_writes[record_at[request_id]] -- @slot replay_check
-  if not quantity or quantity < 1 then
-    code = 12
-  elseif record then
-    local was_quantity, was_user = string.match(record, '^%a %d+ (%d+) %d+ %d+ %S+ (.*)$')
-    if was_user == user and tonumber(was_quantity) == quantity then code = 1 else code = 5 end
-  elseif refusal then
-    code, detail = refusal, refusal_detail
-  else
-    local at = buyer_at[user]
-    local owned, first, written = nil, nil, at and buyer_writes[at] or bought[i + 1]
-    if written then
-      owned, first = match(written, '^(%d+) (%d+)$')
-      owned = whole(owned)
+-- The usual group: every request new and of a new buyer, one unit each, and room and units for all. All are accepted. A request
+-- id or a buyer that stands twice in the group is seen when it is written.
+local usual = FORMAT == 2 and WIDTH == 2 and not refusal and count <= room and count <= stock
+if usual then
+  local args, middle = ARGV, ' 1' .. tail
+  -- The next number: its last digit, and a text of the others, which serves ten requests.
+  local DIGITS, digit = {[0] = '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'}, number % 10
+  local tens = number < 10 and 'Q ' or 'Q ' .. format('%d', (number - digit) / 10)
+  for i = 1, count do
+    if known[i + 1] or bought[i + 1] then
+      usual = false
+      break
     end
-    if written and not owned then
-      code = 12
-    elseif limit == 1 and owned then
-      code, detail = 2, first
-    elseif limit > 0 and (owned or 0) + quantity > limit then
-      code, detail = 3, owned or 0
-    elseif stock - taken < quantity then
-      code, detail = 4, stock - taken
-    elseif accepted >= room then
-      code = 11
-    else
-      number = number + 1
-      taken = taken + quantity
-      accepted = accepted + 1
-      if FORMAT == 2 then
-        accepted_lines[accepted] = request_id .. ' ' .. quantity_text .. ' ' .. user
-      else
-        accepted_lines[accepted], accepted_users[accepted], quantities[accepted] = request_id, user, quantity_text
-      end
-      local record_field = 2 * accepted
-      ledger_writes[record_field - 1] = request_id
-      ledger_writes[record_field] = 'Q ' .. format('%d', number) .. ' ' .. quantity_text .. tail .. user
-      record_at[request_id] = record_field
-      if not at then
-        at = buyer_fields + 2
-        buyer_fields, buyer_at[user], buyer_writes[at - 1] = at, at, user
-      end
-      if owned then
-        buyer_writes[at] = format('%d', owned + quantity) .. ' ' .. first
-      else
-        buyer_writes[at] = quantity_text .. ' ' .. request_id
-      end
+    digit = digit + 1
+    if digit == 10 then
+      digit, tens = 0, 'Q ' .. format('%d', (number + i) / 10)
     end
+    local request_id, user, value = args[IDS + i], args[USERS + i], 2 * i
+    local field = value - 1
+    ledger_writes[field] = request_id
+    ledger_writes[value] = tens .. DIGITS[digit] .. middle .. user
+    buyer_writes[field] = user
+    buyer_writes[value] = '1 ' .. request_id
   end
-  if code > 0 then codes[i], details[i] = code, detail end
+  accepted, buyer_fields, taken = count, 2 * count, count
 end
 
 -- The answer to a group of which not every request was accepted.
@@ -218,46 +189,126 @@ local function reply()
   return all
 end
 
-if accepted == 0 then return reply() end
-local number_now, taken_now = string.format('%d', number), string.format('%d', taken)
-
--- A text in JSON. User ids have no control characters (src/domain/ids.rs).
-local function quoted(text)
-  if string.find(text, '["\\]') then text = string.gsub(text, '["\\]', '\\%0') end
-  return '"' .. text .. '"'
-end
-local function head(id, user, quantity) return '{"v":1,"rid":"' .. id .. '","sale":"' .. sale .. '","user":' .. quoted(user) .. ',"qty":' .. quantity end -- @slot head
-
--- Writes. Outbox first: it is the one that would refuse (memory, missing stream), and then nothing has happened.
-if FORMAT == 2 then
-  local beyond = 0
-  for from = 1, accepted, ENTRY_MAX do
-    local to = math.min(from + ENTRY_MAX - 1, accepted)
-    local first_line = '@' .. shard .. ' ' .. epoch .. ' ' .. at_ms .. ' ' .. string.format('%d', first_number + from) .. ' ' .. sale
-    local lines = first_line .. '\n' .. table.concat(accepted_lines, '\n', from, to) .. '\n'
-    redis.call('XADD', outbox_key, 'NOMKSTREAM', '*', 's', sale, 'n', to - from + 1, 'o', lines)
-    beyond = beyond + to - from
+-- Entries written, fewer than orders where they hold many.
+local entries
+-- Once; a second time when the usual group turns out to be none.
+for _ = 1, 2 do
+  if not usual then
+    accepted, buyer_fields, places, taken = 0, 0, {}, 0
+    -- Where in the writes the decisions of this group so far are: a request id or a buyer may stand twice in it.
+    local record_at, buyer_at = {}, {}
+    for i = 1, count do
+      local request_id, user = ARGV[IDS + i], ARGV[USERS + i]
+      -- As it came: `whole` lets no other spelling through.
+      local quantity_text = WIDTH == 3 and ARGV[QUANTITIES + i] or '1'
+      local quantity = whole(quantity_text)
+      local code, detail = nil, 0
+      local record = known[i + 1] or ledger_writes[record_at[request_id]] -- @slot replay_check
+      if not quantity or quantity < 1 then
+        code = 12
+      elseif record then
+        local was_quantity, was_user = match(record, '^%a %d+ (%d+) %d+ %d+ %S+ (.*)$')
+        if was_user == user and tonumber(was_quantity) == quantity then code = 1 else code = 5 end
+      elseif refusal then
+        code, detail = refusal, refusal_detail
+      else
+        local at = buyer_at[user]
+        local owned, first, written = nil, nil, at and buyer_writes[at] or bought[i + 1]
+        if written then
+          owned, first = match(written, '^(%d+) (%d+)$')
+          owned = whole(owned)
+        end
+        if written and not owned then
+          code = 12
+        elseif limit == 1 and owned then
+          code, detail = 2, first
+        elseif limit > 0 and (owned or 0) + quantity > limit then
+          code, detail = 3, owned or 0
+        elseif stock - taken < quantity then
+          code, detail = 4, stock - taken
+        elseif accepted >= room then
+          code = 11
+        else
+          accepted, taken = accepted + 1, taken + quantity
+          places[accepted] = i
+          local value, number_text = 2 * accepted, format('%d', number + accepted)
+          ledger_writes[value - 1] = request_id
+          ledger_writes[value] = 'Q ' .. number_text .. ' ' .. quantity_text .. tail .. user
+          record_at[request_id] = value
+          if not at then
+            at = buyer_fields + 2
+            buyer_fields, buyer_at[user], buyer_writes[at - 1] = at, at, user
+          end
+          buyer_writes[at] = owned and format('%d', owned + quantity) .. ' ' .. first or quantity_text .. ' ' .. request_id
+        end
+      end
+      if code then codes[i], details[i] = code, detail end
+    end
+    if accepted == 0 then return reply() end
   end
-  if length == 0 and more ~= '0' then redis.call('DEL', KEYS[6]) end
-  if beyond > 0 then redis.call('INCRBY', KEYS[6], beyond) end
-else
-  local middle, at_end = ',"shard":' .. shard .. ',"epoch":' .. epoch .. ',"no":', ',"at":' .. at_ms .. '}'
-  for i = 1, accepted do
-    local id = accepted_lines[i]
-    local payload = head(id, accepted_users[i], quantities[i]) .. middle .. string.format('%d', first_number + i) .. at_end
-    if OUTBOX == 'list' then
-      redis.call('LPUSH', outbox_key, at_ms .. '-' .. id .. ' ' .. sale .. ' ' .. payload)
-    else
-      redis.call('XADD', outbox_key, 'NOMKSTREAM', '*', 'r', id, 's', sale, 'p', payload)
+
+  -- Writes. Outbox first: it is the one that would refuse (memory, missing stream), and then nothing has happened.
+  entries = {}
+  if FORMAT == 2 then
+    for from = 1, accepted, ENTRY_MAX do
+      local to = math.min(from + ENTRY_MAX - 1, accepted)
+      local lines
+      if accepted == count then
+        lines = ARGV[TEXTS + math.ceil(from / ENTRY_MAX)]
+      else
+        local each = {}
+        for at = from, to do
+          local i = places[at]
+          local quantity_text = WIDTH == 3 and ARGV[QUANTITIES + i] or '1'
+          each[#each + 1] = ARGV[IDS + i] .. ' ' .. quantity_text .. ' ' .. ARGV[USERS + i] .. '\n'
+        end
+        lines = table.concat(each)
+      end
+      local common = '@' .. shard .. ' ' .. epoch .. ' ' .. at_ms .. ' ' .. format('%d', number + from) .. ' ' .. sale
+      local orders, n = common .. '\n' .. lines, to - from + 1
+      entries[#entries + 1] = redis.call('XADD', outbox_key, 'NOMKSTREAM', '*', 's', sale, 'n', n, 'o', orders)
+    end
+  else
+    -- A text in JSON. User ids have no control characters (src/domain/ids.rs).
+    local function quoted(text)
+      if string.find(text, '["\\]') then text = string.gsub(text, '["\\]', '\\%0') end
+      return '"' .. text .. '"'
+    end
+    local function head(id, user, quantity) return '{"v":1,"rid":"' .. id .. '","sale":"' .. sale .. '","user":' .. quoted(user) .. ',"qty":' .. quantity end -- @slot head
+    local middle, at_end = ',"shard":' .. shard .. ',"epoch":' .. epoch .. ',"no":', ',"at":' .. at_ms .. '}'
+    for at, i in ipairs(places) do
+      local id, quantity_text = ARGV[IDS + i], WIDTH == 3 and ARGV[QUANTITIES + i] or '1'
+      local payload = head(id, ARGV[USERS + i], quantity_text) .. middle .. format('%d', number + at) .. at_end
+      if OUTBOX == 'list' then
+        redis.call('LPUSH', outbox_key, at_ms .. '-' .. id .. ' ' .. sale .. ' ' .. payload)
+      else
+        redis.call('XADD', outbox_key, 'NOMKSTREAM', '*', 'r', id, 's', sale, 'p', payload)
+      end
     end
   end
+  local new = accepted
+  new = redis.call('HSET', ledger_key, unpack(ledger_writes, 1, 2 * accepted)) -- @slot ledger
+  new = new + redis.call('HSET', buyers_key, unpack(buyer_writes, 1, buyer_fields))
+  if not usual or new == 2 * count then break end
+
+  -- A request id or a buyer stands twice in this group. No field of it was there before, so without these fields everything is
+  -- as it was. Nobody sees anything of it, and a crash leaves all that this script does or nothing.
+  usual = false
+  redis.call('XDEL', outbox_key, unpack(entries))
+  redis.call('HDEL', ledger_key, unpack(ARGV, IDS + 1, IDS + count))
+  redis.call('HDEL', buyers_key, unpack(ARGV, USERS + 1, USERS + count))
 end
-redis.call('HSET', ledger_key, unpack(ledger_writes)) -- @slot ledger
-redis.call('HSET', buyers_key, unpack(buyer_writes))
+
+-- The counters.
+if FORMAT == 2 then
+  if length == 0 and more ~= '0' then redis.call('DEL', KEYS[6]) end
+  if accepted > #entries then redis.call('INCRBY', KEYS[6], accepted - #entries) end
+end
+local number_now = format('%d', number + accepted)
 if counted then
-  redis.call('HSET', meta_key, 'number', number_now, 'accepted', number_now .. ' ' .. string.format('%d', counted + taken))
+  redis.call('HSET', meta_key, 'number', number_now, 'accepted', number_now .. ' ' .. format('%d', counted + taken))
 else
   redis.call('HSET', meta_key, 'number', number_now)
 end
-redis.call('DECRBY', stock_key, taken_now)
+redis.call('DECRBY', stock_key, format('%d', taken))
 return next(codes) == nil and 1 or reply()

@@ -39,6 +39,8 @@ const AT_A_TIME: usize = 64;
 const LOOK: Duration = Duration::from_millis(50);
 /// The setting of those whose status waits for a replica, too.
 const REPLICATED: &str = "redis.wait_replicas=1";
+/// The default.
+const UNREPLICATED: &str = "redis.wait_replicas=0";
 
 /// What one environment showed.
 struct Waited {
@@ -64,11 +66,17 @@ pub(super) async fn measure(
     sizes: &Sizes,
     spinner: &Spinner,
 ) -> Result<Vec<Bar>, Failure> {
-    let mut bars = vec![of("waiters", &one(environment, sizes, spinner).await?)];
-    spinner.tell("with a replica");
-    if let Some(replicated) = environment.another(Difference::Setting(REPLICATED)).await? {
-        let measure = async |replicated: &mut Environment| one(replicated, sizes, spinner).await;
-        bars.push(of("waiters_replicated", &steady_crowd::measured_on(replicated, sizes, spinner, measure).await?));
+    let mut bars = Vec::new();
+    for (name, setting) in [("waiters", UNREPLICATED), ("waiters_replicated", REPLICATED)] {
+        spinner.tell(setting);
+        // An api of their own: what so many polls take would be told of every later measurement.
+        if let Some(other) = environment.another(Difference::Setting(setting)).await? {
+            let measure = async |other: &mut Environment| one(other, sizes, spinner).await;
+            bars.push(of(name, &steady_crowd::measured_on(other, sizes, spinner, measure).await?));
+        }
+    }
+    if bars.is_empty() {
+        bars.push(of("waiters", &one(environment, sizes, spinner).await?));
     }
     Ok(bars)
 }

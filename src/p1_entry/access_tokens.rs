@@ -79,6 +79,12 @@ impl Authenticator {
         })
     }
 
+    /// The same with the library's check alone, without our short way for usual HS256 tokens: what `bench` compares with.
+    #[must_use]
+    pub fn by_library_alone(self) -> Self {
+        Self { usual: None, ..self }
+    }
+
     /// What keeps the keys up to date; once. None with HS256, whose secrets are settings.
     pub(crate) fn refresher(&self, settings: &Auth, stopper: &Stopper) -> Option<KeySetRefresher> {
         let source = self.source.lock().unwrap_or_else(PoisonError::into_inner).take()?;

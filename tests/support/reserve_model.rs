@@ -20,6 +20,8 @@ pub struct Ask {
 pub enum Step {
     /// A group in one call, with the epoch the caller believes in.
     Group(Vec<Ask>, u32),
+    /// A group as a rush has it, of more requests than an entry holds: all of different buyers for one unit, but for twins.
+    Crowd(Vec<Ask>),
     /// An operator moves the sale.
     State(MetaState),
     /// Units are added.

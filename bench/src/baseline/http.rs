@@ -1,4 +1,5 @@
-//! For the benchmark: the least an Actix server can do for an authenticated request. The same access-token check, the same
+//! For the benchmark: the least an Actix server can do for an authenticated request. The same access-token check as far as a
+//! library does it (`jsonwebtoken`; our short way for usual tokens is a part of what is measured, docs/decisions.md), the same
 //! number of workers, an answer of the same size, and nothing behind it.
 
 use actix_web::dev::Server;

@@ -6,6 +6,7 @@ use super::keyspace::Keyspace;
 use super::scripts::Arguments;
 use crate::config::OutboxKind;
 use crate::domain::ids::SaleId;
+use crate::domain::message::BUNDLE_MAX;
 use crate::domain::policy::Quantity;
 use crate::domain::request::Purchase;
 use crate::domain::reserve::Reserved;
@@ -90,14 +91,15 @@ impl Stock {
     fn reserve_args(&self, sale: &SaleId, shard: u16, epoch: u32, group: &[&Purchase]) -> Vec<Value> {
         let all_one = group.iter().all(|purchase| purchase.quantity == Quantity::ONE);
         let width = if all_one { 2 } else { 3 };
-        let mut args = Arguments::with_capacity(5 + width * group.len());
+        let entries = if self.redis.reserve_scripts.takes_lines() { group.len().div_ceil(BUNDLE_MAX) } else { 0 };
+        let mut args = Arguments::with_capacity(6 + entries + width * group.len());
         args.push(epoch);
         args.push(sale.as_str());
         args.push(shard);
         args.push(self.redis.shards);
         args.push(width);
-        group.iter().for_each(|purchase| args.push(purchase.request_id));
-        group.iter().for_each(|purchase| args.push(purchase.user_id.as_str()));
+        args.push(entries);
+        push_requests(&mut args, group, entries > 0);
         if !all_one {
             group.iter().for_each(|purchase| args.push(purchase.quantity.get()));
         }
@@ -122,4 +124,23 @@ impl Stock {
         let args = vec![text(self.redis.keys.stock(shard, &purchase.sale_id)), text(units)];
         self.redis.command("INCRBY", 0, args).await.map(|_stock| ())
     }
+}
+
+/// Adds the request ids and the buyers of a group; before them, for entries of many orders, their lines, which hold both.
+fn push_requests(args: &mut Arguments, group: &[&Purchase], lines: bool) {
+    let mut request_ids = Vec::with_capacity(group.len());
+    let mut users = Vec::with_capacity(group.len());
+    for entry in group.chunks(BUNDLE_MAX) {
+        let mut part = args.write("");
+        for purchase in entry {
+            request_ids.push(args.write(purchase.request_id));
+            args.write(format_args!(" {} ", purchase.quantity.get()));
+            users.push(args.write(purchase.user_id.as_str()));
+            part.end = args.write("\n").end;
+        }
+        if lines {
+            args.push_part(part);
+        }
+    }
+    request_ids.into_iter().chain(users).for_each(|part| args.push_part(part));
 }

@@ -15,6 +15,22 @@ use seckill::domain::sale::MetaState;
 use seckill::store::redis::{Granted, LocatedEntry, SentEntry};
 use std::collections::{BTreeSet, HashMap};
 
+/// Buyers in a row; then one of them may come again, or another one with his request id, or he with another request.
+fn crowd() -> impl Strategy<Value = Step> {
+    let twin = proptest::option::weighted(0.5, (any::<proptest::sample::Index>(), any::<(bool, bool)>(), 200u64..210));
+    (24u64..400, 0u8..250, 1usize..150, twin).prop_map(|(id, user, count, twin)| {
+        let ask = |no: usize| Ask { id: id + no as u64, user: user.wrapping_add(no as u8), quantity: 1 };
+        let mut group: Vec<Ask> = (0..count).map(ask).collect();
+        if let Some((at, (same_id, same_user), other)) = twin {
+            let mut twin = group[at.index(count)];
+            twin.id = if same_id { twin.id } else { other };
+            twin.user = if same_user { twin.user } else { twin.user.wrapping_add(1) };
+            group.push(twin);
+        }
+        Step::Crowd(group)
+    })
+}
+
 fn step() -> impl Strategy<Value = Step> {
     let ask = (0u64..24, 0u8..10, 1u32..5).prop_map(|(id, user, quantity)| Ask { id, user, quantity });
     let group = proptest::collection::vec(ask, 1..12);
@@ -22,6 +38,7 @@ fn step() -> impl Strategy<Value = Step> {
     let states = [MetaState::Open, MetaState::Paused, MetaState::Closed, MetaState::Frozen, MetaState::Loaded];
     prop_oneof![
         8 => (group, epoch).prop_map(|(group, epoch)| Step::Group(group, epoch)),
+        4 => crowd(),
         1 => proptest::sample::select(states.to_vec()).prop_map(Step::State),
         1 => Just(Step::State(MetaState::Open)),
         1 => (1u32..6).prop_map(Step::Grant),
@@ -43,11 +60,8 @@ impl Bench<'_> {
         let store = &self.world.servers.redis;
         let mut redis = RawRedis::of(self.world).await;
         match step {
-            Step::Group(group, epoch) => {
-                let answers = reserve(store, &self.sale, *epoch, group).await;
-                let expected: Vec<Reserved> = group.iter().map(|ask| self.model.decide(*ask, *epoch)).collect();
-                prop_assert_eq!(answers, expected, "step {}", no);
-            }
+            Step::Group(group, epoch) => self.group(no, group, *epoch).await?,
+            Step::Crowd(group) => self.group(no, group, EPOCH).await?,
             Step::State(state) => {
                 store.sale_keys.set_state(&self.sale, 0, *state, &MetaState::ALL).await.unwrap();
                 self.model.state = *state;
@@ -89,6 +103,13 @@ impl Bench<'_> {
             }
         }
         self.compare(&mut redis).await
+    }
+
+    async fn group(&mut self, no: usize, group: &[Ask], epoch: u32) -> Result<(), TestCaseError> {
+        let answers = reserve(&self.world.servers.redis, &self.sale, epoch, group).await;
+        let expected: Vec<Reserved> = group.iter().map(|ask| self.model.decide(*ask, epoch)).collect();
+        prop_assert_eq!(answers, expected, "step {}", no);
+        Ok(())
     }
 
     /// Everything in Redis is what the model has, and the sums hold.
@@ -185,8 +206,11 @@ fn the_model_holds(outbox: &str, cases_count: u32) {
     let mut world = None;
     run(async { world = Some(World::with(&[], &[outbox]).await) });
     let world = world.unwrap();
-    let sales =
-        (prop_oneof![Just(0u32), Just(1), 2u32..8], prop_oneof![3 => Just(1_000usize), 1 => 0usize..12], 0u64..30);
+    let sales = (
+        prop_oneof![Just(0u32), Just(1), 2u32..8],
+        prop_oneof![3 => Just(1_000usize), 1 => 0usize..120],
+        prop_oneof![0u64..30, 100u64..600],
+    );
     let cases = (sales, proptest::collection::vec(step(), 1..14));
     let config = Config { cases: cases_count, failure_persistence: None, ..Config::default() };
     let outcome = TestRunner::new(config).run(&cases, |(sale, steps)| {

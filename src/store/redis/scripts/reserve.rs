@@ -60,6 +60,11 @@ impl OutboxForm {
         };
         Self { kind: settings.outbox, format }
     }
+
+    /// Whether an entry holds many orders, in lines.
+    const fn is_lines(self) -> bool {
+        self.format == 2
+    }
 }
 
 /// What TYPE answers for the key of an outbox.
@@ -99,6 +104,11 @@ pub(in crate::store::redis) struct ReserveScripts {
 impl ReserveScripts {
     pub(in crate::store::redis) fn new(connection: RedisConnection, prefix: &str, outbox: OutboxForm) -> Self {
         Self { connection, prefix: prefix.into(), outbox, of_servers: Arc::default() }
+    }
+
+    /// Whether the script puts orders in lines into the outbox, which it is given then.
+    pub(in crate::store::redis) const fn takes_lines(&self) -> bool {
+        self.outbox.is_lines()
     }
 
     /// Calls the script on the server that has `key`. `arguments` makes the keys and arguments for one server tried, nearly
