@@ -160,6 +160,11 @@ impl<Q: Send + 'static, A: Send + 'static> QuestionBatcher<Q, A> {
         }))
     }
 
+    /// Whether it has ended, with the runtime it was started in.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.0.has_ended()
+    }
+
     /// Asks one question.
     pub(crate) async fn ask(&self, question: Q) -> Result<A, Busy> {
         let (reply, answer) = oneshot::channel();

@@ -1,19 +1,20 @@
-//! Purchases are answered before actix-web's `App`: the front of the public server.
+//! Purchases and status questions are answered before actix-web's `App`: the front of the public server.
 //!
-//! Input: every request. Output: the answer to `POST /v1/sales/{sale_id}/orders` where the id is plain; all others go to the `App`,
-//! among them the same purchase with `%` in its path, and everything while pages of other origins may call (CORS).
-//! A purchase needs nothing of what an `App` does for a request (routing by patterns, extractors, layers of middleware), and that
-//! costs as much as the purchase itself. The bytes of an answer are the same both ways. A crash leaves an unanswered connection.
+//! Input: every request. Output: the answer to `POST /v1/sales/{sale_id}/orders` and `GET /v1/sales/{sale_id}/orders/{request_id}`
+//! where the ids are plain; all others go to the `App`, among them the same requests with `%` in their path, and everything while
+//! pages of other origins may call (CORS). Neither needs anything of what an `App` does for a request (routing by patterns,
+//! extractors, layers of middleware), and that costs as much as they do themselves. The bytes of an answer are the same both ways. A crash leaves an unanswered connection.
 
+use super::headers::OrderInPath;
 use super::orders;
 use super::state::PublicApi;
-use crate::domain::ids::SaleId;
+use crate::domain::ids::{RequestId, SaleId};
 use crate::http::request_id;
 use actix_http::Request;
 use actix_web::body::{BoxBody, EitherBody, MessageBody};
-use actix_web::dev::{AppConfig, Response, Service, ServiceFactory, ServiceResponse, forward_ready};
+use actix_web::dev::{AppConfig, Payload, Response, Service, ServiceFactory, ServiceResponse, forward_ready};
 use actix_web::http::Method;
-use actix_web::{Error, HttpMessage, web};
+use actix_web::{Error, HttpMessage, HttpResponse, web};
 use futures::future::LocalBoxFuture;
 use pin_project_lite::pin_project;
 use std::future::poll_fn;
@@ -29,7 +30,7 @@ pub(super) struct FrontFactory<F> {
 }
 
 impl<F> FrontFactory<F> {
-    /// Before `app`; `public` answers purchases, without it the `App` does.
+    /// Before `app`; `public` answers what a crowd asks, without it the `App` does.
     pub(super) const fn new(app: F, public: Option<web::Data<PublicApi>>) -> Self {
         Self { app, public }
     }
@@ -73,12 +74,10 @@ where
     forward_ready!(app);
 
     fn call(&self, request: Request) -> Self::Future {
-        match &self.public {
+        match self.public.as_ref().zip(Asked::of(&request)) {
             // Boxed: a connection has the room for this future as long as it lives, also while it is idle.
-            Some(public) if sale_of(&request).is_some() => {
-                FrontFuture::Purchase { answer: Box::pin(purchase(public.clone(), request)) }
-            }
-            Some(_) | None => FrontFuture::App { answer: self.app.call(request) },
+            Some((public, asked)) => FrontFuture::Front { answer: Box::pin(answer(public.clone(), request, asked)) },
+            None => FrontFuture::App { answer: self.app.call(request) },
         }
     }
 }
@@ -87,7 +86,7 @@ pin_project! {
     /// The answer to one request.
     #[project = FrontAnswer]
     pub(super) enum FrontFuture<F> {
-        Purchase { answer: LocalBoxFuture<'static, Response<BoxBody>> },
+        Front { answer: LocalBoxFuture<'static, Response<BoxBody>> },
         App { #[pin] answer: F },
     }
 }
@@ -100,7 +99,7 @@ where
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project() {
-            FrontAnswer::Purchase { answer } => {
+            FrontAnswer::Front { answer } => {
                 answer.as_mut().poll(context).map(|answer| Ok(answer.map_body(|_, body| EitherBody::right(body))))
             }
             FrontAnswer::App { answer } => answer.poll(context).map_ok(|answer| {
@@ -111,17 +110,48 @@ where
     }
 }
 
-/// The sale that a request wants to buy from, if it is a purchase and every reader of its path would read the same id.
-fn sale_of(request: &Request) -> Option<&str> {
-    let path = request.path().strip_prefix("/v1/sales/").filter(|_| request.method() == Method::POST)?;
-    path.strip_suffix("/orders").filter(|sale| SaleId::accepts(sale))
+/// What is answered before the `App`, if every reader of its path would read the same ids.
+enum Asked {
+    Purchase,
+    Status(OrderInPath),
 }
 
-/// Answers one purchase as the `App` does, with its `X-Request-Id`.
-async fn purchase(public: Rc<web::Data<PublicApi>>, mut request: Request) -> Response<BoxBody> {
+impl Asked {
+    fn of(request: &Request) -> Option<Self> {
+        let (sale, order) = sale_and_rest(request).filter(|(sale, _)| SaleId::accepts(sale))?;
+        match *request.method() {
+            Method::POST if order.is_empty() => Some(Self::Purchase),
+            Method::GET => {
+                let request_id = RequestId::parse(order.strip_prefix('/')?).ok()?;
+                Some(Self::Status(OrderInPath { sale_id: SaleId::parse(sale).ok()?, request_id }))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The sale in a path, and what stands behind its `orders`.
+fn sale_and_rest(request: &Request) -> Option<(&str, &str)> {
+    request.path().strip_prefix("/v1/sales/")?.split_once("/orders")
+}
+
+async fn answered(public: &PublicApi, request: &Request, payload: &mut Payload, asked: Asked) -> HttpResponse {
+    match asked {
+        Asked::Purchase => {
+            let (sale, _) = sale_and_rest(request).unwrap_or_default();
+            orders::answer(public, request.headers(), sale, payload).await
+        }
+        Asked::Status(order) => {
+            let query = request.uri().query().unwrap_or_default();
+            orders::answer_status(public, request.headers(), query, &order).await
+        }
+    }
+}
+
+/// Answers one request as the `App` does, with its `X-Request-Id`.
+async fn answer(public: Rc<web::Data<PublicApi>>, mut request: Request, asked: Asked) -> Response<BoxBody> {
     let (id, mut payload) = (request_id::of(request.headers()), request.take_payload());
-    let sale = sale_of(&request).unwrap_or_default();
-    let mut answering = pin!(orders::answer(&public, request.headers(), sale, &mut payload));
+    let mut answering = pin!(answered(&public, &request, &mut payload, asked));
     let answer = poll_fn(|context| {
         let _entered = id.enter();
         let mut answer = ready!(answering.as_mut().poll(context));
@@ -133,13 +163,13 @@ async fn purchase(public: Rc<web::Data<PublicApi>>, mut request: Request) -> Res
     answer.into()
 }
 
-/// Bytes that each purchase allocates for its future.
+/// Bytes that each answer allocates for its future.
 #[cfg(test)]
 pub(super) fn answer_bytes() -> usize {
-    fn of_two<A, B, F>(_: impl Fn(A, B) -> F) -> usize {
+    fn of_three<A, B, C, F>(_: impl Fn(A, B, C) -> F) -> usize {
         size_of::<F>()
     }
-    of_two(purchase)
+    of_three(answer)
 }
 
 #[cfg(test)]
@@ -148,25 +178,36 @@ mod tests {
     use actix_web::test::TestRequest;
 
     #[test]
-    fn only_a_purchase_with_a_plain_id_is_taken_before_the_app() {
-        let sale = |method: Method, path: &str| {
-            sale_of(&TestRequest::with_uri(path).method(method).to_request()).map(str::to_owned)
+    fn only_what_has_plain_ids_is_answered_before_the_app() {
+        let asked = |method: Method, path: &str| {
+            let request = TestRequest::with_uri(path).method(method).to_request();
+            Asked::of(&request).map(|asked| match asked {
+                Asked::Purchase => format!("buy {}", sale_and_rest(&request).unwrap().0),
+                Asked::Status(order) => format!("show {} {}", order.sale_id, order.request_id),
+            })
         };
-        assert_eq!(sale(Method::POST, "/v1/sales/flash_1-A/orders").as_deref(), Some("flash_1-A"));
-        assert_eq!(sale(Method::POST, "/v1/sales/flash/orders?a=b").as_deref(), Some("flash"));
+        assert_eq!(asked(Method::POST, "/v1/sales/flash_1-A/orders").as_deref(), Some("buy flash_1-A"));
+        assert_eq!(asked(Method::POST, "/v1/sales/flash/orders?a=b").as_deref(), Some("buy flash"));
+        assert_eq!(asked(Method::GET, "/v1/sales/flash/orders/7?wait=3").as_deref(), Some("show flash 7"));
         for path in [
             "/v1/sales//orders",
             "/v1/sales/a/b/orders",
             "/v1/sales/%66lash/orders",
             "/v1/sales/a.b/orders",
             "/v1/sales/flash/orders/",
-            "/v1/sales/flash/orders/7",
+            "/v1/sales/flash/orders/7/events",
+            "/v1/sales/flash/orders/07",
+            "/v1/sales/flash/orders/%37",
+            "/v1/sales/flash/ordersx",
+            "/v1/sales/flash/orders7",
             "/v1/sales/orders",
             "/v1/sales/flash",
             "//v1/sales/flash/orders",
         ] {
-            assert_eq!(sale(Method::POST, path), None, "{path}");
+            assert_eq!((asked(Method::POST, path), asked(Method::GET, path)), (None, None), "{path}");
         }
-        assert_eq!(sale(Method::GET, "/v1/sales/flash/orders"), None);
+        assert_eq!(asked(Method::GET, "/v1/sales/flash/orders"), None);
+        assert_eq!(asked(Method::POST, "/v1/sales/flash/orders/7"), None);
+        assert_eq!(asked(Method::HEAD, "/v1/sales/flash/orders/7"), None);
     }
 }

@@ -20,6 +20,7 @@ use serde::Serialize;
 use std::future::{Ready, ready};
 use std::time::Duration;
 
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// Longest long poll, seconds; longer wishes are cut to it.
 const WAIT_MAX_S: u64 = 30;
 
@@ -114,7 +115,6 @@ async fn try_buy(
 
 /// The answer to an accepted purchase: where to ask, and a [`Queued`], written without a serialiser.
 fn accepted(sale: &SaleId, request_id: RequestId) -> HttpResponse {
-    const JSON: HeaderValue = HeaderValue::from_static("application/json");
     let code = P2Reserve::Reserved.code();
     let body = format!(r#"{{"request_id":"{request_id}","status":"QUEUED","code":"{code}"}}"#);
     let mut answer = HttpResponse::with_body(StatusCode::ACCEPTED, BoxBody::new(body));
@@ -163,15 +163,41 @@ pub(super) async fn show(
     order: web::Path<OrderInPath>,
     LongPoll(wait): LongPoll,
 ) -> Result<HttpResponse, Problem> {
+    status(&public, &user, &order, wait).await
+}
+
+/// Answers a status question; `request` has its headers, `query` is its query string.
+pub(super) async fn answer_status(
+    public: &PublicApi,
+    request: &HeaderMap,
+    query: &str,
+    order: &OrderInPath,
+) -> HttpResponse {
+    let answered = async {
+        let user = headers::buyer(public, request)?;
+        status(public, &user, order, wait(query)?).await
+    };
+    answered.await.unwrap_or_else(|problem: Problem| problem.respond(request))
+}
+
+async fn status(
+    public: &PublicApi,
+    user: &UserId,
+    order: &OrderInPath,
+    wait: Duration,
+) -> Result<HttpResponse, Problem> {
     let place = if wait.is_zero() { None } else { public.waiters.enter() };
     let granted = if place.is_some() { wait } else { Duration::ZERO };
-    let status = public.statuses.ask(&user, &order.sale_id, order.request_id, granted).await?;
-    let mut answer = HttpResponse::Ok();
-    answer.insert_header((CACHE_CONTROL, "no-store"));
+    let status = public.statuses.ask(user, &order.sale_id, order.request_id, granted).await?;
+    let body = serde_json::to_vec(&status).map_err(|error| Kind::Internal.because(error.to_string()))?;
+    let mut answer = HttpResponse::with_body(StatusCode::OK, BoxBody::new(body));
+    let headers = answer.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(CONTENT_TYPE, JSON);
     if granted < wait && !status.is_final() {
-        answer.insert_header((RETRY_AFTER, spread_s(RETRY_LATER_S)));
+        headers.insert(RETRY_AFTER, HeaderValue::from(spread_s(RETRY_LATER_S)));
     }
-    Ok(answer.json(status))
+    Ok(answer)
 }
 
 /// How long the client wants to wait for the final status.
@@ -182,8 +208,12 @@ impl FromRequest for LongPoll {
     type Future = Ready<Result<Self, Problem>>;
 
     fn from_request(request: &HttpRequest, _payload: &mut Payload) -> Self::Future {
-        ready(wait_s(request.query_string()).map(|seconds| Self(Duration::from_secs(seconds.min(WAIT_MAX_S)))))
+        ready(wait(request.query_string()).map(Self))
     }
+}
+
+fn wait(query: &str) -> Result<Duration, Problem> {
+    wait_s(query).map(|seconds| Duration::from_secs(seconds.min(WAIT_MAX_S)))
 }
 
 /// `wait` of a query string; 0 when it is not given.

@@ -14,11 +14,12 @@ use crate::runtime::batcher::{Bounds, Busy, QuestionBatcher};
 use crate::runtime::now_ms;
 use crate::store::redis::{BootFence, RedisFault, RequestLedger, SaleKeys};
 use moka::future::Cache;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
+use thread_local::ThreadLocal;
 
-const BOUNDS: Bounds = Bounds { group_max: 512, waiting_max: 16_384, in_flight_max: 2, idle_end: None };
+/// Of each thread's groups, and of those for threads without.
+const BOUNDS: Bounds = Bounds { group_max: 512, waiting_max: 16_384, in_flight_max: 1, idle_end: None };
 /// A complete ledger counts as complete for this time, which is shorter than a restart of a server.
 const WHOLE_TTL: Duration = Duration::from_millis(500);
 /// Ledgers remembered as whole or not.
@@ -27,6 +28,7 @@ const WHOLE_MAX: u64 = 10_000;
 /// A request on its ledger.
 pub(crate) type LedgerQuestion = (SaleId, u16, RequestId);
 pub(super) type LedgerAnswer = Result<Option<LedgerRecord>, RedisFault>;
+type LedgerQuestions = QuestionBatcher<LedgerQuestion, LedgerAnswer>;
 
 /// What is read in Redis.
 #[derive(Clone)]
@@ -43,7 +45,10 @@ pub(crate) struct LedgerHandles {
 #[derive(Clone)]
 pub(crate) struct LedgerReads {
     redis: LedgerHandles,
-    batcher: QuestionBatcher<LedgerQuestion, LedgerAnswer>,
+    /// Of each thread that asks: a question and its answer then cross to no other thread one by one.
+    near: Arc<ThreadLocal<LedgerQuestions>>,
+    /// For a thread whose runtime has ended and that was given another.
+    far: LedgerQuestions,
     replication: Arc<Replication>,
     retention_ms: i64,
     /// Which ledgers are whole, as of at most [`WHOLE_TTL`] ago.
@@ -54,25 +59,23 @@ impl LedgerReads {
     /// Over one Redis; ledger records are kept as configured. Its reads run on the runtime this is called in.
     #[must_use]
     pub(crate) fn start(redis: LedgerHandles, settings: &config::P5Reconcile) -> Self {
-        let ledger = redis.ledger.clone();
-        let batcher = QuestionBatcher::start(BOUNDS, move |questions| {
-            let ledger = ledger.clone();
-            async move { answer(&ledger, questions).await }
-        });
+        let far = questions_to(&redis.ledger);
         let replication = Arc::new(Replication::start(redis.ledger.clone()));
         let retention_ms = i64::try_from(settings.ledger_retention_s.saturating_mul(1000)).unwrap_or(i64::MAX);
         let whole = Cache::builder().max_capacity(WHOLE_MAX).time_to_live(WHOLE_TTL).build();
-        Self { redis, batcher, replication, retention_ms, whole }
+        Self { redis, near: Arc::default(), far, replication, retention_ms, whole }
     }
 
     /// The record of a request.
     pub(crate) async fn find(&self, question: LedgerQuestion) -> Result<LedgerAnswer, Busy> {
-        self.batcher.ask(question).await
+        let near = self.near.get_or(|| questions_to(&self.redis.ledger));
+        let questions = if near.has_ended() { &self.far } else { near };
+        questions.ask(question).await
     }
 
     /// Whether enough replicas have a record that was found (`redis.wait_replicas`).
     pub(crate) async fn is_replicated(&self, question: LedgerQuestion) -> bool {
-        Box::pin(self.replication.has(question)).await
+        !self.replication.is_asked() || Box::pin(self.replication.has(question)).await
     }
 
     /// Whether a request that is not in the ledger was never accepted: its id is younger than the oldest record that may
@@ -89,6 +92,15 @@ impl LedgerReads {
             && self.redis.sale_keys.are_complete(sale, shard).await.unwrap_or(false)
             && self.redis.boot_fence.was_passed(shard).await.unwrap_or(false)
     }
+}
+
+/// Questions in groups, on the runtime this is called in.
+fn questions_to(ledger: &RequestLedger) -> LedgerQuestions {
+    let ledger = ledger.clone();
+    QuestionBatcher::start(BOUNDS, move |questions| {
+        let ledger = ledger.clone();
+        async move { answer(&ledger, questions).await }
+    })
 }
 
 /// One command for each ledger that is asked about; the answers in the order of the questions.
@@ -109,11 +121,14 @@ async fn answer(ledger: &RequestLedger, questions: Vec<LedgerQuestion>) -> Vec<L
     answers
 }
 
-/// The places of the questions about each ledger.
-pub(super) fn by_ledger(questions: &[LedgerQuestion]) -> HashMap<(&SaleId, u16), Vec<usize>> {
-    let mut ledgers: HashMap<(&SaleId, u16), Vec<usize>> = HashMap::new();
+/// The places of the questions about each ledger. There are few ledgers, and nearly always one.
+pub(super) fn by_ledger(questions: &[LedgerQuestion]) -> Vec<((&SaleId, u16), Vec<usize>)> {
+    let mut ledgers: Vec<((&SaleId, u16), Vec<usize>)> = Vec::new();
     for (at, (sale, shard, _)) in questions.iter().enumerate() {
-        ledgers.entry((sale, *shard)).or_default().push(at);
+        match ledgers.iter_mut().find(|(ledger, _)| *ledger == (sale, *shard)) {
+            Some((_, places)) => places.push(at),
+            None => ledgers.push(((sale, *shard), vec![at])),
+        }
     }
     ledgers
 }

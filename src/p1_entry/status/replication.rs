@@ -35,6 +35,11 @@ impl Replication {
         Self { batcher, replicated: Cache::builder().max_capacity(REPLICATED_MAX).time_to_live(REPLICATED_TTL).build() }
     }
 
+    /// Whether replicas are waited for.
+    pub(super) const fn is_asked(&self) -> bool {
+        self.batcher.is_some()
+    }
+
     /// Whether enough replicas have this queued request.
     pub(super) async fn has(&self, question: LedgerQuestion) -> bool {
         let Some(batcher) = &self.batcher else { return true };

@@ -80,9 +80,10 @@ impl RequestLedger {
     }
 
     fn of_ids(&self, sale: &SaleId, shard: u16, ids: &[RequestId]) -> Vec<Value> {
-        std::iter::once(text(self.redis.keys.ledger(shard, sale)))
-            .chain(ids.iter().map(|id| text(id.to_string())))
-            .collect()
+        let mut args = Arguments::with_capacity(1 + ids.len());
+        args.push(self.redis.keys.ledger(shard, sale));
+        ids.iter().for_each(|id| args.push(id));
+        args.into_values()
     }
 
     /// One page of the ledger, about `count` records from `cursor` (`"0"` begins).

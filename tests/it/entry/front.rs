@@ -1,5 +1,5 @@
-//! A purchase is answered before the framework's `App`, or by it: the bytes are the same. A request whose path spells the sale's
-//! id with `%` is one that the `App` answers.
+//! A purchase or a status question is answered before the framework's `App`, or by it: the bytes are the same. A request whose
+//! path spells the sale's id with `%` is one that the `App` answers.
 
 use crate::support::raw_http::{RawAnswer, purchase_head, send};
 use crate::support::world::{Answer, World, run};
@@ -33,10 +33,11 @@ fn comparable(answer: &RawAnswer, request_id: &str) -> (u16, String, String) {
     (answer.status, timeless(head), timeless(body))
 }
 
-async fn both_ways(world: &World, (what, sale, request, status): &Recorded) {
+async fn both_ways(world: &World, (method, rest): (&str, &str), (what, sale, request, status): &Recorded) {
     let mut answers = Vec::new();
     for path in [(*sale).to_owned(), spelt(sale)] {
-        let line = format!("POST /v1/sales/{path}/orders HTTP/1.1\r\nHost: seckill\r\nX-Request-Id: corpus\r\n");
+        let line =
+            format!("{method} /v1/sales/{path}/orders{rest} HTTP/1.1\r\nHost: seckill\r\nX-Request-Id: corpus\r\n");
         let answer = send(world, format!("{line}{request}").as_bytes()).await;
         assert_eq!(answer.status, *status, "{what}, {path}: {answer:?}");
         let id = if *status == 202 { answer.text("request_id") } else { String::new() };
@@ -88,6 +89,26 @@ fn recorded(world: &World, winners_token: &str) -> Vec<Recorded> {
     ]
 }
 
+/// Questions about an order of the winner's, by what stands behind `orders`.
+fn questions(world: &World, order: &str) -> Vec<(String, Recorded)> {
+    let of = |user: &str| format!("Authorization: Bearer {}\r\n\r\n", world.access(user));
+    let asked = |what, rest: &str, head: String, status| (format!("/{rest}"), (what, "plenty", head, status));
+    let winner = || of("winner");
+    vec![
+        asked("queued", order, winner(), 200),
+        asked("waited for", &format!("{order}?wait=1"), winner(), 200),
+        asked("in Chinese", order, format!("Accept-Language: zh-CN\r\n{}", of("bob")), 404),
+        asked("another's", order, of("bob"), 404),
+        asked("never made", "254385310867492864", winner(), 404),
+        asked("no token", order, "\r\n".to_owned(), 401),
+        asked("no token, and no number", "x", "\r\n".to_owned(), 401),
+        asked("no number", "0", winner(), 400),
+        asked("no seconds", &format!("{order}?wait=soon"), winner(), 400),
+        asked("another question", &format!("{order}?now"), winner(), 400),
+        asked("a body", order, format!("Content-Length: 2\r\n{}{{}}", winner()), 200),
+    ]
+}
+
 /// Sales in the states that a purchase can meet.
 async fn sales(world: &World) {
     world.sale("plenty", 100, None).await;
@@ -112,13 +133,17 @@ fn the_app_and_what_is_before_it_give_the_same_bytes() {
         };
         let issued = Answer::of(world.request(Method::POST, "/v1/sales/plenty/tokens", "winner")).await;
         let token = issued.text("token");
-        assert_eq!(buy("plenty", &format!("Idempotency-Key: {token}\r\n")).await.status, 202);
+        let bought = buy("plenty", &format!("Idempotency-Key: {token}\r\n")).await;
+        assert_eq!(bought.status, 202);
+        for (rest, question) in questions(&world, &bought.text("request_id")) {
+            both_ways(&world, ("GET", &rest), &question).await;
+        }
         assert_eq!((buy("single", "").await.status, buy("gone", "").await.status), (202, 202));
         // The first refusal is the script's, the next ones are the entry's.
         assert_eq!(buy("gone", "").await.status, 409);
         assert_eq!(send(&world, purchase_head(&world, "gone", "eve", BODY).as_bytes()).await.status, 410);
         for request in recorded(&world, &token) {
-            both_ways(&world, &request).await;
+            both_ways(&world, ("POST", ""), &request).await;
         }
         world.stop().await;
     });
