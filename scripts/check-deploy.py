@@ -223,8 +223,8 @@ def check_compose():
     check(services["relay"].get("hostname") == "relay", "compose.yaml: the relay has no name that stays")
     for name, service in services.items():
         secrets = [v for v in service.get("environment", {}).values() if "${" in str(v)]
-        check(all(":?}" in value for value in secrets), f"compose.yaml: {name} starts without a secret")
-    asked = {name: "x" * 40 for name in re.findall(r"\$\{(\w+):\?\}", (DEPLOY / "compose.yaml").read_text())}
+        check(all(":?" in value for value in secrets), f"compose.yaml: {name} starts without a secret")
+    asked = {name: "x" * 40 for name in re.findall(r"\$\{(\w+):\?", (DEPLOY / "compose.yaml").read_text())}
     if installed("docker") and subprocess.run(["docker", "compose", "version"], capture_output=True).returncode == 0:
         command = ["docker", "compose", "-f", str(DEPLOY / "compose.yaml"), "config", "--quiet"]
         done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **asked})

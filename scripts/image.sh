@@ -16,6 +16,7 @@ if [ "${BASES:-}" = debian ]; then
   options=(--network host --volume /etc/ssl/certs/ca-certificates.crt:/etc/ssl/certs/ca-certificates.crt:ro --layers=false)
 fi
 commit=$(scripts/commit.sh)
-"${engine[@]}" build "${options[@]}" --build-arg "SECKILL_COMMIT=$commit" --tag seckill .
+"${engine[@]}" build "${options[@]}" --build-arg "SECKILL_COMMIT=$commit" --label "org.opencontainers.image.revision=$commit" \
+  --tag seckill .
 echo "image seckill: $("${engine[@]}" image inspect --format '{{.Size}}' seckill) bytes, of them the program:" \
   "$("${engine[@]}" run --rm seckill --version)"
