@@ -206,7 +206,8 @@ def check_kubernetes():
         built = subprocess.run(["kubectl", "kustomize", str(DEPLOY / "kubernetes")], capture_output=True, text=True)
         check(built.returncode == 0, f"kubectl kustomize: {built.stderr}")
         images = set(re.findall(r"^\s*(?:- )?image: (.*)$", built.stdout, re.M))
-        check(built.returncode or images == {"registry.example.org/seckill:0.1.0"}, f"images after kustomize: {images}")
+        version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+        check(built.returncode or images == {f"registry.example.org/seckill:{version}"}, f"images after kustomize: {images}")
 
 
 def check_compose():

@@ -13,7 +13,7 @@ pub fn set_commit(commit: Option<&str>) {
     VERSION.get_or_init(|| text(commit));
 }
 
-/// The version, with the commit when it is known: `0.1.0 (6f4c73a)`.
+/// The version, with the commit when it is known: `0.2.0 (6f4c73a)`.
 #[must_use]
 pub fn version() -> &'static str {
     VERSION.get_or_init(|| text(None))

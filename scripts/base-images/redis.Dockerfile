@@ -5,5 +5,6 @@ RUN mkdir -p /data && chown redis:redis /data
 LABEL seckill.made-of="redis-server of Debian 12 (7.0)"
 VOLUME /data
 WORKDIR /data
-ENTRYPOINT ["setpriv", "--reuid=redis", "--regid=redis", "--clear-groups", "--"]
-CMD ["redis-server", "--protected-mode", "no"]
+COPY redis.sh /usr/local/bin/entrypoint
+ENTRYPOINT ["/bin/sh", "/usr/local/bin/entrypoint"]
+CMD ["redis-server"]

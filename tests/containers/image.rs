@@ -130,7 +130,8 @@ fn settings_come_from_files_and_the_environment_and_secrets_from_a_file_only_its
     assert_eq!(shown["auth"]["secret"], "***");
     // The secret of the file signs.
     let token = given.runs(&[&files[..], &["token", "mint", "--sub", "alice"]].concat()).exits(0).out;
-    let other = given.runs(&["--set", &format!("auth.secret={access}"), "token", "mint", "--sub", "alice"]).exits(0).out;
+    let other =
+        given.runs(&["--set", &format!("auth.secret={access}"), "token", "mint", "--sub", "alice"]).exits(0).out;
     let head = |token: &str| token.trim().split('.').next().unwrap().to_owned();
     assert_eq!((token.trim().split('.').count(), head(&token)), (3, head(&other)));
     // A file that its user may not read is named, and nothing is started without it.

@@ -16,3 +16,4 @@ mod services;
 #[allow(dead_code, unused_imports, reason = "each binary uses a part of the harness")]
 #[path = "../support/mod.rs"]
 mod support;
+mod units;
