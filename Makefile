@@ -97,10 +97,9 @@ compose: deps-test ## deploy/compose.yaml up, a sale, each container killed, all
 	@$(CARGO) build --locked --features faults
 	@CARGO="$(CARGO)" scripts/compose.sh
 
-units-test: deps-test ## The ExecStart lines of deploy/systemd as they stand, in a mount namespace; needs root
-	@[ "$$(id -u)" -eq 0 ] || { echo "units-test: root is needed, for a mount namespace with the paths of the units" >&2; exit 1; }
-	$(CARGO) build --locked --features faults
-	scripts/in-memory.sh $(CARGO) test --locked --test containers -- units:: --test-threads=1
+units-test: deps-test ## The units of deploy/systemd: ExecStart lines as they stand; BASES=debian: started by systemd; needs root
+	@$(CARGO) build --locked --features faults
+	@CARGO="$(CARGO)" scripts/units-test.sh
 
 dist: deps ## A release in target/dist-VERSION: stripped programs, source, SBOM, SHA256SUMS
 	@CARGO="$(CARGO)" scripts/dist.sh

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes images under names that Dockerfile and deploy/compose.yaml ask for, from Debian packages: base-images.sh NAME…
 #
-# For machines that reach a Debian mirror and no registry of images. NAME: rust, distroless, redis, rabbitmq, mariadb. They are
+# For machines that reach a Debian mirror and no registry of images. NAME: rust, distroless, redis, rabbitmq, mariadb, systemd. They are
 # stand-ins: the versions are Debian's (the label `seckill.made-of` names them), the start scripts do what the compose file uses of
 # the real ones and no more. They go into the storage of BASES=debian only. An image that is there is not made again.
 set -euo pipefail
@@ -60,6 +60,7 @@ for name in "$@"; do
     redis) build bookworm redis.Dockerfile "docker.io/library/$(asked_for deploy/compose.yaml redis)" ;;
     rabbitmq) build trixie rabbitmq.Dockerfile "docker.io/library/$(asked_for deploy/compose.yaml rabbitmq)" ;;
     mariadb) build bookworm mariadb.Dockerfile "docker.io/library/$(asked_for deploy/compose.yaml mariadb)" ;;
-    *) containers_say "no such image: $name (rust, distroless, redis, rabbitmq, mariadb)"; exit 64 ;;
+    systemd) build bookworm systemd.Dockerfile localhost/seckill-systemd ;;
+    *) containers_say "no such image: $name (rust, distroless, redis, rabbitmq, mariadb, systemd)"; exit 64 ;;
   esac
 done

@@ -16,4 +16,5 @@ mod services;
 #[allow(dead_code, unused_imports, reason = "each binary uses a part of the harness")]
 #[path = "../support/mod.rs"]
 mod support;
+mod systemd;
 mod units;

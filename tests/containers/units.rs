@@ -6,7 +6,8 @@ use crate::support::programs::{Folder, Program};
 use crate::support::world::{World, eventually, run};
 use seckill::dev::ports::free_port;
 use seckill::roles::Role;
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A user as `DynamicUser=` takes one: it owns nothing.
@@ -48,12 +49,13 @@ impl Unit {
 }
 
 /// A machine with `/etc/seckill`, and where a world's servers are.
-struct Machine {
+pub struct Machine {
     folder: Folder,
 }
 
 impl Machine {
-    fn new(world: &World, name: &str) -> Self {
+    /// With the settings of the world's servers in `secrets.env`.
+    pub fn new(world: &World, name: &str) -> Self {
         let machine = Self { folder: Folder::new(name) };
         for at in ["upper/seckill", "work"] {
             std::fs::create_dir_all(machine.folder.path().join(at)).unwrap();
@@ -67,9 +69,17 @@ impl Machine {
         machine
     }
 
-    /// A file of `/etc/seckill`.
-    fn write(&self, name: &str, text: &str) {
-        std::fs::write(self.folder.path().join("upper/seckill").join(name), text).unwrap();
+    /// `/etc/seckill`.
+    pub fn settings(&self) -> PathBuf {
+        self.folder.path().join("upper/seckill")
+    }
+
+    /// A file of it, for root's eyes.
+    pub fn write(&self, name: &str, text: &str) {
+        let file = self.settings().join(name);
+        std::fs::write(&file, text).unwrap();
+        let mode = if name.ends_with(".env") { 0o600 } else { 0o644 };
+        std::fs::set_permissions(file, std::fs::Permissions::from_mode(mode)).unwrap();
     }
 
     /// What systemd would give the unit's processes: its files of variables, then its own.
@@ -78,7 +88,7 @@ impl Machine {
         for file in unit.values("EnvironmentFile") {
             let optional = file.starts_with('-');
             let name = file.trim_start_matches('-').strip_prefix("/etc/seckill/").unwrap();
-            match std::fs::read_to_string(self.folder.path().join("upper/seckill").join(name)) {
+            match std::fs::read_to_string(self.settings().join(name)) {
                 Ok(text) => all.extend(text.lines().map(str::to_owned)),
                 Err(error) => assert!(optional, "{name}: {error}"),
             }
