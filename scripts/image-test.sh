@@ -12,4 +12,5 @@ need_containers
 [ "${BUILD:-yes}" = no ] || scripts/image.sh
 EXPECTED_COMMIT=$("${engine[@]}" image inspect --format '{{index .Labels "org.opencontainers.image.revision"}}' seckill)
 export EXPECTED_COMMIT CONTAINER_ENGINE=${engine[0]}
-scripts/in-memory.sh "${CARGO:-cargo}" test --locked --test containers -- "${@:-image::}" --test-threads=1 --nocapture
+[ $# -gt 0 ] || set -- image:: commands::
+scripts/in-memory.sh "${CARGO:-cargo}" test --locked --test containers -- "$@" --test-threads=1 --nocapture
