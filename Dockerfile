@@ -1,4 +1,5 @@
-# One image for all roles: `docker run seckill --role relay`. Built with `docker build -t seckill .` (BuildKit).
+# One image for all roles: `docker run seckill --role relay`. Built with `make image`, or with `docker build -t seckill .`
+# (BuildKit; `--build-arg SECKILL_COMMIT=…` for the commit that `--version` names).
 
 # The newest compiler is not needed; the oldest that works is in Cargo.toml (rust-version). The same Debian as below, so that the
 # binary meets the C library it was linked with.
@@ -9,6 +10,7 @@ COPY . .
 RUN mkdir -p bench/src && touch bench/src/lib.rs
 # The caches keep a second build short: crates and their compiled form survive a change of the source. `locked`, because two
 # builds at once would share them; the binary must leave the cached folder in the same step.
+ARG SECKILL_COMMIT=
 RUN --mount=type=cache,target=/usr/local/cargo/registry,sharing=locked \
     --mount=type=cache,target=/build/target,sharing=locked \
     cargo build --profile dist --locked --package seckill && cp target/dist/seckill /seckill

@@ -13,7 +13,7 @@ ON_SERVERS = servers=$$(scripts/newest-servers.sh $(SERVERS)) && SECKILL_SERVERS
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-long check model build build-at fmt bench load chaos chaos-loss controls schemathesis check-deploy deny doc clean-dev deps deps-test
+.PHONY: help run test test-long check model build build-at fmt bench load chaos chaos-loss controls schemathesis check-deploy image image-test compose units-test dist deny doc clean-dev deps deps-test
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -47,8 +47,9 @@ check: deps ## Formatting, lints, and the dependencies' licences and sources whe
 model: deps ## The protocol's model in larger configurations (a few minutes)
 	SECKILL_MODEL=bigger $(CARGO) test --locked --test model -- --nocapture
 
+# With the commit, which only the last step of the build reads (src/build_info.rs).
 build: deps ## The release binaries, target/release/seckill and seckill-bench
-	$(CARGO) build --release --locked
+	SECKILL_COMMIT=$$(scripts/commit.sh) $(CARGO) build --release --locked
 
 build-at: deps ## The release program of another commit, for `bench --against`: REV=6f4c73a
 	@CARGO="$(CARGO)" scripts/build-at.sh $(REV)
@@ -57,7 +58,7 @@ fmt: ## Formats the code
 	$(CARGO) fmt --all
 
 bench: deps ## Rates and latencies of this machine, and whether every sale added up
-	$(CARGO) build --release --locked
+	SECKILL_COMMIT=$$(scripts/commit.sh) $(CARGO) build --release --locked
 	target/release/seckill bench $(ARGS)
 
 # No part of the tests: needs jmeter and jmeter-http, and the build that is there.
@@ -84,6 +85,24 @@ check-deploy: ## The shape of deploy/: Kubernetes, compose, systemd; needs pytho
 	@[ -e target/check-deploy/bin/kubernetes-validate ] || target/check-deploy/bin/pip install --quiet kubernetes-validate \
 		|| echo "kubernetes-validate could not be installed: the manifests are not held against the schemas"
 	@target/check-deploy/bin/python scripts/check-deploy.py
+
+image: ## The container image `seckill`; BASES=debian makes its base images from Debian packages (root, podman)
+	@CARGO="$(CARGO)" scripts/image.sh
+
+image-test: deps-test ## Builds the image and runs its roles and commands: read-only, without rights, SIGTERM; needs root; BASES=debian
+	@$(CARGO) build --locked --features faults
+	@CARGO="$(CARGO)" scripts/image-test.sh
+
+compose: deps-test ## deploy/compose.yaml up, a sale, each container killed, all restarted; needs podman or docker; BASES=debian
+	@$(CARGO) build --locked --features faults
+	@CARGO="$(CARGO)" scripts/compose.sh
+
+units-test: deps-test ## The units of deploy/systemd: ExecStart lines as they stand; BASES=debian: started by systemd; needs root
+	@$(CARGO) build --locked --features faults
+	@CARGO="$(CARGO)" scripts/units-test.sh
+
+dist: deps ## A release in target/dist-VERSION: stripped programs, source, SBOM, SHA256SUMS
+	@CARGO="$(CARGO)" scripts/dist.sh
 
 deny: ## Advisories, licences and sources of the dependencies, and unused ones; needs cargo-deny, and cargo-machete if it is there
 	$(CARGO) deny --locked check

@@ -16,7 +16,7 @@ pub(crate) fn program() -> PathBuf {
 #[must_use]
 pub(crate) fn missing(error: &std::io::Error) -> String {
     format!(
-        "{PROGRAM} cannot be started: {error}. It is a program of its own, which `cargo build` in seckill's sources makes, too; \
-         put it beside seckill or into a folder of PATH"
+        "{PROGRAM} cannot be started: {error}. It is a program of its own, which the image does not have; `cargo build` in \
+         seckill's sources makes it; put it beside seckill or into a folder of PATH"
     )
 }

@@ -12,7 +12,7 @@
 //! | 2 | [`runtime`] | the one endless loop, stops, pauses; the batcher, which collects single calls into groups |
 //! | 2 | [`telemetry`] | logs, metrics, request ids of HTTP calls, traces |
 //! | 2 | [`faults`] | fault points of test builds: `crash_point!` and `left_out!` do nothing in a release |
-//! | 2 | [`jwt`], [`token_issuer`], [`allocator`], [`bench_program`] | how tokens are signed and issued; memory; where the benchmark's program is |
+//! | 2 | [`jwt`], [`token_issuer`], [`allocator`], [`bench_program`], [`build_info`] | how tokens are signed and issued; memory; where the benchmark's program is; which build this is |
 //! | 3 | [`store`] | Redis, RabbitMQ, MySQL: one folder each, the only importers of their clients |
 //! | 4 | [`http`], [`sales`] | what two HTTP servers share; what operators do to a sale |
 //! | 5 | [`p2_reserve`], [`p3_relay`], [`p4_persist`], [`p5_reconcile`] | one phase each; none imports another |
@@ -34,6 +34,7 @@
 pub mod admin;
 pub mod allocator;
 pub mod bench_program;
+pub mod build_info;
 pub mod cli;
 pub mod config;
 pub mod console;

@@ -5,5 +5,6 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::process::ExitCode {
     seckill::allocator::keep_memory();
+    seckill::build_info::set_commit(option_env!("SECKILL_COMMIT"));
     seckill_bench::main()
 }

@@ -45,5 +45,5 @@ pub(super) async fn json() -> AdminAnswer {
 )]
 pub(super) async fn whoami(admin: web::Data<Admin>) -> AdminAnswer {
     let roles: Vec<&str> = admin.roles.iter().map(|role| role.name()).collect();
-    answer(json!({ "roles": roles, "version": env!("CARGO_PKG_VERSION") }))
+    answer(json!({ "roles": roles, "version": crate::build_info::version() }))
 }

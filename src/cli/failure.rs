@@ -2,6 +2,7 @@
 
 use crate::config::ConfigError;
 use crate::roles::RoleError;
+use std::io::ErrorKind;
 
 /// Exit code of a usage or configuration error (`EX_USAGE`).
 pub(super) const USAGE: u8 = 64;
@@ -28,6 +29,12 @@ impl From<ConfigError> for Failure {
 impl From<RoleError> for Failure {
     fn from(error: RoleError) -> Self {
         match error {
+            // Another process may leave the address, or the interface come up: starting again can help.
+            RoleError::Listen { ref source, .. }
+                if matches!(source.kind(), ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable) =>
+            {
+                Self::Failed(error.to_string())
+            }
             RoleError::Config(_) | RoleError::Listen { .. } => Self::Usage(error.to_string()),
             RoleError::Ended(_) => Self::Failed(error.to_string()),
         }

@@ -133,7 +133,8 @@ pub fn main_of<Words: Parser, Work: Future<Output = Result<u8, Failure>>>(
     work: impl FnOnce(Words) -> Work,
 ) -> ExitCode {
     crate::faults::arm();
-    let words = match Words::try_parse() {
+    let command = Words::command().version(crate::build_info::version());
+    let words = match command.try_get_matches().and_then(|matches| Words::from_arg_matches(&matches)) {
         Ok(words) => words,
         Err(error) => {
             // clap's own code for a usage error is 2, which means inconsistent here.

@@ -75,6 +75,7 @@ pub(super) async fn roles(layers: &Layers, roles: &[Role], demo_shop: bool) -> R
     telemetry::init_metrics();
     let stopper = Stopper::new();
     on_signal(stopper.clone())?;
+    tracing::info!(version = crate::build_info::version(), "starting");
     let listener = roles::bind("admin.listen", &settings.admin.listen)?;
     tracing::info!(address = %settings.admin.listen, "admin: /console/ /livez /readyz /metrics");
     let running = roles::start(&settings, &roles, ApiOptions { public_port: None, demo_shop }, &stopper)?;

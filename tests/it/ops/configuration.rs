@@ -29,7 +29,8 @@ fn mistakes_in_the_configuration_end_with_64_and_name_the_key() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let listen = format!("admin.listen={}", taken.local_addr().unwrap());
     let (code, _, stderr) = call(&["--set", &listen, "--role", "relay"]);
-    assert!(code == Some(64) && stderr.contains("admin.listen"), "{code:?} {stderr}");
+    // Not 64, which keeps systemd from trying again: the next start may find the address free.
+    assert!(code == Some(1) && stderr.contains("admin.listen"), "{code:?} {stderr}");
 }
 
 /// What `config show --json` prints of `p3_relay.window_max` and `redis.url`, with these arguments and this environment.
