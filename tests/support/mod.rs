@@ -17,6 +17,7 @@ pub mod certificates;
 pub mod clusters;
 pub mod collector;
 pub mod command_line;
+pub mod database_kind;
 pub mod database_sessions;
 pub mod doctor;
 pub mod documented_commands;
