@@ -13,7 +13,7 @@ ON_SERVERS = servers=$$(scripts/newest-servers.sh $(SERVERS)) && SECKILL_SERVERS
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-long check model build build-at fmt bench load chaos chaos-loss controls schemathesis check-deploy deny doc clean-dev deps deps-test
+.PHONY: help run test record test-long check model build build-at fmt bench load chaos chaos-loss controls schemathesis check-deploy deny doc clean-dev deps deps-test
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -27,6 +27,9 @@ run: deps ## Everything on this machine: private servers, all roles, a demo sale
 test: deps-test ## All tests, on private servers that the tests start; TESTS="--test it relay::" for some, SERVERS=newest|valkey
 	$(CARGO) build --locked --features faults
 	$(ON_SERVERS) scripts/in-memory.sh $(CARGO) test --locked $(TESTS)
+
+record: deps-test ## The whole suite, and a record of it for docs/compatibility.md; SERVERS=newest|valkey
+	@CARGO="$(CARGO)" scripts/record-run.py $(SERVERS)
 
 test-long: deps-test ## What is long by nature: growth, strategies, every control, ten minutes of chaos, the model's larger spaces
 	$(CARGO) build --locked --features faults

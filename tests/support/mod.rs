@@ -51,6 +51,7 @@ pub mod retrying_buyers;
 pub mod schema;
 pub mod script_model;
 pub mod second_world;
+pub mod servers_started;
 pub mod shared_servers;
 pub mod slow_link;
 pub mod time;
