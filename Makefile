@@ -13,7 +13,7 @@ ON_SERVERS = servers=$$(scripts/newest-servers.sh $(SERVERS)) && SECKILL_SERVERS
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run test record test-long check model build build-at fmt bench load chaos chaos-loss controls schemathesis check-deploy deny doc clean-dev deps deps-test
+.PHONY: help run test record test-long upgrade check model build build-at fmt bench load chaos chaos-loss controls schemathesis check-deploy deny doc clean-dev deps deps-test
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -40,6 +40,11 @@ test-long: deps-test ## What is long by nature: growth, strategies, every contro
 		a_short_chaos_run_loses_nothing -- --exact --nocapture
 	CHAOS_LOSS_FAULTS=$(or $(FAULTS),300) CHAOS_SEED=$(SEED) scripts/in-memory.sh $(CARGO) test --locked --test chaos \
 		data_that_go_back_or_vanish -- --nocapture
+
+upgrade: deps-test ## The version before beside this one: a rolling upgrade under load, and back; REV=6f4c73a, SERVERS=newest|valkey
+	$(CARGO) build --locked --features faults
+	$(ON_SERVERS) SECKILL_BEFORE="$$(CARGO="$(CARGO)" scripts/build-at.sh $(or $(REV),6f4c73a))" \
+		scripts/in-memory.sh $(CARGO) test --locked --test upgrade
 
 check: deps ## Formatting, lints, and the dependencies' licences and sources where cargo-deny is installed
 	$(CARGO) fmt --all --check
