@@ -111,7 +111,10 @@ fn the_table_of_runs_is_made_from_their_records() {
     let (_, after) = rest.split_once(END).expect("the table's end");
     let printed = format!("{before}{BEGIN}{}{END}{after}", table(&runs()));
     if std::env::var_os("UPDATE_DOCS").is_some() {
-        fs::write(root().join(PAGE), &printed).unwrap();
+        // In one piece: other tests read the page meanwhile.
+        let whole = root().join(format!("{PAGE}.new"));
+        fs::write(&whole, &printed).unwrap();
+        fs::rename(whole, root().join(PAGE)).unwrap();
     }
     let written = fs::read_to_string(root().join(PAGE)).unwrap();
     assert_eq!(written, printed, "UPDATE_DOCS=1 cargo test --test docs writes the table of {PAGE}");
