@@ -13,7 +13,7 @@ ON_SERVERS = servers=$$(scripts/newest-servers.sh $(SERVERS)) && SECKILL_SERVERS
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-long check model build build-at fmt bench load chaos chaos-loss controls schemathesis check-deploy image image-test compose units-test dist deny doc clean-dev deps deps-test
+.PHONY: help run test record test-long upgrade check model build build-at fmt bench load chaos chaos-loss controls schemathesis check-deploy image image-test compose units-test dist deny doc clean-dev deps deps-test
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -28,6 +28,9 @@ test: deps-test ## All tests, on private servers that the tests start; TESTS="--
 	$(CARGO) build --locked --features faults
 	$(ON_SERVERS) scripts/in-memory.sh $(CARGO) test --locked $(TESTS)
 
+record: deps-test ## The whole suite, and a record of it for docs/compatibility.md; SERVERS=newest|valkey
+	@CARGO="$(CARGO)" scripts/record-run.py $(SERVERS)
+
 test-long: deps-test ## What is long by nature: growth, strategies, every control, ten minutes of chaos, the model's larger spaces
 	$(CARGO) build --locked --features faults
 	scripts/in-memory.sh $(CARGO) test --locked --test long
@@ -37,6 +40,11 @@ test-long: deps-test ## What is long by nature: growth, strategies, every contro
 		a_short_chaos_run_loses_nothing -- --exact --nocapture
 	CHAOS_LOSS_FAULTS=$(or $(FAULTS),300) CHAOS_SEED=$(SEED) scripts/in-memory.sh $(CARGO) test --locked --test chaos \
 		data_that_go_back_or_vanish -- --nocapture
+
+upgrade: deps-test ## The version before beside this one: a rolling upgrade under load, and back; REV=6f4c73a, SERVERS=newest|valkey
+	$(CARGO) build --locked --features faults
+	$(ON_SERVERS) SECKILL_BEFORE="$$(CARGO="$(CARGO)" scripts/build-at.sh $(or $(REV),6f4c73a))" \
+		scripts/in-memory.sh $(CARGO) test --locked --test upgrade
 
 check: deps ## Formatting, lints, and the dependencies' licences and sources where cargo-deny is installed
 	$(CARGO) fmt --all --check

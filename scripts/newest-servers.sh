@@ -25,6 +25,8 @@ readonly PLACE=$PWD/target/servers
 readonly DONE=$PLACE/$set_name
 readonly KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
 readonly LOADER=lib64/ld-linux-x86-64.so.2
+# The programs name their place, so a tree that was moved or copied needs them anew.
+[ "$(cat "$PLACE/place" 2>/dev/null)" = "$PLACE" ] || rm -rf "$PLACE"
 if [ -e "$DONE/bin/VERSIONS" ]; then echo "$DONE"; exit 0; fi
 [ -r "$KEYRING" ] || fail "$KEYRING is missing: install debian-archive-keyring"
 
@@ -93,6 +95,7 @@ programs_below() {
 }
 
 mkdir -p "$PLACE"
+echo "$PLACE" >"$PLACE/place"
 readonly NEW=$DONE.new
 rm -rf "$NEW"
 mkdir -p "$NEW/bin"
@@ -137,7 +140,7 @@ fi
 
 {
   "$NEW/bin/redis-server" --version
-  [ ! -e "$NEW/bin/mysqld" ] || echo "mysqld $("$NEW/bin/mysqld" --version | sed 's/.*  Ver //')"
+  [ ! -e "$NEW/bin/mysqld" ] || echo "mysqld $("$NEW/bin/mysqld" --version | sed 's/.* Ver //')"
   [ ! -e "$NEW/bin/rabbitmq-server" ] || basename "$(echo "$trixie"/usr/lib/rabbitmq/lib/rabbitmq_server-*)"
 } >"$NEW/bin/VERSIONS"
 mv "$NEW" "$DONE"

@@ -192,8 +192,16 @@ const MEANINGS: [(&[&str], &str); 7] = [
     (&["insecure transport"], "the server wants TLS: write {s}.url with {tls}://"),
 ];
 /// How a plain connection ends at a port that takes TLS only; also how any other lost connection ends.
-/// MariaDB does not say that it is about TLS.
-const CUT: [&str; 6] = ["reset by peer", "ConnectionReset", "UnexpectedEof", "eof", "EOF", "Access denied for user"];
+/// MariaDB does not say that it is about TLS. RabbitMQ 4 closes quietly, and the driver's words for it are the last ones.
+const CUT: [&str; 7] = [
+    "reset by peer",
+    "ConnectionReset",
+    "UnexpectedEof",
+    "eof",
+    "EOF",
+    "Access denied for user",
+    "connection interrupted",
+];
 
 /// The words of a failed connection, and behind them what they mean and what to do about it, as far as that is known.
 #[must_use]
@@ -210,4 +218,35 @@ pub(crate) fn advised(section: &str, encrypted: bool, words: &str) -> String {
         _ => "mysqls",
     };
     format!("{words}; {}", meaning.replace("{s}", section).replace("{tls}", tls))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_connection_that_ends_is_told_about_tls_in_the_words_of_every_server() {
+        let ends = [
+            ("redis", "IO Error: Connection reset by peer (os error 104)", "rediss://"),
+            // RabbitMQ 3.10 resets, RabbitMQ 4 closes.
+            ("rabbitmq", "AMQP network error: connection interrupted", "amqps://"),
+            ("mysql", "Access denied for user 'root'@'127.0.0.1' (using password: NO)", "mysqls://"),
+            (
+                "mysql",
+                "Connections using insecure transport are prohibited while --require_secure_transport=ON.",
+                "mysqls://",
+            ),
+        ];
+        for (section, words, scheme) in ends {
+            let advice = advised(section, false, words);
+            assert!(
+                advice.starts_with(words) && advice.contains(&format!("write {section}.url with {scheme}")),
+                "{advice}"
+            );
+            assert!(
+                section == "mysql" || advised(section, true, words) == words,
+                "an encrypted one just ended: {words}"
+            );
+        }
+    }
 }

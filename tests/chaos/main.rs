@@ -12,6 +12,9 @@ mod checker;
 mod clients;
 mod clocks;
 mod controls;
+#[allow(dead_code, reason = "each binary uses a part of it")]
+#[path = "../support/database_kind.rs"]
+mod database_kind;
 mod deployment;
 mod dump;
 #[path = "../support/files.rs"]

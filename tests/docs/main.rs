@@ -13,6 +13,7 @@ use std::process::Command;
 
 use crate::markdown::root;
 
+mod compatibility;
 mod figures;
 mod languages;
 mod markdown;

@@ -59,6 +59,6 @@ pub async fn drained(world: World) {
 pub async fn plain_user(world: &World, name: &str) -> String {
     let url = world.settings.mysql.url.expose();
     let rights = format!("GRANT SELECT, INSERT, UPDATE, DELETE ON {}.* TO '{name}'@'127.0.0.1'", world.database());
-    sql(url, &format!("CREATE OR REPLACE USER '{name}'@'127.0.0.1'; {rights}")).await;
+    sql(url, &format!("DROP USER IF EXISTS '{name}'@'127.0.0.1'; CREATE USER '{name}'@'127.0.0.1'; {rights}")).await;
     url.replace("root@", &format!("{name}@"))
 }

@@ -55,7 +55,12 @@ impl Drop for Folder {
 
 /// The real binary, without settings of the surroundings.
 pub fn seckill(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_seckill"));
+    without_surroundings(Path::new(env!("CARGO_BIN_EXE_seckill")), args)
+}
+
+/// The same of another build.
+pub fn without_surroundings(program: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(program);
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("SECKILL")) {
         command.env_remove(name);
     }

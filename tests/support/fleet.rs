@@ -1,12 +1,13 @@
 //! Real processes of every role, replaced one after another while buyers buy; each of a version of its own.
 
-use super::killable::KillableProcess;
+use super::killable::{KillableProcess, ProcessOptions, UNKNOWN_BEFORE};
 use super::world::{World, eventually};
 use seckill::domain::ids::SaleId;
 use seckill::roles::Role;
 use seckill::runtime::Stopper;
 use seckill_bench::loadgen::{self, LoadPlan, LoadReport, OnLoadProgress};
 use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -16,6 +17,17 @@ use tokio::task::JoinHandle;
 pub const THIS: &str = "";
 /// One that is not there yet.
 pub const NEXT: &str = "next_version=return";
+
+/// The one before: a build of its own, which [`BUILD`] names (`make upgrade`).
+pub const BEFORE: &str = "the version before";
+const BUILD: &str = "SECKILL_BEFORE";
+
+/// The program of the version before.
+pub fn build_before() -> PathBuf {
+    PathBuf::from(
+        std::env::var_os(BUILD).expect("SECKILL_BEFORE names the program of the version before: make upgrade"),
+    )
+}
 
 /// Connections of each api's crowd.
 pub const CONNECTIONS: u32 = 16;
@@ -50,13 +62,18 @@ pub struct Fleet {
 impl Fleet {
     /// `count` processes of each role, of this version, and a crowd for each api process.
     pub async fn start(world: World, sale: &SaleId, count: usize, set: &[&str]) -> Self {
+        Self::start_version(world, sale, count, (set, THIS)).await
+    }
+
+    /// The same, of another version.
+    pub async fn start_version(world: World, sale: &SaleId, count: usize, (set, version): (&[&str], &str)) -> Self {
         let free = || TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
         let public = (0..count).map(|_| free()).collect();
         let set = set.iter().map(|set| (*set).to_owned()).collect();
         let mut fleet = Self { world, set, public, members: vec![], crowds: vec![], stop: Stopper::new() };
         for role in Role::ALL {
             for _ in 0..count {
-                fleet.add(role, THIS).await;
+                fleet.add(role, version).await;
             }
         }
         fleet.world.api = format!("http://{}", fleet.public[0]);
@@ -102,6 +119,12 @@ impl Fleet {
 
     /// SIGTERM for one process and another one of `version` in its place, under load before and after.
     pub async fn replace(&mut self, role: Role, place: usize, version: &str) {
+        self.replace_quietly(role, place, version).await;
+        self.sells_on().await;
+    }
+
+    /// The same when nobody buys any more.
+    pub async fn replace_quietly(&mut self, role: Role, place: usize, version: &str) {
         let at = self.at(role, place);
         let program = &mut self.members[at].process.program;
         let (code, took) = program.terminate().await;
@@ -110,7 +133,6 @@ impl Fleet {
         // An audit that takes longer than `runtime.drain_ms` on a busy machine is left to the next process.
         assert!(said.contains("stopped") && (role == Role::Reconcile || said.contains("drained")), "{role:?}: {said}");
         self.members[at].process = self.spawn(role, place, version).await;
-        self.sells_on().await;
     }
 
     fn at(&self, role: Role, place: usize) -> usize {
@@ -123,8 +145,13 @@ impl Fleet {
         set.push(format!("runtime.node={}-{}-{place}", self.world.settings.runtime.node, role.name()));
         let public = self.public.get(place).filter(|_| role == Role::Api);
         set.extend(public.map(|public| format!("http.listen={public}")));
-        let set: Vec<&str> = set.iter().map(String::as_str).collect();
-        let process = self.world.process(role.name(), version, &set);
+        if version == BEFORE {
+            set.retain(|set| !set.starts_with(UNKNOWN_BEFORE));
+        }
+        let sets: Vec<&str> = set.iter().map(String::as_str).collect();
+        let (failpoints, program) = if version == BEFORE { ("", Some(build_before())) } else { (version, None) };
+        let options = ProcessOptions { failpoints, program, sets: &sets, ..ProcessOptions::default() };
+        let process = self.world.spawn(role.name(), options);
         eventually("a process that answers", async || match public {
             Some(public) => self.world.http.get(format!("http://{public}/v1/sales")).send().await.is_ok(),
             None => process.is_alive().await,

@@ -1,10 +1,11 @@
 //! A role as a process of its own beside the roles of a world. A test can kill it, or arm it with fault points
 //! (`src/faults.rs`): it dies at a crash point, or works without a mechanism.
 
-use super::programs::{Folder, Program, runs, seckill};
+use super::programs::{Folder, Program, runs, without_surroundings};
 use super::world::{QUICK, World, eventually};
 use seckill::dev::ports::free_port;
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A process of the real binary.
@@ -27,6 +28,16 @@ pub struct ProcessOptions<'a> {
     pub env: Vec<(&'static str, String)>,
     /// Most files and sockets it may have open.
     pub open_files: Option<u64>,
+    /// Another build than this one.
+    pub program: Option<PathBuf>,
+}
+
+/// Settings that the version before does not know yet, and refuses.
+pub const UNKNOWN_BEFORE: &str = "redis.outbox_format=";
+
+/// The build of this source.
+fn this_build() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_seckill"))
 }
 
 /// The last value of a setting among `sets`.
@@ -53,13 +64,15 @@ fn free_address() -> String {
 }
 
 impl World {
-    /// The binary on this world's servers, with `FAILPOINTS`; settings in `args` override those of the world.
-    fn binary(&self, failpoints: &str, args: &[&str]) -> Command {
+    /// A build on this world's servers, with `FAILPOINTS`; settings in `args` override those of the world.
+    pub fn binary(&self, program: &Path, failpoints: &str, args: &[&str]) -> Command {
         let sets = QUICK.iter().map(|set| (*set).to_owned()).chain(self.own_sets());
+        let sets = sets.filter(|set| program == this_build() || !set.starts_with(UNKNOWN_BEFORE));
         // No settings of a `make run` that runs in this folder.
         let own = ["--data-dir", "/nonexistent"].map(str::to_owned).into_iter();
         let all: Vec<String> = own.chain(sets.flat_map(|set| ["--set".to_owned(), set])).collect();
-        let mut command = seckill(&all.iter().map(String::as_str).chain(args.iter().copied()).collect::<Vec<_>>());
+        let all: Vec<&str> = all.iter().map(String::as_str).chain(args.iter().copied()).collect();
+        let mut command = without_surroundings(program, &all);
         command.env("FAILPOINTS", failpoints);
         command
     }
@@ -74,7 +87,7 @@ impl World {
     pub fn run_armed(&self, failpoints: &str, args: &[&str]) -> bool {
         let sets = self.armed_sets();
         let all: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).chain(args.iter().copied()).collect();
-        let output = self.binary(failpoints, &all).output().expect("the binary runs");
+        let output = self.binary(this_build(), failpoints, &all).output().expect("the binary runs");
         output.status.code().is_none()
     }
 
@@ -105,7 +118,8 @@ impl World {
         ];
         let sets = own.iter().map(String::as_str).chain(options.sets.iter().copied());
         let args: Vec<&str> = sets.flat_map(|set| ["--set", set]).chain(["--role", role]).collect();
-        let mut command = self.binary(options.failpoints, &args);
+        let program = options.program.as_deref().unwrap_or_else(|| this_build());
+        let mut command = self.binary(program, options.failpoints, &args);
         command.envs(options.env);
         options.open_files.into_iter().for_each(|most| limit_open_files(&mut command, most));
         let folder = Folder::new(&format!("{}-{role}-{:x}", s.redis.prefix, rand::random::<u32>()));

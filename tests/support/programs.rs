@@ -1,7 +1,7 @@
 //! Processes seen from outside, and running the real binary.
 
-pub use super::files::{Folder, scratch, seckill};
-use super::time::eventually;
+pub use super::files::{Folder, scratch, seckill, without_surroundings};
+use super::time::{SETTLE, eventually, pause};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -85,13 +85,18 @@ impl Program {
 
     /// Waits for its end.
     pub async fn ended(&mut self) -> Option<i32> {
-        let mut status = None;
-        eventually("the end of the process", async || {
-            status = self.child.try_wait().expect("a child");
-            status.is_some()
-        })
-        .await;
-        status.expect("ended").code()
+        let deadline = Instant::now() + SETTLE;
+        loop {
+            if let Some(status) = self.child.try_wait().expect("a child") {
+                return status.code();
+            }
+            assert!(
+                Instant::now() < deadline,
+                "never came true: the end of the process, which said: {}",
+                self.stderr()
+            );
+            pause().await;
+        }
     }
 
     /// SIGKILL.

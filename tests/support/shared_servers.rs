@@ -3,6 +3,7 @@
 use super::programs::scratch;
 use super::raw_commands::try_sql;
 use super::resp::RawRedis;
+use super::servers_started;
 use super::time::after;
 use seckill::dev::PrivateServers;
 use tokio::sync::OnceCell;
@@ -25,7 +26,9 @@ pub async fn shared() -> &'static PrivateServers {
             init_telemetry();
             let dir = scratch("servers");
             std::fs::remove_dir_all(&dir).ok();
-            PrivateServers::start(&dir, &|_progress| {}).await.expect("private servers")
+            let servers = PrivateServers::start(&dir, &|_progress| {}).await.expect("private servers");
+            servers_started::note(&servers.urls()).await;
+            servers
         })
         .await
 }

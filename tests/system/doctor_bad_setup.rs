@@ -91,7 +91,7 @@ fn rights_that_an_account_lacks_are_named() {
         declare(&world.servers.rabbit).await.expect("queues");
         sql(
             world.settings.mysql.url.expose(),
-            "CREATE OR REPLACE USER poor@'%' IDENTIFIED BY 'pw'; GRANT SELECT, INSERT ON rights.* TO poor@'%'; \
+            "DROP USER IF EXISTS poor@'%'; CREATE USER poor@'%' IDENTIFIED BY 'pw'; GRANT SELECT, INSERT ON rights.* TO poor@'%'; \
              GRANT UPDATE ON rights.sales TO poor@'%'; GRANT DELETE ON rights.audit_runs TO poor@'%'",
         )
         .await;

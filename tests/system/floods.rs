@@ -1,6 +1,8 @@
 //! Floods that can buy nothing reach no server but for a trickle (A5, A9, A11), by the servers' own counters.
 
 use crate::support::answer::Answer;
+use crate::support::database_kind::questions;
+use crate::support::database_sessions::Session;
 use crate::support::fault_injection::breakable_servers;
 use crate::support::world::{World, eventually, run};
 use futures::StreamExt;
@@ -38,9 +40,7 @@ async fn flood(make: impl Fn(usize) -> RequestBuilder) -> BTreeMap<(u16, String)
 async fn work_done(world: &World) -> (i64, i64) {
     let stats = world.redis(&["INFO", "stats"]).await;
     let line = stats.as_str().unwrap().lines().find_map(|line| line.strip_prefix("total_commands_processed:"));
-    let questions = "SELECT CAST(VARIABLE_VALUE AS SIGNED) AS n FROM information_schema.GLOBAL_STATUS \
-                     WHERE VARIABLE_NAME = 'QUESTIONS'";
-    (line.unwrap().trim().parse().unwrap(), world.number(questions).await)
+    (line.unwrap().trim().parse().unwrap(), questions(&mut Session::open(world).await.0).await)
 }
 
 /// The request id of each question of a flood.

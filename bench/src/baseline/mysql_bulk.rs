@@ -23,7 +23,7 @@ const NUMBERS: &str = "INSERT IGNORE INTO bench_numbers SELECT a.d + 10 * b.d + 
     (SELECT 0 d UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4) f";
 const OUTCOMES: &str = "/* bulk */ INSERT INTO request_outcome \
     (request_id, kind, sale_id, shard, epoch, number, payload_hash, created_at) \
-    SELECT ? + n, 'ORDER', ?, ?, 1, ? + n, UNHEX(MD5(n)), NOW(3) - INTERVAL 1 HOUR FROM bench_numbers WHERE n < ? ORDER BY n";
+    SELECT ? + n, 'ORDER', ?, ?, 1, ? + n, UNHEX(LEFT(SHA2(n, 256), 32)), NOW(3) - INTERVAL 1 HOUR FROM bench_numbers WHERE n < ? ORDER BY n";
 const ORDERS: &str = "/* bulk */ INSERT INTO orders \
     (request_id, sale_id, user_id, one_per_user_id, quantity, amount_cents, source, accepted_at, created_at) \
     SELECT ? + n, ?, CONCAT('bulk-', LPAD(? + n, 12, '0')), CONCAT('bulk-', LPAD(? + n, 12, '0')), 1, 100, 'relay', \

@@ -1,6 +1,7 @@
 //! Faults inside the database, by a session that may do anything.
 
 use super::{Field, Outcome, undo};
+use crate::database_kind::numbers;
 use crate::raw_commands::try_sql;
 use crate::time::time_passes;
 use std::time::Duration;
@@ -15,11 +16,23 @@ const MANY_CONNECTIONS: &str = "SET GLOBAL max_connections = 500";
 const WEIGHT: &str = "CREATE DATABASE IF NOT EXISTS nemesis; \
     CREATE TABLE IF NOT EXISTS nemesis.weight (n INT NOT NULL) ENGINE = InnoDB";
 /// Locks in the order opposite to the product's, with a pause in between.
-const DEADLOCK: &str = "BEGIN; INSERT INTO nemesis.weight SELECT seq FROM seq_1_to_20000; \
-    SELECT sale_id FROM sales FOR UPDATE; DO SLEEP(0.3); SELECT request_id FROM request_outcome FOR UPDATE; ROLLBACK";
+fn deadlock() -> String {
+    format!(
+        "BEGIN; INSERT INTO nemesis.weight {}; SELECT sale_id FROM sales FOR UPDATE; DO SLEEP(0.3); \
+         SELECT request_id FROM request_outcome FOR UPDATE; ROLLBACK",
+        numbers(20_000)
+    )
+}
 
-/// Every connection of the product (the account of [`crate::deployment::DB_USER`]).
-pub(super) const KILL_ALL: &str = "KILL CONNECTION USER 'seckill'@'127.0.0.1'";
+/// Kills every connection of the product (the account of [`crate::deployment::DB_USER`]). MariaDB alone can do that by one
+/// statement. A connection that has gone by itself (1094) is no error.
+pub(super) const KILL_ALL: &str = "CREATE DATABASE IF NOT EXISTS nemesis; \
+    CREATE PROCEDURE IF NOT EXISTS nemesis.kill_all() BEGIN \
+    DECLARE ended INT DEFAULT 0; DECLARE victim BIGINT; \
+    DECLARE victims CURSOR FOR SELECT id FROM information_schema.processlist WHERE user = 'seckill'; \
+    DECLARE CONTINUE HANDLER FOR NOT FOUND SET ended = 1; DECLARE CONTINUE HANDLER FOR 1094 BEGIN END; \
+    OPEN victims; REPEAT FETCH victims INTO victim; IF NOT ended THEN KILL victim; END IF; UNTIL ended END REPEAT; \
+    END; CALL nemesis.kill_all()";
 
 /// The hot rows, held from another session (windows 68, 81).
 pub(super) fn lock_stock(length_ms: u64) -> String {
@@ -57,7 +70,7 @@ impl Field {
     /// A session that takes the product's locks in the opposite order (window 67).
     pub(super) async fn deadlock(&self) -> Outcome {
         match self.sql(WEIGHT).await {
-            Ok(()) => self.sql(DEADLOCK).await.into(),
+            Ok(()) => self.sql(&deadlock()).await.into(),
             error => error.into(),
         }
     }

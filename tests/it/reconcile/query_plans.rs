@@ -129,7 +129,8 @@ fn no_statement_of_p5_reads_a_table_from_end_to_end_or_sorts_a_sale() {
             assert!(sent.values().any(|text| text.contains(mark)), "{mark} was not sent: {:#?}", sent.keys());
         }
         for text in sent.values().filter(|text| LARGE.iter().any(|table| text.contains(table))) {
-            let steps: Vec<Step> = diesel::sql_query(format!("EXPLAIN {text}")).load(&mut session).await.expect(text);
+            let steps: Vec<Step> =
+                diesel::sql_query(format!("EXPLAIN FORMAT=TRADITIONAL {text}")).load(&mut session).await.expect(text);
             for step in &steps {
                 let access = step.access.as_deref().unwrap_or("none");
                 assert!(!["ALL", "index", "index_merge"].contains(&access), "{text}\n{steps:#?}");

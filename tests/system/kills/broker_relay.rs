@@ -175,8 +175,7 @@ fn connections_closed_and_an_exchange_deleted_in_a_load_lose_nothing() {
         let harm = async {
             for so_far in [100, 300, 500] {
                 eventually("a load", async || world.orders(&sale).await > so_far).await;
-                let close =
-                    "rabbit_networking:close_connections(rabbit_networking:connections_local(), <<\"test\">>).\n";
+                let close = "rabbit_networking:close_connections(rabbit_networking:connections(), <<\"test\">>).\n";
                 run_in_broker(&servers, close).await;
             }
             eventually("a load", async || world.orders(&sale).await > 700).await;

@@ -96,7 +96,7 @@ fn errors_of_the_whole_server_have_their_class() {
         let url = servers.urls().mysql_url.replace("/seckill", "/store_classes");
         migrate::migrate(&url).await.unwrap();
         let mut root = session_of(&url).await;
-        let user = "CREATE OR REPLACE USER 'plain'@'127.0.0.1' WITH MAX_USER_CONNECTIONS 1; \
+        let user = "DROP USER IF EXISTS 'plain'@'127.0.0.1'; CREATE USER 'plain'@'127.0.0.1' WITH MAX_USER_CONNECTIONS 1; \
             GRANT SELECT, INSERT ON store_classes.* TO 'plain'@'127.0.0.1'; SET GLOBAL read_only = 1";
         root.batch_execute(user).await.unwrap();
         let plain = url.replace("root@", "plain@");

@@ -279,5 +279,6 @@ struct Failures {
     units: i64,
 }
 
-const FAILURES: &str = "/* books::failures */ SELECT reason, CAST(SUM(quantity) AS SIGNED) AS units FROM failed_request \
-    WHERE sale_id = ? AND status = 'failed_final' AND reclaimed_by IS NULL GROUP BY reason";
+/// MySQL would rather read each row by another key, and group them in a temporary table.
+const FAILURES: &str = "/* books::failures */ SELECT reason, CAST(SUM(quantity) AS SIGNED) AS units \
+    FROM failed_request FORCE INDEX (ix_failed_units) WHERE sale_id = ? AND status = 'failed_final' AND reclaimed_by IS NULL GROUP BY reason";
