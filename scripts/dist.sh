@@ -41,7 +41,7 @@ fi
 
 if command -v cargo-cyclonedx >/dev/null; then
   # Beside the manifest, where it is moved from; the lock file decides the versions.
-  "$cargo" cyclonedx --format json --describe crate --override-filename "seckill-$version.cdx" >/dev/null
+  "$cargo" cyclonedx --format json --target "$triple" --override-filename "seckill-$version.cdx" >/dev/null
   mv "seckill-$version.cdx.json" "$place/"
   rm -f "bench/seckill-$version.cdx.json"
 else

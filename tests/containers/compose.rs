@@ -16,6 +16,8 @@ const SALE: &str = "compose";
 const STOCK: &str = "100000";
 /// Orders that are accepted before and after each kill.
 const ORDERS: usize = 30;
+/// p5_reconcile.window_ms and one interval, with room.
+const CONFIRMED_WITHIN: Duration = Duration::from_secs(400);
 
 /// Buyers one after the other, each with a purchase token, who repeat until they have an answer.
 struct Shop {
@@ -79,15 +81,28 @@ impl Shop {
         eventually(&format!("{count} orders are accepted"), async || self.count() >= count).await;
     }
 
-    /// Every accepted order is confirmed.
-    async fn all_confirmed(&self) {
+    /// Every accepted order is confirmed. With the settings of production P5 looks after a request that its message lost only
+    /// when it is older than p5_reconcile.window_ms; an order that waits for a minute is shown, so that the reason is seen.
+    async fn all_confirmed(&self, services: &Services) {
         let accepted = self.accepted.lock().unwrap().clone();
         for (user, id) in accepted {
             let path = format!("/orders/{id}?wait=5");
-            eventually(&format!("{id} of {user} is confirmed"), async || {
-                self.until(200, || self.request(reqwest::Method::GET, &path, &user)).await.text("status") == "CONFIRMED"
-            })
-            .await;
+            let (begun, mut shown) = (Instant::now(), false);
+            while self.until(200, || self.request(reqwest::Method::GET, &path, &user)).await.text("status")
+                != "CONFIRMED"
+            {
+                assert!(begun.elapsed() < CONFIRMED_WITHIN, "{id} of {user} is not confirmed");
+                if begun.elapsed() > Duration::from_secs(60) && !shown {
+                    shown = true;
+                    tell(&format!(
+                        "{id} is late: {}",
+                        services.seckill("reconcile", &["order", "show", &id, "--json"]).out
+                    ));
+                }
+            }
+            if shown {
+                tell(&format!("{id} was confirmed after {:.0} s", begun.elapsed().as_secs_f64()));
+            }
         }
     }
 }
@@ -160,7 +175,7 @@ async fn dies_and_comes_back(services: &Services, shop: &Shop, service: &str) {
 }
 
 async fn keeps_everything(services: &Services, shop: &Shop, when: &str) {
-    shop.all_confirmed().await;
+    shop.all_confirmed(services).await;
     let mut audit = Value::Null;
     eventually("the audit finds nothing", async || {
         let answer = services.seckill("reconcile", &["audit", "--sale", SALE, "--now", "--json"]);
