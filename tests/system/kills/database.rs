@@ -52,7 +52,7 @@ fn a_connection_killed_in_the_transaction_or_in_its_commit_is_looked_up_not_gues
     run_waiting(async {
         // What holds a commit up holds up those of the whole server.
         let servers = breakable_servers().await;
-        let world = World::on_breakable(&servers, "killed", &ROLES, &["p4_persist.attempts_max=50"]).await;
+        let world = World::on_breakable(&servers, "commits", &ROLES, &["p4_persist.attempts_max=50"]).await;
         let sale = world.sale("killed", 100, Some(1)).await;
         let mut other = Session::open(&world).await;
         other.run("BEGIN; UPDATE sales SET title = 'x'").await;
