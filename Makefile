@@ -48,7 +48,7 @@ upgrade: deps-test ## The version before beside this one: a rolling upgrade unde
 
 check: deps ## Formatting, lints, and the dependencies' licences and sources where cargo-deny is installed
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --all-targets --test long --test upgrade --locked -- -D warnings
+	$(CARGO) clippy --all-targets --test long --test containers --test upgrade --locked -- -D warnings
 	@command -v cargo-deny >/dev/null || echo "cargo-deny is not installed: licences and sources of the dependencies are not checked"
 	@! command -v cargo-deny >/dev/null || $(CARGO) deny --offline --locked check --hide-inclusion-graph bans licenses sources
 

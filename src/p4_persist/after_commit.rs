@@ -5,11 +5,12 @@
 //! its outcome and publishes the event again; a crash after it leaves records that P5 marks.
 
 use super::handled::HandledDelivery;
+use super::ledger_marks::LedgerMarks;
 use super::send_back::{UnsentCopy, copy};
 use super::{Persist, events};
-use crate::domain::ids::{RequestId, SaleId};
+use crate::domain::ids::RequestId;
 use crate::domain::message::OrderMessage;
-use crate::domain::outcome::{Outcome, Verdict};
+use crate::domain::outcome::Verdict;
 use crate::domain::states::{P4Persist, Phase, State};
 use crate::faults::{crash_point, left_out};
 use crate::store::mysql::DbError;
@@ -17,15 +18,7 @@ use crate::store::mysql::events::OutcomeEvent;
 use crate::store::rabbit::{DeliveryId, RabbitError, Topology};
 use crate::telemetry::count;
 use crate::telemetry::traces::{self, SpanResult};
-use futures::future::join_all;
 use std::time::{Duration, SystemTime};
-
-/// What is to be marked in one ledger: that of a sale on a shard.
-pub(super) struct LedgerMarks {
-    sale_id: SaleId,
-    shard: u16,
-    outcomes: Vec<(RequestId, Outcome)>,
-}
 
 /// A group whose outcomes are committed, and whose messages are not acknowledged yet.
 pub(super) struct CommittedGroup {
@@ -72,7 +65,7 @@ impl Persist {
             return Err(RabbitError::Closed(format!("given up, because events could not be written: {error}")));
         }
         self.ack_or_send_back(handled, acked_early).await?;
-        self.mark_ledger(marks).await;
+        self.marker.mark(marks).await;
         Ok(())
     }
 
@@ -110,17 +103,6 @@ impl Persist {
         self.ack(ids).await?;
         tokio::time::sleep(Duration::from_millis(200)).await;
         Ok(())
-    }
-
-    /// Marks outcomes in the ledger, so that status requests of buyers do not reach the database. Best effort: P5 marks the rest.
-    async fn mark_ledger(&self, marks: Vec<LedgerMarks>) {
-        let marks = marks.into_iter().map(|LedgerMarks { sale_id, shard, outcomes }| async move {
-            if let Err(error) = self.ledger.mark_outcomes(&sale_id, shard, &outcomes).await {
-                let count = outcomes.len();
-                tracing::debug!(phase = "p4_persist", sale = %sale_id, shard, %error, count, "ledger not marked");
-            }
-        });
-        join_all(marks).await;
     }
 }
 

@@ -20,6 +20,7 @@ mod event_publisher;
 mod events;
 mod handled;
 mod intake;
+mod ledger_marks;
 mod send_back;
 
 use crate::config;
@@ -38,6 +39,7 @@ use breaker::DatabaseBreaker;
 pub(crate) use event_publisher::EventPublisher;
 use handled::HandledDelivery;
 use intake::{LostQueue, held_gauge};
+use ledger_marks::LedgerMarker;
 use send_back::UnsentCopy;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -49,7 +51,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(250);
 /// One writer of a process: a consumer of all order queues with one transaction at a time.
 pub struct Persist {
     db: Db,
-    ledger: RequestLedger,
+    marker: LedgerMarker,
     rabbit: RabbitConfig,
     settings: config::P4Persist,
     consumer: Option<Consumer>,
@@ -105,7 +107,7 @@ impl Persist {
         persist::refused_from_zero();
         let writer = || Self {
             db: db.clone(),
-            ledger: ledger.clone(),
+            marker: LedgerMarker::new(ledger),
             rabbit: rabbit.clone(),
             settings: settings.clone(),
             consumer: None,
@@ -142,6 +144,7 @@ impl Persist {
         if group.is_empty() {
             let Some(before) = before else {
                 self.send_back().await?;
+                self.marker.mark_waiting().await;
                 return Ok(Progress::Idle);
             };
             self.after_commit(before).await?;

@@ -16,7 +16,7 @@ const SALE: &str = "compose";
 const STOCK: &str = "100000";
 /// Orders that are accepted before and after each kill.
 const ORDERS: usize = 30;
-/// p5_reconcile.window_ms and one interval, with room.
+/// p5_reconcile.window_ms and one interval, with room: a consumer that dies between the ack and the mark leaves the mark to P5.
 const CONFIRMED_WITHIN: Duration = Duration::from_secs(400);
 
 /// Buyers one after the other, each with a purchase token, who repeat until they have an answer.

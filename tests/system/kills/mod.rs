@@ -15,6 +15,7 @@ mod power_cut;
 mod redis_faults;
 mod redis_full;
 mod redis_loss;
+mod redis_marks;
 mod redis_unknown;
 mod relay_replicas;
 mod replicas;
