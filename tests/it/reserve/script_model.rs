@@ -18,11 +18,11 @@ use std::collections::{BTreeSet, HashMap};
 /// Buyers in a row; then one of them may come again, or another one with his request id, or he with another request.
 fn crowd() -> impl Strategy<Value = Step> {
     let twin = proptest::option::weighted(0.5, (any::<proptest::sample::Index>(), any::<(bool, bool)>(), 200u64..210));
-    (24u64..400, 0u8..250, 1usize..150, twin).prop_map(|(id, user, count, twin)| {
-        let ask = |no: usize| Ask { id: id + no as u64, user: user.wrapping_add(no as u8), quantity: 1 };
+    (24u64..400, 0u8..250, 1u8..150, twin).prop_map(|(id, user, count, twin)| {
+        let ask = |no: u8| Ask { id: id + u64::from(no), user: user.wrapping_add(no), quantity: 1 };
         let mut group: Vec<Ask> = (0..count).map(ask).collect();
         if let Some((at, (same_id, same_user), other)) = twin {
-            let mut twin = group[at.index(count)];
+            let mut twin = group[at.index(group.len())];
             twin.id = if same_id { twin.id } else { other };
             twin.user = if same_user { twin.user } else { twin.user.wrapping_add(1) };
             group.push(twin);
