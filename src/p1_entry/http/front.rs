@@ -74,7 +74,7 @@ where
     forward_ready!(app);
 
     fn call(&self, request: Request) -> Self::Future {
-        match self.public.as_ref().zip(Asked::of(&request)) {
+        match self.public.as_ref().zip(CrowdRequest::of(&request)) {
             // Boxed: a connection has the room for this future as long as it lives, also while it is idle.
             Some((public, asked)) => FrontFuture::Front { answer: Box::pin(answer(public.clone(), request, asked)) },
             None => FrontFuture::App { answer: self.app.call(request) },
@@ -111,12 +111,12 @@ where
 }
 
 /// What is answered before the `App`, if every reader of its path would read the same ids.
-enum Asked {
+enum CrowdRequest {
     Purchase,
     Status(OrderInPath),
 }
 
-impl Asked {
+impl CrowdRequest {
     fn of(request: &Request) -> Option<Self> {
         let (sale, order) = sale_and_rest(request).filter(|(sale, _)| SaleId::accepts(sale))?;
         match *request.method() {
@@ -135,13 +135,13 @@ fn sale_and_rest(request: &Request) -> Option<(&str, &str)> {
     request.path().strip_prefix("/v1/sales/")?.split_once("/orders")
 }
 
-async fn answered(public: &PublicApi, request: &Request, payload: &mut Payload, asked: Asked) -> HttpResponse {
+async fn answered(public: &PublicApi, request: &Request, payload: &mut Payload, asked: CrowdRequest) -> HttpResponse {
     match asked {
-        Asked::Purchase => {
+        CrowdRequest::Purchase => {
             let (sale, _) = sale_and_rest(request).unwrap_or_default();
             orders::answer(public, request.headers(), sale, payload).await
         }
-        Asked::Status(order) => {
+        CrowdRequest::Status(order) => {
             let query = request.uri().query().unwrap_or_default();
             orders::answer_status(public, request.headers(), query, &order).await
         }
@@ -149,7 +149,7 @@ async fn answered(public: &PublicApi, request: &Request, payload: &mut Payload, 
 }
 
 /// Answers one request as the `App` does, with its `X-Request-Id`.
-async fn answer(public: Rc<web::Data<PublicApi>>, mut request: Request, asked: Asked) -> Response<BoxBody> {
+async fn answer(public: Rc<web::Data<PublicApi>>, mut request: Request, asked: CrowdRequest) -> Response<BoxBody> {
     let (id, mut payload) = (request_id::of(request.headers()), request.take_payload());
     let mut answering = pin!(answered(&public, &request, &mut payload, asked));
     let answer = poll_fn(|context| {
@@ -181,9 +181,9 @@ mod tests {
     fn only_what_has_plain_ids_is_answered_before_the_app() {
         let asked = |method: Method, path: &str| {
             let request = TestRequest::with_uri(path).method(method).to_request();
-            Asked::of(&request).map(|asked| match asked {
-                Asked::Purchase => format!("buy {}", sale_and_rest(&request).unwrap().0),
-                Asked::Status(order) => format!("show {} {}", order.sale_id, order.request_id),
+            CrowdRequest::of(&request).map(|asked| match asked {
+                CrowdRequest::Purchase => format!("buy {}", sale_and_rest(&request).unwrap().0),
+                CrowdRequest::Status(order) => format!("show {} {}", order.sale_id, order.request_id),
             })
         };
         assert_eq!(asked(Method::POST, "/v1/sales/flash_1-A/orders").as_deref(), Some("buy flash_1-A"));
