@@ -11,12 +11,8 @@ BASES=debian
 source scripts/containers.sh
 need_containers
 
-mirror() {
-  local found
-  found=$(sed -n 's/^URIs: *\([^ ]*debian\/\{0,1\}\)$/\1/p' /etc/apt/sources.list.d/*.sources 2>/dev/null | head -n 1)
-  [ -n "$found" ] || found=$(sed -n 's/^deb \(\[[^]]*\] \)\{0,1\}\([^ ]*debian\/\{0,1\}\) .*/\2/p' /etc/apt/sources.list 2>/dev/null | head -n 1)
-  echo "${found:-http://deb.debian.org/debian}"
-}
+# shellcheck source=scripts/debian-mirror.sh
+source scripts/debian-mirror.sh
 
 # The name that a file of the project asks for: asked_for FILE START
 asked_for() {

@@ -30,12 +30,8 @@ readonly LOADER=lib64/ld-linux-x86-64.so.2
 if [ -e "$DONE/bin/VERSIONS" ]; then echo "$DONE"; exit 0; fi
 [ -r "$KEYRING" ] || fail "$KEYRING is missing: install debian-archive-keyring"
 
-mirror() {
-  local found
-  found=$(sed -n 's/^URIs: *\([^ ]*debian\/\{0,1\}\)$/\1/p' /etc/apt/sources.list.d/*.sources 2>/dev/null | head -n 1)
-  [ -n "$found" ] || found=$(sed -n 's/^deb \(\[[^]]*\] \)\{0,1\}\([^ ]*debian\/\{0,1\}\) .*/\2/p' /etc/apt/sources.list 2>/dev/null | head -n 1)
-  echo "${found:-http://deb.debian.org/debian}"
-}
+# shellcheck source=scripts/debian-mirror.sh
+source scripts/debian-mirror.sh
 
 # unpack SUITE [OPTION-OF-THE-SOURCE] PACKAGE…: the packages with all they depend on, in $PLACE/SUITE.
 unpack() {

@@ -92,7 +92,6 @@ fn purchases(environment: &Environment, host: &str) -> Result<Vec<String>, Failu
 pub(super) async fn serve_plain(layers: &Layers, listen: &str) -> Result<u8, Failure> {
     let settings = Settings::load(layers)?;
     let auth = Authenticator::new(&settings.auth).map_err(|error| Failure::Failed(error.to_string()))?;
-    let auth = auth.by_library_alone();
     let listener = roles::bind("--listen", listen)?;
     baseline::http::serve(auth, listener, &settings.http, Stopper::new())?.await?;
     Ok(0)

@@ -38,7 +38,6 @@ impl PlainHandler {
     pub fn start(environment: &Environment) -> Result<Self, Failure> {
         let auth =
             Authenticator::new(&environment.settings.auth).map_err(|error| Failure::Failed(error.to_string()))?;
-        let auth = auth.by_library_alone();
         let listener = roles::bind("http.listen", "127.0.0.1:0")?;
         let url = format!("http://{}", listener.local_addr()?);
         let stopper = Stopper::new();

@@ -1,6 +1,7 @@
 //! Real processes of every role, replaced one after another while buyers buy; each of a version of its own.
 
 use super::killable::{KillableProcess, ProcessOptions, UNKNOWN_BEFORE};
+use super::relay_state::parked;
 use super::world::{World, eventually};
 use seckill::domain::ids::SaleId;
 use seckill::roles::Role;
@@ -196,6 +197,16 @@ impl Fleet {
             reports.push(sold);
         }
         reports
+    }
+
+    /// The end of a change that nobody may notice: every 202 is an order, nothing was parked on the way, the books balance.
+    pub async fn finish_unnoticed(mut self) {
+        let reports = self.all_confirmed().await;
+        assert!(reports.iter().all(|report| report.accepted > 300), "too few to show anything");
+        assert_eq!(self.world.mq_dlq().await, Vec::<String>::new());
+        assert_eq!(parked(&self.world).await, 0);
+        assert_eq!(self.world.rows("failed_request", "1 = 1").await, 0);
+        self.finish().await;
     }
 
     /// The audit, and an orderly end of all.

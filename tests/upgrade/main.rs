@@ -50,16 +50,6 @@ fn migrate(world: &World) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Every 202 is an order, nothing was parked on the way, the books balance.
-async fn nothing_was_noticed(mut fleet: Fleet) {
-    let reports = fleet.all_confirmed().await;
-    assert!(reports.iter().all(|report| report.accepted > 300), "too few to show anything");
-    assert_eq!(fleet.world.mq_dlq().await, Vec::<String>::new());
-    assert_eq!(parked(&fleet.world).await, 0);
-    assert_eq!(fleet.world.rows("failed_request", "1 = 1").await, 0);
-    fleet.finish().await;
-}
-
 /// As docs/operations.md says, "Upgrade".
 #[test]
 fn an_upgrade_under_load_loses_and_parks_nothing() {
@@ -74,7 +64,7 @@ fn an_upgrade_under_load_loses_and_parks_nothing() {
         // The version before is gone.
         fleet.set_for_later(NEW_FORM);
         fleet.replace(Api, 0, THIS).await;
-        nothing_was_noticed(fleet).await;
+        fleet.finish_unnoticed().await;
     });
 }
 
@@ -94,7 +84,7 @@ fn going_back_in_the_right_order_loses_and_parks_nothing() {
         for role in [Api, Reconcile, Relay, Consumer] {
             fleet.replace(role, 0, BEFORE).await;
         }
-        nothing_was_noticed(fleet).await;
+        fleet.finish_unnoticed().await;
     });
 }
 

@@ -35,7 +35,7 @@ pub fn serve(
     settings: &config::Http,
     stopper: Stopper,
 ) -> std::io::Result<Server> {
-    let auth = web::Data::new(auth);
+    let auth = web::Data::new(auth.by_library_alone());
     let server = HttpServer::new(move || App::new().app_data(auth.clone()).default_service(web::to(refuse)))
         .workers(worker_count(settings))
         .client_request_timeout(Duration::from_millis(settings.head_timeout_ms))
