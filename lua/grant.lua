@@ -1,19 +1,37 @@
 #!lua
 -- Gives units of one grant to one shard of a warmed sale, once: the second call with the same grant id changes nothing.
 --
--- KEYS[1] meta, KEYS[2] stock, KEYS[3] grants (hash: grant id -> units)
--- ARGV[1] epoch, ARGV[2] grant id, ARGV[3] units
+-- KEYS[1] meta, KEYS[2] stock, KEYS[3] grants (hash: grant id -> units), KEYS[4] buyers
+-- ARGV[1] epoch, ARGV[2] grant id, ARGV[3] units; then, for each purchase of this shard that no longer counts against its buyer's
+--         limit: user id, request id, units
 -- Returns 1 given, 0 was given before, -1 the sale's keys are missing, -2 another epoch, -3 frozen
 --
--- Atomic and checked first: the record of the grant and the units come together or not at all. Never into frozen keys: their
--- rebuild counts all grants of the database in one sum and would overwrite, or count twice, what came in between.
+-- Atomic and checked first: the record of the grant, the units and the limits come together or not at all. Never into frozen keys:
+-- their rebuild counts all grants of the database in one sum and would overwrite, or count twice, what came in between.
 
 if redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) < 3 then return -1 end
 local meta = redis.call('HMGET', KEYS[1], 'epoch', 'state')
 if meta[1] ~= ARGV[1] then return -2 end
 if meta[2] == 'frozen' then return -3 end
 if redis.call('HEXISTS', KEYS[3], ARGV[2]) == 1 then return 0 end
+-- Read before anything is written: a key of another type is refused here. A buyer may be among them more than once.
+local owned, firsts = {}, {}
+for i = 4, #ARGV, 3 do
+  local user = ARGV[i]
+  if not owned[user] then
+    local units, first = string.match(redis.call('HGET', KEYS[4], user) or '', '^(%d+) (%d+)$')
+    owned[user], firsts[user] = tonumber(units) or 0, first
+  end
+  owned[user] = owned[user] - tonumber(ARGV[i + 2])
+end
 -- INCRBY first: it is the one that would refuse (a stock that is no number), and then nothing has happened.
 redis.call('INCRBY', KEYS[2], ARGV[3])
 redis.call('HSET', KEYS[3], ARGV[2], ARGV[3])
+for user, units in pairs(owned) do
+  if units <= 0 then
+    redis.call('HDEL', KEYS[4], user)
+  elseif firsts[user] then
+    redis.call('HSET', KEYS[4], user, string.format('%.0f', units) .. ' ' .. firsts[user])
+  end
+end
 return 1

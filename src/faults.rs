@@ -88,6 +88,18 @@ coded! {
         ActivationHalf = "F23",
         /// P5 rebuild, twice: the next epoch is begun; its records are loaded, its stock is not set.
         RebuildHalf = "F24",
+        /// P6: overdue orders are chosen, nothing is written.
+        ExpiryChosen = "F27",
+        /// P6: they are expired, their units are back in the stock and in a grant; not committed.
+        ExpiryWritten = "F28",
+        /// P6: that is committed, Redis does not have the grant.
+        ExpiryCommitted = "F29",
+        /// P6: a payment and what it does are written, not committed.
+        PaymentWritten = "F30",
+        /// P6: that is committed, who told of it has no answer.
+        PaymentCommitted = "F31",
+        /// P6: a cancellation is written, not committed.
+        CancelWritten = "F32",
         /// P2: units are out of one bucket, in a transfer record, not in the other.
         AfterTake = "F25",
         /// P2: the units are in the other bucket, the record is not forgotten.
@@ -130,6 +142,12 @@ coded! {
         Discard = "discard",
         /// Units of parked requests stay taken in Redis.
         NoGiveBack = "no_give_back",
+        /// Only an unpaid order whose deadline has passed expires.
+        ExpiryCondition = "expiry_condition",
+        /// Redis takes a grant once, by its id.
+        GrantOnce = "grant_once",
+        /// The event of a change is written with the change.
+        OrderEventRow = "order_event_row",
         /// The audit compares the units that Redis holds with those that the database calls unsold.
         UnitBridge = "unit_bridge",
         /// The audit looks for acceptance numbers without an outcome.

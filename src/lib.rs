@@ -1,6 +1,6 @@
 //! seckill: a flash-sale order system.
 //!
-//! A purchase passes five phases: P1 takes it in, P2 reserves its units in Redis, P3 relays it to RabbitMQ, P4 writes it to the
+//! A purchase passes six phases: P1 takes it in, P2 reserves its units in Redis, P3 relays it to RabbitMQ, P4 writes it to the
 //! database, P5 checks the books and repairs. Each phase is a room here and hands its work over as data in a server.
 //!
 //! The rooms by floor, from the ground up; a room imports floors below it only:
@@ -15,7 +15,7 @@
 //! | 2 | [`jwt`], [`token_issuer`], [`allocator`], [`bench_program`], [`build_info`] | how tokens are signed and issued; memory; where the benchmark's program is; which build this is |
 //! | 3 | [`store`] | Redis, RabbitMQ, MySQL: one folder each, the only importers of their clients |
 //! | 4 | [`http`], [`sales`] | what two HTTP servers share; what operators do to a sale |
-//! | 5 | [`p2_reserve`], [`p3_relay`], [`p4_persist`], [`p5_reconcile`] | one phase each; none imports another |
+//! | 5 | [`p2_reserve`], [`p3_relay`], [`p4_persist`], [`p5_reconcile`], [`p6_fulfil`] | one phase each; none imports another |
 //! | 6 | [`p1_entry`] | the public API; it calls P2, the only call between phases |
 //! | 7 | [`console`] | pages: the operators' console, the contract, the demo shop |
 //! | 8 | [`roles`] | what a process runs: api, relay, consumer, reconcile |
@@ -48,6 +48,7 @@ pub mod p2_reserve;
 pub mod p3_relay;
 pub mod p4_persist;
 pub mod p5_reconcile;
+pub mod p6_fulfil;
 pub mod roles;
 pub mod runtime;
 pub mod sales;

@@ -114,6 +114,7 @@ mod tests {
             policy: PurchasePolicy::OnePerUser,
             token_required: false,
             waiting_room: false,
+            payment: None,
             starts_at_ms: 1,
             ends_at_ms: 2,
             status: SaleStatus::Warmed,

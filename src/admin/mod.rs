@@ -11,6 +11,7 @@ mod failed_requests;
 mod flows;
 mod json_api;
 mod openapi;
+mod orders;
 mod pipeline;
 mod problems;
 mod readiness;

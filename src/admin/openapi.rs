@@ -2,7 +2,7 @@
 
 use super::json_api::{AdminAnswer, ReadProblems, answer};
 use super::state::Admin;
-use super::{acts, audits, dlq, failed_requests, pipeline, sales};
+use super::{acts, audits, dlq, failed_requests, orders, pipeline, sales};
 use crate::http::openapi::{ADMIN_TOKEN, ProblemBody, ProblemCodes, ProblemResponse};
 use actix_web::web;
 use serde_json::json;
@@ -13,13 +13,14 @@ use utoipa::OpenApi;
     info(title = "seckill admin", description = "What operators see of a flash-sale order system, and do to it."),
     paths(
         sales::list, sales::create, sales::show, sales::warm, sales::pause, sales::resume, sales::top_up, sales::reclaim,
-        sales::rebuild, sales::close, audits::audit, audits::runs, acts::list, dlq::list, dlq::replay, dlq::give_up,
+        sales::rebuild, sales::close, orders::find, orders::show, orders::paid, orders::paying, orders::cancel,
+        orders::refunded, orders::refunds, audits::audit, audits::runs, acts::list, dlq::list, dlq::replay, dlq::give_up,
         failed_requests::list, pipeline::pipeline, json, whoami
     ),
     components(schemas(ProblemBody), responses(ProblemResponse)),
     modifiers(&ADMIN_TOKEN, &ProblemCodes),
     security(("bearer" = [])),
-    tags((name = "sales"), (name = "records"), (name = "dead letters"), (name = "process"))
+    tags((name = "sales"), (name = "orders"), (name = "records"), (name = "dead letters"), (name = "process"))
 )]
 struct AdminDocument;
 

@@ -2,7 +2,7 @@
 
 use super::json_api::{BODY_BYTES_MAX, query_config};
 use super::state::Admin;
-use super::{acts, audits, dlq, failed_requests, openapi, pipeline, sales};
+use super::{acts, audits, dlq, failed_requests, openapi, orders, pipeline, sales};
 use crate::console;
 use crate::http::end_gracefully;
 use crate::http::extract::{as_problem, path_config};
@@ -82,6 +82,13 @@ fn api_routes(config: &mut web::ServiceConfig) {
         .route("/sales/{sale_id}/rebuild", web::post().to(sales::rebuild))
         .route("/sales/{sale_id}/close", web::post().to(sales::close))
         .route("/sales/{sale_id}/audit", web::get().to(audits::audit))
+        .route("/orders", web::get().to(orders::find))
+        .route("/orders/{request_id}", web::get().to(orders::show))
+        .route("/orders/{request_id}/paid", web::post().to(orders::paid))
+        .route("/orders/{request_id}/paying", web::post().to(orders::paying))
+        .route("/orders/{request_id}/cancel", web::post().to(orders::cancel))
+        .route("/orders/{request_id}/refunded", web::post().to(orders::refunded))
+        .route("/refunds", web::get().to(orders::refunds))
         .route("/audits", web::get().to(audits::runs))
         .route("/acts", web::get().to(acts::list))
         .route("/dlq", web::get().to(dlq::list))

@@ -6,8 +6,10 @@ use crate::config::{Secret, Settings};
 use crate::domain::ids::SaleId;
 use crate::domain::sale::Sale;
 use crate::p1_entry::access_tokens::KeyHealth;
+
 use crate::p5_reconcile::ReconcileContext;
 use crate::p5_reconcile::dlq::DlqListing;
+use crate::p6_fulfil::FulfilContext;
 use crate::roles::{Role, Servers};
 use crate::runtime::Stopper;
 use crate::sales::SaleControl;
@@ -29,6 +31,7 @@ pub struct Admin {
     pub(super) readiness: Readiness,
     pub(super) servers: Servers,
     pub(super) context: ReconcileContext,
+    pub(super) fulfil: FulfilContext,
     pub(super) roles: Vec<Role>,
     pub(super) window_ms: u64,
     pub(super) sale_control: SaleControl,
@@ -48,6 +51,7 @@ impl Admin {
             token: settings.admin.token.clone(),
             readiness: Readiness::new(servers.clone(), roles.to_vec(), stopper.clone()),
             context: servers.reconcile_context(settings),
+            fulfil: servers.fulfil_context(settings),
             servers: servers.clone(),
             roles: roles.to_vec(),
             window_ms: settings.p5_reconcile.window_ms,

@@ -32,6 +32,7 @@ sections! {
         p3_relay: P3Relay,
         p4_persist: P4Persist,
         p5_reconcile: P5Reconcile,
+        p6_fulfil: P6Fulfil,
     }
     Runtime { node: String, drain_ms: u64, }
     Log { level: String, format: LogFormat, }
@@ -152,6 +153,11 @@ sections! {
         ledger_retention_s: u64,
         warm_ahead_ms: u64,
         findings_max: usize,
+    }
+    P6Fulfil {
+        interval_ms: u64,
+        group_max: u16,
+        rate_per_s: u32,
     }
 }
 

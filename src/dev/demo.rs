@@ -37,6 +37,7 @@ pub(super) async fn create(settings: &Settings) -> Result<(), StackError> {
         policy: PurchasePolicy::OnePerUser,
         token_required: false,
         waiting_room: false,
+        payment: None,
         starts_at_ms: now_ms() - 1_000,
         ends_at_ms: now_ms() + DEMO_MS,
         status: SaleStatus::Draft,

@@ -53,10 +53,35 @@ pub struct BalanceSheet {
     pub(crate) without_outcome: i64,
     /// Sum of `stock_flow.delta`.
     pub flow: i64,
+    /// Units that ended orders brought back, by the journal.
+    pub returned: i64,
+    /// Orders by what became of them, and payments.
+    #[serde(flatten)]
+    pub life: LifeCounts,
     /// Whether Redis holds this sale; a draft that was never warmed has no Redis side.
     pub in_redis: bool,
     /// Whether every shard of it could be counted in the epoch of the database, so that both sides can be compared.
     pub(crate) bridged: bool,
+}
+
+/// Orders by what became of them after CONFIRMED, in units, and payments. Orders of sales without a payment step are in none of
+/// them, unless they were cancelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct LifeCounts {
+    /// Units that wait for their payment.
+    pub unpaid: i64,
+    /// Units that are paid.
+    pub paid: i64,
+    /// Units of orders that expired unpaid.
+    pub expired: i64,
+    /// Units of orders that were cancelled.
+    pub cancelled: i64,
+    /// Number of paid orders.
+    pub paid_orders: i64,
+    /// Number of payments that are applied to an order.
+    pub payments_applied: i64,
+    /// Of those, payments whose order is not paid.
+    pub payments_unmatched: i64,
 }
 
 /// One equation of the sheet.
@@ -90,6 +115,21 @@ impl BalanceSheet {
             },
             Equation { name: "database stock = sum of stock_flow", left: self.database_stock, right: self.flow },
             Equation { name: "orders without an outcome = none", left: self.without_outcome, right: 0 },
+            Equation {
+                name: "units given back = expired + cancelled orders",
+                left: self.returned,
+                right: self.life.expired + self.life.cancelled,
+            },
+            Equation {
+                name: "paid orders = payments applied",
+                left: self.life.paid_orders,
+                right: self.life.payments_applied,
+            },
+            Equation {
+                name: "payments of orders that are not paid = none",
+                left: self.life.payments_unmatched,
+                right: 0,
+            },
         ];
         if self.in_redis {
             equations.push(Equation {
@@ -173,12 +213,13 @@ mod tests {
         #[test]
         fn an_honest_run_balances_and_any_single_lost_or_doubled_unit_shows(
             granted in 0i64..1_000, accepted in 0i64..1_000, ordered in 0i64..1_000, failed in 0i64..1_000,
-            field in 0usize..13, off in prop_oneof![Just(-1i64), Just(1)],
+            field in 0usize..17, off in prop_oneof![Just(-1i64), Just(1)],
         ) {
             let accepted = accepted.min(granted);
             let ordered = ordered.min(accepted);
             let failed = failed.min(accepted - ordered);
-            let honest = sheet(granted, accepted, ordered, failed);
+            let life = LifeCounts { expired: 5, cancelled: 2, paid_orders: 3, payments_applied: 3, ..LifeCounts::default() };
+            let honest = BalanceSheet { returned: 7, life, ..sheet(granted, accepted, ordered, failed) };
             prop_assert!(honest.consistent());
             let mut wrong = honest;
             match field {
@@ -194,6 +235,10 @@ mod tests {
                 9 => wrong.in_transit += off,
                 10 => wrong.gaps_held += off,
                 11 => wrong.without_outcome += off,
+                12 => wrong.returned += off,
+                13 => wrong.life.expired += off,
+                14 => wrong.life.payments_applied += off,
+                15 => wrong.life.payments_unmatched += off,
                 _ => wrong.granted_in_redis += off,
             }
             prop_assert!(!wrong.consistent());

@@ -111,6 +111,8 @@ impl UserId {
 pub struct RequestId(u64);
 
 impl RequestId {
+    /// The lowest that there is.
+    pub(crate) const LOWEST: Self = Self(1);
     const EXPECTED: &'static str = "a decimal number from 1 to 9223372036854775807 without sign or leading zeros";
 
     /// Wraps a number made by the generator or read from a store; `None` when it is out of range.

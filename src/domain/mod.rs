@@ -11,6 +11,7 @@ pub mod ledger;
 pub mod message;
 pub mod new_sale;
 pub mod operator;
+pub mod order_life;
 pub mod outcome;
 pub mod policy;
 pub mod request;

@@ -1,6 +1,7 @@
 //! What an operator says to create a sale, and the rules for it. The command line and the admin API read the same ones.
 
 use super::ids::SaleId;
+use super::order_life::PaymentTerms;
 use super::policy::PurchasePolicy;
 use super::sale::{STOCK_MAX, Sale, SaleStatus};
 use chrono::{DateTime, Utc};
@@ -11,6 +12,12 @@ const PRICE_CENTS_MAX: i64 = 1_000_000_000_000;
 const PRODUCT_CHARS_MAX: usize = 64;
 /// Longest title, characters.
 const TITLE_CHARS_MAX: usize = 200;
+/// Longest time to pay, seconds: 30 days.
+const PAY_WITHIN_S_MAX: u32 = 2_592_000;
+/// The grace of a sale that does not say, seconds.
+pub(crate) const PAY_GRACE_S: u32 = 30;
+/// Longest grace, seconds.
+const PAY_GRACE_S_MAX: u32 = 86_400;
 
 /// A sale that does not exist yet.
 #[derive(Debug, Clone, serde::Deserialize)]
@@ -41,6 +48,19 @@ pub(crate) struct NewSale {
     /// Whether buyers pass a waiting room.
     #[serde(default)]
     pub waiting_room: bool,
+    /// Seconds that a buyer has to pay; none: there is no payment step.
+    #[serde(default)]
+    pub pay_within_s: Option<u32>,
+    /// Seconds between the deadline that buyers are told and the one that is enforced.
+    #[serde(default = "grace_s")]
+    pub pay_grace_s: u32,
+    /// Whether an order that ends unpaid no longer counts against its buyer's limit.
+    #[serde(default)]
+    pub limit_returns: bool,
+}
+
+const fn grace_s() -> u32 {
+    PAY_GRACE_S
 }
 
 fn yuan() -> String {
@@ -69,6 +89,17 @@ impl NewSale {
             ((0..=PRICE_CENTS_MAX).contains(&self.price_cents), "price_cents", "0 to 1,000,000,000,000"),
             (capitals, "currency", "three capital letters, e.g. CNY"),
             (self.ends_at > self.starts_at, "ends_at", "a time after starts_at"),
+            (
+                self.pay_within_s.is_none_or(|s| (1..=PAY_WITHIN_S_MAX).contains(&s)),
+                "pay_within_s",
+                "1 to 2,592,000 seconds, or none for no payment step",
+            ),
+            (self.pay_grace_s <= PAY_GRACE_S_MAX, "pay_grace_s", "0 to 86,400 seconds"),
+            (
+                !self.limit_returns || self.pay_within_s.is_some(),
+                "limit_returns",
+                "false where the sale has no payment step (pay_within_s)",
+            ),
         ];
         if let Some((_, field, expected)) = rules.into_iter().find(|(holds, ..)| !holds) {
             return Err(BadSale { field, expected });
@@ -84,6 +115,11 @@ impl NewSale {
             policy: PurchasePolicy::from_limit(self.limit),
             token_required: self.token_required,
             waiting_room: self.waiting_room,
+            payment: self.pay_within_s.map(|pay_within_s| PaymentTerms {
+                pay_within_s,
+                pay_grace_s: self.pay_grace_s,
+                limit_returns: self.limit_returns,
+            }),
             starts_at_ms: self.starts_at.timestamp_millis(),
             ends_at_ms: self.ends_at.timestamp_millis(),
             status: SaleStatus::Draft,
@@ -115,7 +151,7 @@ mod tests {
     #[test]
     fn every_rule_names_its_field() {
         type Change = fn(&mut NewSale);
-        let broken: [(&str, Change); 9] = [
+        let broken: [(&str, Change); 13] = [
             ("product", |new| new.product = " ".to_owned()),
             ("title", |new| new.title = "题".repeat(201)),
             ("stock", |new| new.stock = -1),
@@ -124,6 +160,10 @@ mod tests {
             ("price_cents", |new| new.price_cents = -1),
             ("currency", |new| new.currency = "yuan".to_owned()),
             ("ends_at", |new| new.ends_at = new.starts_at),
+            ("pay_within_s", |new| new.pay_within_s = Some(0)),
+            ("pay_within_s", |new| new.pay_within_s = Some(PAY_WITHIN_S_MAX + 1)),
+            ("pay_grace_s", |new| new.pay_grace_s = PAY_GRACE_S_MAX + 1),
+            ("limit_returns", |new| new.limit_returns = true),
             ("ends_at", |new| std::mem::swap(&mut new.starts_at, &mut new.ends_at)),
         ];
         for (field, change) in broken {

@@ -133,6 +133,10 @@ pub enum Operation {
     FindingClose,
     /// An order was cancelled.
     OrderCancel,
+    /// A payment of an order was told by hand.
+    OrderPaid,
+    /// Money that no order could take went back.
+    OrderRefunded,
     /// A parked request was persisted, or its entry removed.
     DlqReplay,
     /// A parked request was recorded as failed, or a stranger's message dropped.
@@ -155,6 +159,8 @@ impl Operation {
             Self::SaleArchive => "sale.archive",
             Self::FindingClose => "finding.close",
             Self::OrderCancel => "order.cancel",
+            Self::OrderPaid => "order.paid",
+            Self::OrderRefunded => "order.refunded",
             Self::DlqReplay => "dlq.replay",
             Self::DlqGiveUp => "dlq.give_up",
         }

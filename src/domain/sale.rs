@@ -1,6 +1,7 @@
 //! A sale: what is sold, when, to whom; and whether a request may try right now.
 
 use super::ids::SaleId;
+use super::order_life::PaymentTerms;
 use super::policy::PurchasePolicy;
 use super::states::P1Entry;
 
@@ -105,6 +106,9 @@ pub struct Sale {
     /// Whether buyers pass a waiting room before they get a purchase token. Cached by builds that had none: false.
     #[serde(default)]
     pub waiting_room: bool,
+    /// How long buyers have to pay; none: there is no payment step. Cached by builds that had none: none.
+    #[serde(default)]
+    pub payment: Option<PaymentTerms>,
     /// First millisecond in which it sells.
     pub starts_at_ms: i64,
     /// First millisecond in which it does not sell any more.
@@ -147,6 +151,7 @@ mod tests {
             policy: PurchasePolicy::OnePerUser,
             token_required: false,
             waiting_room: false,
+            payment: None,
             starts_at_ms: 100,
             ends_at_ms: 200,
             status,

@@ -93,6 +93,14 @@ pub(crate) fn made_at_ms(id: RequestId) -> i64 {
     EPOCH_MS + i64::try_from(id.get() >> (NODE_BITS + SEQUENCE_BITS)).unwrap_or(TIME_MAX_MS)
 }
 
+/// The lowest id that could be made in that millisecond (Unix time), or the nearest that there is.
+#[must_use]
+pub(crate) fn first_id_at(unix_ms: i64) -> RequestId {
+    let ms = unix_ms.saturating_sub(EPOCH_MS).clamp(0, TIME_MAX_MS);
+    let id = u64::try_from(ms).unwrap_or(0) << (NODE_BITS + SEQUENCE_BITS);
+    RequestId::new(id).unwrap_or(RequestId::LOWEST)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -46,6 +46,7 @@ impl Trace {
             Phase::P3Relay => 3,
             Phase::P4Persist => 4,
             Phase::P5Reconcile => 5,
+            Phase::P6Fulfil => 6,
         };
         bytes[1..9].copy_from_slice(&step.number.to_be_bytes());
         bytes[9..].copy_from_slice(&self.low.to_be_bytes());
@@ -80,6 +81,7 @@ impl TraceStep {
             Phase::P2Reserve => Some(Self { phase: Phase::P1Entry, number: self.number }),
             Phase::P3Relay | Phase::P5Reconcile => Some(Self::main(Phase::P2Reserve)),
             Phase::P4Persist => Some(Self::main(Phase::P3Relay)),
+            Phase::P6Fulfil => Some(Self::main(Phase::P4Persist)),
         }
     }
 }

@@ -10,6 +10,7 @@ mod forgery_budget;
 mod hs256;
 pub mod http;
 pub(crate) mod key_set;
+pub mod my_orders;
 mod near_views;
 pub mod overload;
 pub mod purchase_tokens;

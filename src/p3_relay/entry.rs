@@ -81,7 +81,7 @@ impl RelayEntry {
                 self.state = state;
                 count(State::P3(state), self.orders);
             }
-            Ok(other @ (State::P1(_) | State::P2(_) | State::P4(_) | State::P5(_))) => {
+            Ok(other @ (State::P1(_) | State::P2(_) | State::P4(_) | State::P5(_) | State::P6(_))) => {
                 tracing::error!(
                     phase = "p3_relay", request_id = %self.request_id, state = other.code(), ?event,
                     "contract violation: not a state of the relay, ignored"

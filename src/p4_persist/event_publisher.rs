@@ -1,4 +1,5 @@
-//! Publishes the events that no message carries (D10): outcomes of P5 and operators, and events that the broker did not take.
+//! Publishes the events that no message carries (D10, L5): outcomes of P5 and operators, events that the broker did not take, and
+//! what became of orders after they were confirmed.
 //!
 //! Input: events that wait in the database. Output: the same events at the broker, then deleted from the database. It is a
 //! worker of its own, so that a broker that takes no messages does not delay transactions. A crash between the confirm and the
@@ -9,7 +10,9 @@ use crate::config;
 use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::RequestId;
 use crate::runtime::Worker;
-use crate::store::mysql::{Db, events};
+use crate::store::mysql::events::OutcomeEvent;
+use crate::store::mysql::order_life::{self, WaitingEvent};
+use crate::store::mysql::{Db, DbError, events};
 use crate::store::rabbit::{RabbitConfig, Sender, Topology};
 use std::time::Instant;
 
@@ -47,32 +50,78 @@ impl Worker for EventPublisher {
         if Instant::now() < self.paused_until {
             return Ok(Progress::Idle);
         }
+        let outcomes = self.outcomes().await;
+        let orders = self.orders().await;
+        // A full page: there may be more.
+        let page = usize::from(events::WAITING_MAX);
+        Ok(if outcomes >= page || orders >= page { Progress::Moved(outcomes + orders) } else { Progress::Idle })
+    }
+}
+
+impl EventPublisher {
+    /// Events of outcomes. Returns how many were published and deleted; trouble is logged, and they wait.
+    async fn outcomes(&mut self) -> usize {
         let waiting = match events::waiting(&self.db).await {
             Ok(waiting) => waiting,
-            Err(error) => {
-                // The writers report a database that is unavailable; events can wait.
-                tracing::debug!(phase = "p4_persist", %error, "waiting events not read");
-                return Ok(Progress::Idle);
-            }
+            Err(error) => return not_read(&error),
         };
+        if !self.publish(&waiting).await {
+            return 0;
+        }
+        let ids: Vec<RequestId> = waiting.iter().map(|event| event.request_id).collect();
+        published(events::delete(&self.db, &ids).await, ids.len())
+    }
+
+    /// Events of orders after they were confirmed.
+    async fn orders(&mut self) -> usize {
+        let waiting = match order_life::waiting_events(&self.db).await {
+            Ok(waiting) => waiting,
+            Err(error) => return not_read(&error),
+        };
+        let ids: Vec<u64> = waiting.iter().map(|event| event.event_id).collect();
+        let of_order = |event: WaitingEvent| OutcomeEvent {
+            request_id: event.request_id,
+            key: event.key.into(),
+            body: event.body,
+        };
+        let waiting: Vec<OutcomeEvent> = waiting.into_iter().map(of_order).collect();
+        if !self.publish(&waiting).await {
+            return 0;
+        }
+        published(order_life::delete_events(&self.db, &ids).await, ids.len())
+    }
+
+    /// Whether there was something, and the broker has it (or nobody wants it).
+    async fn publish(&mut self, waiting: &[OutcomeEvent]) -> bool {
         if waiting.is_empty() {
-            return Ok(Progress::Idle);
+            return false;
         }
         if self.publishes
-            && let Err(error) = self.sender.send(bundles(&self.exchange, &waiting)).await
+            && let Err(error) = self.sender.send(bundles(&self.exchange, waiting)).await
         {
             tracing::warn!(phase = "p4_persist", %error, "the broker takes no events, they wait in the database");
             self.paused_until = Instant::now() + PAUSE_AFTER_FAILURE;
-            return Ok(Progress::Idle);
+            return false;
         }
-        let ids: Vec<RequestId> = waiting.iter().map(|event| event.request_id).collect();
-        if let Err(error) = events::delete(&self.db, &ids).await {
+        true
+    }
+}
+
+/// The writers report a database that is unavailable; events can wait.
+fn not_read(error: &DbError) -> usize {
+    tracing::debug!(phase = "p4_persist", %error, "waiting events not read");
+    0
+}
+
+fn published(deleted: Result<(), DbError>, count: usize) -> usize {
+    match deleted {
+        Ok(()) => {
+            tracing::debug!(phase = "p4_persist", count, "waiting events published");
+            count
+        }
+        Err(error) => {
             tracing::debug!(phase = "p4_persist", %error, "published events not deleted, they are published again");
-            return Ok(Progress::Idle);
+            0
         }
-        tracing::debug!(phase = "p4_persist", count = ids.len(), "waiting events published");
-        // After a full page there may be more.
-        let full_page = ids.len() >= usize::from(events::WAITING_MAX);
-        Ok(if full_page { Progress::Moved(ids.len()) } else { Progress::Idle })
     }
 }

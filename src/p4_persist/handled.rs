@@ -40,7 +40,7 @@ impl HandledDelivery {
         let message_id = delivery.message_id.as_deref().unwrap_or_default();
         match before.after(event) {
             Ok(State::P4(state)) => Self { delivery, state, reason },
-            Ok(other @ (State::P1(_) | State::P2(_) | State::P3(_) | State::P5(_))) => {
+            Ok(other @ (State::P1(_) | State::P2(_) | State::P3(_) | State::P5(_) | State::P6(_))) => {
                 tracing::error!(
                     phase = "p4_persist",
                     message_id,

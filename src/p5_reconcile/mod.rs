@@ -7,7 +7,7 @@
 //! round reads everything again. Two rounds at once do no harm.
 //!
 //! Order of the parts, each using only earlier ones: `context` (servers and limits), `pages` and `ledger_lookup` (reading), `dlq`,
-//! `audit`, `compensation`, `rebuild`, then the phase's `worker` with `leader_election` and `gauges`. Operators' commands also use
+//! `audit`, `compensation`, `rebuild`, then the phase's `worker` with `gauges`. Operators' commands also use
 //! `request_history` and `archive`.
 
 pub mod archive;
@@ -16,7 +16,6 @@ mod compensation;
 mod context;
 pub mod dlq;
 mod gauges;
-mod leader_election;
 mod ledger_lookup;
 mod pages;
 mod rebuild;
@@ -25,12 +24,10 @@ mod worker;
 
 pub use audit::{FindingKind, SaleAudit, Window, audit_sale, audit_sale_confirmed};
 pub(crate) use audit::{Suspect, gap_suspects};
-pub(crate) use compensation::cancel_order;
 pub use compensation::{compensate, finish_transfers, mark_outcomes, trim_all};
 pub use context::ReconcileContext;
 pub(crate) use context::ReconcileError;
 pub(crate) use context::ReconcileHandles;
-pub(crate) use leader_election::leader;
 pub(crate) use request_history::RequestHistory;
 pub use request_history::request_history;
 pub use worker::Reconcile;

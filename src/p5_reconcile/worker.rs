@@ -11,7 +11,6 @@ use super::compensation::{compensate, finish_transfers, mark_outcomes, trim};
 use super::context::{ReconcileContext, ReconcileError};
 use super::dlq::{MqDlqContents, clean_mq_dlq, copy_relay_dlq};
 use super::gauges::{measure_backlog, measure_ended};
-use super::leader_election::LeaderElection;
 use super::rebuild::{QuiescenceTimer, RebuildOptions, is_broken, rebuild};
 use crate::config::{self, Compensate};
 use crate::domain::fault::{Fault, Progress};
@@ -21,6 +20,7 @@ use crate::domain::sale::{Sale, SaleStatus};
 use crate::faults::slow_audit;
 use crate::runtime::{Worker, now_ms};
 use crate::sales::grants;
+use crate::store::mysql::leader_election::{LeaderElection, LedWork};
 use crate::store::mysql::{audit as audit_store, failed_requests, sales};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -54,7 +54,7 @@ impl Reconcile {
             context,
             backlog_max,
             next_at: Instant::now(),
-            election: LeaderElection::default(),
+            election: LeaderElection::new(LedWork::Reconcile),
             reporter: AuditReporter::new(settings.interval_ms),
             noted: HashSet::new(),
             quiescence: QuiescenceTimer::default(),

@@ -14,6 +14,7 @@ use crate::p1_entry::auto_warm::AutoWarm;
 use crate::p1_entry::catalog::{Catalog, CatalogHandles};
 use crate::p1_entry::http::{self, PublicApi, RequestBounds, Waiters};
 use crate::p1_entry::key_set::KeySetRefresher;
+use crate::p1_entry::my_orders::MyOrders;
 use crate::p1_entry::overload::{Overload, OverloadHandles, OverloadMonitor};
 use crate::p1_entry::purchase_tokens::PurchaseTokens;
 use crate::p1_entry::purchasing::{Admission, PurchaseTokenIssuer, Purchasing, Replays};
@@ -102,6 +103,7 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
         token_issuer: PurchaseTokenIssuer::new(catalog.clone(), rooms.clone(), limits.clone(), ids.clone(), tokens),
         rooms: RoomEntrance::new(catalog.clone(), limits, rooms.clone()),
         statuses: Statuses::start(ledger_reads, db.clone(), filter.clone(), shards, &stopper),
+        my_orders: MyOrders::start(servers.fulfil_context(&settings), catalog.clone()),
         sales: SaleList::new(db.clone(), catalog.clone()),
         catalog: catalog.clone(),
         overload: overload.clone(),

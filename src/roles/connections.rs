@@ -5,6 +5,7 @@
 use super::RoleError;
 use crate::config::Settings;
 use crate::p5_reconcile::{ReconcileContext, ReconcileHandles};
+use crate::p6_fulfil::FulfilContext;
 use crate::sales::{SaleControl, SaleHandles};
 use crate::store::mysql::{DatabaseAddress, Db, DbConfig};
 use crate::store::rabbit::RabbitConfig;
@@ -73,6 +74,13 @@ impl Servers {
             health: redis.health.clone(),
         };
         ReconcileContext::new(self.db.clone(), handles, self.rabbit.clone(), settings)
+    }
+
+    /// What P6 works with.
+    pub(crate) fn fulfil_context(&self, settings: &Settings) -> FulfilContext {
+        let (sale_keys, sale_cache) = (self.redis.sale_keys.clone(), self.redis.sale_cache.clone());
+        let redis = SaleHandles { sale_keys, sale_cache };
+        FulfilContext { db: self.db.clone(), redis, shards: settings.redis.shards }
     }
 }
 

@@ -1,10 +1,12 @@
-//! The reconcile role: one reconciler. Several processes may run it; the database elects the one that works.
+//! The reconcile role: one reconciler, and one sweep of overdue orders. Several processes may run it; the database elects the one
+//! that works at each.
 //!
 //! Input: the settings, handles on the servers. Output: a running reconciler. A crash leaves only what P5 itself leaves.
 
 use super::tasks::RoleTasks;
 use super::{CONNECT_GRACE, RoleContext, RoleError};
 use crate::p5_reconcile::Reconcile;
+use crate::p6_fulfil::Expiry;
 use crate::runtime::PollInterval;
 
 /// Runs until the process stops.
@@ -15,6 +17,8 @@ pub(super) async fn run(context: RoleContext) -> Result<(), RoleError> {
     let reconcile = servers.reconcile_context(&settings);
     let reconcile = Reconcile::new(reconcile, settings.p5_reconcile.clone(), settings.p1_entry.backlog_max);
     tasks.worker(reconcile, PollInterval::idle_ms(100));
+    let expiry = Expiry::new(servers.fulfil_context(&settings), settings.p6_fulfil.clone());
+    tasks.worker(expiry, PollInterval::idle_ms(50));
     tasks.until_ended().await;
     Ok(())
 }

@@ -8,8 +8,8 @@
 use super::handles::SaleHandles;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::SaleStatus;
-use crate::domain::shard::share;
-use crate::faults::crash_point;
+use crate::domain::shard::{home_shard, share};
+use crate::faults::{crash_point, left_out};
 use crate::store::mysql::{Db, DbError, grants, sales};
 use crate::store::redis::{Granted, RedisFault};
 
@@ -40,6 +40,24 @@ pub(crate) enum GrantError {
     Database(#[from] DbError),
 }
 
+/// What happens without the record of a grant: the same units once more.
+async fn returned_again(
+    redis: &SaleHandles,
+    id: &SaleId,
+    shards: u16,
+    epoch: u32,
+    grant: &grants::Grant,
+) -> Result<bool, GrantError> {
+    let again = format!("{}-again", grant.grant_id);
+    for shard in 0..shards {
+        let units = share(grant.quantity, shard, shards);
+        if redis.sale_keys.grant(id, shard, epoch, (&again, units)).await? != Granted::Now {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// Gives Redis a sale's open grants. Repeating is safe.
 pub(crate) async fn apply_open(
     db: &Db,
@@ -60,13 +78,20 @@ pub(crate) async fn apply_open(
             break;
         }
         for grant in open {
+            let returned = grant.returned()?;
             for shard in 0..shards {
                 let units = share(grant.quantity, shard, shards);
-                match redis.sale_keys.grant(id, shard, sale.epoch, (&grant.grant_id, units)).await? {
+                let of_shard: Vec<_> =
+                    returned.iter().filter(|bought| home_shard(&bought.0, shards) == shard).collect();
+                let given = (grant.grant_id.as_str(), units);
+                match redis.sale_keys.grant_returning(id, shard, sale.epoch, given, &of_shard).await? {
                     Granted::Now | Granted::Before => {}
                     Granted::Frozen => return Ok(GrantProgress::Frozen),
                     Granted::KeysMissing | Granted::OtherEpoch => return Ok(GrantProgress::KeysLost),
                 }
+            }
+            if left_out!(GrantOnce) && !returned_again(redis, id, shards, sale.epoch, &grant).await? {
+                return Ok(GrantProgress::KeysLost);
             }
             crash_point!(ActivationHalf);
             if grants::mark_applied(db, id, &grant.grant_id).await? {

@@ -61,6 +61,7 @@ async fn warm(settings: &Settings, servers: &Servers, spec: &SaleSpec) {
         policy: PurchasePolicy::from_limit(spec.limit),
         token_required: false,
         waiting_room: false,
+        payment: None,
         starts_at_ms: now_ms() - 1_000,
         ends_at_ms: now_ms() + 3_600_000,
         status: SaleStatus::Draft,

@@ -11,6 +11,7 @@
 )]
 
 mod entry;
+mod fulfil;
 mod ops;
 mod persist;
 mod reconcile;

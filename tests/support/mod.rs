@@ -31,6 +31,7 @@ pub mod login_service;
 pub mod lost_primary;
 pub mod mysql_store;
 pub mod observed_reconciler;
+pub mod orders;
 pub mod outbox_kinds;
 pub mod own_redis;
 pub mod persist_controls;

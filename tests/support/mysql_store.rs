@@ -57,6 +57,7 @@ pub fn sale(id: &str, stock: i64, policy: PurchasePolicy) -> Sale {
         policy,
         token_required: true,
         waiting_room: true,
+        payment: None,
         starts_at_ms: NOW_MS,
         ends_at_ms: NOW_MS + 3_600_000,
         status: SaleStatus::Draft,
@@ -110,10 +111,14 @@ pub async fn books_of(db: &Db, sale: &str) -> Books {
         above: false,
     };
     let asked: Vec<SeriesQuery> = known.iter().map(ask).collect();
-    books::read(db, &sale_id(sale), BooksQuery { asked: &asked, flow_after: 0, orders_before: Some(0) })
-        .await
-        .unwrap()
-        .unwrap()
+    books::read(
+        db,
+        &sale_id(sale),
+        BooksQuery { asked: &asked, flow_after: 0, cancelled_before: 0, orders_before: Some(0) },
+    )
+    .await
+    .unwrap()
+    .unwrap()
 }
 
 /// A session of its own, which waits a second for locks.

@@ -32,6 +32,7 @@ pub fn redis_sale(id: &str, limit: u32) -> Sale {
         policy: PurchasePolicy::from_limit(Some(limit)),
         token_required: false,
         waiting_room: false,
+        payment: None,
         starts_at_ms: 0,
         ends_at_ms: 9_000_000_000_000,
         status: SaleStatus::Warmed,

@@ -14,7 +14,7 @@ static RUNTIME: LazyLock<Runtime> =
 pub const SETTLE: Duration = Duration::from_secs(60);
 
 /// Settings that let faults show within seconds.
-pub const QUICK: [&str; 12] = [
+pub const QUICK: [&str; 13] = [
     "http.listen=127.0.0.1:0",
     "auth.secret=test-access-secret-of-32-bytes-or-more",
     "p1_entry.token_secret=test-purchase-secret-of-32-bytes-or-more",
@@ -30,6 +30,7 @@ pub const QUICK: [&str; 12] = [
     "p4_persist.retry_delay_max_ms=400",
     if ALONE { "p5_reconcile.window_ms=5000" } else { "p5_reconcile.window_ms=3000" },
     if ALONE { "p5_reconcile.interval_ms=1000" } else { "p5_reconcile.interval_ms=500" },
+    "p6_fulfil.interval_ms=100",
 ];
 
 /// Whether the tests of this binary are noisy ones: those of `it` are quiet.

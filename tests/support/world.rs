@@ -216,6 +216,7 @@ impl World {
             policy: PurchasePolicy::OnePerUser,
             token_required: false,
             waiting_room: false,
+            payment: None,
             starts_at_ms: now_ms() - 1_000,
             ends_at_ms: now_ms() + 3_600_000,
             status: SaleStatus::Draft,

@@ -37,6 +37,7 @@ impl Environment {
             policy: PurchasePolicy::from_limit(limit),
             token_required: false,
             waiting_room: false,
+            payment: None,
             starts_at_ms: now_ms() + in_ms,
             ends_at_ms: now_ms() + in_ms.max(0) + HOUR_MS,
             status: SaleStatus::Draft,

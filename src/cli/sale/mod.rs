@@ -7,7 +7,7 @@ use crate::cli::failure::Failure;
 use crate::cli::{context, output};
 use crate::config::Layers;
 use crate::domain::ids::SaleId;
-use crate::domain::new_sale::NewSale;
+use crate::domain::new_sale::{NewSale, PAY_GRACE_S};
 use crate::domain::operator::{Actor, Operation};
 use crate::domain::sale::Sale;
 use crate::roles::Servers;
@@ -111,6 +111,15 @@ pub(super) struct SaleCreateArgs {
     /// Buyers pass a waiting room: drawn places for who comes before the start, released at p1_entry.room_release_per_s
     #[arg(long)]
     waiting_room: bool,
+    /// Seconds that a buyer has to pay after the order is written; left out: there is no payment step
+    #[arg(long, value_name = "SECONDS")]
+    pay_within_s: Option<u32>,
+    /// Seconds between the deadline that buyers are told and the one that is enforced
+    #[arg(long, value_name = "SECONDS", default_value_t = PAY_GRACE_S)]
+    pay_grace_s: u32,
+    /// An order that ends unpaid no longer counts against its buyer's limit
+    #[arg(long, requires = "pay_within_s")]
+    limit_returns: bool,
     /// Warm it up at once
     #[arg(long)]
     warm: bool,
@@ -130,6 +139,9 @@ impl SaleCreateArgs {
             ends_at: self.ends_at,
             token_required: self.token_required,
             waiting_room: self.waiting_room,
+            pay_within_s: self.pay_within_s,
+            pay_grace_s: self.pay_grace_s,
+            limit_returns: self.limit_returns,
         };
         new.draft()
             .map_err(|bad| Failure::Usage(format!("--{}: expected {}", bad.field.replace('_', "-"), bad.expected)))

@@ -3,6 +3,7 @@
 use crate::cli::failure::Failure;
 use crate::cli::output;
 use crate::domain::ids::SaleId;
+use crate::domain::order_life::PaymentTerms;
 use crate::domain::sale::Sale;
 use crate::roles::Servers;
 use crate::sales::SaleControl;
@@ -103,6 +104,12 @@ pub(super) async fn show(sale_control: &SaleControl, id: &SaleId, json: bool) ->
     Ok(())
 }
 
+fn payment(terms: Option<PaymentTerms>) -> String {
+    let Some(PaymentTerms { pay_within_s, pay_grace_s, limit_returns }) = terms else { return "none".to_owned() };
+    let limit = if limit_returns { ", an order that ends unpaid gives its buyer's limit back" } else { "" };
+    format!("within {pay_within_s} s, {pay_grace_s} s of grace{limit}")
+}
+
 fn tables(shown: &SaleDetail) {
     let sale = &shown.sale;
     output::table(
@@ -117,6 +124,7 @@ fn tables(shown: &SaleDetail) {
             ["granted / unsold".to_owned(), format!("{} / {}", sale.granted, sale.stock)],
             ["in transit".to_owned(), shown.in_transit.map_or_else(|| "not in redis".to_owned(), |n| n.to_string())],
             ["waiting room".to_owned(), if sale.waiting_room { "yes" } else { "no" }.to_owned()],
+            ["payment".to_owned(), payment(sale.payment)],
             ["grants".to_owned(), shown.grants.join(", ")],
         ],
     );

@@ -1,4 +1,4 @@
-//! The state enums P1 … P5 with their codes and meanings.
+//! The state enums P1 … P6 with their codes and meanings.
 
 /// A phase of the pipeline. One name in code, config, metrics, logs, tests and docs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -13,6 +13,8 @@ pub enum Phase {
     P4Persist,
     /// Audit and compensation.
     P5Reconcile,
+    /// What follows an order: payment, deadline, cancellation.
+    P6Fulfil,
 }
 
 impl Phase {
@@ -25,6 +27,7 @@ impl Phase {
             Self::P3Relay => "p3_relay",
             Self::P4Persist => "p4_persist",
             Self::P5Reconcile => "p5_reconcile",
+            Self::P6Fulfil => "p6_fulfil",
         }
     }
 }
@@ -114,5 +117,16 @@ states! {
         Gap = "P5-RC4", "GAP", "an acceptance number has no outcome and its request is unknown (data were lost)";
         Compensated = "P5-COMP0", "COMPENSATED", "the missing order was written";
         FailedFinal = "P5-COMP1", "FAILED_FINAL", "it can never be written; recorded for good";
+    }
+}
+
+states! {
+    /// P6: what became of an order of a sale with a payment step.
+    P6Fulfil {
+        Unpaid = "P6-F0", "UNPAID", "confirmed, waits for its payment; its units are held";
+        Paid = "P6-F1", "PAID", "paid in time, with the right amount";
+        Expired = "P6-F2", "EXPIRED", "its deadline passed unpaid; its units are on sale again";
+        Cancelled = "P6-F3", "CANCELLED", "cancelled by its buyer or an operator; its units are on sale again";
+        RefundNeeded = "P6-F4", "REFUND_NEEDED", "money that no order could take: recorded, told, to be sent back";
     }
 }

@@ -4,7 +4,7 @@
 //! harmless: the same event again changes nothing. `Illegal` is a bug or a forgery: the caller logs it and does not move.
 //! Every pair is written out per phase; a new state or event does not compile until someone decides.
 
-use super::codes::{P1Entry, P2Reserve, P3Relay, P4Persist, P5Reconcile};
+use super::codes::{P1Entry, P2Reserve, P3Relay, P4Persist, P5Reconcile, P6Fulfil};
 
 /// A state of any phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -19,6 +19,8 @@ pub enum State {
     P4(P4Persist),
     /// P5, reconcile: found by an audit.
     P5(P5Reconcile),
+    /// P6, fulfil: an order after it was confirmed.
+    P6(P6Fulfil),
 }
 
 macro_rules! per_phase {
@@ -29,6 +31,7 @@ macro_rules! per_phase {
             State::P3($state) => $body,
             State::P4($state) => $body,
             State::P5($state) => $body,
+            State::P6($state) => $body,
         }
     };
 }
@@ -59,6 +62,7 @@ impl State {
             Self::P3(_) => Phase::P3Relay,
             Self::P4(_) => Phase::P4Persist,
             Self::P5(_) => Phase::P5Reconcile,
+            Self::P6(_) => Phase::P6Fulfil,
         }
     }
 
@@ -154,6 +158,8 @@ pub const fn next(state: State, event: RequestEvent) -> Transition {
         State::P3(state) => after_relay(state, event),
         State::P4(state) => after_persist(state, event),
         State::P5(state) => after_reconcile(state, event),
+        // An order is not moved by what happens to requests: domain/order_life.rs has its table.
+        State::P6(_) => Transition::Illegal,
     }
 }
 

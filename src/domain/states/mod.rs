@@ -1,4 +1,4 @@
-//! The field's vocabulary: the state codes of the five phases, and the table of allowed transitions.
+//! The field's vocabulary: the state codes of the six phases, and the table of allowed transitions.
 //!
 //! The codes appear in logs, metrics, API answers, docs and tests. `docs/states.md` is printed from this module and a test
 //! fails when the two drift apart.
@@ -8,7 +8,7 @@ mod machine;
 mod table;
 
 pub(crate) use codes::{P1Entry, P4Persist, Phase};
-pub use codes::{P2Reserve, P3Relay, P5Reconcile};
+pub use codes::{P2Reserve, P3Relay, P5Reconcile, P6Fulfil};
 pub use machine::{RequestEvent, State, Transition, next};
 pub use table::markdown;
 
@@ -21,6 +21,7 @@ pub fn all() -> impl Iterator<Item = State> {
         .chain(P3Relay::ALL.into_iter().map(State::P3))
         .chain(P4Persist::ALL.into_iter().map(State::P4))
         .chain(P5Reconcile::ALL.into_iter().map(State::P5))
+        .chain(P6Fulfil::ALL.into_iter().map(State::P6))
 }
 
 /// The place of a state in [`all`].
@@ -29,6 +30,7 @@ pub(crate) const fn place(state: State) -> usize {
     const P3: usize = P2 + P2Reserve::ALL.len();
     const P4: usize = P3 + P3Relay::ALL.len();
     const P5: usize = P4 + P4Persist::ALL.len();
+    const P6: usize = P5 + P5Reconcile::ALL.len();
     // The states of a phase are in the order of their declaration.
     match state {
         State::P1(state) => state as usize,
@@ -36,6 +38,7 @@ pub(crate) const fn place(state: State) -> usize {
         State::P3(state) => P3 + state as usize,
         State::P4(state) => P4 + state as usize,
         State::P5(state) => P5 + state as usize,
+        State::P6(state) => P6 + state as usize,
     }
 }
 

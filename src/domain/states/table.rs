@@ -1,6 +1,7 @@
 //! The states and the transition table as Markdown, for `docs/states.md`.
 
 use super::machine::{RequestEvent, State, Transition, next};
+use crate::domain::order_life::{OrderEvent, OrderState, OrderTransition};
 
 /// The whole document. `tests/docs` compares the file with it.
 #[must_use]
@@ -38,6 +39,32 @@ pub fn markdown() -> String {
                 Transition::To(to) => format!(" `{}` |", to.code()),
                 Transition::Already => " = |".to_owned(),
                 Transition::Illegal => " ✗ |".to_owned(),
+            });
+        }
+        text.push('\n');
+    }
+    text + &orders()
+}
+
+/// The table of orders after they were confirmed.
+fn orders() -> String {
+    let mut text = String::from(
+        "\n## Orders\n\nAn order of a sale with a payment step, after its request is CONFIRMED. `=`: nothing changes. `✗`: the order\n\
+         cannot take it; money is recorded all the same (`P6-F4`).\n\n| state |",
+    );
+    for event in OrderEvent::ALL {
+        text.push_str(&format!(" {event:?} |"));
+    }
+    text.push_str("\n|---|");
+    text.push_str(&"---|".repeat(OrderEvent::ALL.len()));
+    text.push('\n');
+    for state in OrderState::ALL {
+        text.push_str(&format!("| `{}` {} |", state.state().code(), state.code()));
+        for event in OrderEvent::ALL {
+            text.push_str(&match state.after(event) {
+                OrderTransition::To(to) => format!(" `{}` |", to.state().code()),
+                OrderTransition::Already => " = |".to_owned(),
+                OrderTransition::Refused => " ✗ |".to_owned(),
             });
         }
         text.push('\n');

@@ -29,7 +29,7 @@ const REMEMBERED_S: usize = 3600;
 /// The middleware for pages of these origins. Without any it is passed by.
 pub(super) fn for_pages_of(origins: &Origins) -> Condition<Cors> {
     let cors = Cors::default()
-        .allowed_methods([Method::GET, Method::POST])
+        .allowed_methods([Method::GET, Method::POST, Method::DELETE])
         .allowed_headers(READ)
         .expose_headers(TOLD)
         .max_age(REMEMBERED_S);

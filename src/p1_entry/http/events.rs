@@ -91,11 +91,11 @@ impl Follower {
     async fn step(mut self) -> Option<(Result<Bytes, Infallible>, Self)> {
         let text = match std::mem::replace(&mut self.next, Next::End) {
             Next::End => return None,
-            Next::Send(status) => self.event(&status),
+            Next::Send(status) => self.event(status).await,
             // Ended, not cut off: the buyer's next connection finds a process that stays.
             Next::Wait if self.public.statuses.is_stopping() || Instant::now() >= self.until => return None,
             Next::Wait => match self.public.statuses.ask(&self.user, &self.sale, self.id, HEARTBEAT).await {
-                Ok(status) if status.is_final() => self.event(&status),
+                Ok(status) if status.is_final() => self.event(status).await,
                 Ok(_) => self.heartbeat(),
                 // Servers come back; the buyer's place in the queue does not depend on this stream.
                 Err(_) => {
@@ -107,11 +107,14 @@ impl Follower {
         Some((Ok(Bytes::from(text)), self))
     }
 
-    fn event(&mut self, status: &OrderStatus) -> String {
+    async fn event(&mut self, mut status: OrderStatus) -> String {
         if !status.is_final() {
             self.next = Next::Wait;
         }
-        format!("event: status\ndata: {}\n\n", serde_json::to_string(status).unwrap_or_default())
+        if status.is_confirmed() {
+            status.order = self.public.my_orders.part(&self.sale, self.id).await;
+        }
+        format!("event: status\ndata: {}\n\n", serde_json::to_string(&status).unwrap_or_default())
     }
 
     fn heartbeat(&mut self) -> String {

@@ -8,6 +8,7 @@ mod cors;
 mod events;
 mod front;
 mod headers;
+mod my_orders;
 mod openapi;
 mod orders;
 mod places;

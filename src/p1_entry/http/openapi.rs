@@ -1,6 +1,6 @@
 //! The contract as a document: `/openapi.json`. The page that shows it (`/docs/`) is `console`'s.
 
-use super::{events, orders, places, sales, tokens};
+use super::{events, my_orders, orders, places, sales, tokens};
 use crate::http::openapi::{ACCESS_TOKENS, ProblemBody, ProblemCodes, ProblemResponse};
 use crate::http::problem::{Kind, Problem};
 use actix_web::HttpResponse;
@@ -35,7 +35,7 @@ impl Modify for RequestIdHeaders {
                 .build()
         };
         for path in document.paths.paths.values_mut() {
-            for call in [&mut path.get, &mut path.post].into_iter().flatten() {
+            for call in [&mut path.get, &mut path.post, &mut path.delete].into_iter().flatten() {
                 call.parameters.get_or_insert_default().push(RefOr::T(sent.clone()));
                 let answers = call.responses.responses.values_mut();
                 for answer in
@@ -56,10 +56,11 @@ impl Modify for RequestIdHeaders {
 #[derive(OpenApi)]
 #[openapi(
     info(title = "seckill", description = "A flash-sale order system: 202 means admitted, the status tells the outcome."),
-    paths(sales::list, sales::show, places::enter, places::show, tokens::issue, orders::buy, orders::show, events::follow),
+    paths(sales::list, sales::show, places::enter, places::show, tokens::issue, orders::buy, orders::show, events::follow,
+        my_orders::list, my_orders::show, my_orders::cancel),
     components(schemas(ProblemBody), responses(ProblemResponse)),
     modifiers(&ACCESS_TOKENS, &ProblemCodes, &RequestIdHeaders),
-    tags((name = "sales"), (name = "waiting room"), (name = "orders"))
+    tags((name = "sales"), (name = "waiting room"), (name = "orders"), (name = "my orders"))
 )]
 struct Document;
 

@@ -188,7 +188,10 @@ async fn status(
 ) -> Result<HttpResponse, Problem> {
     let place = if wait.is_zero() { None } else { public.waiters.enter() };
     let granted = if place.is_some() { wait } else { Duration::ZERO };
-    let status = public.statuses.ask(user, &order.sale_id, order.request_id, granted).await?;
+    let mut status = public.statuses.ask(user, &order.sale_id, order.request_id, granted).await?;
+    if status.is_confirmed() {
+        status.order = Box::pin(public.my_orders.part(&order.sale_id, order.request_id)).await;
+    }
     let body = serde_json::to_vec(&status).map_err(|error| Kind::Internal.because(error.to_string()))?;
     let mut answer = HttpResponse::with_body(StatusCode::OK, BoxBody::new(body));
     let headers = answer.headers_mut();

@@ -34,6 +34,8 @@ pub(super) struct SaleInfo {
     token_required: bool,
     /// Whether a purchase token needs a place in the waiting room that was released: `POST …/places`.
     waiting_room: bool,
+    /// Seconds that a buyer has to pay after the order is written; null: there is no payment step.
+    pay_within_s: Option<u32>,
     /// READY, SOLD_OUT, NOT_STARTED, ENDED, PAUSED or LOADING.
     #[schema(example = "READY")]
     state: &'static str,
@@ -60,6 +62,7 @@ impl SaleInfo {
             per_user_limit: sale.policy.limit(),
             token_required: sale.token_required,
             waiting_room: sale.waiting_room,
+            pay_within_s: sale.payment.map(|terms| terms.pay_within_s),
             state: state.label(),
             code: state.code(),
             remaining,

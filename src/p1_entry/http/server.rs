@@ -2,7 +2,7 @@
 
 use super::front::FrontFactory;
 use super::state::PublicApi;
-use super::{body, cors, events, openapi, orders, places, sales, tokens};
+use super::{body, cors, events, my_orders, openapi, orders, places, sales, tokens};
 use crate::config;
 use crate::http::extract::{as_problem, path_config};
 use crate::http::problem::Kind;
@@ -60,6 +60,17 @@ pub(crate) fn routes(config: &mut web::ServiceConfig) {
             web::resource("/v1/sales/{sale_id}/orders/{request_id}/events")
                 .route(web::get().to(events::follow))
                 .default_service(web::to(|request| method_not_allowed(request, "GET"))),
+        )
+        .service(
+            web::resource("/v1/orders")
+                .route(web::get().to(my_orders::list))
+                .default_service(web::to(|request| method_not_allowed(request, "GET"))),
+        )
+        .service(
+            web::resource("/v1/orders/{request_id}")
+                .route(web::get().to(my_orders::show))
+                .route(web::delete().to(my_orders::cancel))
+                .default_service(web::to(|request| method_not_allowed(request, "GET, DELETE"))),
         )
         .service(web::resource("/openapi.json").route(web::get().to(openapi::json)))
         .default_service(web::to(no_such_route));

@@ -4,6 +4,7 @@ use super::waiters::Waiters;
 use crate::config;
 use crate::p1_entry::access_tokens::Authenticator;
 use crate::p1_entry::catalog::Catalog;
+use crate::p1_entry::my_orders::MyOrders;
 use crate::p1_entry::overload::Overload;
 use crate::p1_entry::purchasing::{PurchaseTokenIssuer, Purchasing};
 use crate::p1_entry::sale_list::SaleList;
@@ -22,6 +23,8 @@ pub struct PublicApi {
     pub rooms: RoomEntrance,
     /// Answers what became of a request.
     pub statuses: Statuses,
+    /// Buyers' own orders.
+    pub my_orders: MyOrders,
     /// The list of sales.
     pub sales: SaleList,
     /// Single sales with their stock.

@@ -10,6 +10,7 @@ mod replication;
 
 pub(crate) use ledger_reads::{LedgerHandles, LedgerQuestion, LedgerReads};
 
+use super::my_orders::OrderPart;
 use super::sale_id_filter::{FilterVerdict, SaleIdFilter};
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::ledger::LedgerState;
@@ -49,6 +50,9 @@ pub(crate) struct OrderStatus {
     pub reason: Option<&'static str>,
     /// Units of the purchase.
     pub quantity: u32,
+    /// The order of a CONFIRMED request in a sale with a payment step; absent elsewhere, and while it cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<OrderPart>,
 }
 
 impl OrderStatus {
@@ -58,7 +62,13 @@ impl OrderStatus {
             LedgerState::Confirmed => ("CONFIRMED", P4Persist::DbOk.code(), None),
             LedgerState::Failed(reason) => ("FAILED", P4Persist::BizErrorAck.code(), Some(reason.code())),
         };
-        Self { request_id, status, code, reason, quantity }
+        Self { request_id, status, code, reason, quantity, order: None }
+    }
+
+    /// Whether there is an order.
+    #[must_use]
+    pub(crate) fn is_confirmed(&self) -> bool {
+        self.status == "CONFIRMED"
     }
 
     /// Whether it is CONFIRMED or FAILED.

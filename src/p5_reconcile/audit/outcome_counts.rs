@@ -180,7 +180,12 @@ impl CountedOutcomes {
             let asked: Vec<SeriesQuery> =
                 wants.iter().map(|want| self.series.entry(want.series).or_default().asked(want)).collect();
             let orders_before = self.counts_orders(wants).then(|| self.remembered_orders());
-            let query = BooksQuery { asked: &asked, flow_after: self.flow.to, orders_before };
+            let query = BooksQuery {
+                asked: &asked,
+                flow_after: self.flow.to,
+                cancelled_before: self.flow.cancelled,
+                orders_before,
+            };
             let Some(mut books) = books::read(db, sale, query).await? else { return Ok(None) };
             let mut agrees = true;
             for (want, read) in wants.iter().zip(&books.series) {

@@ -64,6 +64,8 @@ fn sum_up(
     counted.flow = books.flow.sum;
     counted.ordered = all_ordered + orders.unnumbered - books.flow.cancelled;
     counted.without_outcome = orders.without_outcome;
+    counted.returned = books.flow.cancelled;
+    counted.life = books.life;
     counted.accepted = accepted;
     counted.accepted_ordered = ordered_now;
     counted.accepted_failed = failed_now;

@@ -3,12 +3,10 @@
 //!
 //! Safe at any moment, whatever is still on its way: the first to write `request_outcome` decides, and all others read it.
 
-mod cancel;
 mod cleanup;
 mod persist;
 mod transfers;
 
-pub(crate) use cancel::cancel_order;
 pub(super) use cleanup::trim;
 pub use cleanup::{mark_outcomes, trim_all};
 pub use persist::compensate;

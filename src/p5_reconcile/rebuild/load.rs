@@ -67,7 +67,7 @@ impl RebuildLoad<'_> {
 
     fn record(&self, request: DecidedRequest) -> DecidedRecord {
         let (state, counts) = match request.outcome {
-            Outcome::Ordered => (LedgerState::Confirmed, true),
+            Outcome::Ordered => (LedgerState::Confirmed, !request.limit_returned),
             Outcome::Failed(reason) => (LedgerState::Failed(reason), false),
         };
         let record = LedgerRecord {

@@ -6,6 +6,7 @@ use super::codes::{
     FailureStatus, GrantKind, Reporter, read_request_id, read_sale_id, read_user_id, unix_ms, unreadable,
 };
 use crate::domain::ids::{RequestId, SaleId, UserId};
+use crate::domain::order_life::{OrderState, PaymentState};
 use chrono::NaiveDateTime;
 use diesel::deserialize::{FromSql, Queryable, Result};
 use diesel::mysql::{Mysql, MysqlValue};
@@ -72,6 +73,39 @@ column!(FailureStatus, Text, |code: String| {
 column!(GrantKind, Text, |code: String| {
     Self::from_code(&code).ok_or_else(|| unreadable("stock_grants.kind", &code))?
 });
+
+/// A state of an order that may be missing, for a field with `#[diesel(deserialize_as = MaybeOrderState)]`.
+pub struct MaybeOrderState(Option<OrderState>);
+
+impl From<MaybeOrderState> for Option<OrderState> {
+    fn from(state: MaybeOrderState) -> Self {
+        state.0
+    }
+}
+
+column!(PaymentState, Text, |code: String| {
+    Self::from_code(&code).ok_or_else(|| unreadable("payments.state", &code))?
+});
+
+impl FromSql<Nullable<Text>, Mysql> for MaybeOrderState {
+    fn from_sql(bytes: MysqlValue<'_>) -> Result<Self> {
+        let code = <String as FromSql<Text, Mysql>>::from_sql(bytes)?;
+        let state = OrderState::from_code(&code).ok_or_else(|| unreadable("orders.state", &code))?;
+        Ok(Self(Some(state)))
+    }
+
+    fn from_nullable_sql(bytes: Option<MysqlValue<'_>>) -> Result<Self> {
+        bytes.map_or(Ok(Self(None)), Self::from_sql)
+    }
+}
+
+impl Queryable<Nullable<Text>, Mysql> for MaybeOrderState {
+    type Row = Self;
+
+    fn build(value: Self) -> Result<Self> {
+        Ok(value)
+    }
+}
 
 impl FromSql<Nullable<Datetime>, Mysql> for MaybeUnixMs {
     fn from_sql(bytes: MysqlValue<'_>) -> Result<Self> {

@@ -36,6 +36,8 @@ pub struct DecidedRequest {
     pub number: u64,
     /// When it was accepted (an order) or recorded (a failure), Unix milliseconds.
     pub at_ms: i64,
+    /// An order that ended unpaid and no longer counts against its buyer's limit.
+    pub limit_returned: bool,
 }
 
 #[derive(QueryableByName)]
@@ -54,6 +56,8 @@ struct DecidedRow {
     number: Option<u64>,
     #[diesel(sql_type = Datetime)]
     decided_at: NaiveDateTime,
+    #[diesel(sql_type = BigInt)]
+    limit_returned: i64,
 }
 
 impl DecidedRow {
@@ -68,6 +72,7 @@ impl DecidedRow {
             epoch,
             number: self.number.unwrap_or(0),
             at_ms: unix_ms(self.decided_at),
+            limit_returned: self.limit_returned != 0,
         }))
     }
 }
@@ -82,7 +87,8 @@ pub struct DecidedPage {
 }
 
 const COLUMNS: &str = "SELECT r.request_id, r.kind, r.reason, COALESCE(o.user_id, f.user_id) AS user_id, \
-    COALESCE(o.quantity, f.quantity) AS quantity, r.number, COALESCE(o.accepted_at, r.created_at) AS decided_at \
+    COALESCE(o.quantity, f.quantity) AS quantity, r.number, COALESCE(o.accepted_at, r.created_at) AS decided_at, \
+    CAST(COALESCE(o.limit_returned, 0) AS SIGNED) AS limit_returned \
     FROM request_outcome r FORCE INDEX (uk_acceptance) LEFT JOIN orders o ON o.request_id = r.request_id \
     LEFT JOIN failed_request f ON f.request_id = r.request_id \
     WHERE r.sale_id >= ? AND r.sale_id <= ? AND r.shard >= ? AND r.shard <= ? AND r.epoch >= ? AND r.epoch <= ?";

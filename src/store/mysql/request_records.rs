@@ -1,12 +1,14 @@
 //! Everything the database knows about one request: its outcome, its order, its row in `failed_request`. Reads only.
 
-use super::columns::{MaybeUnixMs, UnixMs};
+use super::columns::{MaybeOrderState, MaybeUnixMs, UnixMs};
 use super::failed_requests::FailedRequest;
 use super::fault::DbError;
+use super::order_life::{Payment, payments_of};
 use super::outcomes::{RequestOutcome, StoredOutcomeRow, outcomes_of};
 use super::pool::Db;
 use super::schema::{failed_request, orders, request_outcome};
 use crate::domain::ids::{RequestId, SaleId, UserId};
+use crate::domain::order_life::OrderState;
 use crate::domain::outcome::Outcome;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
@@ -41,6 +43,15 @@ pub struct OrderRecord {
     pub cancelled_by: Option<String>,
     /// Why it was cancelled, in words.
     pub cancel_reason: Option<String>,
+    /// Where it is; `None`: its sale has no payment step.
+    #[diesel(deserialize_as = MaybeOrderState)]
+    pub(crate) state: Option<OrderState>,
+    /// When it got its state, Unix milliseconds by the database's clock.
+    #[diesel(column_name = state_at, deserialize_as = MaybeUnixMs)]
+    pub(crate) state_at_ms: Option<i64>,
+    /// The deadline that its buyer is told, Unix milliseconds.
+    #[diesel(column_name = pay_by, deserialize_as = MaybeUnixMs)]
+    pub(crate) pay_by_ms: Option<i64>,
 }
 
 /// Everything the database knows about a request.
@@ -52,6 +63,8 @@ pub struct RequestRecords {
     pub order: Option<OrderRecord>,
     /// Its row in `failed_request`.
     pub failure: Option<FailedRequest>,
+    /// Its rows in `payments`, oldest first.
+    pub payments: Vec<Payment>,
 }
 
 impl RequestRecords {
@@ -79,7 +92,8 @@ pub async fn records_of(db: &Db, request_id: RequestId) -> Result<RequestRecords
             Ok((order, failure, outcome))
         })
         .await?;
-    Ok(RequestRecords { decided: outcome.map(StoredOutcomeRow::read).transpose()?, order, failure })
+    let payments = payments_of(db, request_id).await?;
+    Ok(RequestRecords { decided: outcome.map(StoredOutcomeRow::read).transpose()?, order, failure, payments })
 }
 
 /// A request that has its outcome.

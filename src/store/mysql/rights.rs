@@ -6,7 +6,7 @@ use diesel::sql_types::Text;
 use diesel_async::{RunQueryDsl, SimpleAsyncConnection};
 
 /// Tables, each with a column for the UPDATE that is not done.
-const TABLES: [(&str, &str); 11] = [
+const TABLES: [(&str, &str); 12] = [
     ("sales", "stock"),
     ("orders", "quantity"),
     ("purchases", "quantity"),
@@ -19,12 +19,17 @@ const TABLES: [(&str, &str); 11] = [
     ("audit_findings", "run_id"),
     // The only column of it that is ever changed.
     ("closed_findings", "reclaimed_by"),
+    ("payments", "state"),
 ];
 /// Where rows are only added.
-const ADDED_TO: [(&str, &str); 3] =
-    [("operator_acts", "outcome"), ("sale_epochs", "number"), ("archived_sales", "manifest")];
+const ADDED_TO: [(&str, &str); 4] = [
+    ("operator_acts", "outcome"),
+    ("sale_epochs", "number"),
+    ("archived_sales", "manifest"),
+    ("order_events", "request_id"),
+];
 /// Those that rows are deleted from.
-const DELETED_FROM: [&str; 3] = ["outcome_event", "audit_runs", "audit_findings"];
+const DELETED_FROM: [&str; 4] = ["outcome_event", "order_events", "audit_runs", "audit_findings"];
 /// As both servers word it (1142 and 1143).
 const DENIED: &str = "command denied";
 

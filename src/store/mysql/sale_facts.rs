@@ -1,6 +1,7 @@
-//! The facts of a sale that never change and that each order needs: price and purchase policy. A cache of the process.
+//! The facts of a sale that never change and that each order needs: price, purchase policy, payment terms. A cache of the process.
 
 use crate::domain::ids::SaleId;
+use crate::domain::order_life::PaymentTerms;
 use crate::domain::policy::PurchasePolicy;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,6 +14,7 @@ const SALES_MAX: usize = 4096;
 pub(super) struct SaleFacts {
     pub price_cents: i64,
     pub policy: PurchasePolicy,
+    pub payment: Option<PaymentTerms>,
 }
 
 /// Facts by sale. Unknown sales are not remembered: they may be created at any moment.

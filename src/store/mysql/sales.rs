@@ -8,6 +8,8 @@ use super::grants::{self, FIRST_GRANT};
 use super::pool::Db;
 use super::schema::{archived_sales, request_outcome, sales};
 use crate::domain::ids::SaleId;
+use crate::domain::new_sale::PAY_GRACE_S;
+use crate::domain::order_life::PaymentTerms;
 use crate::domain::policy::PurchasePolicy;
 use crate::domain::sale::{Sale, SaleStatus};
 use chrono::NaiveDateTime;
@@ -35,10 +37,18 @@ struct SaleRow {
     per_user_limit: Option<u32>,
     token_required: bool,
     waiting_room: bool,
+    pay_within_s: Option<u32>,
+    pay_grace_s: u32,
+    limit_returns: bool,
     starts_at: NaiveDateTime,
     ends_at: NaiveDateTime,
     status: String,
     epoch: u32,
+}
+
+/// The terms as the columns of a sale have them.
+pub(super) fn payment_terms(pay_within_s: Option<u32>, pay_grace_s: u32, limit_returns: bool) -> Option<PaymentTerms> {
+    pay_within_s.map(|pay_within_s| PaymentTerms { pay_within_s, pay_grace_s, limit_returns })
 }
 
 impl SaleRow {
@@ -54,6 +64,9 @@ impl SaleRow {
             per_user_limit: sale.policy.limit(),
             token_required: sale.token_required,
             waiting_room: sale.waiting_room,
+            pay_within_s: sale.payment.map(|terms| terms.pay_within_s),
+            pay_grace_s: sale.payment.map_or(PAY_GRACE_S, |terms| terms.pay_grace_s),
+            limit_returns: sale.payment.is_some_and(|terms| terms.limit_returns),
             starts_at: datetime(sale.starts_at_ms)?,
             ends_at: datetime(sale.ends_at_ms)?,
             status: sale.status.code().to_owned(),
@@ -73,6 +86,7 @@ impl SaleRow {
             policy: PurchasePolicy::from_limit(self.per_user_limit),
             token_required: self.token_required,
             waiting_room: self.waiting_room,
+            payment: payment_terms(self.pay_within_s, self.pay_grace_s, self.limit_returns),
             starts_at_ms: unix_ms(self.starts_at),
             ends_at_ms: unix_ms(self.ends_at),
             status: SaleStatus::from_code(&self.status).ok_or_else(|| unreadable("sales.status", &self.status))?,

@@ -14,6 +14,9 @@ diesel::table! {
         per_user_limit -> Nullable<Unsigned<Integer>>,
         token_required -> Bool,
         waiting_room -> Bool,
+        pay_within_s -> Nullable<Unsigned<Integer>>,
+        pay_grace_s -> Unsigned<Integer>,
+        limit_returns -> Bool,
         starts_at -> Datetime,
         ends_at -> Datetime,
         status -> Varchar,
@@ -36,6 +39,13 @@ diesel::table! {
         cancelled_at -> Nullable<Datetime>,
         cancelled_by -> Nullable<Varchar>,
         cancel_reason -> Nullable<Varchar>,
+        state -> Nullable<Varchar>,
+        state_at -> Nullable<Datetime>,
+        pay_by -> Nullable<Datetime>,
+        expire_at -> Nullable<Datetime>,
+        paying_at -> Nullable<Datetime>,
+        limit_returned -> Bool,
+        version -> Unsigned<Integer>,
     }
 }
 
@@ -109,6 +119,30 @@ diesel::table! {
         epoch -> Unsigned<Integer>,
         created_at -> Datetime,
         applied_at -> Nullable<Datetime>,
+        buyers -> Nullable<Mediumtext>,
+    }
+}
+
+diesel::table! {
+    payments (payment_id) {
+        payment_id -> Binary,
+        request_id -> Unsigned<BigInt>,
+        sale_id -> Nullable<Binary>,
+        amount_cents -> BigInt,
+        currency -> Varchar,
+        state -> Varchar,
+        reason -> Nullable<Varchar>,
+        created_at -> Datetime,
+        state_at -> Datetime,
+    }
+}
+
+diesel::table! {
+    order_events (event_id) {
+        event_id -> Unsigned<BigInt>,
+        request_id -> Unsigned<BigInt>,
+        event_key -> Varchar,
+        body -> Binary,
     }
 }
 
@@ -203,4 +237,5 @@ diesel::table! {
 
 diesel::allow_tables_to_appear_in_same_query!(audit_runs, audit_findings);
 diesel::allow_tables_to_appear_in_same_query!(sales, archived_sales);
+diesel::allow_tables_to_appear_in_same_query!(sales, stock_grants);
 diesel::allow_tables_to_appear_in_same_query!(orders, request_outcome, failed_request);

@@ -4,6 +4,7 @@ use super::connection::{RedisFault, integer, list, text};
 use super::keyspace::Keyspace;
 use super::scripts::{ACTIVATE, ARCHIVE, COUNT, GRANT, SET_STATE, SET_WINDOW};
 use crate::domain::ids::SaleId;
+use crate::domain::order_life::ReturnedPurchase;
 use crate::domain::sale::{MetaState, Sale};
 use fred::types::Value;
 use std::sync::Arc;
@@ -147,12 +148,28 @@ impl SaleKeys {
         epoch: u32,
         grant: (&str, i64),
     ) -> Result<Granted, RedisFault> {
+        self.grant_returning(sale, shard, epoch, grant, &[]).await
+    }
+
+    /// The same, of units that come back with their buyers' limits; `returned` are those of this shard.
+    pub(crate) async fn grant_returning(
+        &self,
+        sale: &SaleId,
+        shard: u16,
+        epoch: u32,
+        grant: (&str, i64),
+        returned: &[&ReturnedPurchase],
+    ) -> Result<Granted, RedisFault> {
         let keys = vec![
             self.redis.keys.meta(shard, sale),
             self.redis.keys.stock(shard, sale),
             self.redis.keys.grants(shard, sale),
+            self.redis.keys.buyers(shard, sale),
         ];
-        let args = vec![Value::Integer(epoch.into()), text(grant.0), Value::Integer(grant.1)];
+        let mut args = vec![Value::Integer(epoch.into()), text(grant.0), Value::Integer(grant.1)];
+        for ReturnedPurchase(user, request, units) in returned {
+            args.extend([text(user.as_str()), text(request.to_string()), Value::Integer((*units).into())]);
+        }
         match integer(&self.redis.script_replicated(&GRANT, keys, args).await?)? {
             1 => Ok(Granted::Now),
             0 => Ok(Granted::Before),

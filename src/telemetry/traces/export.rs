@@ -165,6 +165,6 @@ const fn kind(phase: Phase) -> SpanKind {
         Phase::P2Reserve => SpanKind::Client,
         Phase::P3Relay => SpanKind::Producer,
         Phase::P4Persist => SpanKind::Consumer,
-        Phase::P5Reconcile => SpanKind::Internal,
+        Phase::P5Reconcile | Phase::P6Fulfil => SpanKind::Internal,
     }
 }

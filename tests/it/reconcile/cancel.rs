@@ -4,7 +4,7 @@ use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::RequestId;
 use seckill::p5_reconcile::Window;
 use seckill::roles::Role;
-use seckill::store::mysql::cancels::{self, Cancelled};
+use seckill::store::mysql::order_life::{CancelRequest, Cancelled, cancel};
 
 #[test]
 fn a_cancelled_orders_units_are_sold_again_once_and_everything_adds_up() {
@@ -49,8 +49,10 @@ fn a_cancelled_orders_units_are_sold_again_once_and_everything_adds_up() {
 
         // Cancelled in the database only: P5 brings the unit to Redis. Two operators at once are one.
         let db = &world.servers.db;
-        let (one, two) = tokio::join!(cancels::cancel(db, bob, "twice", "a"), cancels::cancel(db, bob, "twice", "b"));
-        let now = [one.unwrap(), two.unwrap()].into_iter().filter(|done| matches!(done, Cancelled::Now(_, 1))).count();
+        let of_bob = |by: &'static str| CancelRequest { request_id: bob, buyer: None, reason: "twice", by };
+        let (one, two) = tokio::join!(cancel(db, of_bob("a")), cancel(db, of_bob("b")));
+        let now =
+            [one.unwrap(), two.unwrap()].into_iter().filter(|done| matches!(done, Cancelled::Now(_, 1, _))).count();
         assert_eq!(now, 1);
         eventually("p5 finished it", async || world.rows("stock_grants", "applied_at IS NULL").await == 0).await;
         assert_eq!(world.servers.redis.stock.units(&sale, 0).await.unwrap(), Some(1));

@@ -51,7 +51,7 @@ enum As {
 use As::{Hex, Is, Text, Utf8};
 
 /// Every table, in the order in which its rows are removed: what refers to something before that. `sales` is the last one.
-pub const TABLES: [ArchiveTable; 9] = [
+pub const TABLES: [ArchiveTable; 10] = [
     ArchiveTable {
         name: "orders",
         spine: "request_outcome r",
@@ -73,6 +73,13 @@ pub const TABLES: [ArchiveTable; 9] = [
             ("cancelled_at", Text),
             ("cancelled_by", Is),
             ("cancel_reason", Is),
+            ("state", Is),
+            ("state_at", Text),
+            ("pay_by", Text),
+            ("expire_at", Text),
+            ("paying_at", Text),
+            ("limit_returned", Is),
+            ("version", Is),
         ],
         units: Some("quantity"),
     },
@@ -125,6 +132,7 @@ pub const TABLES: [ArchiveTable; 9] = [
             ("epoch", Is),
             ("created_at", Text),
             ("applied_at", Text),
+            ("buyers", Is),
         ],
         units: Some("quantity"),
         ..plain("stock_grants", "stock_grants t", "t.grant_id")
@@ -159,6 +167,22 @@ pub const TABLES: [ArchiveTable; 9] = [
         ..plain("closed_findings", "closed_findings t", "t.closure_id")
     },
     ArchiveTable {
+        text: true,
+        columns: &[
+            ("payment_id", Utf8),
+            ("request_id", Text),
+            ("sale_id", Utf8),
+            ("amount_cents", Is),
+            ("currency", Is),
+            ("state", Is),
+            ("reason", Is),
+            ("created_at", Text),
+            ("state_at", Text),
+        ],
+        units: Some("amount_cents"),
+        ..plain("payments", "payments t", "t.payment_id")
+    },
+    ArchiveTable {
         sections: Sections::BySeries,
         columns: &[
             ("request_id", Text),
@@ -186,6 +210,9 @@ pub const TABLES: [ArchiveTable; 9] = [
             ("per_user_limit", Is),
             ("token_required", Is),
             ("waiting_room", Is),
+            ("pay_within_s", Is),
+            ("pay_grace_s", Is),
+            ("limit_returns", Is),
             ("starts_at", Text),
             ("ends_at", Text),
             ("status", Is),

@@ -13,7 +13,7 @@ pub struct JournalSum {
     pub to: u64,
     /// Sum of `delta`.
     pub sum: i64,
-    /// The part of it that cancelled orders brought back.
+    /// The part of it that orders brought back: cancelled ones, and those that ended unpaid.
     pub cancelled: i64,
 }
 
@@ -34,7 +34,7 @@ pub(super) async fn journal(conn: &mut Conn, sale: &[u8], after: u64) -> Result<
         let query = format!(
             "/* books::journal */ SELECT COALESCE(MAX(flow_id), 0) AS last, \
              CAST(COALESCE(SUM(delta), 0) AS SIGNED) AS sum, \
-             CAST(COALESCE(SUM(IF(kind = 'cancel', delta, 0)), 0) AS SIGNED) AS cancelled \
+             CAST(COALESCE(SUM(IF(kind IN ('cancel', 'expire'), delta, 0)), 0) AS SIGNED) AS cancelled \
              FROM stock_flow FORCE INDEX (ix_flow_sale) WHERE sale_id >= ? AND sale_id <= ? AND flow_id > ? AND created_at {age} NOW(3) - INTERVAL 60 SECOND"
         );
         let row: JournalSumRow = diesel::sql_query(query)

@@ -5,6 +5,7 @@
 
 pub mod closing;
 mod journal;
+mod life;
 mod series;
 
 pub(crate) use journal::JournalSum;
@@ -16,6 +17,7 @@ pub(crate) use series::{Piece, SeriesRead, Tally};
 use super::fault::DbError;
 use super::pool::{Conn, Db};
 use super::schema::{closed_findings, sale_epochs, sales};
+use crate::domain::balance::LifeCounts;
 use crate::domain::ids::SaleId;
 use crate::domain::outcome::FailReason;
 use diesel::prelude::*;
@@ -64,6 +66,8 @@ pub struct Books {
     pub held: i64,
     /// All orders, counted in their own table; `None` when the query did not want them.
     pub orders: Option<OrdersCount>,
+    /// Orders by what became of them, and payments.
+    pub life: LifeCounts,
     /// Final failures for lack of units, all epochs.
     pub refused: i64,
     /// What persons closed.
@@ -99,6 +103,8 @@ pub struct BooksQuery<'a> {
     pub asked: &'a [SeriesQuery],
     /// The journal above this row ([`JournalSum::to`]).
     pub flow_after: u64,
+    /// Units that orders brought back up to that row.
+    pub cancelled_before: i64,
     /// Count the orders in their own table, too, with the orders that were counted before by their outcomes.
     pub orders_before: Option<u64>,
 }
@@ -177,8 +183,10 @@ async fn in_snapshot(conn: &mut Conn, sale: &[u8], query: BooksQuery<'_>) -> Res
     let of_sale = sales::table.find(sale).select((sales::granted, sales::stock, sales::epoch));
     let row: Option<(i64, i64, u32)> = of_sale.first(conn).await.optional()?;
     let Some((granted, stock, epoch)) = row else { return Ok(None) };
-    let BooksQuery { asked, flow_after, orders_before } = query;
+    let BooksQuery { asked, flow_after, cancelled_before, orders_before } = query;
     let [flow, flow_young] = journal(conn, sale, flow_after).await?;
+    let returned = cancelled_before + flow.cancelled + flow_young.cancelled;
+    let life = life::by_state(conn, sale, returned).await?;
     let given: Grants = diesel::sql_query(GRANTS)
         .bind::<Unsigned<Integer>, _>(epoch)
         .bind::<Unsigned<Integer>, _>(epoch)
@@ -227,6 +235,7 @@ async fn in_snapshot(conn: &mut Conn, sale: &[u8], query: BooksQuery<'_>) -> Res
         grants_known: epoch == 1 || given.rebuilds > 0,
         held: of(FailReason::has_unit),
         orders,
+        life,
         refused: of(|reason| reason == FailReason::SoldOut),
         closed,
         series: read,

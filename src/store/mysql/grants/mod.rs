@@ -14,7 +14,8 @@ use super::pool::{Conn, Db};
 use super::sale_error::SaleError;
 use super::schema::{sales, stock_flow, stock_grants};
 use crate::domain::ids::SaleId;
-use crate::domain::sale::STOCK_MAX;
+use crate::domain::order_life::ReturnedPurchase;
+use crate::domain::sale::{STOCK_MAX, SaleStatus};
 use diesel::prelude::*;
 use diesel_async::{AsyncConnection, RunQueryDsl};
 
@@ -43,6 +44,16 @@ pub struct Grant {
     /// When Redis was known to have it, Unix milliseconds by the database's clock.
     #[diesel(column_name = applied_at, deserialize_as = MaybeUnixMs)]
     pub(crate) applied_at_ms: Option<i64>,
+    /// Purchases that no longer count against their buyers' limits, as JSON; read with [`Grant::returned`].
+    buyers: Option<String>,
+}
+
+impl Grant {
+    /// The purchases that Redis forgets when it takes the units: buyer, request, units.
+    pub(crate) fn returned(&self) -> Result<Vec<ReturnedPurchase>, DbError> {
+        let Some(buyers) = &self.buyers else { return Ok(Vec::new()) };
+        serde_json::from_str(buyers).map_err(|error| DbError::Other(format!("stock_grants.buyers: {error}")))
+    }
 }
 
 /// Writes grant and journal row; the caller's transaction moves `sales`.
@@ -71,8 +82,23 @@ pub(super) async fn write(
     conn: &mut Conn,
     sale_id: &SaleId,
     grant_id: &str,
-    (kind, quantity, epoch): (GrantKind, i64, u32),
+    units: (GrantKind, i64, u32),
 ) -> Result<(), DbError> {
+    write_with_buyers(conn, sale_id, grant_id, units, &[]).await
+}
+
+/// The same, of units whose buyers get their limits back.
+pub(super) async fn write_with_buyers(
+    conn: &mut Conn,
+    sale_id: &SaleId,
+    grant_id: &str,
+    (kind, quantity, epoch): (GrantKind, i64, u32),
+    returned: &[ReturnedPurchase],
+) -> Result<(), DbError> {
+    let buyers = match returned {
+        [] => None,
+        some => Some(serde_json::to_string(some).map_err(|error| DbError::Other(error.to_string()))?),
+    };
     diesel::insert_into(stock_grants::table)
         .values((
             stock_grants::sale_id.eq(sale_id.as_str().as_bytes()),
@@ -80,6 +106,7 @@ pub(super) async fn write(
             stock_grants::kind.eq(kind.code()),
             stock_grants::quantity.eq(quantity),
             stock_grants::epoch.eq(epoch),
+            stock_grants::buyers.eq(buyers),
         ))
         .execute(conn)
         .await?;
@@ -174,6 +201,19 @@ pub async fn unapplied(db: &Db, sale_id: &SaleId, epoch: u32) -> Result<Vec<Gran
             .order((stock_grants::created_at, stock_grants::grant_id))
             .limit(GRANTS_MAX);
         Ok(grants.select(Grant::as_select()).load(conn).await?)
+    })
+    .await
+}
+
+/// Selling sales with a grant that Redis is not known to have, at most [`GRANTS_MAX`].
+pub(crate) async fn sales_with_unapplied(db: &Db) -> Result<Vec<SaleId>, DbError> {
+    db.run("grant_sales_unapplied", async |conn| {
+        let selling = sales::table
+            .filter(sales::status.eq_any([SaleStatus::Warmed.code(), SaleStatus::Paused.code()]))
+            .select(sales::sale_id);
+        let open = stock_grants::table.filter(stock_grants::sale_id.eq_any(selling));
+        let open = open.filter(stock_grants::applied_at.is_null());
+        Ok(open.select(stock_grants::sale_id).distinct().limit(GRANTS_MAX).load(conn).await?)
     })
     .await
 }

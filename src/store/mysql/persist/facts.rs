@@ -4,12 +4,24 @@ use super::super::codes::read_sale_id;
 use super::super::fault::DbError;
 use super::super::pool::Db;
 use super::super::sale_facts::SaleFacts;
+use super::super::sales::payment_terms;
 use super::super::schema::sales;
 use crate::domain::ids::SaleId;
 use crate::domain::policy::PurchasePolicy;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use std::collections::HashMap;
+
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = sales)]
+struct FactsRow {
+    sale_id: Vec<u8>,
+    price_cents: i64,
+    per_user_limit: Option<u32>,
+    pay_within_s: Option<u32>,
+    pay_grace_s: u32,
+    limit_returns: bool,
+}
 
 /// The facts of those of `sale_ids` that exist.
 pub(super) async fn facts_of(db: &Db, sale_ids: &[&SaleId]) -> Result<HashMap<SaleId, SaleFacts>, DbError> {
@@ -24,14 +36,16 @@ pub(super) async fn facts_of(db: &Db, sale_ids: &[&SaleId]) -> Result<HashMap<Sa
     }
     missing.sort_unstable();
     missing.dedup();
-    let rows: Vec<(Vec<u8>, i64, Option<u32>)> = db
+    let rows: Vec<FactsRow> = db
         .run("sale_facts", async |conn| {
             let query = sales::table.filter(sales::sale_id.eq_any(&missing));
-            Ok(query.select((sales::sale_id, sales::price_cents, sales::per_user_limit)).load(conn).await?)
+            Ok(query.select(FactsRow::as_select()).load(conn).await?)
         })
         .await?;
-    for (sale_id, price_cents, limit) in rows {
-        facts.insert(read_sale_id(&sale_id)?, SaleFacts { price_cents, policy: PurchasePolicy::from_limit(limit) });
+    for row in rows {
+        let payment = payment_terms(row.pay_within_s, row.pay_grace_s, row.limit_returns);
+        let policy = PurchasePolicy::from_limit(row.per_user_limit);
+        facts.insert(read_sale_id(&row.sale_id)?, SaleFacts { price_cents: row.price_cents, policy, payment });
     }
     db.sale_facts().extend(&facts);
     Ok(facts)

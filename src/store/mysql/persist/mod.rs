@@ -28,6 +28,7 @@ pub use one::{fail_reused, persist_one};
 use plan::WritePlan;
 pub(crate) use refused::refused_from_zero;
 use std::collections::BTreeSet;
+pub(super) use text::Values;
 use write::Blocked;
 
 /// Most requests in one transaction; a longer input is persisted in several. Bounds statement size and lock time.

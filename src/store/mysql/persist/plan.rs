@@ -7,6 +7,7 @@ use super::super::schema::{outcome_event, request_outcome};
 use super::text::Values;
 use crate::domain::ids::SaleId;
 use crate::domain::message::{self, OrderMessage};
+use crate::domain::order_life::{OrderState, PaymentTerms};
 use crate::domain::outcome::{FailReason, Obstacle, Outcome};
 use crate::domain::policy::PurchasePolicy;
 use diesel::prelude::*;
@@ -16,6 +17,10 @@ const OUTCOME_COLUMNS: &str = "/* landing */ INSERT INTO request_outcome \
     (request_id, kind, sale_id, shard, epoch, number, payload_hash) VALUES ";
 const ORDER_COLUMNS: &str = "/* landing */ INSERT INTO orders \
     (request_id, sale_id, user_id, one_per_user_id, quantity, amount_cents, source, accepted_at) VALUES ";
+/// The same where a sale of the group has a payment step; its deadlines are by the database's clock.
+const PAYABLE_COLUMNS: &str = "/* landing */ INSERT INTO orders \
+    (request_id, sale_id, user_id, one_per_user_id, quantity, amount_cents, source, accepted_at, \
+    state, state_at, pay_by, expire_at) VALUES ";
 const FLOW_COLUMNS: &str = "/* landing */ INSERT INTO stock_flow (sale_id, delta, kind, orders_count, ref) VALUES ";
 
 #[derive(Insertable)]
@@ -100,7 +105,8 @@ impl<'a> WritePlan<'a> {
         let mut group = group.to_vec();
         group.sort_unstable_by_key(|accepted| accepted.purchase.request_id);
         let mut outcomes = Values::insert(OUTCOME_COLUMNS, group.len());
-        let mut orders = Values::insert(ORDER_COLUMNS, group.len());
+        let payable = facts.values().any(|facts| facts.payment.is_some());
+        let mut orders = Values::insert(if payable { PAYABLE_COLUMNS } else { ORDER_COLUMNS }, group.len());
         let mut shares = BTreeMap::new();
         let mut events = Vec::new();
         let mut of_sale: Option<(&SaleId, &SaleFacts)> = None;
@@ -117,6 +123,9 @@ impl<'a> WritePlan<'a> {
             }
             add_outcome(&mut outcomes, accepted);
             add_order(&mut orders, accepted, facts, source)?;
+            if payable {
+                add_deadline(&mut orders, facts.payment);
+            }
             add_share(&mut shares, accepted, facts.policy);
             if !source.has_message() {
                 events.push(NewEventRow::of(accepted, Outcome::Ordered));
@@ -177,6 +186,16 @@ fn add_order(
     orders.code(source.code());
     orders.time(datetime(accepted.accepted_at_ms)?);
     Ok(())
+}
+
+fn add_deadline(orders: &mut Values, terms: Option<PaymentTerms>) {
+    let Some(PaymentTerms { pay_within_s, pay_grace_s, .. }) = terms else {
+        return (0..4).for_each(|_| orders.null());
+    };
+    orders.code(OrderState::Unpaid.code());
+    orders.seconds_from_now(0);
+    orders.seconds_from_now(pay_within_s.into());
+    orders.seconds_from_now(u64::from(pay_within_s) + u64::from(pay_grace_s));
 }
 
 fn add_share<'a>(shares: &mut BTreeMap<&'a SaleId, SaleShare>, accepted: &'a OrderMessage, policy: PurchasePolicy) {

@@ -104,6 +104,14 @@ impl Values {
         }
     }
 
+    /// The present moment by the database's clock, and this much later.
+    pub(crate) fn seconds_from_now(&mut self, seconds: u64) {
+        self.separate();
+        self.text.push_str("NOW(3) + INTERVAL ");
+        push_decimal(&mut self.text, seconds);
+        self.text.push_str(" SECOND");
+    }
+
     pub(crate) fn null(&mut self) {
         self.separate();
         self.text.push_str("NULL");

@@ -1,75 +1,18 @@
-//! `seckill order …`: where a request is, and everything the servers know about it; cancelling an order.
+//! Everything the servers know about a request.
 
-use super::failure::Failure;
-use super::{context, output};
+use crate::cli::failure::Failure;
+use crate::cli::{context, output};
 use crate::config::Layers;
 use crate::domain::ids::RequestId;
 use crate::domain::ledger::LedgerState;
+use crate::domain::order_life::OrderState;
 use crate::domain::outcome::Outcome;
 use crate::p5_reconcile::dlq::code_of;
-use crate::p5_reconcile::{RequestHistory, cancel_order, request_history};
-use crate::store::mysql::cancels::Cancelled;
+use crate::p5_reconcile::{RequestHistory, request_history};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// `seckill order …`
-#[derive(Debug, clap::Subcommand)]
-pub(super) enum OrderCommand {
-    /// Everything known about a request: ledger, outbox, dead-letter queues, outcome, order, register of failures.
-    ///
-    /// Looks in all live places, so it also finds requests that have not reached the database. Exit code 1 when nothing
-    /// knows the request.
-    Show {
-        /// The request id, as the buyer got it
-        #[arg(value_name = "RID")]
-        id: RequestId,
-        #[arg(long)]
-        json: bool,
-    },
-    /// Cancel an order: its units are sold again, its row stays, its buyer's quota stays used
-    ///
-    /// The database first, then Redis; what Redis does not get now it gets from P5. Repeating it changes nothing. The
-    /// request stays CONFIRMED for its buyer: informing and refunding him are not this program's business. Exit code 1 when
-    /// there is no such order.
-    #[command(after_help = "Example:
-  seckill order cancel 7390817262993408 --reason 'never paid'")]
-    Cancel {
-        /// The request id, as the buyer got it
-        #[arg(value_name = "RID")]
-        id: RequestId,
-        /// Why, for the record
-        #[arg(long, value_name = "TEXT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
-        reason: String,
-    },
-}
-
-pub(super) async fn run(layers: &Layers, data_dir: &Path, command: &OrderCommand) -> Result<u8, Failure> {
-    match command {
-        OrderCommand::Show { id, json } => show(layers, data_dir, *id, *json).await,
-        OrderCommand::Cancel { id, reason } => cancel(layers, data_dir, *id, reason).await,
-    }
-}
-
-async fn cancel(layers: &Layers, data_dir: &Path, id: RequestId, reason: &str) -> Result<u8, Failure> {
-    let settings = context::settings(layers, data_dir)?;
-    let servers = context::servers(&settings).await?;
-    let context = servers.reconcile_context(&settings);
-    let (cancelled, in_redis) = cancel_order(&context, id, reason, &context::operator()).await?;
-    servers.redis.quit().await;
-    let redis = if in_redis { "" } else { "; redis could not be given them yet, p5 does it" };
-    match cancelled {
-        Cancelled::Now(sale, units) => {
-            output::line(&format!("cancelled; {sale} has {units} units more to sell{redis}"));
-        }
-        Cancelled::Before(_) => output::line(&format!("it was cancelled before, nothing changed{redis}")),
-        Cancelled::NoOrder => {
-            return Err(Failure::Failed(format!("request {id} is no order; see seckill order show {id}")));
-        }
-    }
-    Ok(0)
-}
-
-async fn show(layers: &Layers, data_dir: &Path, id: RequestId, json: bool) -> Result<u8, Failure> {
+pub(super) async fn show(layers: &Layers, data_dir: &Path, id: RequestId, json: bool) -> Result<u8, Failure> {
     let settings = context::settings(layers, data_dir)?;
     let servers = crate::roles::Servers::new(&settings)?;
     // When Redis does not answer, the other servers still show what they have.
@@ -143,8 +86,10 @@ fn document(id: RequestId, history: &RequestHistory) -> Value {
             "amount_cents": order.amount_cents, "source": order.source,
             "accepted_at": output::time(order.accepted_at_ms), "created_at": output::time(order.created_at_ms),
             "cancelled_at": order.cancelled_at_ms.map(output::time), "cancelled_by": order.cancelled_by,
-            "cancel_reason": order.cancel_reason,
+            "cancel_reason": order.cancel_reason, "state": order.state.map(OrderState::code),
+            "state_at": order.state_at_ms.map(output::time), "pay_by": order.pay_by_ms.map(output::time),
         })),
+        "payments": database.payments,
         "failed_request": database.failure.as_ref().map(|row| json!({
             "sale_id": row.sale_id, "user_id": row.user_id, "quantity": row.quantity, "source": row.reporter.code(),
             "reason": row.reason, "detail": row.detail, "status": row.status.code(),
@@ -190,6 +135,16 @@ fn print(id: RequestId, history: &RequestHistory) {
             order.user_id, order.quantity, order.amount_cents, order.source
         )
     });
+    let state = database.order.as_ref().and_then(|order| {
+        let deadline = order.pay_by_ms.map_or_else(String::new, |ms| format!(", to be paid by {}", output::time(ms)));
+        Some(format!("{}{deadline}", order.state?.code()))
+    });
+    let payments = database.payments.iter().map(|payment| {
+        let why = payment.reason.as_ref().map_or_else(String::new, |reason| format!(" ({reason})"));
+        let (id, amount, currency) = (&payment.payment_id, payment.amount_cents, &payment.currency);
+        format!("{id}: {amount} {currency}, {}{why}", payment.state.code())
+    });
+    let payments = payments.collect::<Vec<_>>();
     let failure = database.failure.as_ref().map_or_else(none, |row| {
         let closed = row.resolved_by.as_ref().map_or_else(String::new, |by| format!(", closed by {by}"));
         format!("{} {} ({}): {}{closed}", row.status.code(), row.reason, row.reporter.code(), row.detail)
@@ -203,6 +158,8 @@ fn print(id: RequestId, history: &RequestHistory) {
             ["parked".to_owned(), if parked.is_empty() { none() } else { parked.join("\n") }],
             ["outcome (database)".to_owned(), outcome],
             ["order (database)".to_owned(), order],
+            ["state".to_owned(), state.unwrap_or_else(none)],
+            ["payments".to_owned(), if payments.is_empty() { none() } else { payments.join("\n") }],
             ["register of failures".to_owned(), failure],
         ],
     );

@@ -1,4 +1,4 @@
-//! Leader election: one process reconciles at a time.
+//! Leader election: one process at a time reconciles, and one expires orders.
 //!
 //! Input: a lock of the database. Output: whether this process leads. A task of its own renews the lease, so that an audit may
 //! take longer than the lease. The other processes try to take the lock every two seconds. A leader that crashes is replaced
@@ -6,14 +6,40 @@
 //! seconds two processes may lead, never for longer than a lease: every repair is guarded by its own key, so that is only double
 //! work (window 93).
 
-use crate::store::mysql::leader::{self, Holder, Leadership};
-use crate::store::mysql::{Db, DbError};
+use super::leader::{self, Holder, Leadership};
+use super::{Db, DbError};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// The lock's name.
-const NAME: &str = "reconcile";
+/// What is led: each has its own lock, and perhaps its own leader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LedWork {
+    /// Audits and repairs.
+    Reconcile,
+    /// Overdue orders.
+    Expiry,
+}
+
+impl LedWork {
+    /// The lock's name.
+    const fn lock(self) -> &'static str {
+        match self {
+            Self::Reconcile => "reconcile",
+            Self::Expiry => "expiry",
+        }
+    }
+
+    /// Whether this process leads, for operators. The alerts use the other gauges of the work only where this one is 1.
+    fn set_gauge(self, leads: bool) {
+        let leads = if leads { 1.0 } else { 0.0 };
+        match self {
+            Self::Reconcile => metrics::gauge!("seckill_p5_reconcile_leads").set(leads),
+            Self::Expiry => metrics::gauge!("seckill_p6_fulfil_leads").set(leads),
+        }
+    }
+}
+
 /// Validity of the lease from the moment of this process' request. The server counts from its answer, so a little longer.
 const LEASE: Duration = Duration::from_secs(leader::LEASE_S as u64);
 /// A third of the lease, so that one late renewal does not cost it.
@@ -23,7 +49,7 @@ const TRY: Duration = Duration::from_secs(2);
 
 /// The process that leads at the moment, as the database has it; for operators.
 pub(crate) async fn leader(db: &Db) -> Result<Option<Holder>, DbError> {
-    leader::holder(db, NAME).await
+    leader::holder(db, LedWork::Reconcile.lock()).await
 }
 
 /// Leadership with the task that renews it. Dropping it ends the task, which closes the lock's connection.
@@ -34,9 +60,9 @@ struct HeldLeadership {
 }
 
 impl HeldLeadership {
-    fn start(leadership: Leadership, since: Instant) -> Self {
+    fn start(work: LedWork, leadership: Leadership, since: Instant) -> Self {
         let (renewals, renewed_at) = watch::channel(Some(since));
-        Self { renewed_at, renewer: tokio::spawn(renew(leadership, renewals)) }
+        Self { renewed_at, renewer: tokio::spawn(renew(work, leadership, renewals)) }
     }
 
     /// Also false when the task could not renew the lease in time, for whatever reason.
@@ -52,14 +78,14 @@ impl Drop for HeldLeadership {
 }
 
 /// Renews the lease until it is lost or no longer needed. Each renewal has a deadline of its own.
-async fn renew(mut leadership: Leadership, renewals: watch::Sender<Option<Instant>>) {
+async fn renew(work: LedWork, mut leadership: Leadership, renewals: watch::Sender<Option<Instant>>) {
     loop {
         tokio::time::sleep(RENEW).await;
         let asked_at = Instant::now();
         let holds = matches!(leadership.holds().await, Ok(true));
         if !holds {
             // At once, not when this process tries again: until then perhaps no process leads.
-            set_gauge(false);
+            work.set_gauge(false);
         }
         if renewals.send(holds.then_some(asked_at)).is_err() || !holds {
             return;
@@ -68,13 +94,18 @@ async fn renew(mut leadership: Leadership, renewals: watch::Sender<Option<Instan
 }
 
 /// The election as this process sees it.
-#[derive(Default)]
-pub(super) struct LeaderElection {
+pub(crate) struct LeaderElection {
+    work: LedWork,
     held: Option<HeldLeadership>,
     try_at: Option<Instant>,
 }
 
 impl LeaderElection {
+    /// An election in which this process has not stood yet.
+    pub(crate) const fn new(work: LedWork) -> Self {
+        Self { work, held: None, try_at: None }
+    }
+
     /// Whether this process still leads, without I/O: between two sales of a round.
     pub(crate) fn leads(&self) -> bool {
         self.held.as_ref().is_some_and(HeldLeadership::holds)
@@ -87,25 +118,21 @@ impl LeaderElection {
             return Ok(true);
         }
         if self.held.take().is_some() {
-            tracing::warn!(phase = "p5_reconcile", "leadership lost, its connection is gone");
+            tracing::warn!(work = ?self.work, "leadership lost, its connection is gone");
             self.try_at = None;
-            set_gauge(false);
+            self.work.set_gauge(false);
         }
         if self.try_at.is_some_and(|at| Instant::now() < at) {
             return Ok(false);
         }
         self.try_at = Some(Instant::now() + TRY);
         let since = Instant::now();
-        self.held = leader::try_lead(db, NAME).await?.map(|leadership| HeldLeadership::start(leadership, since));
+        let got = leader::try_lead(db, self.work.lock()).await?;
+        self.held = got.map(|leadership| HeldLeadership::start(self.work, leadership, since));
         if self.held.is_some() {
-            tracing::info!(phase = "p5_reconcile", "this process leads");
+            tracing::info!(work = ?self.work, "this process leads");
         }
-        set_gauge(self.held.is_some());
+        self.work.set_gauge(self.held.is_some());
         Ok(self.held.is_some())
     }
-}
-
-/// Whether this process leads, for operators. The alerts use P5's other gauges only where this one is 1.
-fn set_gauge(leads: bool) {
-    metrics::gauge!("seckill_p5_reconcile_leads").set(if leads { 1.0 } else { 0.0 });
 }

@@ -1,0 +1,2 @@
+-- Only an index.
+ALTER TABLE orders DROP KEY ix_orders_user;

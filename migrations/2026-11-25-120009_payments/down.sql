@@ -1,0 +1,2 @@
+-- Records of money: take an export first.
+DROP TABLE payments;

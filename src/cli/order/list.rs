@@ -1,0 +1,111 @@
+//! Orders listed and exported, and the money that has to go back.
+
+use super::OrderFilter;
+use crate::cli::failure::Failure;
+use crate::cli::{context, output};
+use crate::config::Layers;
+use crate::domain::ids::SaleId;
+use crate::p6_fulfil::{OrderDocument, OrdersForm};
+use crate::roles::Servers;
+use crate::store::mysql::order_life::{self, OrdersQuery, PAGE_MAX};
+use serde_json::json;
+use std::path::Path;
+
+impl OrderFilter {
+    fn query(&self, limit: u16) -> Result<OrdersQuery, Failure> {
+        let form = OrdersForm {
+            sale: self.sale.clone(),
+            buyer: self.buyer.clone(),
+            state: self.state.clone(),
+            from_ms: self.from.map(|time| time.timestamp_millis()),
+            to_ms: self.to.map(|time| time.timestamp_millis()),
+            cursor: None,
+            limit,
+        };
+        form.query().map_err(|bad| Failure::Usage(format!("--{}: expected {}", bad.field, bad.expected)))
+    }
+}
+
+pub(super) async fn list(
+    layers: &Layers,
+    data_dir: &Path,
+    filter: &OrderFilter,
+    (limit, json): (u16, bool),
+) -> Result<u8, Failure> {
+    let query = filter.query(limit)?;
+    let servers = Servers::new(&context::settings(layers, data_dir)?)?;
+    let orders: Vec<_> =
+        order_life::find(&servers.db, &query).await?.into_iter().map(OrderDocument::with_buyer).collect();
+    if json {
+        output::json(&json!({ "orders": orders }));
+    } else if orders.is_empty() {
+        output::line("no such order");
+    } else {
+        output::table(
+            ["order", "sale", "buyer", "units", "amount", "state", "written", "pay by"],
+            orders.iter().map(row),
+        );
+    }
+    Ok(0)
+}
+
+fn row(order: &OrderDocument) -> [String; 8] {
+    let dash = || "-".to_owned();
+    [
+        order.request_id.to_string(),
+        order.sale_id.to_string(),
+        order.user_id.as_ref().map_or_else(dash, ToString::to_string),
+        order.quantity.to_string(),
+        format!("{} {}", order.amount, order.currency),
+        order.state.map_or_else(dash, str::to_owned),
+        order.created_at.clone(),
+        order.pay_by.clone().unwrap_or_else(dash),
+    ]
+}
+
+/// Page by page; orders that are written meanwhile are newer than the first page and not in it.
+pub(super) async fn export(layers: &Layers, data_dir: &Path, filter: &OrderFilter) -> Result<u8, Failure> {
+    let mut query = filter.query(PAGE_MAX)?;
+    let servers = Servers::new(&context::settings(layers, data_dir)?)?;
+    loop {
+        let page = order_life::find(&servers.db, &query).await?;
+        let Some(last) = page.last().map(|order| order.request_id) else { return Ok(0) };
+        let full = page.len() == usize::from(PAGE_MAX);
+        for order in page {
+            output::line(&json!(OrderDocument::with_buyer(order)).to_string());
+        }
+        if !full {
+            return Ok(0);
+        }
+        query.before = Some(last);
+    }
+}
+
+pub(super) async fn refunds(
+    layers: &Layers,
+    data_dir: &Path,
+    sale: Option<&SaleId>,
+    json: bool,
+) -> Result<u8, Failure> {
+    let servers = Servers::new(&context::settings(layers, data_dir)?)?;
+    let (payments, count) = order_life::refunds_needed(&servers.db, sale).await?;
+    if json {
+        output::json(&json!({ "payments": payments, "count": count }));
+    } else if payments.is_empty() {
+        output::line("no money has to go back");
+    } else {
+        output::table(
+            ["payment", "order", "amount", "reason", "told"],
+            payments.iter().map(|payment| {
+                [
+                    payment.payment_id.clone(),
+                    payment.request_id.to_string(),
+                    format!("{} {}", payment.amount_cents, payment.currency),
+                    payment.reason.clone().unwrap_or_default(),
+                    output::time(payment.created_at_ms),
+                ]
+            }),
+        );
+    }
+    Ok(0)
+}

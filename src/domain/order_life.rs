@@ -1,0 +1,326 @@
+//! The life of an order after CONFIRMED: it waits for its payment, is paid, expires or is cancelled. One table of transitions;
+//! the database's conditions are made from it, so code, docs and tests cannot disagree.
+//!
+//! Only orders of sales with a payment step have a state. Money is a thing of its own ([`PaymentState`]): it is recorded first,
+//! then the order is tried, and what no order could take has to go back.
+
+use super::ids::{RequestId, UserId};
+use super::states::P6Fulfil;
+
+/// Routing key of the event that tells of money that has to go back.
+pub const REFUND_NEEDED_KEY: &str = "order.refund_needed";
+
+/// Where an order is, as stored in `orders.state`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum OrderState {
+    /// Its buyer has to pay; its units are held for him.
+    Unpaid,
+    /// Paid; its units are sold.
+    Paid,
+    /// Its deadline passed unpaid; its units are on sale again.
+    Expired,
+    /// Cancelled by its buyer or an operator; its units are on sale again.
+    Cancelled,
+}
+
+/// What can happen to an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OrderEvent {
+    /// Its exact amount was paid.
+    PaymentReceived,
+    /// A payment was started: the deadline moves, once.
+    PaymentStarted,
+    /// The enforced deadline passed.
+    DeadlinePassed,
+    /// Its buyer cancels it.
+    CancelledByBuyer,
+    /// An operator or the shop's backend cancels it.
+    CancelledByOperator,
+}
+
+/// The table's answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OrderTransition {
+    /// Move to this state.
+    To(OrderState),
+    /// Nothing changes; the event is a repeat or came late.
+    Already,
+    /// The order cannot take it; who sent it hears the state.
+    Refused,
+}
+
+impl OrderState {
+    /// Every state, in the order of a life.
+    pub const ALL: [Self; 4] = [Self::Unpaid, Self::Paid, Self::Expired, Self::Cancelled];
+
+    /// The stored and shown code.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Unpaid => "UNPAID",
+            Self::Paid => "PAID",
+            Self::Expired => "EXPIRED",
+            Self::Cancelled => "CANCELLED",
+        }
+    }
+
+    /// Reads a stored code.
+    #[must_use]
+    pub fn from_code(code: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.code() == code)
+    }
+
+    /// Its code among those of all phases.
+    #[must_use]
+    pub const fn state(self) -> P6Fulfil {
+        match self {
+            Self::Unpaid => P6Fulfil::Unpaid,
+            Self::Paid => P6Fulfil::Paid,
+            Self::Expired => P6Fulfil::Expired,
+            Self::Cancelled => P6Fulfil::Cancelled,
+        }
+    }
+
+    /// Routing key of the event that tells of it.
+    #[must_use]
+    pub const fn event_key(self) -> &'static str {
+        match self {
+            Self::Unpaid => "order.confirmed",
+            Self::Paid => "order.paid",
+            Self::Expired => "order.expired",
+            Self::Cancelled => "order.cancelled",
+        }
+    }
+
+    /// Whether the units of such an order are its buyer's; else they are on sale again.
+    #[must_use]
+    pub const fn holds_units(self) -> bool {
+        match self {
+            Self::Unpaid | Self::Paid => true,
+            Self::Expired | Self::Cancelled => false,
+        }
+    }
+
+    /// What follows when `event` happens.
+    #[must_use]
+    pub const fn after(self, event: OrderEvent) -> OrderTransition {
+        use OrderTransition::{Already, Refused, To};
+        match (self, event) {
+            // No look at the clock: the units are still held, so the buyer who pays gets them.
+            (Self::Unpaid, OrderEvent::PaymentReceived) => To(Self::Paid),
+            (Self::Unpaid, OrderEvent::PaymentStarted) => To(Self::Unpaid),
+            (Self::Unpaid, OrderEvent::DeadlinePassed) => To(Self::Expired),
+            (Self::Unpaid, OrderEvent::CancelledByBuyer | OrderEvent::CancelledByOperator) => To(Self::Cancelled),
+            // The second payment is money too much, whoever sent it.
+            (Self::Paid, OrderEvent::PaymentReceived | OrderEvent::CancelledByBuyer) => Refused,
+            (Self::Paid, OrderEvent::PaymentStarted | OrderEvent::DeadlinePassed) => Already,
+            (Self::Paid, OrderEvent::CancelledByOperator) => To(Self::Cancelled),
+            // A unit that was given back may be somebody else's: money never takes one anew.
+            (
+                Self::Expired,
+                OrderEvent::PaymentReceived
+                | OrderEvent::PaymentStarted
+                | OrderEvent::CancelledByBuyer
+                | OrderEvent::CancelledByOperator,
+            )
+            | (Self::Cancelled, OrderEvent::PaymentReceived | OrderEvent::PaymentStarted) => Refused,
+            (Self::Expired, OrderEvent::DeadlinePassed)
+            | (
+                Self::Cancelled,
+                OrderEvent::DeadlinePassed | OrderEvent::CancelledByBuyer | OrderEvent::CancelledByOperator,
+            ) => Already,
+        }
+    }
+}
+
+impl OrderEvent {
+    /// Every event, in the order of declaration.
+    pub const ALL: [Self; 5] = [
+        Self::PaymentReceived,
+        Self::PaymentStarted,
+        Self::DeadlinePassed,
+        Self::CancelledByBuyer,
+        Self::CancelledByOperator,
+    ];
+
+    /// The states that it moves to another one or, for a start, extends: the condition of its UPDATE.
+    pub(crate) fn from_states(self) -> impl Iterator<Item = &'static str> {
+        let moves = move |state: &OrderState| matches!(state.after(self), OrderTransition::To(_));
+        OrderState::ALL.into_iter().filter(moves).map(OrderState::code)
+    }
+}
+
+/// How long buyers of a sale have to pay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct PaymentTerms {
+    /// Seconds from the order to the deadline that the buyer is told.
+    pub pay_within_s: u32,
+    /// Seconds from there to the deadline that is enforced.
+    pub pay_grace_s: u32,
+    /// Whether an order that ends unpaid no longer counts against its buyer's limit.
+    pub limit_returns: bool,
+}
+
+/// A purchase that no longer counts against its buyer's limit: buyer, request, units. In JSON an array of three.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct ReturnedPurchase(pub UserId, pub RequestId, pub u32);
+
+/// Where a payment is, as stored in `payments.state`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PaymentState {
+    /// It paid its order.
+    Applied,
+    /// No order could take it: the money has to go back.
+    RefundNeeded,
+    /// The money went back.
+    Refunded,
+}
+
+impl PaymentState {
+    /// Every state, in the order of a life.
+    pub const ALL: [Self; 3] = [Self::Applied, Self::RefundNeeded, Self::Refunded];
+
+    /// The stored and shown code.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Applied => "APPLIED",
+            Self::RefundNeeded => "REFUND_NEEDED",
+            Self::Refunded => "REFUNDED",
+        }
+    }
+
+    /// Reads a stored code.
+    #[must_use]
+    pub fn from_code(code: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.code() == code)
+    }
+}
+
+/// Why money has to go back. The code is stable: it is stored, shown and used in metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RefundReason {
+    /// There is no such order.
+    NoOrder,
+    /// The sale of the order has no payment step.
+    NoPaymentStep,
+    /// Another payment was first.
+    AlreadyPaid,
+    /// It came after the order had expired.
+    Expired,
+    /// It came after the order was cancelled, or the order was cancelled after it.
+    Cancelled,
+    /// It is of another amount than the order.
+    OtherAmount,
+    /// It is in another currency than the order.
+    OtherCurrency,
+}
+
+impl RefundReason {
+    /// Every reason, in the order of declaration.
+    pub const ALL: [Self; 7] = [
+        Self::NoOrder,
+        Self::NoPaymentStep,
+        Self::AlreadyPaid,
+        Self::Expired,
+        Self::Cancelled,
+        Self::OtherAmount,
+        Self::OtherCurrency,
+    ];
+
+    /// The stable code.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::NoOrder => "NO_ORDER",
+            Self::NoPaymentStep => "NO_PAYMENT_STEP",
+            Self::AlreadyPaid => "ALREADY_PAID",
+            Self::Expired => "EXPIRED",
+            Self::Cancelled => "CANCELLED",
+            Self::OtherAmount => "OTHER_AMOUNT",
+            Self::OtherCurrency => "OTHER_CURRENCY",
+        }
+    }
+
+    /// Reads a stored code.
+    #[must_use]
+    pub fn from_code(code: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.code() == code)
+    }
+}
+
+/// What is asked of an order, or told of a payment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Price {
+    /// In the smallest unit of the currency.
+    pub amount_cents: i64,
+    /// ISO 4217 code.
+    pub currency: String,
+}
+
+/// Whether an order in `state` that costs `asked` can take a payment of `told`: `None` when it can.
+#[must_use]
+pub fn refund_reason(state: Option<OrderState>, asked: &Price, told: &Price) -> Option<RefundReason> {
+    let Some(state) = state else { return Some(RefundReason::NoPaymentStep) };
+    match state {
+        OrderState::Paid => Some(RefundReason::AlreadyPaid),
+        OrderState::Expired => Some(RefundReason::Expired),
+        OrderState::Cancelled => Some(RefundReason::Cancelled),
+        OrderState::Unpaid if asked.currency != told.currency => Some(RefundReason::OtherCurrency),
+        OrderState::Unpaid if asked.amount_cents != told.amount_cents => Some(RefundReason::OtherAmount),
+        OrderState::Unpaid => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn codes_round_trip() {
+        assert!(OrderState::ALL.iter().all(|state| OrderState::from_code(state.code()) == Some(*state)));
+        assert!(PaymentState::ALL.iter().all(|state| PaymentState::from_code(state.code()) == Some(*state)));
+        assert!(RefundReason::ALL.iter().all(|reason| RefundReason::from_code(reason.code()) == Some(*reason)));
+        assert!(OrderState::ALL.iter().all(|state| state.state().label() == state.code()));
+    }
+
+    #[test]
+    fn conditions_are_made_from_the_table() {
+        let from = |event: OrderEvent| event.from_states().collect::<Vec<_>>();
+        assert_eq!(from(OrderEvent::PaymentReceived), ["UNPAID"]);
+        assert_eq!(from(OrderEvent::DeadlinePassed), ["UNPAID"]);
+        assert_eq!(from(OrderEvent::CancelledByOperator), ["UNPAID", "PAID"]);
+    }
+
+    #[test]
+    fn money_is_applied_to_an_unpaid_order_of_its_amount_only() {
+        let price = |amount_cents, currency: &str| Price { amount_cents, currency: currency.to_owned() };
+        let of = |state, told: &Price| refund_reason(state, &price(500, "CNY"), told);
+        assert_eq!(of(Some(OrderState::Unpaid), &price(500, "CNY")), None);
+        assert_eq!(of(Some(OrderState::Unpaid), &price(499, "CNY")), Some(RefundReason::OtherAmount));
+        assert_eq!(of(Some(OrderState::Unpaid), &price(500, "USD")), Some(RefundReason::OtherCurrency));
+        assert_eq!(of(Some(OrderState::Paid), &price(500, "CNY")), Some(RefundReason::AlreadyPaid));
+        assert_eq!(of(None, &price(500, "CNY")), Some(RefundReason::NoPaymentStep));
+        // The table and the reasons say the same of every state.
+        for state in OrderState::ALL {
+            let moves = matches!(state.after(OrderEvent::PaymentReceived), OrderTransition::To(_));
+            assert_eq!(moves, of(Some(state), &price(500, "CNY")).is_none(), "{state:?}");
+        }
+    }
+
+    proptest! {
+        /// Whatever happens, in whatever order: units that came back stay back, and nothing becomes unpaid again.
+        #[test]
+        fn units_that_came_back_are_never_taken_anew(events in prop::collection::vec(0..OrderEvent::ALL.len(), 0..40)) {
+            let mut state = OrderState::Unpaid;
+            for event in events {
+                if let OrderTransition::To(to) = state.after(OrderEvent::ALL[event]) {
+                    prop_assert!(state.holds_units(), "{state:?} to {to:?}");
+                    prop_assert!(to != OrderState::Unpaid || state == OrderState::Unpaid);
+                    state = to;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! An order as the APIs, the command line and the pages show it. Times are RFC 3339, amounts whole numbers of the currency's
+//! smallest unit.
+
+use crate::domain::ids::{RequestId, SaleId, UserId};
+use crate::store::mysql::order_life::ListedOrder;
+use chrono::{DateTime, SecondsFormat};
+use serde::Serialize;
+
+/// One order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = Order)]
+pub(crate) struct OrderDocument {
+    /// The request that became this order, a decimal string.
+    #[schema(value_type = String, example = "254385310867492864")]
+    pub(crate) request_id: RequestId,
+    /// The sale.
+    #[schema(value_type = String, example = "demo")]
+    pub(crate) sale_id: SaleId,
+    /// What the sale calls itself.
+    pub(crate) title: String,
+    /// The buyer; only for operators.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub(crate) user_id: Option<UserId>,
+    /// Units.
+    pub(crate) quantity: u32,
+    /// UNPAID, PAID, EXPIRED or CANCELLED; null where the sale has no payment step.
+    #[schema(example = "UNPAID")]
+    pub(crate) state: Option<&'static str>,
+    /// Its state code, P6-F0 to P6-F3.
+    #[schema(example = "P6-F0")]
+    pub(crate) code: Option<&'static str>,
+    /// What it costs, in the smallest unit of the currency.
+    #[schema(example = 199_900)]
+    pub(crate) amount: i64,
+    /// ISO 4217 code.
+    #[schema(example = "CNY")]
+    pub(crate) currency: String,
+    /// When it was written, RFC 3339.
+    pub(crate) created_at: String,
+    /// When it got its state.
+    pub(crate) state_at: Option<String>,
+    /// The deadline of its payment.
+    pub(crate) pay_by: Option<String>,
+}
+
+fn time(ms: i64) -> String {
+    DateTime::from_timestamp_millis(ms).unwrap_or_default().to_rfc3339_opts(SecondsFormat::Millis, true)
+}
+
+impl OrderDocument {
+    /// For its buyer.
+    pub(crate) fn of(order: ListedOrder) -> Self {
+        Self {
+            request_id: order.request_id,
+            sale_id: order.sale_id,
+            title: order.title,
+            user_id: None,
+            quantity: order.quantity,
+            state: order.state.map(|state| state.code()),
+            code: order.state.map(|state| state.state().code()),
+            amount: order.amount_cents,
+            currency: order.currency,
+            created_at: time(order.created_at_ms),
+            state_at: order.state_at_ms.map(time),
+            pay_by: order.pay_by_ms.map(time),
+        }
+    }
+
+    /// For operators: with the buyer.
+    pub(crate) fn with_buyer(order: ListedOrder) -> Self {
+        Self { user_id: Some(order.user_id.clone()), ..Self::of(order) }
+    }
+}

@@ -1,0 +1,127 @@
+//! What callers say about orders, and the rules for it. The command line and both APIs read the same ones.
+
+use crate::domain::ids::{RequestId, SaleId, UserId};
+use crate::domain::order_life::{OrderState, Price};
+use crate::domain::snowflake::first_id_at;
+use crate::store::mysql::order_life::{NewPayment, OrdersQuery, PAGE_MAX};
+
+/// Longest payment id, bytes.
+const PAYMENT_ID_BYTES_MAX: usize = 128;
+/// Highest amount, in the currency's smallest unit: 2^53 - 1, which every reader of JSON takes.
+const AMOUNT_MAX: i64 = 9_007_199_254_740_991;
+
+/// Which field cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: expected {expected}")]
+pub(crate) struct BadForm {
+    pub(crate) field: &'static str,
+    /// What would be accepted.
+    pub(crate) expected: &'static str,
+}
+
+const fn bad<T>(field: &'static str, expected: &'static str) -> Result<T, BadForm> {
+    Err(BadForm { field, expected })
+}
+
+/// A payment as it is told.
+#[derive(Debug, Clone)]
+pub(crate) struct PaymentForm {
+    pub(crate) payment_id: String,
+    pub(crate) price: Price,
+}
+
+/// An id of a provider: visible ASCII, so that logs, columns and pages show it as it is.
+pub(crate) fn checked_payment_id(id: &str) -> Result<&str, BadForm> {
+    if (1..=PAYMENT_ID_BYTES_MAX).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Ok(id);
+    }
+    bad("payment_id", "1 to 128 visible ASCII characters")
+}
+
+impl PaymentForm {
+    /// The payment, for this order.
+    pub(crate) fn of(self, request_id: RequestId) -> Result<NewPayment, BadForm> {
+        checked_payment_id(&self.payment_id)?;
+        if !(0..=AMOUNT_MAX).contains(&self.price.amount_cents) {
+            return bad("amount", "a whole number of the currency's smallest unit, from 0 to 9007199254740991");
+        }
+        let currency = self.price.currency.as_bytes();
+        if currency.len() != 3 || !currency.iter().all(u8::is_ascii_uppercase) {
+            return bad("currency", "three capital letters, e.g. CNY");
+        }
+        Ok(NewPayment { payment_id: self.payment_id, request_id, price: self.price })
+    }
+}
+
+/// Which orders are asked for, as it is told.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct OrdersForm {
+    pub(crate) sale: Option<SaleId>,
+    pub(crate) buyer: Option<UserId>,
+    pub(crate) state: Option<String>,
+    /// Accepted from then on, Unix milliseconds.
+    pub(crate) from_ms: Option<i64>,
+    /// Accepted before then, Unix milliseconds.
+    pub(crate) to_ms: Option<i64>,
+    /// The last request id of the page before.
+    pub(crate) cursor: Option<RequestId>,
+    pub(crate) limit: u16,
+}
+
+impl OrdersForm {
+    /// The question to the database.
+    pub(crate) fn query(self) -> Result<OrdersQuery, BadForm> {
+        if !(1..=PAGE_MAX).contains(&self.limit) {
+            return bad("limit", "1 to 500");
+        }
+        let state = match self.state.as_deref().map(|code| OrderState::from_code(code)) {
+            Some(None) => return bad("state", "UNPAID, PAID, EXPIRED or CANCELLED"),
+            Some(Some(_)) if self.sale.is_none() && self.buyer.is_none() => {
+                return bad("state", "to come with a sale or a buyer");
+            }
+            state => state.flatten(),
+        };
+        let to = self.to_ms.map(first_id_at);
+        let before = match (self.cursor, to) {
+            (Some(cursor), Some(to)) => Some(cursor.min(to)),
+            (cursor, to) => cursor.or(to),
+        };
+        let from = self.from_ms.map(first_id_at);
+        Ok(OrdersQuery { sale: self.sale, buyer: self.buyer, state, from, before, limit: self.limit })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_payment_that_cannot_be_one_names_its_field() {
+        let form = |payment_id: &str, amount_cents, currency: &str| {
+            let price = Price { amount_cents, currency: currency.to_owned() };
+            PaymentForm { payment_id: payment_id.to_owned(), price }.of(RequestId::new(7).unwrap())
+        };
+        assert!(form("pi_3", 0, "CNY").is_ok());
+        let field = |form: Result<NewPayment, BadForm>| form.unwrap_err().field;
+        assert_eq!(field(form("", 1, "CNY")), "payment_id");
+        assert_eq!(field(form("a b", 1, "CNY")), "payment_id");
+        assert_eq!(field(form(&"x".repeat(129), 1, "CNY")), "payment_id");
+        assert_eq!(field(form("p", -1, "CNY")), "amount");
+        assert_eq!(field(form("p", 1, "yuan")), "currency");
+    }
+
+    #[test]
+    fn a_page_ends_at_the_cursor_or_at_the_time_whichever_is_first() {
+        let id = |value| RequestId::new(value).unwrap();
+        let at_ms = 1_763_720_000_000;
+        let query =
+            |cursor, to_ms| OrdersForm { cursor, to_ms, limit: 1, ..OrdersForm::default() }.query().unwrap().before;
+        assert_eq!(query(None, None), None);
+        assert_eq!(query(Some(id(7)), Some(at_ms)), Some(id(7)));
+        assert_eq!(query(Some(id(u64::MAX >> 1)), Some(at_ms)), Some(first_id_at(at_ms)));
+        let refused = |form: OrdersForm| form.query().unwrap_err().field;
+        assert_eq!(refused(OrdersForm { limit: 0, ..OrdersForm::default() }), "limit");
+        assert_eq!(refused(OrdersForm { state: Some("PAID".into()), limit: 1, ..OrdersForm::default() }), "state");
+        assert_eq!(refused(OrdersForm { state: Some("paid".into()), limit: 1, ..OrdersForm::default() }), "state");
+    }
+}

@@ -1,0 +1,19 @@
+//! P6 fulfil: what becomes of an order after it was confirmed. Its buyer pays, or cancels, or the deadline passes and its units
+//! are on sale again.
+//!
+//! Input: payments and cancellations from the shop's backend, from buyers and operators; the clock of the database. Output: one
+//! conditional step of the order in the database (`store/mysql/order_life`), then its units in Redis as a grant like any other.
+//!
+//! A crash between the two leaves an open grant, which the next sweep, P5 or the api gives. Redis never decides here: it is told.
+
+mod context;
+mod document;
+mod expiry;
+mod form;
+mod orders;
+
+pub(crate) use context::FulfilContext;
+pub(crate) use document::OrderDocument;
+pub use expiry::Expiry;
+pub(crate) use form::{BadForm, OrdersForm, PaymentForm, checked_payment_id};
+pub(crate) use orders::{OrderWork, cancel_by_buyer, cancel_by_operator, receive_payment, refund_done, start_payment};

@@ -1,0 +1,153 @@
+//! Cancelling an order: by its buyer while it is unpaid, by an operator or the shop's backend also when it is paid, and where the
+//! sale has no payment step.
+//!
+//! One transaction: the order, the payment that has to go back now, journal, stock, grant, events.
+
+use super::super::codes::cut;
+use super::super::fault::DbError;
+use super::super::pool::{Conn, Db};
+use super::super::schema::payments;
+use super::events::{self, NewOrderEvent, RefundNeeded};
+use super::units::{ReturnedUnits, give_back};
+use super::{LockedOrder, lock, movable, moved_away, retried};
+use crate::domain::ids::{RequestId, SaleId, UserId};
+use crate::domain::order_life::{
+    OrderEvent, OrderState, OrderTransition, PaymentState, RefundReason, ReturnedPurchase,
+};
+use crate::faults::crash_point;
+use diesel::prelude::*;
+use diesel::sql_types::{Bool, Text};
+use diesel_async::{AsyncConnection, RunQueryDsl};
+
+/// Who cancels what, and why.
+#[derive(Debug, Clone, Copy)]
+pub struct CancelRequest<'a> {
+    /// The request that became the order.
+    pub request_id: RequestId,
+    /// The buyer who asks; `None`: an operator or the shop's backend.
+    pub buyer: Option<&'a UserId>,
+    /// Why, in words, for the record.
+    pub reason: &'a str,
+    /// Who, for the record.
+    pub by: &'a str,
+}
+
+/// What a cancellation found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cancelled {
+    /// The order was cancelled now, and this many units are unsold again; payments that have to go back.
+    Now(SaleId, u32, Vec<String>),
+    /// It was cancelled before; nothing changed.
+    Before(SaleId),
+    /// The order is in a state that cannot be cancelled by this caller; `None`: its sale has no payment step, and a buyer asks.
+    Refused(SaleId, Option<OrderState>),
+    /// There is no such order, or it is another buyer's.
+    NoOrder,
+}
+
+/// Cancels the order of a request. Repeating is safe. Without a payment step its buyer's limit stays used: Redis still knows him.
+pub async fn cancel(db: &Db, request: CancelRequest<'_>) -> Result<Cancelled, DbError> {
+    retried!(db.run("order_cancel", async |conn| {
+        conn.transaction(async |conn| {
+            let Some(order) = lock(conn, request.request_id).await? else { return Ok(Cancelled::NoOrder) };
+            if request.buyer.is_some_and(|buyer| *buyer != order.user_id) {
+                return Ok(Cancelled::NoOrder);
+            }
+            let event = match request.buyer {
+                Some(_) => OrderEvent::CancelledByBuyer,
+                None => OrderEvent::CancelledByOperator,
+            };
+            match order.state.map(|state| state.after(event)) {
+                Some(OrderTransition::Already) => return Ok(Cancelled::Before(order.sale_id)),
+                Some(OrderTransition::Refused) => return Ok(Cancelled::Refused(order.sale_id, order.state)),
+                // Cancelled by a build that knew no states, beside this one.
+                None if order.cancelled => return Ok(Cancelled::Before(order.sale_id)),
+                None if request.buyer.is_some() => return Ok(Cancelled::Refused(order.sale_id, None)),
+                None | Some(OrderTransition::To(_)) => {}
+            }
+            let refunds = in_transaction(conn, &order, &request, event).await?;
+            Ok(Cancelled::Now(order.sale_id, order.quantity, refunds))
+        })
+        .await
+    }))
+}
+
+async fn in_transaction(
+    conn: &mut Conn,
+    order: &LockedOrder,
+    request: &CancelRequest<'_>,
+    event: OrderEvent,
+) -> Result<Vec<String>, DbError> {
+    let limit_returned = order.limit_returns && order.state == Some(OrderState::Unpaid);
+    let condition = match order.state {
+        Some(_) => format!("state IN {}", movable(event)),
+        None => "state IS NULL AND cancelled_at IS NULL".to_owned(),
+    };
+    let set = format!(
+        "/* order_life::cancel */ UPDATE orders SET state = 'CANCELLED', state_at = NOW(3), cancelled_at = NOW(3), \
+         cancelled_by = ?, cancel_reason = ?, limit_returned = ?, version = version + 1, \
+         one_per_user_id = IF(?, NULL, one_per_user_id) WHERE request_id = {} AND {condition}",
+        order.request_id
+    );
+    let matched = diesel::sql_query(set)
+        .bind::<Text, _>(cut(request.by, 64))
+        .bind::<Text, _>(cut(request.reason, 1000))
+        .bind::<Bool, _>(limit_returned)
+        .bind::<Bool, _>(limit_returned)
+        .execute(conn)
+        .await?;
+    if matched != 1 {
+        return Err(moved_away(order.request_id, matched));
+    }
+    let mut told = vec![NewOrderEvent::of_state(order, OrderState::Cancelled, order.version + 1)];
+    let refunds =
+        if order.state == Some(OrderState::Paid) { to_refund(conn, order, &mut told).await? } else { Vec::new() };
+    events::write(conn, &told).await?;
+    let limits = match limit_returned {
+        true => vec![ReturnedPurchase(order.user_id.clone(), order.request_id, order.quantity)],
+        false => Vec::new(),
+    };
+    let returned = ReturnedUnits {
+        sale_id: &order.sale_id,
+        units: order.quantity.into(),
+        kind: "cancel",
+        reference: order.request_id.to_string(),
+        grant_id: format!("cancel-{}", order.request_id),
+        limits: &limits,
+        counted_by_buyer: order.limited,
+    };
+    give_back(conn, &returned).await?;
+    crash_point!(CancelWritten);
+    Ok(refunds)
+}
+
+/// The money of a cancelled order has to go back.
+async fn to_refund(
+    conn: &mut Conn,
+    order: &LockedOrder,
+    told: &mut Vec<NewOrderEvent>,
+) -> Result<Vec<String>, DbError> {
+    let applied = payments::table
+        .filter(payments::request_id.eq(order.request_id.get()))
+        .filter(payments::state.eq(PaymentState::Applied.code()));
+    let rows: Vec<(Vec<u8>, i64, String)> =
+        applied.select((payments::payment_id, payments::amount_cents, payments::currency)).load(conn).await?;
+    let now = diesel::dsl::sql("NOW(3)");
+    diesel::update(applied)
+        .set((
+            payments::state.eq(PaymentState::RefundNeeded.code()),
+            payments::reason.eq(RefundReason::Cancelled.code()),
+            payments::state_at.eq(now),
+        ))
+        .execute(conn)
+        .await?;
+    let mut ids = Vec::with_capacity(rows.len());
+    for (payment_id, amount_cents, currency) in rows {
+        let payment_id = String::from_utf8_lossy(&payment_id).into_owned();
+        let (reason, currency) = (RefundReason::Cancelled, currency.as_str());
+        let refund = RefundNeeded { payment_id: &payment_id, reason, amount_cents, currency };
+        told.push(NewOrderEvent::of_refund(order.request_id, Some(order), &refund));
+        ids.push(payment_id);
+    }
+    Ok(ids)
+}

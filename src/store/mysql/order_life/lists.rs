@@ -1,0 +1,186 @@
+//! Orders listed and looked up, for buyers, operators and the shop's backend. Reads only.
+//!
+//! Newest first, by request id: ids grow with time, so a page begins where the last one ended. Each question has an index that
+//! answers it in this order (ix_orders_user, ix_orders_sale state by state, or the primary key), however many orders there are.
+
+use super::super::columns::{MaybeOrderState, MaybeUnixMs, UnixMs};
+use super::super::fault::DbError;
+use super::super::pool::{Conn, Db};
+use super::super::schema::{orders, sales};
+use crate::domain::ids::{RequestId, SaleId, UserId};
+use crate::domain::order_life::OrderState;
+use diesel::mysql::Mysql;
+use diesel::prelude::*;
+use diesel_async::RunQueryDsl;
+
+/// Most orders of a page.
+pub const PAGE_MAX: u16 = 500;
+
+/// An order as a listing shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Queryable)]
+pub struct ListedOrder {
+    /// The request that became this order.
+    pub request_id: RequestId,
+    /// The sale that sold it.
+    pub sale_id: SaleId,
+    /// The buyer who owns it.
+    pub user_id: UserId,
+    /// Number of units, at least 1.
+    pub quantity: u32,
+    /// What it costs, in the currency's smallest unit.
+    pub amount_cents: i64,
+    #[diesel(deserialize_as = MaybeOrderState)]
+    /// Where it is; `None`: its sale has no payment step.
+    pub state: Option<OrderState>,
+    #[diesel(deserialize_as = UnixMs)]
+    /// When it was written, Unix milliseconds by the database's clock.
+    pub created_at_ms: i64,
+    #[diesel(deserialize_as = MaybeUnixMs)]
+    /// When it got its state.
+    pub state_at_ms: Option<i64>,
+    #[diesel(deserialize_as = MaybeUnixMs)]
+    /// The deadline that the buyer is told.
+    pub pay_by_ms: Option<i64>,
+    /// ISO 4217 code.
+    pub currency: String,
+    /// What the sale calls itself.
+    pub title: String,
+}
+
+/// Which orders are asked for.
+#[derive(Debug, Clone, Default)]
+pub struct OrdersQuery {
+    /// Of this sale.
+    pub sale: Option<SaleId>,
+    /// Of this buyer.
+    pub buyer: Option<UserId>,
+    /// In this state; with `sale` or `buyer`.
+    pub state: Option<OrderState>,
+    /// Request ids from here on.
+    pub from: Option<RequestId>,
+    /// Request ids below this one: where the page before ended, or the end of a time.
+    pub before: Option<RequestId>,
+    /// Most orders, 1 to [`PAGE_MAX`].
+    pub limit: u16,
+}
+
+type Listed = orders::BoxedQuery<'static, Mysql>;
+
+/// One page, newest first.
+pub async fn find(db: &Db, query: &OrdersQuery) -> Result<Vec<ListedOrder>, DbError> {
+    let limit = query.limit.clamp(1, PAGE_MAX);
+    let rows = db
+        .run("orders_find", async |conn| {
+            let mut rows = Vec::new();
+            for wanted in parts(query) {
+                rows.extend(page(conn, wanted, limit).await?);
+            }
+            Ok(rows)
+        })
+        .await?;
+    let mut rows: Vec<ListedOrder> = rows;
+    rows.sort_unstable_by_key(|order| std::cmp::Reverse(order.request_id));
+    rows.truncate(limit.into());
+    Ok(rows)
+}
+
+/// The walks along an index that answer a question. Of a sale, one for each state: within one its index is in the order of ids.
+fn parts(query: &OrdersQuery) -> Vec<Listed> {
+    let bounded = |mut wanted: Listed| {
+        if let Some(buyer) = &query.buyer {
+            wanted = wanted.filter(orders::user_id.eq(buyer.as_str().as_bytes().to_vec()));
+        }
+        if let Some(sale) = &query.sale {
+            wanted = wanted.filter(orders::sale_id.eq(sale.as_str().as_bytes().to_vec()));
+        }
+        if let Some(from) = query.from {
+            wanted = wanted.filter(orders::request_id.ge(from.get()));
+        }
+        if let Some(before) = query.before {
+            wanted = wanted.filter(orders::request_id.lt(before.get()));
+        }
+        wanted
+    };
+    let in_state = |state: OrderState| bounded(orders::table.into_boxed()).filter(orders::state.eq(state.code()));
+    if let Some(state) = query.state {
+        return vec![in_state(state)];
+    }
+    if query.sale.is_none() || query.buyer.is_some() {
+        return vec![bounded(orders::table.into_boxed())];
+    }
+    let stateless = bounded(orders::table.into_boxed()).filter(orders::state.is_null());
+    std::iter::once(stateless).chain(OrderState::ALL.map(in_state)).collect()
+}
+
+async fn page(conn: &mut Conn, wanted: Listed, limit: u16) -> Result<Vec<ListedOrder>, DbError> {
+    let newest = wanted.order(orders::request_id.desc()).limit(limit.into());
+    let rows: Vec<OrderRow> = newest.select(OrderRow::as_select()).load(conn).await?;
+    with_sales(conn, rows).await
+}
+
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = orders)]
+struct OrderRow {
+    request_id: RequestId,
+    sale_id: SaleId,
+    user_id: UserId,
+    quantity: u32,
+    amount_cents: i64,
+    #[diesel(deserialize_as = MaybeOrderState)]
+    state: Option<OrderState>,
+    #[diesel(column_name = created_at, deserialize_as = UnixMs)]
+    created_at_ms: i64,
+    #[diesel(column_name = state_at, deserialize_as = MaybeUnixMs)]
+    state_at_ms: Option<i64>,
+    #[diesel(column_name = pay_by, deserialize_as = MaybeUnixMs)]
+    pay_by_ms: Option<i64>,
+}
+
+/// What the sales of these orders say; a page has few sales.
+async fn with_sales(conn: &mut Conn, rows: Vec<OrderRow>) -> Result<Vec<ListedOrder>, DbError> {
+    let mut ids: Vec<&[u8]> = rows.iter().map(|row| row.sale_id.as_str().as_bytes()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let known: Vec<(SaleId, String, String)> = match ids.is_empty() {
+        true => Vec::new(),
+        false => {
+            let wanted = sales::table.filter(sales::sale_id.eq_any(ids));
+            wanted.select((sales::sale_id, sales::currency, sales::title)).load(conn).await?
+        }
+    };
+    let known: std::collections::HashMap<SaleId, (String, String)> =
+        known.into_iter().map(|(sale, currency, title)| (sale, (currency, title))).collect();
+    let listed = |row: OrderRow| {
+        let (currency, title) = known.get(&row.sale_id).cloned().unwrap_or_default();
+        ListedOrder {
+            request_id: row.request_id,
+            sale_id: row.sale_id,
+            user_id: row.user_id,
+            quantity: row.quantity,
+            amount_cents: row.amount_cents,
+            state: row.state,
+            created_at_ms: row.created_at_ms,
+            state_at_ms: row.state_at_ms,
+            pay_by_ms: row.pay_by_ms,
+            currency,
+            title,
+        }
+    };
+    Ok(rows.into_iter().map(listed).collect())
+}
+
+/// The order of a request; `None` when there is none (yet).
+pub async fn get(db: &Db, request_id: RequestId) -> Result<Option<ListedOrder>, DbError> {
+    Ok(of_requests(db, &[request_id]).await?.pop())
+}
+
+/// The orders of requests; those without one are left out. At most [`PAGE_MAX`] requests.
+pub async fn of_requests(db: &Db, request_ids: &[RequestId]) -> Result<Vec<ListedOrder>, DbError> {
+    let ids: Vec<u64> = request_ids.iter().take(PAGE_MAX.into()).map(|id| id.get()).collect();
+    db.run("orders_of", async |conn| {
+        let rows = orders::table.filter(orders::request_id.eq_any(&ids)).select(OrderRow::as_select());
+        let rows: Vec<OrderRow> = rows.load(conn).await?;
+        with_sales(conn, rows).await
+    })
+    .await
+}

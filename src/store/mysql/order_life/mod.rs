@@ -1,0 +1,133 @@
+//! P6: what happens to an order after it was confirmed. Each change is one conditional UPDATE, whose condition is made from the
+//! table of domain/order_life.rs, in one transaction with everything that follows from it: stock, journal, grant, payment, event.
+//!
+//! Input: a payment, a start of one, a cancellation, a passed deadline. Output: what became of it; who loses a race hears the state
+//! that holds. A crash before COMMIT leaves nothing; after it, a repeat finds what was decided, the grant is open until the api or
+//! P5 gives it to Redis, and the event waits in `order_events`.
+//!
+//! Locks are taken in the order of persisting, by every one of these: orders by ascending id, payments, journal, buyers, the hot
+//! sale row, the grant.
+
+mod cancel;
+mod deadline;
+mod events;
+mod lists;
+mod payments;
+mod units;
+
+pub use cancel::{CancelRequest, Cancelled, cancel};
+pub use deadline::{BATCH_MAX, ExpiredBatch, OverdueOrder, expire, overdue, overdue_age_ms};
+pub use events::{
+    WaitingEvent, delete as delete_events, waiting as waiting_events, waiting_count as waiting_events_count,
+};
+pub use lists::{ListedOrder, OrdersQuery, PAGE_MAX, find, get, of_requests};
+pub use payments::{
+    NewPayment, Payment, PaymentAnswer, PaymentStart, PaymentTold, RefundMark, payments_of, receive, refunded,
+    refunds_needed, start,
+};
+
+use super::codes::read_sale_id;
+use super::fault::DbError;
+use super::pool::Conn;
+use super::schema::{orders, sales};
+use crate::domain::ids::{RequestId, SaleId, UserId};
+use crate::domain::order_life::{OrderEvent, OrderState};
+use diesel::prelude::*;
+use diesel_async::RunQueryDsl;
+
+/// How often a transaction that lost a deadlock is tried again.
+const DEADLOCK_TRIES: u32 = 3;
+
+/// A row of `orders`, locked, with what its sale says of it.
+struct LockedOrder {
+    request_id: RequestId,
+    sale_id: SaleId,
+    user_id: UserId,
+    quantity: u32,
+    amount_cents: i64,
+    state: Option<OrderState>,
+    cancelled: bool,
+    version: u32,
+    currency: String,
+    limit_returns: bool,
+    limited: bool,
+}
+
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = orders)]
+struct LockedRow {
+    sale_id: Vec<u8>,
+    user_id: UserId,
+    quantity: u32,
+    amount_cents: i64,
+    #[diesel(deserialize_as = super::columns::MaybeOrderState)]
+    state: Option<OrderState>,
+    #[diesel(column_name = cancelled_at, deserialize_as = super::columns::MaybeUnixMs)]
+    cancelled_at_ms: Option<i64>,
+    version: u32,
+}
+
+/// What a sale says of its orders: currency, whether limits return, whether there is a cumulative limit.
+struct OrderTerms {
+    currency: String,
+    limit_returns: bool,
+    limited: bool,
+}
+
+async fn terms_of(conn: &mut Conn, sale: &[u8]) -> Result<OrderTerms, DbError> {
+    let columns = (sales::currency, sales::limit_returns, sales::per_user_limit);
+    let (currency, limit_returns, limit): (String, bool, Option<u32>) =
+        sales::table.find(sale).select(columns).first(conn).await?;
+    Ok(OrderTerms { currency, limit_returns, limited: limit.is_some_and(|limit| limit > 1) })
+}
+
+/// The order of a request, locked until the transaction ends; `None` when there is none.
+async fn lock(conn: &mut Conn, request_id: RequestId) -> Result<Option<LockedOrder>, DbError> {
+    let row: Option<LockedRow> = orders::table
+        .find(request_id.get())
+        .select(LockedRow::as_select())
+        .for_update()
+        .first(conn)
+        .await
+        .optional()?;
+    let Some(row) = row else { return Ok(None) };
+    let OrderTerms { currency, limit_returns, limited } = terms_of(conn, &row.sale_id).await?;
+    Ok(Some(LockedOrder {
+        request_id,
+        sale_id: read_sale_id(&row.sale_id)?,
+        user_id: row.user_id,
+        quantity: row.quantity,
+        amount_cents: row.amount_cents,
+        state: row.state,
+        cancelled: row.cancelled_at_ms.is_some(),
+        version: row.version,
+        currency,
+        limit_returns,
+        limited,
+    }))
+}
+
+/// The condition of an UPDATE: the states from which `event` moves an order, as an SQL list.
+fn movable(event: OrderEvent) -> String {
+    let quoted: Vec<String> = event.from_states().map(|code| format!("'{code}'")).collect();
+    format!("({})", quoted.join(", "))
+}
+
+/// An UPDATE of a row that this transaction holds matched none, or too many: the row is not what it was read as.
+fn moved_away(request_id: RequestId, matched: usize) -> DbError {
+    DbError::Other(format!("order {request_id}: {matched} rows matched where one was locked"))
+}
+
+/// Repeats a transaction that lost a deadlock, a few times.
+macro_rules! retried {
+    ($work:expr) => {{
+        let mut tries = 1;
+        loop {
+            match $work.await {
+                Err($crate::store::mysql::DbError::Deadlock) if tries < super::DEADLOCK_TRIES => tries += 1,
+                done => break done,
+            }
+        }
+    }};
+}
+use retried;

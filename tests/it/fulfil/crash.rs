@@ -1,0 +1,30 @@
+//! The sweep dies at each of its crash points, and the next one does the rest: no unit comes back twice, none stays away.
+
+use crate::support::orders::LONG;
+use crate::support::world::{World, eventually, run};
+use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
+
+#[test]
+fn a_sweep_that_dies_at_any_line_is_finished_by_the_next_one() {
+    run(async {
+        let world = World::with(&[Api, Relay, Consumer], &[]).await;
+        let sale = world.paying_sale("dies", 10, Some(1), LONG).await;
+        for (n, point) in ["F27", "F28", "F29"].into_iter().enumerate() {
+            let user = format!("user{n}");
+            let id = world.ordered(&sale, &user).await;
+            world.overdue(id).await;
+            world.process("reconcile", &format!("{point}=return"), &[]).dies_at(point).await;
+            let expired = world.order_in("EXPIRED", id).await;
+            assert_eq!(expired, point == "F29", "{point}");
+            let open = world.rows("stock_grants", "applied_at IS NULL").await;
+            assert_eq!(open, i64::from(point == "F29"), "{point}: its grant is open");
+            let next = world.extra_roles(&[Reconcile], |_| {});
+            eventually("expired", async || world.order_in("EXPIRED", id).await).await;
+            eventually("given", async || world.rows("stock_grants", "applied_at IS NULL").await == 0).await;
+            next.stop().await;
+            assert_eq!(world.servers.redis.stock.units(&sale, 0).await.unwrap(), Some(10), "{point}");
+        }
+        assert_eq!(world.rows("stock_flow", "kind = 'expire'").await, 3);
+        world.finish().await;
+    });
+}

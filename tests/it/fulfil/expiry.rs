@@ -1,0 +1,93 @@
+//! Overdue orders expire, and their units are sold again, once (L2).
+
+use crate::support::orders::LONG;
+use crate::support::world::{World, eventually, run};
+use seckill::domain::order_life::PaymentTerms;
+use seckill::roles::Role;
+use serde_json::json;
+
+#[test]
+fn units_of_orders_that_nobody_paid_are_sold_to_others() {
+    run(async {
+        let world = World::with(&Role::ALL, &["redis.shards=2", "p1_entry.cache_ttl_ms=50"]).await;
+        let terms = PaymentTerms { pay_within_s: 1, pay_grace_s: 0, limit_returns: false };
+        let sale = world.paying_sale("expire", 3, Some(1), terms).await;
+        let mut first = Vec::new();
+        for user in ["alice", "bob", "carol"] {
+            first.push(world.bought(&sale, user).await);
+        }
+        // The units come back while these wait for nothing else.
+        eventually("sold to others", async || {
+            for user in ["dave", "erin", "frank"] {
+                world.buy(&sale, user, 1, None).await;
+            }
+            world.rows("orders", "state = 'EXPIRED'").await >= 4
+        })
+        .await;
+        for (user, id) in ["alice", "bob", "carol"].into_iter().zip(first) {
+            let status = world.status(&sale, user, &id.to_string(), 0).await;
+            assert_eq!(
+                (status.text("status").as_str(), &status.json["order"]["state"]),
+                ("CONFIRMED", &json!("EXPIRED"))
+            );
+            assert_eq!(world.buy(&sale, user, 1, None).await.status, 409, "the limit stays used");
+        }
+        eventually("everything expired", async || world.rows("orders", "state = 'UNPAID'").await == 0).await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_payment_that_was_started_moves_the_deadline_once() {
+    run(async {
+        let world = World::with(&Role::ALL, &[]).await;
+        let admin = world.admin_port();
+        let sale = world.paying_sale("paying", 3, Some(1), LONG).await;
+        let alice = world.ordered(&sale, "alice").await;
+        let deadline =
+            async || {
+                world.number(&format!(
+            "SELECT TIMESTAMPDIFF(SECOND, created_at, expire_at) AS n FROM orders WHERE request_id = {alice}"
+        )).await
+            };
+        assert_eq!(deadline().await, 600);
+        let path = format!("/orders/{alice}/paying");
+        assert_eq!(admin.post(&path, json!({})).await.status, 200);
+        assert_eq!(deadline().await, 1_200);
+        assert_eq!(admin.post(&path, json!({})).await.status, 200, "a repeat");
+        assert_eq!(deadline().await, 1_200, "never past twice the time");
+        world.overdue(alice).await;
+        eventually("expired", async || world.order_in("EXPIRED", alice).await).await;
+        let late = admin.post(&path, json!({})).await;
+        assert_eq!(late.status, 409, "{late:?}");
+        assert_eq!(admin.pay(alice, "late").await.text("reason"), "EXPIRED");
+        let bob = world.ordered(&sale, "bob").await;
+        let plain = world.sale("plain", 1, Some(1)).await;
+        let stateless = world.ordered(&plain, "bob").await;
+        assert_eq!(admin.post(&format!("/orders/{stateless}/paying"), json!({})).await.status, 409);
+        assert_eq!(admin.post("/orders/7/paying", json!({})).await.status, 404);
+        assert_eq!(world.cancel_mine("bob", bob).await.text("state"), "CANCELLED");
+        assert_eq!(world.cancel_mine("bob", bob).await.text("state"), "CANCELLED", "a repeat");
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_sale_whose_row_is_locked_does_not_keep_the_orders_of_another_from_expiring() {
+    run(async {
+        use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
+        let world = World::with(&Role::ALL, &[]).await;
+        let (held, free) =
+            (world.paying_sale("held", 3, Some(1), LONG).await, world.paying_sale("free", 3, Some(1), LONG).await);
+        let (alice, bob) = (world.ordered(&held, "alice").await, world.ordered(&free, "bob").await);
+        let mut other = AsyncMysqlConnection::establish(world.settings.mysql.url.expose()).await.unwrap();
+        other.batch_execute("BEGIN; UPDATE sales SET title = 'x' WHERE sale_id = 'held'").await.unwrap();
+        world.overdue(alice).await;
+        world.overdue(bob).await;
+        eventually("the other sale's", async || world.order_in("EXPIRED", bob).await).await;
+        assert!(world.order_in("UNPAID", alice).await);
+        other.batch_execute("ROLLBACK").await.unwrap();
+        eventually("later", async || world.order_in("EXPIRED", alice).await).await;
+        world.finish().await;
+    });
+}

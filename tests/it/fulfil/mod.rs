@@ -1,0 +1,8 @@
+//! P6: what becomes of an order after it was confirmed. Paid, expired, cancelled, and every race between them.
+
+mod api;
+mod controls;
+mod crash;
+mod expiry;
+mod limits;
+mod races;

@@ -1,0 +1,77 @@
+//! Payment, deadline and cancellation at the same moment: one of them decides, the others hear it (L1).
+
+use crate::support::orders::LONG;
+use crate::support::world::{World, run};
+use seckill::domain::ids::RequestId;
+use seckill::domain::order_life::{PaymentState, Price};
+use seckill::roles::Role::{Api, Consumer, Relay};
+use seckill::store::mysql::order_life::{
+    CancelRequest, Cancelled, NewPayment, PaymentAnswer, PaymentTold, cancel, expire, receive,
+};
+
+fn payment(id: &str, request_id: RequestId) -> NewPayment {
+    NewPayment { payment_id: id.to_owned(), request_id, price: Price { amount_cents: 100, currency: "CNY".to_owned() } }
+}
+
+fn applied(answer: &PaymentAnswer) -> bool {
+    matches!(answer, PaymentAnswer::Recorded(_, row) if row.state == PaymentState::Applied)
+}
+
+#[test]
+fn of_a_payment_a_deadline_and_a_cancellation_at_once_one_wins_and_the_money_is_on_record() {
+    run(async {
+        let world = World::with(&[Api, Relay, Consumer], &[]).await;
+        let sale = world.paying_sale("race", 100, None, LONG).await;
+        let (mut paid, mut expired, mut cancelled) = (0, 0, 0);
+        for n in 0..12 {
+            let id = world.ordered(&sale, "alice").await;
+            world.overdue(id).await;
+            let (db, user) = (&world.servers.db, seckill::domain::ids::UserId::parse("alice").unwrap());
+            let names = [format!("a{n}"), format!("b{n}")];
+            let (one, two) = (payment(&names[0], id), payment(&names[1], id));
+            let request = CancelRequest { request_id: id, buyer: Some(&user), reason: "r", by: "buyer" };
+            let ids = [id];
+            let (one, two, gone, given_up) =
+                tokio::join!(receive(db, &one), receive(db, &two), expire(db, &sale, &ids), cancel(db, request));
+            let (one, two) = (one.unwrap(), two.unwrap());
+            let wins = [
+                applied(&one),
+                applied(&two),
+                gone.unwrap().is_some(),
+                matches!(given_up.unwrap(), Cancelled::Now(..)),
+            ];
+            assert_eq!(wins.iter().filter(|won| **won).count(), 1, "order {id}: {wins:?}");
+            paid += i32::from(wins[0] || wins[1]);
+            expired += i32::from(wins[2]);
+            cancelled += i32::from(wins[3]);
+        }
+        assert_eq!(paid + expired + cancelled, 12);
+        assert_eq!(world.rows("payments", "TRUE").await, 24, "no payment is lost");
+        assert_eq!(world.rows("payments", "state = 'APPLIED'").await, i64::from(paid));
+        let back = world.number("SELECT CAST(SUM(delta) AS SIGNED) AS n FROM stock_flow WHERE kind <> 'grant'").await;
+        assert_eq!(back, i64::from(-paid), "every unit that is not paid is back, once");
+        world.finish().await;
+    });
+}
+
+#[test]
+fn one_payment_told_many_times_at_once_is_one_payment() {
+    run(async {
+        let world = World::with(&[Api, Relay, Consumer], &[]).await;
+        let sale = world.paying_sale("told", 100, None, LONG).await;
+        let id = world.ordered(&sale, "alice").await;
+        let told = payment("same", id);
+        let answers = futures::future::join_all((0..8).map(|_| receive(&world.servers.db, &told))).await;
+        let answers: Vec<PaymentAnswer> = answers.into_iter().map(Result::unwrap).collect();
+        assert!(answers.iter().all(applied), "{answers:?}");
+        let new =
+            answers.iter().filter(|answer| matches!(answer, PaymentAnswer::Recorded(PaymentTold::Now, _))).count();
+        assert_eq!((new, world.rows("payments", "TRUE").await), (1, 1));
+        assert_eq!(
+            world.rows("order_events", "event_key = 'order.paid'").await + 1,
+            2 - i64::from(new == 0),
+            "one event, or told"
+        );
+        world.finish().await;
+    });
+}
