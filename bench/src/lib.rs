@@ -15,6 +15,7 @@ mod cost;
 mod cpu;
 mod descriptors;
 mod environment;
+mod expiry;
 mod fill;
 mod flash_crowd;
 mod growth;
@@ -86,6 +87,7 @@ const SLOW_START: Duration = Duration::from_secs(6);
   seckill bench --only accept --json > accept.json
   seckill bench --only growth --entries 1000000
   seckill bench --only growth_reconcile --orders 10000000
+  seckill bench --only expiry --entries 1000000
   seckill bench --here               against the running seckill dev (adds sales named bench-…, closed afterwards)")]
 struct BenchArgs {
     /// Short measurements: done within half a minute, less exact; says what it leaves out
@@ -115,7 +117,7 @@ struct BenchArgs {
     /// Long polls of the scenario `waiters`
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     waiters: u64,
-    /// Entries that `relay`, `landing` and `memory` work on, and the most of `growth` [default: 100,000, quick 20,000]
+    /// Entries that `relay`, `landing`, `memory` and `expiry` work on, and the most of `growth` [default: 100,000, quick 20,000]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     entries: Option<u64>,
     /// Orders of the large sale of `growth_reconcile`

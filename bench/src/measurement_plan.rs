@@ -11,8 +11,8 @@ use super::sizes::{Scenario, Sizes, Spinner};
 use super::sold_out::SoldOut;
 use super::stage::Stage;
 use super::{
-    aof_rewrite, fill, flash_crowd, growth, growth_reconcile, latency, memory, prefault, recovery, rush, scenarios,
-    steady_crowd, strategies, waiters, whole_sale,
+    aof_rewrite, expiry, fill, flash_crowd, growth, growth_reconcile, latency, memory, prefault, recovery, rush,
+    scenarios, steady_crowd, strategies, waiters, whole_sale,
 };
 use seckill::cli::Failure;
 
@@ -171,6 +171,10 @@ impl<'a> MeasurementPlan<'a> {
             Stage::GrowthReconcile => {
                 let spinner = self.nothing_but_api("growth_reconcile").await?;
                 growth_reconcile::measure(self.environment, self.sizes, &spinner).await
+            }
+            Stage::Expiry => {
+                let spinner = self.nothing_but_api("expiry").await?;
+                expiry::measure(self.environment, self.sizes, &spinner).await
             }
             Stage::Strategies => strategies::measure(self.environment, self.sizes, &Spinner::start("strategies")).await,
         }

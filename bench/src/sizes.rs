@@ -43,12 +43,14 @@ pub(super) enum Scenario {
     Growth,
     /// What a round of P5 costs beside a sale of ten thousand and of a million (--orders) orders (only when asked for)
     GrowthReconcile,
+    /// What an order costs that expires unpaid, against landing it, and what buyers notice (only when asked for)
+    Expiry,
     /// The field's ways to take stock, side by side (only when asked for)
     Strategies,
 }
 
 impl Scenario {
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Accept,
         Self::AcceptRs256,
         Self::SoldOut,
@@ -66,6 +68,7 @@ impl Scenario {
         Self::Recovery,
         Self::Growth,
         Self::GrowthReconcile,
+        Self::Expiry,
         Self::Strategies,
     ];
 
@@ -88,6 +91,7 @@ impl Scenario {
             Self::Recovery => "recovery",
             Self::Growth => "growth",
             Self::GrowthReconcile => "growth_reconcile",
+            Self::Expiry => "expiry",
             Self::Strategies => "strategies",
         }
     }
@@ -104,6 +108,7 @@ impl Scenario {
             | Self::Recovery
             | Self::Growth
             | Self::GrowthReconcile
+            | Self::Expiry
             | Self::Strategies
                 if here =>
             {
@@ -112,7 +117,9 @@ impl Scenario {
             Self::AcceptRs256 | Self::Waiters | Self::Crowd | Self::Recovery if quick && !asked => {
                 Some("takes too long for --quick")
             }
-            Self::Growth | Self::GrowthReconcile | Self::Strategies if !asked => Some("only when asked for"),
+            Self::Growth | Self::GrowthReconcile | Self::Expiry | Self::Strategies if !asked => {
+                Some("only when asked for")
+            }
             Self::Accept
             | Self::AcceptRs256
             | Self::SoldOut
@@ -130,6 +137,7 @@ impl Scenario {
             | Self::Recovery
             | Self::Growth
             | Self::GrowthReconcile
+            | Self::Expiry
             | Self::Strategies => None,
         }
     }
@@ -166,7 +174,7 @@ pub(super) struct Sizes {
     pub rush: u64,
     /// Long polls of the scenario `waiters`.
     pub waiters: u64,
-    /// Entries of `relay`, `landing` and `memory`; the largest size of `growth`.
+    /// Entries of `relay`, `landing`, `memory` and `expiry`; the largest size of `growth`.
     pub entries: u64,
     /// Orders of the large sale of `growth_reconcile`.
     pub orders: u64,
@@ -248,8 +256,9 @@ mod tests {
     #[test]
     fn what_is_left_out_is_named() {
         let (all, left_out) = chosen("");
-        assert_eq!((all.len(), left_out), (15, vec!["growth", "growth_reconcile", "strategies"]));
-        let long = ["accept_rs256", "waiters", "crowd", "recovery", "growth", "growth_reconcile", "strategies"];
+        assert_eq!((all.len(), left_out), (15, vec!["growth", "growth_reconcile", "expiry", "strategies"]));
+        let long =
+            ["accept_rs256", "waiters", "crowd", "recovery", "growth", "growth_reconcile", "expiry", "strategies"];
         assert_eq!(chosen("--quick").1, long);
         assert_eq!(chosen("--quick --only recovery"), (vec!["recovery"], vec![]));
         assert_eq!(chosen("--only strategies").0, ["strategies"]);

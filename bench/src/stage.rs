@@ -19,11 +19,12 @@ pub(super) enum Stage {
     Recovery,
     Growth,
     GrowthReconcile,
+    Expiry,
     Strategies,
 }
 
 impl Stage {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Accept,
         Self::AcceptRs256,
         Self::SoldOut,
@@ -38,6 +39,7 @@ impl Stage {
         Self::Recovery,
         Self::Growth,
         Self::GrowthReconcile,
+        Self::Expiry,
         Self::Strategies,
     ];
 
@@ -59,6 +61,7 @@ impl Stage {
             Self::Recovery => &[Scenario::Recovery],
             Self::Growth => &[Scenario::Growth],
             Self::GrowthReconcile => &[Scenario::GrowthReconcile],
+            Self::Expiry => &[Scenario::Expiry],
             Self::Strategies => &[Scenario::Strategies],
         }
     }
@@ -79,6 +82,7 @@ impl Stage {
             | Self::Rush
             | Self::Recovery
             | Self::Growth
+            | Self::Expiry
             | Self::Strategies => true,
         }
     }

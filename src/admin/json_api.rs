@@ -2,13 +2,14 @@
 //!
 //! Bodies are read by hand, because `web::Json` takes other media types and reads an array as an object.
 
+use super::sign_in::SignedIn;
 use crate::domain::operator::Actor;
 use crate::http::openapi::problem_responses;
 use crate::http::problem::{Kind, Problem};
 use crate::telemetry::http_request_id::HttpRequestId;
 use actix_web::dev::Payload;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use actix_web::{FromRequest, HttpRequest, HttpResponse, web};
+use actix_web::{FromRequest, HttpMessage, HttpRequest, HttpResponse, web};
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use serde::Serialize;
@@ -24,11 +25,11 @@ const MESSAGE_BYTES_MAX: usize = 4_096;
 
 problem_responses! {
     /// Of calls that only read.
-    ReadProblems: 400, 401, 422, 500, 503;
+    ReadProblems: 400, 401, 422, 429, 500, 503;
     /// Of calls that read one sale.
-    SaleReadProblems: 400, 401, 404, 409, 500, 503;
+    SaleReadProblems: 400, 401, 404, 409, 429, 500, 503;
     /// Of calls that change something.
-    WriteProblems: 400, 401, 404, 409, 413, 415, 422, 500, 503;
+    WriteProblems: 400, 401, 403, 404, 409, 413, 415, 422, 429, 500, 503;
 }
 
 /// What handlers return.
@@ -77,6 +78,7 @@ pub(super) fn query_config() -> web::QueryConfig {
 /// A call of an operator, for the record. The address is that of the connection, so of a proxy if there is one: headers about the
 /// way before it can be forged.
 pub(super) struct OperatorCall {
+    signed_in: Option<SignedIn>,
     ip: Option<String>,
     call_id: Option<String>,
 }
@@ -88,18 +90,25 @@ impl FromRequest for OperatorCall {
     fn from_request(request: &HttpRequest, _payload: &mut Payload) -> Self::Future {
         let call = request.headers().get("x-request-id").and_then(|id| HttpRequestId::given(id.as_bytes()));
         let ip = request.peer_addr().map(|address| address.ip().to_string());
-        ready(Ok(Self { ip, call_id: call.map(|id| id.to_string()) }))
+        let signed_in = request.extensions().get::<SignedIn>().cloned();
+        ready(Ok(Self { signed_in, ip, call_id: call.map(|id| id.to_string()) }))
     }
 }
 
 impl OperatorCall {
-    /// The operator of this call: a holder of the token who typed this name.
+    /// The operator of this call: who a named token is of, or a holder of `admin.token` who typed this name.
     pub(super) fn actor(self, by: Option<&str>) -> Result<Actor, Problem> {
         let name = by.map(str::trim).filter(|name| !name.is_empty());
         if name.is_some_and(|name| name.chars().count() > NAME_CHARS_MAX) {
             return Err(Kind::Unprocessable.because(format!("by: expected at most {NAME_CHARS_MAX} characters")));
         }
-        Ok(Actor::with_admin_token(name, self.ip, self.call_id))
+        Ok(match self.signed_in.filter(|signed_in| signed_in.role.is_some()) {
+            Some(named) => {
+                let actor = Actor::with_named_token(&named.id, named.roles(), name, self.ip);
+                Actor { call_id: self.call_id, ..actor }
+            }
+            None => Actor::with_admin_token(name, self.ip, self.call_id),
+        })
     }
 }
 

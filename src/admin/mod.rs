@@ -17,6 +17,7 @@ mod problems;
 mod readiness;
 mod sales;
 mod server;
+mod sign_in;
 mod state;
 
 pub use openapi::document;

@@ -1,10 +1,11 @@
 //! The admin API as a document: `/admin/v1/openapi.json`. A test compares it with the routes.
 
 use super::json_api::{AdminAnswer, ReadProblems, answer};
+use super::sign_in::SignedIn;
 use super::state::Admin;
 use super::{acts, audits, dlq, failed_requests, orders, pipeline, sales};
 use crate::http::openapi::{ADMIN_TOKEN, ProblemBody, ProblemCodes, ProblemResponse};
-use actix_web::web;
+use actix_web::{HttpMessage, HttpRequest, web};
 use serde_json::json;
 use utoipa::OpenApi;
 
@@ -44,7 +45,9 @@ pub(super) async fn json() -> AdminAnswer {
     get, path = "/admin/v1/whoami", operation_id = "check_token", tag = "process",
     responses((status = 200, description = "The roles of the process and its version", body = Value), ReadProblems)
 )]
-pub(super) async fn whoami(admin: web::Data<Admin>) -> AdminAnswer {
+pub(super) async fn whoami(admin: web::Data<Admin>, request: HttpRequest) -> AdminAnswer {
+    let signed_in = request.extensions().get::<SignedIn>().cloned();
+    let (name, may) = signed_in.map_or_else(|| (String::new(), ""), |known| (known.id.clone(), known.roles()));
     let roles: Vec<&str> = admin.roles.iter().map(|role| role.name()).collect();
-    answer(json!({ "roles": roles, "version": crate::build_info::version() }))
+    answer(json!({ "name": name, "may": may, "roles": roles, "version": crate::build_info::version() }))
 }

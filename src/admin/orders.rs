@@ -106,7 +106,7 @@ pub(super) async fn show(admin: web::Data<Admin>, path: web::Path<OrderPath>) ->
 
 crate::http::openapi::problem_responses! {
     /// Of calls that read one order.
-    OrderProblems: 400, 401, 404, 500, 503;
+    OrderProblems: 400, 401, 404, 429, 500, 503;
 }
 
 #[derive(Deserialize, utoipa::IntoParams)]

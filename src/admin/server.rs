@@ -2,11 +2,11 @@
 
 use super::json_api::{BODY_BYTES_MAX, query_config};
 use super::state::Admin;
-use super::{acts, audits, dlq, failed_requests, openapi, orders, pipeline, sales};
+use super::{acts, audits, dlq, failed_requests, openapi, orders, pipeline, sales, sign_in};
 use crate::console;
 use crate::http::end_gracefully;
 use crate::http::extract::{as_problem, path_config};
-use crate::http::problem::{Kind, Problem};
+use crate::http::problem::Kind;
 use crate::runtime::Stopper;
 use crate::telemetry;
 use actix_web::body::MessageBody;
@@ -14,7 +14,6 @@ use actix_web::dev::{Server, ServiceRequest, ServiceResponse};
 use actix_web::middleware::{ErrorHandlers, Next, from_fn};
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use std::net::TcpListener;
-use subtle::ConstantTimeEq;
 
 /// Connections at once; operators and probes, not crowds.
 const CONNECTIONS_MAX: usize = 256;
@@ -109,23 +108,11 @@ async fn guard(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
-    match allowed(&request) {
+    match sign_in::check(&request).await {
         Ok(()) => next.call(request).await.map(ServiceResponse::map_into_left_body),
         Err(problem) => {
             let answer = problem.respond(request.headers());
             Ok(request.into_response(answer).map_into_right_body())
         }
     }
-}
-
-fn allowed(request: &ServiceRequest) -> Result<(), Problem> {
-    let admin = request.app_data::<web::Data<Admin>>().ok_or(Kind::Internal)?;
-    let token = admin.token.expose();
-    let given = request.headers().get("authorization").and_then(|value| value.to_str().ok()).unwrap_or("");
-    let given = given.strip_prefix("Bearer ").unwrap_or("");
-    // In constant time: the answer must not tell how much of a guess was right.
-    if !token.is_empty() && bool::from(given.as_bytes().ct_eq(token.as_bytes())) {
-        return Ok(());
-    }
-    Err(Kind::Unauthorized.because("the admin API needs: Authorization: Bearer <admin.token>"))
 }

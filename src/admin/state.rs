@@ -2,7 +2,8 @@
 
 use super::cached::Cached;
 use super::readiness::Readiness;
-use crate::config::{Secret, Settings};
+use super::sign_in::SignIn;
+use crate::config::Settings;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::Sale;
 use crate::p1_entry::access_tokens::KeyHealth;
@@ -27,7 +28,7 @@ const PARKED_MS: u64 = 3_000;
 
 /// What the handlers share.
 pub struct Admin {
-    pub(super) token: Secret,
+    pub(super) sign_in: SignIn,
     pub(super) readiness: Readiness,
     pub(super) servers: Servers,
     pub(super) context: ReconcileContext,
@@ -48,7 +49,7 @@ impl Admin {
     #[must_use]
     pub fn new(settings: &Settings, servers: &Servers, roles: &[Role], stopper: &Stopper) -> Self {
         Self {
-            token: settings.admin.token.clone(),
+            sign_in: SignIn::new(&settings.admin),
             readiness: Readiness::new(servers.clone(), roles.to_vec(), stopper.clone()),
             context: servers.reconcile_context(settings),
             fulfil: servers.fulfil_context(settings),

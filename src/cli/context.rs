@@ -11,6 +11,8 @@ use std::time::Duration;
 
 /// A command gives up on Redis after this time.
 const CONNECT: Duration = Duration::from_secs(5);
+/// Longest name of an operator, characters; its columns have 64.
+const NAME_CHARS_MAX: usize = 64;
 
 /// Settings of the running local stack in `data_dir`, or of the configuration: always where a file or a server's address was
 /// given, which is a clear wish. Says on standard error which of them it is.
@@ -60,8 +62,27 @@ pub async fn servers(settings: &Settings) -> Result<Servers, Failure> {
     Ok(servers)
 }
 
-/// Who is at the terminal, for the record of acts.
+/// What `--by` said.
+static BY: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+
+/// Remembers `--by` for this run of the program.
+pub(super) fn act_as(by: Option<&str>) {
+    if let Some(by) = by.map(str::trim).filter(|by| !by.is_empty()) {
+        BY.get_or_init(|| by.chars().take(NAME_CHARS_MAX).collect());
+    }
+}
+
+/// Who is at the terminal, for the record of acts: `--by`, else user@host.
 pub(super) fn operator() -> Actor {
     let name = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok().filter(|name| !name.is_empty()));
-    Actor::at_the_terminal(&name.unwrap_or_else(|| "operator".to_owned()))
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let user = name.unwrap_or_else(|| "operator".to_owned());
+    let host = host.trim();
+    // What was typed proves nothing: the account of the shell stays beside it.
+    let account = if host.is_empty() { user } else { format!("{user}@{host}") };
+    let actor = Actor::at_the_terminal(&account);
+    match BY.get() {
+        Some(by) => Actor { name: by.clone(), ..actor },
+        None => actor,
+    }
 }

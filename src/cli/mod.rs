@@ -69,6 +69,9 @@ struct SeckillCli {
     /// Folder of the local stack: data of the private servers and dev.json
     #[arg(long, value_name = "DIR", default_value = ".seckill", global = true)]
     data_dir: PathBuf,
+    /// Who acts, for the record of acts [default: user@host]
+    #[arg(long, value_name = "NAME", global = true)]
+    by: Option<String>,
     #[command(subcommand)]
     command: Option<CliCommand>,
 }
@@ -166,7 +169,8 @@ pub fn main_of<Words: Parser, Work: Future<Output = Result<u8, Failure>>>(
 }
 
 async fn dispatch(cli: SeckillCli) -> Result<u8, Failure> {
-    let SeckillCli { config, set, role, demo_shop, data_dir, command } = cli;
+    let SeckillCli { config, set, role, demo_shop, data_dir, by, command } = cli;
+    context::act_as(by.as_deref());
     let layers = Layers { files: config, set };
     if !role.is_empty() && command.is_some() {
         return Err(Failure::Usage("--role: only without a subcommand; seckill dev runs all roles".to_owned()));

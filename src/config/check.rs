@@ -86,6 +86,7 @@ fn addresses(s: &Settings, found: &mut Vec<String>) {
             found.push(format!("{key}: {prefix:?}, expected 1 to 64 characters of A-Z a-z 0-9 _ - ."));
         }
     }
+    found.extend(s.admin.tokens.complaints().into_iter().map(|why| format!("admin.tokens: {why}")));
     let token = s.admin.token.expose();
     if !token.is_empty() && token.len() < 16 {
         found.push(format!("admin.token: has {} bytes, expected none or 16 or more", token.len()));

@@ -1,6 +1,7 @@
 //! Settings in layers: `config/default.toml` ← `--config` files ← environment ← `--set`; unknown keys refused, values and
 //! relations checked, secrets never shown.
 
+mod admin_tokens;
 mod algorithms;
 mod bounds;
 mod check;
@@ -12,6 +13,7 @@ mod secret_list;
 mod sections;
 mod server_url;
 
+pub use admin_tokens::OperatorRole;
 pub use algorithms::AlgorithmList;
 pub(crate) use check::api_complaints;
 pub use layers::{ConfigError, DEFAULT_TOML, Layers};

@@ -1,6 +1,7 @@
 //! One struct a section of `config/default.toml`, where every key is documented with its unit and the effect of raising it.
 #![allow(missing_docs, reason = "config/default.toml documents every key; tests/docs holds the two together")]
 
+use super::admin_tokens::NamedTokens;
 use super::algorithms::AlgorithmList;
 use super::origins::Origins;
 use super::secret::Secret;
@@ -49,7 +50,7 @@ sections! {
         waiters_max: usize,
         cors_origins: Origins,
     }
-    Admin { listen: String, token: Secret, }
+    Admin { listen: String, token: Secret, tokens: NamedTokens, }
     Auth {
         algorithm: Algorithm,
         algorithms: AlgorithmList,

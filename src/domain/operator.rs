@@ -35,6 +35,8 @@ pub enum AuthMethod {
     Shell,
     /// With `admin.token`, which several people may have; the name is what they typed.
     AdminToken,
+    /// With a token of `admin.tokens`, whose name is what was proved.
+    NamedToken,
 }
 
 impl AuthMethod {
@@ -44,6 +46,7 @@ impl AuthMethod {
         match self {
             Self::Shell => "shell",
             Self::AdminToken => "admin_token",
+            Self::NamedToken => "named_token",
         }
     }
 }
@@ -96,6 +99,20 @@ impl Actor {
         }
     }
 
+    /// The holder of a named token, and what they typed beside it.
+    #[must_use]
+    pub(crate) fn with_named_token(token: &str, roles: &str, name: Option<&str>, ip: Option<String>) -> Self {
+        Self {
+            kind: ActorKind::Person,
+            id: token.to_owned(),
+            name: name.unwrap_or(token).to_owned(),
+            roles: roles.to_owned(),
+            auth_method: AuthMethod::NamedToken,
+            ip,
+            call_id: None,
+        }
+    }
+
     /// The actor in a word, for columns that say who closed something; at most 64 characters.
     #[must_use]
     pub(crate) fn label(&self) -> String {
@@ -103,6 +120,8 @@ impl Actor {
             AuthMethod::Shell => self.name.clone(),
             AuthMethod::AdminToken if self.name.is_empty() => "console".to_owned(),
             AuthMethod::AdminToken => format!("console: {}", self.name),
+            AuthMethod::NamedToken if self.name == self.id => self.id.clone(),
+            AuthMethod::NamedToken => format!("{}: {}", self.id, self.name),
         };
         whole.chars().take(LABEL_CHARS_MAX).collect()
     }
@@ -137,6 +156,8 @@ pub enum Operation {
     OrderPaid,
     /// Money that no order could take went back.
     OrderRefunded,
+    /// A write to the admin API that a role did not allow.
+    AdminWrite,
     /// A parked request was persisted, or its entry removed.
     DlqReplay,
     /// A parked request was recorded as failed, or a stranger's message dropped.
@@ -161,6 +182,7 @@ impl Operation {
             Self::OrderCancel => "order.cancel",
             Self::OrderPaid => "order.paid",
             Self::OrderRefunded => "order.refunded",
+            Self::AdminWrite => "admin.write",
             Self::DlqReplay => "dlq.replay",
             Self::DlqGiveUp => "dlq.give_up",
         }

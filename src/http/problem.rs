@@ -45,6 +45,7 @@ macro_rules! problems {
 problems! {
     BadRequest = "BAD_REQUEST", 400, "The request is malformed", "请求格式错误";
     Unauthorized = "UNAUTHORIZED", 401, "A valid access token is needed", "需要有效的访问令牌";
+    Forbidden = "FORBIDDEN", 403, "Your token may not do this", "该令牌没有此权限";
     TokenInvalid = "TOKEN_INVALID", 403, "The purchase token is not valid for this purchase", "购买令牌无效";
     TokenExpired = "TOKEN_EXPIRED", 403, "The purchase token has expired", "购买令牌已过期";
     PlaceInvalid = "PLACE_INVALID", 403, "This place in the waiting room is not yours", "排队凭证无效";

@@ -8,8 +8,8 @@ use super::handled::HandledDelivery;
 use super::ledger_marks::LedgerMarks;
 use super::send_back::{UnsentCopy, copy};
 use super::{Persist, events};
-use crate::domain::ids::RequestId;
-use crate::domain::message::OrderMessage;
+use crate::domain::ids::{RequestId, SaleId};
+use crate::domain::message::{OrderMessage, UnitPrice};
 use crate::domain::outcome::Verdict;
 use crate::domain::states::{P4Persist, Phase, State};
 use crate::faults::{crash_point, left_out};
@@ -18,6 +18,7 @@ use crate::store::mysql::events::OutcomeEvent;
 use crate::store::rabbit::{DeliveryId, RabbitError, Topology};
 use crate::telemetry::count;
 use crate::telemetry::traces::{self, SpanResult};
+use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
 
 /// A group whose outcomes are committed, and whose messages are not acknowledged yet.
@@ -31,7 +32,12 @@ pub(super) struct CommittedGroup {
 
 impl CommittedGroup {
     /// The events and outcomes of what is decided among `items`.
-    pub(super) fn new(items: &[OrderMessage], verdicts: &[Result<Verdict, DbError>], acked_early: bool) -> Self {
+    pub(super) fn new(
+        items: &[OrderMessage],
+        verdicts: &[Result<Verdict, DbError>],
+        prices: &HashMap<SaleId, UnitPrice>,
+        acked_early: bool,
+    ) -> Self {
         let mut marks: Vec<LedgerMarks> = Vec::new();
         for (accepted, verdict) in items.iter().zip(verdicts) {
             let Ok(Some(outcome)) = verdict.as_ref().map(|verdict| verdict.outcome()) else { continue };
@@ -43,7 +49,12 @@ impl CommittedGroup {
                 None => marks.push(LedgerMarks { sale_id: sale_id.clone(), shard, outcomes: vec![mark] }),
             }
         }
-        Self { events: events::of(items, verdicts), handled: Vec::with_capacity(items.len()), marks, acked_early }
+        Self {
+            events: events::of(items, verdicts, prices),
+            handled: Vec::with_capacity(items.len()),
+            marks,
+            acked_early,
+        }
     }
 }
 

@@ -10,12 +10,13 @@
 //! deleted leaves it in the database, and it is published again.
 
 use super::Persist;
-use crate::domain::message::{self, OrderMessage};
+use crate::domain::ids::SaleId;
+use crate::domain::message::{self, OrderMessage, UnitPrice};
 use crate::domain::outcome::Verdict;
 use crate::store::mysql::events::OutcomeEvent;
 use crate::store::mysql::{DbError, events};
 use crate::store::rabbit::{Outgoing, PublishRoute, RabbitError, Topology};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 /// A broker that took no events is not tried again for this time. Meanwhile events go to the database at once.
@@ -25,13 +26,17 @@ pub(super) const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(5);
 const BUNDLE_MAX: usize = 100;
 
 /// The events of what is decided among `items`.
-pub(super) fn of(items: &[OrderMessage], verdicts: &[Result<Verdict, DbError>]) -> Vec<OutcomeEvent> {
+pub(super) fn of(
+    items: &[OrderMessage],
+    verdicts: &[Result<Verdict, DbError>],
+    prices: &HashMap<SaleId, UnitPrice>,
+) -> Vec<OutcomeEvent> {
     let events = items.iter().zip(verdicts).filter_map(|(accepted, verdict)| {
         let outcome = verdict.as_ref().ok()?.outcome()?;
         Some(OutcomeEvent {
             request_id: accepted.purchase.request_id,
             key: message::event_key(outcome).into(),
-            body: message::event(accepted, outcome).into_bytes(),
+            body: message::event(accepted, outcome, prices.get(&accepted.purchase.sale_id).copied()).into_bytes(),
         })
     });
     events.collect()

@@ -25,8 +25,9 @@ mod send_back;
 
 use crate::config;
 use crate::domain::fault::{Fault, Progress};
-use crate::domain::message::OrderMessage;
-use crate::domain::outcome::Verdict;
+use crate::domain::ids::SaleId;
+use crate::domain::message::{OrderMessage, UnitPrice};
+use crate::domain::outcome::{Outcome, Verdict};
 use crate::faults::{crash_point, left_out};
 use crate::runtime::{Worker, now_ms};
 use crate::store::mysql::codes::PersistSource;
@@ -41,7 +42,7 @@ use handled::HandledDelivery;
 use intake::{LostQueue, held_gauge};
 use ledger_marks::LedgerMarker;
 use send_back::UnsentCopy;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -178,7 +179,8 @@ impl Persist {
         }
         after_commit::record_delay(&items, &verdicts, now_ms());
         let unavailable = self.database_is_unavailable(&items, &verdicts).await;
-        let mut committed = CommittedGroup::new(&items, &verdicts, acked_early);
+        let prices = self.prices(&items, &verdicts).await?;
+        let mut committed = CommittedGroup::new(&items, &verdicts, &prices, acked_early);
         committed.handled = unreadable;
         for ((mut delivery, accepted), verdict) in deliveries.into_iter().zip(&items).zip(verdicts) {
             if unavailable && verdict.as_ref().is_err_and(DbError::is_outage) {
@@ -197,6 +199,26 @@ impl Persist {
         acknowledged?;
         self.committed = Some(committed);
         Ok(())
+    }
+
+    /// What the events of orders tell of prices. Without them nothing may be acknowledged: the group comes again and finds its outcomes.
+    async fn prices(
+        &self,
+        items: &[OrderMessage],
+        verdicts: &[Result<Verdict, DbError>],
+    ) -> Result<HashMap<SaleId, UnitPrice>, RabbitError> {
+        let is_order = |verdict: &Result<Verdict, DbError>| {
+            verdict.as_ref().is_ok_and(|verdict| verdict.outcome() == Some(Outcome::Ordered))
+        };
+        let orders = items.iter().zip(verdicts).filter(|(_, verdict)| is_order(verdict));
+        let mut sale_ids: Vec<&SaleId> = orders.map(|(accepted, _)| &accepted.purchase.sale_id).collect();
+        // Most neighbours are of one sale.
+        sale_ids.dedup();
+        if !self.settings.events || sale_ids.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let read = persist::unit_prices(&self.db, &sale_ids).await;
+        read.map_err(|error| RabbitError::Closed(format!("given up, because prices could not be read: {error}")))
     }
 
     /// Whether the database failed and not the requests; then no attempt is counted (D6). If a read of an outcome succeeds, the

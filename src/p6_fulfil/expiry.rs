@@ -4,7 +4,7 @@
 //! grant a batch, the units on sale again. One leader saves work; two do no harm, because the condition of the UPDATE decides. A
 //! crash leaves a batch written or not; a grant that Redis was not given is found by the next leader, and by P5.
 //!
-//! A sale whose orders cannot change now (its row is locked, it is being removed) must not hold up the others: it is left out for
+//! A sale whose orders cannot change now (its row is locked, it is being removed or rebuilt) must not hold up the others: it is left out for
 //! a while.
 
 use super::context::FulfilContext;
@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 
 /// A sale whose orders could not expire is tried again after this time.
 const LEFT_OUT: Duration = Duration::from_secs(10);
+/// A sale that is being rebuilt is looked at again after this time.
+const WHILE_FROZEN: Duration = Duration::from_secs(1);
 /// Most sales left out at a time; then a fault of the database is everybody's.
 const LEFT_OUT_MAX: usize = 100;
 
@@ -66,6 +68,10 @@ impl Expiry {
         }
         let mut expired = 0;
         for (sale_id, request_ids) in by_sale {
+            if self.context.is_frozen(&sale_id).await {
+                self.left_out.insert(sale_id, Instant::now() + WHILE_FROZEN);
+                continue;
+            }
             match order_life::expire(&self.context.db, &sale_id, &request_ids).await {
                 Ok(None) => {}
                 Ok(Some(batch)) => {

@@ -25,9 +25,9 @@ fn processes_whose_clocks_are_hours_off_change_nothing() {
         let deployment = Deployment::start("clocks", Options { env, ..Options::default() }).await;
         let dir = deployment.dir().to_owned();
         let sales = [("one-each", 200, Some(1)), ("any", 10_000, None)];
-        let sales = sales.map(|(id, stock, limit)| SaleSpec { id: id.to_owned(), stock, limit });
+        let sales = sales.map(|(id, stock, limit)| SaleSpec { id: id.to_owned(), stock, limit, pay_within_s: None });
         for sale in &sales {
-            deployment.create_sale(&sale.id, sale.stock, sale.limit).await;
+            deployment.create_sale(sale).await;
         }
         let load = Load {
             apis: deployment.api_urls(),
@@ -36,6 +36,7 @@ fn processes_whose_clocks_are_hours_off_change_nothing() {
             rate_per_s: 60.0,
             seed: 1,
             secret: deployment.secret(),
+            backend: None,
             settle_max_ms: SETTLE_MAX_MS,
         };
         let clients = Clients::start(load, &dir.join("history.jsonl"));

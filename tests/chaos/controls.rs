@@ -12,13 +12,15 @@ use std::path::Path;
 use std::time::Instant;
 
 /// What faults at random bring to light.
-const SEEN_AT_RANDOM: [Mechanism; 6] = [
+const SEEN_AT_RANDOM: [Mechanism; 8] = [
     Mechanism::Ledger,
     Mechanism::Mandatory,
     Mechanism::ConfirmFirst,
     Mechanism::AckAfterCommit,
     Mechanism::Rollback,
     Mechanism::ReplayCheck,
+    Mechanism::ExpiryCondition,
+    Mechanism::GrantOnce,
 ];
 /// Always run.
 const BY_DEFAULT: [Mechanism; 1] = [Mechanism::AckAfterCommit];

@@ -2,7 +2,7 @@
 
 use crate::checker::{self, Verdict};
 use crate::clients::final_status::SETTLE_MAX_MS;
-use crate::clients::{Clients, Load, SaleSpec, Totals};
+use crate::clients::{Backend, Clients, Load, SaleSpec, Totals};
 use crate::deployment::{Deployment, Options, PREFIX};
 use crate::dump::{DumpUrls, dump};
 use crate::meter::{Counts, Meter};
@@ -103,13 +103,22 @@ impl Finished {
     }
 }
 
+/// Seconds to pay, so that deadlines pass while faults are at work.
+const PAY_WITHIN_S: u32 = 3;
+/// `admin.token`, with which the shop's backend tells of payments.
+const ADMIN_TOKEN: &str = "test-admin-token-of-a-chaos-run";
+
 /// A sale with fewer units than buyers, one with few units, one with plenty, for a run of `seconds`.
-fn sales(seconds: i64) -> [SaleSpec; 3] {
-    let sale = |id: &str, stock, limit| SaleSpec { id: id.to_owned(), stock, limit };
+fn sales(seconds: i64) -> [SaleSpec; 5] {
+    let sale = |id: &str, stock, limit| SaleSpec { id: id.to_owned(), stock, limit, pay_within_s: None };
+    let paying = |id: &str, stock, limit| SaleSpec { pay_within_s: Some(PAY_WITHIN_S), ..sale(id, stock, limit) };
     [
         sale("one-each", 12 * seconds, Some(1)),
         sale("few-units", 15 * seconds, None),
         sale("three-each", 1_000_000, Some(3)),
+        // Fewer units than buyers: those of orders that nobody paid are sold again.
+        paying("pay-soon", 5 * seconds, None),
+        paying("pay-or-leave", 5 * seconds, Some(1)),
     ]
 }
 
@@ -118,6 +127,7 @@ pub async fn run(orders: Orders) -> Finished {
     let Orders { seed, length_ms, repairs, .. } = orders;
     eprintln!("chaos: seed {seed}, {} s", length_ms / 1000);
     let mut options = Options { set: orders.set.clone(), ..Options::default() };
+    options.set.push(format!("admin.token={ADMIN_TOKEN}"));
     if let Some(off) = orders.off {
         let failpoints = |role| RoleEnv {
             role,
@@ -135,9 +145,10 @@ pub async fn run(orders: Orders) -> Finished {
     let dir = deployment.dir().to_owned();
     let sales = sales(i64::try_from(length_ms / 1000).expect("a short run"));
     for sale in &sales {
-        deployment.create_sale(&sale.id, sale.stock, sale.limit).await;
+        deployment.create_sale(sale).await;
     }
-    deployment.create_sale(probe::SALE, 1_000_000, None).await;
+    let probed = SaleSpec { id: probe::SALE.to_owned(), stock: 1_000_000, limit: None, pay_within_s: None };
+    deployment.create_sale(&probed).await;
     let load = Load {
         apis: deployment.api_urls(),
         sales: sales.into(),
@@ -145,6 +156,7 @@ pub async fn run(orders: Orders) -> Finished {
         rate_per_s: RATE_PER_S as f64,
         seed,
         secret: deployment.secret(),
+        backend: Some(Backend { admins: deployment.admin_urls(), token: ADMIN_TOKEN.to_owned() }),
         settle_max_ms: if orders.off.is_some() { HOPELESS_MS } else { SETTLE_MAX_MS },
     };
     let probe = Arc::new(Probe::new(deployment.direct_api_urls(), deployment.secret()));
@@ -164,6 +176,9 @@ pub async fn run(orders: Orders) -> Finished {
         unrest = unrest.or(Some(format!("not drained: {open}")));
     }
     let drain_ms = u64::try_from(healed.elapsed().as_millis()).expect("a short run");
+    if let Err(open) = deployment.fulfilled(patience).await {
+        unrest = unrest.or(Some(format!("orders stay overdue: {open}")));
+    }
     sampler.stop().await;
     let states = meter.stop().await;
     let Ok(probe) = Arc::try_unwrap(probe) else { panic!("a probe is under way") };

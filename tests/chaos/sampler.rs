@@ -21,7 +21,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(2);
 
 const LOOK: &str = "SELECT JSON_OBJECT('sale', CONVERT(s.sale_id USING utf8mb4), 'granted', s.granted, 'stock', s.stock, \
     'ordered', CAST(COALESCE(o.units, 0) AS SIGNED)) AS line FROM sales s \
-    LEFT JOIN (SELECT sale_id, SUM(quantity) AS units FROM orders GROUP BY sale_id) o ON o.sale_id = s.sale_id";
+    LEFT JOIN (SELECT sale_id, SUM(IF(state IN ('EXPIRED', 'CANCELLED'), 0, quantity)) AS units FROM orders GROUP BY sale_id) o ON o.sale_id = s.sale_id";
 
 #[derive(QueryableByName)]
 struct Line {

@@ -95,7 +95,7 @@ async fn run(servers: &mut PrivateServers, urls: &DumpUrls, dir: &Path, frozen_m
     migrate::migrate(&urls.mysql).await.expect("migrations");
     let handles = Servers::new(&settings).expect("handles");
     assert!(handles.redis.wait_connected(Duration::from_secs(10)).await, "redis connects");
-    let spec = |id: &str, stock, limit| SaleSpec { id: id.to_owned(), stock, limit };
+    let spec = |id: &str, stock, limit| SaleSpec { id: id.to_owned(), stock, limit, pay_within_s: None };
     let specs = vec![spec("one", 100, Some(1)), spec("five", 10_000, Some(5)), spec("many", 10_000, None)];
     for spec in &specs {
         warm(&settings, &handles, spec).await;
@@ -112,6 +112,7 @@ async fn run(servers: &mut PrivateServers, urls: &DumpUrls, dir: &Path, frozen_m
         rate_per_s: 100.0,
         seed: 1,
         secret: SECRET.to_owned(),
+        backend: None,
         settle_max_ms: SETTLE_MAX_MS,
     };
     let clients = Clients::start(load, &dir.join("history.jsonl"));

@@ -14,6 +14,8 @@ pub struct Downstream {
     channel: Channel,
     /// How often each outcome of each request was received.
     pub told: BTreeMap<(String, String), u32>,
+    /// The events as they came.
+    pub events: Vec<Value>,
     /// Outcomes in the largest message.
     pub largest: usize,
 }
@@ -26,7 +28,7 @@ impl Downstream {
         let exchange = Topology::new(&world.servers.rabbit).events_exchange();
         channel.queue_declare(QueueDeclareArguments::durable_client_named("downstream")).await.unwrap();
         channel.queue_bind(QueueBindArguments::new("downstream", &exchange, "order.*")).await.unwrap();
-        Self { _connection: connection, channel, told: BTreeMap::new(), largest: 0 }
+        Self { _connection: connection, channel, told: BTreeMap::new(), events: Vec::new(), largest: 0 }
     }
 
     /// Reads the events that have arrived.
@@ -44,8 +46,9 @@ impl Downstream {
                     format!("{} {}", event["status"].as_str().unwrap(), event["reason"].as_str().unwrap_or(""))
                         .trim()
                         .to_owned();
-                let key = if outcome == "CONFIRMED" { "order.confirmed" } else { "order.failed" };
-                assert_eq!(got.routing_key(), key, "{event}");
+                let status = event["status"].as_str().unwrap().to_lowercase();
+                assert_eq!(*got.routing_key(), format!("order.{status}"), "{event}");
+                self.events.push(event.clone());
                 *self.told.entry((id, outcome)).or_default() += 1;
             }
         }

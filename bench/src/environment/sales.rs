@@ -4,6 +4,7 @@ use super::{Environment, HOUR_MS};
 use crate::sizes::Spinner;
 use seckill::cli::Failure;
 use seckill::domain::ids::SaleId;
+use seckill::domain::order_life::PaymentTerms;
 use seckill::domain::policy::PurchasePolicy;
 use seckill::domain::sale::{Sale, SaleStatus};
 use seckill::p5_reconcile::trim_all;
@@ -22,8 +23,27 @@ impl Environment {
         Ok(id)
     }
 
+    /// A warmed sale that is open now, whose orders have to be paid.
+    pub async fn paying_sale(&mut self, name: &str, stock: i64, terms: PaymentTerms) -> Result<SaleId, Failure> {
+        let sale = self.made_draft(name, stock, (Some(1), Some(terms)), -1_000).await?;
+        let id = sale.sale_id.clone();
+        self.sale_control().warm(&id).await?;
+        self.sales.push(sale);
+        Ok(id)
+    }
+
     /// A sale that is in the database only and starts in `in_ms` milliseconds; a start far ahead keeps roles and audits from reading it.
     pub async fn draft(&mut self, name: &str, stock: i64, limit: Option<u32>, in_ms: i64) -> Result<Sale, Failure> {
+        self.made_draft(name, stock, (limit, None), in_ms).await
+    }
+
+    async fn made_draft(
+        &mut self,
+        name: &str,
+        stock: i64,
+        (limit, payment): (Option<u32>, Option<PaymentTerms>),
+        in_ms: i64,
+    ) -> Result<Sale, Failure> {
         let number = self.numbers(1);
         let name = format!("bench-{}-{name}-{number}", self.run);
         let sale = Sale {
@@ -37,7 +57,7 @@ impl Environment {
             policy: PurchasePolicy::from_limit(limit),
             token_required: false,
             waiting_room: false,
-            payment: None,
+            payment,
             starts_at_ms: now_ms() + in_ms,
             ends_at_ms: now_ms() + in_ms.max(0) + HOUR_MS,
             status: SaleStatus::Draft,

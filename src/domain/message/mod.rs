@@ -98,6 +98,26 @@ pub fn encode(accepted: &OrderMessage) -> String {
     text
 }
 
+/// What one unit costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct UnitPrice {
+    /// In the smallest unit of the currency, 0 or more.
+    pub(crate) cents: i64,
+    currency: [u8; 3],
+}
+
+impl UnitPrice {
+    /// A price; `currency` is an ISO 4217 code.
+    pub(crate) fn new(cents: i64, currency: &str) -> Self {
+        let currency = <[u8; 3]>::try_from(currency.as_bytes()).ok().filter(|code: &[u8; 3]| code.is_ascii());
+        Self { cents, currency: currency.unwrap_or(*b"XXX") }
+    }
+
+    fn currency(&self) -> &str {
+        std::str::from_utf8(&self.currency).unwrap_or("XXX")
+    }
+}
+
 /// Routing key of the event that reports an outcome to downstream systems.
 #[must_use]
 pub(crate) const fn event_key(outcome: Outcome) -> &'static str {
@@ -110,8 +130,8 @@ pub(crate) const fn event_key(outcome: Outcome) -> &'static str {
 /// The event that reports an outcome to downstream systems: versioned JSON, with versions of its own. It may come more than
 /// once; the request id shows it.
 #[must_use]
-pub(crate) fn event(accepted: &OrderMessage, outcome: Outcome) -> String {
-    let mut text = String::with_capacity(192);
+pub(crate) fn event(accepted: &OrderMessage, outcome: Outcome, price: Option<UnitPrice>) -> String {
+    let mut text = String::with_capacity(256);
     head_of_ours(&accepted.purchase, &mut text);
     let (status, reason) = match outcome {
         Outcome::Ordered => ("CONFIRMED", None),
@@ -120,6 +140,12 @@ pub(crate) fn event(accepted: &OrderMessage, outcome: Outcome) -> String {
     text.extend([r#","status":""#, status, r#"""#]);
     if let Some(reason) = reason {
         text.extend([r#","reason":""#, reason, r#"""#]);
+    }
+    if let (Outcome::Ordered, Some(price)) = (outcome, price) {
+        let amount = price.cents.saturating_mul(i64::from(accepted.purchase.quantity.get()));
+        text.push_str(r#","amount":"#);
+        push_decimal(&mut text, amount.unsigned_abs());
+        text.extend([r#","currency":""#, price.currency(), r#"","version":1"#]);
     }
     text.push('}');
     text
@@ -207,10 +233,13 @@ mod tests {
     fn events_are_json_and_carry_the_outcome() {
         let accepted =
             decode(br#"{"v":1,"rid":"5","sale":"s","user":"a\"b","qty":2,"shard":0,"epoch":1,"no":1,"at":9}"#).unwrap();
-        let read = |outcome| serde_json::from_str::<serde_json::Value>(&event(&accepted, outcome)).unwrap();
+        let read = |outcome| {
+            let price = UnitPrice::new(150, "CNY");
+            serde_json::from_str::<serde_json::Value>(&event(&accepted, outcome, Some(price))).unwrap()
+        };
         assert_eq!(
             read(Outcome::Ordered),
-            serde_json::json!({"v":1,"rid":"5","sale":"s","user":"a\"b","qty":2,"status":"CONFIRMED"})
+            serde_json::json!({"v":1,"rid":"5","sale":"s","user":"a\"b","qty":2,"status":"CONFIRMED","amount":300,"currency":"CNY","version":1})
         );
         let failed = Outcome::Failed(super::super::outcome::FailReason::SoldOut);
         assert_eq!((read(failed)["reason"].as_str(), event_key(failed)), (Some("SOLD_OUT"), "order.failed"));

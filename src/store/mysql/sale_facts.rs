@@ -1,6 +1,7 @@
 //! The facts of a sale that never change and that each order needs: price, purchase policy, payment terms. A cache of the process.
 
 use crate::domain::ids::SaleId;
+use crate::domain::message::UnitPrice;
 use crate::domain::order_life::PaymentTerms;
 use crate::domain::policy::PurchasePolicy;
 use std::collections::HashMap;
@@ -12,7 +13,7 @@ const SALES_MAX: usize = 4096;
 /// The unchanging part of a sale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SaleFacts {
-    pub price_cents: i64,
+    pub unit_price: UnitPrice,
     pub policy: PurchasePolicy,
     pub payment: Option<PaymentTerms>,
 }

@@ -24,6 +24,10 @@ pub struct Figures {
     pub orders: u64,
     /// Orders by the path that persisted them.
     pub orders_by_source: BTreeMap<String, u64>,
+    /// Orders of sales with a payment step by state.
+    pub orders_by_state: BTreeMap<String, u64>,
+    /// Payments by state and reason.
+    pub payments: BTreeMap<String, u64>,
     /// Final failures by reason.
     pub failed: BTreeMap<String, u64>,
     /// Requests in a DLQ, or open in the register, without an outcome.
@@ -73,6 +77,13 @@ impl Figures {
         let with_rid = buys().filter(|attempt| attempt.rid.is_some()).count();
         let others = buys().map(|attempt| attempt.result.as_str());
         let failed = input.outcomes.iter().filter_map(|outcome| outcome.reason.as_deref());
+        let payments: Vec<String> = input
+            .payments
+            .iter()
+            .map(|payment| {
+                format!("{} {}", payment.state, payment.reason.as_deref().unwrap_or_default()).trim().to_owned()
+            })
+            .collect();
         let known: BTreeSet<&str> = index.outcomes.keys().chain(index.undecided.keys()).copied().collect();
         Self {
             sent: total(buys().count()),
@@ -84,6 +95,8 @@ impl Figures {
             asked: total(input.attempts.iter().filter(|attempt| attempt.kind == "status").count()),
             orders: total(input.orders.len()),
             orders_by_source: count(input.orders.iter().map(|order| order.source.as_str())),
+            orders_by_state: count(input.orders.iter().filter_map(|order| order.state.as_deref())),
+            payments: count(payments.iter().map(String::as_str)),
             failed: count(failed),
             parked: total(index.parked.iter().filter(|rid| !index.outcomes.contains_key(*rid)).count()),
             undersold_units: undersold(index),

@@ -13,6 +13,13 @@ pub struct Undecided<'a> {
     pub quantity: i64,
 }
 
+impl Order {
+    /// Whether its units are on sale again.
+    pub fn has_ended(&self) -> bool {
+        matches!(self.state.as_deref(), Some("EXPIRED" | "CANCELLED"))
+    }
+}
+
 /// The input with its indexes.
 pub struct Index<'a> {
     pub input: &'a Input,
@@ -109,8 +116,14 @@ impl<'a> Index<'a> {
         ordered.or(failed).or_else(|| self.ledger.get(rid).map(|record| record.quantity))
     }
 
-    /// Units ordered in a sale.
+    /// Units ordered in a sale that are their buyers': not of orders that expired or were cancelled.
     pub fn ordered_units(&self, sale: &str) -> i64 {
+        let live = self.input.orders.iter().filter(|order| order.sale_id == sale && !order.has_ended());
+        live.map(|order| order.quantity).sum()
+    }
+
+    /// Units of all orders of a sale, whatever became of them.
+    fn ever_ordered_units(&self, sale: &str) -> i64 {
         self.input.orders.iter().filter(|order| order.sale_id == sale).map(|order| order.quantity).sum()
     }
 
@@ -129,6 +142,6 @@ impl<'a> Index<'a> {
     /// more was accepted than granted.
     pub fn never_accepted_units(&self, sale: &Sale) -> i64 {
         let id = sale.sale_id.as_str();
-        sale.granted - self.ordered_units(id) - self.failed_units(id) - self.undecided_units(id)
+        sale.granted - self.ever_ordered_units(id) - self.failed_units(id) - self.undecided_units(id)
     }
 }

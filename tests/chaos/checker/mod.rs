@@ -18,6 +18,7 @@
 //! | C7 | an unknown answer never became certain, or the client's last answer is not what the database says |
 //! | C8 | Redis' sums, marks or acceptance numbers disagree with the outcomes |
 //! | C10 | a request is both order and failure, in the database or in the answers that clients got |
+//! | C11 | an order is paid and its units came back, units came back twice or not at all, or a payment is lost or answered in two ways |
 //!
 //! C9, the drain time, is measured by the caller (`drain.json`) and only reported.
 
@@ -86,6 +87,7 @@ pub fn check(dir: &Path) -> Verdict {
     rules::phantoms::check(&index, &mut found);
     rules::answers::check(&index, &mut found);
     rules::converged::check(&index, &mut found);
+    rules::payments::check(&index, &mut found);
     rules::redis::check(&index, &mut found);
     rules::numbers::check(&index, &mut found);
     let figures = Figures::of(&index);

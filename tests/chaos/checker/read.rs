@@ -19,7 +19,7 @@ lines! {
     Attempt {
         seq: u64, client: u64, user: String, sale: String, rid: Option<String>, token: bool, kind: String,
         quantity: i64, invoke_ms: u64, complete_ms: u64, result: String, code: Option<String>, reason: Option<String>,
-        other_rid: Option<String>,
+        other_rid: Option<String>, #[serde(default)] payment: Option<String>,
     }
     /// One sample of a sale; without a sale the database was down.
     Sample { at_ms: u64, sale: Option<String>, #[serde(default)] granted: i64, #[serde(default)] stock: i64, #[serde(default)] ordered: i64, }
@@ -28,8 +28,11 @@ lines! {
     /// An order.
     Order {
         request_id: String, sale_id: String, user_id: String, quantity: i64, source: String,
-        #[serde(default)] cancelled_at: Option<String>,
+        #[serde(default)] cancelled_at: Option<String>, #[serde(default)] state: Option<String>,
+        #[serde(default)] limit_returned: u8,
     }
+    /// A payment.
+    Payment { payment_id: String, request_id: String, amount_cents: i64, state: String, reason: Option<String>, }
     /// An outcome; without a number when another request has the one it was accepted under.
     Outcome { request_id: String, kind: String, reason: Option<String>, sale_id: String, shard: u16, epoch: u64, number: Option<u64>, }
     /// A row of the register of failures.
@@ -78,6 +81,7 @@ pub struct Input {
     pub outcomes: Vec<Outcome>,
     pub failed: Vec<Failed>,
     pub purchases: Vec<Purchase>,
+    pub payments: Vec<Payment>,
     pub flow: Vec<Flow>,
     pub grants: Vec<Grant>,
     pub keys: Vec<Key>,
@@ -113,6 +117,7 @@ impl Input {
             outcomes: lines(dir, "request_outcome", found),
             failed: lines(dir, "failed_request", found),
             purchases: lines(dir, "purchases", found),
+            payments: lines(dir, "payments", found),
             flow: lines(dir, "stock_flow", found),
             grants: lines(dir, "stock_grants", found),
             keys: lines(dir, "redis_keys", found),

@@ -13,6 +13,7 @@
 use super::clock::{now_ms, patience};
 use super::history::Attempt;
 use super::http::{ClientAnswer, Outcome};
+use super::payer::Payer;
 use super::{Crowd, Open};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -65,7 +66,16 @@ impl Buyer {
         }
     }
 
+    /// Buys; then the order is paid, cancelled or forgotten, beside what the client does next.
     async fn purchase(&mut self) {
+        let accepted = self.order().await;
+        if let Some(payer) = accepted.and_then(|rid| Payer::of(&self.crowd, &rid, &self.who)) {
+            payer.fulfil().await;
+        }
+    }
+
+    /// The request that was accepted, if any was.
+    async fn order(&mut self) -> Option<String> {
         self.crowd.counters.purchases.fetch_add(1, Relaxed);
         let manner = self.random.random_range(0..100);
         let (with_token, patient) = (!(80..97).contains(&manner), manner < 93);
@@ -75,7 +85,7 @@ impl Buyer {
         if with_token {
             ticket = self.ticket().await;
             if ticket.is_none() {
-                return;
+                return None;
             }
         }
         let (last, ticket) = if patient {
@@ -89,6 +99,7 @@ impl Buyer {
         if let (Some(rid), true) = (&last.rid, ask && last.outcome == Outcome::Accepted) {
             ask_once(&self.crowd, rid, &self.who).await;
         }
+        last.rid.filter(|_| last.outcome == Outcome::Accepted)
     }
 
     /// Buys until something definite is answer or patience ends; the last answer, and the token used last.
@@ -133,7 +144,7 @@ impl Buyer {
         for attempt in 1..=TOKEN_ATTEMPTS_MAX {
             let begun = self.crowd.begin();
             let answer = self.crowd.door.token(&self.sale, &self.who.user).await;
-            let said = Said { kind: "token", rid: answer.rid.as_deref(), token: false };
+            let said = Said { kind: "token", rid: answer.rid.as_deref(), token: false, payment: None };
             self.crowd.write(begun, &self.who, said, &answer);
             if let (Outcome::Issued, Some(rid), Some(token)) = (answer.outcome, answer.rid, answer.token) {
                 return Some(Ticket { token, rid });
@@ -158,7 +169,7 @@ impl Buyer {
             (None, Outcome::Accepted | Outcome::Unknown) => answer.rid.clone(),
             (None, _) => None,
         };
-        let said = Said { kind: "buy", rid: own.as_deref(), token: ticket.is_some() };
+        let said = Said { kind: "buy", rid: own.as_deref(), token: ticket.is_some(), payment: None };
         crowd.write(begun, &self.who, said, &answer);
         crowd.count(&answer, own.as_deref(), &self.who);
         answer.rid = own;
@@ -187,7 +198,7 @@ pub(super) async fn ask_once(crowd: &Crowd, rid: &str, who: &Open) -> Outcome {
     let begun = crowd.begin();
     let sale = &crowd.load.sales.get(who.sale).expect("a sale").id;
     let answer = crowd.door.status(sale, &who.user, rid).await;
-    crowd.write(begun, who, Said { kind: "status", rid: Some(rid), token: false }, &answer);
+    crowd.write(begun, who, Said { kind: "status", rid: Some(rid), token: false, payment: None }, &answer);
     crowd.counters.asked.fetch_add(1, Relaxed);
     if answer.outcome.is_final() {
         crowd.note_final(rid);
@@ -196,25 +207,26 @@ pub(super) async fn ask_once(crowd: &Crowd, rid: &str, who: &Open) -> Outcome {
 }
 
 /// When an attempt began.
-struct Begun {
+pub(super) struct Begun {
     seq: u64,
     invoke_ms: u64,
 }
 
 /// What was said.
-struct Said<'a> {
-    kind: &'static str,
-    rid: Option<&'a str>,
-    token: bool,
+pub(super) struct Said<'a> {
+    pub kind: &'static str,
+    pub rid: Option<&'a str>,
+    pub token: bool,
+    pub payment: Option<&'a str>,
 }
 
 impl Crowd {
-    fn begin(&self) -> Begun {
+    pub(super) fn begin(&self) -> Begun {
         Begun { seq: self.history.begin(), invoke_ms: now_ms() }
     }
 
-    fn write(&self, begun: Begun, who: &Open, said: Said<'_>, answer: &ClientAnswer) {
-        let (Begun { seq, invoke_ms }, Said { kind, rid, token }) = (begun, said);
+    pub(super) fn write(&self, begun: Begun, who: &Open, said: Said<'_>, answer: &ClientAnswer) {
+        let (Begun { seq, invoke_ms }, Said { kind, rid, token, payment }) = (begun, said);
         self.history.write(&Attempt {
             seq,
             client: who.client,
@@ -223,6 +235,7 @@ impl Crowd {
             rid,
             token,
             kind,
+            payment,
             quantity: who.quantity,
             invoke_ms,
             complete_ms: now_ms(),

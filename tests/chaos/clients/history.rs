@@ -22,8 +22,10 @@ pub struct Attempt<'a> {
     pub rid: Option<&'a str>,
     /// Whether a purchase token was sent.
     pub token: bool,
-    /// buy, token, status.
+    /// buy, token, status, pay, cancel.
     pub kind: &'static str,
+    /// The payment that is told of.
+    pub payment: Option<&'a str>,
     /// Units wanted.
     pub quantity: u32,
     /// By the harness' clock.

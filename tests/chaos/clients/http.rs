@@ -1,6 +1,6 @@
 //! The api as a client sees it: three calls, and what each answer comes to.
 
-use super::Load;
+use super::{Backend, Load};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use reqwest::{Method, RequestBuilder};
@@ -43,6 +43,14 @@ pub enum Outcome {
     Failed,
     /// A purchase token.
     Issued,
+    /// The order is paid.
+    Paid,
+    /// The money is on record and has to go back.
+    RefundNeeded,
+    /// The order is cancelled.
+    Cancelled,
+    /// The order is in a state that does not allow it.
+    Refused,
     /// The request may or may not have had an effect.
     Unknown,
     /// There was no connection, so nothing can have happened.
@@ -67,6 +75,10 @@ impl Outcome {
             Self::Confirmed => "confirmed",
             Self::Failed => "failed",
             Self::Issued => "issued",
+            Self::Paid => "paid",
+            Self::RefundNeeded => "refund_needed",
+            Self::Cancelled => "cancelled",
+            Self::Refused => "refused",
             Self::Unknown => "unknown",
             Self::Unsent => "error:connect",
             Self::Error(status) => return format!("error:{status}"),
@@ -80,6 +92,7 @@ impl Outcome {
             Self::Paused | Self::Overloaded | Self::Limited | Self::Unsent | Self::Error(425 | 503) => true,
             Self::Accepted | Self::Duplicate | Self::SoldOut | Self::Limit | Self::NotFound => false,
             Self::Queued | Self::Confirmed | Self::Failed | Self::Issued => false,
+            Self::Paid | Self::RefundNeeded | Self::Cancelled | Self::Refused => false,
             Self::Unknown | Self::Error(_) => false,
         }
     }
@@ -89,6 +102,7 @@ impl Outcome {
             (404, _) => Self::NotFound,
             (409, "P2-R1") => Self::Duplicate,
             (409, "P2-R5") => Self::Limit,
+            (409, "CONFLICT") => Self::Refused,
             (410, "P1-S2" | "P2-R2" | "P2-R4") => Self::SoldOut,
             (423, _) => Self::Paused,
             (429, _) => Self::Limited,
@@ -129,6 +143,7 @@ pub struct ApiClient {
     http: reqwest::Client,
     issuer: TokenIssuer,
     apis: Vec<String>,
+    backend: Option<Backend>,
     /// Which api an attempt goes to, and how long it waits.
     chance: Mutex<StdRng>,
 }
@@ -141,6 +156,7 @@ impl ApiClient {
             http: http.build().expect("a client"),
             issuer: TokenIssuer::new(&Secret::new(load.secret.clone()), "seckill", "seckill").expect("an issuer"),
             apis: load.apis.clone(),
+            backend: load.backend.clone(),
             chance: Mutex::new(StdRng::seed_from_u64(load.seed)),
         }
     }
@@ -172,6 +188,27 @@ impl ApiClient {
         hear(request).await
     }
 
+    /// Tells of a payment, as the shop's backend.
+    pub async fn pay(&self, rid: &str, payment: &str, amount: i64) -> ClientAnswer {
+        let backend = self.backend.as_ref().expect("a backend");
+        let (at, patience_ms) = {
+            let mut chance = self.chance.lock().unwrap();
+            (chance.random_range(0..backend.admins.len()), chance.random_range(PATIENCE_MS))
+        };
+        let admin = backend.admins.get(at).expect("an admin port");
+        let request = self
+            .http
+            .post(format!("{admin}/admin/v1/orders/{rid}/paid"))
+            .bearer_auth(&backend.token)
+            .json(&json!({ "payment_id": payment, "amount": amount, "currency": "CNY" }));
+        hear(request.timeout(Duration::from_millis(patience_ms))).await
+    }
+
+    /// Cancels an order, as its buyer.
+    pub async fn cancel(&self, user: &str, rid: &str) -> ClientAnswer {
+        hear(self.request(Method::DELETE, &format!("/v1/orders/{rid}"), user)).await
+    }
+
     /// Asks what became of a request.
     pub async fn status(&self, sale: &str, user: &str, rid: &str) -> ClientAnswer {
         hear(self.request(Method::GET, &format!("/v1/sales/{sale}/orders/{rid}"), user)).await
@@ -192,6 +229,9 @@ async fn hear(request: RequestBuilder) -> ClientAnswer {
     let text = |field: &str| body[field].as_str().map(str::to_owned);
     let code = text("code");
     let outcome = match (status, body["status"].as_str()) {
+        (200, None) if code.as_deref() == Some("P6-F1") => Outcome::Paid,
+        (200, None) if code.as_deref() == Some("P6-F4") => Outcome::RefundNeeded,
+        (200, None) if code.as_deref() == Some("P6-F3") => Outcome::Cancelled,
         (201, _) => Outcome::Issued,
         (202, _) => Outcome::Accepted,
         (200, Some("QUEUED")) => Outcome::Queued,

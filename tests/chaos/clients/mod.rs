@@ -10,6 +10,7 @@ pub mod clock;
 pub mod final_status;
 mod history;
 mod http;
+pub mod payer;
 
 use buyer::Buyer;
 use history::History;
@@ -34,6 +35,17 @@ pub struct SaleSpec {
     pub stock: i64,
     /// Units per buyer: `None` unlimited, 1 one purchase of one unit, n cumulative.
     pub limit: Option<u32>,
+    /// Seconds to pay; `None`: there is no payment step.
+    pub pay_within_s: Option<u32>,
+}
+
+/// Where the shop's backend tells of payments.
+#[derive(Debug, Clone)]
+pub struct Backend {
+    /// `http://host:port` of admin ports; every call goes to one of them by chance.
+    pub admins: Vec<String>,
+    /// `admin.token`.
+    pub token: String,
 }
 
 /// What the crowd does.
@@ -51,6 +63,8 @@ pub struct Load {
     pub seed: u64,
     /// `auth.secret`: the key of the access tokens.
     pub secret: String,
+    /// The shop's backend, where a sale has a payment step.
+    pub backend: Option<Backend>,
     /// How long requests without a final answer are asked for at the end, milliseconds.
     pub settle_max_ms: u64,
 }
@@ -74,6 +88,8 @@ pub struct Totals {
     pub unknown: u64,
     /// Questions for a status.
     pub asked: u64,
+    /// Times that a payment was told of.
+    pub payments: u64,
     /// Request ids that still had no final answer when the crowd ended.
     pub unsettled: u64,
 }
@@ -88,6 +104,7 @@ struct Counters {
     refused: AtomicU64,
     unknown: AtomicU64,
     asked: AtomicU64,
+    payments: AtomicU64,
     unsettled: AtomicU64,
 }
 
@@ -146,6 +163,7 @@ impl Crowd {
             refused: c.refused.load(Relaxed),
             unknown: c.unknown.load(Relaxed),
             asked: c.asked.load(Relaxed),
+            payments: c.payments.load(Relaxed),
             unsettled: c.unsettled.load(Relaxed),
         }
     }

@@ -1,6 +1,8 @@
 //! Commands to a deployment past the proxies: subcommands of the binary, and the broker's own language.
 
 use super::Deployment;
+use crate::clients::SaleSpec;
+use crate::clients::payer::PRICE;
 use crate::files::seckill;
 use crate::raw_commands::try_redis;
 use crate::time::time_passes;
@@ -56,12 +58,40 @@ impl Deployment {
     }
 
     /// Creates a sale that sells now, and warms it.
-    pub async fn create_sale(&self, id: &str, stock: i64, limit: Option<u32>) {
+    pub async fn create_sale(&self, sale: &SaleSpec) {
+        let SaleSpec { id, stock, limit, pay_within_s } = sale;
         let (stock, limit) = (stock.to_string(), limit.map(|limit| limit.to_string()));
+        let (price, pay_within_s) = (PRICE.to_string(), pay_within_s.map(|seconds| seconds.to_string()));
         let mut args = vec!["sale", "create", "--id", id, "--product", "p", "--title", "t", "--stock", &stock];
         args.extend(["--starts-at", "2020-01-01T00:00:00Z", "--ends-at", "2099-01-01T00:00:00Z", "--warm"]);
+        args.extend(["--price-cents", &price]);
         args.extend(limit.iter().flat_map(|limit| ["--limit", limit]));
+        args.extend(pay_within_s.iter().flat_map(|seconds| ["--pay-within-s", seconds, "--pay-grace-s", "1"]));
+        // One each: who does not pay may buy again.
+        if pay_within_s.is_some() && sale.limit == Some(1) {
+            args.push("--limit-returns");
+        }
         self.must_call(&args).await;
+    }
+
+    /// Waits until no order is overdue any more, and Redis was given everything; else what stayed.
+    pub async fn fulfilled(&self, limit: Duration) -> Result<(), String> {
+        let deadline = Instant::now() + limit;
+        loop {
+            let overdue = "SELECT CAST(COUNT(*) AS CHAR) AS line FROM orders WHERE state = 'UNPAID'";
+            let open = "SELECT CAST(COUNT(*) AS CHAR) AS line FROM stock_grants WHERE applied_at IS NULL";
+            let mut left = Vec::new();
+            for query in [overdue, open] {
+                left.push(one_line(&self.urls().mysql, query).await);
+            }
+            if left.iter().all(|left| left.as_deref() == Ok("0")) {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                return Err(format!("unpaid orders, open grants: {left:?}"));
+            }
+            time_passes(AUDIT_EVERY_MS).await;
+        }
     }
 
     /// Waits until every accepted request has its outcome and everything adds up; else what the last audit said.
@@ -110,4 +140,19 @@ fn open_units(audit: &Value) -> i64 {
         units("in_flight") + units("parked") + units("leaked")
     };
     sales.map(open).sum()
+}
+
+#[derive(QueryableByName)]
+struct OneLine {
+    #[diesel(sql_type = Text)]
+    line: String,
+}
+
+async fn one_line(mysql: &str, query: &str) -> Result<String, String> {
+    let mut connection = AsyncMysqlConnection::establish(mysql).await.map_err(|error| error.to_string())?;
+    let row: OneLine = diesel::sql_query(query)
+        .get_result(&mut connection)
+        .await
+        .map_err(|error: diesel::result::Error| error.to_string())?;
+    Ok(row.line)
 }

@@ -165,6 +165,11 @@ impl Deployment {
         self.of(Role::Api).map(|process| format!("http://127.0.0.1:{}", process.recipe.public_port)).collect()
     }
 
+    /// The admin ports of the api processes.
+    pub fn admin_urls(&self) -> Vec<String> {
+        self.of(Role::Api).map(|process| format!("http://127.0.0.1:{}", process.recipe.admin_port)).collect()
+    }
+
     /// `auth.secret`.
     pub fn secret(&self) -> String {
         let secret = self.set.iter().rev().find_map(|set| set.strip_prefix("auth.secret="));

@@ -1,6 +1,7 @@
 //! Tests of the deployment itself: links, partitions and restarts do what a run relies on.
 
 use super::{Deployment, Options};
+use crate::clients::SaleSpec;
 use crate::time::{eventually, run_waiting};
 use seckill::roles::Role;
 use std::time::Duration;
@@ -9,7 +10,8 @@ use std::time::Duration;
 fn every_process_has_links_of_its_own_and_a_partition_is_felt_by_one_alone() {
     run_waiting(async {
         let deployment = Deployment::start("deployment", Options::default()).await;
-        deployment.create_sale("one", 10, Some(1)).await;
+        let sale = SaleSpec { id: "one".to_owned(), stock: 10, limit: Some(1), pay_within_s: None };
+        deployment.create_sale(&sale).await;
         for process in &deployment.processes {
             let of_role = match process.recipe.role {
                 Role::Api => [&process.links.redis, &process.links.mysql],

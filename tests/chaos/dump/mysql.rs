@@ -7,9 +7,13 @@ use diesel_async::{AsyncConnection, AsyncMysqlConnection, RunQueryDsl, SimpleAsy
 use std::path::Path;
 
 /// File, table, columns. `#`: a 64-bit id, as a decimal text; `$`: bytes of a text; `@`: a time.
-const TABLES: [(&str, &str); 8] = [
+const TABLES: [(&str, &str); 9] = [
     ("sales", "$sale_id granted stock per_user_limit status epoch"),
-    ("orders", "#request_id $sale_id $user_id quantity source @accepted_at @created_at @cancelled_at"),
+    (
+        "orders",
+        "#request_id $sale_id $user_id quantity source @accepted_at @created_at @cancelled_at state @expire_at limit_returned version",
+    ),
+    ("payments", "$payment_id #request_id $sale_id amount_cents currency state reason"),
     ("request_outcome", "#request_id kind reason $sale_id shard epoch number @created_at"),
     (
         "failed_request",

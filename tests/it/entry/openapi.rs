@@ -5,6 +5,7 @@ use reqwest::Method;
 use seckill::p1_entry::http::document;
 use seckill::roles::Role::{Api, Consumer, Relay};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 #[test]
 fn the_document_describes_the_server_that_serves_it() {
@@ -29,7 +30,8 @@ fn the_document_describes_the_server_that_serves_it() {
                 if call == &Value::Null {
                     assert_eq!((answer.status, answer.code().as_str()), (405, "METHOD_NOT_ALLOWED"), "{method} {path}");
                     let offered: Vec<String> = calls.as_object().unwrap().keys().map(|m| m.to_uppercase()).collect();
-                    assert_eq!(answer.header("allow"), offered.join(", "), "{path}");
+                    let allowed: BTreeSet<&str> = answer.header("allow").split(", ").collect();
+                    assert_eq!(allowed, offered.iter().map(String::as_str).collect(), "{path}");
                 } else {
                     let listed = &call["responses"][answer.status.to_string()];
                     assert!(
@@ -41,7 +43,7 @@ fn the_document_describes_the_server_that_serves_it() {
                 }
             }
         }
-        for unknown in ["/", "/v1", "/v1/orders", "/v1/sales/", "/v2/sales", "/metrics", "/admin/v1/sales", "/livez"] {
+        for unknown in ["/", "/v1", "/v1/orders/", "/v1/sales/", "/v2/sales", "/metrics", "/admin/v1/sales", "/livez"] {
             let answer = Answer::of(world.request(Method::GET, unknown, "alice")).await;
             assert_eq!((answer.status, answer.code().as_str()), (404, "NO_SUCH_ROUTE"), "{unknown}");
             assert_eq!(answer.header("content-type"), "application/problem+json");

@@ -28,3 +28,31 @@ fn a_sweep_that_dies_at_any_line_is_finished_by_the_next_one() {
         world.finish().await;
     });
 }
+
+#[test]
+fn a_payment_that_dies_at_any_line_is_told_again_and_counts_once() {
+    run(async {
+        let world = World::with(&[Api, Relay, Consumer], &[]).await;
+        let sale = world.paying_sale("told-again", 10, Some(1), LONG).await;
+        for point in ["F30", "F31"] {
+            let id = world.ordered(&sale, point).await;
+            let rid = id.to_string();
+            let args = ["order", "paid", &rid, "--payment-id", point, "--amount", "100", "--currency", "CNY"];
+            let died = world.cli_with_faults(&format!("{point}=return"), &args);
+            assert!(died.err.contains("dying at a crash point"), "{died:?}");
+            assert_eq!(world.order_in("PAID", id).await, point == "F31", "{point}");
+            world.cli(&args).exits(0);
+            assert!(world.order_in("PAID", id).await);
+        }
+        assert_eq!(world.rows("payments", "state = 'APPLIED'").await, 2);
+        let id = world.ordered(&sale, "F32").await;
+        let rid = id.to_string();
+        let args = ["order", "cancel", &rid, "--reason", "r"];
+        let died = world.cli_with_faults("F32=return", &args);
+        assert!(died.err.contains("dying at a crash point"), "{died:?}");
+        assert!(world.order_in("UNPAID", id).await);
+        world.cli(&args).exits(0);
+        assert!(world.order_in("CANCELLED", id).await);
+        world.finish().await;
+    });
+}

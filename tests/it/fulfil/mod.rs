@@ -3,6 +3,7 @@
 mod api;
 mod controls;
 mod crash;
+mod events;
 mod expiry;
 mod limits;
 mod races;

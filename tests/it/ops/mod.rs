@@ -1,6 +1,7 @@
 //! What operators use: the admin API, the command line, the configuration, metrics and alert rules.
 
 mod admin_api;
+mod admin_tokens;
 mod alert_rules;
 mod archive;
 mod commands;

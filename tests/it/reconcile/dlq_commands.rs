@@ -134,6 +134,8 @@ fn entries_of_every_sort_are_listed_shown_and_replayed_exactly_once() {
 async fn audited(world: &World, who: &Parked) {
     let by = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_default();
     let by = if by.is_empty() { "operator".to_owned() } else { by };
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    let by = format!("{by}@{}", host.trim());
     let of = |id: RequestId, code: &str| {
         format!(
             "action = 'dlq.replay' AND target_type = 'request' AND target_id = '{id}' AND code = '{code}' \

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 /// Orders of each sale; more than one piece of the audit.
 const ORDERS: u64 = 30_000;
 /// Tables that grow with orders.
-const LARGE: [&str; 4] = ["request_outcome", "orders", "failed_request", "stock_flow"];
+const LARGE: [&str; 5] = ["request_outcome", "orders", "failed_request", "stock_flow", "payments"];
 
 #[derive(QueryableByName)]
 struct Sent {
@@ -43,6 +43,14 @@ async fn filled(world: &World, name: &str, first: u64) -> SaleId {
     let bulk = Bulk { sale: &sale, shard: 0, number: 1, request_id: first, count: ORDERS };
     bulk::write(db, bulk).await.unwrap();
     redis::settled(&world.servers.redis, &sale, 0, 30_000).await.unwrap();
+    // Two thirds wait for a payment, a third is paid.
+    world
+        .sql(&format!(
+            "UPDATE orders SET state = IF(request_id % 3 = 0, 'PAID', 'UNPAID'), expire_at = NOW(3) + INTERVAL 1 HOUR WHERE sale_id = '{sale}'; \
+             INSERT INTO payments (payment_id, request_id, sale_id, amount_cents, currency, state) \
+             SELECT request_id, request_id, sale_id, 100, 'CNY', 'APPLIED' FROM orders WHERE sale_id = '{sale}' AND state = 'PAID'"
+        ))
+        .await;
     // A register with as many rows that nobody waits for, of requests that no outcome names.
     world
         .sql(&format!(
@@ -124,11 +132,15 @@ fn no_statement_of_p5_reads_a_table_from_end_to_end_or_sorts_a_sale() {
             "decided::unnumbered",
             "failed_requests::close_settled",
             "books::orders_count",
+            "books::life",
+            "books::payments",
         ];
         for mark in marks {
             assert!(sent.values().any(|text| text.contains(mark)), "{mark} was not sent: {:#?}", sent.keys());
         }
-        for text in sent.values().filter(|text| LARGE.iter().any(|table| text.contains(table))) {
+        // The row of an audit holds the names of its terms.
+        let of_large = |text: &&String| !text.contains("audit_runs") && LARGE.iter().any(|table| text.contains(table));
+        for text in sent.values().filter(of_large) {
             let steps: Vec<Step> =
                 diesel::sql_query(format!("EXPLAIN FORMAT=TRADITIONAL {text}")).load(&mut session).await.expect(text);
             for step in &steps {

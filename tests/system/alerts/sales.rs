@@ -1,8 +1,10 @@
-//! Alerts about single sales: one whose buyers the database refuses, and one that nobody closed.
+//! Alerts about single sales: one whose buyers the database refuses, one that nobody closed, and the orders of one with payments.
 
+use crate::support::orders::LONG;
 use crate::support::prometheus::Prometheus;
 use crate::support::world::{World, run_waiting};
-use seckill::roles::Role::Api;
+use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
+use seckill::roles::Role::{Api, Consumer, Relay};
 use seckill::runtime::now_ms;
 
 #[test]
@@ -30,6 +32,43 @@ fn a_refusal_by_the_database_and_a_sale_that_nobody_closed_are_reported() {
         forgotten.fires().await;
         world.cli(&["sale", "close", over.as_str()]).exits(0);
         forgotten.resolves().await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn money_that_has_to_go_back_and_orders_that_do_not_expire_are_reported() {
+    run_waiting(async {
+        let world = World::with(&[Api, Relay, Consumer], &[]).await;
+        let admin = world.admin_port();
+        let sale = world.paying_sale("unpaid", 10, Some(1), LONG).await;
+        let (alice, bob) = (world.ordered(&sale, "alice").await, world.ordered(&sale, "bob").await);
+        let p5 = world.process("reconcile", "", &[]);
+        p5.until_metric("seckill_p6_fulfil_refunds_needed_count", |count| count == 0.0).await;
+        let tower = Prometheus::over("alerts-payments", &[&p5]).await;
+
+        let guessed = tower.before("wrong tokens", &["SeckillSignInsFail"]).await;
+        let guess =
+            || reqwest::Client::new().get(format!("http://{}/admin/v1/whoami", p5.admin())).bearer_auth("guess").send();
+        futures::future::join_all((0..15).map(|_| guess())).await;
+        guessed.fires().await;
+
+        let refund = tower.before("a payment of another amount", &["SeckillRefundNeeded"]).await;
+        admin.pay_amount(alice, "too-little", 1).await;
+        refund.fires().await;
+        let body = serde_json::json!({ "payment_id": "too-little" });
+        assert_eq!(admin.post(&format!("/orders/{alice}/refunded"), body).await.status, 200);
+        refund.resolves().await;
+
+        // Its row is locked, so its orders cannot expire.
+        let overdue = tower.before("a deadline long past", &["SeckillOrdersOverdue"]).await;
+        let mut other = AsyncMysqlConnection::establish(world.settings.mysql.url.expose()).await.unwrap();
+        other.batch_execute("BEGIN; UPDATE sales SET title = 'x' WHERE sale_id = 'unpaid'").await.unwrap();
+        let past = "expire_at = NOW(3) - INTERVAL 1 HOUR";
+        world.sql(&format!("UPDATE orders SET {past} WHERE request_id = {bob}")).await;
+        overdue.fires().await;
+        other.batch_execute("ROLLBACK").await.unwrap();
+        overdue.resolves().await;
         world.finish().await;
     });
 }

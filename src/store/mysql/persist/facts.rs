@@ -7,6 +7,7 @@ use super::super::sale_facts::SaleFacts;
 use super::super::sales::payment_terms;
 use super::super::schema::sales;
 use crate::domain::ids::SaleId;
+use crate::domain::message::UnitPrice;
 use crate::domain::policy::PurchasePolicy;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
@@ -17,6 +18,7 @@ use std::collections::HashMap;
 struct FactsRow {
     sale_id: Vec<u8>,
     price_cents: i64,
+    currency: String,
     per_user_limit: Option<u32>,
     pay_within_s: Option<u32>,
     pay_grace_s: u32,
@@ -45,8 +47,16 @@ pub(super) async fn facts_of(db: &Db, sale_ids: &[&SaleId]) -> Result<HashMap<Sa
     for row in rows {
         let payment = payment_terms(row.pay_within_s, row.pay_grace_s, row.limit_returns);
         let policy = PurchasePolicy::from_limit(row.per_user_limit);
-        facts.insert(read_sale_id(&row.sale_id)?, SaleFacts { price_cents: row.price_cents, policy, payment });
+        let unit_price = UnitPrice::new(row.price_cents, &row.currency);
+        facts.insert(read_sale_id(&row.sale_id)?, SaleFacts { unit_price, policy, payment });
     }
     db.sale_facts().extend(&facts);
     Ok(facts)
+}
+
+/// What a unit costs in these sales; of a sale that is not there nothing. From the cache, where one of their orders was persisted just
+/// now.
+pub async fn unit_prices(db: &Db, sale_ids: &[&SaleId]) -> Result<HashMap<SaleId, UnitPrice>, DbError> {
+    let facts = facts_of(db, sale_ids).await?;
+    Ok(facts.into_iter().map(|(sale_id, facts)| (sale_id, facts.unit_price)).collect())
 }

@@ -22,6 +22,7 @@ use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::message::OrderMessage;
 use crate::domain::outcome::{NextStep, Obstacle, Verdict, after_obstacle};
 use facts::facts_of;
+pub(crate) use facts::unit_prices;
 pub(super) use one::DETAIL_CHARS_MAX;
 pub(crate) use one::{FinalFailure, record_failure};
 pub use one::{fail_reused, persist_one};

@@ -200,7 +200,7 @@ pub(crate) async fn record_failure(
 ) -> Result<bool, DbError> {
     let outcome = Outcome::Failed(failure.reason);
     let row = NewOutcomeRow::of(accepted, outcome);
-    let event = (!failure.reporter.has_message()).then(|| NewEventRow::of(accepted, outcome));
+    let event = (!failure.reporter.has_message()).then(|| NewEventRow::of(accepted, outcome, None));
     let written = db
         .run("record_failure", async |conn| {
             conn.transaction(async |conn| {

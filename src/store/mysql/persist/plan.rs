@@ -6,7 +6,7 @@ use super::super::sale_facts::SaleFacts;
 use super::super::schema::{outcome_event, request_outcome};
 use super::text::Values;
 use crate::domain::ids::SaleId;
-use crate::domain::message::{self, OrderMessage};
+use crate::domain::message::{self, OrderMessage, UnitPrice};
 use crate::domain::order_life::{OrderState, PaymentTerms};
 use crate::domain::outcome::{FailReason, Obstacle, Outcome};
 use crate::domain::policy::PurchasePolicy;
@@ -62,11 +62,11 @@ pub(crate) struct NewEventRow {
 }
 
 impl NewEventRow {
-    pub(crate) fn of(accepted: &OrderMessage, outcome: Outcome) -> Self {
+    pub(crate) fn of(accepted: &OrderMessage, outcome: Outcome, price: Option<UnitPrice>) -> Self {
         Self {
             request_id: accepted.purchase.request_id.get(),
             event_key: message::event_key(outcome),
-            body: message::event(accepted, outcome).into_bytes(),
+            body: message::event(accepted, outcome, price).into_bytes(),
         }
     }
 }
@@ -128,7 +128,7 @@ impl<'a> WritePlan<'a> {
             }
             add_share(&mut shares, accepted, facts.policy);
             if !source.has_message() {
-                events.push(NewEventRow::of(accepted, Outcome::Ordered));
+                events.push(NewEventRow::of(accepted, Outcome::Ordered, Some(facts.unit_price)));
             }
         }
         let inserts = [outcomes.finish(), orders.finish(), flows(&shares)];
@@ -170,7 +170,7 @@ fn add_order(
 ) -> Result<(), DbError> {
     let purchase = &accepted.purchase;
     let user_id = purchase.user_id.as_str().as_bytes();
-    let amount_cents = facts.price_cents.checked_mul(i64::from(purchase.quantity.get())).ok_or_else(|| {
+    let amount_cents = facts.unit_price.cents.checked_mul(i64::from(purchase.quantity.get())).ok_or_else(|| {
         DbError::Other(format!("the amount of request {} does not fit its column", purchase.request_id))
     })?;
     orders.row();

@@ -12,6 +12,9 @@ pub fn check(index: &Index<'_>, found: &mut Found) {
         if !seen.insert(&order.request_id) {
             found.add("C2", format!("request {} has two orders", order.request_id));
         }
+        if order.limit_returned != 0 {
+            continue;
+        }
         let of_buyer = bought.entry((&order.sale_id, &order.user_id)).or_default();
         of_buyer.0 += 1;
         of_buyer.1 += order.quantity;

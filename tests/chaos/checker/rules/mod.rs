@@ -5,6 +5,7 @@ pub mod converged;
 pub mod limits;
 pub mod numbers;
 pub mod outcomes;
+pub mod payments;
 pub mod phantoms;
 pub mod redis;
 pub mod stock;

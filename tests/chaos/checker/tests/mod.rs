@@ -5,7 +5,7 @@ mod loss;
 mod redis;
 mod sample_run;
 
-use super::read::{Entry, Failed, Flow, Outcome};
+use super::read::{Entry, Failed, Flow, Outcome, Payment};
 use super::{Verdict, check};
 use sample_run::SampleRun;
 
@@ -188,5 +188,61 @@ fn c4_nobody_asked_for_it() {
     broken("C4", "nobody asked for it", |run| {
         let rid = run.bought("many", "b6", 3);
         run.input.attempts.retain(|attempt| attempt.rid.as_ref() != Some(&rid));
+    });
+}
+
+fn payment(id: &str, rid: &str, state: &str) -> Payment {
+    let (payment_id, request_id, state) = (id.to_owned(), rid.to_owned(), state.to_owned());
+    Payment {
+        payment_id,
+        request_id,
+        amount_cents: 100,
+        reason: (state != "APPLIED").then(|| "EXPIRED".to_owned()),
+        state,
+    }
+}
+
+#[test]
+fn c11_paid_and_returned_units_that_came_back_twice_and_money_that_is_lost() {
+    broken("C11", "0 payments are applied", |run| run.input.orders[0].state = Some("PAID".into()));
+    broken("C11", "is no order", |run| {
+        let told = run.told_of("p", "nobody", "paid");
+        run.input.payments.push(payment("p", "nobody", "APPLIED"));
+        run.input.attempts.push(told);
+    });
+    // Paid, with its payment told and on record: as it should be.
+    let paid = |run: &mut SampleRun| {
+        let rid = run.input.orders[0].request_id.clone();
+        run.input.orders[0].state = Some("PAID".into());
+        run.input.payments.push(payment("p", &rid, "APPLIED"));
+        let told = run.told_of("p", &rid, "paid");
+        run.input.attempts.push(told);
+    };
+    let mut run = SampleRun::correct();
+    paid(&mut run);
+    assert!(verdict(&run).is_green(), "{:#?}", verdict(&run).violations);
+    broken("C11", "the backend heard paid", |run| {
+        paid(run);
+        run.input.orders[0].state = None;
+        run.input.payments[0].state = "REFUND_NEEDED".into();
+    });
+    broken("C11", "not on record", |run| {
+        let told = run.told_of("lost", "1", "refund_needed");
+        run.input.attempts.push(told);
+    });
+    broken("C11", "never got an answer", |run| {
+        let told = run.told_of("silent", "1", "unknown");
+        run.input.attempts.push(told);
+    });
+    broken("C11", "nobody told of it", |run| run.input.payments.push(payment("forged", "1", "REFUNDED")));
+    broken("C11", "the backend heard", |run| {
+        paid(run);
+        let again = run.told_of("p", "1", "refund_needed");
+        run.input.attempts.push(again);
+    });
+    // The units are in the stock and in its journal, and no order ended.
+    broken("C11", "0 units of orders that ended, 1 came back", |run| {
+        run.input.flow.push(Flow { sale_id: "many".into(), delta: 1, kind: "expire".into() });
+        run.input.flow.push(Flow { sale_id: "many".into(), delta: -1, kind: "correction".into() });
     });
 }

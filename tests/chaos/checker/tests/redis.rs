@@ -69,7 +69,7 @@ fn c10_both_order_and_failure() {
             user_id: failed.user_id,
             quantity: failed.quantity,
             source,
-            cancelled_at: None,
+            ..Order::default()
         });
         run.sale_of("one").stock -= 1;
         run.input.flow.push(Flow { sale_id: "one".into(), delta: -1, kind: "order".into() });

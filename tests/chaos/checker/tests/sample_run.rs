@@ -63,6 +63,23 @@ impl SampleRun {
         self.clock_ms
     }
 
+    /// The shop's backend tells of a payment.
+    pub fn told_of(&mut self, payment: &str, rid: &str, result: &str) -> Attempt {
+        let at_ms = self.next_ms();
+        Attempt {
+            seq: at_ms,
+            user: "backend".into(),
+            sale: "many".into(),
+            rid: Some(rid.into()),
+            kind: "pay".into(),
+            payment: Some(payment.into()),
+            result: result.into(),
+            invoke_ms: at_ms,
+            complete_ms: at_ms,
+            ..Attempt::default()
+        }
+    }
+
     /// A sale is opened.
     pub fn sale(&mut self, id: &str, granted: i64, limit: Option<i64>) {
         let input = &mut self.input;
@@ -197,7 +214,7 @@ impl SampleRun {
             }
         }
         let (request_id, source) = (rid.into(), "relay".into());
-        let order = Order { request_id, sale_id: sale.clone(), user_id: user, quantity, source, cancelled_at: None };
+        let order = Order { request_id, sale_id: sale.clone(), user_id: user, quantity, source, ..Order::default() };
         input.orders.push(order);
         self.sample(&sale);
     }
@@ -274,6 +291,7 @@ impl SampleRun {
         put(&dir, "request_outcome", &input.outcomes);
         put(&dir, "failed_request", &input.failed);
         put(&dir, "purchases", &input.purchases);
+        put(&dir, "payments", &input.payments);
         put(&dir, "stock_flow", &input.flow);
         put(&dir, "stock_grants", &input.grants);
         put(&dir, "redis_keys", &input.keys);

@@ -1,0 +1,179 @@
+//! Who may call the admin API, and what (F10): `admin.token` may do everything, a named token what its role says.
+//!
+//! Input: the head of a call. Output: who it is, or a problem. A wrong token is counted and answered late, and only a few are waited
+//! on at a time, so that guessing is slow and costs the others nothing. A write that a role does not allow is on record.
+
+use super::state::Admin;
+use crate::config::{Admin as AdminSettings, OperatorRole, Secret};
+use crate::domain::operator::{ActOutcome, ActTarget, Actor, Operation, OperatorAct};
+use crate::http::problem::{Kind, Problem};
+use crate::store::mysql::acts;
+use actix_web::dev::ServiceRequest;
+use actix_web::http::Method;
+use actix_web::{HttpMessage, web};
+use sha2::{Digest, Sha256};
+use std::time::Duration;
+use subtle::ConstantTimeEq;
+use tokio::sync::Semaphore;
+
+/// An answer to a wrong token takes this long.
+const SLOWED: Duration = Duration::from_millis(500);
+/// Wrong tokens that are answered late at a time; more hear 429 at once.
+const SLOWED_MAX: usize = 16;
+
+/// Who signed in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SignedIn {
+    /// The token's name; `admin.token` for that one.
+    pub(super) id: String,
+    /// `None`: every role.
+    pub(super) role: Option<OperatorRole>,
+}
+
+impl SignedIn {
+    /// The roles as acts record them.
+    pub(super) fn roles(&self) -> &'static str {
+        self.role.map_or("admin", OperatorRole::code)
+    }
+
+    fn may(&self, needed: Needed) -> bool {
+        match (self.role, needed) {
+            (None, _) | (_, Needed::Reading) => true,
+            (Some(OperatorRole::Operate), Needed::Operating | Needed::Either) => true,
+            (Some(OperatorRole::Money), Needed::Money | Needed::Either) => true,
+            (Some(OperatorRole::View | OperatorRole::Operate | OperatorRole::Money), _) => false,
+        }
+    }
+}
+
+/// What a call needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Needed {
+    Reading,
+    Operating,
+    Money,
+    Either,
+}
+
+impl Needed {
+    fn of(method: &Method, path: &str) -> Self {
+        if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
+            return Self::Reading;
+        }
+        match path.split_once("/orders/").map(|(_, order)| order.rsplit('/').next().unwrap_or_default()) {
+            Some("paid" | "paying" | "refunded") => Self::Money,
+            Some("cancel") => Self::Either,
+            Some(_) | None => Self::Operating,
+        }
+    }
+
+    const fn roles(self) -> &'static str {
+        match self {
+            Self::Reading => "view",
+            Self::Operating => "operate",
+            Self::Money => "money",
+            Self::Either => "operate or money",
+        }
+    }
+}
+
+/// The tokens of a process.
+pub(super) struct SignIn {
+    admin: Secret,
+    named: Vec<(SignedIn, Vec<u8>)>,
+    slowed: Semaphore,
+}
+
+impl SignIn {
+    pub(super) fn new(settings: &AdminSettings) -> Self {
+        let digest = |hex: &str| -> Vec<u8> {
+            let pairs = hex.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).unwrap_or_default());
+            pairs.map(|pair| u8::from_str_radix(pair, 16).unwrap_or(0)).collect()
+        };
+        let named = settings
+            .tokens
+            .all()
+            .iter()
+            .map(|token| (SignedIn { id: token.name.clone(), role: Some(token.role) }, digest(&token.sha256)));
+        let named = named.collect();
+        metrics::counter!("seckill_admin_sign_in_failures_total").increment(0);
+        Self { admin: settings.token.clone(), named, slowed: Semaphore::new(SLOWED_MAX) }
+    }
+
+    /// In constant time, over all of them: the answer must not tell how much of a guess was right.
+    fn holder(&self, given: &[u8]) -> Option<SignedIn> {
+        let admin = self.admin.expose().as_bytes();
+        let is_admin = !admin.is_empty() && bool::from(given.ct_eq(admin));
+        let digest = Sha256::digest(given);
+        let mut holder = None;
+        for (signed_in, known) in &self.named {
+            if !given.is_empty() && bool::from(digest[..].ct_eq(known.as_slice())) {
+                holder = Some(signed_in.clone());
+            }
+        }
+        if is_admin { Some(SignedIn { id: "admin.token".to_owned(), role: None }) } else { holder }
+    }
+}
+
+/// Lets a call through, with who it is among its extensions.
+pub(super) async fn check(request: &ServiceRequest) -> Result<(), Problem> {
+    let admin = request.app_data::<web::Data<Admin>>().ok_or(Kind::Internal)?;
+    let given = request.headers().get("authorization").and_then(|value| value.to_str().ok()).unwrap_or("");
+    let Some(signed_in) = admin.sign_in.holder(given.strip_prefix("Bearer ").unwrap_or("").as_bytes()) else {
+        if !given.is_empty() {
+            metrics::counter!("seckill_admin_sign_in_failures_total").increment(1);
+            tracing::warn!(peer = ?request.peer_addr(), "a wrong token for the admin API");
+            let Ok(_place) = admin.sign_in.slowed.try_acquire() else {
+                return Err(Kind::RateLimited.because("too many wrong tokens"));
+            };
+            tokio::time::sleep(SLOWED).await;
+        }
+        return Err(
+            Kind::Unauthorized.because("the admin API needs: Authorization: Bearer <admin.token or a named token>")
+        );
+    };
+    let needed = Needed::of(request.method(), request.path());
+    if !signed_in.may(needed) {
+        denied(admin, &signed_in, request).await?;
+        return Err(Kind::Forbidden.because(format!(
+            "token {} has the role {}, this needs {}",
+            signed_in.id,
+            signed_in.roles(),
+            needed.roles()
+        )));
+    }
+    request.extensions_mut().insert(signed_in);
+    Ok(())
+}
+
+/// A write that was not allowed is on record before it is answered.
+async fn denied(admin: &Admin, signed_in: &SignedIn, request: &ServiceRequest) -> Result<(), Problem> {
+    let ip = request.peer_addr().map(|address| address.ip().to_string());
+    let actor = Actor::with_named_token(&signed_in.id, signed_in.roles(), None, ip);
+    let what = format!("{} {}", request.method(), request.path());
+    let mut act = OperatorAct::new(&actor, Operation::AdminWrite, ActTarget::Entry(what.chars().take(128).collect()));
+    (act.outcome, act.code) = (ActOutcome::Denied, Some("FORBIDDEN".to_owned()));
+    Ok(acts::record(&admin.servers.db, &[act]).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_role_allows_its_own_writes_and_everybody_reads() {
+        let of = |role| SignedIn { id: "x".into(), role };
+        let calls = [
+            (Method::GET, "/admin/v1/orders/7", [true, true, true, true]),
+            (Method::POST, "/admin/v1/sales/s/close", [false, true, false, true]),
+            (Method::POST, "/admin/v1/dlq/replay", [false, true, false, true]),
+            (Method::POST, "/admin/v1/orders/7/paid", [false, false, true, true]),
+            (Method::POST, "/admin/v1/orders/7/refunded", [false, false, true, true]),
+            (Method::POST, "/admin/v1/orders/7/cancel", [false, true, true, true]),
+        ];
+        let roles = [Some(OperatorRole::View), Some(OperatorRole::Operate), Some(OperatorRole::Money), None];
+        for (method, path, expected) in calls {
+            assert_eq!(roles.map(|role| of(role).may(Needed::of(&method, path))), expected, "{method} {path}");
+        }
+    }
+}

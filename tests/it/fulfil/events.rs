@@ -1,0 +1,101 @@
+//! What becomes of an order is told to downstream systems, each change once or more, with a version that grows (L5).
+
+use crate::support::downstream::Downstream;
+use crate::support::orders::LONG;
+use crate::support::world::{World, eventually, run};
+use seckill::domain::ids::RequestId;
+use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
+use serde_json::{Value, json};
+
+/// The versions of an order that were told.
+fn versions(downstream: &Downstream, id: RequestId) -> Vec<u64> {
+    let of = downstream.events.iter().filter(|event| event["rid"] == id.to_string().as_str());
+    let mut versions: Vec<u64> = of.filter_map(|event| event["version"].as_u64()).collect();
+    versions.sort_unstable();
+    versions.dedup();
+    versions
+}
+
+#[test]
+fn the_whole_life_of_an_order_is_told_in_versions() {
+    run(async {
+        let world = World::with(&[Api, Relay, Consumer, Reconcile], &[]).await;
+        let admin = world.admin_port();
+        let mut downstream = Downstream::listen(&world).await;
+        let sale = world.paying_sale("life", 10, Some(1), LONG).await;
+        let [alice, bob, carol] = [
+            world.ordered(&sale, "alice").await,
+            world.ordered(&sale, "bob").await,
+            world.ordered(&sale, "carol").await,
+        ];
+        admin.pay(alice, "right").await;
+        admin.pay(alice, "twice").await;
+        assert_eq!(admin.post(&format!("/orders/{alice}/cancel"), json!({ "reason": "r" })).await.status, 200);
+        world.overdue(bob).await;
+        world.cancel_mine("carol", carol).await;
+        for (id, status) in [
+            (alice, "CONFIRMED"),
+            (alice, "PAID"),
+            (alice, "REFUND_NEEDED ALREADY_PAID"),
+            (alice, "REFUND_NEEDED CANCELLED"),
+            (alice, "CANCELLED"),
+            (bob, "EXPIRED"),
+            (carol, "CANCELLED"),
+        ] {
+            downstream.hears(id, status, 1).await;
+        }
+        let confirmed = downstream.events.iter().find(|event| event["status"] == "CONFIRMED").unwrap();
+        assert_eq!(
+            (&confirmed["amount"], &confirmed["currency"], &confirmed["version"]),
+            (&json!(100), &json!("CNY"), &json!(1))
+        );
+        let expired = downstream.events.iter().find(|event| event["status"] == "EXPIRED").unwrap();
+        assert_eq!(
+            (&expired["user"], &expired["amount"], &expired["version"]),
+            (&json!("bob"), &json!(100), &json!(2))
+        );
+        assert_eq!(versions(&downstream, alice), [1, 2, 3, 4], "one for each change");
+        for event in &downstream.events {
+            as_documented(event);
+        }
+        eventually("forgotten", async || world.rows("order_events", "TRUE").await == 0).await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn an_event_that_is_not_written_with_its_change_is_missed() {
+    run(async {
+        let world = World::with(&[Api, Relay, Consumer], &[]).await;
+        let mut downstream = Downstream::listen(&world).await;
+        let sale = world.paying_sale("missed", 10, Some(1), LONG).await;
+        let alice = world.ordered(&sale, "alice").await;
+        let rid = alice.to_string();
+        let paid = ["order", "paid", &rid, "--payment-id", "p", "--amount", "100", "--currency", "CNY"];
+        world.cli_with_faults("order_event_row=return", &paid).exits(0);
+        world.cli(&["order", "cancel", &rid, "--reason", "r"]).exits(0);
+        downstream.hears(alice, "CANCELLED", 1).await;
+        let version = world.number(&format!("SELECT version AS n FROM orders WHERE request_id = {alice}")).await;
+        assert_eq!((versions(&downstream, alice), version), (vec![1, 3], 3), "the second is missing");
+        world.finish().await;
+    });
+}
+
+/// Whether an event has the fields that `docs/asyncapi.yaml` names, and those that it calls required.
+fn as_documented(event: &Value) {
+    let text = include_str!("../../../docs/asyncapi.yaml");
+    let schema = text.split("\n    Event:\n").nth(1).unwrap();
+    let required = schema.split("required: [").nth(1).unwrap().split(']').next().unwrap().split(", ");
+    let known: Vec<&str> = schema
+        .lines()
+        .filter_map(|line| line.strip_prefix("        ")?.split_once(": ").map(|(name, _)| name))
+        .filter(|name| !name.starts_with(' '))
+        .collect();
+    let fields = event.as_object().unwrap();
+    for name in required {
+        assert!(fields.contains_key(name), "{name} is missing: {event}");
+    }
+    for name in fields.keys() {
+        assert!(known.contains(&name.as_str()), "{name} is not documented: {event}");
+    }
+}
