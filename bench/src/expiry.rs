@@ -4,6 +4,7 @@
 //! are at rest when it comes and everything measured from then on is expiry: transactions, grants to Redis, events to the broker.
 
 use super::bar::Bar;
+use super::baseline::mysql_unpaid;
 use super::cpu::CpuMeter;
 use super::environment::Environment;
 use super::fill::fill;
@@ -12,13 +13,9 @@ use super::latency::{self, ms};
 use super::sizes::{Sizes, Spinner};
 use super::{landing, relay};
 use crate::loadgen;
-use diesel::QueryableByName;
-use diesel::sql_types::{BigInt, Binary};
-use diesel_async::{RunQueryDsl, SimpleAsyncConnection};
 use seckill::cli::Failure;
 use seckill::domain::ids::SaleId;
 use seckill::domain::order_life::PaymentTerms;
-use seckill::store::mysql::Db;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -34,12 +31,6 @@ const TERMS: PaymentTerms = PaymentTerms { pay_within_s: 86_400, pay_grace_s: 0,
 const AHEAD_S: u64 = 10;
 const PER_AHEAD_S: u64 = 50_000;
 const LOOK: Duration = Duration::from_millis(100);
-
-#[derive(QueryableByName)]
-struct Left {
-    #[diesel(sql_type = BigInt)]
-    n: i64,
-}
 
 /// Measures both. Nothing may be under way, and only the api role may run.
 pub(super) async fn measure(
@@ -63,7 +54,7 @@ pub(super) async fn measure(
     spinner.tell("orders expire beside a crowd");
     overdue_at_once(environment, &busy, count).await?;
     let beside = timed_crowd(environment, sizes, spinner).await?;
-    let left = unpaid(&environment.servers.db, &busy).await?;
+    let left = mysql_unpaid::count(&environment.servers.db, &busy).await?;
     expired(environment, &busy, sizes).await?;
 
     #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
@@ -111,23 +102,9 @@ async fn landed_unpaid(
 async fn overdue_at_once(environment: &Environment, sale: &SaleId, count: u64) -> Result<(), Failure> {
     let ahead = AHEAD_S + count / PER_AHEAD_S;
     let begun = Instant::now();
-    let set = format!(
-        "/* bench */ UPDATE orders SET expire_at = NOW(3) + INTERVAL {ahead} SECOND WHERE sale_id = '{sale}' AND state = 'UNPAID'"
-    );
-    environment.servers.db.patient().run("bench_overdue", async |conn| Ok(conn.batch_execute(&set).await?)).await?;
+    mysql_unpaid::due_in(&environment.servers.db, sale, ahead).await?;
     environment.stop.sleep(Duration::from_secs(ahead).saturating_sub(begun.elapsed())).await;
     environment.go_on()
-}
-
-async fn unpaid(db: &Db, sale: &SaleId) -> Result<i64, Failure> {
-    let query = "/* bench */ SELECT COUNT(*) AS n FROM orders FORCE INDEX (ix_orders_sale) WHERE sale_id = ? AND state = 'UNPAID'";
-    let bytes = sale.as_str().as_bytes();
-    let left: Left = db
-        .run("bench_unpaid", async |conn| {
-            Ok(diesel::sql_query(query).bind::<Binary, _>(bytes).get_result(conn).await?)
-        })
-        .await?;
-    Ok(left.n)
 }
 
 /// Waits until no order is unpaid and Redis has every unit back.
@@ -135,7 +112,7 @@ async fn expired(environment: &Environment, sale: &SaleId, sizes: &Sizes) -> Res
     let until = Instant::now() + sizes.patience;
     loop {
         environment.go_on()?;
-        if unpaid(&environment.servers.db, sale).await? == 0 {
+        if mysql_unpaid::count(&environment.servers.db, sale).await? == 0 {
             let mut units = 0;
             for shard in 0..environment.settings.redis.shards {
                 units += environment.servers.redis.stock.units(sale, shard).await?.unwrap_or(0);

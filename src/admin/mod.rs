@@ -15,6 +15,8 @@ mod orders;
 mod pipeline;
 mod problems;
 mod readiness;
+mod refunds;
+mod sale_creation;
 mod sales;
 mod server;
 mod sign_in;

@@ -6,7 +6,8 @@
 use super::json_api::{AdminAnswer, JsonBody, OperatorCall, ReadProblems, WriteProblems, answer};
 use super::state::Admin;
 use crate::domain::ids::{RequestId, SaleId, UserId};
-use crate::domain::order_life::{OrderState, PaymentState, Price};
+use crate::domain::order_life::OrderState;
+use crate::domain::payment::{PaymentState, Price};
 use crate::domain::states::P6Fulfil;
 use crate::http::problem::{Kind, Problem};
 use crate::p6_fulfil::{self, BadForm, OrderDocument, OrderWork, OrdersForm, PaymentForm, checked_payment_id};
@@ -78,7 +79,7 @@ pub(super) struct OrderPath {
     request_id: RequestId,
 }
 
-fn payment(row: &Payment) -> Value {
+pub(super) fn payment(row: &Payment) -> Value {
     let told_at = DateTime::from_timestamp_millis(row.created_at_ms).unwrap_or_default();
     let mut shown = json!(row);
     shown["told_at"] = json!(told_at.to_rfc3339_opts(SecondsFormat::Millis, true));
@@ -107,26 +108,6 @@ pub(super) async fn show(admin: web::Data<Admin>, path: web::Path<OrderPath>) ->
 crate::http::openapi::problem_responses! {
     /// Of calls that read one order.
     OrderProblems: 400, 401, 404, 429, 500, 503;
-}
-
-#[derive(Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RefundsQuery {
-    /// Only of this sale.
-    #[param(value_type = Option<String>, pattern = "^[A-Za-z0-9_-]{1,64}$")]
-    sale: Option<SaleId>,
-}
-
-/// List payments whose money has to go back, oldest first.
-#[utoipa::path(
-    get, path = "/admin/v1/refunds", operation_id = "list_refunds", tag = "orders",
-    params(RefundsQuery),
-    responses((status = 200, description = "At most 1,000 payments, and how many there are", body = Value), ReadProblems)
-)]
-pub(super) async fn refunds(admin: web::Data<Admin>, query: web::Query<RefundsQuery>) -> AdminAnswer {
-    let (payments, count) = order_life::refunds_needed(&admin.servers.db, query.sale.as_ref()).await?;
-    answer(json!({ "payments": payments.iter().map(payment).collect::<Vec<_>>(), "count": count }))
 }
 
 #[derive(Deserialize, utoipa::ToSchema)]

@@ -1,9 +1,8 @@
-//! Sales: list, show, create, and everything an operator does to one. `SaleControl` does the work, as for the command line.
+//! Sales: list, show, and everything an operator does to one. `SaleControl` does the work, as for the command line.
 
 use super::json_api::{AdminAnswer, JsonBody, OperatorCall, ReadProblems, SaleReadProblems, WriteProblems, answer};
 use super::state::Admin;
 use crate::domain::ids::SaleId;
-use crate::domain::new_sale::NewSale;
 use crate::domain::operator::{Actor, Operation};
 use crate::http::extract::SaleInPath;
 use crate::http::problem::{Kind, Problem};
@@ -38,88 +37,6 @@ pub(super) async fn list(admin: web::Data<Admin>) -> AdminAnswer {
 )]
 pub(super) async fn show(admin: web::Data<Admin>, sale: web::Path<SaleInPath>) -> AdminAnswer {
     answer(admin.sale_control.detail(&sale.sale_id).await?)
-}
-
-#[derive(Deserialize)]
-pub(super) struct CreateBody {
-    #[serde(default)]
-    warm: bool,
-    by: Option<String>,
-    #[serde(flatten)]
-    sale: serde_json::Map<String, Value>,
-}
-
-/// A new sale.
-#[derive(Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-#[allow(dead_code, reason = "describes `CreateBody` with the fields of `NewSale`; a test compares them")]
-pub(super) struct NewSaleBody {
-    #[schema(pattern = "^[A-Za-z0-9_-]{1,64}$")]
-    id: String,
-    /// What is sold.
-    product: String,
-    title: String,
-    /// Units.
-    #[schema(minimum = 0)]
-    stock: i64,
-    /// Most units a buyer may have; no limit when left out.
-    #[schema(minimum = 1)]
-    limit: Option<u32>,
-    #[serde(default)]
-    #[schema(minimum = 0)]
-    price_cents: i64,
-    #[serde(default)]
-    #[schema(default = "CNY")]
-    currency: String,
-    /// RFC 3339.
-    starts_at: String,
-    /// RFC 3339.
-    ends_at: String,
-    #[serde(default)]
-    token_required: bool,
-    #[serde(default)]
-    waiting_room: bool,
-    /// Seconds that a buyer has to pay; no payment step when left out.
-    #[schema(minimum = 1, maximum = 2_592_000)]
-    pay_within_s: Option<u32>,
-    /// Seconds between the deadline that buyers are told and the one that is enforced; 30 when left out.
-    #[schema(maximum = 86_400, default = 30)]
-    pay_grace_s: Option<u32>,
-    /// Whether an order that ends unpaid no longer counts against its buyer's limit.
-    #[serde(default)]
-    limit_returns: bool,
-    /// Warm it up at once.
-    #[serde(default)]
-    warm: bool,
-    /// The operator, for the record.
-    by: Option<String>,
-}
-
-/// Create a sale as a draft, with `warm` also open it.
-#[utoipa::path(
-    post, path = "/admin/v1/sales", operation_id = "create_sale", tag = "sales", request_body = NewSaleBody,
-    responses((status = 200, description = "The sale", body = Value), WriteProblems)
-)]
-pub(super) async fn create(
-    admin: web::Data<Admin>,
-    JsonBody(body): JsonBody<CreateBody>,
-    call: OperatorCall,
-) -> AdminAnswer {
-    let CreateBody { warm, by, sale } = body;
-    let actor = call.actor(by.as_deref())?;
-    let new: NewSale = serde_json::from_value(Value::Object(sale))
-        .map_err(|error| Kind::BadRequest.because(format!("the body is not as expected: {error}")))?;
-    let sale = new.draft()?;
-    let (id, sale_control) = (&sale.sale_id, &admin.sale_control);
-    let asked = json!({ "units": sale.granted, "title": sale.title, "price_cents": sale.price_cents });
-    let act = |operation, asked| SaleAct { actor: &actor, operation, sale_id: id, asked };
-    let creating = async { Ok(sales::create(&admin.servers.db, &sale).await?) };
-    sale_control.on_record(act(Operation::SaleCreate, asked), creating).await?;
-    if warm {
-        sale_control.on_record(act(Operation::SaleWarm, Value::Null), sale_control.warm(id)).await?;
-    }
-    admin.changed(id, "created").await;
-    answer(sale_control.detail(id).await?)
 }
 
 /// The body of a write that needs the operator's name only.
@@ -287,21 +204,4 @@ pub(super) async fn top_up(
     sale_control.on_record(act, sale_control.top_up(id, &grant, units)).await?;
     admin.changed(id, "topped up").await;
     answer(sale_control.detail(id).await?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::BTreeSet;
-    use utoipa::PartialSchema;
-
-    #[test]
-    fn the_documented_body_of_a_new_sale_has_the_fields_that_are_read() {
-        // serde lists the fields that it knows when it finds another one.
-        let refusal = serde_json::from_value::<NewSale>(json!({ "?": 1 })).unwrap_err().to_string();
-        let read: BTreeSet<&str> = refusal.split('`').skip(3).step_by(2).chain(["warm", "by"]).collect();
-        let schema = serde_json::to_value(NewSaleBody::schema()).unwrap();
-        let documented: BTreeSet<&str> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
-        assert_eq!(documented, read);
-    }
 }

@@ -2,7 +2,7 @@
 
 use super::json_api::{BODY_BYTES_MAX, query_config};
 use super::state::Admin;
-use super::{acts, audits, dlq, failed_requests, openapi, orders, pipeline, sales, sign_in};
+use super::{acts, audits, dlq, failed_requests, openapi, orders, pipeline, refunds, sale_creation, sales, sign_in};
 use crate::console;
 use crate::http::end_gracefully;
 use crate::http::extract::{as_problem, path_config};
@@ -71,7 +71,7 @@ fn scope() -> impl actix_web::dev::HttpServiceFactory {
 fn api_routes(config: &mut web::ServiceConfig) {
     config
         .route("/sales", web::get().to(sales::list))
-        .route("/sales", web::post().to(sales::create))
+        .route("/sales", web::post().to(sale_creation::create))
         .route("/sales/{sale_id}", web::get().to(sales::show))
         .route("/sales/{sale_id}/warm", web::post().to(sales::warm))
         .route("/sales/{sale_id}/pause", web::post().to(sales::pause))
@@ -87,7 +87,7 @@ fn api_routes(config: &mut web::ServiceConfig) {
         .route("/orders/{request_id}/paying", web::post().to(orders::paying))
         .route("/orders/{request_id}/cancel", web::post().to(orders::cancel))
         .route("/orders/{request_id}/refunded", web::post().to(orders::refunded))
-        .route("/refunds", web::get().to(orders::refunds))
+        .route("/refunds", web::get().to(refunds::list))
         .route("/audits", web::get().to(audits::runs))
         .route("/acts", web::get().to(acts::list))
         .route("/dlq", web::get().to(dlq::list))

@@ -119,7 +119,8 @@ impl SignIn {
 pub(super) async fn check(request: &ServiceRequest) -> Result<(), Problem> {
     let admin = request.app_data::<web::Data<Admin>>().ok_or(Kind::Internal)?;
     let given = request.headers().get("authorization").and_then(|value| value.to_str().ok()).unwrap_or("");
-    let Some(signed_in) = admin.sign_in.holder(given.strip_prefix("Bearer ").unwrap_or("").as_bytes()) else {
+    let given = given.strip_prefix("Bearer ").unwrap_or("").trim();
+    let Some(signed_in) = admin.sign_in.holder(given.as_bytes()) else {
         if !given.is_empty() {
             metrics::counter!("seckill_admin_sign_in_failures_total").increment(1);
             tracing::warn!(peer = ?request.peer_addr(), "a wrong token for the admin API");

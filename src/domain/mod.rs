@@ -13,6 +13,7 @@ pub mod new_sale;
 pub mod operator;
 pub mod order_life;
 pub mod outcome;
+pub mod payment;
 pub mod policy;
 pub mod request;
 pub mod reserve;

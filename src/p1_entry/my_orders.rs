@@ -26,7 +26,7 @@ const GATHER: Duration = Duration::from_millis(5);
 
 /// The order that became of a CONFIRMED request, in a sale with a payment step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-pub(crate) struct OrderPart {
+pub(crate) struct StatusOrder {
     /// UNPAID, PAID, EXPIRED or CANCELLED.
     #[schema(example = "UNPAID")]
     pub(crate) state: Option<&'static str>,
@@ -64,12 +64,12 @@ impl MyOrders {
     }
 
     /// What a CONFIRMED status says of its order; `None` where the sale has no payment step, and while the database cannot be asked.
-    pub(crate) async fn part(&self, sale: &SaleId, request_id: RequestId) -> Option<OrderPart> {
+    pub(crate) async fn part(&self, sale: &SaleId, request_id: RequestId) -> Option<StatusOrder> {
         let view = self.catalog.known(sale).await?;
         view.sale.payment?;
         let order = self.reads.ask(request_id).await.ok()?.ok()??;
         let OrderDocument { state, amount, currency, pay_by, .. } = OrderDocument::of(order);
-        Some(OrderPart { state, amount, currency, pay_by })
+        Some(StatusOrder { state, amount, currency, pay_by })
     }
 
     async fn call<T>(&self, work: impl Future<Output = Result<T, DbError>>) -> Result<T, Problem> {

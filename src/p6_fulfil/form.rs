@@ -1,7 +1,8 @@
 //! What callers say about orders, and the rules for it. The command line and both APIs read the same ones.
 
 use crate::domain::ids::{RequestId, SaleId, UserId};
-use crate::domain::order_life::{OrderState, Price};
+use crate::domain::order_life::OrderState;
+use crate::domain::payment::Price;
 use crate::domain::snowflake::first_id_at;
 use crate::store::mysql::order_life::{NewPayment, OrdersQuery, PAGE_MAX};
 

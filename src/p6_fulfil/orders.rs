@@ -7,7 +7,7 @@
 use super::context::FulfilContext;
 use crate::domain::ids::{RequestId, UserId};
 use crate::domain::operator::{ActOutcome, ActTarget, Actor, Operation, OperatorAct};
-use crate::domain::order_life::PaymentState;
+use crate::domain::payment::PaymentState;
 use crate::domain::states::{P6Fulfil, State};
 use crate::store::mysql::order_life::{
     self, CancelRequest, Cancelled, NewPayment, PaymentAnswer, PaymentStart, PaymentTold, RefundMark,

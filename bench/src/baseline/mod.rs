@@ -5,6 +5,7 @@ pub mod mysql;
 pub mod mysql_bulk;
 pub mod mysql_messages;
 pub mod mysql_units;
+pub mod mysql_unpaid;
 pub mod rabbit;
 pub mod rabbit_queues;
 pub mod redis;

@@ -119,7 +119,7 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: &OrderCommand
         OrderCommand::List { filter, limit, json } => list::list(layers, data_dir, filter, (*limit, *json)).await,
         OrderCommand::Export { filter } => list::export(layers, data_dir, filter).await,
         OrderCommand::Paid { id, payment_id, amount, currency } => {
-            step::paid(layers, data_dir, *id, (payment_id, *amount, currency)).await
+            step::paid(layers, data_dir, *id, step::PaymentArgs { payment_id, amount_cents: *amount, currency }).await
         }
         OrderCommand::Refunded { id, payment_id } => step::refunded(layers, data_dir, *id, payment_id).await,
         OrderCommand::Refunds { sale, json } => list::refunds(layers, data_dir, sale.as_ref(), *json).await,

@@ -4,17 +4,25 @@ use crate::cli::failure::Failure;
 use crate::cli::{context, output};
 use crate::config::Layers;
 use crate::domain::ids::RequestId;
-use crate::domain::order_life::{PaymentState, Price};
+use crate::domain::payment::{PaymentState, Price};
 use crate::p6_fulfil::{self, OrderWork, PaymentForm};
 use crate::store::mysql::order_life::{Cancelled, PaymentAnswer, PaymentTold, RefundMark};
 use std::path::Path;
+
+/// A payment as the command line says it.
+pub(super) struct PaymentArgs<'a> {
+    pub(super) payment_id: &'a str,
+    pub(super) amount_cents: i64,
+    pub(super) currency: &'a str,
+}
 
 pub(super) async fn paid(
     layers: &Layers,
     data_dir: &Path,
     request_id: RequestId,
-    (payment_id, amount_cents, currency): (&str, i64, &str),
+    told: PaymentArgs<'_>,
 ) -> Result<u8, Failure> {
+    let PaymentArgs { payment_id, amount_cents, currency } = told;
     let price = Price { amount_cents, currency: currency.to_owned() };
     let payment = PaymentForm { payment_id: payment_id.to_owned(), price };
     let payment = payment

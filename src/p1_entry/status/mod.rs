@@ -10,7 +10,7 @@ mod replication;
 
 pub(crate) use ledger_reads::{LedgerHandles, LedgerQuestion, LedgerReads};
 
-use super::my_orders::OrderPart;
+use super::my_orders::StatusOrder;
 use super::sale_id_filter::{FilterVerdict, SaleIdFilter};
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::ledger::LedgerState;
@@ -52,7 +52,7 @@ pub(crate) struct OrderStatus {
     pub quantity: u32,
     /// The order of a CONFIRMED request in a sale with a payment step; absent elsewhere, and while it cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub order: Option<OrderPart>,
+    pub order: Option<StatusOrder>,
 }
 
 impl OrderStatus {

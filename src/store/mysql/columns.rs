@@ -6,7 +6,8 @@ use super::codes::{
     FailureStatus, GrantKind, Reporter, read_request_id, read_sale_id, read_user_id, unix_ms, unreadable,
 };
 use crate::domain::ids::{RequestId, SaleId, UserId};
-use crate::domain::order_life::{OrderState, PaymentState};
+use crate::domain::order_life::OrderState;
+use crate::domain::payment::PaymentState;
 use chrono::NaiveDateTime;
 use diesel::deserialize::{FromSql, Queryable, Result};
 use diesel::mysql::{Mysql, MysqlValue};

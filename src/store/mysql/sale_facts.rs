@@ -42,3 +42,8 @@ impl SaleFactsCache {
         cache.extend(facts.iter().map(|(sale_id, facts)| (sale_id.clone(), *facts)));
     }
 }
+
+/// The terms as the columns of a sale have them.
+pub(super) fn payment_terms(pay_within_s: Option<u32>, pay_grace_s: u32, limit_returns: bool) -> Option<PaymentTerms> {
+    pay_within_s.map(|pay_within_s| PaymentTerms { pay_within_s, pay_grace_s, limit_returns })
+}

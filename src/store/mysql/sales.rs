@@ -6,10 +6,10 @@ use super::columns::UnixMs;
 use super::fault::DbError;
 use super::grants::{self, FIRST_GRANT};
 use super::pool::Db;
+use super::sale_facts::payment_terms;
 use super::schema::{archived_sales, request_outcome, sales};
 use crate::domain::ids::SaleId;
 use crate::domain::new_sale::PAY_GRACE_S;
-use crate::domain::order_life::PaymentTerms;
 use crate::domain::policy::PurchasePolicy;
 use crate::domain::sale::{Sale, SaleStatus};
 use chrono::NaiveDateTime;
@@ -44,11 +44,6 @@ struct SaleRow {
     ends_at: NaiveDateTime,
     status: String,
     epoch: u32,
-}
-
-/// The terms as the columns of a sale have them.
-pub(super) fn payment_terms(pay_within_s: Option<u32>, pay_grace_s: u32, limit_returns: bool) -> Option<PaymentTerms> {
-    pay_within_s.map(|pay_within_s| PaymentTerms { pay_within_s, pay_grace_s, limit_returns })
 }
 
 impl SaleRow {

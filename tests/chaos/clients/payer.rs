@@ -41,7 +41,7 @@ pub struct Payer {
 
 impl Payer {
     /// What becomes of an accepted request; `None` where its sale has no payment step.
-    pub fn of(crowd: &Arc<Crowd>, rid: &str, who: &Open) -> Option<Self> {
+    pub(super) fn of(crowd: &Arc<Crowd>, rid: &str, who: &Open) -> Option<Self> {
         crowd.load.backend.as_ref()?;
         let pay_within_s = crowd.load.sales.get(who.sale).expect("a sale").pay_within_s?;
         let id: u64 = rid.parse().expect("a request id");

@@ -2,6 +2,7 @@
 
 use crate::support::orders::LONG;
 use crate::support::world::{World, eventually, run};
+use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
 use seckill::p5_reconcile::Window;
 use seckill::roles::Role::{Api, Consumer, Relay};
 
@@ -9,15 +10,22 @@ use seckill::roles::Role::{Api, Consumer, Relay};
 fn without_the_condition_a_paid_order_expires_and_the_audit_says_so() {
     run(async {
         let world = World::with(&[Api, Relay, Consumer], &[]).await;
-        let admin = world.admin_port();
         let sale = world.paying_sale("condition", 10, Some(1), LONG).await;
         let (alice, bob) = (world.ordered(&sale, "alice").await, world.ordered(&sale, "bob").await);
-        world.overdue(alice).await;
+        // A payment that is not committed yet when the sweep chooses; then the sweep waits for its row.
+        let mut payer = AsyncMysqlConnection::establish(world.settings.mysql.url.expose()).await.unwrap();
         world.overdue(bob).await;
-        // It stands still between choosing and expiring; a payment comes in between.
-        let broken = world.process("reconcile", "expiry_condition=return;F27=1*sleep(3000)", &[]);
-        broken.until_metric("seckill_p6_fulfil_leads", |leads| leads >= 1.0).await;
-        admin.pay(alice, "in-between").await;
+        world.overdue(alice).await;
+        let pays = format!(
+            "BEGIN; UPDATE orders SET state = 'PAID', version = 2 WHERE request_id = {alice}; INSERT INTO payments \
+             (payment_id, request_id, sale_id, amount_cents, currency, state) VALUES ('p', {alice}, '{sale}', 100, 'CNY', 'APPLIED')"
+        );
+        payer.batch_execute(&pays).await.unwrap();
+        let broken = world.process("reconcile", "expiry_condition=return", &[]);
+        let waiting =
+            "SELECT COUNT(*) AS n FROM information_schema.PROCESSLIST WHERE INFO LIKE '%`orders`%FOR UPDATE%'";
+        eventually("the sweep waits", async || world.number(waiting).await > 1).await;
+        payer.batch_execute("COMMIT").await.unwrap();
         eventually("both expired", async || world.rows("orders", "state = 'EXPIRED'").await == 2).await;
         let audit = world.audit(&sale, Window::Now).await;
         assert!(!audit.consistent() && audit.counted.life.payments_unmatched == 1, "{audit:#?}");

@@ -3,7 +3,7 @@
 use crate::support::orders::LONG;
 use crate::support::world::{World, run};
 use seckill::domain::ids::RequestId;
-use seckill::domain::order_life::{PaymentState, Price};
+use seckill::domain::payment::{PaymentState, Price};
 use seckill::roles::Role::{Api, Consumer, Relay};
 use seckill::store::mysql::order_life::{
     CancelRequest, Cancelled, NewPayment, PaymentAnswer, PaymentTold, cancel, expire, receive,

@@ -5,6 +5,7 @@
 //! leaves the rest of them, the row of `sales` and the row of `archived_sales`: the next walk goes on.
 
 mod kept;
+mod line;
 mod tables;
 
 pub(super) use kept::is_there;

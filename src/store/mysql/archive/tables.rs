@@ -20,7 +20,7 @@ pub struct ArchiveTable {
     /// The key is text.
     pub(super) text: bool,
     /// Columns, and how each is written in JSON.
-    columns: &'static [(&'static str, As)],
+    pub(super) columns: &'static [(&'static str, As)],
     /// The column that is summed, if any: units.
     pub units: Option<&'static str>,
 }
@@ -37,7 +37,7 @@ pub(super) enum Sections {
 
 /// How a column becomes JSON.
 #[derive(Debug, Clone, Copy)]
-enum As {
+pub(super) enum As {
     /// Numbers and text, as they are.
     Is,
     /// Ids and times: text, so that no reader rounds them.
@@ -280,25 +280,5 @@ impl ArchiveTable {
                 })
                 .collect(),
         }
-    }
-
-    /// A row as one JSON object.
-    pub(super) fn line(&self) -> String {
-        let fields: Vec<String> = self
-            .columns
-            .iter()
-            .map(|(name, told)| match told {
-                Is => format!("'{name}', t.`{name}`"),
-                Text => format!("'{name}', CAST(t.`{name}` AS CHAR)"),
-                Utf8 => format!("'{name}', CONVERT(t.`{name}` USING utf8mb4)"),
-                Hex => format!("'{name}', LOWER(HEX(t.`{name}`))"),
-            })
-            .collect();
-        format!("JSON_OBJECT({})", fields.join(", "))
-    }
-
-    /// The units of a row.
-    pub(super) fn units_of_row(&self) -> String {
-        self.units.map_or_else(|| "0".to_owned(), |units| format!("t.`{units}`"))
     }
 }

@@ -26,7 +26,7 @@ struct PaymentsRow {
 }
 
 #[derive(diesel::QueryableByName)]
-struct UnitsRow {
+struct StatelessUnits {
     #[diesel(sql_type = BigInt)]
     units: i64,
 }
@@ -65,7 +65,7 @@ pub(super) async fn by_state(conn: &mut Conn, sale: &[u8], returned: i64) -> Res
         }
     }
     if counted.expired + counted.cancelled != returned {
-        let stateless: UnitsRow =
+        let stateless: StatelessUnits =
             diesel::sql_query(CANCELLED_WITHOUT_STATE).bind::<Binary, _>(sale).get_result(conn).await?;
         counted.cancelled += stateless.units;
     }

@@ -11,9 +11,8 @@ use super::events::{self, NewOrderEvent, RefundNeeded};
 use super::units::{ReturnedUnits, give_back};
 use super::{LockedOrder, lock, movable, moved_away, retried};
 use crate::domain::ids::{RequestId, SaleId, UserId};
-use crate::domain::order_life::{
-    OrderEvent, OrderState, OrderTransition, PaymentState, RefundReason, ReturnedPurchase,
-};
+use crate::domain::order_life::{OrderEvent, OrderState, OrderTransition, ReturnedPurchase};
+use crate::domain::payment::{PaymentState, RefundReason};
 use crate::faults::crash_point;
 use diesel::prelude::*;
 use diesel::sql_types::{Bool, Text};

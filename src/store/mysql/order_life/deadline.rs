@@ -65,13 +65,13 @@ pub async fn overdue(db: &Db, but_of: &[SaleId], limit: u16) -> Result<Vec<Overd
 /// How long the oldest overdue order has been so, milliseconds; 0 when there is none.
 pub async fn overdue_age_ms(db: &Db) -> Result<i64, DbError> {
     #[derive(QueryableByName)]
-    struct Age {
+    struct OverdueAge {
         #[diesel(sql_type = Nullable<BigInt>)]
         ms: Option<i64>,
     }
     let query = "/* order_life::overdue_age */ SELECT CAST(GREATEST(0, TIMESTAMPDIFF(MICROSECOND, MIN(expire_at), NOW(3)) DIV 1000) \
                  AS SIGNED) AS ms FROM orders WHERE state = 'UNPAID'";
-    let Age { ms } =
+    let OverdueAge { ms } =
         db.run("orders_overdue_age", async |conn| Ok(diesel::sql_query(query).get_result(conn).await?)).await?;
     Ok(ms.unwrap_or(0))
 }

@@ -11,9 +11,8 @@ use super::super::schema::{orders, payments, sales};
 use super::events::{self, NewOrderEvent, RefundNeeded};
 use super::{LockedOrder, lock, movable, moved_away, retried};
 use crate::domain::ids::{RequestId, SaleId};
-use crate::domain::order_life::{
-    OrderEvent, OrderState, OrderTransition, PaymentState, Price, RefundReason, refund_reason,
-};
+use crate::domain::order_life::{OrderEvent, OrderState, OrderTransition};
+use crate::domain::payment::{PaymentState, Price, RefundReason, refund_reason};
 use crate::faults::crash_point;
 use diesel::prelude::*;
 use diesel_async::{AsyncConnection, RunQueryDsl};

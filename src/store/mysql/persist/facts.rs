@@ -3,8 +3,7 @@
 use super::super::codes::read_sale_id;
 use super::super::fault::DbError;
 use super::super::pool::Db;
-use super::super::sale_facts::SaleFacts;
-use super::super::sales::payment_terms;
+use super::super::sale_facts::{SaleFacts, payment_terms};
 use super::super::schema::sales;
 use crate::domain::ids::SaleId;
 use crate::domain::message::UnitPrice;

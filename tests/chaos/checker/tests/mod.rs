@@ -5,7 +5,7 @@ mod loss;
 mod redis;
 mod sample_run;
 
-use super::read::{Entry, Failed, Flow, Outcome, Payment};
+use super::read::{Attempt, Entry, Failed, Flow, Outcome, Payment};
 use super::{Verdict, check};
 use sample_run::SampleRun;
 
@@ -189,6 +189,25 @@ fn c4_nobody_asked_for_it() {
         let rid = run.bought("many", "b6", 3);
         run.input.attempts.retain(|attempt| attempt.rid.as_ref() != Some(&rid));
     });
+}
+
+impl SampleRun {
+    /// The shop's backend tells of a payment.
+    pub fn told_of(&mut self, payment: &str, rid: &str, result: &str) -> Attempt {
+        let at_ms = self.next_ms();
+        Attempt {
+            seq: at_ms,
+            user: "backend".into(),
+            sale: "many".into(),
+            rid: Some(rid.into()),
+            kind: "pay".into(),
+            payment: Some(payment.into()),
+            result: result.into(),
+            invoke_ms: at_ms,
+            complete_ms: at_ms,
+            ..Attempt::default()
+        }
+    }
 }
 
 fn payment(id: &str, rid: &str, state: &str) -> Payment {

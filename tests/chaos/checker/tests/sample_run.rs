@@ -58,26 +58,9 @@ impl SampleRun {
         run
     }
 
-    fn next_ms(&mut self) -> u64 {
+    pub fn next_ms(&mut self) -> u64 {
         self.clock_ms += 10;
         self.clock_ms
-    }
-
-    /// The shop's backend tells of a payment.
-    pub fn told_of(&mut self, payment: &str, rid: &str, result: &str) -> Attempt {
-        let at_ms = self.next_ms();
-        Attempt {
-            seq: at_ms,
-            user: "backend".into(),
-            sale: "many".into(),
-            rid: Some(rid.into()),
-            kind: "pay".into(),
-            payment: Some(payment.into()),
-            result: result.into(),
-            invoke_ms: at_ms,
-            complete_ms: at_ms,
-            ..Attempt::default()
-        }
     }
 
     /// A sale is opened.

@@ -1,0 +1,138 @@
+//! Payments: money is recorded first, then the order is tried; what no order can take has to go back.
+
+use super::order_life::OrderState;
+
+/// Where a payment is, as stored in `payments.state`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PaymentState {
+    /// It paid its order.
+    Applied,
+    /// No order could take it: the money has to go back.
+    RefundNeeded,
+    /// The money went back.
+    Refunded,
+}
+
+impl PaymentState {
+    /// Every state, in the order of a life.
+    pub const ALL: [Self; 3] = [Self::Applied, Self::RefundNeeded, Self::Refunded];
+
+    /// The stored and shown code.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Applied => "APPLIED",
+            Self::RefundNeeded => "REFUND_NEEDED",
+            Self::Refunded => "REFUNDED",
+        }
+    }
+
+    /// Reads a stored code.
+    #[must_use]
+    pub fn from_code(code: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.code() == code)
+    }
+}
+
+/// Why money has to go back. The code is stable: it is stored, shown and used in metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RefundReason {
+    /// There is no such order.
+    NoOrder,
+    /// The sale of the order has no payment step.
+    NoPaymentStep,
+    /// Another payment was first.
+    AlreadyPaid,
+    /// It came after the order had expired.
+    Expired,
+    /// It came after the order was cancelled, or the order was cancelled after it.
+    Cancelled,
+    /// It is of another amount than the order.
+    OtherAmount,
+    /// It is in another currency than the order.
+    OtherCurrency,
+}
+
+impl RefundReason {
+    /// Every reason, in the order of declaration.
+    pub const ALL: [Self; 7] = [
+        Self::NoOrder,
+        Self::NoPaymentStep,
+        Self::AlreadyPaid,
+        Self::Expired,
+        Self::Cancelled,
+        Self::OtherAmount,
+        Self::OtherCurrency,
+    ];
+
+    /// The stable code.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::NoOrder => "NO_ORDER",
+            Self::NoPaymentStep => "NO_PAYMENT_STEP",
+            Self::AlreadyPaid => "ALREADY_PAID",
+            Self::Expired => "EXPIRED",
+            Self::Cancelled => "CANCELLED",
+            Self::OtherAmount => "OTHER_AMOUNT",
+            Self::OtherCurrency => "OTHER_CURRENCY",
+        }
+    }
+
+    /// Reads a stored code.
+    #[must_use]
+    pub fn from_code(code: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.code() == code)
+    }
+}
+
+/// What is asked of an order, or told of a payment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Price {
+    /// In the smallest unit of the currency.
+    pub amount_cents: i64,
+    /// ISO 4217 code.
+    pub currency: String,
+}
+
+/// Whether an order in `state` that costs `asked` can take a payment of `told`: `None` when it can.
+#[must_use]
+pub fn refund_reason(state: Option<OrderState>, asked: &Price, told: &Price) -> Option<RefundReason> {
+    let Some(state) = state else { return Some(RefundReason::NoPaymentStep) };
+    match state {
+        OrderState::Paid => Some(RefundReason::AlreadyPaid),
+        OrderState::Expired => Some(RefundReason::Expired),
+        OrderState::Cancelled => Some(RefundReason::Cancelled),
+        OrderState::Unpaid if asked.currency != told.currency => Some(RefundReason::OtherCurrency),
+        OrderState::Unpaid if asked.amount_cents != told.amount_cents => Some(RefundReason::OtherAmount),
+        OrderState::Unpaid => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::order_life::{OrderEvent, OrderTransition};
+    use super::*;
+
+    #[test]
+    fn codes_round_trip() {
+        assert!(PaymentState::ALL.iter().all(|state| PaymentState::from_code(state.code()) == Some(*state)));
+        assert!(RefundReason::ALL.iter().all(|reason| RefundReason::from_code(reason.code()) == Some(*reason)));
+    }
+
+    #[test]
+    fn money_is_applied_to_an_unpaid_order_of_its_amount_only() {
+        let price = |amount_cents, currency: &str| Price { amount_cents, currency: currency.to_owned() };
+        let of = |state, told: &Price| refund_reason(state, &price(500, "CNY"), told);
+        assert_eq!(of(Some(OrderState::Unpaid), &price(500, "CNY")), None);
+        assert_eq!(of(Some(OrderState::Unpaid), &price(499, "CNY")), Some(RefundReason::OtherAmount));
+        assert_eq!(of(Some(OrderState::Unpaid), &price(500, "USD")), Some(RefundReason::OtherCurrency));
+        assert_eq!(of(Some(OrderState::Paid), &price(500, "CNY")), Some(RefundReason::AlreadyPaid));
+        assert_eq!(of(None, &price(500, "CNY")), Some(RefundReason::NoPaymentStep));
+        // The table and the reasons say the same of every state.
+        for state in OrderState::ALL {
+            let moves = matches!(state.after(OrderEvent::PaymentReceived), OrderTransition::To(_));
+            assert_eq!(moves, of(Some(state), &price(500, "CNY")).is_none(), "{state:?}");
+        }
+    }
+}
