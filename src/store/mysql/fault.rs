@@ -107,7 +107,7 @@ impl From<ConnectionError> for DbError {
 type Build = fn(&str) -> DbError;
 
 /// Texts of the server and the driver, with what they mean; the first match counts.
-const TEXTS: [(&str, Build); 25] = [
+const TEXTS: [(&str, Build); 26] = [
     ("Deadlock found", |_| DbError::Deadlock),
     ("Record has changed since last read", |_| DbError::Deadlock),
     ("Plugin instructed the server to rollback", |_| DbError::Deadlock),
@@ -118,6 +118,7 @@ const TEXTS: [(&str, Build); 25] = [
     ("Input/output error", unavailable),
     ("Driver error", unavailable),
     ("Connection was killed", unavailable),
+    ("disconnected by the server because of inactivity", unavailable),
     ("Session was killed", unavailable),
     // A commit that failed half-way through its plugins: unknown, as if the answer had been lost.
     ("during COMMIT", unavailable),
@@ -195,6 +196,11 @@ mod tests {
             (1637, "Too many active concurrent transactions"),
             (1927, "Connection was killed"),
             (3169, "Session was killed"),
+            (
+                4031,
+                "The client was disconnected by the server because of inactivity. See wait_timeout and interactive_timeout \
+                 for configuring this behavior.",
+            ),
             (0, "Input/output error: Broken pipe (os error 32)"),
             (0, "Driver error: `Connection to the server is closed.'"),
         ];

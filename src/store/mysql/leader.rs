@@ -6,13 +6,14 @@
 
 use super::fault::DbError;
 use super::pool::{Conn, Db};
+use super::sessions::IDLE_S;
 use diesel::sql_types::{Integer, Nullable, Text};
-use diesel_async::{RunQueryDsl, SimpleAsyncConnection};
+use diesel_async::RunQueryDsl;
 use std::time::Duration;
 
 /// A leader whose lock connection is idle for this long loses the lock, in seconds: the server closes the connection.
 /// Long against the pauses of a busy process, short against `p5_reconcile.window_ms`.
-pub const LEASE_S: u32 = 15;
+pub const LEASE_S: u32 = IDLE_S;
 
 /// Leadership under a name, within this database. Dropping it closes its connection, which releases it.
 pub struct Leadership {
@@ -34,11 +35,6 @@ const LOCK_NAME: &str = "CONCAT('seckill.', LEFT(SHA2(CONCAT(DATABASE(), '.', ?)
 /// Becomes leader under `name` if there is none; does not wait.
 pub async fn try_lead(db: &Db, name: &str) -> Result<Option<Leadership>, DbError> {
     let mut leadership = Leadership { conn: db.dedicated().await?, name: name.to_owned(), deadline: db.deadline() };
-    let lease = format!("SET SESSION wait_timeout = {LEASE_S}");
-    match tokio::time::timeout(leadership.deadline, leadership.conn.batch_execute(&lease)).await {
-        Ok(set) => set?,
-        Err(_elapsed) => return Err(DbError::Timeout("the leader's lease".to_owned())),
-    }
     let got = leadership.ask(&format!("SELECT GET_LOCK({LOCK_NAME}, 0) AS answer")).await?;
     Ok((got == Some(1)).then_some(leadership))
 }

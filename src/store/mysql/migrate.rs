@@ -16,6 +16,8 @@ use url::Url;
 const MIGRATIONS: EmbeddedMigrations = embed_migrations!("migrations");
 /// How long a second process waits for the first one's migrations.
 const LOCK_WAIT_S: i32 = 60;
+/// A process that is silent for this long between two migrations loses the lock: the server ends its session.
+const IDLE_S: u32 = 30;
 /// Longest wait for the whole, locks included; a full table copy by ALTER may take a while.
 const DEADLINE: Duration = Duration::from_secs(600);
 
@@ -44,6 +46,7 @@ async fn migrate_locked(address: &DatabaseAddress) -> Result<Vec<String>, DbErro
         }
         Err(error) => return Err(error.into()),
     };
+    diesel::sql_query(format!("SET SESSION wait_timeout = {IDLE_S}")).execute(&mut conn).await?;
     // The lock lives as long as the connection: dropping the harness, or dying, releases it.
     let lock: Locked =
         diesel::sql_query("SELECT GET_LOCK(CONCAT('seckill.migrate.', LEFT(SHA2(DATABASE(), 256), 40)), ?) AS locked")

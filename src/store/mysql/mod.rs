@@ -31,6 +31,7 @@ mod sale_error;
 mod sale_facts;
 pub mod sales;
 pub mod schema;
+mod sessions;
 pub mod totals;
 
 pub use address::DatabaseAddress;
