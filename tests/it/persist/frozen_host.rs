@@ -21,7 +21,7 @@ fn a_frozen_consumer_gives_the_stock_row_back() {
         let sale = world.sale("frozen", 100, Some(1)).await;
         let alice = world.bought(&sale, "alice").await;
         // It rests between UPDATE sales and COMMIT for a moment, and is frozen there.
-        let frozen = world.process("consumer", "F14=1*sleep(5000)", &[]);
+        let frozen = world.process("consumer", "F14=1*delay(5000)", &[]);
         let mut other = Session::open(&world).await;
         eventually("the stock row in its hand", async || {
             other.try_run("SELECT stock FROM sales WHERE sale_id = 'frozen' FOR UPDATE NOWAIT").await.is_err()
