@@ -39,10 +39,10 @@ pub async fn migrate(address: impl Into<DatabaseAddress>) -> Result<Vec<String>,
 
 async fn migrate_locked(address: &DatabaseAddress) -> Result<Vec<String>, DbError> {
     let mut conn = match address.establish().await {
-        Ok(conn) => conn,
+        Ok(established) => established.conn,
         Err(error) if error.to_string().contains("Unknown database") => {
             create_database(address).await?;
-            address.establish().await?
+            address.establish().await?.conn
         }
         Err(error) => return Err(error.into()),
     };
@@ -98,10 +98,12 @@ async fn missing(conn: &mut Conn) -> Result<Vec<String>, DbError> {
 }
 
 async fn create_database(address: &DatabaseAddress) -> Result<(), DbError> {
-    let Some((server, name)) = split_url(address.url()) else {
+    let name = split_url(address.url()).map(|(_, name)| name);
+    let servers = address.map(|url| split_url(url).map(|(server, _)| server));
+    let (Some(name), Some(servers)) = (name, servers) else {
         return Err(DbError::Other("mysql.url names no database, write mysql://…/seckill".to_owned()));
     };
-    let mut conn = address.at(server).establish().await?;
+    let mut conn = servers.establish().await?.conn;
     let quoted = name.replace('`', "``");
     diesel::sql_query(format!("CREATE DATABASE IF NOT EXISTS `{quoted}` CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"))
         .execute(&mut conn)

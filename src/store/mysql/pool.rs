@@ -5,7 +5,7 @@
 //! left it in step; in every other case (error, deadline, dropped future, panic) it is closed, and the server rolls
 //! its transaction back. A crash of the process is the same case.
 
-use super::address::DatabaseAddress;
+use super::address::{AddressState, DatabaseAddress};
 use super::fault::DbError;
 use super::sale_facts::SaleFactsCache;
 pub(super) use super::sessions::Conn;
@@ -114,7 +114,7 @@ impl Db {
         let pool = Pool::builder(manager)
             .max_size(config.pool_max.max(1))
             .wait_timeout(Some(Duration::from_millis(config.wait_timeout_ms)))
-            .create_timeout(Some(connect_timeout))
+            .create_timeout(Some(config.address.patience() + connect_timeout))
             .recycle_timeout(Some(connect_timeout))
             .runtime(Runtime::Tokio1)
             .build()
@@ -137,7 +137,7 @@ impl Db {
         let started = Instant::now();
         let result = self.run_guarded(name, work).await;
         metrics::histogram!("seckill_mysql_seconds", "name" => name).record(started.elapsed().as_secs_f64());
-        if matches!(&result, Err(DbError::Unavailable(_))) {
+        if matches!(&result, Err(DbError::Unavailable(_) | DbError::WrongNode(_))) {
             self.forget_idle();
         }
         result
@@ -167,14 +167,19 @@ impl Db {
         let Some(object) = guard.0.as_mut() else {
             return Err(DbError::Other("no connection in the guard".to_owned()));
         };
+        let server = object.server;
         let result = match tokio::time::timeout(self.deadline(), work(&mut object.conn)).await {
             Ok(result) => result,
             Err(_elapsed) => {
+                self.inner.config.address.give_up(server);
                 // A host that vanished without a word answers on none of them, and each would take its own deadline.
                 self.forget_idle();
                 Err(DbError::Timeout(format!("{name} took longer than {:?}", self.deadline())))
             }
         };
+        if matches!(&result, Err(DbError::WrongNode(_))) {
+            self.inner.config.address.give_up(server);
+        }
         if result.as_ref().err().is_none_or(DbError::keeps_connection) {
             guard.give_back();
             self.close_idle_later();
@@ -186,6 +191,7 @@ impl Db {
     async fn connection(&self) -> Result<Object<SessionManager>, DbError> {
         let config = &self.inner.config;
         let patience = Duration::from_millis(config.wait_timeout_ms.saturating_add(config.connect_timeout_ms));
+        let patience = patience + config.address.patience();
         match tokio::time::timeout(patience, self.inner.pool.get()).await {
             Ok(got) => got.map_err(|error| pool_error(&error)),
             Err(_elapsed) => Err(DbError::Unavailable("no connection of the pool answered in time".to_owned())),
@@ -209,14 +215,25 @@ impl Db {
         })
     }
 
-    /// A connection of its own outside the pool, for things that live as long as a connection does (`GET_LOCK`).
-    pub(super) async fn dedicated(&self) -> Result<Conn, DbError> {
+    /// A connection of its own outside the pool, for things that live as long as a connection does (`GET_LOCK`), and its server.
+    pub(super) async fn dedicated(&self) -> Result<(Conn, usize), DbError> {
         let config = &self.inner.config;
         let opening = open_session(&config.address, config.statement_timeout_ms);
-        match tokio::time::timeout(Duration::from_millis(config.connect_timeout_ms), opening).await {
+        let patience = config.address.patience() + Duration::from_millis(config.connect_timeout_ms);
+        match tokio::time::timeout(patience, opening).await {
             Ok(opened) => Ok(opened?),
             Err(_elapsed) => Err(DbError::Unavailable("connecting took too long".to_owned())),
         }
+    }
+
+    /// What each address is at this moment; for operators.
+    pub(crate) async fn address_states(&self) -> Vec<AddressState> {
+        self.inner.config.address.states().await
+    }
+
+    /// Whether the server with this place is the one in use.
+    pub(super) fn uses(&self, server: usize) -> bool {
+        self.inner.config.address.in_use() == server
     }
 
     pub(super) fn sale_facts(&self) -> &SaleFactsCache {
