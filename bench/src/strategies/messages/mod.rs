@@ -149,14 +149,14 @@ impl EventOutcome {
 /// What publishes the events of one sale.
 pub(super) enum EventDispatcher {
     Outbox(OutboxRelay),
-    HalfMessage(TransactionCoordinator),
+    HalfMessage(Box<TransactionCoordinator>),
 }
 
 impl EventDispatcher {
     pub async fn start(scheme: MessageScheme, stores: MessageStores) -> Result<Self, Failure> {
         Ok(match scheme {
             MessageScheme::Outbox => Self::Outbox(OutboxRelay::start(stores).await?),
-            MessageScheme::HalfMessage => Self::HalfMessage(TransactionCoordinator::start(stores).await?),
+            MessageScheme::HalfMessage => Self::HalfMessage(Box::new(TransactionCoordinator::start(stores).await?)),
         })
     }
 
