@@ -7,6 +7,7 @@ use super::origins::Origins;
 use super::secret::Secret;
 use super::secret_list::SecretList;
 use super::server_url::ServerUrl;
+use super::url_list::UrlList;
 use serde::{Deserialize, Serialize};
 
 macro_rules! sections {
@@ -85,6 +86,7 @@ sections! {
     }
     Rabbitmq {
         url: ServerUrl,
+        urls: UrlList,
         tls_ca_file: String,
         tls_cert_file: String,
         tls_key_file: String,
@@ -97,6 +99,7 @@ sections! {
     }
     Mysql {
         url: ServerUrl,
+        urls: UrlList,
         tls_ca_file: String,
         tls_cert_file: String,
         tls_key_file: String,

@@ -12,6 +12,7 @@ pub mod books;
 pub mod checks;
 pub mod codes;
 mod columns;
+mod database_state;
 pub mod decided;
 pub mod ended;
 pub mod events;
@@ -32,8 +33,10 @@ mod sale_error;
 mod sale_facts;
 pub mod sales;
 pub mod schema;
+mod sessions;
 pub mod totals;
 
+pub(crate) use address::AddressState;
 pub use address::DatabaseAddress;
 pub use fault::DbError;
 pub use pool::{Db, DbConfig};
