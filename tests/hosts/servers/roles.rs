@@ -65,7 +65,7 @@ fn admin(number: Number, role: usize) -> String {
 /// The binary on a host.
 fn program(number: Number, sets: &[String]) -> Command {
     let mut command = command_on(number);
-    command.arg(env!("CARGO_BIN_EXE_seckill"));
+    command.arg(crate::folder().join("seckill"));
     for set in sets {
         command.arg("--set").arg(set);
     }
