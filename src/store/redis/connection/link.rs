@@ -40,6 +40,9 @@ const QUIT_WAIT: Duration = Duration::from_secs(1);
 /// Time-outs of a command for which a connection may be silent.
 const SILENT_TIMEOUTS: u32 = 2;
 
+/// How fred calls a connection that it found silent by itself, before this module did.
+const UNRESPONSIVE: &str = "Unresponsive connection.";
+
 /// Why the last attempt to connect failed, for people.
 pub(super) type LastError = Arc<Mutex<Option<String>>>;
 
@@ -94,7 +97,11 @@ impl LinkPlan {
             .map_err(|error| RedisFault::unusable(&error))?;
         // Each connection error is logged here once; without a listener fred would not report it.
         let (last_error, encrypted) = (self.last_error.clone(), self.config.tls.is_some());
+        let doubt = self.doubt.clone();
         client.on_error(move |(error, server)| {
+            if error.details() == UNRESPONSIVE {
+                doubt.begins(Instant::now());
+            }
             let server = server.map(|server| server.to_string()).unwrap_or_default();
             tracing::warn!(%error, server, "redis connection");
             *last_error.lock().unwrap_or_else(PoisonError::into_inner) =
