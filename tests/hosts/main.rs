@@ -41,6 +41,7 @@ mod written;
 
 use play::Stage;
 use scenes::Scene;
+use servers::Kind;
 use std::path::PathBuf;
 
 /// What `scripts/hosts.sh` sets: a folder that every user may pass, which goes away with the run.
@@ -62,29 +63,36 @@ fn site_folder() -> PathBuf {
     folder().join("site")
 }
 
-/// The scenes that `SCENES` names (parts of names, separated by commas); all by default.
-fn wanted() -> Vec<Scene> {
+/// Those of the scenes that `SCENES` names (parts of names, separated by commas); all by default.
+fn wanted(all: Vec<Scene>) -> Vec<Scene> {
     let parts: String = asked("SCENES").unwrap_or_default();
     let parts: Vec<&str> = parts.split(',').filter(|part| !part.is_empty()).collect();
     let named = |scene: &Scene| parts.is_empty() || parts.iter().any(|part| scene.name.contains(part));
-    scenes::all().into_iter().filter(named).collect()
+    all.into_iter().filter(named).collect()
+}
+
+async fn play(kind: Kind, scenes: Vec<Scene>, name: &str) {
+    let mut stage = Stage::set(&folder(), kind).await;
+    let mut results = written::Results::begin(&asked("HOSTS_NAME").unwrap_or_else(|| name.to_owned()));
+    for scene in scenes {
+        let played = stage.play(scene, 1).await;
+        results.add(&played);
+        if played.unrest.is_some() {
+            // What is not whole would make the next scene red, too.
+            break;
+        }
+    }
+    results.assert_green();
 }
 
 #[test]
 fn each_scene_loses_doubles_and_oversells_nothing() {
-    time::run(async {
-        let mut stage = Stage::set(&folder()).await;
-        let mut results = written::Results::begin(&asked("HOSTS_NAME").unwrap_or_else(|| "scenes".to_owned()));
-        for scene in wanted() {
-            let played = stage.play(scene, 1).await;
-            results.add(&played);
-            if played.unrest.is_some() {
-                // What is not whole would make the next scene red, too.
-                break;
-            }
-        }
-        results.assert_green();
-    });
+    time::run(play(Kind::Clusters, wanted(scenes::all()), "scenes"));
+}
+
+#[test]
+fn on_sentinel_and_a_replica_of_the_database_too() {
+    time::run(play(Kind::Replicas, wanted(scenes::on_replicas()), "replicas-scenes"));
 }
 
 #[test]

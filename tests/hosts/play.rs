@@ -5,13 +5,13 @@
 use crate::checker::{self, Verdict};
 use crate::clients::clock::now_ms;
 use crate::clients::{Clients, Load, SaleSpec, Totals};
-use crate::dump::{DumpUrls, dump};
+use crate::dump::dump;
 use crate::measure::{Span, accepting_after, landing_after, longest_outage, second_by_second, sold_and_landed_after};
-use crate::network::{NUMBERS, Number, address};
+use crate::network::{NUMBERS, Number};
 use crate::probes::{Probes, Purchase};
 use crate::sampler::Sampler;
 use crate::scenes::{self, Act, Placement, Scene};
-use crate::servers::{galera, rabbit, redis, roles};
+use crate::servers::{self, Kind, galera, replicated, roles};
 use crate::site::{Recovered, Site};
 use crate::time::time_passes;
 use serde_json::{Value, json};
@@ -48,8 +48,8 @@ pub struct Played {
     pub line: Vec<[usize; 3]>,
     /// Answers of the probes that were not accepted, with their count.
     pub refusals: std::collections::BTreeMap<String, usize>,
-    /// Connections that went dumb.
-    pub silenced: usize,
+    /// Connections that went dumb, or orders that a promoted replica lacked.
+    pub touched: usize,
 }
 
 /// Seconds until something was whole: during the fault, then after its end. `None`: not before the next change.
@@ -96,7 +96,7 @@ impl Played {
             "oversold": self.broken(&["C1"]),
             "other_violations": self.verdict.violations.len() - self.broken(&["C3-lost", "C3-limbo", "C3-torn", "C6", "C2", "C10", "C4", "C1"]),
             "violations": named, "unrest": self.unrest, "seconds": self.times,
-            "whole_after_s": self.recovered.seconds, "by_hand": self.recovered.by_hand, "silenced": self.silenced,
+            "whole_after_s": self.recovered.seconds, "by_hand": self.recovered.by_hand, "touched": self.touched, "load_1m": load_1m(),
             "crowd": self.totals, "orders_by_source": self.verdict.figures.orders_by_source,
             "accepted_refused_confirmed_each_s": self.line, "refusals": self.refusals,
         })
@@ -113,8 +113,8 @@ pub struct Stage {
 
 impl Stage {
     /// Starts the site below `dir`.
-    pub async fn set(dir: &Path) -> Self {
-        let site = Site::start(&dir.join("site")).await;
+    pub async fn set(dir: &Path, kind: Kind) -> Self {
+        let site = Site::start(&dir.join("site"), kind).await;
         Self { site, dir: dir.to_owned(), played: 0 }
     }
 
@@ -132,9 +132,12 @@ impl Stage {
         let probes = Probes::start(&self.sale("probe"));
         time_passes(CALM_MS).await;
 
-        let own_groups = hosts.clone();
+        let own = match scene.act {
+            Act::Silence(_) => (0..roles::SHARDS).collect(),
+            Act::One(..) | Act::Two(_) | Act::LosesCommits => servers::shards_on(&hosts).await,
+        };
         probes.leave_out(&hosts);
-        let silenced = scenes::begin(&self.site, scene.act, &hosts).await;
+        let touched = scenes::begin(&self.site, scene.act, &hosts).await;
         let fault_ms = now_ms();
         time_passes(scene.lasts_ms).await;
         let healed_ms = now_ms();
@@ -152,7 +155,7 @@ impl Stage {
         sampler.stop().await;
         let verdict = self.judge(&dir, &lines).await;
         let (fault, back) = (Span { from_ms: fault_ms, to_ms: healed_ms }, Span { from_ms: healed_ms, to_ms: end_ms });
-        let times = times(&purchases, scene.act, &own_groups, [fault, back]).await;
+        let times = times(&purchases, &own, [fault, back]);
         Played {
             scene,
             hosts,
@@ -164,7 +167,7 @@ impl Stage {
             times,
             line: second_by_second(&purchases, fault_ms, end_ms),
             refusals: refusals(&purchases),
-            silenced,
+            touched,
         }
     }
 
@@ -193,13 +196,7 @@ impl Stage {
         }
         drop(history);
         std::fs::copy(all, dir.join("history.jsonl")).expect("copied");
-        let urls = DumpUrls {
-            redis: redis::primaries().await,
-            amqp: format!("amqp://guest:guest@{}:{}/%2f", address(1), rabbit::PORT),
-            mysql: galera::url(galera::WRITER),
-            prefix: roles::PREFIX.to_owned(),
-        };
-        dump(&urls, dir).await;
+        dump(&servers::dump_urls().await, dir).await;
         checker::check(dir)
     }
 }
@@ -216,8 +213,17 @@ fn load(sales: Vec<SaleSpec>, seed: u64) -> Load {
     }
 }
 
+/// How busy the machine is, by other work too.
+fn load_1m() -> f64 {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(f64::NAN)
+}
+
 /// A host whose database can be looked at all the time.
 fn witness(hosts: &[Number]) -> Number {
+    if servers::kind() == Kind::Replicas {
+        return replicated::REPLICA;
+    }
     NUMBERS.into_iter().rev().find(|number| !hosts.contains(number)).unwrap_or(3)
 }
 
@@ -229,14 +235,7 @@ async fn create(id: &str, stock: i64, limit: Option<u32>) {
     roles::must_call(1, &args).await;
 }
 
-async fn times(purchases: &[Purchase], act: Act, hosts: &[Number], [fault, back]: [Span; 2]) -> Times {
-    let mut own = Vec::new();
-    for shard in 0..roles::SHARDS {
-        let connections = matches!(act, Act::Silence(_));
-        if connections || hosts.contains(&redis::group_of_shard(shard).await) {
-            own.push(shard);
-        }
-    }
+fn times(purchases: &[Purchase], own: &[u16], [fault, back]: [Span; 2]) -> Times {
     Times {
         others: accepting_after(purchases, fault, |shard| !own.contains(&shard)),
         own: accepting_after(purchases, fault, |shard| own.contains(&shard)),

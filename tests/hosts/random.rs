@@ -4,6 +4,7 @@
 
 use crate::play::Stage;
 use crate::scenes::{Act, HostFault, Scene, random_acts};
+use crate::servers::Kind;
 use crate::{asked, folder, written};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -20,7 +21,7 @@ pub async fn run() {
     let seed: u64 = asked("HOSTS_SEED").unwrap_or_else(rand::random);
     let minutes = asked("HOSTS_MINUTES").unwrap_or(MINUTES);
     eprintln!("hosts: seed {seed}, {minutes} minutes");
-    let mut stage = Stage::set(&folder()).await;
+    let mut stage = Stage::set(&folder(), Kind::Clusters).await;
     let mut results = written::Results::begin(&format!("random-{seed}"));
     let (mut random, acts, begun) = (StdRng::seed_from_u64(seed), random_acts(), Instant::now());
     let mut faults = 0;

@@ -2,7 +2,7 @@
 
 use crate::host::Host;
 use crate::network::{self, NUMBERS, Number};
-use crate::servers::{balancer, galera, rabbit, redis, roles};
+use crate::servers::{self, Kind, balancer, galera, rabbit, redis, replicated, roles, sentinel};
 use crate::time::{pause, time_passes};
 use serde_json::Value;
 use std::path::Path;
@@ -34,7 +34,8 @@ pub struct Recovered {
 
 impl Site {
     /// Starts everything below `dir`.
-    pub async fn start(dir: &Path) -> Self {
+    pub async fn start(dir: &Path, kind: Kind) -> Self {
+        servers::choose(kind);
         network::lay();
         let template = dir.join("database");
         std::fs::create_dir_all(&template).expect("a folder");
@@ -43,17 +44,12 @@ impl Site {
         let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(3)).build().expect("a client");
         let site = Self { hosts, http };
         for host in &site.hosts {
-            redis::start(host).await;
             rabbit::start(host).await;
             balancer::start(host).await;
         }
-        redis::join().await;
-        for host in &site.hosts {
-            galera::start(host, &template, host.number() == galera::WRITER).await;
-            // One after the other: each is copied from those before it.
-            while galera::ask(host.number(), "SELECT 'up' AS value").await.is_none() {
-                pause().await;
-            }
+        match kind {
+            Kind::Clusters => site.start_clusters(&template).await,
+            Kind::Replicas => site.start_replicas(&template).await,
         }
         site.servers_whole().await.unwrap_or_else(|lack| panic!("the servers do not become whole: {lack}"));
         roles::must_call(1, &["migrate"]).await;
@@ -65,6 +61,31 @@ impl Site {
         site
     }
 
+    async fn start_clusters(&self, template: &Path) {
+        for host in &self.hosts {
+            redis::start(host).await;
+        }
+        redis::join().await;
+        for host in &self.hosts {
+            galera::start(host, template, host.number() == galera::WRITER).await;
+            // One after the other: each is copied from those before it.
+            while galera::ask(host.number(), "SELECT 'up' AS value").await.is_none() {
+                pause().await;
+            }
+        }
+    }
+
+    async fn start_replicas(&self, template: &Path) {
+        for host in &self.hosts {
+            sentinel::start(host).await;
+        }
+        sentinel::join().await;
+        for number in [galera::WRITER, replicated::REPLICA] {
+            replicated::start(self.host(number), template).await;
+        }
+        replicated::join().await;
+    }
+
     /// A host.
     pub fn host(&self, number: Number) -> &Arc<Host> {
         self.hosts.iter().find(|host| host.number() == number).expect("one of three")
@@ -72,7 +93,7 @@ impl Site {
 
     async fn servers_whole(&self) -> Result<(), String> {
         let begun = Instant::now();
-        while let Some(lack) = servers_lack().await {
+        while let Some(lack) = servers::lack().await {
             if begun.elapsed() > WHOLE {
                 return Err(lack);
             }
@@ -82,12 +103,13 @@ impl Site {
     }
 
     /// Waits until every server and role is well and each Redis primary is on its own host again. What a person has to do after a
-    /// minute is done, and told.
+    /// minute is done, and noted.
     pub async fn whole(&self) -> Result<Recovered, String> {
         let (begun, mut recovered) = (Instant::now(), Recovered::default());
         let mut quiet_since: Option<Instant> = None;
+        let mut acts_at = begun + BY_HAND_AFTER;
         loop {
-            let lack = match servers_lack().await {
+            let lack = match servers::lack().await {
                 Some(lack) => Some(lack),
                 None => roles::lacks(&self.http).await,
             };
@@ -109,9 +131,11 @@ impl Site {
             if begun.elapsed() > WHOLE {
                 return Err(lack);
             }
-            if begun.elapsed() > BY_HAND_AFTER && recovered.by_hand.is_empty() {
-                eprintln!("hosts: after a minute: {lack}");
-                recovered.by_hand.extend(self.act_by_hand().await);
+            if Instant::now() > acts_at {
+                acts_at += BY_HAND_AFTER;
+                let done = self.act_by_hand().await;
+                eprintln!("hosts: after a minute: {lack}; {done:?}");
+                recovered.by_hand.extend(done);
             }
             quiet_since = None;
             time_passes(200).await;
@@ -119,6 +143,9 @@ impl Site {
     }
 
     async fn is_at_home(&self) -> bool {
+        if servers::kind() == Kind::Replicas {
+            return true;
+        }
         for group in NUMBERS {
             if redis::primary_of(group).await != Some(group) {
                 return false;
@@ -130,12 +157,24 @@ impl Site {
     /// What the servers' own manuals say for a cluster that does not come together again.
     async fn act_by_hand(&self) -> Vec<String> {
         let mut done = Vec::new();
-        if let Some(number) = galera::bootstrap_if_stuck().await {
-            done.push(format!("galera: pc.bootstrap on host {number}"));
+        if servers::kind() == Kind::Clusters {
+            done.extend(self.mend_galera().await);
         }
         if let Some(number) = rabbit::odd_one_out().await {
             self.host(number).kill("rabbitmq").await;
             done.push(format!("rabbitmq: restart of host {number}'s node"));
+        }
+        done
+    }
+
+    async fn mend_galera(&self) -> Vec<String> {
+        let mut done = Vec::new();
+        if let Some(number) = galera::bootstrap_if_stuck().await {
+            done.push(format!("galera: pc.bootstrap on host {number}"));
+        }
+        for number in galera::left_for_good().await {
+            self.host(number).kill("mariadb").await;
+            done.push(format!("galera: restart of host {number}'s server, which had left the cluster"));
         }
         done
     }
@@ -170,16 +209,6 @@ impl Site {
             count += host.starts().await.iter().map(|(_, starts)| starts - 1).sum::<u32>();
         }
         count
-    }
-}
-
-async fn servers_lack() -> Option<String> {
-    if let Some(lack) = redis::lacks().await {
-        return Some(lack);
-    }
-    match galera::lacks().await {
-        Some(lack) => Some(lack),
-        None => rabbit::lacks().await,
     }
 }
 

@@ -1,5 +1,5 @@
-//! The results: JSON below `target/hosts`, a line for people after each scene. `UPDATE_DOCS=1` of `make hosts` copies them to
-//! `docs/data/hosts`.
+//! The results: JSON below `target/hosts`, written after each scene, and a line for people. `RECORD=1 make hosts` copies the files
+//! to `docs/data/hosts`, from which the tables of `docs/proof.md` are made.
 
 use crate::play::Played;
 use serde_json::{Value, json};

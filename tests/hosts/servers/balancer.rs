@@ -6,7 +6,7 @@
 
 use crate::host::Host;
 use crate::network::{NUMBERS, Number, address, command_on};
-use crate::servers::{galera, rabbit};
+use crate::servers::{Kind, galera, kind, rabbit};
 use std::sync::Arc;
 
 /// On loopback of each host.
@@ -15,10 +15,15 @@ pub const DATABASE_PORT: u16 = 3_307;
 pub const BROKER_PORT: u16 = 5_673;
 
 /// haproxy's own arguments: ADDRESS PORT of the balancer, ADDRESS PORT of the server.
-const CHECK: &str = "#!/bin/sh\n\
+const GALERA_CHECK: &str = "#!/bin/sh\n\
     state=$(timeout 1 mariadb --no-defaults -h \"$3\" -P \"$4\" -u root --connect-timeout=1 -N -e \
     \"SHOW STATUS LIKE 'wsrep_local_state_comment'; SHOW STATUS LIKE 'wsrep_ready'\") || exit 1\n\
     case $state in *Synced*ON*) exit 0 ;; *) exit 1 ;; esac\n";
+
+/// The same for a server that is written to, or not.
+const WRITER_CHECK: &str = "#!/bin/sh\n\
+    state=$(timeout 1 mariadb --no-defaults -h \"$3\" -P \"$4\" -u root --connect-timeout=1 -N -e 'SELECT @@read_only') || exit 1\n\
+    [ \"$state\" = 0 ]\n";
 
 /// Those of `first`, then the others.
 fn in_turn(first: Number) -> Vec<Number> {
@@ -55,7 +60,11 @@ pub async fn start(host: &Arc<Host>) {
     use std::os::unix::fs::PermissionsExt;
     let dir = host.folder("haproxy");
     let (check, file) = (dir.join("check.sh"), dir.join("haproxy.cfg"));
-    std::fs::write(&check, CHECK).expect("written");
+    let text = match kind() {
+        Kind::Clusters => GALERA_CHECK,
+        Kind::Replicas => WRITER_CHECK,
+    };
+    std::fs::write(&check, text).expect("written");
     std::fs::set_permissions(&check, std::fs::Permissions::from_mode(0o755)).expect("executable");
     std::fs::write(&file, config(host.number(), &check.display().to_string())).expect("written");
     let number = host.number();

@@ -9,7 +9,7 @@ use crate::network::{NUMBERS, Number, address, command_on};
 use diesel::QueryableByName;
 use diesel::sql_types::Text;
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, RunQueryDsl};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -24,7 +24,8 @@ const PROVIDER: &str = "/usr/lib/galera/libgalera_smm.so";
 const ANSWER: Duration = Duration::from_secs(2);
 
 const SQL: &str = "CREATE DATABASE IF NOT EXISTS seckill CHARACTER SET utf8mb4;\n\
-    CREATE USER IF NOT EXISTS 'root'@'%';\nGRANT ALL PRIVILEGES ON *.* TO 'root'@'%' WITH GRANT OPTION;\n";
+    CREATE USER IF NOT EXISTS 'root'@'%';\nGRANT ALL PRIVILEGES ON *.* TO 'root'@'%' WITH GRANT OPTION;\n\
+    CREATE USER IF NOT EXISTS 'seckill'@'%';\nGRANT ALL PRIVILEGES ON seckill.* TO 'seckill'@'%';\n";
 
 /// Finds out the position, then runs the server: FOLDER OPTION…
 const START: &str = r#"
@@ -72,14 +73,26 @@ pub fn install(dir: &Path) {
     std::fs::write(dir.join("init.sql"), SQL).expect("written");
 }
 
-/// Starts a host's server. The first server of all begins the cluster.
-pub async fn start(host: &Arc<Host>, template: &Path, first: bool) {
+/// A host's folder for its server, with the template's data, the server's own.
+pub(super) fn own_folder(host: &Host, template: &Path) -> PathBuf {
     let dir = host.folder("mariadb");
     std::fs::create_dir_all(dir.join("tmp")).expect("a folder");
     let copied = Command::new("cp").arg("-a").arg(template.join("data")).arg(&dir).status().expect("cp runs");
     let owned = Command::new("chown").arg("-R").arg(format!("{USER}:{USER}")).arg(&dir).status().expect("chown runs");
     assert!(copied.success() && owned.success());
     std::fs::copy(template.join("init.sql"), dir.join("init.sql")).expect("copied");
+    dir
+}
+
+/// Options for what a server keeps in its folder.
+pub(super) fn places(dir: &Path) -> Vec<String> {
+    let places = [("datadir", "data"), ("socket", "socket"), ("pid-file", "pid"), ("tmpdir", "tmp")];
+    places.map(|(option, place)| format!("--{option}={}", dir.join(place).display())).to_vec()
+}
+
+/// Starts a host's server. The first server of all begins the cluster.
+pub async fn start(host: &Arc<Host>, template: &Path, first: bool) {
+    let dir = own_folder(host, template);
     let (number, begins) = (host.number(), AtomicBool::new(first));
     host.run(
         "mariadb",
@@ -98,9 +111,7 @@ pub async fn start(host: &Arc<Host>, template: &Path, first: bool) {
                 format!("--port={PORT}"),
                 format!("--init-file={}", dir.join("init.sql").display()),
             ]);
-            for (option, place) in [("datadir", "data"), ("socket", "socket"), ("pid-file", "pid"), ("tmpdir", "tmp")] {
-                command.arg(format!("--{option}={}", dir.join(place).display()));
-            }
+            command.args(places(&dir));
             if begins.swap(false, SeqCst) {
                 command.arg("--wsrep-new-cluster");
             }
@@ -185,4 +196,15 @@ pub async fn bootstrap_if_stuck() -> Option<Number> {
     let act = "SET GLOBAL wsrep_provider_options = 'pc.bootstrap=1'";
     crate::raw_commands::try_sql(&url(number), act).await.ok()?;
     Some(number)
+}
+
+/// Servers that run, but have left the cluster and do not try to come back.
+pub async fn left_for_good() -> Vec<Number> {
+    let mut left = Vec::new();
+    for number in NUMBERS {
+        if ask(number, &status("wsrep_cluster_status")).await.as_deref() == Some("Disconnected") {
+            left.push(number);
+        }
+    }
+    left
 }

@@ -14,12 +14,12 @@ use std::time::Duration;
 
 const SLOTS: u16 = 16_384;
 const FIRST_PORT: u16 = 7_000;
-const ANSWER: Duration = Duration::from_secs(2);
+pub(super) const ANSWER: Duration = Duration::from_secs(2);
 /// A replica elected now is not ordered to hand over before this has passed: see `tests/support/redis_sets/cluster.rs`.
 pub const REST: Duration = Duration::from_secs(14);
 
-/// Of every node. What has no primary refuses, and the rest goes on; a primary that no replica listens to takes nothing.
-const SETTINGS: [&str; 14] = [
+/// Of every server. A primary that no replica listens to takes nothing.
+pub(super) const DURABLE: [&str; 9] = [
     "protected-mode no",
     "appendonly yes",
     "appendfsync always",
@@ -29,6 +29,9 @@ const SETTINGS: [&str; 14] = [
     "repl-ping-replica-period 1",
     "min-replicas-to-write 1",
     "min-replicas-max-lag 5",
+];
+/// Of every node of the cluster. What has no primary refuses, and the rest goes on.
+const CLUSTER: [&str; 5] = [
     "cluster-enabled yes",
     "cluster-node-timeout 3000",
     "cluster-require-full-coverage no",
@@ -64,7 +67,7 @@ async fn must(host: Number, group: Number, words: &[&str]) -> Value {
 pub async fn start(host: &Arc<Host>) {
     for group in NUMBERS {
         let dir = host.folder(&format!("redis{group}"));
-        let mut lines: Vec<String> = SETTINGS.map(str::to_owned).to_vec();
+        let mut lines: Vec<String> = DURABLE.into_iter().chain(CLUSTER).map(str::to_owned).collect();
         lines.extend([
             format!("bind {}", host.address()),
             format!("port {}", port(group)),

@@ -2,7 +2,7 @@
 
 use crate::host::Host;
 use crate::network::{NUMBERS, Number, address, command_on};
-use crate::servers::{balancer, redis};
+use crate::servers::{Kind, balancer, kind, redis, sentinel};
 use crate::time::QUICK;
 use seckill::roles::Role;
 use std::process::Command;
@@ -20,14 +20,13 @@ const FIRST_ADMIN_PORT: u16 = 9_090;
 const CALL: Duration = Duration::from_secs(60);
 
 /// On top of the quick settings: attempts that outlast the faults, retries that come soon after them, and what three hosts need.
-const OWN: [&str; 9] = [
+const OWN: [&str; 8] = [
     "p3_relay.attempts_max=60",
     "p3_relay.backoff_max_ms=1000",
     "p4_persist.attempts_max=60",
     "p4_persist.retry_delay_max_ms=1000",
     "runtime.drain_ms=3000",
     "http.workers_count=1",
-    "redis.mode=cluster",
     "redis.wait_replicas=1",
     "log.level=info",
 ];
@@ -35,13 +34,18 @@ const OWN: [&str; 9] = [
 /// Settings of every process.
 pub fn settings() -> Vec<String> {
     let mut set: Vec<String> = QUICK.into_iter().chain(OWN).map(str::to_owned).collect();
+    let (mode, url) = match kind() {
+        Kind::Clusters => ("cluster", redis::url()),
+        Kind::Replicas => ("sentinel", sentinel::url()),
+    };
     set.extend([
-        format!("redis.url={}", redis::url()),
+        format!("redis.mode={mode}"),
+        format!("redis.url={url}"),
         format!("redis.shards={SHARDS}"),
         format!("redis.prefix={PREFIX}"),
         format!("rabbitmq.prefix={PREFIX}"),
         format!("rabbitmq.url=amqp://guest:guest@127.0.0.1:{}/%2f", balancer::BROKER_PORT),
-        format!("mysql.url=mysql://root@127.0.0.1:{}/seckill?prefer_socket=false", balancer::DATABASE_PORT),
+        format!("mysql.url=mysql://seckill@127.0.0.1:{}/seckill?prefer_socket=false", balancer::DATABASE_PORT),
         format!("p5_reconcile.window_ms={WINDOW_MS}"),
     ]);
     set
