@@ -9,6 +9,7 @@
     reason = "tests fail by panicking"
 )]
 
+mod cells;
 #[allow(dead_code, reason = "each binary uses a part of it")]
 #[path = "../chaos/checker/mod.rs"]
 mod checker;
@@ -51,6 +52,14 @@ const FOLDER: &str = "HOSTS_FOLDER";
 fn asked<T: std::str::FromStr>(variable: &str) -> Option<T> {
     let value = std::env::var(variable).ok().filter(|value| !value.is_empty())?;
     Some(value.parse().unwrap_or_else(|_| panic!("{variable}={value} cannot be read")))
+}
+
+/// Status and body of an answer; 0 when there was none.
+async fn status_and_body(request: reqwest::RequestBuilder) -> (u16, serde_json::Value) {
+    let Ok(answer) = request.send().await else { return (0, serde_json::Value::Null) };
+    let status = answer.status().as_u16();
+    let Ok(body) = answer.text().await else { return (0, serde_json::Value::Null) };
+    (status, serde_json::from_str(&body).unwrap_or_default())
 }
 
 fn folder() -> PathBuf {
@@ -98,4 +107,9 @@ fn on_sentinel_and_a_replica_of_the_database_too() {
 #[test]
 fn faults_by_a_seed_lose_double_and_oversell_nothing() {
     time::run(random::run());
+}
+
+#[test]
+fn the_loss_of_a_cell_leaves_the_others_alone() {
+    time::run(cells::one_is_lost());
 }

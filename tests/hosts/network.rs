@@ -43,6 +43,11 @@ pub fn host_at(address: &str) -> Option<Number> {
     address.strip_prefix(NET)?.strip_prefix('.')?.parse().ok().filter(|number| NUMBERS.contains(number))
 }
 
+/// Only the own loopback: for what needs no hosts.
+pub fn lay_loopback() {
+    run("ip link set lo up");
+}
+
 /// Lays the bridge, the namespaces and the links.
 pub fn lay() {
     run("mount -t tmpfs tmpfs /run");

@@ -152,6 +152,10 @@ impl Stage {
         if let Err(open) = self.site.drained().await {
             unrest = unrest.or(Some(open));
         }
+        // A server may have gone once more: a broker that comes back from a minority starts again.
+        if let Err(lack) = self.site.whole().await {
+            unrest = unrest.or(Some(format!("not whole at the end: {lack}")));
+        }
         sampler.stop().await;
         let verdict = self.judge(&dir, &lines).await;
         let (fault, back) = (Span { from_ms: fault_ms, to_ms: healed_ms }, Span { from_ms: healed_ms, to_ms: end_ms });

@@ -6,6 +6,7 @@
 use crate::clients::clock::now_ms;
 use crate::network::{NUMBERS, Number};
 use crate::servers::roles::{self, SHARDS};
+use crate::status_and_body;
 use crate::time::time_passes;
 use seckill::config::Secret;
 use seckill::domain::ids::UserId;
@@ -127,13 +128,6 @@ impl Shared {
         let at = usize::try_from(turn).expect("few") % there.len().max(1);
         roles::api(there.get(at).copied().unwrap_or(1))
     }
-
-    async fn ask(&self, request: reqwest::RequestBuilder) -> (u16, Value) {
-        let Ok(answer) = request.send().await else { return (0, Value::Null) };
-        let status = answer.status().as_u16();
-        let Ok(body) = answer.text().await else { return (0, Value::Null) };
-        (status, serde_json::from_str(&body).unwrap_or_default())
-    }
 }
 
 /// One purchase; where it is noted, and its request if it was accepted.
@@ -143,7 +137,7 @@ async fn buy(shared: &Shared, shard: u16) -> (usize, Option<String>) {
     let api = shared.api(seq);
     let begun_ms = now_ms();
     let request = shared.http.post(format!("{api}/v1/sales/{}/orders", shared.sale)).bearer_auth(token);
-    let (status, body) = shared.ask(request.json(&json!({ "quantity": 1 }))).await;
+    let (status, body) = status_and_body(request.json(&json!({ "quantity": 1 }))).await;
     let ended_ms = now_ms();
     let request_id = body["request_id"].as_str().map(str::to_owned).filter(|_| status == 202);
     let result = match status {
@@ -171,7 +165,7 @@ async fn until_confirmed(shared: Arc<Shared>, shard: u16, at: usize, request_id:
     for turn in 0.. {
         let api = shared.api(turn);
         let url = format!("{api}/v1/sales/{}/orders/{request_id}?wait=2", shared.sale);
-        let (_, body) = shared.ask(shared.http.get(url).bearer_auth(token)).await;
+        let (_, body) = status_and_body(shared.http.get(url).bearer_auth(token)).await;
         if body["status"] == "CONFIRMED" {
             shared.found.lock().expect("not poisoned")[at].confirmed_ms = Some(now_ms());
             return;

@@ -23,7 +23,7 @@ const GALERA_CHECK: &str = "#!/bin/sh\n\
 /// The same for a server that is written to, or not.
 const WRITER_CHECK: &str = "#!/bin/sh\n\
     state=$(timeout 1 mariadb --no-defaults -h \"$3\" -P \"$4\" -u root --connect-timeout=1 -N -e 'SELECT @@read_only') || exit 1\n\
-    [ \"$state\" = 0 ]\n";
+    case $state in 0 | OFF) exit 0 ;; *) exit 1 ;; esac\n";
 
 /// Those of `first`, then the others.
 fn in_turn(first: Number) -> Vec<Number> {

@@ -130,13 +130,12 @@ pub async fn lacks() -> Option<String> {
     None
 }
 
-/// A node that the two others do not see.
+/// A node that fewer nodes see than the others.
 pub async fn odd_one_out() -> Option<Number> {
-    let mut seen = Vec::new();
+    let mut views = Vec::new();
     for number in NUMBERS {
-        let running = evaluate(number, "rabbit_nodes:all_running()").await.unwrap_or_default();
-        seen.push(NUMBERS.into_iter().filter(|other| running.contains(&node(*other))).count());
+        views.push(evaluate(number, "rabbit_nodes:all_running()").await.unwrap_or_default());
     }
-    let fewest = seen.iter().min().copied().filter(|count| *count < 3)?;
-    seen.iter().position(|count| *count == fewest).map(|at| NUMBERS[at])
+    let seen_by = |number: Number| views.iter().filter(|view| view.contains(&node(number))).count();
+    NUMBERS.into_iter().filter(|number| seen_by(*number) < NUMBERS.len()).min_by_key(|number| seen_by(*number))
 }
