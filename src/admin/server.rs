@@ -47,9 +47,15 @@ async fn live() -> HttpResponse {
 
 async fn ready(admin: web::Data<Admin>) -> HttpResponse {
     let (probes, draining) = (admin.readiness.probe().await, admin.readiness.is_draining());
-    let ok = !draining && probes.iter().all(|probe| probe.ok);
+    let ok = !draining && !probes.iter().any(|probe| probe.holds_back);
     let roles: Vec<&str> = admin.roles.iter().map(|role| role.name()).collect();
-    let body = serde_json::json!({ "ready": ok, "draining": draining, "roles": roles, "needs": probes });
+    let away = probes.iter().filter(|probe| !probe.ok && !probe.holds_back);
+    let away: Vec<String> = away
+        .map(|probe| format!("{}: {}", probe.name, probe.problem.as_deref().unwrap_or("it does not answer")))
+        .collect();
+    let body = serde_json::json!({
+        "ready": ok, "draining": draining, "roles": roles, "warnings": away, "needs": probes
+    });
     if ok { HttpResponse::Ok().json(body) } else { HttpResponse::ServiceUnavailable().json(body) }
 }
 

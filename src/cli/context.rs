@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::output;
-use crate::config::{Layers, Settings};
+use crate::config::{Layers, Settings, redacted_urls};
 use crate::dev::DevState;
 use crate::domain::operator::Actor;
 use crate::roles::Servers;
@@ -18,7 +18,7 @@ pub fn settings(layers: &Layers, data_dir: &Path) -> Result<Settings, Failure> {
     let stack = if layers.name_servers() { None } else { DevState::read(data_dir)?.filter(runs) };
     let Some(state) = stack else {
         let settings = Settings::load(layers)?;
-        let (redis, mysql) = (settings.redis.url.redacted(), settings.mysql.url.redacted());
+        let (redis, mysql) = (settings.redis.url.redacted(), redacted_urls(settings.mysql.urls_in_use()));
         output::remark(&format!("the system of the configuration: {redis}, {mysql}"));
         return Ok(settings);
     };
@@ -30,6 +30,8 @@ pub fn settings(layers: &Layers, data_dir: &Path) -> Result<Settings, Failure> {
         format!("redis.url={}", state.redis_url),
         format!("rabbitmq.url={}", state.amqp_url),
         format!("mysql.url={}", state.mysql_url),
+        "rabbitmq.urls=".to_owned(),
+        "mysql.urls=".to_owned(),
         // The one that signs; beside a list of the stack's layers it would be refused.
         "auth.secrets=".to_owned(),
         format!("auth.secret={}", state.jwt_secret),

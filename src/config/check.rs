@@ -6,6 +6,7 @@
 use super::bounds::{Relation, bounds, relations};
 use super::secret_list::SecretKeys;
 use super::sections::{RedisMode, Settings};
+use super::url_list;
 
 /// Everything that is wrong with the values; empty when nothing is.
 #[must_use]
@@ -63,12 +64,10 @@ fn addresses(s: &Settings, found: &mut Vec<String>) {
     }
     found.extend(collector(&s.traces.otlp_endpoint).map(|why| format!("traces.otlp_endpoint: {why}")));
     found.extend(s.http.cors_origins.complaints().map(|why| format!("http.cors_origins: {why}")));
-    let urls = [
-        ("redis.url", &s.redis.url, redis_schemes(s.redis.mode)),
-        ("rabbitmq.url", &s.rabbitmq.url, ["amqp", "amqps"]),
-        ("mysql.url", &s.mysql.url, ["mysql", "mysqls"]),
-    ];
-    for (key, url, [plain, encrypted]) in urls {
+    let redis = [("redis.url", &s.redis.url, redis_schemes(s.redis.mode))];
+    let rabbitmq = s.rabbitmq.urls_in_use().iter().map(|url| ("rabbitmq.url", url, ["amqp", "amqps"]));
+    let mysql = s.mysql.urls_in_use().iter().map(|url| ("mysql.url", url, ["mysql", "mysqls"]));
+    for (key, url, [plain, encrypted]) in redis.into_iter().chain(rabbitmq).chain(mysql) {
         if ![plain, encrypted].contains(&url.scheme()) {
             let scheme = url.scheme();
             found.push(format!(
@@ -76,6 +75,8 @@ fn addresses(s: &Settings, found: &mut Vec<String>) {
             ));
         }
     }
+    found.extend(url_list::complaints("rabbitmq", &s.rabbitmq.urls));
+    found.extend(url_list::complaints("mysql", &s.mysql.urls));
     encryption(s, found);
     if s.redis.mode == RedisMode::Sentinel && !s.redis.url.expose().contains("sentinelServiceName=") {
         found.push("redis.url: names no master, add ?sentinelServiceName=NAME as the sentinels have it".into());
@@ -114,11 +115,20 @@ fn collector(endpoint: &str) -> Option<String> {
 /// Files for a connection that is not encrypted are a mistake that would show nowhere else.
 fn encryption(s: &Settings, found: &mut Vec<String>) {
     let servers = [
-        ("redis", &s.redis.url, [&s.redis.tls_ca_file, &s.redis.tls_cert_file, &s.redis.tls_key_file]),
-        ("rabbitmq", &s.rabbitmq.url, [&s.rabbitmq.tls_ca_file, &s.rabbitmq.tls_cert_file, &s.rabbitmq.tls_key_file]),
-        ("mysql", &s.mysql.url, [&s.mysql.tls_ca_file, &s.mysql.tls_cert_file, &s.mysql.tls_key_file]),
+        (
+            "redis",
+            std::slice::from_ref(&s.redis.url),
+            [&s.redis.tls_ca_file, &s.redis.tls_cert_file, &s.redis.tls_key_file],
+        ),
+        (
+            "rabbitmq",
+            s.rabbitmq.urls_in_use(),
+            [&s.rabbitmq.tls_ca_file, &s.rabbitmq.tls_cert_file, &s.rabbitmq.tls_key_file],
+        ),
+        ("mysql", s.mysql.urls_in_use(), [&s.mysql.tls_ca_file, &s.mysql.tls_cert_file, &s.mysql.tls_key_file]),
     ];
-    for (section, url, files) in servers {
+    for (section, urls, files) in servers {
+        let Some(url) = urls.first() else { continue };
         if !url.is_encrypted() && files.iter().any(|file| !file.is_empty()) {
             let scheme = url.scheme();
             found.push(format!(
@@ -134,7 +144,7 @@ fn encryption(s: &Settings, found: &mut Vec<String>) {
     }
     // The driver would take these from the url; one of them switches the verification off.
     for parameter in ["require_ssl=", "verify_ca=", "verify_identity=", "built_in_roots="] {
-        if s.mysql.url.expose().contains(parameter) {
+        if s.mysql.urls_in_use().iter().any(|url| url.expose().contains(parameter)) {
             found.push(format!(
                 "mysql.url: has {parameter}…, expected the scheme mysqls:// and mysql.tls_ca_file instead"
             ));

@@ -6,6 +6,7 @@
 
 use super::algorithms::both_given;
 use super::sections::Settings;
+use super::url_list::{UrlList, both_given as both_urls_given};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -42,13 +43,14 @@ impl Layers {
     pub fn name_servers(&self) -> bool {
         let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let is_named = |(short, key): &(&str, &str)| {
-            is_set(short) || is_set(&format!("SECKILL__{}", key.replace('.', "__").to_uppercase()))
+            let long = format!("SECKILL__{}", key.replace('.', "__").to_uppercase());
+            is_set(short) || is_set(&long) || is_set(&format!("{long}S"))
         };
         !self.files.is_empty() || URL_VARIABLES.iter().any(is_named)
     }
 }
 
-/// Environment variables that stand for one key each: they point at existing servers.
+/// Environment variables that stand for one key each, or for its list: they point at existing servers.
 const URL_VARIABLES: [(&str, &str); 3] =
     [("SECKILL_REDIS_URL", "redis.url"), ("SECKILL_AMQP_URL", "rabbitmq.url"), ("SECKILL_MYSQL_URL", "mysql.url")];
 
@@ -84,7 +86,9 @@ pub(super) fn read(
         }
     }
     for (key, name, value) in urls {
-        builder = with_text(builder, &key, &name, value)?;
+        builder = with_address(builder, &key, &name, value)?;
+        let replaced = [key.clone(), format!("{key}s")];
+        given.retain(|given| !replaced.contains(given));
     }
     for (index, set) in layers.set.iter().enumerate() {
         // Without `=` it may be a value, and a secret.
@@ -92,13 +96,28 @@ pub(super) fn read(
         if !names_a_key(key) {
             return Err(ConfigError::Set(key.to_owned()));
         }
+        if ["rabbitmq.url", "mysql.url"].contains(&key) && !given.contains(&format!("{key}s")) {
+            // A list that a short variable gave goes with it.
+            builder = with_text(builder, &format!("{key}s"), "--set", OsString::new())?;
+        }
         builder = with_text(builder, key, "--set", value.into())?;
         given.insert(key.to_lowercase());
     }
     let settings = built(builder)?;
-    match both_given(&settings.auth, &given) {
-        Some(complaint) => Err(ConfigError::Refused(vec![complaint])),
-        None => Ok(settings),
+    let complaints: Vec<String> =
+        both_given(&settings.auth, &given).into_iter().chain(both_urls_given(&settings, &given)).collect();
+    if complaints.is_empty() { Ok(settings) } else { Err(ConfigError::Refused(complaints)) }
+}
+
+/// The value of a short variable: one address, or several with commas. It stands for both keys of the server and replaces what
+/// files and long variables gave for either.
+fn with_address(builder: Builder, key: &str, name: &str, value: OsString) -> Result<Builder, ConfigError> {
+    let list = format!("{key}s");
+    let is_list = value.to_str().is_some_and(|text| UrlList::from_text(text).count() > 1);
+    match key {
+        "redis.url" => with_text(builder, key, name, value),
+        _ if is_list => with_text(builder, &list, name, value),
+        _ => with_text(with_text(builder, &list, name, OsString::new())?, key, name, value),
     }
 }
 
@@ -213,6 +232,22 @@ mod tests {
     fn the_short_variables_win_over_the_long_ones() {
         let both = [("SECKILL_REDIS_URL", "redis://short:1"), ("SECKILL__REDIS__URL", "redis://long:1")];
         assert_eq!(from_environment(&both).unwrap().redis.url.expose(), "redis://short:1");
+    }
+
+    #[test]
+    fn the_short_variables_take_a_list_and_stand_for_both_keys() {
+        let exposed = |settings: &Settings| super::super::exposed_urls(settings.mysql.urls_in_use());
+        let several = "mysql://a:1/s,mysql://b:1/s";
+        assert_eq!(exposed(&from_environment(&[("SECKILL_MYSQL_URL", several)]).unwrap()), several);
+        let long = [("SECKILL__MYSQL__URLS", several), ("SECKILL_MYSQL_URL", "mysql://c:1/s")];
+        assert_eq!(exposed(&from_environment(&long).unwrap()), "mysql://c:1/s");
+        let long = [("SECKILL__MYSQL__URL", "mysql://c:1/s"), ("SECKILL_MYSQL_URL", several)];
+        assert_eq!(exposed(&from_environment(&long).unwrap()), several);
+        let variables = [("SECKILL_MYSQL_URL".into(), several.into())].into_iter();
+        let flag = Layers { files: vec![], set: vec!["mysql.url=mysql://d:1/s".to_owned()] };
+        assert_eq!(exposed(&read(&flag, variables).unwrap()), "mysql://d:1/s");
+        let both = [("SECKILL__MYSQL__URL", "mysql://c:1/s"), ("SECKILL__MYSQL__URLS", several)];
+        assert!(from_environment(&both).unwrap_err().contains("mysql.url, mysql.urls: both are given"));
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod secret;
 mod secret_list;
 mod sections;
 mod server_url;
+mod url_list;
 
 pub use algorithms::AlgorithmList;
 pub(crate) use check::api_complaints;
@@ -21,6 +22,8 @@ pub use secret::Secret;
 pub use secret_list::SecretList;
 pub use sections::*;
 pub use server_url::ServerUrl;
+pub(crate) use url_list::redacted as redacted_urls;
+pub use url_list::{UrlList, exposed as exposed_urls};
 
 impl Settings {
     /// Reads and checks all layers.

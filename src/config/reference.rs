@@ -85,6 +85,7 @@ fn values_of(full: &str, default: &str) -> String {
         "p5_reconcile.compensate" => Compensate::NAMES,
         _ if matches!(default, "true" | "false") => &["true", "false"],
         "auth.algorithms" => return "list of `RS256`, `ES256`, `EdDSA`; or `HS256` alone".to_owned(),
+        "rabbitmq.urls" | "mysql.urls" => return "URLs".to_owned(),
         "auth.secrets" | "p1_entry.token_secrets" => return "secrets".to_owned(),
         "auth.secret" | "p1_entry.token_secret" | "admin.token" => return "secret".to_owned(),
         _ if full.ends_with(".listen") => return "ip:port".to_owned(),

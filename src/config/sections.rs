@@ -6,6 +6,7 @@ use super::origins::Origins;
 use super::secret::Secret;
 use super::secret_list::SecretList;
 use super::server_url::ServerUrl;
+use super::url_list::UrlList;
 use serde::{Deserialize, Serialize};
 
 macro_rules! sections {
@@ -83,6 +84,7 @@ sections! {
     }
     Rabbitmq {
         url: ServerUrl,
+        urls: UrlList,
         tls_ca_file: String,
         tls_cert_file: String,
         tls_key_file: String,
@@ -95,6 +97,7 @@ sections! {
     }
     Mysql {
         url: ServerUrl,
+        urls: UrlList,
         tls_ca_file: String,
         tls_cert_file: String,
         tls_key_file: String,

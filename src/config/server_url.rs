@@ -36,6 +36,11 @@ impl ServerUrl {
         self.0.split_once("://").map_or("", |(scheme, _)| scheme)
     }
 
+    /// What stands behind the host: the database, or the virtual host.
+    pub(super) fn path(&self) -> String {
+        Url::parse(&self.0).map(|url| url.path().to_owned()).unwrap_or_default()
+    }
+
     /// Whether connections to it are encrypted.
     #[must_use]
     pub(crate) fn is_encrypted(&self) -> bool {

@@ -110,15 +110,30 @@ struct MariadbLauncher {
     socket: Socket,
     port: u16,
     encryption: Option<Encryption>,
+    options: Vec<String>,
 }
 
 /// Starts a mariadbd on the data in `dir` (made when missing) and waits for its greeting.
 pub async fn start(dir: &Path, port: u16) -> Result<Server, DevError> {
-    start_with(dir, port, None).await
+    start_as(dir, port, None, Vec::new()).await
+}
+
+/// The same with more options on its command line, as `--log-bin=binlog`.
+pub async fn start_with_options(dir: &Path, port: u16, options: &[&str]) -> Result<Server, DevError> {
+    start_as(dir, port, None, options.iter().map(|option| (*option).to_owned()).collect()).await
 }
 
 /// The same, on request encrypted.
 pub(super) async fn start_with(dir: &Path, port: u16, encryption: Option<Encryption>) -> Result<Server, DevError> {
+    start_as(dir, port, encryption, Vec::new()).await
+}
+
+async fn start_as(
+    dir: &Path,
+    port: u16,
+    encryption: Option<Encryption>,
+    options: Vec<String>,
+) -> Result<Server, DevError> {
     let program = Program::find()?;
     let dir = server::make_dir(dir)?;
     install(&program, &dir).await?;
@@ -126,7 +141,7 @@ pub(super) async fn start_with(dir: &Path, port: u16, encryption: Option<Encrypt
     let init = dir.join("init.sql");
     fs::write(&init, INIT_SQL).map_err(DevError::io("write", init))?;
     let socket = Socket::place(&dir, port)?;
-    Server::start(MariadbLauncher { program, dir: dir.clone(), socket, port, encryption }, &dir).await
+    Server::start(MariadbLauncher { program, dir: dir.clone(), socket, port, encryption, options }, &dir).await
 }
 
 /// Makes the system tables, one installation at a time in a process: of several at once one ends now and then with exit
@@ -195,6 +210,7 @@ impl ServerLauncher for MariadbLauncher {
         command.args(["--innodb-flush-log-at-trx-commit=1", "--sync-binlog=1"]);
         command.args(["--transaction-isolation=READ-COMMITTED", "--innodb-lock-wait-timeout=3"]);
         command.args(["--character-set-server=utf8mb4", "--max-connections=500"]);
+        command.args(&self.options);
         command
     }
 }

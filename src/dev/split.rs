@@ -2,7 +2,7 @@
 
 use super::stack_plan::{StackError, StackListeners, StackPlan, has_shop};
 use super::{Child, DevError, DevState, ports::free_port};
-use crate::config::{Layers, Settings};
+use crate::config::{Layers, Settings, exposed_urls};
 use crate::roles::Role;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -168,8 +168,8 @@ fn args(layers: &Layers, role: Role, listen: &Listen) -> Vec<String> {
 pub fn environment(settings: &Settings) -> Vec<(&'static str, String)> {
     vec![
         ("SECKILL_REDIS_URL", settings.redis.url.expose().to_owned()),
-        ("SECKILL_AMQP_URL", settings.rabbitmq.url.expose().to_owned()),
-        ("SECKILL_MYSQL_URL", settings.mysql.url.expose().to_owned()),
+        ("SECKILL_AMQP_URL", exposed_urls(settings.rabbitmq.urls_in_use())),
+        ("SECKILL_MYSQL_URL", exposed_urls(settings.mysql.urls_in_use())),
         ("SECKILL__AUTH__SECRET", settings.auth.secret.expose().to_owned()),
         ("SECKILL__ADMIN__TOKEN", settings.admin.token.expose().to_owned()),
         ("SECKILL__P1_ENTRY__TOKEN_SECRET", settings.p1_entry.token_secret.expose().to_owned()),

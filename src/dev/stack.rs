@@ -182,6 +182,8 @@ fn settings(plan: &StackPlan, urls: &ServerUrls, secrets: &Secrets) -> Result<Se
         format!("redis.url={}", urls.redis_url),
         format!("rabbitmq.url={}", urls.amqp_url),
         format!("mysql.url={}", urls.mysql_url),
+        "rabbitmq.urls=".to_owned(),
+        "mysql.urls=".to_owned(),
     ]);
     if given.auth.secrets_in_use().is_empty() && given.auth.uses_secrets() {
         layers.set.push(format!("auth.secret={}", secrets.jwt));

@@ -138,7 +138,9 @@ impl PublisherSession {
         tracing::warn!(phase = "p3_relay", reason, unanswered = self.confirms.len(), "giving up the broker connection");
         metrics::counter!("seckill_p3_relay_reconnects_total").increment(1);
         self.breaker.outage(reason);
-        self.publisher = None;
+        if let Some(publisher) = self.publisher.take() {
+            publisher.give_up_node();
+        }
         let unanswered = self.confirms.drain();
         if unanswered.contains(&Published::Canary) {
             self.silences = self.silences.saturating_add(1);

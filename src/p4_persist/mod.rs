@@ -209,7 +209,7 @@ impl Persist {
         match failed {
             None => false,
             // A read says nothing about a database that takes no writes.
-            Some((_, DbError::ReadOnly)) => true,
+            Some((_, DbError::WrongNode(_))) => true,
             // This read would notice a connection that is out of step.
             Some(_) if left_out!(Discard) => true,
             Some((request_id, _)) => outcomes::outcome_of(&self.db, request_id).await.is_err(),

@@ -3,7 +3,7 @@
 //! Input: the settings. Output: [`Servers`], or the key that cannot be used. A crash leaves nothing.
 
 use super::RoleError;
-use crate::config::Settings;
+use crate::config::{ServerUrl, Settings};
 use crate::p5_reconcile::{ReconcileContext, ReconcileHandles};
 use crate::sales::{SaleControl, SaleHandles};
 use crate::store::mysql::{DatabaseAddress, Db, DbConfig};
@@ -92,7 +92,8 @@ pub fn rabbit_config(settings: &Settings) -> Result<RabbitConfig, TlsError> {
         cert: &rabbit.tls_cert_file,
         key: &rabbit.tls_key_file,
     };
-    let trust = rabbit.url.is_encrypted().then(|| Trust::read(files)).transpose()?;
+    let urls = rabbit.urls_in_use();
+    let trust = urls.iter().any(ServerUrl::is_encrypted).then(|| Trust::read(files)).transpose()?;
     Ok(RabbitConfig {
         trust: trust.map(Arc::new),
         prefix: rabbit.prefix.clone(),
@@ -103,6 +104,6 @@ pub fn rabbit_config(settings: &Settings) -> Result<RabbitConfig, TlsError> {
         connect_timeout_ms: rabbit.connect_timeout_ms,
         retry_delay_ms: settings.p4_persist.retry_delay_ms,
         retry_delay_max_ms: settings.p4_persist.retry_delay_max_ms,
-        ..RabbitConfig::new(rabbit.url.expose())
+        ..RabbitConfig::of_nodes(urls.iter().map(|url| url.expose().to_owned()).collect())
     })
 }

@@ -3,6 +3,7 @@
 //! A store translates between domain values and a server's bytes. It never decides: `domain` says what an
 //! answer means.
 
+pub mod address_in_use;
 pub mod mysql;
 pub mod rabbit;
 pub mod redis;

@@ -20,7 +20,12 @@ impl Session {
 
     /// Runs statements that must succeed.
     pub async fn run(&mut self, statements: &str) {
-        self.0.batch_execute(statements).await.expect(statements);
+        self.try_run(statements).await.expect(statements);
+    }
+
+    /// Runs statements that may fail.
+    pub async fn try_run(&mut self, statements: &str) -> diesel::QueryResult<()> {
+        self.0.batch_execute(statements).await
     }
 }
 

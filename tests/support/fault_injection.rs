@@ -222,10 +222,10 @@ pub fn port_of(url: &str) -> u16 {
 
 /// A channel as an operator would have one.
 pub async fn channel(config: &RabbitConfig) -> (Connection, Channel) {
-    let login = config.url.split_once("//").and_then(|(_, rest)| rest.split_once('@')).expect("a login").0;
+    let login = config.urls[0].split_once("//").and_then(|(_, rest)| rest.split_once('@')).expect("a login").0;
     let (user, password) = login.split_once(':').expect("a password");
-    let mut arguments = OpenConnectionArguments::new("127.0.0.1", port_of(&config.url), user, password);
-    arguments.virtual_host(&config.url.rsplit_once('/').expect("a virtual host").1.replace("%2f", "/"));
+    let mut arguments = OpenConnectionArguments::new("127.0.0.1", port_of(&config.urls[0]), user, password);
+    arguments.virtual_host(&config.urls[0].rsplit_once('/').expect("a virtual host").1.replace("%2f", "/"));
     let connection = Connection::open(&arguments).await.expect("a connection");
     let channel = connection.open_channel(None).await.expect("a channel");
     (connection, channel)

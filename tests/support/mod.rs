@@ -18,6 +18,7 @@ pub mod clusters;
 pub mod collector;
 pub mod command_line;
 pub mod database_kind;
+pub mod database_pair;
 pub mod database_sessions;
 pub mod doctor;
 pub mod documented_commands;

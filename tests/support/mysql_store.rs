@@ -133,7 +133,7 @@ pub fn class(error: &DbError) -> &'static str {
         DbError::UnknownSale(_) => "unknown sale",
         DbError::Unavailable(_) => "unavailable",
         DbError::Timeout(_) => "timeout",
-        DbError::ReadOnly => "read only",
+        DbError::WrongNode(_) => "wrong node",
         DbError::Other(_) => "other",
     }
 }

@@ -118,25 +118,25 @@ impl World {
         world
     }
 
-    /// On given servers (redis, amqp, mysql), with `name` as key prefix and node.
+    /// On given servers (redis, amqp, mysql; several databases with commas), with `name` as key prefix and node.
     pub async fn on(urls: (&str, &str, &str), name: &str, roles: &[Role], set: &[&str]) -> Self {
         let mut layers: Vec<String> = QUICK.iter().chain(&PATIENT).map(|set| (*set).to_owned()).collect();
         layers.extend([
             format!("redis.url={}", urls.0),
             format!("rabbitmq.url={}", urls.1),
-            format!("mysql.url={}", urls.2),
+            format!("mysql.{}={}", if urls.2.contains(',') { "urls" } else { "url" }, urls.2),
             format!("redis.prefix={name}"),
             format!("runtime.node={name}"),
         ]);
         layers.extend(set.iter().map(|set| (*set).to_owned()));
         let settings = Arc::new(Settings::load(&Layers { files: vec![], set: layers }).expect("settings"));
-        match settings.mysql.url.expose() {
-            // The copy's own connections know no certificates.
-            encrypted if encrypted.starts_with("mysqls:") => {
+        match settings.mysql.urls_in_use() {
+            [plain] if plain.expose().starts_with("mysql:") => schema::make(plain.expose()).await,
+            // The copy's own connections know no certificates, and one address.
+            _ => {
                 let address = DatabaseAddress::new(&settings.mysql).expect("certificates");
                 drop(migrate::migrate(address).await.expect("migrations"));
             }
-            plain => schema::make(plain).await,
         }
         let servers = Servers::new(&settings).expect("handles");
         assert!(servers.redis.wait_connected(Duration::from_secs(20)).await, "redis connects");

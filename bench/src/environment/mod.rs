@@ -70,6 +70,8 @@ impl Making<'_> {
             format!("redis.url={}", urls.redis_url),
             format!("rabbitmq.url={}", urls.amqp_url),
             format!("mysql.url={}", urls.mysql_url),
+            "rabbitmq.urls=".to_owned(),
+            "mysql.urls=".to_owned(),
             format!("p1_entry.token_secret={}", secret("purchase")),
         ]);
         set.extend(match self.public_key {

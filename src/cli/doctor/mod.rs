@@ -1,6 +1,7 @@
 //! `seckill doctor`: does every server answer, and does it have the settings that the guarantees need? Reads only.
 
 mod access;
+mod addresses;
 mod advice;
 mod check;
 mod clocks;
@@ -42,15 +43,17 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &DoctorArgs) -> 
     checks.extend(machine::accept_queue(&settings.http));
     checks.extend(redis::check_redis(&servers.redis, connected, settings.redis.shards).await);
     if answers(&checks, "redis") {
-        checks.extend(access::redis(&servers, &settings.redis.url).await);
+        checks.extend(access::redis(&servers, std::slice::from_ref(&settings.redis.url)).await);
     }
+    checks.extend(addresses::rabbitmq(&servers.rabbit).await);
     checks.extend(rabbitmq::check_rabbitmq(&servers.rabbit).await);
     if answers(&checks, "rabbitmq") && passed(&checks, rabbitmq::DECLARED) {
-        checks.extend(access::rabbit(&servers, &settings.rabbitmq.url).await);
+        checks.extend(access::rabbit(&servers, settings.rabbitmq.urls_in_use()).await);
     }
+    checks.extend(addresses::mysql(&servers.db).await);
     checks.extend(mysql::check_mysql(&servers.db).await);
     if answers(&checks, "mysql") && passed(&checks, mysql::MIGRATED) {
-        checks.extend(access::mysql(&servers, &settings.mysql.url).await);
+        checks.extend(access::mysql(&servers, settings.mysql.urls_in_use()).await);
         checks.extend(mysql::ended_sales(&servers.db).await);
     }
     checks.extend(keys::check_keys(&settings.auth).await);

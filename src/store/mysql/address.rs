@@ -1,29 +1,59 @@
-//! Where the database is, and connections to it, plain or encrypted. Nothing is kept; the certificates are read once for
-//! each [`DatabaseAddress`].
+//! Where the database is, and connections to it, plain or encrypted: to one server, or to that of several which takes writes.
+//!
+//! Input: the settings. Output: connections, and which server they are to. The certificates are read once for each
+//! [`DatabaseAddress`]. A crash leaves nothing.
 
+use super::server_state::ServerState;
 use crate::config::Mysql;
+use crate::store::address_in_use::AddressInUse;
 use crate::store::tls::{ClientCertificate, TlsError, TlsFiles, Trust, advised};
 use diesel::{ConnectionError, ConnectionResult};
 use diesel_async::{AsyncConnection, AsyncMysqlConnection};
 use mysql_async::{ClientIdentity, Opts, OptsBuilder, SslOpts};
 use pkcs8::{ObjectIdentifier, PrivateKeyInfo};
 use rustls::pki_types::PrivateKeyDer;
+use std::sync::Arc;
+use std::time::Duration;
+use url::Url;
 
 /// The scheme of an encrypted connection.
 const ENCRYPTED: &str = "mysqls://";
 const RSA_KEY: &str = "an RSA key (openssl genrsa): the database's driver takes no other";
 const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
 
-/// How to reach the database. Clones share the certificates. Deliberately without `Debug`: it holds the password.
+/// Longest wait for each server, where no setting says it.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How to reach the database: one server, or several of which one is the primary. Clones share the certificates, and the server
+/// in use. Deliberately without `Debug`: it holds the password.
 #[derive(Clone)]
 pub struct DatabaseAddress {
+    servers: Arc<[DatabaseServer]>,
+    in_use: AddressInUse,
+    /// What is believed, for encrypted connections.
+    tls: Option<SslOpts>,
+    connect_timeout: Duration,
+}
+
+struct DatabaseServer {
+    /// As the driver reads it.
     url: String,
-    /// What is believed, and the options that hold it for this URL; they share one TLS configuration.
-    tls: Option<(SslOpts, Result<Opts, String>)>,
+    /// The options with the certificates; they share one TLS configuration.
+    encrypted: Option<Result<Opts, String>>,
+}
+
+/// A new connection, and what its server is.
+pub(super) struct Established {
+    pub(super) conn: AsyncMysqlConnection,
+    /// The server's place in the list.
+    pub(super) server: usize,
+    /// Whether it is a node of a Galera cluster.
+    pub(super) is_galera: bool,
+    is_read_only: bool,
 }
 
 impl DatabaseAddress {
-    /// From `mysql.url` and the certificates it needs.
+    /// From `mysql.url` or `mysql.urls`, and the certificates they need.
     pub fn new(settings: &Mysql) -> Result<Self, TlsError> {
         let files = TlsFiles {
             section: "mysql",
@@ -31,54 +61,152 @@ impl DatabaseAddress {
             cert: &settings.tls_cert_file,
             key: &settings.tls_key_file,
         };
-        let Some(rest) = settings.url.expose().strip_prefix(ENCRYPTED) else {
-            return Ok(Self::from(settings.url.expose()));
-        };
-        Ok(Self::encrypted(format!("mysql://{rest}"), options(&Trust::read(files)?)?))
-    }
-
-    fn encrypted(url: String, tls: SslOpts) -> Self {
-        // As diesel's own `establish` does it, which knows no certificates.
-        let options = Opts::from_url(&url).map_err(|error| error.to_string()).map(|options| {
-            let options = OptsBuilder::from_opts(options).stmt_cache_size(0).client_found_rows(true);
-            options.ssl_opts(tls.clone()).into()
+        let urls = settings.urls_in_use();
+        let encrypted = urls.iter().any(|url| url.expose().starts_with(ENCRYPTED));
+        let tls = encrypted.then(|| options(&Trust::read(files)?)).transpose()?;
+        let urls = urls.iter().map(|url| match url.expose().strip_prefix(ENCRYPTED) {
+            Some(rest) => format!("mysql://{rest}"),
+            None => url.expose().to_owned(),
         });
-        Self { url, tls: Some((tls, options)) }
+        let connect_timeout = Duration::from_millis(settings.connect_timeout_ms);
+        Ok(Self { connect_timeout, ..Self::of(urls.collect(), tls) })
     }
 
-    /// The URL as the driver reads it.
+    fn of(urls: Vec<String>, tls: Option<SslOpts>) -> Self {
+        let in_use = AddressInUse::first_of(urls.len());
+        let servers = urls.into_iter().map(|url| DatabaseServer::new(url, tls.as_ref())).collect();
+        Self { servers, in_use, tls, connect_timeout: CONNECT_TIMEOUT }
+    }
+
+    /// The URL of the first server, as the driver reads it.
     pub(super) fn url(&self) -> &str {
-        &self.url
+        self.servers.first().map_or("", |server| &server.url)
     }
 
-    /// The same server, another URL.
-    pub(super) fn at(&self, url: String) -> Self {
-        match &self.tls {
-            Some((tls, _)) => Self::encrypted(url, tls.clone()),
-            None => Self { url, tls: None },
+    /// The same servers with other URLs.
+    pub(super) fn map(&self, change: impl Fn(&str) -> Option<String>) -> Option<Self> {
+        let urls = self.servers.iter().map(|server| change(&server.url)).collect::<Option<Vec<String>>>()?;
+        Some(Self { connect_timeout: self.connect_timeout, ..Self::of(urls, self.tls.clone()) })
+    }
+
+    /// Longest wait for a connection: each server has the time-out.
+    pub(super) fn patience(&self) -> Duration {
+        self.connect_timeout.saturating_mul(u32::try_from(self.servers.len()).unwrap_or(u32::MAX))
+    }
+
+    /// The place of the server in use.
+    pub(super) fn in_use(&self) -> usize {
+        self.in_use.index()
+    }
+
+    /// This server is silent, takes no writes, or is not ready: the next connection is to another, if there is one that can be
+    /// used.
+    pub(super) fn give_up(&self, server: usize) {
+        if self.in_use.give_up(server) {
+            let shown = self.servers.get(server).map(DatabaseServer::shown);
+            tracing::warn!(server = shown, "a database server is given up, the next one is tried");
         }
     }
 
-    pub(super) async fn establish(&self) -> ConnectionResult<AsyncMysqlConnection> {
-        let options = match &self.tls {
-            None => return AsyncMysqlConnection::establish(&self.url).await.map_err(|error| explained(false, &error)),
-            Some((_, options)) => options.clone().map_err(ConnectionError::InvalidConnectionUrl)?,
+    /// Connects to the server in use, else to the next that can be used, within [`DatabaseAddress::patience`]. Of several servers
+    /// one that is read-only is none: it is a replica, whose rows may be old. A single one may answer reads.
+    pub(super) async fn establish(&self) -> ConnectionResult<Established> {
+        let mut refused = Vec::new();
+        for index in self.in_use.in_turn() {
+            let Some(server) = self.servers.get(index) else { continue };
+            let connecting = server.connect(index, self.servers.len() > 1);
+            let error = match tokio::time::timeout(self.connect_timeout, connecting).await {
+                Ok(Ok(established)) => {
+                    if self.in_use.switch_to(index) {
+                        tracing::warn!(
+                            server = server.shown(),
+                            refused = refused.join("; "),
+                            "another database server is used"
+                        );
+                    }
+                    return Ok(established);
+                }
+                Ok(Err(error)) if self.servers.len() == 1 => return Err(error),
+                Ok(Err(error)) => error.to_string(),
+                Err(_elapsed) => "connecting took too long".to_owned(),
+            };
+            refused.push(format!("{}: {error}", server.shown()));
+        }
+        Err(ConnectionError::BadConnection(refused.join("; ")))
+    }
+}
+
+/// What one address of several is at this moment.
+pub(crate) struct AddressState {
+    /// Host and port.
+    pub(crate) address: String,
+    /// In two words, or why there is no connection.
+    pub(crate) found: Result<&'static str, String>,
+}
+
+impl DatabaseAddress {
+    /// Connects to each server in turn, within the time-out each.
+    pub(super) async fn states(&self) -> Vec<AddressState> {
+        let mut states = Vec::new();
+        for (index, server) in self.servers.iter().enumerate() {
+            let found = match tokio::time::timeout(self.connect_timeout, server.connect(index, false)).await {
+                Ok(Ok(Established { is_galera: true, .. })) => Ok("node of Galera"),
+                Ok(Ok(Established { is_read_only: true, .. })) => Ok("read-only"),
+                Ok(Ok(_primary)) => Ok("takes writes"),
+                Ok(Err(error)) => Err(error.to_string()),
+                Err(_elapsed) => Err("connecting took too long".to_owned()),
+            };
+            states.push(AddressState { address: server.shown(), found });
+        }
+        states
+    }
+}
+
+impl DatabaseServer {
+    fn new(url: String, tls: Option<&SslOpts>) -> Self {
+        // As diesel's own `establish` does it, which knows no certificates.
+        let encrypted = tls.map(|tls| {
+            let options = Opts::from_url(&url).map_err(|error| error.to_string())?;
+            let options = OptsBuilder::from_opts(options).stmt_cache_size(0).client_found_rows(true);
+            Ok(options.ssl_opts(tls.clone()).into())
+        });
+        Self { url, encrypted }
+    }
+
+    /// Host and port, fit for a message.
+    fn shown(&self) -> String {
+        let url = Url::parse(&self.url).ok();
+        let host = url.as_ref().and_then(Url::host_str).unwrap_or("unreadable address").to_owned();
+        url.and_then(|url| url.port()).map_or(host.clone(), |port| format!("{host}:{port}"))
+    }
+
+    async fn connect(&self, server: usize, must_write: bool) -> ConnectionResult<Established> {
+        let mut conn = match &self.encrypted {
+            None => AsyncMysqlConnection::establish(&self.url).await.map_err(|error| explained(false, &error))?,
+            Some(options) => {
+                let options = options.clone().map_err(ConnectionError::InvalidConnectionUrl)?;
+                let conn = mysql_async::Conn::new(options).await.map_err(|error| explained(true, &error))?;
+                AsyncMysqlConnection::try_from(conn).await?
+            }
         };
-        AsyncMysqlConnection::try_from(mysql_async::Conn::new(options).await.map_err(|error| explained(true, &error))?)
-            .await
+        let state = ServerState::of(&mut conn).await.map_err(ConnectionError::CouldntSetupConfiguration)?;
+        if must_write && state.is_read_only {
+            return Err(ConnectionError::BadConnection("is read-only".to_owned()));
+        }
+        Ok(Established { conn, server, is_galera: state.is_galera, is_read_only: state.is_read_only })
     }
 }
 
 /// Without certificates; `mysqls://` is refused by the driver then.
 impl From<&str> for DatabaseAddress {
     fn from(url: &str) -> Self {
-        Self { url: url.to_owned(), tls: None }
+        Self::from(url.to_owned())
     }
 }
 
 impl From<String> for DatabaseAddress {
     fn from(url: String) -> Self {
-        Self { url, tls: None }
+        Self::of(vec![url], None)
     }
 }
 

@@ -32,9 +32,10 @@ pub enum DbError {
     /// No answer in time.
     #[error("database did not answer in time: {0}")]
     Timeout(String),
-    /// A replica, or a primary that was fenced off; point `mysql.url` at the primary.
-    #[error("database is read-only, point mysql.url at the primary")]
-    ReadOnly,
+    /// A replica, a primary that was demoted, or a node of Galera that is not ready, with its words: this server takes no writes
+    /// now, another may.
+    #[error("this server of the database takes no writes, point mysql.url at the primary: {0}")]
+    WrongNode(String),
     /// Anything else, with the server's text.
     #[error("database error: {0}")]
     Other(String),
@@ -45,7 +46,7 @@ impl DbError {
     #[must_use]
     pub const fn is_outage(&self) -> bool {
         match self {
-            Self::Unavailable(_) | Self::Timeout(_) | Self::ReadOnly => true,
+            Self::Unavailable(_) | Self::Timeout(_) | Self::WrongNode(_) => true,
             Self::Duplicate(_)
             | Self::Deadlock
             | Self::LockWait
@@ -53,6 +54,11 @@ impl DbError {
             | Self::UnknownSale(_)
             | Self::Other(_) => false,
         }
+    }
+
+    /// Whether another server of the database may do better.
+    pub(super) const fn is_about_the_server(&self) -> bool {
+        matches!(self, Self::Timeout(_) | Self::WrongNode(_))
     }
 
     /// Whether it is a violation of any unique key.
@@ -75,7 +81,7 @@ impl DbError {
             | Self::UnknownSale(_)
             | Self::Unavailable(_)
             | Self::Timeout(_)
-            | Self::ReadOnly
+            | Self::WrongNode(_)
             | Self::Other(_) => false,
         }
     }
@@ -91,7 +97,7 @@ impl From<Error> for DbError {
         if matches!(kind, DatabaseErrorKind::UniqueViolation) {
             Self::Duplicate(key_of(text).to_owned())
         } else if matches!(kind, DatabaseErrorKind::ReadOnlyTransaction) {
-            Self::ReadOnly
+            Self::WrongNode(text.to_owned())
         } else {
             by_text(text)
         }
@@ -107,17 +113,19 @@ impl From<ConnectionError> for DbError {
 type Build = fn(&str) -> DbError;
 
 /// Texts of the server and the driver, with what they mean; the first match counts.
-const TEXTS: [(&str, Build); 25] = [
+const TEXTS: [(&str, Build); 26] = [
     ("Deadlock found", |_| DbError::Deadlock),
     ("Record has changed since last read", |_| DbError::Deadlock),
     ("Plugin instructed the server to rollback", |_| DbError::Deadlock),
     ("Lock wait timeout exceeded", |_| DbError::LockWait),
     ("Query execution was interrupted", |text| DbError::Timeout(text.to_owned())),
-    ("read-only", |_| DbError::ReadOnly),
-    ("READ ONLY transaction", |_| DbError::ReadOnly),
+    ("read-only", wrong_node),
+    ("READ ONLY transaction", wrong_node),
+    ("has not yet prepared node", wrong_node),
     ("Input/output error", unavailable),
     ("Driver error", unavailable),
     ("Connection was killed", unavailable),
+    ("disconnected by the server because of inactivity", unavailable),
     ("Session was killed", unavailable),
     // A commit that failed half-way through its plugins: unknown, as if the answer had been lost.
     ("during COMMIT", unavailable),
@@ -127,7 +135,6 @@ const TEXTS: [(&str, Build); 25] = [
     ("Too many connections", unavailable),
     ("Too many active concurrent transactions", unavailable),
     ("command denied", unavailable),
-    ("has not yet prepared node", unavailable),
     ("Disk full", unavailable),
     ("No space left", unavailable),
     ("is full", unavailable),
@@ -142,6 +149,10 @@ const DATA_ERRORS: [&str; 6] =
 
 fn unavailable(text: &str) -> DbError {
     DbError::Unavailable(text.to_owned())
+}
+
+fn wrong_node(text: &str) -> DbError {
+    DbError::WrongNode(text.to_owned())
 }
 
 fn not_migrated(text: &str) -> DbError {
@@ -195,6 +206,11 @@ mod tests {
             (1637, "Too many active concurrent transactions"),
             (1927, "Connection was killed"),
             (3169, "Session was killed"),
+            (
+                4031,
+                "The client was disconnected by the server because of inactivity. See wait_timeout and interactive_timeout \
+                 for configuring this behavior.",
+            ),
             (0, "Input/output error: Broken pipe (os error 32)"),
             (0, "Driver error: `Connection to the server is closed.'"),
         ];
@@ -209,14 +225,15 @@ mod tests {
         for (code, text) in timeout {
             assert!(matches!(by_text(text), DbError::Timeout(_)), "{code}: {text}");
         }
-        let read_only = [
+        let wrong_node = [
+            (1047, "WSREP has not yet prepared node for application use"),
             (1290, "The MariaDB server is running with the --read-only option so it cannot execute this statement"),
             (1290, "The MySQL server is running with the --super-read-only option so it cannot execute this statement"),
             (1792, "Cannot execute statement in a READ ONLY transaction"),
             (1836, "Running in read-only mode"),
         ];
-        for (code, text) in read_only {
-            assert_eq!(by_text(text), DbError::ReadOnly, "{code}: {text}");
+        for (code, text) in wrong_node {
+            assert!(matches!(by_text(text), DbError::WrongNode(_)), "{code}: {text}");
         }
         let rolled_back = [
             (1020, "Record has changed since last read in table 'sales'"),

@@ -6,19 +6,21 @@
 
 use super::fault::DbError;
 use super::pool::{Conn, Db};
+use super::sessions::IDLE_S;
 use diesel::sql_types::{Integer, Nullable, Text};
-use diesel_async::{RunQueryDsl, SimpleAsyncConnection};
-use std::time::Duration;
+use diesel_async::RunQueryDsl;
 
 /// A leader whose lock connection is idle for this long loses the lock, in seconds: the server closes the connection.
 /// Long against the pauses of a busy process, short against `p5_reconcile.window_ms`.
-pub const LEASE_S: u32 = 15;
+pub const LEASE_S: u32 = IDLE_S;
 
 /// Leadership under a name, within this database. Dropping it closes its connection, which releases it.
 pub struct Leadership {
     conn: Conn,
+    /// The place of the server that has the lock.
+    server: usize,
     name: String,
-    deadline: Duration,
+    db: Db,
 }
 
 #[derive(diesel::QueryableByName)]
@@ -33,12 +35,8 @@ const LOCK_NAME: &str = "CONCAT('seckill.', LEFT(SHA2(CONCAT(DATABASE(), '.', ?)
 
 /// Becomes leader under `name` if there is none; does not wait.
 pub async fn try_lead(db: &Db, name: &str) -> Result<Option<Leadership>, DbError> {
-    let mut leadership = Leadership { conn: db.dedicated().await?, name: name.to_owned(), deadline: db.deadline() };
-    let lease = format!("SET SESSION wait_timeout = {LEASE_S}");
-    match tokio::time::timeout(leadership.deadline, leadership.conn.batch_execute(&lease)).await {
-        Ok(set) => set?,
-        Err(_elapsed) => return Err(DbError::Timeout("the leader's lease".to_owned())),
-    }
+    let (conn, server) = db.dedicated().await?;
+    let mut leadership = Leadership { conn, server, name: name.to_owned(), db: db.clone() };
     let got = leadership.ask(&format!("SELECT GET_LOCK({LOCK_NAME}, 0) AS answer")).await?;
     Ok((got == Some(1)).then_some(leadership))
 }
@@ -68,8 +66,12 @@ pub(crate) async fn holder(db: &Db, name: &str) -> Result<Option<Holder>, DbErro
 }
 
 impl Leadership {
-    /// Whether this is still the leader. Asking renews the lease. After an error it is not.
+    /// Whether this is still the leader. Asking renews the lease. After an error it is not, nor when the database is another
+    /// server by now.
     pub async fn holds(&mut self) -> Result<bool, DbError> {
+        if !self.db.uses(self.server) {
+            return Ok(false);
+        }
         let holds = self.ask(&format!("SELECT IS_USED_LOCK({LOCK_NAME}) = CONNECTION_ID() AS answer")).await?;
         Ok(holds == Some(1))
     }
@@ -77,7 +79,7 @@ impl Leadership {
     async fn ask(&mut self, query: &str) -> Result<Option<i32>, DbError> {
         let asking =
             diesel::sql_query(query).bind::<Text, _>(self.name.as_str()).get_result::<LockAnswer>(&mut self.conn);
-        match tokio::time::timeout(self.deadline, asking).await {
+        match tokio::time::timeout(self.db.deadline(), asking).await {
             Ok(answer) => Ok(answer?.answer),
             Err(_elapsed) => Err(DbError::Timeout("the leader's lock".to_owned())),
         }

@@ -16,6 +16,8 @@ use url::Url;
 const MIGRATIONS: EmbeddedMigrations = embed_migrations!("migrations");
 /// How long a second process waits for the first one's migrations.
 const LOCK_WAIT_S: i32 = 60;
+/// A process that is silent for this long between two migrations loses the lock: the server ends its session.
+const IDLE_S: u32 = 30;
 /// Longest wait for the whole, locks included; a full table copy by ALTER may take a while.
 const DEADLINE: Duration = Duration::from_secs(600);
 
@@ -37,13 +39,14 @@ pub async fn migrate(address: impl Into<DatabaseAddress>) -> Result<Vec<String>,
 
 async fn migrate_locked(address: &DatabaseAddress) -> Result<Vec<String>, DbError> {
     let mut conn = match address.establish().await {
-        Ok(conn) => conn,
+        Ok(established) => established.conn,
         Err(error) if error.to_string().contains("Unknown database") => {
             create_database(address).await?;
-            address.establish().await?
+            address.establish().await?.conn
         }
         Err(error) => return Err(error.into()),
     };
+    diesel::sql_query(format!("SET SESSION wait_timeout = {IDLE_S}")).execute(&mut conn).await?;
     // The lock lives as long as the connection: dropping the harness, or dying, releases it.
     let lock: Locked =
         diesel::sql_query("SELECT GET_LOCK(CONCAT('seckill.migrate.', LEFT(SHA2(DATABASE(), 256), 40)), ?) AS locked")
@@ -95,10 +98,12 @@ async fn missing(conn: &mut Conn) -> Result<Vec<String>, DbError> {
 }
 
 async fn create_database(address: &DatabaseAddress) -> Result<(), DbError> {
-    let Some((server, name)) = split_url(address.url()) else {
+    let name = split_url(address.url()).map(|(_, name)| name);
+    let servers = address.map(|url| split_url(url).map(|(server, _)| server));
+    let (Some(name), Some(servers)) = (name, servers) else {
         return Err(DbError::Other("mysql.url names no database, write mysql://…/seckill".to_owned()));
     };
-    let mut conn = address.at(server).establish().await?;
+    let mut conn = servers.establish().await?.conn;
     let quoted = name.replace('`', "``");
     diesel::sql_query(format!("CREATE DATABASE IF NOT EXISTS `{quoted}` CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"))
         .execute(&mut conn)

@@ -31,8 +31,11 @@ mod sale_error;
 mod sale_facts;
 pub mod sales;
 pub mod schema;
+mod server_state;
+mod sessions;
 pub mod totals;
 
+pub(crate) use address::AddressState;
 pub use address::DatabaseAddress;
 pub use fault::DbError;
 pub use pool::{Db, DbConfig};

@@ -5,32 +5,28 @@
 //! left it in step; in every other case (error, deadline, dropped future, panic) it is closed, and the server rolls
 //! its transaction back. A crash of the process is the same case.
 
-use super::address::DatabaseAddress;
+use super::address::{AddressState, DatabaseAddress};
 use super::fault::DbError;
 use super::sale_facts::SaleFactsCache;
+pub(super) use super::sessions::Conn;
+use super::sessions::{IDLE_MAX, SessionManager, open_session};
 use crate::faults::left_out;
 use deadpool::Runtime;
-use deadpool::managed::{PoolError, TimeoutType};
+use deadpool::managed::{Object, Pool, PoolError, TimeoutType};
 use diesel::connection::TransactionManagerStatus;
-use diesel_async::pooled_connection::deadpool::{Hook, HookError, Object, Pool};
-use diesel_async::pooled_connection::{AsyncDieselConnectionManager, ManagerConfig, RecyclingMethod};
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection, TransactionManager};
-use futures::FutureExt;
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-/// A connection as the closures of [`Db::run`] get it.
-pub(super) type Conn = AsyncMysqlConnection;
-/// What remembers whether a transaction is open on it.
-pub(super) type Manager = <Conn as AsyncConnection>::TransactionManager;
+/// What remembers whether a transaction is open on a connection.
+type Transactions = <Conn as AsyncConnection>::TransactionManager;
 
-/// A connection that was idle for longer than this is tested before it is used.
-const IDLE_TRUSTED: Duration = Duration::from_millis(500);
+/// How often idle connections are looked through.
+const IDLE_CHECK: Duration = Duration::from_secs(1);
 /// Deadline of a statement that counts, and the connections for such statements.
 const PATIENT_MS: u64 = 60_000;
 const PATIENT_CONNECTIONS: usize = 2;
-/// Seconds a statement waits for a row lock before 1205.
-const LOCK_WAIT_S: u32 = 3;
 
 /// How to reach the database and how long to wait for it.
 #[derive(Clone)]
@@ -61,7 +57,9 @@ pub struct Db {
 }
 
 struct DbInner {
-    pool: Pool<Conn>,
+    pool: Pool<SessionManager>,
+    /// Whether a task closes idle connections.
+    closes_idle: AtomicBool,
     config: DbConfig,
     sale_facts: SaleFactsCache,
     patient: OnceLock<Db>,
@@ -82,11 +80,13 @@ where
 }
 
 /// Closes its connection unless the call has finished ([`ConnectionGuard::give_back`]).
-struct ConnectionGuard(Option<Object<Conn>>);
+struct ConnectionGuard(Option<Object<SessionManager>>);
 
 impl ConnectionGuard {
     fn give_back(mut self) {
-        drop(self.0.take());
+        if let Some(mut object) = self.0.take() {
+            object.used();
+        }
     }
 }
 
@@ -95,8 +95,7 @@ impl Drop for ConnectionGuard {
         let Some(mut object) = self.0.take() else { return };
         if left_out!(Discard) {
             // Diesel would not use a connection again that was left inside a transaction; make it forget.
-            let conn: &mut Conn = &mut object;
-            *Manager::transaction_manager_status_mut(conn) = TransactionManagerStatus::default();
+            *Transactions::transaction_manager_status_mut(&mut object.conn) = TransactionManagerStatus::default();
             return;
         }
         drop(Object::take(object));
@@ -106,38 +105,22 @@ impl Drop for ConnectionGuard {
 impl Db {
     /// Prepares a pool; connects lazily, so an unavailable database shows in [`Db::run`], not here.
     pub fn connect(config: DbConfig) -> Result<Self, DbError> {
-        let mut manager_config = ManagerConfig::default();
-        manager_config.recycling_method = RecyclingMethod::Fast;
-        let statement_timeout_ms = config.statement_timeout_ms;
-        let address = config.address.clone();
-        manager_config.custom_setup = Box::new(move |_url| open_session(address.clone(), statement_timeout_ms).boxed());
-        let manager = AsyncDieselConnectionManager::new_with_config(config.address.url(), manager_config);
-        // The pool gives its own steps a deadline, and a hook none: a server that stands still would be waited for for ever.
-        let deadline = Duration::from_millis(config.connect_timeout_ms);
-        let liveness_test = Hook::async_fn(move |conn: &mut Conn, metrics| {
-            let idle = metrics.last_used();
-            Box::pin(async move {
-                if idle <= IDLE_TRUSTED {
-                    return Ok(());
-                }
-                match tokio::time::timeout(deadline, conn.batch_execute("DO 0")).await {
-                    Ok(lives) => lives.map_err(|error| HookError::message(error.to_string())),
-                    Err(_elapsed) => Err(HookError::message("the connection did not answer")),
-                }
-            })
-        });
+        let connect_timeout = Duration::from_millis(config.connect_timeout_ms);
+        let manager = SessionManager {
+            address: config.address.clone(),
+            statement_timeout_ms: config.statement_timeout_ms,
+            test_timeout: connect_timeout,
+        };
         let pool = Pool::builder(manager)
             .max_size(config.pool_max.max(1))
             .wait_timeout(Some(Duration::from_millis(config.wait_timeout_ms)))
-            .create_timeout(Some(Duration::from_millis(config.connect_timeout_ms)))
-            .recycle_timeout(Some(Duration::from_millis(config.connect_timeout_ms)))
+            .create_timeout(Some(config.address.patience() + connect_timeout))
+            .recycle_timeout(Some(connect_timeout))
             .runtime(Runtime::Tokio1)
-            .pre_recycle(liveness_test)
             .build()
             .map_err(|error| DbError::Other(error.to_string()))?;
-        Ok(Self {
-            inner: Arc::new(DbInner { pool, config, sale_facts: SaleFactsCache::default(), patient: OnceLock::new() }),
-        })
+        let (sale_facts, closes_idle) = (SaleFactsCache::default(), AtomicBool::new(false));
+        Ok(Self { inner: Arc::new(DbInner { pool, closes_idle, config, sale_facts, patient: OnceLock::new() }) })
     }
 
     /// Runs `work` on a connection of the pool, within the deadline; `name` labels `seckill_mysql_seconds`.
@@ -154,10 +137,18 @@ impl Db {
         let started = Instant::now();
         let result = self.run_guarded(name, work).await;
         metrics::histogram!("seckill_mysql_seconds", "name" => name).record(started.elapsed().as_secs_f64());
-        if matches!(&result, Err(DbError::Unavailable(_))) {
+        if matches!(&result, Err(DbError::Unavailable(_) | DbError::WrongNode(_))) {
             self.forget_idle();
         }
         result
+    }
+
+    /// Starts the task that closes idle connections, unless it runs.
+    fn close_idle_later(&self) {
+        if !self.inner.closes_idle.swap(true, Ordering::Relaxed) {
+            let closer = IdleCloser(Arc::downgrade(&self.inner));
+            tokio::spawn(async move { closer.run().await });
+        }
     }
 
     /// One lost connection usually means that all are: the idle ones need not fail one by one.
@@ -176,25 +167,31 @@ impl Db {
         let Some(object) = guard.0.as_mut() else {
             return Err(DbError::Other("no connection in the guard".to_owned()));
         };
-        let conn: &mut AsyncMysqlConnection = object;
-        let result = match tokio::time::timeout(self.deadline(), work(conn)).await {
+        let server = object.server;
+        let result = match tokio::time::timeout(self.deadline(), work(&mut object.conn)).await {
             Ok(result) => result,
             Err(_elapsed) => {
+                self.inner.config.address.give_up(server);
                 // A host that vanished without a word answers on none of them, and each would take its own deadline.
                 self.forget_idle();
                 Err(DbError::Timeout(format!("{name} took longer than {:?}", self.deadline())))
             }
         };
+        if matches!(&result, Err(DbError::WrongNode(_))) {
+            self.inner.config.address.give_up(server);
+        }
         if result.as_ref().err().is_none_or(DbError::keeps_connection) {
             guard.give_back();
+            self.close_idle_later();
         }
         result
     }
 
     /// A connection of the pool. Idle connections are tried in turn, so the whole search has a deadline, too.
-    async fn connection(&self) -> Result<Object<Conn>, DbError> {
+    async fn connection(&self) -> Result<Object<SessionManager>, DbError> {
         let config = &self.inner.config;
         let patience = Duration::from_millis(config.wait_timeout_ms.saturating_add(config.connect_timeout_ms));
+        let patience = patience + config.address.patience();
         match tokio::time::timeout(patience, self.inner.pool.get()).await {
             Ok(got) => got.map_err(|error| pool_error(&error)),
             Err(_elapsed) => Err(DbError::Unavailable("no connection of the pool answered in time".to_owned())),
@@ -218,14 +215,25 @@ impl Db {
         })
     }
 
-    /// A connection of its own outside the pool, for things that live as long as a connection does (`GET_LOCK`).
-    pub(super) async fn dedicated(&self) -> Result<Conn, DbError> {
+    /// A connection of its own outside the pool, for things that live as long as a connection does (`GET_LOCK`), and its server.
+    pub(super) async fn dedicated(&self) -> Result<(Conn, usize), DbError> {
         let config = &self.inner.config;
-        let opening = open_session(config.address.clone(), config.statement_timeout_ms);
-        match tokio::time::timeout(Duration::from_millis(config.connect_timeout_ms), opening).await {
+        let opening = open_session(&config.address, config.statement_timeout_ms);
+        let patience = config.address.patience() + Duration::from_millis(config.connect_timeout_ms);
+        match tokio::time::timeout(patience, opening).await {
             Ok(opened) => Ok(opened?),
             Err(_elapsed) => Err(DbError::Unavailable("connecting took too long".to_owned())),
         }
+    }
+
+    /// What each address is at this moment; for operators.
+    pub(crate) async fn address_states(&self) -> Vec<AddressState> {
+        self.inner.config.address.states().await
+    }
+
+    /// Whether the server with this place is the one in use.
+    pub(super) fn uses(&self, server: usize) -> bool {
+        self.inner.config.address.in_use() == server
     }
 
     pub(super) fn sale_facts(&self) -> &SaleFactsCache {
@@ -237,30 +245,40 @@ impl Db {
     }
 }
 
-fn pool_error(error: &PoolError<diesel_async::pooled_connection::PoolError>) -> DbError {
+/// Closes connections that lie idle, as long as there are any.
+struct IdleCloser(Weak<DbInner>);
+
+impl IdleCloser {
+    async fn run(&self) {
+        loop {
+            tokio::time::sleep(IDLE_CHECK).await;
+            let Some(inner) = self.0.upgrade() else { return };
+            inner.pool.retain(|session, _| session.idle() < IDLE_MAX);
+            if inner.pool.status().size == 0 {
+                return;
+            }
+        }
+    }
+}
+
+impl Drop for IdleCloser {
+    /// Also when its runtime ends before it does: the next call starts another.
+    fn drop(&mut self) {
+        if let Some(inner) = self.0.upgrade() {
+            inner.closes_idle.store(false, Ordering::Relaxed);
+        }
+    }
+}
+
+fn pool_error(error: &PoolError<DbError>) -> DbError {
     match error {
         PoolError::Timeout(TimeoutType::Wait) => DbError::Timeout("all connections of the pool are busy".to_owned()),
         PoolError::Timeout(TimeoutType::Create | TimeoutType::Recycle) => {
             DbError::Unavailable("connecting took too long".to_owned())
         }
-        PoolError::Backend(_) | PoolError::Closed | PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(_) => {
+        PoolError::Backend(error) => error.clone(),
+        PoolError::Closed | PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(_) => {
             DbError::Unavailable(error.to_string())
         }
     }
-}
-
-/// Opens a connection and sets the session up the same way on both servers. The commented parts are read by one of them
-/// only: `/*M! … */` by MariaDB, `/*!80000 … */` by MySQL.
-async fn open_session(address: DatabaseAddress, statement_timeout_ms: u64) -> diesel::ConnectionResult<Conn> {
-    let mut conn = address.establish().await?;
-    let seconds = format!("{}.{:03}", statement_timeout_ms / 1000, statement_timeout_ms % 1000);
-    let session = format!(
-        "SET SESSION sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,NO_ZERO_DATE,\
-         NO_ZERO_IN_DATE', time_zone = '+00:00', lc_messages = 'en_US', innodb_lock_wait_timeout = {LOCK_WAIT_S} \
-         /*M! , max_statement_time = {seconds} */ /*!80000 , max_execution_time = {statement_timeout_ms} */"
-    );
-    for statement in ["SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", &session] {
-        conn.batch_execute(statement).await.map_err(diesel::ConnectionError::CouldntSetupConfiguration)?;
-    }
-    Ok(conn)
 }

@@ -4,6 +4,7 @@ use super::config::RabbitConfig;
 use super::error::RabbitError;
 use super::link::{Link, call};
 use super::topology::Topology;
+use crate::store::address_in_use::AddressInUse;
 use amqprs::channel::{BasicQosArguments, Channel, QueueDeclareArguments};
 use tokio::sync::Mutex;
 
@@ -31,13 +32,19 @@ pub struct BrokerInfo {
 
 /// Connects and reads which broker it is, within `connect_timeout_ms`.
 pub async fn broker_info(config: &RabbitConfig) -> Result<BrokerInfo, RabbitError> {
-    let config = config.clone();
-    call("open a connection", config.connect_timeout_ms, async move {
-        let link = Link::open(&config, "admin").await?;
-        let server = link.connection.server_properties();
-        Ok(BrokerInfo { product: server.product().to_owned(), version: server.version().to_owned() })
-    })
-    .await
+    let link = Link::connect(config, "admin").await?;
+    let server = link.connection.server_properties();
+    Ok(BrokerInfo { product: server.product().to_owned(), version: server.version().to_owned() })
+}
+
+/// What each node answers, by its address; one after the other, `connect_timeout_ms` each.
+pub(crate) async fn node_infos(config: &RabbitConfig) -> Vec<(String, Result<BrokerInfo, RabbitError>)> {
+    let mut found = Vec::new();
+    for url in &config.urls {
+        let one = RabbitConfig { urls: vec![url.clone()], in_use: AddressInUse::first_of(1), ..config.clone() };
+        found.push((one.addresses(), broker_info(&one).await));
+    }
+    found
 }
 
 /// Whether the broker answers, over one connection that is kept: a probe every second or two costs the broker no new one.
@@ -57,11 +64,15 @@ impl BrokerProbe {
     pub(crate) async fn look(&self) -> Result<(), RabbitError> {
         let mut kept = self.kept.lock().await;
         // Out of its place while it is used: a caller that stops waiting leaves no link of unknown state behind.
-        if let Some(link) = kept.take()
-            && let Ok(link) = answers(link, self.config.connect_timeout_ms).await
-        {
-            *kept = Some(link);
-            return Ok(());
+        if let Some(link) = kept.take() {
+            let node = link.node();
+            match answers(link, self.config.connect_timeout_ms).await {
+                Ok(link) => {
+                    *kept = Some(link);
+                    return Ok(());
+                }
+                Err(error) => drop(node.blamed(error)),
+            }
         }
         *kept = Some(Link::connect(&self.config, "probe").await?);
         Ok(())
@@ -78,22 +89,22 @@ async fn answers(link: Link, limit_ms: u64) -> Result<Link, RabbitError> {
     .await
 }
 
-/// The depth of every queue of the topology, within `connect_timeout_ms`. Queues are read in turn, so a
+/// The depth of every queue of the topology, within `connect_timeout_ms` of the connection. Queues are read in turn, so a
 /// message on its way between two may be counted twice or not at all.
 ///
 /// # Errors
 /// [`RabbitError::NoQueue`] naming a queue that does not exist; else why there is no answer.
 pub async fn queue_depths(config: &RabbitConfig) -> Result<Vec<QueueDepth>, RabbitError> {
-    let config = config.clone();
-    call("count the messages", config.connect_timeout_ms, async move {
-        let mut link = Link::open(&config, "admin").await?;
+    let mut link = Link::connect(config, "admin").await?;
+    let (node, queues) = (link.node(), Topology::new(config).all_queues());
+    let counting = async move {
         let mut depths = Vec::new();
-        for queue in Topology::new(&config).all_queues() {
+        for queue in queues {
             depths.push(depth(&mut link, queue).await?);
         }
         Ok(depths)
-    })
-    .await
+    };
+    call("count the messages", config.connect_timeout_ms, counting).await.map_err(|error| node.blamed(error))
 }
 
 async fn depth(link: &mut Link, queue: String) -> Result<QueueDepth, RabbitError> {

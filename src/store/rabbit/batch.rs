@@ -88,7 +88,10 @@ async fn send(config: &RabbitConfig, publisher: &mut Publisher, messages: Vec<Ou
     let deadline = Instant::now() + Duration::from_millis(config.connect_timeout_ms);
     while !confirms.is_empty() {
         let late = || RabbitError::Timeout { what: "wait for confirms", limit_ms: config.connect_timeout_ms };
-        let event = publisher.next_event(deadline).await.ok_or_else(late)?;
+        let Some(event) = publisher.next_event(deadline).await else {
+            publisher.give_up_node();
+            return Err(late());
+        };
         if let PublishEvent::Closed(reason) = event {
             return Err(RabbitError::Closed(reason));
         }

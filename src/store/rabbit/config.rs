@@ -2,6 +2,7 @@
 
 use super::error::RabbitError;
 use crate::config::QueueType;
+use crate::store::address_in_use::AddressInUse;
 use crate::store::tls::Trust;
 use percent_encoding::percent_decode_str;
 use std::fmt;
@@ -12,7 +13,10 @@ use url::Url;
 #[derive(Clone)]
 pub struct RabbitConfig {
     /// `amqp://user:password@host:port/vhost`; the vhost is percent-encoded, none means `/`. With `amqps://` there is `trust`.
-    pub url: String,
+    /// Several are the nodes of one cluster.
+    pub urls: Vec<String>,
+    /// Which of them is in use; clones share it.
+    pub in_use: AddressInUse,
     /// Certificates, for `amqps://`.
     pub trust: Option<Arc<Trust>>,
     /// First part of every name in the broker, 1 to 64 of `[A-Za-z0-9._-]`.
@@ -53,8 +57,15 @@ impl RabbitConfig {
     /// The usual settings for the broker at `url`.
     #[must_use]
     pub fn new(url: impl Into<String>) -> Self {
+        Self::of_nodes(vec![url.into()])
+    }
+
+    /// The usual settings for a cluster with nodes at `urls`.
+    #[must_use]
+    pub fn of_nodes(urls: Vec<String>) -> Self {
         Self {
-            url: url.into(),
+            in_use: AddressInUse::first_of(urls.len()),
+            urls,
             trust: None,
             prefix: "seckill".to_owned(),
             queue_type: QueueType::Quorum,
@@ -68,11 +79,20 @@ impl RabbitConfig {
         }
     }
 
+    /// Host and port of each node, without passwords.
+    pub(super) fn addresses(&self) -> String {
+        let shown =
+            |url: &String| BrokerAddress::parse(url).map_or_else(|_| "unreadable".to_owned(), |a| a.host_and_port());
+        self.urls.iter().map(shown).collect::<Vec<_>>().join(", ")
+    }
+
     /// Checks every value against its bounds; [`super::declare`] and the `connect` functions do it first.
     pub(crate) fn check(&self) -> Result<(), RabbitError> {
-        if BrokerAddress::parse(&self.url)?.encrypted != self.trust.is_some() {
-            let problem = "needs certificates with amqps://, and only then".to_owned();
-            return Err(RabbitError::Config { key: "rabbitmq.url", problem });
+        for url in &self.urls {
+            if BrokerAddress::parse(url)?.encrypted != self.trust.is_some() {
+                let problem = "needs certificates with amqps://, and only then".to_owned();
+                return Err(RabbitError::Config { key: "rabbitmq.url", problem });
+            }
         }
         let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
         let delays = self.retry_delays_ms();
@@ -107,9 +127,8 @@ fn between(low: u64, high: u64) -> String {
 impl fmt::Debug for RabbitConfig {
     /// Without user and password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let address = BrokerAddress::parse(&self.url).map_or_else(|_| "unreadable".to_owned(), |a| a.host_and_port());
         f.debug_struct("RabbitConfig")
-            .field("address", &address)
+            .field("addresses", &self.addresses())
             .field("prefix", &self.prefix)
             .field("queue_type", &self.queue_type)
             .field("queues", &self.queues)

@@ -11,17 +11,16 @@ use super::config::RabbitConfig;
 use super::declare::{declare, refused};
 use super::error::{RabbitError, RabbitResult};
 use super::headers::{Headers, attempts, from_properties};
-use super::link::{Link, Reporter, Signal, call};
+use super::link::{Link, call};
 use super::queue_inspector::QueueInspector;
+use super::signals::{Feed, Signal};
 use super::topology::Topology;
 use crate::domain::message::OrderMessage;
 use crate::domain::message::{self, MessageError};
 use amqprs::channel::{
     BasicAckArguments, BasicConsumeArguments, BasicNackArguments, BasicQosArguments, BasicRejectArguments, Channel,
 };
-use amqprs::consumer::AsyncConsumer;
 use amqprs::{BasicProperties, Deliver};
-use async_trait::async_trait;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::Arc;
@@ -117,27 +116,9 @@ impl Consumer {
     pub(crate) async fn consume(config: &RabbitConfig, queues: &[u16], prefetch: u16) -> RabbitResult<Self> {
         let topology = Topology::new(config);
         let names: Vec<String> = queues.iter().map(|index| topology.orders_queue(*index)).collect();
-        let mut link = Link::connect(config, "consumer").await?;
-        link = call("set the prefetch", config.connect_timeout_ms, async move {
-            // Quorum queues know no limit over a whole channel, so it is one per consumer. 0 would mean none at all.
-            if let Err(error) = link.channel.basic_qos(BasicQosArguments::new(0, prefetch.max(1), false)).await {
-                let reason = link.why(&error).await.to_string();
-                return Err(RabbitError::Refused { what: "set the prefetch".to_owned(), reason });
-            }
-            Ok(link)
-        })
-        .await?;
-        for name in names.clone() {
-            link = call("start to consume", config.connect_timeout_ms, async move {
-                let arguments = BasicConsumeArguments::new(&name, &name).manual_ack(true).finish();
-                let feed = Feed(link.reporter("the consumer ended"));
-                match link.channel.basic_consume(feed, arguments).await {
-                    Ok(_tag) => Ok(link),
-                    Err(error) => Err(refused(&mut link, "consumer of queue", name, &error).await),
-                }
-            })
-            .await?;
-        }
+        let link = Link::connect(config, "consumer").await?;
+        let node = link.node();
+        let link = Self::start(link, config, names.clone(), prefetch).await.map_err(|error| node.blamed(error))?;
         Ok(Self {
             link,
             op_timeout_ms: config.op_timeout_ms,
@@ -148,6 +129,30 @@ impl Consumer {
             unacked: AckTracker::default(),
             torn: false,
         })
+    }
+
+    async fn start(mut link: Link, config: &RabbitConfig, names: Vec<String>, prefetch: u16) -> RabbitResult<Link> {
+        link = call("set the prefetch", config.connect_timeout_ms, async move {
+            // Quorum queues know no limit over a whole channel, so it is one per consumer. 0 would mean none at all.
+            if let Err(error) = link.channel.basic_qos(BasicQosArguments::new(0, prefetch.max(1), false)).await {
+                let reason = link.why(&error).await.to_string();
+                return Err(RabbitError::Refused { what: "set the prefetch".to_owned(), reason });
+            }
+            Ok(link)
+        })
+        .await?;
+        for name in names {
+            link = call("start to consume", config.connect_timeout_ms, async move {
+                let arguments = BasicConsumeArguments::new(&name, &name).manual_ack(true).finish();
+                let feed = Feed(link.reporter("the consumer ended"));
+                match link.channel.basic_consume(feed, arguments).await {
+                    Ok(_tag) => Ok(link),
+                    Err(error) => Err(refused(&mut link, "consumer of queue", name, &error).await),
+                }
+            })
+            .await?;
+        }
+        Ok(link)
     }
 
     /// Waits up to `first_wait` for a delivery, then takes what else has arrived, `max` in all. Empty when none came.
@@ -161,7 +166,8 @@ impl Consumer {
         // All that had arrived is in hand, and with fewer of them than one queue may give, every queue could give more. Before
         // anything is taken, so that nothing is in a future that may be dropped.
         if self.drained && self.unacked.len() < self.prefetch {
-            self.inspector.take_turn(&mut self.link, self.unacked.len()).await?;
+            let turn = self.inspector.take_turn(&mut self.link, self.unacked.len()).await;
+            turn.map_err(|error| self.link.node().blamed(error))?;
         }
         let (mut group, deadline) = (Vec::new(), Instant::now() + first_wait);
         loop {
@@ -282,16 +288,5 @@ impl Consumer {
             Ok(Err(error)) => Err(RabbitError::Closed(error.to_string())),
             Err(_) => Err(RabbitError::Timeout { what, limit_ms: self.op_timeout_ms }),
         }
-    }
-}
-
-/// Passes one queue's deliveries on; all queues of a consumer feed the same link. When the broker cancels the consumer or
-/// the channel closes, the library drops it, which reports the end to the link.
-struct Feed(Reporter);
-
-#[async_trait]
-impl AsyncConsumer for Feed {
-    async fn consume(&mut self, _: &Channel, deliver: Deliver, properties: BasicProperties, content: Vec<u8>) {
-        self.0.send(Signal::Delivered(Box::new((deliver, properties, content))));
     }
 }

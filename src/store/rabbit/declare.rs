@@ -36,7 +36,9 @@ pub(super) async fn connect_and_declare(config: &RabbitConfig, role: &'static st
         Ok(link) => Ok(link),
         Err(error) => {
             tracing::debug!(%error, "declaring exchanges and queues step by step");
-            declare_stepwise(Link::connect(config, role).await?, config).await
+            let link = Link::connect(config, role).await?;
+            let node = link.node();
+            declare_stepwise(link, config).await.map_err(|error| node.blamed(error))
         }
     }
 }

@@ -51,19 +51,14 @@ pub struct DlqReader {
 impl DlqReader {
     /// Connects, within `connect_timeout_ms`.
     pub async fn connect(config: &RabbitConfig) -> Result<Self, RabbitError> {
-        let config = config.clone();
-        call("open a connection", config.connect_timeout_ms, async move {
-            let link = Link::open(&config, "dlq").await?;
-            Ok(Self {
-                link,
-                queue: Topology::new(&config).dlq(),
-                op_timeout_ms: config.op_timeout_ms,
-                held: AckTracker::default(),
-                rest: VecDeque::new(),
-                there: None,
-            })
+        Ok(Self {
+            link: Link::connect(config, "dlq").await?,
+            queue: Topology::new(config).dlq(),
+            op_timeout_ms: config.op_timeout_ms,
+            held: AckTracker::default(),
+            rest: VecDeque::new(),
+            there: None,
         })
-        .await
     }
 
     /// The next of the messages that were there when the first one was read: a queue that fills as fast as it is read does not
@@ -142,7 +137,8 @@ impl DlqReader {
     }
 
     /// Ends the connection in order and waits for that, so that what was removed is removed and the rest is back.
-    pub async fn close(self) -> Result<(), RabbitError> {
+    pub async fn close(mut self) -> Result<(), RabbitError> {
+        self.link.expect_end();
         let Link { channel, connection, .. } = self.link;
         let newest = self.held.newest();
         call("close the connection", self.op_timeout_ms, async move {

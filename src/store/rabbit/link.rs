@@ -1,26 +1,22 @@
 //! One connection with one channel, and everything that shows that it can no longer be used.
 //!
 //! What the library does not do and this file adds: a deadline on every call, without ever dropping a call half-way (that
-//! panics the library's own tasks); the broker's reason when it closes a channel; and certain knowledge of the end. The
-//! library's `is_open` can stay true after one of its tasks died, so both callbacks hold a [`Reporter`] whose `Drop`
-//! reports: the callbacks live inside those tasks and are dropped with them, however they end.
+//! panics the library's own tasks); the broker's reason when it closes a channel; certain knowledge of the end
+//! ([`super::signals`]); and several nodes, of which the next is connected to when one fails.
 //!
 //! Known rest: if the broker is frozen with the socket full, dropping a link leaves the library's writer task waiting in
 //! the socket until the broker wakes or dies. That is one socket a freeze, as a new connection to a frozen broker fails.
 
 use super::config::{BrokerAddress, RabbitConfig};
 use super::error::{RabbitError, RabbitResult};
+use super::signals::{Gone, Reporter, Signal, SignalSender};
+use crate::store::address_in_use::AddressInUse;
 use crate::store::tls::advised;
-use amqprs::callbacks::{ChannelCallback, ConnectionCallback};
 use amqprs::channel::Channel;
 use amqprs::connection::{Connection, OpenConnectionArguments};
 use amqprs::tls::TlsAdaptor;
-use amqprs::{Ack, BasicProperties, Cancel, Close, CloseChannel, Deliver, Nack, Return};
-use async_trait::async_trait;
-use std::fmt;
 use std::future::Future;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -31,79 +27,18 @@ const ABANDONED_CALL_MS: u64 = 30_000;
 const CHECK_MS: u64 = 1_000;
 /// How long the broker's reason may lag behind the failure of the call it is about.
 const REASON_WAIT_MS: u64 = 250;
+/// Reply codes about a name or a right: another node would say the same.
+const OF_A_NAME: std::ops::RangeInclusive<u16> = 403..=406;
 const NOT_OPEN: &str = "it is no longer open";
 
 /// Numbers the links of this process.
 static GENERATION: AtomicU64 = AtomicU64::new(1);
 
-/// Why a link is gone.
-#[derive(Debug, Clone)]
-pub struct Gone {
-    /// The broker's reply code, when it said one.
-    pub(super) code: Option<u16>,
-    text: String,
-}
-
-impl fmt::Display for Gone {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-/// What the broker sends on a link by itself, in the order of arrival.
-pub enum Signal {
-    /// The broker has taken over this publish; with `multiple` all before it, too.
-    #[allow(missing_docs, reason = "AMQP's own fields")]
-    Ack { tag: u64, multiple: bool },
-    /// The broker refuses this publish; with `multiple` all before it, too.
-    #[allow(missing_docs, reason = "AMQP's own fields")]
-    Nack { tag: u64, multiple: bool },
-    /// No queue takes this publish.
-    #[allow(missing_docs, reason = "AMQP's own fields")]
-    Returned { tag: Option<u64>, reason: String },
-    /// A message for the consumer.
-    Delivered(Box<(Deliver, BasicProperties, Vec<u8>)>),
-    /// The link has ended.
-    Gone(Gone),
-}
-
-/// Sends signals from inside the library's tasks, and reports their end. The queue has no bound of its own: it holds
-/// at most the publishes in the caller's window or the deliveries of the prefetch, and a callback must never wait.
-#[derive(Clone)]
-struct SignalSender {
-    signals: mpsc::UnboundedSender<Signal>,
-    /// Set with the first report of an end, so that it is known before the signals ahead of it are read.
-    ended: Arc<AtomicBool>,
-}
-
-/// The end of a [`SignalSender`] that lives inside one of the library's tasks.
-pub(super) struct Reporter {
-    sender: SignalSender,
-    end: &'static str,
-}
-
-impl Reporter {
-    pub(super) fn send(&self, signal: Signal) {
-        // An error means that the link was dropped: no one reads signals any more.
-        drop(self.sender.signals.send(signal));
-    }
-
-    fn gone(&self, code: Option<u16>, text: String) {
-        self.send(Signal::Gone(Gone { code, text }));
-        // After the reason, so that a reader of the flag also finds the reason.
-        self.sender.ended.store(true, Ordering::Release);
-    }
-}
-
-impl Drop for Reporter {
-    fn drop(&mut self) {
-        self.gone(None, self.end.to_owned());
-    }
-}
-
 /// A connection with one channel.
 pub struct Link {
-    // Fields drop in this order: the channel says goodbye before its connection does.
+    // Fields drop in this order: first it is seen whether the link had ended, then the channel says goodbye before its connection
+    // does.
+    watch: EndWatch,
     /// The channel, in the library's terms.
     pub channel: Channel,
     pub(super) connection: Connection,
@@ -111,8 +46,56 @@ pub struct Link {
     /// another message.
     pub(super) generation: u64,
     signals: mpsc::UnboundedReceiver<Signal>,
-    sender: SignalSender,
     gone: Option<Gone>,
+}
+
+/// A node of the broker, by its place in the list of addresses.
+#[derive(Clone)]
+pub(super) struct Node {
+    in_use: AddressInUse,
+    index: usize,
+}
+
+impl Node {
+    /// It failed: the next connection is to another, if there is one.
+    pub(super) fn give_up(&self) {
+        if self.in_use.give_up(self.index) {
+            tracing::warn!("a node of rabbitmq is given up, the next one is tried");
+        }
+    }
+
+    /// Gives the node up when the error may be its own: it does not answer, or has no part in a majority.
+    pub(super) fn blamed(&self, error: RabbitError) -> RabbitError {
+        match &error {
+            RabbitError::Timeout { .. }
+            | RabbitError::Refused { .. }
+            | RabbitError::Closed(_)
+            | RabbitError::Starved { .. } => self.give_up(),
+            RabbitError::Config { .. }
+            | RabbitError::Connect { .. }
+            | RabbitError::Mismatch { .. }
+            | RabbitError::NoQueue { .. }
+            | RabbitError::Stale { .. }
+            | RabbitError::TooLong { .. } => {}
+        }
+        error
+    }
+}
+
+/// Gives the node of a link up that ended by itself.
+struct EndWatch {
+    node: Node,
+    sender: SignalSender,
+    /// The link is about to be closed in order.
+    is_expected: bool,
+}
+
+impl Drop for EndWatch {
+    fn drop(&mut self) {
+        if !self.is_expected && self.sender.has_ended() {
+            self.node.give_up();
+        }
+    }
 }
 
 /// Runs a library call to its end in a task of its own and waits at most `limit_ms` for it. `future` must own what it needs.
@@ -131,16 +114,38 @@ where
 }
 
 impl Link {
-    /// Connects and opens the channel, within `connect_timeout_ms`. `role` shows in the broker's list of connections.
+    /// Connects and opens the channel: to the node in use, else to the next that answers, each within `connect_timeout_ms`. `role`
+    /// shows in the broker's list of connections.
+    ///
+    /// # Errors
+    /// That of the node in use, when none answers.
     pub async fn connect(config: &RabbitConfig, role: &'static str) -> RabbitResult<Self> {
-        let opening = config.clone();
-        call("open a connection", config.connect_timeout_ms, async move { Self::open(&opening, role).await }).await
+        let mut first = None;
+        for node in config.in_use.in_turn() {
+            let opening = config.clone();
+            let opened = async move { Self::open(&opening, node, role).await };
+            match call("open a connection", config.connect_timeout_ms, opened).await {
+                Ok(link) => {
+                    if config.in_use.switch_to(node) {
+                        tracing::warn!(role, "another node of rabbitmq is used");
+                    }
+                    return Ok(link);
+                }
+                Err(error) => {
+                    if first.is_none() {
+                        tracing::debug!(%error, role, "a node of rabbitmq cannot be used");
+                    }
+                    first = first.or(Some(error));
+                }
+            }
+        }
+        Err(first.unwrap_or_else(|| RabbitError::Closed("no address is given".to_owned())))
     }
 
-    /// Connects and opens the channel; run inside [`call`]. `role` shows in the broker's list of connections.
-    pub(super) async fn open(config: &RabbitConfig, role: &str) -> RabbitResult<Self> {
+    /// Connects to a node and opens the channel; run inside [`call`].
+    async fn open(config: &RabbitConfig, node: usize, role: &str) -> RabbitResult<Self> {
         config.check()?;
-        let address = BrokerAddress::parse(&config.url)?;
+        let address = BrokerAddress::parse(config.urls.get(node).map_or("", String::as_str))?;
         let failed = |error: amqprs::error::Error| RabbitError::Connect {
             address: address.host_and_port(),
             reason: advised("rabbitmq", address.encrypted, &error.to_string()),
@@ -157,19 +162,29 @@ impl Link {
             arguments.tls_adaptor(TlsAdaptor::new(trust.connector(), name));
         }
         let connection = Connection::open(&arguments).await.map_err(failed)?;
-        let (outgoing, signals) = mpsc::unbounded_channel();
-        let sender = SignalSender { signals: outgoing, ended: Arc::default() };
-        let reporter = |end| Callbacks(Reporter { sender: sender.clone(), end });
-        connection.register_callback(reporter("the network connection ended")).await.map_err(failed)?;
+        let (sender, signals) = SignalSender::new();
+        connection.register_callback(sender.callbacks("the network connection ended")).await.map_err(failed)?;
         let channel = connection.open_channel(None).await.map_err(failed)?;
-        channel.register_callback(reporter("the channel ended")).await.map_err(failed)?;
+        channel.register_callback(sender.callbacks("the channel ended")).await.map_err(failed)?;
         let generation = GENERATION.fetch_add(1, Ordering::Relaxed);
-        Ok(Self { channel, connection, generation, signals, sender, gone: None })
+        let node = Node { in_use: config.in_use.clone(), index: node };
+        let watch = EndWatch { node, sender, is_expected: false };
+        Ok(Self { watch, channel, connection, generation, signals, gone: None })
+    }
+
+    /// The node that the link is to.
+    pub(super) fn node(&self) -> Node {
+        self.watch.node.clone()
+    }
+
+    /// The link's end says nothing about its node from now on.
+    pub(super) fn expect_end(&mut self) {
+        self.watch.is_expected = true;
     }
 
     /// A reporter into this link's signals, for a consumer.
     pub(super) fn reporter(&self, end: &'static str) -> Reporter {
-        Reporter { sender: self.sender.clone(), end }
+        self.watch.sender.reporter(end)
     }
 
     /// Whether the link still looks good. Leaves the signals alone: confirms that came before the end still count.
@@ -185,7 +200,7 @@ impl Link {
     }
 
     fn is_open(&self) -> bool {
-        !self.sender.ended.load(Ordering::Acquire) && self.connection.is_open() && self.channel.is_open()
+        !self.watch.sender.has_ended() && self.connection.is_open() && self.channel.is_open()
     }
 
     /// The next signal, or `None` at the deadline. Once the link is gone, every further call says so. Cancel-safe.
@@ -217,6 +232,9 @@ impl Link {
 
     fn note(&mut self, signal: Signal) -> Signal {
         if let Signal::Gone(gone) = &signal {
+            if gone.code.is_some_and(|code| OF_A_NAME.contains(&code)) {
+                self.expect_end();
+            }
             self.gone = Some(gone.clone());
         }
         signal
@@ -232,54 +250,5 @@ impl Link {
                 None => return Gone { code: None, text: error.to_string() },
             }
         }
-    }
-}
-
-/// Both callback traits over one reporter. Nothing here may wait: it would hold up the whole connection.
-struct Callbacks(Reporter);
-
-#[async_trait]
-impl ConnectionCallback for Callbacks {
-    async fn close(&mut self, _: &Connection, close: Close) -> Result<(), amqprs::error::Error> {
-        self.0.gone(Some(close.reply_code()), format!("{} {}", close.reply_code(), close.reply_text()));
-        Ok(())
-    }
-    // The three below never come: the library does not offer these abilities to the broker.
-    async fn blocked(&mut self, _: &Connection, _: String) {}
-    async fn unblocked(&mut self, _: &Connection) {}
-    async fn secret_updated(&mut self, _: &Connection) {}
-}
-
-#[async_trait]
-impl ChannelCallback for Callbacks {
-    async fn close(&mut self, _: &Channel, close: CloseChannel) -> Result<(), amqprs::error::Error> {
-        let reason = format!("{} {}", close.reply_code(), close.reply_text());
-        self.0.gone(Some(close.reply_code()), reason.clone());
-        // An error keeps the library from answering. The answer is of no use, as the whole connection is dropped now, and
-        // if that is faster than the answer, the library's task panics.
-        Err(amqprs::error::Error::ChannelUseError(reason))
-    }
-
-    async fn cancel(&mut self, _: &Channel, cancel: Cancel) -> Result<(), amqprs::error::Error> {
-        self.0.gone(None, format!("the broker cancelled consumer {}: was its queue deleted?", cancel.consumer_tag()));
-        Ok(())
-    }
-
-    async fn flow(&mut self, _: &Channel, active: bool) -> Result<bool, amqprs::error::Error> {
-        Ok(active)
-    }
-
-    async fn publish_ack(&mut self, _: &Channel, ack: Ack) {
-        self.0.send(Signal::Ack { tag: ack.delivery_tag(), multiple: ack.mutiple() });
-    }
-
-    async fn publish_nack(&mut self, _: &Channel, nack: Nack) {
-        self.0.send(Signal::Nack { tag: nack.delivery_tag(), multiple: nack.multiple() });
-    }
-
-    async fn publish_return(&mut self, _: &Channel, ret: Return, properties: BasicProperties, _: Vec<u8>) {
-        let tag = properties.correlation_id().and_then(|text| text.parse().ok());
-        let reason = format!("{} {}", ret.reply_code(), ret.reply_text());
-        self.0.send(Signal::Returned { tag, reason });
     }
 }

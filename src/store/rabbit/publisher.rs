@@ -9,7 +9,8 @@ use super::config::RabbitConfig;
 use super::declare::connect_and_declare;
 use super::error::RabbitError;
 use super::headers::{BODY_BYTES_MAX, HeaderValue, Headers, fits, short, to_table};
-use super::link::{Link, Signal, call};
+use super::link::{Link, call};
+use super::signals::Signal;
 use amqprs::BasicProperties;
 use amqprs::channel::{BasicPublishArguments, ConfirmSelectArguments};
 use std::time::Duration;
@@ -152,6 +153,7 @@ impl Publisher {
     /// Connects, declares the topology and switches confirms on; each call to the broker has `connect_timeout_ms`.
     pub async fn connect(config: &RabbitConfig) -> Result<Self, RabbitError> {
         let mut link = connect_and_declare(config, "publisher").await?;
+        let node = link.node();
         let link = call("switch confirms on", config.connect_timeout_ms, async move {
             if let Err(error) = link.channel.confirm_select(ConfirmSelectArguments::default()).await {
                 let reason = link.why(&error).await.to_string();
@@ -159,7 +161,8 @@ impl Publisher {
             }
             Ok(link)
         })
-        .await?;
+        .await
+        .map_err(|error| node.blamed(error))?;
         Ok(Self { link, op_timeout_ms: config.op_timeout_ms, last_tag: 0, torn: false })
     }
 
@@ -209,6 +212,11 @@ impl Publisher {
                 return Some(event);
             }
         }
+    }
+
+    /// Answers are late: the next connection is to another node, if there is one.
+    pub(crate) fn give_up_node(&self) {
+        self.link.node().give_up();
     }
 
     /// Whether publishing still makes sense. `false` is certain, `true` is not: only acks are.

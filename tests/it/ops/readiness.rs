@@ -1,5 +1,5 @@
-//! `/readyz` of each role, over HTTP: 200 with its servers, 503 without any one of those it needs (row F7), and while the process
-//! ends. A probe costs the broker no connection.
+//! `/readyz` of each role, over HTTP: 503 until each of its servers was reached (row F7), and while the process ends; 200 with a
+//! warning when one goes away later. A probe costs the broker no connection.
 
 use crate::support::fault_injection::port_of;
 use crate::support::killable::KillableProcess;
@@ -37,7 +37,7 @@ async fn readiness(world: &World, process: &KillableProcess) -> (u16, Vec<(Strin
 }
 
 #[test]
-fn a_role_is_ready_with_what_it_needs_and_not_ready_without_any_of_it() {
+fn a_role_is_ready_when_it_has_reached_what_it_needs() {
     run(async {
         let world = World::with(&[], &[]).await;
         for (role, needs) in NEEDS {
@@ -60,6 +60,46 @@ fn a_role_is_ready_with_what_it_needs_and_not_ready_without_any_of_it() {
                 crippled.kill();
             }
         }
+        world.finish().await;
+    });
+}
+
+/// A server that was there and is away is no reason to take the process out of service: the others would all go with it.
+#[test]
+fn a_shared_server_that_goes_away_leaves_every_role_ready_and_the_api_sells_what_it_may() {
+    run(async {
+        let world = World::with(&[], &[]).await;
+        let sale = world.sale("away", 100, None).await;
+        let (mysql, amqp) = (world.settings.mysql.url.expose(), world.settings.rabbitmq.url.expose());
+        let (database, broker) = (SlowLink::before(port_of(mysql), 0).await, SlowLink::before(port_of(amqp), 0).await);
+        let (mysql, amqp) = (database.url(mysql), broker.url(amqp));
+        let sets = [format!("mysql.url={mysql}?prefer_socket=false"), format!("rabbitmq.url={amqp}")];
+        let sets = sets.each_ref().map(String::as_str);
+        let processes = NEEDS.map(|(role, needs)| (world.process(role, "", &sets), needs));
+        for (process, needs) in &processes {
+            let all: Vec<(String, bool)> = needs.iter().map(|need| ((*need).to_owned(), true)).collect();
+            eventually("a ready role", async || readiness(&world, process).await == (200, all.clone())).await;
+        }
+        let (api, _) = &processes[0];
+        assert_eq!(world.buy_at(api, sale.as_str(), "alice", None).await, Some(202));
+        drop((database, broker));
+        for (process, needs) in &processes {
+            let left: Vec<(String, bool)> = needs.iter().map(|need| ((*need).to_owned(), *need == "redis")).collect();
+            eventually("a ready role without them", async || readiness(&world, process).await == (200, left.clone()))
+                .await;
+            let answer = Answer::of(world.http.get(format!("http://{}/readyz", process.admin()))).await;
+            let warnings = answer.json["warnings"].as_array().expect("warnings");
+            assert_eq!(warnings.len(), needs.iter().filter(|need| **need != "redis").count(), "{answer:?}");
+        }
+        assert_eq!(world.buy_at(api, sale.as_str(), "bob", None).await, Some(202), "the database is not needed for it");
+        eventually("a metric of it", async || {
+            api.metric("seckill_server_answers{server=\"mysql\"}").await == Some(0.0)
+        })
+        .await;
+        drop(processes);
+        let rest = world.extra_roles(&[Role::Relay, Role::Consumer], |_| {});
+        eventually("the orders", async || world.orders(&sale).await == 2).await;
+        rest.stop().await;
         world.finish().await;
     });
 }

@@ -25,7 +25,7 @@ fn errors_of_one_session_have_their_class() {
             "SET SESSION /*M! max_statement_time = 0.1 */ /*!80000 max_execution_time = 100 */; SELECT SLEEP(5) FROM t";
         let cases = [
             ("1062", "INSERT INTO t VALUES (1, 'b')", "duplicate"),
-            ("1792", "START TRANSACTION READ ONLY; UPDATE t SET s = 'c'", "read only"),
+            ("1792", "START TRANSACTION READ ONLY; UPDATE t SET s = 'c'", "wrong node"),
             ("1969/3024", limited, "timeout"),
             ("1114", &fill, "unavailable"),
             ("1146", "SELECT * FROM nowhere", "unavailable"),

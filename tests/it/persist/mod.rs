@@ -3,6 +3,7 @@
 mod crash;
 mod database_errors;
 mod events;
+mod frozen_host;
 mod groups;
 mod locks;
 mod messages;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 fn a_wrong_password_is_reported_without_showing_it() {
     run(async {
         let good = config("login").await;
-        let wrong = RabbitConfig { url: good.url.replace("guest:guest", "guest:hunter2"), ..good };
+        let wrong = RabbitConfig { urls: vec![good.urls[0].replace("guest:guest", "guest:hunter2")], ..good };
         let error = declare(&wrong).await.unwrap_err();
         assert!(matches!(error, RabbitError::Connect { .. }), "{error}");
         assert!(!error.to_string().contains("hunter2"), "{error}");

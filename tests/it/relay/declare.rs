@@ -13,8 +13,8 @@ const QUEUES: u16 = 100;
 fn a_publisher_of_many_queues_connects_in_a_few_round_trips() {
     run(async {
         let near = RabbitConfig { queues: QUEUES, queue_type: QueueType::Classic, ..config("far").await };
-        let link = SlowLink::before(port_of(&near.url), 5).await;
-        let far = RabbitConfig { url: link.url(&near.url), ..near.clone() };
+        let link = SlowLink::before(port_of(&near.urls[0]), 5).await;
+        let far = RabbitConfig { urls: vec![link.url(&near.urls[0])], ..near.clone() };
         // Made by the first one, found by the second.
         for (what, config) in [
             ("made", far.clone()),

@@ -1,5 +1,6 @@
 //! P3, the relay: every accepted request reaches the broker, once confirmed, whatever dies on the way.
 
+mod addresses;
 mod broker_faults;
 mod broker_flow;
 mod bundles;

@@ -81,7 +81,7 @@ fn dropped_connections_leave_neither_tasks_nor_sockets_behind() {
             send_many(&mut publisher, (0..20).map(|n| order(&config, "0", n)), 5).await;
             drop((publisher, consumer));
         }
-        eventually("no task and no socket", async || tasks() <= before && sockets(&config.url) == 0).await;
+        eventually("no task and no socket", async || tasks() <= before && sockets(&config.urls[0]) == 0).await;
     });
 }
 

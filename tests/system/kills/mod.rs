@@ -7,6 +7,7 @@ mod broker_disk;
 mod broker_relay;
 mod broker_store;
 mod database;
+mod database_addresses;
 mod database_load;
 mod database_store;
 mod leader;

@@ -1,0 +1,126 @@
+//! Sessions of the database: how one is set up, how long it may be silent, and whether one that lay in the pool is used again.
+//!
+//! Input: the address. Output: sessions for the pool and for the leader's lock. A process that crashes, hangs or vanishes with
+//! its host leaves sessions that the server ends after [`IDLE_S`], with a rollback: until then it holds what they have locked.
+
+use super::address::{DatabaseAddress, Established};
+use super::fault::DbError;
+use super::server_state::ServerState;
+use deadpool::managed::{Manager, Metrics, RecycleError, RecycleResult};
+use diesel_async::pooled_connection::PoolableConnection;
+use diesel_async::{AsyncMysqlConnection, SimpleAsyncConnection};
+use std::time::{Duration, Instant};
+
+/// A connection as the closures of [`Db::run`](super::Db::run) get it.
+pub(super) type Conn = AsyncMysqlConnection;
+
+/// The server ends a session that is silent for this long, in seconds, and with it the transaction and the locks of a process
+/// whose host is frozen or gone: else the first consumer that vanishes between UPDATE and COMMIT would hold its sale for the
+/// eight hours of the server's default. Long against the pauses of a busy process.
+pub(super) const IDLE_S: u32 = 6;
+/// The same within a transaction that has written. MariaDB only.
+const IDLE_IN_WRITE_S: u32 = 5;
+/// A session that lay in the pool for this long is closed by this process: for those that the server closes it writes a
+/// warning into its log. Well below [`IDLE_S`].
+pub(super) const IDLE_MAX: Duration = Duration::from_secs(3);
+/// A session that was idle for longer than this is tested before it is used.
+const IDLE_TRUSTED: Duration = Duration::from_millis(500);
+/// One that is used all the time is tested this often: a server may be demoted, and still answer reads.
+const TESTED_TRUSTED: Duration = Duration::from_secs(1);
+/// Seconds a statement waits for a row lock before 1205.
+const LOCK_WAIT_S: u32 = 3;
+
+/// A session of the pool.
+pub(super) struct PooledSession {
+    pub(super) conn: Conn,
+    /// Its server's place in the list of addresses.
+    pub(super) server: usize,
+    used_at: Instant,
+    tested_at: Instant,
+}
+
+impl PooledSession {
+    /// Notes that a call has just ended.
+    pub(super) fn used(&mut self) {
+        self.used_at = Instant::now();
+    }
+
+    pub(super) fn idle(&self) -> Duration {
+        self.used_at.elapsed()
+    }
+}
+
+/// Opens the sessions of a pool and tests them.
+pub(super) struct SessionManager {
+    pub(super) address: DatabaseAddress,
+    pub(super) statement_timeout_ms: u64,
+    /// The pool gives creation a deadline; this is the one of a test.
+    pub(super) test_timeout: Duration,
+}
+
+impl Manager for SessionManager {
+    type Type = PooledSession;
+    type Error = DbError;
+
+    async fn create(&self) -> Result<PooledSession, DbError> {
+        let (conn, server) = open_session(&self.address, self.statement_timeout_ms).await?;
+        let now = Instant::now();
+        Ok(PooledSession { conn, server, used_at: now, tested_at: now })
+    }
+
+    async fn recycle(&self, session: &mut PooledSession, _: &Metrics) -> RecycleResult<DbError> {
+        if std::thread::panicking() || session.conn.is_broken() {
+            return Err(RecycleError::message("a transaction was left open"));
+        }
+        if session.server != self.address.in_use() {
+            return Err(RecycleError::message("another server is used by now"));
+        }
+        if session.idle() <= IDLE_TRUSTED && session.tested_at.elapsed() <= TESTED_TRUSTED {
+            return Ok(());
+        }
+        // A server that stands still would be waited for for ever.
+        let state = match tokio::time::timeout(self.test_timeout, ServerState::of(&mut session.conn)).await {
+            Ok(state) => state.map_err(DbError::from),
+            Err(_elapsed) => Err(DbError::Timeout("a test of an idle connection".to_owned())),
+        };
+        match state {
+            Ok(state) if !state.is_read_only => {
+                session.tested_at = Instant::now();
+                Ok(())
+            }
+            Ok(_read_only) => {
+                self.address.give_up(session.server);
+                Err(RecycleError::message("the server takes no writes any more"))
+            }
+            Err(error) => {
+                if error.is_about_the_server() {
+                    self.address.give_up(session.server);
+                }
+                Err(RecycleError::Backend(error))
+            }
+        }
+    }
+}
+
+/// Opens a connection and sets the session up the same way on both servers; returns its server's place, too. The commented parts
+/// are read by one of them only: `/*M! … */` by MariaDB, `/*!80000 … */` by MySQL.
+pub(super) async fn open_session(
+    address: &DatabaseAddress,
+    statement_timeout_ms: u64,
+) -> diesel::ConnectionResult<(Conn, usize)> {
+    let Established { mut conn, server, is_galera, .. } = address.establish().await?;
+    let seconds = format!("{}.{:03}", statement_timeout_ms / 1000, statement_timeout_ms % 1000);
+    // A read on one node of Galera waits for what was committed on the others: "no outcome" decides what is written.
+    let reads_all = if is_galera { ", wsrep_sync_wait = 1" } else { "" };
+    let session = format!(
+        "SET SESSION sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,NO_ZERO_DATE,\
+         NO_ZERO_IN_DATE', time_zone = '+00:00', lc_messages = 'en_US', innodb_lock_wait_timeout = {LOCK_WAIT_S}, \
+         wait_timeout = {IDLE_S}, net_read_timeout = {IDLE_S}{reads_all} \
+         /*M! , max_statement_time = {seconds}, idle_write_transaction_timeout = {IDLE_IN_WRITE_S} */ \
+         /*!80000 , max_execution_time = {statement_timeout_ms} */"
+    );
+    for statement in ["SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", &session] {
+        conn.batch_execute(statement).await.map_err(diesel::ConnectionError::CouldntSetupConfiguration)?;
+    }
+    Ok((conn, server))
+}
