@@ -38,8 +38,7 @@ impl Cell {
         let secret = format!("auth.secret={SECRET}");
         let (api, admin) =
             (format!("http.listen=127.0.0.1:808{number}"), format!("admin.listen=127.0.0.1:909{number}"));
-        let window = "p3_relay.claim_idle_ms=4000";
-        let sets = ["--set", &secret, "--set", &api, "--set", &admin, "--set", window, "--data-dir", &data];
+        let sets = ["--set", &secret, "--set", &api, "--set", &admin, "--data-dir", &data];
         let mut args = [&sets[..], &["dev", "--split", "--no-demo"]].concat();
         if keep {
             args.push("--keep");

@@ -2,6 +2,7 @@
 //! to `docs/data/hosts`, from which the tables of `docs/proof.md` are made.
 
 use crate::play::Played;
+use crate::servers::roles;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -20,7 +21,7 @@ impl Results {
         std::fs::create_dir_all(&folder).expect("a folder");
         let cores = std::thread::available_parallelism().map_or(0, usize::from);
         let commit = std::env::var("HOSTS_COMMIT").unwrap_or_default();
-        let head = json!({ "commit": commit, "cores": cores, "date": std::env::var("HOSTS_DATE").unwrap_or_default() });
+        let head = json!({ "commit": commit, "cores": cores, "balancers": roles::through_balancers(), "date": std::env::var("HOSTS_DATE").unwrap_or_default() });
         Self { file: folder.join(format!("{name}.json")), head, scenes: Vec::new(), red: Vec::new() }
     }
 

@@ -26,7 +26,7 @@ const WRITER_CHECK: &str = "#!/bin/sh\n\
     case $state in 0 | OFF) exit 0 ;; *) exit 1 ;; esac\n";
 
 /// Those of `first`, then the others.
-fn in_turn(first: Number) -> Vec<Number> {
+pub fn in_turn(first: Number) -> Vec<Number> {
     let others = NUMBERS.into_iter().filter(|number| *number != first);
     std::iter::once(first).chain(others).collect()
 }

@@ -2,8 +2,10 @@
 
 use crate::host::Host;
 use crate::network::{NUMBERS, Number, address, command_on};
-use crate::servers::{Kind, balancer, kind, redis, sentinel};
+use crate::servers::balancer::in_turn;
+use crate::servers::{Kind, balancer, galera, kind, rabbit, redis, sentinel};
 use crate::time::QUICK;
+use crate::{asked, status_and_body};
 use seckill::roles::Role;
 use std::process::Command;
 use std::sync::Arc;
@@ -31,8 +33,29 @@ const OWN: [&str; 8] = [
     "log.level=info",
 ];
 
-/// Settings of every process.
-pub fn settings() -> Vec<String> {
+/// Whether the roles reach the broker and the database through their host's haproxy; by lists of addresses else.
+pub fn through_balancers() -> bool {
+    asked::<String>("HOSTS_WAY").is_some_and(|way| way == "balancer")
+}
+
+/// Where the broker and the database are, for a process on this host.
+fn addresses(number: Number) -> [String; 2] {
+    if through_balancers() {
+        return [
+            format!("rabbitmq.url=amqp://guest:guest@127.0.0.1:{}/%2f", balancer::BROKER_PORT),
+            format!("mysql.url=mysql://seckill@127.0.0.1:{}/seckill?prefer_socket=false", balancer::DATABASE_PORT),
+        ];
+    }
+    let broker = |at: &Number| format!("amqp://guest:guest@{}:{}/%2f", address(*at), rabbit::PORT);
+    let database =
+        |at: &Number| format!("mysql://seckill@{}:{}/seckill?prefer_socket=false", address(*at), galera::PORT);
+    let brokers: Vec<String> = in_turn(number).iter().map(broker).collect();
+    let databases: Vec<String> = in_turn(galera::WRITER).iter().map(database).collect();
+    [format!("rabbitmq.urls={}", brokers.join(",")), format!("mysql.urls={}", databases.join(","))]
+}
+
+/// Settings of every process, but for its addresses.
+fn settings() -> Vec<String> {
     let mut set: Vec<String> = QUICK.into_iter().chain(OWN).map(str::to_owned).collect();
     let (mode, url) = match kind() {
         Kind::Clusters => ("cluster", redis::url()),
@@ -44,8 +67,6 @@ pub fn settings() -> Vec<String> {
         format!("redis.shards={SHARDS}"),
         format!("redis.prefix={PREFIX}"),
         format!("rabbitmq.prefix={PREFIX}"),
-        format!("rabbitmq.url=amqp://guest:guest@127.0.0.1:{}/%2f", balancer::BROKER_PORT),
-        format!("mysql.url=mysql://seckill@127.0.0.1:{}/seckill?prefer_socket=false", balancer::DATABASE_PORT),
         format!("p5_reconcile.window_ms={WINDOW_MS}"),
     ]);
     set
@@ -81,6 +102,7 @@ pub async fn start(host: &Arc<Host>) {
     let number = host.number();
     for (index, role) in Role::ALL.into_iter().enumerate() {
         let mut sets = settings();
+        sets.extend(addresses(number));
         sets.extend([
             format!("runtime.node={}-host{number}", role.name()),
             format!("admin.listen={}", admin(number, index)),
@@ -100,7 +122,7 @@ pub async fn start(host: &Arc<Host>) {
 
 /// Runs a command of the product on a host: exit code, and what it prints.
 pub async fn call(number: Number, args: &[&str]) -> (Option<i32>, String, String) {
-    let mut command = program(number, &settings());
+    let mut command = program(number, &[settings(), addresses(number).to_vec()].concat());
     command.args(["--data-dir", "/nonexistent"]).args(args);
     let output = tokio::process::Command::from(command).kill_on_drop(true).output();
     let Ok(output) = tokio::time::timeout(CALL, output).await else {
@@ -122,14 +144,11 @@ pub async fn must_call(number: Number, args: &[&str]) -> String {
 pub async fn lacks(http: &reqwest::Client) -> Option<String> {
     for number in NUMBERS {
         for (index, role) in Role::ALL.into_iter().enumerate() {
-            let answer = http.get(format!("http://{}/readyz", admin(number, index))).send().await;
-            let ready = answer.as_ref().is_ok_and(|answer| answer.status().is_success());
-            if !ready {
-                let said = match answer {
-                    Ok(answer) => answer.text().await.unwrap_or_default(),
-                    Err(error) => error.to_string(),
-                };
-                return Some(format!("{} on host {number} is not ready: {said}", role.name()));
+            let request = http.get(format!("http://{}/readyz", admin(number, index)));
+            let (status, body) = status_and_body(request).await;
+            // Ready is a process also while a server is away; whole it is with all of them.
+            if status != 200 || body.to_string().contains("\"ok\":false") {
+                return Some(format!("{} on host {number} is not whole: {status} {body}", role.name()));
             }
         }
     }
