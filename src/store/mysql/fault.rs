@@ -113,15 +113,19 @@ impl From<ConnectionError> for DbError {
 type Build = fn(&str) -> DbError;
 
 /// Texts of the server and the driver, with what they mean; the first match counts.
-const TEXTS: [(&str, Build); 26] = [
+const TEXTS: [(&str, Build); 29] = [
     ("Deadlock found", |_| DbError::Deadlock),
     ("Record has changed since last read", |_| DbError::Deadlock),
     ("Plugin instructed the server to rollback", |_| DbError::Deadlock),
+    ("WSREP detected deadlock/conflict", |_| DbError::Deadlock),
+    ("wsrep aborted transaction", |_| DbError::Deadlock),
     ("Lock wait timeout exceeded", |_| DbError::LockWait),
     ("Query execution was interrupted", |text| DbError::Timeout(text.to_owned())),
     ("read-only", wrong_node),
     ("READ ONLY transaction", wrong_node),
     ("has not yet prepared node", wrong_node),
+    // Refused before the commit: a member of a group without a majority, or one that has left it.
+    ("while running replication hook", wrong_node),
     ("Input/output error", unavailable),
     ("Driver error", unavailable),
     ("Connection was killed", unavailable),
@@ -203,6 +207,7 @@ mod tests {
             (1142, "INSERT command denied to user 'app'@'127.0.0.1' for table `a`.`orders`"),
             (1146, "Table 'a.orders' doesn't exist"),
             (1180, "Got error 149 during COMMIT"),
+            (1180, "Got error 6 \"No such device or address\" during COMMIT"),
             (1637, "Too many active concurrent transactions"),
             (1927, "Connection was killed"),
             (3169, "Session was killed"),
@@ -231,6 +236,7 @@ mod tests {
             (1290, "The MySQL server is running with the --super-read-only option so it cannot execute this statement"),
             (1792, "Cannot execute statement in a READ ONLY transaction"),
             (1836, "Running in read-only mode"),
+            (3100, "Error on observer while running replication hook 'before_commit'."),
         ];
         for (code, text) in wrong_node {
             assert!(matches!(by_text(text), DbError::WrongNode(_)), "{code}: {text}");
@@ -238,6 +244,8 @@ mod tests {
         let rolled_back = [
             (1020, "Record has changed since last read in table 'sales'"),
             (1213, "Deadlock found when trying to get lock; try restarting transaction"),
+            (1213, "Deadlock: wsrep aborted transaction"),
+            (1213, "WSREP detected deadlock/conflict and aborted the transaction. Try restarting the transaction"),
             (3101, "Plugin instructed the server to rollback the current transaction."),
         ];
         for (code, text) in rolled_back {
