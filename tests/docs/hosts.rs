@@ -32,12 +32,19 @@ fn source(file: &str, run: &Value, command: &str) -> String {
     let text = |key: &str| run[key].as_str().unwrap_or_default().to_owned();
     let (date, commit, cores) = (text("date"), text("commit"), &run["cores"]);
     let link = file.trim_start_matches("docs/");
-    format!("Source: `{command}`, {date}, commit {commit}, {cores} cores, debug build, [raw]({link})\n\n")
+    let way = if run["balancers"] == false { "lists of addresses" } else { "haproxy" };
+    let loads = run["scenes"].as_array().unwrap().iter().filter_map(|scene| scene["load_1m"].as_f64());
+    let (least, most) = loads.fold((f64::MAX, 0.0_f64), |(least, most), load| (least.min(load), most.max(load)));
+    format!(
+        "Source: `{command}`, {date}, commit {commit}, [raw]({link}).\nDebug build, {cores} cores with a load average of \
+         {least:.0} to {most:.0} (other work beside it); broker and database by {way}.\n\n"
+    )
 }
 
 /// One row a scene.
 fn scenes(file: &str, run: &Value) -> String {
-    let mut table = source(file, run, "RECORD=1 make hosts");
+    let command = if file.contains("replicas") { "RECORD=1 make hosts ON=on_sentinel" } else { "RECORD=1 make hosts" };
+    let mut table = source(file, run, command);
     table.push_str(
         "| scene | lost | doubled | oversold | other | other shards | own shards | bought and landed | last late order | after its end | by hand |\n\
          |---|---|---|---|---|---|---|---|---|---|---|\n",
@@ -119,8 +126,14 @@ fn the_tables_of_three_hosts_are_made_from_their_records() {
     let (before, rest) = page.text.split_once(BEGIN).expect("the tables' place");
     let (_, after) = rest.split_once(END).expect("the tables' end");
     let played = records("scenes");
-    let (file, newest) = played.last().expect("a recorded run of the scenes");
-    let tables = scenes(file, newest) + &line(newest, "power-cut-redis") + &random(&records("random"));
+    assert!(!played.is_empty(), "no recorded run of the scenes");
+    let mut tables = String::new();
+    for (file, run) in &played {
+        tables += &scenes(file, run);
+        tables.push_str(&line(run, "power-cut-redis"));
+        tables.push('\n');
+    }
+    tables += random(&records("random")).trim_start();
     let printed = format!("{before}{BEGIN}\n{tables}\n{END}{after}");
     if std::env::var_os("UPDATE_DOCS").is_some() {
         // In one piece: other tests read the page meanwhile.

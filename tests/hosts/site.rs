@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Longest wait for everything to be well again.
-const WHOLE: Duration = Duration::from_secs(180);
+const WHOLE: Duration = Duration::from_secs(300);
 /// After this time of trouble a person would act.
 const BY_HAND_AFTER: Duration = Duration::from_secs(60);
 /// Everything accepted has its outcome this long after the last fault.
@@ -132,7 +132,8 @@ impl Site {
                 return Err(lack);
             }
             if Instant::now() > acts_at {
-                acts_at += BY_HAND_AFTER;
+                // What was started again needs its time.
+                acts_at += 2 * BY_HAND_AFTER;
                 let done = self.act_by_hand().await;
                 eprintln!("hosts: after a minute: {lack}; {done:?}");
                 recovered.by_hand.extend(done);
