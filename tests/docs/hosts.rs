@@ -36,7 +36,7 @@ fn source(file: &str, run: &Value, command: &str) -> String {
     let loads = run["scenes"].as_array().unwrap().iter().filter_map(|scene| scene["load_1m"].as_f64());
     let (least, most) = loads.fold((f64::MAX, 0.0_f64), |(least, most), load| (least.min(load), most.max(load)));
     format!(
-        "Source: `{command}`, {date}, commit {commit}, [raw]({link}).\nDebug build, {cores} cores with a load average of \
+        "Source: `{command}`, {date}, commit {commit},\n[raw]({link}).\nDebug build, {cores} cores with a load average of \
          {least:.0} to {most:.0} (other work beside it); broker and database by {way}.\n\n"
     )
 }
