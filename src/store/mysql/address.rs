@@ -3,7 +3,7 @@
 //! Input: the settings. Output: connections, and which server they are to. The certificates are read once for each
 //! [`DatabaseAddress`]. A crash leaves nothing.
 
-use super::server_state::ServerState;
+use super::database_state::DatabaseState;
 use crate::config::Mysql;
 use crate::store::address_in_use::AddressInUse;
 use crate::store::tls::{ClientCertificate, TlsError, TlsFiles, Trust, advised};
@@ -189,7 +189,7 @@ impl DatabaseServer {
                 AsyncMysqlConnection::try_from(conn).await?
             }
         };
-        let state = ServerState::of(&mut conn).await.map_err(ConnectionError::CouldntSetupConfiguration)?;
+        let state = DatabaseState::of(&mut conn).await.map_err(ConnectionError::CouldntSetupConfiguration)?;
         if must_write && state.is_read_only {
             return Err(ConnectionError::BadConnection("is read-only".to_owned()));
         }

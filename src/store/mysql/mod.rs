@@ -13,6 +13,7 @@ pub mod cancels;
 pub mod checks;
 pub mod codes;
 mod columns;
+mod database_state;
 pub mod decided;
 pub mod ended;
 pub mod events;
@@ -31,7 +32,6 @@ mod sale_error;
 mod sale_facts;
 pub mod sales;
 pub mod schema;
-mod server_state;
 mod sessions;
 pub mod totals;
 

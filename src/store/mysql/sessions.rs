@@ -4,8 +4,8 @@
 //! its host leaves sessions that the server ends after [`IDLE_S`], with a rollback: until then it holds what they have locked.
 
 use super::address::{DatabaseAddress, Established};
+use super::database_state::DatabaseState;
 use super::fault::DbError;
-use super::server_state::ServerState;
 use deadpool::managed::{Manager, Metrics, RecycleError, RecycleResult};
 use diesel_async::pooled_connection::PoolableConnection;
 use diesel_async::{AsyncMysqlConnection, SimpleAsyncConnection};
@@ -79,7 +79,7 @@ impl Manager for SessionManager {
             return Ok(());
         }
         // A server that stands still would be waited for for ever.
-        let state = match tokio::time::timeout(self.test_timeout, ServerState::of(&mut session.conn)).await {
+        let state = match tokio::time::timeout(self.test_timeout, DatabaseState::of(&mut session.conn)).await {
             Ok(state) => state.map_err(DbError::from),
             Err(_elapsed) => Err(DbError::Timeout("a test of an idle connection".to_owned())),
         };

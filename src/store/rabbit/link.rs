@@ -51,12 +51,12 @@ pub struct Link {
 
 /// A node of the broker, by its place in the list of addresses.
 #[derive(Clone)]
-pub(super) struct Node {
+pub(super) struct NodeInUse {
     in_use: AddressInUse,
     index: usize,
 }
 
-impl Node {
+impl NodeInUse {
     /// It failed: the next connection is to another, if there is one.
     pub(super) fn give_up(&self) {
         if self.in_use.give_up(self.index) {
@@ -84,7 +84,7 @@ impl Node {
 
 /// Gives the node of a link up that ended by itself.
 struct EndWatch {
-    node: Node,
+    node: NodeInUse,
     sender: SignalSender,
     /// The link is about to be closed in order.
     is_expected: bool,
@@ -167,13 +167,13 @@ impl Link {
         let channel = connection.open_channel(None).await.map_err(failed)?;
         channel.register_callback(sender.callbacks("the channel ended")).await.map_err(failed)?;
         let generation = GENERATION.fetch_add(1, Ordering::Relaxed);
-        let node = Node { in_use: config.in_use.clone(), index: node };
+        let node = NodeInUse { in_use: config.in_use.clone(), index: node };
         let watch = EndWatch { node, sender, is_expected: false };
         Ok(Self { watch, channel, connection, generation, signals, gone: None })
     }
 
     /// The node that the link is to.
-    pub(super) fn node(&self) -> Node {
+    pub(super) fn node(&self) -> NodeInUse {
         self.watch.node.clone()
     }
 

@@ -7,7 +7,7 @@ use diesel::sql_types::Text;
 use diesel_async::{AsyncMysqlConnection, RunQueryDsl, SimpleAsyncConnection};
 
 /// A server's state. A node of Galera that is not ready answers with error 1047 instead.
-pub(super) struct ServerState {
+pub(super) struct DatabaseState {
     /// A replica, or a primary that was demoted.
     pub(super) is_read_only: bool,
     /// A node of a Galera cluster.
@@ -25,7 +25,7 @@ struct StateVariable {
 /// `super_read_only` (MySQL) implies `read_only`. A node that is not ready permits SHOW.
 const STATE: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('read_only', 'innodb_read_only', 'wsrep_on')";
 
-impl ServerState {
+impl DatabaseState {
     pub(super) async fn of(conn: &mut AsyncMysqlConnection) -> QueryResult<Self> {
         let variables: Vec<StateVariable> = diesel::sql_query(STATE).load(conn).await?;
         // Not "is ON": newer servers have more values than two.
