@@ -148,15 +148,15 @@ impl EventOutcome {
 
 /// What publishes the events of one sale.
 pub(super) enum EventDispatcher {
-    Outbox(OutboxRelay),
-    HalfMessage(TransactionCoordinator),
+    Outbox(Box<OutboxRelay>),
+    HalfMessage(Box<TransactionCoordinator>),
 }
 
 impl EventDispatcher {
     pub async fn start(scheme: MessageScheme, stores: MessageStores) -> Result<Self, Failure> {
         Ok(match scheme {
-            MessageScheme::Outbox => Self::Outbox(OutboxRelay::start(stores).await?),
-            MessageScheme::HalfMessage => Self::HalfMessage(TransactionCoordinator::start(stores).await?),
+            MessageScheme::Outbox => Self::Outbox(Box::new(OutboxRelay::start(stores).await?)),
+            MessageScheme::HalfMessage => Self::HalfMessage(Box::new(TransactionCoordinator::start(stores).await?)),
         })
     }
 
