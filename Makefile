@@ -13,7 +13,7 @@ ON_SERVERS = servers=$$(scripts/newest-servers.sh $(SERVERS)) && SECKILL_SERVERS
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run test record test-long upgrade check model build build-at fmt bench load chaos chaos-loss controls schemathesis check-deploy image image-test compose units-test dist deny doc clean-dev deps deps-test
+.PHONY: help run test record test-long upgrade hosts check model build build-at fmt bench load chaos chaos-loss controls schemathesis check-deploy image image-test compose units-test dist deny doc clean-dev deps deps-test
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -46,9 +46,17 @@ upgrade: deps-test ## The version before beside this one: a rolling upgrade unde
 	$(ON_SERVERS) SECKILL_BEFORE="$$(CARGO="$(CARGO)" scripts/build-at.sh $(or $(REV),6f4c73a))" \
 		scripts/in-memory.sh $(CARGO) test --locked --test upgrade
 
+# Scenes by name, or with SEED= or MINUTES= faults at random. SCENES=power-cut,silent plays those whose name has one of these.
+# ON=on_sentinel plays those with Sentinel and a replica of the database instead of clusters.
+hosts: deps-test ## Three hosts as network namespaces, any one vanishes: SCENES=power-cut,silent, or MINUTES=60 SEED=7 at random; needs root
+	@$(CARGO) build --locked --features faults
+	@$(CARGO) test --locked --test hosts --no-run
+	@CARGO="$(CARGO)" SCENES="$(SCENES)" HOSTS_SEED=$(SEED) HOSTS_MINUTES=$(MINUTES) \
+		scripts/hosts.sh $(if $(SEED)$(MINUTES),faults_by_a_seed,$(or $(ON),each_scene))
+
 check: deps ## Formatting, lints, and the dependencies' licences and sources where cargo-deny is installed
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --all-targets --test long --test containers --test upgrade --locked -- -D warnings
+	$(CARGO) clippy --all-targets --test long --test containers --test upgrade --test hosts --locked -- -D warnings
 	@command -v cargo-deny >/dev/null || echo "cargo-deny is not installed: licences and sources of the dependencies are not checked"
 	@! command -v cargo-deny >/dev/null || $(CARGO) deny --offline --locked check --hide-inclusion-graph bans licenses sources
 

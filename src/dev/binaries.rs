@@ -39,7 +39,7 @@ pub(super) fn preferred_folder() -> Option<PathBuf> {
 
 /// RabbitMQ's own start script. Debian's `/usr/sbin/rabbitmq-server` is a wrapper that switches to the system user and
 /// its cookie, so RabbitMQ's own folders come first.
-pub(super) fn find_rabbitmq_server() -> Result<PathBuf, DevError> {
+pub fn find_rabbitmq_server() -> Result<PathBuf, DevError> {
     const PROGRAM: &str = "rabbitmq-server";
     if let Some(file) = preferred(PROGRAM) {
         return Ok(file);

@@ -24,7 +24,7 @@ pub mod stack;
 mod stack_plan;
 pub mod state;
 
-pub use binaries::find as server_program;
+pub use binaries::{find as server_program, find_rabbitmq_server};
 pub use child::Child;
 pub(crate) use demo::DEMO_SALE;
 pub use encryption::Encryption;

@@ -15,6 +15,7 @@ use crate::markdown::root;
 
 mod compatibility;
 mod figures;
+mod hosts;
 mod languages;
 mod markdown;
 mod pages;

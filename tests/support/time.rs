@@ -34,7 +34,7 @@ pub const QUICK: [&str; 13] = [
 ];
 
 /// Whether the tests of this binary are noisy ones: those of `it` are quiet.
-const ALONE: bool = matches!(env!("CARGO_CRATE_NAME").as_bytes(), b"system" | b"long" | b"chaos");
+const ALONE: bool = matches!(env!("CARGO_CRATE_NAME").as_bytes(), b"system" | b"long" | b"chaos" | b"hosts");
 
 /// Turns of the noisy tests, which keep the processors busy: one at a time.
 static NOISY: Semaphore = Semaphore::const_new(1);

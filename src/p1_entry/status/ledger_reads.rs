@@ -53,6 +53,8 @@ pub(crate) struct LedgerReads {
     retention_ms: i64,
     /// Which ledgers are whole, as of at most [`WHOLE_TTL`] ago.
     whole: Cache<(SaleId, u16), bool>,
+    /// Whether replicas follow the server of a ledger, as of at most [`WHOLE_TTL`] ago.
+    followed: Cache<(SaleId, u16), bool>,
 }
 
 impl LedgerReads {
@@ -63,7 +65,8 @@ impl LedgerReads {
         let replication = Arc::new(Replication::start(redis.ledger.clone()));
         let retention_ms = i64::try_from(settings.ledger_retention_s.saturating_mul(1000)).unwrap_or(i64::MAX);
         let whole = Cache::builder().max_capacity(WHOLE_MAX).time_to_live(WHOLE_TTL).build();
-        Self { redis, near: Arc::default(), far, replication, retention_ms, whole }
+        let followed = Cache::builder().max_capacity(WHOLE_MAX).time_to_live(WHOLE_TTL).build();
+        Self { redis, near: Arc::default(), far, replication, retention_ms, whole, followed }
     }
 
     /// The record of a request.
@@ -76,6 +79,19 @@ impl LedgerReads {
     /// Whether enough replicas have a record that was found (`redis.wait_replicas`).
     pub(crate) async fn is_replicated(&self, question: LedgerQuestion) -> bool {
         !self.replication.is_asked() || Box::pin(self.replication.has(question)).await
+    }
+
+    /// Whether replicas follow the server that has this ledger (`redis.wait_replicas`). A primary that was cut off and comes back
+    /// takes itself for the primary for some seconds, and knows nothing of what its successor accepted meanwhile.
+    pub(crate) async fn is_followed(&self, (sale, shard, request_id): LedgerQuestion) -> bool {
+        if !self.replication.is_asked() {
+            return true;
+        }
+        let asked = async {
+            let read = self.redis.ledger.lookup_polled(&sale, shard, &[request_id]).await;
+            read.is_ok_and(|(_, replicated)| replicated)
+        };
+        Box::pin(self.followed.get_with((sale.clone(), shard), asked)).await
     }
 
     /// Whether a request that is not in the ledger was never accepted: its id is younger than the oldest record that may

@@ -159,15 +159,15 @@ impl Statuses {
                 Ok(OrderStatus::new(request_id, record.quantity.get(), record.state))
             }
             Ok(Some(_)) => Err(not_yours()),
+            Ok(None) if !self.ledger_reads.is_followed((sale.clone(), shard, request_id)).await => {
+                let known = self.in_database(user, sale, request_id).await?;
+                known.ok_or_else(|| not_now(sale, request_id))
+            }
             Ok(None) if self.ledger_reads.would_know((sale.clone(), shard, request_id)).await => Err(not_yours()),
             Ok(None) => self.in_database(user, sale, request_id).await?.ok_or_else(not_yours),
             Err(error) => {
                 tracing::debug!(phase = "p1_entry", %request_id, %error, "status: asking the database instead");
-                self.in_database(user, sale, request_id).await?.ok_or_else(|| {
-                    Kind::Unavailable
-                        .because("the status cannot be told right now")
-                        .about(request_id, status_url(sale, request_id))
-                })
+                self.in_database(user, sale, request_id).await?.ok_or_else(|| not_now(sale, request_id))
             }
         }
     }
@@ -177,8 +177,7 @@ impl Statuses {
         if self.ledger_reads.is_replicated((sale.clone(), shard, request_id)).await {
             return Ok(());
         }
-        let problem = Kind::Unavailable.because("the status cannot be told right now");
-        Err(problem.about(request_id, status_url(sale, request_id)))
+        Err(not_now(sale, request_id))
     }
 
     async fn in_database(
@@ -199,6 +198,11 @@ impl Statuses {
             OrderStatus::new(request_id, found.quantity, state)
         }))
     }
+}
+
+fn not_now(sale: &SaleId, request_id: RequestId) -> Problem {
+    let problem = Kind::Unavailable.because("the status cannot be told right now");
+    problem.about(request_id, status_url(sale, request_id))
 }
 
 fn not_yours() -> Problem {

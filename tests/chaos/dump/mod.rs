@@ -19,7 +19,7 @@ use std::path::Path;
 /// Where the servers are.
 #[derive(Debug, Clone)]
 pub struct DumpUrls {
-    /// `redis://host:port`
+    /// `redis://host:port`; of a cluster its primaries, separated by commas.
     pub redis: String,
     /// `amqp://user:password@host:port/vhost`
     pub amqp: String,

@@ -11,10 +11,16 @@ const PENDING_MAX: &str = "100000";
 const FILES: [&str; 9] = ["keys", "meta", "stock", "buyers", "ledger", "grants", "transfers", "outbox", "relay_dlq"];
 
 /// Dumps everything under the prefix.
-pub(super) async fn dump(url: &str, prefix: &str, dir: &Path) {
-    let mut redis = RawRedis::at(url, prefix).await;
+pub(super) async fn dump(urls: &str, prefix: &str, dir: &Path) {
     let mut files: BTreeMap<&str, Lines> =
         FILES.into_iter().map(|name| (name, Lines::create(dir, &format!("redis_{name}")))).collect();
+    for url in urls.split(',') {
+        dump_server(&mut RawRedis::at(url, prefix).await, prefix, &mut files).await;
+    }
+    files.into_values().for_each(Lines::close);
+}
+
+async fn dump_server(redis: &mut RawRedis, prefix: &str, files: &mut BTreeMap<&str, Lines>) {
     for key in redis.keys().await {
         // `<prefix>:{k}:<name>[:<sale>]`
         let Some((shard, rest)) = key.strip_prefix(&format!("{prefix}:{{")).and_then(|rest| rest.split_once("}:"))
@@ -29,11 +35,11 @@ pub(super) async fn dump(url: &str, prefix: &str, dir: &Path) {
             file.put(&json!({"sale": sale, "shard": shard, "name": name}));
         }
         let lines = match (name, sale) {
-            ("outbox", "") => outbox(&mut redis, &key, shard).await,
-            ("relay-dlq", "") => stream(&mut redis, &key, shard).await,
-            ("outbox-list", "") => list::waiting(&mut redis, &key, shard).await,
-            ("processing", relay) => list::held(&mut redis, &key, shard, relay).await,
-            ("relay-dlq-set", "") => list::parked(&mut redis, &key, shard).await,
+            ("outbox", "") => outbox(redis, &key, shard).await,
+            ("relay-dlq", "") => stream(redis, &key, shard).await,
+            ("outbox-list", "") => list::waiting(redis, &key, shard).await,
+            ("processing", relay) => list::held(redis, &key, shard, relay).await,
+            ("relay-dlq-set", "") => list::parked(redis, &key, shard).await,
             (_, "") => continue,
             ("stock", sale) => {
                 let value = redis.call(&["GET", &key]).await.text();
@@ -56,7 +62,6 @@ pub(super) async fn dump(url: &str, prefix: &str, dir: &Path) {
         let file = files.get_mut(file).expect("a file for each kind");
         lines.iter().for_each(|line| file.put(line));
     }
-    files.into_values().for_each(Lines::close);
 }
 
 fn entry(name: &str, (sale, shard): (&str, u16), field: &str, text: &str) -> Value {

@@ -2,10 +2,12 @@
 //! acknowledged. New ones go through. The roles must give up what is dumb by themselves.
 
 use crate::support::fault_injection::port_of;
+use crate::support::replicas::pair;
 use crate::support::world::{SETTLE, World, eventually, pause, run, shared};
 use seckill::config::{ServerUrl, Settings};
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::roles::Role;
+use seckill::store::redis::{Between, RedisFault};
 use seckill_bench::vanishing_host::VanishingHost;
 use std::time::Instant;
 
@@ -66,6 +68,29 @@ fn a_redis_that_fell_silent_is_given_up_by_the_entry_and_the_relay() {
         let set = ["redis.command_timeout_ms=500", "p2_reserve.deadline_ms=2000"];
         let world = World::on_redis(&url, "vanished-redis", &Role::ALL, &set).await;
         sells_and_lands_again(&world, &host).await;
+        world.finish().await;
+    });
+}
+
+/// A server has one connection for what has to be on replicas and one for the rest. The second must not wait for its own time-outs.
+#[test]
+fn one_silent_connection_casts_doubt_on_the_others_of_its_server() {
+    run(async {
+        let (primary, _replica) = pair("vanished-doubt").await;
+        let (host, url) = before(&primary.url()).await;
+        let set =
+            ["redis.command_timeout_ms=500", "redis.wait_timeout_ms=300", "redis.wait_replicas=1", "redis.shards=2"];
+        let world = World::on_redis(&url, "vanished-doubt", &[], &set).await;
+        let sale = world.sale("vanished-doubt", 10, None).await;
+        let redis = &world.servers.redis;
+        let take = async || redis.transfers.take(&sale, Between { source: 0, target: 1 }, 1, 1).await;
+        take().await.expect("replicated");
+        host.vanish();
+        eventually("reads are answered", async || redis.health.settings().await.is_ok()).await;
+        let mut faults = Vec::new();
+        eventually("writes are answered", async || take().await.map_err(|fault| faults.push(fault)).is_ok()).await;
+        let unknown = faults.iter().filter(|fault| matches!(fault, RedisFault::Unknown(_))).count();
+        assert_eq!(unknown, 0, "{faults:?}");
         world.finish().await;
     });
 }

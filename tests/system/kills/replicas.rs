@@ -38,6 +38,10 @@ fn what_no_replica_has_is_unknown_until_one_has_it() {
         assert_eq!(world.servers.redis.stock.units(&sale, 0).await.unwrap(), Some(8), "it is real here, once");
         let asked = world.status(&sale, "alice", &request_id, 0).await;
         assert_eq!(asked.status, 503, "QUEUED would say accepted: {asked:?}");
+        // Nor that there is none: a former primary would not know what its successor accepted.
+        let (_, unused) = world.token(&sale, "bob").await;
+        let asked = world.status(&sale, "bob", &unused, 0).await;
+        assert_eq!(asked.status, 503, "nobody follows this server: {asked:?}");
         // A pause of the sale does not make the replay a promise, either.
         world.sale_control().pause(&sale).await.unwrap();
         eventually("the entry knows of the pause", async || {
@@ -57,6 +61,7 @@ fn what_no_replica_has_is_unknown_until_one_has_it() {
         })
         .await;
         assert_eq!(world.status(&sale, "alice", &request_id, 0).await.text("status"), "QUEUED");
+        assert_eq!(world.status(&sale, "bob", &unused, 0).await.status, 404);
         let other = world.second_world(&[Role::Api], &set).await;
         assert_eq!(
             other.buy(&sale, "alice", 1, Some(&token)).await.status,

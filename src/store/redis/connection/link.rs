@@ -10,9 +10,13 @@
 //!
 //! To give up means to drop the client with its task, and with it the socket: a task that is stuck in a write would never
 //! see a request to reconnect. What was under way has an unknown outcome.
+//!
+//! A server has several connections of one process. When one of them was silent, one that has answered nothing since is doubted:
+//! without a command under way it is made anew at once, else its first time-out ends it. Otherwise a relay would learn of one
+//! vanished host once a connection, one after the other.
 
 use super::fault::{RECONNECT_CODES, RedisFault, given_to_all};
-use super::silence::Silence;
+use super::silence::{Doubt, Silence};
 use crate::config::{Redis, RedisMode};
 use crate::store::tls::advised;
 use fred::clients::Client;
@@ -22,6 +26,7 @@ use fred::types::config::{
     Config, ConnectionConfig, PerformanceConfig, ReconnectError, ReconnectPolicy, TcpConfig, UnresponsiveConfig,
 };
 use fred::types::{Builder, ClusterHash, CustomCommand, Value};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -35,6 +40,9 @@ const QUIT_WAIT: Duration = Duration::from_secs(1);
 /// Time-outs of a command for which a connection may be silent.
 const SILENT_TIMEOUTS: u32 = 2;
 
+/// How fred calls a connection that it found silent by itself, before this module did.
+const UNRESPONSIVE: &str = "Unresponsive connection.";
+
 /// Why the last attempt to connect failed, for people.
 pub(super) type LastError = Arc<Mutex<Option<String>>>;
 
@@ -44,6 +52,8 @@ pub(super) struct LinkPlan {
     config: Config,
     settings: Redis,
     last_error: LastError,
+    /// Shared by all connections to this server.
+    doubt: Doubt,
     /// Where the connection's tasks live. A worker of the HTTP server has a runtime of its own, which ends before this one.
     runtime: Handle,
 }
@@ -54,6 +64,7 @@ struct Current {
     /// Drives the socket and holds it.
     task: AbortHandle,
     silence: Mutex<Silence>,
+    under_way: AtomicUsize,
 }
 
 /// One connection, rebuilt for as long as it is kept.
@@ -65,7 +76,7 @@ pub(super) struct RedisLink {
 impl LinkPlan {
     pub(super) fn new(config: Config, settings: &Redis, last_error: LastError) -> Result<Self, RedisFault> {
         let runtime = Handle::try_current().map_err(|none| RedisFault::Refused(none.to_string()))?;
-        Ok(Self { config, settings: settings.clone(), last_error, runtime })
+        Ok(Self { config, settings: settings.clone(), last_error, doubt: Doubt::default(), runtime })
     }
 
     fn silence_max(&self) -> Duration {
@@ -86,7 +97,11 @@ impl LinkPlan {
             .map_err(|error| RedisFault::unusable(&error))?;
         // Each connection error is logged here once; without a listener fred would not report it.
         let (last_error, encrypted) = (self.last_error.clone(), self.config.tls.is_some());
+        let doubt = self.doubt.clone();
         client.on_error(move |(error, server)| {
+            if error.details() == UNRESPONSIVE {
+                doubt.begins(Instant::now());
+            }
             let server = server.map(|server| server.to_string()).unwrap_or_default();
             tracing::warn!(%error, server, "redis connection");
             *last_error.lock().unwrap_or_else(PoisonError::into_inner) =
@@ -94,7 +109,8 @@ impl LinkPlan {
             async { Ok(()) }
         });
         let task = client.connect().abort_handle();
-        Ok(Arc::new(Current { client, task, silence: Mutex::default() }))
+        let (silence, under_way) = (Mutex::new(Silence::begun(Instant::now())), AtomicUsize::new(0));
+        Ok(Arc::new(Current { client, task, silence, under_way }))
     }
 
     fn connection(&self) -> ConnectionConfig {
@@ -132,9 +148,19 @@ impl RedisLink {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether the connection stands, as far as this process knows.
+    /// Whether the connection stands, as far as this process knows. One that is in doubt and has nothing under way is made anew.
     pub(super) fn is_connected(&self) -> bool {
-        self.current().client.is_connected()
+        let current = self.current();
+        if current.under_way.load(Ordering::Acquire) == 0 && self.doubts(&current) {
+            self.give_up(&current, Duration::ZERO);
+            return false;
+        }
+        current.client.is_connected()
+    }
+
+    /// Whether another connection to the server was silent since this one has answered anything.
+    fn doubts(&self, current: &Current) -> bool {
+        self.plan.doubt.is_about(&current.silence.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Waits for the first connection.
@@ -187,8 +213,17 @@ impl RedisLink {
         let server = self.plan.config.server.hosts().first().map(ToString::to_string).unwrap_or_default();
         match self.plan.connect() {
             Ok(fresh) => {
-                let silence_ms = u64::try_from(silence.as_millis()).unwrap_or(u64::MAX);
-                tracing::warn!(server, silence_ms, "redis is silent on this connection, it is given up and made anew");
+                if silence.is_zero() {
+                    tracing::info!(server, "redis was silent on another connection, this one is made anew, too");
+                } else {
+                    let silence_ms = u64::try_from(silence.as_millis()).unwrap_or(u64::MAX);
+                    tracing::warn!(
+                        server,
+                        silence_ms,
+                        "redis is silent on this connection, it is given up and made anew"
+                    );
+                    self.plan.doubt.begins(Instant::now());
+                }
                 silent.task.abort();
                 *current = fresh;
             }
@@ -207,7 +242,9 @@ struct Waiting<'a> {
 
 impl<'a> Waiting<'a> {
     fn begin(link: &'a RedisLink) -> Self {
-        Self { link, on: link.current(), sent: Instant::now(), ended: false }
+        let on = link.current();
+        on.under_way.fetch_add(1, Ordering::AcqRel);
+        Self { link, on, sent: Instant::now(), ended: false }
     }
 
     /// With an answer, or with the error that came instead.
@@ -222,12 +259,16 @@ impl<'a> Waiting<'a> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
+        self.on.under_way.fetch_sub(1, Ordering::AcqRel);
         if self.ended {
             return;
         }
         let now = Instant::now();
+        let doubted = self.link.doubts(&self.on);
         let silence = self.on.silence.lock().unwrap_or_else(PoisonError::into_inner).goes_on(self.sent, now);
-        if silence >= self.link.plan.silence_max() {
+        // A caller may give up sooner than a command's time-out: that alone says nothing.
+        let timed_out = silence >= self.link.plan.silence_max() / SILENT_TIMEOUTS;
+        if silence >= self.link.plan.silence_max() || doubted && timed_out {
             self.link.give_up(&self.on, silence);
         }
     }

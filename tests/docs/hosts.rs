@@ -1,0 +1,159 @@
+//! The tables of `docs/proof.md` on three hosts are made from the recorded runs (`RECORD=1 make hosts`).
+
+use crate::markdown::{Page, root};
+use serde_json::Value;
+use std::fmt::Write;
+use std::fs;
+
+const PAGE: &str = "docs/proof.md";
+const RECORDS: &str = "docs/data/hosts";
+const BEGIN: &str = "<!-- three hosts: written by UPDATE_DOCS=1 cargo test --test docs -->\n";
+const END: &str = "<!-- end of three hosts -->";
+
+/// The recorded runs whose file ends like this, the newest last: path and content.
+fn records(kind: &str) -> Vec<(String, Value)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(root().join(RECORDS)).into_iter().flatten().flatten() {
+        let name = entry.file_name().into_string().unwrap();
+        if name.contains(kind) {
+            let text = fs::read_to_string(entry.path()).unwrap();
+            found.push((format!("{RECORDS}/{name}"), serde_json::from_str(&text).unwrap()));
+        }
+    }
+    found.sort_by(|(a, _), (b, _)| a.cmp(b));
+    found
+}
+
+fn seconds(value: &Value) -> String {
+    value.as_f64().map_or("–".to_owned(), |seconds| format!("{seconds:.1}"))
+}
+
+fn source(file: &str, run: &Value, command: &str) -> String {
+    let text = |key: &str| run[key].as_str().unwrap_or_default().to_owned();
+    let (date, commit, cores) = (text("date"), text("commit"), &run["cores"]);
+    let link = file.trim_start_matches("docs/");
+    let way = if run["balancers"] == false { "lists of addresses" } else { "haproxy" };
+    let loads = run["scenes"].as_array().unwrap().iter().filter_map(|scene| scene["load_1m"].as_f64());
+    let (least, most) = loads.fold((f64::MAX, 0.0_f64), |(least, most), load| (least.min(load), most.max(load)));
+    format!(
+        "Source: `{command}`, {date}, commit {commit},\n[raw]({link}).\nDebug build, {cores} cores with a load average of \
+         {least:.0} to {most:.0} (other work beside it); broker and database by {way}.\n\n"
+    )
+}
+
+/// One row a scene.
+fn scenes(file: &str, run: &Value) -> String {
+    let command = if file.contains("replicas") { "RECORD=1 make hosts ON=on_sentinel" } else { "RECORD=1 make hosts" };
+    let mut table = source(file, run, command);
+    table.push_str(
+        "| scene | lost | doubled | oversold | other | other shards | own shards | bought and landed | last late order | after its end | by hand |\n\
+         |---|---|---|---|---|---|---|---|---|---|---|\n",
+    );
+    for scene in run["scenes"].as_array().unwrap() {
+        let count = |key: &str| scene[key].as_u64().unwrap();
+        let times = &scene["seconds"];
+        let by_hand: Vec<&str> = scene["by_hand"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        let cells = [
+            format!("`{}`", scene["scene"].as_str().unwrap()),
+            count("lost").to_string(),
+            count("doubled").to_string(),
+            count("oversold").to_string(),
+            count("other_violations").to_string(),
+            seconds(&times["others"]),
+            seconds(&times["own"]),
+            seconds(&times["again"]),
+            seconds(&times["landing"]),
+            seconds(&times["back"]),
+            by_hand.join("; "),
+        ];
+        writeln!(table, "| {} |", cells.join(" | ").replace("|  |", "| |")).unwrap();
+    }
+    table
+}
+
+/// One row a run.
+fn random(runs: &[(String, Value)]) -> String {
+    if runs.is_empty() {
+        return String::new();
+    }
+    let mut table = "\n| seed | minutes | host faults | accepted by the crowd | lost | doubled | oversold | other | by hand | run |\n\
+                     |---|---|---|---|---|---|---|---|---|---|\n"
+        .to_owned();
+    for (file, run) in runs {
+        let all = run["scenes"].as_array().unwrap();
+        let sum = |key: &str| all.iter().map(|scene| scene[key].as_u64().unwrap()).sum::<u64>();
+        let accepted: u64 = all.iter().map(|scene| scene["crowd"]["accepted"].as_u64().unwrap()).sum();
+        let by_hand: usize = all.iter().map(|scene| scene["by_hand"].as_array().unwrap().len()).sum();
+        let minutes = run["run_s"].as_u64().unwrap() / 60;
+        let (date, commit) = (run["date"].as_str().unwrap(), run["commit"].as_str().unwrap());
+        writeln!(
+            table,
+            "| {} | {minutes} | {} | {accepted} | {} | {} | {} | {} | {by_hand} | [{date}, {commit}]({}) |",
+            run["seed"],
+            run["faults"],
+            sum("lost"),
+            sum("doubled"),
+            sum("oversold"),
+            sum("other_violations"),
+            file.trim_start_matches("docs/")
+        )
+        .unwrap();
+    }
+    table
+}
+
+/// The seconds of one scene.
+fn line(run: &Value, name: &str) -> String {
+    let scene = run["scenes"].as_array().unwrap().iter().find(|scene| scene["scene"] == name);
+    let Some(scene) = scene else { return String::new() };
+    let each = scene["accepted_refused_confirmed_each_s"].as_array().unwrap();
+    let column = |at: usize| {
+        let counts: Vec<String> = each.iter().take(35).map(|second| second[at].to_string()).collect();
+        counts.join(" ")
+    };
+    format!(
+        "\n`{name}`, each second from five before the fault on, purchases of the probes:\n\n\
+         ```text\naccepted  {}\nrefused   {}\nconfirmed {}\n```\n",
+        column(0),
+        column(1),
+        column(2)
+    )
+}
+
+#[test]
+fn the_tables_of_three_hosts_are_made_from_their_records() {
+    let page = Page::read(PAGE);
+    let (before, rest) = page.text.split_once(BEGIN).expect("the tables' place");
+    let (_, after) = rest.split_once(END).expect("the tables' end");
+    let played = records("scenes");
+    assert!(!played.is_empty(), "no recorded run of the scenes");
+    let mut tables = String::new();
+    for (file, run) in &played {
+        tables += &scenes(file, run);
+        tables.push_str(&line(run, "power-cut-redis"));
+        tables.push('\n');
+    }
+    tables += random(&records("random")).trim_start();
+    let printed = format!("{before}{BEGIN}\n{tables}\n{END}{after}");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        // In one piece: other tests read the page meanwhile.
+        let whole = root().join(format!("{PAGE}.new"));
+        fs::write(&whole, &printed).unwrap();
+        fs::rename(whole, root().join(PAGE)).unwrap();
+    }
+    let written = fs::read_to_string(root().join(PAGE)).unwrap();
+    assert_eq!(written, printed, "UPDATE_DOCS=1 cargo test --test docs writes the tables of {PAGE}");
+}
+
+/// Zeros are claimed of what is recorded, so a record that is not zero stays out of the repository until it is mended.
+#[test]
+fn no_recorded_run_lost_anything() {
+    for (file, run) in [records("scenes"), records("random")].concat() {
+        for scene in run["scenes"].as_array().unwrap() {
+            for what in ["lost", "doubled", "oversold", "other_violations"] {
+                assert_eq!(scene[what], 0, "{file}: {} {}", scene["scene"], scene["violations"]);
+            }
+            assert!(scene["unrest"].is_null(), "{file}: {}: {}", scene["scene"], scene["unrest"]);
+        }
+    }
+}

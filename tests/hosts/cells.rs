@@ -1,0 +1,244 @@
+//! Two complete cells behind the balancer of `deploy/cells`; one of them is lost.
+//!
+//! A cell here is a `seckill dev` with its own servers and a process for each role. Input: `deploy/cells/haproxy.cfg` as it is.
+
+use crate::files::without_surroundings;
+use crate::network::lay_loopback;
+use crate::time::{eventually, pause};
+use crate::{folder, status_and_body};
+use seckill::config::Secret;
+use seckill::dev::Child;
+use seckill::dev::DevState;
+use seckill::token_issuer::TokenIssuer;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+const BUYERS: &str = "127.0.0.1:8080";
+const SECRET: &str = "test-access-secret-of-32-bytes-or-more";
+
+/// A cell's program and folder.
+struct Cell {
+    dir: PathBuf,
+    child: Child,
+}
+
+fn program(args: &[&str]) -> Command {
+    without_surroundings(&folder().join("seckill"), args)
+}
+
+impl Cell {
+    async fn start(number: u8, keep: bool) -> Self {
+        let dir = folder().join(format!("cell{number}"));
+        let data = dir.display().to_string();
+        let secret = format!("auth.secret={SECRET}");
+        let (api, admin) =
+            (format!("http.listen=127.0.0.1:808{number}"), format!("admin.listen=127.0.0.1:909{number}"));
+        let sets = ["--set", &secret, "--set", &api, "--set", &admin, "--data-dir", &data];
+        let mut args = [&sets[..], &["dev", "--split", "--no-demo"]].concat();
+        if keep {
+            args.push("--keep");
+        }
+        let log = folder().join(format!("cell{number}.log"));
+        let mut child = Child::spawn("cell", program(&args), &log).await.expect("a cell starts");
+        eventually("a cell is up", async || {
+            assert!(child.is_alive(), "{}", child.log_tail());
+            let Some(state) = Self::state_in(&dir) else { return false };
+            let http = reqwest::Client::builder().no_proxy().build().expect("a client");
+            http.get(format!("{}/readyz", state.admin)).send().await.is_ok_and(|answer| answer.status().is_success())
+        })
+        .await;
+        Self { dir, child }
+    }
+
+    fn state_in(dir: &Path) -> Option<DevState> {
+        DevState::read(dir).ok().flatten()
+    }
+
+    fn state(&self) -> DevState {
+        Self::state_in(&self.dir).expect("it runs")
+    }
+
+    /// A command of the product on this cell.
+    fn call(&self, args: &[&str]) -> (Option<i32>, String) {
+        let data = self.dir.display().to_string();
+        let output = program(&[&["--data-dir", &data][..], args].concat()).output().expect("the binary runs");
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// A sale of the cell.
+    fn create(&self, id: &str) {
+        let what =
+            ["sale", "create", "--id", id, "--product", "p", "--title", "t", "--stock", "100000", "--limit", "1"];
+        let window = ["--starts-at", "2020-01-01T00:00:00Z", "--ends-at", "2099-01-01T00:00:00Z", "--warm"];
+        let (code, out) = self.call(&[&what[..], &window].concat());
+        assert_eq!(code, Some(0), "{out}");
+    }
+
+    /// Orders of a sale, and the audit agrees with everything.
+    async fn ordered(&self, sale: &str) -> u64 {
+        let mut found = Value::Null;
+        eventually("a consistent audit without anything open", async || {
+            let (code, out) = self.call(&["audit", "--now", "--json"]);
+            let audit: Value = serde_json::from_str(&out).unwrap_or_default();
+            let sales = audit["sales"].as_array().cloned().unwrap_or_default();
+            found = sales.into_iter().find(|of| of["sale_id"] == sale).unwrap_or_default();
+            code == Some(0) && found["counted"]["in_flight"] == 0
+        })
+        .await;
+        found["counted"]["ordered"].as_u64().expect("a count")
+    }
+}
+
+/// The balancer, with the shipped configuration.
+async fn balance(cells: [&Cell; 2]) -> Child {
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/cells/haproxy.cfg");
+    let map = folder().join("cells.map");
+    std::fs::write(&map, "first cell-1\nsecond cell-2\n").expect("written");
+    let mut command = Command::new("haproxy");
+    command.args(["-db", "-f"]).arg(shipped).env("LISTEN", BUYERS).env("CELLS_MAP", map).env("SOCKET", socket());
+    for (at, cell) in (1..).zip(cells) {
+        let state = cell.state();
+        let host_port = |url: &str| url.trim_start_matches("http://").to_owned();
+        let admin = host_port(&state.admin);
+        let (host, port) = admin.rsplit_once(':').expect("a port");
+        command.env(format!("CELL_{at}_API"), host_port(&state.api));
+        command.env(format!("CELL_{at}_CHECK_HOST"), host).env(format!("CELL_{at}_CHECK_PORT"), port);
+    }
+    Child::spawn("haproxy", command, &folder().join("haproxy.log")).await.expect("a balancer")
+}
+
+fn socket() -> PathBuf {
+    folder().join("haproxy.sock")
+}
+
+/// A line to the balancer's admin socket, as the README says.
+async fn tell_balancer(line: &str) {
+    let mut stream = tokio::net::UnixStream::connect(socket()).await.expect("the admin socket");
+    stream.write_all(format!("{line}\n").as_bytes()).await.expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("an answer");
+    assert_eq!(answer.trim(), "", "{line}");
+}
+
+/// Buyers of one sale, one after the other, through the balancer.
+struct Shop {
+    sale: &'static str,
+    http: reqwest::Client,
+    issuer: TokenIssuer,
+    accepted: Mutex<Vec<(String, String)>>,
+    refused: Mutex<Vec<u16>>,
+    closed: AtomicBool,
+}
+
+impl Shop {
+    fn open(sale: &'static str) -> Arc<Self> {
+        let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(5));
+        let shop = Arc::new(Self {
+            sale,
+            http: http.build().expect("a client"),
+            issuer: TokenIssuer::new(&Secret::new(SECRET.to_owned()), "seckill", "seckill").expect("an issuer"),
+            accepted: Mutex::default(),
+            refused: Mutex::default(),
+            closed: AtomicBool::new(false),
+        });
+        let own = shop.clone();
+        tokio::spawn(async move {
+            for number in 0.. {
+                if own.closed.load(SeqCst) {
+                    return;
+                }
+                own.one_buys(&format!("{}-{number}", own.sale)).await;
+                pause().await;
+            }
+        });
+        shop
+    }
+
+    fn token(&self, user: &str) -> String {
+        self.issuer.sign(user, 3600).expect("a token")
+    }
+
+    async fn one_buys(&self, user: &str) {
+        let url = format!("http://{BUYERS}/v1/sales/{}/orders", self.sale);
+        let request = self.http.post(url).bearer_auth(self.token(user)).json(&json!({ "quantity": 1 }));
+        let (status, body) = status_and_body(request).await;
+        match body["request_id"].as_str().filter(|_| status == 202) {
+            Some(id) => self.accepted.lock().expect("not poisoned").push((user.to_owned(), id.to_owned())),
+            None => self.refused.lock().expect("not poisoned").push(status),
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.accepted.lock().expect("not poisoned").len()
+    }
+
+    fn refusals(&self) -> usize {
+        self.refused.lock().expect("not poisoned").len()
+    }
+
+    async fn sells(&self, more: usize) {
+        let wanted = self.count() + more;
+        eventually("it sells", async || self.count() >= wanted).await;
+    }
+
+    /// Every accepted purchase is an order, as its buyer sees through the balancer.
+    async fn all_confirmed(&self) {
+        let accepted = self.accepted.lock().expect("not poisoned").clone();
+        for (user, id) in accepted {
+            let url = format!("http://{BUYERS}/v1/sales/{}/orders/{id}?wait=1", self.sale);
+            eventually("a confirmed order", async || {
+                let (_, body) = status_and_body(self.http.get(&url).bearer_auth(self.token(&user))).await;
+                body["status"] == "CONFIRMED"
+            })
+            .await;
+        }
+    }
+}
+
+/// Everything, from two whole cells to two whole cells.
+pub async fn one_is_lost() {
+    lay_loopback();
+    let (mut first, second) = (Cell::start(1, false).await, Cell::start(2, false).await);
+    first.create("first");
+    second.create("second");
+    let balancer = balance([&first, &second]).await;
+    let (of_first, of_second) = (Shop::open("first"), Shop::open("second"));
+    of_first.sells(30).await;
+    of_second.sells(30).await;
+    assert!(first.call(&["sale", "show", "second"]).0 != Some(0), "a sale is on one cell only");
+
+    // A sale is placed while both sell: in its cell, then at the balancer.
+    second.create("third");
+    tell_balancer(&format!("add map {} third cell-2", folder().join("cells.map").display())).await;
+    let of_third = Shop::open("third");
+    of_third.sells(10).await;
+
+    let before = of_second.refusals();
+    first.child.kill().await.expect("the whole cell ends");
+    eventually("buyers of the lost cell are refused", async || of_first.refusals() > 20).await;
+    of_second.sells(50).await;
+    of_third.sells(10).await;
+    assert_eq!(of_second.refusals(), before, "nobody of the other cell noticed");
+
+    let at = first.state().api;
+    let first = Cell::start(1, true).await;
+    assert_eq!(first.state().api, at, "where the balancer looks for it");
+    of_first.sells(30).await;
+    for (shop, cell) in [(&of_first, &first), (&of_second, &second), (&of_third, &second)] {
+        shop.closed.store(true, SeqCst);
+        shop.all_confirmed().await;
+        let (ordered, accepted) = (cell.ordered(shop.sale).await, shop.count() as u64);
+        // A purchase whose answer the loss swallowed may be an order, too.
+        assert!(
+            ordered >= accepted && ordered <= accepted + shop.refusals() as u64,
+            "{ordered} orders, {accepted} accepted"
+        );
+        eprintln!("cells: {}: {accepted} accepted, {ordered} ordered, {} refused", shop.sale, shop.refusals());
+    }
+    drop(balancer);
+}

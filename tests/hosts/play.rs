@@ -1,0 +1,259 @@
+//! One fault from beginning to end: a crowd buys, the fault comes and goes, all becomes whole, and the judges read the books.
+//!
+//! Output: a [`Played`], and the scene's folder. Histories are kept over all scenes of a run, because the books are, too.
+
+use crate::checker::{self, Verdict};
+use crate::clients::clock::now_ms;
+use crate::clients::{Clients, Load, SaleSpec, Totals};
+use crate::dump::dump;
+use crate::measure::{Span, accepting_after, landing_after, longest_outage, second_by_second, sold_and_landed_after};
+use crate::network::{NUMBERS, Number};
+use crate::probes::{Probes, Purchase};
+use crate::sampler::Sampler;
+use crate::scenes::{self, Act, Placement, Scene};
+use crate::servers::{self, Kind, galera, replicated, roles};
+use crate::site::{Recovered, Site};
+use crate::time::time_passes;
+use serde_json::{Value, json};
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Purchases that the crowd begins in a second.
+const RATE_PER_S: f64 = 15.0;
+const BUYERS: u64 = 400;
+/// Before a fault, and after its end.
+const CALM_MS: u64 = 4_000;
+const SETTLE_MAX_MS: u64 = 90_000;
+
+/// What became of a scene.
+pub struct Played {
+    /// Which.
+    pub scene: Scene,
+    /// The hosts it was about.
+    pub hosts: Vec<Number>,
+    /// Who led what when it began.
+    pub placed: Placement,
+    /// What the crowd saw.
+    pub totals: Totals,
+    /// The checker's word.
+    pub verdict: Verdict,
+    /// Why it did not become whole, or the audit's complaint.
+    pub unrest: Option<String>,
+    /// How it became whole.
+    pub recovered: Recovered,
+    /// Seconds, see [`Times`].
+    pub times: Times,
+    /// Accepted, refused, confirmed by the probes in each second, from five before the fault.
+    pub line: Vec<[usize; 3]>,
+    /// Answers of the probes that were not accepted, with their count.
+    pub refusals: std::collections::BTreeMap<String, usize>,
+    /// Connections that went dumb, or orders that a promoted replica lacked.
+    pub touched: usize,
+}
+
+/// Seconds until something was whole: during the fault, then after its end. `None`: not before the next change.
+#[derive(Debug, Clone, Copy, serde::Serialize)]
+pub struct Times {
+    /// Shards whose primary is elsewhere.
+    pub others: Option<f64>,
+    /// Shards whose primary was on the host; all when the fault is about connections.
+    pub own: Option<f64>,
+    /// Until a purchase of each shard that began after the fault was confirmed.
+    pub again: Option<f64>,
+    /// Landing: until the last order that landed late.
+    pub landing: Option<f64>,
+    /// After the end of the fault: the longest time that a shard's buyer met refusals only.
+    pub back: Option<f64>,
+    /// Landing of what was accepted after the end of the fault.
+    pub back_landing: Option<f64>,
+}
+
+impl Played {
+    /// Whether nothing was lost and all became whole.
+    pub fn is_green(&self) -> bool {
+        self.verdict.is_green() && self.unrest.is_none()
+    }
+
+    /// How many broken promises of these rules.
+    fn broken(&self, rules: &[&str]) -> usize {
+        self.verdict.violations.iter().filter(|found| rules.contains(&found.rule)).count()
+    }
+
+    /// For the results' file.
+    pub fn record(&self) -> Value {
+        let named: Vec<Value> = self
+            .verdict
+            .violations
+            .iter()
+            .take(20)
+            .map(|found| json!({ "rule": found.rule, "detail": found.detail }))
+            .collect();
+        json!({
+            "scene": self.scene.name, "lasts_s": self.scene.lasts_ms / 1000, "hosts": self.hosts, "placed": self.placed,
+            "lost": self.broken(&["C3-lost", "C3-limbo", "C3-torn", "C6"]),
+            "doubled": self.broken(&["C2", "C10", "C4"]),
+            "oversold": self.broken(&["C1"]),
+            "other_violations": self.verdict.violations.len() - self.broken(&["C3-lost", "C3-limbo", "C3-torn", "C6", "C2", "C10", "C4", "C1"]),
+            "violations": named, "unrest": self.unrest, "seconds": self.times,
+            "whole_after_s": self.recovered.seconds, "by_hand": self.recovered.by_hand, "touched": self.touched, "load_1m": load_1m(),
+            "crowd": self.totals, "orders_by_source": self.verdict.figures.orders_by_source,
+            "accepted_refused_confirmed_each_s": self.line, "refusals": self.refusals,
+        })
+    }
+}
+
+/// A run of scenes: the site, and the history of all of them.
+pub struct Stage {
+    /// The hosts.
+    pub site: Site,
+    dir: PathBuf,
+    played: usize,
+}
+
+impl Stage {
+    /// Starts the site below `dir`.
+    pub async fn set(dir: &Path, kind: Kind) -> Self {
+        let site = Site::start(&dir.join("site"), kind).await;
+        Self { site, dir: dir.to_owned(), played: 0 }
+    }
+
+    /// Plays one scene.
+    pub async fn play(&mut self, scene: Scene, seed: u64) -> Played {
+        self.played += 1;
+        let dir = self.dir.join(format!("scene{}", self.played));
+        std::fs::create_dir_all(&dir).expect("a scene's folder");
+        let sales = self.sales().await;
+        let placed = scenes::placement().await;
+        let hosts = scenes::hosts_of(scene.act, &placed).await;
+        eprintln!("hosts: {} begins, hosts {hosts:?}, {placed:?}", scene.name);
+        let clients = Clients::start(load(sales, seed), &dir.join("own.jsonl"));
+        let sampler = Sampler::start(&galera::url(witness(&hosts)), &dir.join("samples.jsonl"));
+        let probes = Probes::start(&self.sale("probe"));
+        time_passes(CALM_MS).await;
+
+        let own = match scene.act {
+            Act::Silence(_) => (0..roles::SHARDS).collect(),
+            Act::One(..) | Act::Two(_) | Act::LosesCommits => servers::shards_on(&hosts).await,
+        };
+        probes.leave_out(&hosts);
+        let touched = scenes::begin(&self.site, scene.act, &hosts).await;
+        let fault_ms = now_ms();
+        time_passes(scene.lasts_ms).await;
+        let healed_ms = now_ms();
+        self.site.restore().await;
+        let whole = self.site.whole().await;
+        probes.leave_out(&[]);
+        time_passes(CALM_MS).await;
+        let end_ms = now_ms();
+        let (purchases, lines) = probes.stop().await;
+        let totals = clients.stop().await;
+        let mut unrest = whole.as_ref().err().map(|lack| format!("not whole: {lack}"));
+        if let Err(open) = self.site.drained().await {
+            unrest = unrest.or(Some(open));
+        }
+        // A server may have gone once more: a broker that comes back from a minority starts again.
+        if let Err(lack) = self.site.whole().await {
+            unrest = unrest.or(Some(format!("not whole at the end: {lack}")));
+        }
+        sampler.stop().await;
+        let verdict = self.judge(&dir, &lines).await;
+        let (fault, back) = (Span { from_ms: fault_ms, to_ms: healed_ms }, Span { from_ms: healed_ms, to_ms: end_ms });
+        let times = times(&purchases, &own, [fault, back]);
+        Played {
+            scene,
+            hosts,
+            placed,
+            totals,
+            verdict,
+            unrest,
+            recovered: whole.unwrap_or_default(),
+            times,
+            line: second_by_second(&purchases, fault_ms, end_ms),
+            refusals: refusals(&purchases),
+            touched,
+        }
+    }
+
+    fn sale(&self, kind: &str) -> String {
+        format!("s{}-{kind}", self.played)
+    }
+
+    /// A sale with fewer units than buyers want, one a buyer, one with plenty, and the probes' own.
+    async fn sales(&self) -> Vec<SaleSpec> {
+        let spec = |kind: &str, stock, limit| SaleSpec { id: self.sale(kind), stock, limit };
+        let sales = vec![spec("one", 250, Some(1)), spec("few", 150, None), spec("three", 1_000_000, Some(3))];
+        for spec in &sales {
+            create(&spec.id, spec.stock, spec.limit).await;
+        }
+        create(&self.sale("probe"), 1_000_000, None).await;
+        sales
+    }
+
+    async fn judge(&self, dir: &Path, probes: &[Value]) -> Verdict {
+        let own = std::fs::read_to_string(dir.join("own.jsonl")).expect("the crowd's history");
+        let all = self.dir.join("history.jsonl");
+        let mut history = OpenOptions::new().create(true).append(true).open(&all).expect("the history");
+        history.write_all(own.as_bytes()).expect("written");
+        for line in probes {
+            writeln!(history, "{line}").expect("written");
+        }
+        drop(history);
+        std::fs::copy(all, dir.join("history.jsonl")).expect("copied");
+        dump(&servers::dump_urls().await, dir).await;
+        checker::check(dir)
+    }
+}
+
+fn load(sales: Vec<SaleSpec>, seed: u64) -> Load {
+    Load {
+        apis: NUMBERS.map(roles::api).to_vec(),
+        sales,
+        users: BUYERS,
+        rate_per_s: RATE_PER_S,
+        seed,
+        secret: roles::secret(),
+        settle_max_ms: SETTLE_MAX_MS,
+    }
+}
+
+/// How busy the machine is, by other work too.
+fn load_1m() -> f64 {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(f64::NAN)
+}
+
+/// A host whose database can be looked at all the time.
+fn witness(hosts: &[Number]) -> Number {
+    if servers::kind() == Kind::Replicas {
+        return replicated::REPLICA;
+    }
+    NUMBERS.into_iter().rev().find(|number| !hosts.contains(number)).unwrap_or(3)
+}
+
+async fn create(id: &str, stock: i64, limit: Option<u32>) {
+    let (stock, limit) = (stock.to_string(), limit.map(|limit| limit.to_string()));
+    let mut args = vec!["sale", "create", "--id", id, "--product", "p", "--title", "t", "--stock", &stock];
+    args.extend(["--starts-at", "2020-01-01T00:00:00Z", "--ends-at", "2099-01-01T00:00:00Z", "--warm"]);
+    args.extend(limit.iter().flat_map(|limit| ["--limit", limit]));
+    roles::must_call(1, &args).await;
+}
+
+fn times(purchases: &[Purchase], own: &[u16], [fault, back]: [Span; 2]) -> Times {
+    Times {
+        others: accepting_after(purchases, fault, |shard| !own.contains(&shard)),
+        own: accepting_after(purchases, fault, |shard| own.contains(&shard)),
+        again: sold_and_landed_after(purchases, fault),
+        landing: landing_after(purchases, fault),
+        back: longest_outage(purchases, back),
+        back_landing: landing_after(purchases, back),
+    }
+}
+
+fn refusals(purchases: &[Purchase]) -> std::collections::BTreeMap<String, usize> {
+    let mut counts = std::collections::BTreeMap::new();
+    for purchase in purchases.iter().filter(|purchase| !purchase.accepted) {
+        *counts.entry(purchase.answer.clone()).or_default() += 1;
+    }
+    counts
+}
