@@ -181,7 +181,7 @@ impl Stage {
 
     /// A sale with fewer units than buyers want, one a buyer, one with plenty, and the probes' own.
     async fn sales(&self) -> Vec<SaleSpec> {
-        let spec = |kind: &str, stock, limit| SaleSpec { id: self.sale(kind), stock, limit };
+        let spec = |kind: &str, stock, limit| SaleSpec { id: self.sale(kind), stock, limit, pay_within_s: None };
         let sales = vec![spec("one", 250, Some(1)), spec("few", 150, None), spec("three", 1_000_000, Some(3))];
         for spec in &sales {
             create(&spec.id, spec.stock, spec.limit).await;
@@ -213,6 +213,7 @@ fn load(sales: Vec<SaleSpec>, seed: u64) -> Load {
         rate_per_s: RATE_PER_S,
         seed,
         secret: roles::secret(),
+        backend: None,
         settle_max_ms: SETTLE_MAX_MS,
     }
 }
