@@ -50,7 +50,8 @@ mod tests {
     fn addresses_are_tried_in_turn_and_a_late_failure_of_another_changes_nothing() {
         let in_use = AddressInUse::first_of(3);
         assert_eq!(in_use.in_turn().collect::<Vec<_>>(), [0, 1, 2]);
-        assert!(in_use.clone().switch_to(2) && !in_use.switch_to(2));
+        let other = in_use.clone();
+        assert!(std::thread::spawn(move || other.switch_to(2)).join().unwrap() && !in_use.switch_to(2));
         assert_eq!(in_use.in_turn().collect::<Vec<_>>(), [2, 0, 1]);
         assert!(!in_use.give_up(1));
         assert_eq!(in_use.index(), 2);
