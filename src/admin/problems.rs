@@ -70,6 +70,6 @@ impl From<DlqError> for Problem {
 
 impl From<BadSale> for Problem {
     fn from(bad: BadSale) -> Self {
-        Kind::Unprocessable.because(bad.to_string())
+        Kind::Unprocessable.because_both(bad.to_string(), format!("{}：应为{}", bad.field, bad.chinese))
     }
 }

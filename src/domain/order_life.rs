@@ -64,6 +64,17 @@ impl OrderState {
         }
     }
 
+    /// The state in Chinese, for people.
+    #[must_use]
+    pub(crate) const fn chinese(self) -> &'static str {
+        match self {
+            Self::Unpaid => "待付款",
+            Self::Paid => "已付款",
+            Self::Expired => "已过期",
+            Self::Cancelled => "已取消",
+        }
+    }
+
     /// Reads a stored code.
     #[must_use]
     pub fn from_code(code: &str) -> Option<Self> {

@@ -97,12 +97,29 @@ pub(crate) fn spread_s(seconds: RangeInclusive<u64>) -> u64 {
 #[error("{}", .kind.code())]
 pub(crate) struct Problem {
     kind: Kind,
-    detail: Option<String>,
+    detail: Option<Detail>,
     request_id: Option<RequestId>,
     location: Option<String>,
     remaining: Option<u64>,
     /// Each answer has one of these, the first to the last. Small, because the future of each request holds problems.
     retry_after_s: Option<(NonZeroU32, u32)>,
+}
+
+/// What exactly is wrong. In both languages where a page shows it to people; elsewhere the title says it to them.
+#[derive(Debug, Clone)]
+enum Detail {
+    English(String),
+    /// English, Chinese. Boxed, because a problem has to stay small.
+    Both(Box<[String; 2]>),
+}
+
+impl Detail {
+    fn text(&self, chinese: bool) -> &str {
+        match self {
+            Self::English(text) => text,
+            Self::Both(texts) => &texts[usize::from(chinese)],
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -162,7 +179,14 @@ impl Kind {
     /// This problem, with what exactly is wrong and what would be accepted.
     #[must_use]
     pub(crate) fn because(self, detail: impl Into<String>) -> Problem {
-        Problem { detail: Some(detail.into()), ..self.into() }
+        Problem { detail: Some(Detail::English(detail.into())), ..self.into() }
+    }
+
+    /// The same in both languages, for what people read on a page.
+    #[must_use]
+    pub(crate) fn because_both(self, english: impl Into<String>, chinese: impl Into<String>) -> Problem {
+        let texts = [english.into(), chinese.into()];
+        Problem { detail: Some(Detail::Both(Box::new(texts))), ..self.into() }
     }
 }
 
@@ -212,7 +236,7 @@ impl Problem {
             status: kind.status(),
             code: kind.code(),
             instance: http_request_id::current().map(CallUrn),
-            detail: self.detail.as_deref(),
+            detail: self.detail.as_ref().map(|detail| detail.text(chinese)),
             request_id: self.request_id,
             status_url: self.location.as_deref(),
             remaining: self.remaining,
@@ -246,6 +270,7 @@ fn prefers_chinese(request: &HeaderMap) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use actix_web::body::MessageBody;
     use actix_web::test::TestRequest;
 
     #[test]
@@ -254,6 +279,19 @@ mod tests {
             let request = TestRequest::default().insert_header(("Accept-Language", header)).to_http_request();
             assert_eq!(prefers_chinese(request.headers()), chinese, "{header}");
         }
+    }
+
+    #[test]
+    fn the_detail_is_in_the_language_of_the_title_where_both_are_known() {
+        let read = |problem: &Problem, language: &str| {
+            let request = TestRequest::default().insert_header(("Accept-Language", language)).to_http_request();
+            let body = problem.respond(request.headers()).into_body().try_into_bytes().unwrap();
+            let document: serde_json::Value = serde_json::from_slice(&body).unwrap();
+            document["detail"].as_str().unwrap().to_owned()
+        };
+        let both = Kind::Conflict.because_both("the order is PAID", "订单已付款");
+        assert_eq!((read(&both, "zh-CN").as_str(), read(&both, "en").as_str()), ("订单已付款", "the order is PAID"));
+        assert_eq!(read(&Kind::Conflict.because("only for programs"), "zh"), "only for programs");
     }
 
     #[test]
