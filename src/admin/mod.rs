@@ -15,6 +15,7 @@ mod orders;
 mod pipeline;
 mod problems;
 mod readiness;
+mod sale_write;
 mod sales;
 mod server;
 mod state;

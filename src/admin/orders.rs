@@ -9,7 +9,7 @@ use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::order_life::{OrderState, PaymentState, Price};
 use crate::domain::states::P6Fulfil;
 use crate::http::problem::{Kind, Problem};
-use crate::p6_fulfil::{self, BadForm, OrderDocument, OrderWork, OrdersForm, PaymentForm, checked_payment_id};
+use crate::p6_fulfil::{self, OrderDocument, OrderWork, OrdersForm, PaymentForm, checked_payment_id};
 use crate::store::mysql::order_life::{self, Cancelled, Payment, PaymentAnswer, PaymentStart, RefundMark};
 use actix_web::web;
 use chrono::{DateTime, SecondsFormat, Utc};
@@ -20,12 +20,6 @@ use serde_json::{Value, json};
 const PAGE: u16 = 50;
 /// Longest reason, characters.
 const REASON_CHARS_MAX: usize = 500;
-
-impl From<BadForm> for Problem {
-    fn from(bad: BadForm) -> Self {
-        Kind::Unprocessable.because_both(bad.to_string(), format!("{}：应为{}", bad.field, bad.chinese))
-    }
-}
 
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]

@@ -43,6 +43,7 @@ fn a_visitor_sees_the_deadline_and_pays() {
         browser.sees("#deadline", "00:09:").await;
         let id = order_shown(&browser, "UNPAID").await;
         assert_eq!(browser.flaws().await, Vec::<String>::new());
+        browser.eval("document.getElementById('visitor').scrollIntoView({ block: 'end' })").await;
         browser.picture("shop-unpaid").await;
 
         browser.click("#pay").await;

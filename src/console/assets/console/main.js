@@ -41,6 +41,8 @@ function point(now, before) {
   const accepted = now.servers[0].ok ? flow('accepted_requests') : null;
   const outbox = known ? sum(now.shards, (shard) => shard.outbox) : null;
   const parked = known ? sum(now.shards, (shard) => shard.relay_dlq) : null;
+  // What landed, also of orders that ended since: it only grows.
+  const sales = now.sales.map((sale) => ({ ...sale, landed_ever: sale.returned === null ? null : sale.landed + sale.returned }));
   const totals = {
     at: now.at_ms,
     accepted,
@@ -53,13 +55,13 @@ function point(now, before) {
     dlq: queues('dlq'),
     landed: now.servers[2].ok ? flow('landed') : null,
     failed: now.servers[2].ok ? flow('failed') : null,
-    perSale: Object.fromEntries(now.sales.map((sale) => [sale.sale_id, sale])),
+    perSale: Object.fromEntries(sales.map((sale) => [sale.sale_id, sale])),
   };
   if (!before || totals.at <= before.at) return { ...totals, acceptedRate: null, sentRate: null, landedRate: null };
   // Only sales that both looks show: one that appears or goes is no flow.
-  const grown = (key, flow) => (totals[key] === null || before[key] === null ? null : sum(now.sales, (sale) => {
+  const grown = (key, flow) => (totals[key] === null || before[key] === null ? null : sum(sales, (sale) => {
     const then = before.perSale[sale.sale_id];
-    return then && then[flow] !== null ? sale[flow] - then[flow] : 0;
+    return then && then[flow] !== null && sale[flow] !== null ? sale[flow] - then[flow] : 0;
   }));
   const perSecond = (n) => (n === null ? null : Math.max(0, (n * 1000) / (totals.at - before.at)));
   const more = grown('accepted', 'accepted_requests');
@@ -68,7 +70,7 @@ function point(now, before) {
     ...totals,
     acceptedRate: perSecond(more),
     sentRate: more === null || left === null ? null : perSecond(more - left),
-    landedRate: perSecond(grown('landed', 'landed')),
+    landedRate: perSecond(grown('landed', 'landed_ever')),
   };
 }
 

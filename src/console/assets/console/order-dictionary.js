@@ -63,6 +63,7 @@ export const orderWords = {
   'units-EXPIRED': ['Expired', '已过期'],
   'units-CANCELLED': ['Cancelled', '已取消'],
   'units-as-of': ['Units, by the balance sheet below.', '件数，取自下方收支平衡表。'],
+  returned: ['Given back', '退回'],
   'orders-of-sale': ['Orders of this sale', '该活动的订单'],
   // acts
   acts: ['Acts', '操作记录'],

@@ -4,7 +4,7 @@ import { get, post } from './api.js';
 import { chart } from './chart.js';
 import { confirm, toast } from './dialog.js';
 import { field, h, say, show } from './dom.js';
-import { burnDown, statusBadge } from './sales.js';
+import { burnDown, onTheWay, statusBadge } from './sales.js';
 import { sheetCard } from './sheet.js';
 import { count, t } from './words.js';
 
@@ -122,11 +122,11 @@ export function saleView(id) {
   }
   function figures(flow) {
     const { sale } = look;
-    const now = flow ?? { granted: sale.granted, admitted: null, landed: sale.granted - sale.stock, failed: 0, remaining: null };
+    const now = flow ?? { granted: sale.granted, admitted: null, landed: sale.granted - sale.stock, failed: 0, returned: null, remaining: null };
     show(bar, burnDown(now));
-    const way = now.admitted === null ? null : Math.max(0, now.admitted - now.landed - now.failed);
+    const way = onTheWay(now);
     const figure = (name, n) => h('div', { class: `figure figure-${name}` }, h('dt', {}, t(name)), h('dd', { class: 'num', id: `figure-${name}` }, count(n)));
-    show(numbers, figure('granted', now.granted), figure('admitted', now.admitted), figure('landed', now.landed), figure('way', way), figure('failed', now.failed), figure('remaining', now.remaining));
+    show(numbers, figure('granted', now.granted), figure('admitted', now.admitted), figure('landed', now.landed), figure('way', way), figure('failed', now.failed), sale.payment || now.returned ? figure('returned', now.returned) : '', figure('remaining', now.remaining));
   }
   function draw() {
     const flow = latest?.snapshot?.sales.find((sale) => sale.sale_id === id);

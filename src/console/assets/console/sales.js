@@ -19,9 +19,16 @@ export function statusBadge(sale, state, remaining) {
   return h('span', { class: `badge ${kinds[sale.status]}` }, t(`status-${word}`));
 }
 
+/** Units on their way: admitted, and neither an order that stands, nor failed, nor brought back by an order that ended. */
+export function onTheWay({ admitted, landed, failed, returned }) {
+  const known = [admitted, returned].every((n) => n !== null && n !== undefined);
+  return known ? Math.max(0, admitted - landed - failed - returned) : null;
+}
+
 /** The bar of a sale: landed, on its way, failed, left. Units. */
-export function burnDown({ granted, admitted, landed, failed }) {
-  const way = admitted === null || admitted === undefined ? null : Math.max(0, admitted - landed - failed);
+export function burnDown(flow) {
+  const { granted, landed, failed } = flow;
+  const way = onTheWay(flow);
   const left = Math.max(0, granted - landed - failed - (way ?? 0));
   const parts = [['landed', landed], ['way', way ?? 0], ['failed', failed], ['left', left]];
   const bar = h('div', { class: 'burn', role: 'img', 'aria-label': t('burn-label', { landed: count(landed), way: count(way), failed: count(failed), left: count(left) }) },
