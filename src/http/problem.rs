@@ -4,6 +4,7 @@
 //! kind of a problem, and its detail. Output: the answer in the client's language. Keeps nothing. By hand, because crates for
 //! problem documents know neither two languages nor codes that clients may rely on.
 
+use super::language::{Detail, prefers_chinese};
 use crate::domain::ids::RequestId;
 use crate::domain::states::{P1Entry, P2Reserve};
 use crate::telemetry::http_request_id::{self, HttpRequestId};
@@ -103,23 +104,6 @@ pub(crate) struct Problem {
     remaining: Option<u64>,
     /// Each answer has one of these, the first to the last. Small, because the future of each request holds problems.
     retry_after_s: Option<(NonZeroU32, u32)>,
-}
-
-/// What exactly is wrong. In both languages where a page shows it to people; elsewhere the title says it to them.
-#[derive(Debug, Clone)]
-enum Detail {
-    English(String),
-    /// English, Chinese. Boxed, because a problem has to stay small.
-    Both(Box<[String; 2]>),
-}
-
-impl Detail {
-    fn text(&self, chinese: bool) -> &str {
-        match self {
-            Self::English(text) => text,
-            Self::Both(texts) => &texts[usize::from(chinese)],
-        }
-    }
 }
 
 #[derive(Serialize)]
@@ -257,29 +241,11 @@ impl Problem {
     }
 }
 
-/// Whether Chinese stands before English in `Accept-Language`. Weights are rare in practice; order decides.
-fn prefers_chinese(request: &HeaderMap) -> bool {
-    let header = request.get("Accept-Language").and_then(|value| value.to_str().ok()).unwrap_or("");
-    let speaks = |tag: &str, language: &str| {
-        tag.trim().get(..language.len()).is_some_and(|start| start.eq_ignore_ascii_case(language))
-    };
-    let ours = header.split(',').find(|tag| speaks(tag, "zh") || speaks(tag, "en"));
-    ours.is_some_and(|tag| speaks(tag, "zh"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use actix_web::body::MessageBody;
     use actix_web::test::TestRequest;
-
-    #[test]
-    fn the_language_follows_the_first_one_we_speak() {
-        for (header, chinese) in [("zh-CN,en;q=0.5", true), ("fr, en, zh", false), ("", false), ("fr,zh", true)] {
-            let request = TestRequest::default().insert_header(("Accept-Language", header)).to_http_request();
-            assert_eq!(prefers_chinese(request.headers()), chinese, "{header}");
-        }
-    }
 
     #[test]
     fn the_detail_is_in_the_language_of_the_title_where_both_are_known() {
