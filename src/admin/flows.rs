@@ -3,8 +3,9 @@
 //! Redis is read first: a unit can only move towards the database, so what is on its way is never shown below zero for long.
 
 use super::state::Admin;
+use crate::domain::ids::SaleId;
 use crate::domain::sale::{Sale, SaleStatus};
-use crate::store::mysql::totals::Registered;
+use crate::store::mysql::totals::{Registered, returned};
 use crate::store::redis::ShardCount;
 use futures::future::join_all;
 use serde::Serialize;
@@ -28,8 +29,11 @@ pub(super) struct SaleFlow {
     remaining: Option<i64>,
     admitted: Option<i64>,
     accepted_requests: Option<u64>,
+    /// Units of orders that stand: what ended orders brought back is not among them.
     landed: i64,
     failed: i64,
+    /// Units that ended orders brought back. They were admitted once, and may be again. Absent when the database did not say.
+    returned: Option<i64>,
     /// Open failed requests.
     open: i64,
 }
@@ -49,17 +53,22 @@ pub(super) async fn flows(admin: &Admin, sales: &[Sale], registered: &[Registere
         )
     });
     let counts = join_all(counts).await;
+    let ids: Vec<&SaleId> = live.iter().map(|sale| &sale.sale_id).collect();
+    let back = returned(&admin.servers.db, &ids).await;
+    let back =
+        back.inspect_err(|error| tracing::warn!(phase = "admin", %error, "units that came back are not known")).ok();
     live.iter()
         .zip(counts)
         .map(|(sale, counts)| {
             let all: Option<Vec<ShardCount>> = counts.into_iter().collect();
-            SaleFlow::of(sale, all.as_deref(), registered)
+            let back = back.as_ref().map(|back| back.get(&sale.sale_id).copied().unwrap_or(0));
+            SaleFlow::of(sale, all.as_deref(), registered, back)
         })
         .collect()
 }
 
 impl SaleFlow {
-    fn of(sale: &Sale, redis: Option<&[ShardCount]>, registered: &[Registered]) -> Self {
+    fn of(sale: &Sale, redis: Option<&[ShardCount]>, registered: &[Registered], returned: Option<i64>) -> Self {
         let mine = || registered.iter().filter(|row| row.sale_id == sale.sale_id);
         let sum = |of: fn(&ShardCount) -> i64| redis.map(|counts| counts.iter().map(of).sum::<i64>());
         let remaining = sum(|count| count.stock + count.in_transit);
@@ -77,6 +86,7 @@ impl SaleFlow {
             accepted_requests: redis.map(|counts| counts.iter().map(|count| count.meta.number).sum()),
             landed: sale.granted - sale.stock,
             failed: mine().filter(|row| row.status == "failed_final").map(|row| row.units).sum(),
+            returned,
             open: mine().filter(|row| row.status == "open").map(|row| row.count).sum(),
         }
     }
@@ -85,7 +95,6 @@ impl SaleFlow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::ids::SaleId;
     use crate::domain::policy::PurchasePolicy;
     use crate::domain::sale::MetaState;
     use crate::store::redis::{Meta, Trimmed};
@@ -130,14 +139,14 @@ mod tests {
         };
         let registered = [row("s", "failed_final", 3, 2), row("s", "open", 9, 4), row("other", "failed_final", 50, 50)];
         let counts = [shard(MetaState::Open, 40, 5), shard(MetaState::Frozen, 35, 0)];
-        let flow = SaleFlow::of(&sale(), Some(&counts), &registered);
+        let flow = SaleFlow::of(&sale(), Some(&counts), &registered, Some(0));
         assert_eq!((flow.remaining, flow.admitted, flow.accepted_requests), (Some(80), Some(20), Some(14)));
         assert_eq!((flow.landed, flow.failed, flow.open, flow.state), (10, 3, 4, Some("frozen")));
     }
 
     #[test]
     fn without_redis_only_the_database_speaks() {
-        let flow = SaleFlow::of(&sale(), None, &[]);
+        let flow = SaleFlow::of(&sale(), None, &[], None);
         assert_eq!((flow.remaining, flow.admitted, flow.state, flow.landed), (None, None, None, 10));
     }
 }

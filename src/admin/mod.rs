@@ -17,6 +17,7 @@ mod problems;
 mod readiness;
 mod refunds;
 mod sale_creation;
+mod sale_write;
 mod sales;
 mod server;
 mod sign_in;

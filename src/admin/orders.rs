@@ -10,7 +10,7 @@ use crate::domain::order_life::OrderState;
 use crate::domain::payment::{PaymentState, Price};
 use crate::domain::states::P6Fulfil;
 use crate::http::problem::{Kind, Problem};
-use crate::p6_fulfil::{self, BadForm, OrderDocument, OrderWork, OrdersForm, PaymentForm, checked_payment_id};
+use crate::p6_fulfil::{self, OrderDocument, OrderWork, OrdersForm, PaymentForm, checked_payment_id};
 use crate::store::mysql::order_life::{self, Cancelled, Payment, PaymentAnswer, PaymentStart, RefundMark};
 use actix_web::web;
 use chrono::{DateTime, SecondsFormat, Utc};
@@ -21,12 +21,6 @@ use serde_json::{Value, json};
 const PAGE: u16 = 50;
 /// Longest reason, characters.
 const REASON_CHARS_MAX: usize = 500;
-
-impl From<BadForm> for Problem {
-    fn from(bad: BadForm) -> Self {
-        Kind::Unprocessable.because(bad.to_string())
-    }
-}
 
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -87,9 +81,7 @@ pub(super) fn payment(row: &Payment) -> Value {
 }
 
 async fn document(admin: &Admin, request_id: RequestId) -> Result<Value, Problem> {
-    let Some(order) = order_life::get(&admin.servers.db, request_id).await? else {
-        return Err(Kind::OrderNotFound.because(format!("request {request_id} is no order (yet)")));
-    };
+    let Some(order) = order_life::get(&admin.servers.db, request_id).await? else { return Err(no_order(request_id)) };
     let payments = order_life::payments_of(&admin.servers.db, request_id).await?;
     let payments: Vec<Value> = payments.iter().map(payment).collect();
     Ok(json!({ "order": OrderDocument::with_buyer(order), "payments": payments }))
@@ -203,7 +195,8 @@ fn no_payment_step() -> Problem {
 }
 
 fn no_order(request_id: RequestId) -> Problem {
-    Kind::OrderNotFound.because(format!("request {request_id} is no order (yet)"))
+    let english = format!("request {request_id} is no order (yet)");
+    Kind::OrderNotFound.because_both(english, format!("请求 {request_id} （尚）不是订单"))
 }
 
 #[derive(Deserialize, utoipa::ToSchema)]
@@ -241,8 +234,10 @@ pub(super) async fn cancel(
         }
         Cancelled::Before(_) => answer(document(&admin, request_id).await?),
         Cancelled::Refused(_, state) => {
-            let state = state.map_or("without a payment step", |state| state.code());
-            Err(Kind::Conflict.because(format!("the order is {state}; its units are on sale again already")))
+            let english = state.map_or("without a payment step", |state| state.code());
+            let english = format!("the order is {english}; its units are on sale again already");
+            let chinese = state.map_or("无付款环节", |state| state.chinese());
+            Err(Kind::Conflict.because_both(english, format!("订单{chinese}，其库存已重新开售")))
         }
         Cancelled::NoOrder => Err(no_order(request_id)),
     }
@@ -276,7 +271,8 @@ pub(super) async fn refunded(
     match p6_fulfil::refund_done(work, payment_id).await? {
         RefundMark::Refunded(row) | RefundMark::Before(row) => answer(json!({ "payment": payment(&row) })),
         RefundMark::NotNeeded(_) => {
-            Err(Kind::Conflict.because("this payment paid its order; cancel the order before the money goes back"))
+            let english = "this payment paid its order; cancel the order before the money goes back";
+            Err(Kind::Conflict.because_both(english, "这笔付款已用于订单；请先取消订单再退款"))
         }
         RefundMark::NoPayment => {
             Err(Kind::OrderNotFound.because(format!("request {request_id} has no payment {payment_id}")))

@@ -4,6 +4,7 @@ use crate::domain::new_sale::BadSale;
 use crate::http::problem::{Kind, Problem};
 use crate::p5_reconcile::ReconcileError;
 use crate::p5_reconcile::dlq::DlqError;
+use crate::p6_fulfil::BadForm;
 use crate::sales::SaleControlError;
 use crate::store::mysql::DbError;
 use crate::store::mysql::sales::SaleError;
@@ -70,6 +71,12 @@ impl From<DlqError> for Problem {
 
 impl From<BadSale> for Problem {
     fn from(bad: BadSale) -> Self {
-        Kind::Unprocessable.because(bad.to_string())
+        Kind::Unprocessable.because_both(bad.to_string(), format!("{}：应为{}", bad.field, bad.chinese))
+    }
+}
+
+impl From<BadForm> for Problem {
+    fn from(bad: BadForm) -> Self {
+        Kind::Unprocessable.because_both(bad.to_string(), format!("{}：应为{}", bad.field, bad.chinese))
     }
 }

@@ -1,20 +1,16 @@
 //! Sales: list, show, and everything an operator does to one. `SaleControl` does the work, as for the command line.
 
 use super::json_api::{AdminAnswer, JsonBody, OperatorCall, ReadProblems, SaleReadProblems, WriteProblems, answer};
+use super::sale_write::{OperatorBody, SaleWrite};
 use super::state::Admin;
-use crate::domain::ids::SaleId;
-use crate::domain::operator::{Actor, Operation};
+use crate::domain::operator::Operation;
 use crate::http::extract::SaleInPath;
 use crate::http::problem::{Kind, Problem};
-use crate::sales::{SaleAct, SaleControl, SaleControlError};
+use crate::sales::SaleAct;
 use crate::store::mysql::sales;
-use actix_web::dev::Payload;
-use actix_web::{Error, FromRequest, HttpRequest, web};
-use futures::FutureExt;
-use futures::future::LocalBoxFuture;
+use actix_web::web;
 use serde::Deserialize;
-use serde_json::{Value, json};
-use std::future::Future;
+use serde_json::json;
 
 /// Longest name of a grant, characters.
 const GRANT_CHARS_MAX: usize = 64;
@@ -37,61 +33,6 @@ pub(super) async fn list(admin: web::Data<Admin>) -> AdminAnswer {
 )]
 pub(super) async fn show(admin: web::Data<Admin>, sale: web::Path<SaleInPath>) -> AdminAnswer {
     answer(admin.sale_control.detail(&sale.sale_id).await?)
-}
-
-/// The body of a write that needs the operator's name only.
-#[derive(Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct OperatorBody {
-    /// The operator, for the record.
-    by: Option<String>,
-}
-
-/// A write that needs nothing but the sale.
-pub(super) struct SaleWrite {
-    admin: web::Data<Admin>,
-    sale_id: SaleId,
-    actor: Actor,
-}
-
-impl FromRequest for SaleWrite {
-    type Error = Error;
-    type Future = LocalBoxFuture<'static, Result<Self, Error>>;
-
-    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let body = JsonBody::<OperatorBody>::from_request(request, payload);
-        let head = <(web::Data<Admin>, web::Path<SaleInPath>, OperatorCall)>::extract(request);
-        async move {
-            let JsonBody(OperatorBody { by }) = body.await?;
-            let (admin, path, call) = head.await?;
-            let sale_id = path.into_inner().sale_id;
-            Ok(Self { admin, sale_id, actor: call.actor(by.as_deref())? })
-        }
-        .boxed_local()
-    }
-}
-
-impl SaleWrite {
-    fn control(&self) -> &SaleControl {
-        &self.admin.sale_control
-    }
-
-    /// Does `work` and writes it down; `what` is for the log.
-    async fn on_record<T>(
-        &self,
-        operation: Operation,
-        what: &str,
-        work: impl Future<Output = Result<T, SaleControlError>>,
-    ) -> Result<T, Problem> {
-        let act = SaleAct { actor: &self.actor, operation, sale_id: &self.sale_id, asked: Value::Null };
-        let done = self.control().on_record(act, work).await?;
-        self.admin.changed(&self.sale_id, what).await;
-        Ok(done)
-    }
-
-    async fn sale(&self) -> AdminAnswer {
-        answer(self.control().detail(&self.sale_id).await?)
-    }
 }
 
 /// Put a sale's stock into Redis and open it.

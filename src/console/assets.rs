@@ -33,11 +33,15 @@ pub(super) const CONSOLE: &[Asset] = assets![
     "pipeline.js" = "console/pipeline.js",
     "picture.js" = "console/picture.js",
     "sales.js" = "console/sales.js",
+    "orders.js" = "console/orders.js",
+    "order.js" = "console/order.js",
+    "order-dictionary.js" = "console/order-dictionary.js",
     "sheet.js" = "console/sheet.js",
     "sale.js" = "console/sale.js",
     "dlq.js" = "console/dlq.js",
     "register.js" = "console/register.js",
     "audits.js" = "console/audits.js",
+    "acts.js" = "console/acts.js",
 ];
 
 /// The demo shop.
@@ -51,6 +55,7 @@ pub(super) const SHOP: &[Asset] = assets![
     "words.js" = "shared/words.js",
     "shop.js" = "shop/shop.js",
     "buy.js" = "shop/buy.js",
+    "orders.js" = "shop/orders.js",
     "crowd.js" = "shop/crowd.js",
     "dictionary.js" = "shop/dictionary.js",
 ];
@@ -89,6 +94,9 @@ impl Asset {
 mod tests {
     use super::*;
     use crate::domain::balance::BalanceSheet;
+    use crate::domain::order_life::OrderState;
+    use crate::domain::payment::{PaymentState, RefundReason};
+    use crate::domain::states;
     use crate::p5_reconcile::FindingKind;
 
     /// Whatever a page names has to be in its list, and nothing may need what the policy forbids.
@@ -129,7 +137,8 @@ mod tests {
     #[test]
     fn every_word_a_page_uses_is_there_in_both_languages() {
         for page in [CONSOLE, SHOP] {
-            let dictionaries = page.iter().filter(|asset| ["dictionary.js", "states.js"].contains(&asset.name));
+            let dictionaries =
+                page.iter().filter(|asset| ["dictionary.js", "order-dictionary.js", "states.js"].contains(&asset.name));
             let entries: Vec<(&str, &str)> = dictionaries.flat_map(|asset| entries(asset.text)).collect();
             assert!(entries.len() > 40);
             for (key, words) in &entries {
@@ -158,7 +167,7 @@ mod tests {
         let sheet = CONSOLE.iter().find(|asset| asset.name == "sheet.js").map_or("", |asset| asset.text);
         let known = |key: String| assert!(entries(dictionary).iter().any(|(entry, _)| *entry == key), "{key}");
         let counted = BalanceSheet { in_redis: true, bridged: true, ..BalanceSheet::default() };
-        assert_eq!(counted.equations().len(), 6);
+        assert_eq!(counted.equations().len(), 9);
         for equation in counted.equations() {
             known(format!("eq-{}", equation.name));
         }
@@ -171,6 +180,38 @@ mod tests {
         for (name, value) in counts.as_object().into_iter().flatten().filter(|(_, value)| value.is_number()) {
             known(format!("counted-{name}"));
             assert!(sheet.contains(&format!("'{name}'")), "{name} {value}");
+        }
+    }
+
+    /// What an order, its money and a state code can be has words on each page that shows it.
+    #[test]
+    fn orders_and_their_money_have_words_on_both_pages() {
+        let words = |page: &'static [Asset]| -> Vec<&'static str> {
+            let dictionaries =
+                page.iter().filter(|asset| asset.name.ends_with("dictionary.js") || asset.name == "states.js");
+            dictionaries.flat_map(|asset| entries(asset.text)).map(|(key, _)| key).collect()
+        };
+        let (console, shop) = (words(CONSOLE), words(SHOP));
+        for state in OrderState::ALL {
+            let code = state.code();
+            for key in [format!("order-{code}"), format!("units-{code}")] {
+                assert!(console.contains(&key.as_str()), "console: {key}");
+            }
+            for key in [format!("order-{code}"), format!("state-{code}")] {
+                assert!(shop.contains(&key.as_str()), "shop: {key}");
+            }
+        }
+        for reason in RefundReason::ALL {
+            let key = format!("refund-{}", reason.code());
+            assert!(console.contains(&key.as_str()), "{key}");
+        }
+        for state in [PaymentState::Applied, PaymentState::RefundNeeded, PaymentState::Refunded] {
+            let key = format!("money-{}", state.code());
+            assert!(console.contains(&key.as_str()), "{key}");
+        }
+        for state in states::all() {
+            let key = format!("state-{}", state.code());
+            assert!(console.contains(&key.as_str()), "{key}");
         }
     }
 }

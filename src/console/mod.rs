@@ -6,6 +6,7 @@
 
 mod assets;
 mod crowd;
+mod payments;
 mod shop;
 
 pub use shop::Shop;

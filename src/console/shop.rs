@@ -1,10 +1,10 @@
 //! The demo shop: a product page for one visitor, and a crowd at the press of a button. For a local stack only.
 //!
-//! Its two calls do what no production system may: they make access tokens for anyone and have `seckill-bench` make load. So they exist only
-//! where [`Shop`] was made, which `seckill dev` does and which refuses an address that others can reach.
+//! Its calls do what no production system may: they make access tokens for anyone, have `seckill-bench` make load, and say that orders
+//! are paid (`payments.rs`). So they exist only where [`Shop`] was made, which `seckill dev` does and which refuses an address that others can reach.
 
 use super::crowd::{self, Crowd};
-use super::{assets, serve};
+use super::{assets, payments, serve};
 use crate::bench_program;
 use crate::config::Auth;
 use crate::domain::ids::SaleId;
@@ -81,6 +81,7 @@ fn routes(config: &mut web::ServiceConfig, shop: web::Data<Shop>) {
         web::scope("/shop")
             .app_data(shop)
             .route("/v1/visitors", web::post().to(visit))
+            .route("/v1/payments", web::post().to(payments::pay))
             .route("/v1/crowds", web::post().to(gather))
             .route("/v1/crowds", web::get().to(crowd_now))
             .route("/{file:.*}", web::get().to(shop_file)),
@@ -91,7 +92,7 @@ async fn shop_file(request: HttpRequest, file: web::Path<String>) -> HttpRespons
     serve(&request, assets::SHOP, &file)
 }
 
-fn answer(request: &HttpRequest, outcome: Result<serde_json::Value, Problem>) -> HttpResponse {
+pub(super) fn answer(request: &HttpRequest, outcome: Result<serde_json::Value, Problem>) -> HttpResponse {
     match outcome {
         Ok(document) => HttpResponse::Ok().insert_header((CACHE_CONTROL, "no-store")).json(document),
         Err(problem) => problem.respond(request.headers()),
@@ -99,7 +100,7 @@ fn answer(request: &HttpRequest, outcome: Result<serde_json::Value, Problem>) ->
 }
 
 /// Another site's page cannot send this type without being asked for first.
-fn must_be_json(request: &HttpRequest) -> Result<(), Problem> {
+pub(super) fn must_be_json(request: &HttpRequest) -> Result<(), Problem> {
     let kind = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
     if kind.starts_with("application/json") { Ok(()) } else { Err(Kind::WrongMediaType.into()) }
 }

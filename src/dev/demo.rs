@@ -1,10 +1,12 @@
-//! The demo sale of a local stack: one per user, open from the start, for a week.
+//! The demo sale of a local stack: one per user, open from the start, for a week. Its orders have to be paid within two minutes,
+//! so that a visitor sees a unit come back.
 //!
 //! A crash here leaves a sale that is created and not warmed; the next start warms it.
 
 use super::stack_plan::StackError;
 use crate::config::Settings;
 use crate::domain::ids::SaleId;
+use crate::domain::order_life::PaymentTerms;
 use crate::domain::policy::PurchasePolicy;
 use crate::domain::sale::{Sale, SaleStatus};
 use crate::roles::Servers;
@@ -18,6 +20,8 @@ pub(crate) const DEMO_SALE: &str = "demo";
 const DEMO_STOCK: i64 = 1_000;
 /// The demo sale runs this long.
 const DEMO_MS: i64 = 7 * 86_400_000;
+/// Time to pay. A visitor whose order ended unpaid may buy again.
+const DEMO_PAYMENT: PaymentTerms = PaymentTerms { pay_within_s: 120, pay_grace_s: 5, limit_returns: true };
 /// Redis must be connected within this time after its server answers.
 const CONNECT: Duration = Duration::from_secs(10);
 
@@ -37,7 +41,7 @@ pub(super) async fn create(settings: &Settings) -> Result<(), StackError> {
         policy: PurchasePolicy::OnePerUser,
         token_required: false,
         waiting_room: false,
-        payment: None,
+        payment: Some(DEMO_PAYMENT),
         starts_at_ms: now_ms() - 1_000,
         ends_at_ms: now_ms() + DEMO_MS,
         status: SaleStatus::Draft,

@@ -74,6 +74,8 @@ pub(crate) struct BadSale {
     pub field: &'static str,
     /// What would be accepted.
     pub expected: &'static str,
+    /// The same in Chinese.
+    pub chinese: &'static str,
 }
 
 impl NewSale {
@@ -82,27 +84,39 @@ impl NewSale {
         let text = |text: &str, max: usize| !text.trim().is_empty() && text.chars().count() <= max;
         let capitals = self.currency.len() == 3 && self.currency.bytes().all(|byte| byte.is_ascii_uppercase());
         let rules = [
-            (text(&self.product, PRODUCT_CHARS_MAX), "product", "1 to 64 characters"),
-            (text(&self.title, TITLE_CHARS_MAX), "title", "1 to 200 characters"),
-            ((0..=STOCK_MAX).contains(&self.stock), "stock", "0 to 1,000,000,000 units"),
-            (self.limit != Some(0), "limit", "a whole number from 1, or none for no limit"),
-            ((0..=PRICE_CENTS_MAX).contains(&self.price_cents), "price_cents", "0 to 1,000,000,000,000"),
-            (capitals, "currency", "three capital letters, e.g. CNY"),
-            (self.ends_at > self.starts_at, "ends_at", "a time after starts_at"),
+            (text(&self.product, PRODUCT_CHARS_MAX), "product", "1 to 64 characters", "1 至 64 个字符"),
+            (text(&self.title, TITLE_CHARS_MAX), "title", "1 to 200 characters", "1 至 200 个字符"),
+            ((0..=STOCK_MAX).contains(&self.stock), "stock", "0 to 1,000,000,000 units", "0 至 1,000,000,000 件"),
+            (
+                self.limit != Some(0),
+                "limit",
+                "a whole number from 1, or none for no limit",
+                "从 1 起的整数，或留空不限",
+            ),
+            (
+                (0..=PRICE_CENTS_MAX).contains(&self.price_cents),
+                "price_cents",
+                "0 to 1,000,000,000,000",
+                "0 至 1,000,000,000,000",
+            ),
+            (capitals, "currency", "three capital letters, e.g. CNY", "三个大写字母，例如 CNY"),
+            (self.ends_at > self.starts_at, "ends_at", "a time after starts_at", "晚于 starts_at 的时间"),
             (
                 self.pay_within_s.is_none_or(|s| (1..=PAY_WITHIN_S_MAX).contains(&s)),
                 "pay_within_s",
                 "1 to 2,592,000 seconds, or none for no payment step",
+                "1 至 2,592,000 秒，或留空无付款环节",
             ),
-            (self.pay_grace_s <= PAY_GRACE_S_MAX, "pay_grace_s", "0 to 86,400 seconds"),
+            (self.pay_grace_s <= PAY_GRACE_S_MAX, "pay_grace_s", "0 to 86,400 seconds", "0 至 86,400 秒"),
             (
                 !self.limit_returns || self.pay_within_s.is_some(),
                 "limit_returns",
                 "false where the sale has no payment step (pay_within_s)",
+                "无付款环节（pay_within_s）时为 false",
             ),
         ];
-        if let Some((_, field, expected)) = rules.into_iter().find(|(holds, ..)| !holds) {
-            return Err(BadSale { field, expected });
+        if let Some((_, field, expected, chinese)) = rules.into_iter().find(|(holds, ..)| !holds) {
+            return Err(BadSale { field, expected, chinese });
         }
         Ok(Sale {
             sale_id: self.id,

@@ -64,6 +64,17 @@ impl OrderState {
         }
     }
 
+    /// The state in Chinese, for people.
+    #[must_use]
+    pub(crate) const fn chinese(self) -> &'static str {
+        match self {
+            Self::Unpaid => "待付款",
+            Self::Paid => "已付款",
+            Self::Expired => "已过期",
+            Self::Cancelled => "已取消",
+        }
+    }
+
     /// Reads a stored code.
     #[must_use]
     pub fn from_code(code: &str) -> Option<Self> {
@@ -144,7 +155,7 @@ impl OrderEvent {
     ];
 
     /// The states that it moves to another one or, for a start, extends: the condition of its UPDATE.
-    pub(crate) fn from_states(self) -> impl Iterator<Item = &'static str> {
+    pub(crate) fn movable_states(self) -> impl Iterator<Item = &'static str> {
         let moves = move |state: &OrderState| matches!(state.after(self), OrderTransition::To(_));
         OrderState::ALL.into_iter().filter(moves).map(OrderState::code)
     }
@@ -178,7 +189,7 @@ mod tests {
 
     #[test]
     fn conditions_are_made_from_the_table() {
-        let from = |event: OrderEvent| event.from_states().collect::<Vec<_>>();
+        let from = |event: OrderEvent| event.movable_states().collect::<Vec<_>>();
         assert_eq!(from(OrderEvent::PaymentReceived), ["UNPAID"]);
         assert_eq!(from(OrderEvent::DeadlinePassed), ["UNPAID"]);
         assert_eq!(from(OrderEvent::CancelledByOperator), ["UNPAID", "PAID"]);

@@ -4,6 +4,7 @@
 //! leaves unanswered connections.
 
 pub(crate) mod extract;
+mod language;
 mod open_files;
 pub(crate) mod openapi;
 pub mod problem;

@@ -4,6 +4,7 @@
 //! kind of a problem, and its detail. Output: the answer in the client's language. Keeps nothing. By hand, because crates for
 //! problem documents know neither two languages nor codes that clients may rely on.
 
+use super::language::{Detail, prefers_chinese};
 use crate::domain::ids::RequestId;
 use crate::domain::states::{P1Entry, P2Reserve};
 use crate::telemetry::http_request_id::{self, HttpRequestId};
@@ -98,7 +99,7 @@ pub(crate) fn spread_s(seconds: RangeInclusive<u64>) -> u64 {
 #[error("{}", .kind.code())]
 pub(crate) struct Problem {
     kind: Kind,
-    detail: Option<String>,
+    detail: Option<Detail>,
     request_id: Option<RequestId>,
     location: Option<String>,
     remaining: Option<u64>,
@@ -163,7 +164,14 @@ impl Kind {
     /// This problem, with what exactly is wrong and what would be accepted.
     #[must_use]
     pub(crate) fn because(self, detail: impl Into<String>) -> Problem {
-        Problem { detail: Some(detail.into()), ..self.into() }
+        Problem { detail: Some(Detail::English(detail.into())), ..self.into() }
+    }
+
+    /// The same in both languages, for what people read on a page.
+    #[must_use]
+    pub(crate) fn because_both(self, english: impl Into<String>, chinese: impl Into<String>) -> Problem {
+        let texts = [english.into(), chinese.into()];
+        Problem { detail: Some(Detail::Both(Box::new(texts))), ..self.into() }
     }
 }
 
@@ -213,7 +221,7 @@ impl Problem {
             status: kind.status(),
             code: kind.code(),
             instance: http_request_id::current().map(CallUrn),
-            detail: self.detail.as_deref(),
+            detail: self.detail.as_ref().map(|detail| detail.text(chinese)),
             request_id: self.request_id,
             status_url: self.location.as_deref(),
             remaining: self.remaining,
@@ -234,27 +242,23 @@ impl Problem {
     }
 }
 
-/// Whether Chinese stands before English in `Accept-Language`. Weights are rare in practice; order decides.
-fn prefers_chinese(request: &HeaderMap) -> bool {
-    let header = request.get("Accept-Language").and_then(|value| value.to_str().ok()).unwrap_or("");
-    let speaks = |tag: &str, language: &str| {
-        tag.trim().get(..language.len()).is_some_and(|start| start.eq_ignore_ascii_case(language))
-    };
-    let ours = header.split(',').find(|tag| speaks(tag, "zh") || speaks(tag, "en"));
-    ours.is_some_and(|tag| speaks(tag, "zh"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use actix_web::body::MessageBody;
     use actix_web::test::TestRequest;
 
     #[test]
-    fn the_language_follows_the_first_one_we_speak() {
-        for (header, chinese) in [("zh-CN,en;q=0.5", true), ("fr, en, zh", false), ("", false), ("fr,zh", true)] {
-            let request = TestRequest::default().insert_header(("Accept-Language", header)).to_http_request();
-            assert_eq!(prefers_chinese(request.headers()), chinese, "{header}");
-        }
+    fn the_detail_is_in_the_language_of_the_title_where_both_are_known() {
+        let read = |problem: &Problem, language: &str| {
+            let request = TestRequest::default().insert_header(("Accept-Language", language)).to_http_request();
+            let body = problem.respond(request.headers()).into_body().try_into_bytes().unwrap();
+            let document: serde_json::Value = serde_json::from_slice(&body).unwrap();
+            document["detail"].as_str().unwrap().to_owned()
+        };
+        let both = Kind::Conflict.because_both("the order is PAID", "订单已付款");
+        assert_eq!((read(&both, "zh-CN").as_str(), read(&both, "en").as_str()), ("订单已付款", "the order is PAID"));
+        assert_eq!(read(&Kind::Conflict.because("only for programs"), "zh"), "only for programs");
     }
 
     #[test]

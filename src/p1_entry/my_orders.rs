@@ -63,6 +63,11 @@ impl MyOrders {
         Self { context, catalog, reads, calls: Semaphore::new(CALLS_MAX) }
     }
 
+    /// The servers of P6, for the demo shop.
+    pub(crate) const fn fulfil(&self) -> &FulfilContext {
+        &self.context
+    }
+
     /// What a CONFIRMED status says of its order; `None` where the sale has no payment step, and while the database cannot be asked.
     pub(crate) async fn part(&self, sale: &SaleId, request_id: RequestId) -> Option<StatusOrder> {
         let view = self.catalog.known(sale).await?;
@@ -104,10 +109,13 @@ impl MyOrders {
     pub(crate) async fn cancel(&self, user: &UserId, request_id: RequestId) -> Result<OrderDocument, Problem> {
         match self.call(p6_fulfil::cancel_by_buyer(&self.context, request_id, user)).await? {
             Cancelled::Now(..) | Cancelled::Before(_) => self.one(user, request_id).await,
-            Cancelled::Refused(_, None) => Err(Kind::Conflict.because("orders of this sale cannot be cancelled here")),
-            Cancelled::Refused(_, Some(state)) => {
+            Cancelled::Refused(_, None) => {
                 Err(Kind::Conflict
-                    .because(format!("the order is {}, only an unpaid one can be cancelled", state.code())))
+                    .because_both("orders of this sale cannot be cancelled here", "该活动的订单不能在此取消"))
+            }
+            Cancelled::Refused(_, Some(state)) => {
+                let english = format!("the order is {}, only an unpaid one can be cancelled", state.code());
+                Err(Kind::Conflict.because_both(english, format!("订单{}，只能取消待付款的订单", state.chinese())))
             }
             Cancelled::NoOrder => Err(Kind::OrderNotFound.into()),
         }

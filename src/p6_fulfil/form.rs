@@ -18,10 +18,12 @@ pub(crate) struct BadForm {
     pub(crate) field: &'static str,
     /// What would be accepted.
     pub(crate) expected: &'static str,
+    /// The same in Chinese.
+    pub(crate) chinese: &'static str,
 }
 
-const fn bad<T>(field: &'static str, expected: &'static str) -> Result<T, BadForm> {
-    Err(BadForm { field, expected })
+const fn bad<T>(field: &'static str, expected: &'static str, chinese: &'static str) -> Result<T, BadForm> {
+    Err(BadForm { field, expected, chinese })
 }
 
 /// A payment as it is told.
@@ -36,7 +38,7 @@ pub(crate) fn checked_payment_id(id: &str) -> Result<&str, BadForm> {
     if (1..=PAYMENT_ID_BYTES_MAX).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Ok(id);
     }
-    bad("payment_id", "1 to 128 visible ASCII characters")
+    bad("payment_id", "1 to 128 visible ASCII characters", "1 至 128 个可见 ASCII 字符")
 }
 
 impl PaymentForm {
@@ -44,11 +46,12 @@ impl PaymentForm {
     pub(crate) fn of(self, request_id: RequestId) -> Result<NewPayment, BadForm> {
         checked_payment_id(&self.payment_id)?;
         if !(0..=AMOUNT_MAX).contains(&self.price.amount_cents) {
-            return bad("amount", "a whole number of the currency's smallest unit, from 0 to 9007199254740991");
+            let expected = "a whole number of the currency's smallest unit, from 0 to 9007199254740991";
+            return bad("amount", expected, "以币种最小单位计的整数，0 至 9007199254740991");
         }
         let currency = self.price.currency.as_bytes();
         if currency.len() != 3 || !currency.iter().all(u8::is_ascii_uppercase) {
-            return bad("currency", "three capital letters, e.g. CNY");
+            return bad("currency", "three capital letters, e.g. CNY", "三个大写字母，例如 CNY");
         }
         Ok(NewPayment { payment_id: self.payment_id, request_id, price: self.price })
     }
@@ -73,12 +76,14 @@ impl OrdersForm {
     /// The question to the database.
     pub(crate) fn query(self) -> Result<OrdersQuery, BadForm> {
         if !(1..=PAGE_MAX).contains(&self.limit) {
-            return bad("limit", "1 to 500");
+            return bad("limit", "1 to 500", "1 至 500");
         }
-        let state = match self.state.as_deref().map(|code| OrderState::from_code(code)) {
-            Some(None) => return bad("state", "UNPAID, PAID, EXPIRED or CANCELLED"),
+        let state = match self.state.as_deref().map(OrderState::from_code) {
+            Some(None) => {
+                return bad("state", "UNPAID, PAID, EXPIRED or CANCELLED", "UNPAID、PAID、EXPIRED 或 CANCELLED");
+            }
             Some(Some(_)) if self.sale.is_none() && self.buyer.is_none() => {
-                return bad("state", "to come with a sale or a buyer");
+                return bad("state", "to come with a sale or a buyer", "与活动或买家一起给出");
             }
             state => state.flatten(),
         };

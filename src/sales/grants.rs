@@ -84,7 +84,7 @@ pub(crate) async fn apply_open(
                 let of_shard: Vec<_> =
                     returned.iter().filter(|bought| home_shard(&bought.0, shards) == shard).collect();
                 let given = (grant.grant_id.as_str(), units);
-                match redis.sale_keys.grant_returning(id, shard, sale.epoch, given, &of_shard).await? {
+                match redis.sale_keys.grant_returning(id, (shard, sale.epoch), given, &of_shard).await? {
                     Granted::Now | Granted::Before => {}
                     Granted::Frozen => return Ok(GrantProgress::Frozen),
                     Granted::KeysMissing | Granted::OtherEpoch => return Ok(GrantProgress::KeysLost),

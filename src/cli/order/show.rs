@@ -9,6 +9,7 @@ use crate::domain::order_life::OrderState;
 use crate::domain::outcome::Outcome;
 use crate::p5_reconcile::dlq::code_of;
 use crate::p5_reconcile::{RequestHistory, request_history};
+use crate::store::mysql::request_records::RequestRecords;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -100,6 +101,33 @@ fn document(id: RequestId, history: &RequestHistory) -> Value {
     })
 }
 
+/// The order, its state and its payments, in words; a dash for what is not there.
+fn order_words(database: &RequestRecords) -> (String, String, String) {
+    let none = || "-".to_owned();
+    let order = database.order.as_ref().map_or_else(none, |order| {
+        let at = output::time(order.created_at_ms);
+        let cancelled = order.cancelled_at_ms.map_or_else(String::new, |at_ms| {
+            let [by, reason] = [&order.cancelled_by, &order.cancel_reason].map(|text| text.as_deref().unwrap_or("-"));
+            format!(", cancelled at {} by {by}: {reason}", output::time(at_ms))
+        });
+        format!(
+            "{} bought {} for {} via {} at {at}{cancelled}",
+            order.user_id, order.quantity, order.amount_cents, order.source
+        )
+    });
+    let state = database.order.as_ref().and_then(|order| {
+        let deadline = order.pay_by_ms.map_or_else(String::new, |ms| format!(", to be paid by {}", output::time(ms)));
+        Some(format!("{}{deadline}", order.state?.code()))
+    });
+    let payments = database.payments.iter().map(|payment| {
+        let why = payment.reason.as_ref().map_or_else(String::new, |reason| format!(" ({reason})"));
+        let (id, amount, currency) = (&payment.payment_id, payment.amount_cents, &payment.currency);
+        format!("{id}: {amount} {currency}, {}{why}", payment.state.code())
+    });
+    let payments = payments.collect::<Vec<_>>();
+    (order, state.unwrap_or_else(none), if payments.is_empty() { none() } else { payments.join("\n") })
+}
+
 fn print(id: RequestId, history: &RequestHistory) {
     let (status, summary) = status(history);
     output::line(&format!("request {id}: {status}, {summary}"));
@@ -124,27 +152,7 @@ fn print(id: RequestId, history: &RequestHistory) {
         let number = decided.number.map_or_else(|| "another request's number".to_owned(), |n| format!("number {n}"));
         format!("{} at {at} ({number} of {})", code_of(decided.outcome), decided.sale_id)
     });
-    let order = database.order.as_ref().map_or_else(none, |order| {
-        let at = output::time(order.created_at_ms);
-        let cancelled = order.cancelled_at_ms.map_or_else(String::new, |at_ms| {
-            let [by, reason] = [&order.cancelled_by, &order.cancel_reason].map(|text| text.as_deref().unwrap_or("-"));
-            format!(", cancelled at {} by {by}: {reason}", output::time(at_ms))
-        });
-        format!(
-            "{} bought {} for {} via {} at {at}{cancelled}",
-            order.user_id, order.quantity, order.amount_cents, order.source
-        )
-    });
-    let state = database.order.as_ref().and_then(|order| {
-        let deadline = order.pay_by_ms.map_or_else(String::new, |ms| format!(", to be paid by {}", output::time(ms)));
-        Some(format!("{}{deadline}", order.state?.code()))
-    });
-    let payments = database.payments.iter().map(|payment| {
-        let why = payment.reason.as_ref().map_or_else(String::new, |reason| format!(" ({reason})"));
-        let (id, amount, currency) = (&payment.payment_id, payment.amount_cents, &payment.currency);
-        format!("{id}: {amount} {currency}, {}{why}", payment.state.code())
-    });
-    let payments = payments.collect::<Vec<_>>();
+    let (order, state, payments) = order_words(database);
     let failure = database.failure.as_ref().map_or_else(none, |row| {
         let closed = row.resolved_by.as_ref().map_or_else(String::new, |by| format!(", closed by {by}"));
         format!("{} {} ({}): {}{closed}", row.status.code(), row.reason, row.reporter.code(), row.detail)
@@ -158,8 +166,8 @@ fn print(id: RequestId, history: &RequestHistory) {
             ["parked".to_owned(), if parked.is_empty() { none() } else { parked.join("\n") }],
             ["outcome (database)".to_owned(), outcome],
             ["order (database)".to_owned(), order],
-            ["state".to_owned(), state.unwrap_or_else(none)],
-            ["payments".to_owned(), if payments.is_empty() { none() } else { payments.join("\n") }],
+            ["state".to_owned(), state],
+            ["payments".to_owned(), payments],
             ["register of failures".to_owned(), failure],
         ],
     );

@@ -10,7 +10,7 @@ use actix_web::{FromRequest, HttpRequest, web};
 use std::future::{Ready, ready};
 
 /// The buyer that the access token names.
-pub(super) struct Caller(pub(super) UserId);
+pub(crate) struct Caller(pub(crate) UserId);
 
 impl FromRequest for Caller {
     type Error = Problem;

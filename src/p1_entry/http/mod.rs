@@ -18,6 +18,7 @@ mod state;
 mod tokens;
 mod waiters;
 
+pub(crate) use headers::Caller;
 pub use openapi::document;
 pub use server::serve;
 pub(crate) use state::{PublicApi, RequestBounds};

@@ -148,15 +148,14 @@ impl SaleKeys {
         epoch: u32,
         grant: (&str, i64),
     ) -> Result<Granted, RedisFault> {
-        self.grant_returning(sale, shard, epoch, grant, &[]).await
+        self.grant_returning(sale, (shard, epoch), grant, &[]).await
     }
 
     /// The same, of units that come back with their buyers' limits; `returned` are those of this shard.
     pub(crate) async fn grant_returning(
         &self,
         sale: &SaleId,
-        shard: u16,
-        epoch: u32,
+        (shard, epoch): (u16, u32),
         grant: (&str, i64),
         returned: &[&ReturnedPurchase],
     ) -> Result<Granted, RedisFault> {

@@ -10,7 +10,7 @@ use seckill::roles::Role::{self, Api};
 use seckill::store::mysql::sales;
 use seckill::store::rabbit::declare;
 
-async fn signed_in(admin: &AdminPort, width: u32, height: u32) -> Browser {
+pub(super) async fn signed_in(admin: &AdminPort, width: u32, height: u32) -> Browser {
     let browser = Browser::start(width, height).await;
     browser.open(&format!("{}/console/", admin.url)).await;
     browser.fill("#token", TOKEN).await;
@@ -20,7 +20,7 @@ async fn signed_in(admin: &AdminPort, width: u32, height: u32) -> Browser {
     browser
 }
 
-async fn no_complaints(browser: &Browser) {
+pub(super) async fn no_complaints(browser: &Browser) {
     assert_eq!(browser.complaints().await, Vec::<String>::new());
 }
 
@@ -161,9 +161,9 @@ fn parked_requests_are_replayed_and_given_up_by_clicks() {
         let registered = format!("#register tr[data-request='{given_up}']");
         browser.sees(&registered, "given up by a person").await;
         browser.sees(&registered, "console: Li Wei").await;
-        browser.click("a[href='#/audits']").await;
-        browser.click("#audits tr:first-child summary").await;
-        browser.sees("#audits", "ticket 4711").await;
+        browser.click("a[href='#/acts']").await;
+        browser.click("#acts tr:first-child summary").await;
+        browser.sees("#acts", "ticket 4711").await;
         no_complaints(&browser).await;
         drop(browser);
         world.finish().await;
@@ -215,10 +215,10 @@ fn every_view_works_in_two_languages_by_keyboard_and_on_a_phone() {
         for (width, height) in [(1280, 900), (390, 844)] {
             let browser = signed_in(&admin, width, height).await;
             let mut reached = vec![browser.tab().await];
-            for _ in 0..11 {
+            for _ in 0..13 {
                 reached.push(browser.tab().await);
             }
-            for control in ["Sales", "Dead letters", "Register", "Audits", "language", "sign-out"] {
+            for control in ["Sales", "Orders", "Dead letters", "Register", "Audits", "Acts", "language", "sign-out"] {
                 assert!(reached.iter().any(|one| one == control), "{control} not by Tab: {reached:?}");
             }
             for (view, english, chinese) in [
@@ -227,6 +227,8 @@ fn every_view_works_in_two_languages_by_keyboard_and_on_a_phone() {
                 ("dlq", "Dead letters", "死信"),
                 ("register", "Register", "失败登记"),
                 ("audits", "Audits", "审计"),
+                ("acts", "Acts", "操作记录"),
+                ("orders", "Orders", "订单"),
                 ("sale/views", "t", "t"),
             ] {
                 browser.open(&format!("{}/console/#/{view}", admin.url)).await;

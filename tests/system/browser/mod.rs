@@ -1,5 +1,7 @@
 //! The console and the shop in a real Chromium.
 
 mod console;
+mod console_orders;
 mod cors;
+mod payments;
 mod shop;

@@ -5,6 +5,7 @@ use crate::support::browser::Browser;
 use crate::support::world::{Answer, World, eventually, run_waiting};
 use seckill::config::Secret;
 use seckill::domain::ids::SaleId;
+use seckill::domain::order_life::PaymentTerms;
 use seckill::roles::Role;
 use seckill::runtime::now_ms;
 use serde_json::json;
@@ -19,14 +20,24 @@ async fn phones(world: &World, id: &str, stock: i64) -> SaleId {
     world.sale_with(id, stock, dressed).await
 }
 
-async fn shop_world() -> World {
+/// The same, whose orders have to be paid.
+pub(super) async fn phones_to_pay(world: &World, id: &str, stock: i64, terms: PaymentTerms) -> SaleId {
+    let dressed = |sale: &mut seckill::domain::sale::Sale| {
+        sale.title = "Aurora X1 · 512 GB".to_owned();
+        sale.price_cents = 199_900;
+        sale.payment = Some(terms);
+    };
+    world.sale_with(id, stock, dressed).await
+}
+
+pub(super) async fn shop_world() -> World {
     let mut world = World::with(&[], &[]).await;
     world.demo_shop = true;
     world.start_roles(&Role::ALL).await;
     world
 }
 
-async fn opened(world: &World, sale: &SaleId) -> Browser {
+pub(super) async fn opened(world: &World, sale: &SaleId) -> Browser {
     let browser = Browser::start(1280, 900).await;
     browser.open(&format!("{}/shop/?sale={sale}", world.api)).await;
     browser
@@ -146,9 +157,13 @@ fn a_crowd_at_the_press_of_a_button_moves_the_console() {
 fn there_is_no_shop_on_a_production_api_and_none_that_others_can_reach() {
     run_waiting(async {
         let plain = World::with(&[Role::Api], &[]).await;
-        for (method, path) in
-            [("GET", "/shop/"), ("GET", "/shop/shop.js"), ("POST", "/shop/v1/visitors"), ("POST", "/shop/v1/crowds")]
-        {
+        for (method, path) in [
+            ("GET", "/shop/"),
+            ("GET", "/shop/shop.js"),
+            ("POST", "/shop/v1/visitors"),
+            ("POST", "/shop/v1/payments"),
+            ("POST", "/shop/v1/crowds"),
+        ] {
             let url = format!("{}{path}", plain.api);
             let answer = Answer::of(plain.http.request(method.parse().unwrap(), url).json(&json!({}))).await;
             assert_eq!((answer.status, answer.code().as_str()), (404, "NO_SUCH_ROUTE"), "{method} {path}");

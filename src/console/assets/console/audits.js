@@ -1,4 +1,4 @@
-// What the audit has written down, its runs and findings, and what people did.
+// What the audit has written down: its runs and findings. Acts of people that an earlier version wrote there are shown as they are.
 
 import { get } from './api.js';
 import { h, say, show } from './dom.js';
@@ -21,29 +21,14 @@ function row(run) {
     h('td', { 'data-label': t('findings') }, findings(run)));
 }
 
-/** What a person did: who, to what, how it ended. */
-function actRow(act) {
-  const ok = act.outcome === 'ok';
-  const line = (word) => h('li', {}, word);
-  const words = [`${act.target_type} ${act.target_id}`, act.code, act.reason, act.after?.detail ?? act.after?.error].filter(Boolean);
-  return h('tr', {},
-    h('th', { scope: 'row' }, time(act.at_ms)),
-    h('td', { 'data-label': t('what') }, t(`act-${act.action}`), act.sale_id ? [' ', act.sale_id] : null, h('div', { class: 'quiet small' }, act.actor_name || act.actor_id)),
-    h('td', { 'data-label': t('result') }, h('span', { class: ok ? 'badge good' : 'badge bad' }, ok ? `✓ ${t('act-done')}` : `✗ ${t('act-not-done')}`)),
-    h('td', { 'data-label': t('examined-count'), class: 'num' }, '–'),
-    h('td', { 'data-label': t('findings') }, h('details', {}, h('summary', {}, t('act-about')), h('ul', { class: 'plain-list findings' }, words.map(line)))));
-}
-
 export function auditsView() {
   const body = h('tbody', { id: 'audits' });
   const problem = h('p', { class: 'note bad', role: 'alert', hidden: true });
   async function load() {
     try {
-      const [{ runs }, { acts }] = await Promise.all([get('/audits?limit=50'), get('/acts?limit=50')]);
+      const { runs } = await get('/audits?limit=50');
       problem.hidden = true;
-      const rows = [...runs.map((run) => [run.started_at_ms, row(run)]), ...acts.map((act) => [act.at_ms, actRow(act)])]
-        .sort((one, other) => other[0] - one[0]).map(([, element]) => element);
-      show(body, rows.length ? rows : h('tr', {}, h('td', { colspan: 5, class: 'quiet empty' }, t('no-audits'))));
+      show(body, runs.length ? runs.map(row) : h('tr', {}, h('td', { colspan: 5, class: 'quiet empty' }, t('no-audits'))));
     } catch (error) {
       say(problem, error.message);
       problem.hidden = false;

@@ -1,23 +1,33 @@
 // The frame: signing in, the bar on top, which view is shown, and the one look at the pipeline a second that all views share.
 
 import { get, isSignedIn, onSignedOut, operator, signIn, signOut } from './api.js';
+import { actsView } from './acts.js';
 import { auditsView } from './audits.js';
 import { dictionary } from './dictionary.js';
 import { dlqView } from './dlq.js';
 import { field, h, say, show } from './dom.js';
+import { orderView } from './order.js';
+import { ordersView } from './orders.js';
 import { pipelineView } from './pipeline.js';
 import { registerView } from './register.js';
 import { salesView } from './sales.js';
 import { saleView } from './sale.js';
-import { learn, switchLanguage, t } from './words.js';
+import { count, learn, switchLanguage, t } from './words.js';
 
 const EVERY_MS = 1000;
 const HISTORY_MAX = 240;
+/** Refunds are looked for this often: a person has to act, not within a second. */
+const REFUNDS_MS = 10_000;
 const app = document.getElementById('app');
-const views = { pipeline: pipelineView, sales: salesView, sale: saleView, dlq: dlqView, register: registerView, audits: auditsView };
+const views = {
+  pipeline: pipelineView, sales: salesView, sale: saleView, orders: ordersView, order: orderView, dlq: dlqView, register: registerView, audits: auditsView, acts: actsView,
+};
+/** The tab of a view that has none of its own. */
+const TABS = { sale: 'sales', order: 'orders' };
 
 /** What every view gets: the last look at the pipeline, those before it, and what happened to the connection. */
 const state = { snapshot: null, history: [], lost: null };
+let refunds = { count: 0, askedAt: 0 };
 let view = null;
 let timer = 0;
 let asking = false;
@@ -31,6 +41,8 @@ function point(now, before) {
   const accepted = now.servers[0].ok ? flow('accepted_requests') : null;
   const outbox = known ? sum(now.shards, (shard) => shard.outbox) : null;
   const parked = known ? sum(now.shards, (shard) => shard.relay_dlq) : null;
+  // What landed, also of orders that ended since: it only grows.
+  const sales = now.sales.map((sale) => ({ ...sale, landed_ever: sale.returned === null ? null : sale.landed + sale.returned }));
   const totals = {
     at: now.at_ms,
     accepted,
@@ -43,13 +55,13 @@ function point(now, before) {
     dlq: queues('dlq'),
     landed: now.servers[2].ok ? flow('landed') : null,
     failed: now.servers[2].ok ? flow('failed') : null,
-    perSale: Object.fromEntries(now.sales.map((sale) => [sale.sale_id, sale])),
+    perSale: Object.fromEntries(sales.map((sale) => [sale.sale_id, sale])),
   };
   if (!before || totals.at <= before.at) return { ...totals, acceptedRate: null, sentRate: null, landedRate: null };
   // Only sales that both looks show: one that appears or goes is no flow.
-  const grown = (key, flow) => (totals[key] === null || before[key] === null ? null : sum(now.sales, (sale) => {
+  const grown = (key, flow) => (totals[key] === null || before[key] === null ? null : sum(sales, (sale) => {
     const then = before.perSale[sale.sale_id];
-    return then && then[flow] !== null ? sale[flow] - then[flow] : 0;
+    return then && then[flow] !== null && sale[flow] !== null ? sale[flow] - then[flow] : 0;
   }));
   const perSecond = (n) => (n === null ? null : Math.max(0, (n * 1000) / (totals.at - before.at)));
   const more = grown('accepted', 'accepted_requests');
@@ -58,8 +70,16 @@ function point(now, before) {
     ...totals,
     acceptedRate: perSecond(more),
     sentRate: more === null || left === null ? null : perSecond(more - left),
-    landedRate: perSecond(grown('landed', 'landed')),
+    landedRate: perSecond(grown('landed', 'landed_ever')),
   };
+}
+
+/** The number beside "Orders": payments whose money has to go back. */
+async function lookForRefunds() {
+  if (Date.now() - refunds.askedAt < REFUNDS_MS) return;
+  refunds.askedAt = Date.now();
+  // Without an answer the last number stays; the pipeline's answer says that the process is away.
+  refunds.count = await get('/refunds').then((found) => found.count, () => refunds.count);
 }
 
 async function look() {
@@ -67,6 +87,7 @@ async function look() {
   if (!isSignedIn()) return;
   if (!asking && !document.hidden) {
     asking = true;
+    lookForRefunds().then(tell);
     try {
       const snapshot = await get('/pipeline');
       state.lost = null;
@@ -93,6 +114,10 @@ function tell() {
   if (!lost) return;
   lost.hidden = state.lost === null;
   if (state.lost !== null) say(lost, t('lost', { why: state.lost }));
+  const badge = document.getElementById('refunds-badge');
+  badge.hidden = refunds.count === 0;
+  say(badge.firstChild, count(refunds.count));
+  say(badge.lastChild, t('refunds-label', { n: count(refunds.count) }));
   for (const server of state.snapshot?.servers ?? []) {
     const light = document.getElementById(`light-${server.name}`);
     light.className = `badge ${server.ok ? 'good' : 'bad'}`;
@@ -113,7 +138,7 @@ function open() {
   view?.close?.();
   const main = document.getElementById('main') ?? frame();
   for (const link of document.querySelectorAll('nav a')) {
-    const here = link.getAttribute('href') === `#/${name === 'sale' ? 'sales' : name}`;
+    const here = link.getAttribute('href') === `#/${TABS[name] ?? name}`;
     if (here) link.setAttribute('aria-current', 'page');
     else link.removeAttribute('aria-current');
   }
@@ -138,7 +163,8 @@ function language(redraw) {
 function frame() {
   const light = (name, label) => h('span', { class: 'badge', id: `light-${name}` },
     h('span', { class: 'dot', 'aria-hidden': 'true' }), h('span', {}, label), h('span', { class: 'visually-hidden' }, '…'));
-  const tab = (name) => h('a', { href: `#/${name}` }, t(name));
+  const badge = h('span', { class: 'badge bad', id: 'refunds-badge', hidden: true }, h('span', { 'aria-hidden': 'true' }), h('span', { class: 'visually-hidden' }));
+  const tab = (name) => h('a', { href: `#/${name}` }, t(name), name === 'orders' ? [' ', badge] : null);
   const main = h('main', { id: 'main', tabindex: '-1' });
   const leave = h('button', { type: 'button', class: 'plain', id: 'sign-out', on: { click: leaveNow } }, t('sign-out'));
   show(app,
@@ -148,7 +174,7 @@ function frame() {
         h('a', { class: 'brand', href: '#/pipeline' }, h('img', { src: 'icon.svg', alt: '', width: 28, height: 28 }), h('span', {}, 'seckill'), h('span', { class: 'quiet brand-more' }, t('console'))),
         h('div', { class: 'lights', role: 'status', 'aria-label': t('servers') }, light('redis', 'Redis'), light('rabbitmq', 'RabbitMQ'), light('mysql', 'MySQL')),
         h('div', { class: 'row bar-end' }, language(redraw), leave)),
-      h('nav', { 'aria-label': t('views') }, ['pipeline', 'sales', 'dlq', 'register', 'audits'].map(tab))),
+      h('nav', { 'aria-label': t('views') }, ['pipeline', 'sales', 'orders', 'dlq', 'register', 'audits', 'acts'].map(tab))),
     h('p', { id: 'lost', class: 'note bad lost', role: 'alert', hidden: true }),
     main);
   return main;
@@ -163,6 +189,7 @@ function leaveNow() {
   signOut();
   state.snapshot = null;
   state.history = [];
+  refunds = { count: 0, askedAt: 0 };
   view?.close?.();
   view = null;
   redraw();

@@ -4,7 +4,7 @@ import { get, post } from './api.js';
 import { chart } from './chart.js';
 import { confirm, toast } from './dialog.js';
 import { field, h, say, show } from './dom.js';
-import { burnDown, statusBadge } from './sales.js';
+import { burnDown, onTheWay, statusBadge } from './sales.js';
 import { sheetCard } from './sheet.js';
 import { count, t } from './words.js';
 
@@ -72,6 +72,27 @@ function shardTable(look) {
   return h('table', { class: 'stack' }, h('caption', { class: 'visually-hidden' }, t('shards')), h('thead', {}, h('tr', {}, head)), h('tbody', {}, look.shards.map(row)));
 }
 
+/** The terms of payment, and what became of the orders. `take(sale)`, then `tally(counted)` with each balance sheet. */
+function paymentCard(id) {
+  const terms = h('p', { id: 'terms' });
+  const numbers = h('dl', { class: 'figures' });
+  const note = h('p', { class: 'quiet small' }, t('units-as-of'));
+  const link = h('a', { href: `#/orders/${encodeURIComponent(id)}`, id: 'orders-of-sale' }, t('orders-of-sale'));
+  const figure = ([state, n]) => h('div', { class: `figure figure-${state.toLowerCase()}` }, h('dt', {}, t(`units-${state}`)), h('dd', { class: 'num', id: `figure-${state.toLowerCase()}` }, count(n)));
+  return {
+    element: h('section', { class: 'card pad stackable' }, h('div', { class: 'spread' }, h('h2', {}, t('payment-terms')), link), terms, numbers, note),
+    take({ payment }) {
+      for (const part of [numbers, note]) part.hidden = payment === null;
+      if (payment === null) return say(terms, t('no-payment-step'));
+      const seconds = (n) => t('n-seconds', { n: count(n) });
+      return say(terms, `${t('pay-within')}: ${seconds(payment.pay_within_s)} · ${t('pay-grace')}: ${seconds(payment.pay_grace_s)} · ${t(payment.limit_returns ? 'limit-returns' : 'limit-stays')}`);
+    },
+    tally(counted) {
+      show(numbers, [['UNPAID', counted.unpaid], ['PAID', counted.paid], ['EXPIRED', counted.expired], ['CANCELLED', counted.cancelled]].map(figure));
+    },
+  };
+}
+
 export function saleView(id) {
   const head = h('div', { class: 'row', id: 'sale-head' });
   const actions = h('div', { class: 'row', id: 'actions' });
@@ -81,13 +102,16 @@ export function saleView(id) {
   const shards = h('div', {});
   const grants = h('ul', { class: 'plain-list' });
   const curve = chart({ title: t('chart-sale'), wide: true, spanMs: SPAN_MS, lines: [{ key: 'admitted', name: t('admitted') }, { key: 'landed', name: t('landed') }, { key: 'failed', name: t('failed') }] });
-  const sheet = sheetCard(id);
+  const payment = paymentCard(id);
+  const badge = h('span', { id: 'sale-status' });
+  const sheet = sheetCard(id, payment.tally);
   let look = null;
   let latest = null;
   function take(next, said) {
     look = next;
     const { sale } = look;
-    show(head, h('h1', {}, sale.title), statusBadge(sale, look.shards[0]?.state ?? (sale.status === 'draft' ? undefined : null)), h('code', {}, sale.sale_id));
+    show(head, h('h1', {}, sale.title), badge, h('code', {}, sale.sale_id));
+    payment.take(sale);
     show(actions, buttons(id, sale, take));
     show(shards, shardTable(look));
     show(grants, look.grants.map((grant) => h('li', { class: 'mono' }, grant)));
@@ -98,15 +122,19 @@ export function saleView(id) {
   }
   function figures(flow) {
     const { sale } = look;
-    const now = flow ?? { granted: sale.granted, admitted: null, landed: sale.granted - sale.stock, failed: 0, remaining: null };
+    const now = flow ?? { granted: sale.granted, admitted: null, landed: sale.granted - sale.stock, failed: 0, returned: null, remaining: null };
     show(bar, burnDown(now));
-    const way = now.admitted === null ? null : Math.max(0, now.admitted - now.landed - now.failed);
+    const way = onTheWay(now);
     const figure = (name, n) => h('div', { class: `figure figure-${name}` }, h('dt', {}, t(name)), h('dd', { class: 'num', id: `figure-${name}` }, count(n)));
-    show(numbers, figure('granted', now.granted), figure('admitted', now.admitted), figure('landed', now.landed), figure('way', way), figure('failed', now.failed), figure('remaining', now.remaining));
+    show(numbers, figure('granted', now.granted), figure('admitted', now.admitted), figure('landed', now.landed), figure('way', way), figure('failed', now.failed), sale.payment || now.returned ? figure('returned', now.returned) : '', figure('remaining', now.remaining));
   }
   function draw() {
     const flow = latest?.snapshot?.sales.find((sale) => sale.sale_id === id);
     figures(flow ?? null);
+    const known = look.shards.every((shard) => shard.remaining !== null);
+    const left = flow ? flow.remaining : known ? look.shards.reduce((sum, shard) => sum + shard.remaining, look.in_transit ?? 0) : null;
+    const state = flow ? flow.state : look.shards[0]?.state ?? null;
+    show(badge, statusBadge(look.sale, look.sale.status === 'draft' ? undefined : state, left));
     if (!latest?.snapshot) return;
     curve.draw(latest.history.map((point) => ({ at: point.at, ...(point.perSale[id] ?? {}) })), latest.snapshot.at_ms);
   }
@@ -124,7 +152,7 @@ export function saleView(id) {
   return {
     title: id,
     element: h('div', { class: 'view' }, h('p', {}, h('a', { href: '#/sales' }, `← ${t('sales')}`)), head, problem, actions,
-      h('section', { class: 'card pad stackable' }, h('h2', {}, t('burn-down')), bar, numbers), curve.element, sheet.element,
+      h('section', { class: 'card pad stackable' }, h('h2', {}, t('burn-down')), bar, numbers), curve.element, payment.element, sheet.element,
       h('div', { class: 'halves' }, h('section', { class: 'card pad' }, h('h2', {}, t('shards')), shards), h('section', { class: 'card pad' }, h('h2', {}, t('grants')), grants))),
     close: () => clearInterval(timer),
     update(state) {

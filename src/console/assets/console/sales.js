@@ -3,24 +3,32 @@
 import { get, post } from './api.js';
 import { toast } from './dialog.js';
 import { check, field, h, say, show } from './dom.js';
-import { count, price, t, time } from './words.js';
+import { count, digits, price, t, time } from './words.js';
 
 const EVERY_MS = 3000;
 
-/** A badge for where a sale is in its life. */
-export function statusBadge(sale, state) {
+/** A badge for where a sale is in its life; `remaining` are the units that are left in Redis, when they are known. */
+export function statusBadge(sale, state, remaining) {
   const kinds = { draft: '', warmed: 'good', paused: 'warn', closed: '' };
   const frozen = state === 'frozen' || state === null;
   if (sale.status === 'warmed' && frozen) return h('span', { class: 'badge bad' }, t(state === null ? 'status-keys-missing' : 'status-frozen'));
   const now = Date.now();
   let word = sale.status;
   if (word === 'warmed') word = now < sale.starts_at_ms ? 'soon' : now >= sale.ends_at_ms ? 'over' : 'selling';
+  if (word === 'selling' && remaining === 0) return h('span', { class: 'badge blue' }, t('status-sold-out'));
   return h('span', { class: `badge ${kinds[sale.status]}` }, t(`status-${word}`));
 }
 
+/** Units on their way: admitted, and neither an order that stands, nor failed, nor brought back by an order that ended. */
+export function onTheWay({ admitted, landed, failed, returned }) {
+  const known = [admitted, returned].every((n) => n !== null && n !== undefined);
+  return known ? Math.max(0, admitted - landed - failed - returned) : null;
+}
+
 /** The bar of a sale: landed, on its way, failed, left. Units. */
-export function burnDown({ granted, admitted, landed, failed }) {
-  const way = admitted === null || admitted === undefined ? null : Math.max(0, admitted - landed - failed);
+export function burnDown(flow) {
+  const { granted, landed, failed } = flow;
+  const way = onTheWay(flow);
   const left = Math.max(0, granted - landed - failed - (way ?? 0));
   const parts = [['landed', landed], ['way', way ?? 0], ['failed', failed], ['left', left]];
   const bar = h('div', { class: 'burn', role: 'img', 'aria-label': t('burn-label', { landed: count(landed), way: count(way), failed: count(failed), left: count(left) }) },
@@ -37,7 +45,7 @@ function row(sale, flow) {
   const cell = (label, ...content) => h('td', { 'data-label': label }, content);
   return h('tr', { data: { sale: sale.sale_id } },
     h('th', { scope: 'row' }, h('a', { href: `#/sale/${encodeURIComponent(sale.sale_id)}` }, sale.sale_id), h('div', { class: 'quiet small' }, sale.title)),
-    cell(t('status'), statusBadge(sale, flow ? flow.state : undefined)),
+    cell(t('status'), statusBadge(sale, flow ? flow.state : undefined, flow?.remaining)),
     cell(t('sold'), burnDown(cells), h('div', { class: 'small num' }, `${count(cells.landed)} / ${count(cells.granted)}`)),
     cell(t('limit'), sale.policy === null ? t('no-limit') : count(sale.policy)),
     cell(t('price'), price(sale.price_cents, sale.currency)),
@@ -62,10 +70,23 @@ function createForm(created) {
     price: h('input', { type: 'number', min: 0, step: 0.01, value: '0.00', inputmode: 'decimal' }),
     currency: text({ maxlength: 3, value: 'CNY', pattern: '[A-Z]{3}' }),
     starts: h('input', { type: 'datetime-local', required: true, value: local(now) }),
+    payWithin: number({ min: 1, max: 2_592_000 }),
+    payGrace: number({ min: 0, max: 86_400, value: 30 }),
     ends: h('input', { type: 'datetime-local', required: true, value: local(new Date(now.getTime() + 86_400_000)) }),
   };
   const token = check('new-token', t('token-required'), false);
   const room = check('new-room', t('waiting-room'), false);
+  const returns = check('new-returns', t('limit-returns'), false);
+  const terms = () => {
+    if (inputs.payWithin.value === '') return { pay_within_s: null };
+    const grace = inputs.payGrace.value === '' ? {} : { pay_grace_s: Number(inputs.payGrace.value) };
+    return { pay_within_s: Number(inputs.payWithin.value), ...grace, limit_returns: returns.box.checked };
+  };
+  // Without a payment step there is nothing to be lenient about.
+  const withTerms = () => { for (const one of [inputs.payGrace, returns.box]) one.disabled = inputs.payWithin.value === ''; };
+  inputs.payWithin.addEventListener('input', withTerms);
+  withTerms();
+  inputs.currency.addEventListener('input', () => { inputs.price.step = String(10 ** -digits(inputs.currency.value)); });
   const warm = check('new-warm', t('warm-at-once'), false);
   const problem = h('p', { class: 'note bad', role: 'alert', id: 'create-problem', hidden: true });
   const go = h('button', { type: 'submit', class: 'primary', id: 'create' }, t('create'));
@@ -75,9 +96,10 @@ function createForm(created) {
       field('new-id', t('sale-id'), inputs.id, t('sale-id-hint')), field('new-title', t('sale-title'), inputs.title, t('sale-title-hint')),
       field('new-product', t('product'), inputs.product), field('new-stock', t('stock'), inputs.stock),
       field('new-limit', t('limit-each'), inputs.limit, t('limit-hint')), field('new-price', t('price'), inputs.price),
-      field('new-currency', t('currency'), inputs.currency), h('span', {}),
-      field('new-starts', t('starts'), inputs.starts), field('new-ends', t('ends'), inputs.ends)),
-    h('div', { class: 'row' }, token.element, room.element, warm.element), problem, h('div', { class: 'row' }, go));
+      field('new-currency', t('currency'), inputs.currency),
+      field('new-starts', t('starts'), inputs.starts), field('new-ends', t('ends'), inputs.ends),
+      field('new-pay-within', t('pay-within'), inputs.payWithin, t('pay-within-hint')), field('new-pay-grace', t('pay-grace'), inputs.payGrace, t('pay-grace-hint'))),
+    h('div', { class: 'row' }, token.element, room.element, returns.element, warm.element), problem, h('div', { class: 'row' }, go));
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
     go.disabled = true;
@@ -85,9 +107,9 @@ function createForm(created) {
     const body = {
       id: inputs.id.value, title: inputs.title.value, product: inputs.product.value, stock: Number(inputs.stock.value),
       limit: inputs.limit.value === '' ? null : Number(inputs.limit.value),
-      price_cents: Math.round(Number(inputs.price.value) * 100), currency: inputs.currency.value,
+      price_cents: Math.round(Number(inputs.price.value) * 10 ** digits(inputs.currency.value)), currency: inputs.currency.value,
       starts_at: new Date(inputs.starts.value).toISOString(), ends_at: new Date(inputs.ends.value).toISOString(),
-      token_required: token.box.checked, waiting_room: room.box.checked, warm: warm.box.checked,
+      ...terms(), token_required: token.box.checked, waiting_room: room.box.checked, warm: warm.box.checked,
     };
     try {
       await post('/sales', body);

@@ -6,7 +6,7 @@ import { count, has, t, time } from './words.js';
 
 /** The codes that the command line, the metrics and the runbook use. */
 const CODES = { LEAK: 'P5-RC1', OVER_SELL: 'P5-RC2', ORPHAN: 'P5-RC3', GAP: 'P5-RC4' };
-const NAMES = ['granted', 'granted_in_redis', 'grants_open', 'redis_stock', 'in_transit', 'accepted', 'accepted_ordered', 'accepted_failed', 'in_flight', 'parked', 'leaked', 'gaps', 'gaps_held', 'written_off', 'failed_held', 'refused', 'correction', 'landed_since', 'database_stock', 'ordered', 'without_outcome', 'flow'];
+const NAMES = ['granted', 'granted_in_redis', 'grants_open', 'redis_stock', 'in_transit', 'accepted', 'accepted_ordered', 'accepted_failed', 'in_flight', 'parked', 'leaked', 'gaps', 'gaps_held', 'written_off', 'failed_held', 'refused', 'correction', 'landed_since', 'database_stock', 'ordered', 'without_outcome', 'flow', 'returned', 'unpaid', 'paid', 'expired', 'cancelled', 'paid_orders', 'payments_applied', 'payments_unmatched'];
 const BUYERS_SHOWN = 100;
 
 function table(caption, columns, rows) {
@@ -68,8 +68,8 @@ function verdict({ consistent, audit, equations: all }) {
   return h('p', { class: 'note good', id: 'verdict' }, `✓ ${t('consistent')}`, correction ? ` ${t('corrected', { n: count(correction) })}` : null);
 }
 
-/** The sheet with its button. */
-export function sheetCard(id) {
+/** The sheet with its button; `told` gets everything that was counted. */
+export function sheetCard(id, told) {
   const result = h('div', { id: 'sheet', 'aria-live': 'polite' }, h('p', { class: 'quiet' }, t('sheet-words')));
   const go = h('button', { type: 'button', id: 'check-sheet' }, t('check-now'));
   go.addEventListener('click', load);
@@ -79,6 +79,7 @@ export function sheetCard(id) {
     try {
       const sheet = await get(`/sales/${encodeURIComponent(id)}/audit`);
       const { audit } = sheet;
+      told(audit.counted);
       show(result, verdict(sheet), equations(sheet), findings(audit), buyers(sheet.suspects), numbers(audit),
         h('details', {}, h('summary', {}, t('counted')), everything(audit)),
         h('p', { class: 'quiet small' }, t('examined', { n: count(audit.examined_count), at: time(Date.now()) })));

@@ -34,4 +34,9 @@ export const states = {
   'state-P5-RC4': ['number without a fate', '缺号'],
   'state-P5-COMP0': ['compensated', '已补单'],
   'state-P5-COMP1': ['failed for good', '最终失败'],
+  'state-P6-F0': ['unpaid', '待付款'],
+  'state-P6-F1': ['paid', '已付款'],
+  'state-P6-F2': ['expired', '已过期'],
+  'state-P6-F3': ['cancelled', '已取消'],
+  'state-P6-F4': ['refund needed', '待退款'],
 };

@@ -58,11 +58,22 @@ export function time(ms) {
   return new Date(ms).toLocaleString(locale(), { dateStyle: 'medium', timeStyle: 'medium' });
 }
 
-/** A price in the smallest unit. */
-export function price(cents, currency) {
+/** Digits after the point of a currency: two for yuan, none for yen, three for dinars. Two when nobody knows it. */
+export function digits(currency) {
   try {
-    return (cents / 100).toLocaleString(locale(), { style: 'currency', currency });
+    return new Intl.NumberFormat('en', { style: 'currency', currency }).resolvedOptions().maximumFractionDigits;
   } catch {
-    return `${(cents / 100).toFixed(2)} ${currency}`;
+    return 2;
+  }
+}
+
+/** An amount in the currency's smallest unit. */
+export function price(amount, currency) {
+  const places = digits(currency);
+  const value = amount / 10 ** places;
+  try {
+    return value.toLocaleString(locale(), { style: 'currency', currency });
+  } catch {
+    return `${value.toFixed(places)} ${currency}`;
   }
 }

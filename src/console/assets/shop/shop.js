@@ -4,16 +4,18 @@ import { buy, call, follow } from './buy.js';
 import { crowdPanel } from './crowd.js';
 import { dictionary } from './dictionary.js';
 import { h, say, show } from './dom.js';
+import { countdown, orderList, paymentBox, paymentStep } from './orders.js';
 import { count, learn, price, switchLanguage, t } from './words.js';
 
 const EVERY_MS = 1000;
 const VISITOR = 'seckill.visitor';
 const app = document.getElementById('app');
 const wanted = new URLSearchParams(location.search).get('sale');
-/** What this page knows; `purchase` is {sale, requestId, step, detail, reason, began, tookMs}. */
-const state = { sales: [], sale: null, ahead: 0, crowd: { running: false, number: 0, progress: {} }, visitor: null, purchase: null, problem: null };
+/** What this page knows; `purchase` is {sale, pays, requestId, step, detail, reason, began, tookMs}, `order` what became of it. */
+const state = { sales: [], sale: null, orders: [], order: null, ahead: 0, crowd: { running: false, number: 0, progress: {} }, visitor: null, purchase: null, problem: null };
 let parts = null;
 let timer = 0;
+let askedOrders = 0;
 
 function kept() {
   try {
@@ -27,23 +29,14 @@ const keep = () => sessionStorage.setItem(VISITOR, JSON.stringify({ visitor: sta
 async function visit() {
   const answer = await call('POST', '/shop/v1/visitors', { body: {} });
   if (answer.status !== 200) throw new Error(answer.body.title ?? String(answer.status));
-  state.visitor = answer.body;
-  state.purchase = null;
+  Object.assign(state, { visitor: answer.body, purchase: null, orders: [], order: null });
   keep();
-}
-
-function countdown(ms) {
-  const seconds = Math.max(0, Math.floor(ms / 1000));
-  const pad = (n) => String(n).padStart(2, '0');
-  const days = Math.floor(seconds / 86_400);
-  const clock = `${pad(Math.floor(seconds / 3600) % 24)}:${pad(Math.floor(seconds / 60) % 60)}:${pad(seconds % 60)}`;
-  return days ? `${t('days', { n: days })} ${clock}` : clock;
 }
 
 const BUTTONS = { READY: 'buy', SOLD_OUT: 'buy-sold-out', NOT_STARTED: 'buy-soon', PAUSED: 'buy-paused', ENDED: 'buy-over', LOADING: 'buy-loading' };
 
-/** The list of what happened to the purchase. */
-function steps(purchase) {
+/** The list of what happened to the purchase, and to its order. */
+function steps(purchase, bought) {
   if (!purchase) return [h('li', {}, t('nothing-yet'))];
   const { step, requestId, detail, why, reason, tookMs } = purchase;
   const order = ['token', 'queued', 'final'];
@@ -58,6 +51,7 @@ function steps(purchase) {
     else if (name === 'final' && step === 'failed') items.push(h('li', { class: 'failed', id: 'failed' }, t('step-failed', { reason: t(`reason-${reason}`) })));
     else items.push(h('li', { class: kind }, t(`step-${name}`), small(kind === 'now' ? detail : name === 'queued' && requestId && reached > 1 ? t('request-id', { id: requestId }) : '')));
   }
+  if (purchase.pays && step !== 'failed') items.push(paymentStep(bought));
   return items;
 }
 
@@ -70,11 +64,12 @@ function page() {
   choose.addEventListener('change', () => { location.search = `?sale=${encodeURIComponent(choose.value)}`; });
   parts = {
     button, other, choose,
-    title: h('h1', {}), price: h('p', { class: 'price num' }), limit: h('span', { class: 'badge' }), left: h('p', { id: 'left', class: 'small' }),
+    title: h('h1', {}), price: h('p', { class: 'price num' }), limit: h('span', { class: 'badge' }), left: h('p', { id: 'left', class: 'small' }), terms: h('p', { id: 'terms', class: 'small quiet' }),
     meter: h('span', {}), clockWords: h('span', { class: 'quiet' }), clock: h('strong', { id: 'clock' }), steps: h('ol', { class: 'steps', id: 'steps', 'aria-live': 'polite' }),
     who: h('p', { class: 'small quiet', id: 'visitor' }), problem: h('p', { class: 'note bad', role: 'alert', id: 'problem', hidden: true }),
-    crowd: crowdPanel(() => state.sale, look),
+    crowd: crowdPanel(() => state.sale, look), payment: paymentBox(lookAgain),
   };
+  parts.orders = orderList(parts.payment.told);
   document.title = t('shop');
   show(app,
     h('header', { class: 'top' }, h('div', { class: 'brand' }, h('img', { src: 'icon.svg', alt: '', width: 28, height: 28 }), t('shop')),
@@ -83,10 +78,10 @@ function page() {
       h('section', { class: 'card product' }, h('div', { class: 'art' }, h('img', { src: 'phone.svg', alt: '', width: 360, height: 360 })),
         h('div', { class: 'offer' }, h('div', { class: 'row' }, h('span', { class: 'badge bad' }, t('demo-only')), parts.limit), parts.title, parts.price,
           h('div', { class: 'stock' }, h('div', { class: 'meter', 'aria-hidden': 'true' }, parts.meter), parts.left),
-          h('p', { class: 'clock' }, parts.clockWords, parts.clock), button)),
+          h('p', { class: 'clock' }, parts.clockWords, parts.clock), button, parts.terms)),
       h('div', { class: 'panels' },
-        h('section', { class: 'card panel' }, h('h2', {}, t('your-order')), h('p', { class: 'quiet' }, t('order-words')), parts.steps, h('div', { class: 'spread' }, parts.who, other)),
-        parts.crowd.element)));
+        h('section', { class: 'card panel' }, h('h2', {}, t('your-order')), h('p', { class: 'quiet' }, t('order-words')), parts.steps, parts.payment.element, h('div', { class: 'spread' }, parts.who, other)),
+        parts.orders.element, parts.crowd.element)));
 }
 
 let mostLeft = 1;
@@ -105,11 +100,15 @@ function draw() {
   parts.button.disabled = !sale || sale.state !== 'READY' || Boolean(busy) || !visitor;
   say(parts.button, busy ? t('buying') : t(BUTTONS[sale?.state] ?? 'buy-loading'));
   say(parts.who, visitor ? t('you-are', { visitor: visitor.visitor }) : '');
-  show(parts.steps, steps(purchase));
+  state.order = state.orders.find((order) => order.request_id === purchase?.requestId) ?? null;
+  show(parts.steps, steps(purchase, state.order));
+  parts.payment.update(state);
+  parts.orders.update(state);
   parts.crowd.update(state);
   if (!sale) return;
   say(parts.title, sale.title);
   say(parts.price, price(sale.price_cents, sale.currency));
+  say(parts.terms, sale.pay_within_s === null ? '' : t('pay-terms', { n: count(sale.pay_within_s) }));
   say(parts.limit, sale.per_user_limit === null ? t('no-limit') : sale.per_user_limit === 1 ? t('one-each') : t('limit-each', { n: sale.per_user_limit }));
   mostLeft = Math.max(mostLeft, sale.remaining ?? 0);
   parts.meter.style.width = `${sale.remaining === null ? 0 : (100 * sale.remaining) / mostLeft}%`;
@@ -119,8 +118,10 @@ function draw() {
 
 function tick() {
   const { sale } = state;
-  if (!sale || !parts) return;
+  if (!parts) return;
   const now = Date.now() + state.ahead;
+  parts.payment.tick(now);
+  if (!sale) return;
   const [starts, ends] = [Date.parse(sale.starts_at), Date.parse(sale.ends_at)];
   say(parts.clockWords, now < starts ? t('starts-in') : now < ends ? t('ends-in') : t('is-over'));
   say(parts.clock, now < ends ? countdown((now < starts ? starts : ends) - now) : '');
@@ -142,11 +143,11 @@ async function listenFor(requestId) {
   else Object.assign(mine, { step: 'refused', why: t('nothing-yet') });
   keep();
   draw();
-  look();
+  lookAgain();
 }
 
 async function press() {
-  const mine = { sale: state.sale.sale_id, step: 'token', began: Date.now() };
+  const mine = { sale: state.sale.sale_id, pays: state.sale.pay_within_s !== null, step: 'token', began: Date.now() };
   state.purchase = mine;
   draw();
   const requestId = await buy(state.sale, state.visitor.token, (news) => {
@@ -161,10 +162,24 @@ async function press() {
   if (requestId && state.purchase === mine) listenFor(requestId);
 }
 
+/** The visitor's orders, at most once a second: the page looks more often while a crowd buys. */
+async function lookAtOrders() {
+  const { visitor } = state;
+  if (!visitor || Date.now() - askedOrders < EVERY_MS * 0.9) return;
+  askedOrders = Date.now();
+  const answer = await call('GET', '/v1/orders', { token: visitor.token });
+  if (answer.status === 200 && state.visitor === visitor) state.orders = answer.body.orders;
+}
+
+function lookAgain() {
+  askedOrders = 0;
+  look();
+}
+
 async function look() {
   clearTimeout(timer);
   if (!document.hidden) {
-    const [sales, crowd] = await Promise.all([call('GET', '/v1/sales'), call('GET', '/shop/v1/crowds')]);
+    const [sales, crowd] = await Promise.all([call('GET', '/v1/sales'), call('GET', '/shop/v1/crowds'), lookAtOrders()]);
     state.problem = sales.status === 200 ? null : (sales.body.title ?? String(sales.status));
     if (sales.status === 200) {
       state.sales = sales.body.sales;

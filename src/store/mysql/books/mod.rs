@@ -198,19 +198,7 @@ async fn in_snapshot(conn: &mut Conn, sale: &[u8], query: BooksQuery<'_>) -> Res
         let reason = |row: &&Failures| FailReason::from_code(&row.reason).is_some_and(wanted);
         failures.iter().filter(reason).map(|row| row.units).sum()
     };
-    let closed = closed_findings::table
-        .filter(closed_findings::sale_id.eq(sale))
-        .select((
-            closed_findings::code,
-            closed_findings::epoch,
-            closed_findings::shard,
-            closed_findings::first_number,
-            closed_findings::last_number,
-            closed_findings::units,
-            closed_findings::reclaimed_by,
-        ))
-        .load(conn)
-        .await?;
+    let closed = closed_by_persons(conn, sale).await?;
     let mut read = Vec::with_capacity(asked.len());
     for asked in asked {
         read.push(series::read(conn, sale, asked).await?);
@@ -240,6 +228,23 @@ async fn in_snapshot(conn: &mut Conn, sale: &[u8], query: BooksQuery<'_>) -> Res
         closed,
         series: read,
     }))
+}
+
+async fn closed_by_persons(conn: &mut Conn, sale: &[u8]) -> Result<Vec<Closed>, DbError> {
+    let closed = closed_findings::table
+        .filter(closed_findings::sale_id.eq(sale))
+        .select((
+            closed_findings::code,
+            closed_findings::epoch,
+            closed_findings::shard,
+            closed_findings::first_number,
+            closed_findings::last_number,
+            closed_findings::units,
+            closed_findings::reclaimed_by,
+        ))
+        .load(conn)
+        .await?;
+    Ok(closed)
 }
 
 #[derive(QueryableByName)]

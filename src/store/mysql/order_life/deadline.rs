@@ -111,7 +111,7 @@ async fn in_transaction(conn: &mut Conn, sale_id: &SaleId, ids: &[u64]) -> Resul
         true => chosen.order(orders::request_id).select(DueRow::as_select()).for_update().load(conn).await?,
         false => {
             let due = chosen
-                .filter(orders::state.eq_any(OrderEvent::DeadlinePassed.from_states()))
+                .filter(orders::state.eq_any(OrderEvent::DeadlinePassed.movable_states()))
                 .filter(orders::expire_at.le(diesel::dsl::sql("NOW(3)")));
             due.order(orders::request_id).select(DueRow::as_select()).for_update().load(conn).await?
         }

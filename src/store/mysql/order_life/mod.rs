@@ -109,7 +109,7 @@ async fn lock(conn: &mut Conn, request_id: RequestId) -> Result<Option<LockedOrd
 
 /// The condition of an UPDATE: the states from which `event` moves an order, as an SQL list.
 fn movable(event: OrderEvent) -> String {
-    let quoted: Vec<String> = event.from_states().map(|code| format!("'{code}'")).collect();
+    let quoted: Vec<String> = event.movable_states().map(|code| format!("'{code}'")).collect();
     format!("({})", quoted.join(", "))
 }
 

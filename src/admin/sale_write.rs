@@ -1,0 +1,74 @@
+//! A write that needs nothing but its sale: read from the request, done on the record, answered with the sale.
+//!
+//! Input: path, body with the operator's name, connection. Output: the act done and written down. A crash leaves what the act itself
+//! leaves (`SaleControl`).
+
+use super::json_api::{AdminAnswer, JsonBody, OperatorCall, answer};
+use super::state::Admin;
+use crate::domain::ids::SaleId;
+use crate::domain::operator::{Actor, Operation};
+use crate::http::extract::SaleInPath;
+use crate::http::problem::Problem;
+use crate::sales::{SaleAct, SaleControl, SaleControlError};
+use actix_web::dev::Payload;
+use actix_web::{Error, FromRequest, HttpRequest, web};
+use futures::FutureExt;
+use futures::future::LocalBoxFuture;
+use serde::Deserialize;
+use serde_json::Value;
+use std::future::Future;
+
+/// The body of a write that needs the operator's name only.
+#[derive(Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OperatorBody {
+    /// The operator, for the record.
+    by: Option<String>,
+}
+
+/// A write that needs nothing but the sale.
+pub(super) struct SaleWrite {
+    admin: web::Data<Admin>,
+    pub(super) sale_id: SaleId,
+    actor: Actor,
+}
+
+impl FromRequest for SaleWrite {
+    type Error = Error;
+    type Future = LocalBoxFuture<'static, Result<Self, Error>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let body = JsonBody::<OperatorBody>::from_request(request, payload);
+        let head = <(web::Data<Admin>, web::Path<SaleInPath>, OperatorCall)>::extract(request);
+        async move {
+            let JsonBody(OperatorBody { by }) = body.await?;
+            let (admin, path, call) = head.await?;
+            let sale_id = path.into_inner().sale_id;
+            Ok(Self { admin, sale_id, actor: call.actor(by.as_deref())? })
+        }
+        .boxed_local()
+    }
+}
+
+impl SaleWrite {
+    pub(super) fn control(&self) -> &SaleControl {
+        &self.admin.sale_control
+    }
+
+    /// Does `work` and writes it down; `what` is for the log.
+    pub(super) async fn on_record<T>(
+        &self,
+        operation: Operation,
+        what: &str,
+        work: impl Future<Output = Result<T, SaleControlError>>,
+    ) -> Result<T, Problem> {
+        let act = SaleAct { actor: &self.actor, operation, sale_id: &self.sale_id, asked: Value::Null };
+        let done = self.control().on_record(act, work).await?;
+        self.admin.changed(&self.sale_id, what).await;
+        Ok(done)
+    }
+
+    pub(super) async fn sale(&self) -> AdminAnswer {
+        answer(self.control().detail(&self.sale_id).await?)
+    }
+}
