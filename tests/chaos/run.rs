@@ -172,13 +172,11 @@ pub async fn run(orders: Orders) -> Finished {
     let healed = Instant::now();
     let totals = clients.stop().await;
     let patience = if orders.off.is_some() { Duration::from_millis(HOPELESS_MS) } else { DRAIN };
-    if let Err(open) = deployment.drained(patience).await {
-        unrest = unrest.or(Some(format!("not drained: {open}")));
-    }
+    let drained = deployment.drained(patience).await.map_err(|open| format!("not drained: {open}"));
+    unrest = unrest.or(drained.err());
     let drain_ms = u64::try_from(healed.elapsed().as_millis()).expect("a short run");
-    if let Err(open) = deployment.fulfilled(patience).await {
-        unrest = unrest.or(Some(format!("orders stay overdue: {open}")));
-    }
+    let fulfilled = deployment.fulfilled(patience).await.map_err(|open| format!("orders stay overdue: {open}"));
+    unrest = unrest.or(fulfilled.err());
     sampler.stop().await;
     let states = meter.stop().await;
     let Ok(probe) = Arc::try_unwrap(probe) else { panic!("a probe is under way") };

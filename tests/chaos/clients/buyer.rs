@@ -84,9 +84,7 @@ impl Buyer {
         let mut ticket = None;
         if with_token {
             ticket = self.ticket().await;
-            if ticket.is_none() {
-                return None;
-            }
+            ticket.as_ref()?;
         }
         let (last, ticket) = if patient {
             self.buy_until_final(ticket, diverge).await

@@ -53,11 +53,14 @@ impl Payer {
     /// Waits for the order and goes on with it.
     pub async fn fulfil(mut self) {
         for _ in 0..LOOKS_MAX {
-            match ask_once(&self.crowd, &self.rid, &self.who).await {
-                Outcome::Confirmed => return self.decide().await,
-                Outcome::Failed => return,
-                _ => patience(LOOK_EVERY_MS).await,
+            let heard = ask_once(&self.crowd, &self.rid, &self.who).await;
+            if heard == Outcome::Confirmed {
+                return self.decide().await;
             }
+            if heard == Outcome::Failed {
+                return;
+            }
+            patience(LOOK_EVERY_MS).await;
         }
     }
 

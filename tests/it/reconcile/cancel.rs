@@ -16,10 +16,8 @@ fn a_cancelled_orders_units_are_sold_again_once_and_everything_adds_up() {
         eventually("sold out", async || world.buy(&sale, "carol", 1, None).await.status == 410).await;
 
         let rid = alice.to_string();
-        for (wrong, code) in [(&["order", "cancel", &rid][..], 64), (&["order", "cancel", "4711", "--reason", "x"], 1)]
-        {
-            world.cli(wrong).exits(code);
-        }
+        world.cli(&["order", "cancel", &rid]).exits(64);
+        world.cli(&["order", "cancel", "4711", "--reason", "x"]).exits(1);
         let said = world.cli(&["order", "cancel", &rid, "--reason", "never paid"]).exits(0);
         assert!(said.out.contains("1 units more"), "{said:?}");
         let again = world.cli(&["order", "cancel", &rid, "--reason", "never paid"]).exits(0);
