@@ -137,9 +137,7 @@ pub async fn run(orders: Orders) -> Finished {
         };
         options.env.extend(Role::ALL.map(failpoints));
     }
-    if !repairs {
-        options.set.push("p5_reconcile.compensate=manual".to_owned());
-    }
+    options.set.extend((!repairs).then(|| "p5_reconcile.compensate=manual".to_owned()));
     let name = orders.off.map_or("chaos".to_owned(), |off| format!("chaos-{}", off.code()));
     let deployment = Arc::new(Deployment::start(&name, options).await);
     let dir = deployment.dir().to_owned();
