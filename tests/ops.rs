@@ -207,11 +207,18 @@ fn every_complaint_of_the_doctor_has_its_row_in_the_runbook() {
         "::new(server, \"",
         "::new(\"redis\", \"",
         "::new(\"machine\", \"",
+        "::new(\"mysql\", \"",
         "const DECLARED: &str = \"",
         "const MIGRATED: &str = \"",
     ] {
         checks.extend(between("src/cli/doctor", opening, &['"']));
     }
+    // Each address is a check of its own.
+    checks.extend(
+        between("src/cli/doctor/addresses.rs", "DoctorCheck::new(server, format!(\"", &['"'])
+            .into_iter()
+            .map(|name| name.replace("{address}", "…")),
+    );
     // The place of public keys: each kind of it has a key.
     checks.extend(between("src/p1_entry/key_set/source.rs", "(_) => \"", &['"']));
     let advice = read("src/cli/doctor/advice.rs");
