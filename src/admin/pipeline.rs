@@ -104,12 +104,15 @@ struct Process {
     responses((status = 200, description = "The pipeline", body = serde_json::Value), ReadProblems)
 )]
 pub(super) async fn pipeline(admin: web::Data<Admin>) -> AdminAnswer {
-    let taking = async { serde_json::to_value(take(&admin).await).map_err(|_| Problem::from(Kind::Internal)) };
+    // Boxed, as are its parts: a thread of the server has a small stack, and these futures lie in one another.
+    let taking = Box::pin(async {
+        serde_json::to_value(Box::pin(take(&admin)).await).map_err(|_| Problem::from(Kind::Internal))
+    });
     answer(&*admin.snapshot.try_get(taking).await?)
 }
 
 async fn part<T, E: Display>(asking: impl Future<Output = Result<T, E>>) -> Result<T, String> {
-    match tokio::time::timeout(PART, asking).await {
+    match tokio::time::timeout(PART, Box::pin(asking)).await {
         Ok(answer) => answer.map_err(|error| error.to_string()),
         Err(_elapsed) => Err(format!("no answer within {} s", PART.as_secs())),
     }
@@ -117,7 +120,7 @@ async fn part<T, E: Display>(asking: impl Future<Output = Result<T, E>>) -> Resu
 
 async fn take(admin: &Admin) -> PipelineSnapshot {
     let (at_ms, begun) = (now_ms(), Instant::now());
-    let (redis, queues, database) = tokio::join!(part(shards(admin)), queues(admin), part(database(admin)));
+    let (redis, queues, database) = tokio::join!(part(shards(admin)), Box::pin(queues(admin)), part(database(admin)));
     // Some shards only: the server of the others is away. None: Redis is.
     let redis = redis.and_then(|shards| match shards.iter().find_map(|(_, fault)| fault.clone()) {
         Some(fault) if shards.iter().all(|(_, fault)| fault.is_some()) => Err(fault),
@@ -150,7 +153,7 @@ async fn take(admin: &Admin) -> PipelineSnapshot {
 async fn shards(admin: &Admin) -> Result<Vec<(ShardBacklog, Option<String>)>, RedisFault> {
     let redis = &admin.servers.redis;
     let one = |shard| async move {
-        let (depth, parked) = tokio::join!(redis.outbox.depth(shard), redis.relay_dlq.count(shard));
+        let (depth, parked) = tokio::join!(Box::pin(redis.outbox.depth(shard)), Box::pin(redis.relay_dlq.count(shard)));
         let fault = depth.as_ref().err().or(parked.as_ref().err()).map(ToString::to_string);
         let (outbox, pending) = depth.map_or((None, None), |(length, pending)| (Some(length), Some(pending)));
         (ShardBacklog { shard, outbox, pending, relay_dlq: parked.ok() }, fault)
