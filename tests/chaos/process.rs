@@ -189,6 +189,16 @@ impl Process {
             && (public == 0 || ok(format!("http://127.0.0.1:{public}/v1/sales")).await)
     }
 
+    /// Whether it says that a server it needs answers.
+    pub async fn reaches(&self, server: &str) -> bool {
+        let url = format!("http://127.0.0.1:{}/readyz", self.recipe.admin_port);
+        let Ok(answer) = self.http.get(url).send().await else { return false };
+        let body: serde_json::Value =
+            serde_json::from_slice(&answer.bytes().await.unwrap_or_default()).unwrap_or_default();
+        let needs = body["needs"].as_array().cloned().unwrap_or_default();
+        !needs.iter().any(|need| need["name"] == server && need["ok"] == false)
+    }
+
     /// Its metrics as text; `None` while it does not answer.
     pub async fn metrics(&self) -> Option<String> {
         let url = format!("http://127.0.0.1:{}/metrics", self.recipe.admin_port);
