@@ -16,18 +16,9 @@ struct PurchaseTokenClaims {
     rid: RequestId,
     sub: UserId,
     sale: SaleId,
-    /// Issued at, Unix milliseconds (`iat` has seconds only, too coarse against the sold-out mark).
+    /// Issued at, Unix milliseconds. Version 0.2 compares it with the sold-out mark, and reads no token without it.
     iat_ms: i64,
     exp: i64,
-}
-
-/// A token that was checked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PurchaseToken {
-    /// The request it stands for.
-    pub request_id: RequestId,
-    /// When it was issued, Unix milliseconds.
-    pub(crate) issued_at_ms: i64,
 }
 
 /// Why a token is refused.
@@ -67,14 +58,14 @@ impl PurchaseTokens {
         self.signer.sign(&claims).map(|token| (token, exp))
     }
 
-    /// Checks a token for this buyer and sale.
+    /// The request that a token of this buyer and sale stands for.
     pub(crate) fn check(
         &self,
         token: &str,
         user: &UserId,
         sale: &SaleId,
         now_ms: i64,
-    ) -> Result<PurchaseToken, TokenFault> {
+    ) -> Result<RequestId, TokenFault> {
         let claims: PurchaseTokenClaims = self.signer.read(token).ok_or(TokenFault::Invalid)?;
         if claims.sub != *user || claims.sale != *sale {
             return Err(TokenFault::Invalid);
@@ -82,7 +73,7 @@ impl PurchaseTokens {
         if claims.exp <= now_ms / 1000 {
             return Err(TokenFault::Expired(claims.rid));
         }
-        Ok(PurchaseToken { request_id: claims.rid, issued_at_ms: claims.iat_ms })
+        Ok(claims.rid)
     }
 }
 
@@ -98,10 +89,7 @@ mod tests {
         let id = RequestId::new(7).unwrap();
         let (token, exp) = tokens.issue(id, &alice, &sale, 5_500).unwrap();
         assert_eq!(exp, 65);
-        assert_eq!(
-            tokens.check(&token, &alice, &sale, 6_000),
-            Ok(PurchaseToken { request_id: id, issued_at_ms: 5_500 })
-        );
+        assert_eq!(tokens.check(&token, &alice, &sale, 6_000), Ok(id));
         assert_eq!(tokens.check(&token, &bob, &sale, 6_000), Err(TokenFault::Invalid));
         assert_eq!(tokens.check(&token, &alice, &other, 6_000), Err(TokenFault::Invalid));
         assert_eq!(tokens.check(&token, &alice, &sale, 65_000), Err(TokenFault::Expired(id)));

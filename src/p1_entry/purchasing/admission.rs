@@ -8,16 +8,12 @@ use crate::domain::states::{P1Entry, State};
 use crate::http::problem::{Kind, Problem};
 use crate::p1_entry::catalog::SaleView;
 use crate::p1_entry::overload::Overload;
-use crate::p1_entry::purchase_tokens::{PurchaseToken, PurchaseTokens, TokenFault};
+use crate::p1_entry::purchase_tokens::{PurchaseTokens, TokenFault};
 use crate::p1_entry::rate_limits::RateLimits;
 use crate::p1_entry::status::status_url;
 use crate::p2_reserve::DurabilityGuard;
 use crate::telemetry::count;
 use std::sync::Arc;
-
-/// Clocks of two api processes may differ by this much; a token this much younger than the sold-out mark still gets through
-/// to Redis, because it may be a winner's.
-const CLOCK_SKEW_MS: i64 = 2_000;
 
 /// Checks attempts to buy. One a process.
 pub(crate) struct Admission {
@@ -31,8 +27,8 @@ pub(crate) struct Admission {
 pub(super) struct Attempt<'a> {
     pub user: &'a UserId,
     pub view: &'a SaleView,
-    /// The purchase token that was sent, already checked.
-    pub token: Option<PurchaseToken>,
+    /// The request that the purchase token stands for, if one was sent.
+    pub token: Option<RequestId>,
     pub now_ms: i64,
 }
 
@@ -42,7 +38,7 @@ pub(super) enum Refusal {
     Final(Problem),
     /// Unless the same request was accepted before; then it gets its first answer again.
     UnlessReplayed(Problem),
-    /// The sale is sold out, and the token is old enough to be a winner's: the ledger tells, and else the reserve script.
+    /// The sale is sold out, and the token may be a winner's: the ledger tells, and else the reserve script.
     SoldOutUnlessReplayed,
 }
 
@@ -80,14 +76,14 @@ impl Admission {
         Self { tokens, limits, guard, overload }
     }
 
-    /// The token that was sent as `Idempotency-Key`.
+    /// The request that the token stands for which was sent as `Idempotency-Key`.
     pub(super) fn read_token(
         &self,
         text: &str,
         user: &UserId,
         sale: &SaleId,
         now_ms: i64,
-    ) -> Result<PurchaseToken, Problem> {
+    ) -> Result<RequestId, Problem> {
         self.tokens.check(text, user, sale, now_ms).map_err(|fault| match fault {
             TokenFault::Invalid => Kind::TokenInvalid.because(
                 "Idempotency-Key must be a token from POST …/tokens of this sale, issued to the same buyer, unchanged",
@@ -143,12 +139,11 @@ impl Admission {
         })
     }
 
-    /// Sold out, unless the token is old enough to be a winner's.
+    /// Sold out. A token is refused by the ledger only, however much younger it is than the mark: units may have come back and
+    /// been sold since, by a process that knew of it before this one. There are few such tokens: a process that knows of the
+    /// mark issues none.
     fn sold_out(&self, attempt: &Attempt<'_>) -> Option<Refusal> {
-        let mark = attempt.view.sold_out?;
-        if attempt.token.is_some_and(|token| token.issued_at_ms <= mark.at_ms + CLOCK_SKEW_MS) {
-            return Some(Refusal::SoldOutUnlessReplayed);
-        }
-        Some(Refusal::Final(sold_out()))
+        attempt.view.sold_out?;
+        Some(if attempt.token.is_some() { Refusal::SoldOutUnlessReplayed } else { Refusal::Final(sold_out()) })
     }
 }

@@ -75,7 +75,7 @@ impl Purchasing {
         // Copied only here: what is kept over an await is part of every request.
         let (token, now_ms) = (attempt.token, attempt.now_ms);
         let (request_id, admitted) = match (&token, admitted) {
-            (Some(token), admitted) => (token.request_id, admitted),
+            (Some(request_id), admitted) => (*request_id, admitted),
             (None, Ok(())) => (self.ids.next()?, Ok(())),
             (None, Err(refusal)) => return Err(refusal.problem()),
         };

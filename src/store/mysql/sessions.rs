@@ -45,6 +45,12 @@ impl PooledSession {
         self.used_at = Instant::now();
     }
 
+    /// Notes that its server takes writes.
+    pub(super) fn passed_a_test(&mut self) {
+        self.used_at = Instant::now();
+        self.tested_at = self.used_at;
+    }
+
     pub(super) fn idle(&self) -> Duration {
         self.used_at.elapsed()
     }
@@ -85,7 +91,7 @@ impl Manager for SessionManager {
         };
         match state {
             Ok(state) if !state.is_read_only => {
-                session.tested_at = Instant::now();
+                session.passed_a_test();
                 Ok(())
             }
             Ok(_read_only) => {

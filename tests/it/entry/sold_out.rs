@@ -1,7 +1,8 @@
 //! A sale that is sold out, from the side of those who hold a purchase token: winners hear their first answer for as long as
 //! their record is kept, and nobody is refused for good while the ledger cannot tell (rows A9, A2).
 
-use crate::support::world::{Answer, World, eventually, run};
+use crate::support::world::{Answer, World, eventually, run, time_passes};
+use reqwest::Method;
 use seckill::domain::ids::SaleId;
 use seckill::domain::sale::MetaState;
 use seckill::roles::Role;
@@ -71,6 +72,35 @@ fn nobody_is_refused_for_good_while_the_ledger_cannot_tell() {
             })
             .await;
         }
+        world.stop().await;
+    });
+}
+
+#[test]
+fn a_process_that_missed_a_top_up_answers_the_winner_of_its_unit() {
+    run(async {
+        // The view stays as it is, as that of a process which does not reach Redis for a while.
+        let world = World::with(&[Role::Api], &["p1_entry.cache_ttl_ms=60000"]).await;
+        let (sale, _, _, _) = sold_out(&world, "missed").await;
+        // Longer than any allowance for clocks: the winner's token is much younger than the mark.
+        time_passes(2_500).await;
+        world.sale_control().top_up(&sale, "more", 1).await.unwrap();
+        let other = world.second_world(&[Role::Api], &["p1_entry.cache_ttl_ms=50"]).await;
+        let path = format!("/v1/sales/{sale}/tokens");
+        let mut token = String::new();
+        eventually("a token", async || {
+            let issued = Answer::of(other.request(Method::POST, &path, "carol")).await;
+            if issued.status == 201 {
+                token = issued.text("token");
+            }
+            issued.status == 201
+        })
+        .await;
+        let first = other.buy(&sale, "carol", 1, Some(&token)).await;
+        assert_eq!(first.status, 202, "{first:?}");
+        let again = world.buy(&sale, "carol", 1, Some(&token)).await;
+        assert_eq!((again.status, again.body), (202, first.body));
+        other.stop().await;
         world.stop().await;
     });
 }

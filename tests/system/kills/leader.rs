@@ -5,6 +5,9 @@ use crate::support::world::{World, eventually, run_waiting, time_passes};
 use seckill::domain::ids::RequestId;
 use seckill::roles::Role::Api;
 
+/// What a process logs that reconciles from now on; another one may lead the expiry of orders.
+const LEADS: &str = "this process leads work=Reconcile";
+
 /// The connection that holds the leader's lock, 0 for none.
 async fn leader(world: &World) -> i64 {
     let lock = "CONCAT('seckill.', LEFT(SHA2(CONCAT(DATABASE(), '.', 'reconcile'), 256), 40))";
@@ -33,19 +36,19 @@ fn a_dead_and_a_frozen_leader_are_followed_by_another() {
         world.sale("led", 10, Some(1)).await;
         let folder = Folder::new("leaders");
         let mut one = reconciler(&world, &folder);
-        one.until_logged("this process leads").await;
+        one.until_logged(LEADS).await;
         let first = leader(&world).await;
         let mut two = reconciler(&world, &folder);
         two.until_logged("role starts").await;
         // The one that leads goes on leading, run after run.
         time_passes(4_000).await;
         assert_eq!(leader(&world).await, first);
-        assert!(!two.stderr().contains("this process leads"));
+        assert!(!two.stderr().contains(LEADS));
         leak_is_repaired(&world, "alice").await;
 
         // Killed: its connection dies with it.
         one.kill();
-        two.until_logged("this process leads").await;
+        two.until_logged(LEADS).await;
         let second = leader(&world).await;
         assert!(second != 0 && second != first);
         leak_is_repaired(&world, "bob").await;
@@ -54,10 +57,10 @@ fn a_dead_and_a_frozen_leader_are_followed_by_another() {
         let mut three = reconciler(&world, &folder);
         three.until_logged("role starts").await;
         signal(two.pid(), libc::SIGSTOP);
-        three.until_logged("this process leads").await;
+        three.until_logged(LEADS).await;
         leak_is_repaired(&world, "carol").await;
         signal(two.pid(), libc::SIGCONT);
-        two.until_logged("leadership lost").await;
+        two.until_logged("leadership lost, its connection is gone work=Reconcile").await;
 
         // Its connection killed by the server: it or the other one leads again.
         let third = leader(&world).await;
