@@ -1,11 +1,14 @@
 //! The boot fence: a sale in a Redis that went back in time sells nothing, and the others go on.
 
+use crate::support::buckets::buyer_of;
 use crate::support::database_sessions::Session;
 use crate::support::resp::RawRedis;
 use crate::support::second_world::NO_REPAIR;
 use crate::support::world::{World, run};
+use futures::future::join_all;
 use seckill::domain::sale::MetaState;
 use seckill::p5_reconcile::Window;
+use seckill::roles::Role;
 
 #[test]
 fn a_sale_that_went_back_in_time_freezes_and_the_others_go_on() {
@@ -110,5 +113,35 @@ fn a_replay_is_answered_while_the_fence_is_shut() {
         assert_eq!(world.buy(&sale, "bob", 1, None).await.status, 202);
         assert_eq!(world.settled(&sale).await.counted.ordered, 2);
         world.stop().await;
+    });
+}
+
+#[test]
+fn a_server_is_compared_once_for_all_the_groups_that_wait_for_it() {
+    const SHARDS: u16 = 4;
+    const SALES: u16 = 5;
+    run(async {
+        let world = World::with(&[Role::Relay, Role::Consumer], &["redis.shards=4"]).await;
+        let mut sales = Vec::new();
+        for n in 0..SALES {
+            sales.push(world.sale(&format!("sale-{n}"), 100, None).await);
+        }
+        let api = world.start_armed("", "api").await;
+        let buy_all = async |nth: usize| {
+            let buyers: Vec<String> = (0..SHARDS).map(|shard| buyer_of(shard, SHARDS, nth)).collect();
+            let pairs = sales.iter().flat_map(|sale| buyers.iter().map(move |buyer| (sale.as_str(), buyer.as_str())));
+            let answers = join_all(pairs.map(|(sale, buyer)| world.buy_at(&api, sale, buyer, None))).await;
+            assert!(answers.iter().all(|answer| *answer == Some(202)), "{answers:?}");
+        };
+        let looks = async || api.metric("seckill_mysql_seconds_count{name=\"highest_number\"}").await.unwrap_or(0.0);
+        buy_all(0).await;
+        let before = looks().await;
+        RawRedis::of(&world).await.call(&["SCRIPT", "FLUSH"]).await;
+        buy_all(1).await;
+        let each_once = f64::from(SHARDS * SALES);
+        // Other tests flush the scripts of this server, too.
+        let rounds = (looks().await - before) / each_once;
+        assert!((1.0..4.0).contains(&rounds), "twenty groups compared their server {rounds} times");
+        world.finish().await;
     });
 }
