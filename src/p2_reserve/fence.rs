@@ -75,9 +75,7 @@ impl Fence {
     pub(crate) async fn pass(&self, shard: u16) -> Result<(), FenceFault> {
         let first = self.shards_beside(shard).into_iter().min().unwrap_or(shard);
         let _alone = match self.comparing.get(usize::from(first)) {
-            Some(comparing) => {
-                Some(timeout(DEADLINE, comparing.lock()).await.map_err(|_| FenceFault::Slow(DEADLINE))?)
-            }
+            Some(comparing) => Some(timeout(DEADLINE, comparing.lock()).await.map_err(|_| FenceFault::Slow(DEADLINE))?),
             None => None,
         };
         let sales = timeout(DEADLINE, self.not_yet_passed(shard)).await.map_err(|_| FenceFault::Slow(DEADLINE))??;

@@ -21,6 +21,7 @@ struct Trouble {
     until: Instant,
     /// Errors in a row, each after a pause.
     times: u32,
+    is_told: bool,
 }
 
 /// Whether the stream or its group is not there (yet, or any more).
@@ -31,26 +32,22 @@ fn no_group(fault: &RedisFault) -> bool {
 impl ShardTrouble {
     /// Notes that a shard answered with an error, or not at all.
     pub(super) fn note(&mut self, shard: u16, fault: RedisFault, now: Instant) {
-        let times = match self.of.get(&shard) {
+        let (times, is_told) = match self.of.get(&shard) {
             // One more of the same moment.
             Some(known) if now < known.until => return,
-            Some(known) => known.times.saturating_add(1),
-            // Not trouble: it is made in the next step.
-            None if no_group(&fault) => 0,
-            None => {
-                metrics::counter!("seckill_faults_total", "phase" => "p3_relay").increment(1);
-                tracing::warn!(phase = "p3_relay", shard, %fault, "a shard of the outbox is left alone for now");
-                0
-            }
+            Some(known) => (known.times.saturating_add(1), known.is_told),
+            // A missing group is not told: it is made in the next step.
+            None => (0, no_group(&fault)),
         };
-        self.of.insert(shard, Trouble { fault, until: now + exponential_backoff(FIRST, times, LONGEST), times });
+        let until = now + exponential_backoff(FIRST, times, LONGEST);
+        self.of.insert(shard, Trouble { fault, until, times, is_told });
     }
 
     /// Notes that a shard answered.
     pub(super) fn answered(&mut self, shard: u16, now: Instant) {
         if self.of.get(&shard).is_some_and(|known| known.until <= now) {
             self.of.remove(&shard);
-            tracing::info!(phase = "p3_relay", shard, "a shard of the outbox answers again");
+            tracing::debug!(phase = "p3_relay", shard, "a shard of the outbox answers again");
         }
     }
 
@@ -59,13 +56,20 @@ impl ShardTrouble {
         self.of.get(&shard).is_some_and(|known| now < known.until)
     }
 
-    /// The fault when no shard works: the pauses are then those of the whole phase.
+    /// The fault when no shard works: the pauses are then those of the whole phase. Else the trouble of single shards is told,
+    /// once.
     pub(super) fn of_all(&mut self, shards: &[u16]) -> Option<RedisFault> {
-        let first = shards.first().filter(|_| shards.iter().all(|shard| self.of.contains_key(shard)))?;
-        let fault = self.of.get(first).map(|known| known.fault.clone());
-        let now = Instant::now();
-        self.of.values_mut().for_each(|known| known.until = known.until.min(now));
-        fault
+        if let Some(first) = shards.first().filter(|_| shards.iter().all(|shard| self.of.contains_key(shard))) {
+            let now = Instant::now();
+            self.of.values_mut().for_each(|known| known.until = known.until.min(now));
+            return self.of.get(first).map(|known| known.fault.clone());
+        }
+        for (shard, known) in self.of.iter_mut().filter(|(_, known)| !known.is_told) {
+            known.is_told = true;
+            metrics::counter!("seckill_faults_total", "phase" => "p3_relay").increment(1);
+            tracing::warn!(phase = "p3_relay", shard, fault = %known.fault, "a shard of the outbox is left alone for now");
+        }
+        None
     }
 
     /// Shards whose stream has no consumer group; they are in no trouble any more.
