@@ -18,6 +18,7 @@ mod intake;
 mod publisher_session;
 mod queue_lane;
 mod send;
+mod set_aside;
 mod shard_trouble;
 mod sweep;
 
@@ -103,16 +104,14 @@ pub struct Relay {
 impl Relay {
     /// A relay of some shards, from their outbox to the broker.
     #[must_use]
-    pub fn new(outbox: Outbox, relay_dlq: RelayDlq, rabbit: RabbitConfig, plan: RelayPlan) -> Self {
+    pub fn new(outbox: Outbox, relay_dlq: RelayDlq, rabbit: &RabbitConfig, plan: RelayPlan) -> Self {
         let RelayPlan { settings, rate_cap, shards, node } = plan;
         let now = Instant::now();
         let lengths = shards.iter().max().map_or(0, |last| usize::from(*last) + 1);
         Self {
             outbox,
             relay_dlq,
-            lanes: (0..rabbit.queues)
-                .map(|queue| QueueLane::new(&rabbit, queue, &settings, rate_cap.clone()))
-                .collect(),
+            lanes: (0..rabbit.queues).map(|queue| QueueLane::new(rabbit, queue, &settings, rate_cap.clone())).collect(),
             settings,
             shards,
             trouble: ShardTrouble::default(),
@@ -195,14 +194,14 @@ impl Relay {
     async fn collect_confirms(&mut self, wait: Duration) {
         self.lanes.iter_mut().for_each(QueueLane::take_answers);
         let is_unanswered = self.lanes.iter().any(|lane| !lane.session.confirms.is_empty());
-        if is_unanswered && self.lanes.iter().all(QueueLane::is_idle) {
-            if let Some((lane, event)) = self.first_answer(Instant::now() + wait).await
-                && let Some(lane) = self.lanes.get_mut(lane)
-            {
-                // The step goes on with whatever has arrived beside it.
-                lane.answered(event);
-                lane.take_answers();
-            }
+        if is_unanswered
+            && self.lanes.iter().all(QueueLane::is_idle)
+            && let Some((lane, event)) = self.first_answer(Instant::now() + wait).await
+            && let Some(lane) = self.lanes.get_mut(lane)
+        {
+            // The step goes on with whatever has arrived beside it.
+            lane.answered(event);
+            lane.take_answers();
         }
         self.lanes.iter_mut().for_each(QueueLane::check_silence);
     }

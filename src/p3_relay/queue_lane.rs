@@ -11,12 +11,12 @@ use super::breaker::BrokerBreaker;
 use super::entry::RelayEntry;
 use super::in_flight::InFlightWindow;
 use super::publisher_session::PublisherSession;
+use super::set_aside::SetAside;
 use crate::config::P3Relay;
-use crate::runtime::exponential_backoff;
 use crate::store::rabbit::{RabbitConfig, Topology};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// One order queue, as a relay sees it.
 pub(super) struct QueueLane {
@@ -29,19 +29,6 @@ pub(super) struct QueueLane {
     aside: SetAside,
 }
 
-/// Entries of a queue that left the window.
-#[derive(Debug)]
-struct SetAside {
-    /// Where they are.
-    shards: BTreeSet<u16>,
-    /// They are read again from this time on: each reading costs those that the queue refuses an attempt.
-    back_at: Instant,
-    /// Something was refused since they were read again.
-    is_refused: bool,
-    /// Readings in a row after which something was refused.
-    refusals: u32,
-}
-
 impl QueueLane {
     pub(super) fn new(rabbit: &RabbitConfig, queue: u16, settings: &P3Relay, limiter: Option<Arc<RateCap>>) -> Self {
         Self {
@@ -51,7 +38,7 @@ impl QueueLane {
             limiter,
             session: PublisherSession::new(rabbit.clone(), queue, settings),
             window: InFlightWindow::default(),
-            aside: SetAside { shards: BTreeSet::new(), back_at: Instant::now(), is_refused: false, refusals: 0 },
+            aside: SetAside::new(settings, Instant::now()),
         }
     }
 
@@ -62,7 +49,7 @@ impl QueueLane {
 
     /// Whether entries of this queue wait for it to become whole.
     pub(super) fn is_troubled(&self) -> bool {
-        !self.is_trusted() || !self.aside.shards.is_empty()
+        !self.is_trusted() || !self.aside.is_empty()
     }
 
     /// Takes an entry that was read into the window, or sets it aside while the queue is in trouble and has its share.
@@ -72,7 +59,7 @@ impl QueueLane {
         if is_alone || !self.is_troubled() || !is_full {
             self.window.insert(entry);
         } else {
-            self.aside.shards.insert(entry.shard);
+            self.aside.extend([entry.shard]);
         }
     }
 
@@ -85,44 +72,28 @@ impl QueueLane {
         let surplus = held.saturating_sub(self.settings.probe_max);
         if surplus > 0 {
             let shards = self.window.set_aside(surplus, !is_trusted);
-            if !shards.is_empty() && self.aside.shards.is_empty() {
+            if !shards.is_empty() && self.aside.is_empty() {
                 tracing::warn!(
                     phase = "p3_relay",
                     queue = self.queue,
                     "an order queue does not take its messages: a few keep trying, the others are set aside"
                 );
             }
-            self.aside.shards.extend(shards);
+            self.aside.extend(shards);
         }
     }
 
     /// The queue refused a message, or there is none: what is set aside waits, each time longer.
     pub(super) fn pause_what_is_aside(&mut self) {
-        let aside = &mut self.aside;
-        if aside.is_refused {
-            return;
-        }
-        let (first, longest) = (self.settings.backoff_ms, self.settings.backoff_max_ms);
-        let (first, longest) = (Duration::from_millis(first), Duration::from_millis(longest));
-        if aside.back_at + exponential_backoff(first, aside.refusals, longest) < Instant::now() {
-            aside.refusals = 0;
-        }
-        aside.is_refused = true;
-        aside.back_at = Instant::now() + exponential_backoff(first, aside.refusals, longest);
-        aside.refusals = aside.refusals.saturating_add(1);
+        self.aside.refused(Instant::now());
     }
 
     /// The shards whose entries are to be read again: the queue answers, and the pause is over.
     pub(super) fn taken_back(&mut self) -> BTreeSet<u16> {
-        let aside = &mut self.aside;
-        let is_trusted = self.session.breaker == BrokerBreaker::Closed;
-        if Instant::now() < aside.back_at || !is_trusted {
-            return BTreeSet::new();
-        }
-        aside.is_refused = false;
-        if !aside.shards.is_empty() {
+        let shards = if self.is_trusted() { self.aside.taken_back(Instant::now()) } else { BTreeSet::new() };
+        if !shards.is_empty() {
             tracing::info!(phase = "p3_relay", queue = self.queue, "reading again what was set aside");
         }
-        std::mem::take(&mut aside.shards)
+        shards
     }
 }

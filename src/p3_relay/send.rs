@@ -221,7 +221,9 @@ impl QueueLane {
     pub(super) fn answered(&mut self, event: PublishEvent) {
         match event {
             PublishEvent::Closed(reason) => self.give_up_connection(&reason),
-            event => self.apply_event(event),
+            event @ (PublishEvent::Ack { .. } | PublishEvent::Nack { .. } | PublishEvent::Returned { .. }) => {
+                self.apply_event(event);
+            }
         }
     }
 

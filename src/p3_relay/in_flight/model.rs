@@ -83,10 +83,12 @@ fn apply(window: &mut InFlightWindow, model: &mut WindowModel, start: Instant, o
         }
         Op::SetAside(count, ready_too) => {
             let of = |ready: bool| {
-                let rank = |(key, (_, _, state)): (&EntryKey, &(u16, String, EntryState))| match state {
-                    EntryState::Ready if ready => Some((None, *key)),
-                    EntryState::Waiting(until) if !ready => Some((Some(*until), *key)),
-                    _ => None,
+                let rank = |(key, (_, _, state)): (&EntryKey, &(u16, String, EntryState))| {
+                    if let EntryState::Waiting(until) = state {
+                        (!ready).then_some((Some(*until), *key))
+                    } else {
+                        (ready && *state == EntryState::Ready).then_some((None, *key))
+                    }
                 };
                 let mut ranked: Vec<_> = model.iter().filter_map(rank).collect();
                 ranked.sort();
