@@ -40,10 +40,10 @@ local FORMAT = 1 -- @slot outbox_format
 -- Most orders of an entry: as many as share a message (src/domain/message.rs).
 local ENTRY_MAX = 64
 
--- The replication id of a server that can be promoted. Redis changes it at every promotion. A server that was promoted since
--- the boot fence, and kept its scripts from an earlier time as primary, must not run this one (window 17).
-local REPLICATION_ID = nil -- @slot replication_id
-if REPLICATION_ID and not string.find(redis.call('INFO', 'replication'), 'master_replid:' .. REPLICATION_ID, 1, true) then
+-- The replication id of the server. Redis changes it at every promotion. A server that was promoted since the boot fence, and
+-- kept its scripts from an earlier time as primary, must not run this one (window 17).
+local REPLICATION_ID = '' -- @slot replication_id
+if not string.find(redis.call('INFO', 'replication'), 'master_replid:' .. REPLICATION_ID, 1, true) then
   return redis.error_reply('NOSCRIPT this server was promoted since the boot fence')
 end
 

@@ -29,7 +29,7 @@ pub(super) fn relayer(environment: &Environment) -> Relay {
         shards: (0..settings.redis.shards).collect(),
         node: "bench".to_owned(),
     };
-    Relay::new(redis.outbox, redis.relay_dlq, rabbit, plan)
+    Relay::new(redis.outbox, redis.relay_dlq, &rabbit, plan)
 }
 
 /// Steps the relay until the outboxes are empty; the time from the first step to the last one that moved anything.

@@ -17,7 +17,7 @@ pub fn home_shard(user: &UserId, shards: u16) -> u16 {
 /// Which of the `queues` order queues a sale uses, `0..queues`. All orders of one sale go to the same queue, so that one
 /// writer at a time updates its stock row.
 #[must_use]
-pub(crate) fn order_queue_index(sale: &str, queues: u16) -> u16 {
+pub fn order_queue_index(sale: &str, queues: u16) -> u16 {
     let queues = u64::from(queues.max(1));
     u16::try_from(xxh64(sale.as_bytes(), 0) % queues).unwrap_or(0)
 }

@@ -5,21 +5,28 @@
 //! database means Redis was rewound (an old file was restored, a lagging replica was promoted): the sale is frozen until P5
 //! has rebuilt it (window 17).
 //!
-//! With several Redis servers each has its own fence: sales on the others do not wait for it.
+//! With several Redis servers each has its own fence: sales on the others do not wait for it. A server is compared once, however
+//! many groups of its shards wait for it.
 
 use super::DurabilityGuard;
 use crate::domain::ids::SaleId;
-use crate::domain::sale::MetaState;
+use crate::domain::sale::{MetaState, Sale};
 use crate::faults::left_out;
 use crate::runtime::now_ms;
 use crate::store::mysql::{Db, DbError, sales};
 use crate::store::redis::{BootFence, Meta, RedisFault, SaleKeys};
+use futures::future::try_join_all;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
+use tokio::time::timeout;
 
-/// Longest comparison; it takes live sales × shards look-ups on each side.
+/// Longest comparison of a few sales.
 const DEADLINE: Duration = Duration::from_secs(10);
+/// So much longer for each live sale and shard: one look-up on each side.
+const DEADLINE_PER_LOOK: Duration = Duration::from_millis(10);
+/// Look-ups under way at once; the database's connections are also there for others.
+const LOOKS_AT_ONCE: usize = 8;
 /// Sales that ended longer ago are not compared: they sell nothing any more.
 const ENDED_MS: i64 = 7 * 86_400_000;
 
@@ -36,14 +43,14 @@ pub(crate) enum FenceFault {
     #[error("boot fence: {0}")]
     Unsafe(String),
     /// The comparison took too long.
-    #[error("boot fence: no result within {} s", DEADLINE.as_secs())]
-    Slow,
+    #[error("boot fence: no result within {} s", .0.as_secs())]
+    Slow(Duration),
     /// Redis restarted while it was compared; the next request compares again.
     #[error("boot fence: redis restarted during the comparison")]
     RestartedMeanwhile,
 }
 
-/// The comparison, one at a time for each shard in a process.
+/// The comparison, one at a time for each server in a process.
 #[derive(Clone)]
 pub struct Fence {
     servers: BootFence,
@@ -51,7 +58,7 @@ pub struct Fence {
     db: Db,
     guard: DurabilityGuard,
     shards: u16,
-    /// By shard: held while its server is compared.
+    /// By shard; that of a server's first one is held while the server is compared.
     comparing: Arc<[Mutex<()>]>,
 }
 
@@ -66,11 +73,26 @@ impl Fence {
     /// Compares every live sale with what the server of `shard` has of it, freezes those that were rewound, then loads the
     /// reserve script there. After an error the script is not loaded, or the next purchase compares again.
     pub(crate) async fn pass(&self, shard: u16) -> Result<(), FenceFault> {
-        let _alone = match self.comparing.get(usize::from(shard)) {
-            Some(comparing) => Some(comparing.lock().await),
+        let first = self.shards_beside(shard).into_iter().min().unwrap_or(shard);
+        let _alone = match self.comparing.get(usize::from(first)) {
+            Some(comparing) => Some(timeout(DEADLINE, comparing.lock()).await.map_err(|_| FenceFault::Slow(DEADLINE))?),
             None => None,
         };
-        tokio::time::timeout(DEADLINE, self.compare_and_load(shard)).await.map_err(|_| FenceFault::Slow)?
+        let sales = timeout(DEADLINE, self.not_yet_passed(shard)).await.map_err(|_| FenceFault::Slow(DEADLINE))??;
+        let Some(sales) = sales else { return Ok(()) };
+        let looks = sales.len().saturating_mul(self.shards_beside(shard).len());
+        let limit = DEADLINE + DEADLINE_PER_LOOK.saturating_mul(u32::try_from(looks).unwrap_or(u32::MAX));
+        timeout(limit, self.compare_and_load(shard)).await.map_err(|_| FenceFault::Slow(limit))?
+    }
+
+    /// The live sales; `None` when another group has passed while this one waited. That is as safe as calling the script again,
+    /// which comes next.
+    async fn not_yet_passed(&self, shard: u16) -> Result<Option<Vec<Sale>>, FenceFault> {
+        if self.servers.was_passed(shard).await? { Ok(None) } else { Ok(Some(self.live_sales().await?)) }
+    }
+
+    async fn live_sales(&self) -> Result<Vec<Sale>, DbError> {
+        sales::live_sales(&self.db, now_ms() - ENDED_MS).await
     }
 
     async fn compare_and_load(&self, shard: u16) -> Result<(), FenceFault> {
@@ -102,23 +124,31 @@ impl Fence {
     }
 
     async fn compare(&self, shards: &[u16]) -> Result<(), FenceFault> {
-        for sale in sales::live_sales(&self.db, now_ms() - ENDED_MS).await? {
-            for shard in shards.iter().copied() {
-                let highest = sales::highest_number(&self.db, &sale.sale_id, shard, sale.epoch).await?;
-                let Some(meta) = self.readable_meta(&sale.sale_id, shard).await? else { continue };
-                if meta.epoch == sale.epoch && meta.number >= highest {
-                    tracing::info!(phase = "p2_reserve", sale = %sale.sale_id, shard, number = meta.number, highest, "boot fence passed");
-                    continue;
-                }
-                // On all shards: units that moved between the buckets went back in time on the other shards too.
-                self.freeze(&sale.sale_id, shard).await?;
-                metrics::counter!("seckill_p2_reserve_frozen_total").increment(1);
-                tracing::error!(
-                    phase = "p2_reserve", sale = %sale.sale_id, shard, number = meta.number, highest,
-                    "redis went back in time, the sale is frozen until it is rebuilt"
-                );
-            }
+        let sales = self.live_sales().await?;
+        let pairs: Vec<(&Sale, u16)> =
+            sales.iter().flat_map(|sale| shards.iter().map(move |shard| (sale, *shard))).collect();
+        for some in pairs.chunks(LOOKS_AT_ONCE) {
+            try_join_all(some.iter().map(|(sale, shard)| self.compare_one(sale, *shard))).await?;
         }
+        tracing::info!(phase = "p2_reserve", ?shards, sales = sales.len(), "boot fence: every live sale was compared");
+        Ok(())
+    }
+
+    /// Compares a sale on a shard, and freezes it if it went back in time.
+    async fn compare_one(&self, sale: &Sale, shard: u16) -> Result<(), FenceFault> {
+        let highest = sales::highest_number(&self.db, &sale.sale_id, shard, sale.epoch).await?;
+        let Some(meta) = self.readable_meta(&sale.sale_id, shard).await? else { return Ok(()) };
+        if meta.epoch == sale.epoch && meta.number >= highest {
+            tracing::debug!(phase = "p2_reserve", sale = %sale.sale_id, shard, number = meta.number, highest, "boot fence passed");
+            return Ok(());
+        }
+        // On all shards: units that moved between the buckets went back in time on the other shards too.
+        self.freeze(&sale.sale_id, shard).await?;
+        metrics::counter!("seckill_p2_reserve_frozen_total").increment(1);
+        tracing::error!(
+            phase = "p2_reserve", sale = %sale.sale_id, shard, number = meta.number, highest,
+            "redis went back in time, the sale is frozen until it is rebuilt"
+        );
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! The circuit breaker around the broker (window 41): closed, open, half-open. It decides how much is sent to the broker,
+//! The circuit breaker around an order queue of the broker (window 41): closed, open, half-open. It decides how much is sent to the broker,
 //! never the outcome of an entry: an entry's own confirms, refusals and time-outs count in every state.
 //!
 //! Open: no connection, or no answer within the confirm time. Nothing but a canary is published; most entries are left
@@ -7,7 +7,7 @@
 //!
 //! Written by hand: the probe is a message with its own confirm, while breaker crates wrap a single call.
 
-/// What this relay believes of the broker.
+/// What this relay believes of the broker's side of an order queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BrokerBreaker {
     /// The broker answers.
@@ -19,17 +19,6 @@ pub(super) enum BrokerBreaker {
 }
 
 impl BrokerBreaker {
-    pub(super) fn new() -> Self {
-        Self::Closed.report();
-        Self::Closed
-    }
-
-    /// Sets the gauge. Again and again, because the relays of a process share it.
-    pub(super) fn report(self) {
-        let open = f64::from(u8::from(self != Self::Closed));
-        crate::telemetry::RELAY_BREAKER_OPEN.set(&metrics::gauge!("seckill_p3_relay_breaker_open"), open);
-    }
-
     /// The connection failed, or an answer did not come in time. `true`: the breaker was closed until now.
     pub(super) fn outage(&mut self, reason: &str) -> bool {
         let news = *self == Self::Closed;
@@ -37,7 +26,6 @@ impl BrokerBreaker {
             tracing::warn!(phase = "p3_relay", reason, "breaker opens: the broker is away or silent");
         }
         *self = Self::Open;
-        self.report();
         news
     }
 
@@ -55,7 +43,6 @@ impl BrokerBreaker {
         if closes {
             tracing::info!(phase = "p3_relay", "breaker closes: the broker answers");
             *self = Self::Closed;
-            self.report();
         }
         closes
     }
@@ -75,7 +62,7 @@ mod tests {
 
     #[test]
     fn it_opens_with_an_outage_probes_after_the_canary_and_closes_with_a_verdict() {
-        let mut breaker = BrokerBreaker::new();
+        let mut breaker = BrokerBreaker::Closed;
         breaker.canary_confirmed();
         assert_eq!(
             (breaker, breaker.entries_max(512, 16)),

@@ -1,6 +1,6 @@
 //! What follows in Redis from the broker's answers: entries are deleted, counted or parked; and those of the window are kept.
 
-use super::in_flight::{EntryKey, EntryState};
+use super::in_flight::{EntryKey, EntryState, InFlightWindow};
 use super::{IDS_MAX, Leaving, Relay};
 use crate::domain::states::RequestEvent;
 use crate::faults::crash_point;
@@ -10,10 +10,13 @@ use futures::future::join_all;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
+/// Names an entry among all lanes.
+type LaneKey = (u16, EntryKey);
+
 /// Confirmed entries of a shard.
 struct ConfirmedEntries {
     shard: u16,
-    keys: Vec<EntryKey>,
+    keys: Vec<LaneKey>,
     sent: Vec<SentEntry>,
 }
 
@@ -31,102 +34,109 @@ async fn delete(outbox: Outbox, relay: &str, confirmed: &[ConfirmedEntries]) -> 
 impl Relay {
     /// Deletes what the step before found confirmed, and fills the window. Both are sent together, so that the server makes one
     /// turn and one sync of them. Returns how many entries were taken in.
-    pub(super) async fn delete_and_read(&mut self) -> Result<usize, RedisFault> {
+    pub(super) async fn delete_and_read(&mut self) -> usize {
         let confirmed = self.confirmed();
         let sent = confirmed.iter().flat_map(|of| &of.sent);
         self.leaving = Leaving { entries: sent.clone().count(), orders: sent.map(|entry| entry.orders).sum() };
         let (outbox, relay) = (self.outbox.clone(), self.consumer.clone());
         let (taken, done) = tokio::join!(self.fill_window(), delete(outbox, &relay, &confirmed));
         self.leaving = Leaving::default();
-        let deleted = self.finished(confirmed, done);
-        let taken = taken?;
-        deleted.map(|()| taken)
+        self.finished(confirmed, done);
+        taken
     }
 
-    /// Deletes all confirmed entries.
-    pub(super) async fn finish_confirmed(&mut self) -> Result<(), RedisFault> {
+    /// Deletes all confirmed entries of shards that answer.
+    pub(super) async fn finish_confirmed(&mut self) {
         loop {
             let confirmed = self.confirmed();
             if confirmed.is_empty() {
-                return Ok(());
+                return;
             }
             let done = delete(self.outbox.clone(), &self.consumer, &confirmed).await;
-            self.finished(confirmed, done)?;
+            self.finished(confirmed, done);
         }
     }
 
     fn confirmed(&self) -> Vec<ConfirmedEntries> {
-        let of_shards = self.shards.iter().map(|shard| {
-            let (keys, sent) = self.window.confirmed_of(*shard, IDS_MAX);
-            ConfirmedEntries { shard: *shard, keys, sent }
+        let of_shards = self.shards_in_turn().into_iter().map(|shard| {
+            let (mut keys, mut sent) = (Vec::new(), Vec::new());
+            for lane in &self.lanes {
+                let (of_lane, entries) = lane.window.confirmed_of(shard, IDS_MAX.saturating_sub(keys.len()));
+                keys.extend(of_lane.into_iter().map(|key| (lane.queue, key)));
+                sent.extend(entries);
+            }
+            ConfirmedEntries { shard, keys, sent }
         });
         of_shards.filter(|of| !of.keys.is_empty()).collect()
     }
 
     /// An error of one shard changes nothing for the others; its entries stay confirmed.
-    fn finished(
-        &mut self,
-        confirmed: Vec<ConfirmedEntries>,
-        done: Vec<Result<i64, RedisFault>>,
-    ) -> Result<(), RedisFault> {
-        let mut failed = None;
+    fn finished(&mut self, confirmed: Vec<ConfirmedEntries>, done: Vec<Result<i64, RedisFault>>) {
         for (of, done) in confirmed.into_iter().zip(done) {
-            match done {
-                Ok(_deleted) => self.gone(of.keys),
-                Err(fault) => failed = failed.or(Some(fault)),
+            if self.noted(of.shard, done).is_some() {
+                self.gone(of.keys);
             }
         }
-        failed.map_or(Ok(()), Err)
     }
 
-    fn gone(&mut self, keys: Vec<EntryKey>) {
-        for mut entry in keys.into_iter().filter_map(|key| self.window.remove(key)) {
+    fn gone(&mut self, keys: Vec<LaneKey>) {
+        for (queue, key) in keys {
+            let Some(mut entry) = self.window_of(queue).and_then(|window| window.remove(key)) else { continue };
             entry.happened(RequestEvent::Confirmed);
             tracing::debug!(phase = "p3_relay", request_id = %entry.request_id, "the broker has it");
         }
     }
 
+    fn window_of(&mut self, queue: u16) -> Option<&mut InFlightWindow> {
+        self.lanes.get_mut(usize::from(queue)).map(|lane| &mut lane.window)
+    }
+
+    fn failed_of(&self, shard: u16) -> (Vec<LaneKey>, Vec<String>) {
+        let (mut keys, mut ids) = (Vec::new(), Vec::new());
+        for lane in &self.lanes {
+            let (of_lane, names) = lane.window.failed_of(shard, IDS_MAX.saturating_sub(keys.len()));
+            keys.extend(of_lane.into_iter().map(|key| (lane.queue, key)));
+            ids.extend(names);
+        }
+        (keys, ids)
+    }
+
     /// Counts failed attempts, on all shards at once; entries with attempts left wait for their next one, the others are parked.
-    pub(super) async fn count_failed(&mut self) -> Result<(), RedisFault> {
+    pub(super) async fn count_failed(&mut self) {
         loop {
-            let of_shards = self.shards.iter().map(|shard| (*shard, self.window.failed_of(*shard, IDS_MAX)));
+            let of_shards = self.shards_in_turn().into_iter().map(|shard| (shard, self.failed_of(shard)));
             let parts: Vec<_> = of_shards.filter(|(_, (keys, _))| !keys.is_empty()).collect();
             if parts.is_empty() {
-                return Ok(());
+                return;
             }
             // A reply lost here counts twice, which only shortens the retries.
             let counts = parts.iter().map(|(shard, (_, ids))| self.outbox.failed(*shard, &self.consumer, ids));
             let counts = join_all(counts).await;
-            let mut failed = None;
-            for ((_, (keys, _)), counts) in parts.into_iter().zip(counts) {
-                match counts {
-                    Ok(counts) => {
-                        for (key, attempts) in keys.into_iter().zip(counts) {
-                            self.counted(key, attempts).await?;
-                        }
+            for ((shard, (keys, _)), counts) in parts.into_iter().zip(counts) {
+                for (key, attempts) in keys.into_iter().zip(self.noted(shard, counts).unwrap_or_default()) {
+                    let counted = self.counted(key, attempts).await;
+                    if self.noted(shard, counted).is_none() {
+                        break;
                     }
-                    Err(fault) => failed = failed.or(Some(fault)),
                 }
-            }
-            if let Some(fault) = failed {
-                return Err(fault);
             }
         }
     }
 
-    async fn counted(&mut self, key: EntryKey, attempts: u32) -> Result<(), RedisFault> {
-        let reason = self.window.failure(key).unwrap_or_default().to_owned();
-        let Some(entry) = self.window.get_mut(key) else { return Ok(()) };
+    async fn counted(&mut self, (queue, key): LaneKey, attempts: u32) -> Result<(), RedisFault> {
+        let Some(window) = self.lanes.get_mut(usize::from(queue)).map(|lane| &mut lane.window) else { return Ok(()) };
+        let reason = window.failure(key).unwrap_or_default().to_owned();
+        let Some(entry) = window.get_mut(key) else { return Ok(()) };
         let request_id = entry.request_id.clone();
         if attempts == 0 {
             tracing::debug!(phase = "p3_relay", %request_id, %reason, "failed here, but another relay has it by now");
-            self.window.remove(key);
+            window.remove(key);
         } else if attempts < self.settings.attempts_max {
             entry.happened(RequestEvent::PublishFailed);
             let (first, longest) = (self.settings.backoff_ms, self.settings.backoff_max_ms);
             let pause = exponential_backoff(Duration::from_millis(first), attempts - 1, Duration::from_millis(longest));
             tracing::debug!(phase = "p3_relay", %request_id, attempts, %reason, "will be sent again");
-            self.window.set_state(key, EntryState::Waiting(Instant::now() + pause));
+            window.set_state(key, EntryState::Waiting(Instant::now() + pause));
         } else {
             let (shard, id, orders) = (entry.shard, entry.id.clone(), entry.parked_orders());
             crash_point!(BeforePark);
@@ -134,7 +144,7 @@ impl Relay {
             let why = ParkReason { reason: &reason, attempts };
             let parking = self.outbox.park_orders(shard, &self.consumer, &id, (why, &orders)).await?;
             crash_point!(AfterPark);
-            match (parking, self.window.remove(key)) {
+            match (parking, window.remove(key)) {
                 (Parking::Moved, Some(mut entry)) => {
                     entry.happened(RequestEvent::PublishSpent);
                     let orders = entry.orders;
@@ -151,27 +161,26 @@ impl Relay {
     }
 
     /// Keeps the entries of the window from being taken over, and removes those that were; on all shards at once.
-    pub(super) async fn touch(&mut self) -> Result<(), RedisFault> {
+    pub(super) async fn touch(&mut self) {
         if Instant::now() < self.touch_at {
-            return Ok(());
+            return;
         }
         let mut parts: Vec<(u16, Vec<String>)> = Vec::new();
-        for shard in self.shards.iter().copied() {
-            parts.extend(self.window.ids_of(shard).chunks(IDS_MAX).map(|part| (shard, part.to_vec())));
+        for shard in self.shards_in_turn() {
+            let ids: Vec<String> = self.lanes.iter().flat_map(|lane| lane.window.ids_of(shard)).collect();
+            parts.extend(ids.chunks(IDS_MAX).map(|part| (shard, part.to_vec())));
         }
         let touched = parts.iter().map(|(shard, ids)| self.outbox.touch(*shard, &self.consumer, ids));
-        let mut failed = None;
+        let mut is_whole = true;
         for ((shard, ids), mine) in parts.iter().zip(join_all(touched).await) {
-            match mine {
-                Ok(mine) => self.keep_only(*shard, ids, mine),
-                Err(fault) => failed = failed.or(Some(fault)),
+            match self.noted(*shard, mine) {
+                Some(mine) => self.keep_only(*shard, ids, mine),
+                None => is_whole = false,
             }
         }
-        if let Some(fault) = failed {
-            return Err(fault);
+        if is_whole {
+            self.touch_at = Instant::now() + Duration::from_millis(self.settings.claim_idle_ms / 3);
         }
-        self.touch_at = Instant::now() + Duration::from_millis(self.settings.claim_idle_ms / 3);
-        Ok(())
     }
 
     /// Removes from the window what is another relay's by now.
@@ -181,6 +190,8 @@ impl Relay {
         if !lost.is_empty() {
             tracing::warn!(phase = "p3_relay", shard, count = lost.len(), "another relay has these entries now");
         }
-        lost.into_iter().for_each(|id| self.window.lost(shard, id));
+        for lane in &mut self.lanes {
+            lost.iter().for_each(|id| lane.window.lost(shard, id));
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Relay;
 use super::entry::{RelayEntry, UnreadableEntry};
+use crate::domain::shard::order_queue_index;
 use crate::domain::states::{P3Relay, State};
 use crate::faults::{crash_point, left_out};
 use crate::store::redis::{OutboxEntry, ParkReason, Parking, RedisFault};
@@ -18,16 +19,31 @@ const EMPTY_REST: Duration = Duration::from_millis(5);
 
 impl Relay {
     /// Fills the window. Returns how many entries it took.
-    pub(super) async fn fill_window(&mut self) -> Result<usize, RedisFault> {
+    pub(super) async fn fill_window(&mut self) -> usize {
         let mut taken = 0;
         for shard in self.shards_in_turn() {
             if let Some(from) = self.own_from.get(usize::from(shard)).cloned().flatten() {
-                taken += self.take_own(shard, from).await?;
+                let own = self.take_own(shard, from).await;
+                taken += self.noted(shard, own).unwrap_or_default();
             }
         }
-        taken += self.sweep().await?;
-        taken += self.take_new().await?;
-        Ok(taken)
+        taken += self.sweep().await;
+        taken + self.take_new().await
+    }
+
+    /// What a shard answered, or its trouble noted.
+    pub(super) fn noted<T>(&mut self, shard: u16, answer: Result<T, RedisFault>) -> Option<T> {
+        match answer {
+            Ok(answer) => {
+                self.trouble.answered(shard, Instant::now());
+                Some(answer)
+            }
+            Err(fault) => {
+                self.doubt(shard, &fault);
+                self.trouble.note(shard, fault, Instant::now());
+                None
+            }
+        }
     }
 
     /// Entries that were read for this relay's name and never finished: before its last restart, or with a reply that got lost
@@ -41,8 +57,7 @@ impl Relay {
             return Ok(0);
         }
         let count = self.entries_for(shard, room);
-        let read = self.outbox.own_entries(shard, &self.consumer, &from, count).await;
-        let (entries, next) = read.inspect_err(|fault| self.doubt(shard, fault))?;
+        let (entries, next) = self.outbox.own_entries(shard, &self.consumer, &from, count).await?;
         if !entries.is_empty() {
             crash_point!(AfterRead);
         }
@@ -58,15 +73,14 @@ impl Relay {
     }
 
     /// Reads new entries of several shards at once, because a round trip for each of many costs more than a few entries do.
-    /// All get the same share of the room; a shard that filled its share is read again for the room that the others left. An
-    /// error of one shard changes nothing for the entries that another one gave.
-    async fn take_new(&mut self) -> Result<usize, RedisFault> {
-        let (mut taken, mut failed) = (0, None);
+    /// All get the same share of the room; a shard that filled its share is read again for the room that the others left.
+    async fn take_new(&mut self) -> usize {
+        let mut taken = 0;
         let mut room = self.room();
         let now = Instant::now();
         let rested = |shard: &u16| self.read_at.get(usize::from(*shard)).is_none_or(|at| *at <= now);
         let mut shards: VecDeque<u16> = self.shards_in_turn().into_iter().filter(rested).collect();
-        while room > 0 && !shards.is_empty() && failed.is_none() {
+        while room > 0 && !shards.is_empty() {
             let count = (room / SHARE_MIN).clamp(1, shards.len());
             let share = room / count;
             let next: Vec<u16> = shards.drain(..count).collect();
@@ -77,13 +91,11 @@ impl Relay {
                 }
                 let orders = read.as_ref().map_or(0, |entries| self.note_sizes(shard, entries));
                 room = room.saturating_sub(orders);
-                match self.accept_new(shard, read).await {
-                    Ok(count) => taken += count,
-                    Err(fault) => failed = failed.or(Some(fault)),
-                }
+                let accepted = self.accept_new(shard, read).await;
+                taken += self.noted(shard, accepted).unwrap_or_default();
             }
         }
-        failed.map_or(Ok(taken), Err)
+        taken
     }
 
     /// Entries of a shard to read for this many orders.
@@ -109,7 +121,7 @@ impl Relay {
         shard: u16,
         read: Result<Vec<OutboxEntry>, RedisFault>,
     ) -> Result<usize, RedisFault> {
-        let entries = read.inspect_err(|fault| self.doubt(shard, fault))?;
+        let entries = read?;
         if entries.is_empty() {
             self.rest(shard);
             return Ok(0);
@@ -144,7 +156,7 @@ impl Relay {
         let mut poison = Vec::new();
         let mut deleted = Vec::new();
         for entry in entries {
-            if self.window.contains(shard, &entry.id) {
+            if self.lanes.iter().any(|lane| lane.window.contains(shard, &entry.id)) {
                 continue;
             }
             if entry.fields.is_empty() {
@@ -155,7 +167,7 @@ impl Relay {
             match RelayEntry::read(shard, entry) {
                 Ok(entry) => {
                     tracing::debug!(phase = "p3_relay", request_id = %entry.request_id, entry = %entry.id, "read");
-                    self.window.insert(entry);
+                    self.admit(entry);
                 }
                 Err(unreadable) => poison.push(unreadable),
             }
@@ -167,6 +179,14 @@ impl Relay {
             self.park_poison(shard, &id, &reason).await?;
         }
         Ok(taken)
+    }
+
+    fn admit(&mut self, entry: RelayEntry) {
+        let (queues, is_alone) = (u16::try_from(self.lanes.len()).unwrap_or(u16::MAX), self.lanes.len() == 1);
+        let queue = order_queue_index(entry.sale_id.as_str(), queues);
+        if let Some(lane) = self.lanes.get_mut(usize::from(queue)) {
+            lane.admit(entry, is_alone);
+        }
     }
 
     async fn park_poison(&mut self, shard: u16, id: &str, reason: &str) -> Result<(), RedisFault> {

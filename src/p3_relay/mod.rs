@@ -16,18 +16,22 @@ mod finish;
 mod in_flight;
 mod intake;
 mod publisher_session;
+mod queue_lane;
 mod send;
+mod set_aside;
+mod shard_trouble;
 mod sweep;
 
 use crate::config;
 use crate::domain::fault::{Fault, Progress};
 use crate::runtime::Worker;
-use crate::store::rabbit::{RabbitConfig, Topology};
+use crate::store::rabbit::{PublishEvent, RabbitConfig};
 use crate::store::redis::{Outbox, RedisFault, RelayDlq};
 use entry_sizes::EntrySizes;
+use futures::future::select_all;
 use governor::DefaultDirectRateLimiter;
-use in_flight::InFlightWindow;
-use publisher_session::PublisherSession;
+use queue_lane::QueueLane;
+use shard_trouble::ShardTrouble;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -73,15 +77,13 @@ pub struct RelayPlan {
 pub struct Relay {
     outbox: Outbox,
     relay_dlq: RelayDlq,
-    topology: Topology,
     settings: config::P3Relay,
     shards: Vec<u16>,
-    queues: u16,
+    /// By order queue.
+    lanes: Vec<QueueLane>,
+    trouble: ShardTrouble,
     /// Stable over restarts; see `runtime.node`.
     consumer: String,
-    limiter: Option<Arc<RateCap>>,
-    session: PublisherSession,
-    window: InFlightWindow,
     /// Confirmed entries whose deletion is under way: they take no room any more.
     leaving: Leaving,
     /// What the last read of each shard says about the next one.
@@ -102,21 +104,18 @@ pub struct Relay {
 impl Relay {
     /// A relay of some shards, from their outbox to the broker.
     #[must_use]
-    pub fn new(outbox: Outbox, relay_dlq: RelayDlq, rabbit: RabbitConfig, plan: RelayPlan) -> Self {
+    pub fn new(outbox: Outbox, relay_dlq: RelayDlq, rabbit: &RabbitConfig, plan: RelayPlan) -> Self {
         let RelayPlan { settings, rate_cap, shards, node } = plan;
         let now = Instant::now();
         let lengths = shards.iter().max().map_or(0, |last| usize::from(*last) + 1);
         Self {
             outbox,
             relay_dlq,
-            topology: Topology::new(&rabbit),
-            queues: rabbit.queues,
-            session: PublisherSession::new(rabbit, &settings),
-            limiter: rate_cap,
+            lanes: (0..rabbit.queues).map(|queue| QueueLane::new(rabbit, queue, &settings, rate_cap.clone())).collect(),
             settings,
             shards,
+            trouble: ShardTrouble::default(),
             consumer: format!("relay-{node}"),
-            window: InFlightWindow::default(),
             leaving: Leaving::default(),
             entry_sizes: vec![EntrySizes::default(); lengths],
             first: 0,
@@ -129,37 +128,107 @@ impl Relay {
         }
     }
 
-    /// How many orders may be taken in: up to a window. While a broker cannot be reached, the few entries that probe it.
+    /// How many orders may be taken in: up to a window. Lanes in trouble have a share of their own, so that they take no room from
+    /// the others. While no lane can reach the broker, the few entries that probe it.
     fn room(&self) -> usize {
-        let entries = self.session.breaker.entries_max(self.settings.window_max, self.settings.probe_max);
-        let staying = self.window.orders().saturating_sub(self.leaving.orders);
-        let orders = self.settings.window_max.saturating_sub(staying);
-        (entries + self.leaving.entries).saturating_sub(self.window.len()).min(orders)
+        let is_reachable = self.lanes.iter().any(QueueLane::is_trusted);
+        let counted = self.lanes.iter().filter(|lane| !is_reachable || !lane.is_troubled());
+        let (held, orders) =
+            counted.fold((0, 0), |sum, lane| (sum.0 + lane.window.len(), sum.1 + lane.window.orders()));
+        let (window_max, probe_max) = (self.settings.window_max, self.settings.probe_max);
+        let entries = if is_reachable { window_max } else { probe_max.min(window_max) };
+        let staying = orders.saturating_sub(self.leaving.orders);
+        (entries + self.leaving.entries).saturating_sub(held).min(window_max.saturating_sub(staying))
     }
 
-    /// All shards, each step beginning with another one.
+    /// Whether entries of some order queue wait for it to become whole.
+    fn has_troubled_queue(&self) -> bool {
+        self.lanes.iter().any(QueueLane::is_troubled)
+    }
+
+    /// All shards but those that are left alone, each step beginning with another one.
     fn shards_in_turn(&self) -> Vec<u16> {
         let (before, from) = self.shards.split_at(self.first.min(self.shards.len()));
-        [from, before].concat()
+        let now = Instant::now();
+        [from, before].concat().into_iter().filter(|shard| !self.trouble.is_left_alone(*shard, now)).collect()
     }
 
     async fn work(&mut self) -> Result<Progress, RedisFault> {
         self.first = (self.first + 1) % self.shards.len().max(1);
-        let mut moved = self.delete_and_read().await?;
+        let mut moved = self.delete_and_read().await;
         self.send().await;
         self.collect_confirms(CONFIRM_WAIT).await;
-        moved += self.window.confirmed_count() + self.window.failed_count();
-        self.count_failed().await?;
-        self.session.redeclare().await;
-        self.touch().await?;
-        self.gauges().await?;
-        Ok(if moved > 0 { Progress::Moved(moved) } else { Progress::Idle })
+        moved +=
+            self.lanes.iter().map(|lane| lane.window.confirmed_count() + lane.window.failed_count()).sum::<usize>();
+        self.count_failed().await;
+        self.set_aside_and_take_back();
+        for lane in &mut self.lanes {
+            lane.session.redeclare().await;
+        }
+        self.touch().await;
+        self.report_breakers();
+        self.gauges().await;
+        match self.trouble.of_all(&self.shards) {
+            Some(fault) => Err(fault),
+            None if moved > 0 => Ok(Progress::Moved(moved)),
+            None => Ok(Progress::Idle),
+        }
     }
-}
 
-/// Whether the stream or its group is not there (yet, or any more).
-fn no_group(fault: &RedisFault) -> bool {
-    matches!(fault, RedisFault::Refused(error) if error.starts_with("NOGROUP"))
+    /// Publishes on every lane what its breaker lets it.
+    async fn send(&mut self) {
+        let mut is_away = false;
+        for lane in &mut self.lanes {
+            is_away |= lane.send().await.is_err();
+        }
+        if is_away {
+            // Lanes without a connection believe what this one learned, until they have tried: else a relay with an idle lane
+            // reads a whole backlog that it can send nowhere.
+            for lane in self.lanes.iter_mut().filter(|lane| lane.session.publisher.is_none()) {
+                lane.session.breaker.outage("another order queue's connection cannot be made");
+            }
+        }
+    }
+
+    /// Reads the broker's answers; waits for the first one when messages are unanswered and there is nothing else to do.
+    async fn collect_confirms(&mut self, wait: Duration) {
+        self.lanes.iter_mut().for_each(QueueLane::take_answers);
+        let is_unanswered = self.lanes.iter().any(|lane| !lane.session.confirms.is_empty());
+        if is_unanswered
+            && self.lanes.iter().all(QueueLane::is_idle)
+            && let Some((lane, event)) = self.first_answer(Instant::now() + wait).await
+            && let Some(lane) = self.lanes.get_mut(lane)
+        {
+            // The step goes on with whatever has arrived beside it.
+            lane.answered(event);
+            lane.take_answers();
+        }
+        self.lanes.iter_mut().for_each(QueueLane::check_silence);
+    }
+
+    /// The first answer on any lane that waits for one, with the lane's place.
+    async fn first_answer(&mut self, deadline: Instant) -> Option<(usize, PublishEvent)> {
+        let lanes = self.lanes.iter_mut().enumerate().filter(|(_, lane)| !lane.session.confirms.is_empty());
+        let waits: Vec<_> = lanes
+            .map(|(at, lane)| Box::pin(async move { lane.next_answer(deadline).await.map(|event| (at, event)) }))
+            .collect();
+        if waits.is_empty() { None } else { select_all(waits).await.0 }
+    }
+
+    /// Makes room for queues that work, and reads again what was set aside for queues that work again.
+    fn set_aside_and_take_back(&mut self) {
+        if self.lanes.len() < 2 {
+            return;
+        }
+        for lane in &mut self.lanes {
+            lane.set_aside_surplus();
+            for shard in lane.taken_back() {
+                if let Some(from) = self.own_from.get_mut(usize::from(shard)) {
+                    *from = Some("0".to_owned());
+                }
+            }
+        }
+    }
 }
 
 impl Worker for Relay {
@@ -168,28 +237,27 @@ impl Worker for Relay {
     }
 
     async fn step(&mut self) -> Result<Progress, Fault> {
-        match self.work().await {
-            Ok(progress) => Ok(progress),
+        for shard in self.trouble.without_group() {
             // From the very beginning, never from `$` (window 33). The entries of the window are in no pending list then:
             // touching removes them, and they are read again.
-            Err(fault) if no_group(&fault) => {
-                tracing::warn!(phase = "p3_relay", "an outbox has no consumer group: making one that reads all of it");
-                for shard in self.shards.iter().copied() {
-                    self.outbox.ensure(shard).await.map_err(Fault::back_off)?;
-                }
-                Ok(Progress::Moved(1))
-            }
-            Err(fault) => Err(Fault::back_off(fault)),
+            tracing::warn!(
+                phase = "p3_relay",
+                shard,
+                "an outbox has no consumer group: making one that reads all of it"
+            );
+            self.outbox.ensure(shard).await.map_err(Fault::back_off)?;
         }
+        self.work().await.map_err(Fault::back_off)
     }
 
     async fn drain(&mut self) {
         let deadline = Instant::now() + DRAIN_WAIT;
-        while !self.session.confirms.is_empty() && Instant::now() < deadline {
+        while self.lanes.iter().any(|lane| !lane.session.confirms.is_empty()) && Instant::now() < deadline {
             self.collect_confirms(CONFIRM_WAIT).await;
         }
-        if let Err(error) = self.finish_confirmed().await {
-            tracing::warn!(phase = "p3_relay", %error, "confirmed entries stay pending, the next relay sends them again");
+        self.finish_confirmed().await;
+        if self.lanes.iter().any(|lane| lane.window.confirmed_count() > 0) {
+            tracing::warn!(phase = "p3_relay", "confirmed entries stay pending, the next relay sends them again");
         }
     }
 }

@@ -1,15 +1,18 @@
-//! The session with the broker: one publisher at a time, its unanswered messages, and the breaker.
+//! The session with the broker for one order queue: one publisher at a time, its unanswered messages, and the breaker.
 //!
-//! Any doubt about a connection ends it: a new one declares the topology again and counts its tags from the start.
+//! Any doubt about a connection ends it: a new one declares its part of the topology again and counts its tags from the start.
+//! Connecting goes on in the background: a queue that answers no declaration takes no time from the others.
 
 use super::breaker::BrokerBreaker;
 use super::in_flight::EntryKey;
 use crate::config::P3Relay;
 use crate::runtime::exponential_backoff;
 use crate::store::rabbit::{
-    Confirms, Outgoing, PublishRoute, Publisher, QUEUE_LEFT_ALONE, RabbitConfig, RabbitError, Topology, declare,
+    Confirms, Outgoing, PublishRoute, Publisher, QUEUE_LEFT_ALONE, RabbitConfig, RabbitError, Topology, declare_of,
 };
+use futures::FutureExt;
 use std::time::{Duration, Instant};
+use tokio_util::task::AbortOnDropHandle;
 
 /// Pause between two attempts to reach the broker.
 const CONNECT_PAUSE: Duration = Duration::from_millis(250);
@@ -29,9 +32,13 @@ pub(super) enum Published {
     Canary,
 }
 
-/// The connection of one relay.
+/// A connection that is being made.
+type Connecting = AbortOnDropHandle<Result<Publisher, RabbitError>>;
+
+/// The connection of one relay for one order queue.
 pub(super) struct PublisherSession {
     config: RabbitConfig,
+    queue: u16,
     confirm_timeout: Duration,
     /// A connection on which messages were refused is replaced after this time, the longest back-off. A broker may go on
     /// refusing on a channel for as long as it lives: 3.10 does, once a full queue's length limit is taken away. Not sooner,
@@ -41,6 +48,7 @@ pub(super) struct PublisherSession {
     /// Published on the present connection and not answered.
     pub(super) confirms: Confirms<Published>,
     pub(super) breaker: BrokerBreaker,
+    connecting: Option<Connecting>,
     connect_at: Instant,
     /// Canaries in a row that had no answer; each is waited for twice as long as the one before it.
     silences: u32,
@@ -52,15 +60,17 @@ pub(super) struct PublisherSession {
 }
 
 impl PublisherSession {
-    pub(super) fn new(config: RabbitConfig, settings: &P3Relay) -> Self {
+    pub(super) fn new(config: RabbitConfig, queue: u16, settings: &P3Relay) -> Self {
         let now = Instant::now();
         Self {
             config,
+            queue,
             confirm_timeout: Duration::from_millis(settings.confirm_timeout_ms),
             refused_max: Duration::from_millis(settings.backoff_max_ms).max(REFUSED_MIN),
             publisher: None,
             confirms: Confirms::new(),
-            breaker: BrokerBreaker::new(),
+            breaker: BrokerBreaker::Closed,
+            connecting: None,
             connect_at: now,
             silences: 0,
             replace_at: None,
@@ -74,26 +84,39 @@ impl PublisherSession {
         self.publisher.as_ref().is_some_and(Publisher::is_open)
     }
 
-    /// Connects; `None` when it is not yet time for another attempt.
-    pub(super) async fn connect(&mut self) -> Option<Result<(), RabbitError>> {
-        if Instant::now() < self.connect_at {
-            return None;
-        }
-        let connected = Publisher::connect(&self.config).await;
+    fn topology(&self) -> Topology {
+        Topology::of_order_queue(&self.config, self.queue)
+    }
+
+    /// Connects in the background; `None` while that has no result, and when it is not yet time for another attempt.
+    pub(super) fn connect(&mut self) -> Option<Result<(), RabbitError>> {
+        let connected = match &mut self.connecting {
+            Some(connecting) => connecting.now_or_never()?,
+            None => {
+                if Instant::now() >= self.connect_at {
+                    let (config, topology) = (self.config.clone(), self.topology());
+                    let connecting = async move { Publisher::connect_with(&config, topology).await };
+                    self.connecting = Some(AbortOnDropHandle::new(tokio::spawn(connecting)));
+                }
+                return None;
+            }
+        };
+        self.connecting = None;
         // After a success too: a connection that is lost at once must not lead to a storm of connections.
         self.connect_at = Instant::now() + CONNECT_PAUSE;
+        let connected = connected.unwrap_or_else(|join| Err(RabbitError::Closed(format!("the client failed: {join}"))));
         match connected {
             Ok(publisher) => {
-                tracing::info!(phase = "p3_relay", "connected to the broker");
+                tracing::info!(phase = "p3_relay", queue = self.queue, "connected to the broker");
                 self.publisher = Some(publisher);
                 self.replace_at = None;
                 Some(Ok(()))
             }
             Err(error) => {
                 if self.breaker.outage("no connection") {
-                    tracing::warn!(phase = "p3_relay", %error, "the broker cannot be reached");
+                    tracing::warn!(phase = "p3_relay", queue = self.queue, %error, "the broker cannot be reached");
                 } else {
-                    tracing::debug!(phase = "p3_relay", %error, "the broker still cannot be reached");
+                    tracing::debug!(phase = "p3_relay", queue = self.queue, %error, "the broker still cannot be reached");
                 }
                 Some(Err(error))
             }
@@ -106,8 +129,8 @@ impl PublisherSession {
         if !self.confirms.is_empty() {
             return Ok(());
         }
+        let exchange = self.topology().orders_exchange();
         let Some(publisher) = &mut self.publisher else { return Ok(()) };
-        let exchange = Topology::new(&self.config).orders_exchange();
         let canary =
             Outgoing::new(PublishRoute { exchange: &exchange, key: "canary" }, "canary", Vec::new()).optional();
         let tag = publisher.publish(canary).await.map_err(|error| error.to_string())?;
@@ -135,7 +158,8 @@ impl PublisherSession {
 
     /// Drops the connection and returns the messages without an answer. The broker may have stored any of them.
     pub(super) fn give_up(&mut self, reason: &str) -> Vec<Published> {
-        tracing::warn!(phase = "p3_relay", reason, unanswered = self.confirms.len(), "giving up the broker connection");
+        let unanswered = self.confirms.len();
+        tracing::warn!(phase = "p3_relay", queue = self.queue, reason, unanswered, "giving up the broker connection");
         metrics::counter!("seckill_p3_relay_reconnects_total").increment(1);
         self.breaker.outage(reason);
         if let Some(publisher) = self.publisher.take() {
@@ -185,7 +209,7 @@ impl PublisherSession {
             return;
         }
         self.declare_at = Instant::now() + DECLARE_PAUSE;
-        match declare(&self.config).await {
+        match declare_of(&self.config, self.topology()).await {
             Ok(()) => {
                 tracing::warn!(phase = "p3_relay", "messages came back unroutable: declared the topology again");
                 self.unroutable = false;

@@ -1,16 +1,15 @@
-//! Publishing, and the broker's answers.
+//! Publishing to an order queue, and the broker's answers.
 
-use super::Relay;
 use super::breaker::BrokerBreaker;
 use super::entry::RelayEntry;
 use super::in_flight::{EntryKey, EntryState};
 use super::publisher_session::Published;
-use crate::domain::shard::order_queue_index;
+use super::queue_lane::QueueLane;
 use crate::faults::{crash_point, left_out};
-use crate::store::rabbit::{Outgoing, PublishEvent, PublishResult, PublishRoute, RabbitError, may_share};
+use crate::store::rabbit::{Outgoing, PublishEvent, PublishResult, PublishRoute, Publisher, RabbitError, may_share};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Entries that are going to share a message.
 #[derive(Default)]
@@ -19,25 +18,29 @@ struct NextMessage {
     orders: usize,
 }
 
-impl Relay {
-    /// Publishes entries that are ready or whose pause is over, as far as the breaker lets it.
-    pub(super) async fn send(&mut self) {
+impl QueueLane {
+    /// Publishes entries that are ready or whose pause is over, as far as the breaker lets it. The error says why there is no
+    /// connection.
+    pub(super) async fn send(&mut self) -> Result<(), String> {
         self.window.retry_due(Instant::now());
         if self.session.breaker == BrokerBreaker::HalfOpen && self.window.len() == 0 {
             self.session.breaker.close();
         }
         let nothing_to_do = !self.window.has_ready() && self.session.breaker == BrokerBreaker::Closed;
-        if nothing_to_do || self.session.should_reconnect() || !self.connected().await {
-            return;
+        if nothing_to_do || self.session.should_reconnect() || !self.connected()? {
+            return Ok(());
         }
         let sent = match self.session.breaker {
             BrokerBreaker::Open => self.session.send_canary().await,
-            BrokerBreaker::HalfOpen => self.send_up_to(self.free_probes()).await,
+            BrokerBreaker::HalfOpen => self.send_up_to(self.probes_to_send()).await,
             BrokerBreaker::Closed => self.send_up_to(usize::MAX).await,
         };
         if let Err(lost) = sent {
+            // Answers that arrived before the end count.
+            self.take_answers();
             self.give_up_connection(&lost);
         }
+        Ok(())
     }
 
     /// How many more entries may probe a broker that is not trusted. Entries in an attempt count, so that a long outage spends
@@ -46,9 +49,16 @@ impl Relay {
         self.settings.probe_max.saturating_sub(self.window.attempts_under_way())
     }
 
-    /// Publishes up to `max` entries; those of one order queue share messages.
+    /// Those that may be sent now: at least one when none is on its way. After a cut under load all others wait for their next
+    /// attempt, and the broker answers already.
+    fn probes_to_send(&self) -> usize {
+        self.free_probes().max(usize::from(self.session.confirms.is_empty()))
+    }
+
+    /// Publishes up to `max` entries, which share messages.
     async fn send_up_to(&mut self, max: usize) -> Result<(), String> {
-        let mut bundles: BTreeMap<(u16, bool), NextMessage> = BTreeMap::new();
+        // By the form of their payload.
+        let mut bundles: BTreeMap<bool, NextMessage> = BTreeMap::new();
         for key in self.window.ready(max) {
             let Some(entry) = self.window.get(key) else { continue };
             let (orders, in_lines) = (entry.orders, entry.in_lines);
@@ -56,23 +66,22 @@ impl Relay {
                 // The cap on the rate (C7): the rest goes with a later step.
                 break;
             }
-            let queue = order_queue_index(entry.sale_id.as_str(), self.queues);
             if !in_lines && !may_share(&entry.request_id, &entry.payload) {
-                self.publish(queue, vec![key]).await?;
+                self.publish(vec![key]).await?;
                 continue;
             }
             // An entry is never split; with others it shares a message up to the limit.
-            let bundle = bundles.entry((queue, in_lines)).or_default();
+            let bundle = bundles.entry(in_lines).or_default();
             if bundle.orders + orders > self.settings.bundle_max && bundle.orders > 0 {
                 let full = std::mem::take(bundle);
-                self.publish(queue, full.keys).await?;
+                self.publish(full.keys).await?;
             }
-            let bundle = bundles.entry((queue, in_lines)).or_default();
+            let bundle = bundles.entry(in_lines).or_default();
             bundle.keys.push(key);
             bundle.orders += orders;
         }
-        for ((queue, _), bundle) in bundles {
-            self.publish(queue, bundle.keys).await?;
+        for bundle in bundles.into_values() {
+            self.publish(bundle.keys).await?;
         }
         Ok(())
     }
@@ -86,12 +95,12 @@ impl Relay {
     }
 
     /// Publishes entries as one message. An error says the connection is of no use any more; the entries have failed then.
-    async fn publish(&mut self, queue: u16, keys: Vec<EntryKey>) -> Result<(), String> {
+    async fn publish(&mut self, keys: Vec<EntryKey>) -> Result<(), String> {
         let Some(publisher) = &mut self.session.publisher else { return Ok(()) };
         let entries: Vec<&RelayEntry> = keys.iter().filter_map(|key| self.window.get(*key)).collect();
         let Some(first) = entries.first() else { return Ok(()) };
         let count: usize = entries.iter().map(|entry| entry.orders).sum();
-        let (exchange, key) = (self.topology.orders_exchange(), self.topology.orders_key(queue));
+        let (exchange, key) = (self.topology.orders_exchange(), self.topology.orders_key(self.queue));
         let route = PublishRoute { exchange: &exchange, key: &key };
         let mut message = if first.in_lines {
             let blocks: Vec<&[u8]> = entries.iter().map(|entry| entry.payload.as_slice()).collect();
@@ -132,20 +141,25 @@ impl Relay {
 
     /// Whether there is a connection to publish on; tries to make one, not too often. A try that fails costs the few entries
     /// that probe an attempt each, at the pace of their own back-off.
-    async fn connected(&mut self) -> bool {
+    fn connected(&mut self) -> Result<bool, String> {
         if self.session.is_open() {
-            return true;
+            return Ok(true);
+        }
+        if self.session.publisher.is_some() {
+            // The end overtakes the answers before it: these count, and finding the end among them gives the connection up.
+            self.take_answers();
         }
         if self.session.publisher.is_some() {
             self.give_up_connection("the connection was closed");
         }
-        match self.session.connect().await {
-            Some(Ok(())) => true,
+        match self.session.connect() {
+            Some(Ok(())) => Ok(true),
             Some(Err(error)) => {
-                self.fail_probes(&format!("broker is away: {error}"));
-                false
+                let reason = format!("broker is away: {error}");
+                self.fail_probes(&reason);
+                Err(reason)
             }
-            None => false,
+            None => Ok(false),
         }
     }
 
@@ -175,27 +189,41 @@ impl Relay {
         }
     }
 
-    /// Reads the broker's answers; waits for the first one when messages are unanswered and there is nothing else to do.
-    pub(super) async fn collect_confirms(&mut self, wait: Duration) {
-        let idle = |relay: &Self| relay.window.confirmed_count() + relay.window.failed_count() == 0;
-        let wait = if self.session.confirms.is_empty() || !idle(self) { Duration::ZERO } else { wait };
-        let deadline = Instant::now() + wait;
-        loop {
-            let only_news = !idle(self);
-            let Some(publisher) = &mut self.session.publisher else { return };
-            let event = match publisher.try_event() {
-                // Only the first event is waited for: the step goes on with whatever has arrived.
-                None if !only_news => publisher.next_event(deadline).await,
-                event => event,
-            };
-            match event {
-                Some(PublishEvent::Closed(reason)) => return self.give_up_connection(&reason),
-                Some(event) => self.apply_event(event),
-                None => break,
-            }
+    /// Whether nothing has arrived from the broker that is still to be dealt with.
+    pub(super) fn is_idle(&self) -> bool {
+        self.window.confirmed_count() + self.window.failed_count() == 0
+    }
+
+    /// The next answer, if this lane waits for any; `None` at the deadline. Cancel-safe.
+    pub(super) async fn next_answer(&mut self, deadline: Instant) -> Option<PublishEvent> {
+        match &mut self.session.publisher {
+            Some(publisher) => publisher.next_event(deadline).await,
+            None => None,
         }
-        if let Some(silent) = self.session.is_silent() {
+    }
+
+    /// Deals with the answers that have arrived.
+    pub(super) fn take_answers(&mut self) {
+        while let Some(event) = self.session.publisher.as_mut().and_then(Publisher::try_event) {
+            self.answered(event);
+        }
+    }
+
+    /// Gives the connection up if an answer is late.
+    pub(super) fn check_silence(&mut self) {
+        if self.session.publisher.is_some()
+            && let Some(silent) = self.session.is_silent()
+        {
             self.give_up_connection(&silent);
+        }
+    }
+
+    pub(super) fn answered(&mut self, event: PublishEvent) {
+        match event {
+            PublishEvent::Closed(reason) => self.give_up_connection(&reason),
+            event @ (PublishEvent::Ack { .. } | PublishEvent::Nack { .. } | PublishEvent::Returned { .. }) => {
+                self.apply_event(event);
+            }
         }
     }
 
@@ -223,9 +251,13 @@ impl Relay {
                 }
                 PublishResult::Refused => {
                     self.session.note_refused();
+                    self.pause_what_is_aside();
                     self.failed(&keys, "nack: the broker refused it");
                 }
-                PublishResult::Unroutable(words) => self.failed(&keys, &format!("returned: no queue for it ({words})")),
+                PublishResult::Unroutable(words) => {
+                    self.pause_what_is_aside();
+                    self.failed(&keys, &format!("returned: no queue for it ({words})"));
+                }
             }
         }
     }

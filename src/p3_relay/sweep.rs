@@ -7,7 +7,7 @@
 use super::{GAUGES_EVERY, Relay};
 use crate::faults::{crash_point, left_out};
 use crate::store::redis::{OrphanPage, OutboxEntry, PageFrom, RedisFault, SentEntry, TakenOver};
-use futures::future::{join_all, try_join, try_join_all};
+use futures::future::{join_all, try_join};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -24,15 +24,16 @@ type Claimed = Result<TakenOver, RedisFault>;
 
 impl Relay {
     /// Takes over entries that other relays left, every quarter of the claim time. Returns how many.
-    pub(super) async fn sweep(&mut self) -> Result<usize, RedisFault> {
+    pub(super) async fn sweep(&mut self) -> usize {
         if Instant::now() < self.claim_at || left_out!(TakeOver) {
-            return Ok(0);
+            return 0;
         }
-        let mut taken = self.take_over().await?;
-        taken += self.take_orphans().await?;
-        self.forget_names().await?;
-        self.claim_at = Instant::now() + Duration::from_millis(self.settings.claim_idle_ms / 4);
-        Ok(taken)
+        let taken = self.take_over().await + self.take_orphans().await;
+        self.forget_names().await;
+        if !self.shards_in_turn().is_empty() {
+            self.claim_at = Instant::now() + Duration::from_millis(self.settings.claim_idle_ms / 4);
+        }
+        taken
     }
 
     /// Those of some shards that there is room for, each with the entries it may bring. All of them are asked at once.
@@ -43,36 +44,31 @@ impl Relay {
         shards.into_iter().map(|shard| (shard, self.entries_for(shard, each))).collect()
     }
 
-    /// Entries of relays that were silent for too long, all pages of all shards.
-    async fn take_over(&mut self) -> Result<usize, RedisFault> {
-        let (mut taken, mut failed) = (0, None);
+    /// Entries of relays that were silent for too long, all pages of all shards; one page while an order queue is in trouble: what
+    /// it cannot take fills no window, and two relays would hand each other a whole backlog.
+    async fn take_over(&mut self) -> usize {
+        let mut taken = 0;
         let mut start_of: HashMap<u16, String> = self.shards.iter().map(|shard| (*shard, "0-0".to_owned())).collect();
-        while !start_of.is_empty() && failed.is_none() {
+        while !start_of.is_empty() {
             let shards = self.shards_in_turn().into_iter().filter(|shard| start_of.contains_key(shard)).collect();
             let shares = self.shares(shards);
             if shares.is_empty() {
                 break;
             }
             for (shard, claimed) in self.claim(&start_of, &shares).await {
-                let page = match claimed.inspect_err(|fault| self.doubt(shard, fault)) {
-                    Ok(page) => page,
-                    Err(fault) => {
-                        failed = failed.or(Some(fault));
-                        continue;
-                    }
+                let next = claimed.as_ref().ok().map(|page| page.next.clone()).filter(|next| next != "0-0");
+                match next {
+                    Some(next) if !self.has_troubled_queue() => start_of.insert(shard, next),
+                    Some(_) | None => start_of.remove(&shard),
                 };
-                if page.next == "0-0" {
-                    start_of.remove(&shard);
-                } else {
-                    start_of.insert(shard, page.next.clone());
-                }
-                match self.took_over(shard, page).await {
-                    Ok(count) => taken += count,
-                    Err(fault) => failed = failed.or(Some(fault)),
-                }
+                let taken_over = match claimed {
+                    Ok(page) => self.took_over(shard, page).await,
+                    Err(fault) => Err(fault),
+                };
+                taken += self.noted(shard, taken_over).unwrap_or_default();
             }
         }
-        failed.map_or(Ok(taken), Err)
+        taken
     }
 
     async fn claim(&self, start_of: &HashMap<u16, String>, shares: &[(u16, usize)]) -> Vec<(u16, Claimed)> {
@@ -99,7 +95,7 @@ impl Relay {
     }
 
     /// One page of the search for entries that were delivered once and are in no pending list (windows 30, 44), on each shard.
-    async fn take_orphans(&mut self) -> Result<usize, RedisFault> {
+    async fn take_orphans(&mut self) -> usize {
         let shares = self.shares(self.shards_in_turn());
         let looks = shares.iter().map(|(shard, taken_max)| {
             let start = self.orphans_from.get(usize::from(*shard)).map_or("-", String::as_str);
@@ -107,22 +103,16 @@ impl Relay {
             self.outbox.take_orphans(*shard, &self.consumer, page)
         });
         let looked = join_all(looks).await;
-        let (mut taken, mut failed) = (0, None);
+        let mut taken = 0;
         for ((shard, _), found) in shares.into_iter().zip(looked) {
-            match found.inspect_err(|fault| self.doubt(shard, fault)) {
-                Ok((orphans, next)) => {
-                    if let Some(from) = self.orphans_from.get_mut(usize::from(shard)) {
-                        *from = next;
-                    }
-                    match self.found_orphans(shard, orphans).await {
-                        Ok(count) => taken += count,
-                        Err(fault) => failed = failed.or(Some(fault)),
-                    }
-                }
-                Err(fault) => failed = failed.or(Some(fault)),
+            let Some((orphans, next)) = self.noted(shard, found) else { continue };
+            if let Some(from) = self.orphans_from.get_mut(usize::from(shard)) {
+                *from = next;
             }
+            let found = self.found_orphans(shard, orphans).await;
+            taken += self.noted(shard, found).unwrap_or_default();
         }
-        failed.map_or(Ok(taken), Err)
+        taken
     }
 
     async fn found_orphans(&mut self, shard: u16, orphans: Vec<OutboxEntry>) -> Result<usize, RedisFault> {
@@ -138,16 +128,15 @@ impl Relay {
         self.accept(shard, orphans).await
     }
 
-    async fn forget_names(&mut self) -> Result<(), RedisFault> {
+    async fn forget_names(&mut self) {
         let idle_ms = self.settings.claim_idle_ms.saturating_mul(FORGET_AFTER_CLAIMS);
-        let forgets =
-            self.shards.iter().map(|shard| self.outbox.forget_relays(*shard, &self.consumer, idle_ms, FORGET_MAX));
-        for (shard, gone) in self.shards.iter().zip(try_join_all(forgets).await?) {
-            if !gone.is_empty() {
+        let shards = self.shards_in_turn();
+        let forgets = shards.iter().map(|shard| self.outbox.forget_relays(*shard, &self.consumer, idle_ms, FORGET_MAX));
+        for (shard, gone) in shards.iter().zip(join_all(forgets).await) {
+            if let Some(gone) = self.noted(*shard, gone).filter(|gone| !gone.is_empty()) {
                 tracing::info!(phase = "p3_relay", shard, ?gone, "forgot relays that are gone and left nothing");
             }
         }
-        Ok(())
     }
 
     /// Entries that were deleted while a relay had them (window 31). No process of this system does that. The ledger still has
@@ -164,23 +153,29 @@ impl Relay {
         self.outbox.done(shard, &self.consumer, &entries).await.map(|_deleted| ())
     }
 
-    pub(super) async fn gauges(&mut self) -> Result<(), RedisFault> {
+    pub(super) async fn gauges(&mut self) {
         if Instant::now() < self.gauges_at {
-            return Ok(());
+            return;
         }
         self.gauges_at = Instant::now() + GAUGES_EVERY;
-        self.session.breaker.report();
-        let depths = self.shards.iter().map(|shard| self.outbox.depth(*shard));
-        let parked = self.shards.iter().map(|shard| self.relay_dlq.count(*shard));
-        let (depths, parked) = try_join(try_join_all(depths), try_join_all(parked)).await?;
-        for (shard, ((length, pending), parked)) in self.shards.iter().zip(depths.into_iter().zip(parked)) {
+        let shards = self.shards_in_turn();
+        let looks = shards.iter().map(|shard| try_join(self.outbox.depth(*shard), self.relay_dlq.count(*shard)));
+        for (shard, looked) in shards.iter().zip(join_all(looks).await) {
+            let Some(((length, pending), parked)) = self.noted(*shard, looked) else { continue };
             let label = shard.to_string();
             metrics::gauge!("seckill_p3_relay_outbox_count", "shard" => label.clone()).set(length as f64);
             metrics::gauge!("seckill_p3_relay_pending_count", "shard" => label.clone()).set(pending as f64);
             metrics::gauge!("seckill_p3_relay_dlq_count", "shard" => label).set(parked as f64);
         }
         let first = self.shards.first().map(ToString::to_string).unwrap_or_default();
-        metrics::gauge!("seckill_p3_relay_window_count", "first_shard" => first).set(self.window.orders() as f64);
-        Ok(())
+        let orders: usize = self.lanes.iter().map(|lane| lane.window.orders()).sum();
+        metrics::gauge!("seckill_p3_relay_window_count", "first_shard" => first).set(orders as f64);
+    }
+
+    /// Whether the breaker of some order queue is open. Set again and again, because the relays of a process share the gauge.
+    pub(super) fn report_breakers(&self) {
+        let is_open = self.lanes.iter().any(|lane| !lane.is_trusted());
+        let gauge = metrics::gauge!("seckill_p3_relay_breaker_open");
+        crate::telemetry::RELAY_BREAKER_OPEN.set(&gauge, f64::from(u8::from(is_open)));
     }
 }

@@ -28,7 +28,7 @@ pub(super) async fn run(context: RoleContext) -> Result<(), RoleError> {
     for shards in redis.shards_by_server() {
         let (node, rate_cap) = (settings.node(), cap.clone());
         let plan = RelayPlan { settings: settings.p3_relay.clone(), rate_cap, shards, node };
-        let relay = Relay::new(redis.outbox.clone(), redis.relay_dlq.clone(), rabbit.clone(), plan);
+        let relay = Relay::new(redis.outbox.clone(), redis.relay_dlq.clone(), &rabbit, plan);
         tasks.worker(relay, PollInterval::idle_ms(settings.p3_relay.idle_ms));
     }
     tasks.until_ended().await;

@@ -30,6 +30,7 @@ pub mod issuer;
 pub mod killable;
 pub mod login_service;
 pub mod lost_primary;
+pub mod moving_name;
 pub mod mysql_store;
 pub mod observed_reconciler;
 pub mod orders;

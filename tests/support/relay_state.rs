@@ -67,13 +67,30 @@ pub async fn no_relay_is_named(world: &World) {
 
 /// Limits the order queues to `max` messages, or no more.
 pub async fn limit_queues(world: &World, max: Option<u32>) {
+    limit(world, "orders", max).await;
+}
+
+/// Limits one order queue to `max` messages, or no more.
+pub async fn limit_order_queue(world: &World, queue: u16, max: Option<u32>) {
+    limit(world, &format!("orders.{queue}$"), max).await;
+}
+
+async fn limit(world: &World, pattern: &str, max: Option<u32>) {
     let vhost = world.vhost();
     let program = match max {
         Some(max) => format!(
-            "rabbit_policy:set(<<\"{vhost}\">>, <<\"full\">>, <<\"orders\">>, [{{<<\"max-length\">>, {max}}}], 0, <<\"queues\">>, <<\"guest\">>).\n"
+            "rabbit_policy:set(<<\"{vhost}\">>, <<\"full\">>, <<\"{pattern}\">>, [{{<<\"max-length\">>, {max}}}], 0, <<\"queues\">>, <<\"guest\">>).\n"
         ),
         None => format!("rabbit_policy:delete(<<\"{vhost}\">>, <<\"full\">>, <<\"guest\">>).\n"),
     };
+    let answer = shared().await.ask_broker(&program).await.expect("an answer");
+    assert!(answer.contains("{ok, ok}"), "{answer}");
+}
+
+/// Makes one order queue answer nobody, neither publishers nor declarations, or answer again.
+pub async fn silence_order_queue(world: &World, queue: u16, is_silent: bool) {
+    let (vhost, act) = (world.vhost(), if is_silent { "suspend" } else { "resume" });
+    let program = format!("sys:{act}(whereis('{vhost}_seckill.orders.{queue}')).\n");
     let answer = shared().await.ask_broker(&program).await.expect("an answer");
     assert!(answer.contains("{ok, ok}"), "{answer}");
 }

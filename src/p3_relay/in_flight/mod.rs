@@ -1,4 +1,4 @@
-//! The in-flight window of a relay: every entry that it has read and not finished. Pure: no clock, no I/O.
+//! The in-flight window of a relay for an order queue: every entry that it has read, and neither finished nor set aside. Pure: no clock, no I/O.
 //!
 //! An entry is in the window once, and its state is one field, so it cannot be lost between two lists or be in both. The lists
 //! are only indexes over the states; every move goes through [`InFlightWindow::set_state`]. Keys are never used twice: a late
@@ -33,7 +33,7 @@ struct WindowEntry {
     state: EntryState,
 }
 
-/// The entries of one relay. The caller bounds their number.
+/// The entries of one relay for one order queue. The caller bounds their number.
 #[derive(Debug, Default)]
 pub(super) struct InFlightWindow {
     last: EntryKey,
@@ -132,6 +132,20 @@ impl InFlightWindow {
             Some(EntryState::Ready | EntryState::Failed(_) | EntryState::Waiting(_)) => drop(self.remove(key)),
             Some(EntryState::Published | EntryState::Confirmed) | None => {}
         }
+    }
+
+    /// Removes up to `count` entries that are not on the way, and returns their shards: with `ready_too` the youngest of those
+    /// that are ready, then those whose pause ends last. They stay this relay's in the outbox.
+    pub(super) fn set_aside(&mut self, count: usize, ready_too: bool) -> BTreeSet<u16> {
+        let ready = self.ready.iter().rev().copied().filter(|_| ready_too);
+        let waiting = self.waiting.iter().rev().map(|(_, key)| *key);
+        let keys: Vec<EntryKey> = ready.chain(waiting).take(count).collect();
+        keys.into_iter().filter_map(|key| self.remove(key)).map(|entry| entry.shard).collect()
+    }
+
+    /// How many entries wait for their next attempt.
+    pub(super) fn waiting_count(&self) -> usize {
+        self.waiting.len()
     }
 
     /// Makes the entries ready whose pause ends at `now` or before.

@@ -14,6 +14,7 @@ enum Op {
     Lost(u16, u8),
     Wake(u64),
     WakeAll,
+    SetAside(usize, bool),
 }
 
 fn any_op() -> impl Strategy<Value = Op> {
@@ -24,6 +25,7 @@ fn any_op() -> impl Strategy<Value = Op> {
         1 => (0u16..2, 0u8..6).prop_map(|(shard, id)| Op::Lost(shard, id)),
         1 => (0u64..4).prop_map(Op::Wake),
         1 => Just(Op::WakeAll),
+        1 => (0usize..4, any::<bool>()).prop_map(|(count, ready_too)| Op::SetAside(count, ready_too)),
     ]
 }
 
@@ -78,6 +80,24 @@ fn apply(window: &mut InFlightWindow, model: &mut WindowModel, start: Instant, o
         Op::WakeAll => {
             window.retry_all();
             wake(model, |_| true);
+        }
+        Op::SetAside(count, ready_too) => {
+            let of = |ready: bool| {
+                let rank = |(key, (_, _, state)): (&EntryKey, &(u16, String, EntryState))| {
+                    if let EntryState::Waiting(until) = state {
+                        (!ready).then_some((Some(*until), *key))
+                    } else {
+                        (ready && *state == EntryState::Ready).then_some((None, *key))
+                    }
+                };
+                let mut ranked: Vec<_> = model.iter().filter_map(rank).collect();
+                ranked.sort();
+                ranked.into_iter().rev().map(|(_, key)| key).collect::<Vec<_>>()
+            };
+            let ready = if ready_too { of(true) } else { Vec::new() };
+            let keys: Vec<EntryKey> = ready.into_iter().chain(of(false)).take(count).collect();
+            let shards: BTreeSet<u16> = keys.iter().filter_map(|key| model.remove(key)).map(|held| held.0).collect();
+            assert_eq!(window.set_aside(count, ready_too), shards);
         }
     }
 }

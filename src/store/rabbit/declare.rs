@@ -21,24 +21,33 @@ const PRECONDITION_FAILED: u16 = 406;
 /// [`RabbitError::Mismatch`] naming the queue or exchange that exists with other settings; else why there is no
 /// connection, or what the broker refused.
 pub async fn declare(config: &RabbitConfig) -> RabbitResult<()> {
-    connect_and_declare(config, "declare").await.map(drop)
+    declare_of(config, Topology::new(config)).await
 }
 
-/// A link on which everything has been declared, or without `declare` only looked at. `role` shows in the broker's list of
+/// The same for a part of the topology.
+pub(crate) async fn declare_of(config: &RabbitConfig, topology: Topology) -> RabbitResult<()> {
+    connect_and_declare(config, topology, "declare").await.map(drop)
+}
+
+/// A link on which all of `topology` has been declared, or without `declare` only looked at. `role` shows in the broker's list of
 /// connections.
 ///
 /// Nearly always everything is there, so it is first declared without waiting for each answer: with hundreds of queues and a
 /// broker that is far away, an answer a step is seconds of waiting at every reconnect. If anything goes wrong, it is declared
 /// again on a new connection, step by step: only so the broker's refusal can be assigned to a queue, and a broker that takes its
 /// time with each of thirty steps is slow, not gone, and would never be done within one deadline.
-pub(super) async fn connect_and_declare(config: &RabbitConfig, role: &'static str) -> RabbitResult<Link> {
-    match declare_together(Link::connect(config, role).await?, config).await {
+pub(super) async fn connect_and_declare(
+    config: &RabbitConfig,
+    topology: Topology,
+    role: &'static str,
+) -> RabbitResult<Link> {
+    match declare_together(Link::connect(config, role).await?, config, &topology).await {
         Ok(link) => Ok(link),
         Err(error) => {
             tracing::debug!(%error, "declaring exchanges and queues step by step");
             let link = Link::connect(config, role).await?;
             let node = link.node();
-            declare_stepwise(link, config).await.map_err(|error| node.blamed(error))
+            declare_stepwise(link, config, &topology).await.map_err(|error| node.blamed(error))
         }
     }
 }
@@ -87,8 +96,8 @@ fn queue_arguments(name: &str, arguments: Vec<(&'static str, FieldValue)>, look:
     QueueDeclareArguments::durable_client_named(name).arguments(table(arguments)).passive(look).finish()
 }
 
-async fn declare_together(mut link: Link, config: &RabbitConfig) -> RabbitResult<Link> {
-    let mut steps = Topology::new(config).steps().into_iter().peekable();
+async fn declare_together(mut link: Link, config: &RabbitConfig, topology: &Topology) -> RabbitResult<Link> {
+    let mut steps = topology.steps().into_iter().peekable();
     while steps.peek().is_some() {
         let together: Vec<DeclareStep> = steps.by_ref().take(STEPS_TOGETHER).collect();
         link = call("declare exchanges and queues", config.connect_timeout_ms, async move {
@@ -107,8 +116,7 @@ async fn declare_together(mut link: Link, config: &RabbitConfig) -> RabbitResult
 }
 
 /// A step has `connect_timeout_ms`, not the whole.
-async fn declare_stepwise(mut link: Link, config: &RabbitConfig) -> RabbitResult<Link> {
-    let topology = Topology::new(config);
+async fn declare_stepwise(mut link: Link, config: &RabbitConfig, topology: &Topology) -> RabbitResult<Link> {
     let look = !topology.declare;
     for (name, kind) in topology.exchanges() {
         link = call("declare an exchange", config.connect_timeout_ms, async move {

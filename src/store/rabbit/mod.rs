@@ -44,6 +44,7 @@ pub use confirms::{Confirms, PublishResult};
 pub(crate) use consumer::DeliveryId;
 pub use consumer::{Consumer, Delivery};
 pub use declare::declare;
+pub(crate) use declare::declare_of;
 pub use dlq::{DlqReader, ParkedMessage, browse_dlq};
 pub use error::RabbitError;
 pub use headers::{ATTEMPT_HEADER, BODY_BYTES_MAX, HeaderValue, Headers, attempts};

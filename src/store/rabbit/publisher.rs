@@ -11,6 +11,7 @@ use super::error::RabbitError;
 use super::headers::{BODY_BYTES_MAX, HeaderValue, Headers, fits, short, to_table};
 use super::link::{Link, call};
 use super::signals::Signal;
+use super::topology::Topology;
 use amqprs::BasicProperties;
 use amqprs::channel::{BasicPublishArguments, ConfirmSelectArguments};
 use std::time::Duration;
@@ -152,7 +153,12 @@ pub struct Publisher {
 impl Publisher {
     /// Connects, declares the topology and switches confirms on; each call to the broker has `connect_timeout_ms`.
     pub async fn connect(config: &RabbitConfig) -> Result<Self, RabbitError> {
-        let mut link = connect_and_declare(config, "publisher").await?;
+        Self::connect_with(config, Topology::new(config)).await
+    }
+
+    /// The same for a part of the topology.
+    pub(crate) async fn connect_with(config: &RabbitConfig, topology: Topology) -> Result<Self, RabbitError> {
+        let mut link = connect_and_declare(config, topology, "publisher").await?;
         let node = link.node();
         let link = call("switch confirms on", config.connect_timeout_ms, async move {
             if let Err(error) = link.channel.confirm_select(ConfirmSelectArguments::default()).await {

@@ -30,7 +30,8 @@ const DELIVERY_LIMIT_NEVER: i64 = 1_000_000_000;
 pub struct Topology {
     prefix: String,
     queue_type: QueueType,
-    queues: u16,
+    /// The order queues that are declared.
+    order_queues: std::ops::Range<u16>,
     retry_delays_ms: Vec<u64>,
     /// Whether what is missing is created.
     pub(super) declare: bool,
@@ -51,10 +52,16 @@ impl Topology {
         Self {
             prefix: config.prefix.clone(),
             queue_type: config.queue_type,
-            queues: config.queues,
+            order_queues: 0..config.queues,
             retry_delays_ms: config.retry_delays_ms(),
             declare: config.declare,
         }
+    }
+
+    /// The same with one order queue: its publisher asks nothing of the others, which may not answer (H6).
+    #[must_use]
+    pub(crate) fn of_order_queue(config: &RabbitConfig, index: u16) -> Self {
+        Self { order_queues: index..index.saturating_add(1), ..Self::new(config) }
     }
 
     /// The exchange that orders are published to, with [`Topology::orders_key`].
@@ -121,7 +128,7 @@ impl Topology {
 
     /// Every queue.
     pub(super) fn specs(&self) -> Vec<QueueSpec> {
-        let orders = (0..self.queues).map(|n| QueueSpec {
+        let orders = self.order_queues.clone().map(|n| QueueSpec {
             name: self.orders_queue(n),
             exchange: self.orders_exchange(),
             routing_key: self.orders_key(n),

@@ -9,6 +9,7 @@ mod crash;
 mod declare;
 mod list_outbox;
 mod negative_controls;
+mod order_queues;
 mod several_orders;
 mod several_orders_crash;
 mod shards;

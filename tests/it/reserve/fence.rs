@@ -1,11 +1,16 @@
 //! The boot fence: a sale in a Redis that went back in time sells nothing, and the others go on.
 
+use crate::support::buckets::buyer_of;
 use crate::support::database_sessions::Session;
+use crate::support::moving_name::MovingName;
+use crate::support::replicas::{in_step, pair};
 use crate::support::resp::RawRedis;
 use crate::support::second_world::NO_REPAIR;
-use crate::support::world::{World, run};
+use crate::support::world::{World, eventually, run};
+use futures::future::join_all;
 use seckill::domain::sale::MetaState;
 use seckill::p5_reconcile::Window;
+use seckill::roles::Role;
 
 #[test]
 fn a_sale_that_went_back_in_time_freezes_and_the_others_go_on() {
@@ -81,10 +86,7 @@ fn one_damaged_sale_does_not_keep_the_others_closed() {
         }
         // Its neighbour's trouble does not keep a later sale from being warmed by itself, either.
         let draft = world.draft("z-draft", 5, |_| {}).await;
-        crate::support::world::eventually("the draft sells", async || {
-            world.buy(&draft, "bob", 1, None).await.status == 202
-        })
-        .await;
+        eventually("the draft sells", async || world.buy(&draft, "bob", 1, None).await.status == 202).await;
         assert_eq!(world.settled(&fine).await.counted.ordered, 1);
         world.stop().await;
     });
@@ -110,5 +112,77 @@ fn a_replay_is_answered_while_the_fence_is_shut() {
         assert_eq!(world.buy(&sale, "bob", 1, None).await.status, 202);
         assert_eq!(world.settled(&sale).await.counted.ordered, 2);
         world.stop().await;
+    });
+}
+
+#[test]
+fn a_server_is_compared_once_for_all_the_groups_that_wait_for_it() {
+    const SHARDS: u16 = 4;
+    const SALES: u16 = 5;
+    run(async {
+        let world = World::with(&[Role::Relay, Role::Consumer], &["redis.shards=4"]).await;
+        let mut sales = Vec::new();
+        for n in 0..SALES {
+            sales.push(world.sale(&format!("sale-{n}"), 100, None).await);
+        }
+        let api = world.start_armed("", "api").await;
+        let buy_all = async |nth: usize| {
+            let buyers: Vec<String> = (0..SHARDS).map(|shard| buyer_of(shard, SHARDS, nth)).collect();
+            let pairs = sales.iter().flat_map(|sale| buyers.iter().map(move |buyer| (sale.as_str(), buyer.as_str())));
+            let answers = join_all(pairs.map(|(sale, buyer)| world.buy_at(&api, sale, buyer, None))).await;
+            assert!(answers.iter().all(|answer| *answer == Some(202)), "{answers:?}");
+        };
+        let looks = async || api.metric("seckill_mysql_seconds_count{name=\"highest_number\"}").await.unwrap_or(0.0);
+        buy_all(0).await;
+        let before = looks().await;
+        RawRedis::of(&world).await.call(&["SCRIPT", "FLUSH"]).await;
+        buy_all(1).await;
+        let each_once = f64::from(SHARDS * SALES);
+        // Other tests flush the scripts of this server, too.
+        let rounds = (looks().await - before) / each_once;
+        assert!((1.0..4.0).contains(&rounds), "twenty groups compared their server {rounds} times");
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_name_that_moves_back_to_a_former_primary_sells_nothing_that_it_missed() {
+    run(async {
+        let (first, second) = pair("moves").await;
+        let name = MovingName::before(first.port()).await;
+        let world = World::on_redis(&name.url(&first.url()), "moves", &NO_REPAIR, &[]).await;
+        let sale = world.sale("moves", 20, Some(1)).await;
+        let sold = async |users: &[&str], ordered: i64| {
+            for user in users {
+                // Of a purchase that the move cut off the next one hears that it was made.
+                let bought = async || [202, 409].contains(&world.buy(&sale, user, 1, None).await.status);
+                eventually("it sells", bought).await;
+            }
+            assert_eq!(world.settled(&sale).await.counted.ordered, ordered);
+        };
+        sold(&["alice", "bob", "carol"], 3).await;
+        in_step(&second).await;
+        RawRedis::at(&second.url(), "").await.call(&["REPLICAOF", "NO", "ONE"]).await;
+        let port = second.port().to_string();
+        RawRedis::at(&first.url(), "").await.call(&["REPLICAOF", "127.0.0.1", &port]).await;
+        name.move_to(second.port());
+        sold(&["dave"], 4).await;
+        in_step(&first).await;
+        RawRedis::at(&first.url(), "").await.call(&["REPLICAOF", "NO", "ONE"]).await;
+        sold(&["erin", "frank"], 6).await;
+
+        let memory = RawRedis::at(&first.url(), "").await.call(&["INFO", "memory"]).await.text();
+        assert!(!memory.contains("number_of_cached_scripts:0"), "it has kept its scripts");
+        name.move_to(first.port());
+        eventually("the sale is frozen", async || {
+            let answer = world.buy(&sale, "grace", 1, None).await;
+            assert_ne!(answer.status, 202, "its number and its unit are another buyer's: {answer:?}");
+            answer.status == 423
+        })
+        .await;
+        let repair = world.extra_roles(&[Role::Reconcile], |_| {});
+        sold(&["grace"], 7).await;
+        repair.stop().await;
+        world.finish().await;
     });
 }

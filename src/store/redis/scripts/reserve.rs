@@ -3,9 +3,9 @@
 //! A server that restarted or was promoted has an empty script cache and answers NOSCRIPT. For this script that answer is the
 //! boot fence (`p2_reserve/fence.rs`): the script is loaded only after the acceptance numbers were compared.
 //!
-//! A server that was a primary before, was demoted and is promoted again still has its cache. So where servers can be promoted
-//! (Sentinel, Cluster) the script of a server carries the server's replication id, which Redis changes at every promotion. The
-//! script itself answers NOSCRIPT when that id is not the present one.
+//! A server that was a primary before, was demoted and is promoted again still has its cache. So the script of a server carries
+//! the server's replication id, which Redis changes at every promotion. The script itself answers NOSCRIPT when that id is not the
+//! present one. That holds in every mode: one name in front of two servers is `single`, too.
 
 use super::registry::RESERVE;
 use super::slots::assemble;
@@ -26,17 +26,16 @@ struct AssembledReserve {
 }
 
 impl AssembledReserve {
-    /// For the system with this key prefix and this form of outbox, and a server with this replication id (`None`: it cannot be
-    /// promoted).
+    /// For the system with this key prefix and this form of outbox, and a server with this replication id.
     ///
     /// The prefix makes the SHA-1 this system's own. With a shared one, the boot fence of one system would open the rewound
     /// sales of another system on the same server.
-    fn new(prefix: &str, outbox: OutboxForm, replication_id: Option<&str>) -> Self {
+    fn new(prefix: &str, outbox: OutboxForm, replication_id: &str) -> Self {
         let source = assemble(RESERVE, |slot| match slot {
             "system" => Some(format!("-- {prefix}")),
             "outbox" => Some(format!("local OUTBOX = '{}'", redis_type_of(outbox.kind))),
             "outbox_format" => Some(format!("local FORMAT = {}", outbox.format)),
-            "replication_id" => replication_id.map(|id| format!("local REPLICATION_ID = '{id}'")),
+            "replication_id" => Some(format!("local REPLICATION_ID = '{replication_id}'")),
             other => left_out(other),
         });
         Self { sha: sha1_hash(&source), source }
@@ -132,7 +131,7 @@ impl ReserveScripts {
     async fn call_on(&self, node: &Node, (keys, args): (Vec<String>, Vec<Value>)) -> Result<Replicated, RedisFault> {
         let script = match self.known(node) {
             Some(script) => script,
-            None => self.learn(node, self.replication_id(node).await?.as_deref()),
+            None => self.learn(node, &replication_id(node).await?),
         };
         let answer = node.send(DoneWhen::Replicated, "EVALSHA", KEY_AT, evalsha(&script.sha, keys, args)).await;
         if matches!(answer, Err(RedisFault::NoScript)) {
@@ -146,29 +145,21 @@ impl ReserveScripts {
         self.of_servers.read().unwrap_or_else(PoisonError::into_inner).get(&node.address).cloned()
     }
 
-    fn learn(&self, node: &Node, replication_id: Option<&str>) -> Arc<AssembledReserve> {
+    fn learn(&self, node: &Node, replication_id: &str) -> Arc<AssembledReserve> {
         let script = Arc::new(self.assembled(replication_id));
         let mut of_servers = self.of_servers.write().unwrap_or_else(PoisonError::into_inner);
         of_servers.insert(node.address.clone(), script.clone());
         script
     }
 
-    fn assembled(&self, replication_id: Option<&str>) -> AssembledReserve {
+    fn assembled(&self, replication_id: &str) -> AssembledReserve {
         AssembledReserve::new(&self.prefix, self.outbox, replication_id)
-    }
-
-    /// The id that the script of a server carries; `None` when no other server can be promoted.
-    async fn replication_id(&self, node: &Node) -> Result<Option<String>, RedisFault> {
-        if self.connection.is_single() {
-            return Ok(None);
-        }
-        Ok(Some(ServerIncarnation::of(node).await?.replication_id))
     }
 
     /// Whether the server that has `key` knows the script: no restart or fail-over since the boot fence was passed.
     pub(in crate::store::redis) async fn is_loaded(&self, key: &str) -> Result<bool, RedisFault> {
         let node = self.connection.node_of(key)?;
-        let script = self.assembled(self.replication_id(&node).await?.as_deref());
+        let script = self.assembled(&replication_id(&node).await?);
         let known = list(node.command("SCRIPT", vec![text("EXISTS"), text(script.sha)]).await?)?;
         Ok(known.first().is_some_and(|known| *known == Value::Integer(1)))
     }
@@ -180,10 +171,14 @@ impl ReserveScripts {
         incarnation: &ServerIncarnation,
     ) -> Result<(), RedisFault> {
         let node = self.connection.node_of(key)?;
-        let replication_id = (!self.connection.is_single()).then_some(incarnation.replication_id.as_str());
-        let script = self.learn(&node, replication_id);
+        let script = self.learn(&node, &incarnation.replication_id);
         load(&node, &script.source).await
     }
+}
+
+/// The id that the script of a server carries.
+async fn replication_id(node: &Node) -> Result<String, RedisFault> {
+    Ok(ServerIncarnation::of(node).await?.replication_id)
 }
 
 #[cfg(test)]
@@ -204,11 +199,11 @@ mod tests {
         let form = |kind, format| OutboxForm { kind, format };
         let (stream, list) = (form(OutboxKind::Stream, 1), form(OutboxKind::List, 1));
         let scripts = [
-            AssembledReserve::new("p", stream, None),
-            AssembledReserve::new("q", stream, None),
-            AssembledReserve::new("p", list, None),
-            AssembledReserve::new("p", stream, Some("00ff")),
-            AssembledReserve::new("p", form(OutboxKind::Stream, 2), None),
+            AssembledReserve::new("p", stream, "00"),
+            AssembledReserve::new("q", stream, "00"),
+            AssembledReserve::new("p", list, "00"),
+            AssembledReserve::new("p", stream, "00ff"),
+            AssembledReserve::new("p", form(OutboxKind::Stream, 2), "00"),
         ];
         assert!(scripts[1].source.contains("\n-- q\n"));
         assert!(scripts[2].source.contains("\nlocal OUTBOX = 'list'\n"));
