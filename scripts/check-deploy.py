@@ -238,7 +238,7 @@ def check_compose():
 
 def check_three_hosts():
     """The overlay has something to patch and more settings than its base; the compose file names what it mounts, and who knows what."""
-    folder = DEPLOY / "kubernetes/three-hosts"
+    folder = DEPLOY / "three-hosts/kubernetes"
     overlay = yaml.safe_load((folder / "kustomization.yaml").read_text())
     names = {d["metadata"]["name"] for _, d in documents()}
     for entry in overlay["replicas"] + [p["target"] for p in overlay["patches"] if "name" in p["target"]]:
@@ -248,7 +248,7 @@ def check_three_hosts():
             spread = document["spec"]["template"]["spec"].get("topologySpreadConstraints", [{}])
             label = spread[0].get("labelSelector", {}).get("matchLabels", {}).get("app.kubernetes.io/name")
             check(label == document["metadata"]["name"], f"{file}: is spread by {label}")
-    base, more = (tomllib.loads((path / "config.toml").read_text()) for path in (folder.parent, folder))
+    base, more = (tomllib.loads((path / "config.toml").read_text()) for path in (DEPLOY / "kubernetes", folder))
     for section, keys in base.items():
         for key, value in keys.items():
             same = more.get(section, {}).get(key) == value
