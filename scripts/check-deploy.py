@@ -123,6 +123,8 @@ def check_secrets():
             keys = {key for name in needed for key in examples.get(name, ())}
             signs = {"SECKILL__AUTH__SECRET", "SECKILL__P1_ENTRY__TOKEN_SECRET"}
             check(signs & keys == (signs if container["name"] == "api" else set()), f"{file}: {container['name']} has {signs & keys}")
+            database = "SECKILL_MYSQL_URL" in keys
+            check(database == (container["name"] != "relay"), f"{file}: {container['name']} and the database's password: {database}")
 
 
 def check_schemas():
@@ -234,6 +236,53 @@ def check_compose():
         not_asked.append("docker compose")
 
 
+def check_three_hosts():
+    """The overlay has something to patch and more settings than its base; the compose file names what it mounts, and who knows what."""
+    folder = DEPLOY / "three-hosts/kubernetes"
+    overlay = yaml.safe_load((folder / "kustomization.yaml").read_text())
+    names = {d["metadata"]["name"] for _, d in documents()}
+    for entry in overlay["replicas"] + [p["target"] for p in overlay["patches"] if "name" in p["target"]]:
+        check(entry["name"] in names, f"three-hosts: there is no {entry['name']}")
+    for file, document in documents():
+        if document["kind"] in ("Deployment", "StatefulSet"):
+            spread = document["spec"]["template"]["spec"].get("topologySpreadConstraints", [{}])
+            label = spread[0].get("labelSelector", {}).get("matchLabels", {}).get("app.kubernetes.io/name")
+            check(label == document["metadata"]["name"], f"{file}: is spread by {label}")
+    base, more = (tomllib.loads((path / "config.toml").read_text()) for path in (DEPLOY / "kubernetes", folder))
+    for section, keys in base.items():
+        for key, value in keys.items():
+            same = more.get(section, {}).get(key) == value
+            check(same or (section, key) == ("redis", "durability"), f"three-hosts/config.toml: {section}.{key} is not the base's")
+    if installed("kubectl"):
+        built = subprocess.run(["kubectl", "kustomize", str(folder)], capture_output=True, text=True)
+        check(built.returncode == 0, f"kubectl kustomize three-hosts: {built.stderr}")
+        objects = list(yaml.safe_load_all(built.stdout)) if built.returncode == 0 else []
+        for pod in [d["spec"]["template"]["spec"] for d in objects if d["kind"] in ("Deployment", "StatefulSet")]:
+            name = pod["containers"][0]["name"]
+            spread = pod["topologySpreadConstraints"][0]["whenUnsatisfiable"]
+            check(spread == "DoNotSchedule" and len(pod["tolerations"]) == 2, f"three-hosts: {name} is not kept apart")
+        modes = [tomllib.loads(d["data"]["config.toml"])["redis"]["mode"] for d in objects if d["kind"] == "ConfigMap"]
+        check(not objects or modes == ["cluster"], f"three-hosts: redis.mode is {modes}")
+    shared = tomllib.loads((DEPLOY / "three-hosts/seckill.toml").read_text())
+    check(shared["redis"] == more["redis"], "three-hosts: compose and Kubernetes have other settings of Redis")
+    text = (DEPLOY / "three-hosts/compose.yaml").read_text()
+    compose = yaml.safe_load(text)
+    asked = set(re.findall(r"\$\{(\w+):\?", text)) | {"BOOTSTRAP", "SECKILL_IMAGE"}
+    check(set(re.findall(r"\$\{(\w+)", text)) <= asked, "three-hosts/compose.yaml: starts without a variable")
+    for name, service in compose["services"].items():
+        for volume in service.get("volumes", []):
+            source = volume.split(":")[0]
+            there = (DEPLOY / "three-hosts" / source).is_file() if source.startswith("./") else source in compose["volumes"]
+            check(there, f"three-hosts/compose.yaml: {name} mounts {source}")
+    for role in ("api", "relay", "consumer", "reconcile"):
+        service = compose["services"][role]
+        environment = service["environment"]
+        check(service["command"][-1] == role and service["read_only"] is True, f"three-hosts/compose.yaml: {role}")
+        check(environment["SECKILL__RUNTIME__NODE"] == f"{role}-${{HOST}}", f"three-hosts/compose.yaml: the name of {role}")
+        check(("SECKILL_MYSQL_URL" in environment) == (role != "relay"), f"three-hosts/compose.yaml: {role} and the database")
+        check(("SECKILL__AUTH__SECRET" in environment) == (role == "api"), f"three-hosts/compose.yaml: {role} and the keys of tokens")
+
+
 def check_image():
     """The Dockerfile by its shape: nothing here builds it."""
     lines = [line for line in (ROOT / "Dockerfile").read_text().splitlines() if line and not line.startswith("#")]
@@ -284,7 +333,7 @@ def check_prometheus():
 
 
 for part in (check_kubernetes, check_listed, check_production, check_secrets, check_pod_security, check_schemas, check_compose,
-             check_image, check_systemd, check_prometheus):
+             check_three_hosts, check_image, check_systemd, check_prometheus):
     part()
 json.loads((DEPLOY / "grafana/seckill.json").read_text())
 if not_asked:

@@ -40,26 +40,20 @@ touch "$folder/started"
 exec mariadbd "$@" ${position:+--wsrep-start-position=$position}
 "#;
 
-const OPTIONS: [&str; 16] = [
-    "--no-defaults",
-    "--skip-name-resolve",
-    "--innodb-buffer-pool-size=64M",
-    "--innodb-log-file-size=32M",
-    "--innodb-flush-log-at-trx-commit=1",
-    "--innodb-lock-wait-timeout=3",
-    "--innodb-autoinc-lock-mode=2",
-    "--transaction-isolation=READ-COMMITTED",
-    "--character-set-server=utf8mb4",
-    "--max-connections=300",
-    "--binlog-format=ROW",
-    "--wsrep-on=ON",
-    "--wsrep-cluster-name=seckill",
-    "--wsrep-sst-method=rsync",
-    "--wsrep-retry-autocommit=0",
-    // A host that is silent for two seconds is left out; 5 and 15 by default.
-    "--wsrep-provider-options=gcache.size=64M;evs.keepalive_period=PT0.5S;evs.inactive_check_period=PT0.5S;\
-     evs.suspect_timeout=PT2S;evs.inactive_timeout=PT5S",
-];
+/// Of every node, as they are given to users.
+const SETTINGS: &str = include_str!("../../../deploy/three-hosts/galera.cnf");
+/// Small, because all three are on one machine.
+const OWN: [&str; 3] = ["--no-defaults", "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=32M"];
+
+/// The settings as options of the command line.
+pub(super) fn options() -> Vec<String> {
+    let lines = SETTINGS.lines().filter(|line| !line.is_empty() && !line.starts_with(['#', '[']));
+    let option = |line: &str| match line.split_once(" = ") {
+        Some((name, value)) => format!("--{name}={}", value.trim_matches('"')),
+        None => format!("--{line}"),
+    };
+    OWN.into_iter().map(str::to_owned).chain(lines.map(option)).collect()
+}
 
 /// Makes a data folder that all nodes begin with.
 pub fn install(dir: &Path) {
@@ -99,7 +93,7 @@ pub async fn start(host: &Arc<Host>, template: &Path, first: bool) {
         Box::new(move || {
             let mut command = command_on(number);
             let user = [format!("--reuid={USER}"), format!("--regid={USER}"), "--clear-groups".to_owned()];
-            command.arg("setpriv").args(user).args(["sh", "-c", START, "sh"]).arg(&dir).args(OPTIONS);
+            command.arg("setpriv").args(user).args(["sh", "-c", START, "sh"]).arg(&dir).args(options());
             let nodes: Vec<String> = NUMBERS.map(address).to_vec();
             let at = address(number);
             command.args([

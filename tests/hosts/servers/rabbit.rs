@@ -24,16 +24,13 @@ fn node(number: Number) -> String {
     format!("seckill@{}", address(number))
 }
 
+/// As they are given to users, with the nodes' names here.
 fn config() -> String {
-    let mut lines = vec![
-        "loopback_users = none".to_owned(),
-        "disk_free_limit.absolute = 50MB".to_owned(),
-        "raft.wal_max_size_bytes = 67108864".to_owned(),
-        "cluster_partition_handling = pause_minority".to_owned(),
-        "cluster_formation.peer_discovery_backend = classic_config".to_owned(),
-    ];
-    lines.extend(NUMBERS.map(|number| format!("cluster_formation.classic_config.nodes.{number} = {}", node(number))));
-    lines.join("\n") + "\n"
+    let settings = include_str!("../../../deploy/three-hosts/rabbitmq.conf");
+    let named = NUMBERS
+        .into_iter()
+        .fold(settings.to_owned(), |text, number| text.replace(&format!("rabbit@seckill-{number}"), &node(number)));
+    named + "disk_free_limit.absolute = 50MB\nraft.wal_max_size_bytes = 67108864\n"
 }
 
 /// Starts a host's node; at the first start it finds the others.

@@ -18,26 +18,20 @@ pub(super) const ANSWER: Duration = Duration::from_secs(2);
 /// A replica elected now is not ordered to hand over before this has passed: see `tests/support/redis_sets/cluster.rs`.
 pub const REST: Duration = Duration::from_secs(14);
 
-/// Of every server. A primary that no replica listens to takes nothing.
-pub(super) const DURABLE: [&str; 9] = [
-    "protected-mode no",
-    "appendonly yes",
-    "appendfsync always",
-    "save \"\"",
-    "maxmemory-policy noeviction",
-    "repl-diskless-sync-delay 0",
-    "repl-ping-replica-period 1",
-    "min-replicas-to-write 1",
-    "min-replicas-max-lag 5",
-];
-/// Of every node of the cluster. What has no primary refuses, and the rest goes on.
-const CLUSTER: [&str; 5] = [
-    "cluster-enabled yes",
-    "cluster-node-timeout 3000",
-    "cluster-require-full-coverage no",
-    "cluster-allow-replica-migration no",
-    "cluster-replica-validity-factor 0",
-];
+/// Of every node, as they are given to users.
+const SETTINGS: &str = include_str!("../../../deploy/three-hosts/redis.conf");
+/// The clients come from other hosts.
+const OPEN: &str = "protected-mode no";
+
+/// Settings of every server that is not of a cluster, too.
+pub(super) fn durable() -> impl Iterator<Item = String> {
+    settings().filter(|line| !line.starts_with("cluster-"))
+}
+
+fn settings() -> impl Iterator<Item = String> {
+    let lines = SETTINGS.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines.chain([OPEN]).map(str::to_owned)
+}
 
 /// The port of a group's nodes.
 pub fn port(group: Number) -> u16 {
@@ -67,7 +61,7 @@ async fn must(host: Number, group: Number, words: &[&str]) -> Value {
 pub async fn start(host: &Arc<Host>) {
     for group in NUMBERS {
         let dir = host.folder(&format!("redis{group}"));
-        let mut lines: Vec<String> = DURABLE.into_iter().chain(CLUSTER).map(str::to_owned).collect();
+        let mut lines: Vec<String> = settings().collect();
         lines.extend([
             format!("bind {}", host.address()),
             format!("port {}", port(group)),

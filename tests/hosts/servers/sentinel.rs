@@ -1,6 +1,6 @@
 //! One Redis primary with two replicas, one server a host, and a sentinel on each host.
 
-use super::redis::{ANSWER, DURABLE};
+use super::redis::{ANSWER, durable};
 use crate::host::Host;
 use crate::network::{NUMBERS, Number, address, command_on};
 use crate::raw_commands::try_redis;
@@ -32,7 +32,7 @@ async fn call(host: Number, words: &[&str]) -> io::Result<Value> {
 
 /// Starts a host's server and sentinel.
 pub async fn start(host: &Arc<Host>) {
-    let mut data: Vec<String> = DURABLE.map(str::to_owned).to_vec();
+    let mut data: Vec<String> = durable().collect();
     data.push(format!("port {PORT}"));
     if host.number() != FIRST {
         data.push(format!("replicaof {} {PORT}", address(FIRST)));
