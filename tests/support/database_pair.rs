@@ -19,6 +19,32 @@ pub struct DatabasePair {
 const ROWS: &str = "SELECT (SELECT COUNT(*) FROM request_outcome) + (SELECT COUNT(*) FROM stock_flow) + \
                     (SELECT COUNT(*) FROM orders) + (SELECT COUNT(*) FROM failed_request) AS n";
 
+/// Semi-synchronous replication in the words of one database.
+pub struct SemiSynchronous {
+    /// On the source, on the replica.
+    begin: [&'static str; 2],
+    /// On the replica: it acknowledges nothing any more.
+    pub stop: &'static str,
+}
+
+const SEMI_SYNCHRONOUS: [SemiSynchronous; 2] = [
+    SemiSynchronous {
+        begin: [
+            "SET GLOBAL rpl_semi_sync_master_enabled = 1",
+            "SET GLOBAL rpl_semi_sync_slave_enabled = 1; STOP SLAVE IO_THREAD; START SLAVE IO_THREAD",
+        ],
+        stop: "STOP SLAVE IO_THREAD",
+    },
+    SemiSynchronous {
+        begin: [
+            "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'; SET GLOBAL rpl_semi_sync_source_enabled = 1",
+            "INSTALL PLUGIN rpl_semi_sync_replica SONAME 'semisync_replica.so'; \
+             SET GLOBAL rpl_semi_sync_replica_enabled = 1; STOP REPLICA IO_THREAD; START REPLICA IO_THREAD",
+        ],
+        stop: "STOP REPLICA IO_THREAD",
+    },
+];
+
 #[derive(QueryableByName)]
 struct Number {
     #[diesel(sql_type = BigInt)]
@@ -90,6 +116,18 @@ impl DatabasePair {
     pub async fn number(&self, server: usize, query: &str) -> i64 {
         let mut connection = AsyncMysqlConnection::establish(&self.root(server)).await.expect("the database");
         diesel::sql_query(query).get_result::<Number>(&mut connection).await.expect(query).n
+    }
+
+    /// Lets the first wait for the second's acknowledgement of each commit, by the words of the database it is.
+    pub async fn semi_synchronous(&self) -> &'static SemiSynchronous {
+        for words in &SEMI_SYNCHRONOUS {
+            let [source, replica] = words.begin;
+            if super::raw_commands::try_sql(&self.root(0), source).await.is_ok() {
+                sql(&self.root(1), replica).await;
+                return words;
+            }
+        }
+        panic!("neither MariaDB's nor MySQL's words for it are known here");
     }
 
     /// Demotes one server and, once the other has all, promotes that: no commit is lost.

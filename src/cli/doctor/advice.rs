@@ -22,6 +22,8 @@ pub(super) fn redis(name: &str) -> &'static str {
         "cluster-require-full-coverage" => {
             "CONFIG SET cluster-require-full-coverage no on each server, and the same in redis.conf"
         }
+        "cluster_state" => "bring the lost primary or one of its replicas back; redis-cli --cluster check ADDRESS",
+        "cluster_size" => "add primaries: redis-cli --cluster add-node, then rebalance",
         "connected replicas" => "start the replicas, or lower redis.wait_replicas",
         "no-appendfsync-on-rewrite" => "CONFIG SET no-appendfsync-on-rewrite no, and the same in redis.conf",
         _ => "",
@@ -73,6 +75,39 @@ pub(super) fn mysql(name: &str) -> Advice {
             "the last net against overselling: stock may not go below zero",
             "ALTER TABLE sales ADD CONSTRAINT ck_sales_stock CHECK (stock >= 0)",
             true,
+        ),
+        _ => return of_cluster(name),
+    };
+    Advice { why, change, required }
+}
+
+/// About what a database promises together with others.
+fn of_cluster(name: &str) -> Advice {
+    let (why, change, required) = match name {
+        "wsrep_cluster_status" => (
+            "this node has lost the majority: it takes no orders",
+            "bring the other nodes back; after all were away, start the one that was the last as a new cluster",
+            true,
+        ),
+        "wsrep_local_state_comment" => (
+            "this node is behind the others, or gives its data to one: it may refuse or slow orders down",
+            "wait until it is Synced, or let the roles use another node",
+            false,
+        ),
+        "wsrep_cluster_size" => (
+            "the loss of one more node may leave no majority, and then nothing lands",
+            "bring the missing nodes back",
+            false,
+        ),
+        "wsrep_sync_wait" => (
+            "a read on another node could miss an order that was just committed",
+            "seckill sets it for its own sessions; a proxy must not change it",
+            true,
+        ),
+        "semi-synchronous replication" => (
+            "commits wait for no replica now: a fail-over loses the last ones, and P5 lands their orders again",
+            "start the replica with semi-synchronous replication; the server goes back to it by itself",
+            false,
         ),
         _ => ("a guarantee depends on it", "", true),
     };

@@ -38,7 +38,16 @@ struct CountRow {
 
 const VARIABLES: &str = "SHOW VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'sync_binlog', \
     'log_bin', 'read_only', 'super_read_only', 'sql_mode', 'innodb_doublewrite', 'max_allowed_packet', \
-    'transaction_isolation', 'tx_isolation', 'version')";
+    'transaction_isolation', 'tx_isolation', 'version', 'wsrep_on', 'wsrep_sync_wait', \
+    'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled')";
+
+/// What the server says of the others: Galera's view of its cluster, and who acknowledges commits.
+const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_cluster_status', 'wsrep_cluster_size', \
+    'wsrep_local_state_comment', 'Rpl_semi_sync_master_status', 'Rpl_semi_sync_source_status', \
+    'Rpl_semi_sync_master_clients', 'Rpl_semi_sync_source_clients')";
+
+/// Nodes of a Galera cluster that can lose one and go on.
+const GALERA_NODES: u32 = 3;
 
 /// Id columns that are compared byte for byte; `(table, column)`.
 const ID_COLUMNS: &str = "SELECT COUNT(*) AS found FROM information_schema.columns WHERE table_schema = DATABASE() \
@@ -50,14 +59,16 @@ const STOCK_CHECK: &str = "SELECT COUNT(*) AS found FROM information_schema.tabl
 
 /// Reads everything a guarantee depends on, as this program's own sessions see it.
 pub async fn checks(db: &Db) -> Result<Vec<Check>, DbError> {
-    let (variables, folding_ids, stock_checks) = db
+    let (mut variables, status, folding_ids, stock_checks) = db
         .run("checks", async |conn| {
             let variables: Vec<Variable> = diesel::sql_query(VARIABLES).load(conn).await?;
+            let status: Vec<Variable> = diesel::sql_query(STATUS).load(conn).await?;
             let folding: CountRow = diesel::sql_query(ID_COLUMNS).get_result(conn).await?;
             let stock: CountRow = diesel::sql_query(STOCK_CHECK).get_result(conn).await?;
-            Ok((variables, folding.found, stock.found))
+            Ok((variables, status, folding.found, stock.found))
         })
         .await?;
+    variables.extend(status);
     let variables: HashMap<String, String> = variables.into_iter().map(|v| (v.name, v.value)).collect();
     let value = |name: &str| variables.get(name).cloned().unwrap_or_default();
     let is = |name: &'static str, expected: &'static str| {
@@ -100,7 +111,42 @@ pub async fn checks(db: &Db) -> Result<Vec<Check>, DbError> {
         value: if stock_checks == 1 { "present" } else { "missing" }.to_owned(),
         expected: "present",
     });
+    checks.extend(of_cluster(&value));
     Ok(checks)
+}
+
+/// What holds only together with other servers: of a Galera node its cluster, with semi-synchronous replication its replicas.
+fn of_cluster(value: &impl Fn(&str) -> String) -> Vec<Check> {
+    let is_on = |name: &str| ["ON", "1"].iter().any(|on| value(name).eq_ignore_ascii_case(on));
+    let mut checks = Vec::new();
+    if is_on("wsrep_on") {
+        let is = |name: &'static str, expected: &'static str| Check {
+            name,
+            ok: value(name).eq_ignore_ascii_case(expected),
+            value: value(name),
+            expected,
+        };
+        checks.extend([is("wsrep_cluster_status", "Primary"), is("wsrep_local_state_comment", "Synced")]);
+        let size = value("wsrep_cluster_size");
+        let ok = size.parse::<u32>().is_ok_and(|nodes| nodes >= GALERA_NODES);
+        checks.push(Check { name: "wsrep_cluster_size", value: size, expected: "3 or more", ok });
+        let waits = value("wsrep_sync_wait");
+        let ok = waits.parse::<u32>().is_ok_and(|mask| mask & 1 == 1);
+        checks.push(Check { name: "wsrep_sync_wait", value: waits, expected: "1", ok });
+    }
+    // Newer MySQL says source where MariaDB says master.
+    for (enabled, status, clients) in [
+        ("rpl_semi_sync_master_enabled", "Rpl_semi_sync_master_status", "Rpl_semi_sync_master_clients"),
+        ("rpl_semi_sync_source_enabled", "Rpl_semi_sync_source_status", "Rpl_semi_sync_source_clients"),
+    ] {
+        if is_on(enabled) {
+            let (state, replicas) = (value(status), value(clients));
+            let ok = is_on(status) && replicas.parse::<u32>().is_ok_and(|replicas| replicas > 0);
+            let value = format!("{state}, {replicas} replicas");
+            checks.push(Check { name: "semi-synchronous replication", value, expected: "ON, 1 replica or more", ok });
+        }
+    }
+    checks
 }
 
 /// Whether a page that a power cut left half-written is mended. `DETECT_ONLY` (MySQL) finds such a page, and the server then
@@ -139,7 +185,37 @@ pub async fn identity(db: &Db) -> Result<ServerIdentity, DbError> {
 
 #[cfg(test)]
 mod tests {
-    use super::doublewrite_mends_pages;
+    use super::{doublewrite_mends_pages, of_cluster};
+
+    #[test]
+    fn a_galera_node_and_its_settings_are_judged_by_what_they_promise() {
+        let bad = |changed: (&str, &str)| {
+            let value = |name: &str| {
+                let whole = [
+                    ("wsrep_on", "ON"),
+                    ("wsrep_cluster_status", "Primary"),
+                    ("wsrep_local_state_comment", "Synced"),
+                    ("wsrep_cluster_size", "3"),
+                    ("wsrep_sync_wait", "1"),
+                ];
+                let found = std::iter::once(changed).chain(whole).find(|(known, _)| *known == name);
+                found.map(|(_, value)| value.to_owned()).unwrap_or_default()
+            };
+            let checks = of_cluster(&value);
+            checks.into_iter().filter(|check| !check.ok).map(|check| check.name).collect::<Vec<_>>()
+        };
+        assert_eq!(bad(("", "")), [""; 0]);
+        assert_eq!(bad(("wsrep_on", "OFF")), [""; 0], "no node of a cluster");
+        assert_eq!(bad(("wsrep_sync_wait", "7")), [""; 0], "reads wait, and more");
+        for (name, value) in [
+            ("wsrep_cluster_status", "non-Primary"),
+            ("wsrep_local_state_comment", "Donor/Desynced"),
+            ("wsrep_cluster_size", "2"),
+            ("wsrep_sync_wait", "0"),
+        ] {
+            assert_eq!(bad((name, value)), [name], "{value}");
+        }
+    }
 
     #[test]
     fn a_doublewrite_that_only_detects_a_torn_page_mends_none() {

@@ -42,7 +42,15 @@ pub(crate) async fn node_infos(config: &RabbitConfig) -> Vec<(String, Result<Bro
     let mut found = Vec::new();
     for url in &config.urls {
         let one = RabbitConfig { urls: vec![url.clone()], in_use: AddressInUse::first_of(1), ..config.clone() };
-        found.push((one.addresses(), broker_info(&one).await));
+        let info = match broker_info(&one).await {
+            // A node that lost the others, or woke up without them, greets and then answers for no queue.
+            Ok(info) => match queue_depths(&one).await {
+                Ok(_) | Err(RabbitError::NoQueue { .. }) => Ok(info),
+                Err(error) => Err(error),
+            },
+            Err(error) => Err(error),
+        };
+        found.push((one.addresses(), info));
     }
     found
 }

@@ -1,7 +1,7 @@
 //! Settings of the server that a guarantee depends on.
 
 use super::connection::Node;
-use super::connection::{RedisFault, good_replicas, info_field, list, optional_text, text};
+use super::connection::{RedisFault, good_replicas, info_field, list, optional_text, text, value_in};
 use super::keyspace::Keyspace;
 use crate::config::Durability;
 use futures::future::join_all;
@@ -52,6 +52,8 @@ const WANTED: [(&str, &str, &str, Weight); 4] = [
 const MIN_REPLICAS: &str = "min-replicas-to-write";
 /// Read only of a cluster.
 const COVERAGE: &str = "cluster-require-full-coverage";
+/// Primaries of a cluster that can lose one and elect its replica.
+const PRIMARIES: u16 = 3;
 
 impl Setting {
     /// Name, value and what was expected, for people.
@@ -114,7 +116,7 @@ impl RedisHealth {
         }
         self.replica_settings(node, &mut found).await?;
         if !self.redis.connection.is_single() {
-            found.extend(self.coverage(node).await?);
+            found.extend(self.cluster(node).await?);
             found.iter_mut().for_each(|setting| setting.server = Some(node.address.clone()));
         }
         Ok(found)
@@ -171,21 +173,57 @@ impl RedisHealth {
         Ok(())
     }
 
-    /// Of a cluster: whether the other servers go on when one is lost.
-    async fn coverage(&self, node: &Node) -> Result<Option<Setting>, RedisFault> {
-        let value = config_value(node, COVERAGE).await?;
+    /// Of a cluster: whether it is whole, and whether the other servers go on when one is lost.
+    async fn cluster(&self, node: &Node) -> Result<Vec<Setting>, RedisFault> {
         let known = node.command("INFO", vec![text("cluster")]).await?.as_string().unwrap_or_default();
-        let is_cluster = known.lines().any(|line| line.trim() == "cluster_enabled:1");
-        Ok(is_cluster.then(|| Setting {
-            name: COVERAGE,
+        if !known.lines().any(|line| line.trim() == "cluster_enabled:1") {
+            return Ok(Vec::new());
+        }
+        let coverage = config_value(node, COVERAGE).await?;
+        let info = node.command("CLUSTER", vec![text("INFO")]).await?.as_string().unwrap_or_default();
+        let field = |name: &str| value_in(&info, name).unwrap_or_default();
+        let lost = ["cluster_slots_pfail", "cluster_slots_fail"].map(|name| field(name).parse::<u32>().unwrap_or(0));
+        let (state, size) = (field("cluster_state"), field("cluster_size"));
+        let lost: u32 = lost.iter().sum();
+        let of_cluster = |name, ok, value: String, expected: &str, why, weight| Setting {
+            name,
             server: None,
-            ok: value == "no",
+            ok,
             value,
-            expected: "no".into(),
-            why: "with yes the loss of one server stops the sales of all",
-            weight: Weight::Advice,
+            expected: expected.to_owned(),
+            why,
+            weight,
+            // One server's view of the others closes no sale.
             required: false,
-        }))
+        };
+        let well = state == "ok" && lost == 0;
+        let majority = size.parse::<u16>().is_ok_and(|primaries| primaries >= PRIMARIES);
+        Ok(vec![
+            of_cluster(
+                COVERAGE,
+                coverage == "no",
+                coverage,
+                "no",
+                "with yes the loss of one server stops the sales of all",
+                Weight::Advice,
+            ),
+            of_cluster(
+                "cluster_state",
+                well,
+                format!("{state}, {lost} slots without a server"),
+                "ok, 0 slots without a server",
+                "the sales' parts on these slots sell nothing",
+                Weight::Must,
+            ),
+            of_cluster(
+                "cluster_size",
+                majority,
+                size.to_owned(),
+                "3 or more",
+                "with fewer primaries nobody has a majority to replace one that is lost",
+                Weight::Advice,
+            ),
+        ])
     }
 
     /// Whether nothing may be sold while an accepted request could be lost (`redis.durability = "strict"`).
@@ -197,15 +235,19 @@ impl RedisHealth {
         }
     }
 
-    /// Version of the servers, the oldest. Compatible servers of other names report the Redis version that they match.
+    /// Version of the servers that answer, the oldest. Compatible servers of other names report the Redis version that they match.
     pub async fn version(&self) -> Result<String, RedisFault> {
-        let mut versions = Vec::new();
-        for node in self.redis.connection.primaries() {
-            versions.push(info_field(&node, "server", "redis_version").await?);
+        let nodes = self.redis.connection.primaries();
+        let asked = join_all(nodes.iter().map(|node| info_field(node, "server", "redis_version"))).await;
+        let (mut versions, mut away) = (Vec::new(), self.redis.connection.no_server_known());
+        for version in asked {
+            match version {
+                Ok(version) => versions.push(version),
+                Err(fault) => away = fault,
+            }
         }
         let parts = |version: &String| version.split('.').map(|part| part.parse().unwrap_or(0)).collect::<Vec<u32>>();
-        let none = || self.redis.connection.no_server_known();
-        versions.into_iter().min_by_key(parts).ok_or_else(none)
+        versions.into_iter().min_by_key(parts).ok_or(away)
     }
 
     /// Whether every server that has data answers.

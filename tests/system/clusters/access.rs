@@ -2,6 +2,7 @@
 //! reported as that.
 
 use crate::support::clusters::SHARDS;
+use crate::support::doctor::doctor as doctor_says;
 use crate::support::documented_commands::redis_account;
 use crate::support::programs::call;
 use crate::support::redis_sets::Cluster;
@@ -64,5 +65,26 @@ fn the_user_of_the_manual_suffices_and_a_wrong_password_is_reported() {
         assert_ne!(code, Some(0), "{said}");
         assert!(said.contains("WRONGPASS"), "{said}");
         world.finish().await;
+    });
+}
+
+#[test]
+fn doctor_sees_a_cluster_that_has_lost_a_part() {
+    run_waiting(async {
+        let cluster = Cluster::start(3, 0, &["cluster-require-full-coverage no"]).await;
+        let shards = format!("redis.shards={SHARDS}");
+        let world = World::on_redis(&cluster.url(), "cluster-part", &[], &["redis.mode=cluster", &shards]).await;
+        world.sale("part", 10, None).await;
+        let of_redis = |verdict: &str| {
+            let (_, found, text) = doctor_says(&world.own_sets());
+            let lines: Vec<String> = found(verdict).into_iter().filter(|line| line.contains("cluster_")).collect();
+            (lines, text)
+        };
+        let (wrong, text) = of_redis("wrong");
+        assert_eq!((wrong.len(), of_redis("fine").0.len()), (0, 6), "cluster_state and cluster_size of three: {text}");
+        cluster.nodes()[2].kill().await;
+        let lost = ["redis cluster_state", "redis cluster_state"];
+        eventually("two of three servers say it", async || of_redis("wrong").0 == lost).await;
+        world.stop().await;
     });
 }

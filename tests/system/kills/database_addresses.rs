@@ -2,6 +2,7 @@
 
 use crate::support::database_pair::DatabasePair;
 use crate::support::doctor::doctor;
+use crate::support::fault_injection::sql;
 use crate::support::world::{SETTLE, World, eventually, pause, run_waiting, shared};
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::roles::Role;
@@ -106,5 +107,22 @@ fn dead_and_read_only_addresses_are_passed_over_and_the_doctor_names_them() {
         assert_eq!(code, Some(2));
         pair.takes_writes(1, false).await;
         world.finish().await;
+    });
+}
+
+#[test]
+fn doctor_sees_a_database_whose_commits_wait_for_no_replica_any_more() {
+    run_waiting(async {
+        let pair = DatabasePair::start("semisync").await;
+        let words = pair.semi_synchronous().await;
+        let complains = || {
+            let (_, found, text) = doctor(&[format!("mysql.url={}", pair.url(0))]);
+            (found("warning").contains(&"mysql semi-synchronous replication".to_owned()), text)
+        };
+        eventually("the replica acknowledges", async || !complains().0).await;
+        let (_, text) = complains();
+        assert!(text.contains("semi-synchronous replication"), "it is looked at: {text}");
+        sql(&pair.root(1), words.stop).await;
+        eventually("nobody acknowledges", async || complains().0).await;
     });
 }

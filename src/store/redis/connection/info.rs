@@ -35,6 +35,6 @@ pub(in crate::store::redis) async fn info_field(
 }
 
 /// The value of a field in an answer of `INFO`.
-fn value_in<'a>(info: &'a str, field: &str) -> Option<&'a str> {
+pub(in crate::store::redis) fn value_in<'a>(info: &'a str, field: &str) -> Option<&'a str> {
     info.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':')).map(str::trim)
 }

@@ -20,7 +20,7 @@ mod values;
 
 pub use fault::RedisFault;
 pub(crate) use info::ServerIncarnation;
-pub(super) use info::info_field;
+pub(super) use info::{info_field, value_in};
 pub(super) use node::Node;
 pub(super) use replicas::{Replicated, good_replicas};
 pub(super) use values::{integer, list, optional_text, text};
