@@ -247,7 +247,10 @@ mod tests {
             (webhook("a", "https://h/", short), "secrets: number 1: expected whsec_"),
             (webhook("a", "https://h/", &short.replace("whsec_", "")), "secrets: number 1: expected whsec_"),
             (webhook("a", "https://h/", "secrets = { of = \"hunter2\" }\nevents = []"), "expected a list of texts"),
-            (webhook("a", "https://h/", &good.replace("order.paid", "order.payed")), "events: \"order.payed\", expected"),
+            (
+                webhook("a", "https://h/", &good.replace("order.paid", "order.payed")),
+                "events: \"order.payed\", expected",
+            ),
             (webhook("a", "https://h/", &good.replace("\"order.paid\"", "")), "events: none, expected"),
             (webhook("a", "https://h/", &format!("{good}\nretries = 3")), "retries"),
             ("[webhook_delivery]\nretry_ms = [5]\n".to_owned(), "webhook_delivery.retry_ms: [5], expected"),

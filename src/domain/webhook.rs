@@ -110,7 +110,10 @@ mod tests {
         let all = WebhookSubscriptions::new(vec![of("a", &["order.paid", "order.failed"]), of("b", &["order.paid"])]);
         assert_eq!(all.wanting("order.paid").collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(all.wanting("order.failed").collect::<Vec<_>>(), ["a"]);
-        assert_eq!(all.wanting("order.expired").count() + WebhookSubscriptions::default().wanting("order.paid").count(), 0);
+        assert_eq!(
+            all.wanting("order.expired").count() + WebhookSubscriptions::default().wanting("order.paid").count(),
+            0
+        );
     }
 
     #[test]

@@ -94,11 +94,8 @@ impl OutgoingClient {
             self.url.query().map_or_else(|| self.url.path().to_owned(), |query| format!("{}?{query}", self.url.path()));
         let host = self.url.host_str().unwrap_or_default();
         let host = self.url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
-        let mut request = Request::builder()
-            .method(call.method)
-            .uri(path)
-            .header(HOST, host)
-            .header(USER_AGENT, "seckill");
+        let mut request =
+            Request::builder().method(call.method).uri(path).header(HOST, host).header(USER_AGENT, "seckill");
         for (name, value) in call.headers {
             request = request.header(name, value);
         }

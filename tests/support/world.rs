@@ -4,6 +4,7 @@
 //! Every test ends with [`World::finish`], which asks the balance sheet whether anything was lost (E6).
 
 pub use super::answer::Answer;
+use super::files::Folder;
 use super::schema;
 use super::shared_servers::Tenant;
 pub use super::shared_servers::{init_telemetry, shared};
@@ -19,6 +20,7 @@ use seckill::sales::{SaleControl, SaleControlError};
 use seckill::store::mysql::{DatabaseAddress, migrate, sales};
 use seckill::store::redis::RedisFault;
 use seckill::token_issuer::TokenIssuer;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -63,6 +65,8 @@ pub struct World {
     stopper: Stopper,
     running: Option<JoinHandle<Result<(), RoleError>>>,
     tenant: Option<Tenant>,
+    /// With a file `config.toml`, for what only a file can say.
+    config: Option<Folder>,
 }
 
 /// Longest time that roles of a test that failed may take to end.
@@ -95,6 +99,24 @@ impl World {
         Self::on_tenant(tenant, &shared().await.urls().redis_url, (&name, roles, set)).await
     }
 
+    /// The same with a configuration file of this text.
+    pub async fn with_config(roles: &[Role], set: &[&str], text: &str) -> Self {
+        let name = format!("t{}", WORLDS.fetch_add(1, Ordering::SeqCst));
+        let folder = Folder::new(&format!("config-{name}"));
+        std::fs::write(folder.path().join("config.toml"), text).expect("a file");
+        let tenant = Tenant::new(&name).await;
+        let redis_url = &shared().await.urls().redis_url;
+        let urls = (redis_url.as_str(), tenant.amqp_url.as_str(), tenant.mysql_url.as_str());
+        let mut world = Self::configured(urls, (&name, roles, set), Some(folder)).await;
+        world.tenant = Some(tenant);
+        world
+    }
+
+    /// Its configuration file.
+    pub fn config_file(&self) -> Option<PathBuf> {
+        self.config.as_ref().map(|folder| folder.path().join("config.toml"))
+    }
+
     /// A world on its own Redis, with the shared broker and database, and `name` everywhere.
     pub async fn on_redis(redis_url: &str, name: &str, roles: &[Role], set: &[&str]) -> Self {
         // The next one of this name may come before this one's place is cleared.
@@ -120,6 +142,14 @@ impl World {
 
     /// On given servers (redis, amqp, mysql; several databases with commas), with `name` as key prefix and node.
     pub async fn on(urls: (&str, &str, &str), name: &str, roles: &[Role], set: &[&str]) -> Self {
+        Self::configured(urls, (name, roles, set), None).await
+    }
+
+    async fn configured(
+        urls: (&str, &str, &str),
+        (name, roles, set): (&str, &[Role], &[&str]),
+        config: Option<Folder>,
+    ) -> Self {
         let mut layers: Vec<String> = QUICK.iter().chain(&PATIENT).map(|set| (*set).to_owned()).collect();
         layers.extend([
             format!("redis.url={}", urls.0),
@@ -129,7 +159,8 @@ impl World {
             format!("runtime.node={name}"),
         ]);
         layers.extend(set.iter().map(|set| (*set).to_owned()));
-        let settings = Arc::new(Settings::load(&Layers { files: vec![], set: layers }).expect("settings"));
+        let files = config.iter().map(|folder| folder.path().join("config.toml")).collect();
+        let settings = Arc::new(Settings::load(&Layers { files, set: layers }).expect("settings"));
         match settings.mysql.urls_in_use() {
             [plain] if plain.expose().starts_with("mysql:") => schema::make(plain.expose()).await,
             // The copy's own connections know no certificates, and one address.
@@ -154,6 +185,7 @@ impl World {
             stopper: Stopper::new(),
             running: None,
             tenant: None,
+            config,
         };
         world.start_roles(roles).await;
         world

@@ -7,3 +7,6 @@ mod events;
 mod expiry;
 mod limits;
 mod races;
+mod webhooks;
+mod webhooks_crash;
+mod webhooks_failing;

@@ -106,11 +106,7 @@ pub async fn receive(db: &Db, payment: &NewPayment) -> Result<PaymentAnswer, DbE
     Ok(if same { PaymentAnswer::Recorded(told, row) } else { PaymentAnswer::IdTaken(row) })
 }
 
-async fn in_transaction(
-    conn: &mut Conn,
-    payment: &NewPayment,
-    webhooks: &WebhookSubscriptions,
-) -> Result<(), DbError> {
+async fn in_transaction(conn: &mut Conn, payment: &NewPayment, webhooks: &WebhookSubscriptions) -> Result<(), DbError> {
     let order = lock(conn, payment.request_id).await?;
     let reason = order.as_ref().map_or(Some(RefundReason::NoOrder), |order| {
         let asked = Price { amount_cents: order.amount_cents, currency: order.currency.clone() };

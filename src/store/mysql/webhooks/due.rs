@@ -80,6 +80,18 @@ pub enum TriedDelivery {
     },
 }
 
+impl TriedDelivery {
+    /// The delivery.
+    #[must_use]
+    pub const fn delivery_id(&self) -> u64 {
+        match self {
+            Self::Delivered { delivery_id, .. } | Self::Again { delivery_id, .. } | Self::Dead { delivery_id, .. } => {
+                *delivery_id
+            }
+        }
+    }
+}
+
 /// Records the results of tries, all or none. A delivery that is not waiting any more stays as it is. Repeating counts a try twice at
 /// most, and harms nothing.
 pub async fn record_tries(db: &Db, tried: &[TriedDelivery]) -> Result<(), DbError> {
@@ -177,12 +189,8 @@ pub async fn figures(db: &Db) -> Result<Vec<WebhookFigures>, DbError> {
     let mut found: std::collections::BTreeMap<String, WebhookFigures> = std::collections::BTreeMap::new();
     for row in rows {
         let name = String::from_utf8_lossy(&row.webhook).into_owned();
-        let of = found.entry(name.clone()).or_insert(WebhookFigures {
-            webhook: name,
-            waiting: 0,
-            oldest_ms: 0,
-            dead: 0,
-        });
+        let of =
+            found.entry(name.clone()).or_insert(WebhookFigures { webhook: name, waiting: 0, oldest_ms: 0, dead: 0 });
         if row.state == DeliveryState::Dead.code() {
             of.dead = row.rows_count;
         } else {

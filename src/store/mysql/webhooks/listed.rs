@@ -106,8 +106,12 @@ pub async fn replay(db: &Db, delivery_ids: &[u64]) -> Result<Vec<u64>, DbError> 
     let ids: Vec<u64> = delivery_ids.iter().copied().take(PAGE_MAX.into()).collect();
     db.run("webhooks_replay", async |conn| {
         let named = webhook_deliveries::table.filter(webhook_deliveries::delivery_id.eq_any(&ids));
-        let known: Vec<u64> =
-            named.clone().select(webhook_deliveries::delivery_id).order(webhook_deliveries::delivery_id).load(conn).await?;
+        let known: Vec<u64> = named
+            .clone()
+            .select(webhook_deliveries::delivery_id)
+            .order(webhook_deliveries::delivery_id)
+            .load(conn)
+            .await?;
         diesel::update(named).set(waits_again()).execute(conn).await?;
         Ok(known)
     })
@@ -129,11 +133,13 @@ fn waits_again() -> WaitsAgain {
     )
 }
 
-/// Sends every dead delivery again, of one webhook or of all, in batches. Returns how many.
+/// Sends every dead delivery again, of one webhook or of all, in batches. Returns how many. Those that die meanwhile stay so.
 pub async fn replay_dead(db: &Db, webhook: Option<&str>) -> Result<usize, DbError> {
     let dead = DeliveriesFilter { state: DeliveryState::Dead, webhook: webhook.map(str::to_owned), limit: PAGE_MAX };
+    let (_, there) = list(db, &DeliveriesFilter { limit: 1, ..dead.clone() }).await?;
+    let there = usize::try_from(there).unwrap_or(0);
     let mut replayed = 0;
-    loop {
+    while replayed < there {
         let ids: Vec<u64> = db
             .run("webhooks_dead", async |conn| {
                 let first = dead.matching().select(webhook_deliveries::delivery_id).limit(BATCH_MAX);
@@ -141,7 +147,7 @@ pub async fn replay_dead(db: &Db, webhook: Option<&str>) -> Result<usize, DbErro
             })
             .await?;
         if ids.is_empty() {
-            return Ok(replayed);
+            break;
         }
         replayed += db
             .run("webhooks_replay", async |conn| {
@@ -152,4 +158,5 @@ pub async fn replay_dead(db: &Db, webhook: Option<&str>) -> Result<usize, DbErro
             })
             .await?;
     }
+    Ok(replayed)
 }

@@ -7,9 +7,7 @@
 mod due;
 mod listed;
 
-pub use due::{
-    DueDelivery, TriedDelivery, WebhookFigures, delete_old, due, figures, record_tries, webhooks_with_rows,
-};
+pub use due::{DueDelivery, TriedDelivery, WebhookFigures, delete_old, due, figures, record_tries, webhooks_with_rows};
 pub use listed::{DeliveriesFilter, ListedDelivery, PAGE_MAX, get, list, replay, replay_dead};
 
 use super::fault::DbError;
@@ -108,8 +106,11 @@ mod tests {
         rows.append_to(&mut message);
         assert_eq!(message, "BEGIN");
         let of = |name: &str, event: &str| WebhookSubscription { name: name.into(), events: vec![event.into()] };
-        let some =
-            WebhookSubscriptions::new(vec![of("a", "order.confirmed"), of("b", "order.confirmed"), of("c", "order.paid")]);
+        let some = WebhookSubscriptions::new(vec![
+            of("a", "order.confirmed"),
+            of("b", "order.confirmed"),
+            of("c", "order.paid"),
+        ]);
         let mut rows = DeliveryRows::new(&some, "order.confirmed", 1);
         rows.add(7, b"{}");
         rows.append_to(&mut message);
