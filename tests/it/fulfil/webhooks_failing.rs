@@ -174,16 +174,16 @@ fn a_dead_delivery_is_listed_and_replayed_by_command_and_by_api() {
         let shown = world.cli(&["webhook", "show", &ids[0].to_string()]).exits(0).json();
         assert_eq!(shown["data"]["rid"], shown["request_id"]);
         let by_api = admin.get("/webhooks/deliveries?webhook=shop").await;
-        assert_eq!((by_api.status, by_api.body["count"].as_u64()), (200, Some(4)));
+        assert_eq!((by_api.status, by_api.json["count"].as_u64()), (200, Some(4)));
         let one = admin.get(&format!("/webhooks/deliveries/{}", ids[0])).await;
-        assert_eq!((one.status, &one.body["delivery"]["data"]["status"]), (200, &json!("CONFIRMED")));
+        assert_eq!((one.status, &one.json["delivery"]["data"]["status"]), (200, &json!("CONFIRMED")));
         assert_eq!(admin.get("/webhooks/deliveries/99999").await.code(), "DELIVERY_NOT_FOUND");
         assert_eq!(admin.post("/webhooks/replay", json!({})).await.status, 422);
 
         receiver.answers("200 OK", "");
         let [first, second] = [ids[0], ids[1]];
         let done = admin.post("/webhooks/replay", json!({ "delivery_ids": [first, 99_999], "by": "Li Wei" })).await;
-        assert_eq!((done.status, &done.body), (200, &json!({ "replayed": 1, "unknown": [99_999] })));
+        assert_eq!((done.status, &done.json), (200, &json!({ "replayed": 1, "unknown": [99_999] })));
         eventually("it is delivered", async || world.deliveries("DELIVERED").await == 1).await;
         world.cli(&["webhook", "replay", &second.to_string()]).exits(0);
         eventually("it is delivered", async || world.deliveries("DELIVERED").await == 2).await;
@@ -199,7 +199,7 @@ fn a_dead_delivery_is_listed_and_replayed_by_command_and_by_api() {
         world.cli(&["webhook", "replay", "99999"]).exits(1);
         let acts = admin.get("/acts").await;
         let replays: Vec<_> =
-            acts.body["acts"].as_array().unwrap().iter().filter(|act| act["action"] == "webhook.replay").collect();
+            acts.json["acts"].as_array().unwrap().iter().filter(|act| act["action"] == "webhook.replay").collect();
         assert_eq!(replays.len(), 5, "each is on record");
         assert!(replays.iter().any(|act| act["actor_name"] == "Li Wei"));
         world.finish().await;
