@@ -1,7 +1,9 @@
 //! A shop that gets webhooks: a real HTTP server in the test's process. It can fail, stand still, vanish and come back at the same
 //! address, and it checks every signature by a computation of its own.
 
-use super::world::{World, eventually};
+use super::files::Folder;
+use super::shared_servers::Tenant;
+use super::world::{World, eventually, shared};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use seckill::domain::ids::RequestId;
@@ -10,6 +12,8 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -21,9 +25,8 @@ pub const NEXT_SECRET: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
 /// Every event of an order's life.
 pub const ALL_EVENTS: [&str; 6] =
     ["order.confirmed", "order.failed", "order.paid", "order.expired", "order.cancelled", "order.refund_needed"];
-/// Pauses that let a failing receiver be tried often within seconds.
-pub const SOON: &str =
-    "webhook_delivery.retry_ms=100,200,300,300,300,300,300,300,300,300,300,300,300,300,300,300,300,300,300,300";
+/// Pauses that let a failing receiver be tried often within seconds, and on for minutes on a machine that is slow.
+pub const SOON: &str = "webhook_delivery.retry_ms=100,200,300,300,300,300,300,300,300,500,500,500,500,1000,1000,2000,4000,8000,8000,8000,8000,8000,8000,8000";
 
 /// What a caller gets.
 #[derive(Clone)]
@@ -228,7 +231,27 @@ pub fn webhook(name: &str, url: &str, secrets: &[&str], events: &[&str]) -> Stri
     format!("[[webhooks]]\nname = \"{name}\"\nurl = \"{url}\"\nsecrets = {secrets:?}\nevents = {events:?}\n")
 }
 
+static CONFIGURED: AtomicU32 = AtomicU32::new(0);
+
 impl World {
+    /// Some roles with settings, and with a configuration file of this text.
+    pub async fn with_config(roles: &[Role], set: &[&str], text: &str) -> Self {
+        let name = format!("c{}", CONFIGURED.fetch_add(1, Ordering::SeqCst));
+        let folder = Folder::new(&format!("config-{name}"));
+        std::fs::write(folder.path().join("config.toml"), text).expect("a file");
+        let tenant = Tenant::new(&name).await;
+        let redis_url = &shared().await.urls().redis_url;
+        let urls = (redis_url.as_str(), tenant.amqp_url.as_str(), tenant.mysql_url.as_str());
+        let mut world = Self::configured(urls, (&name, roles, set), Some(folder)).await;
+        world.tenant = Some(tenant);
+        world
+    }
+
+    /// Its configuration file.
+    pub fn config_file(&self) -> Option<PathBuf> {
+        self.config.as_ref().map(|folder| folder.path().join("config.toml"))
+    }
+
     /// Some roles, and one webhook that wants every event.
     pub async fn with_hook(roles: &[Role], set: &[&str], receiver: &HookReceiver) -> Self {
         let text = webhook("shop", &receiver.url(), &[SECRET], &ALL_EVENTS);

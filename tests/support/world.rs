@@ -20,7 +20,6 @@ use seckill::sales::{SaleControl, SaleControlError};
 use seckill::store::mysql::{DatabaseAddress, migrate, sales};
 use seckill::store::redis::RedisFault;
 use seckill::token_issuer::TokenIssuer;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -64,9 +63,9 @@ pub struct World {
     pub(super) issuer: TokenIssuer,
     stopper: Stopper,
     running: Option<JoinHandle<Result<(), RoleError>>>,
-    tenant: Option<Tenant>,
+    pub(super) tenant: Option<Tenant>,
     /// With a file `config.toml`, for what only a file can say.
-    config: Option<Folder>,
+    pub(super) config: Option<Folder>,
 }
 
 /// Longest time that roles of a test that failed may take to end.
@@ -99,31 +98,6 @@ impl World {
         Self::on_tenant(tenant, &shared().await.urls().redis_url, (&name, roles, set)).await
     }
 
-    /// The same with a configuration file of this text.
-    pub async fn with_config(roles: &[Role], set: &[&str], text: &str) -> Self {
-        let name = format!("t{}", WORLDS.fetch_add(1, Ordering::SeqCst));
-        let folder = Folder::new(&format!("config-{name}"));
-        std::fs::write(folder.path().join("config.toml"), text).expect("a file");
-        let tenant = Tenant::new(&name).await;
-        let redis_url = &shared().await.urls().redis_url;
-        let urls = (redis_url.as_str(), tenant.amqp_url.as_str(), tenant.mysql_url.as_str());
-        let mut world = Self::configured(urls, (&name, roles, set), Some(folder)).await;
-        world.tenant = Some(tenant);
-        world
-    }
-
-    /// Its configuration file.
-    pub fn config_file(&self) -> Option<PathBuf> {
-        self.config.as_ref().map(|folder| folder.path().join("config.toml"))
-    }
-
-    /// A world on its own Redis, with the shared broker and database, and `name` everywhere.
-    pub async fn on_redis(redis_url: &str, name: &str, roles: &[Role], set: &[&str]) -> Self {
-        // The next one of this name may come before this one's place is cleared.
-        let tenant = Tenant::new(&format!("{name}-{}", WORLDS.fetch_add(1, Ordering::SeqCst))).await;
-        Self::on_tenant(tenant, redis_url, (name, roles, set)).await
-    }
-
     /// The virtual host it is on.
     pub fn vhost(&self) -> &str {
         last_part(self.settings.rabbitmq.url.expose())
@@ -145,7 +119,7 @@ impl World {
         Self::configured(urls, (name, roles, set), None).await
     }
 
-    async fn configured(
+    pub(super) async fn configured(
         urls: (&str, &str, &str),
         (name, roles, set): (&str, &[Role], &[&str]),
         config: Option<Folder>,

@@ -135,7 +135,6 @@ impl Db {
         Self { webhooks, ..self }
     }
 
-    /// Who gets a row for each event.
     pub(super) const fn webhooks(&self) -> &WebhookSubscriptions {
         &self.webhooks
     }

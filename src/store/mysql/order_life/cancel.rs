@@ -65,7 +65,7 @@ pub async fn cancel(db: &Db, request: CancelRequest<'_>) -> Result<Cancelled, Db
                 None if request.buyer.is_some() => return Ok(Cancelled::Refused(order.sale_id, None)),
                 None | Some(OrderTransition::To(_)) => {}
             }
-            let refunds = in_transaction(conn, &order, &request, (event, db.webhooks())).await?;
+            let refunds = in_transaction(conn, &order, &request, event, db.webhooks()).await?;
             Ok(Cancelled::Now(order.sale_id, order.quantity, refunds))
         })
         .await
@@ -76,7 +76,8 @@ async fn in_transaction(
     conn: &mut Conn,
     order: &LockedOrder,
     request: &CancelRequest<'_>,
-    (event, webhooks): (OrderEvent, &WebhookSubscriptions),
+    event: OrderEvent,
+    webhooks: &WebhookSubscriptions,
 ) -> Result<Vec<String>, DbError> {
     let limit_returned = order.limit_returns && order.state == Some(OrderState::Unpaid);
     let condition = match order.state {
