@@ -98,6 +98,13 @@ impl World {
         Self::on_tenant(tenant, &shared().await.urls().redis_url, (&name, roles, set)).await
     }
 
+    /// A world on its own Redis, with the shared broker and database, and `name` everywhere.
+    pub async fn on_redis(redis_url: &str, name: &str, roles: &[Role], set: &[&str]) -> Self {
+        // The next one of this name may come before this one's place is cleared.
+        let tenant = Tenant::new(&format!("{name}-{}", WORLDS.fetch_add(1, Ordering::SeqCst))).await;
+        Self::on_tenant(tenant, redis_url, (name, roles, set)).await
+    }
+
     /// The virtual host it is on.
     pub fn vhost(&self) -> &str {
         last_part(self.settings.rabbitmq.url.expose())

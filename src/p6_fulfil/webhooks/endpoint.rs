@@ -124,10 +124,9 @@ mod tests {
         let pauses: RetryPauses = serde_json::from_value(serde_json::json!([1000, 60_000])).unwrap();
         let mut endpoint = endpoint();
         for (attempts, low, high) in [(0, 1000, 1200), (1, 60_000, 72_000)] {
-            match endpoint.follow(&ended(attempts, failed(None, false)), &pauses, 9) {
-                TriedDelivery::Again { after_ms, .. } => assert!((low..=high).contains(&after_ms), "{after_ms}"),
-                other => panic!("{other:?}"),
-            }
+            let follow = endpoint.follow(&ended(attempts, failed(None, false)), &pauses, 9);
+            let TriedDelivery::Again { after_ms, .. } = follow else { panic!("{follow:?}") };
+            assert!((low..=high).contains(&after_ms), "{after_ms}");
         }
         let last = endpoint.follow(&ended(2, failed(None, false)), &pauses, 9);
         assert_eq!(last, TriedDelivery::Dead { delivery_id: 7, problem: "answers 500".into() });
