@@ -42,6 +42,8 @@ pub(super) const CONSOLE: &[Asset] = assets![
     "register.js" = "console/register.js",
     "audits.js" = "console/audits.js",
     "acts.js" = "console/acts.js",
+    "webhooks.js" = "console/webhooks.js",
+    "webhook-dictionary.js" = "console/webhook-dictionary.js",
 ];
 
 /// The demo shop.

@@ -29,6 +29,9 @@ fn every_event_of_an_orders_life_arrives_signed_and_as_on_the_exchange() {
         assert_eq!(admin.post(&format!("/orders/{alice}/cancel"), json!({ "reason": "r" })).await.status, 200);
         world.overdue(bob).await;
         world.cancel_mine("carol", carol).await;
+        receiver.hears("order.expired", bob).await;
+        let units = &world.servers.redis.stock;
+        eventually("all units are back", async || units.units(&sale, 0).await.unwrap() == Some(3)).await;
         // Redis says yes, the database has no unit any more.
         world.sql("UPDATE sales SET stock = 0, granted = 0").await;
         let dave = world.bought(&sale, "dave").await;
@@ -39,7 +42,6 @@ fn every_event_of_an_orders_life_arrives_signed_and_as_on_the_exchange() {
             ("order.paid", alice),
             ("order.refund_needed", alice),
             ("order.cancelled", alice),
-            ("order.expired", bob),
             ("order.cancelled", carol),
             ("order.failed", dave),
         ] {
