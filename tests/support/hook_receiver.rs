@@ -1,7 +1,9 @@
 //! A shop that gets webhooks: a real HTTP server in the test's process. It can fail, stand still, vanish and come back at the same
 //! address, and it checks every signature by a computation of its own.
 
+use super::certificates::Certificates;
 use super::files::Folder;
+use super::issuer::acceptor;
 use super::shared_servers::Tenant;
 use super::world::{World, eventually, shared};
 use base64::Engine;
@@ -15,9 +17,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
+use tokio_rustls::TlsAcceptor;
 
 /// Two secrets of the form that the standard has.
 pub const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -61,6 +64,7 @@ struct HookShared {
 /// Listens until it is dropped.
 pub struct HookReceiver {
     address: SocketAddr,
+    tls: Option<TlsAcceptor>,
     shared: Arc<HookShared>,
     task: Option<JoinHandle<()>>,
 }
@@ -78,28 +82,49 @@ fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 impl HookReceiver {
     /// One that answers 204.
     pub async fn start() -> Self {
+        Self::listening(None).await
+    }
+
+    /// The same over TLS, with the certificate `server` for `localhost`.
+    pub async fn start_tls(certificates: &Certificates) -> Self {
+        Self::listening(Some(acceptor(certificates))).await
+    }
+
+    async fn listening(tls: Option<TlsAcceptor>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
-        let mut receiver = Self { address, shared: Arc::default(), task: None };
+        let mut receiver = Self { address, tls, shared: Arc::default(), task: None };
         receiver.answers("204 No Content", "");
         receiver.serve(listener);
         receiver
     }
 
     fn serve(&mut self, listener: TcpListener) {
-        let shared = self.shared.clone();
+        let (shared, tls) = (self.shared.clone(), self.tls.clone());
         self.task = Some(tokio::spawn(async move {
             let mut clients = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                let shared = shared.clone();
-                clients.spawn(async move { serve(stream, &shared).await });
+                let (shared, tls) = (shared.clone(), tls.clone());
+                clients.spawn(async move {
+                    match tls {
+                        None => serve(stream, &shared).await,
+                        Some(tls) => {
+                            if let Ok(stream) = tls.accept(stream).await {
+                                serve(stream, &shared).await;
+                            }
+                        }
+                    }
+                });
             }
         }));
     }
 
     /// Where it is.
     pub fn url(&self) -> String {
-        format!("http://{}/hooks/orders?shop=7", self.address)
+        match self.tls {
+            None => format!("http://{}/hooks/orders?shop=7", self.address),
+            Some(_) => format!("https://localhost:{}/hooks/orders?shop=7", self.address.port()),
+        }
     }
 
     /// Answers this to every call from now on.
@@ -197,7 +222,7 @@ fn hmac_sha256(secret: &str, content: &[u8]) -> Vec<u8> {
     Sha256::new().chain_update(padded(0x5c)).chain_update(inner).finalize().to_vec()
 }
 
-async fn serve(mut stream: TcpStream, shared: &HookShared) {
+async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, shared: &HookShared) {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         match stream.read_u8().await {

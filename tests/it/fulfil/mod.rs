@@ -10,3 +10,5 @@ mod races;
 mod webhooks;
 mod webhooks_crash;
 mod webhooks_failing;
+mod webhooks_size;
+mod webhooks_tls;
