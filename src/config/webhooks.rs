@@ -229,6 +229,14 @@ mod tests {
     }
 
     #[test]
+    fn the_example_of_the_manual_is_accepted() {
+        let page = include_str!("../../docs/operations.md");
+        let example = page.split("```toml\n[[webhooks]]").nth(1).unwrap().split("```").next().unwrap();
+        let settings = load("manual", &format!("[[webhooks]]{}", example.replace("whsec_…", SECRET))).unwrap();
+        assert_eq!(settings.webhooks[0].events, WEBHOOK_EVENTS);
+    }
+
+    #[test]
     fn each_mistake_is_named_with_its_webhook_and_no_secret_is_shown() {
         let good = format!("secrets = [\"{SECRET}\"]\nevents = [\"order.paid\"]");
         let twice = webhook("a", "https://h/", &good);
