@@ -14,6 +14,9 @@ const MEASURE: Duration = Duration::from_secs(5);
 /// The same where no webhook is configured: there may be rows of earlier ones.
 const MEASURE_NONE: Duration = Duration::from_secs(60);
 
+/// Measuring pauses for this many times as long as it took, so that the rest of the time is for sending.
+const SHARE: u32 = 10;
+
 /// The words of `outcome`.
 const OUTCOMES: [&str; 4] = ["delivered", "failed", "gone", "dead"];
 
@@ -28,14 +31,24 @@ pub(super) fn count_try(webhook: &str, ended: &EndedTry, tried: &TriedDelivery) 
     let webhook = webhook.to_owned();
     metrics::counter!("seckill_p6_webhook_tries_total", "webhook" => webhook.clone(), "outcome" => outcome)
         .increment(1);
-    metrics::histogram!("seckill_p6_webhook_seconds", "webhook" => webhook.clone()).record(ended.took);
-    if let TriedDelivery::Dead { delivery_id, problem } = tried {
+    metrics::histogram!("seckill_p6_webhook_seconds", "webhook" => webhook).record(ended.took);
+}
+
+/// One line for the deliveries of a webhook that died together.
+pub(super) fn log_dead<'a>(webhook: &str, tried: impl Iterator<Item = &'a TriedDelivery>) {
+    let dead = tried.filter_map(|tried| match tried {
+        TriedDelivery::Dead { delivery_id, problem } => Some((delivery_id, problem)),
+        TriedDelivery::Delivered { .. } | TriedDelivery::Again { .. } => None,
+    });
+    let dead: Vec<_> = dead.collect();
+    if let Some((first, problem)) = dead.first() {
         tracing::error!(
             phase = "p6_webhooks",
             webhook,
-            delivery_id,
+            dead = dead.len(),
+            first,
             problem,
-            "a delivery is dead: seckill webhook list --dead"
+            "deliveries are dead: seckill webhook list --dead"
         );
     }
 }
@@ -58,22 +71,35 @@ impl WebhookGauges {
         Self { names, next_at: Instant::now(), strangers: BTreeSet::new() }
     }
 
-    /// Measures and removes, when it is time.
-    pub(super) async fn measure(&mut self, db: &Db, disabled: &[&str]) -> Result<(), DbError> {
+    /// Measures and removes, when it is time. Trouble with it must not keep deliveries from being sent.
+    pub(super) async fn measure(&mut self, db: &Db, disabled: &[&str]) {
         let now = Instant::now();
         if now < self.next_at {
-            return Ok(());
+            return;
         }
+        // Counting millions of rows takes its time, and a longer deadline.
+        let removed = match self.look(db.patient(), disabled).await {
+            Ok(removed) => removed,
+            Err(error) => {
+                tracing::warn!(phase = "p6_webhooks", %error, "the figures of the webhooks are not read");
+                0
+            }
+        };
+        // A full batch: there may be more.
+        let pause = if self.names.is_empty() { MEASURE_NONE } else { MEASURE };
+        let pause = if removed > 0 { Duration::ZERO } else { pause };
+        self.next_at = Instant::now() + pause.max(now.elapsed() * SHARE);
+    }
+
+    /// Shows the figures and removes old rows. Returns how many.
+    async fn look(&mut self, db: &Db, disabled: &[&str]) -> Result<usize, DbError> {
         let found = webhooks::figures(db).await?;
         self.show(&found, disabled);
         let mut removed = 0;
         for webhook in webhooks::webhooks_with_rows(db).await? {
             removed += webhooks::delete_old(db, &webhook).await?;
         }
-        // A full batch: there may be more.
-        let pause = if self.names.is_empty() { MEASURE_NONE } else { MEASURE };
-        self.next_at = if removed > 0 { now } else { now + pause };
-        Ok(())
+        Ok(removed)
     }
 
     fn show(&mut self, found: &[WebhookFigures], disabled: &[&str]) {

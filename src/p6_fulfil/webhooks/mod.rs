@@ -136,6 +136,10 @@ impl WebhookSender {
         let tried: Vec<TriedDelivery> = self.unrecorded.iter().map(|(_, tried)| tried.clone()).collect();
         webhooks::record_tries(&self.db, &tried).await?;
         crash_point!(WebhookRecorded);
+        for (at, endpoint) in self.endpoints.iter().enumerate() {
+            let of = self.unrecorded.iter().filter(|(endpoint, _)| *endpoint == at);
+            figures::log_dead(&endpoint.name, of.map(|(_, tried)| tried));
+        }
         for (endpoint, tried) in self.unrecorded.drain(..) {
             if let Some(endpoint) = self.endpoints.get_mut(endpoint) {
                 endpoint.under_way.remove(&tried.delivery_id());
@@ -206,7 +210,7 @@ impl Worker for WebhookSender {
         let begun = self.begin().await.map_err(Fault::back_off)?;
         let disabled = |endpoint: &&WebhookEndpoint| endpoint.is_disabled;
         let disabled: Vec<&str> = self.endpoints.iter().filter(disabled).map(|of| of.name.as_str()).collect();
-        self.gauges.measure(&self.db, &disabled).await.map_err(Fault::back_off)?;
+        self.gauges.measure(&self.db, &disabled).await;
         Ok(if begun > 0 || !self.tries.is_empty() { Progress::Moved(begun) } else { Progress::Idle })
     }
 

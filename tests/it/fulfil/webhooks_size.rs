@@ -56,6 +56,8 @@ fn what_is_due_is_found_along_one_index_and_never_sorted() {
             format!("SELECT delivery_id, body FROM webhook_deliveries WHERE state = 'WAITING' AND {of_shop} ORDER BY next_at LIMIT 40"),
             format!("SELECT delivery_id FROM webhook_deliveries WHERE state = 'DELIVERED' AND {of_shop} LIMIT 1000"),
             "SELECT delivery_id, body FROM webhook_deliveries WHERE state = 'DEAD' ORDER BY webhook, next_at LIMIT 50".to_owned(),
+            "SELECT webhook FROM webhook_deliveries WHERE state = 'DELIVERED' AND webhook > '' ORDER BY webhook LIMIT 1"
+                .to_owned(),
             "SELECT webhook, state, COUNT(*), MIN(created_at) FROM webhook_deliveries WHERE state IN ('DEAD', 'WAITING') \
              GROUP BY state, webhook"
                 .to_owned(),

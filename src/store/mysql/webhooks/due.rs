@@ -16,6 +16,8 @@ use diesel_async::{AsyncConnection, RunQueryDsl};
 
 /// `webhook_deliveries.problem`, in characters.
 const PROBLEM_CHARS_MAX: usize = 255;
+/// Most webhooks whose delivered rows are looked for: those that are configured, and former ones.
+const NAMES_MAX: usize = 100;
 /// Most rows that one call deletes.
 const DELETED_MAX: i64 = 1000;
 
@@ -200,16 +202,27 @@ pub async fn figures(db: &Db) -> Result<Vec<WebhookFigures>, DbError> {
     Ok(found.into_values().collect())
 }
 
-/// The webhooks that have delivered rows.
+/// The webhooks that have delivered rows, at most [`NAMES_MAX`]. From one name to the next along the index: a week of delivered rows
+/// is not read for it.
 pub async fn webhooks_with_rows(db: &Db) -> Result<Vec<String>, DbError> {
-    let names: Vec<ByteText> = db
-        .run("webhooks_named", async |conn| {
-            let delivered = webhook_deliveries::table
+    db.run("webhooks_named", async |conn| {
+        let mut names: Vec<String> = Vec::new();
+        while names.len() < NAMES_MAX {
+            let last = names.last().map(String::as_str).unwrap_or_default();
+            let next: Option<ByteText> = webhook_deliveries::table
                 .filter(webhook_deliveries::state.eq(DeliveryState::Delivered.code()))
+                .filter(webhook_deliveries::webhook.gt(last.as_bytes()))
+                .order(webhook_deliveries::webhook)
                 .select(webhook_deliveries::webhook)
-                .distinct();
-            Ok(delivered.load(conn).await?)
-        })
-        .await?;
-    Ok(names.into_iter().map(String::from).collect())
+                .first(conn)
+                .await
+                .optional()?;
+            match next {
+                Some(name) => names.push(name.into()),
+                None => break,
+            }
+        }
+        Ok(names)
+    })
+    .await
 }
