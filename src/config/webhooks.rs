@@ -57,6 +57,12 @@ impl WebhookUrl {
         &self.0
     }
 
+    /// Whether connections to it are encrypted, however its scheme is written.
+    #[must_use]
+    pub(crate) fn is_encrypted(&self) -> bool {
+        Url::parse(&self.0).is_ok_and(|url| url.scheme() == "https")
+    }
+
     /// Scheme, host and port.
     #[must_use]
     pub fn shown(&self) -> String {
@@ -151,8 +157,7 @@ pub(super) fn complaints(s: &Settings) -> Vec<String> {
             "webhook_delivery.retry_ms: {pauses:?}, expected 1 to {PAUSES_MAX} pauses of 10 to {PAUSE_MS_MAX} milliseconds"
         ));
     }
-    if !s.webhook_delivery.tls_ca_file.is_empty() && !s.webhooks.iter().any(|of| of.url.expose().starts_with("https:"))
-    {
+    if !s.webhook_delivery.tls_ca_file.is_empty() && !s.webhooks.iter().any(|of| of.url.is_encrypted()) {
         found.push("webhook_delivery.tls_ca_file: given, but no webhook has an address with https://".to_owned());
     }
     found
@@ -270,6 +275,8 @@ mod tests {
             assert!(error.contains(word), "{word}: {error}");
             assert!(!error.contains("hunter2") && !error.contains("aHVudGVyMg"), "{error}");
         }
+        let loud = load("loud", &webhook("a", "HTTPS://h/", &good)).unwrap();
+        assert!(loud.webhooks[0].url.is_encrypted());
         for url in ["http://127.0.0.1:9/x", "http://localhost/", "http://[::1]:9/"] {
             assert!(load("here", &webhook("a", url, &good)).is_ok(), "{url}");
         }

@@ -73,6 +73,9 @@ impl OutgoingClient {
     pub(crate) async fn call(&self, call: OutgoingCall) -> Result<IncomingAnswer, String> {
         let host = self.url.host_str().unwrap_or_default().trim_matches(['[', ']']);
         let port = self.url.port_or_known_default().unwrap_or(443);
+        if self.trust.is_none() && self.url.scheme() != "http" {
+            return Err("no certificates are trusted for this address".to_owned());
+        }
         let stream = connect(host, port).await?;
         let Some(trust) = &self.trust else { return self.exchange(stream, call).await };
         let encrypted = trust.connect(host, stream).await.map_err(|error| error.to_string())?;
@@ -159,4 +162,19 @@ pub(crate) fn advised(words: &str, tls_ca_file: &str, url: &str) -> String {
         _ => String::new(),
     };
     format!("{words}{advice}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_address_that_encrypts_is_never_called_in_plain_words() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("HTTPS://{}/", listener.local_addr().unwrap());
+        let client = OutgoingClient::new(Url::parse(&url).unwrap(), None);
+        let call = OutgoingCall { method: Method::POST, headers: Vec::new(), body: b"secret".to_vec() };
+        let error = client.call(call).await.err().unwrap_or_default();
+        assert!(error.contains("no certificates are trusted"), "{error}");
+    }
 }

@@ -66,7 +66,7 @@ impl WebhookSender {
     /// [`WebhookSetupError`] when a certificate or an address cannot be used.
     pub fn new(db: &Db, settings: &Settings) -> Result<Self, WebhookSetupError> {
         let delivery = settings.webhook_delivery.clone();
-        let encrypts = settings.webhooks.iter().any(|webhook| webhook.url.expose().starts_with("https:"));
+        let encrypts = settings.webhooks.iter().any(|webhook| webhook.url.is_encrypted());
         let files = TlsFiles { section: "webhook_delivery", ca: &delivery.tls_ca_file, cert: "", key: "" };
         let trust = if encrypts { Some(Arc::new(Trust::read(files)?)) } else { None };
         let deadline = Duration::from_millis(delivery.deadline_ms);

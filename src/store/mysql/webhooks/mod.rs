@@ -24,7 +24,7 @@ const DELIVERY_COLUMNS: &str =
 pub(super) struct ToldEvent<'a> {
     pub(super) request_id: u64,
     /// Routing key.
-    pub(super) key: &'a str,
+    pub(super) key: &'static str,
     pub(super) body: &'a [u8],
 }
 
@@ -69,7 +69,7 @@ fn add_row(rows: &mut Values, webhook: &str, event: &ToldEvent<'_>) {
     rows.row();
     rows.bytes(webhook.as_bytes());
     rows.number(event.request_id);
-    rows.bytes(event.key.as_bytes());
+    rows.code(event.key);
     rows.bytes(event.body);
 }
 
@@ -114,7 +114,7 @@ mod tests {
         let mut rows = DeliveryRows::new(&some, "order.confirmed", 1);
         rows.add(7, b"{}");
         rows.append_to(&mut message);
-        let key = "x'6f726465722e636f6e6669726d6564'";
+        let key = "'order.confirmed'";
         let values = format!("(x'61',7,{key},x'7b7d'),(x'62',7,{key},x'7b7d')");
         assert_eq!(message, format!("BEGIN; {DELIVERY_COLUMNS}{values}"));
     }
