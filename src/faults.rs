@@ -100,6 +100,12 @@ coded! {
         PaymentCommitted = "F31",
         /// P6: a cancellation is written, not committed.
         CancelWritten = "F32",
+        /// P6: due deliveries of a webhook are read, none is sent.
+        WebhookChosen = "F40",
+        /// P6: the receiver has answered, the result is not recorded.
+        WebhookAnswered = "F41",
+        /// P6: the result is recorded.
+        WebhookRecorded = "F42",
         /// P2: units are out of one bucket, in a transfer record, not in the other.
         AfterTake = "F25",
         /// P2: the units are in the other bucket, the record is not forgotten.

@@ -14,7 +14,7 @@
 //! | 2 | [`faults`] | fault points of test builds: `crash_point!` and `left_out!` do nothing in a release |
 //! | 2 | [`jwt`], [`token_issuer`], [`allocator`], [`bench_program`], [`build_info`] | how tokens are signed and issued; memory; where the benchmark's program is; which build this is |
 //! | 3 | [`store`] | Redis, RabbitMQ, MySQL: one folder each, the only importers of their clients |
-//! | 4 | [`http`], [`sales`] | what two HTTP servers share; what operators do to a sale |
+//! | 4 | [`http`], [`sales`] | what two HTTP servers share, and the client for other machines; what operators do to a sale |
 //! | 5 | [`p2_reserve`], [`p3_relay`], [`p4_persist`], [`p5_reconcile`], [`p6_fulfil`] | one phase each; none imports another |
 //! | 6 | [`p1_entry`] | the public API; it calls P2, the only call between phases |
 //! | 7 | [`console`] | pages: the operators' console, the contract, the demo shop |

@@ -22,6 +22,7 @@ mod sales;
 mod server;
 mod sign_in;
 mod state;
+mod webhooks;
 
 pub use openapi::document;
 pub use readiness::{Readiness, ServerProbe};

@@ -3,7 +3,7 @@
 use super::json_api::{AdminAnswer, ReadProblems, answer};
 use super::sign_in::SignedIn;
 use super::state::Admin;
-use super::{acts, audits, dlq, failed_requests, orders, pipeline, refunds, sale_creation, sales};
+use super::{acts, audits, dlq, failed_requests, orders, pipeline, refunds, sale_creation, sales, webhooks};
 use crate::http::openapi::{ADMIN_TOKEN, ProblemBody, ProblemCodes, ProblemResponse};
 use actix_web::{HttpMessage, HttpRequest, web};
 use serde_json::json;
@@ -16,12 +16,12 @@ use utoipa::OpenApi;
         sales::list, sale_creation::create, sales::show, sales::warm, sales::pause, sales::resume, sales::top_up, sales::reclaim,
         sales::rebuild, sales::close, orders::find, orders::show, orders::paid, orders::paying, orders::cancel,
         orders::refunded, refunds::list, audits::audit, audits::runs, acts::list, dlq::list, dlq::replay, dlq::give_up,
-        failed_requests::list, pipeline::pipeline, json, whoami
+        failed_requests::list, webhooks::overview, webhooks::list, webhooks::show, webhooks::replay, pipeline::pipeline, json, whoami
     ),
     components(schemas(ProblemBody), responses(ProblemResponse)),
     modifiers(&ADMIN_TOKEN, &ProblemCodes),
     security(("bearer" = [])),
-    tags((name = "sales"), (name = "orders"), (name = "records"), (name = "dead letters"), (name = "process"))
+    tags((name = "sales"), (name = "orders"), (name = "records"), (name = "dead letters"), (name = "webhooks"), (name = "process"))
 )]
 struct AdminDocument;
 

@@ -2,7 +2,9 @@
 
 use super::json_api::{BODY_BYTES_MAX, query_config};
 use super::state::Admin;
-use super::{acts, audits, dlq, failed_requests, openapi, orders, pipeline, refunds, sale_creation, sales, sign_in};
+use super::{
+    acts, audits, dlq, failed_requests, openapi, orders, pipeline, refunds, sale_creation, sales, sign_in, webhooks,
+};
 use crate::console;
 use crate::http::end_gracefully;
 use crate::http::extract::{as_problem, path_config};
@@ -99,6 +101,10 @@ fn api_routes(config: &mut web::ServiceConfig) {
         .route("/dlq", web::get().to(dlq::list))
         .route("/dlq/replay", web::post().to(dlq::replay))
         .route("/dlq/give-up", web::post().to(dlq::give_up))
+        .route("/webhooks", web::get().to(webhooks::overview))
+        .route("/webhooks/deliveries", web::get().to(webhooks::list))
+        .route("/webhooks/deliveries/{delivery_id}", web::get().to(webhooks::show))
+        .route("/webhooks/replay", web::post().to(webhooks::replay))
         .route("/register", web::get().to(failed_requests::list))
         .route("/pipeline", web::get().to(pipeline::pipeline))
         .route("/openapi.json", web::get().to(openapi::json))

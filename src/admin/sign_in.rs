@@ -168,6 +168,8 @@ mod tests {
             (Method::GET, "/admin/v1/orders/7", [true, true, true, true]),
             (Method::POST, "/admin/v1/sales/s/close", [false, true, false, true]),
             (Method::POST, "/admin/v1/dlq/replay", [false, true, false, true]),
+            (Method::POST, "/admin/v1/webhooks/replay", [false, true, false, true]),
+            (Method::GET, "/admin/v1/webhooks/deliveries", [true, true, true, true]),
             (Method::POST, "/admin/v1/orders/7/paid", [false, false, true, true]),
             (Method::POST, "/admin/v1/orders/7/refunded", [false, false, true, true]),
             (Method::POST, "/admin/v1/orders/7/cancel", [false, true, true, true]),

@@ -3,7 +3,7 @@
 use super::cached::Cached;
 use super::readiness::Readiness;
 use super::sign_in::SignIn;
-use crate::config::Settings;
+use crate::config::{Settings, Webhook};
 use crate::domain::ids::SaleId;
 use crate::domain::sale::Sale;
 use crate::p1_entry::access_tokens::KeyHealth;
@@ -35,6 +35,8 @@ pub struct Admin {
     pub(super) fulfil: FulfilContext,
     pub(super) roles: Vec<Role>,
     pub(super) window_ms: u64,
+    /// Of the configuration.
+    pub(super) webhooks: Vec<Webhook>,
     pub(super) sale_control: SaleControl,
     pub(super) sales: Cached<Vec<Sale>>,
     pub(super) snapshot: Cached<Value>,
@@ -56,6 +58,7 @@ impl Admin {
             servers: servers.clone(),
             roles: roles.to_vec(),
             window_ms: settings.p5_reconcile.window_ms,
+            webhooks: settings.webhooks.clone(),
             sale_control: servers.sale_control(settings),
             sales: Cached::new(SNAPSHOT_MS),
             snapshot: Cached::new(SNAPSHOT_MS),

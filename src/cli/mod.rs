@@ -17,6 +17,7 @@ pub mod output;
 mod run;
 mod sale;
 mod token;
+mod webhook;
 
 use crate::config::Layers;
 use crate::roles::Role;
@@ -102,6 +103,9 @@ enum CliCommand {
     /// Requests that could not be delivered or persisted: list them, replay them, or give them up
     #[command(subcommand)]
     Dlq(dlq::DlqCommand),
+    /// Events of orders that webhooks get: list what waits or is dead, show it, send it again
+    #[command(subcommand)]
+    Webhook(webhook::WebhookCommand),
     /// Findings of the audit that cannot be repaired: close them, with a reason
     #[command(subcommand)]
     Finding(finding::FindingCommand),
@@ -184,6 +188,7 @@ async fn dispatch(cli: SeckillCli) -> Result<u8, Failure> {
         Some(CliCommand::Audit(args)) => audit::run(&layers, &data_dir, &args).await,
         Some(CliCommand::Order(command)) => order::run(&layers, &data_dir, &command).await,
         Some(CliCommand::Dlq(command)) => dlq::run(&layers, &data_dir, command).await,
+        Some(CliCommand::Webhook(command)) => webhook::run(&layers, &data_dir, command).await,
         Some(CliCommand::Finding(command)) => finding::run(&layers, &data_dir, command).await,
         Some(CliCommand::Act(command)) => act::run(&layers, &data_dir, command).await,
         Some(CliCommand::Doctor(args)) => doctor::run(&layers, &data_dir, &args).await,

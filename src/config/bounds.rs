@@ -86,6 +86,10 @@ fn of_phases(s: &Settings, within: &mut dyn FnMut(&'static str, u64, u64, u64)) 
     within("p6_fulfil.interval_ms", s.p6_fulfil.interval_ms, 10, HOUR_MS);
     within("p6_fulfil.group_max", s.p6_fulfil.group_max.into(), 1, 1_000);
     within("p6_fulfil.rate_per_s", s.p6_fulfil.rate_per_s.into(), 1, 1_000_000);
+    within("webhook_delivery.deadline_ms", s.webhook_delivery.deadline_ms, 100, 60_000);
+    within("webhook_delivery.in_flight_max", s.webhook_delivery.in_flight_max.into(), 1, 1_024);
+    within("webhook_delivery.in_flight_each_max", s.webhook_delivery.in_flight_each_max.into(), 1, 256);
+    within("webhook_delivery.retention_s", s.webhook_delivery.retention_s, 1, 365 * 86_400);
 }
 
 /// Two keys whose values must be in order.
@@ -168,6 +172,11 @@ pub(super) fn relations(s: &Settings) -> Vec<Relation> {
                 "the wait for replicas is part of the call (only with redis.wait_replicas above 0)",
             )
         },
+        at_most(
+            ("webhook_delivery.in_flight_each_max", s.webhook_delivery.in_flight_each_max.into()),
+            ("webhook_delivery.in_flight_max", s.webhook_delivery.in_flight_max.into()),
+            "one receiver cannot have more places than there are",
+        ),
         at_most(
             ("redis.command_timeout_ms", s.redis.command_timeout_ms),
             ("p2_reserve.deadline_ms", s.p2_reserve.deadline_ms),

@@ -6,7 +6,7 @@
 use super::bounds::{Relation, bounds, relations};
 use super::secret_list::SecretKeys;
 use super::sections::{RedisMode, Settings};
-use super::url_list;
+use super::{url_list, webhooks};
 
 /// Everything that is wrong with the values; empty when nothing is.
 #[must_use]
@@ -17,6 +17,7 @@ pub(crate) fn complaints(s: &Settings) -> Vec<String> {
         [SecretKeys::of_auth(&s.auth), SecretKeys::of_entry(&s.p1_entry)].iter().filter_map(SecretKeys::complaint),
     );
     found.extend(s.auth.key_complaints());
+    found.extend(webhooks::complaints(s));
     bounds(s, &mut |key, value, low, high| {
         if !(low..=high).contains(&value) {
             found.push(format!("{key}: {value}, expected {low} to {high}"));

@@ -158,7 +158,10 @@ fn readable(
     for (section, value) in &table {
         given.extend(value.as_table().into_iter().flatten().map(|(key, _)| format!("{section}.{key}").to_lowercase()));
     }
-    match table.iter().find(|(_, value)| !value.is_table()) {
+    match table.iter().find(|(name, value)| !(value.is_table() || *name == "webhooks" && value.is_array())) {
+        Some((name, _)) if name == "webhooks" => {
+            Err(ConfigError::Layer(format!("{shown}: webhooks: expected tables, each headed by [[webhooks]]")))
+        }
         Some((name, _)) => Err(ConfigError::Layer(format!("{shown}: {name} is not a section"))),
         None => Ok(config::File::from(file).format(config::FileFormat::Toml)),
     }

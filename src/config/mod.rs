@@ -13,6 +13,7 @@ mod secret_list;
 mod sections;
 mod server_url;
 mod url_list;
+mod webhooks;
 
 pub use admin_tokens::OperatorRole;
 pub use algorithms::AlgorithmList;
@@ -26,6 +27,8 @@ pub use sections::*;
 pub use server_url::ServerUrl;
 pub(crate) use url_list::redacted as redacted_urls;
 pub use url_list::{UrlList, exposed as exposed_urls};
+pub(crate) use webhooks::secret_bytes as webhook_secret_bytes;
+pub use webhooks::{RetryPauses, Webhook, WebhookUrl};
 
 impl Settings {
     /// Reads and checks all layers.

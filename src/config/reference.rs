@@ -85,6 +85,7 @@ fn values_of(full: &str, default: &str) -> String {
         "p5_reconcile.compensate" => Compensate::NAMES,
         _ if matches!(default, "true" | "false") => &["true", "false"],
         "auth.algorithms" => return "list of `RS256`, `ES256`, `EdDSA`; or `HS256` alone".to_owned(),
+        "webhook_delivery.retry_ms" => return "1–30 numbers, each 10–604,800,000".to_owned(),
         "rabbitmq.urls" | "mysql.urls" => return "URLs".to_owned(),
         "auth.secrets" | "p1_entry.token_secrets" => return "secrets".to_owned(),
         "auth.secret" | "p1_entry.token_secret" | "admin.token" => return "secret".to_owned(),

@@ -34,6 +34,14 @@ impl<'de> Deserialize<'de> for SecretList {
     }
 }
 
+impl SecretList {
+    /// The secrets.
+    #[must_use]
+    pub fn all(&self) -> &[Secret] {
+        &self.0
+    }
+}
+
 impl From<Vec<Secret>> for SecretList {
     fn from(secrets: Vec<Secret>) -> Self {
         Self(secrets)

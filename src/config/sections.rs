@@ -8,13 +8,14 @@ use super::secret::Secret;
 use super::secret_list::SecretList;
 use super::server_url::ServerUrl;
 use super::url_list::UrlList;
+use super::webhooks::{RetryPauses, Webhook};
 use serde::{Deserialize, Serialize};
 
 macro_rules! sections {
-    ($($name:ident { $($field:ident: $type:ty,)* })*) => {$(
+    ($($name:ident { $($(#[$attribute:meta])* $field:ident: $type:ty,)* })*) => {$(
         #[derive(Debug, Clone, Deserialize, Serialize)]
         #[serde(deny_unknown_fields)]
-        pub struct $name { $(pub $field: $type,)* }
+        pub struct $name { $($(#[$attribute])* pub $field: $type,)* }
     )*};
 }
 
@@ -35,6 +36,10 @@ sections! {
         p4_persist: P4Persist,
         p5_reconcile: P5Reconcile,
         p6_fulfil: P6Fulfil,
+        webhook_delivery: WebhookDelivery,
+        // A list of tables: it has no place among the sections of the defaults.
+        #[serde(default)]
+        webhooks: Vec<Webhook>,
     }
     Runtime { node: String, drain_ms: u64, }
     Log { level: String, format: LogFormat, }
@@ -162,6 +167,14 @@ sections! {
         interval_ms: u64,
         group_max: u16,
         rate_per_s: u32,
+    }
+    WebhookDelivery {
+        retry_ms: RetryPauses,
+        deadline_ms: u64,
+        in_flight_max: u16,
+        in_flight_each_max: u16,
+        retention_s: u64,
+        tls_ca_file: String,
     }
 }
 

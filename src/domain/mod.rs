@@ -23,3 +23,4 @@ pub mod shard;
 pub mod snowflake;
 pub mod states;
 pub mod trace;
+pub mod webhook;

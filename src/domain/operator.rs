@@ -162,6 +162,8 @@ pub enum Operation {
     DlqReplay,
     /// A parked request was recorded as failed, or a stranger's message dropped.
     DlqGiveUp,
+    /// Deliveries of webhooks were sent again.
+    WebhookReplay,
 }
 
 impl Operation {
@@ -185,6 +187,7 @@ impl Operation {
             Self::AdminWrite => "admin.write",
             Self::DlqReplay => "dlq.replay",
             Self::DlqGiveUp => "dlq.give_up",
+            Self::WebhookReplay => "webhook.replay",
         }
     }
 }

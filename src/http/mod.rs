@@ -1,8 +1,10 @@
-//! What the two HTTP servers (P1's public one, the operators' one) share. It knows no use case and no server behind them.
+//! What the two HTTP servers (P1's public one, the operators' one) share, and the client for calls to other machines. It knows no
+//! use case and no server behind them.
 //!
 //! Input: requests and results of handlers. Output: problem documents, request ids, a server that ends gracefully. A crash
 //! leaves unanswered connections.
 
+pub(crate) mod client;
 pub(crate) mod extract;
 mod language;
 mod open_files;

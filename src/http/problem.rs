@@ -54,6 +54,7 @@ problems! {
     SaleNotFound = P1Entry::NotFound.code(), 404, "There is no such sale", "活动不存在";
     NoWaitingRoom = "NO_WAITING_ROOM", 404, "This sale has no waiting room; buy at once", "该活动无需排队，可直接购买";
     OrderNotFound = "ORDER_NOT_FOUND", 404, "There is no such order of yours", "没有该订单";
+    DeliveryNotFound = "DELIVERY_NOT_FOUND", 404, "There is no such delivery", "没有该投递";
     MethodNotAllowed = "METHOD_NOT_ALLOWED", 405, "This method is not offered here", "不支持该请求方法";
     RequestTimeout = "REQUEST_TIMEOUT", 408, "The request took too long to arrive", "请求接收超时";
     Duplicate = P2Reserve::Duplicate.code(), 409, "You already bought in this sale", "您已购买过该商品";

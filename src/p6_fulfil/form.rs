@@ -22,7 +22,7 @@ pub(crate) struct BadForm {
     pub(crate) chinese: &'static str,
 }
 
-const fn bad<T>(field: &'static str, expected: &'static str, chinese: &'static str) -> Result<T, BadForm> {
+pub(super) const fn bad<T>(field: &'static str, expected: &'static str, chinese: &'static str) -> Result<T, BadForm> {
     Err(BadForm { field, expected, chinese })
 }
 

@@ -4,16 +4,22 @@
 //! Input: payments and cancellations from the shop's backend, from buyers and operators; the clock of the database. Output: one
 //! conditional step of the order in the database (`store/mysql/order_life`), then its units in Redis as a grant like any other.
 //!
+//! What became of orders is told to the webhooks by [`WebhookSender`].
+//!
 //! A crash between the two leaves an open grant, which the next sweep, P5 or the api gives. Redis never decides here: it is told.
 
 mod context;
+mod deliveries;
 mod document;
 mod expiry;
 mod form;
 mod orders;
+mod webhooks;
 
 pub(crate) use context::FulfilContext;
+pub(crate) use deliveries::{DeliveriesForm, DeliveryDocument, ReplayForm, WebhookDocument, webhooks_overview};
 pub(crate) use document::OrderDocument;
 pub use expiry::Expiry;
 pub(crate) use form::{BadForm, OrdersForm, PaymentForm, checked_payment_id};
 pub(crate) use orders::{OrderWork, cancel_by_buyer, cancel_by_operator, receive_payment, refund_done, start_payment};
+pub use webhooks::{WebhookSender, WebhookSetupError};

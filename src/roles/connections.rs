@@ -38,7 +38,8 @@ impl Servers {
             connect_timeout_ms: mysql.connect_timeout_ms,
             statement_timeout_ms: mysql.statement_timeout_ms,
         })
-        .map_err(|error| refused("mysql.url", &error))?;
+        .map_err(|error| refused("mysql.url", &error))?
+        .with_webhooks(settings.webhook_subscriptions());
         let rabbit = rabbit_config(settings)?;
         rabbit.check().map_err(|error| refused("rabbitmq", &error))?;
         Ok(Self { redis, db, rabbit })

@@ -16,6 +16,7 @@ pub use connections::{Servers, rabbit_config, redis_trust};
 use crate::config::Settings;
 use crate::http::BoundPort;
 use crate::p1_entry::access_tokens::KeyHealth;
+use crate::p6_fulfil::WebhookSetupError;
 use crate::runtime::Stopper;
 use crate::store::tls::TlsError;
 use crate::telemetry;
@@ -82,6 +83,13 @@ pub enum RoleError {
 /// The text names the key.
 impl From<TlsError> for RoleError {
     fn from(error: TlsError) -> Self {
+        Self::Config(vec![error.to_string()])
+    }
+}
+
+/// The text names the webhook, or the key.
+impl From<WebhookSetupError> for RoleError {
+    fn from(error: WebhookSetupError) -> Self {
         Self::Config(vec![error.to_string()])
     }
 }

@@ -1,4 +1,4 @@
-//! The reconcile role: one reconciler, and one sweep of overdue orders. Several processes may run it; the database elects the one
+//! The reconcile role: one reconciler, one sweep of overdue orders, and one sender of webhooks. Several processes may run it; the database elects the one
 //! that works at each.
 //!
 //! Input: the settings, handles on the servers. Output: a running reconciler. A crash leaves only what P5 itself leaves.
@@ -6,7 +6,7 @@
 use super::tasks::RoleTasks;
 use super::{CONNECT_GRACE, RoleContext, RoleError};
 use crate::p5_reconcile::Reconcile;
-use crate::p6_fulfil::Expiry;
+use crate::p6_fulfil::{Expiry, WebhookSender};
 use crate::runtime::PollInterval;
 
 /// Runs until the process stops.
@@ -19,6 +19,7 @@ pub(super) async fn run(context: RoleContext) -> Result<(), RoleError> {
     tasks.worker(reconcile, PollInterval::idle_ms(100));
     let expiry = Expiry::new(servers.fulfil_context(&settings), settings.p6_fulfil.clone());
     tasks.worker(expiry, PollInterval::idle_ms(50));
+    tasks.worker(WebhookSender::new(&servers.db, &settings)?, PollInterval::idle_ms(100));
     tasks.until_ended().await;
     Ok(())
 }

@@ -14,6 +14,11 @@ pub(crate) fn jittered(pause: Duration) -> Duration {
     pause.mul_f64(rand::rng().random_range(0.5..=1.0))
 }
 
+/// The pause and up to a fifth more, so that what failed together does not come again together, and never early.
+pub(crate) fn lengthened(pause: Duration) -> Duration {
+    pause.mul_f64(rand::rng().random_range(1.0..=1.2))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

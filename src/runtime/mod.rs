@@ -6,7 +6,7 @@ pub mod batcher;
 mod stopper;
 mod worker;
 
-pub(crate) use backoff::{exponential_backoff, jittered};
+pub(crate) use backoff::{exponential_backoff, jittered, lengthened};
 pub use stopper::Stopper;
 pub use worker::Worker;
 pub(crate) use worker::{PollInterval, run_worker};

@@ -79,6 +79,8 @@ fn every_setting_is_in_the_defaults() {
     let sections = settings.as_object().unwrap();
     let known: BTreeSet<String> = sections
         .iter()
+        // A list of tables, which no default has.
+        .filter(|(section, _)| *section != "webhooks")
         .flat_map(|(section, keys)| keys.as_object().unwrap().keys().map(move |key| format!("{section}.{key}")))
         .collect();
     assert_eq!(keys.iter().cloned().collect::<BTreeSet<_>>(), known, "default.toml has every key the code has");
@@ -102,7 +104,7 @@ fn the_configuration_reference_is_printed_from_the_code() {
         let [key, default, values, _meaning] = cells.as_slice() else { continue };
         let (key, default) = (key.trim_start_matches("| ").trim_matches('`'), default.trim_matches('`'));
         // A list stands as one text on the command line, an empty one as nothing.
-        let default = if default == "[]" { "" } else { default };
+        let default = default.trim_matches(['[', ']']);
         for value in values.split('`').skip(1).step_by(2).chain([default.trim_matches('"')]) {
             let set = vec![format!("{key}={value}")];
             let refused = Settings::load(&Layers { files: vec![], set }).map_err(|error| error.to_string()).err();

@@ -39,6 +39,8 @@ impl World {
     pub fn sets(&self) -> Vec<String> {
         let quick = QUICK.iter().map(|set| (*set).to_owned());
         let sets = quick.chain(self.own_sets()).flat_map(|set| ["--set".to_owned(), set]);
+        let config = self.config_file().into_iter().flat_map(|file| ["--config".into(), file.display().to_string()]);
+        let sets = sets.chain(config);
         sets.chain(["--data-dir".to_owned(), scratch("desk").to_str().expect("a path").to_owned()]).collect()
     }
 

@@ -44,6 +44,17 @@ impl Drop for Issuer {
     }
 }
 
+/// What a server with the certificate `server` takes connections with.
+pub fn acceptor(certificates: &Certificates) -> TlsAcceptor {
+    let chain = CertificateDer::pem_file_iter(certificates.file("server.pem")).expect("a file");
+    let chain = chain.collect::<Result<Vec<_>, _>>().expect("certificates");
+    let key = PrivateKeyDer::from_pem_file(certificates.file("server.key")).expect("a key");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = config.expect("versions").with_no_client_auth().with_single_cert(chain, key).expect("a pair");
+    TlsAcceptor::from(Arc::new(config))
+}
+
 impl Issuer {
     /// One that shows this set.
     pub async fn start(set: &Value) -> Self {
@@ -52,13 +63,7 @@ impl Issuer {
 
     /// The same over TLS, with the certificate `server` for `localhost`.
     pub async fn start_tls(set: &Value, certificates: &Certificates) -> Self {
-        let chain = CertificateDer::pem_file_iter(certificates.file("server.pem")).expect("a file");
-        let chain = chain.collect::<Result<Vec<_>, _>>().expect("certificates");
-        let key = PrivateKeyDer::from_pem_file(certificates.file("server.key")).expect("a key");
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-        let config = config.expect("versions").with_no_client_auth().with_single_cert(chain, key).expect("a pair");
-        Self::listening(set, Some(TlsAcceptor::from(Arc::new(config)))).await
+        Self::listening(set, Some(acceptor(certificates))).await
     }
 
     async fn listening(set: &Value, tls: Option<TlsAcceptor>) -> Self {

@@ -70,7 +70,8 @@ impl World {
         let sets = sets.filter(|set| program == this_build() || !set.starts_with(UNKNOWN_BEFORE));
         // No settings of a `make run` that runs in this folder.
         let own = ["--data-dir", "/nonexistent"].map(str::to_owned).into_iter();
-        let all: Vec<String> = own.chain(sets.flat_map(|set| ["--set".to_owned(), set])).collect();
+        let config = self.config_file().into_iter().flat_map(|file| ["--config".into(), file.display().to_string()]);
+        let all: Vec<String> = own.chain(config).chain(sets.flat_map(|set| ["--set".to_owned(), set])).collect();
         let all: Vec<&str> = all.iter().map(String::as_str).chain(args.iter().copied()).collect();
         let mut command = without_surroundings(program, &all);
         command.env("FAILPOINTS", failpoints);

@@ -26,6 +26,7 @@ pub mod downstream;
 pub mod fault_injection;
 pub mod files;
 pub mod fleet;
+pub mod hook_receiver;
 pub mod issuer;
 pub mod killable;
 pub mod login_service;

@@ -4,6 +4,7 @@
 //! Every test ends with [`World::finish`], which asks the balance sheet whether anything was lost (E6).
 
 pub use super::answer::Answer;
+use super::files::Folder;
 use super::schema;
 use super::shared_servers::Tenant;
 pub use super::shared_servers::{init_telemetry, shared};
@@ -62,7 +63,9 @@ pub struct World {
     pub(super) issuer: TokenIssuer,
     stopper: Stopper,
     running: Option<JoinHandle<Result<(), RoleError>>>,
-    tenant: Option<Tenant>,
+    pub(super) tenant: Option<Tenant>,
+    /// With a file `config.toml`, for what only a file can say.
+    pub(super) config: Option<Folder>,
 }
 
 /// Longest time that roles of a test that failed may take to end.
@@ -120,6 +123,14 @@ impl World {
 
     /// On given servers (redis, amqp, mysql; several databases with commas), with `name` as key prefix and node.
     pub async fn on(urls: (&str, &str, &str), name: &str, roles: &[Role], set: &[&str]) -> Self {
+        Self::configured(urls, (name, roles, set), None).await
+    }
+
+    pub(super) async fn configured(
+        urls: (&str, &str, &str),
+        (name, roles, set): (&str, &[Role], &[&str]),
+        config: Option<Folder>,
+    ) -> Self {
         let mut layers: Vec<String> = QUICK.iter().chain(&PATIENT).map(|set| (*set).to_owned()).collect();
         layers.extend([
             format!("redis.url={}", urls.0),
@@ -129,7 +140,8 @@ impl World {
             format!("runtime.node={name}"),
         ]);
         layers.extend(set.iter().map(|set| (*set).to_owned()));
-        let settings = Arc::new(Settings::load(&Layers { files: vec![], set: layers }).expect("settings"));
+        let files = config.iter().map(|folder| folder.path().join("config.toml")).collect();
+        let settings = Arc::new(Settings::load(&Layers { files, set: layers }).expect("settings"));
         match settings.mysql.urls_in_use() {
             [plain] if plain.expose().starts_with("mysql:") => schema::make(plain.expose()).await,
             // The copy's own connections know no certificates, and one address.
@@ -154,6 +166,7 @@ impl World {
             stopper: Stopper::new(),
             running: None,
             tenant: None,
+            config,
         };
         world.start_roles(roles).await;
         world

@@ -1,41 +1,24 @@
-//! Fetches the issuer's JWK set: one request over HTTP/1.1, encrypted unless the address is this machine's.
+//! Fetches the issuer's JWK set with one request (`http/client.rs`).
 //!
-//! Input: `auth.jwks_url`. Output: the bytes of the answer and its max-age. One deadline for all of it, the bytes counted while
-//! they come, no redirect followed, no proxy used. Keeps nothing, not even the connection: a fetch is minutes from the next.
-//! With hyper and the TLS of the three servers: reqwest, which is here without TLS, would bring another stack of it.
+//! Input: `auth.jwks_url`. Output: the bytes of the answer and its max-age. One deadline for all of it. Keeps nothing, not even the
+//! connection: a fetch is minutes from the next.
 
 use super::AuthKeyError;
 use super::source::{BYTES_MAX, ReadText};
 use crate::config::Auth;
+use crate::http::client::{
+    ACCEPT, CACHE_CONTROL, HeaderMap, IncomingAnswer, Method, OutgoingCall, OutgoingClient, advised,
+};
 use crate::store::tls::{TlsFiles, Trust};
-use bytes::Bytes;
-use http_body_util::{BodyExt, Empty};
-use hyper::client::conn::http1;
-use hyper::header::{ACCEPT, CACHE_CONTROL, HOST, HeaderMap, USER_AGENT};
-use hyper::{Request, Response, body::Incoming};
-use hyper_util::rt::TokioIo;
-use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
-use tokio::task::JoinSet;
 use url::Url;
 
 /// Resolving, connecting, TLS, request and answer together.
 const DEADLINE: Duration = Duration::from_secs(5);
-/// One address may take this long to accept a connection, so that there is time for the next one.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// Addresses of one name that are tried.
-const ADDRESSES_MAX: usize = 4;
-/// Largest head of an answer, bytes.
-const HEAD_BYTES_MAX: usize = 16 * 1024;
 
 /// Asks one issuer.
-pub(in crate::p1_entry) struct IssuerClient {
-    url: Url,
-    /// None when the connection is plain.
-    trust: Option<Trust>,
-}
+pub(in crate::p1_entry) struct IssuerClient(OutgoingClient);
 
 impl IssuerClient {
     /// For the address of the settings, which were checked.
@@ -43,65 +26,27 @@ impl IssuerClient {
         let wrong = |error: url::ParseError| AuthKeyError::Place { key: "auth.jwks_url", problem: error.to_string() };
         let url = Url::parse(&settings.jwks_url).map_err(wrong)?;
         let files = TlsFiles { section: "auth", ca: &settings.tls_ca_file, cert: "", key: "" };
-        let trust = if url.scheme() == "https" { Some(Trust::read(files)?) } else { None };
-        Ok(Self { url, trust })
+        let trust = if url.scheme() == "https" { Some(Arc::new(Trust::read(files)?)) } else { None };
+        Ok(Self(OutgoingClient::new(url, trust)))
     }
 
     /// The set as it is now.
     pub(super) async fn fetch(&self) -> Result<ReadText, String> {
         let fetched = tokio::time::timeout(DEADLINE, self.fetch_all()).await;
         let late = || format!("no whole answer within {} s", DEADLINE.as_secs());
-        fetched.map_err(|_| late()).flatten().map_err(|problem| format!("{}: {problem}", self.url))
+        fetched.map_err(|_| late()).flatten().map_err(|problem| format!("{}: {problem}", self.0.url()))
     }
 
     async fn fetch_all(&self) -> Result<ReadText, String> {
-        let host = self.url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-        let port = self.url.port_or_known_default().unwrap_or(443);
-        let stream = connect(host, port).await?;
-        let Some(trust) = &self.trust else { return self.exchange(stream).await };
-        let encrypted = trust.connect(host, stream).await.map_err(|error| advised(&error.to_string()))?;
-        self.exchange(encrypted).await
-    }
-
-    async fn exchange(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Result<ReadText, String> {
-        let mut builder = http1::Builder::new();
-        builder.max_buf_size(HEAD_BYTES_MAX);
-        let (mut sender, connection) =
-            builder.handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
-        // Ends with this set, whatever the issuer does.
-        let mut driver = JoinSet::new();
-        driver.spawn(connection);
-        let path =
-            self.url.query().map_or_else(|| self.url.path().to_owned(), |query| format!("{}?{query}", self.url.path()));
-        let host = self.url.host_str().unwrap_or_default();
-        let host = self.url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
-        let request = Request::get(path)
-            .header(HOST, host)
-            .header(USER_AGENT, "seckill")
-            .header(ACCEPT, "application/jwk-set+json, application/json")
-            .body(Empty::<Bytes>::new())
-            .map_err(|error| error.to_string())?;
-        let answer = sender.send_request(request).await.map_err(|error| error.to_string())?;
+        let accepted = "application/jwk-set+json, application/json".to_owned();
+        let call = OutgoingCall { method: Method::GET, headers: vec![(ACCEPT, accepted)], body: Vec::new() };
+        let answer = self.0.call(call).await.map_err(|words| advised(&words, "auth.tls_ca_file", "auth.jwks_url"))?;
         whole(answer).await
     }
 }
 
-async fn connect(host: &str, port: u16) -> Result<TcpStream, String> {
-    let found =
-        tokio::net::lookup_host((host, port)).await.map_err(|error| format!("cannot resolve {host}: {error}"))?;
-    let mut problem = format!("{host} has no address");
-    for address in found.take(ADDRESSES_MAX).collect::<Vec<SocketAddr>>() {
-        problem = match tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
-            Ok(Ok(stream)) => return Ok(stream),
-            Ok(Err(error)) => format!("cannot connect to {address}: {error}"),
-            Err(_) => format!("cannot connect to {address} within {} s", CONNECT_TIMEOUT.as_secs()),
-        };
-    }
-    Err(problem)
-}
-
-/// The body of a good answer, which is counted as it comes: a length can lie, and a stream has none.
-async fn whole(answer: Response<Incoming>) -> Result<ReadText, String> {
+/// The body of a good answer.
+async fn whole(answer: IncomingAnswer) -> Result<ReadText, String> {
     let status = answer.status();
     if status.is_redirection() {
         return Err(format!("answers {status}; redirects are not followed, expected the address of the set itself"));
@@ -110,16 +55,7 @@ async fn whole(answer: Response<Incoming>) -> Result<ReadText, String> {
         return Err(format!("answers {status}, expected 200"));
     }
     let max_age = max_age(answer.headers());
-    let (mut text, mut body) = (Vec::new(), answer.into_body());
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| format!("the answer broke off: {error}"))?;
-        let Some(data) = frame.data_ref() else { continue };
-        if text.len() + data.len() > BYTES_MAX {
-            return Err(format!("the answer has more than {BYTES_MAX} bytes"));
-        }
-        text.extend_from_slice(data);
-    }
-    Ok(ReadText { text, max_age })
+    Ok(ReadText { text: answer.body(BYTES_MAX).await?, max_age })
 }
 
 /// For how long the issuer calls its answer fresh.
@@ -130,23 +66,10 @@ fn max_age(headers: &HeaderMap) -> Option<Duration> {
     ages.next().map(Duration::from_secs)
 }
 
-fn advised(words: &str) -> String {
-    let advice = match words {
-        words if words.contains("UnknownIssuer") => {
-            "; its certificate is not signed by a CA of auth.tls_ca_file (empty: the system's): name the file of the CA that signed it"
-        }
-        words if words.contains("NotValidForName") || words.contains("not valid for name") => {
-            "; its certificate is for another name: write that name as the host in auth.jwks_url"
-        }
-        _ => "",
-    };
-    format!("{words}{advice}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hyper::header::HeaderValue;
+    use crate::http::client::HeaderValue;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     #[test]
@@ -194,12 +117,12 @@ mod tests {
                 drop(stream.write_all(answer.as_bytes()).await);
                 stream.shutdown().await.ok();
             });
-            let client = IssuerClient { url: Url::parse(&url).unwrap(), trust: None };
+            let client = IssuerClient(OutgoingClient::new(Url::parse(&url).unwrap(), None));
             let error = client.fetch().await.err().unwrap_or_default();
             assert!(error.contains(word), "{word}: {error}");
             server.await.unwrap();
         }
-        let nobody = IssuerClient { url: Url::parse("http://127.0.0.1:1/").unwrap(), trust: None };
+        let nobody = IssuerClient(OutgoingClient::new(Url::parse("http://127.0.0.1:1/").unwrap(), None));
         let error = nobody.fetch().await.err().unwrap_or_default();
         assert!(error.contains("cannot connect to 127.0.0.1:1"), "{error}");
     }

@@ -1,4 +1,4 @@
-//! Leader election: one process at a time reconciles, and one expires orders.
+//! Leader election: one process at a time reconciles, one expires orders, and one sends webhooks.
 //!
 //! Input: a lock of the database. Output: whether this process leads. A task of its own renews the lease, so that an audit may
 //! take longer than the lease. The other processes try to take the lock every two seconds. A leader that crashes is replaced
@@ -19,6 +19,8 @@ pub(crate) enum LedWork {
     Reconcile,
     /// Overdue orders.
     Expiry,
+    /// Deliveries of webhooks.
+    Webhooks,
 }
 
 impl LedWork {
@@ -27,6 +29,7 @@ impl LedWork {
         match self {
             Self::Reconcile => "reconcile",
             Self::Expiry => "expiry",
+            Self::Webhooks => "webhooks",
         }
     }
 
@@ -36,6 +39,7 @@ impl LedWork {
         match self {
             Self::Reconcile => metrics::gauge!("seckill_p5_reconcile_leads").set(leads),
             Self::Expiry => metrics::gauge!("seckill_p6_fulfil_leads").set(leads),
+            Self::Webhooks => metrics::gauge!("seckill_p6_webhook_leads").set(leads),
         }
     }
 }

@@ -35,6 +35,7 @@ pub mod sales;
 pub mod schema;
 mod sessions;
 pub mod totals;
+pub mod webhooks;
 
 pub(crate) use address::AddressState;
 pub use address::DatabaseAddress;

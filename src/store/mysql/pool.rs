@@ -10,6 +10,7 @@ use super::fault::DbError;
 use super::sale_facts::SaleFactsCache;
 pub(super) use super::sessions::Conn;
 use super::sessions::{IDLE_MAX, SessionManager, open_session};
+use crate::domain::webhook::WebhookSubscriptions;
 use crate::faults::left_out;
 use deadpool::Runtime;
 use deadpool::managed::{Object, Pool, PoolError, TimeoutType};
@@ -54,6 +55,8 @@ impl std::fmt::Debug for DbConfig {
 #[derive(Clone)]
 pub struct Db {
     inner: Arc<DbInner>,
+    /// Who gets a row for each event that is written here.
+    webhooks: WebhookSubscriptions,
 }
 
 struct DbInner {
@@ -122,7 +125,18 @@ impl Db {
             .build()
             .map_err(|error| DbError::Other(error.to_string()))?;
         let (sale_facts, closes_idle) = (SaleFactsCache::default(), AtomicBool::new(false));
-        Ok(Self { inner: Arc::new(DbInner { pool, closes_idle, config, sale_facts, patient: OnceLock::new() }) })
+        let inner = Arc::new(DbInner { pool, closes_idle, config, sale_facts, patient: OnceLock::new() });
+        Ok(Self { inner, webhooks: WebhookSubscriptions::default() })
+    }
+
+    /// The same database, for a process that writes events for these webhooks, too.
+    #[must_use]
+    pub fn with_webhooks(self, webhooks: WebhookSubscriptions) -> Self {
+        Self { webhooks, ..self }
+    }
+
+    pub(super) const fn webhooks(&self) -> &WebhookSubscriptions {
+        &self.webhooks
     }
 
     /// Runs `work` on a connection of the pool, within the deadline; `name` labels `seckill_mysql_seconds`.

@@ -6,7 +6,7 @@ use diesel::sql_types::Text;
 use diesel_async::{RunQueryDsl, SimpleAsyncConnection};
 
 /// Tables, each with a column for the UPDATE that is not done.
-const TABLES: [(&str, &str); 12] = [
+const TABLES: [(&str, &str); 13] = [
     ("sales", "stock"),
     ("orders", "quantity"),
     ("purchases", "quantity"),
@@ -20,6 +20,7 @@ const TABLES: [(&str, &str); 12] = [
     // The only column of it that is ever changed.
     ("closed_findings", "reclaimed_by"),
     ("payments", "state"),
+    ("webhook_deliveries", "state"),
 ];
 /// Where rows are only added.
 const ADDED_TO: [(&str, &str); 4] = [
@@ -29,7 +30,7 @@ const ADDED_TO: [(&str, &str); 4] = [
     ("order_events", "request_id"),
 ];
 /// Those that rows are deleted from.
-const DELETED_FROM: [&str; 4] = ["outcome_event", "order_events", "audit_runs", "audit_findings"];
+const DELETED_FROM: [&str; 5] = ["outcome_event", "order_events", "webhook_deliveries", "audit_runs", "audit_findings"];
 /// As both servers word it (1142 and 1143).
 const DENIED: &str = "command denied";
 

@@ -147,6 +147,21 @@ diesel::table! {
 }
 
 diesel::table! {
+    webhook_deliveries (delivery_id) {
+        delivery_id -> Unsigned<BigInt>,
+        webhook -> Binary,
+        request_id -> Unsigned<BigInt>,
+        event_key -> Varchar,
+        body -> Binary,
+        state -> Varchar,
+        attempts -> Unsigned<SmallInt>,
+        next_at -> Datetime,
+        problem -> Nullable<Varchar>,
+        created_at -> Datetime,
+    }
+}
+
+diesel::table! {
     sale_epochs (sale_id, epoch, shard) {
         sale_id -> Binary,
         epoch -> Unsigned<Integer>,

@@ -7,3 +7,8 @@ mod events;
 mod expiry;
 mod limits;
 mod races;
+mod webhooks;
+mod webhooks_crash;
+mod webhooks_failing;
+mod webhooks_size;
+mod webhooks_tls;

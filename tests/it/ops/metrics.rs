@@ -1,5 +1,6 @@
 //! What `/metrics` of a process exports against the table in `docs/operations.md`: names, labels and kinds.
 
+use crate::support::hook_receiver::{ALL_EVENTS, HookReceiver, SECRET, webhook};
 use crate::support::killable::KillableProcess;
 use crate::support::programs::{Folder, Program};
 use crate::support::world::{QUICK, World, eventually, run};
@@ -45,7 +46,10 @@ fn exported(text: &str) -> BTreeMap<String, BTreeSet<BTreeSet<String>>> {
 #[test]
 fn a_process_with_all_roles_exports_what_the_table_says_and_nothing_else() {
     run(async {
-        let mut world = World::with(&[], &[]).await;
+        // With a webhook: its series have its name.
+        let receiver = HookReceiver::start().await;
+        let text = webhook("shop", &receiver.url(), &[SECRET], &ALL_EVENTS);
+        let mut world = World::with_config(&[], &[], &text).await;
         let sale = world.sale("measured", 10, Some(1)).await;
         let folder = Folder::new("metrics");
         let free = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -59,7 +63,8 @@ fn a_process_with_all_roles_exports_what_the_table_says_and_nothing_else() {
         ]);
         let sets = QUICK.into_iter().chain(own.iter().map(String::as_str)).flat_map(|set| ["--set", set]);
         let roles = Role::ALL.into_iter().flat_map(|role| ["--role", role.name()]);
-        let args: Vec<&str> = sets.chain(roles).collect();
+        let config = world.config_file().unwrap();
+        let args: Vec<&str> = sets.chain(roles).chain(["--config", config.to_str().unwrap()]).collect();
         let mut program = Program::start(folder.path(), &args);
         program.until_logged("role starts").await;
         eventually("the api", async || world.http.get(format!("{}/v1/sales", world.api)).send().await.is_ok()).await;

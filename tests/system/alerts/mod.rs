@@ -6,3 +6,4 @@ mod pipeline;
 mod promises;
 mod sales;
 mod servers;
+mod webhooks;

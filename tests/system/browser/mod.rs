@@ -5,3 +5,4 @@ mod console_orders;
 mod cors;
 mod payments;
 mod shop;
+mod webhooks;

@@ -2,10 +2,12 @@
 
 import { orderWords } from './order-dictionary.js';
 import { states } from './states.js';
+import { webhookWords } from './webhook-dictionary.js';
 
 export const dictionary = {
   ...states,
   ...orderWords,
+  ...webhookWords,
   // frame
   title: ['seckill console', '秒杀控制台'],
   console: ['console', '控制台'],

@@ -4,6 +4,7 @@
 import { get, operator, post } from './api.js';
 import { confirm, toast } from './dialog.js';
 import { field, h, say, show } from './dom.js';
+import { webhooksCard } from './webhooks.js';
 import { count, has, t, time } from './words.js';
 
 const ACT_TIMEOUT_MS = 600_000;
@@ -134,14 +135,16 @@ export function dlqView() {
     refresh.disabled = false;
   }
   source.addEventListener('change', () => { chosen.clear(); load(); });
+  const webhooks = webhooksCard();
   armed();
   load();
+  webhooks.load();
   const head = ['request', 'sale', 'reason', 'attempts', 'since', 'database-says', 'message'].map((key) => h('th', { scope: 'col' }, t(key)));
   return {
     title: t('dlq'),
     element: h('div', { class: 'view' }, h('h1', {}, t('dlq')), h('p', { class: 'quiet' }, t('dlq-words')), counts,
       h('div', { class: 'spread' }, h('div', { class: 'row' }, replay, giveUp), h('div', { class: 'row' }, h('label', { class: 'visually-hidden', for: 'source' }, t('source')), Object.assign(source, { id: 'source' }), refresh)),
       problem, outcome,
-      h('div', { class: 'card' }, h('table', { class: 'stack' }, h('caption', { class: 'visually-hidden' }, t('dlq')), h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, everything), head)), body))),
+      h('div', { class: 'card' }, h('table', { class: 'stack' }, h('caption', { class: 'visually-hidden' }, t('dlq')), h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, everything), head)), body)), webhooks.element),
   };
 }

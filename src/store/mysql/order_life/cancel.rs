@@ -13,6 +13,7 @@ use super::{LockedOrder, lock, movable, moved_away, retried};
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::order_life::{OrderEvent, OrderState, OrderTransition, ReturnedPurchase};
 use crate::domain::payment::{PaymentState, RefundReason};
+use crate::domain::webhook::WebhookSubscriptions;
 use crate::faults::crash_point;
 use diesel::prelude::*;
 use diesel::sql_types::{Bool, Text};
@@ -64,7 +65,7 @@ pub async fn cancel(db: &Db, request: CancelRequest<'_>) -> Result<Cancelled, Db
                 None if request.buyer.is_some() => return Ok(Cancelled::Refused(order.sale_id, None)),
                 None | Some(OrderTransition::To(_)) => {}
             }
-            let refunds = in_transaction(conn, &order, &request, event).await?;
+            let refunds = in_transaction(conn, &order, &request, event, db.webhooks()).await?;
             Ok(Cancelled::Now(order.sale_id, order.quantity, refunds))
         })
         .await
@@ -76,6 +77,7 @@ async fn in_transaction(
     order: &LockedOrder,
     request: &CancelRequest<'_>,
     event: OrderEvent,
+    webhooks: &WebhookSubscriptions,
 ) -> Result<Vec<String>, DbError> {
     let limit_returned = order.limit_returns && order.state == Some(OrderState::Unpaid);
     let condition = match order.state {
@@ -101,7 +103,7 @@ async fn in_transaction(
     let mut told = vec![NewOrderEvent::of_state(order, OrderState::Cancelled, order.version + 1)];
     let refunds =
         if order.state == Some(OrderState::Paid) { to_refund(conn, order, &mut told).await? } else { Vec::new() };
-    events::write(conn, &told).await?;
+    events::write(conn, &told, webhooks).await?;
     let limits = match limit_returned {
         true => vec![ReturnedPurchase(order.user_id.clone(), order.request_id, order.quantity)],
         false => Vec::new(),

@@ -14,6 +14,7 @@ use super::units::{ReturnedUnits, give_back};
 use super::{LockedOrder, OrderTerms, movable, retried, terms_of};
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::order_life::{OrderEvent, OrderState, ReturnedPurchase};
+use crate::domain::webhook::WebhookSubscriptions;
 use crate::faults::{crash_point, left_out};
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Nullable};
@@ -98,13 +99,18 @@ pub async fn expire(db: &Db, sale_id: &SaleId, request_ids: &[RequestId]) -> Res
     ids.truncate(BATCH_MAX.into());
     crash_point!(ExpiryChosen);
     let batch = retried!(db.run("orders_expire", async |conn| {
-        conn.transaction(async |conn| in_transaction(conn, sale_id, &ids).await).await
+        conn.transaction(async |conn| in_transaction(conn, sale_id, &ids, db.webhooks()).await).await
     }))?;
     crash_point!(ExpiryCommitted);
     Ok(batch)
 }
 
-async fn in_transaction(conn: &mut Conn, sale_id: &SaleId, ids: &[u64]) -> Result<Option<ExpiredBatch>, DbError> {
+async fn in_transaction(
+    conn: &mut Conn,
+    sale_id: &SaleId,
+    ids: &[u64],
+    webhooks: &WebhookSubscriptions,
+) -> Result<Option<ExpiredBatch>, DbError> {
     let sale = sale_id.as_str().as_bytes();
     let chosen = orders::table.filter(orders::request_id.eq_any(ids)).filter(orders::sale_id.eq(sale));
     let rows: Vec<DueRow> = match left_out!(ExpiryCondition) {
@@ -126,7 +132,7 @@ async fn in_transaction(conn: &mut Conn, sale_id: &SaleId, ids: &[u64]) -> Resul
     let orders = rows.into_iter().map(|row| locked(row, sale_id, &terms)).collect::<Vec<_>>();
     let told: Vec<NewOrderEvent> =
         orders.iter().map(|order| NewOrderEvent::of_state(order, OrderState::Expired, order.version + 1)).collect();
-    events::write(conn, &told).await?;
+    events::write(conn, &told, webhooks).await?;
     let limits: Vec<ReturnedPurchase> = match terms.limit_returns {
         true => orders.iter().map(|o| ReturnedPurchase(o.user_id.clone(), o.request_id, o.quantity)).collect(),
         false => Vec::new(),

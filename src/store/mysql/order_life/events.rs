@@ -8,10 +8,12 @@ use super::super::events::WAITING_MAX;
 use super::super::fault::DbError;
 use super::super::pool::{Conn, Db};
 use super::super::schema::order_events;
+use super::super::webhooks::{self, ToldEvent};
 use super::LockedOrder;
 use crate::domain::ids::RequestId;
 use crate::domain::order_life::{OrderState, REFUND_NEEDED_KEY};
 use crate::domain::payment::RefundReason;
+use crate::domain::webhook::WebhookSubscriptions;
 use crate::runtime::now_ms;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
@@ -69,13 +71,22 @@ impl NewOrderEvent {
     }
 }
 
-/// Writes events in the caller's transaction.
-pub(super) async fn write(conn: &mut Conn, events: &[NewOrderEvent]) -> Result<(), DbError> {
+/// Writes events in the caller's transaction, for the exchange and for the webhooks that want them.
+pub(super) async fn write(
+    conn: &mut Conn,
+    events: &[NewOrderEvent],
+    webhooks: &WebhookSubscriptions,
+) -> Result<(), DbError> {
     if crate::faults::left_out!(OrderEventRow) || events.is_empty() {
         return Ok(());
     }
     diesel::insert_into(order_events::table).values(events).execute(conn).await?;
-    Ok(())
+    let told = events.iter().map(|event| ToldEvent {
+        request_id: event.request_id,
+        key: event.event_key,
+        body: event.body.as_slice(),
+    });
+    webhooks::write(conn, webhooks, told).await
 }
 
 /// The first waiting events, at most [`WAITING_MAX`]. Several processes may get the same ones.

@@ -13,6 +13,7 @@ use super::{LockedOrder, lock, movable, moved_away, retried};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::order_life::{OrderEvent, OrderState, OrderTransition};
 use crate::domain::payment::{PaymentState, Price, RefundReason, refund_reason};
+use crate::domain::webhook::WebhookSubscriptions;
 use crate::faults::crash_point;
 use diesel::prelude::*;
 use diesel_async::{AsyncConnection, RunQueryDsl};
@@ -87,7 +88,7 @@ pub async fn receive(db: &Db, payment: &NewPayment) -> Result<PaymentAnswer, DbE
     let mut told = PaymentTold::Before;
     if known.is_none() {
         let recorded = retried!(db.run("payment_receive", async |conn| {
-            conn.transaction(async |conn| in_transaction(conn, payment).await).await
+            conn.transaction(async |conn| in_transaction(conn, payment, db.webhooks()).await).await
         }));
         match recorded {
             Ok(()) => told = PaymentTold::Now,
@@ -105,7 +106,7 @@ pub async fn receive(db: &Db, payment: &NewPayment) -> Result<PaymentAnswer, DbE
     Ok(if same { PaymentAnswer::Recorded(told, row) } else { PaymentAnswer::IdTaken(row) })
 }
 
-async fn in_transaction(conn: &mut Conn, payment: &NewPayment) -> Result<(), DbError> {
+async fn in_transaction(conn: &mut Conn, payment: &NewPayment, webhooks: &WebhookSubscriptions) -> Result<(), DbError> {
     let order = lock(conn, payment.request_id).await?;
     let reason = order.as_ref().map_or(Some(RefundReason::NoOrder), |order| {
         let asked = Price { amount_cents: order.amount_cents, currency: order.currency.clone() };
@@ -141,7 +142,7 @@ async fn in_transaction(conn: &mut Conn, payment: &NewPayment) -> Result<(), DbE
             NewOrderEvent::of_refund(payment.request_id, order.as_ref(), &refund)
         }
     };
-    events::write(conn, &[told]).await?;
+    events::write(conn, &[told], webhooks).await?;
     crash_point!(PaymentWritten);
     Ok(())
 }

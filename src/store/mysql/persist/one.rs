@@ -5,6 +5,7 @@ use super::super::fault::DbError;
 use super::super::outcomes::outcomes_of;
 use super::super::pool::Db;
 use super::super::schema::{failed_request, orders, outcome_event, request_outcome, sales};
+use super::super::webhooks::{self, ToldEvent};
 use super::facts::facts_of;
 use super::plan::{NewEventRow, NewOutcomeRow, WritePlan};
 use super::seen;
@@ -84,7 +85,7 @@ impl Stopped {
 
 async fn attempt(db: &Db, accepted: &OrderMessage, source: PersistSource) -> Result<Option<Stopped>, DbError> {
     let facts = facts_of(db, &[&accepted.purchase.sale_id]).await?;
-    let plan = match WritePlan::of(&[accepted], &facts, source)? {
+    let plan = match WritePlan::of(&[accepted], &facts, source, db.webhooks())? {
         Ok(plan) => plan,
         Err(obstacle) => return Ok(Some(Stopped::Obstacle(obstacle))),
     };
@@ -200,14 +201,17 @@ pub(crate) async fn record_failure(
 ) -> Result<bool, DbError> {
     let outcome = Outcome::Failed(failure.reason);
     let row = NewOutcomeRow::of(accepted, outcome);
-    let event = (!failure.reporter.has_message()).then(|| NewEventRow::of(accepted, outcome, None));
+    let event = NewEventRow::of(accepted, outcome, None);
+    let is_published_later = !failure.reporter.has_message();
     let written = db
         .run("record_failure", async |conn| {
             conn.transaction(async |conn| {
                 diesel::insert_into(request_outcome::table).values(&row).execute(conn).await?;
-                if let Some(event) = &event {
-                    diesel::insert_into(outcome_event::table).values(event).execute(conn).await?;
+                if is_published_later {
+                    diesel::insert_into(outcome_event::table).values(&event).execute(conn).await?;
                 }
+                let told = ToldEvent { request_id: event.request_id, key: event.event_key, body: &event.body };
+                webhooks::write(conn, db.webhooks(), std::iter::once(told)).await?;
                 write_register(conn, accepted, failure).await
             })
             .await

@@ -4,12 +4,14 @@ use super::super::codes::{PersistSource, datetime, outcome_columns};
 use super::super::fault::DbError;
 use super::super::sale_facts::SaleFacts;
 use super::super::schema::{outcome_event, request_outcome};
+use super::super::webhooks::DeliveryRows;
 use super::text::Values;
 use crate::domain::ids::SaleId;
 use crate::domain::message::{self, OrderMessage, UnitPrice};
 use crate::domain::order_life::{OrderState, PaymentTerms};
 use crate::domain::outcome::{FailReason, Obstacle, Outcome};
 use crate::domain::policy::PurchasePolicy;
+use crate::domain::webhook::WebhookSubscriptions;
 use diesel::prelude::*;
 use std::collections::{BTreeMap, HashMap};
 
@@ -83,8 +85,8 @@ pub(crate) struct SaleShare {
 
 /// The rows of one transaction. Sorted by request id and by sale: all such transactions take locks in one order.
 pub(crate) struct WritePlan<'a> {
-    /// BEGIN and the INSERTs into `request_outcome`, `orders` and `stock_flow`, as one message to the server. It executes them in
-    /// order and stops at the first that fails.
+    /// BEGIN and the INSERTs into `request_outcome`, `orders`, `stock_flow` and, where a webhook wants them, `webhook_deliveries`, as
+    /// one message to the server. It executes them in order and stops at the first that fails.
     pub opening: String,
     /// The events to publish later; empty when the requests came as messages, whose consumer publishes them itself.
     pub events: Vec<NewEventRow>,
@@ -101,7 +103,9 @@ impl<'a> WritePlan<'a> {
         group: &[&'a OrderMessage],
         facts: &HashMap<SaleId, SaleFacts>,
         source: PersistSource,
+        webhooks: &WebhookSubscriptions,
     ) -> Result<Result<Self, Obstacle>, DbError> {
+        let mut deliveries = DeliveryRows::new(webhooks, message::event_key(Outcome::Ordered), group.len());
         let mut group = group.to_vec();
         group.sort_unstable_by_key(|accepted| accepted.purchase.request_id);
         let mut outcomes = Values::insert(OUTCOME_COLUMNS, group.len());
@@ -127,12 +131,15 @@ impl<'a> WritePlan<'a> {
                 add_deadline(&mut orders, facts.payment);
             }
             add_share(&mut shares, accepted, facts.policy);
-            if !source.has_message() {
-                events.push(NewEventRow::of(accepted, Outcome::Ordered, Some(facts.unit_price)));
+            if !source.has_message() || deliveries.is_wanted() {
+                let event = NewEventRow::of(accepted, Outcome::Ordered, Some(facts.unit_price));
+                deliveries.add(event.request_id, &event.body);
+                events.extend((!source.has_message()).then_some(event));
             }
         }
-        let inserts = [outcomes.finish(), orders.finish(), flows(&shares)];
-        Ok(Ok(Self { opening: ["BEGIN", &inserts[0], &inserts[1], &inserts[2]].join("; "), events, shares }))
+        let mut opening = ["BEGIN", &outcomes.finish(), &orders.finish(), &flows(&shares)].join("; ");
+        deliveries.append_to(&mut opening);
+        Ok(Ok(Self { opening, events, shares }))
     }
 }
 

@@ -86,7 +86,7 @@ impl Values {
 
     /// One of our own codes; a `'static` text, so no value from outside fits.
     pub(crate) fn code(&mut self, code: &'static str) {
-        debug_assert!(code.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'), "{code}");
+        debug_assert!(code.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'.'), "{code}");
         self.separate();
         for part in ["'", code, "'"] {
             self.text.push_str(part);

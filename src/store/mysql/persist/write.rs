@@ -75,7 +75,11 @@ async fn send(conn: &mut Conn, message: &str, sent: impl FnOnce()) -> Result<(),
     let mut answer = pin!(conn.batch_execute(message));
     tokio::select! {
         biased;
-        answered = &mut answer => return Ok(answered?),
+        // A quick server, or a slow process: the answer is there already, and nothing has followed from it yet.
+        answered = &mut answer => {
+            sent();
+            return Ok(answered?);
+        }
         () = std::future::ready(()) => sent(),
     }
     Ok(answer.await?)

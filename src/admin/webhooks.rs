@@ -1,0 +1,109 @@
+//! Webhooks over HTTP (L5): what waits and what is dead, single deliveries, and their replay.
+
+use super::json_api::{AdminAnswer, JsonBody, OperatorCall, ReadProblems, WriteProblems, answer};
+use super::state::Admin;
+use crate::http::problem::Kind;
+use crate::p6_fulfil::{DeliveriesForm, DeliveryDocument, ReplayForm, webhooks_overview};
+use crate::store::mysql::webhooks;
+use actix_web::web;
+use serde::Deserialize;
+use serde_json::json;
+
+/// Deliveries of a list when nothing else is asked for.
+const PAGE: u16 = 50;
+
+/// List the webhooks: what waits and what is dead.
+#[utoipa::path(
+    get, path = "/admin/v1/webhooks", operation_id = "list_webhooks", tag = "webhooks",
+    responses((status = 200, description = "Those of the configuration, and those that have rows only", body = Value), ReadProblems)
+)]
+pub(super) async fn overview(admin: web::Data<Admin>) -> AdminAnswer {
+    answer(json!({ "webhooks": webhooks_overview(&admin.servers.db, &admin.webhooks).await? }))
+}
+
+#[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DeliveriesQuery {
+    /// WAITING, DELIVERED or DEAD; DEAD when left out.
+    state: Option<String>,
+    /// Only of this webhook.
+    webhook: Option<String>,
+    /// How many; 50 when left out.
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<u16>,
+}
+
+/// List deliveries in a state, by webhook, those that wait or are dead for longest first.
+#[utoipa::path(
+    get, path = "/admin/v1/webhooks/deliveries", operation_id = "list_deliveries", tag = "webhooks",
+    params(DeliveriesQuery),
+    responses((status = 200, description = "Deliveries, and how many there are", body = Value), ReadProblems)
+)]
+pub(super) async fn list(admin: web::Data<Admin>, query: web::Query<DeliveriesQuery>) -> AdminAnswer {
+    let DeliveriesQuery { state, webhook, limit } = query.into_inner();
+    let form = DeliveriesForm { state, webhook, limit: limit.unwrap_or(PAGE) };
+    let (rows, count) = webhooks::list(&admin.servers.db, &form.filter()?).await?;
+    let deliveries: Vec<_> = rows.into_iter().map(DeliveryDocument::of).collect();
+    answer(json!({ "deliveries": deliveries, "count": count }))
+}
+
+#[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct DeliveryPath {
+    /// Number of the delivery.
+    delivery_id: u64,
+}
+
+crate::http::openapi::problem_responses! {
+    /// Of calls that read one delivery.
+    DeliveryProblems: 400, 401, 404, 429, 500, 503;
+}
+
+/// One delivery, with its event.
+#[utoipa::path(
+    get, path = "/admin/v1/webhooks/deliveries/{delivery_id}", operation_id = "show_delivery", tag = "webhooks",
+    params(DeliveryPath),
+    responses((status = 200, description = "The delivery", body = Value), DeliveryProblems)
+)]
+pub(super) async fn show(admin: web::Data<Admin>, path: web::Path<DeliveryPath>) -> AdminAnswer {
+    let id = path.delivery_id;
+    let Some(row) = webhooks::get(&admin.servers.db, id).await? else {
+        let english =
+            format!("there is no delivery {id}; delivered ones are deleted after webhook_delivery.retention_s");
+        let chinese = format!("没有投递 {id}；已送达的投递在 webhook_delivery.retention_s 之后删除");
+        return Err(Kind::DeliveryNotFound.because_both(english, chinese));
+    };
+    answer(json!({ "delivery": DeliveryDocument::with_data(row) }))
+}
+
+#[derive(Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReplayBody {
+    /// Deliveries by number, in whatever state; at most 500.
+    #[serde(default)]
+    delivery_ids: Vec<u64>,
+    /// Every dead delivery, instead of named ones.
+    #[serde(default)]
+    dead: bool,
+    /// Of this webhook only; with `dead`.
+    webhook: Option<String>,
+    /// The operator, for the record.
+    by: Option<String>,
+}
+
+/// Send deliveries again: at once, with all their tries, under the same `webhook-id`.
+#[utoipa::path(
+    post, path = "/admin/v1/webhooks/replay", operation_id = "replay_deliveries", tag = "webhooks",
+    request_body = ReplayBody,
+    responses((status = 200, description = "How many, and the numbers that are of no delivery", body = Value), WriteProblems)
+)]
+pub(super) async fn replay(
+    admin: web::Data<Admin>,
+    JsonBody(body): JsonBody<ReplayBody>,
+    call: OperatorCall,
+) -> AdminAnswer {
+    let ReplayBody { delivery_ids, dead, webhook, by } = body;
+    let form = ReplayForm { delivery_ids, dead, webhook }.checked()?;
+    answer(form.replay(&admin.servers.db, &call.actor(by.as_deref())?).await?)
+}

@@ -1,0 +1,136 @@
+//! `seckill webhook …`: what waits for receivers of webhooks, what is dead, and its replay.
+
+use super::failure::Failure;
+use super::{context, output};
+use crate::config::Layers;
+use crate::p6_fulfil::{BadForm, DeliveriesForm, DeliveryDocument, ReplayForm, WebhookDocument, webhooks_overview};
+use crate::roles::Servers;
+use crate::store::mysql::webhooks;
+use serde_json::json;
+use std::path::Path;
+
+/// `seckill webhook …`
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum WebhookCommand {
+    /// List the webhooks: what waits and what is dead; with --dead or --state the deliveries themselves
+    #[command(after_help = "Examples:
+  seckill webhook list
+  seckill webhook list --dead --webhook shop")]
+    List {
+        /// Deliveries whose tries are spent
+        #[arg(long, conflicts_with = "state")]
+        dead: bool,
+        /// Deliveries in this state: WAITING, DELIVERED or DEAD
+        #[arg(long)]
+        state: Option<String>,
+        /// Only of this webhook; with --dead or --state
+        #[arg(long, value_name = "NAME")]
+        webhook: Option<String>,
+        /// Most deliveries, 1 to 500
+        #[arg(long, default_value_t = 50)]
+        limit: u16,
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show one delivery with its event, as JSON
+    Show {
+        /// Number of the delivery
+        id: u64,
+    },
+    /// Send deliveries again: at once, with all their tries, under the same webhook-id
+    #[command(after_help = "Examples:
+  seckill webhook replay 4711
+  seckill webhook replay --dead --webhook shop")]
+    Replay {
+        /// Numbers of deliveries, in whatever state; at most 500
+        #[arg(required_unless_present = "dead", conflicts_with = "dead")]
+        ids: Vec<u64>,
+        /// Every dead delivery
+        #[arg(long)]
+        dead: bool,
+        /// Only of this webhook
+        #[arg(long, value_name = "NAME", requires = "dead")]
+        webhook: Option<String>,
+    },
+}
+
+fn usage(bad: BadForm) -> Failure {
+    Failure::Usage(format!("--{}: expected {}", bad.field, bad.expected))
+}
+
+pub(super) async fn run(layers: &Layers, data_dir: &Path, command: WebhookCommand) -> Result<u8, Failure> {
+    // Redis and the broker are not needed.
+    let settings = context::settings(layers, data_dir)?;
+    let db = Servers::new(&settings)?.db;
+    match command {
+        WebhookCommand::List { dead: false, state: None, webhook: Some(_), .. } => {
+            Err(Failure::Usage("--webhook: only with --dead or --state".to_owned()))
+        }
+        WebhookCommand::List { dead: false, state: None, webhook: None, limit: _, json } => {
+            show_overview(&webhooks_overview(&db, &settings.webhooks).await?, json);
+            Ok(0)
+        }
+        WebhookCommand::List { dead: _, state, webhook, limit, json } => {
+            let filter = DeliveriesForm { state, webhook, limit }.filter().map_err(usage)?;
+            let (rows, count) = webhooks::list(&db, &filter).await?;
+            show_list(rows.into_iter().map(DeliveryDocument::of).collect(), count, json);
+            Ok(0)
+        }
+        WebhookCommand::Show { id } => {
+            let row = webhooks::get(&db, id).await?;
+            let none = || {
+                Failure::Failed(format!(
+                    "there is no delivery {id}; delivered ones are deleted after webhook_delivery.retention_s"
+                ))
+            };
+            output::json(&DeliveryDocument::with_data(row.ok_or_else(none)?));
+            Ok(0)
+        }
+        WebhookCommand::Replay { ids, dead, webhook } => {
+            let form = ReplayForm { delivery_ids: ids, dead, webhook }.checked().map_err(usage)?;
+            let done = form.replay(&db, &context::operator()).await?;
+            output::line(&format!("{} deliveries are sent again", done.replayed));
+            if done.unknown.is_empty() {
+                return Ok(0);
+            }
+            let unknown: Vec<String> = done.unknown.iter().map(u64::to_string).collect();
+            Err(Failure::Failed(format!("there is no delivery {}", unknown.join(", "))))
+        }
+    }
+}
+
+fn show_overview(found: &[WebhookDocument], json: bool) {
+    if json {
+        return output::json(&json!({ "webhooks": found }));
+    }
+    if found.is_empty() {
+        return output::line("no webhook is configured");
+    }
+    output::table(
+        ["webhook", "to", "events", "waiting", "oldest", "dead"],
+        found.iter().map(|of| {
+            let to = of.url.clone().unwrap_or_else(|| "not configured: kept, not sent".to_owned());
+            let [waiting, dead] = [of.waiting, of.dead].map(|count| count.to_string());
+            [of.name.clone(), to, of.events.join(" "), waiting, format!("{} s", of.oldest_s), dead]
+        }),
+    );
+}
+
+fn show_list(deliveries: Vec<DeliveryDocument>, count: i64, json: bool) {
+    if json {
+        return output::json(&json!({ "deliveries": deliveries, "count": count }));
+    }
+    if deliveries.is_empty() {
+        return output::line("no such delivery");
+    }
+    let shown = deliveries.len();
+    output::table(
+        ["delivery", "webhook", "order", "event", "tries", "happened", "next or since", "problem"],
+        deliveries.into_iter().map(|of| {
+            let problem = of.problem.unwrap_or_else(|| "-".to_owned());
+            let [id, tries] = [of.delivery_id.to_string(), of.attempts.to_string()];
+            [id, of.webhook, of.request_id, of.r#type, tries, of.created_at, of.next_at, problem]
+        }),
+    );
+    output::line(&format!("{shown} of {count}"));
+}

@@ -1,0 +1,228 @@
+//! Deliveries of webhooks as the APIs and the command line show them, and their replay, which is an act on record.
+//!
+//! Input: which deliveries. Output: documents; replayed deliveries wait again. A crash between the replay and the row of its act
+//! leaves the replay; a repeat sends once more, under the same ids.
+
+use super::form::{BadForm, bad};
+use crate::config::Webhook;
+use crate::domain::operator::{ActTarget, Actor, Operation, OperatorAct};
+use crate::domain::webhook::DeliveryState;
+use crate::store::mysql::webhooks::{self, DeliveriesFilter, ListedDelivery, PAGE_MAX};
+use crate::store::mysql::{Db, DbError, acts};
+use chrono::{DateTime, SecondsFormat};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+/// Ids that the row of an act names; the rest is counted.
+const IDS_RECORDED: usize = 100;
+/// Longest name of a webhook, characters.
+const NAME_CHARS_MAX: usize = 48;
+
+/// One delivery.
+#[derive(Debug, Serialize)]
+pub(crate) struct DeliveryDocument {
+    pub(crate) delivery_id: u64,
+    pub(crate) webhook: String,
+    pub(crate) request_id: String,
+    pub(crate) r#type: String,
+    pub(crate) state: String,
+    /// Tries so far.
+    pub(crate) attempts: u16,
+    /// When the event happened.
+    pub(crate) created_at: String,
+    /// WAITING: the next try. DEAD: since when. DELIVERED: its row may be deleted from then on.
+    pub(crate) next_at: String,
+    /// What the last try met.
+    pub(crate) problem: Option<String>,
+    /// The event, where one delivery is shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) data: Option<Box<RawValue>>,
+}
+
+fn time(ms: i64) -> String {
+    DateTime::from_timestamp_millis(ms).unwrap_or_default().to_rfc3339_opts(SecondsFormat::Millis, true)
+}
+
+impl DeliveryDocument {
+    /// For a list.
+    pub(crate) fn of(row: ListedDelivery) -> Self {
+        Self {
+            delivery_id: row.delivery_id,
+            webhook: row.webhook,
+            request_id: row.request_id.to_string(),
+            r#type: row.event_key,
+            state: row.state,
+            attempts: row.attempts,
+            created_at: time(row.created_at_ms),
+            next_at: time(row.next_at_ms),
+            problem: row.problem,
+            data: None,
+        }
+    }
+
+    /// With its event.
+    pub(crate) fn with_data(mut row: ListedDelivery) -> Self {
+        let body = String::from_utf8_lossy(&std::mem::take(&mut row.body)).into_owned();
+        Self { data: RawValue::from_string(body).ok(), ..Self::of(row) }
+    }
+}
+
+/// A webhook, and what of it waits or is dead.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct WebhookDocument {
+    pub(crate) name: String,
+    /// Whether it is in the configuration; else its rows are kept and not sent.
+    pub(crate) configured: bool,
+    /// Scheme and host.
+    pub(crate) url: Option<String>,
+    pub(crate) events: Vec<String>,
+    pub(crate) waiting: i64,
+    /// Age of the oldest event that waits, seconds.
+    pub(crate) oldest_s: i64,
+    pub(crate) dead: i64,
+}
+
+/// The webhooks of the configuration, and those that have rows only.
+pub(crate) async fn webhooks_overview(db: &Db, configured: &[Webhook]) -> Result<Vec<WebhookDocument>, DbError> {
+    let mut figures = webhooks::figures(db).await?;
+    let mut documents = Vec::with_capacity(configured.len() + figures.len());
+    for webhook in configured {
+        let at = figures.iter().position(|of| of.webhook == webhook.name);
+        let of = at.map(|at| figures.swap_remove(at));
+        documents.push(WebhookDocument {
+            name: webhook.name.clone(),
+            configured: true,
+            url: Some(webhook.url.shown()),
+            events: webhook.events.clone(),
+            waiting: of.as_ref().map_or(0, |of| of.waiting),
+            oldest_s: of.as_ref().map_or(0, |of| of.oldest_ms / 1000),
+            dead: of.map_or(0, |of| of.dead),
+        });
+    }
+    documents.extend(figures.into_iter().map(|of| WebhookDocument {
+        name: of.webhook,
+        configured: false,
+        url: None,
+        events: Vec::new(),
+        waiting: of.waiting,
+        oldest_s: of.oldest_ms / 1000,
+        dead: of.dead,
+    }));
+    Ok(documents)
+}
+
+/// Which deliveries are asked for, as it is told.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct DeliveriesForm {
+    /// DEAD when left out.
+    pub(crate) state: Option<String>,
+    pub(crate) webhook: Option<String>,
+    pub(crate) limit: u16,
+}
+
+fn checked_name(name: Option<String>) -> Result<Option<String>, BadForm> {
+    match name {
+        Some(name) if !(1..=NAME_CHARS_MAX).contains(&name.len()) => {
+            bad("webhook", "the name of a webhook, 1 to 48 characters", "webhook 名称，1 至 48 个字符")
+        }
+        name => Ok(name),
+    }
+}
+
+impl DeliveriesForm {
+    /// The question to the database.
+    pub(crate) fn filter(self) -> Result<DeliveriesFilter, BadForm> {
+        if !(1..=PAGE_MAX).contains(&self.limit) {
+            return bad("limit", "1 to 500", "1 至 500");
+        }
+        let Some(state) = self.state.as_deref().map_or(Some(DeliveryState::Dead), DeliveryState::from_code) else {
+            return bad("state", "WAITING, DELIVERED or DEAD", "WAITING、DELIVERED 或 DEAD");
+        };
+        Ok(DeliveriesFilter { state, webhook: checked_name(self.webhook)?, limit: self.limit })
+    }
+}
+
+/// What is to be sent again, as it is told.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ReplayForm {
+    pub(crate) delivery_ids: Vec<u64>,
+    /// Every dead delivery, instead of named ones.
+    pub(crate) dead: bool,
+    /// Of this webhook only; with `dead`.
+    pub(crate) webhook: Option<String>,
+}
+
+/// What was sent again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct ReplayedDeliveries {
+    pub(crate) replayed: usize,
+    /// Ids of no delivery; it may have been deleted after its time.
+    pub(crate) unknown: Vec<u64>,
+}
+
+impl ReplayForm {
+    /// The same, when it can be done.
+    pub(crate) fn checked(self) -> Result<Self, BadForm> {
+        if self.dead != self.delivery_ids.is_empty() {
+            return bad("delivery_ids", "ids of deliveries, or dead: true instead", "投递编号，或改用 dead: true");
+        }
+        if self.delivery_ids.len() > usize::from(PAGE_MAX) {
+            return bad("delivery_ids", "at most 500", "最多 500 个");
+        }
+        if self.webhook.is_some() && !self.dead {
+            return bad("webhook", "to come with dead: true", "与 dead: true 一起给出");
+        }
+        Ok(Self { webhook: checked_name(self.webhook)?, ..self })
+    }
+
+    /// Sends them again: at once, with all their tries, under the same ids. Repeating is safe.
+    ///
+    /// # Errors
+    /// [`DbError`], perhaps after some wait again and before the act was recorded.
+    pub(crate) async fn replay(self, db: &Db, actor: &Actor) -> Result<ReplayedDeliveries, DbError> {
+        let (done, target, after) = if self.dead {
+            let replayed = webhooks::replay_dead(db, self.webhook.as_deref()).await?;
+            let of = self.webhook.as_deref().unwrap_or("all webhooks");
+            let after = json!({ "dead": true, "webhook": self.webhook, "replayed": replayed });
+            (ReplayedDeliveries { replayed, unknown: Vec::new() }, format!("dead deliveries of {of}"), after)
+        } else {
+            let known = webhooks::replay(db, &self.delivery_ids).await?;
+            let unknown = self.delivery_ids.iter().copied().filter(|id| !known.contains(id)).collect();
+            let named: Vec<&u64> = known.iter().take(IDS_RECORDED).collect();
+            let after = json!({ "delivery_ids": named, "replayed": known.len() });
+            let target = known.first().map_or_else(|| "no delivery".to_owned(), |first| format!("delivery {first}"));
+            (ReplayedDeliveries { replayed: known.len(), unknown }, target, after)
+        };
+        record(db, actor, target, after).await?;
+        Ok(done)
+    }
+}
+
+async fn record(db: &Db, actor: &Actor, target: String, after: Value) -> Result<(), DbError> {
+    let mut act = OperatorAct::new(actor, Operation::WebhookReplay, ActTarget::Entry(target));
+    act.after = Some(after);
+    acts::record(db, &[act]).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_form_that_cannot_be_answered_names_its_field() {
+        let field = |form: DeliveriesForm| form.filter().err().map(|bad| bad.field);
+        assert_eq!(field(DeliveriesForm { limit: 1, ..DeliveriesForm::default() }), None);
+        assert_eq!(field(DeliveriesForm::default()), Some("limit"));
+        assert_eq!(field(DeliveriesForm { limit: 1, state: Some("dead".into()), webhook: None }), Some("state"));
+        assert_eq!(field(DeliveriesForm { limit: 1, state: None, webhook: Some(String::new()) }), Some("webhook"));
+        let field = |form: ReplayForm| form.checked().err().map(|bad| bad.field);
+        assert_eq!(field(ReplayForm::default()), Some("delivery_ids"));
+        assert_eq!(field(ReplayForm { delivery_ids: vec![1], dead: true, webhook: None }), Some("delivery_ids"));
+        assert_eq!(field(ReplayForm { delivery_ids: vec![1; 501], ..ReplayForm::default() }), Some("delivery_ids"));
+        let named = ReplayForm { delivery_ids: vec![1], dead: false, webhook: Some("a".into()) };
+        assert_eq!(field(named.clone()), Some("webhook"));
+        assert_eq!(field(ReplayForm { webhook: None, ..named }), None);
+        assert_eq!(field(ReplayForm { delivery_ids: vec![], dead: true, webhook: Some("a".into()) }), None);
+    }
+}

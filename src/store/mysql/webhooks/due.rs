@@ -1,0 +1,228 @@
+//! What the leader sends: deliveries that are due, the results of its tries, and figures for operators.
+//!
+//! Input: the clock of the database. Output: rows along `ix_webhook_due`, each webhook by itself, so that one with many rows hides no
+//! other. A crash after a receiver took a delivery and before its result is recorded leaves it due, and it is sent again.
+
+use super::super::codes::cut;
+use super::super::columns::{ByteText, UnixMs};
+use super::super::fault::DbError;
+use super::super::pool::{Conn, Db};
+use super::super::schema::webhook_deliveries;
+use crate::domain::ids::RequestId;
+use crate::domain::webhook::DeliveryState;
+use diesel::prelude::*;
+use diesel::sql_types::{BigInt, Binary, Text};
+use diesel_async::{AsyncConnection, RunQueryDsl};
+
+/// `webhook_deliveries.problem`, in characters.
+const PROBLEM_CHARS_MAX: usize = 255;
+/// Most webhooks whose delivered rows are looked for: those that are configured, and former ones.
+const NAMES_MAX: usize = 100;
+/// Most rows that one call deletes.
+const DELETED_MAX: i64 = 1000;
+
+/// A delivery that has to be sent now.
+#[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
+#[diesel(table_name = webhook_deliveries)]
+pub struct DueDelivery {
+    /// Order of writing.
+    pub delivery_id: u64,
+    /// The order.
+    pub request_id: RequestId,
+    /// The event.
+    pub event_key: String,
+    /// The event as it is published, JSON.
+    pub body: Vec<u8>,
+    /// Tries so far.
+    pub attempts: u16,
+    /// When the event happened, Unix milliseconds by the database's clock.
+    #[diesel(column_name = created_at, deserialize_as = UnixMs)]
+    pub created_at_ms: i64,
+}
+
+/// The first due deliveries of a webhook, at most `limit`; those that waited longest first.
+pub async fn due(db: &Db, webhook: &str, limit: u16) -> Result<Vec<DueDelivery>, DbError> {
+    db.run("webhooks_due", async |conn| {
+        let due = webhook_deliveries::table
+            .filter(webhook_deliveries::state.eq(DeliveryState::Waiting.code()))
+            .filter(webhook_deliveries::webhook.eq(webhook.as_bytes()))
+            .filter(webhook_deliveries::next_at.le(diesel::dsl::sql("NOW(3)")))
+            .order(webhook_deliveries::next_at)
+            .limit(limit.into());
+        Ok(due.select(DueDelivery::as_select()).load(conn).await?)
+    })
+    .await
+}
+
+/// What a try came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TriedDelivery {
+    /// The receiver has it; its row may be deleted after so many seconds.
+    Delivered {
+        /// The delivery.
+        delivery_id: u64,
+        /// Seconds that the row is kept.
+        keep_s: u64,
+    },
+    /// It failed, and is tried again after so many milliseconds.
+    Again {
+        /// The delivery.
+        delivery_id: u64,
+        /// Milliseconds to the next try.
+        after_ms: u64,
+        /// What the try met, in words.
+        problem: String,
+    },
+    /// The last try failed.
+    Dead {
+        /// The delivery.
+        delivery_id: u64,
+        /// What the try met, in words.
+        problem: String,
+    },
+}
+
+impl TriedDelivery {
+    /// The delivery.
+    #[must_use]
+    pub const fn delivery_id(&self) -> u64 {
+        match self {
+            Self::Delivered { delivery_id, .. } | Self::Again { delivery_id, .. } | Self::Dead { delivery_id, .. } => {
+                *delivery_id
+            }
+        }
+    }
+}
+
+/// Records the results of tries, all or none. A delivery that is not waiting any more stays as it is. Repeating counts a try twice at
+/// most, and harms nothing.
+pub async fn record_tries(db: &Db, tried: &[TriedDelivery]) -> Result<(), DbError> {
+    db.run("webhooks_tried", async |conn| {
+        conn.transaction(async |conn| {
+            for one in tried {
+                record_one(conn, one).await?;
+            }
+            Ok(())
+        })
+        .await
+    })
+    .await
+}
+
+async fn record_one(conn: &mut Conn, tried: &TriedDelivery) -> Result<(), DbError> {
+    let (id, state, seconds_or_ms, problem) = match tried {
+        TriedDelivery::Delivered { delivery_id, keep_s } => {
+            (delivery_id, DeliveryState::Delivered, format!("{keep_s} SECOND"), None)
+        }
+        TriedDelivery::Again { delivery_id, after_ms, problem } => {
+            let later = format!("{} MICROSECOND", after_ms.saturating_mul(1000));
+            (delivery_id, DeliveryState::Waiting, later, Some(problem))
+        }
+        TriedDelivery::Dead { delivery_id, problem } => {
+            (delivery_id, DeliveryState::Dead, "0 SECOND".to_owned(), Some(problem))
+        }
+    };
+    let set = format!(
+        "/* webhooks::tried */ UPDATE webhook_deliveries SET state = ?, problem = ?, attempts = attempts + 1, \
+         next_at = NOW(3) + INTERVAL {seconds_or_ms} WHERE delivery_id = {id} AND state = 'WAITING'"
+    );
+    diesel::sql_query(set)
+        .bind::<Text, _>(state.code())
+        .bind::<diesel::sql_types::Nullable<Text>, _>(problem.map(|words| cut(words, PROBLEM_CHARS_MAX)))
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// Deletes rows of a webhook that were delivered long enough ago, some at a time; returns how many.
+pub async fn delete_old(db: &Db, webhook: &str) -> Result<usize, DbError> {
+    db.run("webhooks_delete_old", async |conn| {
+        let old = webhook_deliveries::table
+            .filter(webhook_deliveries::state.eq(DeliveryState::Delivered.code()))
+            .filter(webhook_deliveries::webhook.eq(webhook.as_bytes()))
+            .filter(webhook_deliveries::next_at.le(diesel::dsl::sql("NOW(3)")))
+            .limit(DELETED_MAX);
+        let ids: Vec<u64> = old.select(webhook_deliveries::delivery_id).load(conn).await?;
+        if ids.is_empty() {
+            return Ok(0);
+        }
+        // By the primary key: a range would lock the gap that new rows go into. A row that was replayed meanwhile stays.
+        let same = webhook_deliveries::table
+            .filter(webhook_deliveries::delivery_id.eq_any(ids))
+            .filter(webhook_deliveries::state.eq(DeliveryState::Delivered.code()));
+        Ok(diesel::delete(same).execute(conn).await?)
+    })
+    .await
+}
+
+/// How much of a webhook is in a state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebhookFigures {
+    /// Its name.
+    pub webhook: String,
+    /// Rows that wait.
+    pub waiting: i64,
+    /// Age of the oldest event that waits, milliseconds; 0 when none does.
+    pub oldest_ms: i64,
+    /// Rows that are dead.
+    pub dead: i64,
+}
+
+#[derive(QueryableByName)]
+struct FiguresRow {
+    #[diesel(sql_type = Binary)]
+    webhook: Vec<u8>,
+    #[diesel(sql_type = Text)]
+    state: String,
+    #[diesel(sql_type = BigInt)]
+    rows_count: i64,
+    #[diesel(sql_type = BigInt)]
+    oldest_ms: i64,
+}
+
+/// What waits and what is dead, by webhook, in the order of names; a webhook without either is left out.
+pub async fn figures(db: &Db) -> Result<Vec<WebhookFigures>, DbError> {
+    // Answered by ix_webhook_due alone; delivered rows are not read.
+    let query = "/* webhooks::figures */ SELECT webhook, state, COUNT(*) AS rows_count, \
+                 CAST(GREATEST(0, TIMESTAMPDIFF(MICROSECOND, MIN(created_at), NOW(3)) DIV 1000) AS SIGNED) AS oldest_ms \
+                 FROM webhook_deliveries WHERE state IN ('DEAD', 'WAITING') GROUP BY state, webhook";
+    let rows: Vec<FiguresRow> =
+        db.run("webhooks_figures", async |conn| Ok(diesel::sql_query(query).load(conn).await?)).await?;
+    let mut found: std::collections::BTreeMap<String, WebhookFigures> = std::collections::BTreeMap::new();
+    for row in rows {
+        let name = String::from_utf8_lossy(&row.webhook).into_owned();
+        let of =
+            found.entry(name.clone()).or_insert(WebhookFigures { webhook: name, waiting: 0, oldest_ms: 0, dead: 0 });
+        if row.state == DeliveryState::Dead.code() {
+            of.dead = row.rows_count;
+        } else {
+            (of.waiting, of.oldest_ms) = (row.rows_count, row.oldest_ms);
+        }
+    }
+    Ok(found.into_values().collect())
+}
+
+/// The webhooks that have delivered rows, at most [`NAMES_MAX`]. From one name to the next along the index: a week of delivered rows
+/// is not read for it.
+pub async fn webhooks_with_rows(db: &Db) -> Result<Vec<String>, DbError> {
+    db.run("webhooks_named", async |conn| {
+        let mut names: Vec<String> = Vec::new();
+        while names.len() < NAMES_MAX {
+            let last = names.last().map(String::as_str).unwrap_or_default();
+            let next: Option<ByteText> = webhook_deliveries::table
+                .filter(webhook_deliveries::state.eq(DeliveryState::Delivered.code()))
+                .filter(webhook_deliveries::webhook.gt(last.as_bytes()))
+                .order(webhook_deliveries::webhook)
+                .select(webhook_deliveries::webhook)
+                .first(conn)
+                .await
+                .optional()?;
+            match next {
+                Some(name) => names.push(name.into()),
+                None => break,
+            }
+        }
+        Ok(names)
+    })
+    .await
+}

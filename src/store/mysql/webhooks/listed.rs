@@ -1,0 +1,162 @@
+//! Deliveries as people see them: listed, looked up, and replayed.
+//!
+//! Input: a state and perhaps a webhook, or ids. Output: rows along `ix_webhook_due`; replayed ones wait again, with all their tries.
+//! A crash between two batches of a replay leaves the rest dead, and a repeat takes it.
+
+use super::super::columns::{ByteText, UnixMs};
+use super::super::fault::DbError;
+use super::super::pool::Db;
+use super::super::schema::webhook_deliveries;
+use crate::domain::ids::RequestId;
+use crate::domain::webhook::DeliveryState;
+use diesel::prelude::*;
+use diesel_async::RunQueryDsl;
+
+/// Most deliveries of a listing.
+pub const PAGE_MAX: u16 = 500;
+/// Rows that one statement of a replay changes.
+const BATCH_MAX: i64 = 1000;
+
+/// A row of `webhook_deliveries`.
+#[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
+#[diesel(table_name = webhook_deliveries)]
+pub struct ListedDelivery {
+    /// Order of writing.
+    pub delivery_id: u64,
+    /// Name of the webhook, which may not be configured any more.
+    #[diesel(deserialize_as = ByteText)]
+    pub webhook: String,
+    /// The order.
+    pub request_id: RequestId,
+    /// The event.
+    pub event_key: String,
+    /// The event as it is published, JSON.
+    pub body: Vec<u8>,
+    /// `WAITING`, `DELIVERED` or `DEAD`.
+    pub state: String,
+    /// Tries so far.
+    pub attempts: u16,
+    /// The next try, or since when it is dead, or when its row may be deleted; Unix milliseconds by the database's clock.
+    #[diesel(column_name = next_at, deserialize_as = UnixMs)]
+    pub next_at_ms: i64,
+    /// What the last try met.
+    pub problem: Option<String>,
+    /// When the event happened, Unix milliseconds by the database's clock.
+    #[diesel(column_name = created_at, deserialize_as = UnixMs)]
+    pub created_at_ms: i64,
+}
+
+/// Which deliveries are asked for.
+#[derive(Debug, Clone)]
+pub struct DeliveriesFilter {
+    /// In this state.
+    pub state: DeliveryState,
+    /// Of this webhook only.
+    pub webhook: Option<String>,
+    /// Most deliveries, 1 to [`PAGE_MAX`].
+    pub limit: u16,
+}
+
+type Filtered = webhook_deliveries::BoxedQuery<'static, diesel::mysql::Mysql>;
+
+impl DeliveriesFilter {
+    fn matching(&self) -> Filtered {
+        let all = webhook_deliveries::table.into_boxed().filter(webhook_deliveries::state.eq(self.state.code()));
+        match &self.webhook {
+            Some(webhook) => all.filter(webhook_deliveries::webhook.eq(webhook.as_bytes().to_vec())),
+            None => all,
+        }
+    }
+}
+
+/// The first deliveries by webhook and `next_at`, and how many there are.
+pub async fn list(db: &Db, wanted: &DeliveriesFilter) -> Result<(Vec<ListedDelivery>, i64), DbError> {
+    db.run("webhooks_list", async |conn| {
+        let count = {
+            let all = webhook_deliveries::table.filter(webhook_deliveries::state.eq(wanted.state.code()));
+            match &wanted.webhook {
+                Some(name) => {
+                    let of = all.filter(webhook_deliveries::webhook.eq(name.as_bytes()));
+                    of.count().get_result(conn).await?
+                }
+                None => all.count().get_result(conn).await?,
+            }
+        };
+        let first = wanted
+            .matching()
+            .order((webhook_deliveries::webhook, webhook_deliveries::next_at))
+            .limit(wanted.limit.clamp(1, PAGE_MAX).into());
+        Ok((first.select(ListedDelivery::as_select()).load(conn).await?, count))
+    })
+    .await
+}
+
+/// One delivery; `None` when there is none (any more).
+pub async fn get(db: &Db, delivery_id: u64) -> Result<Option<ListedDelivery>, DbError> {
+    db.run("webhooks_get", async |conn| {
+        let one = webhook_deliveries::table.find(delivery_id).select(ListedDelivery::as_select());
+        Ok(one.first(conn).await.optional()?)
+    })
+    .await
+}
+
+/// Sends deliveries again, whatever became of them: they wait from now on, with all their tries. Returns the ids that were there.
+/// Repeating sends them once more. At most [`PAGE_MAX`] ids count.
+pub async fn replay(db: &Db, delivery_ids: &[u64]) -> Result<Vec<u64>, DbError> {
+    let ids: Vec<u64> = delivery_ids.iter().copied().take(PAGE_MAX.into()).collect();
+    db.run("webhooks_replay", async |conn| {
+        let named = webhook_deliveries::table.filter(webhook_deliveries::delivery_id.eq_any(&ids));
+        let known: Vec<u64> = named
+            .clone()
+            .select(webhook_deliveries::delivery_id)
+            .order(webhook_deliveries::delivery_id)
+            .load(conn)
+            .await?;
+        diesel::update(named).set(waits_again()).execute(conn).await?;
+        Ok(known)
+    })
+    .await
+}
+
+/// The columns of a delivery that waits as if it were new.
+type WaitsAgain = (
+    diesel::dsl::Eq<webhook_deliveries::state, &'static str>,
+    diesel::dsl::Eq<webhook_deliveries::attempts, u16>,
+    diesel::dsl::Eq<webhook_deliveries::next_at, diesel::expression::SqlLiteral<diesel::sql_types::Datetime>>,
+);
+
+fn waits_again() -> WaitsAgain {
+    (
+        webhook_deliveries::state.eq(DeliveryState::Waiting.code()),
+        webhook_deliveries::attempts.eq(0),
+        webhook_deliveries::next_at.eq(diesel::dsl::sql("NOW(3)")),
+    )
+}
+
+/// Sends every dead delivery again, of one webhook or of all, in batches. Returns how many. Those that die meanwhile stay so.
+pub async fn replay_dead(db: &Db, webhook: Option<&str>) -> Result<usize, DbError> {
+    let dead = DeliveriesFilter { state: DeliveryState::Dead, webhook: webhook.map(str::to_owned), limit: PAGE_MAX };
+    let (_, there) = list(db, &DeliveriesFilter { limit: 1, ..dead.clone() }).await?;
+    let there = usize::try_from(there).unwrap_or(0);
+    let mut replayed = 0;
+    while replayed < there {
+        let ids: Vec<u64> = db
+            .run("webhooks_dead", async |conn| {
+                let first = dead.matching().select(webhook_deliveries::delivery_id).limit(BATCH_MAX);
+                Ok(first.load(conn).await?)
+            })
+            .await?;
+        if ids.is_empty() {
+            break;
+        }
+        replayed += db
+            .run("webhooks_replay", async |conn| {
+                let same = webhook_deliveries::table
+                    .filter(webhook_deliveries::delivery_id.eq_any(&ids))
+                    .filter(webhook_deliveries::state.eq(DeliveryState::Dead.code()));
+                Ok(diesel::update(same).set(waits_again()).execute(conn).await?)
+            })
+            .await?;
+    }
+    Ok(replayed)
+}

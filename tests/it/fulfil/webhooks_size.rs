@@ -1,0 +1,96 @@
+//! Webhooks at size: what is due is found along one index, and many deliveries arrive, each once.
+
+use crate::support::hook_receiver::{ALL_EVENTS, HookReceiver, SECRET, webhook};
+use crate::support::world::{World, eventually, run};
+use diesel::QueryableByName;
+use diesel::sql_types::{Nullable, Text};
+use diesel_async::{AsyncConnection, AsyncMysqlConnection, RunQueryDsl};
+use seckill::roles::Role::Reconcile;
+use std::time::Instant;
+
+/// Deliveries of a webhook that does not take them.
+const OTHERS: u32 = 20_000;
+/// Deliveries of one that does.
+const MANY: u32 = 2_000;
+
+/// A table `n` with the column `i`, from 0 to below `count`, at most 100,000; in words that every server takes.
+fn numbers(count: u32) -> String {
+    let digits: Vec<String> = (0..10).map(|digit| format!("SELECT {digit} AS d")).collect();
+    let digits = digits.join(" UNION ALL ");
+    let places: Vec<String> = (0..5).map(|place| format!("({digits}) p{place}")).collect();
+    let value: Vec<String> = (0..5).map(|place| format!("p{place}.d * {}", 10_u32.pow(place))).collect();
+    let all = format!("SELECT {} AS i FROM {}", value.join(" + "), places.join(", "));
+    format!("(SELECT i FROM ({all}) a WHERE i < {count}) n")
+}
+
+async fn fill(world: &World, webhook: &str, count: u32, state: &str) {
+    let event = r#"CONCAT('{"v":1,"rid":"', i, '","sale":"s","user":"u","qty":1,"status":"PAID","version":2}')"#;
+    world
+        .sql(&format!(
+            "INSERT INTO webhook_deliveries (webhook, request_id, event_key, body, state) \
+             SELECT '{webhook}', i + 1, 'order.paid', {event}, '{state}' FROM {}",
+            numbers(count)
+        ))
+        .await;
+}
+
+#[derive(QueryableByName, Debug)]
+struct PlanStep {
+    #[diesel(sql_type = Nullable<Text>)]
+    key: Option<String>,
+    #[diesel(sql_type = Nullable<Text>, column_name = "Extra")]
+    extra: Option<String>,
+}
+
+#[test]
+fn what_is_due_is_found_along_one_index_and_never_sorted() {
+    run(async {
+        let world = World::with(&[], &[]).await;
+        for (webhook, state) in [("slow", "WAITING"), ("shop", "WAITING"), ("shop", "DELIVERED"), ("slow", "DEAD")] {
+            fill(&world, webhook, 5_000, state).await;
+        }
+        let mut session = AsyncMysqlConnection::establish(world.settings.mysql.url.expose()).await.unwrap();
+        diesel::sql_query("ANALYZE TABLE webhook_deliveries").execute(&mut session).await.unwrap();
+        let of_shop = "webhook = 'shop' AND next_at <= NOW(3)";
+        for query in [
+            format!("SELECT delivery_id, body FROM webhook_deliveries WHERE state = 'WAITING' AND {of_shop} ORDER BY next_at LIMIT 40"),
+            format!("SELECT delivery_id FROM webhook_deliveries WHERE state = 'DELIVERED' AND {of_shop} LIMIT 1000"),
+            "SELECT delivery_id, body FROM webhook_deliveries WHERE state = 'DEAD' ORDER BY webhook, next_at LIMIT 50".to_owned(),
+            "SELECT webhook FROM webhook_deliveries WHERE state = 'DELIVERED' AND webhook > '' ORDER BY webhook LIMIT 1"
+                .to_owned(),
+            "SELECT webhook, state, COUNT(*), MIN(created_at) FROM webhook_deliveries WHERE state IN ('DEAD', 'WAITING') \
+             GROUP BY state, webhook"
+                .to_owned(),
+        ] {
+            let plan: Vec<PlanStep> = diesel::sql_query(format!("EXPLAIN {query}")).load(&mut session).await.unwrap();
+            for step in plan {
+                assert_eq!(step.key.as_deref(), Some("ix_webhook_due"), "{query}: {step:?}");
+                assert!(!step.extra.as_deref().unwrap_or("").contains("filesort"), "{query}: {step:?}");
+            }
+        }
+        world.stop().await;
+    });
+}
+
+#[test]
+fn many_deliveries_arrive_each_once_beside_more_of_a_receiver_that_takes_none() {
+    run(async {
+        let (shop, slow) = (HookReceiver::start().await, HookReceiver::start().await);
+        slow.falls_silent();
+        let text = [
+            webhook("shop", &shop.url(), &[SECRET], &ALL_EVENTS),
+            webhook("slow", &slow.url(), &[SECRET], &ALL_EVENTS),
+        ];
+        let mut world = World::with_config(&[], &[], &text.concat()).await;
+        fill(&world, "slow", OTHERS, "WAITING").await;
+        fill(&world, "shop", MANY, "WAITING").await;
+        let begun = Instant::now();
+        world.start_roles(&[Reconcile]).await;
+        eventually("all of them are delivered", async || world.deliveries("DELIVERED").await == i64::from(MANY)).await;
+        eprintln!("webhook record: {MANY} deliveries to one receiver in {:.1} s", begun.elapsed().as_secs_f64());
+        assert_eq!(shop.calls().len(), usize::try_from(MANY).unwrap(), "each once");
+        assert_eq!(shop.taken().len(), usize::try_from(MANY).unwrap());
+        assert!(slow.calls().len() <= 8, "its own places only");
+        world.stop().await;
+    });
+}
