@@ -100,6 +100,8 @@ coded! {
         PaymentCommitted = "F31",
         /// P6: a cancellation is written, not committed.
         CancelWritten = "F32",
+        /// An operator's change of a sale is in the database, Redis does not have it.
+        SaleChanged = "F40",
         /// P2: units are out of one bucket, in a transfer record, not in the other.
         AfterTake = "F25",
         /// P2: the units are in the other bucket, the record is not forgotten.

@@ -16,6 +16,7 @@ mod pipeline;
 mod problems;
 mod readiness;
 mod refunds;
+mod sale_changes;
 mod sale_creation;
 mod sale_write;
 mod sales;

@@ -1,6 +1,7 @@
 //! Errors of the stores and of the work below, as problems of the admin API.
 
 use crate::domain::new_sale::BadSale;
+use crate::domain::sale_change::ChangeRefusal;
 use crate::http::problem::{Kind, Problem};
 use crate::p5_reconcile::ReconcileError;
 use crate::p5_reconcile::dlq::DlqError;
@@ -35,17 +36,33 @@ impl From<SaleControlError> for Problem {
     fn from(error: SaleControlError) -> Self {
         let kind = match error {
             SaleControlError::Sale(error) => return error.into(),
+            SaleControlError::Refused(refusal) => return refusal.into(),
             SaleControlError::NoSuchSale(_) => Kind::SaleNotFound,
             SaleControlError::Closed(_)
             | SaleControlError::NotWarmed(_)
             | SaleControlError::KeysLost(_)
             | SaleControlError::OtherShards(..)
             | SaleControlError::Frozen(_) => Kind::Conflict,
-            SaleControlError::Redis(_) | SaleControlError::Database(_) | SaleControlError::NotRecorded(_) => {
-                Kind::Unavailable
-            }
+            SaleControlError::Redis(_)
+            | SaleControlError::NotFollowed(..)
+            | SaleControlError::Database(_)
+            | SaleControlError::NotRecorded(_) => Kind::Unavailable,
         };
         kind.because(error.to_string())
+    }
+}
+
+impl From<ChangeRefusal> for Problem {
+    fn from(refusal: ChangeRefusal) -> Self {
+        let kind = match &refusal {
+            ChangeRefusal::Value(bad) => return (*bad).into(),
+            ChangeRefusal::Closed
+            | ChangeRefusal::StartSettled(_)
+            | ChangeRefusal::Ended(_)
+            | ChangeRefusal::OnSale
+            | ChangeRefusal::Overtaken(_) => Kind::Conflict,
+        };
+        kind.because_both(refusal.to_string(), refusal.chinese())
     }
 }
 
@@ -71,7 +88,7 @@ impl From<DlqError> for Problem {
 
 impl From<BadSale> for Problem {
     fn from(bad: BadSale) -> Self {
-        Kind::Unprocessable.because_both(bad.to_string(), format!("{}：应为{}", bad.field, bad.chinese))
+        Kind::Unprocessable.because_both(bad.to_string(), bad.in_chinese())
     }
 }
 

@@ -59,6 +59,9 @@ pub(super) struct NewSaleBody {
     /// Whether an order that ends unpaid no longer counts against its buyer's limit.
     #[serde(default)]
     limit_returns: bool,
+    /// Whether buyers do not see it until it is published.
+    #[serde(default)]
+    hidden: bool,
     /// Warm it up at once.
     #[serde(default)]
     warm: bool,

@@ -2,7 +2,9 @@
 
 use super::json_api::{BODY_BYTES_MAX, query_config};
 use super::state::Admin;
-use super::{acts, audits, dlq, failed_requests, openapi, orders, pipeline, refunds, sale_creation, sales, sign_in};
+use super::{
+    acts, audits, dlq, failed_requests, openapi, orders, pipeline, refunds, sale_changes, sale_creation, sales, sign_in,
+};
 use crate::console;
 use crate::http::end_gracefully;
 use crate::http::extract::{as_problem, path_config};
@@ -82,6 +84,11 @@ fn api_routes(config: &mut web::ServiceConfig) {
         .route("/sales/{sale_id}/warm", web::post().to(sales::warm))
         .route("/sales/{sale_id}/pause", web::post().to(sales::pause))
         .route("/sales/{sale_id}/resume", web::post().to(sales::resume))
+        .route("/sales/{sale_id}/edit", web::post().to(sale_changes::edit))
+        .route("/sales/{sale_id}/reschedule", web::post().to(sale_changes::reschedule))
+        .route("/sales/{sale_id}/hide", web::post().to(sale_changes::hide))
+        .route("/sales/{sale_id}/publish", web::post().to(sale_changes::publish))
+        .route("/sales/{sale_id}/clone", web::post().to(sale_changes::clone_sale))
         .route("/sales/{sale_id}/top-up", web::post().to(sales::top_up))
         .route("/sales/{sale_id}/reclaim", web::post().to(sales::reclaim))
         .route("/sales/{sale_id}/rebuild", web::post().to(sales::rebuild))
