@@ -49,7 +49,9 @@ fn edits_go_on_until_the_start_is_settled_and_the_last_one_holds() {
         let world = World::with(&[], &[]).await;
         let (sale, admin) = (starting_in(&world, "close-by", 32_000).await, world.admin_port());
         let settled = async || {
-            world.number("SELECT starts_at <= NOW(3) + INTERVAL 30 SECOND FROM sales WHERE sale_id = 'close-by'").await
+            world
+                .number("SELECT starts_at <= NOW(3) + INTERVAL 30 SECOND AS n FROM sales WHERE sale_id = 'close-by'")
+                .await
                 == 1
         };
         let (mut last, mut refused) = (0, 0);
@@ -113,7 +115,11 @@ fn a_change_that_dies_before_redis_is_mended_by_any_api_process() {
             let died = world.cli_with_faults("F40=return", &args);
             assert_eq!(died.code, None, "{died:?}");
         }
-        assert_eq!(world.number("SELECT version FROM sales WHERE sale_id = 'half'").await, 3, "the database has both");
+        assert_eq!(
+            world.number("SELECT version AS n FROM sales WHERE sale_id = 'half'").await,
+            3,
+            "the database has both"
+        );
         assert_eq!([meta(&world, &sale, "limit").await, meta(&world, &sale, "starts").await], ["1".to_owned(), starts]);
         world.start_roles(&[Api]).await;
         eventually("the limit and the start in redis", async || {
