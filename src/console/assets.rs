@@ -38,6 +38,8 @@ pub(super) const CONSOLE: &[Asset] = assets![
     "order-dictionary.js" = "console/order-dictionary.js",
     "sheet.js" = "console/sheet.js",
     "sale.js" = "console/sale.js",
+    "sale-forms.js" = "console/sale-forms.js",
+    "sale-dictionary.js" = "console/sale-dictionary.js",
     "dlq.js" = "console/dlq.js",
     "register.js" = "console/register.js",
     "audits.js" = "console/audits.js",
@@ -137,8 +139,9 @@ mod tests {
     #[test]
     fn every_word_a_page_uses_is_there_in_both_languages() {
         for page in [CONSOLE, SHOP] {
-            let dictionaries =
-                page.iter().filter(|asset| ["dictionary.js", "order-dictionary.js", "states.js"].contains(&asset.name));
+            let dictionaries = page.iter().filter(|asset| {
+                ["dictionary.js", "order-dictionary.js", "sale-dictionary.js", "states.js"].contains(&asset.name)
+            });
             let entries: Vec<(&str, &str)> = dictionaries.flat_map(|asset| entries(asset.text)).collect();
             assert!(entries.len() > 40);
             for (key, words) in &entries {

@@ -10,7 +10,7 @@ use crate::config::Auth;
 use crate::domain::ids::SaleId;
 use crate::http::ExtraRoutes;
 use crate::http::problem::{Kind, Problem};
-use crate::runtime::{Stopper, now_ms};
+use crate::runtime::Stopper;
 use crate::token_issuer::TokenIssuer;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -155,7 +155,7 @@ async fn crowd_now(shop: web::Data<Shop>, request: HttpRequest) -> HttpResponse 
 impl Shop {
     /// The crowd, and the clock that the countdown goes by.
     fn told(&self) -> serde_json::Value {
-        json!({ "now_ms": now_ms(), "buyers_max": CROWD_MAX, "crowd": self.crowd().clone() })
+        json!({ "buyers_max": CROWD_MAX, "crowd": self.crowd().clone() })
     }
 
     fn send(&self, wanted: &CrowdBody) -> Result<(), Problem> {

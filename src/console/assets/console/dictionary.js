@@ -1,11 +1,13 @@
 // Every word of the console: [English, Chinese].
 
 import { orderWords } from './order-dictionary.js';
+import { saleWords } from './sale-dictionary.js';
 import { states } from './states.js';
 
 export const dictionary = {
   ...states,
   ...orderWords,
+  ...saleWords,
   // frame
   title: ['seckill console', '秒杀控制台'],
   console: ['console', '控制台'],
