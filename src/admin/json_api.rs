@@ -100,7 +100,10 @@ impl OperatorCall {
     pub(super) fn actor(self, by: Option<&str>) -> Result<Actor, Problem> {
         let name = by.map(str::trim).filter(|name| !name.is_empty());
         if name.is_some_and(|name| name.chars().count() > NAME_CHARS_MAX) {
-            return Err(Kind::Unprocessable.because(format!("by: expected at most {NAME_CHARS_MAX} characters")));
+            return Err(Kind::Unprocessable.because_both(
+                format!("by: expected at most {NAME_CHARS_MAX} characters"),
+                format!("by：最多 {NAME_CHARS_MAX} 个字符"),
+            ));
         }
         Ok(match self.signed_in.filter(|signed_in| signed_in.role.is_some()) {
             Some(named) => {

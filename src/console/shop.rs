@@ -140,7 +140,8 @@ async fn gather(
         let wanted: CrowdBody = serde_json::from_slice(&body)
             .map_err(|error| Kind::BadRequest.because(format!("the body is not as expected: {error}")))?;
         if !(1..=CROWD_MAX).contains(&wanted.buyers) {
-            return Err(Kind::Unprocessable.because(format!("buyers: expected 1 to {CROWD_MAX}")));
+            return Err(Kind::Unprocessable
+                .because_both(format!("buyers: expected 1 to {CROWD_MAX}"), format!("buyers：应为 1 至 {CROWD_MAX}")));
         }
         shop.send(&wanted)?;
         Ok(shop.told())
@@ -161,7 +162,9 @@ impl Shop {
     fn send(&self, wanted: &CrowdBody) -> Result<(), Problem> {
         let mut crowd_now = self.crowd();
         if crowd_now.running {
-            return Err(Kind::Conflict.because("a crowd is under way; wait for its end"));
+            return Err(
+                Kind::Conflict.because_both("a crowd is under way; wait for its end", "人群仍在进行，请等待结束")
+            );
         }
         let child = crowd::start().map_err(|error| Kind::Unavailable.because(bench_program::missing(&error)))?;
         *crowd_now = Crowd { running: true, number: crowd_now.number + 1, ..Crowd::default() };

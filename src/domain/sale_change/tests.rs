@@ -32,7 +32,7 @@ fn an_edit_changes_what_it_names_and_nothing_else() {
     let policy = PurchasePolicy::Unlimited;
     assert_eq!(after, Sale { title: "new".into(), price_cents: 7, policy, ..before.clone() });
     let free = edited(&before, r#"{"pay_within_s":null}"#).unwrap();
-    assert_eq!(free, Sale { payment: None, ..before.clone() }, "what belongs to the payment step goes with it");
+    assert_eq!(free, Sale { payment: None, ..before }, "what belongs to the payment step goes with it");
 }
 
 #[test]
@@ -67,9 +67,9 @@ fn the_start_moves_before_it_and_the_end_until_it_and_neither_into_the_past() {
     assert_eq!((later.starts_at_ms, later.ends_at_ms), (NOW_MS + 2 * HOUR_MS, NOW_MS + 3 * HOUR_MS));
     assert_eq!(moved(&early, Some(SETTLED_MS), None), Err(START_PAST.into()));
     assert_eq!(moved(&early, None, None), Err(NOTHING.into()));
-    let field = |refused: Result<Sale, ChangeRefusal>| match refused.unwrap_err() {
-        ChangeRefusal::Value(bad) => bad.field,
-        other => panic!("{other}"),
+    let field = |refused: Result<Sale, ChangeRefusal>| {
+        let ChangeRefusal::Value(bad) = refused.unwrap_err() else { panic!("another refusal") };
+        bad.field
     };
     assert_eq!(field(moved(&early, Some(3 * HOUR_MS), None)), "ends_at", "the end stays behind the start");
     let running = sale(-1, SaleStatus::Warmed);
