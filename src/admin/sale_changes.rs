@@ -31,11 +31,14 @@ pub(super) struct ChangeBody {
 #[allow(dead_code, reason = "describes `ChangeBody` with the fields of `SaleEdit`; a test compares them")]
 pub(super) struct EditBody {
     /// What is sold.
+    #[schema(min_length = 1, max_length = 64)]
     product: Option<String>,
+    #[schema(min_length = 1, max_length = 200)]
     title: Option<String>,
-    #[schema(minimum = 0)]
+    #[schema(minimum = 0, maximum = 1_000_000_000_000_i64)]
     price_cents: Option<i64>,
     /// Three capital letters.
+    #[schema(pattern = "^[A-Z]{3}$")]
     currency: Option<String>,
     /// Most units a buyer may have; null: no limit.
     #[schema(minimum = 1)]
@@ -51,6 +54,7 @@ pub(super) struct EditBody {
     /// The version that was seen: with another one nothing is changed. Left out: whatever it is.
     version: Option<u32>,
     /// The operator, for the record.
+    #[schema(max_length = 48)]
     by: Option<String>,
 }
 
@@ -60,12 +64,15 @@ pub(super) struct EditBody {
 #[allow(dead_code, reason = "describes `ChangeBody` with the fields of `NewTimes`; a test compares them")]
 pub(super) struct RescheduleBody {
     /// RFC 3339.
+    #[schema(format = DateTime)]
     starts_at: Option<String>,
     /// RFC 3339.
+    #[schema(format = DateTime)]
     ends_at: Option<String>,
     /// The version that was seen: with another one nothing is changed. Left out: whatever it is.
     version: Option<u32>,
     /// The operator, for the record.
+    #[schema(max_length = 48)]
     by: Option<String>,
 }
 
@@ -78,16 +85,19 @@ pub(super) struct CloneBody {
     #[schema(pattern = "^[A-Za-z0-9_-]{1,64}$")]
     id: String,
     /// RFC 3339.
+    #[schema(format = DateTime)]
     starts_at: String,
     /// RFC 3339.
+    #[schema(format = DateTime)]
     ends_at: String,
     /// Units; left out: as many as the other sale was ever granted.
-    #[schema(minimum = 0)]
+    #[schema(minimum = 0, maximum = 1_000_000_000)]
     stock: Option<i64>,
     /// Whether buyers do not see it until it is published.
     #[serde(default)]
     hidden: bool,
     /// The operator, for the record.
+    #[schema(max_length = 48)]
     by: Option<String>,
 }
 
