@@ -4,7 +4,7 @@ use crate::support::resp::RawRedis;
 use crate::support::world::{World, eventually, run};
 use futures::future::{join, join_all};
 use seckill::domain::ids::SaleId;
-use seckill::roles::Role::{Api, Reconcile};
+use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
 use seckill::runtime::now_ms;
 use serde_json::json;
 
@@ -143,6 +143,22 @@ fn a_close_that_dies_before_redis_is_finished_by_the_reconciler() {
         let p5 = world.extra_roles(&[Reconcile], |_| {});
         let key = world.servers.redis.keys.meta(0, &sale);
         eventually("its keys are gone", async || world.redis(&["EXISTS", &key]).await.as_u64() == Some(0)).await;
+        p5.stop().await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn what_a_frozen_sale_is_rebuilt_with_are_the_terms_that_it_was_given_meanwhile() {
+    run(async {
+        let world = World::with(&[Relay, Consumer], &["p5_reconcile.interval_ms=100"]).await;
+        let sale = starting_in(&world, "frozen", HOUR_MS).await;
+        world.cli(&["sale", "rebuild", "frozen"]).exits(0);
+        world.cli(&["sale", "edit", "frozen", "--limit", "4"]).exits(0);
+        assert_eq!(meta(&world, &sale, "state").await, "frozen", "an edit does not open it");
+        let p5 = world.extra_roles(&[Reconcile], |_| {});
+        eventually("rebuilt", async || meta(&world, &sale, "state").await == "open").await;
+        assert_eq!(meta(&world, &sale, "limit").await, "4");
         p5.stop().await;
         world.finish().await;
     });
