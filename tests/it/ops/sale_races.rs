@@ -151,7 +151,8 @@ fn a_close_that_dies_before_redis_is_finished_by_the_reconciler() {
 #[test]
 fn what_a_frozen_sale_is_rebuilt_with_are_the_terms_that_it_was_given_meanwhile() {
     run(async {
-        let world = World::with(&[Relay, Consumer], &["p5_reconcile.interval_ms=100"]).await;
+        let world =
+            World::with(&[Relay, Consumer], &["p5_reconcile.interval_ms=100", "p5_reconcile.quiet_ms=300"]).await;
         let sale = starting_in(&world, "frozen", HOUR_MS).await;
         world.cli(&["sale", "rebuild", "frozen"]).exits(0);
         world.cli(&["sale", "edit", "frozen", "--limit", "4"]).exits(0);
