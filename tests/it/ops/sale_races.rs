@@ -132,6 +132,26 @@ fn a_change_that_dies_before_redis_is_mended_by_any_api_process() {
 }
 
 #[test]
+fn an_end_that_has_passed_before_redis_hears_of_it_is_mended_too() {
+    run(async {
+        let mut world = World::with(&[], &[]).await;
+        let sale = starting_in(&world, "half-ended", -1_000).await;
+        let end = chrono::DateTime::from_timestamp_millis(now_ms() + 1_500).unwrap();
+        let moved = ["sale", "reschedule", "half-ended", "--ends-at", &end.to_rfc3339()];
+        let died = world.cli_with_faults("F40=return", &moved);
+        assert_eq!(died.code, None, "{died:?}");
+        assert_ne!(meta(&world, &sale, "ends").await, end.timestamp_millis().to_string());
+        eventually("its end", async || now_ms() > end.timestamp_millis()).await;
+        world.start_roles(&[Api]).await;
+        eventually("the end in redis", async || {
+            meta(&world, &sale, "ends").await == end.timestamp_millis().to_string()
+        })
+        .await;
+        world.finish().await;
+    });
+}
+
+#[test]
 fn a_close_that_dies_before_redis_is_finished_by_the_reconciler() {
     run(async {
         let world = World::with(&[], &["p5_reconcile.interval_ms=100"]).await;
