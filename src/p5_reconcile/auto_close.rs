@@ -5,8 +5,9 @@
 
 use super::audit::SaleAudit;
 use super::context::{ReconcileContext, ReconcileError};
+use crate::domain::ids::SaleId;
 use crate::domain::operator::{Actor, ActorKind, AuthMethod, Operation};
-use crate::domain::sale::{Sale, SaleStatus};
+use crate::domain::sale::{MetaState, Sale, SaleStatus};
 use crate::sales::{SaleAct, SaleControl, SaleControlError};
 use crate::store::mysql::sale_changes;
 use crate::store::mysql::sales::SaleError;
@@ -41,6 +42,17 @@ impl ReconcileContext {
         let backlog_max = 0;
         SaleControl { redis: self.redis.of_sale(), db: self.db.clone(), shards: self.shards, backlog_max }
     }
+
+    /// Whether every shard that still has the sale knows it as closed.
+    async fn is_closed_in_redis(&self, id: &SaleId) -> Result<bool, ReconcileError> {
+        for shard in 0..self.shards {
+            let meta = self.redis.sale_keys.meta(id, shard).await?;
+            if meta.is_some_and(|meta| meta.state != MetaState::Closed) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
 }
 
 /// Closes `sale` if it ended `after_s` seconds ago (0: never) and `audit` found it settled. Of a closed sale that Redis does not
@@ -53,7 +65,9 @@ pub(super) async fn close_when_over(
     let (control, id) = (context.sale_control(), &sale.sale_id);
     let done = match sale.status {
         SaleStatus::Draft => return Ok(()),
-        SaleStatus::Closed if audit.counted.in_redis => control.finish_close(id).await,
+        SaleStatus::Closed if audit.counted.in_redis && !context.is_closed_in_redis(id).await? => {
+            control.finish_close(id).await
+        }
         SaleStatus::Closed => return Ok(()),
         SaleStatus::Warmed | SaleStatus::Paused => {
             if after_s == 0 || !is_settled(audit) || !sale_changes::ended_since(&context.db, id, after_s).await? {
