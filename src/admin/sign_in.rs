@@ -166,6 +166,8 @@ mod tests {
         let calls = [
             (Method::GET, "/admin/v1/orders/7", [true, true, true, true]),
             (Method::POST, "/admin/v1/sales/s/close", [false, true, false, true]),
+            (Method::POST, "/admin/v1/sales/s/edit", [false, true, false, true]),
+            (Method::POST, "/admin/v1/sales/s/clone", [false, true, false, true]),
             (Method::POST, "/admin/v1/dlq/replay", [false, true, false, true]),
             (Method::POST, "/admin/v1/orders/7/paid", [false, false, true, true]),
             (Method::POST, "/admin/v1/orders/7/refunded", [false, false, true, true]),

@@ -225,3 +225,23 @@ fn a_clone_is_a_draft_with_the_same_terms_and_a_new_id() {
         world.finish().await;
     });
 }
+
+#[test]
+fn a_waiting_room_stays_until_a_day_after_the_new_end() {
+    run(async {
+        let world = World::with(&[Api], &[]).await;
+        let sale = world.early_room("moved-room", 10).await;
+        for user in ["alice", "bob"] {
+            assert_eq!(world.enter_room(&sale, user).await.status, 200);
+        }
+        let room = world.servers.redis.keys.room(0, &sale);
+        let left_ms = async || world.redis(&["PTTL", &room]).await.as_i64().unwrap();
+        let days = |n: i64| n * 24 * HOUR_MS;
+        assert!(left_ms().await < days(2));
+        let (starts, ends) = (rfc3339(now_ms() + days(5)), rfc3339(now_ms() + days(6)));
+        world.cli(&["sale", "reschedule", "moved-room", "--starts-at", &starts, "--ends-at", &ends]).exits(0);
+        eventually("kept", async || left_ms().await > days(6)).await;
+        assert_eq!(world.redis(&["ZCARD", &room]).await, 2, "who came before the old start keeps the place");
+        world.finish().await;
+    });
+}
