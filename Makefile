@@ -92,7 +92,7 @@ chaos-loss: deps-test ## Redis, database and broker lose data, FAULTS=300 times,
 controls: deps-test ## Chaos runs with one mechanism left out each; every one has to go red
 	CHAOS_CONTROLS=$(or $(CONTROLS),all) $(CARGO) test --locked --test chaos a_run_without_a_mechanism_goes_red -- --nocapture
 
-schemathesis: deps ## Generated requests against the public API, by its own OpenAPI document; needs python3 and PyPI
+schemathesis: deps ## Generated requests against both APIs, by their own OpenAPI documents; needs python3 and PyPI
 	$(CARGO) build --locked --features faults
 	scripts/schemathesis.sh $(ARGS)
 

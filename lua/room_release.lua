@@ -15,6 +15,11 @@
 
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
+-- A sale that was rescheduled keeps its room until a day after its new end. Without a difference nothing is written.
+for i = 1, 2 do
+  local left = redis.call('PTTL', KEYS[i])
+  if left > 0 and math.abs(now / 1000 + left - tonumber(ARGV[2])) > 1000 then redis.call('PEXPIREAT', KEYS[i], ARGV[2]) end
+end
 local count = redis.call('ZCARD', KEYS[1])
 local door = redis.call('HMGET', KEYS[2], 'begun', 'drawn', 'released', 'part', 'at', 'signed')
 local open = redis.call('HGET', KEYS[3], 'state') == 'open'

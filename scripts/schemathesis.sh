@@ -1,9 +1,9 @@
 #!/bin/sh
-# Holds the running public API against its own OpenAPI document with generated requests (https://schemathesis.io).
+# Holds the running public API, then the admin API, each against its own OpenAPI document with generated requests (https://schemathesis.io).
 #
 # Starts `seckill dev` on free ports with a folder of its own and stops it at the end. Needs python3 with venv; the tool is
 # installed into target/schemathesis on the first run. SECKILL_BIN names another binary than target/debug/seckill, SEED
-# another seed; more arguments go to `schemathesis run`.
+# another seed, APIS="public" or "admin" only one of the two; more arguments go to `schemathesis run`.
 set -eu
 cd "$(dirname "$0")/.."
 PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
@@ -40,7 +40,9 @@ until [ -e "$work/dev/dev.json" ]; do
     [ "$waited" -lt 300 ] || { echo "seckill dev did not start in five minutes" >&2; exit 1; }
     sleep 1
 done
-api=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["api"])' "$work/dev/dev.json")
+of_dev() {
+    python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$work/dev/dev.json" "$1"
+}
 token=$("$binary" --data-dir "$work/dev" token mint --sub schemathesis --ttl 2h)
 
 # Without inferred links: those from `Location` headers lead to parameters that other calls do not have.
@@ -52,9 +54,15 @@ printf '[phases.stateful.inference]\nalgorithms = []\n' >"$work/any.toml"
 # (404, 409, 410 … are listed).
 failed=0
 cd "$work"
-for config in any demo; do
-    "$tool/bin/schemathesis" --config-file "$work/$config.toml" run "$api/openapi.json" \
-        --header "Authorization: Bearer $token" --checks all --exclude-checks positive_data_acceptance \
-        --seed "${SEED:-1}" --request-timeout 40 "$@" || failed=1
-done
+hold() {
+    document=$1 bearer=$2
+    shift 2
+    for config in any demo; do
+        "$tool/bin/schemathesis" --config-file "$work/$config.toml" run "$document" --header "Authorization: Bearer $bearer" \
+            --checks all --exclude-checks positive_data_acceptance --seed "${SEED:-1}" --request-timeout 40 "$@" || failed=1
+    done
+}
+case ${APIS:-both} in public | both) hold "$(of_dev api)/openapi.json" "$token" "$@" ;; esac
+# The document of the admin API needs the token, too.
+case ${APIS:-both} in admin | both) hold "$(of_dev admin)/admin/v1/openapi.json" "$(of_dev admin_token)" "$@" ;; esac
 exit "$failed"

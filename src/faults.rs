@@ -106,6 +106,8 @@ coded! {
         WebhookAnswered = "F41",
         /// P6: the result is recorded.
         WebhookRecorded = "F42",
+        /// An operator's change of a sale is in the database, Redis does not have it.
+        SaleChanged = "F43",
         /// P2: units are out of one bucket, in a transfer record, not in the other.
         AfterTake = "F25",
         /// P2: the units are in the other bucket, the record is not forgotten.

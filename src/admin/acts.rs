@@ -19,6 +19,7 @@ pub(super) struct ActsQuery {
     /// Only acts on this sale.
     sale_id: Option<String>,
     /// Only acts before this one.
+    #[param(minimum = 1, maximum = 9_223_372_036_854_775_807_i64)]
     before: Option<u64>,
     /// How many; 50 when left out.
     #[param(minimum = 1, maximum = 1000)]
@@ -36,6 +37,9 @@ pub(super) async fn list(admin: web::Data<Admin>, query: web::Query<ActsQuery>) 
     let limit = limit.unwrap_or(ACTS);
     if !(1..=acts::PAGE_MAX).contains(&limit) {
         return Err(Kind::Unprocessable.because(format!("limit: expected 1 to {}", acts::PAGE_MAX)));
+    }
+    if before.is_some_and(|before| before == 0 || i64::try_from(before).is_err()) {
+        return Err(Kind::Unprocessable.because("before: expected the act_id of an act"));
     }
     let sale_id = sale_id.as_deref().map(SaleId::parse).transpose();
     let sale_id = sale_id.map_err(|error| Kind::BadRequest.because(error.to_string()))?;

@@ -38,7 +38,8 @@ pub(super) async fn audit(
 ) -> AdminAnswer {
     let id = &path.sale_id;
     let sale = sales::get(&admin.servers.db, id).await?;
-    let sale = sale.ok_or_else(|| Kind::SaleNotFound.because(format!("there is no sale {id}")))?;
+    let sale = sale
+        .ok_or_else(|| Kind::SaleNotFound.because_both(format!("there is no sale {id}"), format!("没有活动 {id}")))?;
     let window = if query.now { Window::Now } else { Window::Ms(admin.window_ms) };
     let _turn = ONE_AUDIT.acquire().await.map_err(|_| Kind::Internal)?;
     // As P5 does: a finding that a second audit does not confirm is not reported.

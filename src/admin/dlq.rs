@@ -116,10 +116,14 @@ impl DlqActionBody {
     fn selection(&self) -> Result<DlqSelection, Problem> {
         let source = source(self.source.as_deref())?;
         if self.all != self.named.is_empty() {
-            return Err(Kind::Unprocessable.because("named: expected request ids or entry names, or all: true instead"));
+            return Err(Kind::Unprocessable.because_both(
+                "named: expected request ids or entry names, or all: true instead",
+                "named：应为请求号或条目名，或改用 all: true",
+            ));
         }
         if self.named.len() > NAMED_MAX {
-            return Err(Kind::Unprocessable.because(format!("named: expected at most {NAMED_MAX}")));
+            return Err(Kind::Unprocessable
+                .because_both(format!("named: expected at most {NAMED_MAX}"), format!("named：最多 {NAMED_MAX} 个")));
         }
         Ok(DlqSelection { named: self.named.clone(), all: self.all, source, dry_run: self.dry_run })
     }
@@ -153,7 +157,10 @@ pub(super) async fn give_up(
 ) -> AdminAnswer {
     let reason = body.reason.as_deref().map_or("", str::trim);
     if reason.is_empty() || reason.chars().count() > REASON_CHARS_MAX {
-        return Err(Kind::Unprocessable.because(format!("reason: expected 1 to {REASON_CHARS_MAX} characters")));
+        return Err(Kind::Unprocessable.because_both(
+            format!("reason: expected 1 to {REASON_CHARS_MAX} characters"),
+            format!("reason：应为 1 至 {REASON_CHARS_MAX} 个字符"),
+        ));
     }
     let giving_up = DlqAction::GiveUp(reason.to_owned());
     answer(admin.apply_to_dlq(giving_up, &body, call.actor(body.by.as_deref())?).await?)
@@ -162,8 +169,12 @@ pub(super) async fn give_up(
 impl Admin {
     async fn apply_to_dlq(&self, action: DlqAction, body: &DlqActionBody, actor: Actor) -> Result<Value, Problem> {
         let selection = body.selection()?;
-        let busy =
-            |_| Kind::Conflict.because("another replay or give-up is under way in this process; wait for its end");
+        let busy = |_| {
+            Kind::Conflict.because_both(
+                "another replay or give-up is under way in this process; wait for its end",
+                "本进程正在执行另一次重放或放弃，请等待其结束",
+            )
+        };
         let turn = self.acting.clone().try_lock_owned().map_err(busy)?;
         let service = DlqService { context: self.context.clone(), actor };
         let (dry_run, acting) = (selection.dry_run, async move {

@@ -128,6 +128,8 @@ mod tests {
             ends_at_ms: 2,
             status: SaleStatus::Warmed,
             epoch: 1,
+            hidden: false,
+            version: 1,
         }
     }
 

@@ -99,8 +99,11 @@ impl OperatorCall {
     /// The operator of this call: who a named token is of, or a holder of `admin.token` who typed this name.
     pub(super) fn actor(self, by: Option<&str>) -> Result<Actor, Problem> {
         let name = by.map(str::trim).filter(|name| !name.is_empty());
-        if name.is_some_and(|name| name.chars().count() > NAME_CHARS_MAX) {
-            return Err(Kind::Unprocessable.because(format!("by: expected at most {NAME_CHARS_MAX} characters")));
+        if by.is_some_and(|by| by.chars().count() > NAME_CHARS_MAX) {
+            return Err(Kind::Unprocessable.because_both(
+                format!("by: expected at most {NAME_CHARS_MAX} characters"),
+                format!("by：最多 {NAME_CHARS_MAX} 个字符"),
+            ));
         }
         Ok(match self.signed_in.filter(|signed_in| signed_in.role.is_some()) {
             Some(named) => {
@@ -133,11 +136,12 @@ mod tests {
             .insert_header(("x-request-id", "call-7"))
             .peer_addr("192.0.2.7:4711".parse().unwrap())
             .to_http_request();
+        let long = ["x".repeat(49), format!(" {}", "x".repeat(48))];
         let actor = |by| OperatorCall::extract(&request).into_inner().unwrap().actor(by);
         let (unnamed, named) = (actor(None).unwrap(), actor(Some(" Li Wei ")).unwrap());
         assert_eq!((unnamed.label().as_str(), named.label().as_str()), ("console", "console: Li Wei"));
         assert_eq!((named.ip.as_deref(), named.call_id.as_deref()), (Some("192.0.2.7"), Some("call-7")));
-        assert!(actor(Some(&"x".repeat(49))).is_err());
+        assert!(long.iter().all(|long| actor(Some(long)).is_err()), "as the document counts");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The operators' HTTP server: health, metrics, the console, and the admin API behind a bearer token. Never on the public port.
 //!
-//! However many screens are open, each server is read at most once a second for all of them ([`cached`]). `server` has the routes;
+//! However many screens are open, each server is read at most once a second for all of them ([`cached`]). `routes` has the routes;
 //! their handlers are in the files below it, one family each, and share `state`, `json_api` and `problems`.
 
 mod acts;
@@ -16,6 +16,8 @@ mod pipeline;
 mod problems;
 mod readiness;
 mod refunds;
+mod routes;
+mod sale_changes;
 mod sale_creation;
 mod sale_write;
 mod sales;

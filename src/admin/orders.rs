@@ -191,7 +191,10 @@ pub(super) async fn paying(
 }
 
 fn no_payment_step() -> Problem {
-    Kind::Conflict.because("the sale of this order has no payment step (pay_within_s)")
+    Kind::Conflict.because_both(
+        "the sale of this order has no payment step (pay_within_s)",
+        "该订单所属活动没有付款环节（pay_within_s）",
+    )
 }
 
 fn no_order(request_id: RequestId) -> Problem {
@@ -224,7 +227,10 @@ pub(super) async fn cancel(
     let (actor, request_id) = (call.actor(body.by.as_deref())?, path.request_id);
     let reason = body.reason.trim();
     if reason.is_empty() || reason.chars().count() > REASON_CHARS_MAX {
-        return Err(Kind::Unprocessable.because(format!("reason: expected 1 to {REASON_CHARS_MAX} characters")));
+        return Err(Kind::Unprocessable.because_both(
+            format!("reason: expected 1 to {REASON_CHARS_MAX} characters"),
+            format!("reason：应为 1 至 {REASON_CHARS_MAX} 个字符"),
+        ));
     }
     let work = OrderWork { context: &admin.fulfil, request_id, actor: &actor };
     match p6_fulfil::cancel_by_operator(work, reason).await?.0 {
@@ -274,8 +280,9 @@ pub(super) async fn refunded(
             let english = "this payment paid its order; cancel the order before the money goes back";
             Err(Kind::Conflict.because_both(english, "这笔付款已用于订单；请先取消订单再退款"))
         }
-        RefundMark::NoPayment => {
-            Err(Kind::OrderNotFound.because(format!("request {request_id} has no payment {payment_id}")))
-        }
+        RefundMark::NoPayment => Err(Kind::OrderNotFound.because_both(
+            format!("request {request_id} has no payment {payment_id}"),
+            format!("请求 {request_id} 没有付款 {payment_id}"),
+        )),
     }
 }

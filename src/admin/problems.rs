@@ -1,6 +1,7 @@
 //! Errors of the stores and of the work below, as problems of the admin API.
 
 use crate::domain::new_sale::BadSale;
+use crate::domain::sale_change::ChangeRefusal;
 use crate::http::problem::{Kind, Problem};
 use crate::p5_reconcile::ReconcileError;
 use crate::p5_reconcile::dlq::DlqError;
@@ -11,41 +12,78 @@ use crate::store::mysql::sales::SaleError;
 
 impl From<DbError> for Problem {
     fn from(error: DbError) -> Self {
-        Kind::Unavailable.because(error.to_string())
+        Kind::Unavailable.because_both(error.to_string(), format!("数据库没有完成：{error}"))
     }
 }
 
 impl From<SaleError> for Problem {
     fn from(error: SaleError) -> Self {
-        let kind = match &error {
-            SaleError::Exists(_)
-            | SaleError::Archived(_)
-            | SaleError::GrantConflict(_)
-            | SaleError::BooksDisagree(_)
-            | SaleError::Status(..) => Kind::Conflict,
-            SaleError::Unknown(_) => Kind::SaleNotFound,
-            SaleError::TooMuch(_) | SaleError::GrantReserved(_) => Kind::Unprocessable,
-            SaleError::Db(_) => Kind::Unavailable,
+        let english = error.to_string();
+        let (kind, chinese) = match error {
+            SaleError::Exists(id) => (Kind::Conflict, format!("活动 {id} 已存在，请换一个编号")),
+            SaleError::Archived(id) => (Kind::Conflict, format!("活动 {id} 已归档，其编号不再使用，请换一个编号")),
+            SaleError::GrantConflict(grant) => (Kind::Conflict, format!("授量 {grant} 已存在，且数量不同")),
+            SaleError::BooksDisagree(id) => (
+                Kind::Conflict,
+                format!("活动 {id} 未售出的库存少于失败请求应退回的；没有回收，请运行 seckill audit --sale {id}"),
+            ),
+            SaleError::Status(id, status) => {
+                (Kind::Conflict, format!("活动 {id} 现为 {}，未做任何更改", status.code()))
+            }
+            SaleError::Unknown(id) => (Kind::SaleNotFound, format!("没有活动 {id}")),
+            SaleError::TooMuch(id) => (Kind::Unprocessable, format!("活动 {id} 的库存将超过上限")),
+            SaleError::GrantReserved(grant) => (
+                Kind::Unprocessable,
+                format!("授量名 {grant} 由系统使用；请勿以 first、reclaim-、cancel-、return- 或 rebuild- 开头"),
+            ),
+            SaleError::Db(error) => return error.into(),
         };
-        kind.because(error.to_string())
+        kind.because_both(english, chinese)
     }
 }
 
 impl From<SaleControlError> for Problem {
     fn from(error: SaleControlError) -> Self {
-        let kind = match error {
+        let english = error.to_string();
+        let (kind, chinese) = match error {
             SaleControlError::Sale(error) => return error.into(),
-            SaleControlError::NoSuchSale(_) => Kind::SaleNotFound,
-            SaleControlError::Closed(_)
-            | SaleControlError::NotWarmed(_)
-            | SaleControlError::KeysLost(_)
-            | SaleControlError::OtherShards(..)
-            | SaleControlError::Frozen(_) => Kind::Conflict,
-            SaleControlError::Redis(_) | SaleControlError::Database(_) | SaleControlError::NotRecorded(_) => {
-                Kind::Unavailable
+            SaleControlError::Refused(refusal) => return refusal.into(),
+            SaleControlError::NoSuchSale(id) => (Kind::SaleNotFound, format!("没有活动 {id}")),
+            SaleControlError::Closed(id) => (Kind::Conflict, format!("活动 {id} 已关闭，不能再打开；请新建活动")),
+            SaleControlError::NotWarmed(id) => (Kind::Conflict, format!("活动 {id} 尚未预热；请先预热")),
+            SaleControlError::KeysLost(id) => {
+                (Kind::Conflict, format!("Redis 丢失了活动 {id} 的数据；由数据库重建之前保持关闭"))
+            }
+            SaleControlError::OtherShards(id, theirs, ours) => (
+                Kind::Conflict,
+                format!("活动 {id} 以 redis.shards = {theirs} 预热，本进程为 {ours}；活动存续期间不能更改，请改回"),
+            ),
+            SaleControlError::Frozen(id) => (Kind::Conflict, format!("活动 {id} 已冻结；对账进程重建后恢复")),
+            SaleControlError::NotFollowed(id, fault) => (
+                Kind::Unavailable,
+                format!("活动 {id} 已在数据库中修改，但未能告知 Redis（{fault}）；其恢复后数秒内自动跟上"),
+            ),
+            SaleControlError::Redis(fault) => (Kind::Unavailable, format!("Redis 没有完成：{fault}")),
+            SaleControlError::Database(error) => return error.into(),
+            SaleControlError::NotRecorded(error) => {
+                (Kind::Unavailable, format!("已经完成，但未能写入操作记录：{error}；可再执行一次，不会有其他改变"))
             }
         };
-        kind.because(error.to_string())
+        kind.because_both(english, chinese)
+    }
+}
+
+impl From<ChangeRefusal> for Problem {
+    fn from(refusal: ChangeRefusal) -> Self {
+        let kind = match &refusal {
+            ChangeRefusal::Value(bad) => return (*bad).into(),
+            ChangeRefusal::Closed
+            | ChangeRefusal::StartSettled(_)
+            | ChangeRefusal::Ended(_)
+            | ChangeRefusal::OnSale
+            | ChangeRefusal::Overtaken(_) => Kind::Conflict,
+        };
+        kind.because_both(refusal.to_string(), refusal.chinese())
     }
 }
 
@@ -71,7 +109,7 @@ impl From<DlqError> for Problem {
 
 impl From<BadSale> for Problem {
     fn from(bad: BadSale) -> Self {
-        Kind::Unprocessable.because_both(bad.to_string(), format!("{}：应为{}", bad.field, bad.chinese))
+        Kind::Unprocessable.because_both(bad.to_string(), bad.in_chinese())
     }
 }
 

@@ -28,23 +28,27 @@ pub(super) struct NewSaleBody {
     #[schema(pattern = "^[A-Za-z0-9_-]{1,64}$")]
     id: String,
     /// What is sold.
+    #[schema(min_length = 1, max_length = 64)]
     product: String,
+    #[schema(min_length = 1, max_length = 200)]
     title: String,
     /// Units.
-    #[schema(minimum = 0)]
+    #[schema(minimum = 0, maximum = 1_000_000_000)]
     stock: i64,
     /// Most units a buyer may have; no limit when left out.
     #[schema(minimum = 1)]
     limit: Option<u32>,
     #[serde(default)]
-    #[schema(minimum = 0)]
+    #[schema(minimum = 0, maximum = 1_000_000_000_000_i64)]
     price_cents: i64,
     #[serde(default)]
-    #[schema(default = "CNY")]
+    #[schema(default = "CNY", pattern = "^[A-Z]{3}$")]
     currency: String,
     /// RFC 3339.
+    #[schema(format = DateTime)]
     starts_at: String,
     /// RFC 3339.
+    #[schema(format = DateTime)]
     ends_at: String,
     #[serde(default)]
     token_required: bool,
@@ -59,10 +63,14 @@ pub(super) struct NewSaleBody {
     /// Whether an order that ends unpaid no longer counts against its buyer's limit.
     #[serde(default)]
     limit_returns: bool,
+    /// Whether buyers do not see it until it is published.
+    #[serde(default)]
+    hidden: bool,
     /// Warm it up at once.
     #[serde(default)]
     warm: bool,
     /// The operator, for the record.
+    #[schema(max_length = 48)]
     by: Option<String>,
 }
 

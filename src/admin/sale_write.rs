@@ -23,6 +23,7 @@ use std::future::Future;
 #[serde(deny_unknown_fields)]
 pub(super) struct OperatorBody {
     /// The operator, for the record.
+    #[schema(max_length = 48)]
     by: Option<String>,
 }
 

@@ -134,10 +134,14 @@ pub(super) async fn top_up(
 ) -> AdminAnswer {
     let (TopUpBody { units, grant, by }, id) = (body, &path.sale_id);
     if units == 0 {
-        return Err(Kind::Unprocessable.because("units: expected a whole number from 1"));
+        return Err(
+            Kind::Unprocessable.because_both("units: expected a whole number from 1", "units：应为从 1 起的整数")
+        );
     }
     if grant.trim().is_empty() || grant.chars().count() > GRANT_CHARS_MAX {
-        return Err(Kind::Unprocessable.because("grant: expected 1 to 64 characters"));
+        return Err(
+            Kind::Unprocessable.because_both("grant: expected 1 to 64 characters", "grant：应为 1 至 64 个字符")
+        );
     }
     let (sale_control, actor) = (&admin.sale_control, call.actor(by.as_deref())?);
     let asked = json!({ "units": units, "grant": grant });

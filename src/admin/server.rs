@@ -1,10 +1,9 @@
-//! The operators' HTTP server: its routes, and the token that the admin API needs.
+//! The operators' HTTP server, and the token that the admin API needs.
 
 use super::json_api::{BODY_BYTES_MAX, query_config};
+use super::routes::api_routes;
+use super::sign_in;
 use super::state::Admin;
-use super::{
-    acts, audits, dlq, failed_requests, openapi, orders, pipeline, refunds, sale_creation, sales, sign_in, webhooks,
-};
 use crate::console;
 use crate::http::end_gracefully;
 use crate::http::extract::{as_problem, path_config};
@@ -74,41 +73,6 @@ fn scope() -> impl actix_web::dev::HttpServiceFactory {
         .wrap(from_fn(guard))
         .configure(api_routes)
         .default_service(web::to(no_such_route))
-}
-
-fn api_routes(config: &mut web::ServiceConfig) {
-    config
-        .route("/sales", web::get().to(sales::list))
-        .route("/sales", web::post().to(sale_creation::create))
-        .route("/sales/{sale_id}", web::get().to(sales::show))
-        .route("/sales/{sale_id}/warm", web::post().to(sales::warm))
-        .route("/sales/{sale_id}/pause", web::post().to(sales::pause))
-        .route("/sales/{sale_id}/resume", web::post().to(sales::resume))
-        .route("/sales/{sale_id}/top-up", web::post().to(sales::top_up))
-        .route("/sales/{sale_id}/reclaim", web::post().to(sales::reclaim))
-        .route("/sales/{sale_id}/rebuild", web::post().to(sales::rebuild))
-        .route("/sales/{sale_id}/close", web::post().to(sales::close))
-        .route("/sales/{sale_id}/audit", web::get().to(audits::audit))
-        .route("/orders", web::get().to(orders::find))
-        .route("/orders/{request_id}", web::get().to(orders::show))
-        .route("/orders/{request_id}/paid", web::post().to(orders::paid))
-        .route("/orders/{request_id}/paying", web::post().to(orders::paying))
-        .route("/orders/{request_id}/cancel", web::post().to(orders::cancel))
-        .route("/orders/{request_id}/refunded", web::post().to(orders::refunded))
-        .route("/refunds", web::get().to(refunds::list))
-        .route("/audits", web::get().to(audits::runs))
-        .route("/acts", web::get().to(acts::list))
-        .route("/dlq", web::get().to(dlq::list))
-        .route("/dlq/replay", web::post().to(dlq::replay))
-        .route("/dlq/give-up", web::post().to(dlq::give_up))
-        .route("/webhooks", web::get().to(webhooks::overview))
-        .route("/webhooks/deliveries", web::get().to(webhooks::list))
-        .route("/webhooks/deliveries/{delivery_id}", web::get().to(webhooks::show))
-        .route("/webhooks/replay", web::post().to(webhooks::replay))
-        .route("/register", web::get().to(failed_requests::list))
-        .route("/pipeline", web::get().to(pipeline::pipeline))
-        .route("/openapi.json", web::get().to(openapi::json))
-        .route("/whoami", web::get().to(openapi::whoami));
 }
 
 async fn no_such_route(request: HttpRequest) -> HttpResponse {

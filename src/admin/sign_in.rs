@@ -125,7 +125,7 @@ pub(super) async fn check(request: &ServiceRequest) -> Result<(), Problem> {
             metrics::counter!("seckill_admin_sign_in_failures_total").increment(1);
             tracing::warn!(peer = ?request.peer_addr(), "a wrong token for the admin API");
             let Ok(_place) = admin.sign_in.slowed.try_acquire() else {
-                return Err(Kind::RateLimited.because("too many wrong tokens"));
+                return Err(Kind::RateLimited.because_both("too many wrong tokens", "错误的令牌过多"));
             };
             tokio::time::sleep(SLOWED).await;
         }
@@ -136,12 +136,11 @@ pub(super) async fn check(request: &ServiceRequest) -> Result<(), Problem> {
     let needed = Needed::of(request.method(), request.path());
     if !signed_in.may(needed) {
         denied(admin, &signed_in, request).await?;
-        return Err(Kind::Forbidden.because(format!(
-            "token {} has the role {}, this needs {}",
-            signed_in.id,
-            signed_in.roles(),
-            needed.roles()
-        )));
+        let (id, has, needs) = (&signed_in.id, signed_in.roles(), needed.roles());
+        return Err(Kind::Forbidden.because_both(
+            format!("token {id} has the role {has}, this needs {needs}"),
+            format!("令牌 {id} 的角色为 {has}，此操作需要 {needs}"),
+        ));
     }
     request.extensions_mut().insert(signed_in);
     Ok(())
@@ -167,6 +166,8 @@ mod tests {
         let calls = [
             (Method::GET, "/admin/v1/orders/7", [true, true, true, true]),
             (Method::POST, "/admin/v1/sales/s/close", [false, true, false, true]),
+            (Method::POST, "/admin/v1/sales/s/edit", [false, true, false, true]),
+            (Method::POST, "/admin/v1/sales/s/clone", [false, true, false, true]),
             (Method::POST, "/admin/v1/dlq/replay", [false, true, false, true]),
             (Method::POST, "/admin/v1/webhooks/replay", [false, true, false, true]),
             (Method::GET, "/admin/v1/webhooks/deliveries", [true, true, true, true]),

@@ -82,6 +82,7 @@ fn of_phases(s: &Settings, within: &mut dyn FnMut(&'static str, u64, u64, u64)) 
     within("p5_reconcile.quiet_ms", s.p5_reconcile.quiet_ms, 10, HOUR_MS);
     within("p5_reconcile.ledger_retention_s", s.p5_reconcile.ledger_retention_s, 1, 3650 * 86_400);
     within("p5_reconcile.warm_ahead_ms", s.p5_reconcile.warm_ahead_ms, 0, 24 * HOUR_MS);
+    within("p5_reconcile.auto_close_after_s", s.p5_reconcile.auto_close_after_s, 0, 3650 * 86_400);
     within("p5_reconcile.findings_max", s.p5_reconcile.findings_max as u64, 1, 100_000);
     within("p6_fulfil.interval_ms", s.p6_fulfil.interval_ms, 10, HOUR_MS);
     within("p6_fulfil.group_max", s.p6_fulfil.group_max.into(), 1, 1_000);

@@ -161,6 +161,7 @@ sections! {
         quiet_ms: u64,
         ledger_retention_s: u64,
         warm_ahead_ms: u64,
+        auto_close_after_s: u64,
         findings_max: usize,
     }
     P6Fulfil {

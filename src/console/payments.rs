@@ -63,10 +63,11 @@ async fn pay_order(public: &PublicApi, Caller(visitor): Caller, request_id: Requ
     let work = OrderWork { context: orders.fulfil(), request_id, actor: &shop() };
     let paid = p6_fulfil::receive_payment(work, &payment).await.map_err(|error| {
         tracing::warn!(phase = "demo_shop", %request_id, %error, "a payment");
-        Kind::Unavailable.because("the payment cannot be recorded right now; repeat it")
+        Kind::Unavailable
+            .because_both("the payment cannot be recorded right now; repeat it", "付款暂时无法记录，请重试")
     })?;
     let PaymentAnswer::Recorded(_, row) = paid.answer else {
-        return Err(Kind::Conflict.because("another payment has this id"));
+        return Err(Kind::Conflict.because_both("another payment has this id", "该付款编号已用于另一笔付款"));
     };
     let state = paid.state.map(|state| (state.code(), state.label()));
     let (code, label) = state.unzip();

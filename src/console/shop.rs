@@ -10,7 +10,7 @@ use crate::config::Auth;
 use crate::domain::ids::SaleId;
 use crate::http::ExtraRoutes;
 use crate::http::problem::{Kind, Problem};
-use crate::runtime::{Stopper, now_ms};
+use crate::runtime::Stopper;
 use crate::token_issuer::TokenIssuer;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -140,7 +140,8 @@ async fn gather(
         let wanted: CrowdBody = serde_json::from_slice(&body)
             .map_err(|error| Kind::BadRequest.because(format!("the body is not as expected: {error}")))?;
         if !(1..=CROWD_MAX).contains(&wanted.buyers) {
-            return Err(Kind::Unprocessable.because(format!("buyers: expected 1 to {CROWD_MAX}")));
+            return Err(Kind::Unprocessable
+                .because_both(format!("buyers: expected 1 to {CROWD_MAX}"), format!("buyers：应为 1 至 {CROWD_MAX}")));
         }
         shop.send(&wanted)?;
         Ok(shop.told())
@@ -155,13 +156,15 @@ async fn crowd_now(shop: web::Data<Shop>, request: HttpRequest) -> HttpResponse 
 impl Shop {
     /// The crowd, and the clock that the countdown goes by.
     fn told(&self) -> serde_json::Value {
-        json!({ "now_ms": now_ms(), "buyers_max": CROWD_MAX, "crowd": self.crowd().clone() })
+        json!({ "buyers_max": CROWD_MAX, "crowd": self.crowd().clone() })
     }
 
     fn send(&self, wanted: &CrowdBody) -> Result<(), Problem> {
         let mut crowd_now = self.crowd();
         if crowd_now.running {
-            return Err(Kind::Conflict.because("a crowd is under way; wait for its end"));
+            return Err(
+                Kind::Conflict.because_both("a crowd is under way; wait for its end", "人群仍在进行，请等待结束")
+            );
         }
         let child = crowd::start().map_err(|error| Kind::Unavailable.because(bench_program::missing(&error)))?;
         *crowd_now = Crowd { running: true, number: crowd_now.number + 1, ..Crowd::default() };

@@ -46,6 +46,8 @@ pub(super) async fn create(settings: &Settings) -> Result<(), StackError> {
         ends_at_ms: now_ms() + DEMO_MS,
         status: SaleStatus::Draft,
         epoch: 1,
+        hidden: false,
+        version: 1,
     };
     match sales::create(&servers.db, &sale).await {
         Ok(()) | Err(SaleError::Exists(_)) => {}

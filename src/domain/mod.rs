@@ -19,6 +19,7 @@ pub mod request;
 pub mod reserve;
 pub mod room;
 pub mod sale;
+pub mod sale_change;
 pub mod shard;
 pub mod snowflake;
 pub mod states;

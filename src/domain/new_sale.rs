@@ -57,6 +57,9 @@ pub(crate) struct NewSale {
     /// Whether an order that ends unpaid no longer counts against its buyer's limit.
     #[serde(default)]
     pub limit_returns: bool,
+    /// Whether buyers do not see it until it is published.
+    #[serde(default)]
+    pub hidden: bool,
 }
 
 const fn grace_s() -> u32 {
@@ -70,12 +73,20 @@ fn yuan() -> String {
 /// Which field of a [`NewSale`] cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: expected {expected}")]
-pub(crate) struct BadSale {
+pub struct BadSale {
+    /// The field's name, as the API has it.
     pub field: &'static str,
     /// What would be accepted.
     pub expected: &'static str,
     /// The same in Chinese.
     pub chinese: &'static str,
+}
+
+impl BadSale {
+    /// The whole sentence in Chinese.
+    pub(crate) fn in_chinese(&self) -> String {
+        format!("{}：应为{}", self.field, self.chinese)
+    }
 }
 
 impl NewSale {
@@ -138,6 +149,8 @@ impl NewSale {
             ends_at_ms: self.ends_at.timestamp_millis(),
             status: SaleStatus::Draft,
             epoch: 1,
+            hidden: self.hidden,
+            version: 1,
         })
     }
 }

@@ -138,6 +138,16 @@ pub enum Operation {
     SalePause,
     /// A paused sale was opened again.
     SaleResume,
+    /// Its terms were changed before its start.
+    SaleEdit,
+    /// It starts or ends at another time.
+    SaleReschedule,
+    /// Buyers do not see it any more.
+    SaleHide,
+    /// Buyers see it.
+    SalePublish,
+    /// Created with the terms of another one.
+    SaleClone,
     /// Given more units.
     SaleTopUp,
     /// Units of final failures sold again.
@@ -175,6 +185,11 @@ impl Operation {
             Self::SaleWarm => "sale.warm",
             Self::SalePause => "sale.pause",
             Self::SaleResume => "sale.resume",
+            Self::SaleEdit => "sale.edit",
+            Self::SaleReschedule => "sale.reschedule",
+            Self::SaleHide => "sale.hide",
+            Self::SalePublish => "sale.publish",
+            Self::SaleClone => "sale.clone",
             Self::SaleTopUp => "sale.top_up",
             Self::SaleReclaim => "sale.reclaim",
             Self::SaleClose => "sale.close",

@@ -117,6 +117,12 @@ pub struct Sale {
     pub status: SaleStatus,
     /// Incremented by each rebuild of Redis.
     pub epoch: u32,
+    /// Whether buyers do not see it: to them there is no such sale. Cached by builds that had none: false.
+    #[serde(default)]
+    pub hidden: bool,
+    /// Incremented by each edit, reschedule, hide and publish. Cached by builds that had none: 0.
+    #[serde(default)]
+    pub version: u32,
 }
 
 impl Sale {
@@ -156,6 +162,8 @@ mod tests {
             ends_at_ms: 200,
             status,
             epoch: 1,
+            hidden: false,
+            version: 1,
         }
     }
 

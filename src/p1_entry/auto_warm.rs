@@ -15,6 +15,10 @@ use std::time::{Duration, Instant};
 /// Sales that are warmed already are checked this often; drafts that wait for their start every second.
 const CHECK_EVERY: Duration = Duration::from_secs(10);
 
+/// A sale is checked for this long after its end, milliseconds: an end that was moved to the next moment, by a process that died
+/// before Redis had it, is followed by then.
+const CHECKED_AFTER_END_MS: i64 = 60_000;
+
 /// Warms drafts ahead of their start and finishes what a crash left between database and Redis. Part of the api role; it
 /// may run in every api process, because all it does can be repeated.
 pub(crate) struct AutoWarm {
@@ -47,8 +51,10 @@ impl Worker for AutoWarm {
         if check_due {
             self.check_at = Instant::now() + CHECK_EVERY;
         }
-        for sale in sales::unfinished(&self.sale_control.db, now).await.map_err(Fault::back_off)? {
+        let checked = sales::unfinished(&self.sale_control.db, now - CHECKED_AFTER_END_MS).await;
+        for sale in checked.map_err(Fault::back_off)? {
             let due = match sale.status {
+                SaleStatus::Draft if sale.ends_at_ms <= now => false,
                 SaleStatus::Draft => self.ahead_ms > 0 && sale.starts_at_ms - self.ahead_ms <= now,
                 SaleStatus::Warmed | SaleStatus::Paused => check_due,
                 SaleStatus::Closed => false,

@@ -120,19 +120,22 @@ impl Catalog {
     /// The sale, or the problem to answer with when it cannot be had.
     ///
     /// # Errors
-    /// 404, or 503 while it is loaded elsewhere or no server answers.
+    /// 404, also when it is hidden, or 503 while it is loaded elsewhere or no server answers.
     pub(crate) async fn view(&self, id: &SaleId) -> Result<Arc<SaleView>, Problem> {
         match self.lookup(id).await {
-            CatalogLookup::Found(view) => Ok(view),
-            CatalogLookup::Missing => {
+            CatalogLookup::Found(view) if !view.sale.hidden => Ok(view),
+            // To buyers a hidden sale is one that is not there, in every word.
+            CatalogLookup::Found(_) | CatalogLookup::Missing => {
                 count(State::P1(P1Entry::NotFound), 1);
-                Err(Kind::SaleNotFound.because(format!("there is no sale {id}")))
+                Err(Kind::SaleNotFound.because_both(format!("there is no sale {id}"), format!("没有活动 {id}")))
             }
             CatalogLookup::Loading => {
                 count(State::P1(P1Entry::Loading), 1);
-                Err(Kind::Loading.because("the sale is being loaded"))
+                Err(Kind::Loading.because_both("the sale is being loaded", "活动正在加载"))
             }
-            CatalogLookup::Unavailable => Err(Kind::Unavailable.because("the sale cannot be looked up right now")),
+            CatalogLookup::Unavailable => {
+                Err(Kind::Unavailable.because_both("the sale cannot be looked up right now", "活动暂时无法查询"))
+            }
         }
     }
 

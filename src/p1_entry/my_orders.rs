@@ -78,11 +78,14 @@ impl MyOrders {
     }
 
     async fn call<T>(&self, work: impl Future<Output = Result<T, DbError>>) -> Result<T, Problem> {
-        let _place =
-            self.calls.try_acquire().map_err(|_full| Kind::Overloaded.because("too many ask for their orders"))?;
+        let _place = self
+            .calls
+            .try_acquire()
+            .map_err(|_full| Kind::Overloaded.because_both("too many ask for their orders", "查询订单的人过多"))?;
         work.await.map_err(|error| {
             tracing::warn!(phase = "p1_entry", %error, "orders");
-            Kind::Unavailable.because("orders cannot be read or changed right now; repeat it")
+            Kind::Unavailable
+                .because_both("orders cannot be read or changed right now; repeat it", "订单暂时无法读取或修改，请重试")
         })
     }
 

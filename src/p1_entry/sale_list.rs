@@ -77,7 +77,9 @@ impl SaleList {
             last.tried_at = Some(Instant::now());
         }
         // An old list is better than none.
-        last.list.clone().ok_or_else(|| Kind::Unavailable.because("the sales cannot be listed right now"))
+        last.list.clone().ok_or_else(|| {
+            Kind::Unavailable.because_both("the sales cannot be listed right now", "活动列表暂时无法读取")
+        })
     }
 
     /// The sales with what the entry knows of their stock. Of those that are open a bounded number is refreshed, in turn.

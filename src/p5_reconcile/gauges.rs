@@ -48,9 +48,10 @@ fn queue_gauges(queue: String, ready: f64, consumers: f64) {
     metrics::gauge!("seckill_p5_reconcile_queue_consumers_count", "queue" => queue).set(consumers);
 }
 
-/// Counts the sales that ended and were not closed; closing one is a person's decision. On an error the gauge stays as it was.
-pub(super) async fn measure_ended(db: &Db) {
-    match ended_open(db, now_ms()).await {
+/// Counts the sales that ended and were not closed, neither by a person nor, `auto_close_after_s` later, by themselves. On an error
+/// the gauge stays as it was.
+pub(super) async fn measure_ended(db: &Db, auto_close_after_s: u64) {
+    match ended_open(db, now_ms(), auto_close_after_s).await {
         Ok(found) => metrics::gauge!("seckill_p5_reconcile_ended_not_closed_count").set(found.count as f64),
         Err(error) => tracing::warn!(phase = "p5_reconcile", %error, "sales that ended cannot be counted"),
     }

@@ -12,6 +12,7 @@
 
 pub mod archive;
 mod audit;
+mod auto_close;
 mod compensation;
 mod context;
 pub mod dlq;

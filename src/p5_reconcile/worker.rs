@@ -7,6 +7,7 @@ use super::audit::{
     AuditMemory, AuditOptions, AuditReporter, FindingKind, SaleAudit, Window, audit_confirmed_with, record_suspects,
     show_figures,
 };
+use super::auto_close::close_when_over;
 use super::compensation::{compensate, finish_transfers, mark_outcomes, trim};
 use super::context::{ReconcileContext, ReconcileError};
 use super::dlq::{MqDlqContents, clean_mq_dlq, copy_relay_dlq};
@@ -75,7 +76,7 @@ impl Reconcile {
         let mut mq_dlq = MqDlqContents::default();
         let mut trouble = self.empty_dlqs(&mut mq_dlq).await;
         measure_backlog(&db, &self.context.rabbit).await;
-        measure_ended(&db).await;
+        measure_ended(&db, self.settings.auto_close_after_s).await;
         let (mut repaired, mut oldest_ms, mut unreconciled_count) = (0, 0, 0_u32);
         for sale in sales::released(&db).await.map_err(Fault::back_off)? {
             if self.fully_reconciled.contains(&sale.sale_id) {
@@ -160,6 +161,7 @@ impl Reconcile {
         show_figures(&audit, is_over);
         self.reporter.write(&context.db, &audit, started_at_ms).await?;
         let repaired = self.repair(sale, &audit).await?;
+        close_when_over(&context, (sale, &audit), self.settings.auto_close_after_s).await?;
         trim(&context, &audit, retention_ms, closed).await?;
         if is_over {
             // After a restart it is audited once more.

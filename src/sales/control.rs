@@ -14,6 +14,7 @@ use super::grants::{self as open_grants, GrantError, GrantProgress};
 use super::handles::SaleHandles;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::{MetaState, Sale, SaleStatus};
+use crate::domain::sale_change::ChangeRefusal;
 use crate::domain::shard::share;
 use crate::faults::crash_point;
 use crate::store::mysql::grants::Reclaimed;
@@ -47,6 +48,14 @@ pub enum SaleControlError {
     /// Redis has the sale frozen.
     #[error("sale {0} is frozen; it opens again after the reconciler has rebuilt it")]
     Frozen(SaleId),
+    /// The change is not one that may be made now.
+    #[error(transparent)]
+    Refused(#[from] ChangeRefusal),
+    /// The database has the change, and Redis could not be told.
+    #[error(
+        "sale {0} is changed in the database, and redis could not be told: {1}; it follows by itself within seconds of its return"
+    )]
+    NotFollowed(SaleId, RedisFault),
     /// Redis did not answer, or refused.
     #[error(transparent)]
     Redis(#[from] RedisFault),
@@ -80,7 +89,7 @@ impl SaleControl {
     }
 
     /// The sale, if its keys in Redis are split as this process would split them.
-    async fn sale_of_ours(&self, id: &SaleId) -> Result<Sale, SaleControlError> {
+    pub(super) async fn sale_of_ours(&self, id: &SaleId) -> Result<Sale, SaleControlError> {
         let sale = self.sale(id).await?;
         match self.redis.sale_keys.shards_of(id).await? {
             Some(other) if other != self.shards => Err(SaleControlError::OtherShards(id.clone(), other, self.shards)),
@@ -100,12 +109,13 @@ impl SaleControl {
     }
 
     /// Aligns, and reads the status again: an operator may have changed it in between.
-    async fn align_with_database(&self, id: &SaleId) -> Result<(), SaleControlError> {
+    pub(super) async fn align_with_database(&self, id: &SaleId) -> Result<(), SaleControlError> {
         let mut sale = self.sale(id).await?;
         for _ in 0..ALIGN_MAX {
             self.align(&sale).await?;
             let now = self.sale(id).await?;
-            if (now.status, now.starts_at_ms, now.ends_at_ms) == (sale.status, sale.starts_at_ms, sale.ends_at_ms) {
+            let terms = |sale: &Sale| (sale.status, sale.starts_at_ms, sale.ends_at_ms, sale.policy);
+            if terms(&now) == terms(&sale) {
                 break;
             }
             sale = now;
@@ -150,7 +160,7 @@ impl SaleControl {
         }
     }
 
-    /// Makes Redis' window and state follow the database. A frozen sale stays frozen.
+    /// Makes Redis' window, limit and state follow the database. A frozen sale stays frozen.
     async fn align(&self, sale: &Sale) -> Result<(), SaleControlError> {
         let (to, from): (MetaState, &[MetaState]) = match sale.status {
             SaleStatus::Draft => return Ok(()),
@@ -162,8 +172,8 @@ impl SaleControl {
         };
         let id = &sale.sale_id;
         for shard in 0..self.shards {
-            // First, so that no shard is open with another window than the database's.
-            self.redis.sale_keys.set_window(sale, shard).await?;
+            // First, so that no shard is open with another window or limit than the database's.
+            self.redis.sale_keys.set_terms(sale, shard).await?;
             match self.redis.sale_keys.set_state(id, shard, to, from).await? {
                 None if sale.status != SaleStatus::Closed => return Err(SaleControlError::KeysLost(id.clone())),
                 Some(MetaState::Frozen) if to != MetaState::Closed => return Err(SaleControlError::Frozen(id.clone())),
@@ -217,6 +227,7 @@ impl SaleControl {
         if let Err(error) = sales::set_status(&self.db, id, to, from).await {
             return Err(self.overtaken(id, error).await);
         }
+        crash_point!(SaleChanged);
         self.redis.sale_cache.forget(id).await?;
         self.align_with_database(id).await
     }

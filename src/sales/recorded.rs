@@ -53,11 +53,10 @@ impl SaleControl {
         }
     }
 
-    /// The sale in a few words; `None` when there is none, or when it cannot be read.
+    /// The sale with its terms; `None` when there is none, or when it cannot be read.
     async fn shown(&self, id: &SaleId) -> Option<Value> {
         let sale = sales::get(&self.db, id).await.ok()??;
-        Some(json!({ "status": sale.status, "granted": sale.granted, "stock": sale.stock, "epoch": sale.epoch,
-            "starts_at_ms": sale.starts_at_ms, "ends_at_ms": sale.ends_at_ms }))
+        serde_json::to_value(sale).ok()
     }
 }
 
@@ -70,7 +69,8 @@ const fn code_of(error: &SaleControlError) -> &'static str {
         SaleControlError::KeysLost(_) => "KEYS_LOST",
         SaleControlError::OtherShards(..) => "OTHER_SHARDS",
         SaleControlError::Frozen(_) => "FROZEN",
-        SaleControlError::Redis(_) => "REDIS",
+        SaleControlError::Refused(refusal) => refusal.code(),
+        SaleControlError::Redis(_) | SaleControlError::NotFollowed(..) => "REDIS",
         SaleControlError::Database(_) | SaleControlError::Sale(SaleError::Db(_)) | SaleControlError::NotRecorded(_) => {
             "DATABASE"
         }

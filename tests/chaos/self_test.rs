@@ -66,6 +66,8 @@ async fn warm(settings: &Settings, servers: &Servers, spec: &SaleSpec) {
         ends_at_ms: now_ms() + 3_600_000,
         status: SaleStatus::Draft,
         epoch: 1,
+        hidden: false,
+        version: 1,
     };
     sales::create(&servers.db, &sale).await.expect("create");
     servers.sale_control(settings).warm(&sale_id).await.expect("warm-up");

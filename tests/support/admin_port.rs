@@ -60,6 +60,12 @@ impl AdminPort {
         Answer::of(self.request(Method::POST, path).bearer_auth(TOKEN).json(&body)).await
     }
 
+    /// A write, with the token, of a client that prefers this language.
+    pub async fn post_in(&self, language: &str, path: &str, body: Value) -> Answer {
+        let request = self.request(Method::POST, path).bearer_auth(TOKEN).json(&body);
+        Answer::of(request.header("accept-language", language)).await
+    }
+
     /// Anything, with any token.
     pub async fn call(&self, method: &str, path: &str, token: Option<&str>, body: Option<(&str, &str)>) -> Answer {
         let mut request = self.request(method.to_uppercase().parse().expect("a method"), path);

@@ -62,6 +62,8 @@ pub fn sale(id: &str, stock: i64, policy: PurchasePolicy) -> Sale {
         ends_at_ms: NOW_MS + 3_600_000,
         status: SaleStatus::Draft,
         epoch: 1,
+        hidden: false,
+        version: 1,
     }
 }
 

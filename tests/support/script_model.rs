@@ -37,6 +37,8 @@ pub fn redis_sale(id: &str, limit: u32) -> Sale {
         ends_at_ms: 9_000_000_000_000,
         status: SaleStatus::Warmed,
         epoch: EPOCH,
+        hidden: false,
+        version: 1,
     }
 }
 

@@ -234,6 +234,8 @@ impl World {
             ends_at_ms: now_ms() + 3_600_000,
             status: SaleStatus::Draft,
             epoch: 1,
+            hidden: false,
+            version: 1,
         };
         change(&mut sale);
         sales::create(&self.servers.db, &sale).await.expect("create");

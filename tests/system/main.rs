@@ -27,6 +27,7 @@ mod kills;
 mod load_generator;
 mod open_files;
 mod processes;
+mod sale_changes;
 mod settings;
 #[allow(dead_code, unused_imports, reason = "each binary uses a part of it")]
 #[path = "../support/mod.rs"]

@@ -62,6 +62,8 @@ impl Environment {
             ends_at_ms: now_ms() + in_ms.max(0) + HOUR_MS,
             status: SaleStatus::Draft,
             epoch: 1,
+            hidden: false,
+            version: 1,
         };
         sales::create(&self.servers.db, &sale).await?;
         Ok(sale)

@@ -54,7 +54,7 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &DoctorArgs) -> 
     checks.extend(mysql::check_mysql(&servers.db).await);
     if answers(&checks, "mysql") && passed(&checks, mysql::MIGRATED) {
         checks.extend(access::mysql(&servers, settings.mysql.urls_in_use()).await);
-        checks.extend(mysql::ended_sales(&servers.db).await);
+        checks.extend(mysql::ended_sales(&servers.db, settings.p5_reconcile.auto_close_after_s).await);
     }
     checks.extend(keys::check_keys(&settings.auth).await);
     checks.extend(clocks::check_clocks(&servers).await);

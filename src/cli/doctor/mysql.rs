@@ -54,8 +54,8 @@ pub(super) async fn check_mysql(db: &Db) -> Vec<DoctorCheck> {
 }
 
 /// Sales that ended and were not closed; of a database that answered and has its tables.
-pub(super) async fn ended_sales(db: &Db) -> Vec<DoctorCheck> {
-    let found = match ended_open(db, now_ms()).await {
+pub(super) async fn ended_sales(db: &Db, auto_close_after_s: u64) -> Vec<DoctorCheck> {
+    let found = match ended_open(db, now_ms(), auto_close_after_s).await {
         Ok(found) => found,
         Err(error) => return vec![DoctorCheck::away(SERVER, &error)],
     };
@@ -64,7 +64,7 @@ pub(super) async fn ended_sales(db: &Db) -> Vec<DoctorCheck> {
     vec![DoctorCheck::new(SERVER, "sales that ended and were not closed", value, "0").judged(
         found.count == 0,
         CheckVerdict::Warning,
-        "they ended more than an hour ago; their keys stay in Redis, and each audit walks them",
+        "they ended more than an hour (and p5_reconcile.auto_close_after_s) ago; their keys stay in Redis, and each audit walks them",
         "seckill sale close ID for each, when nothing of it is on its way",
     )]
 }

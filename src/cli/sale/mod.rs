@@ -1,6 +1,7 @@
 //! `seckill sale …`: creates, shows and changes sales.
 
 mod archive;
+mod change;
 mod show;
 
 use crate::cli::failure::Failure;
@@ -38,6 +39,16 @@ pub(super) enum SaleCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Change the terms of a sale, until 30 seconds before its start (units: sale top-up)
+    Edit(Box<change::SaleEditArgs>),
+    /// Move the start of a sale before it, or its end until it has passed
+    Reschedule(change::RescheduleArgs),
+    /// Hide a sale from buyers: to them there is no such sale; not while it sells, pause it first
+    Hide { id: SaleId },
+    /// Show a hidden sale to buyers
+    Publish { id: SaleId },
+    /// Create a draft with the terms of another sale
+    Clone(change::CloneArgs),
     /// Put a sale's stock into Redis and open it (its window still decides when it sells); safe to repeat
     Warm { id: SaleId },
     /// Stop selling; buyers get 423, accepted requests are still persisted; can be resumed
@@ -120,6 +131,9 @@ pub(super) struct SaleCreateArgs {
     /// An order that ends unpaid no longer counts against its buyer's limit
     #[arg(long, requires = "pay_within_s")]
     limit_returns: bool,
+    /// Buyers do not see it until it is published
+    #[arg(long)]
+    hidden: bool,
     /// Warm it up at once
     #[arg(long)]
     warm: bool,
@@ -142,6 +156,7 @@ impl SaleCreateArgs {
             pay_within_s: self.pay_within_s,
             pay_grace_s: self.pay_grace_s,
             limit_returns: self.limit_returns,
+            hidden: self.hidden,
         };
         new.draft()
             .map_err(|bad| Failure::Usage(format!("--{}: expected {}", bad.field.replace('_', "-"), bad.expected)))
@@ -161,6 +176,11 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: SaleCommand) 
         SaleCommand::Create(create) => operator.create(*create, &servers).await?,
         SaleCommand::List { json } => show::list(&servers, json).await?,
         SaleCommand::Show { id, json } => show::show(control, &id, json).await?,
+        SaleCommand::Edit(args) => operator.edit(*args).await?,
+        SaleCommand::Reschedule(args) => operator.reschedule(args).await?,
+        SaleCommand::Hide { id } => operator.hide(&id).await?,
+        SaleCommand::Publish { id } => operator.publish(&id).await?,
+        SaleCommand::Clone(args) => operator.clone_sale(args).await?,
         SaleCommand::Warm { id } => {
             operator.change(Operation::SaleWarm, &id, control.warm(&id)).await?;
             output::line(&format!("warmed {id}"));

@@ -25,7 +25,7 @@ pub(super) async fn list(servers: &Servers, json: bool) -> Result<(), Failure> {
             [
                 sale.sale_id.to_string(),
                 sale.title.clone(),
-                if archived(sale) { "archived, being removed".to_owned() } else { sale.status.code().to_owned() },
+                status(sale, archived(sale)),
                 sale.granted.to_string(),
                 sale.stock.to_string(),
                 limit(sale),
@@ -53,6 +53,14 @@ pub(super) async fn list(servers: &Servers, json: bool) -> Result<(), Failure> {
         );
     }
     Ok(())
+}
+
+fn status(sale: &Sale, archived: bool) -> String {
+    match (archived, sale.hidden) {
+        (true, _) => "archived, being removed".to_owned(),
+        (false, true) => format!("{}, hidden", sale.status.code()),
+        (false, false) => sale.status.code().to_owned(),
+    }
 }
 
 /// For programs: the sales, and in the same list those that were archived, with the status `archived` and their sums.
@@ -123,6 +131,9 @@ fn tables(shown: &SaleDetail) {
             ["limit".to_owned(), sale.policy.limit().map_or_else(|| "none".to_owned(), |limit| limit.to_string())],
             ["granted / unsold".to_owned(), format!("{} / {}", sale.granted, sale.stock)],
             ["in transit".to_owned(), shown.in_transit.map_or_else(|| "not in redis".to_owned(), |n| n.to_string())],
+            ["version".to_owned(), sale.version.to_string()],
+            ["buyers see it".to_owned(), if sale.hidden { "no, hidden" } else { "yes" }.to_owned()],
+            ["token required".to_owned(), if sale.token_required { "yes" } else { "no" }.to_owned()],
             ["waiting room".to_owned(), if sale.waiting_room { "yes" } else { "no" }.to_owned()],
             ["payment".to_owned(), payment(sale.payment)],
             ["grants".to_owned(), shown.grants.join(", ")],

@@ -67,7 +67,9 @@ pub(super) async fn follow(
 }
 
 fn too_many() -> Problem {
-    Kind::Overloaded.because("too many follow their orders; read the status instead").retry_within_s(RETRY_LATER_S)
+    Kind::Overloaded
+        .because_both("too many follow their orders; read the status instead", "跟踪订单的人过多，请改为查询状态")
+        .retry_within_s(RETRY_LATER_S)
 }
 
 enum Next {

@@ -44,6 +44,9 @@ pub(super) struct SaleInfo {
     code: &'static str,
     /// Units left, approximate; null when it is not known.
     remaining: Option<i64>,
+    /// The server's clock when it answered, Unix milliseconds, for countdowns; only of one sale, because a list may be older.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server_time_ms: Option<i64>,
 }
 
 impl SaleInfo {
@@ -66,6 +69,7 @@ impl SaleInfo {
             state: state.label(),
             code: state.code(),
             remaining,
+            server_time_ms: None,
         }
     }
 
@@ -141,5 +145,8 @@ fn body_of(listed: &[ListedSale]) -> Result<Arc<str>, Problem> {
 )]
 pub(super) async fn show(public: web::Data<PublicApi>, sale: web::Path<SaleInPath>) -> Result<HttpResponse, Problem> {
     let view = public.catalog.view(&sale.sale_id).await?;
-    Ok(HttpResponse::Ok().json(SaleInfo::of_view(&view, now_ms())))
+    let now = now_ms();
+    let answer = SaleInfo { server_time_ms: Some(now), ..SaleInfo::of_view(&view, now) };
+    // A clock that a cache has kept is wrong.
+    Ok(HttpResponse::Ok().insert_header((CACHE_CONTROL, "no-store")).json(answer))
 }

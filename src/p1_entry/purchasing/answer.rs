@@ -28,7 +28,7 @@ impl Purchasing {
             Decision::Decided(reserved) => reserved,
             Decision::Unknown => {
                 return Err(Kind::Unknown
-                    .because("the purchase may or may not have been accepted")
+                    .because_both("the purchase may or may not have been accepted", "购买可能已被受理，也可能没有")
                     .about(request_id, status_url(sale, request_id)));
             }
             Decision::Unavailable => return Err(Kind::Unavailable.into()),
@@ -37,7 +37,9 @@ impl Purchasing {
                 Box::pin(self.catalog.mark_sold_out(view)).await;
                 return Err(Kind::AllEmpty.into());
             }
-            Decision::BucketEmpty => return Err(Kind::BucketEmpty.because("units are between two buckets")),
+            Decision::BucketEmpty => {
+                return Err(Kind::BucketEmpty.because_both("units are between two buckets", "库存正在分桶之间调拨"));
+            }
             Decision::Overloaded => return Err(overloaded("too many requests are waiting")),
         };
         if let Some(state) = reserved.state() {
@@ -68,22 +70,30 @@ impl Purchasing {
                 Ok(request_id)
             }
             Reserved::Replayed => Ok(request_id),
-            Reserved::DuplicateBuyer(first) => {
-                Err(Kind::Duplicate.because("one purchase a buyer in this sale").about(first, status_url(sale, first)))
+            Reserved::DuplicateBuyer(first) => Err(Kind::Duplicate
+                .because_both("one purchase a buyer in this sale", "该活动每人限购一次")
+                .about(first, status_url(sale, first))),
+            Reserved::LimitExceeded(owned) => {
+                let limit = view.sale.policy.limit().unwrap_or_default();
+                let english = format!("the limit is {limit} a buyer, you have {owned}");
+                Err(Kind::LimitExceeded.because_both(english, format!("每人限购 {limit} 件，您已有 {owned} 件")))
             }
-            Reserved::LimitExceeded(owned) => Err(Kind::LimitExceeded.because(format!(
-                "the limit is {} a buyer, you have {owned}",
-                view.sale.policy.limit().unwrap_or_default()
-            ))),
             Reserved::Short(0) => Err(Kind::SoldOut.into()),
-            Reserved::Short(left) => Err(Kind::NotEnough.because(format!("{left} left")).remaining(left)),
-            Reserved::Conflict => Err(Kind::TokenReused.because("repeat it with the quantity of the first time")),
-            Reserved::Paused => Err(paused("stopped by an operator")),
+            Reserved::Short(left) => {
+                Err(Kind::NotEnough.because_both(format!("{left} left"), format!("仅剩 {left} 件")).remaining(left))
+            }
+            Reserved::Conflict => {
+                Err(Kind::TokenReused
+                    .because_both("repeat it with the quantity of the first time", "请按第一次的数量重试"))
+            }
+            Reserved::Paused => Err(paused("stopped by an operator", "已由运营暂停")),
             Reserved::Closed => Err(Kind::Ended.into()),
-            Reserved::Frozen | Reserved::NotLoaded => Err(paused("closed until its stock has been checked")),
+            Reserved::Frozen | Reserved::NotLoaded => {
+                Err(paused("closed until its stock has been checked", "库存核对完成之前暂停售卖"))
+            }
             Reserved::NotStarted(wait_ms) => Err(not_started(wait_ms)),
             Reserved::Ended => Err(ended()),
-            Reserved::StaleEpoch => Err(Kind::Loading.because("the sale is being reloaded")),
+            Reserved::StaleEpoch => Err(Kind::Loading.because_both("the sale is being reloaded", "活动正在重新加载")),
             Reserved::Backlog => Err(overloaded("more orders are waiting than can be landed in time")),
             Reserved::Damaged => {
                 Err(unusable(sale, "the sale's keys in redis are damaged, nothing is sold; run seckill audit"))

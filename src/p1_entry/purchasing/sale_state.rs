@@ -8,9 +8,9 @@ use crate::p1_entry::catalog::SaleView;
 use crate::telemetry::count;
 
 /// The sale is paused.
-pub(super) fn paused(detail: &str) -> Problem {
+pub(super) fn paused(english: &str, chinese: &str) -> Problem {
     count(State::P1(P1Entry::Paused), 1);
-    Kind::Paused.because(detail)
+    Kind::Paused.because_both(english, chinese)
 }
 
 /// The sale starts in `wait_ms`.
@@ -27,7 +27,8 @@ pub(super) fn ended() -> Problem {
 
 fn starts_in(wait_ms: u64) -> Problem {
     let seconds = wait_ms.div_ceil(1000).max(1);
-    Kind::NotStarted.because(format!("starts in {seconds} s")).retry_after_s(seconds)
+    let chinese = format!("{seconds} 秒后开始");
+    Kind::NotStarted.because_both(format!("starts in {seconds} s"), chinese).retry_after_s(seconds)
 }
 
 /// Why a new request may not try right now, if so.
@@ -37,8 +38,8 @@ pub(super) fn refusal(view: &SaleView, now: i64) -> Option<Problem> {
         P1Entry::Ready => return None,
         P1Entry::NotStarted => starts_in((view.sale.starts_at_ms - now).max(0).unsigned_abs()),
         P1Entry::Ended => Kind::Ended.into(),
-        P1Entry::Paused => Kind::Paused.because("stopped by an operator"),
-        P1Entry::Loading => Kind::Loading.because("the sale is not warmed up yet"),
+        P1Entry::Paused => Kind::Paused.because_both("stopped by an operator", "已由运营暂停"),
+        P1Entry::Loading => Kind::Loading.because_both("the sale is not warmed up yet", "活动尚未就绪"),
         P1Entry::SoldOut => Kind::EntrySoldOut.into(),
         P1Entry::NotFound => Kind::SaleNotFound.into(),
         P1Entry::Overloaded => Kind::Overloaded.into(),

@@ -201,7 +201,7 @@ impl Statuses {
 }
 
 fn not_now(sale: &SaleId, request_id: RequestId) -> Problem {
-    let problem = Kind::Unavailable.because("the status cannot be told right now");
+    let problem = Kind::Unavailable.because_both("the status cannot be told right now", "状态暂时无法查询");
     problem.about(request_id, status_url(sale, request_id))
 }
 

@@ -67,7 +67,9 @@ impl RoomEntrance {
             }
             RoomPlace::Full => {
                 metrics::counter!("seckill_p1_entry_room_full_total").increment(1);
-                Err(Kind::RoomFull.because(format!("{arrivals} are waiting")).retry_after_s(FULL_RETRY_S))
+                Err(Kind::RoomFull
+                    .because_both(format!("{arrivals} are waiting"), format!("{arrivals} 人正在排队"))
+                    .retry_after_s(FULL_RETRY_S))
             }
         }
     }

@@ -131,5 +131,6 @@ impl WaitingRooms {
 
 pub(super) fn unavailable(error: &RedisFault) -> Problem {
     tracing::debug!(phase = "p1_entry", %error, "waiting room");
-    Kind::Unavailable.because("the waiting room cannot be asked right now; places are kept")
+    Kind::Unavailable
+        .because_both("the waiting room cannot be asked right now; places are kept", "暂时无法查询排队，位置会保留")
 }

@@ -24,9 +24,11 @@ pub struct EndedOpen {
     pub named: Vec<SaleId>,
 }
 
-/// Warmed and paused sales whose end is more than [`GRACE_MS`] before `now_ms` (Unix milliseconds). A draft has nothing in Redis.
-pub async fn ended_open(db: &Db, now_ms: i64) -> Result<EndedOpen, DbError> {
-    let before = datetime(now_ms - GRACE_MS)?;
+/// Warmed and paused sales whose end is more than [`GRACE_MS`] and the time after which they close by themselves (seconds; 0:
+/// never) before `now_ms` (Unix milliseconds). A draft has nothing in Redis.
+pub async fn ended_open(db: &Db, now_ms: i64, auto_close_after_s: u64) -> Result<EndedOpen, DbError> {
+    let auto_ms = i64::try_from(auto_close_after_s.saturating_mul(1000)).unwrap_or(i64::MAX);
+    let before = datetime(now_ms.saturating_sub(GRACE_MS).saturating_sub(auto_ms))?;
     let open = || {
         let statuses = [SaleStatus::Warmed.code(), SaleStatus::Paused.code()];
         sales::table.filter(sales::status.eq_any(statuses)).filter(sales::ends_at.lt(before))

@@ -29,6 +29,7 @@ pub mod persist;
 pub mod pool;
 pub mod request_records;
 pub mod rights;
+pub(crate) mod sale_changes;
 mod sale_error;
 mod sale_facts;
 pub mod sales;

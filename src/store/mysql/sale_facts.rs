@@ -1,4 +1,5 @@
-//! The facts of a sale that never change and that each order needs: price, purchase policy, payment terms. A cache of the process.
+//! The facts of a sale that never change after its start and that each order needs: price, purchase policy, payment terms. A cache
+//! of the process, for sales that have started.
 
 use crate::domain::ids::SaleId;
 use crate::domain::message::UnitPrice;
@@ -10,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Most sales in the cache; no installation runs that many at a time. A full cache is emptied.
 const SALES_MAX: usize = 4096;
 
-/// The unchanging part of a sale.
+/// The part of a sale that does not change after its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SaleFacts {
     pub unit_price: UnitPrice,

@@ -17,6 +17,7 @@ use diesel::mysql::Mysql;
 use diesel::prelude::*;
 use diesel_async::{AsyncConnection, RunQueryDsl};
 
+pub use super::sale_changes::{EpochStep, advance_epoch};
 pub use super::sale_error::SaleError;
 
 /// The key that an id of a removed sale would double.
@@ -24,30 +25,33 @@ const ARCHIVED: &str = "archived_sales";
 /// Most sales a listing returns, newest first.
 pub(crate) const SALES_MAX: i64 = 1000;
 
+/// A row of `sales`.
 #[derive(Queryable, Selectable, Insertable)]
 #[diesel(table_name = sales, treat_none_as_default_value = false)]
-struct SaleRow {
-    sale_id: Vec<u8>,
-    product_id: String,
-    title: String,
-    price_cents: i64,
-    currency: String,
-    granted: i64,
-    stock: i64,
-    per_user_limit: Option<u32>,
-    token_required: bool,
-    waiting_room: bool,
-    pay_within_s: Option<u32>,
-    pay_grace_s: u32,
-    limit_returns: bool,
-    starts_at: NaiveDateTime,
-    ends_at: NaiveDateTime,
-    status: String,
-    epoch: u32,
+pub(super) struct SaleRow {
+    pub(super) sale_id: Vec<u8>,
+    pub(super) product_id: String,
+    pub(super) title: String,
+    pub(super) price_cents: i64,
+    pub(super) currency: String,
+    pub(super) granted: i64,
+    pub(super) stock: i64,
+    pub(super) per_user_limit: Option<u32>,
+    pub(super) token_required: bool,
+    pub(super) waiting_room: bool,
+    pub(super) pay_within_s: Option<u32>,
+    pub(super) pay_grace_s: u32,
+    pub(super) limit_returns: bool,
+    pub(super) starts_at: NaiveDateTime,
+    pub(super) ends_at: NaiveDateTime,
+    pub(super) status: String,
+    pub(super) epoch: u32,
+    pub(super) hidden: bool,
+    pub(super) version: u32,
 }
 
 impl SaleRow {
-    fn of(sale: &Sale) -> Result<Self, DbError> {
+    pub(super) fn of(sale: &Sale) -> Result<Self, DbError> {
         Ok(Self {
             sale_id: sale.sale_id.as_str().as_bytes().to_vec(),
             product_id: sale.product_id.clone(),
@@ -66,10 +70,12 @@ impl SaleRow {
             ends_at: datetime(sale.ends_at_ms)?,
             status: sale.status.code().to_owned(),
             epoch: sale.epoch,
+            hidden: sale.hidden,
+            version: sale.version,
         })
     }
 
-    fn read(self) -> Result<Sale, DbError> {
+    pub(super) fn read(self) -> Result<Sale, DbError> {
         Ok(Sale {
             sale_id: read_sale_id(&self.sale_id)?,
             product_id: self.product_id,
@@ -86,6 +92,8 @@ impl SaleRow {
             ends_at_ms: unix_ms(self.ends_at),
             status: SaleStatus::from_code(&self.status).ok_or_else(|| unreadable("sales.status", &self.status))?,
             epoch: self.epoch,
+            hidden: self.hidden,
+            version: self.version,
         })
     }
 }
@@ -150,13 +158,13 @@ pub async fn list(db: &Db) -> Result<Vec<Sale>, DbError> {
     rows.into_iter().map(SaleRow::read).collect()
 }
 
-/// The newest [`SALES_MAX`] sales that are not closed and end after `ended_after_ms` (Unix milliseconds), newest first.
+/// The newest [`SALES_MAX`] sales that buyers see, are not closed and end after `ended_after_ms` (Unix milliseconds), newest first.
 pub(crate) async fn not_over(db: &Db, ended_after_ms: i64) -> Result<Vec<Sale>, DbError> {
     let horizon = datetime(ended_after_ms)?;
     let rows: Vec<SaleRow> = db
         .run("sale_not_over", async |conn| {
             let open = sales::table.filter(sales::status.ne(SaleStatus::Closed.code()));
-            let listed = open.filter(sales::ends_at.gt(horizon));
+            let listed = open.filter(sales::ends_at.gt(horizon)).filter(sales::hidden.eq(false));
             let newest = listed.order((sales::created_at.desc(), sales::sale_id)).limit(SALES_MAX);
             Ok(newest.select(SaleRow::as_select()).load(conn).await?)
         })
@@ -258,28 +266,6 @@ pub async fn set_status(db: &Db, sale_id: &SaleId, to: SaleStatus, from: &[SaleS
     }
     let holds = get(db, sale_id).await?.map(|sale| sale.status);
     Err(holds.map_or_else(|| SaleError::Unknown(sale_id.clone()), |now| SaleError::Status(sale_id.clone(), now)))
-}
-
-/// A step of a sale's epoch.
-#[derive(Debug, Clone, Copy)]
-pub struct EpochStep {
-    /// The epoch that the sale must have now.
-    pub from: u32,
-    /// The epoch that it gets, above `from`.
-    pub to: u32,
-}
-
-/// Moves the epoch forward. `true` for the only caller that did: an epoch belongs to one attempt of a rebuild.
-/// After an unknown outcome the next epoch is free.
-pub async fn advance_epoch(db: &Db, sale_id: &SaleId, step: EpochStep) -> Result<bool, DbError> {
-    let sale = sales::table.find(sale_id.as_str().as_bytes());
-    let older = sale.filter(sales::epoch.eq(step.from)).filter(sales::epoch.lt(step.to));
-    let moved = db
-        .run("sale_advance_epoch", async |conn| {
-            Ok(diesel::update(older).set(sales::epoch.eq(step.to)).execute(conn).await?)
-        })
-        .await?;
-    Ok(moved == 1)
 }
 
 /// The highest acceptance number with an outcome in this (sale, shard, epoch), or 0; the boot fence compares Redis' own with it.

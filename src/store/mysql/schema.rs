@@ -21,6 +21,8 @@ diesel::table! {
         ends_at -> Datetime,
         status -> Varchar,
         epoch -> Unsigned<Integer>,
+        hidden -> Bool,
+        version -> Unsigned<Integer>,
         created_at -> Datetime,
     }
 }

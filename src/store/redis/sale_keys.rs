@@ -2,7 +2,7 @@
 
 use super::connection::{RedisFault, integer, list, text};
 use super::keyspace::Keyspace;
-use super::scripts::{ACTIVATE, ARCHIVE, COUNT, GRANT, SET_STATE, SET_WINDOW};
+use super::scripts::{ACTIVATE, ARCHIVE, COUNT, GRANT, SET_STATE, SET_TERMS};
 use crate::domain::ids::SaleId;
 use crate::domain::order_life::ReturnedPurchase;
 use crate::domain::sale::{MetaState, Sale};
@@ -133,11 +133,12 @@ impl SaleKeys {
         }
     }
 
-    /// Makes `shard` sell `sale` within the sale's window; `false` when its keys are missing. Repeating is safe.
-    pub async fn set_window(&self, sale: &Sale, shard: u16) -> Result<bool, RedisFault> {
+    /// Makes `shard` sell `sale` within the sale's window and limit; `false` when its keys are missing. Repeating is safe.
+    pub async fn set_terms(&self, sale: &Sale, shard: u16) -> Result<bool, RedisFault> {
         let keys = vec![self.redis.keys.meta(shard, &sale.sale_id)];
-        let args = vec![millis(sale.starts_at_ms), millis(sale.ends_at_ms)];
-        Ok(integer(&self.redis.script(&SET_WINDOW, keys, args).await?)? >= 0)
+        let limit = Value::Integer(sale.policy.limit().unwrap_or(0).into());
+        let args = vec![millis(sale.starts_at_ms), millis(sale.ends_at_ms), limit];
+        Ok(integer(&self.redis.script(&SET_TERMS, keys, args).await?)? >= 0)
     }
 
     /// Gives the units of a grant to one shard, once. Repeating is safe.

@@ -4,6 +4,7 @@ use crate::support::raw_http::{purchase_head, send};
 use crate::support::world::{Answer, World, run};
 use reqwest::Method;
 use seckill::roles::Role;
+use seckill::runtime::now_ms;
 
 /// Bodies of a purchase: (body, status, code, what the detail names).
 const BODIES: [(&str, u16, &str, &str); 29] = [
@@ -161,6 +162,32 @@ fn titles_come_in_the_language_of_the_buyer() {
             let answer = Answer::of(request).await;
             is_problem(&answer, 404, "P1-S3", "none");
             assert_eq!((answer.text("title").as_str(), answer.header("content-language")), (title, tag));
+        }
+        world.stop().await;
+    });
+}
+
+#[test]
+fn what_a_buyer_is_told_beside_the_title_is_in_the_language_of_the_title() {
+    run(async {
+        let world = World::with(&[Role::Api], &[]).await;
+        let hour = |sale: &mut seckill::domain::sale::Sale| sale.starts_at_ms = now_ms() + 3_599_500;
+        let (early, limited) = (world.sale_with("early", 5, hour).await, world.sale("limited", 5, Some(2)).await);
+        let stopped = world.sale("stopped", 5, None).await;
+        world.sale_control().pause(&stopped).await.unwrap();
+        for (sale, quantity, code, english, chinese) in [
+            (&early, 1, "P1-S5", "starts in 3", "秒后开始"),
+            (&limited, 3, "P2-R5", "the limit is 2 a buyer, you have 0", "每人限购 2 件，您已有 0 件"),
+            (&stopped, 1, "P1-S7", "stopped by an operator", "已由运营暂停"),
+        ] {
+            for (language, detail) in [("en", english), ("zh-CN", chinese)] {
+                let request = world.request(Method::POST, &format!("/v1/sales/{sale}/orders"), "a");
+                let request =
+                    request.header("Accept-Language", language).json(&serde_json::json!({ "quantity": quantity }));
+                let answer = Answer::of(request).await;
+                assert_eq!(answer.code(), code, "{answer:?}");
+                assert!(answer.text("detail").contains(detail), "{answer:?}");
+            }
         }
         world.stop().await;
     });

@@ -47,6 +47,33 @@ async fn needs_the_token(admin: &AdminPort, path: &str, method: &str) {
 }
 
 #[test]
+fn another_method_is_refused_with_those_that_there_are() {
+    run(async {
+        let world = World::with(&[], &[]).await;
+        let admin = world.admin_port();
+        let document = serde_json::to_value(document()).unwrap();
+        for (path, calls) in document["paths"].as_object().unwrap() {
+            let path = path.trim_start_matches("/admin/v1").replace("{sale_id}", "any").replace("{request_id}", "7");
+            let offered: Vec<String> = calls.as_object().unwrap().keys().map(|method| method.to_uppercase()).collect();
+            let answer = admin.call("trace", &path, Some(TOKEN), None).await;
+            assert_eq!((answer.status, answer.code().as_str()), (405, "METHOD_NOT_ALLOWED"), "{path}: {answer:?}");
+            let allowed: Vec<&str> = answer.header("allow").split(", ").collect();
+            assert!(
+                offered.len() == allowed.len() && offered.iter().all(|one| allowed.contains(&one.as_str())),
+                "{path}: {allowed:?}"
+            );
+            assert!(answer.text("detail").ends_with(&format!("expected {}", allowed.join(", "))), "{answer:?}");
+        }
+        for before in ["9223372036854775808", "0"] {
+            let answer = admin.get(&format!("/acts?before={before}")).await;
+            assert!(answer.status == 422 && answer.text("detail").starts_with("before: expected"), "{answer:?}");
+        }
+        assert_eq!(admin.get("/acts?before=9223372036854775807").await.status, 200);
+        world.finish().await;
+    });
+}
+
+#[test]
 fn a_sale_is_created_steered_and_closed() {
     run(async {
         let world = World::with(&[Api], &[]).await;

@@ -23,9 +23,12 @@ fn only_open_sales_are_reported_and_only_after_the_grace() {
         }
         let end = NOW_MS + 3_600_000;
         let none = EndedOpen { count: 0, named: vec![] };
-        assert_eq!(ended_open(&db, end + GRACE_MS).await, Ok(none));
+        assert_eq!(ended_open(&db, end + GRACE_MS, 0).await, Ok(none.clone()));
         let two = EndedOpen { count: 2, named: vec![sale_id("paused"), sale_id("warmed")] };
-        assert_eq!(ended_open(&db, end + GRACE_MS + 1).await, Ok(two));
+        assert_eq!(ended_open(&db, end + GRACE_MS + 1, 0).await, Ok(two.clone()));
+        // What closes by itself is reported when that did not happen.
+        assert_eq!(ended_open(&db, end + GRACE_MS + 60_000, 60).await, Ok(none));
+        assert_eq!(ended_open(&db, end + GRACE_MS + 60_001, 60).await, Ok(two));
     });
 }
 
@@ -37,7 +40,7 @@ fn the_doctor_names_a_sale_that_nobody_closed() {
         world.sale_with("forgotten", 10, |sale| (sale.starts_at_ms, sale.ends_at_ms) = over(2 * GRACE_MS)).await;
         world.sale_with("just-over", 10, |sale| (sale.starts_at_ms, sale.ends_at_ms) = over(GRACE_MS / 2)).await;
         let told = || {
-            let said = world.cli(&["doctor", "--json"]);
+            let said = world.cli(&["--set", "p5_reconcile.auto_close_after_s=0", "doctor", "--json"]);
             let checks = said.json()["checks"].as_array().unwrap().clone();
             let line = checks.into_iter().find(|line| line["name"] == "sales that ended and were not closed").unwrap();
             (line["value"].as_str().unwrap().to_owned(), line["verdict"].as_str().unwrap().to_owned())

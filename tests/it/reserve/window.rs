@@ -40,10 +40,10 @@ fn the_script_takes_nothing_outside_of_the_window_and_answers_replays() {
         assert!(untouched == redis.dump().await, "nothing is written before the start");
 
         // It was put to an earlier time.
-        assert!(store.sale_keys.set_window(&window(&early, -HOUR_MS, HOUR_MS), 0).await.unwrap());
+        assert!(store.sale_keys.set_terms(&window(&early, -HOUR_MS, HOUR_MS), 0).await.unwrap());
         assert_eq!(reserve(store, id, EPOCH, &[ALICE]).await, [Reserved::Accepted]);
         for (starts, ends) in [(-2 * HOUR_MS, 0), (HOUR_MS, 2 * HOUR_MS)] {
-            assert!(store.sale_keys.set_window(&window(&early, starts, ends), 0).await.unwrap());
+            assert!(store.sale_keys.set_terms(&window(&early, starts, ends), 0).await.unwrap());
             let answers = reserve(store, id, EPOCH, &[ALICE, BOB]).await;
             assert_eq!(answers[0], Reserved::Replayed, "a replay comes first");
             assert!(matches!(answers[1], Reserved::Ended | Reserved::NotStarted(_)), "{answers:?}");
@@ -69,10 +69,10 @@ fn keys_of_an_older_version_have_no_window_until_one_is_set_and_lost_keys_get_no
         open(&world, &sale).await;
         assert_eq!(redis.call(&["HDEL", &meta, "starts", "ends"]).await.int(), 2);
         assert_eq!(reserve(store, id, EPOCH, &[ALICE]).await, [Reserved::Accepted]);
-        assert!(store.sale_keys.set_window(&sale, 0).await.unwrap());
+        assert!(store.sale_keys.set_terms(&sale, 0).await.unwrap());
         assert!(matches!(reserve(store, id, EPOCH, &[BOB]).await[..], [Reserved::NotStarted(_)]));
         assert_eq!(redis.call(&["DEL", &meta]).await.int(), 1);
-        assert!(!store.sale_keys.set_window(&sale, 0).await.unwrap());
+        assert!(!store.sale_keys.set_terms(&sale, 0).await.unwrap());
         assert!(!redis.keys().await.contains(&meta), "nobody brings the key back");
         world.stop().await;
     });

@@ -13,7 +13,8 @@ fn a_refusal_by_the_database_and_a_sale_that_nobody_closed_are_reported() {
         let world = World::with(&[Api], &[]).await;
         let sale = world.sale("refusing", 10, Some(1)).await;
         let (relay, consumer) = (world.process("relay", "", &[]), world.process("consumer", "", &[]));
-        let p5 = world.process("reconcile", "", &["p5_reconcile.interval_ms=300"]);
+        let by_hand = ["p5_reconcile.interval_ms=300", "p5_reconcile.auto_close_after_s=0"];
+        let p5 = world.process("reconcile", "", &by_hand);
         p5.until_metric("seckill_p5_reconcile_ended_not_closed_count", |count| count == 0.0).await;
         let tower = Prometheus::over("alerts-sales", &[&relay, &consumer, &p5]).await;
 

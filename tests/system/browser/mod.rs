@@ -2,6 +2,7 @@
 
 mod console;
 mod console_orders;
+mod console_sales;
 mod cors;
 mod payments;
 mod shop;

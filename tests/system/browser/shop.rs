@@ -108,6 +108,31 @@ fn a_sale_that_has_not_begun_counts_down_by_the_servers_clock_and_then_sells() {
     });
 }
 
+#[test]
+fn the_countdown_is_right_on_a_computer_whose_clock_is_two_hours_wrong() {
+    run_waiting(async {
+        let world = shop_world().await;
+        let in_an_hour = |sale: &mut seckill::domain::sale::Sale| {
+            (sale.starts_at_ms, sale.ends_at_ms) = (now_ms() + 3_590_000, now_ms() + 7_200_000);
+        };
+        let sale = world.sale_with("wrong-clock", 5, in_an_hour).await;
+        let browser = opened(&world, &sale).await;
+        browser.sees("#clock", "00:5").await;
+        browser.eval("const real = Date.now; Date.now = () => real() - 7200000; window.shown = new Set()").await;
+        browser.eval("setInterval(() => window.shown.add(document.getElementById('clock').textContent), 50)").await;
+        browser.eval("performance.clearResourceTimings()").await;
+        let looks = "return performance.getEntriesByType('resource').filter((one) => one.name.endsWith('/v1/sales/wrong-clock')).length";
+        eventually("two looks", async || browser.eval(looks).await.as_i64() >= Some(2)).await;
+        browser.eval("window.shown.clear()").await;
+        eventually("two more", async || browser.eval(looks).await.as_i64() >= Some(4)).await;
+        let shown = browser.eval("return [...window.shown]").await;
+        let shown: Vec<&str> = shown.as_array().unwrap().iter().filter_map(serde_json::Value::as_str).collect();
+        assert!(!shown.is_empty() && shown.iter().all(|clock| clock.starts_with("00:5")), "{shown:?}");
+        drop(browser);
+        world.finish().await;
+    });
+}
+
 async fn crowd(world: &World, sale: &SaleId, buyers: u64) -> Answer {
     let body = json!({ "sale_id": sale, "buyers": buyers });
     Answer::of(world.http.post(format!("{}/shop/v1/crowds", world.api)).json(&body)).await

@@ -1,6 +1,7 @@
 // Every word of the console: [English, Chinese].
 
 import { orderWords } from './order-dictionary.js';
+import { saleWords } from './sale-dictionary.js';
 import { states } from './states.js';
 import { webhookWords } from './webhook-dictionary.js';
 
@@ -8,6 +9,7 @@ export const dictionary = {
   ...states,
   ...orderWords,
   ...webhookWords,
+  ...saleWords,
   // frame
   title: ['seckill console', '秒杀控制台'],
   console: ['console', '控制台'],

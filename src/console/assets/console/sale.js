@@ -4,12 +4,15 @@ import { get, post } from './api.js';
 import { chart } from './chart.js';
 import { confirm, toast } from './dialog.js';
 import { field, h, say, show } from './dom.js';
-import { burnDown, onTheWay, statusBadge } from './sales.js';
+import { cloneSale, editSale, rescheduleSale } from './sale-forms.js';
+import { burnDown, hiddenBadge, onTheWay, statusBadge } from './sales.js';
 import { sheetCard } from './sheet.js';
 import { count, t } from './words.js';
 
 const SPAN_MS = 120_000;
 const SHEET_MS = 120_000;
+/** Terms and start stay from this long before the start. */
+const START_SETTLED_MS = 30_000;
 
 function topUp(id, done) {
   const units = h('input', { type: 'number', min: 1, step: 1, value: 100, required: true, inputmode: 'numeric' });
@@ -37,6 +40,14 @@ function closeForGood(id, done) {
   });
 }
 
+/** What can be done to the sale itself at this moment; the database judges again, by its own clock. */
+function lifeOf(sale) {
+  const now = Date.now();
+  const open = sale.status !== 'closed';
+  const sells = sale.status === 'warmed' && sale.starts_at_ms <= now + START_SETTLED_MS && now < sale.ends_at_ms;
+  return [open && now + START_SETTLED_MS < sale.starts_at_ms && 'edit', open && now < sale.ends_at_ms && 'reschedule', sale.hidden ? 'publish' : !sells && 'hide', 'clone'];
+}
+
 function buttons(id, sale, done) {
   const ask = (name, said) => () => confirm({
     title: t(`${name}-title`, { sale: id }), body: t(`${name}-words`), action: t(name), danger: name === 'pause' || name === 'rebuild',
@@ -54,13 +65,18 @@ function buttons(id, sale, done) {
     warm: button('warm', ask('warm', 'warmed'), 'primary'),
     pause: button('pause', ask('pause', 'paused')),
     resume: button('resume', ask('resume', 'resumed'), 'primary'),
+    edit: button('edit', () => editSale(sale, done)),
+    reschedule: button('reschedule', () => rescheduleSale(sale, done)),
+    hide: button('hide', ask('hide', 'hidden-now')),
+    publish: button('publish', ask('publish', 'published'), 'primary'),
+    clone: button('clone', () => cloneSale(sale)),
     'top-up': button('top-up', () => topUp(id, done)),
     reclaim: button('reclaim', reclaim),
     rebuild: button('rebuild', ask('rebuild', 'rebuilding')),
     close: button('close', () => closeForGood(id, done), 'danger'),
   };
-  const possible = { draft: ['warm', 'top-up', 'close'], warmed: ['pause', 'top-up', 'reclaim', 'rebuild', 'close'], paused: ['resume', 'top-up', 'reclaim', 'rebuild', 'close'], closed: [] };
-  return possible[sale.status].map((name) => all[name]);
+  const [next, rest] = { draft: ['warm', ['top-up', 'close']], warmed: ['pause', ['top-up', 'reclaim', 'rebuild', 'close']], paused: ['resume', ['top-up', 'reclaim', 'rebuild', 'close']], closed: [null, []] }[sale.status];
+  return [next, ...lifeOf(sale), ...rest].filter(Boolean).map((name) => all[name]);
 }
 
 function shardTable(look) {
@@ -110,7 +126,7 @@ export function saleView(id) {
   function take(next, said) {
     look = next;
     const { sale } = look;
-    show(head, h('h1', {}, sale.title), badge, h('code', {}, sale.sale_id));
+    show(head, h('h1', {}, sale.title), badge, hiddenBadge(sale) ?? '', h('code', {}, sale.sale_id));
     payment.take(sale);
     show(actions, buttons(id, sale, take));
     show(shards, shardTable(look));

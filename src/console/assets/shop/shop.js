@@ -171,6 +171,13 @@ async function lookAtOrders() {
   if (answer.status === 200 && state.visitor === visitor) state.orders = answer.body.orders;
 }
 
+/** How far the server's clock is ahead of this one, at the middle of the call. */
+async function lookAtClock(saleId) {
+  const began = Date.now();
+  const answer = await call('GET', `/v1/sales/${encodeURIComponent(saleId)}`);
+  if (answer.status === 200) state.ahead = answer.body.server_time_ms - (began + Date.now()) / 2;
+}
+
 function lookAgain() {
   askedOrders = 0;
   look();
@@ -185,10 +192,8 @@ async function look() {
       state.sales = sales.body.sales;
       state.sale = state.sales.find((sale) => sale.sale_id === wanted) ?? state.sales.find((sale) => sale.sale_id === 'demo') ?? state.sales[0] ?? null;
     }
-    if (crowd.status === 200) {
-      state.crowd = crowd.body.crowd;
-      state.ahead = crowd.body.now_ms - Date.now();
-    }
+    if (crowd.status === 200) state.crowd = crowd.body.crowd;
+    if (state.sale) await lookAtClock(state.sale.sale_id);
     draw();
   }
   clearTimeout(timer);

@@ -217,6 +217,8 @@ pub const TABLES: [ArchiveTable; 10] = [
             ("ends_at", Text),
             ("status", Is),
             ("epoch", Is),
+            ("hidden", Is),
+            ("version", Is),
             ("created_at", Text),
         ],
         units: Some("stock"),

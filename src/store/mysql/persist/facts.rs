@@ -8,7 +8,9 @@ use super::super::schema::sales;
 use crate::domain::ids::SaleId;
 use crate::domain::message::UnitPrice;
 use crate::domain::policy::PurchasePolicy;
+use chrono::NaiveDateTime;
 use diesel::prelude::*;
+use diesel::sql_types::Datetime;
 use diesel_async::RunQueryDsl;
 use std::collections::HashMap;
 
@@ -37,19 +39,26 @@ pub(super) async fn facts_of(db: &Db, sale_ids: &[&SaleId]) -> Result<HashMap<Sa
     }
     missing.sort_unstable();
     missing.dedup();
-    let rows: Vec<FactsRow> = db
+    let rows: Vec<(FactsRow, NaiveDateTime, NaiveDateTime)> = db
         .run("sale_facts", async |conn| {
             let query = sales::table.filter(sales::sale_id.eq_any(&missing));
-            Ok(query.select(FactsRow::as_select()).load(conn).await?)
+            let now = diesel::dsl::sql::<Datetime>("NOW(3)");
+            Ok(query.select((FactsRow::as_select(), sales::starts_at, now)).load(conn).await?)
         })
         .await?;
-    for row in rows {
+    // Before its start a sale can be edited.
+    let mut settled = HashMap::with_capacity(rows.len());
+    for (row, starts_at, now) in rows {
         let payment = payment_terms(row.pay_within_s, row.pay_grace_s, row.limit_returns);
         let policy = PurchasePolicy::from_limit(row.per_user_limit);
         let unit_price = UnitPrice::new(row.price_cents, &row.currency);
-        facts.insert(read_sale_id(&row.sale_id)?, SaleFacts { unit_price, policy, payment });
+        let (sale_id, found) = (read_sale_id(&row.sale_id)?, SaleFacts { unit_price, policy, payment });
+        if starts_at <= now {
+            settled.insert(sale_id.clone(), found);
+        }
+        facts.insert(sale_id, found);
     }
-    db.sale_facts().extend(&facts);
+    db.sale_facts().extend(&settled);
     Ok(facts)
 }
 

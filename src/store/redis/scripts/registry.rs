@@ -28,7 +28,7 @@ scripts! {
     COUNT = "count.lua";
     GRANT = "grant.lua";
     SET_STATE = "set_state.lua";
-    SET_WINDOW = "set_window.lua";
+    SET_TERMS = "set_terms.lua";
     SETTLE = "settle.lua";
     RATE = "rate.lua";
     REBUILD_BEGIN = "rebuild_begin.lua";

@@ -1,0 +1,94 @@
+//! Closes sales some time after their end, so that their keys leave Redis and no audit walks them for ever.
+//!
+//! Input: a sale and the audit of it that was just made. Output: the sale closed, on record, or left alone. A crash between the
+//! database and Redis leaves a closed sale whose keys say otherwise; the next round of any leader mends it, whoever closed it.
+
+use super::audit::SaleAudit;
+use super::context::{ReconcileContext, ReconcileError};
+use crate::domain::ids::SaleId;
+use crate::domain::operator::{Actor, ActorKind, AuthMethod, Operation};
+use crate::domain::sale::{MetaState, Sale, SaleStatus};
+use crate::sales::{SaleAct, SaleControl, SaleControlError};
+use crate::store::mysql::sale_changes;
+use crate::store::mysql::sales::SaleError;
+use serde_json::json;
+
+/// Who closed it, for the record. A process of the system has the servers' passwords, as a shell has that closes a sale.
+fn system() -> Actor {
+    Actor {
+        kind: ActorKind::Service,
+        id: "p5_reconcile".to_owned(),
+        name: "auto-close".to_owned(),
+        roles: "operate".to_owned(),
+        auth_method: AuthMethod::Shell,
+        ip: None,
+        call_id: None,
+    }
+}
+
+/// Whether nothing of the sale is on its way: each accepted request has its outcome, each unit is where it belongs, and nobody has
+/// to pay any more. Whatever the audit could not see, or found wrong, keeps the sale open for a person.
+fn is_settled(audit: &SaleAudit) -> bool {
+    let sheet = &audit.counted;
+    let undecided: u64 = audit.series.iter().map(|series| series.undecided).sum();
+    let on_the_way =
+        [sheet.in_flight, sheet.parked, sheet.leaked, sheet.in_transit, sheet.grants_open, sheet.life.unpaid];
+    audit.consistent() && sheet.in_redis && undecided == 0 && on_the_way == [0; 6]
+}
+
+impl ReconcileContext {
+    fn sale_control(&self) -> SaleControl {
+        // Closing makes no keys, so the bound of the outbox is not read.
+        let backlog_max = 0;
+        SaleControl { redis: self.redis.of_sale(), db: self.db.clone(), shards: self.shards, backlog_max }
+    }
+
+    /// Whether every shard that still has the sale knows it as closed.
+    async fn is_closed_in_redis(&self, id: &SaleId) -> Result<bool, ReconcileError> {
+        for shard in 0..self.shards {
+            let meta = self.redis.sale_keys.meta(id, shard).await?;
+            if meta.is_some_and(|meta| meta.state != MetaState::Closed) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Closes `sale` if it ended `after_s` seconds ago (0: never) and `audit` found it settled. Of a closed sale that Redis does not
+/// know as closed it finishes the close. Repeating is safe.
+pub(super) async fn close_when_over(
+    context: &ReconcileContext,
+    (sale, audit): (&Sale, &SaleAudit),
+    after_s: u64,
+) -> Result<(), ReconcileError> {
+    let (control, id) = (context.sale_control(), &sale.sale_id);
+    let done = match sale.status {
+        SaleStatus::Draft => return Ok(()),
+        SaleStatus::Closed if audit.counted.in_redis && !context.is_closed_in_redis(id).await? => {
+            control.finish_close(id).await
+        }
+        SaleStatus::Closed => return Ok(()),
+        SaleStatus::Warmed | SaleStatus::Paused => {
+            if after_s == 0 || !is_settled(audit) || !sale_changes::ended_since(&context.db, id, after_s).await? {
+                return Ok(());
+            }
+            let system = system();
+            let asked = json!({ "ended_since_s": after_s });
+            let act = SaleAct { actor: &system, operation: Operation::SaleClose, sale_id: id, asked };
+            let closed = control.on_record(act, control.close_ended(id, after_s)).await;
+            closed.inspect(|()| tracing::info!(phase = "p5_reconcile", sale = %id, "the sale is over and was closed"))
+        }
+    };
+    match done {
+        Ok(()) => Ok(()),
+        Err(SaleControlError::Redis(error) | SaleControlError::NotFollowed(_, error)) => Err(error.into()),
+        Err(SaleControlError::Database(error) | SaleControlError::NotRecorded(error)) => Err(error.into()),
+        Err(SaleControlError::Sale(SaleError::Db(error))) => Err(error.into()),
+        // An operator closed it at this moment, or extended it; anything else is seen again in the next round.
+        Err(other) => {
+            tracing::info!(phase = "p5_reconcile", sale = %id, error = %other, "the sale was not closed");
+            Ok(())
+        }
+    }
+}

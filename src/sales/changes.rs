@@ -1,0 +1,86 @@
+//! Changes of a sale that exists: its terms, its times, whether buyers see it; and a new one with its terms.
+//!
+//! The database first, in one conditional UPDATE that decides every race, then the cached sale and Redis' window and limit. A crash
+//! in between leaves Redis with the old ones, for at most the ten seconds until an api process checks its warmed sales
+//! (`p1_entry::auto_warm`), and a cached sale for at most its time. Repeating any call is safe.
+
+use super::control::{SaleControl, SaleControlError};
+use crate::domain::ids::SaleId;
+use crate::domain::sale::Sale;
+use crate::domain::sale_change::{ChangeRefusal, CloneForm, SaleChange};
+use crate::faults::crash_point;
+use crate::store::mysql::sale_changes::{self, SeenSale};
+use crate::store::mysql::sales;
+
+impl SaleControl {
+    async fn seen(&self, id: &SaleId) -> Result<SeenSale, SaleControlError> {
+        sale_changes::seen(&self.db, id).await?.ok_or_else(|| SaleControlError::NoSuchSale(id.clone()))
+    }
+
+    /// Makes a change; with `version` only if the sale has that version, which is what its operator saw.
+    ///
+    /// # Errors
+    /// [`SaleControlError::Refused`] with what would be accepted, and nothing is changed;
+    /// [`SaleControlError::NotFollowed`] when it is, and Redis follows later.
+    pub(crate) async fn change(
+        &self,
+        id: &SaleId,
+        change: &SaleChange,
+        version: Option<u32>,
+    ) -> Result<(), SaleControlError> {
+        self.sale_of_ours(id).await?;
+        let SeenSale { sale, now_ms } = self.seen(id).await?;
+        if version.is_some_and(|version| version != sale.version) {
+            return Err(ChangeRefusal::Overtaken(sale.version).into());
+        }
+        let to = change.applied(&sale, now_ms)?;
+        // Without a difference only Redis may have to follow.
+        if to != sale && !sale_changes::write(&self.db, change, &sale, &to).await? {
+            let SeenSale { sale, now_ms } = self.seen(id).await?;
+            change.applied(&sale, now_ms)?;
+            return Err(ChangeRefusal::Overtaken(sale.version).into());
+        }
+        crash_point!(SaleChanged);
+        self.follow(id).await
+    }
+
+    /// Makes Redis follow a change that the database has.
+    async fn follow(&self, id: &SaleId) -> Result<(), SaleControlError> {
+        let followed = match self.redis.sale_cache.forget(id).await {
+            Ok(()) => self.align_with_database(id).await,
+            Err(error) => Err(error.into()),
+        };
+        match followed {
+            // A rebuild takes window and limit from the database.
+            Err(SaleControlError::Frozen(_) | SaleControlError::KeysLost(_)) => Ok(()),
+            Err(SaleControlError::Redis(error)) => Err(SaleControlError::NotFollowed(id.clone(), error)),
+            other => other,
+        }
+    }
+
+    /// Creates a draft with the terms of `id`; returns it.
+    pub(crate) async fn clone_sale(&self, id: &SaleId, form: &CloneForm) -> Result<Sale, SaleControlError> {
+        let SeenSale { sale, .. } = self.seen(id).await?;
+        let new = form.draft(&sale).map_err(ChangeRefusal::from)?;
+        sales::create(&self.db, &new).await?;
+        Ok(new)
+    }
+
+    /// Closes a sale that ended `after_s` seconds ago.
+    ///
+    /// # Errors
+    /// [`SaleControlError::Closed`] when it is closed, or ends later than it did, by now: nothing is changed.
+    pub(crate) async fn close_ended(&self, id: &SaleId, after_s: u64) -> Result<(), SaleControlError> {
+        if !sale_changes::close_ended(&self.db, id, after_s).await? {
+            return Err(SaleControlError::Closed(id.clone()));
+        }
+        crash_point!(SaleChanged);
+        self.finish_close(id).await
+    }
+
+    /// Makes Redis follow a close, if a crash has left it behind: else its keys would stay for ever.
+    pub(crate) async fn finish_close(&self, id: &SaleId) -> Result<(), SaleControlError> {
+        self.redis.sale_cache.forget(id).await?;
+        self.align_with_database(id).await
+    }
+}
