@@ -11,8 +11,8 @@ use super::sizes::{Scenario, Sizes, Spinner};
 use super::sold_out::SoldOut;
 use super::stage::Stage;
 use super::{
-    aof_rewrite, expiry, fill, flash_crowd, growth, growth_reconcile, latency, memory, prefault, recovery, rush,
-    scenarios, steady_crowd, strategies, waiters, whole_sale,
+    aof_rewrite, expiry, fill, flash_crowd, growth, growth_reconcile, index_cost, latency, memory, prefault, recovery,
+    rush, scenarios, steady_crowd, strategies, waiters, whole_sale,
 };
 use seckill::cli::Failure;
 
@@ -175,6 +175,10 @@ impl<'a> MeasurementPlan<'a> {
             Stage::Expiry => {
                 let spinner = self.nothing_but_api("expiry").await?;
                 expiry::measure(self.environment, self.sizes, &spinner).await
+            }
+            Stage::IndexCost => {
+                let spinner = self.nothing_but_api("index_cost").await?;
+                index_cost::measure(self.environment, self.sizes, &spinner).await
             }
             Stage::Strategies => strategies::measure(self.environment, self.sizes, &Spinner::start("strategies")).await,
         }

@@ -11,6 +11,7 @@ mod document;
 mod expiry;
 mod form;
 mod orders;
+mod overdue;
 
 pub(crate) use context::FulfilContext;
 pub(crate) use document::OrderDocument;
