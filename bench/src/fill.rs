@@ -74,14 +74,14 @@ pub(super) async fn measure(
 
 /// In which order buyers come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Buyers {
+pub(super) enum BuyerOrder {
     /// By their names: each row of an index by buyer comes behind the last one.
     InOrder,
     /// In no order of their names, as in a shop.
     Scattered,
 }
 
-impl Buyers {
+impl BuyerOrder {
     /// The buyer of a number below [`NAMES`]; each has another one.
     const fn name_of(self, number: u64) -> u64 {
         match self {
@@ -93,7 +93,7 @@ impl Buyers {
 
 /// Accepts `count` purchases of one unit by as many buyers.
 pub(super) async fn fill(environment: &mut Environment, sale: &SaleId, count: u64) -> Result<(), Failure> {
-    fill_with(environment, sale, count, Buyers::InOrder).await
+    fill_with(environment, sale, count, BuyerOrder::InOrder).await
 }
 
 /// The same with buyers in this order.
@@ -101,7 +101,7 @@ pub(super) async fn fill_with(
     environment: &mut Environment,
     sale: &SaleId,
     count: u64,
-    buyers: Buyers,
+    buyers: BuyerOrder,
 ) -> Result<(), Failure> {
     let (shards, first) = (environment.settings.redis.shards, environment.numbers(count));
     let mut by_shard: BTreeMap<u16, Vec<Purchase>> = BTreeMap::new();
@@ -128,8 +128,8 @@ mod tests {
 
     #[test]
     fn scattered_buyers_are_all_different() {
-        let names: std::collections::BTreeSet<u64> = (1..=10_000).map(|no| Buyers::Scattered.name_of(no)).collect();
+        let names: std::collections::BTreeSet<u64> = (1..=10_000).map(|no| BuyerOrder::Scattered.name_of(no)).collect();
         assert_eq!((names.len(), names.last() < Some(&NAMES)), (10_000, true));
-        assert_ne!(Buyers::Scattered.name_of(1) + 1, Buyers::Scattered.name_of(2));
+        assert_ne!(BuyerOrder::Scattered.name_of(1) + 1, BuyerOrder::Scattered.name_of(2));
     }
 }

@@ -8,7 +8,7 @@ use super::bar::Bar;
 use super::baseline::mysql_indexes::{self, OF_ORDERS};
 use super::cpu::CpuMeter;
 use super::environment::Environment;
-use super::fill::{Buyers, fill_with};
+use super::fill::{BuyerOrder, fill_with};
 use super::growth_cost::OrderCost;
 use super::sizes::{Sizes, Spinner};
 use super::{landing, relay};
@@ -109,7 +109,7 @@ fn median(values: &[f64]) -> f64 {
 /// `count` orders land; what that cost.
 async fn landed(environment: &mut Environment, sale: &SaleId, count: u64, sizes: &Sizes) -> Result<OrderCost, Failure> {
     let mut relayer = relay::relayer(environment);
-    fill_with(environment, sale, count, Buyers::Scattered).await?;
+    fill_with(environment, sale, count, BuyerOrder::Scattered).await?;
     relay::empty(environment, &mut relayer, sizes).await?;
     let landers = landing::landers(environment);
     let watch = CpuMeter::start_as("seckill", environment);

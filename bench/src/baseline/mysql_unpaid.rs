@@ -7,7 +7,7 @@ use seckill::domain::ids::SaleId;
 use seckill::store::mysql::{Db, DbError};
 
 #[derive(QueryableByName)]
-struct Counted {
+struct OneNumber {
     #[diesel(sql_type = BigInt)]
     n: i64,
 }
@@ -61,7 +61,7 @@ pub async fn event_waits(db: &Db, sale: &SaleId) -> Result<i64, DbError> {
 
 async fn asked(db: &Db, name: &'static str, query: &str, sale: &SaleId) -> Result<i64, DbError> {
     let sale = sale.as_str().as_bytes();
-    let found: Counted =
+    let found: OneNumber =
         db.run(name, async |conn| Ok(diesel::sql_query(query).bind::<Binary, _>(sale).get_result(conn).await?)).await?;
     Ok(found.n)
 }
