@@ -173,10 +173,12 @@ impl Searched for Setup {
     const SIGHTS: &'static [(&'static str, &'static str)] = &SIGHTS;
 
     fn name(action: &Action) -> String {
-        match action {
-            Action::Fault(kind, ..) => format!("**{kind:?}**"),
-            Action::Act(act, _) => format!("{act:?}"),
-            action => format!("{action:?}").split('(').next().unwrap_or_default().to_owned(),
+        if let Action::Fault(kind, ..) = action {
+            return format!("**{kind:?}**");
         }
+        if let Action::Act(act, _) = action {
+            return format!("{act:?}");
+        }
+        format!("{action:?}").split('(').next().unwrap_or_default().to_owned()
     }
 }

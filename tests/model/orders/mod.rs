@@ -60,9 +60,9 @@ impl Searched for OrdersSetup {
     const SIGHTS: &'static [(&'static str, &'static str)] = &laws::SIGHTS;
 
     fn name(step: &OrderStep) -> String {
-        match step {
-            OrderStep::Fault(kind, ..) => format!("**{kind:?}**"),
-            step => format!("{step:?}").split('(').next().unwrap_or_default().to_owned(),
+        if let OrderStep::Fault(kind, ..) = step {
+            return format!("**{kind:?}**");
         }
+        format!("{step:?}").split('(').next().unwrap_or_default().to_owned()
     }
 }
