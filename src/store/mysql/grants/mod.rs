@@ -183,11 +183,11 @@ pub(crate) async fn get(db: &Db, sale_id: &SaleId, grant_id: &str) -> Result<Opt
 }
 
 /// The newest [`GRANTS_MAX`] grants of a sale, newest first.
-pub(crate) async fn list(db: &Db, sale_id: &SaleId) -> Result<Vec<Grant>, DbError> {
+pub(crate) async fn list(db: &Db, sale_id: &SaleId) -> Result<Vec<GrantMark>, DbError> {
     db.run("grant_list", async |conn| {
         let grants = stock_grants::table.filter(stock_grants::sale_id.eq(sale_id.as_str().as_bytes()));
         let newest = grants.order((stock_grants::created_at.desc(), stock_grants::grant_id)).limit(GRANTS_MAX);
-        Ok(newest.select(Grant::as_select()).load(conn).await?)
+        Ok(newest.select(GrantMark::as_select()).load(conn).await?)
     })
     .await
 }
@@ -220,7 +220,7 @@ pub(crate) async fn sales_with_unapplied(db: &Db) -> Result<Vec<SaleId>, DbError
     .await
 }
 
-/// A grant as the audit compares it: without its buyers, which are many.
+/// A grant as listings and the audit need it: without its buyers, who may be hundreds.
 #[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
 #[diesel(table_name = stock_grants)]
 pub(crate) struct GrantMark {
