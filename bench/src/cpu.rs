@@ -53,7 +53,21 @@ impl CpuMeter {
     pub fn end(&self) -> CpuUsage {
         let after = all(&self.pids);
         let used = after.iter().filter_map(|(name, after)| Some((name.clone(), after - self.before.get(name)?)));
-        let seconds: BTreeMap<String, f64> = used.collect();
+        self.usage(used.collect())
+    }
+
+    /// The same, and the processes of the environment that started meanwhile, from their beginning.
+    pub fn end_with_started(&self, environment: &Environment) -> CpuUsage {
+        let mut pids = environment.pids();
+        pids.extend(self.pids.clone());
+        let used = |(name, after)| {
+            let before = self.before.get(&name).copied().unwrap_or(0.0);
+            (name, after - before)
+        };
+        self.usage(all(&pids).into_iter().map(used).collect())
+    }
+
+    fn usage(&self, seconds: BTreeMap<String, f64>) -> CpuUsage {
         let machine = MachineTime::now().zip(self.machine);
         let machine = machine.map(|(now, before)| now.since(before).shares(seconds.values().sum()));
         CpuUsage { seconds, elapsed_s: self.begun.elapsed().as_secs_f64(), machine }

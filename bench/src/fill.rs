@@ -5,7 +5,7 @@
 use super::bar::Bar;
 use super::baseline::redis_info;
 use super::environment::Environment;
-use super::purchases::purchase;
+use super::purchases::purchase_by;
 use super::sizes::{Sizes, Spinner};
 use super::{landing, memory, relay};
 use seckill::cli::Failure;
@@ -21,6 +21,10 @@ const GROUP: usize = 256;
 const STOCK: i64 = 10_000_000;
 /// Entries that warm a phase up: connections, topology, prepared statements.
 const WARM_UP: u64 = 500;
+
+/// More numbers than a benchmark makes; a power of two, so that an odd factor gives each number another one.
+const NAMES: u64 = 1 << 27;
+const SCATTER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Which of the measurements on these entries are wanted; what must come before them is done anyway.
 #[derive(Debug, Clone, Copy)]
@@ -68,12 +72,41 @@ pub(super) async fn measure(
     Ok(bars)
 }
 
+/// In which order buyers come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BuyerOrder {
+    /// By their names: each row of an index by buyer comes behind the last one.
+    InOrder,
+    /// In no order of their names, as in a shop.
+    Scattered,
+}
+
+impl BuyerOrder {
+    /// The buyer of a number below [`NAMES`]; each has another one.
+    const fn name_of(self, number: u64) -> u64 {
+        match self {
+            Self::InOrder => number,
+            Self::Scattered => number.wrapping_mul(SCATTER) % NAMES,
+        }
+    }
+}
+
 /// Accepts `count` purchases of one unit by as many buyers.
 pub(super) async fn fill(environment: &mut Environment, sale: &SaleId, count: u64) -> Result<(), Failure> {
+    fill_with(environment, sale, count, BuyerOrder::InOrder).await
+}
+
+/// The same with buyers in this order.
+pub(super) async fn fill_with(
+    environment: &mut Environment,
+    sale: &SaleId,
+    count: u64,
+    buyers: BuyerOrder,
+) -> Result<(), Failure> {
     let (shards, first) = (environment.settings.redis.shards, environment.numbers(count));
     let mut by_shard: BTreeMap<u16, Vec<Purchase>> = BTreeMap::new();
     for number in first..first + count {
-        let purchase = purchase(sale, number)?;
+        let purchase = purchase_by(sale, number, buyers.name_of(number))?;
         by_shard.entry(home_shard(&purchase.user_id, shards)).or_default().push(purchase);
     }
     for (shard, purchases) in &by_shard {
@@ -87,4 +120,16 @@ pub(super) async fn fill(environment: &mut Environment, sale: &SaleId, count: u6
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scattered_buyers_are_all_different() {
+        let names: std::collections::BTreeSet<u64> = (1..=10_000).map(|no| BuyerOrder::Scattered.name_of(no)).collect();
+        assert_eq!((names.len(), names.last() < Some(&NAMES)), (10_000, true));
+        assert_ne!(BuyerOrder::Scattered.name_of(1) + 1, BuyerOrder::Scattered.name_of(2));
+    }
 }

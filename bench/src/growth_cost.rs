@@ -32,6 +32,15 @@ impl OrderCost {
             usage.seconds.iter().map(|(name, seconds)| (name.clone(), us(*seconds))).collect();
         Self { cpu_us: by_process_us.values().sum(), by_process_us, elapsed_us: us(usage.elapsed_s) }
     }
+
+    /// With that of another piece of the same orders.
+    pub fn add(&mut self, other: &Self) {
+        self.cpu_us += other.cpu_us;
+        self.elapsed_us += other.elapsed_us;
+        for (name, us) in &other.by_process_us {
+            *self.by_process_us.entry(name.clone()).or_default() += us;
+        }
+    }
 }
 
 impl GrowthPoint {

@@ -22,6 +22,7 @@ mod growth;
 mod growth_cost;
 mod growth_reconcile;
 mod html;
+mod index_cost;
 mod landing;
 mod latency;
 pub mod loadgen;

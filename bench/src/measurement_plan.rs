@@ -11,8 +11,8 @@ use super::sizes::{Scenario, Sizes, Spinner};
 use super::sold_out::SoldOut;
 use super::stage::Stage;
 use super::{
-    aof_rewrite, expiry, fill, flash_crowd, growth, growth_reconcile, latency, memory, prefault, recovery, rush,
-    scenarios, steady_crowd, strategies, waiters, whole_sale,
+    aof_rewrite, expiry, fill, flash_crowd, growth, growth_reconcile, index_cost, latency, memory, prefault, recovery,
+    rush, scenarios, steady_crowd, strategies, waiters, whole_sale,
 };
 use seckill::cli::Failure;
 
@@ -119,6 +119,15 @@ impl<'a> MeasurementPlan<'a> {
         steady_crowd::measured_on(other, self.sizes, spinner, measure).await.map(Some)
     }
 
+    async fn latency(&mut self) -> Result<Vec<Bar>, Failure> {
+        let spinner = Spinner::start("latency");
+        self.api_alone(&spinner).await?;
+        let mut bars = vec![latency::accept(self.environment, self.sizes, self.value("accept"), &spinner).await?];
+        self.environment.settle(self.sizes.patience, &spinner).await?;
+        bars.push(latency::landed(self.environment, self.sizes, &spinner).await?);
+        Ok(bars)
+    }
+
     async fn stage(&mut self, stage: Stage) -> Result<Vec<Bar>, Failure> {
         match stage {
             Stage::Accept => {
@@ -129,15 +138,7 @@ impl<'a> MeasurementPlan<'a> {
             Stage::AcceptRs256 => self.accept_rs256().await,
             Stage::SoldOut => self.sold_out().await,
             Stage::Waiters => self.waiters().await,
-            Stage::Latency => {
-                let spinner = Spinner::start("latency");
-                self.api_alone(&spinner).await?;
-                let mut bars =
-                    vec![latency::accept(self.environment, self.sizes, self.value("accept"), &spinner).await?];
-                self.environment.settle(self.sizes.patience, &spinner).await?;
-                bars.push(latency::landed(self.environment, self.sizes, &spinner).await?);
-                Ok(bars)
-            }
+            Stage::Latency => self.latency().await,
             Stage::Filled => {
                 let spinner = self.nothing_but_api("memory, relay, landing").await?;
                 let wants = |scenario| self.wanted.contains(&scenario);
@@ -175,6 +176,10 @@ impl<'a> MeasurementPlan<'a> {
             Stage::Expiry => {
                 let spinner = self.nothing_but_api("expiry").await?;
                 expiry::measure(self.environment, self.sizes, &spinner).await
+            }
+            Stage::IndexCost => {
+                let spinner = self.nothing_but_api("index_cost").await?;
+                index_cost::measure(self.environment, self.sizes, &spinner).await
             }
             Stage::Strategies => strategies::measure(self.environment, self.sizes, &Spinner::start("strategies")).await,
         }

@@ -45,12 +45,14 @@ pub(super) enum Scenario {
     GrowthReconcile,
     /// What an order costs that expires unpaid, against landing it, and what buyers notice (only when asked for)
     Expiry,
+    /// What the indexes of orders cost an order that lands (only when asked for)
+    IndexCost,
     /// The field's ways to take stock, side by side (only when asked for)
     Strategies,
 }
 
 impl Scenario {
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Accept,
         Self::AcceptRs256,
         Self::SoldOut,
@@ -69,6 +71,7 @@ impl Scenario {
         Self::Growth,
         Self::GrowthReconcile,
         Self::Expiry,
+        Self::IndexCost,
         Self::Strategies,
     ];
 
@@ -92,6 +95,7 @@ impl Scenario {
             Self::Growth => "growth",
             Self::GrowthReconcile => "growth_reconcile",
             Self::Expiry => "expiry",
+            Self::IndexCost => "index_cost",
             Self::Strategies => "strategies",
         }
     }
@@ -109,6 +113,7 @@ impl Scenario {
             | Self::Growth
             | Self::GrowthReconcile
             | Self::Expiry
+            | Self::IndexCost
             | Self::Strategies
                 if here =>
             {
@@ -117,7 +122,7 @@ impl Scenario {
             Self::AcceptRs256 | Self::Waiters | Self::Crowd | Self::Recovery if quick && !asked => {
                 Some("takes too long for --quick")
             }
-            Self::Growth | Self::GrowthReconcile | Self::Expiry | Self::Strategies if !asked => {
+            Self::Growth | Self::GrowthReconcile | Self::Expiry | Self::IndexCost | Self::Strategies if !asked => {
                 Some("only when asked for")
             }
             Self::Accept
@@ -138,6 +143,7 @@ impl Scenario {
             | Self::Growth
             | Self::GrowthReconcile
             | Self::Expiry
+            | Self::IndexCost
             | Self::Strategies => None,
         }
     }
@@ -174,7 +180,7 @@ pub(super) struct Sizes {
     pub rush: u64,
     /// Long polls of the scenario `waiters`.
     pub waiters: u64,
-    /// Entries of `relay`, `landing`, `memory` and `expiry`; the largest size of `growth`.
+    /// Entries of `relay`, `landing`, `memory`, `expiry` and `index_cost`; the largest size of `growth`.
     pub entries: u64,
     /// Orders of the large sale of `growth_reconcile`.
     pub orders: u64,
@@ -256,9 +262,21 @@ mod tests {
     #[test]
     fn what_is_left_out_is_named() {
         let (all, left_out) = chosen("");
-        assert_eq!((all.len(), left_out), (15, vec!["growth", "growth_reconcile", "expiry", "strategies"]));
-        let long =
-            ["accept_rs256", "waiters", "crowd", "recovery", "growth", "growth_reconcile", "expiry", "strategies"];
+        assert_eq!(
+            (all.len(), left_out),
+            (15, vec!["growth", "growth_reconcile", "expiry", "index_cost", "strategies"])
+        );
+        let long = [
+            "accept_rs256",
+            "waiters",
+            "crowd",
+            "recovery",
+            "growth",
+            "growth_reconcile",
+            "expiry",
+            "index_cost",
+            "strategies",
+        ];
         assert_eq!(chosen("--quick").1, long);
         assert_eq!(chosen("--quick --only recovery"), (vec!["recovery"], vec![]));
         assert_eq!(chosen("--only strategies").0, ["strategies"]);

@@ -20,11 +20,12 @@ pub(super) enum Stage {
     Growth,
     GrowthReconcile,
     Expiry,
+    IndexCost,
     Strategies,
 }
 
 impl Stage {
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Accept,
         Self::AcceptRs256,
         Self::SoldOut,
@@ -40,6 +41,7 @@ impl Stage {
         Self::Growth,
         Self::GrowthReconcile,
         Self::Expiry,
+        Self::IndexCost,
         Self::Strategies,
     ];
 
@@ -62,15 +64,16 @@ impl Stage {
             Self::Growth => &[Scenario::Growth],
             Self::GrowthReconcile => &[Scenario::GrowthReconcile],
             Self::Expiry => &[Scenario::Expiry],
+            Self::IndexCost => &[Scenario::IndexCost],
             Self::Strategies => &[Scenario::Strategies],
         }
     }
 
-    /// A peak of memory is one for the whole life of a process, a whole sale is exact or not, and filling a sale with millions
-    /// of orders takes minutes: once is enough.
+    /// A peak of memory is one for the whole life of a process, a whole sale is exact or not, filling a sale with millions
+    /// of orders takes minutes, and what an index costs is measured in rounds anyway: once is enough.
     pub const fn is_repeated(self) -> bool {
         match self {
-            Self::Resident | Self::Sale | Self::GrowthReconcile => false,
+            Self::Resident | Self::Sale | Self::GrowthReconcile | Self::IndexCost => false,
             Self::Accept
             | Self::AcceptRs256
             | Self::SoldOut

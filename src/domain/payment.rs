@@ -3,7 +3,7 @@
 use super::order_life::OrderState;
 
 /// Where a payment is, as stored in `payments.state`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PaymentState {
     /// It paid its order.
     Applied,

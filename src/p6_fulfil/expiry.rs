@@ -3,28 +3,26 @@
 //! Input: UNPAID orders whose enforced deadline has passed, by the clock of the database, along an index. Output: EXPIRED orders, a
 //! grant a batch, the units on sale again. One leader saves work; two do no harm, because the condition of the UPDATE decides. A
 //! crash leaves a batch written or not; a grant that Redis was not given is found by the next leader, and by P5.
-//!
-//! A sale whose orders cannot change now (its row is locked, it is being removed or rebuilt) must not hold up the others: it is left out for
-//! a while.
 
 use super::context::FulfilContext;
+use super::overdue::{Overdue, OverdueWalk};
 use crate::config;
 use crate::domain::fault::{Fault, Progress};
-use crate::domain::ids::{RequestId, SaleId};
+use crate::domain::ids::SaleId;
 use crate::domain::states::{P6Fulfil, State};
 use crate::runtime::Worker;
 use crate::store::mysql::leader_election::{LeaderElection, LedWork};
 use crate::store::mysql::{DbError, grants, order_life};
 use crate::telemetry::count;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// A sale whose orders could not expire is tried again after this time.
 const LEFT_OUT: Duration = Duration::from_secs(10);
 /// A sale that is being rebuilt is looked at again after this time.
 const WHILE_FROZEN: Duration = Duration::from_secs(1);
-/// Most sales left out at a time; then a fault of the database is everybody's.
-const LEFT_OUT_MAX: usize = 100;
+/// Between two looks that found orders of sales that are left out only.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
 /// The sweep of one process.
 pub struct Expiry {
@@ -32,19 +30,21 @@ pub struct Expiry {
     settings: config::P6Fulfil,
     election: LeaderElection,
     next_at: Instant,
+    measure_at: Instant,
     /// Whether the grants that an earlier leader left were looked for.
     begun: bool,
     /// Sales with units that Redis was not given yet.
     ungiven: BTreeSet<SaleId>,
-    left_out: BTreeMap<SaleId, Instant>,
+    walk: OverdueWalk,
 }
 
 impl Expiry {
     /// A sweep that waits to be the leader.
     pub(crate) fn new(context: FulfilContext, settings: config::P6Fulfil) -> Self {
         let election = LeaderElection::new(LedWork::Expiry);
-        let (ungiven, left_out) = (BTreeSet::new(), BTreeMap::new());
-        Self { context, settings, election, next_at: Instant::now(), begun: false, ungiven, left_out }
+        let (ungiven, walk) = (BTreeSet::new(), OverdueWalk::new());
+        let now = Instant::now();
+        Self { context, settings, election, next_at: now, measure_at: now, begun: false, ungiven, walk }
     }
 
     /// Gives what is open; what cannot be given now stays in the list.
@@ -56,20 +56,21 @@ impl Expiry {
         }
     }
 
-    /// Expires one batch. Returns how many orders it had.
-    async fn sweep(&mut self) -> Result<usize, DbError> {
-        let now = Instant::now();
-        self.left_out.retain(|_, until| *until > now);
-        let but_of: Vec<SaleId> = self.left_out.keys().cloned().collect();
-        let overdue = order_life::overdue(&self.context.db, &but_of, self.settings.group_max).await?;
-        let mut by_sale: BTreeMap<SaleId, Vec<RequestId>> = BTreeMap::new();
-        for order in overdue {
-            by_sale.entry(order.sale_id).or_default().push(order.request_id);
+    /// Expires one batch. Returns how many orders it had, and whether there are more overdue ones.
+    async fn sweep(&mut self) -> Result<(usize, bool), DbError> {
+        let found = self.walk.look(&self.context.db, self.settings.group_max).await?;
+        let more = found.more;
+        let expired = self.expire(found).await;
+        if expired.is_err() {
+            self.walk.begin_again();
         }
+        Ok((expired?, more))
+    }
+
+    async fn expire(&mut self, found: Overdue) -> Result<usize, DbError> {
         let mut expired = 0;
-        for (sale_id, request_ids) in by_sale {
-            if self.context.is_frozen(&sale_id).await {
-                self.left_out.insert(sale_id, Instant::now() + WHILE_FROZEN);
+        for (sale_id, request_ids) in found.by_sale {
+            if self.context.is_frozen(&sale_id).await && self.walk.leave_out(sale_id.clone(), WHILE_FROZEN) {
                 continue;
             }
             match order_life::expire(&self.context.db, &sale_id, &request_ids).await {
@@ -83,21 +84,28 @@ impl Expiry {
                     );
                     self.ungiven.insert(sale_id);
                 }
-                Err(error) if error.is_outage() || self.left_out.len() >= LEFT_OUT_MAX => return Err(error),
+                Err(error) if error.is_outage() => return Err(error),
                 Err(error) => {
                     tracing::warn!(phase = "p6_fulfil", sale = %sale_id, %error, "its orders cannot expire now");
-                    self.left_out.insert(sale_id, Instant::now() + LEFT_OUT);
+                    if !self.walk.leave_out(sale_id, LEFT_OUT) {
+                        return Err(error);
+                    }
                 }
             }
         }
         Ok(expired)
     }
 
-    /// Figures for operators; once an interval.
-    async fn measure(&self) -> Result<(), DbError> {
+    /// Figures for operators; once an interval, also while there is much to do.
+    async fn measure(&mut self) -> Result<(), DbError> {
+        let now = Instant::now();
+        if now < self.measure_at {
+            return Ok(());
+        }
+        self.measure_at = now + Duration::from_millis(self.settings.interval_ms);
         let overdue_ms = order_life::overdue_age_ms(&self.context.db).await?;
         metrics::gauge!("seckill_p6_fulfil_overdue_seconds").set(overdue_ms as f64 / 1000.0);
-        let (_, refunds) = order_life::refunds_needed(&self.context.db, None).await?;
+        let refunds = order_life::refunds_needed_count(&self.context.db).await?;
         metrics::gauge!("seckill_p6_fulfil_refunds_needed_count").set(refunds as f64);
         Ok(())
     }
@@ -122,11 +130,12 @@ impl Worker for Expiry {
             self.ungiven.extend(open);
             self.begun = true;
         }
-        let expired = self.sweep().await.map_err(Fault::back_off)?;
+        let (expired, more) = self.sweep().await.map_err(Fault::back_off)?;
         self.give().await;
+        self.measure().await.map_err(Fault::back_off)?;
         if expired == 0 {
-            self.measure().await.map_err(Fault::back_off)?;
-            self.next_at = started_at + Duration::from_millis(self.settings.interval_ms);
+            let interval = Duration::from_millis(self.settings.interval_ms);
+            self.next_at = started_at + if more { BETWEEN_LOOKS.min(interval) } else { interval };
             return Ok(Progress::Idle);
         }
         // So that as many a second expire as may.

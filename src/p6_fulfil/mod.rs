@@ -14,6 +14,7 @@ mod document;
 mod expiry;
 mod form;
 mod orders;
+mod overdue;
 mod webhooks;
 
 pub(crate) use context::FulfilContext;

@@ -130,3 +130,21 @@ fn kills(report: &Value) {
 fn the_bench_reports_what_an_order_costs_as_everything_grows() {
     run(async { growth(2_000) });
 }
+
+#[test]
+fn the_bench_lets_every_unpaid_order_expire_and_says_what_indexes_cost() {
+    run(async {
+        let report = bench(&["--only", "expiry", "--only", "index_cost", "--entries", "2000"]);
+        let expiry = bar(&report, "expiry");
+        let us = |value: &Value| value.as_f64().is_some_and(|us| us > 0.0);
+        assert!(us(&expiry["value"]) && us(&expiry["baseline"]), "{expiry:#}");
+        assert_eq!(expiry["more"]["orders"], 2_000);
+        assert!(us(&expiry["more"]["by_process_us"]["reconcile"]), "who started meanwhile counts: {expiry:#}");
+        assert!(us(&bar(&report, "expiry_latency")["value"]));
+        for name in ["index_cost", "index_cost_paying"] {
+            let variants = bar(&report, name)["more"]["variants"].as_object().unwrap().clone();
+            assert_eq!(variants.len(), 5, "{variants:#?}");
+            assert!(variants.values().all(|one| us(&one["median_us"])), "{variants:#?}");
+        }
+    });
+}

@@ -9,6 +9,8 @@
 
 mod bench;
 mod clusters;
+mod many_orders;
+mod orders_at_size;
 #[allow(dead_code, unused_imports, reason = "each binary uses a part of the harness")]
 #[path = "../support/mod.rs"]
 mod support;

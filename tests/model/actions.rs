@@ -3,7 +3,9 @@
 
 use crate::books::{Attempt, Giver};
 use crate::operator::{self, Act};
+use crate::properties::{LAWS, SIGHTS};
 use crate::relay::Sent;
+use crate::search::Searched;
 use crate::setup::{Kind, Setup};
 use crate::state::World;
 use crate::{giver, persist, properties, rebuild, reconcile, relay, reserve, short};
@@ -163,5 +165,20 @@ impl Model for Setup {
 
     fn properties(&self) -> Vec<Property<Self>> {
         properties::all()
+    }
+}
+
+impl Searched for Setup {
+    const LAWS: &'static [(&'static str, &'static str)] = &LAWS;
+    const SIGHTS: &'static [(&'static str, &'static str)] = &SIGHTS;
+
+    fn name(action: &Action) -> String {
+        if let Action::Fault(kind, ..) = action {
+            return format!("**{kind:?}**");
+        }
+        if let Action::Act(act, _) = action {
+            return format!("{act:?}");
+        }
+        format!("{action:?}").split('(').next().unwrap_or_default().to_owned()
     }
 }

@@ -1,4 +1,4 @@
-//! The protocol of P2 to P5 as a model, searched exhaustively with stateright: every order of steps and every place of a
+//! The protocol of P2 to P5, and the life of orders, as models, searched exhaustively with stateright: every order of steps and every place of a
 //! bounded number of faults. Needs no server. `docs/model.md` says what it covers and what not.
 //!
 //! `SECKILL_MODEL=bigger` adds larger configurations (`make model`).
@@ -15,6 +15,7 @@ mod books;
 mod giver;
 mod laws_of_the_books;
 mod operator;
+mod orders;
 mod persist;
 mod properties;
 mod rebuild;
@@ -31,9 +32,11 @@ mod short;
 mod state;
 
 use actions::REACHED;
+use orders::{CELLS, OrdersRow, OrdersSetup, OrdersWithout};
 use properties::SIGHTS;
 use rows::{Configuration, Expected, Mutant};
-use search::{Found, look_for, search, side_by_side};
+use search::{Found, Searched, look_for, search, side_by_side};
+use seckill::domain::order_life::{OrderEvent, OrderState};
 use seckill::domain::states::{self, RequestEvent, State, Transition, next};
 use setup::Setup;
 use std::collections::BTreeSet;
@@ -56,6 +59,32 @@ static MUTANTS: LazyLock<Vec<(Mutant, [Option<Found>; 2])>> = LazyLock::new(|| {
     });
     rows.into_iter().zip(found).collect()
 });
+
+/// The life of orders: what has to hold.
+static ORDERS: LazyLock<Vec<(OrdersRow, Found)>> = LazyLock::new(|| orders_searched(orders::configurations()));
+
+/// The same with one mechanism left out.
+static ORDERS_WITHOUT: LazyLock<Vec<(OrdersWithout, Found)>> = LazyLock::new(|| {
+    let rows = orders::without();
+    let found = side_by_side(rows.len(), |at| look_for(rows[at].setup, rows[at].breaks));
+    rows.into_iter().zip(found).collect()
+});
+
+fn orders_searched(rows: Vec<OrdersRow>) -> Vec<(OrdersRow, Found)> {
+    let found = side_by_side(rows.len(), |at| search(rows[at].setup));
+    let results: Vec<_> = rows.into_iter().zip(found).collect();
+    for (OrdersRow { name, setup, .. }, found) in &results {
+        eprintln!("orders: {name}, {setup}: {} states in {:.1} s", found.states, found.took.as_secs_f64());
+    }
+    results
+}
+
+fn judge_orders(results: &[(OrdersRow, Found)]) {
+    for (OrdersRow { name, setup, states_min }, found) in results {
+        assert!(found.broken.is_empty(), "{name}, {setup}: {:#?}", found.broken);
+        assert!(found.states >= *states_min, "{name}, {setup}: only {} states", found.states);
+    }
+}
 
 fn searched(rows: Vec<Configuration>) -> Vec<(Configuration, Found)> {
     let found = side_by_side(rows.len(), |at| search(rows[at].setup));
@@ -118,9 +147,41 @@ fn every_mutation_breaks_its_law() {
 }
 
 #[test]
+fn the_laws_of_orders_hold() {
+    judge_orders(&ORDERS);
+    if std::env::var_os("SECKILL_MODEL").is_some() {
+        judge_orders(&orders_searched(orders::bigger()));
+    }
+}
+
+#[test]
+fn every_interesting_situation_of_orders_is_reached() {
+    let seen: BTreeSet<_> = ORDERS.iter().flat_map(|(_, found)| found.seen.iter().copied()).collect();
+    let wanted: BTreeSet<_> = OrdersSetup::SIGHTS.iter().map(|(name, _)| *name).collect();
+    assert_eq!(seen, wanted);
+}
+
+#[test]
+fn every_cell_of_the_table_of_orders_is_reached() {
+    assert!(!ORDERS.is_empty());
+    let reached = CELLS.lock().unwrap().clone().unwrap_or_default();
+    let cells = OrderState::ALL.into_iter().flat_map(|state| OrderEvent::ALL.map(|event| (state, event)));
+    let missing: Vec<_> = cells.filter(|cell| !reached.contains(cell)).collect();
+    assert!(missing.is_empty(), "never reached: {missing:?}");
+}
+
+#[test]
+fn every_mutation_of_the_life_of_orders_breaks_its_law() {
+    for (OrdersWithout { name, breaks, .. }, found) in ORDERS_WITHOUT.iter() {
+        let broken: BTreeSet<_> = found.broken.keys().copied().collect();
+        assert_eq!(broken, breaks.iter().copied().collect(), "{name}");
+    }
+}
+
+#[test]
 fn the_document_says_what_was_computed() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/model.md");
-    let computed = report::markdown(&CONFIGURATIONS, &MUTANTS);
+    let computed = report::markdown(&CONFIGURATIONS, &MUTANTS) + &orders::markdown(&ORDERS, &ORDERS_WITHOUT);
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, &computed).unwrap();
     }

@@ -10,7 +10,8 @@ For readers who want to know what was searched, and what was not. Printed by `te
 file and the computed results differ (`UPDATE_DOCS=1 cargo test --test model` writes it). `make model` searches
 more.
 
-Contents: [What must hold](#what-must-hold) · [Configurations](#configurations) · [Mutations](#mutations)
+Contents: [What must hold](#what-must-hold) · [Configurations](#configurations) · [Mutations](#mutations) ·
+[Orders after CONFIRMED](#orders-after-confirmed)
 
 The protocol of P2 to P5 is a model in [stateright](https://github.com/stateright/stateright): buyers, Redis, two
 relays, a broker, two consumers, the database and a reconciler. The search visits *every* order of their steps, and

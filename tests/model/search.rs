@@ -1,16 +1,30 @@
 //! Runs one search with stateright, or all of them on two threads.
 
-use crate::actions::Action;
-use crate::properties::{LAWS, SIGHTS};
-use crate::setup::Setup;
 use stateright::{Checker, CheckerBuilder, HasDiscoveries, Model};
 use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::hash::Hash;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Searches at once.
 const THREADS: usize = 2;
+
+/// A model whose searches are reported.
+pub trait Searched:
+    Model<State: Clone + Debug + Hash + PartialEq + Send + Sync, Action: Clone + Debug + PartialEq + Send + Sync>
+where
+    Self: Copy + Send + Sync + 'static,
+{
+    /// Name and meaning of what must always hold.
+    const LAWS: &'static [(&'static str, &'static str)];
+    /// Name and meaning of what must be reached.
+    const SIGHTS: &'static [(&'static str, &'static str)];
+
+    /// A step of a counterexample; faults in bold.
+    fn name(action: &Self::Action) -> String;
+}
 
 /// What a search found.
 #[derive(Debug)]
@@ -24,12 +38,12 @@ pub struct Found {
 }
 
 /// Visits every state that can be reached.
-pub fn search(setup: Setup) -> Found {
+pub fn search<M: Searched>(setup: M) -> Found {
     found(setup.checker(), Instant::now())
 }
 
 /// Looks for laws being broken, for each of them by the shortest way. Visits everything if they hold.
-pub fn look_for(setup: Setup, laws: &[&'static str]) -> Found {
+pub fn look_for<M: Searched>(setup: M, laws: &[&'static str]) -> Found {
     let begun = Instant::now();
     let mut all = Found { states: 0, broken: BTreeMap::new(), seen: Vec::new(), took: Duration::ZERO };
     for law in laws {
@@ -45,23 +59,14 @@ pub fn look_for(setup: Setup, laws: &[&'static str]) -> Found {
 }
 
 /// One thread, breadth first: the same numbers and the same steps in every run.
-fn found(builder: CheckerBuilder<Setup>, begun: Instant) -> Found {
+fn found<M: Searched>(builder: CheckerBuilder<M>, begun: Instant) -> Found {
     let checker = builder.threads(1).spawn_bfs().join();
-    let name = |action: &Action| format!("{action:?}").split('(').next().unwrap_or_default().to_owned();
-    let step = |action: Action| {
-        if let Action::Fault(kind, ..) = action {
-            format!("**{kind:?}**")
-        } else if let Action::Act(act, _) = action {
-            format!("{act:?}")
-        } else {
-            name(&action)
-        }
-    };
+    let step = |action: M::Action| M::name(&action);
     let steps = |law| checker.discovery(law).map(|path| path.into_actions().into_iter().map(step).collect());
     Found {
         states: checker.unique_state_count(),
-        broken: LAWS.iter().filter_map(|(law, _)| Some((*law, steps(law)?))).collect(),
-        seen: SIGHTS.iter().map(|(name, _)| *name).filter(|name| checker.discovery(name).is_some()).collect(),
+        broken: M::LAWS.iter().filter_map(|(law, _)| Some((*law, steps(law)?))).collect(),
+        seen: M::SIGHTS.iter().map(|(name, _)| *name).filter(|name| checker.discovery(name).is_some()).collect(),
         took: begun.elapsed(),
     }
 }

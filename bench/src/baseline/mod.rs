@@ -3,6 +3,7 @@
 pub mod http;
 pub mod mysql;
 pub mod mysql_bulk;
+pub mod mysql_indexes;
 pub mod mysql_messages;
 pub mod mysql_units;
 pub mod mysql_unpaid;

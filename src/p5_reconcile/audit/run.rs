@@ -8,7 +8,7 @@ use crate::domain::ids::RequestId;
 use crate::domain::sale::Sale;
 use crate::p5_reconcile::context::ReconcileContext;
 use crate::store::mysql::books::{KnownSeries, Series};
-use crate::store::mysql::grants::Grant;
+use crate::store::mysql::grants::GrantMark;
 use crate::store::redis::ShardCount;
 use std::collections::HashMap;
 
@@ -22,7 +22,7 @@ pub(super) struct AuditRun<'a> {
     pub open: Vec<OpenRequest>,
     pub shards: HashMap<u16, ShardRead>,
     /// Grants of the epoch that Redis was known to have before it was read.
-    pub marked: Vec<Grant>,
+    pub marked: Vec<GrantMark>,
 }
 
 /// What was read of one shard.

@@ -91,3 +91,28 @@ fn a_sale_whose_row_is_locked_does_not_keep_the_orders_of_another_from_expiring(
         world.finish().await;
     });
 }
+
+#[test]
+fn however_many_orders_of_a_sale_stand_still_those_behind_them_expire() {
+    run(async {
+        use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
+        // A page is one order: more of them are in front than one look reads over.
+        let world = World::with(&Role::ALL, &["p6_fulfil.group_max=1"]).await;
+        let (held, free) =
+            (world.paying_sale("held", 50, None, LONG).await, world.paying_sale("free", 3, Some(1), LONG).await);
+        for _ in 0..30 {
+            world.bought(&held, "alice").await;
+        }
+        let bob = world.ordered(&free, "bob").await;
+        eventually("landed", async || world.rows("orders", "sale_id = 'held'").await == 30).await;
+        let mut other = AsyncMysqlConnection::establish(world.settings.mysql.url.expose()).await.unwrap();
+        other.batch_execute("BEGIN; UPDATE sales SET title = 'x' WHERE sale_id = 'held'").await.unwrap();
+        // All of the one sale at the same moment.
+        world.sql("UPDATE orders SET expire_at = IF(sale_id = 'held', '2025-01-01', NOW(3) - INTERVAL 1 HOUR)").await;
+        eventually("the other sale's", async || world.order_in("EXPIRED", bob).await).await;
+        assert_eq!(world.rows("orders", "sale_id = 'held' AND state = 'UNPAID'").await, 30);
+        other.batch_execute("ROLLBACK").await.unwrap();
+        eventually("later", async || world.rows("orders", "state = 'EXPIRED'").await == 31).await;
+        world.finish().await;
+    });
+}

@@ -23,6 +23,8 @@ use diesel_async::{AsyncConnection, RunQueryDsl};
 pub(crate) const FIRST_GRANT: &str = "first";
 /// Most grants a listing returns.
 pub(crate) const GRANTS_MAX: i64 = 1000;
+/// Most open grants read at a time: each may name the buyers of a batch.
+const UNAPPLIED_MAX: i64 = 100;
 /// Most grants of one epoch that are compared one by one.
 pub(crate) const OF_EPOCH_MAX: i64 = 10_000;
 /// Names that grants of the system begin with.
@@ -181,16 +183,16 @@ pub(crate) async fn get(db: &Db, sale_id: &SaleId, grant_id: &str) -> Result<Opt
 }
 
 /// The newest [`GRANTS_MAX`] grants of a sale, newest first.
-pub(crate) async fn list(db: &Db, sale_id: &SaleId) -> Result<Vec<Grant>, DbError> {
+pub(crate) async fn list(db: &Db, sale_id: &SaleId) -> Result<Vec<GrantMark>, DbError> {
     db.run("grant_list", async |conn| {
         let grants = stock_grants::table.filter(stock_grants::sale_id.eq(sale_id.as_str().as_bytes()));
         let newest = grants.order((stock_grants::created_at.desc(), stock_grants::grant_id)).limit(GRANTS_MAX);
-        Ok(newest.select(Grant::as_select()).load(conn).await?)
+        Ok(newest.select(GrantMark::as_select()).load(conn).await?)
     })
     .await
 }
 
-/// Grants of a sale's epoch that Redis is not known to have, oldest first; at most [`GRANTS_MAX`], more when those are applied.
+/// Grants of a sale's epoch that Redis is not known to have, oldest first; at most a hundred, more when those are applied.
 /// One of another epoch is among the units of a rebuild, whatever its mark says.
 pub async fn unapplied(db: &Db, sale_id: &SaleId, epoch: u32) -> Result<Vec<Grant>, DbError> {
     db.run("grant_unapplied", async |conn| {
@@ -199,7 +201,7 @@ pub async fn unapplied(db: &Db, sale_id: &SaleId, epoch: u32) -> Result<Vec<Gran
             .filter(stock_grants::epoch.eq(epoch))
             .filter(stock_grants::applied_at.is_null())
             .order((stock_grants::created_at, stock_grants::grant_id))
-            .limit(GRANTS_MAX);
+            .limit(UNAPPLIED_MAX);
         Ok(grants.select(Grant::as_select()).load(conn).await?)
     })
     .await
@@ -218,13 +220,25 @@ pub(crate) async fn sales_with_unapplied(db: &Db) -> Result<Vec<SaleId>, DbError
     .await
 }
 
+/// A grant as listings and the audit need it: without its buyers, who may be hundreds.
+#[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
+#[diesel(table_name = stock_grants)]
+pub(crate) struct GrantMark {
+    #[diesel(deserialize_as = ByteText)]
+    pub(crate) grant_id: String,
+    pub(crate) quantity: i64,
+    /// When Redis was known to have it, Unix milliseconds by the database's clock.
+    #[diesel(column_name = applied_at, deserialize_as = MaybeUnixMs)]
+    pub(crate) applied_at_ms: Option<i64>,
+}
+
 /// The grants of a sale's epoch, and which of them Redis is known to have; at most [`OF_EPOCH_MAX`].
-pub(crate) async fn of_epoch(db: &Db, sale_id: &SaleId, epoch: u32) -> Result<Vec<Grant>, DbError> {
+pub(crate) async fn of_epoch(db: &Db, sale_id: &SaleId, epoch: u32) -> Result<Vec<GrantMark>, DbError> {
     db.run("grant_of_epoch", async |conn| {
         let grants = stock_grants::table
             .filter(stock_grants::sale_id.eq(sale_id.as_str().as_bytes()))
             .filter(stock_grants::epoch.eq(epoch));
-        Ok(grants.limit(OF_EPOCH_MAX).select(Grant::as_select()).load(conn).await?)
+        Ok(grants.limit(OF_EPOCH_MAX).select(GrantMark::as_select()).load(conn).await?)
     })
     .await
 }

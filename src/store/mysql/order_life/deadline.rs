@@ -16,6 +16,7 @@ use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::order_life::{OrderEvent, OrderState, ReturnedPurchase};
 use crate::domain::webhook::WebhookSubscriptions;
 use crate::faults::{crash_point, left_out};
+use chrono::NaiveDateTime;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Nullable};
 use diesel_async::{AsyncConnection, RunQueryDsl};
@@ -30,6 +31,7 @@ pub struct OverdueOrder {
     pub sale_id: SaleId,
     /// The request that became the order.
     pub request_id: RequestId,
+    expire_at: NaiveDateTime,
 }
 
 /// Orders of one sale that expired together.
@@ -43,24 +45,28 @@ pub struct ExpiredBatch {
     pub grant_id: String,
 }
 
-/// The first overdue orders of sales other than `but_of`, by deadline; at most `limit`.
-pub async fn overdue(db: &Db, but_of: &[SaleId], limit: u16) -> Result<Vec<OverdueOrder>, DbError> {
-    let others: Vec<&[u8]> = but_of.iter().map(|sale| sale.as_str().as_bytes()).collect();
-    let rows: Vec<(Vec<u8>, RequestId)> = db
+/// The first overdue orders behind `after`, by deadline; at most `limit`, which is what it reads, however many there are.
+pub async fn overdue(db: &Db, after: Option<&OverdueOrder>, limit: u16) -> Result<Vec<OverdueOrder>, DbError> {
+    let rows: Vec<(Vec<u8>, RequestId, NaiveDateTime)> = db
         .run("orders_overdue", async |conn| {
-            let due = orders::table
+            let mut due = orders::table
                 .filter(orders::state.eq(OrderState::Unpaid.code()))
                 .filter(orders::expire_at.le(diesel::dsl::sql("NOW(3)")))
-                .order((orders::expire_at, orders::request_id))
-                .limit(limit.into());
-            let columns = (orders::sale_id, orders::request_id);
-            if others.is_empty() {
-                return Ok(due.select(columns).load(conn).await?);
+                .into_boxed();
+            if let Some(OverdueOrder { request_id, expire_at, .. }) = after {
+                // Two ranges of one index. Any number of orders may have the same deadline.
+                let same = orders::expire_at.eq(expire_at).and(orders::request_id.gt(request_id.get()));
+                due = due.filter(orders::expire_at.gt(expire_at).or(same).assume_not_null());
             }
-            Ok(due.filter(orders::sale_id.ne_all(others)).select(columns).load(conn).await?)
+            let columns = (orders::sale_id, orders::request_id, orders::expire_at.assume_not_null());
+            let first = due.order((orders::expire_at, orders::request_id)).limit(limit.into());
+            Ok(first.select(columns).load(conn).await?)
         })
         .await?;
-    rows.into_iter().map(|(sale, request_id)| Ok(OverdueOrder { sale_id: read_sale_id(&sale)?, request_id })).collect()
+    let order = |(sale, request_id, expire_at): (Vec<u8>, _, _)| {
+        Ok(OverdueOrder { sale_id: read_sale_id(&sale)?, request_id, expire_at })
+    };
+    rows.into_iter().map(order).collect()
 }
 
 /// How long the oldest overdue order has been so, milliseconds; 0 when there is none.

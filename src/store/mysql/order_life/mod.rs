@@ -22,8 +22,8 @@ pub use events::{
 };
 pub use lists::{ListedOrder, OrdersQuery, PAGE_MAX, find, get, of_requests};
 pub use payments::{
-    NewPayment, Payment, PaymentAnswer, PaymentStart, PaymentTold, RefundMark, payments_of, receive, refunded,
-    refunds_needed, start,
+    NewPayment, Payment, PaymentAnswer, PaymentStart, PaymentTold, REFUNDS_COUNTED_MAX, RefundMark, payments_of,
+    receive, refunded, refunds_needed, refunds_needed_count, start,
 };
 
 use super::codes::read_sale_id;

@@ -16,10 +16,13 @@ use crate::domain::payment::{PaymentState, Price, RefundReason, refund_reason};
 use crate::domain::webhook::WebhookSubscriptions;
 use crate::faults::crash_point;
 use diesel::prelude::*;
+use diesel::sql_types::BigInt;
 use diesel_async::{AsyncConnection, RunQueryDsl};
 
 /// Most payments that a listing returns.
 const PAYMENTS_MAX: i64 = 1000;
+/// Most payments that [`refunds_needed_count`] counts.
+pub const REFUNDS_COUNTED_MAX: i64 = 10_000;
 
 /// Money that a provider tells of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -258,6 +261,23 @@ pub async fn payments_of(db: &Db, request_id: RequestId) -> Result<Vec<Payment>,
         Ok(first.select(Payment::as_select()).load(conn).await?)
     })
     .await
+}
+
+/// How many payments there are whose money has to go back, at most [`REFUNDS_COUNTED_MAX`]: this is asked every second.
+pub async fn refunds_needed_count(db: &Db) -> Result<i64, DbError> {
+    #[derive(QueryableByName)]
+    struct Counted {
+        #[diesel(sql_type = BigInt)]
+        n: i64,
+    }
+    let query = format!(
+        "/* order_life::refunds_needed_count */ SELECT COUNT(*) AS n FROM (SELECT 1 FROM payments WHERE state = '{}' \
+         LIMIT {REFUNDS_COUNTED_MAX}) AS first",
+        PaymentState::RefundNeeded.code()
+    );
+    let Counted { n } =
+        db.run("refunds_needed_count", async |conn| Ok(diesel::sql_query(&query).get_result(conn).await?)).await?;
+    Ok(n)
 }
 
 /// Payments whose money has to go back, oldest first, and how many there are; `sale`: of this sale only.

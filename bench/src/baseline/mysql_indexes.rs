@@ -1,0 +1,44 @@
+//! The indexes of `orders` that the life of an order added: dropped and made again, to measure what each costs.
+
+use diesel_async::SimpleAsyncConnection;
+use seckill::store::mysql::{Db, DbError};
+
+/// Name and columns of each, as the migrations make them.
+pub const OF_ORDERS: [(&str, &str); 3] = [
+    ("ix_orders_deadline", "state, expire_at, request_id"),
+    ("ix_orders_sale", "sale_id, state, request_id, quantity"),
+    ("ix_orders_user", "user_id, request_id"),
+];
+
+/// Leaves of these indexes only those that `kept` names.
+///
+/// # Errors
+/// [`DbError`]; after one the database is of no use for a measurement.
+pub async fn keep(db: &Db, kept: &[&str]) -> Result<(), DbError> {
+    db.patient()
+        .run("bench_indexes", async |conn| {
+            for (name, columns) in OF_ORDERS {
+                // MySQL knows no IF EXISTS here, so each is dropped from the state in which all are there.
+                if !kept.contains(&name) {
+                    conn.batch_execute(&format!("/* bench: {columns} */ ALTER TABLE orders DROP KEY {name}")).await?;
+                }
+            }
+            Ok(())
+        })
+        .await
+}
+
+/// Makes those again that [`keep`] dropped.
+///
+/// # Errors
+/// [`DbError`]; after one the database is of no use for a measurement.
+pub async fn restore(db: &Db, kept: &[&str]) -> Result<(), DbError> {
+    db.patient()
+        .run("bench_indexes", async |conn| {
+            for (name, columns) in OF_ORDERS.into_iter().filter(|(name, _)| !kept.contains(name)) {
+                conn.batch_execute(&format!("/* bench */ ALTER TABLE orders ADD KEY {name} ({columns})")).await?;
+            }
+            Ok(())
+        })
+        .await
+}

@@ -1,0 +1,274 @@
+//! Questions about orders on tables of millions of rows: each is answered from an index, and reads no more rows than its answer
+//! needs, however many there are. `ROWS` is their number (a million); `RECORD` is a file for what was measured.
+//!
+//! Rows are counted by the server itself, in the session that asked. Times are printed, never judged.
+
+use super::many_orders::{FIRST, filled};
+use crate::support::mysql_store::fresh;
+use crate::support::world::run;
+use diesel::QueryableByName;
+use diesel::sql_types::Text;
+use diesel_async::RunQueryDsl;
+use seckill::domain::ids::{RequestId, SaleId, UserId};
+use seckill::domain::order_life::OrderState;
+use seckill::domain::payment::Price;
+use seckill::store::mysql::order_life::{self as life, CancelRequest, NewPayment, OrdersQuery};
+use seckill::store::mysql::{Db, DbError};
+use serde_json::{Value, json};
+use std::time::Instant;
+
+/// Of a page.
+const PAGE: u16 = 100;
+/// Orders of one batch that expires.
+const BATCH: u16 = 500;
+
+#[derive(QueryableByName)]
+struct Counter {
+    #[diesel(sql_type = Text, column_name = "Variable_name")]
+    name: String,
+    #[diesel(sql_type = Text, column_name = "Value")]
+    value: String,
+}
+
+/// Rows and index entries that this session has read so far. The pool has one connection.
+async fn read_so_far(db: &Db) -> u64 {
+    let rows: Vec<Counter> = db
+        .run("test_status", async |conn| {
+            Ok(diesel::sql_query("SHOW SESSION STATUS LIKE 'Handler_read_%'").load(conn).await?)
+        })
+        .await
+        .unwrap();
+    let counted = |name: &str| !name.ends_with("_retry") && !name.ends_with("_deleted");
+    rows.iter().filter(|row| counted(&row.name)).map(|row| row.value.parse::<u64>().unwrap()).sum()
+}
+
+/// What was measured of one question.
+struct Asked {
+    name: &'static str,
+    answers: usize,
+    read: u64,
+    /// Rows and index entries that it may read.
+    most: u64,
+    first_ms: f64,
+    again_ms: f64,
+}
+
+struct Measured {
+    db: Db,
+    all: Vec<Asked>,
+}
+
+impl Measured {
+    /// Asks twice: the first time pages may have to be read. `most`: what it may read.
+    async fn ask(&mut self, name: &'static str, most: u64, question: impl AsyncFn(&Db) -> Result<usize, DbError>) {
+        let before = read_so_far(&self.db).await;
+        let begun = Instant::now();
+        let answers = question(&self.db).await.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let first_ms = begun.elapsed().as_secs_f64() * 1000.0;
+        let read = read_so_far(&self.db).await - before;
+        let begun = Instant::now();
+        question(&self.db).await.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let again_ms = begun.elapsed().as_secs_f64() * 1000.0;
+        eprintln!("{name:44} {answers:6} answers, {read:8} read, {first_ms:9.2} ms, again {again_ms:8.2} ms");
+        self.all.push(Asked { name, answers, read, most, first_ms, again_ms });
+    }
+
+    async fn find(&mut self, name: &'static str, most: u64, query: OrdersQuery) {
+        let query = OrdersQuery { limit: PAGE, ..query };
+        self.ask(name, most, async |db| Ok(life::find(db, &query).await?.len())).await;
+    }
+}
+
+fn sale(name: &str) -> Option<SaleId> {
+    Some(SaleId::parse(name).unwrap())
+}
+
+fn request(id: u64) -> RequestId {
+    RequestId::new(id).unwrap()
+}
+
+/// Pages of orders: for each walk along an index a page, and for each row of it the order and its sale.
+async fn pages(measured: &mut Measured, rows: u64) {
+    let none = OrdersQuery::default;
+    let walk = 4 * u64::from(PAGE);
+    let middle = Some(request(FIRST + rows / 2));
+    let later = Some(request(FIRST + rows / 2 + 20_000));
+    let (reseller, buyer) = (Some(UserId::parse("reseller").unwrap()), Some(UserId::parse("buyer-77").unwrap()));
+    measured.find("orders: newest", walk, none()).await;
+    measured.find("orders: of a time", walk, OrdersQuery { from: middle, before: later, ..none() }).await;
+    measured.find("orders: of a sale", 5 * walk, OrdersQuery { sale: sale("big"), ..none() }).await;
+    measured
+        .find(
+            "orders: of a sale and a time",
+            5 * walk,
+            OrdersQuery { sale: sale("big"), from: middle, before: later, ..none() },
+        )
+        .await;
+    measured
+        .find("orders: of a sale, deep", 5 * walk, OrdersQuery { sale: sale("big"), before: middle, ..none() })
+        .await;
+    for state in OrderState::ALL {
+        measured
+            .find("orders: of a sale in a state", walk, OrdersQuery { sale: sale("big"), state: Some(state), ..none() })
+            .await;
+    }
+    measured
+        .find("orders: of a sale without a payment step", 5 * walk, OrdersQuery { sale: sale("free"), ..none() })
+        .await;
+    measured.find("orders: of a buyer", walk, OrdersQuery { buyer: buyer.clone(), ..none() }).await;
+    measured
+        .find(
+            "orders: of a buyer in a state",
+            walk,
+            OrdersQuery { buyer: buyer.clone(), state: Some(OrderState::Unpaid), ..none() },
+        )
+        .await;
+    measured
+        .find("orders: of a buyer and a sale", walk, OrdersQuery { buyer: buyer.clone(), sale: sale("big"), ..none() })
+        .await;
+    measured
+        .find(
+            "orders: of a buyer, a sale, a state",
+            walk,
+            OrdersQuery { buyer, sale: sale("big"), state: Some(OrderState::Paid), ..none() },
+        )
+        .await;
+    measured.find("orders: of a reseller", walk, OrdersQuery { buyer: reseller.clone(), ..none() }).await;
+    measured
+        .find("orders: of a reseller, deep", walk, OrdersQuery { buyer: reseller.clone(), before: middle, ..none() })
+        .await;
+    measured
+        .find(
+            "orders: of a reseller in a state",
+            walk,
+            OrdersQuery { buyer: reseller.clone(), state: Some(OrderState::Paid), ..none() },
+        )
+        .await;
+    measured
+        .find(
+            "orders: of a reseller and a sale",
+            // No index has buyer and sale: at most all orders of the buyer, and no buyer but this one has many.
+            rows / 50 + 10,
+            OrdersQuery { buyer: reseller.clone(), sale: sale("rest"), ..none() },
+        )
+        .await;
+    measured
+        .find(
+            "orders: of a reseller, none in this state",
+            rows / 50 + 10,
+            OrdersQuery { buyer: reseller, sale: sale("free"), state: Some(OrderState::Cancelled), ..none() },
+        )
+        .await;
+}
+
+/// Single orders, payments, what waits.
+async fn single(measured: &mut Measured, rows: u64) {
+    let ids: Vec<RequestId> = (0..500).map(|n| request(FIRST + n * (rows / 500))).collect();
+    measured.ask("one order", 10, async |db| Ok(life::get(db, ids[7]).await?.iter().count())).await;
+    measured.ask("500 orders", 2_500, async |db| Ok(life::of_requests(db, &ids).await?.len())).await;
+    measured
+        .ask("payments of an order", 10, async |db| Ok(life::payments_of(db, request(FIRST + 1)).await?.len()))
+        .await;
+    measured.ask("overdue: how long", 10, async |db| Ok(usize::from(life::overdue_age_ms(db).await? > 0))).await;
+    let page = 3 * u64::from(BATCH);
+    measured.ask("overdue: the first", page, async |db| Ok(life::overdue(db, None, BATCH).await?.len())).await;
+    // Behind thousands that have the same deadline, as after a sale that stands still.
+    let mut behind = None;
+    for _ in 0..rows / 10 / 2 / u64::from(BATCH) {
+        behind = life::overdue(&measured.db, behind.as_ref(), BATCH).await.unwrap().pop();
+    }
+    measured
+        .ask("overdue: behind those that stand still", page, async |db| {
+            Ok(life::overdue(db, behind.as_ref(), BATCH).await?.len())
+        })
+        .await;
+    measured.ask("events that wait", 1_100, async |db| Ok(life::waiting_events(db).await?.len())).await;
+    let counted = life::REFUNDS_COUNTED_MAX.unsigned_abs();
+    measured
+        .ask("refunds needed: the gauge", 2 * counted + 10, async |db| {
+            Ok(usize::try_from(life::refunds_needed_count(db).await?).unwrap())
+        })
+        .await;
+    // For a person, who gets their number too.
+    let owed = rows / 50;
+    measured.ask("refunds needed", owed + 2_500, async |db| Ok(life::refunds_needed(db, None).await?.0.len())).await;
+    let big = SaleId::parse("big").unwrap();
+    measured
+        .ask("refunds needed of a sale", owed + 2_500, async |db| {
+            Ok(life::refunds_needed(db, Some(&big)).await?.0.len())
+        })
+        .await;
+}
+
+/// Steps: an order is locked by its key.
+async fn steps(measured: &mut Measured, rows: u64) {
+    let unpaid = FIRST + rows / 2;
+    let orders = life::find(
+        &measured.db,
+        &OrdersQuery {
+            sale: sale("big"),
+            state: Some(OrderState::Unpaid),
+            before: Some(request(unpaid)),
+            limit: 100,
+            ..OrdersQuery::default()
+        },
+    )
+    .await
+    .unwrap();
+    let id = |at: usize| orders[at].request_id;
+    measured.ask("a payment is started", 20, async |db| life::start(db, id(0)).await.map(|_| 1)).await;
+    let payment = NewPayment {
+        payment_id: "new-1".into(),
+        request_id: id(1),
+        price: Price { amount_cents: 100, currency: "CNY".into() },
+    };
+    measured.ask("a payment", 20, async |db| life::receive(db, &payment).await.map(|_| 1)).await;
+    let late = NewPayment { payment_id: "new-2".into(), ..payment.clone() };
+    measured.ask("a payment too much", 20, async |db| life::receive(db, &late).await.map(|_| 1)).await;
+    let cancel = CancelRequest { request_id: id(1), buyer: None, reason: "r", by: "b" };
+    measured.ask("a paid order is cancelled", 60, async |db| life::cancel(db, cancel).await.map(|_| 1)).await;
+    measured.ask("money goes back", 20, async |db| life::refunded(db, id(1), "new-2").await.map(|_| 1)).await;
+    let due = SaleId::parse("locked").unwrap();
+    let batch: Vec<RequestId> =
+        life::overdue(&measured.db, None, BATCH).await.unwrap().iter().map(|order| order.request_id).collect();
+    measured
+        .ask("a batch expires", 6 * u64::from(BATCH), async |db| {
+            Ok(life::expire(db, &due, &batch).await?.map_or(0, |batch| batch.orders))
+        })
+        .await;
+}
+
+#[test]
+fn no_question_about_orders_reads_more_rows_than_its_answer_needs() {
+    run(async {
+        let rows: u64 = std::env::var("ROWS").map_or(1_000_000, |rows| rows.parse().expect("ROWS is a number"));
+        let db = fresh("orders_at_size").await;
+        let begun = Instant::now();
+        filled(&db, rows).await;
+        eprintln!("{rows} orders written in {:.0} s", begun.elapsed().as_secs_f64());
+        let url = crate::support::mysql_store::url("orders_at_size").await;
+        let db = Db::connect(seckill::store::mysql::DbConfig {
+            pool_max: 1,
+            statement_timeout_ms: 120_000,
+            ..crate::support::mysql_store::config(url)
+        })
+        .unwrap();
+        let mut measured = Measured { db, all: Vec::new() };
+        pages(&mut measured, rows).await;
+        single(&mut measured, rows).await;
+        steps(&mut measured, rows).await;
+        if let Some(file) = std::env::var_os("RECORD") {
+            let questions: Vec<Value> = measured.all.iter().map(|one| json!({
+                "question": one.name, "answers": one.answers, "rows_read": one.read, "first_ms": one.first_ms, "again_ms": one.again_ms,
+            })).collect();
+            std::fs::write(
+                file,
+                serde_json::to_string_pretty(&json!({ "rows": rows, "questions": questions })).unwrap(),
+            )
+            .unwrap();
+        }
+        let too_many: Vec<_> =
+            measured.all.iter().filter(|one| one.read > one.most).map(|one| (one.name, one.read, one.most)).collect();
+        assert!(too_many.is_empty(), "{too_many:#?}");
+    });
+}

@@ -1,0 +1,61 @@
+//! The results about orders as Markdown: the last section of `docs/model.md`.
+
+use super::laws::{LAWS, SIGHTS};
+use super::rows::{OrdersRow, OrdersWithout};
+use crate::search::Found;
+
+const HEAD: &str = "
+## Orders after CONFIRMED
+
+A second model, beside the one above: one sale with a payment step, and what becomes of its orders
+([states](states.md#orders)). Each order moves by the product's own table, `domain::order_life`, and each payment by
+`domain::payment::refund_reason`. Around them the model has, written a second time from `src/p6_fulfil`,
+`src/store/mysql/order_life` and `src/sales/grants.rs`:
+
+- buyers who buy a unit whenever Redis has one, and the consumer that writes the order;
+- payments at any moment: before the order is there, in time, late, twice, of another amount, told again after a lost
+  answer; starts of a payment; cancels by the buyer and by an operator; money that goes back;
+- two processes that expire orders and give grants (two leaders for a while, the api, P5). Each reads overdue orders,
+  expires any batch of them in one transaction with its grant `return-<batch>`, reads open grants, gives them to Redis,
+  marks them. It dies between any two of these, which are the places of F27 to F29 and F32, and forgets what it did;
+- a Redis that is emptied, a rebuild in three steps that dies between any two, and orders that expire meanwhile;
+- a database of another host that takes over with a clock behind. It forgets nothing.
+
+It does not have: several units in an order; several sales or shards; limits that return (`limit_returns`); events,
+which are rows of the same transactions; a sale that is closed or removed.
+
+| law | |
+|---|---|
+";
+
+const WITHOUT: &str = "
+Each row leaves one mechanism out, and must break the laws that it names. The number is the length of a shortest
+counterexample; the last column has the steps to the last of these laws, with faults in bold.
+
+| left out | breaks | a shortest way |
+|---|---|---|
+";
+
+pub fn markdown(rows: &[(OrdersRow, Found)], without: &[(OrdersWithout, Found)]) -> String {
+    let mut text = HEAD.to_owned();
+    for (law, meaning) in LAWS {
+        text.push_str(&format!("| {law} | {meaning} |\n"));
+    }
+    text.push_str("\nN buyers, S units. Every law holds in each of these, which were searched to their end:\n");
+    text.push_str("\n| configuration | size | states |\n|---|---|---:|\n");
+    for (OrdersRow { name, setup, .. }, found) in rows {
+        text.push_str(&format!("| {name} | {setup} | {} |\n", found.states));
+    }
+    text.push_str("\nTogether they reach every cell of the table of orders, and each of these:\n");
+    text.push_str("\n| situation | |\n|---|---|\n");
+    for (name, meaning) in SIGHTS {
+        text.push_str(&format!("| {name} | {meaning} |\n"));
+    }
+    text.push_str(WITHOUT);
+    for (OrdersWithout { name, breaks, .. }, found) in without {
+        let broken: Vec<_> = found.broken.iter().map(|(law, steps)| format!("**{law}** in {}", steps.len())).collect();
+        let steps = breaks.last().and_then(|law| found.broken.get(law)).map(|steps| steps.join(" → "));
+        text.push_str(&format!("| {name} | {} | {} |\n", broken.join(", "), steps.unwrap_or_default()));
+    }
+    text
+}
