@@ -155,9 +155,8 @@ impl QueueLane {
         match self.session.connect() {
             Some(Ok(())) => Ok(true),
             Some(Err(error)) => {
-                let reason = format!("broker is away: {error}");
-                self.fail_probes(&reason);
-                Err(reason)
+                self.fail_probes(&format!("broker is away: {error}"));
+                Err(error.to_string())
             }
             None => Ok(false),
         }
