@@ -16,6 +16,20 @@ pub async fn pair(name: &str) -> (Server, Server) {
     (primary, replica)
 }
 
+/// Waits until the replica has everything that its primary has written.
+pub async fn has_everything(primary: &Server, replica: &Server) {
+    in_step(replica).await;
+    let offset = async |server: &Server| {
+        let info = RawRedis::at(&server.url(), "").await.call(&["INFO", "replication"]).await.text();
+        info.lines().find(|line| line.starts_with("master_repl_offset:")).map(str::to_owned)
+    };
+    eventually("the replica has everything", async || {
+        let written = offset(primary).await;
+        written.is_some() && written == offset(replica).await
+    })
+    .await;
+}
+
 /// Waits until it is.
 pub async fn in_step(replica: &Server) {
     eventually("the replica is in step", async || {

@@ -3,7 +3,7 @@
 use crate::support::buckets::buyer_of;
 use crate::support::database_sessions::Session;
 use crate::support::moving_name::MovingName;
-use crate::support::replicas::{in_step, pair};
+use crate::support::replicas::{has_everything, pair};
 use crate::support::resp::RawRedis;
 use crate::support::second_world::NO_REPAIR;
 use crate::support::world::{World, eventually, run};
@@ -161,13 +161,13 @@ fn a_name_that_moves_back_to_a_former_primary_sells_nothing_that_it_missed() {
             assert_eq!(world.settled(&sale).await.counted.ordered, ordered);
         };
         sold(&["alice", "bob", "carol"], 3).await;
-        in_step(&second).await;
+        has_everything(&first, &second).await;
         RawRedis::at(&second.url(), "").await.call(&["REPLICAOF", "NO", "ONE"]).await;
         let port = second.port().to_string();
         RawRedis::at(&first.url(), "").await.call(&["REPLICAOF", "127.0.0.1", &port]).await;
         name.move_to(second.port());
         sold(&["dave"], 4).await;
-        in_step(&first).await;
+        has_everything(&second, &first).await;
         RawRedis::at(&first.url(), "").await.call(&["REPLICAOF", "NO", "ONE"]).await;
         sold(&["erin", "frank"], 6).await;
 
