@@ -62,7 +62,7 @@ fn what_is_due_is_found_along_one_index_and_never_sorted() {
              GROUP BY state, webhook"
                 .to_owned(),
         ] {
-            let plan: Vec<PlanStep> = diesel::sql_query(format!("EXPLAIN {query}")).load(&mut session).await.unwrap();
+            let plan: Vec<PlanStep> = diesel::sql_query(format!("EXPLAIN FORMAT=TRADITIONAL {query}")).load(&mut session).await.unwrap();
             for step in plan {
                 assert_eq!(step.key.as_deref(), Some("ix_webhook_due"), "{query}: {step:?}");
                 assert!(!step.extra.as_deref().unwrap_or("").contains("filesort"), "{query}: {step:?}");
