@@ -78,21 +78,8 @@ impl Fence {
             Some(comparing) => Some(timeout(DEADLINE, comparing.lock()).await.map_err(|_| FenceFault::Slow(DEADLINE))?),
             None => None,
         };
-        let sales = timeout(DEADLINE, self.not_yet_passed(shard)).await.map_err(|_| FenceFault::Slow(DEADLINE))??;
-        let Some(sales) = sales else { return Ok(()) };
-        let looks = sales.len().saturating_mul(self.shards_beside(shard).len());
-        let limit = DEADLINE + DEADLINE_PER_LOOK.saturating_mul(u32::try_from(looks).unwrap_or(u32::MAX));
-        timeout(limit, self.compare_and_load(shard)).await.map_err(|_| FenceFault::Slow(limit))?
-    }
-
-    /// The live sales; `None` when another group has passed while this one waited. That is as safe as calling the script again,
-    /// which comes next.
-    async fn not_yet_passed(&self, shard: u16) -> Result<Option<Vec<Sale>>, FenceFault> {
-        if self.servers.was_passed(shard).await? { Ok(None) } else { Ok(Some(self.live_sales().await?)) }
-    }
-
-    async fn live_sales(&self) -> Result<Vec<Sale>, DbError> {
-        sales::live_sales(&self.db, now_ms() - ENDED_MS).await
+        // Another group has passed while this one waited: as safe as calling the script again, which comes next.
+        if self.servers.was_passed(shard).await? { Ok(()) } else { self.compare_and_load(shard).await }
     }
 
     async fn compare_and_load(&self, shard: u16) -> Result<(), FenceFault> {
@@ -124,12 +111,18 @@ impl Fence {
     }
 
     async fn compare(&self, shards: &[u16]) -> Result<(), FenceFault> {
-        let sales = self.live_sales().await?;
+        let sales = sales::live_sales(&self.db, now_ms() - ENDED_MS).await?;
         let pairs: Vec<(&Sale, u16)> =
             sales.iter().flat_map(|sale| shards.iter().map(move |shard| (sale, *shard))).collect();
-        for some in pairs.chunks(LOOKS_AT_ONCE) {
-            try_join_all(some.iter().map(|(sale, shard)| self.compare_one(sale, *shard))).await?;
-        }
+        let looks = async {
+            for some in pairs.chunks(LOOKS_AT_ONCE) {
+                try_join_all(some.iter().map(|(sale, shard)| self.compare_one(sale, *shard))).await?;
+            }
+            Ok::<(), FenceFault>(())
+        };
+        let count = u32::try_from(pairs.len()).unwrap_or(u32::MAX);
+        let limit = DEADLINE + DEADLINE_PER_LOOK.saturating_mul(count);
+        timeout(limit, looks).await.map_err(|_| FenceFault::Slow(limit))??;
         tracing::info!(phase = "p2_reserve", ?shards, sales = sales.len(), "boot fence: every live sale was compared");
         Ok(())
     }

@@ -59,15 +59,21 @@ impl Relay {
 
     fn confirmed(&self) -> Vec<ConfirmedEntries> {
         let of_shards = self.shards_in_turn().into_iter().map(|shard| {
-            let (mut keys, mut sent) = (Vec::new(), Vec::new());
-            for lane in &self.lanes {
-                let (of_lane, entries) = lane.window.confirmed_of(shard, IDS_MAX.saturating_sub(keys.len()));
-                keys.extend(of_lane.into_iter().map(|key| (lane.queue, key)));
-                sent.extend(entries);
-            }
+            let (keys, sent) = self.of_lanes(|window, max| window.confirmed_of(shard, max));
             ConfirmedEntries { shard, keys, sent }
         });
         of_shards.filter(|of| !of.keys.is_empty()).collect()
+    }
+
+    /// What all lanes have of something, up to [`IDS_MAX`].
+    fn of_lanes<T>(&self, of: impl Fn(&InFlightWindow, usize) -> (Vec<EntryKey>, Vec<T>)) -> (Vec<LaneKey>, Vec<T>) {
+        let (mut keys, mut all) = (Vec::new(), Vec::new());
+        for lane in &self.lanes {
+            let (of_lane, some) = of(&lane.window, IDS_MAX.saturating_sub(keys.len()));
+            keys.extend(of_lane.into_iter().map(|key| (lane.session.queue, key)));
+            all.extend(some);
+        }
+        (keys, all)
     }
 
     /// An error of one shard changes nothing for the others; its entries stay confirmed.
@@ -91,20 +97,13 @@ impl Relay {
         self.lanes.get_mut(usize::from(queue)).map(|lane| &mut lane.window)
     }
 
-    fn failed_of(&self, shard: u16) -> (Vec<LaneKey>, Vec<String>) {
-        let (mut keys, mut ids) = (Vec::new(), Vec::new());
-        for lane in &self.lanes {
-            let (of_lane, names) = lane.window.failed_of(shard, IDS_MAX.saturating_sub(keys.len()));
-            keys.extend(of_lane.into_iter().map(|key| (lane.queue, key)));
-            ids.extend(names);
-        }
-        (keys, ids)
-    }
-
     /// Counts failed attempts, on all shards at once; entries with attempts left wait for their next one, the others are parked.
     pub(super) async fn count_failed(&mut self) {
         loop {
-            let of_shards = self.shards_in_turn().into_iter().map(|shard| (shard, self.failed_of(shard)));
+            let of_shards = self
+                .shards_in_turn()
+                .into_iter()
+                .map(|shard| (shard, self.of_lanes(|window, max| window.failed_of(shard, max))));
             let parts: Vec<_> = of_shards.filter(|(_, (keys, _))| !keys.is_empty()).collect();
             if parts.is_empty() {
                 return;

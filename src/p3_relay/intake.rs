@@ -66,7 +66,7 @@ impl Relay {
         Ok(taken)
     }
 
-    fn own_next(&mut self, shard: u16, from: Option<String>) {
+    pub(super) fn own_next(&mut self, shard: u16, from: Option<String>) {
         if let Some(own_from) = self.own_from.get_mut(usize::from(shard)) {
             *own_from = from;
         }

@@ -220,14 +220,9 @@ impl Relay {
         if self.lanes.len() < 2 {
             return;
         }
-        for lane in &mut self.lanes {
-            lane.set_aside_surplus();
-            for shard in lane.taken_back() {
-                if let Some(from) = self.own_from.get_mut(usize::from(shard)) {
-                    *from = Some("0".to_owned());
-                }
-            }
-        }
+        self.lanes.iter_mut().for_each(QueueLane::set_aside_surplus);
+        let back: Vec<u16> = self.lanes.iter_mut().flat_map(QueueLane::taken_back).collect();
+        back.into_iter().for_each(|shard| self.own_next(shard, Some("0".to_owned())));
     }
 }
 

@@ -38,7 +38,9 @@ type Connecting = AbortOnDropHandle<Result<Publisher, RabbitError>>;
 /// The connection of one relay for one order queue.
 pub(super) struct PublisherSession {
     config: RabbitConfig,
-    queue: u16,
+    pub(super) queue: u16,
+    /// Of this order queue.
+    pub(super) topology: Topology,
     confirm_timeout: Duration,
     /// A connection on which messages were refused is replaced after this time, the longest back-off. A broker may go on
     /// refusing on a channel for as long as it lives: 3.10 does, once a full queue's length limit is taken away. Not sooner,
@@ -63,6 +65,7 @@ impl PublisherSession {
     pub(super) fn new(config: RabbitConfig, queue: u16, settings: &P3Relay) -> Self {
         let now = Instant::now();
         Self {
+            topology: Topology::of_order_queue(&config, queue),
             config,
             queue,
             confirm_timeout: Duration::from_millis(settings.confirm_timeout_ms),
@@ -84,17 +87,13 @@ impl PublisherSession {
         self.publisher.as_ref().is_some_and(Publisher::is_open)
     }
 
-    fn topology(&self) -> Topology {
-        Topology::of_order_queue(&self.config, self.queue)
-    }
-
     /// Connects in the background; `None` while that has no result, and when it is not yet time for another attempt.
     pub(super) fn connect(&mut self) -> Option<Result<(), RabbitError>> {
         let connected = match &mut self.connecting {
             Some(connecting) => connecting.now_or_never()?,
             None => {
                 if Instant::now() >= self.connect_at {
-                    let (config, topology) = (self.config.clone(), self.topology());
+                    let (config, topology) = (self.config.clone(), self.topology.clone());
                     let connecting = async move { Publisher::connect_with(&config, topology).await };
                     self.connecting = Some(AbortOnDropHandle::new(tokio::spawn(connecting)));
                 }
@@ -129,8 +128,8 @@ impl PublisherSession {
         if !self.confirms.is_empty() {
             return Ok(());
         }
-        let exchange = self.topology().orders_exchange();
         let Some(publisher) = &mut self.publisher else { return Ok(()) };
+        let exchange = self.topology.orders_exchange();
         let canary =
             Outgoing::new(PublishRoute { exchange: &exchange, key: "canary" }, "canary", Vec::new()).optional();
         let tag = publisher.publish(canary).await.map_err(|error| error.to_string())?;
@@ -209,7 +208,7 @@ impl PublisherSession {
             return;
         }
         self.declare_at = Instant::now() + DECLARE_PAUSE;
-        match declare_of(&self.config, self.topology()).await {
+        match declare_of(&self.config, self.topology.clone()).await {
             Ok(()) => {
                 tracing::warn!(phase = "p3_relay", "messages came back unroutable: declared the topology again");
                 self.unroutable = false;

@@ -13,15 +13,13 @@ use super::in_flight::InFlightWindow;
 use super::publisher_session::PublisherSession;
 use super::set_aside::SetAside;
 use crate::config::P3Relay;
-use crate::store::rabbit::{RabbitConfig, Topology};
+use crate::store::rabbit::RabbitConfig;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
 /// One order queue, as a relay sees it.
 pub(super) struct QueueLane {
-    pub(super) queue: u16,
-    pub(super) topology: Topology,
     pub(super) settings: P3Relay,
     pub(super) limiter: Option<Arc<RateCap>>,
     pub(super) session: PublisherSession,
@@ -32,8 +30,6 @@ pub(super) struct QueueLane {
 impl QueueLane {
     pub(super) fn new(rabbit: &RabbitConfig, queue: u16, settings: &P3Relay, limiter: Option<Arc<RateCap>>) -> Self {
         Self {
-            queue,
-            topology: Topology::of_order_queue(rabbit, queue),
             settings: settings.clone(),
             limiter,
             session: PublisherSession::new(rabbit.clone(), queue, settings),
@@ -65,17 +61,15 @@ impl QueueLane {
 
     /// Sets aside what is more than the few that keep trying.
     pub(super) fn set_aside_surplus(&mut self) {
-        let (held, is_trusted) = match self.is_trusted() {
-            true => (self.window.waiting_count(), true),
-            false => (self.window.len(), false),
-        };
+        let is_trusted = self.is_trusted();
+        let held = if is_trusted { self.window.waiting_count() } else { self.window.len() };
         let surplus = held.saturating_sub(self.settings.probe_max);
         if surplus > 0 {
             let shards = self.window.set_aside(surplus, !is_trusted);
             if !shards.is_empty() && self.aside.is_empty() {
                 tracing::warn!(
                     phase = "p3_relay",
-                    queue = self.queue,
+                    queue = self.session.queue,
                     "an order queue does not take its messages: a few keep trying, the others are set aside"
                 );
             }
@@ -92,7 +86,7 @@ impl QueueLane {
     pub(super) fn taken_back(&mut self) -> BTreeSet<u16> {
         let shards = if self.is_trusted() { self.aside.taken_back(Instant::now()) } else { BTreeSet::new() };
         if !shards.is_empty() {
-            tracing::info!(phase = "p3_relay", queue = self.queue, "reading again what was set aside");
+            tracing::info!(phase = "p3_relay", queue = self.session.queue, "reading again what was set aside");
         }
         shards
     }

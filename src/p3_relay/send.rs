@@ -100,7 +100,8 @@ impl QueueLane {
         let entries: Vec<&RelayEntry> = keys.iter().filter_map(|key| self.window.get(*key)).collect();
         let Some(first) = entries.first() else { return Ok(()) };
         let count: usize = entries.iter().map(|entry| entry.orders).sum();
-        let (exchange, key) = (self.topology.orders_exchange(), self.topology.orders_key(self.queue));
+        let (exchange, key) =
+            (self.session.topology.orders_exchange(), self.session.topology.orders_key(self.session.queue));
         let route = PublishRoute { exchange: &exchange, key: &key };
         let mut message = if first.in_lines {
             let blocks: Vec<&[u8]> = entries.iter().map(|entry| entry.payload.as_slice()).collect();

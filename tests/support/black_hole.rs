@@ -35,7 +35,7 @@ impl BlackHole {
 
     /// The address through it instead of the direct one.
     pub fn url(&self, direct: &str) -> String {
-        direct.replace(&format!(":{}/", super::fault_injection::port_of(direct)), &format!(":{}/", self.port))
+        super::fault_injection::through(direct, self.port)
     }
 
     /// From now on the broker's answers get lost, or do so no more.

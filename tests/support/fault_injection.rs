@@ -220,6 +220,11 @@ pub fn port_of(url: &str) -> u16 {
     port.split('/').next().expect("a port").parse().expect("a port")
 }
 
+/// The same address with another port: a way through something that stands before the server.
+pub fn through(direct: &str, port: u16) -> String {
+    direct.replace(&format!(":{}", port_of(direct)), &format!(":{port}"))
+}
+
 /// A channel as an operator would have one.
 pub async fn channel(config: &RabbitConfig) -> (Connection, Channel) {
     let login = config.urls[0].split_once("//").and_then(|(_, rest)| rest.split_once('@')).expect("a login").0;

@@ -42,7 +42,7 @@ impl MovingName {
 
     /// The address through it instead of the direct one.
     pub fn url(&self, direct: &str) -> String {
-        direct.replace(&format!(":{}", super::fault_injection::port_of(direct)), &format!(":{}", self.port))
+        super::fault_injection::through(direct, self.port)
     }
 
     /// From now on it means another server. Connections to the one before end.

@@ -21,6 +21,18 @@ impl World {
         self.sale_with(id, stock, change).await
     }
 
+    /// Alice pays twice and is cancelled by an operator, bob does not pay in time, carol cancels: every change that an order can see.
+    pub async fn three_lives(&self, admin: &AdminPort, sale: &SaleId) -> [RequestId; 3] {
+        let [alice, bob, carol] =
+            [self.ordered(sale, "alice").await, self.ordered(sale, "bob").await, self.ordered(sale, "carol").await];
+        admin.pay(alice, "right").await;
+        admin.pay(alice, "twice").await;
+        assert_eq!(admin.post(&format!("/orders/{alice}/cancel"), json!({ "reason": "r" })).await.status, 200);
+        self.overdue(bob).await;
+        self.cancel_mine("carol", carol).await;
+        [alice, bob, carol]
+    }
+
     /// Buys one unit, and waits for the order.
     pub async fn ordered(&self, sale: &SaleId, user: &str) -> RequestId {
         let id = self.bought(sale, user).await;

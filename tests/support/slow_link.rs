@@ -49,7 +49,7 @@ impl SlowLink {
 
     /// The address through it instead of the direct one.
     pub fn url(&self, direct: &str) -> String {
-        direct.replace(&format!(":{}/", super::fault_injection::port_of(direct)), &format!(":{}/", self.port))
+        super::fault_injection::through(direct, self.port)
     }
 
     /// Connections so far.

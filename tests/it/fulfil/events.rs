@@ -23,16 +23,7 @@ fn the_whole_life_of_an_order_is_told_in_versions() {
         let admin = world.admin_port();
         let mut downstream = Downstream::listen(&world).await;
         let sale = world.paying_sale("life", 10, Some(1), LONG).await;
-        let [alice, bob, carol] = [
-            world.ordered(&sale, "alice").await,
-            world.ordered(&sale, "bob").await,
-            world.ordered(&sale, "carol").await,
-        ];
-        admin.pay(alice, "right").await;
-        admin.pay(alice, "twice").await;
-        assert_eq!(admin.post(&format!("/orders/{alice}/cancel"), json!({ "reason": "r" })).await.status, 200);
-        world.overdue(bob).await;
-        world.cancel_mine("carol", carol).await;
+        let [alice, bob, carol] = world.three_lives(&admin, &sale).await;
         for (id, status) in [
             (alice, "CONFIRMED"),
             (alice, "PAID"),

@@ -19,16 +19,7 @@ fn every_event_of_an_orders_life_arrives_signed_and_as_on_the_exchange() {
         let admin = world.admin_port();
         let mut downstream = Downstream::listen(&world).await;
         let sale = world.paying_sale("told", 3, Some(1), LONG).await;
-        let [alice, bob, carol] = [
-            world.ordered(&sale, "alice").await,
-            world.ordered(&sale, "bob").await,
-            world.ordered(&sale, "carol").await,
-        ];
-        admin.pay(alice, "right").await;
-        admin.pay(alice, "twice").await;
-        assert_eq!(admin.post(&format!("/orders/{alice}/cancel"), json!({ "reason": "r" })).await.status, 200);
-        world.overdue(bob).await;
-        world.cancel_mine("carol", carol).await;
+        let [alice, bob, carol] = world.three_lives(&admin, &sale).await;
         receiver.hears("order.expired", bob).await;
         let units = &world.servers.redis.stock;
         eventually("all units are back", async || units.units(&sale, 0).await.unwrap() == Some(3)).await;
