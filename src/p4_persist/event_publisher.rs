@@ -5,13 +5,12 @@
 //! worker of its own, so that a broker that takes no messages does not delay transactions. A crash between the confirm and the
 //! deletion leaves events that are published again.
 
-use super::events::{PAUSE_AFTER_FAILURE, bundles};
+use super::events::{KeyedEvents, PAUSE_AFTER_FAILURE, bundles};
 use crate::config;
 use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::RequestId;
 use crate::runtime::Worker;
-use crate::store::mysql::events::OutcomeEvent;
-use crate::store::mysql::order_life::{self, WaitingEvent};
+use crate::store::mysql::order_life::{self, WAITING_ROWS_MAX};
 use crate::store::mysql::{Db, DbError, events};
 use crate::store::rabbit::{RabbitConfig, Sender, Topology};
 use std::time::Instant;
@@ -51,10 +50,10 @@ impl Worker for EventPublisher {
             return Ok(Progress::Idle);
         }
         let outcomes = self.outcomes().await;
-        let orders = self.orders().await;
+        let rows = self.orders().await;
         // A full page: there may be more.
-        let page = usize::from(events::WAITING_MAX);
-        Ok(if outcomes >= page || orders >= page { Progress::Moved(outcomes + orders) } else { Progress::Idle })
+        let more = outcomes >= usize::from(events::WAITING_MAX) || rows >= usize::from(WAITING_ROWS_MAX);
+        Ok(if more { Progress::Moved(outcomes + rows) } else { Progress::Idle })
     }
 }
 
@@ -65,39 +64,40 @@ impl EventPublisher {
             Ok(waiting) => waiting,
             Err(error) => return not_read(&error),
         };
-        if !self.publish(&waiting).await {
+        if !self.publish(waiting.iter().map(KeyedEvents::of)).await {
             return 0;
         }
         let ids: Vec<RequestId> = waiting.iter().map(|event| event.request_id).collect();
         published(events::delete(&self.db, &ids).await, ids.len())
     }
 
-    /// Events of orders after they were confirmed.
+    /// Events of orders after they were confirmed. Returns how many rows were published and deleted.
     async fn orders(&mut self) -> usize {
         let waiting = match order_life::waiting_events(&self.db).await {
             Ok(waiting) => waiting,
             Err(error) => return not_read(&error),
         };
-        let ids: Vec<u64> = waiting.iter().map(|event| event.event_id).collect();
-        let of_order = |event: WaitingEvent| OutcomeEvent {
-            request_id: event.request_id,
-            key: event.key.into(),
-            body: event.body,
-        };
-        let waiting: Vec<OutcomeEvent> = waiting.into_iter().map(of_order).collect();
-        if !self.publish(&waiting).await {
+        let keyed = waiting.iter().map(|events| KeyedEvents {
+            first: events.request_id,
+            key: &events.key,
+            bodies: &events.bodies,
+            count: events.count.into(),
+        });
+        if !self.publish(keyed).await {
             return 0;
         }
+        let ids: Vec<u64> = waiting.iter().map(|events| events.event_id).collect();
         published(order_life::delete_events(&self.db, &ids).await, ids.len())
     }
 
     /// Whether there was something, and the broker has it (or nobody wants it).
-    async fn publish(&mut self, waiting: &[OutcomeEvent]) -> bool {
-        if waiting.is_empty() {
+    async fn publish<'a>(&mut self, waiting: impl Iterator<Item = KeyedEvents<'a>>) -> bool {
+        let messages = bundles(&self.exchange, waiting);
+        if messages.is_empty() {
             return false;
         }
         if self.publishes
-            && let Err(error) = self.sender.send(bundles(&self.exchange, waiting)).await
+            && let Err(error) = self.sender.send(messages).await
         {
             tracing::warn!(phase = "p4_persist", %error, "the broker takes no events, they wait in the database");
             self.paused_until = Instant::now() + PAUSE_AFTER_FAILURE;

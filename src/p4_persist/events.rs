@@ -10,8 +10,8 @@
 //! deleted leaves it in the database, and it is published again.
 
 use super::Persist;
-use crate::domain::ids::SaleId;
-use crate::domain::message::{self, OrderMessage, UnitPrice};
+use crate::domain::ids::{RequestId, SaleId};
+use crate::domain::message::{self, EVENTS_MAX, OrderMessage, UnitPrice};
 use crate::domain::outcome::Verdict;
 use crate::store::mysql::events::OutcomeEvent;
 use crate::store::mysql::{DbError, events};
@@ -22,8 +22,21 @@ use std::time::{Duration, Instant};
 /// A broker that took no events is not tried again for this time. Meanwhile events go to the database at once.
 pub(super) const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(5);
 
-/// Most events in one message; about 20 kB.
-const BUNDLE_MAX: usize = 100;
+/// Events of one key that stay together.
+pub(super) struct KeyedEvents<'a> {
+    pub(super) first: RequestId,
+    pub(super) key: &'a str,
+    /// JSON, with commas between them.
+    pub(super) bodies: &'a [u8],
+    /// How many, at most [`EVENTS_MAX`].
+    pub(super) count: usize,
+}
+
+impl<'a> KeyedEvents<'a> {
+    pub(super) fn of(event: &'a OutcomeEvent) -> Self {
+        Self { first: event.request_id, key: &event.key, bodies: &event.body, count: 1 }
+    }
+}
 
 /// The events of what is decided among `items`.
 pub(super) fn of(
@@ -42,18 +55,26 @@ pub(super) fn of(
     events.collect()
 }
 
-/// One message for each routing key and at most [`BUNDLE_MAX`] events. Its message id is the request id of the first event.
-pub(super) fn bundles(exchange: &str, events: &[OutcomeEvent]) -> Vec<Outgoing> {
-    let mut by_key: BTreeMap<&str, Vec<&OutcomeEvent>> = BTreeMap::new();
+/// Messages of one routing key and at most [`EVENTS_MAX`] events each. A message's id is the request id of its first event.
+pub(super) fn bundles<'a>(exchange: &str, events: impl Iterator<Item = KeyedEvents<'a>>) -> Vec<Outgoing> {
+    let mut by_key: BTreeMap<&str, Vec<KeyedEvents<'_>>> = BTreeMap::new();
     for event in events {
-        by_key.entry(&event.key).or_default().push(event);
+        by_key.entry(event.key).or_default().push(event);
     }
-    let mut outgoing = Vec::with_capacity(events.len() / BUNDLE_MAX + by_key.len());
+    let mut outgoing = Vec::new();
     for (key, events) in by_key {
-        for bundle in events.chunks(BUNDLE_MAX) {
-            let first = bundle.first().map(|event| event.request_id.to_string()).unwrap_or_default();
-            let body = message::events(bundle.iter().map(|event| event.body.as_slice()));
-            outgoing.push(Outgoing::new(PublishRoute { exchange, key }, first, body).optional());
+        let mut rest = events.as_slice();
+        while let Some(first) = rest.first() {
+            let mut count = 0;
+            let fitting = rest.iter().take_while(|more| {
+                count += more.count;
+                count <= EVENTS_MAX
+            });
+            let (bundle, behind) = rest.split_at(fitting.count().max(1));
+            rest = behind;
+            let body = message::events(bundle.iter().map(|events| events.bodies));
+            let route = PublishRoute { exchange, key };
+            outgoing.push(Outgoing::new(route, first.first.to_string(), body).optional());
         }
     }
     outgoing
@@ -81,6 +102,8 @@ impl Persist {
 
     /// Publishes events and waits for the broker's confirm. Subscribers are not required.
     async fn publish(&mut self, events: &[OutcomeEvent]) -> Result<(), RabbitError> {
-        self.sender.send(bundles(&Topology::new(&self.rabbit).events_exchange(), events)).await
+        self.sender
+            .send(bundles(&Topology::new(&self.rabbit).events_exchange(), events.iter().map(KeyedEvents::of)))
+            .await
     }
 }

@@ -69,11 +69,11 @@ impl Expiry {
 
     async fn expire(&mut self, found: Overdue) -> Result<usize, DbError> {
         let mut expired = 0;
-        for (sale_id, request_ids) in found.by_sale {
+        for (sale_id, orders) in found.by_sale {
             if self.context.is_frozen(&sale_id).await && self.walk.leave_out(sale_id.clone(), WHILE_FROZEN) {
                 continue;
             }
-            match order_life::expire(&self.context.db, &sale_id, &request_ids).await {
+            match order_life::expire(&self.context.db, &sale_id, &orders).await {
                 Ok(None) => {}
                 Ok(Some(batch)) => {
                     expired += batch.orders;

@@ -5,7 +5,7 @@
 //! left out lie in front, a look reads a bounded number of them and the next one goes on behind. In memory only: a new leader
 //! begins at the front.
 
-use crate::domain::ids::{RequestId, SaleId};
+use crate::domain::ids::SaleId;
 use crate::store::mysql::order_life::{self, OverdueOrder};
 use crate::store::mysql::{Db, DbError};
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ const LEFT_OUT_MAX: usize = 100;
 /// What a look found.
 pub(super) struct Overdue {
     /// Orders that may expire now.
-    pub(super) by_sale: BTreeMap<SaleId, Vec<RequestId>>,
+    pub(super) by_sale: BTreeMap<SaleId, Vec<OverdueOrder>>,
     /// Whether there is more behind them.
     pub(super) more: bool,
 }
@@ -43,7 +43,7 @@ impl OverdueWalk {
     /// The next overdue orders of sales that are not left out, at most `limit`.
     pub(super) async fn look(&mut self, db: &Db, limit: u16) -> Result<Overdue, DbError> {
         self.try_again();
-        let mut by_sale: BTreeMap<SaleId, Vec<RequestId>> = BTreeMap::new();
+        let mut by_sale: BTreeMap<SaleId, Vec<OverdueOrder>> = BTreeMap::new();
         let mut more = true;
         for _ in 0..PAGES_MAX {
             let page = order_life::overdue(db, self.after.as_ref(), limit).await?;
@@ -51,9 +51,9 @@ impl OverdueWalk {
             if !self.left_out.is_empty() {
                 self.after = page.last().cloned().or(self.after.take());
             }
-            for OverdueOrder { sale_id, request_id, .. } in page {
-                if !self.left_out.contains_key(&sale_id) {
-                    by_sale.entry(sale_id).or_default().push(request_id);
+            for order in page {
+                if !self.left_out.contains_key(&order.sale_id) {
+                    by_sale.entry(order.sale_id.clone()).or_default().push(order);
                 }
             }
             if !more || !by_sale.is_empty() {

@@ -229,8 +229,7 @@ async fn steps(measured: &mut Measured, rows: u64) {
     measured.ask("a paid order is cancelled", 60, async |db| life::cancel(db, cancel).await.map(|_| 1)).await;
     measured.ask("money goes back", 20, async |db| life::refunded(db, id(1), "new-2").await.map(|_| 1)).await;
     let due = SaleId::parse("locked").unwrap();
-    let batch: Vec<RequestId> =
-        life::overdue(&measured.db, None, BATCH).await.unwrap().iter().map(|order| order.request_id).collect();
+    let batch = life::overdue(&measured.db, None, BATCH).await.unwrap();
     measured
         .ask("a batch expires", 6 * u64::from(BATCH), async |db| {
             Ok(life::expire(db, &due, &batch).await?.map_or(0, |batch| batch.orders))

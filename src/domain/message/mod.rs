@@ -35,6 +35,8 @@ pub(crate) const VERSION: u32 = 1;
 pub(crate) const BYTES_MAX: usize = 4096;
 /// Most orders that share one message to the broker: one bit each, where it is noted which of them are settled.
 pub(crate) const BUNDLE_MAX: usize = 64;
+/// Most events of one message, and of a row that waits to be one; about 20 kB.
+pub(crate) const EVENTS_MAX: usize = 100;
 
 /// Why bytes are not a message of ours. Such a message is parked with this text, neither retried nor dropped (C6).
 #[derive(Debug, thiserror::Error)]

@@ -144,6 +144,7 @@ diesel::table! {
         event_id -> Unsigned<BigInt>,
         request_id -> Unsigned<BigInt>,
         event_key -> Varchar,
+        events_count -> Unsigned<SmallInt>,
         body -> Binary,
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::support::orders::LONG;
 use crate::support::world::{World, eventually, run};
+use seckill::domain::ids::RequestId;
 use seckill::domain::order_life::PaymentTerms;
 use seckill::roles::Role;
 use serde_json::json;
@@ -113,6 +114,46 @@ fn however_many_orders_of_a_sale_stand_still_those_behind_them_expire() {
         assert_eq!(world.rows("orders", "sale_id = 'held' AND state = 'UNPAID'").await, 30);
         other.batch_execute("ROLLBACK").await.unwrap();
         eventually("later", async || world.rows("orders", "state = 'EXPIRED'").await == 31).await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn orders_that_moved_after_they_were_read_are_told_as_they_are_and_hold_up_nobody() {
+    run(async {
+        use seckill::store::mysql::order_life::{expire, overdue, waiting_events};
+        let mut world = World::with(&[Role::Api, Role::Relay, Role::Consumer], &[]).await;
+        let sale = world.paying_sale("moved", 200, None, LONG).await;
+        let mut ids = Vec::new();
+        for _ in 0..120 {
+            ids.push(world.bought(&sale, "alice").await);
+        }
+        eventually("landed", async || world.rows("orders", "TRUE").await == 120).await;
+        // Events wait.
+        world.stop_roles().await;
+        world.start_roles(&[Role::Api]).await;
+        world.sql("UPDATE orders SET expire_at = NOW(3) - INTERVAL 1 SECOND").await;
+        let read = overdue(&world.servers.db, None, 500).await.unwrap();
+        assert_eq!(read.len(), 120);
+        let admin = world.admin_port();
+        assert_eq!(admin.pay(ids[3], "in-time").await.status, 200);
+        assert_eq!(admin.pay_amount(ids[5], "another-amount", 7).await.status, 200);
+        world.sql("DELETE FROM order_events").await;
+        let batch = expire(&world.servers.db, &sale, &read).await.unwrap().expect("a batch");
+        assert_eq!((batch.orders, batch.units), (119, 119), "all but the paid one");
+        let rows = waiting_events(&world.servers.db).await.unwrap();
+        assert_eq!(rows.iter().map(|row| row.count).collect::<Vec<_>>(), [100, 19], "a row is a message");
+        let told = |id: RequestId| {
+            let lists = rows.iter().map(|row| format!("[{}]", String::from_utf8_lossy(&row.bodies)));
+            let mut events = lists.flat_map(|list| serde_json::from_str::<Vec<serde_json::Value>>(&list).unwrap());
+            events.find(|event| event["rid"] == id.to_string().as_str()).map(|event| event["version"].clone())
+        };
+        assert_eq!(
+            [ids[2], ids[3], ids[5]].map(told),
+            [Some(json!(2)), None, Some(json!(3))],
+            "the version that the row has now"
+        );
+        assert!(expire(&world.servers.db, &sale, &read).await.unwrap().is_none(), "a repeat");
         world.finish().await;
     });
 }

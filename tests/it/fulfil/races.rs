@@ -6,7 +6,7 @@ use seckill::domain::ids::RequestId;
 use seckill::domain::payment::{PaymentState, Price};
 use seckill::roles::Role::{Api, Consumer, Relay};
 use seckill::store::mysql::order_life::{
-    CancelRequest, Cancelled, NewPayment, PaymentAnswer, PaymentTold, cancel, expire, receive,
+    CancelRequest, Cancelled, NewPayment, PaymentAnswer, PaymentTold, cancel, expire, overdue, receive,
 };
 
 fn payment(id: &str, request_id: RequestId) -> NewPayment {
@@ -30,9 +30,10 @@ fn of_a_payment_a_deadline_and_a_cancellation_at_once_one_wins_and_the_money_is_
             let names = [format!("a{n}"), format!("b{n}")];
             let (one, two) = (payment(&names[0], id), payment(&names[1], id));
             let request = CancelRequest { request_id: id, buyer: Some(&user), reason: "r", by: "buyer" };
-            let ids = [id];
+            let mut due = overdue(db, None, 500).await.unwrap();
+            due.retain(|order| order.request_id == id);
             let (one, two, gone, given_up) =
-                tokio::join!(receive(db, &one), receive(db, &two), expire(db, &sale, &ids), cancel(db, request));
+                tokio::join!(receive(db, &one), receive(db, &two), expire(db, &sale, &due), cancel(db, request));
             let (one, two) = (one.unwrap(), two.unwrap());
             let wins = [
                 applied(&one),

@@ -3,15 +3,18 @@
 //! Input: the clock of the database. Output: EXPIRED orders, units back in `sales.stock`, a grant `return-<lowest request id>`, an
 //! event an order. An order expires once, so a batch's name is its own for ever. Any number of processes may work at the same time:
 //! the condition of the UPDATE decides, and a payment that was first keeps its order.
+//!
+//! A batch is written as it was read by [`overdue`], without reading its orders again: nothing of them that the events tell can
+//! change but `version`, which is part of the condition. If one of them has moved meanwhile, nothing is written, and the batch is
+//! read again under locks.
 
 use super::super::codes::read_sale_id;
-use super::super::columns::MaybeOrderState;
 use super::super::fault::DbError;
 use super::super::pool::{Conn, Db};
 use super::super::schema::orders;
-use super::events::{self, NewOrderEvent};
+use super::events::{self, NewOrderEvent, ToldOrder};
 use super::units::{ReturnedUnits, give_back};
-use super::{LockedOrder, OrderTerms, movable, retried, terms_of};
+use super::{OrderTerms, movable, retried, terms_of};
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::order_life::{OrderEvent, OrderState, ReturnedPurchase};
 use crate::domain::webhook::WebhookSubscriptions;
@@ -24,7 +27,7 @@ use diesel_async::{AsyncConnection, RunQueryDsl};
 /// Most orders of one transaction: bounds its locks and what a replica has to follow.
 pub const BATCH_MAX: u16 = 1000;
 
-/// An order whose deadline has passed.
+/// An order whose deadline has passed, as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OverdueOrder {
     /// The sale.
@@ -32,6 +35,18 @@ pub struct OverdueOrder {
     /// The request that became the order.
     pub request_id: RequestId,
     expire_at: NaiveDateTime,
+    due: DueOrder,
+}
+
+/// What an event tells of an order that expires.
+#[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
+#[diesel(table_name = orders)]
+struct DueOrder {
+    request_id: RequestId,
+    user_id: UserId,
+    quantity: u32,
+    amount_cents: i64,
+    version: u32,
 }
 
 /// Orders of one sale that expired together.
@@ -47,7 +62,7 @@ pub struct ExpiredBatch {
 
 /// The first overdue orders behind `after`, by deadline; at most `limit`, which is what it reads, however many there are.
 pub async fn overdue(db: &Db, after: Option<&OverdueOrder>, limit: u16) -> Result<Vec<OverdueOrder>, DbError> {
-    let rows: Vec<(Vec<u8>, RequestId, NaiveDateTime)> = db
+    let rows: Vec<(Vec<u8>, NaiveDateTime, DueOrder)> = db
         .run("orders_overdue", async |conn| {
             let mut due = orders::table
                 .filter(orders::state.eq(OrderState::Unpaid.code()))
@@ -58,13 +73,13 @@ pub async fn overdue(db: &Db, after: Option<&OverdueOrder>, limit: u16) -> Resul
                 let same = orders::expire_at.eq(expire_at).and(orders::request_id.gt(request_id.get()));
                 due = due.filter(orders::expire_at.gt(expire_at).or(same).assume_not_null());
             }
-            let columns = (orders::sale_id, orders::request_id, orders::expire_at.assume_not_null());
+            let columns = (orders::sale_id, orders::expire_at.assume_not_null(), DueOrder::as_select());
             let first = due.order((orders::expire_at, orders::request_id)).limit(limit.into());
             Ok(first.select(columns).load(conn).await?)
         })
         .await?;
-    let order = |(sale, request_id, expire_at): (Vec<u8>, _, _)| {
-        Ok(OverdueOrder { sale_id: read_sale_id(&sale)?, request_id, expire_at })
+    let order = |(sale, expire_at, due): (Vec<u8>, _, DueOrder)| {
+        Ok(OverdueOrder { sale_id: read_sale_id(&sale)?, request_id: due.request_id, expire_at, due })
     };
     rows.into_iter().map(order).collect()
 }
@@ -83,61 +98,121 @@ pub async fn overdue_age_ms(db: &Db) -> Result<i64, DbError> {
     Ok(ms.unwrap_or(0))
 }
 
-#[derive(Queryable, Selectable)]
-#[diesel(table_name = orders)]
-struct DueRow {
-    request_id: RequestId,
-    user_id: UserId,
-    quantity: u32,
-    amount_cents: i64,
-    #[diesel(deserialize_as = MaybeOrderState)]
-    state: Option<OrderState>,
-    version: u32,
-}
-
 /// Expires those of a sale's orders that are still unpaid and overdue. `None`: none was. Repeating is safe.
 ///
 /// # Errors
 /// [`DbError`]; after [`DbError::Unavailable`] and [`DbError::Timeout`] it is unknown, and a repeat finds out.
-pub async fn expire(db: &Db, sale_id: &SaleId, request_ids: &[RequestId]) -> Result<Option<ExpiredBatch>, DbError> {
-    let mut ids: Vec<u64> = request_ids.iter().map(|id| id.get()).collect();
-    ids.sort_unstable();
-    ids.truncate(BATCH_MAX.into());
+pub async fn expire(db: &Db, sale_id: &SaleId, chosen: &[OverdueOrder]) -> Result<Option<ExpiredBatch>, DbError> {
+    let of_sale = chosen.iter().filter(|order| order.sale_id == *sale_id);
+    let mut due: Vec<DueOrder> = of_sale.map(|order| order.due.clone()).collect();
+    due.sort_unstable_by_key(|order| order.request_id);
+    due.truncate(BATCH_MAX.into());
     crash_point!(ExpiryChosen);
     let batch = retried!(db.run("orders_expire", async |conn| {
-        conn.transaction(async |conn| in_transaction(conn, sale_id, &ids, db.webhooks()).await).await
+        let as_read = conn.transaction(async |conn| as_it_was_read(conn, sale_id, &due, db.webhooks()).await).await;
+        match as_read {
+            Err(NotExpired::Moved) => {
+                conn.transaction(async |conn| under_locks(conn, sale_id, &due, db.webhooks()).await).await
+            }
+            Err(NotExpired::Db(error)) => Err(error),
+            Ok(batch) => Ok(batch),
+        }
     }))?;
     crash_point!(ExpiryCommitted);
     Ok(batch)
 }
 
-async fn in_transaction(
+/// Why a transaction wrote nothing.
+enum NotExpired {
+    /// An order of the batch is not as it was read.
+    Moved,
+    Db(DbError),
+}
+
+impl From<DbError> for NotExpired {
+    fn from(error: DbError) -> Self {
+        Self::Db(error)
+    }
+}
+
+impl From<diesel::result::Error> for NotExpired {
+    fn from(error: diesel::result::Error) -> Self {
+        Self::Db(error.into())
+    }
+}
+
+/// The whole batch, or nothing.
+async fn as_it_was_read(
     conn: &mut Conn,
     sale_id: &SaleId,
-    ids: &[u64],
+    due: &[DueOrder],
+    webhooks: &WebhookSubscriptions,
+) -> Result<Option<ExpiredBatch>, NotExpired> {
+    let Some(DueOrder { version, .. }) = due.first() else { return Ok(None) };
+    if due.iter().any(|order| order.version != *version) {
+        return Err(NotExpired::Moved);
+    }
+    let terms = terms_of(conn, sale_id.as_str().as_bytes()).await?;
+    if mark(conn, due, Some(*version), terms.limit_returns).await? != due.len() && !left_out!(ExpiryCondition) {
+        return Err(NotExpired::Moved);
+    }
+    Ok(write(conn, sale_id, due, &terms, webhooks).await?)
+}
+
+/// Those of the batch that are still due.
+async fn under_locks(
+    conn: &mut Conn,
+    sale_id: &SaleId,
+    due: &[DueOrder],
     webhooks: &WebhookSubscriptions,
 ) -> Result<Option<ExpiredBatch>, DbError> {
-    let sale = sale_id.as_str().as_bytes();
-    let chosen = orders::table.filter(orders::request_id.eq_any(ids)).filter(orders::sale_id.eq(sale));
-    let rows: Vec<DueRow> = match left_out!(ExpiryCondition) {
-        true => chosen.order(orders::request_id).select(DueRow::as_select()).for_update().load(conn).await?,
-        false => {
-            let due = chosen
-                .filter(orders::state.eq_any(OrderEvent::DeadlinePassed.movable_states()))
-                .filter(orders::expire_at.le(diesel::dsl::sql("NOW(3)")));
-            due.order(orders::request_id).select(DueRow::as_select()).for_update().load(conn).await?
+    let ids: Vec<u64> = due.iter().map(|order| order.request_id.get()).collect();
+    let still_due = orders::table
+        .filter(orders::request_id.eq_any(ids))
+        .filter(orders::state.eq_any(OrderEvent::DeadlinePassed.movable_states()))
+        .filter(orders::expire_at.le(diesel::dsl::sql("NOW(3)")));
+    let locked = still_due.order(orders::request_id).select(DueOrder::as_select()).for_update();
+    let due: Vec<DueOrder> = locked.load(conn).await?;
+    let terms = terms_of(conn, sale_id.as_str().as_bytes()).await?;
+    if !due.is_empty() {
+        let matched = mark(conn, &due, None, terms.limit_returns).await?;
+        if matched != due.len() {
+            return Err(DbError::Other(format!(
+                "{matched} orders of {sale_id} expired where {} were locked",
+                due.len()
+            )));
         }
-    };
-    let Some(lowest) = rows.as_slice().first().map(|row| row.request_id) else { return Ok(None) };
-    let terms = terms_of(conn, sale).await?;
-    let due: Vec<u64> = rows.iter().map(|row| row.request_id.get()).collect();
-    let matched = mark(conn, &due, terms.limit_returns).await?;
-    if matched != due.len() && !left_out!(ExpiryCondition) {
-        return Err(DbError::Other(format!("{matched} orders of {sale_id} expired where {} were locked", due.len())));
     }
-    let orders = rows.into_iter().map(|row| locked(row, sale_id, &terms)).collect::<Vec<_>>();
-    let told: Vec<NewOrderEvent> =
-        orders.iter().map(|order| NewOrderEvent::of_state(order, OrderState::Expired, order.version + 1)).collect();
+    write(conn, sale_id, &due, &terms, webhooks).await
+}
+
+/// The conditional UPDATE. Returns how many orders met the condition. By the primary key, so that rows are locked in its order.
+async fn mark(conn: &mut Conn, due: &[DueOrder], version: Option<u32>, limit_returns: bool) -> Result<usize, DbError> {
+    let ids: Vec<String> = due.iter().map(|order| order.request_id.get().to_string()).collect();
+    let limit = if limit_returns { ", limit_returned = 1, one_per_user_id = NULL" } else { "" };
+    let as_read = version.map(|version| format!(" AND version = {version}")).unwrap_or_default();
+    let condition = match left_out!(ExpiryCondition) {
+        true => String::new(),
+        false => format!(" AND state IN {} AND expire_at <= NOW(3){as_read}", movable(OrderEvent::DeadlinePassed)),
+    };
+    let set = format!(
+        "/* order_life::expire */ UPDATE orders FORCE INDEX (PRIMARY) SET state = 'EXPIRED', state_at = NOW(3), \
+         version = version + 1{limit} WHERE request_id IN ({}){condition}",
+        ids.join(",")
+    );
+    Ok(diesel::sql_query(set).execute(conn).await?)
+}
+
+/// What follows from orders that are expired now.
+async fn write(
+    conn: &mut Conn,
+    sale_id: &SaleId,
+    orders: &[DueOrder],
+    terms: &OrderTerms,
+    webhooks: &WebhookSubscriptions,
+) -> Result<Option<ExpiredBatch>, DbError> {
+    let Some(DueOrder { request_id: lowest, .. }) = orders.first() else { return Ok(None) };
+    let told: Vec<NewOrderEvent> = orders.iter().map(|order| expired_event(order, sale_id, terms)).collect();
     events::write(conn, &told, webhooks).await?;
     let limits: Vec<ReturnedPurchase> = match terms.limit_returns {
         true => orders.iter().map(|o| ReturnedPurchase(o.user_id.clone(), o.request_id, o.quantity)).collect(),
@@ -159,34 +234,14 @@ async fn in_transaction(
     Ok(Some(ExpiredBatch { orders: orders.len(), units, grant_id }))
 }
 
-/// The conditional UPDATE; the rows are locked and were read with the same condition.
-async fn mark(conn: &mut Conn, due: &[u64], limit_returns: bool) -> Result<usize, DbError> {
-    let ids: Vec<String> = due.iter().map(u64::to_string).collect();
-    let limit = if limit_returns { ", limit_returned = 1, one_per_user_id = NULL" } else { "" };
-    let condition = match left_out!(ExpiryCondition) {
-        true => String::new(),
-        false => format!(" AND state IN {} AND expire_at <= NOW(3)", movable(OrderEvent::DeadlinePassed)),
+fn expired_event(order: &DueOrder, sale_id: &SaleId, terms: &OrderTerms) -> NewOrderEvent {
+    let told = ToldOrder {
+        request_id: order.request_id,
+        sale_id,
+        user_id: &order.user_id,
+        quantity: order.quantity,
+        amount_cents: order.amount_cents,
+        currency: &terms.currency,
     };
-    let set = format!(
-        "/* order_life::expire */ UPDATE orders SET state = 'EXPIRED', state_at = NOW(3), version = version + 1{limit} \
-         WHERE request_id IN ({}){condition}",
-        ids.join(",")
-    );
-    Ok(diesel::sql_query(set).execute(conn).await?)
-}
-
-fn locked(row: DueRow, sale_id: &SaleId, terms: &OrderTerms) -> LockedOrder {
-    LockedOrder {
-        request_id: row.request_id,
-        sale_id: sale_id.clone(),
-        user_id: row.user_id,
-        quantity: row.quantity,
-        amount_cents: row.amount_cents,
-        state: row.state,
-        cancelled: false,
-        version: row.version,
-        currency: terms.currency.clone(),
-        limit_returns: terms.limit_returns,
-        limited: terms.limited,
-    }
+    NewOrderEvent::of_state(&told, OrderState::Expired, order.version + 1)
 }

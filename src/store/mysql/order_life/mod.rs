@@ -17,9 +17,7 @@ mod units;
 
 pub use cancel::{CancelRequest, Cancelled, cancel};
 pub use deadline::{BATCH_MAX, ExpiredBatch, OverdueOrder, expire, overdue, overdue_age_ms};
-pub use events::{
-    WaitingEvent, delete as delete_events, waiting as waiting_events, waiting_count as waiting_events_count,
-};
+pub use events::{WAITING_ROWS_MAX, WaitingEvents, delete as delete_events, waiting as waiting_events};
 pub use lists::{ListedOrder, OrdersQuery, PAGE_MAX, find, get, of_requests};
 pub use payments::{
     NewPayment, Payment, PaymentAnswer, PaymentStart, PaymentTold, REFUNDS_COUNTED_MAX, RefundMark, payments_of,
@@ -34,6 +32,7 @@ use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::order_life::{OrderEvent, OrderState};
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
+use events::ToldOrder;
 
 /// How often a transaction that lost a deadlock is tried again.
 const DEADLOCK_TRIES: u32 = 3;
@@ -51,6 +50,19 @@ struct LockedOrder {
     currency: String,
     limit_returns: bool,
     limited: bool,
+}
+
+impl LockedOrder {
+    fn told(&self) -> ToldOrder<'_> {
+        ToldOrder {
+            request_id: self.request_id,
+            sale_id: &self.sale_id,
+            user_id: &self.user_id,
+            quantity: self.quantity,
+            amount_cents: self.amount_cents,
+            currency: &self.currency,
+        }
+    }
 }
 
 #[derive(Queryable, Selectable)]
