@@ -123,6 +123,11 @@ pub async fn lacks() -> Option<String> {
         if let Some(away) = NUMBERS.into_iter().find(|other| !running.contains(&node(*other))) {
             return Some(format!("rabbitmq on host {number} runs without {away}: {running:?}"));
         }
+        // A node that comes back from a minority runs for a while before it listens.
+        let listens = tokio::net::TcpStream::connect((address(number), PORT));
+        if !matches!(tokio::time::timeout(ANSWER, listens).await, Ok(Ok(_))) {
+            return Some(format!("rabbitmq on host {number} does not listen"));
+        }
     }
     None
 }
