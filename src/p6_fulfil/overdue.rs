@@ -2,8 +2,9 @@
 //! not hold up the others: it is left out for a while, and its orders are read over.
 //!
 //! Input: the index of unpaid orders by deadline. Output: what may expire next, by sale. However many orders of sales that are
-//! left out lie in front, a look reads a bounded number of them and the next one goes on behind. In memory only: a new leader
-//! begins at the front.
+//! left out lie in front, a look reads a bounded number of them and the next one goes on behind. So it is with entries of expired
+//! orders, which the server still has in the index and reads over until they are purged: after a long transaction of somebody else,
+//! a backup, that is all of them. In memory only: a new leader begins at the front.
 
 use crate::domain::ids::SaleId;
 use crate::store::mysql::order_life::{self, OverdueOrder};
@@ -29,7 +30,8 @@ pub(super) struct Overdue {
 /// Where the walk is.
 pub(super) struct OverdueWalk {
     left_out: BTreeMap<SaleId, Instant>,
-    /// Everything up to here was tried, or is of a sale that is left out. What becomes overdue later lies behind it.
+    /// Everything up to here was tried, or is of a sale that is left out. What becomes overdue later lies behind it, but for an order
+    /// whose transaction took longer than its buyer had: at the end of a walk, and after [`LONGEST`], the next one begins.
     after: Option<OverdueOrder>,
     at_end: bool,
     begun_at: Instant,
@@ -48,9 +50,7 @@ impl OverdueWalk {
         for _ in 0..PAGES_MAX {
             let page = order_life::overdue(db, self.after.as_ref(), limit).await?;
             more = page.len() >= usize::from(limit);
-            if !self.left_out.is_empty() {
-                self.after = page.last().cloned().or(self.after.take());
-            }
+            self.after = page.last().cloned().or(self.after.take());
             for order in page {
                 if !self.left_out.contains_key(&order.sale_id) {
                     by_sale.entry(order.sale_id.clone()).or_default().push(order);
