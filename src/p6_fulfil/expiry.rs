@@ -73,7 +73,7 @@ impl Expiry {
             if self.context.is_frozen(&sale_id).await && self.walk.leave_out(sale_id.clone(), WHILE_FROZEN) {
                 continue;
             }
-            match order_life::expire(&self.context.db, &sale_id, &orders).await {
+            match order_life::expire(&self.context.db, &sale_id, orders).await {
                 Ok(None) => {}
                 Ok(Some(batch)) => {
                     expired += batch.orders;

@@ -38,6 +38,7 @@ mod site;
 #[allow(dead_code, reason = "each binary uses a part of it")]
 #[path = "../support/time.rs"]
 mod time;
+mod two_writers;
 mod written;
 
 use play::Stage;
@@ -112,4 +113,9 @@ fn faults_by_a_seed_lose_double_and_oversell_nothing() {
 #[test]
 fn the_loss_of_a_cell_leaves_the_others_alone() {
     time::run(cells::one_is_lost());
+}
+
+#[test]
+fn two_nodes_that_are_written_to_at_once_keep_the_books() {
+    time::run(two_writers::keep_the_books());
 }

@@ -232,7 +232,7 @@ async fn steps(measured: &mut Measured, rows: u64) {
     let batch = life::overdue(&measured.db, None, BATCH).await.unwrap();
     measured
         .ask("a batch expires", 6 * u64::from(BATCH), async |db| {
-            Ok(life::expire(db, &due, &batch).await?.map_or(0, |batch| batch.orders))
+            Ok(life::expire(db, &due, batch.clone()).await?.map_or(0, |batch| batch.orders))
         })
         .await;
 }

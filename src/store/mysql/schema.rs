@@ -257,3 +257,4 @@ diesel::allow_tables_to_appear_in_same_query!(audit_runs, audit_findings);
 diesel::allow_tables_to_appear_in_same_query!(sales, archived_sales);
 diesel::allow_tables_to_appear_in_same_query!(sales, stock_grants);
 diesel::allow_tables_to_appear_in_same_query!(orders, request_outcome, failed_request);
+diesel::allow_tables_to_appear_in_same_query!(sales, request_outcome);

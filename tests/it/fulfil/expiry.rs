@@ -140,10 +140,10 @@ fn orders_that_moved_after_they_were_read_are_told_as_they_are_and_hold_up_nobod
         assert_eq!(admin.pay_amount(ids[5], "another-amount", 7).await.status, 200);
         world.sql("DELETE FROM order_events").await;
         let (one_paid, one_older): (Vec<_>, Vec<_>) =
-            read.iter().cloned().partition(|order| [ids[3], ids[7]].contains(&order.request_id));
-        let batch = expire(&world.servers.db, &sale, &one_older).await.unwrap().expect("a batch");
+            read.clone().into_iter().partition(|order| [ids[3], ids[7]].contains(&order.request_id));
+        let batch = expire(&world.servers.db, &sale, one_older).await.unwrap().expect("a batch");
         assert_eq!((batch.orders, batch.units), (118, 118));
-        let batch = expire(&world.servers.db, &sale, &one_paid).await.unwrap().expect("a batch");
+        let batch = expire(&world.servers.db, &sale, one_paid).await.unwrap().expect("a batch");
         assert_eq!((batch.orders, batch.units), (1, 1), "not the paid one");
         let rows = waiting_events(&world.servers.db).await.unwrap();
         assert_eq!(rows.iter().map(|row| row.count).collect::<Vec<_>>(), [100, 18, 1], "a row is a message");
@@ -157,7 +157,7 @@ fn orders_that_moved_after_they_were_read_are_told_as_they_are_and_hold_up_nobod
             [Some(json!(2)), None, Some(json!(3))],
             "the version that the row has now"
         );
-        assert!(expire(&world.servers.db, &sale, &read).await.unwrap().is_none(), "a repeat");
+        assert!(expire(&world.servers.db, &sale, read).await.unwrap().is_none(), "a repeat");
         world.finish().await;
     });
 }

@@ -33,7 +33,7 @@ fn of_a_payment_a_deadline_and_a_cancellation_at_once_one_wins_and_the_money_is_
             let mut due = overdue(db, None, 500).await.unwrap();
             due.retain(|order| order.request_id == id);
             let (one, two, gone, given_up) =
-                tokio::join!(receive(db, &one), receive(db, &two), expire(db, &sale, &due), cancel(db, request));
+                tokio::join!(receive(db, &one), receive(db, &two), expire(db, &sale, due), cancel(db, request));
             let (one, two) = (one.unwrap(), two.unwrap());
             let wins = [
                 applied(&one),

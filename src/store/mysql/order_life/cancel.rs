@@ -100,7 +100,7 @@ async fn in_transaction(
     if matched != 1 {
         return Err(moved_away(order.request_id, matched));
     }
-    let mut told = vec![NewOrderEvent::of_state(&order.told(), OrderState::Cancelled, order.version + 1)];
+    let mut told = vec![NewOrderEvent::of_state(order, OrderState::Cancelled)];
     let refunds =
         if order.state == Some(OrderState::Paid) { to_refund(conn, order, &mut told).await? } else { Vec::new() };
     events::write(conn, &told, webhooks).await?;

@@ -12,7 +12,7 @@ use super::super::codes::read_sale_id;
 use super::super::fault::DbError;
 use super::super::pool::{Conn, Db};
 use super::super::schema::orders;
-use super::events::{self, NewOrderEvent, ToldOrder};
+use super::events::{self, ChangedOrder, SharedChange};
 use super::units::{ReturnedUnits, give_back};
 use super::{OrderTerms, movable, retried, terms_of};
 use crate::domain::ids::{RequestId, SaleId, UserId};
@@ -39,7 +39,7 @@ pub struct OverdueOrder {
 }
 
 /// What an event tells of an order that expires.
-#[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
+#[derive(Debug, Clone, PartialEq, Eq, Queryable, QueryableByName, Selectable)]
 #[diesel(table_name = orders)]
 struct DueOrder {
     request_id: RequestId,
@@ -102,9 +102,9 @@ pub async fn overdue_age_ms(db: &Db) -> Result<i64, DbError> {
 ///
 /// # Errors
 /// [`DbError`]; after [`DbError::Unavailable`] and [`DbError::Timeout`] it is unknown, and a repeat finds out.
-pub async fn expire(db: &Db, sale_id: &SaleId, chosen: &[OverdueOrder]) -> Result<Option<ExpiredBatch>, DbError> {
-    let of_sale = chosen.iter().filter(|order| order.sale_id == *sale_id);
-    let mut due: Vec<DueOrder> = of_sale.map(|order| order.due.clone()).collect();
+pub async fn expire(db: &Db, sale_id: &SaleId, chosen: Vec<OverdueOrder>) -> Result<Option<ExpiredBatch>, DbError> {
+    let of_sale = chosen.into_iter().filter(|order| order.sale_id == *sale_id);
+    let mut due: Vec<DueOrder> = of_sale.map(|order| order.due).collect();
     due.sort_unstable_by_key(|order| order.request_id);
     due.truncate(BATCH_MAX.into());
     crash_point!(ExpiryChosen);
@@ -159,20 +159,20 @@ async fn as_it_was_read(
     Ok(write(conn, sale_id, due, &terms, webhooks).await?)
 }
 
-/// Those of the batch that are still due.
+/// Those of the batch that are still due. The index is forced: along another one it would lock what is not asked for.
 async fn under_locks(
     conn: &mut Conn,
     sale_id: &SaleId,
     due: &[DueOrder],
     webhooks: &WebhookSubscriptions,
 ) -> Result<Option<ExpiredBatch>, DbError> {
-    let ids: Vec<u64> = due.iter().map(|order| order.request_id.get()).collect();
-    let still_due = orders::table
-        .filter(orders::request_id.eq_any(ids))
-        .filter(orders::state.eq_any(OrderEvent::DeadlinePassed.movable_states()))
-        .filter(orders::expire_at.le(diesel::dsl::sql("NOW(3)")));
-    let locked = still_due.order(orders::request_id).select(DueOrder::as_select()).for_update();
-    let due: Vec<DueOrder> = locked.load(conn).await?;
+    let query = format!(
+        "/* order_life::still_due */ SELECT request_id, user_id, quantity, amount_cents, version FROM orders FORCE INDEX (PRIMARY) \
+         WHERE request_id IN ({}) AND {} ORDER BY request_id FOR UPDATE",
+        listed(due),
+        due_condition()
+    );
+    let due: Vec<DueOrder> = diesel::sql_query(query).load(conn).await?;
     let terms = terms_of(conn, sale_id.as_str().as_bytes()).await?;
     if !due.is_empty() {
         let matched = mark(conn, &due, None, terms.limit_returns).await?;
@@ -188,19 +188,28 @@ async fn under_locks(
 
 /// The conditional UPDATE. Returns how many orders met the condition. By the primary key, so that rows are locked in its order.
 async fn mark(conn: &mut Conn, due: &[DueOrder], version: Option<u32>, limit_returns: bool) -> Result<usize, DbError> {
-    let ids: Vec<String> = due.iter().map(|order| order.request_id.get().to_string()).collect();
     let limit = if limit_returns { ", limit_returned = 1, one_per_user_id = NULL" } else { "" };
     let as_read = version.map(|version| format!(" AND version = {version}")).unwrap_or_default();
     let condition = match left_out!(ExpiryCondition) {
         true => String::new(),
-        false => format!(" AND state IN {} AND expire_at <= NOW(3){as_read}", movable(OrderEvent::DeadlinePassed)),
+        false => format!(" AND {}{as_read}", due_condition()),
     };
     let set = format!(
         "/* order_life::expire */ UPDATE orders FORCE INDEX (PRIMARY) SET state = 'EXPIRED', state_at = NOW(3), \
          version = version + 1{limit} WHERE request_id IN ({}){condition}",
-        ids.join(",")
+        listed(due)
     );
     Ok(diesel::sql_query(set).execute(conn).await?)
+}
+
+/// What makes an order expire, in SQL.
+fn due_condition() -> String {
+    format!("state IN {} AND expire_at <= NOW(3)", movable(OrderEvent::DeadlinePassed))
+}
+
+fn listed(due: &[DueOrder]) -> String {
+    let ids: Vec<String> = due.iter().map(|order| order.request_id.get().to_string()).collect();
+    ids.join(",")
 }
 
 /// What follows from orders that are expired now.
@@ -212,8 +221,18 @@ async fn write(
     webhooks: &WebhookSubscriptions,
 ) -> Result<Option<ExpiredBatch>, DbError> {
     let Some(DueOrder { request_id: lowest, .. }) = orders.first() else { return Ok(None) };
-    let told: Vec<NewOrderEvent> = orders.iter().map(|order| expired_event(order, sale_id, terms)).collect();
-    events::write(conn, &told, webhooks).await?;
+    let changed: Vec<ChangedOrder<'_>> = orders
+        .iter()
+        .map(|order| ChangedOrder {
+            request_id: order.request_id,
+            user_id: &order.user_id,
+            quantity: order.quantity,
+            amount_cents: order.amount_cents,
+            version: order.version + 1,
+        })
+        .collect();
+    let change = SharedChange { sale_id, currency: &terms.currency, to: OrderState::Expired, orders: changed };
+    events::write_shared(conn, &change, webhooks).await?;
     let limits: Vec<ReturnedPurchase> = match terms.limit_returns {
         true => orders.iter().map(|o| ReturnedPurchase(o.user_id.clone(), o.request_id, o.quantity)).collect(),
         false => Vec::new(),
@@ -232,16 +251,4 @@ async fn write(
     give_back(conn, &returned).await?;
     crash_point!(ExpiryWritten);
     Ok(Some(ExpiredBatch { orders: orders.len(), units, grant_id }))
-}
-
-fn expired_event(order: &DueOrder, sale_id: &SaleId, terms: &OrderTerms) -> NewOrderEvent {
-    let told = ToldOrder {
-        request_id: order.request_id,
-        sale_id,
-        user_id: &order.user_id,
-        quantity: order.quantity,
-        amount_cents: order.amount_cents,
-        currency: &terms.currency,
-    };
-    NewOrderEvent::of_state(&told, OrderState::Expired, order.version + 1)
 }

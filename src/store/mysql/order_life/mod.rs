@@ -32,7 +32,6 @@ use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::order_life::{OrderEvent, OrderState};
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
-use events::ToldOrder;
 
 /// How often a transaction that lost a deadlock is tried again.
 const DEADLOCK_TRIES: u32 = 3;
@@ -50,19 +49,6 @@ struct LockedOrder {
     currency: String,
     limit_returns: bool,
     limited: bool,
-}
-
-impl LockedOrder {
-    fn told(&self) -> ToldOrder<'_> {
-        ToldOrder {
-            request_id: self.request_id,
-            sale_id: &self.sale_id,
-            user_id: &self.user_id,
-            quantity: self.quantity,
-            amount_cents: self.amount_cents,
-            currency: &self.currency,
-        }
-    }
 }
 
 #[derive(Queryable, Selectable)]

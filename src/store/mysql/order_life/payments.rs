@@ -130,7 +130,7 @@ async fn in_transaction(conn: &mut Conn, payment: &NewPayment, webhooks: &Webhoo
         (None, Some(order)) => {
             let condition = format!("state IN {}", movable(OrderEvent::PaymentReceived));
             step(conn, order, "state = 'PAID', state_at = NOW(3), ", &condition).await?;
-            NewOrderEvent::of_state(&order.told(), OrderState::Paid, order.version + 1)
+            NewOrderEvent::of_state(order, OrderState::Paid)
         }
         (reason, order) => {
             if let Some(order) = order {

@@ -6,6 +6,7 @@ use super::super::sale_facts::SaleFacts;
 use super::super::schema::{outcome_event, request_outcome};
 use super::super::webhooks::DeliveryRows;
 use super::text::Values;
+use super::write;
 use crate::domain::ids::SaleId;
 use crate::domain::message::{self, OrderMessage, UnitPrice};
 use crate::domain::order_life::{OrderState, PaymentTerms};
@@ -85,7 +86,7 @@ pub(crate) struct SaleShare {
 
 /// The rows of one transaction. Sorted by request id and by sale: all such transactions take locks in one order.
 pub(crate) struct WritePlan<'a> {
-    /// BEGIN and the INSERTs into `request_outcome`, `orders`, `stock_flow` and, where a webhook wants them, `webhook_deliveries`, as
+    /// The beginning and the INSERTs into `request_outcome`, `orders`, `stock_flow` and, where a webhook wants them, `webhook_deliveries`, as
     /// one message to the server. It executes them in order and stops at the first that fails.
     pub opening: String,
     /// The events to publish later; empty when the requests came as messages, whose consumer publishes them itself.
@@ -137,7 +138,7 @@ impl<'a> WritePlan<'a> {
                 events.extend((!source.has_message()).then_some(event));
             }
         }
-        let mut opening = ["BEGIN", &outcomes.finish(), &orders.finish(), &flows(&shares)].join("; ");
+        let mut opening = [write::OPEN, &outcomes.finish(), &orders.finish(), &flows(&shares)].join("; ");
         deliveries.append_to(&mut opening);
         Ok(Ok(Self { opening, events, shares }))
     }

@@ -3,18 +3,29 @@
 //!
 //! Whatever goes wrong, everything is rolled back: a lock wait (1205) undoes only its statement and a deadlock (1213) the
 //! whole transaction, and committing what is left would book stock without orders (windows 67, 68).
+//!
+//! A node of Galera also undoes a transaction between two statements of one message, when another node was first, and goes on with
+//! the message: the error comes at its end (seen with MariaDB 10.11). After BEGIN the rest would be committed statement by
+//! statement: orders without an outcome. So the session commits nothing by itself meanwhile, and the stock is taken only where
+//! this transaction's own outcome is still to be seen.
 
 use super::super::fault::DbError;
 use super::super::pool::{Conn, Db};
-use super::super::schema::{outcome_event, sales};
+use super::super::schema::{outcome_event, request_outcome, sales};
 use super::plan::{SaleShare, WritePlan};
 use super::text::Values;
 use crate::domain::ids::SaleId;
 use crate::faults::{crash_point, left_out};
+use diesel::dsl::exists;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Binary, Unsigned};
 use diesel_async::{RunQueryDsl, SimpleAsyncConnection};
 use std::pin::pin;
+
+/// Opens the transaction: from here on nothing is committed without COMMIT, whatever becomes of the transaction.
+pub(super) const OPEN: &str = "SET autocommit = 0";
+const COMMIT: &str = "COMMIT; SET autocommit = 1";
+const ROLLBACK: &str = "ROLLBACK; SET autocommit = 1";
 
 /// What stopped the transaction; nothing of it remains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,14 +67,14 @@ pub(crate) async fn transact(db: &Db, name: &'static str, plan: &WritePlan<'_>) 
 }
 
 /// All or nothing. After an error of the database the caller closes the connection, which rolls back where the statement
-/// ROLLBACK could not. Diesel does not know of the transaction: BEGIN is in one message with the INSERTs.
+/// ROLLBACK could not. Diesel does not know of the transaction: its beginning is in one message with the INSERTs.
 async fn in_transaction(conn: &mut Conn, plan: &WritePlan<'_>) -> Result<(), Halt> {
     let halt = match write(conn, plan).await {
         Ok(()) => return commit(conn).await,
         Err(Halt::Db(_)) if left_out!(Rollback) => return commit(conn).await,
         Err(halt) => halt,
     };
-    match (conn.batch_execute("ROLLBACK").await, halt) {
+    match (conn.batch_execute(ROLLBACK).await, halt) {
         (Ok(()), halt) | (Err(_), halt @ Halt::Db(_)) => Err(halt),
         // The obstacle is certain, the connection is not.
         (Err(error), Halt::Blocked(_)) => Err(Halt::Db(error.into())),
@@ -87,7 +98,7 @@ async fn send(conn: &mut Conn, message: &str, sent: impl FnOnce()) -> Result<(),
 
 /// After a crash before the answer the outcome is unknown.
 async fn commit(conn: &mut Conn) -> Result<(), Halt> {
-    send(conn, "COMMIT", || crash_point!(CommitSent)).await
+    send(conn, COMMIT, || crash_point!(CommitSent)).await
 }
 
 async fn write(conn: &mut Conn, plan: &WritePlan<'_>) -> Result<(), Halt> {
@@ -108,7 +119,7 @@ async fn write(conn: &mut Conn, plan: &WritePlan<'_>) -> Result<(), Halt> {
         count_buyers(conn, sale_id, share).await?;
     }
     for (sale_id, share) in &plan.shares {
-        take_stock(conn, sale_id, share.units).await?;
+        take_stock(conn, sale_id, share).await?;
     }
     crash_point!(AfterStock);
     Ok(())
@@ -145,11 +156,17 @@ struct Above {
     above: i64,
 }
 
-async fn take_stock(conn: &mut Conn, sale_id: &SaleId, units: i64) -> Result<(), Halt> {
-    let enough = sales::table.filter(sales::sale_id.eq(sale_id.as_str().as_bytes())).filter(sales::stock.ge(units));
-    let updated = diesel::update(enough).set(sales::stock.eq(sales::stock - units)).execute(conn).await;
+async fn take_stock(conn: &mut Conn, sale_id: &SaleId, share: &SaleShare) -> Result<(), Halt> {
+    let own_outcome = request_outcome::table.find(share.first_request);
+    let enough =
+        sales::table.filter(sales::sale_id.eq(sale_id.as_str().as_bytes())).filter(sales::stock.ge(share.units));
+    let less = diesel::update(enough).set(sales::stock.eq(sales::stock - share.units));
+    let updated = less.filter(exists(own_outcome)).execute(conn).await;
     match updated.map_err(DbError::from) {
-        Ok(0) => Err(Halt::Blocked(Blocked::Stock)),
+        Ok(0) => match own_outcome.count().get_result::<i64>(conn).await? {
+            0 => Err(Halt::Db(DbError::Deadlock)),
+            _ => Err(Halt::Blocked(Blocked::Stock)),
+        },
         Ok(_) => Ok(()),
         // The hot row itself is locked: a smaller group of this sale would wait as well, other sales would not.
         Err(DbError::LockWait) => Err(Halt::Db(DbError::SaleLocked(sale_id.clone()))),
