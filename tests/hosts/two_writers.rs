@@ -4,6 +4,7 @@
 use crate::folder;
 use crate::servers::{Kind, galera, roles};
 use crate::site::Site;
+use crate::time::time_passes;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use seckill::domain::ids::{RequestId, SaleId, UserId};
@@ -13,7 +14,6 @@ use seckill::domain::request::Purchase;
 use seckill::store::mysql::codes::PersistSource;
 use seckill::store::mysql::persist::persist_all;
 use seckill::store::mysql::{Db, DbConfig};
-use std::time::Duration;
 use tokio::sync::watch;
 
 const SALE: &str = "two-writers";
@@ -68,7 +68,7 @@ async fn land_some(db: Db, mut begun: watch::Receiver<u64>, consumer: u64) {
     let mut random = StdRng::seed_from_u64(consumer);
     while begun.changed().await.is_ok() {
         let at = *begun.borrow_and_update();
-        tokio::time::sleep(Duration::from_micros(random.random_range(0..2_000))).await;
+        time_passes(random.random_range(0..3)).await;
         let one = group(at).swap_remove(usize::try_from(consumer * 5).expect("few"));
         land(&db, vec![one]).await;
     }

@@ -90,7 +90,10 @@ fn many_deliveries_arrive_each_once_beside_more_of_a_receiver_that_takes_none() 
         eprintln!("webhook record: {MANY} deliveries to one receiver in {:.1} s", begun.elapsed().as_secs_f64());
         assert_eq!(shop.calls().len(), usize::try_from(MANY).unwrap(), "each once");
         assert_eq!(shop.taken().len(), usize::try_from(MANY).unwrap());
-        assert!(slow.calls().len() <= 8, "its own places only");
+        // Each place is free again when a try has failed.
+        let deadline_ms = u128::from(world.settings.webhook_delivery.deadline_ms);
+        let in_turn = 1 + begun.elapsed().as_millis() / deadline_ms;
+        assert!(slow.calls().len() as u128 <= 8 * in_turn, "its own places only");
         world.stop().await;
     });
 }

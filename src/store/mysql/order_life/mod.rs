@@ -13,6 +13,7 @@ mod deadline;
 mod events;
 mod lists;
 mod payments;
+mod shared_events;
 mod units;
 
 pub use cancel::{CancelRequest, Cancelled, cancel};
