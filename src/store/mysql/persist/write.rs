@@ -23,7 +23,7 @@ use diesel_async::{RunQueryDsl, SimpleAsyncConnection};
 use std::pin::pin;
 
 /// Opens the transaction: from here on nothing is committed without COMMIT, whatever becomes of the transaction.
-pub(super) const OPEN: &str = "SET autocommit = 0";
+pub(super) const OPEN: &str = "SET autocommit = 0; BEGIN";
 const COMMIT: &str = "COMMIT; SET autocommit = 1";
 const ROLLBACK: &str = "ROLLBACK; SET autocommit = 1";
 
