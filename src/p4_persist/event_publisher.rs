@@ -64,7 +64,7 @@ impl EventPublisher {
             Ok(waiting) => waiting,
             Err(error) => return not_read(&error),
         };
-        if !self.publish(waiting.iter().map(KeyedEvents::of)).await {
+        if !self.publish(waiting.iter().map(KeyedEvents::of).collect()).await {
             return 0;
         }
         let ids: Vec<RequestId> = waiting.iter().map(|event| event.request_id).collect();
@@ -83,7 +83,7 @@ impl EventPublisher {
             bodies: &events.bodies,
             count: events.count.into(),
         });
-        if !self.publish(keyed).await {
+        if !self.publish(keyed.collect()).await {
             return 0;
         }
         let ids: Vec<u64> = waiting.iter().map(|events| events.event_id).collect();
@@ -91,13 +91,12 @@ impl EventPublisher {
     }
 
     /// Whether there was something, and the broker has it (or nobody wants it).
-    async fn publish<'a>(&mut self, waiting: impl Iterator<Item = KeyedEvents<'a>>) -> bool {
-        let messages = bundles(&self.exchange, waiting);
-        if messages.is_empty() {
+    async fn publish(&mut self, waiting: Vec<KeyedEvents<'_>>) -> bool {
+        if waiting.is_empty() {
             return false;
         }
         if self.publishes
-            && let Err(error) = self.sender.send(messages).await
+            && let Err(error) = self.sender.send(bundles(&self.exchange, waiting.into_iter())).await
         {
             tracing::warn!(phase = "p4_persist", %error, "the broker takes no events, they wait in the database");
             self.paused_until = Instant::now() + PAUSE_AFTER_FAILURE;
