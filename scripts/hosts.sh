@@ -39,7 +39,7 @@ unshare --net true 2>/dev/null || fail "the kernel gives no network namespace"
 HOSTS_FOLDER=$(mktemp -d /dev/shm/seckill-hosts-XXXXXX)
 chmod 755 "$HOSTS_FOLDER"
 # A copy, so that a build beside the run changes nothing in it.
-cp target/debug/seckill "$HOSTS_FOLDER/seckill"
+cp target/release/seckill "$HOSTS_FOLDER/seckill"
 HOSTS_COMMIT=$(scripts/commit.sh) HOSTS_DATE=$(date -u +%F)
 export HOSTS_FOLDER HOSTS_COMMIT HOSTS_DATE TEST_DATA_DIR=$HOSTS_FOLDER
 keep=${KEEP:-}
