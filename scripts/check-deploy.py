@@ -142,19 +142,23 @@ def check_schemas():
 
 def check_policies(policies, labels):
     """Every pod is behind a policy for both ways, and no policy opens the admin port to everybody."""
-    covered, opened = set(), set()
+    covered, opened, https = set(), set(), set()
     for policy in policies:
         spec, name = policy["spec"], policy["metadata"]["name"]
         for expression in spec["podSelector"].get("matchExpressions", []):
             if set(spec["policyTypes"]) == {"Ingress", "Egress"}:
                 covered |= set(expression["values"])
-        opened |= {port["port"] for rule in spec.get("egress", []) for port in rule["ports"]}
+        out = {port["port"] for rule in spec.get("egress", []) for port in rule["ports"]}
+        opened |= out
+        https |= {spec["podSelector"].get("matchLabels", {}).get("app.kubernetes.io/name")} if 443 in out else set()
         for rule in spec.get("ingress", []):
             ports = {port["port"] for port in rule.get("ports", [])}
             check(ports and (rule.get("from") or ports == {8080}), f"NetworkPolicy {name}: opens {ports or 'every port'} to everybody")
     # Names, Redis with its sentinels, RabbitMQ, the database, the issuer, a collector of traces.
     needed = {53, 6379, 26379, 5671, 5672, 3306, 443, 4318}
     check(opened == needed, f"NetworkPolicy: the ways out are {opened}, needed are {needed}")
+    # The issuer's key set; webhooks.
+    check(https == {"seckill-api", "seckill-reconcile"}, f"NetworkPolicy: {https} may go out to 443")
     check(covered == labels, f"NetworkPolicy: {labels ^ covered} are in the one and not in the other")
 
 
@@ -280,6 +284,8 @@ def check_three_hosts():
         check(service["command"][-1] == role and service["read_only"] is True, f"three-hosts/compose.yaml: {role}")
         check(environment["SECKILL__RUNTIME__NODE"] == f"{role}-${{HOST}}", f"three-hosts/compose.yaml: the name of {role}")
         check(("SECKILL_MYSQL_URL" in environment) == (role != "relay"), f"three-hosts/compose.yaml: {role} and the database")
+        outside = environment["SECKILL__ADMIN__LISTEN"].startswith("0.0.0.0:")
+        check(outside == (role == "api"), f"three-hosts/compose.yaml: the balancer asks the api, and nobody {role}, on its admin port")
         check(("SECKILL__AUTH__SECRET" in environment) == (role == "api"), f"three-hosts/compose.yaml: {role} and the keys of tokens")
 
 

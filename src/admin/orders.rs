@@ -176,8 +176,9 @@ pub(super) async fn paying(
     path: web::Path<OrderPath>,
     call: OperatorCall,
 ) -> AdminAnswer {
-    call.actor(body.by.as_deref())?;
-    match p6_fulfil::start_payment(&admin.fulfil, path.request_id).await? {
+    let actor = call.actor(body.by.as_deref())?;
+    let work = OrderWork { context: &admin.fulfil, request_id: path.request_id, actor: &actor };
+    match p6_fulfil::start_payment(work).await? {
         PaymentStart::Until(_) => answer(document(&admin, path.request_id).await?),
         PaymentStart::Refused(None) => Err(no_payment_step()),
         PaymentStart::Refused(Some(OrderState::Unpaid)) => {

@@ -70,8 +70,7 @@ struct SeckillCli {
     /// Folder of the local stack: data of the private servers and dev.json
     #[arg(long, value_name = "DIR", default_value = ".seckill", global = true)]
     data_dir: PathBuf,
-    /// Who acts, for the record of acts [default: user@host]
-    #[arg(long, value_name = "NAME", global = true)]
+    #[arg(long, value_name = "NAME", global = true, help = "Who acts, for the record of acts [default: user@host]")]
     by: Option<String>,
     #[command(subcommand)]
     command: Option<CliCommand>,

@@ -1,6 +1,5 @@
-//! What people do to the system, as it is written down: who, what, to what, and how it ended. Values only.
-//!
-//! A name that was typed proves nothing; [`Actor::id`] is what was proved, [`Actor::name`] what a person reads.
+//! What people do to the system, as it is written down: who, what, to what, and how it ended. Values only. A name that was typed
+//! proves nothing; [`Actor::id`] is what was proved, [`Actor::name`] what a person reads.
 
 use super::ids::SaleId;
 use serde_json::Value;
@@ -162,8 +161,10 @@ pub enum Operation {
     FindingClose,
     /// An order was cancelled.
     OrderCancel,
-    /// A payment of an order was told by hand.
+    /// A payment of an order was told.
     OrderPaid,
+    /// A buyer begins to pay: the deadline moved.
+    OrderPaying,
     /// Money that no order could take went back.
     OrderRefunded,
     /// A write to the admin API that a role did not allow.
@@ -198,6 +199,7 @@ impl Operation {
             Self::FindingClose => "finding.close",
             Self::OrderCancel => "order.cancel",
             Self::OrderPaid => "order.paid",
+            Self::OrderPaying => "order.paying",
             Self::OrderRefunded => "order.refunded",
             Self::AdminWrite => "admin.write",
             Self::DlqReplay => "dlq.replay",

@@ -106,9 +106,13 @@ impl EventPublisher {
     }
 }
 
-/// The writers report a database that is unavailable; events can wait.
+/// The writers report a database that is unavailable; events can wait. Anything else stands in the way of all events.
 fn not_read(error: &DbError) -> usize {
-    tracing::debug!(phase = "p4_persist", %error, "waiting events not read");
+    if error.is_outage() {
+        tracing::debug!(phase = "p4_persist", %error, "waiting events not read");
+    } else {
+        tracing::error!(phase = "p4_persist", %error, "waiting events cannot be read: no event is published");
+    }
     0
 }
 

@@ -70,6 +70,10 @@ impl Expiry {
     async fn expire(&mut self, found: Overdue) -> Result<usize, DbError> {
         let mut expired = 0;
         for (sale_id, orders) in found.by_sale {
+            if !self.election.leads() {
+                self.walk.begin_again();
+                break;
+            }
             if self.context.is_frozen(&sale_id).await && self.walk.leave_out(sale_id.clone(), WHILE_FROZEN) {
                 continue;
             }
@@ -130,9 +134,14 @@ impl Worker for Expiry {
             self.ungiven.extend(open);
             self.begun = true;
         }
-        let (expired, more) = self.sweep().await.map_err(Fault::back_off)?;
+        let swept = self.sweep().await;
+        // Whatever became of the rest of it, and also of a batch whose commit is unknown.
+        self.begun = swept.is_ok();
         self.give().await;
-        self.measure().await.map_err(Fault::back_off)?;
+        let (expired, more) = swept.map_err(Fault::back_off)?;
+        if let Err(error) = self.measure().await {
+            tracing::warn!(phase = "p6_fulfil", %error, "overdue orders and refunds could not be counted");
+        }
         if expired == 0 {
             let interval = Duration::from_millis(self.settings.interval_ms);
             self.next_at = started_at + if more { BETWEEN_LOOKS.min(interval) } else { interval };

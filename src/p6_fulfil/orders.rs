@@ -1,8 +1,8 @@
 //! Single steps of an order: paid, payment started, cancelled, refunded. Each is written down as an act when a person or the shop's
 //! backend did it.
 //!
-//! Input: who asks for what. Output: what the database decided, counted by its state. A crash after the step and before the row of
-//! its act leaves the step, which its event and its row in `payments` show; a repeat changes nothing.
+//! Input: who asks for what. Output: what the database decided, counted by its state. What changes something has its act in the same
+//! transaction: a crash leaves both or neither, and a repeat changes nothing. What changes nothing is recorded afterwards.
 
 use super::context::FulfilContext;
 use crate::domain::ids::{RequestId, UserId};
@@ -33,13 +33,19 @@ pub(crate) struct PaidOrder {
 }
 
 impl OrderWork<'_> {
-    async fn record(&self, operation: Operation, code: &str, ok: bool, asked: Value) -> Result<(), DbError> {
+    /// The act, before it is known what comes of it.
+    fn act(&self, operation: Operation, asked: Value) -> OperatorAct {
         let mut act = OperatorAct::new(self.actor, operation, ActTarget::Request(self.request_id.to_string()));
+        act.reason = asked.get("reason").and_then(Value::as_str).map(str::to_owned);
+        act.after = Some(asked);
+        act
+    }
+
+    /// Records an act that changed nothing.
+    async fn record(&self, mut act: OperatorAct, code: &str, ok: bool) -> Result<(), DbError> {
         act.sale_id = order_life::get(&self.context.db, self.request_id).await?.map(|order| order.sale_id);
         act.outcome = if ok { ActOutcome::Ok } else { ActOutcome::Failed };
         act.code = Some(code.to_owned());
-        act.reason = asked.get("reason").and_then(Value::as_str).map(str::to_owned);
-        act.after = Some(asked);
         acts::record(&self.context.db, &[act]).await
     }
 }
@@ -49,7 +55,10 @@ impl OrderWork<'_> {
 /// # Errors
 /// [`DbError`]; repeating finds out what was decided.
 pub(crate) async fn receive_payment(work: OrderWork<'_>, payment: &NewPayment) -> Result<PaidOrder, DbError> {
-    let answer = order_life::receive(&work.context.db, payment).await?;
+    let price = &payment.price;
+    let asked = json!({ "payment_id": payment.payment_id, "amount": price.amount_cents, "currency": price.currency });
+    let act = work.act(Operation::OrderPaid, asked);
+    let answer = order_life::receive(&work.context.db, payment, Some(&act)).await?;
     let (state, code, told) = match &answer {
         PaymentAnswer::Recorded(told, row) => match row.state {
             PaymentState::Applied => (Some(P6Fulfil::Paid), "APPLIED", *told),
@@ -69,17 +78,17 @@ pub(crate) async fn receive_payment(work: OrderWork<'_>, payment: &NewPayment) -
                 "money that no order can take: it has to go back"
             );
         }
-        let price = &payment.price;
-        let asked =
-            json!({ "payment_id": payment.payment_id, "amount": price.amount_cents, "currency": price.currency });
-        work.record(Operation::OrderPaid, code, state == Some(P6Fulfil::Paid), asked).await?;
+    }
+    if state.is_none() {
+        work.record(act, code, false).await?;
     }
     Ok(PaidOrder { answer, state })
 }
 
 /// A buyer starts to pay: the deadline moves, once.
-pub(crate) async fn start_payment(context: &FulfilContext, request_id: RequestId) -> Result<PaymentStart, DbError> {
-    order_life::start(&context.db, request_id).await
+pub(crate) async fn start_payment(work: OrderWork<'_>) -> Result<PaymentStart, DbError> {
+    let act = work.act(Operation::OrderPaying, json!({}));
+    order_life::start(&work.context.db, work.request_id, Some(&act)).await
 }
 
 /// A buyer cancels an unpaid order. Repeating is safe.
@@ -88,7 +97,7 @@ pub(crate) async fn cancel_by_buyer(
     request_id: RequestId,
     buyer: &UserId,
 ) -> Result<Cancelled, DbError> {
-    let request = CancelRequest { request_id, buyer: Some(buyer), reason: "by the buyer", by: "buyer" };
+    let request = CancelRequest { request_id, buyer: Some(buyer), reason: "by the buyer", by: "buyer", act: None };
     Ok(finish(context, order_life::cancel(&context.db, request).await?).await.0)
 }
 
@@ -96,22 +105,21 @@ pub(crate) async fn cancel_by_buyer(
 /// them later.
 ///
 /// # Errors
-/// [`DbError`], perhaps after the order was cancelled and before the act was recorded; repeating is safe.
+/// [`DbError`]; repeating is safe.
 pub(crate) async fn cancel_by_operator(work: OrderWork<'_>, reason: &str) -> Result<(Cancelled, bool), DbError> {
     let by = work.actor.label();
-    let request = CancelRequest { request_id: work.request_id, buyer: None, reason, by: &by };
+    let act = work.act(Operation::OrderCancel, json!({ "reason": reason }));
+    let request = CancelRequest { request_id: work.request_id, buyer: None, reason, by: &by, act: Some(&act) };
     let cancelled = order_life::cancel(&work.context.db, request).await?;
-    let (code, ok, after) = match &cancelled {
-        Cancelled::Now(_, units, refunds) => {
-            ("CANCELLED", true, json!({ "units_back": units, "refunds_needed": refunds, "reason": reason }))
-        }
-        Cancelled::Before(_) => ("CANCELLED_BEFORE", true, json!({ "reason": reason })),
-        Cancelled::Refused(_, state) => {
-            (state.map_or("NO_PAYMENT_STEP", |state| state.code()), false, json!({ "reason": reason }))
-        }
-        Cancelled::NoOrder => ("NO_ORDER", false, json!({ "reason": reason })),
+    let unchanged = match &cancelled {
+        Cancelled::Now(..) => None,
+        Cancelled::Before(_) => Some(("CANCELLED_BEFORE", true)),
+        Cancelled::Refused(_, state) => Some((state.map_or("NO_PAYMENT_STEP", |state| state.code()), false)),
+        Cancelled::NoOrder => Some(("NO_ORDER", false)),
     };
-    work.record(Operation::OrderCancel, code, ok, after).await?;
+    if let Some((code, ok)) = unchanged {
+        work.record(act, code, ok).await?;
+    }
     Ok(finish(work.context, cancelled).await)
 }
 
@@ -131,13 +139,15 @@ async fn finish(context: &FulfilContext, cancelled: Cancelled) -> (Cancelled, bo
 
 /// Money that no order could take went back. Repeating is safe.
 pub(crate) async fn refund_done(work: OrderWork<'_>, payment_id: &str) -> Result<RefundMark, DbError> {
-    let marked = order_life::refunded(&work.context.db, work.request_id, payment_id).await?;
-    let (code, ok) = match &marked {
-        RefundMark::Refunded(_) => ("REFUNDED", true),
-        RefundMark::Before(_) => return Ok(marked),
-        RefundMark::NotNeeded(_) => ("NOT_NEEDED", false),
-        RefundMark::NoPayment => ("NO_PAYMENT", false),
+    let act = work.act(Operation::OrderRefunded, json!({ "payment_id": payment_id }));
+    let marked = order_life::refunded(&work.context.db, work.request_id, payment_id, Some(&act)).await?;
+    let refused = match &marked {
+        RefundMark::Refunded(_) | RefundMark::Before(_) => None,
+        RefundMark::NotNeeded(_) => Some("NOT_NEEDED"),
+        RefundMark::NoPayment => Some("NO_PAYMENT"),
     };
-    work.record(Operation::OrderRefunded, code, ok, json!({ "payment_id": payment_id })).await?;
+    if let Some(code) = refused {
+        work.record(act, code, false).await?;
+    }
     Ok(marked)
 }

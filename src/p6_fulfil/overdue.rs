@@ -68,7 +68,8 @@ impl OverdueWalk {
     /// left out would wait as long as they are.
     fn try_again(&mut self) {
         let now = Instant::now();
-        if !self.at_end && now.duration_since(self.begun_at) < LONGEST {
+        let is_full = self.left_out.len() >= LEFT_OUT_MAX;
+        if !is_full && !self.at_end && now.duration_since(self.begun_at) < LONGEST {
             return;
         }
         let before = self.left_out.len();

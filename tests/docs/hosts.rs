@@ -32,11 +32,12 @@ fn source(file: &str, run: &Value, command: &str) -> String {
     let text = |key: &str| run[key].as_str().unwrap_or_default().to_owned();
     let (date, commit, cores) = (text("date"), text("commit"), &run["cores"]);
     let link = file.trim_start_matches("docs/");
+    let build = if run["program"] == "release" { "Release build" } else { "Debug build" };
     let way = if run["balancers"] == false { "lists of addresses" } else { "haproxy" };
     let loads = run["scenes"].as_array().unwrap().iter().filter_map(|scene| scene["load_1m"].as_f64());
     let (least, most) = loads.fold((f64::MAX, 0.0_f64), |(least, most), load| (least.min(load), most.max(load)));
     format!(
-        "Source: `{command}`, {date}, commit {commit},\n[raw]({link}).\nDebug build, {cores} cores with a load average of \
+        "Source: `{command}`, {date}, commit {commit},\n[raw]({link}).\n{build}, {cores} cores with a load average of \
          {least:.0} to {most:.0} (other work beside it); broker and database by {way}.\n\n"
     )
 }

@@ -180,14 +180,16 @@ impl Site {
         done
     }
 
-    /// Waits until every accepted request has its outcome and everything adds up; else what the last audit said.
-    pub async fn drained(&self) -> Result<(), String> {
+    /// Waits until every accepted request has its outcome and everything adds up; else what the last audit said. What each sale has
+    /// then: as long as that stays the same, nothing came in.
+    pub async fn drained(&self) -> Result<Vec<Value>, String> {
         let deadline = Instant::now() + DRAIN;
         loop {
             let (code, out, err) = roles::call(1, &["audit", "--now", "--json"]).await;
             let audit: Value = serde_json::from_str(&out).unwrap_or_default();
             if code == Some(0) && open_units(&audit) == 0 {
-                return Ok(());
+                let sales = audit["sales"].as_array().into_iter().flatten();
+                return Ok(sales.map(|sale| sale["counted"].clone()).collect());
             }
             if Instant::now() > deadline {
                 return Err(format!("audit: exit code {code:?}: {out}{err}"));

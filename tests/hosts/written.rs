@@ -21,7 +21,10 @@ impl Results {
         std::fs::create_dir_all(&folder).expect("a folder");
         let cores = std::thread::available_parallelism().map_or(0, usize::from);
         let commit = std::env::var("HOSTS_COMMIT").unwrap_or_default();
-        let head = json!({ "commit": commit, "cores": cores, "balancers": roles::through_balancers(), "date": std::env::var("HOSTS_DATE").unwrap_or_default() });
+        let date = std::env::var("HOSTS_DATE").unwrap_or_default();
+        let balancers = roles::through_balancers();
+        let head =
+            json!({ "commit": commit, "cores": cores, "balancers": balancers, "date": date, "program": "release" });
         Self { file: folder.join(format!("{name}.json")), head, scenes: Vec::new(), red: Vec::new() }
     }
 

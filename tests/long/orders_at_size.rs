@@ -216,18 +216,18 @@ async fn steps(measured: &mut Measured, rows: u64) {
     .await
     .unwrap();
     let id = |at: usize| orders[at].request_id;
-    measured.ask("a payment is started", 20, async |db| life::start(db, id(0)).await.map(|_| 1)).await;
+    measured.ask("a payment is started", 20, async |db| life::start(db, id(0), None).await.map(|_| 1)).await;
     let payment = NewPayment {
         payment_id: "new-1".into(),
         request_id: id(1),
         price: Price { amount_cents: 100, currency: "CNY".into() },
     };
-    measured.ask("a payment", 20, async |db| life::receive(db, &payment).await.map(|_| 1)).await;
+    measured.ask("a payment", 20, async |db| life::receive(db, &payment, None).await.map(|_| 1)).await;
     let late = NewPayment { payment_id: "new-2".into(), ..payment.clone() };
-    measured.ask("a payment too much", 20, async |db| life::receive(db, &late).await.map(|_| 1)).await;
-    let cancel = CancelRequest { request_id: id(1), buyer: None, reason: "r", by: "b" };
+    measured.ask("a payment too much", 20, async |db| life::receive(db, &late, None).await.map(|_| 1)).await;
+    let cancel = CancelRequest { request_id: id(1), buyer: None, reason: "r", by: "b", act: None };
     measured.ask("a paid order is cancelled", 60, async |db| life::cancel(db, cancel).await.map(|_| 1)).await;
-    measured.ask("money goes back", 20, async |db| life::refunded(db, id(1), "new-2").await.map(|_| 1)).await;
+    measured.ask("money goes back", 20, async |db| life::refunded(db, id(1), "new-2", None).await.map(|_| 1)).await;
     let due = SaleId::parse("locked").unwrap();
     let batch = life::overdue(&measured.db, None, BATCH).await.unwrap();
     measured

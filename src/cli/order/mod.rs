@@ -76,7 +76,7 @@ pub(super) enum OrderCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Cancel an order: its units are sold again, its row stays, its buyer's quota stays used
+    /// Cancel an order: its units are sold again, its row stays; its buyer's quota stays used, but for an unpaid order whose sale returns limits
     ///
     /// The database first, then Redis; what Redis does not get now it gets from P5. Repeating it changes nothing. The
     /// request stays CONFIRMED for its buyer, its order is CANCELLED. Money that was paid for it has to go back: it is listed by

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 /// Silence is broken this often, so that proxies and phones keep the connection.
 const HEARTBEAT: Duration = Duration::from_secs(10);
-/// A stream ends after this time, final or not; browsers reconnect by themselves.
+/// A stream ends after this time, final or not; the caller asks again, as the demo shop does.
 const STREAM_MAX: Duration = Duration::from_secs(300);
 
 /// One event of the stream.

@@ -34,6 +34,11 @@ pub enum ArchiveError {
     /// Failed requests are open.
     #[error("failed requests of sale {0} are open; replay them or give them up first, see seckill dlq list")]
     Open(SaleId),
+    /// Money of this many payments has to go back; the rows that say so would be gone.
+    #[error(
+        "money of sale {0} has to go back ({1} payments); send it back and say so first, see seckill order refunds --sale {0}"
+    )]
+    RefundsNeeded(SaleId, i64),
     /// The files and the database differ.
     #[error(
         "{table} of sale {sale_id}: {filed:?} in {file}, {counted:?} in the database; one of them was changed, delete the folder and export again"

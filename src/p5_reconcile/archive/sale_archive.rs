@@ -10,7 +10,7 @@ use crate::store::mysql::archive::{self, ArchiveSum, ArchiveTable, Archived};
 use crate::store::mysql::books::{self, Series};
 use crate::store::mysql::codes::FailureStatus;
 use crate::store::mysql::failed_requests::{self, FailedRequestFilter};
-use crate::store::mysql::sales;
+use crate::store::mysql::{order_life, sales};
 use std::path::{Path, PathBuf};
 
 /// The archiving of one sale.
@@ -72,6 +72,10 @@ impl Archive {
         };
         if !failed_requests::list(&self.context.db, &open).await?.is_empty() {
             return Err(ArchiveError::Open(id()));
+        }
+        let (_, refunds) = order_life::refunds_needed(&self.context.db, Some(&self.sale_id)).await?;
+        if refunds > 0 {
+            return Err(ArchiveError::RefundsNeeded(id(), refunds));
         }
         Ok(())
     }

@@ -72,7 +72,7 @@ impl WebhookEndpoint {
 
     /// What follows from a try: for its row, and for this webhook.
     pub(super) fn follow(&mut self, ended: &EndedTry, pauses: &RetryPauses, keep_s: u64) -> TriedDelivery {
-        let delivery_id = ended.delivery_id;
+        let (delivery_id, attempts) = (ended.delivery_id, ended.attempts);
         let (problem, retry_after) = match &ended.outcome {
             TryOutcome::Delivered => return TriedDelivery::Delivered { delivery_id, keep_s },
             TryOutcome::Gone => {
@@ -89,13 +89,13 @@ impl WebhookEndpoint {
                 (failed.problem.clone(), failed.retry_after)
             }
         };
-        let Some(pause_ms) = pauses.all().get(usize::from(ended.attempts)) else {
-            return TriedDelivery::Dead { delivery_id, problem };
+        let Some(pause_ms) = pauses.all().get(usize::from(attempts)) else {
+            return TriedDelivery::Dead { delivery_id, attempts, problem };
         };
         let pause = lengthened(Duration::from_millis(*pause_ms));
         let pause = retry_after.map_or(pause, |asked| pause.max(asked.min(RETRY_AFTER_MAX)));
         let after_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
-        TriedDelivery::Again { delivery_id, after_ms, problem }
+        TriedDelivery::Again { delivery_id, attempts, after_ms, problem }
     }
 }
 
@@ -129,7 +129,7 @@ mod tests {
             assert!((low..=high).contains(&after_ms), "{after_ms}");
         }
         let last = endpoint.follow(&ended(2, failed(None, false)), &pauses, 9);
-        assert_eq!(last, TriedDelivery::Dead { delivery_id: 7, problem: "answers 500".into() });
+        assert_eq!(last, TriedDelivery::Dead { delivery_id: 7, attempts: 2, problem: "answers 500".into() });
         let delivered = endpoint.follow(&ended(2, TryOutcome::Delivered), &pauses, 9);
         assert_eq!(delivered, TriedDelivery::Delivered { delivery_id: 7, keep_s: 9 });
         assert!(endpoint.is_open(Instant::now()));

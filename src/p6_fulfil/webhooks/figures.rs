@@ -37,7 +37,7 @@ pub(super) fn count_try(webhook: &str, ended: &EndedTry, tried: &TriedDelivery) 
 /// One line for the deliveries of a webhook that died together.
 pub(super) fn log_dead<'a>(webhook: &str, tried: impl Iterator<Item = &'a TriedDelivery>) {
     let dead = tried.filter_map(|tried| match tried {
-        TriedDelivery::Dead { delivery_id, problem } => Some((delivery_id, problem)),
+        TriedDelivery::Dead { delivery_id, problem, .. } => Some((delivery_id, problem)),
         TriedDelivery::Delivered { .. } | TriedDelivery::Again { .. } => None,
     });
     let dead: Vec<_> = dead.collect();

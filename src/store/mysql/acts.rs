@@ -1,13 +1,13 @@
 //! What people did (`operator_acts`): written once, never changed, never deleted.
 //!
-//! Input: an act that has ended. Output: its row. If a process dies between the act and its row, only the changed value shows
-//! the act: a status, a grant, an outcome. So callers record acts before they remove the last trace of their subject (an entry
-//! of a dead-letter queue), and report a row that could not be written.
+//! Input: an act that has ended. Output: its row. What changes an order has its act in the same transaction. Elsewhere, if a process
+//! dies between the act and its row, only the changed value shows the act: a status, a grant, an outcome. So callers record acts
+//! before they remove the last trace of their subject (an entry of a dead-letter queue), and report a row that could not be written.
 
 use super::codes::cut;
 use super::columns::UnixMs;
 use super::fault::DbError;
-use super::pool::Db;
+use super::pool::{Conn, Db};
 use super::schema::operator_acts;
 use crate::domain::ids::SaleId;
 use crate::domain::operator::OperatorAct;
@@ -95,6 +95,12 @@ pub async fn record(db: &Db, acts: &[OperatorAct]) -> Result<(), DbError> {
         .await
     })
     .await
+}
+
+/// Writes one act in the caller's transaction: it is there if what it tells of is.
+pub(super) async fn insert(conn: &mut Conn, act: &OperatorAct) -> Result<(), DbError> {
+    diesel::insert_into(operator_acts::table).values(ActRow::of(act)).execute(conn).await?;
+    Ok(())
 }
 
 /// An act as it is on record. Codes are kept as they stand: another version may have written them.

@@ -110,6 +110,24 @@ impl From<ConnectionError> for DbError {
     }
 }
 
+/// Why a transaction writes nothing: for a reason of its caller's own, or because of the database. Both roll back.
+pub(super) enum Halt<R> {
+    Because(R),
+    Db(DbError),
+}
+
+impl<R> From<DbError> for Halt<R> {
+    fn from(error: DbError) -> Self {
+        Self::Db(error)
+    }
+}
+
+impl<R> From<Error> for Halt<R> {
+    fn from(error: Error) -> Self {
+        Self::Db(error.into())
+    }
+}
+
 type Build = fn(&str) -> DbError;
 
 /// Texts of the server and the driver, with what they mean; the first match counts.

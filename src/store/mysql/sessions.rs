@@ -27,8 +27,21 @@ pub(super) const IDLE_MAX: Duration = Duration::from_secs(3);
 const IDLE_TRUSTED: Duration = Duration::from_millis(500);
 /// One that is used all the time is tested this often: a server may be demoted, and still answer reads.
 const TESTED_TRUSTED: Duration = Duration::from_secs(1);
-/// Seconds a statement waits for a row lock before 1205.
-const LOCK_WAIT_S: u32 = 3;
+/// Most seconds a statement waits for a row lock before 1205.
+const LOCK_WAIT_MAX_S: u64 = 3;
+
+/// Seconds a statement waits for a row lock: less than it may take at all, because 1205 says that the row of one sale is locked, and
+/// a statement that took too long says that the database is in trouble. The server's least is one second.
+const fn lock_wait_s(statement_timeout_ms: u64) -> u64 {
+    let below = statement_timeout_ms.saturating_sub(1) / 1000;
+    if below > LOCK_WAIT_MAX_S {
+        LOCK_WAIT_MAX_S
+    } else if below == 0 {
+        1
+    } else {
+        below
+    }
+}
 
 /// A session of the pool.
 pub(super) struct PooledSession {
@@ -118,9 +131,10 @@ pub(super) async fn open_session(
     let seconds = format!("{}.{:03}", statement_timeout_ms / 1000, statement_timeout_ms % 1000);
     // A read on one node of Galera waits for what was committed on the others: "no outcome" decides what is written.
     let reads_all = if is_galera { ", wsrep_sync_wait = 1" } else { "" };
+    let lock_wait_s = lock_wait_s(statement_timeout_ms);
     let session = format!(
         "SET SESSION sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,NO_ZERO_DATE,\
-         NO_ZERO_IN_DATE', time_zone = '+00:00', lc_messages = 'en_US', innodb_lock_wait_timeout = {LOCK_WAIT_S}, \
+         NO_ZERO_IN_DATE', time_zone = '+00:00', lc_messages = 'en_US', innodb_lock_wait_timeout = {lock_wait_s}, \
          wait_timeout = {IDLE_S}, net_read_timeout = {IDLE_S}{reads_all} \
          /*M! , max_statement_time = {seconds}, idle_write_transaction_timeout = {IDLE_IN_WRITE_S} */ \
          /*!80000 , max_execution_time = {statement_timeout_ms} */"
@@ -129,4 +143,18 @@ pub(super) async fn open_session(
         conn.batch_execute(statement).await.map_err(diesel::ConnectionError::CouldntSetupConfiguration)?;
     }
     Ok((conn, server))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lock_wait_s;
+
+    #[test]
+    fn a_lock_is_waited_for_less_long_than_a_statement_may_take() {
+        for (statement_ms, wait_s) in
+            [(10, 1), (1000, 1), (1001, 1), (2000, 1), (2001, 2), (3000, 2), (4000, 3), (600_000, 3)]
+        {
+            assert_eq!(lock_wait_s(statement_ms), wait_s, "{statement_ms} ms");
+        }
+    }
 }

@@ -86,7 +86,7 @@ impl RabbitConfig {
         self.urls.iter().map(shown).collect::<Vec<_>>().join(", ")
     }
 
-    /// Checks every value against its bounds; [`super::declare`] and the `connect` functions do it first.
+    /// Checks every value against its bounds; [`super::declare()`] and the `connect` functions do it first.
     pub(crate) fn check(&self) -> Result<(), RabbitError> {
         for url in &self.urls {
             if BrokerAddress::parse(url)?.encrypted != self.trust.is_some() {

@@ -41,8 +41,11 @@ fn a_payment_that_dies_at_any_line_is_told_again_and_counts_once() {
             let died = world.cli_with_faults(&format!("{point}=return"), &args);
             assert_eq!(died.code, None, "{died:?}");
             assert_eq!(world.order_in("PAID", id).await, point == "F31", "{point}");
+            let acts = format!("action = 'order.paid' AND target_id = '{id}'");
+            assert_eq!(world.rows("operator_acts", &acts).await, i64::from(point == "F31"), "{point}: with its change");
             world.cli(&args).exits(0);
             assert!(world.order_in("PAID", id).await);
+            assert_eq!(world.rows("operator_acts", &acts).await, 1, "{point}: a repeat is no act");
         }
         assert_eq!(world.rows("payments", "state = 'APPLIED'").await, 2);
         let id = world.ordered(&sale, "F32").await;
@@ -53,6 +56,7 @@ fn a_payment_that_dies_at_any_line_is_told_again_and_counts_once() {
         assert!(world.order_in("UNPAID", id).await);
         world.cli(&args).exits(0);
         assert!(world.order_in("CANCELLED", id).await);
+        assert_eq!(world.rows("operator_acts", &format!("action = 'order.cancel' AND target_id = '{id}'")).await, 1);
         world.finish().await;
     });
 }

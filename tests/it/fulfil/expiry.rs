@@ -57,6 +57,7 @@ fn a_payment_that_was_started_moves_the_deadline_once() {
         assert_eq!(deadline().await, 1_200);
         assert_eq!(admin.post(&path, json!({})).await.status, 200, "a repeat");
         assert_eq!(deadline().await, 1_200, "never past twice the time");
+        assert_eq!(world.rows("operator_acts", "action = 'order.paying' AND before_json LIKE '%UNPAID%'").await, 1);
         world.overdue(alice).await;
         eventually("expired", async || world.order_in("EXPIRED", alice).await).await;
         let late = admin.post(&path, json!({})).await;

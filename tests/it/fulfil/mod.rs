@@ -6,6 +6,7 @@ mod crash;
 mod events;
 mod expiry;
 mod limits;
+mod older_version;
 mod races;
 mod webhooks;
 mod webhooks_crash;

@@ -29,11 +29,15 @@ fn of_a_payment_a_deadline_and_a_cancellation_at_once_one_wins_and_the_money_is_
             let (db, user) = (&world.servers.db, seckill::domain::ids::UserId::parse("alice").unwrap());
             let names = [format!("a{n}"), format!("b{n}")];
             let (one, two) = (payment(&names[0], id), payment(&names[1], id));
-            let request = CancelRequest { request_id: id, buyer: Some(&user), reason: "r", by: "buyer" };
+            let request = CancelRequest { request_id: id, buyer: Some(&user), reason: "r", by: "buyer", act: None };
             let mut due = overdue(db, None, 500).await.unwrap();
             due.retain(|order| order.request_id == id);
-            let (one, two, gone, given_up) =
-                tokio::join!(receive(db, &one), receive(db, &two), expire(db, &sale, due), cancel(db, request));
+            let (one, two, gone, given_up) = tokio::join!(
+                receive(db, &one, None),
+                receive(db, &two, None),
+                expire(db, &sale, due),
+                cancel(db, request)
+            );
             let (one, two) = (one.unwrap(), two.unwrap());
             let wins = [
                 applied(&one),
@@ -62,7 +66,7 @@ fn one_payment_told_many_times_at_once_is_one_payment() {
         let sale = world.paying_sale("told", 100, None, LONG).await;
         let id = world.ordered(&sale, "alice").await;
         let told = payment("same", id);
-        let answers = futures::future::join_all((0..8).map(|_| receive(&world.servers.db, &told))).await;
+        let answers = futures::future::join_all((0..8).map(|_| receive(&world.servers.db, &told, None))).await;
         let answers: Vec<PaymentAnswer> = answers.into_iter().map(Result::unwrap).collect();
         assert!(answers.iter().all(applied), "{answers:?}");
         let new =

@@ -47,7 +47,7 @@ fn a_cancelled_orders_units_are_sold_again_once_and_everything_adds_up() {
 
         // Cancelled in the database only: P5 brings the unit to Redis. Two operators at once are one.
         let db = &world.servers.db;
-        let of_bob = |by: &'static str| CancelRequest { request_id: bob, buyer: None, reason: "twice", by };
+        let of_bob = |by: &'static str| CancelRequest { request_id: bob, buyer: None, reason: "twice", by, act: None };
         let (one, two) = tokio::join!(cancel(db, of_bob("a")), cancel(db, of_bob("b")));
         let now =
             [one.unwrap(), two.unwrap()].into_iter().filter(|done| matches!(done, Cancelled::Now(_, 1, _))).count();

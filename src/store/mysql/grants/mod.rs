@@ -9,7 +9,7 @@ pub use reclaim::{Reclaimed, reclaim};
 
 use super::codes::GrantKind;
 use super::columns::{ByteText, MaybeUnixMs};
-use super::fault::DbError;
+use super::fault::{DbError, Halt};
 use super::pool::{Conn, Db};
 use super::sale_error::SaleError;
 use super::schema::{sales, stock_flow, stock_grants};
@@ -128,18 +128,20 @@ pub async fn top_up(db: &Db, sale_id: &SaleId, grant_id: &str, quantity: u32) ->
             conn.transaction(async |conn| {
                 // Its epoch cannot change between here and the commit: a rebuild that is under way waits for this row.
                 let locked = sales::table.find(sale).select(sales::epoch).for_update();
-                let Some(epoch) = locked.first(conn).await.optional()? else { return Err(Halted::Unknown) };
+                let Some(epoch) = locked.first(conn).await.optional()? else {
+                    return Err(Halt::Because(NotOffered::Unknown));
+                };
                 insert(conn, sale_id, grant_id, (quantity, epoch)).await?;
                 let room = sales::table.find(sale).filter(sales::granted.le(STOCK_MAX - quantity));
                 let more = (sales::granted.eq(sales::granted + quantity), sales::stock.eq(sales::stock + quantity));
                 let matched = diesel::update(room).set(more).execute(conn).await?;
-                if matched == 1 { Ok(None) } else { Err(Halted::NoRoom) }
+                if matched == 1 { Ok(None) } else { Err(Halt::Because(NotOffered::NoRoom)) }
             })
             .await
             .or_else(|halted| match halted {
-                Halted::NoRoom => Ok(Some(SaleError::TooMuch(sale_id.clone()))),
-                Halted::Unknown => Ok(Some(SaleError::Unknown(sale_id.clone()))),
-                Halted::Db(error) => Err(error),
+                Halt::Because(NotOffered::NoRoom) => Ok(Some(SaleError::TooMuch(sale_id.clone()))),
+                Halt::Because(NotOffered::Unknown) => Ok(Some(SaleError::Unknown(sale_id.clone()))),
+                Halt::Db(error) => Err(error),
             })
         })
         .await;
@@ -155,23 +157,10 @@ pub async fn top_up(db: &Db, sale_id: &SaleId, grant_id: &str, quantity: u32) ->
     }
 }
 
-/// Why a transaction rolled back.
-pub(super) enum Halted {
+/// Why units are not offered.
+pub(super) enum NotOffered {
     NoRoom,
     Unknown,
-    Db(DbError),
-}
-
-impl From<DbError> for Halted {
-    fn from(error: DbError) -> Self {
-        Self::Db(error)
-    }
-}
-
-impl From<diesel::result::Error> for Halted {
-    fn from(error: diesel::result::Error) -> Self {
-        Self::Db(error.into())
-    }
 }
 
 pub(crate) async fn get(db: &Db, sale_id: &SaleId, grant_id: &str) -> Result<Option<Grant>, DbError> {

@@ -4,10 +4,11 @@
 //! all of it or nothing; the grant is given to Redis like any other.
 
 use super::super::codes::{GrantKind, reasons_with_unit};
+use super::super::fault::Halt;
 use super::super::pool::Db;
 use super::super::sale_error::SaleError;
 use super::super::schema::sales;
-use super::{Halted, write};
+use super::{NotOffered, write};
 use crate::domain::ids::SaleId;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Binary};
@@ -32,7 +33,7 @@ pub async fn reclaim(db: &Db, sale_id: &SaleId) -> Result<Option<Reclaimed>, Sal
                     .first(conn)
                     .await
                     .optional()?;
-                let Some((stock, epoch)) = row else { return Err(Halted::Unknown) };
+                let Some((stock, epoch)) = row else { return Err(Halt::Because(NotOffered::Unknown)) };
                 let claim = |query: &str| {
                     diesel::sql_query(query).bind::<Binary, _>(grant_id.as_bytes()).bind::<Binary, _>(sale)
                 };
@@ -49,16 +50,18 @@ pub async fn reclaim(db: &Db, sale_id: &SaleId) -> Result<Option<Reclaimed>, Sal
                     return Ok(None);
                 }
                 if units.claimed > stock - units.waiting {
-                    return Err(Halted::NoRoom);
+                    return Err(Halt::Because(NotOffered::NoRoom));
                 }
                 write(conn, sale_id, &grant_id, (GrantKind::Reclaim, units.claimed, epoch)).await?;
                 Ok(Some(Reclaimed { grant_id: grant_id.clone(), requests, units: units.claimed }))
             })
             .await
             .or_else(|halted| match halted {
-                Halted::Db(error) => Err(error),
-                Halted::NoRoom => Ok(Some(Reclaimed { grant_id: String::new(), requests: 0, units: 0 })),
-                Halted::Unknown => Ok(None),
+                Halt::Db(error) => Err(error),
+                Halt::Because(NotOffered::NoRoom) => {
+                    Ok(Some(Reclaimed { grant_id: String::new(), requests: 0, units: 0 }))
+                }
+                Halt::Because(NotOffered::Unknown) => Ok(None),
             })
         })
         .await?;

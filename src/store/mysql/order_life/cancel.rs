@@ -1,16 +1,18 @@
 //! Cancelling an order: by its buyer while it is unpaid, by an operator or the shop's backend also when it is paid, and where the
 //! sale has no payment step.
 //!
-//! One transaction: the order, the payment that has to go back now, journal, stock, grant, events.
+//! One transaction: the order, the payment that has to go back now, journal, stock, grant, events, the operator's act.
 
 use super::super::codes::cut;
 use super::super::fault::DbError;
 use super::super::pool::{Conn, Db};
 use super::super::schema::payments;
+use super::acts::{self, DoneToOrder};
 use super::events::{self, NewOrderEvent, RefundNeeded};
 use super::units::{ReturnedUnits, give_back};
 use super::{LockedOrder, lock, movable, moved_away, retried};
 use crate::domain::ids::{RequestId, SaleId, UserId};
+use crate::domain::operator::OperatorAct;
 use crate::domain::order_life::{OrderEvent, OrderState, OrderTransition, ReturnedPurchase};
 use crate::domain::payment::{PaymentState, RefundReason};
 use crate::domain::webhook::WebhookSubscriptions;
@@ -18,6 +20,7 @@ use crate::faults::crash_point;
 use diesel::prelude::*;
 use diesel::sql_types::{Bool, Text};
 use diesel_async::{AsyncConnection, RunQueryDsl};
+use serde_json::json;
 
 /// Who cancels what, and why.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +33,8 @@ pub struct CancelRequest<'a> {
     pub reason: &'a str,
     /// Who, for the record.
     pub by: &'a str,
+    /// The act that it is; none of a buyer.
+    pub act: Option<&'a OperatorAct>,
 }
 
 /// What a cancellation found.
@@ -45,7 +50,8 @@ pub enum Cancelled {
     NoOrder,
 }
 
-/// Cancels the order of a request. Repeating is safe. Without a payment step its buyer's limit stays used: Redis still knows him.
+/// Cancels the order of a request. Repeating is safe. Its buyer's limit stays used, because Redis still knows him; only an unpaid
+/// order whose sale has `limit_returns` gives it back, in Redis too.
 pub async fn cancel(db: &Db, request: CancelRequest<'_>) -> Result<Cancelled, DbError> {
     retried!(db.run("order_cancel", async |conn| {
         conn.transaction(async |conn| {
@@ -84,9 +90,11 @@ async fn in_transaction(
         Some(_) => format!("state IN {}", movable(event)),
         None => "state IS NULL AND cancelled_at IS NULL".to_owned(),
     };
+    // Money that has to go back is told for itself, and has a version of its own.
+    let steps = if order.state == Some(OrderState::Paid) { 2 } else { 1 };
     let set = format!(
         "/* order_life::cancel */ UPDATE orders SET state = 'CANCELLED', state_at = NOW(3), cancelled_at = NOW(3), \
-         cancelled_by = ?, cancel_reason = ?, limit_returned = ?, version = version + 1, \
+         cancelled_by = ?, cancel_reason = ?, limit_returned = ?, version = version + {steps}, \
          one_per_user_id = IF(?, NULL, one_per_user_id) WHERE request_id = {} AND {condition}",
         order.request_id
     );
@@ -118,6 +126,9 @@ async fn in_transaction(
         counted_by_buyer: order.limited,
     };
     give_back(conn, &returned).await?;
+    let after = json!({ "units_back": order.quantity, "refunds_needed": refunds, "reason": request.reason });
+    let done = DoneToOrder { code: OrderState::Cancelled.code(), ok: true, after: Some(after) };
+    acts::write(conn, request.act, Some(order), done).await?;
     crash_point!(CancelWritten);
     Ok(refunds)
 }
@@ -147,7 +158,8 @@ async fn to_refund(
         let payment_id = String::from_utf8_lossy(&payment_id).into_owned();
         let (reason, currency) = (RefundReason::Cancelled, currency.as_str());
         let refund = RefundNeeded { payment_id: &payment_id, reason, amount_cents, currency };
-        told.push(NewOrderEvent::of_refund(order.request_id, Some(order), &refund));
+        let version = order.version + 2;
+        told.push(NewOrderEvent::of_refund(order.request_id, Some((order, version)), &refund));
         ids.push(payment_id);
     }
     Ok(ids)

@@ -9,7 +9,7 @@
 //! read again under locks.
 
 use super::super::codes::read_sale_id;
-use super::super::fault::DbError;
+use super::super::fault::{DbError, Halt};
 use super::super::pool::{Conn, Db};
 use super::super::schema::orders;
 use super::events;
@@ -112,10 +112,10 @@ pub async fn expire(db: &Db, sale_id: &SaleId, chosen: Vec<OverdueOrder>) -> Res
     let batch = retried!(db.run("orders_expire", async |conn| {
         let as_read = conn.transaction(async |conn| as_it_was_read(conn, sale_id, &due, db.webhooks()).await).await;
         match as_read {
-            Err(NotExpired::Moved) => {
+            Err(Halt::Because(Moved)) => {
                 conn.transaction(async |conn| under_locks(conn, sale_id, &due, db.webhooks()).await).await
             }
-            Err(NotExpired::Db(error)) => Err(error),
+            Err(Halt::Db(error)) => Err(error),
             Ok(batch) => Ok(batch),
         }
     }))?;
@@ -123,24 +123,8 @@ pub async fn expire(db: &Db, sale_id: &SaleId, chosen: Vec<OverdueOrder>) -> Res
     Ok(batch)
 }
 
-/// Why a transaction wrote nothing.
-enum NotExpired {
-    /// An order of the batch is not as it was read.
-    Moved,
-    Db(DbError),
-}
-
-impl From<DbError> for NotExpired {
-    fn from(error: DbError) -> Self {
-        Self::Db(error)
-    }
-}
-
-impl From<diesel::result::Error> for NotExpired {
-    fn from(error: diesel::result::Error) -> Self {
-        Self::Db(error.into())
-    }
-}
+/// An order of the batch is not as it was read.
+struct Moved;
 
 /// The whole batch, or nothing.
 async fn as_it_was_read(
@@ -148,14 +132,14 @@ async fn as_it_was_read(
     sale_id: &SaleId,
     due: &[DueOrder],
     webhooks: &WebhookSubscriptions,
-) -> Result<Option<ExpiredBatch>, NotExpired> {
+) -> Result<Option<ExpiredBatch>, Halt<Moved>> {
     let Some(DueOrder { version, .. }) = due.first() else { return Ok(None) };
     if due.iter().any(|order| order.version != *version) {
-        return Err(NotExpired::Moved);
+        return Err(Halt::Because(Moved));
     }
     let terms = terms_of(conn, sale_id.as_str().as_bytes()).await?;
     if mark(conn, due, Some(*version), terms.limit_returns).await? != due.len() && !left_out!(ExpiryCondition) {
-        return Err(NotExpired::Moved);
+        return Err(Halt::Because(Moved));
     }
     Ok(write(conn, sale_id, due, &terms, webhooks).await?)
 }
@@ -164,16 +148,19 @@ async fn as_it_was_read(
 async fn under_locks(
     conn: &mut Conn,
     sale_id: &SaleId,
-    due: &[DueOrder],
+    asked: &[DueOrder],
     webhooks: &WebhookSubscriptions,
 ) -> Result<Option<ExpiredBatch>, DbError> {
     let query = format!(
         "/* order_life::still_due */ SELECT request_id, user_id, quantity, amount_cents, version FROM orders FORCE INDEX (PRIMARY) \
          WHERE request_id IN ({}) AND {} ORDER BY request_id FOR UPDATE",
-        listed(due),
+        listed(asked),
         due_condition()
     );
     let due: Vec<DueOrder> = diesel::sql_query(query).load(conn).await?;
+    if due.len() < asked.len() {
+        close_cancelled(conn, asked).await?;
+    }
     let terms = terms_of(conn, sale_id.as_str().as_bytes()).await?;
     if !due.is_empty() {
         let matched = mark(conn, &due, None, terms.limit_returns).await?;
@@ -205,7 +192,19 @@ async fn mark(conn: &mut Conn, due: &[DueOrder], version: Option<u32>, limit_ret
 
 /// What makes an order expire, in SQL.
 fn due_condition() -> String {
-    format!("state IN {} AND expire_at <= NOW(3)", movable(OrderEvent::DeadlinePassed))
+    format!("state IN {} AND expire_at <= NOW(3) AND cancelled_at IS NULL", movable(OrderEvent::DeadlinePassed))
+}
+
+/// A build that knew no states cancels an order beside this one: it gives the unit back and leaves the state. The state follows,
+/// and nothing else.
+async fn close_cancelled(conn: &mut Conn, due: &[DueOrder]) -> Result<(), DbError> {
+    let set = format!(
+        "/* order_life::close_cancelled */ UPDATE orders FORCE INDEX (PRIMARY) SET state = 'CANCELLED', state_at = cancelled_at \
+         WHERE request_id IN ({}) AND state = 'UNPAID' AND cancelled_at IS NOT NULL",
+        listed(due)
+    );
+    diesel::sql_query(set).execute(conn).await?;
+    Ok(())
 }
 
 fn listed(due: &[DueOrder]) -> String {

@@ -69,13 +69,19 @@ impl NewOrderEvent {
         change.event(&changed, now_ms())
     }
 
-    /// Money came, or stayed, that has to go back. Of a request without an order there is nothing but the payment.
-    pub(super) fn of_refund(request_id: RequestId, order: Option<&LockedOrder>, refund: &RefundNeeded<'_>) -> Self {
+    /// Money came, or stayed, that has to go back; `order` with the version that this event has. Of a request without an order there
+    /// is nothing but the payment.
+    pub(super) fn of_refund(
+        request_id: RequestId,
+        order: Option<(&LockedOrder, u32)>,
+        refund: &RefundNeeded<'_>,
+    ) -> Self {
+        let (order, version) = order.unzip();
         let body = json!({
             "v": 1, "rid": request_id, "sale": order.map(|order| &order.sale_id), "user": order.map(|order| &order.user_id),
             "qty": order.map(|order| order.quantity), "status": "REFUND_NEEDED", "reason": refund.reason.code(),
             "payment_id": refund.payment_id, "amount": refund.amount_cents, "currency": refund.currency,
-            "version": order.map_or(0, |order| order.version + 1), "at": now_ms(),
+            "version": version.unwrap_or(0), "at": now_ms(),
         });
         Self { request_id: request_id.get(), event_key: REFUND_NEEDED_KEY, body: body.to_string().into_bytes() }
     }

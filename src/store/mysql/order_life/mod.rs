@@ -8,11 +8,13 @@
 //! Locks are taken in the order of persisting, by every one of these: orders by ascending id, payments, journal, buyers, the hot
 //! sale row, the grant.
 
+mod acts;
 mod cancel;
 mod deadline;
 mod events;
 mod lists;
 mod payments;
+mod refunds;
 mod shared_events;
 mod units;
 
@@ -20,10 +22,8 @@ pub use cancel::{CancelRequest, Cancelled, cancel};
 pub use deadline::{BATCH_MAX, ExpiredBatch, OverdueOrder, expire, overdue, overdue_age_ms};
 pub use events::{WAITING_ROWS_MAX, WaitingEvents, delete as delete_events, waiting as waiting_events};
 pub use lists::{ListedOrder, OrdersQuery, PAGE_MAX, find, get, of_requests};
-pub use payments::{
-    NewPayment, Payment, PaymentAnswer, PaymentStart, PaymentTold, REFUNDS_COUNTED_MAX, RefundMark, payments_of,
-    receive, refunded, refunds_needed, refunds_needed_count, start,
-};
+pub use payments::{NewPayment, Payment, PaymentAnswer, PaymentStart, PaymentTold, payments_of, receive, start};
+pub use refunds::{REFUNDS_COUNTED_MAX, RefundMark, refunded, refunds_needed, refunds_needed_count};
 
 use super::codes::read_sale_id;
 use super::fault::DbError;
@@ -97,7 +97,8 @@ async fn lock(conn: &mut Conn, request_id: RequestId) -> Result<Option<LockedOrd
         user_id: row.user_id,
         quantity: row.quantity,
         amount_cents: row.amount_cents,
-        state: row.state,
+        // A build that knew no states writes `cancelled_at` alone.
+        state: row.state.map(|state| if row.cancelled_at_ms.is_some() { OrderState::Cancelled } else { state }),
         cancelled: row.cancelled_at_ms.is_some(),
         version: row.version,
         currency,

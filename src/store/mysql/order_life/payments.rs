@@ -8,21 +8,21 @@ use super::super::columns::{ByteText, UnixMs};
 use super::super::fault::DbError;
 use super::super::pool::{Conn, Db};
 use super::super::schema::{orders, payments, sales};
+use super::acts::{self, DoneToOrder};
 use super::events::{self, NewOrderEvent, RefundNeeded};
 use super::{LockedOrder, lock, movable, moved_away, retried};
-use crate::domain::ids::{RequestId, SaleId};
+use crate::domain::ids::RequestId;
+use crate::domain::operator::OperatorAct;
 use crate::domain::order_life::{OrderEvent, OrderState, OrderTransition};
 use crate::domain::payment::{PaymentState, Price, RefundReason, refund_reason};
 use crate::domain::webhook::WebhookSubscriptions;
 use crate::faults::crash_point;
 use diesel::prelude::*;
-use diesel::sql_types::BigInt;
 use diesel_async::{AsyncConnection, RunQueryDsl};
+use serde_json::json;
 
 /// Most payments that a listing returns.
-const PAYMENTS_MAX: i64 = 1000;
-/// Most payments that [`refunds_needed_count`] counts.
-pub const REFUNDS_COUNTED_MAX: i64 = 10_000;
+pub(super) const PAYMENTS_MAX: i64 = 1000;
 
 /// Money that a provider tells of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,16 +82,16 @@ pub enum PaymentAnswer {
     IdTaken(Payment),
 }
 
-/// Records a payment and tries its order. Repeating is safe.
+/// Records a payment and tries its order, with the act that it is. Repeating is safe, and is no act.
 ///
 /// # Errors
 /// [`DbError`]; after [`DbError::Unavailable`] and [`DbError::Timeout`] it is unknown, and a repeat finds out.
-pub async fn receive(db: &Db, payment: &NewPayment) -> Result<PaymentAnswer, DbError> {
+pub async fn receive(db: &Db, payment: &NewPayment, act: Option<&OperatorAct>) -> Result<PaymentAnswer, DbError> {
     let mut known = by_id(db, &payment.payment_id).await?;
     let mut told = PaymentTold::Before;
     if known.is_none() {
         let recorded = retried!(db.run("payment_receive", async |conn| {
-            conn.transaction(async |conn| in_transaction(conn, payment, db.webhooks()).await).await
+            conn.transaction(async |conn| in_transaction(conn, payment, act, db.webhooks()).await).await
         }));
         match recorded {
             Ok(()) => told = PaymentTold::Now,
@@ -109,7 +109,12 @@ pub async fn receive(db: &Db, payment: &NewPayment) -> Result<PaymentAnswer, DbE
     Ok(if same { PaymentAnswer::Recorded(told, row) } else { PaymentAnswer::IdTaken(row) })
 }
 
-async fn in_transaction(conn: &mut Conn, payment: &NewPayment, webhooks: &WebhookSubscriptions) -> Result<(), DbError> {
+async fn in_transaction(
+    conn: &mut Conn,
+    payment: &NewPayment,
+    act: Option<&OperatorAct>,
+    webhooks: &WebhookSubscriptions,
+) -> Result<(), DbError> {
     let order = lock(conn, payment.request_id).await?;
     let reason = order.as_ref().map_or(Some(RefundReason::NoOrder), |order| {
         let asked = Price { amount_cents: order.amount_cents, currency: order.currency.clone() };
@@ -142,10 +147,13 @@ async fn in_transaction(conn: &mut Conn, payment: &NewPayment, webhooks: &Webhoo
                 amount_cents: payment.price.amount_cents,
                 currency: &payment.price.currency,
             };
-            NewOrderEvent::of_refund(payment.request_id, order.as_ref(), &refund)
+            let order = order.as_ref().map(|order| (order, order.version + 1));
+            NewOrderEvent::of_refund(payment.request_id, order, &refund)
         }
     };
     events::write(conn, &[told], webhooks).await?;
+    let done = DoneToOrder { code: reason.map_or(state.code(), RefundReason::code), ok: reason.is_none(), after: None };
+    acts::write(conn, act, order.as_ref(), done).await?;
     crash_point!(PaymentWritten);
     Ok(())
 }
@@ -162,7 +170,7 @@ async fn step(conn: &mut Conn, order: &LockedOrder, set: &str, condition: &str) 
     }
 }
 
-async fn by_id(db: &Db, payment_id: &str) -> Result<Option<Payment>, DbError> {
+pub(super) async fn by_id(db: &Db, payment_id: &str) -> Result<Option<Payment>, DbError> {
     db.run("payment_get", async |conn| {
         let payment = payments::table.find(payment_id.as_bytes()).select(Payment::as_select());
         Ok(payment.first(conn).await.optional()?)
@@ -182,8 +190,8 @@ pub enum PaymentStart {
     NoOrder,
 }
 
-/// A payment is started: the deadline moves by the time to pay, once. Repeating is safe.
-pub async fn start(db: &Db, request_id: RequestId) -> Result<PaymentStart, DbError> {
+/// A payment is started: the deadline moves by the time to pay, once, and that is an act. Repeating is safe.
+pub async fn start(db: &Db, request_id: RequestId, act: Option<&OperatorAct>) -> Result<PaymentStart, DbError> {
     retried!(db.run("payment_start", async |conn| {
         conn.transaction(async |conn| {
             let Some(order) = lock(conn, request_id).await? else { return Ok(PaymentStart::NoOrder) };
@@ -206,51 +214,21 @@ pub async fn start(db: &Db, request_id: RequestId) -> Result<PaymentStart, DbErr
                  paying_at = NOW(3) WHERE request_id = {request_id} AND state IN {} AND paying_at IS NULL AND expire_at > NOW(3)",
                 movable(OrderEvent::PaymentStarted)
             );
-            diesel::sql_query(set).execute(conn).await?;
+            let moved = diesel::sql_query(set).execute(conn).await?;
             // Read whether or not it moved: a repeat hears the same deadline.
             let payable = orders::table.find(request_id.get()).filter(orders::expire_at.gt(diesel::dsl::sql("NOW(3)")));
             let pay_by: Option<UnixMs> =
                 payable.select(orders::pay_by.assume_not_null()).first(conn).await.optional()?;
-            Ok(pay_by.map_or(PaymentStart::Refused(Some(state)), |pay_by| PaymentStart::Until(pay_by.into())))
+            let Some(pay_by) = pay_by else { return Ok(PaymentStart::Refused(Some(state))) };
+            let pay_by_ms: i64 = pay_by.into();
+            if moved > 0 {
+                let done = DoneToOrder { code: "DEADLINE_MOVED", ok: true, after: Some(json!({ "pay_by_ms": pay_by_ms })) };
+                acts::write(conn, act, Some(&order), done).await?;
+            }
+            Ok(PaymentStart::Until(pay_by_ms))
         })
         .await
     }))
-}
-
-/// What became of the word that money went back.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RefundMark {
-    /// It is on record: the payment as it is now.
-    Refunded(Payment),
-    /// It was on record before.
-    Before(Payment),
-    /// This payment paid its order: cancel the order first.
-    NotNeeded(Payment),
-    /// There is no such payment of this order.
-    NoPayment,
-}
-
-/// The money of a payment went back. Repeating is safe.
-pub async fn refunded(db: &Db, request_id: RequestId, payment_id: &str) -> Result<RefundMark, DbError> {
-    let marked = db
-        .run("payment_refunded", async |conn| {
-            let needed = payments::table
-                .find(payment_id.as_bytes())
-                .filter(payments::request_id.eq(request_id.get()))
-                .filter(payments::state.eq(PaymentState::RefundNeeded.code()));
-            let set =
-                (payments::state.eq(PaymentState::Refunded.code()), payments::state_at.eq(diesel::dsl::sql("NOW(3)")));
-            Ok(diesel::update(needed).set(set).execute(conn).await?)
-        })
-        .await?;
-    let Some(row) = by_id(db, payment_id).await?.filter(|row| row.request_id == request_id) else {
-        return Ok(RefundMark::NoPayment);
-    };
-    Ok(match row.state {
-        PaymentState::Refunded if marked > 0 => RefundMark::Refunded(row),
-        PaymentState::Refunded => RefundMark::Before(row),
-        PaymentState::Applied | PaymentState::RefundNeeded => RefundMark::NotNeeded(row),
-    })
 }
 
 /// The payments of an order, oldest first.
@@ -259,40 +237,6 @@ pub async fn payments_of(db: &Db, request_id: RequestId) -> Result<Vec<Payment>,
         let of = payments::table.filter(payments::request_id.eq(request_id.get()));
         let first = of.order((payments::created_at, payments::payment_id)).limit(PAYMENTS_MAX);
         Ok(first.select(Payment::as_select()).load(conn).await?)
-    })
-    .await
-}
-
-/// How many payments there are whose money has to go back, at most [`REFUNDS_COUNTED_MAX`]: this is asked every second.
-pub async fn refunds_needed_count(db: &Db) -> Result<i64, DbError> {
-    #[derive(QueryableByName)]
-    struct Counted {
-        #[diesel(sql_type = BigInt)]
-        n: i64,
-    }
-    let query = format!(
-        "/* order_life::refunds_needed_count */ SELECT COUNT(*) AS n FROM (SELECT 1 FROM payments WHERE state = '{}' \
-         LIMIT {REFUNDS_COUNTED_MAX}) AS first",
-        PaymentState::RefundNeeded.code()
-    );
-    let Counted { n } =
-        db.run("refunds_needed_count", async |conn| Ok(diesel::sql_query(&query).get_result(conn).await?)).await?;
-    Ok(n)
-}
-
-/// Payments whose money has to go back, oldest first, and how many there are; `sale`: of this sale only.
-pub async fn refunds_needed(db: &Db, sale: Option<&SaleId>) -> Result<(Vec<Payment>, i64), DbError> {
-    db.run("refunds_needed", async |conn| {
-        let needed = || {
-            let all = payments::table.filter(payments::state.eq(PaymentState::RefundNeeded.code())).into_boxed();
-            match sale {
-                Some(sale) => all.filter(payments::sale_id.eq(sale.as_str().as_bytes())),
-                None => all,
-            }
-        };
-        let oldest = needed().order((payments::state_at, payments::payment_id)).limit(PAYMENTS_MAX);
-        let rows = oldest.select(Payment::as_select()).load(conn).await?;
-        Ok((rows, needed().count().get_result(conn).await?))
     })
     .await
 }

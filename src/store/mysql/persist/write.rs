@@ -9,7 +9,7 @@
 //! statement: orders without an outcome. So the session commits nothing by itself meanwhile, and the stock is taken only where
 //! this transaction's own outcome is still to be seen.
 
-use super::super::fault::DbError;
+use super::super::fault::{DbError, Halt};
 use super::super::pool::{Conn, Db};
 use super::super::schema::{outcome_event, request_outcome, sales};
 use super::plan::{SaleShare, WritePlan};
@@ -40,24 +40,12 @@ pub(crate) enum Blocked {
     Stock,
 }
 
-/// Why the closure of a transaction ends early; both roll back.
-enum Halt {
-    Blocked(Blocked),
-    Db(DbError),
-}
-
-impl From<diesel::result::Error> for Halt {
-    fn from(error: diesel::result::Error) -> Self {
-        Self::Db(error.into())
-    }
-}
-
 /// Writes the plan in one transaction. `None`: committed. `Some`: rolled back because of this.
 pub(crate) async fn transact(db: &Db, name: &'static str, plan: &WritePlan<'_>) -> Result<Option<Blocked>, DbError> {
     db.run(name, async |conn| {
         match in_transaction(conn, plan).await {
             Ok(()) => Ok(None),
-            Err(Halt::Blocked(blocked)) => Ok(Some(blocked)),
+            Err(Halt::Because(blocked)) => Ok(Some(blocked)),
             // A 1062 that no stage expects (from COMMIT, say) is no business answer.
             Err(Halt::Db(DbError::Duplicate(key))) => Err(DbError::Other(format!("unexpected duplicate of {key}"))),
             Err(Halt::Db(error)) => Err(error),
@@ -68,7 +56,7 @@ pub(crate) async fn transact(db: &Db, name: &'static str, plan: &WritePlan<'_>) 
 
 /// All or nothing. After an error of the database the caller closes the connection, which rolls back where the statement
 /// ROLLBACK could not. Diesel does not know of the transaction: its beginning is in one message with the INSERTs.
-async fn in_transaction(conn: &mut Conn, plan: &WritePlan<'_>) -> Result<(), Halt> {
+async fn in_transaction(conn: &mut Conn, plan: &WritePlan<'_>) -> Result<(), Halt<Blocked>> {
     let halt = match write(conn, plan).await {
         Ok(()) => return commit(conn).await,
         Err(Halt::Db(_)) if left_out!(Rollback) => return commit(conn).await,
@@ -77,12 +65,12 @@ async fn in_transaction(conn: &mut Conn, plan: &WritePlan<'_>) -> Result<(), Hal
     match (conn.batch_execute(ROLLBACK).await, halt) {
         (Ok(()), halt) | (Err(_), halt @ Halt::Db(_)) => Err(halt),
         // The obstacle is certain, the connection is not.
-        (Err(error), Halt::Blocked(_)) => Err(Halt::Db(error.into())),
+        (Err(error), Halt::Because(_)) => Err(Halt::Db(error.into())),
     }
 }
 
 /// Sends a message and waits for its answer, with a place to die in between. The first poll sends, later polls wait.
-async fn send(conn: &mut Conn, message: &str, sent: impl FnOnce()) -> Result<(), Halt> {
+async fn send(conn: &mut Conn, message: &str, sent: impl FnOnce()) -> Result<(), Halt<Blocked>> {
     let mut answer = pin!(conn.batch_execute(message));
     tokio::select! {
         biased;
@@ -97,19 +85,19 @@ async fn send(conn: &mut Conn, message: &str, sent: impl FnOnce()) -> Result<(),
 }
 
 /// After a crash before the answer the outcome is unknown.
-async fn commit(conn: &mut Conn) -> Result<(), Halt> {
+async fn commit(conn: &mut Conn) -> Result<(), Halt<Blocked>> {
     send(conn, COMMIT, || crash_point!(CommitSent)).await
 }
 
-async fn write(conn: &mut Conn, plan: &WritePlan<'_>) -> Result<(), Halt> {
+async fn write(conn: &mut Conn, plan: &WritePlan<'_>) -> Result<(), Halt<Blocked>> {
     let opened = send(conn, &plan.opening, || crash_point!(InsertsSent)).await;
     opened.map_err(|halt| match halt {
-        Halt::Db(error) if error.is_duplicate_of("uk_sale_user") => Halt::Blocked(Blocked::Buyer),
+        Halt::Db(error) if error.is_duplicate_of("uk_sale_user") => Halt::Because(Blocked::Buyer),
         // The journal's key; no request explains it.
         Halt::Db(error) if error.is_duplicate_of("uk_flow_ref") => Halt::Db(error),
         // A request's id or its acceptance number. PRIMARY may be that of `orders` as well; `one.rs` finds out.
-        Halt::Db(error) if error.is_duplicate() => Halt::Blocked(Blocked::Outcome),
-        halt @ (Halt::Blocked(_) | Halt::Db(_)) => halt,
+        Halt::Db(error) if error.is_duplicate() => Halt::Because(Blocked::Outcome),
+        halt @ (Halt::Because(_) | Halt::Db(_)) => halt,
     })?;
     crash_point!(AfterOrder);
     if !plan.events.is_empty() {
@@ -127,7 +115,7 @@ async fn write(conn: &mut Conn, plan: &WritePlan<'_>) -> Result<(), Halt> {
 
 /// Adds what each buyer gets and looks whether anyone passed the limit. The rows are locked by the upsert, so the look
 /// sees what will be committed; its row count is not used, because this driver counts matched rows (window 70).
-async fn count_buyers(conn: &mut Conn, sale_id: &SaleId, share: &SaleShare) -> Result<(), Halt> {
+async fn count_buyers(conn: &mut Conn, sale_id: &SaleId, share: &SaleShare) -> Result<(), Halt<Blocked>> {
     let Some((limit, buyers)) = &share.buyers else { return Ok(()) };
     let sale = sale_id.as_str().as_bytes();
     let mut upsert =
@@ -147,7 +135,7 @@ async fn count_buyers(conn: &mut Conn, sale_id: &SaleId, share: &SaleShare) -> R
     );
     let above: Above =
         diesel::sql_query(above).bind::<Binary, _>(sale).bind::<Unsigned<BigInt>, _>(*limit).get_result(conn).await?;
-    if above.above == 0 { Ok(()) } else { Err(Halt::Blocked(Blocked::Limit)) }
+    if above.above == 0 { Ok(()) } else { Err(Halt::Because(Blocked::Limit)) }
 }
 
 #[derive(QueryableByName)]
@@ -156,7 +144,7 @@ struct Above {
     above: i64,
 }
 
-async fn take_stock(conn: &mut Conn, sale_id: &SaleId, share: &SaleShare) -> Result<(), Halt> {
+async fn take_stock(conn: &mut Conn, sale_id: &SaleId, share: &SaleShare) -> Result<(), Halt<Blocked>> {
     let own_outcome = request_outcome::table.find(share.first_request);
     let enough =
         sales::table.filter(sales::sale_id.eq(sale_id.as_str().as_bytes())).filter(sales::stock.ge(share.units));
@@ -165,7 +153,7 @@ async fn take_stock(conn: &mut Conn, sale_id: &SaleId, share: &SaleShare) -> Res
     match updated.map_err(DbError::from) {
         Ok(0) => match own_outcome.count().get_result::<i64>(conn).await? {
             0 => Err(Halt::Db(DbError::Deadlock)),
-            _ => Err(Halt::Blocked(Blocked::Stock)),
+            _ => Err(Halt::Because(Blocked::Stock)),
         },
         Ok(_) => Ok(()),
         // The hot row itself is locked: a smaller group of this sale would wait as well, other sales would not.

@@ -68,6 +68,8 @@ pub enum TriedDelivery {
     Again {
         /// The delivery.
         delivery_id: u64,
+        /// Tries before this one.
+        attempts: u16,
         /// Milliseconds to the next try.
         after_ms: u64,
         /// What the try met, in words.
@@ -77,6 +79,8 @@ pub enum TriedDelivery {
     Dead {
         /// The delivery.
         delivery_id: u64,
+        /// Tries before this one.
+        attempts: u16,
         /// What the try met, in words.
         problem: String,
     },
@@ -94,8 +98,8 @@ impl TriedDelivery {
     }
 }
 
-/// Records the results of tries, all or none. A delivery that is not waiting any more stays as it is. Repeating counts a try twice at
-/// most, and harms nothing.
+/// Records the results of tries, all or none. A delivery that is not waiting any more stays as it is, but for one that is dead and
+/// was taken after all. A failed try counts once: where several processes send, or a record is repeated, the first counts.
 pub async fn record_tries(db: &Db, tried: &[TriedDelivery]) -> Result<(), DbError> {
     db.run("webhooks_tried", async |conn| {
         conn.transaction(async |conn| {
@@ -110,21 +114,23 @@ pub async fn record_tries(db: &Db, tried: &[TriedDelivery]) -> Result<(), DbErro
 }
 
 async fn record_one(conn: &mut Conn, tried: &TriedDelivery) -> Result<(), DbError> {
-    let (id, state, seconds_or_ms, problem) = match tried {
+    let failed = |attempts: &u16| format!("state = 'WAITING' AND attempts = {attempts}");
+    let (id, state, seconds_or_ms, problem, condition) = match tried {
         TriedDelivery::Delivered { delivery_id, keep_s } => {
-            (delivery_id, DeliveryState::Delivered, format!("{keep_s} SECOND"), None)
+            let open = "state IN ('WAITING', 'DEAD')".to_owned();
+            (delivery_id, DeliveryState::Delivered, format!("{keep_s} SECOND"), None, open)
         }
-        TriedDelivery::Again { delivery_id, after_ms, problem } => {
+        TriedDelivery::Again { delivery_id, attempts, after_ms, problem } => {
             let later = format!("{} MICROSECOND", after_ms.saturating_mul(1000));
-            (delivery_id, DeliveryState::Waiting, later, Some(problem))
+            (delivery_id, DeliveryState::Waiting, later, Some(problem), failed(attempts))
         }
-        TriedDelivery::Dead { delivery_id, problem } => {
-            (delivery_id, DeliveryState::Dead, "0 SECOND".to_owned(), Some(problem))
+        TriedDelivery::Dead { delivery_id, attempts, problem } => {
+            (delivery_id, DeliveryState::Dead, "0 SECOND".to_owned(), Some(problem), failed(attempts))
         }
     };
     let set = format!(
         "/* webhooks::tried */ UPDATE webhook_deliveries SET state = ?, problem = ?, attempts = attempts + 1, \
-         next_at = NOW(3) + INTERVAL {seconds_or_ms} WHERE delivery_id = {id} AND state = 'WAITING'"
+         next_at = NOW(3) + INTERVAL {seconds_or_ms} WHERE delivery_id = {id} AND {condition}"
     );
     diesel::sql_query(set)
         .bind::<Text, _>(state.code())

@@ -121,7 +121,9 @@ impl LinkPlan {
             max_command_attempts: 1,
             max_command_buffer_len: BUFFERED_COMMANDS_MAX,
             reconnect_on_auth_error: true,
-            tcp: TcpConfig { nodelay: Some(true), ..TcpConfig::default() },
+            // A socket that is dropped takes with it what the kernel has not sent. Else the kernel would go on sending for a minute
+            // and more, and a purchase would run long after its buyer was told that its outcome is unknown.
+            tcp: TcpConfig { nodelay: Some(true), linger: Some(Duration::ZERO), ..TcpConfig::default() },
             unresponsive: UnresponsiveConfig {
                 max_timeout: Some(self.silence_max()),
                 interval: Duration::from_millis((settings.command_timeout_ms / 2).max(10)),

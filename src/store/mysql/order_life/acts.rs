@@ -1,0 +1,52 @@
+//! Acts on an order (F10), written in the transaction of what they tell: a crash leaves both or neither.
+
+use super::super::acts::insert;
+use super::super::codes::read_sale_id;
+use super::super::fault::DbError;
+use super::super::pool::Conn;
+use super::LockedOrder;
+use crate::domain::operator::{ActOutcome, OperatorAct};
+use crate::domain::order_life::OrderState;
+use crate::domain::payment::PaymentState;
+use serde_json::{Value, json};
+
+/// What came of an act.
+pub(super) struct DoneToOrder<'a> {
+    /// Stable code of it.
+    pub(super) code: &'a str,
+    /// Whether what was asked for was done.
+    pub(super) ok: bool,
+    /// What is there now; `None`: what the act asked for says it.
+    pub(super) after: Option<Value>,
+}
+
+/// Writes the act, if it is one: what was asked for, by whom, is with the caller; the order as it was locked is what was before.
+pub(super) async fn write(
+    conn: &mut Conn,
+    act: Option<&OperatorAct>,
+    order: Option<&LockedOrder>,
+    done: DoneToOrder<'_>,
+) -> Result<(), DbError> {
+    let Some(act) = act else { return Ok(()) };
+    let mut act = act.clone();
+    act.sale_id = order.map(|order| order.sale_id.clone());
+    act.before = order.map(|order| json!({ "status": order.state.map_or("CONFIRMED", OrderState::code) }));
+    act.code = Some(done.code.to_owned());
+    act.outcome = if done.ok { ActOutcome::Ok } else { ActOutcome::Failed };
+    act.after = done.after.or(act.after);
+    insert(conn, &act).await
+}
+
+/// The act of marking that money went back.
+pub(super) async fn write_refunded(
+    conn: &mut Conn,
+    act: Option<&OperatorAct>,
+    sale_id: Option<&[u8]>,
+) -> Result<(), DbError> {
+    let Some(act) = act else { return Ok(()) };
+    let mut act = act.clone();
+    act.sale_id = sale_id.map(read_sale_id).transpose()?;
+    act.before = Some(json!({ "payment": PaymentState::RefundNeeded.code() }));
+    act.code = Some(PaymentState::Refunded.code().to_owned());
+    insert(conn, &act).await
+}

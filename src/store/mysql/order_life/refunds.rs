@@ -1,0 +1,102 @@
+//! Money that has to go back: listed, counted, and marked when it went.
+//!
+//! A crash before COMMIT leaves the money on the list, after it a repeat finds the mark.
+
+use super::super::fault::DbError;
+use super::super::pool::Db;
+use super::super::schema::payments;
+use super::acts;
+use super::payments::{PAYMENTS_MAX, Payment, by_id};
+use crate::domain::ids::{RequestId, SaleId};
+use crate::domain::operator::OperatorAct;
+use crate::domain::payment::PaymentState;
+use diesel::prelude::*;
+use diesel::sql_types::BigInt;
+use diesel_async::{AsyncConnection, RunQueryDsl};
+
+/// Most payments that [`refunds_needed_count`] counts.
+pub const REFUNDS_COUNTED_MAX: i64 = 10_000;
+
+/// What became of the word that money went back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RefundMark {
+    /// It is on record: the payment as it is now.
+    Refunded(Payment),
+    /// It was on record before.
+    Before(Payment),
+    /// This payment paid its order: cancel the order first.
+    NotNeeded(Payment),
+    /// There is no such payment of this order.
+    NoPayment,
+}
+
+/// The money of a payment went back, and that is an act. Repeating is safe.
+pub async fn refunded(
+    db: &Db,
+    request_id: RequestId,
+    payment_id: &str,
+    act: Option<&OperatorAct>,
+) -> Result<RefundMark, DbError> {
+    let marked = db
+        .run("payment_refunded", async |conn| {
+            conn.transaction(async |conn| {
+                let needed = payments::table
+                    .find(payment_id.as_bytes())
+                    .filter(payments::request_id.eq(request_id.get()))
+                    .filter(payments::state.eq(PaymentState::RefundNeeded.code()));
+                let now = diesel::dsl::sql("NOW(3)");
+                let set = (payments::state.eq(PaymentState::Refunded.code()), payments::state_at.eq(now));
+                let marked = diesel::update(needed).set(set).execute(conn).await?;
+                if marked > 0 {
+                    let of = payments::table.find(payment_id.as_bytes()).select(payments::sale_id);
+                    let sale: Option<Vec<u8>> = of.first(conn).await?;
+                    acts::write_refunded(conn, act, sale.as_deref()).await?;
+                }
+                Ok::<_, DbError>(marked)
+            })
+            .await
+        })
+        .await?;
+    let Some(row) = by_id(db, payment_id).await?.filter(|row| row.request_id == request_id) else {
+        return Ok(RefundMark::NoPayment);
+    };
+    Ok(match row.state {
+        PaymentState::Refunded if marked > 0 => RefundMark::Refunded(row),
+        PaymentState::Refunded => RefundMark::Before(row),
+        PaymentState::Applied | PaymentState::RefundNeeded => RefundMark::NotNeeded(row),
+    })
+}
+
+/// How many payments there are whose money has to go back, at most [`REFUNDS_COUNTED_MAX`]: this is asked every second.
+pub async fn refunds_needed_count(db: &Db) -> Result<i64, DbError> {
+    #[derive(QueryableByName)]
+    struct Counted {
+        #[diesel(sql_type = BigInt)]
+        n: i64,
+    }
+    let query = format!(
+        "/* order_life::refunds_needed_count */ SELECT COUNT(*) AS n FROM (SELECT 1 FROM payments WHERE state = '{}' \
+         LIMIT {REFUNDS_COUNTED_MAX}) AS first",
+        PaymentState::RefundNeeded.code()
+    );
+    let Counted { n } =
+        db.run("refunds_needed_count", async |conn| Ok(diesel::sql_query(&query).get_result(conn).await?)).await?;
+    Ok(n)
+}
+
+/// Payments whose money has to go back, oldest first, and how many there are; `sale`: of this sale only.
+pub async fn refunds_needed(db: &Db, sale: Option<&SaleId>) -> Result<(Vec<Payment>, i64), DbError> {
+    db.run("refunds_needed", async |conn| {
+        let needed = || {
+            let all = payments::table.filter(payments::state.eq(PaymentState::RefundNeeded.code())).into_boxed();
+            match sale {
+                Some(sale) => all.filter(payments::sale_id.eq(sale.as_str().as_bytes())),
+                None => all,
+            }
+        };
+        let oldest = needed().order((payments::state_at, payments::payment_id)).limit(PAYMENTS_MAX);
+        let rows = oldest.select(Payment::as_select()).load(conn).await?;
+        Ok((rows, needed().count().get_result(conn).await?))
+    })
+    .await
+}
