@@ -3,6 +3,7 @@
 mod crash;
 mod damage;
 mod fence;
+mod given_up;
 mod keys_lost;
 mod script_model;
 mod shard_sales;
