@@ -3,8 +3,8 @@
 //! Input: a lock of the database. Output: whether this process leads. A task of its own renews the lease, so that an audit may
 //! take longer than the lease. The other processes try to take the lock every two seconds. A leader that crashes is replaced
 //! within that time; a leader that hangs or is cut off is replaced when its lease ends, and stops before its next sale. For some
-//! seconds two processes may lead, never for longer than a lease: every repair is guarded by its own key, so that is only double
-//! work (window 93).
+//! seconds two processes may lead, never for longer than a lease; on Galera, whose nodes have locks of their own, for as long as
+//! the processes use different nodes. Every repair is guarded by its own key, so that is only double work (window 93).
 
 use super::leader::{self, Holder, Leadership};
 use super::{Db, DbError};

@@ -4,6 +4,7 @@ use crate::support::hook_receiver::{HookReceiver, SOON};
 use crate::support::orders::LONG;
 use crate::support::world::{World, eventually, run};
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
+use seckill::store::mysql::webhooks::{self, TriedDelivery};
 
 #[test]
 fn a_change_and_its_delivery_are_written_together_or_not_at_all() {
@@ -88,6 +89,33 @@ fn a_leader_that_is_killed_while_it_sends_is_followed_by_one_that_sends_it_again
         let calls = receiver.calls();
         assert_eq!((calls.len(), calls[0].id()), (2, calls[1].id()));
         next.stop().await;
+        world.finish().await;
+    });
+}
+
+/// On Galera two processes on different nodes may both lead.
+#[test]
+fn a_try_that_two_processes_made_counts_once_and_what_arrived_is_not_dead() {
+    run(async {
+        let world = World::with(&[], &[]).await;
+        let db = &world.servers.db;
+        let row = "INSERT INTO webhook_deliveries (webhook, request_id, event_key, body) VALUES ('shop', 1, 'order.paid', '{}')";
+        world.sql(row).await;
+        let due = webhooks::due(db, "shop", 1).await.unwrap();
+        let (delivery_id, problem) = (due[0].delivery_id, "answers 500".to_owned());
+        let attempts = async || world.number("SELECT attempts AS n FROM webhook_deliveries").await;
+        let again = TriedDelivery::Again { delivery_id, attempts: 0, after_ms: 1, problem: problem.clone() };
+        for _ in 0..2 {
+            webhooks::record_tries(db, std::slice::from_ref(&again)).await.unwrap();
+            assert_eq!(attempts().await, 1);
+        }
+        for (before, dead) in [(0, 0), (1, 1)] {
+            let last = TriedDelivery::Dead { delivery_id, attempts: before, problem: problem.clone() };
+            webhooks::record_tries(db, &[last]).await.unwrap();
+            assert_eq!(world.rows("webhook_deliveries", "state = 'DEAD'").await, dead);
+        }
+        webhooks::record_tries(db, &[TriedDelivery::Delivered { delivery_id, keep_s: 60 }]).await.unwrap();
+        assert_eq!(world.rows("webhook_deliveries", "state = 'DELIVERED'").await, 1);
         world.finish().await;
     });
 }
