@@ -77,25 +77,33 @@ fn random(runs: &[(String, Value)]) -> String {
     if runs.is_empty() {
         return String::new();
     }
-    let mut table = "\n| seed | minutes | host faults | accepted by the crowd | lost | doubled | oversold | other | by hand | run |\n\
-                     |---|---|---|---|---|---|---|---|---|---|\n"
+    let mut table = "\n| seed | minutes | host faults | accepted by the crowd | lost | doubled | oversold | other | by hand | own shards, median and longest | after its end | run |\n\
+                     |---|---|---|---|---|---|---|---|---|---|---|---|\n"
         .to_owned();
     for (file, run) in runs {
         let all = run["scenes"].as_array().unwrap();
         let sum = |key: &str| all.iter().map(|scene| scene[key].as_u64().unwrap()).sum::<u64>();
         let accepted: u64 = all.iter().map(|scene| scene["crowd"]["accepted"].as_u64().unwrap()).sum();
         let by_hand: usize = all.iter().map(|scene| scene["by_hand"].as_array().unwrap().len()).sum();
+        let times = |key: &str| {
+            let mut found: Vec<f64> = all.iter().filter_map(|scene| scene["seconds"][key].as_f64()).collect();
+            found.sort_by(f64::total_cmp);
+            let (median, longest) = (found.get(found.len() / 2), found.last());
+            format!("{:.1} · {:.1}", median.copied().unwrap_or(f64::NAN), longest.copied().unwrap_or(f64::NAN))
+        };
         let minutes = run["run_s"].as_u64().unwrap() / 60;
         let (date, commit) = (run["date"].as_str().unwrap(), run["commit"].as_str().unwrap());
         writeln!(
             table,
-            "| {} | {minutes} | {} | {accepted} | {} | {} | {} | {} | {by_hand} | [{date}, {commit}]({}) |",
+            "| {} | {minutes} | {} | {accepted} | {} | {} | {} | {} | {by_hand} | {} | {} | [{date}, {commit}]({}) |",
             run["seed"],
             run["faults"],
             sum("lost"),
             sum("doubled"),
             sum("oversold"),
             sum("other_violations"),
+            times("own"),
+            times("back"),
             file.trim_start_matches("docs/")
         )
         .unwrap();

@@ -61,6 +61,19 @@ struct Line {
     line: String,
 }
 
+/// Money for an order of a sale without a payment step: the rows that say so stay until it went back.
+async fn refused_while_money_has_to_go_back(world: &World, call: &[&str]) {
+    let order = world.number("SELECT MIN(request_id) AS n FROM orders WHERE sale_id = 'old'").await.to_string();
+    let payment = ["--payment-id", "late"];
+    let price = ["--amount", "100", "--currency", "CNY"];
+    assert!(
+        world.cli(&[&["order", "paid", &order], &payment[..], &price].concat()).exits(1).err.contains("REFUND_NEEDED")
+    );
+    let refused = world.cli(call).exits(1).err;
+    assert!(refused.contains("has to go back (1 payments)"), "{refused}");
+    world.cli(&[&["order", "refunded", &order], &payment[..]].concat()).exits(0);
+}
+
 #[test]
 fn an_export_has_every_row_and_column_of_a_closed_sale_and_of_no_other() {
     run(async {
@@ -75,19 +88,7 @@ fn an_export_has_every_row_and_column_of_a_closed_sale_and_of_no_other() {
         world.sql("UPDATE sales SET stock = stock + 1 WHERE sale_id = 'old'").await;
         assert!(world.cli(&call).exits(1).err.contains("does not add up"));
         world.sql("UPDATE sales SET stock = stock - 1 WHERE sale_id = 'old'").await;
-        let order = world.number("SELECT MIN(request_id) AS n FROM orders WHERE sale_id = 'old'").await.to_string();
-        let payment = ["--payment-id", "late"];
-        let price = ["--amount", "100", "--currency", "CNY"];
-        assert!(
-            world
-                .cli(&[&["order", "paid", &order], &payment[..], &price].concat())
-                .exits(1)
-                .err
-                .contains("REFUND_NEEDED")
-        );
-        let refused = world.cli(&call).exits(1).err;
-        assert!(refused.contains("has to go back (1 payments)"), "{refused}");
-        world.cli(&[&["order", "refunded", &order], &payment[..]].concat()).exits(0);
+        refused_while_money_has_to_go_back(&world, &call).await;
         assert!(!folder.path().join("old").exists(), "nothing was written of a sale that is refused");
         assert!(world.cli(&[&call[..], &["--remove"]].concat()).exits(1).err.contains("without --remove first"));
 
