@@ -132,7 +132,6 @@ impl Worker for Expiry {
         if !self.begun {
             let open = grants::sales_with_unapplied(&self.context.db).await.map_err(Fault::back_off)?;
             self.ungiven.extend(open);
-            self.begun = true;
         }
         let swept = self.sweep().await;
         // Whatever became of the rest of it, and also of a batch whose commit is unknown.

@@ -32,15 +32,8 @@ const LOCK_WAIT_MAX_S: u64 = 3;
 
 /// Seconds a statement waits for a row lock: less than it may take at all, because 1205 says that the row of one sale is locked, and
 /// a statement that took too long says that the database is in trouble. The server's least is one second.
-const fn lock_wait_s(statement_timeout_ms: u64) -> u64 {
-    let below = statement_timeout_ms.saturating_sub(1) / 1000;
-    if below > LOCK_WAIT_MAX_S {
-        LOCK_WAIT_MAX_S
-    } else if below == 0 {
-        1
-    } else {
-        below
-    }
+fn lock_wait_s(statement_timeout_ms: u64) -> u64 {
+    (statement_timeout_ms.saturating_sub(1) / 1000).clamp(1, LOCK_WAIT_MAX_S)
 }
 
 /// A session of the pool.

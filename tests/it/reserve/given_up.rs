@@ -23,8 +23,16 @@ const VALUES: usize = 4;
 struct StoppableWay {
     port: u16,
     stops: watch::Sender<bool>,
-    /// Connections so far; bytes read after it had stopped, of connections from before; how many of those have ended.
-    counts: Arc<[AtomicUsize; 3]>,
+    counts: Arc<Counts>,
+}
+
+#[derive(Default)]
+struct Counts {
+    connections: AtomicUsize,
+    /// Read after it had stopped, of connections from before.
+    late_bytes: AtomicUsize,
+    /// Connections from before that have ended.
+    ended: AtomicUsize,
 }
 
 impl StoppableWay {
@@ -35,11 +43,11 @@ impl StoppableWay {
         let listener = socket.listen(64).unwrap();
         let port = listener.local_addr().unwrap().port();
         let (stops, stopped) = watch::channel(false);
-        let counts = Arc::<[AtomicUsize; 3]>::default();
+        let counts = Arc::<Counts>::default();
         let counted = counts.clone();
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                counted[0].fetch_add(1, SeqCst);
+                counted.connections.fetch_add(1, SeqCst);
                 let server = TcpStream::connect(("127.0.0.1", target)).await.unwrap();
                 let ((from_client, mut to_client), (mut from_server, to_server)) =
                     (client.into_split(), server.into_split());
@@ -49,17 +57,13 @@ impl StoppableWay {
         });
         Self { port, stops, counts }
     }
-
-    fn count(&self, at: usize) -> usize {
-        self.counts[at].load(SeqCst)
-    }
 }
 
 async fn forward(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
     mut stopped: watch::Receiver<bool>,
-    counts: Arc<[AtomicUsize; 3]>,
+    counts: Arc<Counts>,
 ) {
     let mut buffer = vec![0; 1024];
     let (is_from_before, mut was_stopped) = (!*stopped.borrow(), false);
@@ -77,12 +81,12 @@ async fn forward(
                 was_stopped = is_from_before;
                 stopped.wait_for(|stops| !*stops).await.unwrap();
             }
-            Some(Ok(length @ 1..)) if was_stopped => _ = counts[1].fetch_add(length, SeqCst),
+            Some(Ok(length @ 1..)) if was_stopped => _ = counts.late_bytes.fetch_add(length, SeqCst),
             Some(Ok(length @ 1..)) => to.write_all(&buffer[..length]).await.unwrap(),
             Some(Ok(_) | Err(_)) => break,
         }
     }
-    counts[2].fetch_add(usize::from(was_stopped), SeqCst);
+    counts.ended.fetch_add(usize::from(was_stopped), SeqCst);
 }
 
 #[test]
@@ -98,7 +102,7 @@ fn what_the_kernel_has_of_a_connection_that_was_given_up_is_never_sent() {
         };
         let store = RedisStore::start(&settings, None).expect("a handle");
         assert!(store.wait_connected(Duration::from_secs(10)).await, "redis connects");
-        let before = way.count(0);
+        let before = way.counts.connections.load(SeqCst);
         way.stops.send(true).unwrap();
         let set = |n: usize| {
             let (key, value) = (format!("{}given-up-{n}", world.settings.redis.prefix), "x".repeat(VALUE));
@@ -109,12 +113,12 @@ fn what_the_kernel_has_of_a_connection_that_was_given_up_is_never_sent() {
         }
         eventually("given up", async || {
             assert!(set(VALUES).await.is_err(), "nobody answers");
-            way.count(0) > before
+            way.counts.connections.load(SeqCst) > before
         })
         .await;
         way.stops.send(false).unwrap();
-        eventually("the old one has ended", async || way.count(2) > 0).await;
-        let late = way.count(1);
+        eventually("the old one has ended", async || way.counts.ended.load(SeqCst) > 0).await;
+        let late = way.counts.late_bytes.load(SeqCst);
         assert!(late <= 4 * BUFFER as usize, "{late} bytes were sent after the connection was given up");
         eventually("whole again", async || set(0).await.is_ok()).await;
         store.quit().await;

@@ -5,6 +5,7 @@ use super::super::codes::read_sale_id;
 use super::super::fault::DbError;
 use super::super::pool::Conn;
 use super::LockedOrder;
+use crate::domain::ids::SaleId;
 use crate::domain::operator::{ActOutcome, OperatorAct};
 use crate::domain::order_life::OrderState;
 use crate::domain::payment::PaymentState;
@@ -27,14 +28,8 @@ pub(super) async fn write(
     order: Option<&LockedOrder>,
     done: DoneToOrder<'_>,
 ) -> Result<(), DbError> {
-    let Some(act) = act else { return Ok(()) };
-    let mut act = act.clone();
-    act.sale_id = order.map(|order| order.sale_id.clone());
-    act.before = order.map(|order| json!({ "status": order.state.map_or("CONFIRMED", OrderState::code) }));
-    act.code = Some(done.code.to_owned());
-    act.outcome = if done.ok { ActOutcome::Ok } else { ActOutcome::Failed };
-    act.after = done.after.or(act.after);
-    insert(conn, &act).await
+    let before = order.map(|order| json!({ "status": order.state.map_or("CONFIRMED", OrderState::code) }));
+    complete(conn, act, order.map(|order| order.sale_id.clone()), before, done).await
 }
 
 /// The act of marking that money went back.
@@ -43,10 +38,23 @@ pub(super) async fn write_refunded(
     act: Option<&OperatorAct>,
     sale_id: Option<&[u8]>,
 ) -> Result<(), DbError> {
+    let before = json!({ "payment": PaymentState::RefundNeeded.code() });
+    let done = DoneToOrder { code: PaymentState::Refunded.code(), ok: true, after: None };
+    complete(conn, act, sale_id.map(read_sale_id).transpose()?, Some(before), done).await
+}
+
+async fn complete(
+    conn: &mut Conn,
+    act: Option<&OperatorAct>,
+    sale_id: Option<SaleId>,
+    before: Option<Value>,
+    done: DoneToOrder<'_>,
+) -> Result<(), DbError> {
     let Some(act) = act else { return Ok(()) };
     let mut act = act.clone();
-    act.sale_id = sale_id.map(read_sale_id).transpose()?;
-    act.before = Some(json!({ "payment": PaymentState::RefundNeeded.code() }));
-    act.code = Some(PaymentState::Refunded.code().to_owned());
+    (act.sale_id, act.before) = (sale_id, before);
+    act.code = Some(done.code.to_owned());
+    act.outcome = if done.ok { ActOutcome::Ok } else { ActOutcome::Failed };
+    act.after = done.after.or(act.after);
     insert(conn, &act).await
 }
