@@ -16,6 +16,8 @@ use serde_json::{Value, json};
 
 /// Ids that the row of an act names; the rest is counted.
 const IDS_RECORDED: usize = 100;
+/// The highest number of a delivery: what the APIs' documents call int64.
+const DELIVERY_ID_MAX: u64 = i64::MAX.unsigned_abs();
 /// Longest name of a webhook, characters.
 const NAME_CHARS_MAX: usize = 48;
 
@@ -170,6 +172,9 @@ impl ReplayForm {
         if self.delivery_ids.len() > usize::from(PAGE_MAX) {
             return bad("delivery_ids", "at most 500", "最多 500 个");
         }
+        if self.delivery_ids.iter().any(|id| *id > DELIVERY_ID_MAX) {
+            return bad("delivery_ids", "numbers up to 9223372036854775807", "不超过 9223372036854775807 的数");
+        }
         if self.webhook.is_some() && !self.dead {
             return bad("webhook", "to come with dead: true", "与 dead: true 一起给出");
         }
@@ -220,6 +225,8 @@ mod tests {
         assert_eq!(field(ReplayForm::default()), Some("delivery_ids"));
         assert_eq!(field(ReplayForm { delivery_ids: vec![1], dead: true, webhook: None }), Some("delivery_ids"));
         assert_eq!(field(ReplayForm { delivery_ids: vec![1; 501], ..ReplayForm::default() }), Some("delivery_ids"));
+        let beyond = ReplayForm { delivery_ids: vec![1, DELIVERY_ID_MAX + 1], ..ReplayForm::default() };
+        assert_eq!(field(beyond), Some("delivery_ids"));
         let named = ReplayForm { delivery_ids: vec![1], dead: false, webhook: Some("a".into()) };
         assert_eq!(field(named.clone()), Some("webhook"));
         assert_eq!(field(ReplayForm { webhook: None, ..named }), None);

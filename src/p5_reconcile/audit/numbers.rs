@@ -8,7 +8,7 @@ use super::run::AuditRun;
 use crate::faults::left_out;
 use crate::p5_reconcile::context::ReconcileError;
 use crate::store::mysql::books::{self, Books, Closed, Series};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Runs of missing numbers that have a finding each.
 const GAPS_REPORTED_MAX: usize = 20;
@@ -18,12 +18,14 @@ pub(super) async fn compare(
     run: &mut AuditRun<'_>,
     series: &BTreeMap<Series, SeriesCounted>,
     books: &Books,
-    undecided: &HashMap<u16, UndecidedOfShard>,
+    undecided: &BTreeMap<Series, UndecidedOfSeries>,
 ) -> Result<(), ReconcileError> {
     for (series, read) in series {
         let known = run.known.iter().find(|known| known.series == *series);
         let current = run.current(*series).map(|shard| (shard.accepted(), shard.fresh, shard.scan.number));
-        let open = current.and_then(|_| undecided.get(&series.shard)).cloned().unwrap_or_default();
+        let in_ledger = undecided.get(series).cloned().unwrap_or_default();
+        // Without its counters a shard adds nothing to the sums: the units of its open requests are held like those of gaps.
+        let open = if current.is_some() { in_ledger.clone() } else { UndecidedOfSeries::default() };
         let number = read.tally.count + read.missing_count();
         let mut gaps = without(&read.missing, &open.numbers);
         let accepted = match current {
@@ -47,15 +49,17 @@ pub(super) async fn compare(
         if !gaps.is_empty() && !left_out!(NumberEquation) {
             hold_units(run, &UnitsBehind { current: current.is_some(), numbers: numbers_in(&gaps), rest }, &closed);
         }
-        let still_open = open_gaps(&gaps, &closed);
+        let not_closed = open_gaps(&gaps, &closed);
+        let closed = numbers_in(&gaps) - numbers_in(&not_closed);
+        let unknown = without(&not_closed, &in_ledger.numbers);
         run.audit.series.push(SeriesAudit {
             epoch: series.epoch,
             shard: series.shard,
             number,
             outcomes: read.tally.count,
-            undecided: number - read.tally.count - numbers_in(&gaps),
-            closed: numbers_in(&gaps) - numbers_in(&still_open),
-            gaps: still_open,
+            undecided: number - read.tally.count - closed - numbers_in(&unknown),
+            closed,
+            gaps: unknown,
         });
     }
     report_gaps(run);
@@ -123,9 +127,9 @@ fn report_gaps(run: &mut AuditRun<'_>) {
     }
 }
 
-/// The undecided requests of a shard.
+/// The undecided requests of a series.
 #[derive(Debug, Clone, Default)]
-pub(super) struct UndecidedOfShard {
+pub(super) struct UndecidedOfSeries {
     pub numbers: BTreeSet<u64>,
     pub units: i64,
 }

@@ -1,7 +1,7 @@
 //! The database's side of an audit: what became of every number and every unit that Redis gave, and what is wrong.
 
 use super::finding::FindingKind;
-use super::numbers::{self, UndecidedOfShard};
+use super::numbers::{self, UndecidedOfSeries};
 use super::outcome_counts::{CountedOutcomes, SeriesCounted, SeriesWanted};
 use super::result::{OpenRequest, SaleAudit};
 use super::run::AuditRun;
@@ -79,26 +79,26 @@ async fn add_forgotten(run: &mut AuditRun<'_>, series: &BTreeMap<Series, SeriesC
 }
 
 /// Sorts the open requests: by number and in the snapshot, so that units are counted once; by id and later, so that a request
-/// that was on its way while this audit read is no false alarm. Returns the undecided ones of each shard.
+/// that was on its way while this audit read is no false alarm. Returns the undecided ones of each series, also of a shard whose
+/// counters are lost: its ledger knows them, and no sum of Redis counts their units.
 fn judge_open(
     run: &mut AuditRun<'_>,
     series: &BTreeMap<Series, SeriesCounted>,
     decided: &HashMap<RequestId, RequestOutcome>,
-) -> HashMap<u16, UndecidedOfShard> {
-    let mut undecided: HashMap<u16, UndecidedOfShard> = HashMap::new();
+) -> BTreeMap<Series, UndecidedOfSeries> {
+    let mut undecided: BTreeMap<Series, UndecidedOfSeries> = BTreeMap::new();
     for open in std::mem::take(&mut run.open) {
         let units = i64::from(open.record.quantity.get());
         let of = Series { epoch: open.record.epoch, shard: open.shard };
-        let current = run.current(of).is_some();
-        let lacking = current && series.get(&of).is_some_and(|counted| counted.lacks(open.record.number));
+        let lacking = series.get(&of).is_some_and(|counted| counted.lacks(open.record.number));
         if lacking {
-            let of_shard = undecided.entry(open.shard).or_default();
-            of_shard.numbers.insert(open.record.number);
-            of_shard.units += units;
+            let of_series = undecided.entry(of).or_default();
+            of_series.numbers.insert(open.record.number);
+            of_series.units += units;
         }
         let decided = decided.get(&open.request_id);
         let overdue = decided.is_none() && open.age_ms > run.options.window.limit_ms();
-        if lacking {
+        if lacking && run.current(of).is_some() {
             let counted = &mut run.audit.counted;
             let term = match (open.parked, overdue) {
                 (true, _) if decided.is_none() => &mut counted.parked,

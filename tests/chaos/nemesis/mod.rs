@@ -20,6 +20,7 @@ use crate::link_conditions::LinkConditions;
 use crate::probe::Probe;
 use crate::time::{pause, time_passes};
 use plan::Place;
+use seckill::dev::ServerKind;
 use serde::Serialize;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -28,7 +29,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
-/// Until a server takes a setting back; a killed one starts meanwhile.
+/// Until a server that runs takes a setting back.
 const UNDO: Duration = Duration::from_secs(60);
 
 /// What became of a fault.
@@ -94,15 +95,6 @@ pub async fn unleash(deployment: &Arc<Deployment>, probe: &Arc<Probe>, faults: &
     records
 }
 
-/// Takes a setting back, and insists on it: one that stays would be a fault that no schedule knows of.
-async fn undo<T, Asked: Future<Output = Result<T, String>>>(once: impl Fn() -> Asked) {
-    let begun = Instant::now();
-    while let Err(refused) = once().await {
-        assert!(begun.elapsed() < UNDO, "a setting cannot be taken back: {refused}");
-        pause().await;
-    }
-}
-
 fn write_lines(path: &Path, lines: &[impl Serialize]) {
     let mut file = BufWriter::new(File::create(path).expect("a file"));
     for line in lines {
@@ -163,6 +155,23 @@ impl Field {
             Kind::ReadOnly => self.read_only(length_ms).await,
             Kind::FewConnections => self.few_connections(length_ms).await,
             Kind::Deadlock => self.deadlock().await,
+        }
+    }
+
+    /// Takes a setting of a server back, and insists on it: one that stays would be a fault that no schedule knows of.
+    async fn undo<T, Asked>(&self, server: ServerKind, once: impl Fn() -> Asked)
+    where
+        Asked: Future<Output = Result<T, String>>,
+    {
+        let mut tried = Duration::ZERO;
+        loop {
+            // A start may take longer than a setting, and has a deadline of its own.
+            drop(self.deployment.server(server).lock().await);
+            let began = Instant::now();
+            let Err(refused) = once().await else { return };
+            pause().await;
+            tried += began.elapsed();
+            assert!(tried < UNDO, "a setting of {server} cannot be taken back: {refused}");
         }
     }
 

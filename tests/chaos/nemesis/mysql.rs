@@ -1,9 +1,10 @@
 //! Faults inside the database, by a session that may do anything.
 
-use super::{Field, Outcome, undo};
+use super::{Field, Outcome};
 use crate::database_kind::numbers;
 use crate::raw_commands::try_sql;
 use crate::time::time_passes;
+use seckill::dev::ServerKind;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -77,10 +78,10 @@ impl Field {
 
     /// A killed server comes back with its own settings, here and below.
     pub(super) async fn writable(&self) {
-        undo(|| self.sql("SET GLOBAL read_only = 0")).await;
+        self.undo(ServerKind::Mysql, || self.sql("SET GLOBAL read_only = 0")).await;
     }
 
     pub(super) async fn many_connections(&self) {
-        undo(|| self.sql(MANY_CONNECTIONS)).await;
+        self.undo(ServerKind::Mysql, || self.sql(MANY_CONNECTIONS)).await;
     }
 }

@@ -1,6 +1,6 @@
 //! Faults inside RabbitMQ, in its own language.
 
-use super::{Field, Outcome, undo};
+use super::{Field, Outcome};
 use crate::deployment::PREFIX;
 use crate::time::time_passes;
 use seckill::dev::ServerKind;
@@ -82,6 +82,6 @@ impl Field {
 
     pub(super) async fn no_alarm(&self) {
         // A killed node comes back with its own setting.
-        undo(|| self.broker(ENOUGH_MEMORY)).await;
+        self.undo(ServerKind::Rabbitmq, || self.broker(ENOUGH_MEMORY)).await;
     }
 }

@@ -1,9 +1,10 @@
 //! Faults inside Redis: what an operator, a full memory or a broken script cache does to it.
 
-use super::{Field, Outcome, undo};
+use super::{Field, Outcome};
 use crate::deployment::PREFIX;
 use crate::raw_commands::try_redis;
 use crate::time::{pause, time_passes};
+use seckill::dev::ServerKind;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
@@ -41,7 +42,7 @@ impl Field {
 
     pub(super) async fn enough_memory(&self) {
         // A killed server comes back with its own setting.
-        undo(|| self.redis(&["CONFIG", "SET", "maxmemory", "0"])).await;
+        self.undo(ServerKind::Redis, || self.redis(&["CONFIG", "SET", "maxmemory", "0"])).await;
     }
 
     /// Sends a command made from an entry's key, id and holder, or, with a list outbox, from a holder; an entry, or a number

@@ -6,7 +6,7 @@ use crate::support::world::{World, eventually, pause, run};
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::domain::outcome::Outcome;
 use seckill::p5_reconcile::{FindingKind, Window, compensate};
-use seckill::roles::Role::{self, Api, Consumer, Reconcile};
+use seckill::roles::Role::{self, Api, Consumer, Reconcile, Relay};
 use seckill::store::mysql::outcomes;
 use seckill::store::redis::{ParkReason, Parking};
 use std::time::{Duration, Instant};
@@ -92,6 +92,32 @@ fn overselling_and_orphans_are_reported_and_nothing_is_touched() {
             assert!(world.rows("audit_findings", &format!("code = '{code}'")).await > 0, "{code} is written down");
         }
         world.stop_roles().await;
+    });
+}
+
+/// Its number has no outcome, and Redis' counters are gone with the shard's meta: the ledger still says whose the number is.
+#[test]
+fn a_number_that_only_the_ledger_of_a_shard_without_counters_knows_is_no_gap() {
+    run(async {
+        let mut world = World::with(&[Api, Relay, Consumer], &[]).await;
+        let sale = world.sale("without", 10, Some(1)).await;
+        let alice = world.bought(&sale, "alice").await;
+        world.bought(&sale, "bob").await;
+        assert!(world.settled(&sale).await.consistent());
+        world.stop_roles().await;
+        world.sql(&format!("DELETE FROM request_outcome WHERE request_id = {alice}")).await;
+        let keys = &world.servers.redis.keys;
+        world.redis(&["DEL", &keys.meta(0, &sale)]).await;
+
+        let audit = world.audit(&sale, Window::Now).await;
+        assert_eq!(kinds(&audit), [FindingKind::KeysLost, FindingKind::Leak, FindingKind::Unbalanced], "{audit:#?}");
+        let series = &audit.series[0];
+        assert_eq!((series.outcomes, series.undecided, series.gaps.len()), (1, 1, 0), "{audit:#?}");
+        assert_eq!(audit.counted.gaps_held, 1, "a rebuild does not sell its unit again");
+
+        world.redis(&["HDEL", &keys.ledger(0, &sale), &alice.to_string()]).await;
+        let audit = world.audit(&sale, Window::Now).await;
+        assert_eq!(kinds(&audit), [FindingKind::KeysLost, FindingKind::Gap, FindingKind::Unbalanced], "{audit:#?}");
     });
 }
 
