@@ -22,7 +22,7 @@ const AT_ONCE: usize = 8;
 
 /// Records are forgotten this long after they were settled, with room for some rounds of P5; on a busy machine a round over all
 /// sales takes seconds.
-const TRIMMED_MAX: Duration = Duration::from_secs(60);
+const TRIMMED_MAX: Duration = Duration::from_secs(180);
 
 /// What struck.
 pub struct AppliedFaults {
