@@ -97,7 +97,7 @@ pub(super) async fn cancel(
     let redis = if in_redis { "" } else { "; redis could not be given them yet, p5 does it" };
     match cancelled {
         Cancelled::Now(sale, units, refunds) => {
-            output::line(&format!("cancelled; {sale} has {units} units more to sell{redis}"));
+            output::line(&format!("cancelled; units that {sale} has to sell again: {units}{redis}"));
             for payment_id in refunds {
                 output::line(&format!("payment {payment_id} has to go back; see seckill order refunds"));
             }
