@@ -1,6 +1,6 @@
 //! Real processes of every role, replaced one after another while buyers buy; each of a version of its own.
 
-use super::killable::{KillableProcess, ProcessOptions, UNKNOWN_BEFORE};
+use super::killable::{KillableProcess, ProcessOptions, is_known_before};
 use super::relay_state::parked;
 use super::world::{World, eventually};
 use seckill::domain::ids::SaleId;
@@ -147,7 +147,7 @@ impl Fleet {
         let public = self.public.get(place).filter(|_| role == Role::Api);
         set.extend(public.map(|public| format!("http.listen={public}")));
         if version == BEFORE {
-            set.retain(|set| !set.starts_with(UNKNOWN_BEFORE));
+            set.retain(|set| is_known_before(set));
         }
         let sets: Vec<&str> = set.iter().map(String::as_str).collect();
         let (failpoints, program) = if version == BEFORE { ("", Some(build_before())) } else { (version, None) };

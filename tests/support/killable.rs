@@ -32,8 +32,10 @@ pub struct ProcessOptions<'a> {
     pub program: Option<PathBuf>,
 }
 
-/// Settings that the version before does not know yet, and refuses.
-pub const UNKNOWN_BEFORE: &str = "redis.outbox_format=";
+/// Whether the version before takes a setting; it refuses what it does not know.
+pub fn is_known_before(set: &str) -> bool {
+    !["redis.outbox_format=", "p6_fulfil."].iter().any(|unknown| set.starts_with(unknown))
+}
 
 /// The build of this source.
 fn this_build() -> &'static Path {
@@ -67,7 +69,7 @@ impl World {
     /// A build on this world's servers, with `FAILPOINTS`; settings in `args` override those of the world.
     pub fn binary(&self, program: &Path, failpoints: &str, args: &[&str]) -> Command {
         let sets = QUICK.iter().map(|set| (*set).to_owned()).chain(self.own_sets());
-        let sets = sets.filter(|set| program == this_build() || !set.starts_with(UNKNOWN_BEFORE));
+        let sets = sets.filter(|set| program == this_build() || is_known_before(set));
         // No settings of a `make run` that runs in this folder.
         let own = ["--data-dir", "/nonexistent"].map(str::to_owned).into_iter();
         let config = self.config_file().into_iter().flat_map(|file| ["--config".into(), file.display().to_string()]);
