@@ -19,7 +19,7 @@ fn a_cancelled_orders_units_are_sold_again_once_and_everything_adds_up() {
         world.cli(&["order", "cancel", &rid]).exits(64);
         world.cli(&["order", "cancel", "4711", "--reason", "x"]).exits(1);
         let said = world.cli(&["order", "cancel", &rid, "--reason", "never paid"]).exits(0);
-        assert!(said.out.contains("1 units more"), "{said:?}");
+        assert!(said.out.contains("to sell again: 1"), "{said:?}");
         let again = world.cli(&["order", "cancel", &rid, "--reason", "never paid"]).exits(0);
         assert!(again.out.contains("before"), "{again:?}");
         let row =
