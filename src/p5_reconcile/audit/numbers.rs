@@ -20,12 +20,13 @@ pub(super) async fn compare(
     books: &Books,
     undecided: &BTreeMap<Series, UndecidedOfSeries>,
 ) -> Result<(), ReconcileError> {
+    let none = UndecidedOfSeries::default();
     for (series, read) in series {
         let known = run.known.iter().find(|known| known.series == *series);
         let current = run.current(*series).map(|shard| (shard.accepted(), shard.fresh, shard.scan.number));
-        let in_ledger = undecided.get(series).cloned().unwrap_or_default();
+        let in_ledger = undecided.get(series).unwrap_or(&none);
         // Without its counters a shard adds nothing to the sums: the units of its open requests are held like those of gaps.
-        let open = if current.is_some() { in_ledger.clone() } else { UndecidedOfSeries::default() };
+        let open = if current.is_some() { in_ledger } else { &none };
         let number = read.tally.count + read.missing_count();
         let mut gaps = without(&read.missing, &open.numbers);
         let accepted = match current {
@@ -128,7 +129,7 @@ fn report_gaps(run: &mut AuditRun<'_>) {
 }
 
 /// The undecided requests of a series.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(super) struct UndecidedOfSeries {
     pub numbers: BTreeSet<u64>,
     pub units: i64,
